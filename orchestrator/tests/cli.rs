@@ -60,8 +60,8 @@ fn an_unusable_configuration_is_exit_2_with_every_error() {
 fn a_cluster_of_one_nats_server_is_exit_2_and_makes_nothing() {
     let directory = tempfile::tempdir().unwrap();
     for (servers, wrong) in [
-        (vec!["a", "b"], "two servers stand still when one of them does: give one, or three"),
-        (vec!["a", "b", "a:4222"], "a:4222 is given twice: each server of a cluster is another"),
+        (vec!["a", "b"], "a cluster of two stops when either server does: give one server, or three"),
+        (vec!["a", "b", "a:4222"], "a:4222 is given twice: the servers of a cluster must differ"),
     ] {
         let servers = servers.into_iter().flat_map(|server| ["--server", server]);
         let arguments: Vec<_> = ["nats-config", "init", "--dir", "site"].into_iter().chain(servers).collect();

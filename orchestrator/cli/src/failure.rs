@@ -1,4 +1,4 @@
-//! Why a command did not do what it should, and the exit code that says so.
+//! Why a command failed, and the exit code it ends with.
 
 use std::process::ExitCode;
 
@@ -8,37 +8,37 @@ use os_upgrade_shell::not_done::NotDone;
 
 use crate::output::errln;
 
-/// What `--help` says of them.
+/// The exit codes, as `--help` lists them.
 pub const EXIT_CODES: &str = "\
 Exit codes:
   0  done
-  1  refused, or it could not run or go on
+  1  refused, or failed
   2  wrong usage, or an unusable configuration
-  5  a change was certainly not made, and asking again is safe
-  6  it is not known whether a change was made, and it may still come to be: look at the state";
+  5  the change was certainly not made; it is safe to try again
+  6  the change may have been made, or may still be made: check the state";
 
 /// The exit code of a command whose change was certainly not made.
 const UNCHANGED: u8 = 5;
-/// The exit code of a command of which it is not known whether its change was made.
+/// The exit code of a command whose change may have been made, or may still be made.
 const UNKNOWN: u8 = 6;
 
-/// Why a command did not do what it should.
+/// Why a command failed.
 #[derive(Debug)]
 pub enum Failure {
-    /// Its configuration cannot be used.
+    /// Its configuration is invalid.
     Settings(settings::Error),
-    /// What its configuration names cannot be.
+    /// Its configuration is valid, but something it names, such as a file, cannot be used.
     Unusable {
         /// What is wrong.
         why: String,
-        /// Whether it may be otherwise without anybody's doing, so that trying again is worth it.
+        /// Whether the problem may pass without a change to the configuration, so that a retry makes sense.
         may_pass: bool,
     },
-    /// What was asked for makes no sense.
+    /// The command line makes no sense.
     Usage(String),
-    /// It could not run or go on.
+    /// It failed while it ran.
     Runtime(anyhow::Error),
-    /// It has said why, and ends with this status.
+    /// It has already printed why, and ends with this exit code.
     Status(u8),
 }
 
@@ -55,7 +55,7 @@ impl From<anyhow::Error> for Failure {
 }
 
 impl Failure {
-    /// Says on standard error what went wrong, and gives the code to end with.
+    /// Prints what went wrong to standard error, and returns the exit code.
     pub fn tell(self) -> ExitCode {
         match self {
             Self::Settings(error) => {

@@ -1,5 +1,5 @@
-//! The commands of `os-upgrade` but those that run an orchestrator: [`remote`] asks one over its API, [`lock`] any
-//! FleetLock server, and [`admin`] has what needs the machine itself: its files, its settings, its NATS.
+//! The commands of `os-upgrade`, except those that run an orchestrator. [`remote`] calls an orchestrator's API, [`lock`]
+//! calls any FleetLock server, and [`admin`] works with this machine's files, settings and NATS.
 
 mod admin;
 mod failure;
@@ -21,44 +21,44 @@ use self::remote::{cluster, hosts, strongbox};
 #[derive(Debug, Subcommand)]
 #[expect(private_interfaces, reason = "the arguments are for clap and `run`")]
 pub enum Command {
-    /// Look at the instances of a site
+    /// Show the instances of a site
     #[command(subcommand)]
     Cluster(cluster::Command),
-    /// The hosts of a site: list them, and say which take part in runs
+    /// List the hosts of a site, and decide which take part in runs
     #[command(subcommand)]
     Hosts(hosts::Command),
-    /// Secrets that the site keeps, and the key to them
+    /// Manage the site's secrets, and the key that seals them
     #[command(subcommand)]
     Strongbox(strongbox::Command),
-    /// FleetLock slots: run a command under one, list, hold and release them, examine any server
+    /// FleetLock slots: run a command under one, list, hold and release them, test any server
     #[command(subcommand)]
     Lock(lock::Command),
-    /// Say who may call the API: make tokens, list and revoke them
+    /// Create, list and revoke API tokens
     #[command(subcommand)]
     Token(token::Command),
-    /// NATS in which no host can speak for another: keys, accounts, certificates, credentials, configurations
+    /// Configure NATS so that no host can speak for another: keys, accounts, certificates, credentials
     #[command(subcommand)]
     NatsConfig(nats_config::Command),
-    /// Look at everything the site needs, and say what is wrong and what to do
+    /// Check everything the site needs, and print what is wrong and what to do
     ///
-    /// It changes nothing and needs nothing to run; streams are looked at where NATS answers. It ends with 0 when there
-    /// is no problem, warnings or not.
+    /// It changes nothing, and neither orchestrator nor NATS has to be running; streams are checked if NATS answers. It
+    /// exits with 0 if there is no problem, even if there are warnings.
     Doctor(doctor::Doctor),
     /// Write everything of a site to one file, while it runs
     ///
-    /// History and state are of one moment: everything that had been answered when it began is in it.
+    /// History and state are of one moment: the file has every change that was acknowledged before the backup began.
     Backup(recovery::Backup),
-    /// Go on from a backup, or from the store after NATS has lost data
+    /// Restore a site from a backup, or from the store after NATS has lost data
     ///
-    /// No orchestrator of the site may run. An active run ends as failed, and every host that may be at work keeps its
-    /// slot. It can be run again when it was cut off.
+    /// Stop all orchestrators of the site first. An active run ends as failed, and every host that may be at work keeps
+    /// its slot. If it is interrupted, run it again.
     Restore(recovery::Restore),
     /// Print a configuration file with every key, its help and its default
     DefaultConfig,
 }
 
 impl Command {
-    /// What the command logs unless `RUST_LOG` says otherwise; nothing, where it says everything itself.
+    /// The log filter used unless `RUST_LOG` is set; `None` if the command logs nothing.
     pub fn log_level(&self) -> Option<&'static str> {
         match self {
             Self::Lock(_) | Self::Token(_) | Self::Backup(_) | Self::Restore(_) => Some("warn"),
@@ -68,10 +68,10 @@ impl Command {
     }
 }
 
-/// Carries out `command`.
+/// Runs `command`.
 ///
 /// # Errors
-/// Why it did not do what it should.
+/// The command failed.
 pub async fn run(command: Command) -> Result<(), Failure> {
     match command {
         Command::Cluster(command) => Ok(cluster::run(command).await?),

@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use clap::ValueEnum;
 use os_upgrade_shell::fleetlock::plain;
 
-/// How a command prints what it has to say.
+/// The format in which a command prints its results.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum Output {
     /// For people
@@ -14,7 +14,7 @@ pub enum Output {
     Json,
 }
 
-/// A line on standard output. A reader that has gone is no error.
+/// Prints a line to standard output. A closed pipe is not an error.
 #[macro_export]
 macro_rules! outln {
     ($($arg:tt)*) => {{
@@ -23,7 +23,7 @@ macro_rules! outln {
     }};
 }
 
-/// A line on standard error.
+/// Prints a line to standard error.
 #[macro_export]
 macro_rules! errln {
     ($($arg:tt)*) => {{
@@ -34,8 +34,8 @@ macro_rules! errln {
 
 pub use crate::{errln, outln};
 
-/// Columns as wide as their widest entry. Names and reasons come from anybody: nothing in them reaches the terminal that
-/// does something to it.
+/// A table with columns as wide as their widest entry. Names and reasons are untrusted, so control characters in them are
+/// replaced.
 pub fn table(heads: &[&str], rows: Vec<Vec<String>>) -> String {
     let heads = heads.iter().map(|head| (*head).to_owned()).collect();
     let shown = rows.into_iter().map(|row| row.iter().map(|entry| plain(entry)).collect());
@@ -62,7 +62,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn entries_do_nothing_to_a_terminal() {
+    fn control_characters_are_replaced() {
         let rows = vec![vec!["a\u{202e}b\u{1b}[2J\nc".to_owned(), "ä馬".to_owned()]];
         assert_eq!(table(&["ID", "X"], rows), "ID         X\na\u{fffd}b\u{fffd}[2J\u{fffd}c  ä馬\n");
     }

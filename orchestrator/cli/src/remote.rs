@@ -1,4 +1,4 @@
-//! Commands that ask an instance over its API.
+//! Commands that call an instance's API.
 
 pub(crate) mod cluster;
 pub(crate) mod facts;

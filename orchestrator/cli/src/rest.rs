@@ -1,4 +1,4 @@
-//! An instance's API as the commands ask it: one request, and what it answers or why not.
+//! The client of an instance's API: one request, and its response or the reason that there is none.
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -15,33 +15,34 @@ use reqwest::{Method, StatusCode, Url};
 use serde::{Deserialize as _, Serialize};
 use serde_json::Value;
 
-/// Where an instance listens unless it is told otherwise.
+/// Where an instance listens by default.
 pub const DEFAULT_URL: &str = "http://127.0.0.1:8646";
 
-/// How long the answer may take.
+/// How long a request may take, in total.
 const ANSWER_WITHIN: Duration = Duration::from_secs(10);
 
-/// The largest answer that is read, in bytes: far more than the state of a large site takes.
+/// The largest response that is read, in bytes: far more than the state of a large site needs.
 const ANSWER_BYTES_MAX: usize = 64 * 1024 * 1024;
 
-/// The variable with the token to send. What stands on a command line can be read by everybody on the machine.
+/// The variable with the token to send. There is no option for the token itself, because everybody on the machine can
+/// read command lines.
 const TOKEN_VARIABLE: &str = "OS_UPGRADE_TOKEN";
 
-/// A read has no answer.
+/// A read got no response.
 #[derive(Debug, thiserror::Error)]
 #[error("{0}")]
 struct Unread(String);
 
-/// An instance, and how it is asked.
+/// The instance to call, and how.
 #[derive(Debug, Args)]
 pub struct Server {
     /// The API of an instance
     #[arg(long, value_name = "URL", env = "OS_UPGRADE_URL", default_value = DEFAULT_URL, value_parser = http_url)]
     url: HttpUrl,
-    /// A file with the token to send; by default that of the variable `OS_UPGRADE_TOKEN`, if there is one
+    /// A file with the token to send; by default the token is taken from the variable `OS_UPGRADE_TOKEN`, if set
     #[arg(long, value_name = "FILE")]
     token_file: Option<PathBuf>,
-    /// Authorities to trust in place of the system's, PEM
+    /// A PEM file with certificate authorities to trust instead of the system's
     #[arg(long, value_name = "FILE")]
     ca: Option<PathBuf>,
 }
@@ -49,7 +50,7 @@ pub struct Server {
 impl Server {
     fn token(&self) -> anyhow::Result<Option<String>> {
         if let Some(path) = &self.token_file {
-            return token_of_file(path).map(Some);
+            return read_token(path).map(Some);
         }
         let variable = std::env::var(TOKEN_VARIABLE).ok();
         let token = variable.map(|token| token.trim().to_owned()).filter(|token| !token.is_empty());
@@ -57,7 +58,7 @@ impl Server {
     }
 }
 
-fn token_of_file(path: &Path) -> anyhow::Result<String> {
+fn read_token(path: &Path) -> anyhow::Result<String> {
     let text = std::fs::read_to_string(path);
     let text = text.with_context(|| format!("cannot read the file of --token-file, {}", path.display()))?;
     let token = text.trim();
@@ -67,22 +68,22 @@ fn token_of_file(path: &Path) -> anyhow::Result<String> {
     Ok(token.to_owned())
 }
 
-/// Reads a URL from the command line.
+/// Parses a URL given on the command line.
 pub fn http_url(text: &str) -> Result<HttpUrl, String> {
     text.parse().map_err(|_| "an http:// or https:// URL is expected".to_owned())
 }
 
-/// Asks by a route to which nothing is sent; the JSON that it answers, if any.
+/// Calls a route without a request body. Returns the JSON of the response, or null if there is none.
 pub async fn ask(server: &Server, call: impl Into<Call>) -> anyhow::Result<Value> {
-    answer(server, &call.into(), None::<&()>).await
+    request(server, &call.into(), None::<&()>).await
 }
 
-/// Sends `body` by its route.
+/// Calls a route with `body`.
 pub async fn send<B: Serialize>(server: &Server, call: impl Into<Call<B>>, body: &B) -> anyhow::Result<()> {
-    answer(server, &call.into(), Some(body)).await.map(drop)
+    request(server, &call.into(), Some(body)).await.map(drop)
 }
 
-/// Where `call` goes. The API is at the server's root, also where the URL is the one given to FleetLock clients.
+/// The URL of `call`. The API is at the server's root, even if `base` has a path, as URLs for FleetLock clients may.
 pub fn url<B>(base: &Url, call: &Call<B>) -> anyhow::Result<Url> {
     if call.segments().iter().any(|segment| matches!(segment.as_str(), "." | "..")) {
         bail!("neither . nor .. can stand in a path");
@@ -97,7 +98,7 @@ pub fn url<B>(base: &Url, call: &Call<B>) -> anyhow::Result<Url> {
     Ok(url)
 }
 
-async fn answer<B: Serialize>(server: &Server, call: &Call<B>, body: Option<&B>) -> anyhow::Result<Value> {
+async fn request<B: Serialize>(server: &Server, call: &Call<B>, body: Option<&B>) -> anyhow::Result<Value> {
     let Server { url: base, ca, .. } = server;
     let url = url(base.url(), call)?;
     let method = Method::from_bytes(call.method().as_str().as_bytes())?;
@@ -112,13 +113,13 @@ async fn answer<B: Serialize>(server: &Server, call: &Call<B>, body: Option<&B>)
     let request = server.token()?.into_iter().fold(request, reqwest::RequestBuilder::bearer_auth);
     let request = body.into_iter().fold(request, reqwest::RequestBuilder::json);
     let unanswered = |error: reqwest::Error| -> anyhow::Error {
-        // The URL is said, and without its password.
+        // `base` is displayed without its password, the URL in the error is not.
         let error = error.without_url();
         let text = with_causes(&error);
-        let is_asked = !error.is_connect() && !error.is_builder();
-        let what = if is_asked { format!("{base} has not answered") } else { format!("cannot ask {base}") };
+        let was_sent = !error.is_connect() && !error.is_builder();
+        let what = if was_sent { format!("{base} has not answered") } else { format!("cannot reach {base}") };
         let why = format!("{what}: {text}{}", advice(&text));
-        match (is_change, is_asked) {
+        match (is_change, was_sent) {
             (false, _) => Unread(why).into(),
             (true, false) => NotDone::unchanged(why).into(),
             (true, true) => NotDone::unknown(why).into(),
@@ -142,7 +143,7 @@ async fn answer<B: Serialize>(server: &Server, call: &Call<B>, body: Option<&B>)
     }
 }
 
-/// What is said when a change has not even been asked for, because what is read before it has no answer.
+/// Turns the failure of a read that precedes a change into "unchanged": the change was not requested.
 pub fn before_change(error: anyhow::Error) -> anyhow::Error {
     match error.downcast::<Unread>() {
         Ok(Unread(why)) => NotDone::unchanged(why).into(),
@@ -150,7 +151,7 @@ pub fn before_change(error: anyhow::Error) -> anyhow::Error {
     }
 }
 
-/// What to do about an API that could not be reached. The client's errors are seen in their text only.
+/// What to do about an API that cannot be reached. The HTTP client's errors can only be told apart by their text.
 fn advice(error: &str) -> &'static str {
     let advice = [
         ("InvalidContentType", ": it does not speak TLS; give a --url that begins with http://"),
@@ -160,8 +161,8 @@ fn advice(error: &str) -> &'static str {
     advice.into_iter().find(|(sign, _)| error.contains(sign)).map_or("", |(_, advice)| advice)
 }
 
-/// What the API says, or at least its status. Of a change a [`NotDone`] where it says what became of it, and where
-/// something has failed without saying so.
+/// The API's error message, or at least the status. For a change it is a [`NotDone`] if the API returns one, or if a
+/// server error leaves the outcome open.
 fn refusal(status: StatusCode, answer: &[u8], is_change: bool) -> anyhow::Error {
     let answer: Value = serde_json::from_slice(answer).unwrap_or_default();
     let error = &answer["errors"][0];
@@ -185,7 +186,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_the_api_refuses_is_said_in_its_words() {
+    fn refusals_carry_the_api_message() {
         let body = br#"{"errors":[{"error-message":"there is no group x"}]}"#;
         assert_eq!(refusal(StatusCode::NOT_FOUND, body, true).to_string(), "there is no group x");
         let gateway = |is_change| refusal(StatusCode::BAD_GATEWAY, b"<html>", is_change);
@@ -198,8 +199,8 @@ mod tests {
         assert_eq!(refused(false).to_string(), "x");
     }
 
-    /// What is said when the API at `url` is asked.
-    async fn told(url: String) -> String {
+    /// The error message when the API at `url` is called.
+    async fn error_of(url: String) -> String {
         let server = Server { url: url.parse().unwrap(), token_file: None, ca: None };
         format!("{:#}", ask(&server, &state::READ).await.unwrap_err())
     }
@@ -213,15 +214,15 @@ mod tests {
             let error = send(&server, &runs::CANCEL, &NoFields {}).await.unwrap_err();
             error.downcast::<NotDone>().unwrap()
         };
-        let (asked, ()) = tokio::join!(change(), async { drop(listener.accept().await.unwrap()) });
-        assert!(matches!(asked, NotDone::Unknown { .. }), "{asked}");
+        let (sent, ()) = tokio::join!(change(), async { drop(listener.accept().await.unwrap()) });
+        assert!(matches!(sent, NotDone::Unknown { .. }), "{sent}");
         drop(listener);
-        let not_asked = change().await;
-        assert!(matches!(not_asked, NotDone::Unchanged { .. }), "{not_asked}");
+        let not_sent = change().await;
+        assert!(matches!(not_sent, NotDone::Unchanged { .. }), "{not_sent}");
     }
 
     #[tokio::test]
-    async fn an_api_that_cannot_be_reached_is_told_with_what_to_do() {
+    async fn unreachable_api_errors_carry_advice() {
         let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
         let answering = tokio::spawn(async move {
@@ -231,11 +232,11 @@ mod tests {
             stream.write_all(b"HTTP/1.1 400 Bad Request\r\n\r\n").await.unwrap();
             stream.read_to_end(&mut Vec::new()).await.ok();
         });
-        let said = told(format!("https://{address}")).await;
+        let said = error_of(format!("https://{address}")).await;
         assert!(said.ends_with("it does not speak TLS; give a --url that begins with http://"), "{said}");
         answering.await.unwrap();
-        let said = told(format!("http://{address}")).await;
-        assert!(said.starts_with(&format!("cannot ask http://{address}")), "{said}");
+        let said = error_of(format!("http://{address}")).await;
+        assert!(said.starts_with(&format!("cannot reach http://{address}")), "{said}");
         assert!(said.ends_with("is it running? --url says where it listens"), "{said}");
     }
 

@@ -86,7 +86,7 @@ async fn hosts_are_upgraded_with_credentials_of_their_own() {
     assert_eq!(state["versions"], json!({ "linux": "2" }));
     let (code, printed, _) = site.orchestrator.command(&["doctor", "--output", "json"]).await;
     assert_eq!(code, Some(0), "{printed}");
-    assert!(printed.contains("those with credentials, over TLS"), "{printed}");
+    assert!(printed.contains("clients with credentials, over TLS"), "{printed}");
 }
 
 #[tokio::test]
@@ -138,7 +138,7 @@ async fn an_orchestrator_with_others_credentials_is_told_whose_they_are() {
             format!("NATS gives no JetStream to {user}, whose [nats] credentials these are: give those");
         assert!(said.contains(&expected), "{said}");
         let (_, printed, _) = orchestrator.command(&["doctor", "--output", "json"]).await;
-        assert!(printed.contains("give an orchestrator's [nats] credentials"), "{printed}");
+        assert!(printed.contains("set [nats] credentials to an orchestrator's"), "{printed}");
         assert!(!printed.contains("disk"), "{printed}");
     }
 }

@@ -248,11 +248,8 @@ async fn it_is_refused_while_an_orchestrator_is_at_work_and_without_an_answer() 
     site.nats.start_again().await;
     let (code, _, said) = site.orchestrator.command(&["restore", "--from-store"]).await;
     assert_eq!(code, Some(1));
-    assert!(said.contains("  slots stay held for: nobody"), "{said}");
-    assert!(
-        said.ends_with("error: nothing was done: `--yes` confirms it where nobody can be asked"),
-        "{said}"
-    );
+    assert!(said.contains("  slots stay held for: none"), "{said}");
+    assert!(said.ends_with("error: nothing was done: without a terminal, confirm with `--yes`"), "{said}");
 
     // Without a store there is nothing to go on from.
     let empty = Orchestrator::new(&site.nats.url(), "");

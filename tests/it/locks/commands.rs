@@ -106,7 +106,7 @@ impl Place {
 }
 
 /// What is said in the end by one that got no slot.
-const TOO_LATE: &str = "os-upgrade: no slot of group default was had in time";
+const TOO_LATE: &str = "os-upgrade: no slot of group default was granted in time";
 /// A script that says when it begins and ends, and ends when there is a file `go`.
 const GATED: &str = "echo begin $OS_UPGRADE_LOCK_ID >>log; while ! [ -e go ]; do sleep 0.02; done; \
                      echo end $OS_UPGRADE_LOCK_ID >>log";
@@ -172,7 +172,7 @@ async fn it_ends_as_its_command_does() {
     }
     let arguments = ["run", "--url", "https://h", "--ca", "none.pem", "--id", "a", "--", "true"];
     let (code, _, said) = Running::start(&arguments, place.directory.path()).ended().await;
-    let unreadable = "error: no slot can be asked for: cannot read none.pem, the file of --ca: ";
+    let unreadable = "error: cannot set up the client: cannot read none.pem, the file of --ca: ";
     assert!(code == Some(1) && said.starts_with(unreadable), "{said}");
     let arguments = ["--url", "http://h", "--ca", "none.pem"];
     for subcommand in [&["run", "--id", "a"][..], &["unlock", "--id", "a"], &["conformance"]] {
@@ -454,7 +454,7 @@ async fn credentials_come_from_a_file_or_a_variable() {
     );
     let twice = url.replacen("http://", "http://u:p@", 1);
     let twice = ["unlock", "--url", &twice, "--id", "a", "--credentials-file", "credentials"];
-    let expected = "error: --credentials-file: there are user and password in --url";
+    let expected = "error: --credentials-file: --url already has user and password";
     assert_eq!(
         Running::start(&twice, directory).ended().await,
         (Some(2), String::new(), expected.to_owned())

@@ -59,12 +59,12 @@ async fn a_healthy_site_has_no_problem_whether_it_runs_or_not() {
     assert_eq!(found("acknowledged data"), "everything that the store has is in the streams");
     assert!(found("store").starts_with("site site, "), "{rows:?}");
     for stream in ["journal", "control", "versions", "workers"] {
-        assert_eq!(found(&format!("stream os-upgrade:{stream}")), "as it has to be");
+        assert_eq!(found(&format!("stream os-upgrade:{stream}")), "configured as needed");
     }
     site.orchestrator.terminate().await;
     let before = content(&site.orchestrator.directory().join("data"));
     let (code, rows) = examined(&site.orchestrator).await;
-    assert_eq!((code, rows["used by"].1.as_str()), (Some(0), "nobody"));
+    assert_eq!((code, rows["used by"].1.as_str()), (Some(0), "no process"));
     assert_eq!(content(&site.orchestrator.directory().join("data")), before, "looking changes nothing");
 }
 
@@ -103,11 +103,11 @@ async fn before_the_first_start_nothing_is_made() {
     let (code, rows) = examined(&orchestrator).await;
     assert_eq!(code, Some(0), "{rows:?}");
     assert_eq!(rows["data directory"].0, "warning");
-    assert_eq!(rows["stream os-upgrade:journal"].1, "not there yet");
+    assert_eq!(rows["stream os-upgrade:journal"].1, "does not exist yet");
     let managed = Orchestrator::managed();
     let (code, rows) = examined(&managed).await;
     assert_eq!(code, Some(0), "{rows:?}");
-    assert_eq!(rows["NATS"], ("warning".to_owned(), "the managed nats-server does not run".to_owned()));
+    assert_eq!(rows["NATS"], ("warning".to_owned(), "the managed nats-server is not running".to_owned()));
     assert!(rows["nats-server"].1.contains("nats-server 2."), "{rows:?}");
     for directory in [orchestrator.directory(), managed.directory()] {
         let names: Vec<_> =

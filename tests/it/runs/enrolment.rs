@@ -111,7 +111,7 @@ async fn one_that_is_withdrawn_at_work_goes_on_to_its_end() {
     let run = site.rest().started().await;
     hosts[0].await_said("upgrade-begins").await;
     let withdrawn = typed(&site.orchestrator, &["hosts", "withdraw", "h01", "--reason", "moved"]).await;
-    let expected = "withdrawn: h01\nit is upgrading in the active run, and goes on to its end there";
+    let expected = "withdrawn: h01\nit is upgrading in the active run, and finishes there";
     assert_eq!(withdrawn, expected);
     assert_eq!(
         typed(&site.orchestrator, &["hosts", "withdraw", "h02", "--reason", "sold"]).await,

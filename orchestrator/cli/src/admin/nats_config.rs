@@ -1,4 +1,4 @@
-//! `os-upgrade nats-config`: NATS for a site in which no host can speak for another.
+//! `os-upgrade nats-config`: configures NATS for a site so that no host can speak for another.
 
 use std::net::IpAddr;
 use std::path::PathBuf;
@@ -14,21 +14,21 @@ use crate::output::{errln, outln};
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
-    /// Make keys, certificates, credentials of the orchestrators, and a configuration for each server
+    /// Create keys, certificates, the orchestrators' credentials, and a configuration for each server
     ///
-    /// Run again, it makes what is missing and never writes over a key; configurations, `ca.pem` and what else follows from
-    /// keys are written anew, so change them where the servers are. What is in DIR/keys decides who may do what on
-    /// NATS: keep DIR where neither servers nor hosts are.
+    /// Run it again to create what is missing. It never overwrites a key, but it does overwrite everything derived from
+    /// keys, such as configurations and `ca.pem`: make your changes in the copies on the servers. Whoever has DIR/keys can
+    /// grant any right on NATS: keep DIR away from servers and hosts.
     Init(Init),
-    /// Make an account and credentials for hosts
+    /// Create an account and credentials for each host
     Host(Hosts),
     /// Revoke the credentials of hosts
     Revoke(Hosts),
-    /// Tell running servers of all accounts
+    /// Send all accounts to running servers
     Push(Push),
 }
 
-/// Which site.
+/// The option that selects the site.
 #[derive(Debug, Args)]
 struct Place {
     /// The directory with everything of the site's NATS
@@ -40,16 +40,16 @@ struct Place {
 pub(crate) struct Init {
     #[command(flatten)]
     place: Place,
-    /// A nats-server, HOST[:PORT[:CLUSTER-PORT]], as everybody reaches it; three times for a cluster
+    /// A nats-server, HOST[:PORT[:CLUSTER-PORT]], as clients and other servers reach it; repeat it for a cluster of three
     #[arg(long = "server", value_name = "SERVER", required = true)]
     servers: Vec<Server>,
-    /// The address that a server listens on
+    /// The address that each server listens on
     #[arg(long, value_name = "ADDRESS", default_value = "0.0.0.0")]
     listen: IpAddr,
-    /// Where a server's configuration and certificate lie on its machine
+    /// The directory for a server's configuration and certificate, on its machine
     #[arg(long, value_name = "DIR", default_value = "/etc/nats")]
     etc: PathBuf,
-    /// Where it keeps streams and accounts
+    /// The directory for a server's streams and accounts, on its machine
     #[arg(long, value_name = "DIR", default_value = "/var/lib/nats")]
     data: PathBuf,
 }
@@ -58,10 +58,10 @@ pub(crate) struct Init {
 pub(crate) struct Hosts {
     #[command(flatten)]
     place: Place,
-    /// Hosts, by the names that their workers say
+    /// Hosts, by the names that their workers announce
     #[arg(value_name = "HOST", required = true)]
     names: Vec<HostName>,
-    /// Tell the servers at this URL at once, any of a cluster
+    /// Also send the change to the servers at this URL; any server of a cluster will do
     #[arg(long, value_name = "URL", env = "OS_UPGRADE_NATS_URL")]
     nats: Option<String>,
 }
@@ -70,7 +70,7 @@ pub(crate) struct Hosts {
 pub(crate) struct Push {
     #[command(flatten)]
     place: Place,
-    /// The servers, any of a cluster
+    /// The servers; any server of a cluster will do
     #[arg(long, value_name = "URL", env = "OS_UPGRADE_NATS_URL")]
     nats: String,
 }
@@ -91,7 +91,7 @@ pub(crate) async fn run(command: Command) -> Result<(), Failure> {
 
 fn init(options: &Init) -> Result<(), Failure> {
     if options.servers.len() == 2 {
-        let wrong = "two servers stand still when one of them does: give one, or three";
+        let wrong = "a cluster of two stops when either server does: give one server, or three";
         return Err(Failure::Usage(wrong.to_owned()));
     }
     let servers = || options.servers.iter().map(|server| (&server.host, server.client_port));
@@ -99,7 +99,7 @@ fn init(options: &Init) -> Result<(), Failure> {
         servers().enumerate().find(|(place, server)| servers().take(*place).any(|earlier| earlier == *server))
     {
         return Err(Failure::Usage(format!(
-            "{host}:{port} is given twice: each server of a cluster is another"
+            "{host}:{port} is given twice: the servers of a cluster must differ"
         )));
     }
     let layout = Layout {
@@ -138,7 +138,7 @@ async fn add(options: Hosts) -> Result<(), Failure> {
         accounts.push(config.account_of(host).map_err(failure)?);
         outln!("{}", path.display());
     }
-    tell(&config, options.nats, &accounts).await
+    push_or_remind(&config, options.nats, &accounts).await
 }
 
 async fn revoke(options: Hosts) -> Result<(), Failure> {
@@ -148,26 +148,30 @@ async fn revoke(options: Hosts) -> Result<(), Failure> {
         config.revoke_host(host, Utc::now()).map_err(failure)?;
         accounts.push(config.account_of(host).map_err(failure)?);
     }
-    tell(&config, options.nats, &accounts).await
+    push_or_remind(&config, options.nats, &accounts).await
 }
 
-/// Tells the servers, or says that somebody has to.
-async fn tell(config: &NatsConfig, nats: Option<String>, accounts: &[String]) -> Result<(), Failure> {
+/// Pushes `accounts` to the servers if a URL is given, and else prints how to.
+async fn push_or_remind(
+    config: &NatsConfig,
+    nats: Option<String>,
+    accounts: &[String],
+) -> Result<(), Failure> {
     if let Some(nats) = nats {
         return push(config, &nats, accounts).await;
     }
-    errln!("in force once the servers are told: os-upgrade nats-config push --dir DIR --nats URL");
+    errln!("this takes effect after: os-upgrade nats-config push --dir DIR --nats URL");
     Ok(())
 }
 
 async fn push(config: &NatsConfig, nats: &str, accounts: &[String]) -> Result<(), Failure> {
     let pushed = config.push(nats, accounts).await;
-    pushed.context("the servers have not been told; run `os-upgrade nats-config push` again")?;
-    errln!("the servers have been told of {} accounts", accounts.len());
+    pushed.context("the accounts were not sent; run `os-upgrade nats-config push` again")?;
+    errln!("sent {} accounts to the servers", accounts.len());
     Ok(())
 }
 
-/// What somebody has to put right first ends with 2.
+/// Errors that the operator must correct first become usage errors (exit code 2).
 fn failure(error: Error) -> Failure {
     match error {
         Error::NotBegun { .. } | Error::Exists { .. } | Error::NoHost { .. } => {

@@ -1,4 +1,4 @@
-//! `os-upgrade backup` and `os-upgrade restore`: what operators are told before, and of what was done.
+//! `os-upgrade backup` and `os-upgrade restore`: the plan, the confirmation and the report.
 
 use std::io::{self, BufRead as _, IsTerminal as _, Write as _};
 use std::path::PathBuf;
@@ -14,7 +14,7 @@ use serde_json::json;
 
 use crate::output::{Output, errln, outln};
 
-/// How many hosts are named before it is said how many more there are.
+/// How many hosts are named; of the rest only the number is shown.
 const NAMED_MAX: usize = 20;
 
 #[derive(Debug, Args)]
@@ -27,7 +27,7 @@ pub(crate) struct Backup {
     /// Replace FILE if it exists
     #[arg(long)]
     force: bool,
-    /// How to print what was written
+    /// The output format
     #[arg(long, value_enum, default_value_t = Output::Text)]
     output: Output,
 }
@@ -38,22 +38,22 @@ pub(crate) struct Backup {
 pub(crate) struct Restore {
     /// The backup to restore
     file: Option<PathBuf>,
-    /// Go on from this instance's store, after NATS has lost what it had acknowledged
+    /// Restore from this instance's store, after NATS has lost acknowledged data
     #[arg(long)]
     from_store: bool,
-    /// Replace what stands at the site; it is saved to a file first
+    /// Replace the existing data of the site, which is saved to a file first
     #[arg(long, conflicts_with = "from_store")]
     replace: bool,
     /// The configuration, a TOML file; without it every key has its default
     #[arg(long, value_name = "FILE")]
     pub(crate) config: Option<PathBuf>,
-    /// Only say what would be done
+    /// Only print what would be done
     #[arg(long)]
     dry_run: bool,
     /// Do not ask for confirmation
     #[arg(long)]
     yes: bool,
-    /// How to print the plan and what was done
+    /// The output format
     #[arg(long, value_enum, default_value_t = Output::Text)]
     output: Output,
 }
@@ -72,7 +72,7 @@ pub(crate) async fn back_up(settings: Settings, options: Backup) -> anyhow::Resu
     Ok(())
 }
 
-/// Restores a backup, or goes on from the store.
+/// Restores the site from a backup or from the store.
 pub(crate) async fn restore(settings: Settings, options: Restore) -> anyhow::Result<()> {
     if options.from_store && !settings.store.path.is_dir() {
         return Err(RecoveryError::NoDirectory(settings.store.path).into());
@@ -97,7 +97,7 @@ async fn restore_at(site: &Site, options: &Restore) -> anyhow::Result<()> {
             if !options.dry_run {
                 restore::unmark(site).await?;
             }
-            let done = "the restoration that was cut off is finished; start the orchestrator";
+            let done = "the interrupted restoration is finished; start the orchestrator";
             report(options.output, &json!({ "outcome": "finished" }), done);
             return Ok(());
         }
@@ -116,8 +116,8 @@ async fn restore_at(site: &Site, options: &Restore) -> anyhow::Result<()> {
     restore::carry_out(site, &plan, |step| {
         if let Step::Saved(path) = step {
             saved = Some(path.clone());
-            // Said at once: whatever happens next, this is where everything is.
-            errln!("saved what stood there to {}", path.display());
+            // Printed at once, so that the operator knows the file even if the next step fails.
+            errln!("saved the previous data to {}", path.display());
         }
         Ok(())
     })
@@ -138,7 +138,7 @@ fn report(output: Output, json: &serde_json::Value, text: &str) {
     }
 }
 
-/// Shows the plan and asks, unless that has been answered.
+/// Prints the plan and asks for confirmation, unless `--yes` is given.
 fn confirm(options: &Restore, summary: &Summary) -> anyhow::Result<()> {
     if options.output == Output::Text || !options.yes {
         errln!("{}", describe(summary));
@@ -147,7 +147,7 @@ fn confirm(options: &Restore, summary: &Summary) -> anyhow::Result<()> {
         return Ok(());
     }
     if !io::stdin().is_terminal() {
-        bail!("nothing was done: `--yes` confirms it where nobody can be asked");
+        bail!("nothing was done: without a terminal, confirm with `--yes`");
     }
     let mut stderr = io::stderr();
     write!(stderr, "Type the name of the site, {}, to go on: ", summary.site)?;
@@ -164,25 +164,25 @@ fn describe(summary: &Summary) -> String {
     let mut lines = vec![format!("Restoration of site {} from its {}:", summary.site, summary.source)];
     lines.extend(summary.because.iter().map(|because| format!("  because {because}")));
     lines.push(format!(
-        "  the state after journal message {} ({} facts) is gone on from; the journal is made anew from {} on",
+        "  the state after journal message {} ({} facts) is restored; the new journal begins with message {}",
         summary.known_to, summary.facts, summary.journal_from
     ));
     lines.push(if summary.control_kept {
-        "  the control stream stays; commands in it that no worker has been given are retracted".to_owned()
+        "  the control stream stays; commands in it that were not delivered yet are retracted".to_owned()
     } else {
-        format!("  the control stream is emptied and goes on at {}", summary.control_from)
+        format!("  the control stream is emptied and continues at {}", summary.control_from)
     });
     if let Some(run) = &summary.run_ended {
-        lines.push(format!("  run {run} ends as failed; under way were: {}", names(&summary.under_way)));
+        lines.push(format!("  run {run} ends as failed; hosts under way: {}", names(&summary.under_way)));
     }
     lines.push(format!("  slots stay held for: {}", names(&summary.held)));
-    lines.push("  what stands there now is saved to a file in the data directory first".to_owned());
+    lines.push("  the existing data is saved to a file in the data directory first".to_owned());
     lines.join("\n")
 }
 
 fn names(hosts: &[os_upgrade_protocol::HostName]) -> String {
     if hosts.is_empty() {
-        return "nobody".to_owned();
+        return "none".to_owned();
     }
     let named: Vec<_> = hosts.iter().take(NAMED_MAX).map(ToString::to_string).collect();
     let more = hosts.len() - named.len();

@@ -1,4 +1,4 @@
-//! `os-upgrade token`: who may call the API, in the token file.
+//! `os-upgrade token`: manages the API tokens in the token file.
 
 use std::io::{self, Write as _};
 use std::path::PathBuf;
@@ -17,25 +17,25 @@ use serde::Serialize;
 use crate::Failure;
 use crate::output::{Output, errln, outln, table};
 
-/// Shortest time for which a token is made: less is a mistake.
+/// The shortest lifetime of a token: less is a mistake.
 const VALIDITY_MIN: Duration = Duration::from_secs(1);
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
-    /// Add a token and print its secret, which is kept nowhere else
+    /// Create a token and print its secret, which is not stored anywhere
     ///
-    /// The file is made if there is none. A running orchestrator takes the token within two seconds.
+    /// The token file is created if it does not exist. A running orchestrator accepts the token within two seconds.
     Create(Create),
-    /// Show which tokens there are
+    /// List the tokens
     List(List),
-    /// Take a token out; requests with it are refused within two seconds
+    /// Remove a token; requests with it are refused within two seconds
     Revoke(Revoke),
 }
 
-/// Which file.
+/// The options that select the token file.
 #[derive(Debug, Args)]
 struct Place {
-    /// The token file; by default that of `[api] tokens` in the configuration
+    /// The token file; by default `[api] tokens` of the configuration
     #[arg(long, value_name = "FILE")]
     file: Option<PathBuf>,
     /// The configuration, a TOML file
@@ -46,19 +46,19 @@ struct Place {
 #[derive(Debug, Args)]
 #[command(group = ArgGroup::new("for").required(true).args(["role", "group"]))]
 pub(crate) struct Create {
-    /// Its name, in the audit and in `token list`; a FleetLock client's is the user of HTTP Basic
+    /// Its name, in the audit and in `token list`; FleetLock clients send it as the user of HTTP Basic
     #[arg(long)]
     name: TokenName,
     /// viewer: read; operator: also start and cancel upgrades, hold and release slots; admin: everything
     #[arg(long)]
     role: Option<Role>,
-    /// For a FleetLock client: the group whose slots it may take
+    /// For a FleetLock client, instead of a role: the group whose slots it may take
     #[arg(long)]
     group: Option<GroupName>,
-    /// The client shows a certificate with this common or DNS name in place of a secret
+    /// Instead of a secret, the client presents a certificate with this common name or DNS name
     #[arg(long, value_name = "NAME", requires = "group", value_parser = clap::builder::NonEmptyStringValueParser::new())]
     certificate: Option<String>,
-    /// After what time it is not valid any more, such as 90d; without it never
+    /// How long it is valid, such as 90d; without it, it never expires
     #[arg(long, value_name = "TIME", value_parser = validity)]
     expires: Option<Duration>,
     #[command(flatten)]
@@ -69,20 +69,20 @@ pub(crate) struct Create {
 pub(crate) struct List {
     #[command(flatten)]
     place: Place,
-    /// How to print it
+    /// The output format
     #[arg(long, value_enum, default_value_t = Output::Text)]
     output: Output,
 }
 
 #[derive(Debug, Args)]
 pub(crate) struct Revoke {
-    /// The token
+    /// The name of the token
     name: TokenName,
     #[command(flatten)]
     place: Place,
 }
 
-/// Reads how long a token is valid.
+/// Parses the lifetime of a token.
 fn validity(text: &str) -> Result<Duration, String> {
     let Ok(validity) = humantime::parse_duration(text) else {
         let wanted =
@@ -142,7 +142,7 @@ fn create(options: Create) -> Result<(), Failure> {
     })?;
     if certificate.is_none() {
         writeln!(io::stdout(), "{}", secret.reveal()).with_context(|| {
-            format!("nobody knows the secret of {name}: revoke the token and create it again, where its secret can be written")
+            format!("the secret of {name} could not be printed: revoke the token and create it again")
         })?;
     }
     Ok(())
@@ -178,7 +178,7 @@ fn list(options: List) -> Result<(), Failure> {
     Ok(())
 }
 
-/// A token as it is shown.
+/// A token as `token list` shows it.
 #[derive(Debug, Serialize)]
 struct Row {
     name: TokenName,
@@ -212,7 +212,7 @@ impl Row {
         let rights = match &self.rights {
             Rights::Role(role) => role.to_string(),
             Rights::Group(group) => format!("slots of {group}"),
-            // Of callers only.
+            // Tokens never have these.
             Rights::Groups(_) | Rights::Nothing => "nothing".to_owned(),
         };
         let proof = self
@@ -238,7 +238,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn how_long_a_token_is_valid() {
+    fn lifetimes_are_parsed() {
         let hours = |hours| Ok(Duration::from_hours(hours));
         let refused = |message: &str| Err(message.to_owned());
         let at_once = "the token would expire at once; write how long it is valid, such as 90d";

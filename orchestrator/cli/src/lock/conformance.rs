@@ -1,4 +1,4 @@
-//! `os-upgrade lock conformance`: how an examination is asked for, and how its rows are printed.
+//! `os-upgrade lock conformance`: the options of the examination, and how its rows are printed.
 
 use anyhow::bail;
 use clap::Args;
@@ -16,13 +16,13 @@ use crate::Failure;
 use crate::output::{Output, errln, outln};
 use crate::rest::http_url;
 
-/// How wide the column of what was expected is, in characters.
+/// The width of the column with what was expected, in characters.
 const EXPECTED_WIDTH: usize = 52;
 
 #[derive(Debug, Args)]
 pub(crate) struct Options {
-    /// The server's base URL, with or without a slash at its end; user and password are better not in it, as
-    /// everybody on the machine can read a command line
+    /// The server's base URL, with or without a slash at its end; do not put user and password in it, since everybody on
+    /// the machine can read command lines
     #[arg(long, value_name = "URL", value_parser = http_url)]
     url: HttpUrl,
     #[command(flatten)]
@@ -32,22 +32,22 @@ pub(crate) struct Options {
     /// The group whose slots are taken
     #[arg(long, default_value = "default")]
     group: String,
-    /// Expect exactly what our server answers, and not only what the protocol demands and clients rely on
+    /// Expect exactly the responses of os-upgrade's own server, and not only what the protocol demands and clients rely on
     #[arg(long)]
     strict: bool,
-    /// How many slots of the group are free; then this is examined too
+    /// How many slots of the group are free; this is then tested too
     #[arg(long, value_name = "N", conflicts_with = "slots_max", value_parser = count())]
     slots: Option<usize>,
-    /// Most slots taken at once, where --slots does not say how many are free; if there are more, cases that need a full
-    /// group are skipped
+    /// Without --slots, the most slots that are taken at once; if the group has more, cases that need a full group are
+    /// skipped
     #[arg(long, value_name = "N", default_value_t = 16, value_parser = count())]
     slots_max: usize,
-    /// How to print the rows
+    /// The output format
     #[arg(long, value_enum, default_value_t = Output::Text)]
     output: Output,
 }
 
-/// Most slots that can be said to be free, and that are taken.
+/// The maximum of `--slots` and `--slots-max`.
 const SLOTS_MAX: u64 = 10_000;
 
 fn count() -> impl TypedValueParser<Value = usize> {
@@ -88,7 +88,7 @@ async fn examine(wanted: &conformance::Options, output: Output) -> anyhow::Resul
     conclude(&report, &wanted.group)
 }
 
-/// A token that the first signal cancels. Another ends the process at once, and may leave slots held.
+/// A token that the first signal cancels. A second signal ends the process at once, and may leave slots held.
 fn on_signal() -> anyhow::Result<CancellationToken> {
     let mut signals = Signals::listen()?;
     let stop = CancellationToken::new();
@@ -112,7 +112,7 @@ fn conclude(report: &Report, group: &str) -> anyhow::Result<()> {
     match report.count(Verdict::Fail) {
         _ if report.is_good() => Ok(()),
         _ if report.interrupted => bail!("interrupted before all cases were tried"),
-        0 => bail!("not every slot is known to be given back"),
+        0 => bail!("some slots may still be held"),
         1 => bail!("1 case failed"),
         failed => bail!("{failed} cases failed"),
     }

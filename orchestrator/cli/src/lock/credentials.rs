@@ -1,5 +1,4 @@
-//! User and password for lock servers, as an option or a variable: what stands in a `--url` can be read by everybody on
-//! the machine.
+//! User and password for lock servers, from a file or a variable: everybody on the machine can read a `--url`.
 
 use std::path::{Path, PathBuf};
 
@@ -9,20 +8,20 @@ use os_upgrade_settings::HttpUrl;
 
 use crate::Failure;
 
-/// The variable that holds them.
+/// The variable that holds user and password.
 pub(super) const VARIABLE: &str = "OS_UPGRADE_LOCK_CREDENTIALS";
 
 #[derive(Debug, Args)]
 pub(super) struct Credentials {
-    /// A file with the user and password to send as HTTP Basic authentication, `user:password`; by default those of the
-    /// variable `OS_UPGRADE_LOCK_CREDENTIALS`, if there are any
+    /// A file with the `user:password` to send as HTTP Basic authentication; by default it is taken from the variable
+    /// `OS_UPGRADE_LOCK_CREDENTIALS`, if set
     #[arg(long, value_name = "FILE")]
     credentials_file: Option<PathBuf>,
 }
 
 /// Where user and password were found.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Found {
+pub(super) enum Source {
     /// In the URL, or nowhere.
     Url,
     /// In this file.
@@ -32,34 +31,34 @@ pub(super) enum Found {
 }
 
 impl Credentials {
-    /// `url` with the user and password to send, and where these were found. Those of a URL come before the variable's.
+    /// `url` with the user and password to send, and where these were found. Those in the URL win over the variable.
     ///
     /// # Errors
-    /// They are given twice, or are none.
-    pub(super) fn in_url(self, url: &HttpUrl) -> Result<(HttpUrl, Found), Failure> {
+    /// They are given twice, or cannot be read.
+    pub(super) fn in_url(self, url: &HttpUrl) -> Result<(HttpUrl, Source), Failure> {
         match self.credentials_file {
             Some(_) if url.has_credentials() => {
-                Err(Failure::Usage("--credentials-file: there are user and password in --url".to_owned()))
+                Err(Failure::Usage("--credentials-file: --url already has user and password".to_owned()))
             }
-            Some(path) => Ok((put_into(url, &of_file(&path)?)?, Found::File(path))),
-            None if url.has_credentials() => Ok((url.clone(), Found::Url)),
+            Some(path) => Ok((put_into(url, &read_file(&path)?)?, Source::File(path))),
+            None if url.has_credentials() => Ok((url.clone(), Source::Url)),
             None => match std::env::var(VARIABLE).ok().filter(|text| !text.trim().is_empty()) {
                 Some(text) => {
                     let url = put_into(url, &text).with_context(|| format!("the variable {VARIABLE}"))?;
-                    Ok((url, Found::Variable))
+                    Ok((url, Source::Variable))
                 }
-                None => Ok((url.clone(), Found::Url)),
+                None => Ok((url.clone(), Source::Url)),
             },
         }
     }
 }
 
-fn of_file(path: &Path) -> anyhow::Result<String> {
+fn read_file(path: &Path) -> anyhow::Result<String> {
     let read = std::fs::read_to_string(path);
     read.with_context(|| format!("cannot read the file of --credentials-file, {}", path.display()))
 }
 
-/// What is wrong with `text` is said without a word of it.
+/// Puts `user:password` into `url`. The error does not quote `text`, which is secret.
 fn put_into(url: &HttpUrl, text: &str) -> anyhow::Result<HttpUrl> {
     let text = text.trim();
     match text.split_once(':') {

@@ -1,4 +1,4 @@
-//! `os-upgrade lock history`: what operators, and FleetLock clients, did about slots.
+//! `os-upgrade lock history`: how operators and FleetLock clients took and gave back slots.
 
 use clap::Args;
 use os_upgrade_api_types::slots;
@@ -10,7 +10,7 @@ use crate::remote::facts::{self, Shown};
 pub(crate) struct Options {
     #[command(flatten)]
     page: facts::PageOptions,
-    /// Also the slots that FleetLock clients were granted and gave back
+    /// Include slots that FleetLock clients were granted and gave back
     #[arg(long)]
     clients: bool,
 }
@@ -24,7 +24,7 @@ struct Fact {
     reason: Option<String>,
 }
 
-/// Prints what there is.
+/// Prints the history.
 pub(super) async fn run(Options { page, clients }: Options) -> anyhow::Result<()> {
     let call = slots::HISTORY.call();
     facts::show::<Fact>(page, if clients { call.with("clients", "true") } else { call }).await
@@ -32,7 +32,7 @@ pub(super) async fn run(Options { page, clients }: Options) -> anyhow::Result<()
 
 impl Shown for Fact {
     const HEADS: &'static [&'static str] = &["DID", "HOLDER", "GROUP", "REASON"];
-    const NONE: &'static str = "nobody has held or released a slot";
+    const NONE: &'static str = "no slot has been held or released";
 
     fn row(&self) -> Vec<String> {
         let did = match self.r#type.as_str() {
@@ -58,11 +58,11 @@ mod tests {
     use crate::remote::facts::Page;
 
     #[test]
-    fn a_table() {
+    fn history_in_a_table() {
         let fact = |kind: &str| json!({ "type": kind, "group": "default", "id": "h01", "actor": "api", "reason": "it burnt" });
         let item = |kind: &str| json!({ "time": "2026-11-21T01:00:00.000Z", "actor": "api", "type": kind, "fact": fact(kind) });
         let mut old = item("lock-granted");
-        // A version that did not say who asked.
+        // Older versions recorded no actor.
         old.as_object_mut().unwrap().remove("actor");
         old["fact"].as_object_mut().unwrap().remove("reason");
         let mut reclaimed = item("holder-released");
@@ -77,6 +77,6 @@ TIME                      WHO  DID       HOLDER  GROUP    REASON
 2026-11-21T01:00:00.000Z       locked    h01     default";
         let text = |page| facts::text(&Page::<Fact>::deserialize(page).unwrap());
         assert_eq!(text(page), expected);
-        assert_eq!(text(json!({ "items": [] })), "nobody has held or released a slot");
+        assert_eq!(text(json!({ "items": [] })), "no slot has been held or released");
     }
 }

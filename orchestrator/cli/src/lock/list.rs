@@ -17,12 +17,12 @@ pub(crate) struct List {
     /// Only this group
     #[arg(long)]
     group: Option<String>,
-    /// How to print it
+    /// The output format
     #[arg(long, value_enum, default_value_t = Output::Text)]
     output: Output,
 }
 
-/// What `GET /v1/state/fleet-lock` says.
+/// The response of `GET /v1/state/fleet-lock`.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 struct State {
@@ -62,7 +62,7 @@ struct Waiter {
     last_asked: Option<String>,
 }
 
-/// Prints what there is.
+/// Prints the slots.
 pub(super) async fn run(options: List) -> anyhow::Result<()> {
     let List { server, group, output } = options;
     let mut state = rest::ask(&server, &slots::READ).await?;
@@ -79,7 +79,7 @@ pub(super) async fn run(options: List) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Leaves no other group in `state`.
+/// Removes all other groups from `state`.
 fn only(state: &mut Value, group: &str) -> anyhow::Result<()> {
     let groups = state["groups"].as_array_mut().context("an unexpected answer")?;
     groups.retain(|entry| entry["group"] == group);

@@ -1,4 +1,4 @@
-//! `os-upgrade lock`: FleetLock slots from the command line, of our server and of others.
+//! `os-upgrade lock`: FleetLock slots from the command line, of os-upgrade's server and of others.
 
 mod conformance;
 mod credentials;
@@ -20,34 +20,33 @@ pub(crate) enum Command {
     /// Run a command while a slot is held, of any FleetLock server
     ///
     /// It waits for a slot of the group, runs the command, and gives the slot back however the command ends. SIGINT,
-    /// SIGTERM, SIGHUP and SIGQUIT are handed on to the command, but those that are ignored from the start stay so, as
-    /// with nohup. When another signal ends this program, such as SIGKILL or SIGUSR1, the slot stays taken until
-    /// somebody gives it back.
+    /// SIGTERM, SIGHUP and SIGQUIT are passed on to the command, unless they were ignored at the start, as under nohup. If
+    /// any other signal kills this program, such as SIGKILL or SIGUSR1, the slot stays taken until somebody gives it back.
     Run(run::Run),
     /// Give a slot back to any FleetLock server, as its holder does
     ///
-    /// It asks once, and ends with 0 when the server has confirmed that the slot is not held any more.
+    /// It sends one request, and exits with 0 if the server confirms that the slot is not held any more.
     Unlock(unlock::Unlock),
     /// Show who holds slots, since when and why, and who waits for one
     List(list::List),
-    /// Show which slots operators have held and released, and why
+    /// Show which slots operators held and released, and why
     History(history::Options),
     /// Hold a slot in somebody's name until it is released
     ///
-    /// It keeps the slot from everybody else. It does not stop whoever has that name: a host holds the slot then, so
-    /// that it is the first to be upgraded, and a client that asks is granted it.
+    /// It keeps the slot from everybody else, but not from the host or client of that name: the host has its slot already,
+    /// so it is the first to be upgraded, and a client is granted the slot.
     Hold(operator::Order),
-    /// Release a slot, of a host or of a FleetLock client; not in a run that needs it
+    /// Release a slot of a host or of a FleetLock client; refused while the active run needs it
     ///
-    /// A host whose run has ended may still be at work: look first.
+    /// A host whose run has ended may still be at work: check first.
     Release(operator::Order),
     /// Release the slot of a host that has left the inventory, where the settings allow that
     Forget(operator::Slot),
-    /// Examine any FleetLock server: one row for each case, with what was expected and what it answered
+    /// Test any FleetLock server: print a row per case, with the expected and the actual response
     ///
-    /// It asks under ids of its own and takes slots of one group, which must have a free one, for as long as a case
-    /// needs them; all are given back, also on Ctrl-C. In a group that others use meanwhile, cases may be disturbed.
-    /// A server that has no time and says until when is asked again then. It ends with 0 when no case failed.
+    /// It uses ids of its own, and takes slots of one group, which must have a free one, for as long as a case needs them.
+    /// All are given back, also on Ctrl-C. Other clients of the group can disturb cases. If the server is busy and sends
+    /// Retry-After, it is asked again after that time. It exits with 0 if no case failed.
     Conformance(conformance::Options),
 }
 

@@ -1,4 +1,4 @@
-//! `os-upgrade lock hold`, `release` and `forget`: what operators do about slots.
+//! `os-upgrade lock hold`, `release` and `forget`: slots held and released by operators.
 
 use clap::Args;
 use os_upgrade_api_types::route::Route;
@@ -14,7 +14,7 @@ pub(crate) struct Slot {
     /// The group
     #[arg(long, default_value = "default")]
     group: GroupName,
-    /// In whose name the slot is held, a host's or a FleetLock client's
+    /// The holder of the slot: the name of a host or the id of a FleetLock client
     #[arg(long, value_parser = ClientId::new)]
     id: ClientId,
     #[command(flatten)]
@@ -35,7 +35,7 @@ pub(super) async fn hold(order: Order) -> anyhow::Result<()> {
     send(order, &slots::HOLD, "held").await
 }
 
-/// Releases a slot, whoever holds it for whatever reason.
+/// Releases a slot, whoever holds it.
 pub(super) async fn release(order: Order) -> anyhow::Result<()> {
     send(order, &slots::RELEASE, "released").await
 }

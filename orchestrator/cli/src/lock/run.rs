@@ -24,15 +24,15 @@ use crate::Failure;
 use crate::output::errln;
 use crate::rest::{DEFAULT_URL, http_url};
 
-/// No slot was had in time: `EX_TEMPFAIL`.
+/// No slot was granted in time: `EX_TEMPFAIL`.
 const TIMED_OUT: u8 = 75;
 /// The server was never reached: `EX_UNAVAILABLE`.
 const UNREACHABLE: u8 = 69;
-/// As shells have it: the command is there and cannot be started.
+/// The command exists but cannot be started, as in shells.
 const NOT_STARTED: u8 = 126;
-/// As shells have it: there is no such command.
+/// There is no such command, as in shells.
 const NOT_FOUND: u8 = 127;
-/// As shells have it: this and the signal's number.
+/// Added to the number of the signal that ended the command, as in shells.
 const SIGNALLED: u8 = 128;
 
 /// The longest pause before asking again.
@@ -40,12 +40,13 @@ const RETRY_MAX: Duration = Duration::from_hours(24);
 
 #[derive(Debug, Args)]
 #[command(after_long_help = "\
-Exit status: the command's own, 128 + n if signal n has ended it or the wait; 75 when there was no slot in time; 69 when \
-the server was never reached; 127 when there is no such command, 126 when it cannot be started; 2 on wrong usage, 1 when a file of --ca, --cert, --key or --credentials-file cannot be used. When \
-the slot cannot be given back, it says what gives it back.")]
+Exit status: the command's own, or 128 + n if signal n ended it or the wait; 75 if there was no slot in time; 69 if \
+the server was never reached; 127 if there is no such command, 126 if it cannot be started; 2 on wrong usage, 1 if a \
+file of --ca, --cert, --key or --credentials-file cannot be used. If the slot could not be given back, it prints a \
+command that does.")]
 pub(crate) struct Run {
-    /// The lock server's base URL; user and password are better not in it, as everybody
-    /// on the machine can read a command line
+    /// The lock server's base URL; do not put user and password in it, since everybody on the machine can read command
+    /// lines
     #[arg(long, value_name = "URL", default_value = DEFAULT_URL, value_parser = http_url)]
     url: HttpUrl,
     #[command(flatten)]
@@ -55,21 +56,21 @@ pub(crate) struct Run {
     /// The group whose slot is taken
     #[arg(long, default_value = "default")]
     group: GroupName,
-    /// In whose name; two that run at the same time need different ids
+    /// The id that holds the slot; two commands that run at the same time need different ids
     #[arg(long, value_parser = ClientId::new)]
     id: ClientId,
     /// How long to wait for a slot, such as 90s or 1h, or forever
     #[arg(long, value_name = "DURATION", default_value = "1h")]
     wait: Wait,
-    /// How long to pause before asking again, 1d at most; up to a quarter is added, and more where the server wants it
+    /// How long to pause before asking again, at most 1d; up to a quarter is added, and more if the server asks for it
     #[arg(long, value_name = "DURATION", default_value = "5s", value_parser = retry)]
     retry: Duration,
-    /// The command with its arguments; it finds `OS_UPGRADE_LOCK_GROUP` and `OS_UPGRADE_LOCK_ID` in its environment
+    /// The command with its arguments; `OS_UPGRADE_LOCK_GROUP` and `OS_UPGRADE_LOCK_ID` are set in its environment
     #[arg(last = true, required = true, value_name = "COMMAND")]
     command: Vec<OsString>,
 }
 
-/// How long to wait.
+/// How long to wait for a slot; `None` is forever.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Wait(Option<Duration>);
 
@@ -93,20 +94,20 @@ fn retry(text: &str) -> Result<Duration, String> {
 pub(super) async fn run(options: Run) -> Result<(), Failure> {
     let Run { url, credentials, tls, group, id, wait, retry, command } = options;
     let tls = tls.files(&url)?;
-    let (url, found) = credentials.in_url(&url)?;
+    let (url, source) = credentials.in_url(&url)?;
     let mut signals = Signals::listen()?;
     let mut command = prepared(&command, &group, &id);
-    let slot = Slot::new(&url, &found, &tls, group, id).context("no slot can be asked for")?;
+    let slot = Slot::new(&url, &source, &tls, group, id).context("cannot set up the client")?;
     let status = match slot.wait(wait.0, retry, &mut signals).await {
         Waited::TimedOut => TIMED_OUT,
         Waited::Unreachable => UNREACHABLE,
-        Waited::Signalled(signal) => of_signal(signal as i32),
+        Waited::Signalled(signal) => signal_status(signal as i32),
         Waited::Granted => {
             let status = match command.spawn() {
-                Ok(child) => watched(child, &mut signals).await,
+                Ok(child) => wait_for(child, &mut signals).await,
                 Err(error) => Err(error),
             };
-            let status = status.map_or_else(|error| not_run(&command, &error), of_command);
+            let status = status.map_or_else(|error| start_failed(&command, &error), command_status);
             slot.give_back(&mut signals).await;
             status
         }
@@ -115,7 +116,7 @@ pub(super) async fn run(options: Run) -> Result<(), Failure> {
 }
 
 fn prepared(command: &[OsString], group: &GroupName, id: &ClientId) -> Command {
-    let (program, arguments) = command.split_first().expect("clap has seen to it that there is a command");
+    let (program, arguments) = command.split_first().expect("clap requires a command");
     let mut command = Command::new(program);
     command
         .args(arguments)
@@ -124,33 +125,33 @@ fn prepared(command: &[OsString], group: &GroupName, id: &ClientId) -> Command {
     command
 }
 
-/// Waits for the command's end, and hands signals on to it until then.
-async fn watched(mut child: Child, signals: &mut Signals) -> io::Result<ExitStatus> {
+/// Waits for the command's end, and passes signals on to it until then.
+async fn wait_for(mut child: Child, signals: &mut Signals) -> io::Result<ExitStatus> {
     loop {
         let signal = tokio::select! {
             biased;
             signal = signals.next() => signal,
             status = child.wait() => return status,
         };
-        // Until it was waited for, its number is nobody else's.
+        // The pid cannot be reused before the child has been waited for.
         let pid = child.id().and_then(|pid| i32::try_from(pid).ok());
         if let Some(pid) = pid.filter(|_| !is_typed(signal)) {
-            // It may have just ended.
+            // Fails if it has just ended.
             let _ = kill(Pid::from_raw(pid), signal);
         }
     }
 }
 
-fn of_command(status: ExitStatus) -> u8 {
+fn command_status(status: ExitStatus) -> u8 {
     let code = status.code().map(|code| u8::try_from(code).unwrap_or(u8::MAX));
-    code.unwrap_or_else(|| of_signal(status.signal().unwrap_or_default()))
+    code.unwrap_or_else(|| signal_status(status.signal().unwrap_or_default()))
 }
 
-fn of_signal(signal: i32) -> u8 {
+fn signal_status(signal: i32) -> u8 {
     u8::try_from(signal).map_or(u8::MAX, |signal| SIGNALLED.saturating_add(signal))
 }
 
-fn not_run(command: &Command, error: &io::Error) -> u8 {
+fn start_failed(command: &Command, error: &io::Error) -> u8 {
     errln!("os-upgrade: cannot run {}: {error}", command.as_std().get_program().display());
     if error.kind() == io::ErrorKind::NotFound { NOT_FOUND } else { NOT_STARTED }
 }
@@ -162,7 +163,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn how_long_to_wait() {
+    fn durations_are_parsed() {
         assert_eq!("forever".parse(), Ok(Wait(None)));
         assert_eq!("1h 30m".parse(), Ok(Wait(Some(Duration::from_mins(90)))));
         assert!("soon".parse::<Wait>().is_err());
@@ -173,8 +174,8 @@ mod tests {
     #[test]
     fn exit_statuses() {
         for (raw, expected) in [(0, 0), (3 << 8, 3), (255 << 8, 255), (15, 143), (9, 137)] {
-            assert_eq!(of_command(ExitStatus::from_raw(raw)), expected);
+            assert_eq!(command_status(ExitStatus::from_raw(raw)), expected);
         }
-        assert_eq!(of_signal(Signal::SIGHUP as i32), 129);
+        assert_eq!(signal_status(Signal::SIGHUP as i32), 129);
     }
 }

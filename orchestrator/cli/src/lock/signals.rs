@@ -1,4 +1,4 @@
-//! Signals that end a wait, or are meant for the command that is run.
+//! Signals that end the wait for a slot, or are passed on to the command.
 
 use std::fs::{self, File};
 use std::future::poll_fn;
@@ -11,14 +11,14 @@ use nix::sys::signal::Signal as Number;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::time::{Instant, sleep_until};
 
-/// Those that are listened to.
+/// The signals that are handled.
 const HANDLED: [Number; 4] = [Number::SIGINT, Number::SIGTERM, Number::SIGHUP, Number::SIGQUIT];
 
-/// For how long a signal may be the one before: who ends several processes sends them the same signal one by one, and
-/// some send it twice.
+/// How long the same signal counts as a repetition: tools that end several processes may signal them one by one, and some
+/// signal twice.
 const SAME_WITHIN: Duration = Duration::from_secs(1);
 
-/// SIGINT, SIGTERM, SIGHUP and SIGQUIT, from when it is made; not those that are ignored, as after `nohup`.
+/// Receives SIGINT, SIGTERM, SIGHUP and SIGQUIT, except those that were ignored at the start, as under `nohup`.
 #[derive(Debug)]
 pub(super) struct Signals(Vec<(Number, Signal)>);
 
@@ -33,7 +33,7 @@ impl Signals {
         handled.map(listen).collect::<anyhow::Result<_>>().map(Self)
     }
 
-    /// The next one that comes.
+    /// Waits for the next signal.
     pub(super) async fn next(&mut self) -> Number {
         poll_fn(|context| {
             for (number, signal) in &mut self.0 {
@@ -46,7 +46,7 @@ impl Signals {
         .await
     }
 
-    /// The next one that is not the same as one that may have come at `since`.
+    /// Waits for the next signal that is not a repetition of one that may have come at `since`.
     pub(super) async fn another(&mut self, since: Instant) -> Number {
         sleep_until(since + SAME_WITHIN).await;
         for _ in HANDLED {
@@ -60,7 +60,7 @@ const fn bit(number: Number) -> u64 {
     1 << (number as i32 - 1)
 }
 
-/// The signals that are ignored, a bit for each; none where the system does not say so.
+/// The ignored signals, a bit for each; none if the system does not report them.
 fn ignored() -> u64 {
     fs::read_to_string("/proc/self/status").ok().and_then(|status| read_ignored(&status)).unwrap_or_default()
 }
@@ -70,8 +70,8 @@ fn read_ignored(status: &str) -> Option<u64> {
     u64::from_str_radix(mask.trim(), 16).ok()
 }
 
-/// Whether `signal` was most likely typed at a terminal, which has sent it to everybody in the foreground already: many
-/// programs take a second Ctrl-C as an order to end at once.
+/// Whether `signal` was most likely typed at a terminal, which has already sent it to every process in the foreground. It
+/// is not passed on then: many programs take a second Ctrl-C as an order to end at once.
 pub(super) fn is_typed(signal: Number) -> bool {
     let typed_for = || nix::unistd::tcgetpgrp(File::open("/dev/tty").ok()?).ok();
     matches!(signal, Number::SIGINT | Number::SIGQUIT) && typed_for() == Some(nix::unistd::getpgrp())

@@ -13,75 +13,75 @@ use os_upgrade_tls::client_files::TlsFiles;
 use os_upgrade_tls::http_client::BuildError;
 use tokio::time::{Instant, sleep, sleep_until, timeout};
 
-use super::credentials::Found;
+use super::credentials::Source;
 use super::signals::Signals;
 use super::unlock;
 use crate::output::errln;
 
 /// How long connecting to the server may take.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
-/// How long an answer may take.
+/// How long a request may take, in total.
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(20);
-/// The shortest pause between two questions.
+/// The shortest pause between two requests.
 const PAUSE_MIN: Duration = Duration::from_millis(100);
-/// How long giving back is tried, from the first attempt on; the last one begins then.
+/// How long after the first attempt to give a slot back the last one begins.
 const GIVE_BACK_WITHIN: Duration = Duration::from_mins(1);
-/// The longest pause between two attempts to give back, where the server does not want a longer one; the first is
-/// [`PAUSE_MIN`].
+/// The longest pause between two attempts to give a slot back, unless the server asks for a longer one. The first pause
+/// is [`PAUSE_MIN`].
 const GIVE_BACK_PAUSE_MAX: Duration = Duration::from_secs(5);
-/// How long a slot may be granted after the question for it was given up, or answered without a yes or no.
+/// How long the server may take to grant a slot after the request was abandoned, or got neither a grant nor a refusal.
 const LATE_WITHIN: Duration = Duration::from_secs(2);
 
-/// A slot that is, or is to be, ours.
+/// A slot that is held or requested.
 #[derive(Debug)]
 pub(super) struct Slot {
     client: FleetLockClient,
     /// The server, without its password.
     server: String,
-    /// What gives it back, for people.
-    by_hand: String,
+    /// The command that gives it back, for operators.
+    unlock_command: String,
     group: GroupName,
     id: ClientId,
 }
 
-/// How waiting for a slot has ended.
+/// How waiting for a slot ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Waited {
     /// It is held.
     Granted,
-    /// Time is over, and it is not held.
+    /// The time is over; the slot is not held.
     TimedOut,
-    /// Time is over, and nobody has ever answered.
+    /// The time is over, and the server never answered.
     Unreachable,
-    /// This signal has come, and it is not held.
+    /// This signal ended the wait; the slot is not held.
     Signalled(Signal),
 }
 
 /// What is known while a slot is waited for.
 #[derive(Debug, Default)]
 struct Known {
-    /// Whether anybody has ever answered.
+    /// Whether the server ever answered.
     reached: bool,
-    /// Whether the slot may have been granted without our having heard of it.
+    /// Whether the slot may have been granted without the answer reaching us.
     uncertain: bool,
-    /// Whether the last answer was our kind of server's that all slots are held: it keeps one for who asks again.
-    awaited: bool,
-    /// Why it was not granted, as it was said last.
-    said: String,
+    /// Whether the last answer was an os-upgrade server's that all slots are held. It then counts us as a waiter.
+    waiting: bool,
+    /// The last reported reason why it was not granted.
+    reported: String,
 }
 
 impl Known {
-    /// What an answer says about the slot. `self` is what was known before the question.
+    /// Updates `self` with an answer.
     fn learn(&mut self, reply: &Reply) {
         self.reached |= !matches!(reply.outcome, LockOutcome::Unreachable { .. });
         let full = DeniedKind::FailedLockSemaphoreFull.as_str();
-        self.awaited = matches!(&reply.outcome, LockOutcome::Denied { lock_kind, .. } if lock_kind == full);
+        self.waiting = matches!(&reply.outcome, LockOutcome::Denied { lock_kind, .. } if lock_kind == full);
         self.uncertain = match reply.status {
-            // Somebody else holds it: so it is not ours, also where an earlier question was not answered.
+            // Others hold the slots, so none is ours, even if an earlier request got no answer.
             Some(409 | 423) => false,
-            // Nothing came of this question, which says nothing about earlier ones.
+            // This request had no effect, but an earlier one may have had.
             Some(400..=499) => self.uncertain,
-            // Whatever else it says: a server that fails, and one that does not speak FleetLock, may have granted it.
+            // A server that fails, or does not speak FleetLock, may still have granted it.
             Some(_) | None => true,
         };
     }
@@ -90,19 +90,19 @@ impl Known {
 impl Slot {
     pub(super) fn new(
         url: &HttpUrl,
-        found: &Found,
+        source: &Source,
         tls: &TlsFiles,
         group: GroupName,
         id: ClientId,
     ) -> Result<Self, BuildError> {
         let timeouts = Timeouts { connect: CONNECT_TIMEOUT, total: ANSWER_TIMEOUT };
         let client = FleetLockClient::new(url, timeouts, Some(tls))?;
-        let by_hand = unlock::by_hand(url, found, tls, &group, &id);
-        Ok(Self { client, server: url.to_string(), by_hand, group, id })
+        let unlock_command = unlock::command_line(url, source, tls, &group, &id);
+        Ok(Self { client, server: url.to_string(), unlock_command, group, id })
     }
 
-    /// Asks every `retry`, and a bit more, until the slot is granted, or `within` is over if there is such a bound. The
-    /// server may ask for longer pauses.
+    /// Asks every `retry`, plus some jitter, until the slot is granted or `within` is over; `None` waits without a bound.
+    /// The server may ask for longer pauses.
     pub(super) async fn wait(
         &self,
         within: Option<Duration>,
@@ -112,28 +112,28 @@ impl Slot {
         let deadline = within.and_then(|within| Instant::now().checked_add(within));
         let mut known = Known::default();
         let waited = loop {
-            let mut asked = Box::pin(self.client.ask(SlotOrder::Lock, &self.group, &self.id));
+            let mut request = Box::pin(self.client.ask(SlotOrder::Lock, &self.group, &self.id));
             let reply = tokio::select! {
                 biased;
                 signal = signals.next() => {
-                    // Its unlock would go another way, and might come before it.
-                    let late = timeout(LATE_WITHIN, asked).await;
+                    // An unlock may use another connection and arrive before the request, so wait for the answer first.
+                    let late = timeout(LATE_WITHIN, request).await;
                     known.learn(&late.unwrap_or_else(|_| unanswered()));
                     break Waited::Signalled(signal);
                 }
-                reply = &mut asked => reply,
+                reply = &mut request => reply,
             };
             if reply.outcome == LockOutcome::Granted {
                 return Waited::Granted;
             }
             known.learn(&reply);
-            self.say(&reply.outcome, &mut known);
+            self.report(&reply.outcome, &mut known);
             let now = Instant::now();
             if deadline.is_some_and(|deadline| deadline <= now) {
-                errln!("os-upgrade: no slot of group {} was had in time", self.group);
+                errln!("os-upgrade: no slot of group {} was granted in time", self.group);
                 break if known.reached { Waited::TimedOut } else { Waited::Unreachable };
             }
-            let next = now + drawn_out(retry.max(wanted(&reply)).max(PAUSE_MIN));
+            let next = now + with_jitter(retry.max(retry_after(&reply)).max(PAUSE_MIN));
             let next = deadline.map_or(next, |deadline| deadline.min(next));
             tokio::select! {
                 biased;
@@ -145,20 +145,20 @@ impl Slot {
         waited
     }
 
-    fn say(&self, outcome: &LockOutcome, known: &mut Known) {
-        let said = unlock::words(outcome);
-        if said != known.said {
-            errln!("os-upgrade: waiting for a slot of group {} at {}: {said}", self.group, self.server);
-            known.said = said;
+    fn report(&self, outcome: &LockOutcome, known: &mut Known) {
+        let reason = unlock::describe(outcome);
+        if reason != known.reported {
+            errln!("os-upgrade: waiting for a slot of group {} at {}: {reason}", self.group, self.server);
+            known.reported = reason;
         }
     }
 
-    /// Sees to it that nothing is held. After a refusal our own server is told that nobody waits any more, and others
-    /// nothing: some take a slot from whoever holds it when somebody gives back what he does not hold.
+    /// Makes sure that no slot stays held. After a refusal, an os-upgrade server gets an unlock, so that we are no longer a
+    /// waiter. Other servers do not: some release another holder's slot when a client unlocks what it does not hold.
     async fn give_up(&self, known: &Known, signals: &mut Signals) {
         let begun = Instant::now();
         if !known.uncertain {
-            if known.awaited {
+            if known.waiting {
                 tokio::select! {
                     biased;
                     _ = self.unlock() => {}
@@ -168,7 +168,7 @@ impl Slot {
             return;
         }
         if !known.reached {
-            // Most likely nobody was there all the time, so that there is nothing to try again, nor to tell.
+            // Most likely the server was unreachable all the time, so there is nothing to retry or report.
             tokio::select! {
                 biased;
                 _ = self.client.unlock(&self.group, &self.id) => {}
@@ -185,8 +185,8 @@ impl Slot {
         }
     }
 
-    /// Gives the slot back: asks once, whatever signals come, as they may be what has ended the command; then for a
-    /// bounded time or until another signal comes. Says so when that was in vain.
+    /// Gives the slot back. The first attempt ignores signals, as they may be what ended the command. Further attempts are
+    /// made for a bounded time, or until another signal comes. If all fail, it prints the command that gives it back.
     pub(super) async fn give_back(&self, signals: &mut Signals) -> bool {
         let begun = Instant::now();
         let deadline = begun + GIVE_BACK_WITHIN;
@@ -197,7 +197,7 @@ impl Slot {
                 if Instant::now() >= deadline {
                     return false;
                 }
-                let next = Instant::now() + drawn_out(pause.max(wanted(&last)));
+                let next = Instant::now() + with_jitter(pause.max(retry_after(&last)));
                 sleep_until(next.min(deadline)).await;
                 last = self.unlock().await;
                 pause = (pause * 2).min(GIVE_BACK_PAUSE_MAX);
@@ -210,12 +210,12 @@ impl Slot {
             _ = signals.another(begun) => false,
         };
         if !given_back {
-            let Self { group, id, by_hand, .. } = self;
+            let Self { group, id, unlock_command, .. } = self;
             errln!(
                 "os-upgrade: {id} may still hold a slot of group {group}: {}",
-                unlock::words(&last.outcome)
+                unlock::describe(&last.outcome)
             );
-            errln!("os-upgrade: give it back with: {by_hand}");
+            errln!("os-upgrade: give it back with: {unlock_command}");
         }
         given_back
     }
@@ -229,12 +229,12 @@ fn unanswered() -> Reply {
     Reply::from(LockOutcome::Unreachable { why: NoAnswer::TimedOut })
 }
 
-/// How long the server wants to be left alone.
-fn wanted(reply: &Reply) -> Duration {
+/// The pause that the server asks for; zero if it asks for none.
+fn retry_after(reply: &Reply) -> Duration {
     reply.retry_after.map_or(Duration::ZERO, RetryAfter::pause)
 }
 
-fn drawn_out(pause: Duration) -> Duration {
+fn with_jitter(pause: Duration) -> Duration {
     fleetlock::drawn_out(pause, fastrand::u32(..))
 }
 
@@ -242,7 +242,7 @@ fn drawn_out(pause: Duration) -> Duration {
 mod tests {
     use super::*;
 
-    /// After answers of these statuses, whether the slot may be held.
+    /// Whether the slot may be held after answers with these statuses; 0 is no answer.
     fn uncertain(statuses: &[u16]) -> bool {
         let mut known = Known::default();
         for status in statuses {
@@ -254,7 +254,7 @@ mod tests {
     }
 
     #[test]
-    fn only_a_refusal_for_certain_makes_it_certain() {
+    fn only_definite_refusals_make_it_certain() {
         for (statuses, expected) in [
             (&[409][..], false),
             (&[423], false),

@@ -10,22 +10,22 @@ use crate::Failure;
 
 #[derive(Debug, Args)]
 pub(super) struct Tls {
-    /// Authorities to trust in place of the system's, PEM
+    /// A PEM file with certificate authorities to trust instead of the system's
     #[arg(long, value_name = "FILE")]
     ca: Option<PathBuf>,
-    /// The certificate to show to a server that asks for one, PEM
+    /// A PEM file with the certificate to present to a server that asks for one
     #[arg(long, value_name = "FILE", requires = "key")]
     cert: Option<PathBuf>,
-    /// The key of that certificate, PEM
+    /// A PEM file with the private key of that certificate
     #[arg(long, value_name = "FILE", requires = "cert")]
     key: Option<PathBuf>,
 }
 
 impl Tls {
-    /// The files with which the server at `url` is asked.
+    /// The files to use for the server at `url`.
     ///
     /// # Errors
-    /// It is not asked over TLS, and there are some.
+    /// Files are given, but `url` is not https.
     pub(super) fn files(self, url: &HttpUrl) -> Result<TlsFiles, Failure> {
         let Self { ca, cert, key } = self;
         for (option, file) in [("--ca", &ca), ("--cert", &cert), ("--key", &key)] {

@@ -1,4 +1,4 @@
-//! `os-upgrade cluster`: what an instance knows of itself and of the others.
+//! `os-upgrade cluster`: the instances and streams of a site, as one instance sees them.
 
 use anyhow::Context as _;
 use clap::{Args, Subcommand};
@@ -10,13 +10,13 @@ use crate::rest::{self, Server};
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
-    /// Show who leads, how far the others are behind, whether every copy of the streams is current, and what differs
+    /// Show the leader, how far the others lag, whether all replicas of the streams are current, and settings that differ
     ///
-    /// Any instance can be asked. It ends with 0 when it could be shown, whatever it shows.
+    /// Any instance can be asked. It exits with 0 if the status could be read, whatever the status is.
     Status(Status),
-    /// End with 0 if an instance can take a write, or pass it on to the leader, and with 1 if not, saying why
+    /// Exit with 0 if an instance can take a write, or pass it on to the leader; else print why and exit with 1
     ///
-    /// It needs no token. It suits what asks a container or a virtual machine for its health.
+    /// It needs no token, and suits as a health check for containers and virtual machines.
     Ready(Server),
 }
 
@@ -24,12 +24,12 @@ pub(crate) enum Command {
 pub(crate) struct Status {
     #[command(flatten)]
     server: Server,
-    /// How to print it
+    /// The output format
     #[arg(long, value_enum, default_value_t = Output::Text)]
     output: Output,
 }
 
-/// What `GET /v1/state/cluster` says.
+/// The response of `GET /v1/state/cluster`.
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 struct State {

@@ -1,4 +1,4 @@
-//! What operators did, as the API lists it: a page of facts, the newest first.
+//! Histories of what operators did: a page of facts from the API, newest first.
 
 use anyhow::Context as _;
 use clap::Args;
@@ -13,10 +13,10 @@ use crate::rest::{self, Server};
 pub(crate) struct PageOptions {
     #[command(flatten)]
     server: Server,
-    /// How many to show, the newest first
+    /// How many to show, newest first
     #[arg(long, value_name = "N", default_value_t = 50, value_parser = clap::value_parser!(u32).range(1..=500))]
     limit: u32,
-    /// How to print it
+    /// The output format
     #[arg(long, value_enum, default_value_t = Output::Text)]
     output: Output,
 }
@@ -34,18 +34,18 @@ struct Item<F> {
     fact: F,
 }
 
-/// How facts of one kind are shown in a table, after when they came to be and through whom.
+/// How facts of one kind are shown in a table, after the columns with their time and actor.
 pub(crate) trait Shown: DeserializeOwned {
     /// The heads of its columns.
     const HEADS: &'static [&'static str];
-    /// What is said when there are none.
+    /// The text that is printed when there are none.
     const NONE: &'static str;
 
-    /// What stands in its columns.
+    /// The entries of its columns.
     fn row(&self) -> Vec<String>;
 }
 
-/// Prints the page that `call` asks for.
+/// Requests a page with `call`, and prints it.
 pub(crate) async fn show<F: Shown>(options: PageOptions, call: Call) -> anyhow::Result<()> {
     let PageOptions { server, limit, output } = options;
     let page = rest::ask(&server, call.with("limit", limit.to_string())).await?;

@@ -20,23 +20,23 @@ use crate::rest::{self, Server};
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
-    /// Show the hosts, whether they take part in runs, and why they are not moving
+    /// Show the hosts, whether they take part in runs, and what keeps them from moving
     List(List),
     /// Let hosts take part in runs, from the next one on
     ///
-    /// A host that has not announced itself yet can be approved too. With --all it is every host that waits for approval
-    /// by then: look at them with `list --pending` first, since whoever reaches NATS can announce a host.
+    /// A host can be approved before it has announced itself. --all approves every host that waits for approval: check
+    /// them with `list --pending` first, since anybody who can reach NATS can announce a host.
     Approve(Approve),
-    /// Let a host take part in runs no more, also where hosts are approved by themselves
+    /// Exclude a host from runs, even if hosts are approved automatically
     ///
-    /// In the active run it is not started. Where it has its slot already it goes on to its end there, its reboot too: a
-    /// host that is left in the middle of an upgrade is neither the old nor the new system.
+    /// In the active run it is not started. If it already has its slot, it finishes its upgrade, with the reboot: a host
+    /// left in the middle of an upgrade would have neither the old nor the new system.
     Withdraw(Withdraw),
-    /// Have the active run go on without a host, as one that is down and will not answer
+    /// Let the active run go on without a host, such as one that is down and will not answer
     ///
-    /// One that has not begun is not started. One that is being upgraded, or reboots, may be at work: its slot stays held
-    /// until it says that it is through, or until `os-upgrade lock release`. The next run takes it in again, unless it is
-    /// withdrawn too.
+    /// If it has not begun, it is not started. If it is upgrading or rebooting, it may still be at work: its slot stays
+    /// held until it reports that it is done, or until `os-upgrade lock release`. The next run includes it again, unless
+    /// it is also withdrawn.
     GiveUp(GiveUp),
     /// Show which hosts operators approved and withdrew
     History(facts::PageOptions),
@@ -46,10 +46,10 @@ pub(crate) enum Command {
 pub(crate) struct List {
     #[command(flatten)]
     server: Server,
-    /// Only those that wait for approval
+    /// Only hosts that wait for approval
     #[arg(long)]
     pending: bool,
-    /// How to print it
+    /// The output format
     #[arg(long, value_enum, default_value_t = Output::Text)]
     output: Output,
 }
@@ -74,7 +74,8 @@ pub(crate) struct Withdraw {
     /// Why, for the audit
     #[arg(long, value_name = "TEXT")]
     reason: String,
-    /// Keep no note of it, as for one that is gone for good; while NATS has its announcement, it waits for approval again
+    /// Keep no record of the host, such as one that was scrapped; while NATS has its announcement, it waits for approval
+    /// again
     #[arg(long)]
     forget: bool,
     #[command(flatten)]
@@ -93,7 +94,7 @@ pub(crate) struct GiveUp {
     server: Server,
 }
 
-/// What `GET /v1/state/os-upgrade/hosts` says of a host.
+/// A host in the response of `GET /v1/state/os-upgrade/hosts`.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default, rename_all = "kebab-case")]
 struct Host {
@@ -131,7 +132,7 @@ pub(crate) async fn run(command: Command) -> anyhow::Result<()> {
 }
 
 async fn list(List { server, pending, output }: List) -> anyhow::Result<()> {
-    let hosts = rest::ask(&server, listed(pending)).await?;
+    let hosts = rest::ask(&server, list_call(pending)).await?;
     match output {
         Output::Json => outln!("{}", serde_json::to_string_pretty(&hosts)?),
         Output::Text => outln!("{}", text(&read(hosts)?, pending)),
@@ -139,7 +140,7 @@ async fn list(List { server, pending, output }: List) -> anyhow::Result<()> {
     Ok(())
 }
 
-fn listed(pending: bool) -> Call {
+fn list_call(pending: bool) -> Call {
     let call = routes::LIST.call();
     if pending { call.with("pending", "true") } else { call }
 }
@@ -149,7 +150,7 @@ fn read(hosts: Value) -> anyhow::Result<Vec<Host>> {
 }
 
 async fn approve(Approve { hosts, all, server }: Approve) -> anyhow::Result<()> {
-    // Those that wait have announced themselves.
+    // Hosts that wait for approval have announced themselves.
     let maybe_unknown = !all;
     let hosts = if all { pending(&server).await.map_err(rest::before_change)? } else { hosts };
     if hosts.is_empty() {
@@ -159,10 +160,10 @@ async fn approve(Approve { hosts, all, server }: Approve) -> anyhow::Result<()> 
     for (chunk, hosts) in hosts.chunks(APPROVED_AT_ONCE_MAX).enumerate() {
         let body = HostsToApprove { hosts: hosts.to_vec() };
         let sent = rest::send(&server, &routes::APPROVE, &body).await;
-        // Those before are approved, whatever became of these.
+        // Earlier chunks are approved even if this one fails.
         sent.map_err(|error| if chunk == 0 { error } else { error.context("the others") })?;
         for host in hosts {
-            // Where that cannot be told nothing is said.
+            // If the host cannot be read, no note is printed.
             let unseen =
                 maybe_unknown && shown(&server, host).await.is_some_and(|shown| shown.announced_at.is_none());
             let note = if unseen { " (no worker has announced itself under this name)" } else { "" };
@@ -173,7 +174,7 @@ async fn approve(Approve { hosts, all, server }: Approve) -> anyhow::Result<()> 
 }
 
 async fn pending(server: &Server) -> anyhow::Result<Vec<HostName>> {
-    let names = rest::ask(server, listed(true).with("keys", "true")).await?;
+    let names = rest::ask(server, list_call(true).with("keys", "true")).await?;
     Deserialize::deserialize(names).context("an unexpected answer")
 }
 
@@ -183,7 +184,7 @@ async fn withdraw(Withdraw { host, reason, forget, server }: Withdraw) -> anyhow
     outln!("{}: {}", if forget { "forgotten" } else { "withdrawn" }, plain(host.as_str()));
     let status = shown(&server, &host).await.and_then(|shown| HostStatus::deserialize(&shown.status?).ok());
     if let Some(status) = status.filter(|status| status.is_under_way()) {
-        outln!("it is {status} in the active run, and goes on to its end there");
+        outln!("it is {status} in the active run, and finishes there");
     }
     Ok(())
 }
@@ -195,14 +196,14 @@ async fn give_up(GiveUp { host, reason, server }: GiveUp) -> anyhow::Result<()> 
     if let Some(group) = slot_of(&server, &host).await {
         let (shown, group, id) = (plain(&group), quoted(&group), quoted(host.as_str()));
         outln!(
-            "it keeps its slot of group {shown}, because it may be at work, until it says that it is through. If it never \
+            "it keeps its slot of group {shown}, because it may be at work, until it reports that it is done. If it never \
              will:\nos-upgrade lock release --group={group} --id={id} --reason=TEXT"
         );
     }
     Ok(())
 }
 
-/// The group whose slot `host` holds, for a word about it more: not worth an error.
+/// The group whose slot `host` holds. `None` also if that cannot be read: it is only for a note.
 async fn slot_of(server: &Server, host: &HostName) -> Option<String> {
     let slots = rest::ask(server, &slots::READ).await.ok()?;
     let holds = |group: &&Value| {
@@ -213,7 +214,7 @@ async fn slot_of(server: &Server, host: &HostName) -> Option<String> {
     group["group"].as_str().map(ToOwned::to_owned)
 }
 
-/// How a host is shown, for a word about it more: not worth an error.
+/// The host as the API shows it. `None` also if that cannot be read: it is only for a note.
 async fn shown(server: &Server, host: &HostName) -> Option<Host> {
     let shown = rest::ask(server, routes::READ.named([host.as_str()])).await.ok()?;
     Deserialize::deserialize(shown).ok()

@@ -1,4 +1,4 @@
-//! `os-upgrade strongbox`: its key, and the secrets in it.
+//! `os-upgrade strongbox`: the site's secrets, and the key that seals them.
 
 use std::io::Read as _;
 
@@ -18,46 +18,46 @@ use crate::rest::{self, Server};
 pub(crate) enum Command {
     /// Print a new key
     ///
-    /// Keep it well: without it the secrets are lost. It belongs into the file of `[strongbox] key-file` of every instance,
-    /// or is given to `unseal` after each start.
+    /// Keep it safe: without it the secrets are lost. Put it into the file of `[strongbox] key-file` of every instance, or
+    /// give it to `unseal` after each start.
     Key,
     /// Show whether an instance can use the secrets
-    Status(Asked),
+    Status(ReadOptions),
     /// Give an instance the key, which is read from standard input
     Unseal(Server),
-    /// Keep a secret, which is read from standard input; one line break at its end does not count
-    Put(Named),
+    /// Store a secret, which is read from standard input; one line break at its end is dropped
+    Put(SecretOptions),
     /// List the secrets, without their values
-    List(Asked),
-    /// Keep a secret no longer
-    Remove(Named),
-    /// List who had which secrets kept and removed, newest first
-    History(Past),
+    List(ReadOptions),
+    /// Remove a secret
+    Remove(SecretOptions),
+    /// Show who stored and removed which secrets, newest first
+    History(HistoryOptions),
 }
 
 #[derive(Debug, Args)]
-pub(crate) struct Asked {
+pub(crate) struct ReadOptions {
     #[command(flatten)]
     server: Server,
-    /// How to print it
+    /// The output format
     #[arg(long, value_enum, default_value_t = Output::Text)]
     output: Output,
 }
 
 #[derive(Debug, Args)]
-pub(crate) struct Past {
-    /// How many to show, the newest first
+pub(crate) struct HistoryOptions {
+    /// How many to show, newest first
     #[arg(long, value_name = "N", default_value_t = 50, value_parser = clap::value_parser!(u32).range(1..=500))]
     limit: u32,
     #[command(flatten)]
-    asked: Asked,
+    read: ReadOptions,
 }
 
 #[derive(Debug, Args)]
-pub(crate) struct Named {
+pub(crate) struct SecretOptions {
     #[command(flatten)]
     server: Server,
-    /// What the secret is called
+    /// The name of the secret
     #[arg(value_name = "NAME", value_parser = SecretName::new)]
     name: SecretName,
 }
@@ -66,7 +66,7 @@ pub(crate) struct Named {
 pub(crate) async fn run(command: Command) -> anyhow::Result<()> {
     match command {
         Command::Key => outln!("{}", *Key::random()?.reveal()),
-        Command::Status(Asked { server, output }) => {
+        Command::Status(ReadOptions { server, output }) => {
             show(&rest::ask(&server, &routes::READ).await?, output, status)?;
         }
         Command::Unseal(server) => {
@@ -75,21 +75,21 @@ pub(crate) async fn run(command: Command) -> anyhow::Result<()> {
             rest::send(&server, &routes::UNSEAL, &body).await?;
             outln!("unsealed");
         }
-        Command::Put(Named { server, name }) => {
+        Command::Put(SecretOptions { server, name }) => {
             let value = standard_input()?;
             let value = value.strip_suffix('\n').unwrap_or(&value);
             let body = SecretValue { value: value.to_owned() };
             rest::send(&server, routes::PUT.named([name.as_str()]), &body).await?;
             outln!("kept: {name}");
         }
-        Command::List(Asked { server, output }) => {
+        Command::List(ReadOptions { server, output }) => {
             show(&rest::ask(&server, &routes::LIST).await?, output, list)?;
         }
-        Command::Remove(Named { server, name }) => {
+        Command::Remove(SecretOptions { server, name }) => {
             rest::ask(&server, routes::REMOVE.named([name.as_str()])).await?;
             outln!("removed: {name}");
         }
-        Command::History(Past { limit, asked: Asked { server, output } }) => {
+        Command::History(HistoryOptions { limit, read: ReadOptions { server, output } }) => {
             let call = routes::HISTORY.call().with("limit", limit.to_string());
             show(&rest::ask(&server, call).await?, output, history)?;
         }
@@ -102,7 +102,7 @@ fn standard_input() -> anyhow::Result<Zeroizing<String>> {
     let limit = SECRET_BYTES_MAX as u64 + 2;
     std::io::stdin().take(limit).read_to_string(&mut text).context("cannot read standard input")?;
     if text.trim().is_empty() {
-        bail!("there is nothing on standard input");
+        bail!("standard input is empty");
     }
     Ok(text)
 }
@@ -130,7 +130,7 @@ fn list(answer: &Value) -> String {
 fn history(answer: &Value) -> String {
     let mut rows = rows(&answer["items"], ["time", "actor", "type", "name"]);
     if rows.is_empty() {
-        return "nobody has had a secret kept or removed".to_owned();
+        return "no secret has been stored or removed".to_owned();
     }
     for did in rows.iter_mut().filter_map(|row| row.get_mut(2)) {
         let word = match did.as_str() {
@@ -157,7 +157,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_table_of_what_was_done() {
+    fn history_in_a_table() {
         let item = |kind: &str| json!({"time": "2026-11-21T01:00:00.000Z", "actor": "api", "type": kind, "name": "x"});
         let made = json!({"time": "2026-11-21T01:00:00.000Z", "type": "strongbox-made"});
         let answer = json!({"items": [item("secret-removed"), item("secret-kept"), made], "next": "9.0"});
@@ -167,6 +167,6 @@ TIME                      WHO  DID      SECRET
 2026-11-21T01:00:00.000Z  api  kept     x
 2026-11-21T01:00:00.000Z       new key";
         assert_eq!(history(&answer).trim_end(), expected);
-        assert_eq!(history(&json!({"items": []})), "nobody has had a secret kept or removed");
+        assert_eq!(history(&json!({"items": []})), "no secret has been stored or removed");
     }
 }

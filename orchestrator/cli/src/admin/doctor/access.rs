@@ -1,5 +1,5 @@
-//! The files that say who may call, and keep that secret: tokens, the API's certificate and key, clients' authorities, and
-//! the key of the strongbox.
+//! Checks of the files that control access: tokens, the API's certificate and key, clients' certificate authorities, the
+//! key for the lock server, and the strongbox's key.
 
 use std::fs;
 use std::os::unix::fs::MetadataExt as _;
@@ -18,9 +18,9 @@ use os_upgrade_tls::server_files::{Tls, WARN_BEFORE};
 
 use super::check::Check;
 
-/// The state is the one that the store leads to, if it does.
+/// Checks them all. `state` is folded from the store; `None` if the store cannot be read.
 pub(super) fn examine(settings: &Settings, state: Option<&State>, now: DateTime<Utc>) -> Vec<Check> {
-    let mut checks: Vec<Check> = asked_as(&settings.store.path).into_iter().collect();
+    let mut checks: Vec<Check> = current_user(&settings.store.path).into_iter().collect();
     checks.extend(settings.api.tokens.as_deref().map(|path| token_file(path, now)));
     checks.extend(certificate(&settings.api_tls, now));
     checks.extend(settings.api_tls.key.as_deref().and_then(|path| private_key("certificate's key", path)));
@@ -31,18 +31,18 @@ pub(super) fn examine(settings: &Settings, state: Option<&State>, now: DateTime<
     checks
 }
 
-/// Root can read what the service cannot.
-fn asked_as(data: &Path) -> Option<Check> {
+/// Warns when doctor runs as root and the service does not: root can read what the service cannot.
+fn current_user(data: &Path) -> Option<Check> {
     let owner = fs::metadata(data).ok()?.uid();
     (geteuid().is_root() && owner != 0).then(|| {
         let found = format!("root, and the data directory belongs to user {owner}");
-        Check::warning("asked as", found, "ask as that user: what root can read it may not be able to")
+        Check::warning("running as", found, "run it as that user, who may not be able to read what root can")
     })
 }
 
 fn token_file(path: &Path, now: DateTime<Utc>) -> Check {
     const NAME: &str = "token file";
-    // A server would not be asked as root for the file of another user.
+    // Root does not own the service's file, so the check of the owner is left out.
     let read = if geteuid().is_root() { auth::read(path) } else { auth::read_trusted(path) };
     match read {
         Ok(tokens) => tokens_of(&tokens, now),
@@ -93,32 +93,32 @@ fn certificate(settings: &ApiTls, now: DateTime<Utc>) -> Option<Check> {
 }
 
 const RENEW: &str =
-    "have a new one made and put it and its key in their files: they are read again without a restart";
+    "get a new one and put it and its key in their files: they are reloaded without a restart";
 
-/// Who else can read or write the key. Whether it can be used is said with the certificate.
+/// Whether others can read or write the key. Whether it fits is checked with the certificate.
 fn private_key(name: &str, path: &Path) -> Option<Check> {
     let mode = fs::metadata(path).ok()?.mode() & 0o777;
     let shown = path.display();
     Some(if mode & 0o026 == 0 {
-        Check::ok(name, format!("{shown} is nobody else's (mode {mode:03o})"))
+        Check::ok(name, format!("{shown} is private (mode {mode:03o})"))
     } else {
         let found = format!("{shown} can be read or written by others (mode {mode:03o})");
-        let advice = "chmod 0600 it, or 0640 with a group that is the service's alone, and have a new one made if others \
-                      have had it";
+        let advice = "chmod it to 0600, or to 0640 with a group of the service alone; replace the key if others may have \
+                      read it";
         Check::warning(name, found, advice)
     })
 }
 
-/// The authorities that clients' certificates are checked against.
+/// The certificate authorities that clients' certificates are verified against.
 fn client_authorities(path: &Path, now: DateTime<Utc>) -> Check {
     const NAME: &str = "clients' authorities";
-    const ADVICE: &str = "put its successor into the file, beside it: both are trusted until it ends";
-    match first_end(path) {
+    const ADVICE: &str = "add its successor to the file: both are trusted until the old one expires";
+    match earliest_expiry(path) {
         Err(error) => Check::problem(NAME, with_causes(&error), "correct the file, or [api.tls] client-ca"),
         Ok(end) => {
             let at = time::format(end);
             if end <= now {
-                let found = format!("one has expired at {at}: certificates that it has signed are refused");
+                let found = format!("one expired at {at}: certificates that it has signed are refused");
                 Check::warning(NAME, found, ADVICE)
             } else if end - now <= WARN_BEFORE {
                 Check::warning(NAME, format!("one expires at {at}"), ADVICE)
@@ -129,14 +129,14 @@ fn client_authorities(path: &Path, now: DateTime<Utc>) -> Check {
     }
 }
 
-fn first_end(path: &Path) -> Result<DateTime<Utc>, PemError> {
+fn earliest_expiry(path: &Path) -> Result<DateTime<Utc>, PemError> {
     let file = PemFile::read_plain("`client-ca` of [api.tls]", path)?;
     let ends: Result<Vec<_>, _> = file.authorities()?.iter().map(not_after).collect();
     let ends = ends.map_err(|why| file.unfit(why))?;
     Ok(ends.into_iter().min().unwrap_or(DateTime::<Utc>::MAX_UTC))
 }
 
-/// The key file, where one is named.
+/// The strongbox's key file, if one is configured.
 fn strongbox(settings: &Settings, state: Option<&State>) -> Option<Check> {
     const NAME: &str = "strongbox's key";
     let path = settings.strongbox.key_file.as_ref()?;
@@ -144,7 +144,7 @@ fn strongbox(settings: &Settings, state: Option<&State>) -> Option<Check> {
     Some(match Strongbox::of_settings(settings).map(sealed) {
         Ok(None) => Check::ok(NAME, format!("{} can be used", path.display())),
         Ok(Some(sealed)) => {
-            Check::problem(NAME, sealed.to_string(), "bring the key that they were sealed with")
+            Check::problem(NAME, sealed.to_string(), "use the key that the secrets were sealed with")
         }
         Err(error) => Check::problem(NAME, with_causes(&error), "correct the file, or [strongbox] key-file"),
     })

@@ -1,4 +1,4 @@
-//! What NATS holds, where it can be asked.
+//! Checks of NATS and its streams, if it can be reached.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -27,13 +27,13 @@ use super::hosts;
 
 const NATS: &str = "NATS";
 
-/// How long instances are listened to: each speaks once a second.
+/// How long heartbeats of instances are collected: each instance sends one a second.
 const LISTEN_FOR: Duration = Duration::from_secs(2);
-/// Heartbeats that wait to be looked at.
-const HEARD_MAX: usize = 64;
-const SAME_SETTINGS: &str = "give all instances the same [site] and [fleet-lock] settings, and reload them, or for timezone and url start them anew";
+/// The most heartbeats that are buffered.
+const HEARTBEATS_MAX: usize = 64;
+const SAME_SETTINGS: &str = "give all instances the same [site] and [fleet-lock] settings and reload them; a change of timezone or url needs a restart";
 
-/// A skew that is not in the way yet, in seconds.
+/// A clock skew that is tolerated but worth a warning, in seconds.
 const SKEW_WARNING_SECS: i64 = 5;
 
 pub(super) async fn examine(settings: &Settings, folded: Option<&Folded>) -> Vec<Check> {
@@ -42,11 +42,11 @@ pub(super) async fn examine(settings: &Settings, folded: Option<&Folded>) -> Vec
         NatsMode::Managed => match managed_nats::running(&settings.store.nats()).await {
             Ok(Some(url)) => Some(url),
             Ok(None) => {
-                let advice = "start the orchestrator to have its streams looked at";
-                return vec![Check::warning(NATS, "the managed nats-server does not run", advice)];
+                let advice = "start the orchestrator to have its streams checked";
+                return vec![Check::warning(NATS, "the managed nats-server is not running", advice)];
             }
             Err(error) => {
-                let advice = "run this as the user that the orchestrator runs as";
+                let advice = "run this as the orchestrator's user";
                 return vec![Check::problem(NATS, with_causes(&error), advice)];
             }
         },
@@ -68,34 +68,34 @@ pub(super) async fn examine(settings: &Settings, folded: Option<&Folded>) -> Vec
     let examined = streams(&bus, settings, folded, &mut checks).await;
     if let Err(error) = examined {
         let advice = match error {
-            StreamsError::NotForThis { .. } => "give an orchestrator's [nats] credentials",
+            StreamsError::NotForThis { .. } => "set [nats] credentials to an orchestrator's",
             StreamsError::NoJetStream
             | StreamsError::Unusable { .. }
             | StreamsError::Incompatible { .. }
             | StreamsError::OtherSite { .. }
             | StreamsError::Restoring { .. }
-            | StreamsError::Journal(_) => "check its log: JetStream may be off, or its disk full",
+            | StreamsError::Journal(_) => "check the log of NATS: JetStream may be off, or its disk full",
         };
         checks.push(Check::problem(NATS, with_causes(&error), advice));
     }
     checks
 }
 
-/// Whether others may do on NATS what the orchestrator may.
+/// Whether NATS lets other clients do what only the orchestrator should.
 fn access(open: Openness) -> Check {
     const NAME: &str = "who may use NATS";
     const ADVICE: &str =
-        "have it configured by `os-upgrade nats-config`, so that each host speaks for itself only";
+        "configure it with `os-upgrade nats-config`, so that each host can only speak for itself";
     match open {
         Openness { wants_credentials: true, wants_tls: true, .. } => {
-            Check::ok(NAME, "those with credentials, over TLS")
+            Check::ok(NAME, "clients with credentials, over TLS")
         }
         Openness { is_loopback: true, .. } => Check::ok(NAME, "programs on its machine"),
         Openness { wants_credentials: false, .. } => {
-            Check::warning(NAME, "whoever reaches it may command every host", ADVICE)
+            Check::warning(NAME, "anybody who can reach it can command every host", ADVICE)
         }
         Openness { wants_tls: false, .. } => {
-            Check::warning(NAME, "whoever is on the way can listen: there is no TLS", ADVICE)
+            Check::warning(NAME, "there is no TLS: anybody on the network path can listen", ADVICE)
         }
     }
 }
@@ -109,12 +109,12 @@ async fn streams(
     for (name, found) in bus.check_streams(&layout(settings)).await? {
         let check = format!("stream {name}");
         checks.push(match found {
-            Some(Ok(())) => Check::ok(check, "as it has to be"),
-            None => Check::ok(check, "not there yet"),
+            Some(Ok(())) => Check::ok(check, "configured as needed"),
+            None => Check::ok(check, "does not exist yet"),
             Some(Err(error)) => Check::problem(check, error.to_string(), stream_advice(&error)),
         });
     }
-    checks.push(lost(bus, settings, folded).await?);
+    checks.push(loss_check(bus, settings, folded).await?);
     checks.extend(journal(bus).await);
     match bus.lease_holder().await? {
         Some(holder) => {
@@ -130,10 +130,10 @@ async fn streams(
 fn stream_advice(error: &StreamsError) -> &'static str {
     match error {
         StreamsError::Incompatible { .. } => {
-            "change that setting with `nats stream edit`, or make the stream anew"
+            "change that setting with `nats stream edit`, or recreate the stream"
         }
         StreamsError::OtherSite { .. } => "check [site] name and [nats] url",
-        StreamsError::Restoring { .. } => "run the restoration again",
+        StreamsError::Restoring { .. } => "run `os-upgrade restore` again",
         StreamsError::NoJetStream
         | StreamsError::NotForThis { .. }
         | StreamsError::Unusable { .. }
@@ -141,10 +141,10 @@ fn stream_advice(error: &StreamsError) -> &'static str {
     }
 }
 
-async fn lost(bus: &Bus, settings: &Settings, folded: Option<&Folded>) -> Result<Check, StreamsError> {
+async fn loss_check(bus: &Bus, settings: &Settings, folded: Option<&Folded>) -> Result<Check, StreamsError> {
     const NAME: &str = "acknowledged data";
     let Some(folded) = folded else {
-        return Ok(Check::ok(NAME, "the store knows of none to compare with"));
+        return Ok(Check::ok(NAME, "the store has none to compare with"));
     };
     let known = Known::of_store(&folded.position.knowledge()).with(&Tip::default(), &folded.state);
     let losses = losses(&known, &bus.inspect(&known).await?);
@@ -155,7 +155,7 @@ async fn lost(bus: &Bus, settings: &Settings, folded: Option<&Folded>) -> Result
     if let Ok(history) = History::open(&settings.store.database()).await {
         found.extend(loss::what_is_lost(bus, &history, &losses).await);
     }
-    let advice = "bring the lost data back, or go on from the store with `os-upgrade restore --from-store`";
+    let advice = "recover the lost data, or go on from the store with `os-upgrade restore --from-store`";
     Ok(Check::problem(NAME, found.join("; "), advice))
 }
 
@@ -164,7 +164,7 @@ async fn journal(bus: &Bus) -> Vec<Check> {
     match collect::fold_journal(bus).await {
         Ok(Ok(follower)) => {
             let read = Check::ok(NAME, format!("readable up to its end, message {}", follower.tip.sequence));
-            // Before the first leader there are no settings in it.
+            // Until the first leader has written to the journal, the state has no settings.
             let hosts = match follower.tip.sequence {
                 0 => None,
                 _ => Some(hosts::examine(bus, &follower.state).await),
@@ -180,25 +180,25 @@ async fn journal(bus: &Bus) -> Vec<Check> {
     }
 }
 
-/// What the instances that run say of themselves, while they are listened to.
+/// Compares the settings of running instances, which their heartbeats carry, with this configuration.
 async fn instances(bus: &Bus, settings: &Settings) -> Check {
     const NAME: &str = "instances";
-    let (sender, mut payloads) = mpsc::channel(HEARD_MAX);
+    let (sender, mut payloads) = mpsc::channel(HEARTBEATS_MAX);
     let stop = CancellationToken::new();
-    let mut told = BTreeMap::new();
+    let mut heard = BTreeMap::new();
     let listening = async {
         tokio::join!(bus.read_instances(stop.clone(), sender), async {
             while let Some(payload) = payloads.recv().await {
                 let heartbeat = Heartbeat::read(&payload);
-                told.extend(heartbeat.and_then(|beat| Some((beat.instance, beat.settings?))));
+                heard.extend(heartbeat.and_then(|beat| Some((beat.instance, beat.settings?))));
             }
         })
     };
-    // They go on speaking.
+    // Heartbeats do not end, so this always times out.
     drop(tokio::time::timeout(LISTEN_FOR, listening).await);
-    let found = format!("{} heard", told.len());
+    let found = format!("{} heard", heard.len());
     let own = SettingsDigest::of(&settings.for_kernel(), settings.lock_server().as_deref());
-    let named = told.iter().map(|(instance, settings)| (instance.as_str(), settings));
+    let named = heard.iter().map(|(instance, settings)| (instance.as_str(), settings));
     let differences = differences(named.chain([("this configuration", &own)]));
     if differences.is_empty() {
         return Check::ok(NAME, found);
@@ -210,10 +210,10 @@ async fn clock(bus: &Bus) -> Option<Check> {
     const NAME: &str = "clock";
     let before = Utc::now();
     let theirs = bus.server_time(subject::JOURNAL_STREAM).await?;
-    // The answer was made between question and now.
+    // The server replied at some time between `before` and now: half way is assumed.
     let skew = (before + (Utc::now() - before) / 2) - theirs;
     let found = format!("{} ms ahead of NATS", skew.num_milliseconds());
-    let advice = "let both keep their time with NTP: nothing is started while they differ by more than 30 s";
+    let advice = "synchronize both with NTP: no run starts while they differ by more than 30 s";
     Some(if skew.num_seconds().abs() > CLOCK_SKEW_SECS_MAX {
         Check::problem(NAME, found, advice)
     } else if skew.num_seconds().abs() >= SKEW_WARNING_SECS {
@@ -231,10 +231,10 @@ mod tests {
     fn an_open_nats_is_a_warning() {
         for (wants_credentials, wants_tls, is_loopback, found) in [
             (false, false, true, "programs on its machine"),
-            (false, false, false, "whoever reaches it may command every host"),
-            (false, true, false, "whoever reaches it may command every host"),
-            (true, false, false, "whoever is on the way can listen: there is no TLS"),
-            (true, true, false, "those with credentials, over TLS"),
+            (false, false, false, "anybody who can reach it can command every host"),
+            (false, true, false, "anybody who can reach it can command every host"),
+            (true, false, false, "there is no TLS: anybody on the network path can listen"),
+            (true, true, false, "clients with credentials, over TLS"),
         ] {
             let check = access(Openness { wants_credentials, wants_tls, is_loopback });
             assert_eq!(check.found, found);

@@ -1,21 +1,20 @@
-//! One thing that was looked at, and how it came out.
+//! One check and its result.
 
 use serde::Serialize;
 
-/// How a check came out.
+/// The result of a check.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub(super) enum Verdict {
     /// As it should be.
     Ok,
-    /// It works, and will not for long, or could not be looked at.
+    /// It works but may stop soon, or it could not be checked.
     Warning,
     /// It does not work.
     Problem,
 }
 
 impl Verdict {
-    /// The word.
     pub(super) const fn as_str(self) -> &'static str {
         match self {
             Self::Ok => "ok",
@@ -25,18 +24,17 @@ impl Verdict {
     }
 }
 
-/// One thing that was looked at.
+/// One check and its result.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub(super) struct Check {
-    /// What.
+    /// What was checked.
     #[serde(rename = "check")]
     pub(super) name: String,
-    /// How it came out.
     pub(super) verdict: Verdict,
     /// What was found.
     pub(super) found: String,
-    /// What to do about it.
+    /// What to do about it; absent if it is ok.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) advice: Option<String>,
 }

@@ -1,4 +1,4 @@
-//! What is on this machine: data directory, store, nats-server.
+//! Checks of this machine: data directory, store, lock server client, nats-server.
 
 use std::fs;
 use std::path::Path;
@@ -14,9 +14,9 @@ use os_upgrade_store::{self as store, FoldError, Folded, OpenError};
 
 use super::check::Check;
 
-/// With less free space than this, in bytes, a run of a large site may not fit any more.
+/// With less free space than this, in bytes, the records of a large site's run may not fit.
 const FREE_WARNING: u64 = 1024 * 1024 * 1024;
-/// With less than this, hardly anything does.
+/// With less free space than this, in bytes, the orchestrator is about to stop working.
 const FREE_PROBLEM: u64 = 64 * 1024 * 1024;
 
 const MIB: u64 = 1024 * 1024;
@@ -29,8 +29,8 @@ pub(super) fn data_directory(settings: &Settings) -> Vec<Check> {
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
             return vec![Check::warning(
                 NAME,
-                format!("{shown} is not there"),
-                "it is made at the first start",
+                format!("{shown} does not exist"),
+                "it is created at the first start",
             )];
         }
         Err(error) => return vec![Check::problem(NAME, format!("{shown}: {error}"), "check [store] path")],
@@ -40,10 +40,10 @@ pub(super) fn data_directory(settings: &Settings) -> Vec<Check> {
         Ok(_) => {}
     }
     let writable = match access(path, AccessFlags::W_OK | AccessFlags::X_OK) {
-        Ok(()) => Check::ok(NAME, format!("{shown} can be written")),
+        Ok(()) => Check::ok(NAME, format!("{shown} is writable")),
         Err(error) => {
-            let advice = "make it writable for the user of the orchestrator, and its file system too";
-            Check::problem(NAME, format!("{shown} cannot be written: {error}"), advice)
+            let advice = "make it writable for the orchestrator's user, and check that its file system is mounted writable";
+            Check::problem(NAME, format!("{shown} is not writable: {error}"), advice)
         }
     };
     vec![writable, free_space(path), user_of(path)]
@@ -51,9 +51,9 @@ pub(super) fn data_directory(settings: &Settings) -> Vec<Check> {
 
 fn free_space(path: &Path) -> Check {
     const NAME: &str = "free space";
-    let advice = "make room: with a full disk nothing is lost, and nothing goes on";
+    let advice = "free some space: with a full disk nothing is lost, but nothing works";
     match statvfs(path) {
-        Err(error) => Check::warning(NAME, format!("not known: {error}"), "check the file system"),
+        Err(error) => Check::warning(NAME, format!("unknown: {error}"), "check the file system"),
         Ok(found) => {
             let free = found.blocks_available() * found.fragment_size();
             let text = format!("{} MiB", free / MIB);
@@ -72,11 +72,11 @@ fn user_of(path: &Path) -> Check {
     const NAME: &str = "used by";
     match file_lock::holder(&path.join("lock")) {
         Some(pid) => Check::ok(NAME, format!("process {pid}, an orchestrator or a restoration")),
-        None => Check::ok(NAME, "nobody"),
+        None => Check::ok(NAME, "no process"),
     }
 }
 
-/// The store, and what its facts lead to.
+/// The store; also returns the state folded from its facts, unless it is empty or cannot be read.
 pub(super) async fn store(settings: &Settings) -> (Option<Folded>, Vec<Check>) {
     const NAME: &str = "store";
     let path = settings.store.database();
@@ -84,7 +84,7 @@ pub(super) async fn store(settings: &Settings) -> (Option<Folded>, Vec<Check>) {
     let folded = match store::fold(&path, site).await {
         Ok(Some(folded)) => folded,
         Ok(None) => {
-            return (None, vec![Check::ok(NAME, format!("{} is not there or empty", path.display()))]);
+            return (None, vec![Check::ok(NAME, format!("{} does not exist or is empty", path.display()))]);
         }
         Err(error) => return (None, vec![Check::problem(NAME, with_causes(&error), advice(&error))]),
     };
@@ -95,20 +95,20 @@ pub(super) async fn store(settings: &Settings) -> (Option<Folded>, Vec<Check>) {
     );
     let whole = match store::integrity(&path, site).await {
         Ok(None) => Check::ok(NAME, found),
-        Ok(Some(damage)) => Check::problem(NAME, format!("it is damaged: {damage}"), MADE_AGAIN),
+        Ok(Some(damage)) => Check::problem(NAME, format!("it is damaged: {damage}"), REBUILD),
         Err(error) => Check::problem(NAME, with_causes(&error), advice(&error)),
     };
     (Some(folded), vec![whole])
 }
 
-const MADE_AGAIN: &str = "stop the orchestrator and move the file away: it is made again from the journal; if that is lost \
-                          too, restore a backup";
+const REBUILD: &str = "stop the orchestrator and move the file away: the next start rebuilds it from the journal; if that is \
+                       lost too, restore a backup";
 
 fn advice(error: &FoldError) -> &'static str {
     match error {
         FoldError::Open(OpenError::Damaged { .. } | OpenError::Older { .. })
         | FoldError::Store(_)
-        | FoldError::Unfit { .. } => MADE_AGAIN,
+        | FoldError::Unfit { .. } => REBUILD,
         FoldError::Open(OpenError::Foreign { .. } | OpenError::OtherSite { .. }) => {
             "check [store] path and [site] name: the file is not this site's"
         }
@@ -124,17 +124,18 @@ fn advice(error: &FoldError) -> &'static str {
     }
 }
 
-/// What the client of a lock server needs here, where there is one. The server is not asked: that would take a slot.
+/// Whether the client of the lock server can be set up, if one is configured. The server is not called: that would take a
+/// slot.
 pub(super) fn lock_server(settings: &Settings) -> Option<Check> {
     const NAME: &str = "lock server";
     let url = settings.fleet_lock.url.as_ref()?;
     Some(match FleetLockClient::of_settings(&settings.fleet_lock) {
-        Ok(_) => Check::ok(NAME, format!("{url} can be asked; whether it answers was not tried")),
+        Ok(_) => Check::ok(NAME, format!("the client for {url} can be set up; the server was not contacted")),
         Err(error) => Check::problem(NAME, with_causes(&error), "correct the file, or the key that names it"),
     })
 }
 
-/// The managed nats-server, where one is wanted.
+/// The managed nats-server, if one is configured.
 pub(super) async fn nats_server(settings: &Settings) -> Vec<Check> {
     const NAME: &str = "nats-server";
     match settings.nats.mode() {
@@ -143,7 +144,7 @@ pub(super) async fn nats_server(settings: &Settings) -> Vec<Check> {
     }
     let program = match nats_server::find().await {
         Ok(found) => Check::ok(NAME, format!("{} {}", found.path.display(), found.version)),
-        Err(error) => Check::problem(NAME, error.to_string(), "install one, or give [nats] url"),
+        Err(error) => Check::problem(NAME, error.to_string(), "install one, or set [nats] url"),
     };
     vec![program, streams_directory(&settings.store.nats())]
 }
@@ -156,11 +157,11 @@ fn streams_directory(path: &Path) -> Check {
         Ok(_) => match access(&streams, AccessFlags::W_OK | AccessFlags::X_OK) {
             Ok(()) => Check::ok(NAME, format!("{shown}")),
             Err(error) => {
-                Check::problem(NAME, format!("{shown} cannot be written: {error}"), "make it writable")
+                Check::problem(NAME, format!("{shown} is not writable: {error}"), "make it writable")
             }
         },
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
-            Check::ok(NAME, format!("{shown} is not there yet"))
+            Check::ok(NAME, format!("{shown} does not exist yet"))
         }
         Err(error) => Check::problem(NAME, format!("{shown}: {error}"), "make it readable"),
     }

@@ -10,10 +10,10 @@ use os_upgrade_protocol::{HostName, subject};
 use super::check::Check;
 
 const NAME: &str = "enrolment";
-const ADVICE: &str = "look at them with `os-upgrade hosts list --pending`, then `os-upgrade hosts approve NAME...`; or set \
+const ADVICE: &str = "list them with `os-upgrade hosts list --pending`, then `os-upgrade hosts approve NAME...`; or set \
                       [site] auto-approve = true";
 
-/// What becomes of the hosts of this bus by `state`, which the journal tells.
+/// Whether the hosts that have announced themselves on `bus` take part, according to `state`, folded from the journal.
 pub(super) async fn examine(bus: &Bus, state: &State) -> Check {
     let mut hosts = BTreeSet::new();
     let scanned = bus
@@ -54,7 +54,7 @@ mod tests {
     use crate::admin::doctor::check::Verdict;
 
     #[test]
-    fn hosts_that_wait_are_a_warning() {
+    fn pending_hosts_are_a_warning() {
         let hosts = ["h1", "h2", "h3"].map(host).into();
         let mut state = State::default();
         let apply = |state: &mut State, fact| state.apply(DateTime::UNIX_EPOCH, &fact).unwrap();

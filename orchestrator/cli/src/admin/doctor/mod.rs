@@ -1,5 +1,5 @@
-//! Looks at everything a site needs and says what is wrong with it and what to do. It changes nothing, makes nothing, and
-//! needs nothing to run.
+//! `os-upgrade doctor`: checks everything a site needs, and prints what is wrong and what to do. It creates and changes
+//! nothing, and works while orchestrator and NATS are down.
 
 mod access;
 mod bus;
@@ -21,12 +21,12 @@ pub(crate) struct Doctor {
     /// The configuration, a TOML file; without it every key has its default
     #[arg(long, value_name = "FILE")]
     pub(crate) config: Option<PathBuf>,
-    /// How to print it
+    /// The output format
     #[arg(long, value_enum, default_value_t = Output::Text)]
     output: Output,
 }
 
-/// Shows every check; fails when there is a problem.
+/// Prints every check; fails if there is a problem.
 pub(crate) async fn run(settings: Result<Settings, settings::Error>, options: Doctor) -> anyhow::Result<()> {
     let checks = examine(settings).await;
     match options.output {
@@ -48,13 +48,13 @@ fn text(check: &Check) -> String {
     }
 }
 
-/// Every check, in the order in which one builds on the other.
+/// Every check; later ones build on earlier ones.
 async fn examine(settings: Result<Settings, settings::Error>) -> Vec<Check> {
     let settings = match settings {
         Ok(settings) => settings,
         Err(error) => {
             let problem =
-                |line: &str| Check::problem("configuration", line, "correct it; nothing else was looked at");
+                |line: &str| Check::problem("configuration", line, "correct it; nothing else was checked");
             return error.to_string().lines().map(problem).collect();
         }
     };

@@ -1,4 +1,4 @@
-//! What is found of files that are right and wrong.
+//! Checks of good and bad files.
 
 use std::os::unix::fs::PermissionsExt as _;
 use std::time::Duration;
@@ -51,7 +51,7 @@ impl Place {
         fs::set_permissions(self.path(name), fs::Permissions::from_mode(mode)).unwrap();
     }
 
-    /// Every check: its name, how it came out, and what was found.
+    /// Name, verdict and finding of every check.
     fn checks(&self) -> Vec<(String, Verdict, String)> {
         let file = |name: &str| self.path(name).display().to_string();
         let text = format!(
@@ -76,7 +76,7 @@ impl Place {
             .collect()
     }
 
-    /// The only check that is not right.
+    /// The only check that is not ok.
     fn wrong(&self) -> (String, Verdict, String) {
         let mut wrong = self.checks();
         wrong.retain(|(_, verdict, _)| *verdict != Verdict::Ok);
@@ -93,23 +93,23 @@ fn token(name: &str, lifetime: Option<Duration>) -> Token {
 }
 
 #[test]
-fn files_as_they_should_be() {
+fn good_files_are_ok() {
     let ok = |check: &str, found: &str| (check.to_owned(), Verdict::Ok, found.to_owned());
     assert_eq!(
         Place::new().checks(),
         [
             ok("token file", "1 tokens are valid, 0 have expired, 0 expire within 14 days"),
             ok("certificate", "valid until 4096-01-01T00:00:00Z"),
-            ok("certificate's key", "api.key is nobody else's (mode 600)"),
+            ok("certificate's key", "api.key is private (mode 600)"),
             ok("clients' authorities", "valid until 4096-01-01T00:00:00Z"),
-            ok("key for the lock server", "lock.key is nobody else's (mode 600)"),
+            ok("key for the lock server", "lock.key is private (mode 600)"),
             ok("strongbox's key", "strongbox.key can be used"),
         ]
     );
 }
 
 #[test]
-fn files_with_faults() {
+fn each_fault_is_found() {
     type Fault = fn(&Place);
     let faults: [(Fault, &str, Verdict, &str); 13] = [
         (
@@ -175,7 +175,7 @@ fn files_with_faults() {
             |place| place.write("ca.pem", &Authority::new("two").certify_until("old", 2020).0),
             "clients' authorities",
             Verdict::Warning,
-            "one has expired at 2020-01-01T00:00:00Z",
+            "one expired at 2020-01-01T00:00:00Z",
         ),
         (|place| place.set_mode("strongbox.key", 0o644), "strongbox's key", Verdict::Problem, "mode 644"),
         (|place| place.write("strongbox.key", "x"), "strongbox's key", Verdict::Problem, "it is no key"),
@@ -190,7 +190,7 @@ fn files_with_faults() {
 }
 
 #[test]
-fn a_key_that_the_secrets_were_not_sealed_with() {
+fn wrong_strongbox_key_is_a_problem() {
     let place = Place::new();
     let mut state = State::default();
     let other = Key::random().unwrap();
