@@ -1,7 +1,7 @@
 //! The driver: the one task that feeds the node with events and carries out its actions.
 //!
-//! Events that have arrived together are handed in together. Every action that takes time is a task of its own whose
-//! outcome comes back as an event ([`work`]); nothing here waits for one, and nothing here decides anything.
+//! Events that have arrived together are handled together. Every action that takes time is a task of its own whose
+//! outcome comes back as an event ([`work`]); the driver never waits for one, and never decides anything.
 
 mod decision_log;
 mod projection;
@@ -32,12 +32,12 @@ use tokio_util::sync::CancellationToken;
 use self::projection::Projection;
 use self::work::{Incoming, Work};
 
-/// Time between two looks at the clock when nothing else happens.
+/// Time between two ticks of the node's clock.
 const TICK: Duration = Duration::from_millis(100);
-/// Events that are handed in before what follows from them is carried out.
+/// The most events that are handled before the resulting actions are carried out.
 const EVENTS_AT_ONCE: usize = 4096;
 
-/// What the driver works with.
+/// The node with everything it needs to run.
 #[derive(Debug)]
 pub(crate) struct Driver {
     node: Node,
@@ -48,12 +48,12 @@ pub(crate) struct Driver {
     projection: Projection,
     strongbox: Strongbox,
     present: Arc<ArcSwap<SiteSnapshot>>,
-    /// How often the loop has come round.
+    /// Counts the turns of the loop.
     turns: Arc<AtomicU64>,
     stopped: bool,
 }
 
-/// Where what happens comes from.
+/// The sources of events.
 #[derive(Debug)]
 struct Inputs {
     calls: mpsc::Receiver<Call>,
@@ -63,55 +63,53 @@ struct Inputs {
     shutdown: CancellationToken,
 }
 
-/// Those who wait for an answer.
+/// The callers that wait for an answer.
 #[derive(Debug, Default)]
 struct Callers {
     waiting: HashMap<CallId, oneshot::Sender<Outcome>>,
-    seen: CallId,
+    last: CallId,
 }
 
 impl Callers {
     fn register(&mut self, answer: oneshot::Sender<Outcome>) -> CallId {
-        self.seen += 1;
-        self.waiting.insert(self.seen, answer);
-        self.seen
+        self.last += 1;
+        self.waiting.insert(self.last, answer);
+        self.last
     }
 
     fn answer(&mut self, call: CallId, outcome: Outcome) {
         if let Some(caller) = self.waiting.remove(&call) {
-            // One who has given up does not want to know.
+            // This only fails if the caller has given up.
             drop(caller.send(outcome));
         }
     }
 }
 
-/// What the driver is given.
+/// The parts of which a driver is made.
 #[derive(Debug)]
 pub(crate) struct Parts {
-    /// The node's settings.
     pub(crate) settings: NodeSettings,
-    /// What carries out jobs.
+    /// Carries out jobs.
     pub(crate) adapters: Adapters,
-    /// The key to the secrets, when there is one.
+    /// The site's secrets, sealed or not.
     pub(crate) strongbox: Strongbox,
-    /// What the store has.
     pub(crate) history: History,
-    /// Where committed records go.
+    /// The queue of committed records for the store.
     pub(crate) projection: mpsc::Sender<Committed>,
-    /// What is wrong with the store, if something is.
+    /// What is wrong with the store; `None` if nothing is.
     pub(crate) store_problem: watch::Receiver<Option<String>>,
-    /// Where the present state is shown.
+    /// The published snapshot, which the API reads.
     pub(crate) present: Arc<ArcSwap<SiteSnapshot>>,
-    /// Settings that are to be in force from now on.
+    /// Reloaded settings.
     pub(crate) changes: watch::Receiver<Settings>,
-    /// Counts the turns of the driver's loop, at least one each 100 ms: a driver that makes none is stuck.
+    /// Counts the turns of the driver's loop, at least one per 100 ms. If it stands still, the driver is stuck.
     pub(crate) turns: Arc<AtomicU64>,
-    /// Ends the driver, in order.
+    /// Stops the driver, in order.
     pub(crate) shutdown: CancellationToken,
 }
 
 impl Driver {
-    /// A driver of a node that knows nothing yet, over `bus`, which is there as long as `connected` says so.
+    /// A driver of a new node, over `bus`. `connected` is whether the bus is connected at the moment.
     pub(crate) fn new(
         parts: Parts,
         bus: Bus,
@@ -146,7 +144,7 @@ impl Driver {
         }
     }
 
-    /// Runs until it is told to stop and has done so: everybody who asked has been answered then.
+    /// Runs until `shutdown` and until the node has stopped, which answers all calls.
     pub(crate) async fn run(mut self) {
         let end_readers = self.work.end_readers();
         self.work.read_workers_and_followers();
@@ -159,8 +157,8 @@ impl Driver {
                     stopping = true;
                     self.handle(Event::Stop);
                 }
-                Some(incoming) = self.inputs.incoming.recv() => self.take(incoming),
-                Some(call) = self.inputs.calls.recv() => self.take_call(call),
+                Some(incoming) = self.inputs.incoming.recv() => self.handle_incoming(incoming),
+                Some(call) = self.inputs.calls.recv() => self.handle_call(call),
                 Ok(()) = self.inputs.changes.changed() => {
                     let settings = self.inputs.changes.borrow_and_update().clone();
                     self.handle(Event::Settings(settings));
@@ -171,15 +169,15 @@ impl Driver {
                 }
                 _ = tick.tick() => self.handle(Event::Tick),
             }
-            self.take_what_waits();
-            self.look_at_secrets();
+            self.drain_inputs();
+            self.check_secrets();
             let now = self.now();
             for action in self.node.run(now) {
                 self.carry_out(now, action);
             }
             self.turns.fetch_add(1, Ordering::Relaxed);
         }
-        // What is still asked is left unanswered, and its asker says that the outcome is not known.
+        // Dropped calls get no answer: their callers report an unknown outcome.
         drop((end_readers, self.inputs, self.callers));
         self.work.flush().await;
     }
@@ -193,9 +191,9 @@ impl Driver {
         self.node.handle(now, event);
     }
 
-    /// Before anything is decided: the key may have been given, or the secret kept, by who asks now. What others lack
-    /// stops nobody, so only one that leads looks.
-    fn look_at_secrets(&mut self) {
+    /// Reports to the node whether slots are withheld because secrets are sealed. It runs before every decision, since a
+    /// call may just have unsealed the strongbox or stored the secret. Only the leader needs it.
+    fn check_secrets(&mut self) {
         let leads = self.node.is_leading();
         let sealed = leads.then(|| self.strongbox.withholds_slots(&self.node.state().strongbox)).flatten();
         if sealed != self.node.inventory().view().sealed {
@@ -203,28 +201,28 @@ impl Driver {
         }
     }
 
-    fn take_what_waits(&mut self) {
+    fn drain_inputs(&mut self) {
         for _ in 0..EVENTS_AT_ONCE {
             if let Ok(incoming) = self.inputs.incoming.try_recv() {
-                self.take(incoming);
+                self.handle_incoming(incoming);
             } else if let Ok(call) = self.inputs.calls.try_recv() {
-                self.take_call(call);
+                self.handle_call(call);
             } else {
                 return;
             }
         }
     }
 
-    fn take(&mut self, incoming: Incoming) {
+    fn handle_incoming(&mut self, incoming: Incoming) {
         match incoming {
-            Incoming::Call(call) => self.take_call(call),
+            Incoming::Call(call) => self.handle_call(call),
             Incoming::Event(event) => self.handle(event),
             Incoming::Read { reading, event } if self.work.is_current(reading) => self.handle(event),
             Incoming::Read { .. } => {}
         }
     }
 
-    fn take_call(&mut self, Call { request, forwarded_at, answer }: Call) {
+    fn handle_call(&mut self, Call { request, forwarded_at, answer }: Call) {
         let call = self.callers.register(answer);
         self.handle(Event::Call { call, request, forwarded_at });
     }
@@ -233,11 +231,11 @@ impl Driver {
         match action {
             Action::Project { committed, decided_here } => {
                 if decided_here {
-                    decision_log::tell(&committed.record);
+                    decision_log::log(&committed.record);
                 }
-                self.projection.hand_over(*committed);
+                self.projection.send(*committed);
             }
-            Action::Show => self.show(now),
+            Action::Show => self.publish(now),
             Action::Answer { call, outcome } => self.callers.answer(call, outcome),
             Action::Warn(warning) => decision_log::warn(&warning),
             Action::Stopped => self.stopped = true,
@@ -256,8 +254,8 @@ impl Driver {
         }
     }
 
-    /// Shows the committed state, who leads, and whether a write can be taken.
-    fn show(&self, now: Now) {
+    /// Publishes a snapshot: the committed state, the leader, and whether writes can be taken.
+    fn publish(&self, now: Now) {
         let readiness = match self.node.not_ready(now).or_else(|| self.projection.problem()) {
             Some(reason) if self.node.halted().is_some() => Readiness::Halted(reason),
             Some(reason) => Readiness::NotReady(reason),

@@ -1,9 +1,9 @@
 //! The program `os-upgrade`: its command line, and the commands that run an orchestrator.
 //!
-//! Exit codes: 0 done; 1 it could not run or go on, one line on standard error says why; 2 wrong usage, or a
-//! configuration that stays unusable until somebody does something, every error of which is on standard error; 5 a change
-//! was certainly not made, as nobody could be asked or the site could not take it; 6 it is not known whether it was made,
-//! and it may still come to be. `lock run` ends as its command does.
+//! Exit codes: 0 done; 1 failed, with the reason in one line on standard error; 2 wrong usage, or a configuration that
+//! stays unusable until somebody corrects it, with every error on standard error; 5 a change was certainly not made, as no
+//! instance could be reached or the site could not take it; 6 a change may have been made, or may still be made. `lock run`
+//! exits with the status of its command.
 
 mod dev;
 mod driver;
@@ -26,8 +26,8 @@ use self::serve::{Setup, reload, with_nats};
 
 /// Upgrades the operating systems of the hosts of a site.
 ///
-/// Commands go to a worker on each host over NATS JetStream; hosts are upgraded one by one, each holding a FleetLock
-/// slot, and what happened stays in the history.
+/// Commands go to a worker on each host over NATS JetStream. Hosts are upgraded one by one, each holding a FleetLock
+/// slot. The history records what happened.
 #[derive(Debug, Parser)]
 #[command(name = "os-upgrade", version, max_term_width = 100, after_help = EXIT_CODES)]
 struct Cli {
@@ -39,18 +39,19 @@ struct Cli {
 enum Command {
     /// Run the orchestrator of a site
     ///
-    /// Every key of the configuration can be given as an environment variable too:
-    /// `OS_UPGRADE_<SECTION>__<KEY>`. `RUST_LOG` sets what is logged, `info` by default. At SIGHUP the configuration is
-    /// read again: slots, reclaiming, what becomes of slots and `auto-approve` change at once, everything else at the next start.
+    /// Every key of the configuration can also be given as an environment variable: `OS_UPGRADE_<SECTION>__<KEY>`.
+    /// `RUST_LOG` sets what is logged, `info` by default. SIGHUP reloads the configuration: `auto-approve` and, of
+    /// `[fleet-lock]`, `default-group`, `on-failure`, `reclaim`, `stuck-after` and `groups` change at once, everything else
+    /// at the next start.
     Serve(Serve),
     /// Try everything on this machine: nats-server, orchestrator, and workers that upgrade demo hosts
     ///
-    /// The hosts are directories below DIR; their workers are processes that really change what is in there.
-    /// It needs os-upgrade-worker next to this program, and a nats-server (see `make tools`).
+    /// The hosts are directories in `--data-dir`; their workers are real processes that change these directories. It needs
+    /// os-upgrade-worker next to this program, and a nats-server (see `make tools`).
     Dev(dev::Options),
     #[command(flatten)]
     Other(cli::Command),
-    /// Print the description of the REST API, as it is served at /openapi.json
+    /// Print the OpenAPI description of the REST API, which instances serve at /openapi.json
     Openapi,
 }
 
@@ -71,14 +72,14 @@ fn main() -> ExitCode {
 fn run(command: Command) -> Result<(), Failure> {
     match command {
         Command::Serve(serve) => {
-            // The client library says each failed attempt to connect; this program says what is new.
+            // The client library logs each failed attempt to connect; this program only logs changes.
             logging::start("info,async_nats=off");
             let settings = settings::load(serve.config.as_deref(), vars_os())?;
             block_on(async {
-                let means = Setup::of_settings(&settings).await?;
+                let setup = Setup::of_settings(&settings).await?;
                 let changes = reload::on_hangup(serve.config, settings.clone())?;
                 let shutdown = shutdown::within(shutdown::LIMIT)?;
-                Ok(with_nats::run(settings, means, changes, shutdown).await?)
+                Ok(with_nats::run(settings, setup, changes, shutdown).await?)
             })
         }
         Command::Dev(options) => {
@@ -99,13 +100,13 @@ fn run(command: Command) -> Result<(), Failure> {
     }
 }
 
-/// One worker thread: a step of a run is a chain of short tasks that wait for the bus, and every hand-over to another
-/// thread would cost more than its work. Large answers are written out, and SQLite works, on threads of their own.
+/// Runs `future` on a runtime with one worker thread: a step of a run is a chain of short tasks that wait for the bus, and
+/// passing one to another thread would cost more than its work. Large API responses and SQLite use threads of their own.
 fn block_on<E: From<anyhow::Error>>(future: impl Future<Output = Result<(), E>>) -> Result<(), E> {
     let built = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build();
     let runtime = built.context("cannot start the runtime")?;
     let result = runtime.block_on(future);
-    // A thread that hangs, in a system call say, must not keep the process.
+    // A thread that hangs, for example in a system call, must not keep the process alive.
     runtime.shutdown_timeout(shutdown::THREADS_WITHIN);
     result
 }

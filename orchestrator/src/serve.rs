@@ -1,4 +1,4 @@
-//! One orchestrator instance, from its settings until it is told to end: everything is opened, wired and closed here.
+//! One orchestrator instance: opens, wires and closes everything.
 
 mod bus_startup;
 mod heartbeats;
@@ -32,28 +32,28 @@ use tokio::sync::{mpsc, oneshot, watch};
 use tokio::task::{JoinError, JoinHandle};
 use tokio_util::sync::CancellationToken;
 
-use self::bus_startup::{Arrived, Waiting};
+use self::bus_startup::{ReadyBus, Waiting};
 pub(crate) use self::setup::Setup;
 use crate::driver::{Driver, Parts};
 
-/// Requests that wait for the driver.
+/// The most requests that wait for the driver.
 const CALLS_MAX: usize = 1024;
-/// Committed records that may wait for the store before it counts as left behind.
+/// The most committed records that wait for the store. If there are more, the history stops until the next start.
 const PROJECTION_MAX: usize = 65_536;
-/// After how many facts a snapshot of the state is written.
+/// The number of facts after which a snapshot of the state is written to the journal.
 const FACTS_PER_SNAPSHOT: usize = 20_000;
-/// Commands that may be on their way to a single server at once. In a cluster, which refuses concurrent messages
-/// under one fence, they go one by one.
+/// The most commands that are published at once to a single server. In a cluster, which refuses concurrent messages under
+/// one fence, they are published one by one.
 const PUBLISHES_MAX: usize = 256;
-/// How long a loss is doubted in a cluster: twice the time after which a nats-server that hears nothing of the others
-/// believes no longer that it leads a stream.
+/// How long a loss must last in a cluster before it is believed: twice the time after which an isolated nats-server stops
+/// considering itself a stream's leader.
 const LOSS_CERTAIN_AFTER: Duration = Duration::from_secs(20);
 
-/// How long everything else may take to end after the driver: the store takes in what is left and is closed. The journal
-/// has what it does not take in.
+/// How long everything else may take to end after the driver: the store applies the remaining records and is closed. What
+/// it misses is in the journal.
 const REST_WITHIN: Duration = Duration::from_millis(500);
 
-/// Why an instance could not start, or could not go on.
+/// Why an instance could not start or had to end.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum ServeError {
     /// The data directory cannot be used.
@@ -65,57 +65,52 @@ pub(crate) enum ServeError {
     /// The store cannot be read.
     #[error("cannot read the store")]
     Store(#[from] StoreError),
-    /// The bus has streams that must not be used.
+    /// The bus has streams that this instance must not use.
     #[error(transparent)]
     Streams(#[from] StreamsError),
     /// A task of the instance has panicked.
     #[error("the {task} has failed")]
-    Task {
-        /// Which one.
-        task: &'static str,
-        /// How.
-        source: JoinError,
-    },
+    Task { task: &'static str, source: JoinError },
     /// The API has ended.
     #[error("the API has ended")]
     Api(#[source] io::Error),
 }
 
-/// Runs an instance until `shutdown`, with the `means` of its settings. `settings.nats` names servers; they are waited for.
-/// Each of `changes` is put in force as it comes, when this instance leads.
+/// Runs an instance until `shutdown`. `settings.nats` has the addresses of servers, which need not be up yet. Each of
+/// `changes` is applied when it arrives, if this instance leads.
 ///
 /// # Errors
-/// It cannot start or go on.
+/// It cannot start, or a part of it failed.
 pub(crate) async fn run(
     settings: Settings,
-    means: Setup,
+    setup: Setup,
     changes: watch::Receiver<kernel::Settings>,
     shutdown: CancellationToken,
 ) -> Result<(), ServeError> {
     let opened = tokio::select! {
-        opened = open(settings, means) => opened?,
-        // Nothing has been begun that anybody waits for.
+        opened = open(settings, setup) => opened?,
+        // Nothing has been started that must be ended.
         () = shutdown.cancelled() => return Ok(()),
     };
     opened.run(changes, shutdown).await
 }
 
-/// An instance with everything of its own, which does not run yet.
+/// An instance that has opened its data directory and does not run yet.
 struct Opened {
     settings: Settings,
-    means: Setup,
+    setup: Setup,
     directory: DataDirectory,
     projector: Projector,
     history: History,
     position: Option<Position>,
 }
 
-async fn open(settings: Settings, means: Setup) -> Result<Opened, ServeError> {
+async fn open(settings: Settings, setup: Setup) -> Result<Opened, ServeError> {
     let directory = DataDirectory::lock(&settings.store.path)?;
     let mut projector = Projector::open(&settings.store.database(), settings.site.name.as_str()).await?;
     let history = projector.history().await?;
     let position = projector.position().await?;
-    Ok(Opened { settings, means, directory, projector, history, position })
+    Ok(Opened { settings, setup, directory, projector, history, position })
 }
 
 impl Opened {
@@ -126,7 +121,7 @@ impl Opened {
     ) -> Result<(), ServeError> {
         let Self {
             settings,
-            means: Setup { gate, tls, strongbox, locks, listener },
+            setup: Setup { gate, tls, strongbox, locks, listener },
             directory,
             projector,
             history,
@@ -146,7 +141,7 @@ impl Opened {
         let cluster = spawn(&shutdown, heartbeats);
         let sites = api::Sites::new(settings.site.name.as_str(), Arc::clone(&bus));
         let (projection, committed) = mpsc::channel(PROJECTION_MAX);
-        let (found, streams) = oneshot::channel();
+        let (streams_found, streams) = oneshot::channel();
         let (problem, store_problem) = watch::channel(None);
         let turns = Arc::default();
         let store = position.as_ref().map(Position::knowledge);
@@ -159,7 +154,7 @@ impl Opened {
                 turns: Arc::clone(&turns),
             },
             bus,
-            found,
+            streams_found,
             parts: Parts {
                 settings: node_settings(&settings, directory.instance(), store),
                 adapters: Adapters {
@@ -176,11 +171,11 @@ impl Opened {
             },
         };
 
-        // Whichever ends first ends the others: an API that shows a state nobody keeps any more would be a lie.
+        // Whichever ends first ends the others: an API without a driver would show an outdated state.
         let projection = spawn(&shutdown, projection::run(projector, position, streams, committed, problem));
         let core = spawn(&shutdown, core.run(shutdown.clone()));
-        let told = spawn(&shutdown, service_manager::tell(handle.clone(), turns, shutdown.clone()));
-        let followed = spawn(&shutdown, gate.clone().follow(shutdown.clone()));
+        let notifier = spawn(&shutdown, service_manager::notify(handle.clone(), turns, shutdown.clone()));
+        let token_watch = spawn(&shutdown, gate.clone().follow(shutdown.clone()));
         let address = settings.api.listen;
         tracing::info!(%address, tls = tls.is_some(), "the API listens");
         let limits = api::Limits::of_settings(&settings.api);
@@ -188,17 +183,17 @@ impl Opened {
         let served = api::serve(listener, handle, history, gate, options, shutdown.clone()).await;
         shutdown.cancel();
         let core = core.await;
-        // Only then has the store been given everything.
-        let rest = async { tokio::join!(projection, cluster, told, followed) };
+        // The driver sends records to the store until it ends, so the projection is awaited after it.
+        let rest = async { tokio::join!(projection, cluster, notifier, token_watch) };
         let rest = tokio::time::timeout(REST_WITHIN, rest).await;
         drop(directory);
         let failed = |task| move |source| ServeError::Task { task, source };
         core.map_err(failed("driver"))??;
-        if let Ok((projection, cluster, told, followed)) = rest {
+        if let Ok((projection, cluster, notifier, token_watch)) = rest {
             projection.map_err(failed("projection"))?;
             cluster.map_err(failed("view of the instances"))?;
-            told.map_err(failed("service manager's news"))?;
-            followed.map_err(failed("view of the tokens"))?;
+            notifier.map_err(failed("service manager's news"))?;
+            token_watch.map_err(failed("view of the tokens"))?;
         } else {
             tracing::warn!("the store was not closed in time; the journal has what is missing");
         }
@@ -206,39 +201,39 @@ impl Opened {
     }
 }
 
-/// What waits for the bus, and then drives the node.
+/// Waits for the bus, and then runs the driver.
 struct Core {
     waiting: Waiting,
-    /// Where the bus is handed to everything else that needs it.
+    /// Passes the bus to the other tasks that need it.
     bus: PendingBus,
-    /// Where it is said which streams the store is filled from.
-    found: oneshot::Sender<Option<os_upgrade_store::Streams>>,
+    /// Passes the identity of the streams to the projection.
+    streams_found: oneshot::Sender<Option<os_upgrade_store::Streams>>,
     parts: Parts,
 }
 
 impl Core {
     async fn run(self, shutdown: CancellationToken) -> Result<(), ServeError> {
-        let Self { waiting, bus: late, found, parts } = self;
-        let Some(arrived) = shutdown.run_until_cancelled(waiting.arrived()).await else {
-            // Nothing has been begun that anybody waits for.
+        let Self { waiting, bus: pending, streams_found, parts } = self;
+        let Some(ready) = shutdown.run_until_cancelled(waiting.ready()).await else {
+            // Nothing has been started that must be ended.
             return Ok(());
         };
-        let Arrived { bus, connected, streams, calls } = arrived?;
-        // Both are said once, here; whoever does not listen has ended.
-        drop(late.set(bus.clone()));
-        let _ = found.send(store_streams(&streams));
+        let ReadyBus { bus, connected, streams, calls } = ready?;
+        // Both are set only here, and fail only if the receiver has ended.
+        drop(pending.set(bus.clone()));
+        let _ = streams_found.send(store_streams(&streams));
         let consumers = tokio::spawn({
             let bus = bus.clone();
             async move { bus.make_consumers(shutdown).await }
         });
         Driver::new(parts, bus, connected, calls).run().await;
-        // It ends with the shutdown, and what it has begun is done again by whoever asks again.
+        // Whoever still needs a consumer asks again.
         consumers.abort();
         Ok(())
     }
 }
 
-/// Runs `work` beside everything else; its end, orderly or by a panic, is the end of everything.
+/// Runs `work` as a task; when it ends, orderly or by a panic, `shutdown` is cancelled.
 fn spawn<T: Send + 'static>(
     shutdown: &CancellationToken,
     work: impl Future<Output = T> + Send + 'static,
@@ -257,7 +252,7 @@ fn site() -> (Arc<ArcSwap<SiteSnapshot>>, SiteHandle, mpsc::Receiver<os_upgrade_
     (present, handle, calls)
 }
 
-/// The streams that the store is filled from. When one is missing nothing is read from the other either.
+/// The streams from which the store is filled; `None` if one is missing, since then nothing is read from the other either.
 fn store_streams(streams: &Streams) -> Option<os_upgrade_store::Streams> {
     Some(os_upgrade_store::Streams {
         journal_created_at: streams.journal?.created,

@@ -1,4 +1,4 @@
-//! When to end: SIGINT (Ctrl-C) or SIGTERM ends in order, a second one at once.
+//! Shutdown on signals: the first SIGINT (Ctrl-C) or SIGTERM ends the process in order, a second one at once.
 
 use std::time::Duration;
 
@@ -6,18 +6,18 @@ use anyhow::Context as _;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio_util::sync::CancellationToken;
 
-/// How long an orchestrator may take to end, whatever hangs. Its parts have less each: requests and the lease 3 s, the
-/// store 0.5 s, a managed nats-server what is left.
+/// How long an orchestrator may take to end, even if something hangs. Its parts have less each: requests and the lease
+/// 3 s, the store 0.5 s, a managed nats-server the rest.
 pub(super) const LIMIT: Duration = Duration::from_millis(4_900);
 /// How long threads may take to end after everything else.
 pub(super) const THREADS_WITHIN: Duration = Duration::from_millis(100);
 
-/// A token that the first signal cancels. Child processes end with this one either way.
+/// A token that the first signal cancels. Child processes end with this process in any case.
 pub(super) fn on_signal() -> anyhow::Result<CancellationToken> {
     listen(None)
 }
 
-/// The same, and the process ends at the latest `limit` after the first signal.
+/// A token that the first signal cancels. The process ends at most `limit` after that signal.
 pub(super) fn within(limit: Duration) -> anyhow::Result<CancellationToken> {
     listen(Some(limit))
 }
@@ -48,14 +48,14 @@ fn listen(limit: Option<Duration>) -> anyhow::Result<CancellationToken> {
     Ok(shutdown)
 }
 
-/// On a thread, because what hangs may be the runtime.
+/// Ends the process after `limit`. It uses a thread, because the runtime itself may hang.
 fn end_after(limit: Duration) {
     let ender = std::thread::Builder::new().name("end".to_owned()).spawn(move || {
         std::thread::sleep(limit);
-        tracing::error!("not everything has ended in time");
+        tracing::error!("not everything ended in time");
         std::process::exit(1);
     });
     if let Err(error) = ender {
-        tracing::error!(%error, "cannot watch the time that ending takes");
+        tracing::error!(%error, "cannot limit the time of the shutdown");
     }
 }

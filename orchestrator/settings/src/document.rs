@@ -1,4 +1,4 @@
-//! What a configuration file says: known keys with their values and places. Values are not judged here.
+//! The content of a configuration file: known keys with their values and positions. Values are not validated here.
 
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
@@ -15,7 +15,7 @@ pub(super) struct Document {
 }
 
 impl Document {
-    /// Reads `text`, adding what it does not understand to `problems`.
+    /// Parses `text`; syntax errors and unknown keys are added to `problems`.
     pub(super) fn parse(text: &str, problems: &mut Vec<Problem>) -> Self {
         let (root, errors) = DeTable::parse_recoverable(text);
         let mut reader = Reader { text, problems: Vec::new(), document: Self::default() };
@@ -25,7 +25,7 @@ impl Document {
         }
         problems.append(&mut reader.problems);
         reader.root(root.get_ref());
-        // What the parser made of a broken line is guesswork; its own error is enough.
+        // What the parser recovered from a broken line is guesswork: its own error is enough.
         let broken: Vec<usize> = problems.iter().filter_map(line).collect();
         reader.problems.retain(|problem| line(problem).is_none_or(|line| !broken.contains(&line)));
         problems.append(&mut reader.problems);
@@ -66,7 +66,7 @@ impl Reader<'_> {
             let at = name.span().start;
             match (SCHEMA.section(None, name.get_ref()), value.get_ref()) {
                 (Some(section), value) => self.table(at, section, value),
-                // A name in quotes, of which the dot is a part.
+                // A quoted name, which contains the dot.
                 (None, DeValue::Table(_)) if name.get_ref().contains('.') => {
                     self.report(at, SCHEMA.unknown_section(&format!("{:?}", name.get_ref())));
                 }

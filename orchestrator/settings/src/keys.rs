@@ -15,7 +15,7 @@ use super::problem::Problem;
 use super::schema::{Initial, Key, Schema, Section};
 use super::value::{Bounded, Groups, HttpUrl, Interval, Jwks, NatsUrls, SiteName, Text, Value, Words};
 
-/// The same, to be asked.
+/// [`SECTIONS`] with its look-ups.
 pub(super) const SCHEMA: Schema = Schema(SECTIONS);
 
 macro_rules! sections {
@@ -26,7 +26,7 @@ macro_rules! sections {
             $key:literal => $field:ident: $type:ty = $initial:expr;
         )+}
     )+) => {
-        /// A valid configuration. [`Default`] is what an absent file means.
+        /// A valid configuration. [`Default`] has the default of every key.
         #[derive(Debug, Clone, PartialEq, Eq)]
         pub struct Settings {$(
             $(#[doc = $section_help])+
@@ -56,9 +56,9 @@ macro_rules! sections {
         }),+];
 
         impl Settings {
-            /// Each key's value by its own type; rules between keys are not checked here.
+            /// Reads every key as its type; rules between keys are not checked here. `None` if a value is bad.
             pub(super) fn read(merged: &Merged, problems: &mut Vec<Problem>) -> Option<Self> {
-                // All keys are read before any is missed, so that all problems are found.
+                // All keys are read before the first bad one returns, so that all problems are found.
                 $(let $section_field = {
                     $(let $field = merged.read::<$type>($section, $key, problems);)+
                     move || Some($section_type { $($field: $field?),+ })
@@ -72,135 +72,135 @@ macro_rules! sections {
 sections! {
     /// The site: the hosts that this orchestrator upgrades.
     "site" => site: Site {
-        /// Its name, in the API and towards other orchestrators.
+        /// The name of the site, in the API and for other orchestrators.
         "name" => name: SiteName = Initial::Is("site");
-        /// The time zone that maintenance windows mean by `site-local`: an IANA name.
+        /// The time zone that `site-local` means in maintenance windows, by its IANA name.
         "timezone" => timezone: Tz = Initial::Is("UTC");
-        /// Whether every host that announces itself takes part in runs. Else one waits until `os-upgrade hosts approve` names
-        /// it, and is sent nothing. One that was withdrawn stays out all the same.
+        /// Whether every host that announces itself takes part in runs. If not, a host waits, and is sent no commands, until
+        /// `os-upgrade hosts approve` names it. Withdrawn hosts stay out in either case.
         "auto-approve" => auto_approve: bool = Initial::Is("false");
     }
 
     /// The HTTP API.
     "api" => api: Api {
-        /// The address and port to listen on. Without `tokens` it must be a loopback address, and whoever reaches it may do
-        /// everything.
+        /// The address and port to listen on. Without `tokens` it must be a loopback address; callers are then not authenticated
+        /// and may do everything.
         "listen" => listen: SocketAddr = Initial::Is("127.0.0.1:8646");
-        /// A file with the tokens of those who may call, on loopback too: `os-upgrade token create` makes it. Changes are in
-        /// force within two seconds.
+        /// The token file, which `os-upgrade token create` creates. With it, callers need a token, also on loopback. Changes take
+        /// effect within two seconds.
         "tokens" => tokens: Option<PathBuf> = Initial::Unset("/var/lib/os-upgrade/tokens.toml");
-        /// Connections at once, 16 to 10000, a sixteenth of them for this machine alone. With so many, a further one takes the
-        /// place of an idle one of the address, or the IPv6 network of 64 bits, that has most.
-        /// Each is an open file, and 256 more are needed.
+        /// The most connections at once, 16 to 10000; a sixteenth is reserved for this machine. When all are in use, a new one
+        /// replaces an idle one of the address, or IPv6 /64 network, that has the most.
+        /// Each connection needs an open file, and the process needs 256 more.
         "connections" => connections: Bounded<16, 10_000> = Initial::Is("512");
-        /// Connections at once from one of these, 1 to 10000; further ones are closed. All of loopback is one, and so is a proxy
-        /// in front.
+        /// The most connections at once from one address or IPv6 /64 network, 1 to 10000; further ones are closed. All loopback
+        /// addresses count as one, and so do all clients behind a proxy.
         "connections-per-address" => connections_per_address: Bounded<1, 10_000> = Initial::Is("128");
-        /// Requests under way at once, 1 to 10000, of which one address gets no more than are left: alone half of them.
-        /// Further ones are answered with 503. There are never more than fifteen sixteenths of the connections, less one.
+        /// The most requests at once, 1 to 10000. One address gets no more than are still free, so alone at most half of them.
+        /// Further ones are answered with 503. The limit is at most fifteen sixteenths of the connections, less one.
         "requests-in-flight" => requests_in_flight: Bounded<1, 10_000> = Initial::Is("256");
-        /// Requests a second from one address, or one IPv6 network of 64 bits; further ones are answered with 429. A new
-        /// connection counts as one, and is closed. 0 is no limit, and there is none for loopback.
+        /// The most requests a second from one address or IPv6 /64 network; further ones are answered with 429. A new connection
+        /// counts as a request; a connection over the limit is closed. 0 is no limit; loopback is not limited.
         "requests-per-second" => requests_per_second: Bounded<0, 1_000_000> = Initial::Is("1000");
     }
 
-    /// HTTPS in place of HTTP. Files that change are read again within seconds; one that cannot be used is logged, and what
-    /// was in force stays in force.
+    /// HTTPS instead of HTTP. Changed files are reloaded within seconds; if they cannot be used, that is logged, and the
+    /// previous ones stay in use.
     "api.tls" => api_tls: ApiTls {
-        /// A file with the API's certificate, in PEM, and those between it and its authority. Without it there is no TLS.
+        /// A PEM file with the API's certificate and its intermediate certificates. Without it there is no TLS.
         "cert" => cert: Option<PathBuf> = Initial::Unset("/etc/os-upgrade/api.pem");
-        /// A file with the private key of `cert`, in PEM, not encrypted.
+        /// A PEM file with the private key of `cert`, not encrypted.
         "key" => key: Option<PathBuf> = Initial::Unset("/etc/os-upgrade/api.key");
-        /// A file with the certificates, in PEM, of the authorities of clients. With it clients are asked for a certificate:
-        /// they need none, but one that is shown must be valid.
+        /// A PEM file with the certificate authorities of clients. With it, clients are asked for a certificate: it is optional,
+        /// but must be valid if it is presented.
         "client-ca" => client_ca: Option<PathBuf> = Initial::Unset("/etc/os-upgrade/client-ca.pem");
     }
 
-    /// JSON web tokens of an identity provider, taken beside those of `tokens`. `issuer`, `audience` and `jwks` go together.
+    /// JSON Web Tokens of an identity provider, accepted beside `tokens`. Set `issuer`, `audience` and `jwks` together.
     "api.oidc" => api_oidc: ApiOidc {
-        /// Who makes the tokens: their `iss`, to the letter.
+        /// The issuer of the tokens: exactly their `iss`.
         "issuer" => issuer: Option<Text> = Initial::Unset("https://login.example.com/realms/site");
-        /// For whom they are: one of their `aud`.
+        /// The audience of the tokens: one of their `aud`.
         "audience" => audience: Option<Text> = Initial::Unset("os-upgrade");
         /// The provider's public keys, a JSON Web Key Set: an https:// URL, or a file.
         "jwks" => jwks: Option<Jwks> = Initial::Unset("https://login.example.com/realms/site/certs");
-        /// The claim that holds roles, a text or a list of texts; dots lead into objects, as in `realm_access.roles`.
+        /// The claim that holds roles, a string or a list of strings; dots lead into objects, as in `realm_access.roles`.
         "role-claim" => role_claim: Text = Initial::Is("roles");
-        /// What in that claim makes a viewer, separated by commas.
+        /// The values of that claim that make a viewer, separated by commas.
         "viewers" => viewers: Words = Initial::Is("viewer");
-        /// What in that claim makes an operator, separated by commas.
+        /// The values of that claim that make an operator, separated by commas.
         "operators" => operators: Words = Initial::Is("operator");
-        /// What in that claim makes an admin, separated by commas.
+        /// The values of that claim that make an admin, separated by commas.
         "admins" => admins: Words = Initial::Is("admin");
     }
 
-    /// The message bus: a nats-server of yours (`url`), or one started here as a child process (`managed`).
+    /// The message bus: your own NATS servers (`url`), or a nats-server started here as a child process (`managed`).
     "nats" => nats: Nats {
-        /// Servers of yours, `nats://` or `tls://`, separated by commas; 2.11 or newer, with JetStream.
+        /// The addresses of your servers, `nats://` or `tls://`, separated by commas; 2.11 or newer, with JetStream.
         "url" => url: Option<NatsUrls> = Initial::Unset("nats://127.0.0.1:4222");
-        /// Start a nats-server here, on loopback, its data under `[store] path`. The default unless `url` is given. It lets in
-        /// who has the password that stands in `nats/url` there, a file with the whole URL that workers need.
+        /// Start a nats-server here, on loopback, with its data under `[store] path`. The default unless `url` is given. Clients
+        /// need a password: the file `nats/url` under that path has the whole URL, with the password, for workers.
         "managed" => managed: Option<bool> = Initial::Unset("true");
-        /// The port of a managed server. By default the one it had last, or else a free one.
+        /// The port of a managed server. By default the one it used last, or else a free one.
         "managed-port" => managed_port: Option<Bounded<1, 65_535>> = Initial::Unset("4222");
-        /// A credentials file (`.creds`) for the servers of `url`, as `os-upgrade nats-config` makes it. It is read at every
-        /// connection.
+        /// A credentials file (`.creds`) for the servers of `url`, as `os-upgrade nats-config` creates it. It is read anew for
+        /// every connection.
         "credentials" => credentials: Option<PathBuf> = Initial::Unset("/etc/os-upgrade/nats.creds");
-        /// A file with the certificates, in PEM, of the authorities to trust for `url`, instead of the system's. With it
-        /// only TLS will do.
+        /// A PEM file with the certificate authorities to trust for `url`, instead of the system's. With it, only TLS
+        /// connections are made.
         "ca" => ca: Option<PathBuf> = Initial::Unset("/etc/os-upgrade/nats-ca.pem");
-        /// A file with the certificate, in PEM, to show to the servers of `url`, and those between it and its authority.
+        /// A PEM file with the certificate to present to the servers of `url`, and its intermediate certificates.
         "certificate" => certificate: Option<PathBuf> = Initial::Unset("/etc/os-upgrade/nats.pem");
-        /// A file with the private key of `certificate`, in PEM, not encrypted.
+        /// A PEM file with the private key of `certificate`, not encrypted.
         "key" => key: Option<PathBuf> = Initial::Unset("/etc/os-upgrade/nats.key");
         /// Copies of each stream, 1 to 5: 3 in a cluster of three.
         "replicas" => replicas: Bounded<1, 5> = Initial::Is("1");
     }
 
-    /// Secrets that the site keeps, sealed.
+    /// The site's secrets, which are stored sealed.
     "strongbox" => strongbox: Strongbox {
-        /// A file with the key, as `os-upgrade strongbox key` prints it. Without it the strongbox is sealed after each start
-        /// until `os-upgrade strongbox unseal`, if there are secrets. Others must not be able to read it: mode 0400 or 0600,
-        /// or 0440 for a group; a credential of systemd will do.
+        /// A file with the key, as `os-upgrade strongbox key` prints it. Without it, a strongbox with secrets is sealed after each
+        /// start until `os-upgrade strongbox unseal`. Others must not be able to read the file: mode 0400 or 0600, or 0440 for a
+        /// group; a systemd credential works too.
         "key-file" => key_file: Option<PathBuf> = Initial::Unset("/etc/os-upgrade/strongbox.key");
     }
 
     /// What this instance keeps on disk.
     "store" => store: Store {
-        /// A directory, made if missing: the SQLite history, and the data of a managed nats-server.
+        /// The directory for the SQLite history and the data of a managed nats-server; created if missing.
         "path" => path: PathBuf = Initial::Is("data");
     }
 
     /// The slots that hosts take before they upgrade.
     "fleet-lock" => fleet_lock: FleetLock {
-        /// A FleetLock server, `http://` or `https://`, with `user:password@` if it wants HTTP Basic authentication.
+        /// A FleetLock server, `http://` or `https://`, with `user:password@` if it requires HTTP Basic authentication.
         /// Without it the orchestrator's own semaphores are used.
         "url" => url: Option<HttpUrl> = Initial::Unset("https://fleet-lock.example.com/base");
-        /// The secret in the strongbox that is the `user:password` for `url`, in place of one in the URL.
+        /// The name of the strongbox's secret with the `user:password` for `url`, instead of one in the URL.
         "credentials-secret" => credentials_secret: Option<SecretName> = Initial::Unset("lock-server");
-        /// A file with the certificates, in PEM, of the authorities to trust for `url`, instead of the system's.
+        /// A PEM file with the certificate authorities to trust for `url`, instead of the system's.
         "ca" => ca: Option<PathBuf> = Initial::Unset("/etc/os-upgrade/fleet-lock-ca.pem");
-        /// A file with the certificate, in PEM, to show to the server of `url`, and those between it and its authority.
+        /// A PEM file with the certificate to present to the server of `url`, and its intermediate certificates.
         "certificate" => certificate: Option<PathBuf> = Initial::Unset("/etc/os-upgrade/fleet-lock.pem");
-        /// A file with the private key of `certificate`, in PEM, not encrypted.
+        /// A PEM file with the private key of `certificate`, not encrypted.
         "key" => key: Option<PathBuf> = Initial::Unset("/etc/os-upgrade/fleet-lock.key");
         /// The group of hosts that name none.
         "default-group" => default_group: GroupName = Initial::Is("default");
-        /// What becomes of the slot of a host whose upgrade failed: `hold` keeps it, because the host may be down,
-        /// until an operator releases it or it succeeds; `release` frees it.
+        /// What happens to the slot of a host whose upgrade failed: `hold` keeps it, because the host may be down,
+        /// until an operator releases it or the host succeeds; `release` frees it.
         "on-failure" => on_failure: OnFailure = Initial::Is("hold");
-        /// Whose slots may be taken back with `os-upgrade lock forget` because they are gone: `never` anybody's, or those
-        /// of hosts that have left the `inventory`. Nothing is taken back by time.
+        /// Which slots `os-upgrade lock forget` may release: `never` any, or with `inventory` those of hosts that have left the
+        /// inventory. No slot is released by time.
         "reclaim" => reclaim: Reclaim = Initial::Is("never");
         /// How long a slot may be held before it is shown as stuck, in the state and in the metrics.
         "stuck-after" => stuck_after: Interval<1_000, 2_592_000_000> = Initial::Is("2h");
-        /// Time between two requests for a slot that was denied, and up to a quarter more. After a failure it is 1 s, and
-        /// doubles with each further one up to this, and to no more than 1 min.
+        /// The time between two requests for a slot that was denied, plus up to a quarter. After a failed request it is 1 s, and
+        /// doubles with each further failure, up to this value and at most 1 min.
         "retry-interval" => retry_interval: Interval<100, 86_400_000> = Initial::Is("10s");
-        /// Mean time between two requests to the server of `url`, of whatever kind; two may go out together. The default
-        /// suits a server that takes one request a second: give less only for one that takes more.
+        /// The mean time between two requests of any kind to the server of `url`; two may go out together. The default suits a
+        /// server that takes one request a second: set less only for one that takes more.
         "request-interval" => request_interval: Interval<1, 60_000> = Initial::Is("1100ms");
-        /// Groups of the orchestrator's own semaphores and how many of their hosts may be upgraded at once, 0 to 10000.
+        /// The groups of the orchestrator's own semaphores, and how many of their hosts may be upgraded at once, 0 to 10000.
         "groups" => groups: Groups = Initial::Is("default=1");
     }
 }

@@ -1,14 +1,14 @@
 //! Configuration of an orchestrator: a TOML file, overridden by the environment, checked as a whole.
 //!
-//! Three types, each made from the one before: [`Document`](document::Document) is what the file says,
-//! [`Merged`](merged::Merged) adds the environment, [`Settings`] is valid. Problems of all three are collected and
+//! Three types, each made from the one before: [`Document`](document::Document) is the content of the file,
+//! [`Merged`](merged::Merged) adds the environment, [`Settings`] is validated. Problems of all three are collected and
 //! reported together. The keys, with types, defaults and help, are declared once, in [`keys`]; `config/os-upgrade.toml`
-//! is printed from there.
+//! is generated from there.
 //!
 //! Every key is also a variable `OS_UPGRADE_<SECTION>__<KEY>`: `[fleet-lock] retry-interval` is
 //! `OS_UPGRADE_FLEET_LOCK__RETRY_INTERVAL`, `[api.tls] cert` is `OS_UPGRADE_API_TLS__CERT`, and `[fleet-lock.groups]` as
-//! a whole is `OS_UPGRADE_FLEET_LOCK__GROUPS=default=1,workers=2`. An empty variable counts as unset; a name without `__` is no
-//! key and is left alone. Relative paths are relative to the current directory.
+//! a whole is `OS_UPGRADE_FLEET_LOCK__GROUPS=default=1,workers=2`. An empty variable counts as unset; variables without `__` in
+//! their name are ignored. Relative paths are relative to the current directory.
 
 mod document;
 mod keys;
@@ -32,10 +32,11 @@ pub use value::{Bounded, Groups, HttpUrl, Interval, Jwks, NatsUrls, Shape, SiteN
 /// The largest configuration file that is read, in bytes.
 pub const FILE_BYTES_MAX: usize = 1024 * 1024;
 
-/// Reads `file` if there is one, and `environment` (say, [`std::env::vars_os`]); what is in neither has its default.
+/// The settings from `file`, if given, and `environment` (such as [`std::env::vars_os`]). Keys in neither have their
+/// defaults.
 ///
 /// # Errors
-/// [`Error`], which names every problem there is.
+/// The file cannot be read, or the configuration is invalid; [`Error`] has every problem.
 pub fn load(
     file: Option<&Path>,
     environment: impl IntoIterator<Item = (OsString, OsString)>,
@@ -44,10 +45,10 @@ pub fn load(
     parse(file, &text, environment)
 }
 
-/// The settings that `text`, of `file` if there is one, and the environment give.
+/// The settings from `text` and `environment`. `file` is the path of the text, for error messages.
 ///
 /// # Errors
-/// Everything that is wrong with them.
+/// The configuration is invalid; [`Error`] has every problem.
 pub fn parse(
     file: Option<&Path>,
     text: &str,
@@ -72,7 +73,7 @@ fn read(path: &Path) -> Result<String, Error> {
     String::from_utf8(bytes).map_err(|error| unreadable(error.to_string()))
 }
 
-/// The text of a configuration file that holds every key with its default and its help.
+/// The text of a configuration file with every key, its default and its help.
 pub fn default_file() -> String {
     let head = "# Every key of the configuration with its default; a key without one is commented out.\n\
                 # Each is also an environment variable, OS_UPGRADE_<SECTION>__<KEY>, which wins over the file:\n\

@@ -1,4 +1,4 @@
-//! The file's values with those of the environment over them. Values are not judged here.
+//! The file's values, overridden by those of the environment. Values are not validated here.
 
 use std::ffi::OsString;
 
@@ -9,7 +9,7 @@ use super::value::Value;
 
 const PREFIX: &str = "OS_UPGRADE_";
 
-/// Every key that is given, by file or environment.
+/// Every key that is set, by file or environment.
 #[derive(Debug)]
 pub(super) struct Merged {
     schema: Schema,
@@ -17,12 +17,12 @@ pub(super) struct Merged {
 }
 
 impl Merged {
-    /// Nothing is given.
+    /// No key is set.
     pub(super) fn empty(schema: Schema) -> Self {
         Self { schema, values: Vec::new() }
     }
 
-    /// Puts the variables of `environment` over the values of a file, adding variables that are no key to `problems`.
+    /// Overrides the file's `values` with the variables of `environment`. Variables that are no key are added to `problems`.
     pub(super) fn new(
         schema: Schema,
         values: Vec<(&'static Key, Located<Raw>)>,
@@ -38,7 +38,7 @@ impl Merged {
             match (schema.keys().find(|key| key.variable() == name), value.into_string()) {
                 (None, _) => problems.push(Problem { origin, message: unknown_variable(schema, name) }),
                 (Some(_), Err(_)) => problems.push(Problem { origin, message: "not UTF-8".to_owned() }),
-                // Compose files and unit files set empty variables for what is not wanted.
+                // Compose files and unit files use empty variables for keys that are not set.
                 (Some(_), Ok(value)) if value.is_empty() => {}
                 (Some(key), Ok(value)) => merged.set(key, Located { value: Raw::Variable(value), origin }),
             }
@@ -51,13 +51,13 @@ impl Merged {
         self.values.push((key, raw));
     }
 
-    /// What is given for a key, if anything.
+    /// The value of a key, if it is set.
     pub(super) fn given(&self, section: &str, name: &str) -> Option<&Located<Raw>> {
         let mut values = self.values.iter();
         values.find(|(key, _)| key.section == section && key.name == name).map(|(_, raw)| raw)
     }
 
-    /// The value of a key: the one given, or its default; none if that one is bad.
+    /// The value of a key, or its default if it is not set; `None` if the value is bad.
     pub(super) fn read<T: Value>(&self, section: &str, name: &str, problems: &mut Vec<Problem>) -> Option<T> {
         if let Some(raw) = self.given(section, name) {
             return T::read(&format!("{section}.{name}"), raw, problems);
@@ -69,7 +69,7 @@ impl Merged {
     }
 }
 
-/// Whether a variable means to be a key. Others, such as `OS_UPGRADE_HOST`, belong to workers.
+/// Whether a variable is meant as a key. Others, such as `OS_UPGRADE_HOST`, belong to workers.
 fn is_ours(name: &str) -> bool {
     name.strip_prefix(PREFIX).is_some_and(|rest| rest.contains("__"))
 }

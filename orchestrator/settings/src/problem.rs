@@ -3,10 +3,10 @@
 use std::fmt;
 use std::path::{Path, PathBuf};
 
-/// Where a value comes from.
+/// The source of a value.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Origin {
-    /// A place in the file; both count from 1, columns in characters.
+    /// A position in the file; lines and columns count from 1, columns in characters.
     File {
         /// The line.
         line: usize,
@@ -26,30 +26,30 @@ impl fmt::Display for Origin {
     }
 }
 
-/// One thing that is wrong.
+/// One problem of a configuration.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Problem {
-    /// Where.
+    /// The place of the bad value or key.
     pub origin: Origin,
     /// What is wrong, and what would be right; one line, without the place.
     pub message: String,
 }
 
-/// A configuration that cannot be used. Displayed, it is one line for each problem.
+/// A configuration that cannot be used. Displayed as one line per problem.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Error {
     /// The file cannot be read as text.
     Unreadable {
         /// The file.
         path: PathBuf,
-        /// Why.
+        /// The reason, as the system reports it.
         detail: String,
     },
-    /// The file or the environment has problems.
+    /// The file or the environment is invalid.
     Invalid {
-        /// The file, if there is one.
+        /// The file; `None` if only the environment was read.
         path: Option<PathBuf>,
-        /// All of them, those of the file first and in its order.
+        /// All problems; those of the file come first, in its order.
         problems: Vec<Problem>,
     },
 }
@@ -90,8 +90,8 @@ impl fmt::Display for Error {
 
 impl std::error::Error for Error {}
 
-/// `text` with control characters escaped: names of keys and variables may hold any, and a line break among them would
-/// look like another problem, an escape sequence like anything.
+/// `text` with control characters escaped. Names of keys and variables may contain any: a line break would look like
+/// another problem, and an escape sequence could change the terminal.
 fn one_line(text: &str) -> String {
     let mut line = String::with_capacity(text.len());
     for character in text.chars() {
@@ -104,7 +104,7 @@ fn one_line(text: &str) -> String {
     line
 }
 
-/// Of `candidates`, the one that `text` most likely stands for, if any is near.
+/// The one of `candidates` that is most similar to `text`, if any is similar.
 pub(super) fn nearest<'a>(text: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     let edits_max = (text.chars().count() / 3).max(2);
     candidates

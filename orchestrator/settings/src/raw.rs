@@ -1,10 +1,10 @@
-//! Values before their types are known to be right, with the places they come from.
+//! Values whose types are not checked yet, with their sources.
 
 use std::fmt;
 
 use super::problem::{Origin, Problem};
 
-/// A value before its type is known to be right.
+/// A value whose type is not checked yet.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Raw {
     /// The text of an environment variable, which can stand for any scalar.
@@ -32,7 +32,7 @@ impl fmt::Display for Raw {
     }
 }
 
-/// Something with the place it comes from.
+/// Something with its source.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Located<T> {
     pub(crate) value: T,
@@ -40,13 +40,13 @@ pub(crate) struct Located<T> {
 }
 
 impl<T> Located<T> {
-    /// A problem at this place.
+    /// A problem of this value.
     pub(crate) fn problem(&self, message: String) -> Problem {
         Problem { origin: self.origin.clone(), message }
     }
 }
 
-/// `text` with user and password of its URLs taken out, for logs and errors.
+/// `text` with user and password of its URLs replaced, for logs and errors.
 pub(crate) fn redacted(text: &str) -> String {
     let hide = |url: &str| match url.split_once("://") {
         Some((scheme, rest)) => match rest.rsplit_once('@') {

@@ -1,4 +1,4 @@
-//! What keys there are: their sections, types, defaults and help.
+//! How keys are described: their sections, types, defaults and help.
 
 use std::fmt::Write as _;
 
@@ -8,11 +8,11 @@ use super::value::Shape;
 /// One `[section]`, or `[section.part]` of one.
 #[derive(Debug)]
 pub struct Section {
-    /// As in the file: a part has the name of its section before its own, `api.tls`.
+    /// The name, as in the file. The name of a part begins with that of its section: `api.tls`.
     pub name: &'static str,
-    /// Its help, line by line.
+    /// The help, line by line.
     pub help: &'static [&'static str],
-    /// Its keys; one that is a table comes last, as TOML wants.
+    /// The keys; one that is a table comes last, as TOML requires.
     pub keys: &'static [Key],
 }
 
@@ -21,22 +21,22 @@ pub struct Section {
 pub struct Key {
     /// The section it is in.
     pub section: &'static str,
-    /// As in the file.
+    /// The name, as in the file.
     pub name: &'static str,
-    /// Its help, line by line.
+    /// The help, line by line.
     pub help: &'static [&'static str],
-    /// What TOML value it takes.
+    /// The kind of TOML value it takes.
     pub shape: Shape,
-    /// What holds when it is not given.
+    /// The default.
     pub initial: Initial,
 }
 
-/// What holds for a key that is not given.
+/// The default of a key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Initial {
-    /// This value, as in an environment variable.
+    /// This value, as written in an environment variable.
     Is(&'static str),
-    /// None; a value could look like this.
+    /// No value; this is an example of one.
     Unset(&'static str),
 }
 
@@ -46,7 +46,7 @@ impl Section {
         self.keys.iter().find(|key| key.name == name)
     }
 
-    /// The section with every key and its default, as it stands in a configuration file.
+    /// The section with every key and its default, as in a configuration file.
     pub(super) fn as_toml(&self) -> String {
         let mut text = format!("\n{}[{}]\n", comment(self.help), self.name);
         for key in self.keys {
@@ -123,7 +123,7 @@ impl Schema {
         format!("unknown section [{name}]; {hint}")
     }
 
-    /// The message for a key that does not exist in `section`, or for one outside any.
+    /// The message for a key that does not exist in `section`, or that is outside any section.
     pub(super) fn unknown_key(self, section: Option<&'static Section>, name: &str) -> String {
         let place = section
             .map_or_else(|| "outside any section".to_owned(), |section| format!("in [{}]", section.name));

@@ -1,4 +1,4 @@
-//! Valid settings: the rules between keys. What each key may hold is in [`super::value`].
+//! The rules between keys. The values that a single key may have are in [`super::value`].
 
 use std::path::PathBuf;
 
@@ -14,9 +14,9 @@ use super::value::{Groups, HttpUrl, NatsUrls};
 /// Where the message bus is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum NatsMode<'a> {
-    /// A nats-server is started here.
+    /// A nats-server is started as a child process.
     Managed,
-    /// Servers of the operator's.
+    /// The operator's own servers.
     External {
         /// Their addresses.
         urls: &'a NatsUrls,
@@ -24,7 +24,7 @@ pub enum NatsMode<'a> {
 }
 
 impl Nats {
-    /// Which of its keys decide.
+    /// Where the message bus is: `url` decides.
     pub fn mode(&self) -> NatsMode<'_> {
         match &self.url {
             Some(urls) => NatsMode::External { urls },
@@ -32,7 +32,7 @@ impl Nats {
         }
     }
 
-    /// What to show to the servers of `url`, and whom to trust.
+    /// The credentials to present to the servers of `url`, and the certificate authorities to trust.
     pub fn access(&self) -> Access {
         Access {
             credentials: self.credentials.clone(),
@@ -42,7 +42,7 @@ impl Nats {
         }
     }
 
-    /// The servers to use from now on, once a managed one is up.
+    /// Sets the servers to use, once a managed one is up.
     pub fn use_servers(&mut self, urls: NatsUrls) {
         self.url = Some(urls);
         self.managed = None;
@@ -50,7 +50,7 @@ impl Nats {
 }
 
 impl Settings {
-    /// Those on which decisions depend.
+    /// The settings on which the kernel's decisions depend.
     pub fn for_kernel(&self) -> kernel::Settings {
         let fleet_lock = &self.fleet_lock;
         let provider = match fleet_lock.url {
@@ -70,29 +70,29 @@ impl Settings {
         }
     }
 
-    /// The lock server that is asked for slots, if it is another, without the user that its URL may have.
+    /// The URL of the external lock server without user and password; `None` if the own semaphores are used.
     pub fn lock_server(&self) -> Option<String> {
         self.fleet_lock.url.as_ref().map(|url| url.without_credentials().to_string())
     }
 }
 
 impl Store {
-    /// The SQLite database.
+    /// The path of the SQLite database.
     pub fn database(&self) -> PathBuf {
         self.path.join("os-upgrade.db")
     }
 
-    /// The directory of a managed nats-server.
+    /// The path of a managed nats-server's directory.
     pub fn nats(&self) -> PathBuf {
         self.path.join("nats")
     }
 }
 
-/// Checks every key, then the rules between keys; none if `problems` grew.
+/// Checks every key, then the rules between keys; `None` if problems were found.
 pub(super) fn validate(merged: &Merged, problems: &mut Vec<Problem>) -> Option<Settings> {
     let settings = Settings::read(merged, problems);
     let before = problems.len();
-    // These look at what is given, so that they are found next to bad values elsewhere.
+    // These rules look at the raw values, so that they are checked even if other keys have bad values.
     problems.extend(nats_rules(merged));
     problems.extend(lock_server_rules(merged));
     problems.extend(api_tls_rules(merged));
@@ -110,13 +110,13 @@ fn nats_rules(merged: &Merged) -> Vec<Problem> {
     let found = match (given("url"), managed) {
         (Some(_), Some(true)) => vec![at(
             "managed",
-            format!("nats.managed: true contradicts nats.url ({url_at}); give one of them"),
+            format!("nats.managed: true contradicts nats.url ({url_at}); set only one of them"),
         )],
         (Some(_), _) => vec![
-            at("managed-port", format!("nats.managed-port: means nothing with nats.url ({url_at})")),
+            at("managed-port", format!("nats.managed-port: has no effect with nats.url ({url_at})")),
             at("certificate", "nats.certificate: needs nats.key, its private key".to_owned())
                 .filter(|_| given("key").is_none()),
-            at("key", "nats.key: needs nats.certificate, which it is for".to_owned())
+            at("key", "nats.key: needs nats.certificate, to which it belongs".to_owned())
                 .filter(|_| given("certificate").is_none()),
         ],
         (None, Some(false)) => vec![at("managed", "nats.managed: false needs nats.url".to_owned())],
@@ -130,7 +130,8 @@ fn nats_rules(merged: &Merged) -> Vec<Problem> {
             at("key", "nats.key: needs nats.url, as a managed server has no TLS".to_owned()),
             at(
                 "replicas",
-                "nats.replicas: a managed server is a single one; more than 1 needs nats.url".to_owned(),
+                "nats.replicas: there is only one managed server; more than 1 replica needs nats.url"
+                    .to_owned(),
             )
             .filter(|_| replicas.is_some_and(|replicas| replicas.get() > 1)),
         ],
@@ -143,7 +144,7 @@ fn lock_server_rules(merged: &Merged) -> Vec<Problem> {
     let given = |key| merged.given("fleet-lock", key);
     let at = |key, message: &str| given(key).map(|raw| raw.problem(format!("fleet-lock.{key}: {message}")));
     let url = merged.read::<Option<HttpUrl>>("fleet-lock", "url", &mut Vec::new());
-    // Of a bad one it is not known what it means to be.
+    // With a bad URL it is not known whether TLS was meant.
     let no_tls = url.as_ref().is_some_and(|url| url.as_ref().is_none_or(|url| url.url().scheme() != "https"));
     let needs_tls = |key| at(key, "needs a fleet-lock.url that begins with https://").filter(|_| no_tls);
     let has_password =
@@ -155,12 +156,13 @@ fn lock_server_rules(merged: &Merged) -> Vec<Problem> {
     found.push(secret);
     found.push(at("certificate", "needs fleet-lock.key, its private key").filter(|_| given("key").is_none()));
     found.push(
-        at("key", "needs fleet-lock.certificate, which it is for").filter(|_| given("certificate").is_none()),
+        at("key", "needs fleet-lock.certificate, to which it belongs")
+            .filter(|_| given("certificate").is_none()),
     );
     found.into_iter().flatten().collect()
 }
 
-/// A certificate goes with its key, and authorities of clients mean nothing without either.
+/// A certificate needs its key, and `client-ca` needs both.
 fn api_tls_rules(merged: &Merged) -> Vec<Problem> {
     let given = |key| merged.given("api.tls", key);
     let without = |missing, key, message: &str| {
@@ -169,13 +171,13 @@ fn api_tls_rules(merged: &Merged) -> Vec<Problem> {
     };
     let found = [
         without("key", "cert", "needs api.tls.key, its private key"),
-        without("cert", "key", "needs api.tls.cert, which it is for"),
+        without("cert", "key", "needs api.tls.cert, to which it belongs"),
         without("cert", "client-ca", "needs api.tls.cert, as only TLS has client certificates"),
     ];
     found.into_iter().flatten().collect()
 }
 
-/// What tells whose tokens they are is given whole or not at all.
+/// `issuer`, `audience` and `jwks` are set together or not at all.
 fn api_oidc_rules(merged: &Merged) -> Vec<Problem> {
     let given = |key| merged.given("api.oidc", key);
     let needed = ["issuer", "audience", "jwks"];
@@ -193,7 +195,7 @@ fn default_group_exists(merged: &Merged) -> Option<Problem> {
     let mut ignored = Vec::new();
     let groups = merged.read::<Groups>("fleet-lock", "groups", &mut ignored)?;
     let group = merged.read::<GroupName>("fleet-lock", "default-group", &mut ignored)?;
-    // Another server's groups are not known here.
+    // The groups of an external lock server are not known here.
     if groups.slots(&group).is_some() || merged.given("fleet-lock", "url").is_some() {
         return None;
     }

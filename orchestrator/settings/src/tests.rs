@@ -1,4 +1,4 @@
-//! Whole messages for bad configurations, and the shipped file against the table of keys.
+//! The complete messages for bad configurations, and the shipped file compared with the table of keys.
 
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -17,7 +17,7 @@ fn load_text(text: &str, environment: &[(&str, &str)]) -> Result<Settings, Strin
 }
 
 #[test]
-fn the_shipped_file_holds_every_key_with_its_default() {
+fn shipped_file_equals_the_defaults() {
     let shipped = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../config/os-upgrade.toml");
     let text = fs::read_to_string(&shipped).unwrap_or_default();
     assert_eq!(text, default_file(), "run `os-upgrade default-config > config/os-upgrade.toml`");
@@ -27,7 +27,7 @@ fn the_shipped_file_holds_every_key_with_its_default() {
 
 #[test]
 fn examples_of_keys_without_default_are_valid() {
-    // Together they would contradict each other; one at a time they must not be bad values.
+    // Together they would contradict each other, so each is tried alone.
     for key in SECTIONS.iter().flat_map(|section| section.keys) {
         let Initial::Unset(example) = key.initial else {
             continue;
@@ -55,7 +55,7 @@ fn the_defaults() {
 }
 
 #[test]
-fn file_and_environment_together() {
+fn environment_overrides_the_file() {
     let text = r#"
         [site]
         name = "Lund"
@@ -100,7 +100,7 @@ fn file_and_environment_together() {
 }
 
 #[test]
-fn every_problem_at_once_with_its_place() {
+fn all_problems_are_reported_with_positions() {
     let text = r#"name = "x"
 [site]
 timezone = "Europe/Stokholm"
@@ -165,15 +165,15 @@ fn single_problems() {
         ("[nats]\nmanaged = false", "c.toml:2:11: nats.managed: false needs nats.url"),
         (
             "[nats]\nurl = \"nats://h\"\nmanaged = true",
-            "c.toml:3:11: nats.managed: true contradicts nats.url (2:7); give one of them",
+            "c.toml:3:11: nats.managed: true contradicts nats.url (2:7); set only one of them",
         ),
         (
             "[nats]\nurl = \"nats://h\"\nmanaged-port = 1",
-            "c.toml:3:16: nats.managed-port: means nothing with nats.url (2:7)",
+            "c.toml:3:16: nats.managed-port: has no effect with nats.url (2:7)",
         ),
         (
             "[nats]\nreplicas = 3\ncredentials = \"c\"",
-            "c.toml:2:12: nats.replicas: a managed server is a single one; more than 1 needs nats.url\n\
+            "c.toml:2:12: nats.replicas: there is only one managed server; more than 1 replica needs nats.url\n\
              c.toml:3:15: nats.credentials: needs nats.url, as a managed server has no accounts",
         ),
         ("[nats]\nca = \"c\"", "c.toml:2:6: nats.ca: needs nats.url, as a managed server has no TLS"),
@@ -193,7 +193,7 @@ fn single_problems() {
             "[fleet-lock]\nca = \"a\"\nkey = \"k\"",
             "c.toml:2:6: fleet-lock.ca: needs a fleet-lock.url that begins with https://\n\
              c.toml:3:7: fleet-lock.key: needs a fleet-lock.url that begins with https://\n\
-             c.toml:3:7: fleet-lock.key: needs fleet-lock.certificate, which it is for",
+             c.toml:3:7: fleet-lock.key: needs fleet-lock.certificate, to which it belongs",
         ),
         (
             "[fleet-lock]\nurl = \"http://u:secret@h\"\nca = \"a\"",
@@ -245,7 +245,7 @@ fn parts_of_sections() {
         ("[api.tls]\ncert = \"c\"", "c.toml:2:8: api.tls.cert: needs api.tls.key, its private key"),
         (
             "[api.tls]\nkey = \"c\"\nclient-ca = \"a\"",
-            "c.toml:2:7: api.tls.key: needs api.tls.cert, which it is for\n\
+            "c.toml:2:7: api.tls.key: needs api.tls.cert, to which it belongs\n\
              c.toml:3:13: api.tls.client-ca: needs api.tls.cert, as only TLS has client certificates",
         ),
     ] {
@@ -258,11 +258,11 @@ fn parts_of_sections() {
 }
 
 #[test]
-fn a_variable_at_fault_is_the_source() {
+fn variables_are_named_as_the_origin() {
     let both = load_text("[nats]\nmanaged = true", &[("OS_UPGRADE_NATS__URL", "nats://h")]);
     assert_eq!(
         both.unwrap_err(),
-        "c.toml:2:11: nats.managed: true contradicts nats.url (OS_UPGRADE_NATS__URL); give one of them"
+        "c.toml:2:11: nats.managed: true contradicts nats.url (OS_UPGRADE_NATS__URL); set only one of them"
     );
     let groups = load_text("", &[("OS_UPGRADE_FLEET_LOCK__GROUPS", "default=1,b=many")]);
     assert_eq!(
@@ -272,7 +272,7 @@ fn a_variable_at_fault_is_the_source() {
     );
 }
 
-/// A name must not look like another problem, nor do anything to a terminal.
+/// A name must not look like another problem, or change the terminal.
 #[test]
 fn control_characters_in_names_are_escaped() {
     let text = "[site]\n\"n\\nc.toml:9:9: x\\u001b[2J\" = 3\n";
@@ -283,13 +283,13 @@ fn control_characters_in_names_are_escaped() {
 }
 
 #[test]
-fn a_file_that_cannot_be_read() {
+fn unreadable_file_is_an_error() {
     let missing = load(Some(Path::new("/nowhere/c.toml")), []).unwrap_err();
     assert_eq!(missing.to_string(), "cannot read /nowhere/c.toml: No such file or directory (os error 2)");
 }
 
 #[test]
-fn an_identity_provider_is_given_whole() {
+fn oidc_keys_are_set_together() {
     let whole = "[api.oidc]\nissuer = \"i\"\naudience = \"a\"\njwks = \"k.json\"\n";
     assert_eq!(load_text(whole, &[]).unwrap().api_oidc.jwks, Some(Jwks::File("k.json".into())));
     for (text, expected) in [

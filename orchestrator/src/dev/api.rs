@@ -1,4 +1,4 @@
-//! The REST API as a client sees it: the calls that an upgrade needs. Which, in what order, is [`super::upgrade`]'s.
+//! A client of the REST API, with the calls that an upgrade needs. [`super::upgrade`] decides which to make, and when.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::time::Duration;
@@ -19,7 +19,7 @@ use serde_json::Value;
 
 const REQUEST_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// What `GET /v1/state/os-upgrade` says that is of use here.
+/// The part of the response of `GET /v1/state/os-upgrade` that is used here.
 #[derive(Debug, Default, Deserialize)]
 #[serde(rename_all = "kebab-case", default)]
 pub(super) struct State {
@@ -32,7 +32,7 @@ pub(super) struct ScheduledWorker {
     pub(super) host: String,
 }
 
-/// A page of runs, the newest first.
+/// A page of runs, newest first.
 #[derive(Debug, Deserialize)]
 struct Page {
     items: Vec<RunItem>,
@@ -43,7 +43,7 @@ struct RunItem {
     id: String,
 }
 
-/// A run. `result` is absent while it goes on.
+/// A run. `result` is absent while it is active.
 #[derive(Debug, Clone, Deserialize)]
 pub(super) struct Run {
     #[serde(default)]
@@ -52,7 +52,7 @@ pub(super) struct Run {
     pub(super) hosts: Vec<RunHost>,
 }
 
-/// How a host fares in a run.
+/// A host in a run.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 pub(super) struct RunHost {
     pub(super) hostname: String,
@@ -72,12 +72,12 @@ impl RunHost {
     }
 }
 
-/// Whether a run was started.
+/// The outcome of a trigger.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Triggered {
-    /// A new one.
+    /// A new run has started.
     Started,
-    /// One is under way already.
+    /// A run was already active.
     Active,
 }
 
@@ -108,8 +108,8 @@ impl Api {
 
     /// Whether the instance takes writes.
     pub(super) async fn ready(&self) -> bool {
-        let asked = self.send(&health::READY.call(), None::<&()>).await;
-        asked.is_ok_and(|(status, _)| status == StatusCode::OK)
+        let response = self.send(&health::READY.call(), None::<&()>).await;
+        response.is_ok_and(|(status, _)| status == StatusCode::OK)
     }
 
     /// The state of the site.

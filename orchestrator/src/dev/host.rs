@@ -1,4 +1,4 @@
-//! Demo hosts: directories that stand for machines, with a tree of releases and the scripts of their worker.
+//! Demo hosts: directories that stand for machines, with a tree of releases and the worker's scripts.
 
 use std::fs;
 use std::io::ErrorKind;
@@ -7,9 +7,9 @@ use std::path::{Path, PathBuf};
 
 use anyhow::Context as _;
 
-/// The release that a new host has.
+/// The release of a new host.
 const FIRST_RELEASE: &str = "1.0.0";
-/// What the worker runs, by name.
+/// The scripts that the worker runs, by name.
 const SCRIPTS: [(&str, &str); 5] = [
     ("prepare", include_str!("scripts/prepare")),
     ("upgrade", include_str!("scripts/upgrade")),
@@ -18,30 +18,29 @@ const SCRIPTS: [(&str, &str); 5] = [
     ("versions", include_str!("scripts/versions")),
 ];
 
-/// A host: `releases/VERSION/version`, the link `current` to one of them, `boot-id`, `worker.pid`, `worker.log`,
-/// `scripts/`, and `state/`, which is the worker's.
+/// A host. Its directory has `releases/VERSION/version`, the link `current` to one of the releases, `boot-id`,
+/// `worker.pid`, `worker.log`, `scripts/`, and `state/` for the worker.
 #[derive(Debug, Clone)]
 pub(super) struct DemoHost {
-    /// Its name.
     pub(super) name: String,
-    /// Its directory, absolute.
+    /// The absolute path of its directory.
     pub(super) dir: PathBuf,
 }
 
 impl DemoHost {
-    /// Makes `count` hosts below `data_dir/hosts`; those that exist keep what they are.
-    pub(super) fn make_all(data_dir: &Path, count: u16) -> anyhow::Result<Vec<Self>> {
+    /// Creates `count` hosts in `data_dir/hosts`; hosts that exist keep their state.
+    pub(super) fn create_all(data_dir: &Path, count: u16) -> anyhow::Result<Vec<Self>> {
         let parent = data_dir.join("hosts");
         (1..=count)
             .map(|number| {
                 let name = format!("h{number:02}");
                 let dir = parent.join(&name);
-                Self::make(&name, &dir).with_context(|| format!("cannot make the host {}", dir.display()))
+                Self::create(&name, &dir).with_context(|| format!("cannot create the host {}", dir.display()))
             })
             .collect()
     }
 
-    fn make(name: &str, dir: &Path) -> anyhow::Result<Self> {
+    fn create(name: &str, dir: &Path) -> anyhow::Result<Self> {
         fs::create_dir_all(dir)?;
         let dir = dir.canonicalize()?;
         let release = dir.join("releases").join(FIRST_RELEASE);
@@ -71,12 +70,12 @@ impl DemoHost {
         self.dir.parent().unwrap_or(&self.dir)
     }
 
-    /// The release it runs, as it stands on the disk.
+    /// The release it runs, as its directory has it; `?` if that cannot be read.
     pub(super) fn release(&self) -> String {
         self.line("current/version")
     }
 
-    /// The id of its last boot.
+    /// The id of its last boot; `?` if that cannot be read.
     pub(super) fn boot_id(&self) -> String {
         self.line("boot-id")
     }

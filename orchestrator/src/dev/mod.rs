@@ -1,5 +1,5 @@
-//! `os-upgrade dev`: a whole site on one machine. Here is what is started and ended, and in which order; the parts
-//! are in the modules below.
+//! `os-upgrade dev`: a whole site on one machine. This module starts and ends the parts in order; the parts are in the
+//! modules below.
 
 mod api;
 mod host;
@@ -28,7 +28,7 @@ use api::Api;
 use host::DemoHost;
 use worker::Workers;
 
-/// How long the orchestrator may take to end after it was told to.
+/// How long the orchestrator may take to end after it was asked to.
 const END_WAIT: Duration = Duration::from_secs(30);
 
 /// The arguments of `os-upgrade dev`.
@@ -37,44 +37,44 @@ pub(super) struct Options {
     /// How many hosts to run, named h01, h02, ...
     #[arg(long, value_name = "N", default_value_t = 3, value_parser = clap::value_parser!(u16).range(1..=200))]
     hosts: u16,
-    /// Upgrade all hosts once, show how it goes, and end; exit code 0 only if the run completed
+    /// Upgrade all hosts once, show the progress, and exit; exit code 0 only if the run completed
     #[arg(long)]
     once: bool,
-    /// Where the hosts, the history and the nats-server's data are kept
+    /// The directory for the hosts, the history and the nats-server's data
     #[arg(long, value_name = "DIR", default_value = "data/dev")]
     data_dir: PathBuf,
-    /// For a NATS of yours, at `OS_UPGRADE_NATS__URL`: the directory of `os-upgrade nats-config`, with credentials for the
+    /// For your own NATS, at `OS_UPGRADE_NATS__URL`: the directory of `os-upgrade nats-config`, with credentials for the
     /// orchestrator and each host
     #[arg(long, value_name = "DIR")]
     nats_config: Option<PathBuf>,
-    /// The address and port of the API; by default that of the configuration
+    /// The address and port of the API; by default `[api] listen`
     #[arg(long, value_name = "ADDR")]
     listen: Option<SocketAddr>,
 }
 
 impl Options {
-    /// `settings`, of defaults and environment, as these arguments want them.
+    /// Applies these arguments to `settings`, which come from defaults and environment.
     pub(super) fn settings(&self, mut settings: Settings) -> Settings {
         settings.store.path.clone_from(&self.data_dir);
         settings.api.listen = self.listen.unwrap_or(settings.api.listen);
-        // Its hosts and what is printed want plain HTTP, which never leaves this machine.
+        // The client and the printed commands use plain HTTP, which never leaves this machine.
         settings.api_tls = Settings::default().api_tls;
-        // Nobody is there to approve them but who has started them.
+        // Whoever starts the demo hosts also approves them.
         settings.site.auto_approve = true;
         if let Some(directory) = &self.nats_config {
-            let made = NatsConfig::new(directory);
-            settings.nats.credentials.get_or_insert_with(|| made.orchestrator_credentials());
-            settings.nats.ca.get_or_insert_with(|| made.ca());
+            let config = NatsConfig::new(directory);
+            settings.nats.credentials.get_or_insert_with(|| config.orchestrator_credentials());
+            settings.nats.ca.get_or_insert_with(|| config.ca());
         }
         settings
     }
 
-    /// What the worker of `host` shows to NATS as `settings` have it.
+    /// What the worker of `host` presents to NATS.
     fn access_of(&self, host: &str, settings: &Settings) -> anyhow::Result<Access> {
         let orchestrator = settings.nats.access();
         let credentials = match (settings.nats.mode(), &self.nats_config) {
             (NatsMode::Managed, Some(_)) => {
-                bail!("--nats-config is for a NATS of yours: set OS_UPGRADE_NATS__URL to its address")
+                bail!("--nats-config is for your own NATS: set OS_UPGRADE_NATS__URL to its address")
             }
             (NatsMode::External { .. }, None) if orchestrator.credentials.is_some() => bail!(
                 "the hosts would have no credentials for this NATS: give the directory of `os-upgrade nats-config` as \
@@ -85,7 +85,7 @@ impl Options {
                 let file = NatsConfig::new(directory).host_credentials(&HostName::new(host)?);
                 if !file.is_file() {
                     bail!(
-                        "{host} has no credentials in {}: make them with `os-upgrade nats-config host {host} --dir {} --nats {urls}`",
+                        "{host} has no credentials in {}: create them with `os-upgrade nats-config host {host} --dir {} --nats {urls}`",
                         file.display(),
                         directory.display()
                     );
@@ -93,7 +93,7 @@ impl Options {
                 Some(file)
             }
         };
-        // Workers run in directories of their own.
+        // Each worker has its own working directory, so paths must be absolute.
         let absolute = |file: Option<PathBuf>| file.map(std::path::absolute).transpose();
         Ok(Access {
             credentials: absolute(credentials)?,
@@ -104,27 +104,27 @@ impl Options {
     }
 }
 
-/// Runs the site until `shutdown`, or until its one upgrade has ended.
+/// Runs the site until `shutdown`, or with `--once` until its upgrade has ended.
 pub(super) async fn run(
     mut settings: Settings,
     options: &Options,
     shutdown: CancellationToken,
 ) -> anyhow::Result<()> {
     if settings.api.listen.port() == 0 {
-        bail!("dev needs a port that is known beforehand; --listen {} has none", settings.api.listen);
+        bail!("dev needs a fixed port; --listen {} has none", settings.api.listen);
     }
     let program = worker::find_program()?;
-    let hosts = DemoHost::make_all(&options.data_dir, options.hosts)?;
+    let hosts = DemoHost::create_all(&options.data_dir, options.hosts)?;
     let access = hosts.iter().map(|host| options.access_of(&host.name, &settings));
     let access = access.collect::<anyhow::Result<Vec<_>>>()?;
     let api = Api::new(settings.api.listen)?;
-    let means = Setup::of_settings(&settings).await?;
+    let setup = Setup::of_settings(&settings).await?;
     let bus = with_nats::start(&mut settings).await.map_err(with_advice)?;
     let nats = servers(&settings)?;
 
     let end = CancellationToken::new();
     let (_, no_changes) = watch::channel(settings.for_kernel());
-    let mut orchestrator = tokio::spawn(with_nats::serve(settings, means, no_changes, bus, end.clone()));
+    let mut orchestrator = tokio::spawn(with_nats::serve(settings, setup, no_changes, bus, end.clone()));
     let workers = Workers::start(&program, &nats.servers().join(","), &hosts, &access);
     let result = tokio::select! {
         result = attend(&api, &hosts, &nats, options) => result,
@@ -143,7 +143,7 @@ pub(super) async fn run(
     )
 }
 
-/// What there is to do while the site runs: its one upgrade, or nothing, for ever.
+/// Sets the site up, then upgrades it once or waits forever.
 async fn attend(api: &Api, hosts: &[DemoHost], nats: &NatsUrls, options: &Options) -> anyhow::Result<()> {
     upgrade::set_up(api, hosts).await?;
     if options.once {
@@ -165,7 +165,7 @@ fn with_advice(error: anyhow::Error) -> anyhow::Error {
 
 fn interrupted(once: bool) -> anyhow::Result<()> {
     if once {
-        bail!("interrupted before the run has ended");
+        bail!("interrupted before the run ended");
     }
     Ok(())
 }
@@ -184,11 +184,11 @@ fn explain_use(api: &Api, hosts: &[DemoHost], nats: &NatsUrls, data_dir: &Path) 
     outln!("NATS is at {nats}");
     let url = managed_nats::url_file(&data_dir.join("nats"));
     if url.is_file() {
-        outln!("For workers of yours: export OS_UPGRADE_NATS_URL=$(cat {})", url.display());
+        outln!("For your own workers: export OS_UPGRADE_NATS_URL=$(cat {})", url.display());
     }
     outln!();
     outln!("Upgrade them:      curl -X POST {base}{}", runs::TRIGGER.path());
-    outln!("How it goes:       curl {base}{}", state::READ.path());
+    outln!("Progress:          curl {base}{}", state::READ.path());
     outln!("Versions:          curl {base}{}", hosts::LIST.path());
     outln!("History:           curl {base}{}", runs::LIST.path());
     outln!("Stop a run:        curl -X POST {base}{}", runs::CANCEL.path());

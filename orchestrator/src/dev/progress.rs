@@ -1,4 +1,4 @@
-//! How each host of a run fares: a line per host that changes in place on a terminal, else a line per change.
+//! The progress of a run: on a terminal a line per host that changes in place, else a line per change.
 
 use std::collections::BTreeMap;
 use std::io::{self, IsTerminal};
@@ -11,15 +11,15 @@ use super::api::RunHost;
 
 const TICK: Duration = Duration::from_millis(100);
 
-/// The hosts of a run as shown last.
+/// The hosts of a run, and what was shown last.
 pub(super) struct Progress {
-    /// On a terminal, by host.
+    /// By host; `None` without a terminal.
     bars: Option<BTreeMap<String, ProgressBar>>,
     shown: BTreeMap<String, String>,
 }
 
 impl Progress {
-    /// Shows `hosts` before anything is known of them.
+    /// Shows `hosts` without a status.
     pub(super) fn new<'a>(hosts: impl Iterator<Item = &'a str>) -> Self {
         let bars = io::stderr().is_terminal().then(|| {
             let all = MultiProgress::new();
@@ -44,7 +44,7 @@ impl Progress {
         }
     }
 
-    /// Leaves what was shown last.
+    /// Ends the animation; the last lines stay visible.
     pub(super) fn finish(&self) {
         for bar in self.bars.iter().flat_map(BTreeMap::values) {
             bar.abandon();

@@ -1,4 +1,4 @@
-//! The scripts on a real host directory, and an upgrade against an API that plays a run.
+//! The scripts on a real host directory, and an upgrade against a fake API.
 
 use std::process::{Command, Output};
 use std::sync::{Arc, Mutex};
@@ -14,7 +14,7 @@ use super::worker::APPLICATION;
 use super::*;
 
 fn script(host: &DemoHost, name: &str) -> Output {
-    // By the shell: a script just written may still be open for writing in a process forked meanwhile.
+    // Run through sh: a script just written may still be open for writing in a process forked meanwhile.
     Command::new("sh").arg(host.dir.join("scripts").join(name)).output().unwrap()
 }
 
@@ -25,9 +25,9 @@ fn outcome(host: &DemoHost, name: &str) -> (Option<i32>, String) {
 }
 
 #[test]
-fn the_scripts_upgrade_a_host() {
+fn scripts_upgrade_a_host() {
     let dir = tempfile::tempdir().unwrap();
-    let hosts = DemoHost::make_all(dir.path(), 2).unwrap();
+    let hosts = DemoHost::create_all(dir.path(), 2).unwrap();
     let host = &hosts[1];
     assert_eq!((host.name.as_str(), host.release().as_str()), ("h02", "1.0.0"));
     assert_eq!(outcome(host, "upgrade"), (Some(1), "no release has been prepared".to_owned()));
@@ -44,15 +44,15 @@ fn the_scripts_upgrade_a_host() {
     }
     assert!(host.dir.join("releases/1.0.0/version").is_file(), "earlier releases stay");
     assert_eq!(hosts[0].release(), "1.0.0", "other hosts are not touched");
-    let again = DemoHost::make_all(dir.path(), 2).unwrap();
+    let again = DemoHost::create_all(dir.path(), 2).unwrap();
     assert_eq!((again[1].release(), again[1].boot_id()), (host.release(), host.boot_id()));
 }
 
 #[test]
-fn a_reboot_changes_the_boot_id_and_ends_the_worker() {
+fn reboot_changes_boot_id_and_ends_worker() {
     use std::os::unix::process::ExitStatusExt;
     let dir = tempfile::tempdir().unwrap();
-    let hosts = DemoHost::make_all(dir.path(), 1).unwrap();
+    let hosts = DemoHost::create_all(dir.path(), 1).unwrap();
     let boot_id = hosts[0].boot_id();
     let mut worker = Command::new("sleep").arg("600").spawn().unwrap();
     std::fs::write(hosts[0].dir.join("worker.pid"), worker.id().to_string()).unwrap();
@@ -62,11 +62,11 @@ fn a_reboot_changes_the_boot_id_and_ends_the_worker() {
 }
 
 #[tokio::test]
-async fn a_worker_that_is_killed_is_started_again_and_stopped_with_the_others() {
+async fn killed_workers_are_restarted_until_stop() {
     let dir = tempfile::tempdir().unwrap();
-    let hosts = DemoHost::make_all(dir.path(), 1).unwrap();
-    // Plays the worker: notes its start, and waits. Others can read arguments, and so not the URL, which may hold a
-    // password.
+    let hosts = DemoHost::create_all(dir.path(), 1).unwrap();
+    // A fake worker: it records its start and waits. The URL comes in the environment, since it may hold a password and
+    // others can read arguments.
     let program = dir.path().join("worker");
     let text = "#!/bin/sh\\necho \"$$ $OS_UPGRADE_NATS_URL $*\" >>starts; exec sleep 600\\n";
     let write = format!("printf '{text}' >\"$0\" && chmod +x \"$0\"");
@@ -102,28 +102,28 @@ async fn a_worker_that_is_killed_is_started_again_and_stopped_with_the_others() 
     assert_eq!(starts().len(), 2);
 }
 
-/// What the API was asked, and how the run goes: the statuses that the host has one after the other, and the result.
-struct Play {
-    asked: Vec<String>,
+/// A fake API: the requests it received, the statuses that the host goes through, and the result of the run.
+struct FakeApi {
+    requests: Vec<String>,
     statuses: Vec<&'static str>,
     result: &'static str,
 }
 
-type Shared = Arc<Mutex<Play>>;
+type Shared = Arc<Mutex<FakeApi>>;
 
-async fn readyz(State(play): State<Shared>) -> StatusCode {
-    let mut play = play.lock().unwrap();
-    play.asked.push("ready".to_owned());
-    if play.asked.len() < 3 { StatusCode::SERVICE_UNAVAILABLE } else { StatusCode::OK }
+async fn readyz(State(api): State<Shared>) -> StatusCode {
+    let mut api = api.lock().unwrap();
+    api.requests.push("ready".to_owned());
+    if api.requests.len() < 3 { StatusCode::SERVICE_UNAVAILABLE } else { StatusCode::OK }
 }
 
-async fn configure(State(play): State<Shared>, Json(body): Json<Value>) -> StatusCode {
-    play.lock().unwrap().asked.push(body.to_string());
+async fn configure(State(api): State<Shared>, Json(body): Json<Value>) -> StatusCode {
+    api.lock().unwrap().requests.push(body.to_string());
     StatusCode::CREATED
 }
 
-async fn trigger(State(play): State<Shared>, Json(body): Json<Value>) -> StatusCode {
-    play.lock().unwrap().asked.push(body.to_string());
+async fn trigger(State(api): State<Shared>, Json(body): Json<Value>) -> StatusCode {
+    api.lock().unwrap().requests.push(body.to_string());
     StatusCode::NO_CONTENT
 }
 
@@ -134,25 +134,25 @@ async fn state() -> Json<Value> {
     }))
 }
 
-/// The run of an earlier day until the trigger has been asked for.
-async fn runs(State(play): State<Shared>) -> Json<Value> {
-    let triggered = play.lock().unwrap().asked.iter().any(|asked| asked.contains("timeout"));
+/// The newest run is an old one until the trigger is requested.
+async fn runs(State(api): State<Shared>) -> Json<Value> {
+    let triggered = api.lock().unwrap().requests.iter().any(|request| request.contains("timeout"));
     let id = if triggered { "r2" } else { "r1" };
     Json(json!({ "items": [{ "id": id, "trigger": "operator", "result": "completed" }], "next": null }))
 }
 
-async fn one_run(State(play): State<Shared>, Path(id): Path<String>) -> Json<Value> {
-    let mut play = play.lock().unwrap();
-    let status = if play.statuses.len() > 1 { play.statuses.remove(0) } else { play.statuses[0] };
-    let result = (play.statuses.len() == 1).then_some(play.result);
+async fn one_run(State(api): State<Shared>, Path(id): Path<String>) -> Json<Value> {
+    let mut api = api.lock().unwrap();
+    let status = if api.statuses.len() > 1 { api.statuses.remove(0) } else { api.statuses[0] };
+    let result = (api.statuses.len() == 1).then_some(api.result);
     Json(
         json!({ "id": id, "result": result, "hosts": [{ "hostname": "h01", "status": status, "reason": null }] }),
     )
 }
 
 async fn upgrade_against(result: &'static str) -> (anyhow::Result<()>, Vec<String>) {
-    let play = Arc::new(Mutex::new(Play {
-        asked: Vec::new(),
+    let fake = Arc::new(Mutex::new(FakeApi {
+        requests: Vec::new(),
         statuses: vec!["preparing", "upgrading", "upgraded"],
         result,
     }));
@@ -163,24 +163,24 @@ async fn upgrade_against(result: &'static str) -> (anyhow::Result<()>, Vec<Strin
         .route("/v1/state/os-upgrade/trigger-upgrade-site", post(trigger))
         .route("/v1/state/os-upgrade/runs", get(runs))
         .route("/v1/state/os-upgrade/runs/{id}", get(one_run))
-        .with_state(Arc::clone(&play));
+        .with_state(Arc::clone(&fake));
     let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
     let api = Api::new(listener.local_addr().unwrap()).unwrap();
     let _task = AbortOnDropHandle::new(tokio::spawn(async move { axum::serve(listener, router).await }));
     let dir = tempfile::tempdir().unwrap();
-    let hosts = DemoHost::make_all(dir.path(), 1).unwrap();
+    let hosts = DemoHost::create_all(dir.path(), 1).unwrap();
     upgrade::set_up(&api, &hosts).await.unwrap();
     let outcome = upgrade::once(&api, &hosts).await;
-    let asked = play.lock().unwrap().asked.clone();
-    (outcome, asked)
+    let requests = fake.lock().unwrap().requests.clone();
+    (outcome, requests)
 }
 
 #[tokio::test]
-async fn an_upgrade_is_asked_for_and_watched_to_its_end() {
-    let (outcome, asked) = upgrade_against("completed").await;
+async fn upgrade_is_triggered_and_watched() {
+    let (outcome, requests) = upgrade_against("completed").await;
     outcome.unwrap();
     let configured = r#"{"worker-applications":[{"name":"os-upgrade-demo"}]}"#;
-    assert_eq!(asked, ["ready", "ready", "ready", configured, r#"{"timeout":"10m"}"#]);
+    assert_eq!(requests, ["ready", "ready", "ready", configured, r#"{"timeout":"10m"}"#]);
 
     let (outcome, _) = upgrade_against("failed").await;
     assert_eq!(outcome.unwrap_err().to_string(), "the run has ended failed");

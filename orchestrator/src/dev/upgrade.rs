@@ -1,4 +1,4 @@
-//! One upgrade of the demo site, over the API alone: configure, trigger, watch, and say how it ended.
+//! One upgrade of the demo site through the API: configure, trigger, watch, and print the result.
 
 use std::time::Duration;
 
@@ -11,16 +11,16 @@ use super::host::DemoHost;
 use super::progress::Progress;
 use super::worker::APPLICATION;
 
-/// How long the orchestrator may take until it is ready, and again until it knows all workers.
+/// How long the orchestrator may take to become ready, and then to see all workers.
 const READY_WAIT: Duration = Duration::from_mins(1);
-/// The timeout that the run is given, ten minutes.
+/// The timeout of the run, ten minutes.
 const RUN_TIMEOUT: &str = "10m";
-/// How long the run is watched; it ends by itself before.
+/// How long the run is watched; its own timeout is shorter.
 const RUN_WAIT: Duration = Duration::from_mins(11);
-/// Time between two looks.
+/// Time between two polls.
 const POLL: Duration = Duration::from_millis(100);
 
-/// Waits until the orchestrator is ready, tells it of the demo's application, and waits for all hosts.
+/// Waits until the orchestrator is ready, configures the demo's application, and waits for all hosts.
 pub(super) async fn set_up(api: &Api, hosts: &[DemoHost]) -> anyhow::Result<()> {
     poll("the orchestrator is not ready", READY_WAIT, async || Ok(api.ready().await.then_some(()))).await?;
     api.configure(APPLICATION).await?;
@@ -32,19 +32,19 @@ pub(super) async fn set_up(api: &Api, hosts: &[DemoHost]) -> anyhow::Result<()> 
     .await
 }
 
-/// Upgrades all hosts once and prints how it goes. An error unless the run completes.
+/// Upgrades all hosts once and prints the progress. An error unless the run completes.
 pub(super) async fn once(api: &Api, hosts: &[DemoHost]) -> anyhow::Result<()> {
     let before: Vec<_> = hosts.iter().map(|host| (host, host.release(), host.boot_id())).collect();
     let previous = api.newest_run().await?;
     let previous = match api.trigger(RUN_TIMEOUT).await? {
         Triggered::Started => previous,
         Triggered::Active => {
-            outln!("a run is under way already; this is how it goes");
+            outln!("a run is already active; showing its progress");
             None
         }
     };
     let started = Instant::now();
-    // The history follows the trigger, it is not there at once.
+    // The history lags behind the trigger.
     let id = poll("the run does not appear in the history", READY_WAIT, async || {
         Ok(api.newest_run().await?.filter(|id| Some(id) != previous.as_ref()))
     })
@@ -69,7 +69,7 @@ pub(super) async fn once(api: &Api, hosts: &[DemoHost]) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// What has become of `host`: what the API says, and what is on the disk.
+/// The result for `host`: its status from the API, and its release and boot id on disk.
 fn summary(run: &Run, host: &DemoHost, release: &str, boot_id: &str) -> String {
     let status = run.hosts.iter().find(|entry| entry.hostname == host.name);
     let status = status.map_or_else(|| "not in the run".to_owned(), super::api::RunHost::words);
@@ -77,7 +77,7 @@ fn summary(run: &Run, host: &DemoHost, release: &str, boot_id: &str) -> String {
     format!("  {}: {status}, release {release} -> {}, {rebooted}", host.name, host.release())
 }
 
-/// Asks `probe` until it answers, at most for `wait`. Its last error is named if it never does.
+/// Calls `probe` until it returns a value, for at most `wait`. The error then has the last error of `probe`, if any.
 async fn poll<T>(
     missing: &str,
     wait: Duration,

@@ -1,4 +1,4 @@
-//! The workers of the demo hosts: a process each, started again when it ends, as a machine boots again.
+//! The workers of the demo hosts: one process each, restarted when it ends, as if the machine had booted.
 
 use std::env;
 use std::fs::{self, File};
@@ -19,13 +19,13 @@ pub(super) const APPLICATION: &str = "os-upgrade-demo";
 const PROGRAM: &str = "os-upgrade-worker";
 /// How long a worker may take to end after SIGTERM.
 const STOP_GRACE: Duration = Duration::from_secs(5);
-/// The pause before a worker that has failed is started again, doubled each time in a row up to
-/// [`FAILURE_PAUSE_MAX`]. One that was killed, by a reboot, waits for nothing.
+/// The pause before a failed worker is restarted. It doubles with each failure in a row, up to [`FAILURE_PAUSE_MAX`].
+/// There is no pause after a reboot, which kills the worker.
 const FAILURE_PAUSE: Duration = Duration::from_secs(1);
 /// See [`FAILURE_PAUSE`].
 const FAILURE_PAUSE_MAX: Duration = Duration::from_secs(30);
 
-/// The worker program, which is built next to this one.
+/// The path of the worker program, which is built next to this one.
 pub(super) fn find_program() -> anyhow::Result<PathBuf> {
     let this = env::current_exe().context("cannot find out where this program is")?;
     let program = this.with_file_name(PROGRAM);
@@ -38,14 +38,14 @@ pub(super) fn find_program() -> anyhow::Result<PathBuf> {
     Ok(program)
 }
 
-/// All workers, until [`Workers::stop`].
+/// All workers, which run until [`Workers::stop`].
 pub(super) struct Workers {
     end: CancellationToken,
     tasks: Vec<JoinHandle<()>>,
 }
 
 impl Workers {
-    /// Starts a worker for each host, which shows its `access` to NATS.
+    /// Starts a worker for each host, with the entry of `access` at the same index for NATS.
     pub(super) fn start(program: &Path, nats: &str, hosts: &[DemoHost], access: &[Access]) -> Self {
         let end = CancellationToken::new();
         let supervise = |(host, access): (&DemoHost, &Access)| {
@@ -81,7 +81,7 @@ async fn supervise(start: Start, end: CancellationToken) {
     let host = &start.host;
     loop {
         match start.run_once(&end).await {
-            Ended::Told => return,
+            Ended::Stopped => return,
             Ended::Rebooted => {
                 tracing::info!(host = host.name, "the host reboots");
                 pause = FAILURE_PAUSE;
@@ -98,13 +98,13 @@ async fn supervise(start: Start, end: CancellationToken) {
     }
 }
 
-/// Why a worker does not run any more.
+/// Why a worker ended.
 enum Ended {
-    /// It was told to.
-    Told,
-    /// By a signal: its host has been rebooted.
+    /// [`Workers::stop`] ended it.
+    Stopped,
+    /// A signal killed it: its host was rebooted.
     Rebooted,
-    /// By itself: it could not start or go on.
+    /// It could not start, or exited.
     Failed(String),
 }
 
@@ -117,7 +117,7 @@ impl Start {
         tokio::select! {
             () = end.cancelled() => {
                 worker.stop(STOP_GRACE).await;
-                Ended::Told
+                Ended::Stopped
             }
             status = worker.exited() => match status.code() {
                 Some(_) => Ended::Failed(status.to_string()),
@@ -133,7 +133,7 @@ impl Start {
         let mut command = child::command(program);
         command
             .args(["exec", "--host", &host.name, "--application", APPLICATION])
-            // There is a password in it, and a command line can be read by everybody on the machine.
+            // It may contain a password, and everybody on the machine can read command lines.
             .env("OS_UPGRADE_NATS_URL", nats)
             .arg("--dir")
             .arg(file("scripts"))
@@ -152,12 +152,12 @@ impl Start {
         ] {
             match file {
                 Some(file) => command.env(name, file),
-                // What is meant for another worker of this machine.
+                // The environment's value is meant for another worker of this machine.
                 None => command.env_remove(name),
             };
         }
         let worker = Child::start(command)?;
-        // The reboot script ends the process that it finds here.
+        // The reboot script kills this process.
         fs::write(file("worker.pid"), worker.pid().to_string())?;
         Ok(worker)
     }

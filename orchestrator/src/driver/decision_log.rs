@@ -1,15 +1,15 @@
-//! What the log says of what has been decided: how runs go, and who changes the configuration. An operator who only reads
-//! the log learns there of a night that has failed.
+//! Log lines about decisions: how runs go, and who changes the configuration. An operator who only reads the log must see
+//! failed runs there.
 
 use os_upgrade_kernel::{Fact, HostEvent, Record, RunResult, Settings};
 use os_upgrade_shell::node::Warning;
 
-/// Tells what `record` says, on the instance that decided it.
-pub(super) fn tell(record: &Record) {
-    record.facts.iter().for_each(tell_fact);
+/// Logs the facts of `record`, on the instance that decided them.
+pub(super) fn log(record: &Record) {
+    record.facts.iter().for_each(log_fact);
 }
 
-fn tell_fact(fact: &Fact) {
+fn log_fact(fact: &Fact) {
     if let Fact::RunStarted { run, trigger, not_after, hosts, .. } = fact {
         let skipped = hosts.iter().filter(|host| host.skipped.is_some()).count();
         let by = trigger.actor().unwrap_or("a maintenance window");
@@ -38,20 +38,20 @@ fn slots(settings: &Settings) -> String {
     groups.collect::<Vec<_>>().join(",")
 }
 
-/// Logs a warning of the node's.
+/// Logs a warning of the node.
 pub(super) fn warn(warning: &Warning) {
     match warning {
-        Warning::Halted(halt) => tracing::error!(%halt, "stopped: an operator has to look"),
+        Warning::Halted(halt) => tracing::error!(%halt, "stopped: an operator has to decide"),
         Warning::Inventory { host, error } => {
-            tracing::warn!(%host, %error, "what a worker said cannot be used");
+            tracing::warn!(%host, %error, "a message from a worker cannot be used");
         }
         Warning::Leading => tracing::info!("leading"),
         Warning::Adopted(settings) => {
-            tracing::info!(slots = slots(settings), timezone = %settings.timezone, "other settings are in force");
+            tracing::info!(slots = slots(settings), timezone = %settings.timezone, "changed settings are in effect");
         }
         Warning::MoreHolders { group, slots, holders } => {
-            tracing::warn!(%group, slots, holders, "more hold a slot than there are: none is given until they are fewer");
+            tracing::warn!(%group, slots, holders, "more holders than slots: none is granted until there are fewer");
         }
-        Warning::Deposed { why } => tracing::warn!(why, "leading no more"),
+        Warning::Deposed { why } => tracing::warn!(why, "no longer leading"),
     }
 }

@@ -1,4 +1,4 @@
-//! What takes time: each is a task of its own, whose outcome comes back as an event.
+//! Actions that take time: each is a task of its own, whose outcome comes back as an event.
 
 use std::time::Duration;
 
@@ -20,25 +20,25 @@ use tokio::time::Instant;
 use tokio_util::sync::{CancellationToken, DropGuard};
 use tokio_util::task::{AbortOnDropHandle, TaskTracker};
 
-/// Events that wait to be handed in; readers wait when there are so many.
+/// The most events that wait for the driver; readers wait while there are so many.
 const EVENTS_MAX: usize = 8192;
-/// How long a job may take: longer than its adapter takes to give up.
+/// How long a job may take: longer than its adapter's own timeout.
 const JOB_WITHIN: Duration = Duration::from_mins(1);
-/// How long the last answers to followers may take to be on their way.
+/// How long the last answers to followers may take to be sent.
 const FLUSH_WITHIN: Duration = Duration::from_millis(200);
 
-/// What comes back, and what is read.
+/// What tasks send to the driver.
 #[derive(Debug)]
 pub(super) enum Incoming {
-    /// An outcome, or what a worker says.
+    /// An outcome, or a worker's message.
     Event(Event),
-    /// A follower passes on what it was asked.
+    /// A call passed on by a follower.
     Call(Call),
     /// A message of a stream, for the reading that began with this number.
     Read { reading: u64, event: Event },
 }
 
-/// What actions are carried out with.
+/// Carries out actions as tasks.
 #[derive(Debug)]
 pub(super) struct Work {
     bus: Bus,
@@ -50,13 +50,13 @@ pub(super) struct Work {
     journal: Option<Reading>,
     control: Option<Reading>,
     readings: u64,
-    /// Answers to followers that are on their way.
+    /// Answers to followers that are being sent.
     answers: TaskTracker,
     /// Ends the readers.
     ended: CancellationToken,
 }
 
-/// A stream that is being read. What an earlier reading had still under way does not count any more.
+/// A stream that is being read. Events of earlier readings are dropped.
 #[derive(Debug)]
 struct Reading {
     number: u64,
@@ -64,7 +64,7 @@ struct Reading {
 }
 
 impl Work {
-    /// With where everything comes back.
+    /// Returns it with the receiver of everything that its tasks send.
     pub(super) fn new(
         bus: Bus,
         adapters: Adapters,
@@ -95,7 +95,7 @@ impl Work {
         self.ended.clone().drop_guard()
     }
 
-    /// Waits until the last answers to followers are on their way, but not for long.
+    /// Waits until the last answers to followers are sent, for a bounded time.
     pub(super) async fn flush(&self) {
         self.answers.close();
         let written = tokio::time::timeout(FLUSH_WITHIN, self.answers.wait()).await;
@@ -105,17 +105,17 @@ impl Work {
         }
     }
 
-    /// Whether that reading is still going on.
+    /// Whether `reading` is the current one of its stream.
     pub(super) fn is_current(&self, reading: u64) -> bool {
         [&self.journal, &self.control].into_iter().flatten().any(|current| current.number == reading)
     }
 
-    /// Runs `work` beside everything else; what it returns comes back as an event.
+    /// Runs `work` as a task; what it returns comes back as an event.
     fn spawn<F: Future<Output = Event> + Send + 'static>(&self, work: impl FnOnce(Bus) -> F) {
         let (work, sender) = (work(self.bus.clone()), self.sender.clone());
         tokio::spawn(async move {
             let event = work.await;
-            // Nobody listens any more when the driver has stopped.
+            // This only fails after the driver has stopped.
             drop(sender.send(Incoming::Event(event)).await);
         });
     }
@@ -127,7 +127,7 @@ impl Work {
         });
     }
 
-    /// Finds out from the store what exactly the bus has lost.
+    /// Determines from the store what exactly the bus has lost.
     pub(super) fn account(&self, halt: Halt) {
         let Halt::Lost(losses) = halt else { return };
         let history = self.history.clone();
@@ -155,7 +155,7 @@ impl Work {
         });
     }
 
-    /// Nobody waits for what comes of it.
+    /// Nothing depends on the outcome, so there is no event.
     pub(super) fn hint(&self, hint: Hint, hosts: Vec<HostName>) {
         let bus = self.bus.clone();
         tokio::spawn(async move { bus.hint(&hint, hosts).await });
@@ -179,7 +179,7 @@ impl Work {
                 self.spawn(move |_| async move {
                     let job_again = job.clone();
                     let work = async move { adapters.carry_out(job, || started.elapsed() < before).await };
-                    Event::JobDone { id, report: reported(job_again, work).await }
+                    Event::JobDone { id, report: report_of(job_again, work).await }
                 });
             }
             Dispatch::Retract { host, sequence } => self.spawn(|bus| async move {
@@ -197,7 +197,7 @@ impl Work {
 
     pub(super) fn follow_journal(&mut self, from: u64) {
         let (reading, stop) = self.begin_reading();
-        let map = read_by(&reading);
+        let map = tag_with(&reading);
         self.journal = Some(reading);
         let (bus, sender) = (self.bus.clone(), self.sender.clone());
         tokio::spawn(async move { bus.follow_journal(from, stop, sender, map).await });
@@ -209,7 +209,7 @@ impl Work {
 
     pub(super) fn read_control(&mut self, from: u64) {
         let (reading, stop) = self.begin_reading();
-        let map = read_by(&reading);
+        let map = tag_with(&reading);
         self.control = Some(reading);
         let (bus, sender) = (self.bus.clone(), self.sender.clone());
         let map = move |raw| map(Event::Control(raw));
@@ -220,7 +220,7 @@ impl Work {
         self.control = None;
     }
 
-    /// Reads what workers say, and what followers pass on, until the readers end.
+    /// Reads workers' messages, and calls that followers pass on, until the readers end.
     pub(super) fn read_workers_and_followers(&self) {
         let parts = || (self.bus.clone(), self.ended.clone(), self.sender.clone());
         let worker = |message| Incoming::Event(Event::Worker(message));
@@ -238,8 +238,9 @@ impl Work {
     }
 }
 
-/// What comes of `work` on `job`. Whatever becomes of an adapter, the node hears of it: it would wait for ever.
-async fn reported(job: Job, work: impl Future<Output = JobReport> + Send + 'static) -> JobReport {
+/// The report of `work` on `job`. If the adapter hangs or panics, it is that the job got no answer: the node would wait
+/// forever without a report.
+async fn report_of(job: Job, work: impl Future<Output = JobReport> + Send + 'static) -> JobReport {
     let task = AbortOnDropHandle::new(tokio::spawn(work));
     match tokio::time::timeout(JOB_WITHIN, task).await {
         Ok(Ok(report)) => report,
@@ -248,8 +249,8 @@ async fn reported(job: Job, work: impl Future<Output = JobReport> + Send + 'stat
     }
 }
 
-/// Marks an event as read by `reading`.
-fn read_by(reading: &Reading) -> impl Fn(Event) -> Incoming + Send + Sync + 'static {
+/// A function that marks events as read by `reading`.
+fn tag_with(reading: &Reading) -> impl Fn(Event) -> Incoming + Send + Sync + 'static {
     let reading = reading.number;
     move |event| Incoming::Read { reading, event }
 }
@@ -262,11 +263,11 @@ mod tests {
     use super::*;
 
     #[tokio::test(start_paused = true)]
-    async fn every_job_comes_back() {
+    async fn every_job_is_reported() {
         let (host, group) = (HostName::new("h01").unwrap(), GroupName::new("default").unwrap());
         let job = SlotJob { order: SlotOrder::Lock, host, group };
         let done = |outcome| JobReport::from(JobDone::LockServer(job.clone(), outcome));
-        let report = |work| reported(Job::LockServer(job.clone()), work);
+        let report = |work| report_of(Job::LockServer(job.clone()), work);
         let granted = done(LockOutcome::Granted);
         let given = granted.clone();
         assert_eq!(report(Box::pin(async { given }) as Work).await, granted);

@@ -1,8 +1,8 @@
-//! From when the API listens until the bus can be used: it is tried again and again, and whoever asks meanwhile hears
-//! what is missing, and since when.
+//! Waits for the bus while the API is already up: connects again and again, and answers calls meanwhile with what is
+//! missing, and since when.
 //!
-//! What may come by itself, or by what somebody does to NATS, is waited for, however long. Streams that are there and
-//! must not be used are none of that: they end the instance.
+//! Obstacles that may pass, or that an operator can remove in NATS, are waited for without limit. Streams that exist but
+//! must not be used end the instance instead.
 
 use std::pin::pin;
 use std::sync::Arc;
@@ -27,18 +27,18 @@ use tokio::time::{Instant, MissedTickBehavior};
 
 /// Time between two attempts.
 const RETRY: Duration = Duration::from_secs(1);
-/// Time between two signs of life for whoever watches the process.
+/// Time between two turns, which show the watchdog that the process is alive.
 const TURN: Duration = Duration::from_millis(100);
 
-/// The bus, as an instance begins to use it.
+/// The bus, ready for use.
 #[derive(Debug)]
-pub(super) struct Arrived {
+pub(super) struct ReadyBus {
     pub(super) bus: Bus,
-    /// Whether the connection is there, from now on.
+    /// Whether the bus is connected at the moment.
     pub(super) connected: watch::Receiver<bool>,
-    /// Journal and control stream as they are.
+    /// The journal and the control stream, as inspected.
     pub(super) streams: Streams,
-    /// Requests that nobody has looked at yet.
+    /// Calls that were not answered while waiting.
     pub(super) calls: mpsc::Receiver<Call>,
 }
 
@@ -52,11 +52,11 @@ enum Obstacle {
 }
 
 impl Obstacle {
-    /// Why it is worth waiting.
+    /// The reason to wait.
     ///
     /// # Errors
-    /// It is not: a stream that is there is left alone until somebody has looked at it.
-    fn may_pass(self) -> Result<String, StreamsError> {
+    /// Waiting does not help: an operator has to look at an existing stream first.
+    fn reason_to_wait(self) -> Result<String, StreamsError> {
         match self {
             Self::Connect(error) => Ok(error.to_string()),
             Self::Streams(
@@ -74,17 +74,16 @@ impl Obstacle {
     }
 }
 
-/// One that waits for the bus.
+/// An instance that waits for the bus.
 #[derive(Debug)]
 pub(super) struct Waiting {
     pub(super) settings: Settings,
-    /// What the store knows to have been acknowledged, if it knows anything.
+    /// What was acknowledged according to the store; `None` if the store is empty.
     pub(super) known: Option<Known>,
-    /// Where it is shown that this waits.
+    /// The published snapshot, with why the instance is not ready.
     pub(super) present: Arc<ArcSwap<SiteSnapshot>>,
-    /// Requests.
     pub(super) calls: mpsc::Receiver<Call>,
-    /// Counts its turns, as the driver's are counted later.
+    /// Counts turns, as the driver does later.
     pub(super) turns: Arc<AtomicU64>,
 }
 
@@ -92,24 +91,24 @@ impl Waiting {
     /// Resolves once the bus can be used.
     ///
     /// # Errors
-    /// It is there, with streams that must not be used.
-    pub(super) async fn arrived(mut self) -> Result<Arrived, StreamsError> {
+    /// The bus has streams that must not be used.
+    pub(super) async fn ready(mut self) -> Result<ReadyBus, StreamsError> {
         let begun = Instant::now();
         let since = time::format(Utc::now());
-        let mut told = LogThrottle::default();
+        let mut throttle = LogThrottle::default();
         self.show("connecting to NATS".to_owned());
         loop {
             let attempt = Box::pin(attempt(self.settings.clone(), self.known.clone()));
             let why = match self.meanwhile(attempt).await {
                 Ok((bus, connected, streams)) => {
-                    if !told.is_silent() {
+                    if !throttle.is_silent() {
                         tracing::info!(waited_secs = begun.elapsed().as_secs(), "NATS can be used");
                     }
-                    return Ok(Arrived { bus, connected, streams, calls: self.calls });
+                    return Ok(ReadyBus { bus, connected, streams, calls: self.calls });
                 }
-                Err(obstacle) => obstacle.may_pass()?,
+                Err(obstacle) => obstacle.reason_to_wait()?,
             };
-            if told.is_due(&why, std::time::Instant::now()) {
+            if throttle.is_due(&why, std::time::Instant::now()) {
                 tracing::warn!(since, "waiting for NATS: {why}");
             }
             self.show(format!("waiting for NATS since {since}: {why}"));
@@ -122,7 +121,7 @@ impl Waiting {
         self.present.store(Arc::new(SiteSnapshot { readiness, ..SiteSnapshot::default() }));
     }
 
-    /// Does `work`, and answers whoever asks before it is done.
+    /// Awaits `work`, and meanwhile answers calls and counts turns.
     async fn meanwhile<T>(&mut self, work: impl Future<Output = T>) -> T {
         let mut work = pin!(work);
         let mut turn = tokio::time::interval(TURN);
@@ -133,7 +132,7 @@ impl Waiting {
                 Some(Call { answer, .. }) = self.calls.recv() => {
                     let present = self.present.load();
                     let why = present.readiness.why_not().unwrap_or_default();
-                    // One who has given up does not want to know.
+                    // This only fails if the caller has given up.
                     drop(answer.send(Err(NotDone::unchanged(why))));
                 }
                 _ = turn.tick() => {
@@ -144,8 +143,8 @@ impl Waiting {
     }
 }
 
-/// Connects, and has the streams as they have to be. Everything is done anew each time: the credentials may be others by
-/// now, and the server another.
+/// Connects, and creates or checks the streams. Nothing is kept from the last attempt: credentials and server may have
+/// changed.
 async fn attempt(
     settings: Settings,
     known: Option<Known>,

@@ -1,4 +1,4 @@
-//! The task that says of this instance how it is, and hears the same of others.
+//! The task that sends this instance's heartbeats and records those of others.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -14,10 +14,10 @@ use tokio_util::sync::CancellationToken;
 
 /// Time between two heartbeats.
 const BEAT_EVERY: Duration = Duration::from_secs(1);
-/// Heartbeats that wait to be noted.
+/// The most heartbeats that wait to be recorded.
 const WAITING_MAX: usize = 64;
 
-/// Sends and notes heartbeats until `stop`, once there is a bus.
+/// Waits for the bus, then sends and records heartbeats until `stop`.
 pub(super) async fn run(
     cluster: Cluster,
     bus: PendingBus,

@@ -1,49 +1,49 @@
-//! Open files: as many must be allowed as the API's connections need, and everything else.
+//! The limit of open files, which must suffice for the API's connections and everything else.
 
 use nix::errno::Errno;
 use nix::sys::resource::{Resource, getrlimit, setrlimit};
 
-/// Files that are open beside the API's connections, and some more: the store, the bus, lock servers, other sites.
+/// The most files that are open beside the API's connections, with some reserve: store, bus, lock server, other sites.
 const OTHERS_MAX: u64 = 256;
 
-/// Too few files may be open.
+/// Why the limit of open files does not suffice.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 pub enum FilesError {
-    /// The settings do not fit.
+    /// The limit is too low for the configured connections.
     #[error(
-        "{connections} `connections` of [api] need {needed} open files, and no more than {limit} may be: allow more with \
+        "{connections} `connections` of [api] need {needed} open files, but the limit is {limit}: raise it with \
          LimitNOFILE= of the service, or set fewer connections"
     )]
     TooFew {
-        /// As many as are set.
+        /// `[api] connections`.
         connections: u64,
-        /// As many files as these need.
+        /// The open files that they need.
         needed: u64,
-        /// As many as may be open.
+        /// The limit of the process.
         limit: u64,
     },
-    /// It cannot be found out.
-    #[error("cannot find out how many files may be open")]
+    /// The limit cannot be read.
+    #[error("cannot read the limit of open files")]
     Unknown(#[source] Errno),
 }
 
-/// Allows as many files as this process may allow itself, and looks whether they are enough for `connections`.
+/// Raises the soft limit of open files to the hard one, and checks that it suffices for `connections`.
 ///
 /// # Errors
-/// They are not, or nobody knows.
-pub(super) fn allow(connections: u64) -> Result<(), FilesError> {
+/// It does not, or cannot be read.
+pub(super) fn raise_limit(connections: u64) -> Result<(), FilesError> {
     let (soft, hard) = getrlimit(Resource::RLIMIT_NOFILE).map_err(FilesError::Unknown)?;
     let limit = match setrlimit(Resource::RLIMIT_NOFILE, hard, hard) {
         Ok(()) => hard,
         Err(error) => {
-            tracing::warn!(%error, soft, hard, "cannot allow more open files");
+            tracing::warn!(%error, soft, hard, "cannot raise the limit of open files");
             soft
         }
     };
-    enough(connections, limit)
+    check(connections, limit)
 }
 
-fn enough(connections: u64, limit: u64) -> Result<(), FilesError> {
+fn check(connections: u64, limit: u64) -> Result<(), FilesError> {
     let needed = connections + OTHERS_MAX;
     if limit < needed { Err(FilesError::TooFew { connections, needed, limit }) } else { Ok(()) }
 }
@@ -53,22 +53,22 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_enough() {
-        assert_eq!(enough(512, 1_024), Ok(()));
-        assert_eq!(enough(768, 1_024), Ok(()));
+    fn limit_must_cover_connections() {
+        assert_eq!(check(512, 1_024), Ok(()));
+        assert_eq!(check(768, 1_024), Ok(()));
         assert_eq!(
-            enough(10_000, 4_096).unwrap_err().to_string(),
-            "10000 `connections` of [api] need 10256 open files, and no more than 4096 may be: allow more with \
+            check(10_000, 4_096).unwrap_err().to_string(),
+            "10000 `connections` of [api] need 10256 open files, but the limit is 4096: raise it with \
              LimitNOFILE= of the service, or set fewer connections"
         );
     }
 
     #[test]
-    fn as_many_as_may_be_are_allowed() {
+    fn soft_limit_is_raised_to_hard() {
         let (_, hard) = getrlimit(Resource::RLIMIT_NOFILE).unwrap();
         setrlimit(Resource::RLIMIT_NOFILE, 300.min(hard), 1_000.min(hard)).unwrap();
-        assert_eq!(allow(600), Ok(()));
+        assert_eq!(raise_limit(600), Ok(()));
         assert_eq!(getrlimit(Resource::RLIMIT_NOFILE).unwrap(), (1_000.min(hard), 1_000.min(hard)));
-        assert!(allow(10_000).is_err());
+        assert!(raise_limit(10_000).is_err());
     }
 }

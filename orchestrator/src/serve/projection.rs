@@ -1,4 +1,4 @@
-//! The task that brings committed records into the store, in batches, behind the journal.
+//! The task that applies committed records to the store, in batches.
 
 use std::time::Duration;
 
@@ -7,7 +7,7 @@ use os_upgrade_shell::journal::Committed;
 use os_upgrade_store::{ApplyError, Position, Projector, StoreError, Streams};
 use tokio::sync::{mpsc, oneshot, watch};
 
-/// Records that are taken in at once.
+/// The most records that are applied at once.
 const BATCH_MAX: usize = 256;
 /// How long the first of a batch waits for others. A transaction for each record would cost more than the record,
 /// and every write to the disk delays what the bus has to sync.
@@ -15,8 +15,8 @@ const LINGER: Duration = Duration::from_millis(20);
 /// How long to wait before the store is tried again.
 const RETRY: Duration = Duration::from_secs(1);
 
-/// Takes in what comes, until nothing more can come; `streams`, from which it comes, are said before the first of it.
-/// `problem` says what is wrong with the store, while something is.
+/// Applies `committed` records until the channel is closed. `streams` resolves to the streams they are from, before the
+/// first record. `problem` is set to what is wrong with the store; `None` while nothing is.
 pub(super) async fn run(
     mut projector: Projector,
     position: Option<Position>,
@@ -25,31 +25,31 @@ pub(super) async fn run(
     problem: watch::Sender<Option<String>>,
 ) {
     let mut reached = position.map(|position| position.sequence);
-    // Nothing comes when nobody has said it.
+    // Without streams there are no records.
     let streams = streams.await.ok().flatten();
     let mut batch = Vec::with_capacity(BATCH_MAX);
     while committed.recv_many(&mut batch, BATCH_MAX).await > 0 {
         linger(&mut committed, &mut batch).await;
-        // Following begins at a snapshot, which may lie before what the store has.
+        // The journal is followed from a snapshot on, so the store may already have the first records.
         batch.retain(|record| reached.is_none_or(|sequence| record.sequence > sequence));
         let Some(streams) = streams else { break };
-        if take_in(&mut projector, &streams, reached, &batch, &committed, &problem).await.is_err() {
+        if apply(&mut projector, &streams, reached, &batch, &committed, &problem).await.is_err() {
             break;
         }
         reached = batch.last().map(|record| record.sequence).or(reached);
         batch.clear();
     }
-    // Readers wait for nothing more.
+    // The store gets no more records, so its readers need not wait for them.
     if let Err(error) = projector.close().await {
         tracing::warn!(%error, "the store was not closed in order; the journal has what is missing");
     }
-    // A store that cannot go on must not hold up the runs: the journal has what it misses.
+    // A failed store must not delay runs, so records are dropped: they are in the journal.
     while committed.recv_many(&mut batch, BATCH_MAX).await > 0 {
         batch.clear();
     }
 }
 
-/// Fills `batch` with what comes within [`LINGER`]. Waiting for each record by itself would wake this task for each.
+/// Fills `batch` with the records that arrive within [`LINGER`]. Receiving them one by one would wake this task for each.
 async fn linger(committed: &mut mpsc::Receiver<Committed>, batch: &mut Vec<Committed>) {
     if batch.len() < BATCH_MAX {
         tokio::time::sleep(LINGER).await;
@@ -61,9 +61,9 @@ async fn linger(committed: &mut mpsc::Receiver<Committed>, batch: &mut Vec<Commi
     }
 }
 
-/// Takes in `batch`. A store that cannot be written is tried again: nothing is lost, for the journal has it. Anything
-/// else would be the same the next time.
-async fn take_in(
+/// Applies `batch`. While the store cannot be written, it is tried again; other errors would only repeat. Nothing is lost
+/// either way, since the journal has the records.
+async fn apply(
     projector: &mut Projector,
     streams: &Streams,
     reached: Option<u64>,
@@ -74,20 +74,20 @@ async fn take_in(
     while let Err(error) = projector.apply(streams, reached, batch).await {
         match &error {
             ApplyError::Store(StoreError::Sqlite(_) | StoreError::Busy) => {
-                say(problem, format!("the store cannot be written: {}", with_causes(&error)));
+                report(problem, format!("the store cannot be written: {}", with_causes(&error)));
                 if committed.is_closed() {
                     return Err(());
                 }
                 tokio::time::sleep(RETRY).await;
                 if let Err(error) = projector.reopen().await {
-                    say(problem, format!("the store cannot be written: {}", with_causes(&error)));
+                    report(problem, format!("the store cannot be written: {}", with_causes(&error)));
                 }
             }
             ApplyError::Store(_)
             | ApplyError::OtherStreams { .. }
             | ApplyError::Gap { .. }
             | ApplyError::Fact { .. } => {
-                say(problem, format!("the history has stopped: {}", with_causes(&error)));
+                report(problem, format!("the history has stopped: {}", with_causes(&error)));
                 return Err(());
             }
         }
@@ -96,7 +96,7 @@ async fn take_in(
     Ok(())
 }
 
-fn say(problem: &watch::Sender<Option<String>>, text: String) {
+fn report(problem: &watch::Sender<Option<String>>, text: String) {
     if problem.borrow().as_ref() != Some(&text) {
         tracing::error!("{text}");
         problem.send_replace(Some(text));

@@ -1,4 +1,4 @@
-//! SIGHUP: the configuration is read again, and what can change while the orchestrator runs does.
+//! SIGHUP: reloads the configuration, and applies the settings that can change while the orchestrator runs.
 
 use std::path::PathBuf;
 
@@ -8,7 +8,7 @@ use os_upgrade_settings::{self as settings, FleetLock, Settings, Site};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::watch;
 
-/// What is put in force at each SIGHUP, as long as the configuration is valid; `running` is what it was at the start.
+/// The kernel's settings, updated at each SIGHUP if the configuration is valid. `running` are the settings at the start.
 pub(crate) fn on_hangup(
     file: Option<PathBuf>,
     running: Settings,
@@ -61,8 +61,8 @@ fn differing(one: &Settings, other: &Settings) -> impl Iterator<Item = &'static 
     sections.into_iter().filter(|(_, differs)| *differs).map(|(name, _)| name)
 }
 
-/// `running` with those settings of `read` that can change meanwhile: how slots are given, not by whom, and whether hosts
-/// wait for approval.
+/// `running` with those settings of `read` that can change without a restart: how slots are given, but not by which
+/// server, and whether hosts wait for approval.
 fn changeable(running: &Settings, read: &Settings) -> Settings {
     let FleetLock { default_group, on_failure, reclaim, stuck_after, groups, .. } = read.fleet_lock.clone();
     let fleet_lock =

@@ -1,5 +1,5 @@
-//! What the settings name beside themselves: files, the clients made with them, the address of the API. A mistake in one
-//! is a mistake in the settings, and is found before anything is started or written.
+//! What the settings refer to: files, the clients made with them, the address of the API. A mistake there counts as a
+//! mistake in the settings, and is found before anything is started or written.
 
 use std::io;
 use std::net::SocketAddr;
@@ -19,7 +19,7 @@ use tokio::net::TcpListener;
 
 use super::open_files::{self, FilesError};
 
-/// Settings that can be read and cannot be used.
+/// Why valid settings cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum SetupError {
     /// Anybody could call the API.
@@ -28,13 +28,13 @@ pub enum SetupError {
          its file in [api] tokens, or listen on loopback"
     )]
     OpenToAll {
-        /// Where it was to listen.
+        /// The configured address.
         address: SocketAddr,
     },
-    /// It cannot be told who may call the API.
+    /// The token file cannot be used.
     #[error(transparent)]
     Tokens(#[from] FileError),
-    /// The identity provider cannot be asked.
+    /// The client for the identity provider cannot be set up.
     #[error("cannot use the identity provider of [api.oidc]")]
     Oidc(#[source] reqwest::Error),
     /// A file of `[api.tls]` cannot be used.
@@ -43,28 +43,28 @@ pub enum SetupError {
     /// The key of the strongbox cannot be used.
     #[error(transparent)]
     Strongbox(#[from] KeyFileError),
-    /// The lock server cannot be asked.
+    /// The client for the lock server cannot be set up.
     #[error("cannot use the lock server")]
     LockServer(#[from] BuildError),
-    /// NATS cannot be asked.
+    /// The files for NATS cannot be used.
     #[error(transparent)]
     Nats(#[from] ConnectError),
-    /// Too few files may be open.
+    /// The limit of open files does not suffice.
     #[error(transparent)]
     Files(#[from] FilesError),
-    /// The API's address cannot be had.
+    /// The API cannot listen on its address.
     #[error("cannot listen on {address}")]
     Listen {
-        /// The address.
+        /// The configured address.
         address: SocketAddr,
-        /// Why.
+        /// The reason.
         source: io::Error,
     },
 }
 
 impl SetupError {
-    /// Whether it may be otherwise without anybody's doing, so that trying again is worth it: an address that this host
-    /// does not have yet.
+    /// Whether the problem may pass without a change to the configuration, so that a retry makes sense: this host may not
+    /// have the address yet.
     pub fn may_pass(&self) -> bool {
         match self {
             Self::Listen { source, .. } => source.kind() == io::ErrorKind::AddrNotAvailable,
@@ -86,7 +86,7 @@ impl From<SetupError> for Failure {
     }
 }
 
-/// What an instance has by its settings, before it opens anything in its data directory.
+/// What an instance sets up from its settings before it opens its data directory.
 #[derive(Debug)]
 pub(crate) struct Setup {
     pub(super) gate: Gate,
@@ -97,10 +97,10 @@ pub(crate) struct Setup {
 }
 
 impl Setup {
-    /// Reads what `settings` name, allows itself as many open files as it may, and listens. Nothing is written.
+    /// Reads the files that `settings` name, raises the limit of open files, and listens. Nothing is written.
     ///
     /// # Errors
-    /// It cannot be used.
+    /// One of these fails.
     pub(crate) async fn of_settings(settings: &Settings) -> Result<Self, SetupError> {
         check_access(&settings.nats.access())?;
         Ok(Self {
@@ -109,7 +109,7 @@ impl Setup {
             strongbox: Strongbox::of_settings(settings)?,
             locks: FleetLockClient::of_settings(&settings.fleet_lock)?,
             listener: {
-                open_files::allow(settings.api.connections.get().into())?;
+                open_files::raise_limit(settings.api.connections.get().into())?;
                 listen(settings.api.listen).await?
             },
         })
@@ -120,7 +120,7 @@ async fn listen(address: SocketAddr) -> Result<TcpListener, SetupError> {
     TcpListener::bind(address).await.map_err(|source| SetupError::Listen { address, source })
 }
 
-/// Who may call the API. Where nobody is asked who he is, only those on this host may.
+/// Who may call the API. If callers are not authenticated, the API must listen on loopback.
 fn gate(settings: &Settings) -> Result<Gate, SetupError> {
     let tokens = settings.api.tokens.clone().map(WatchedTokens::open).transpose()?;
     let oidc = Oidc::of_settings(&settings.api_oidc).map_err(SetupError::Oidc)?;

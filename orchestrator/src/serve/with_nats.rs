@@ -1,4 +1,4 @@
-//! The orchestrator with its message bus: a managed nats-server, if one is wanted, is up as long as it runs.
+//! Runs the orchestrator, with a managed nats-server if one is configured.
 
 use std::collections::VecDeque;
 use std::time::Duration;
@@ -14,31 +14,31 @@ use tokio_util::sync::CancellationToken;
 
 use super::Setup;
 
-/// How often a managed nats-server may end within [`RESTARTS_WITHIN`] before its orchestrator gives up.
+/// How often a managed nats-server may end within [`RESTARTS_WITHIN`] before the orchestrator gives up.
 const RESTARTS_MAX: usize = 5;
 /// See [`RESTARTS_MAX`].
 const RESTARTS_WITHIN: Duration = Duration::from_mins(1);
 
-/// How long after `shutdown` a managed nats-server that has not ended is killed; what it has acknowledged is synced.
+/// How long after `shutdown` a managed nats-server is killed if it has not ended. Acknowledged data is synced by then.
 const NATS_ENDS_WITHIN: Duration = Duration::from_secs(4);
 
-/// Runs an orchestrator until `shutdown`, with a nats-server of its own if `settings` want one managed. Each of
-/// `changes` is put in force as it comes.
+/// Runs an orchestrator until `shutdown`, with a managed nats-server if `settings` ask for one. Each of `changes` is
+/// applied when it arrives.
 pub(crate) async fn run(
     mut settings: Settings,
-    means: Setup,
+    setup: Setup,
     changes: watch::Receiver<kernel::Settings>,
     shutdown: CancellationToken,
 ) -> anyhow::Result<()> {
     let bus = tokio::select! {
         bus = start(&mut settings) => bus?,
-        // What has been started ends with its handle.
+        // A server that has been started ends with its handle.
         () = shutdown.cancelled() => return Ok(()),
     };
-    serve(settings, means, changes, bus, shutdown).await
+    serve(settings, setup, changes, bus, shutdown).await
 }
 
-/// Starts the managed nats-server, if `settings` want one, and puts its address into them.
+/// Starts the managed nats-server, if `settings` ask for one, and puts its address into them.
 pub(crate) async fn start(settings: &mut Settings) -> anyhow::Result<Option<ManagedNats>> {
     let NatsMode::Managed = settings.nats.mode() else {
         return Ok(None);
@@ -52,18 +52,18 @@ pub(crate) async fn start(settings: &mut Settings) -> anyhow::Result<Option<Mana
     Ok(Some(nats))
 }
 
-/// Runs an orchestrator whose bus is up, until `shutdown`.
+/// Runs an orchestrator until `shutdown`. `bus` is the running managed nats-server, if any.
 pub(crate) async fn serve(
     settings: Settings,
-    means: Setup,
+    setup: Setup,
     changes: watch::Receiver<kernel::Settings>,
     bus: Option<ManagedNats>,
     shutdown: CancellationToken,
 ) -> anyhow::Result<()> {
     let Some(mut nats) = bus else {
-        return Ok(Box::pin(super::run(settings, means, changes, shutdown)).await?);
+        return Ok(Box::pin(super::run(settings, setup, changes, shutdown)).await?);
     };
-    let asked = tokio::spawn({
+    let shutdown_at = tokio::spawn({
         let shutdown = shutdown.clone();
         async move {
             shutdown.cancelled().await;
@@ -71,17 +71,17 @@ pub(crate) async fn serve(
         }
     });
     let served = tokio::select! {
-        served = Box::pin(super::run(settings, means, changes, shutdown.clone())) => served.map_err(anyhow::Error::from),
+        served = Box::pin(super::run(settings, setup, changes, shutdown.clone())) => served.map_err(anyhow::Error::from),
         lost = keep_up(&mut nats) => lost,
     };
-    // Last: everything before it may still have something to say to the bus.
+    // The server ends last: the other parts may still publish while they end.
     shutdown.cancel();
-    let taken = asked.await?.elapsed();
+    let taken = shutdown_at.await?.elapsed();
     nats.stop_within(NATS_ENDS_WITHIN.saturating_sub(taken)).await;
     served
 }
 
-/// Starts the server again whenever it ends; returns when that does not help.
+/// Restarts the server whenever it ends. Returns only if it ends too often or cannot be restarted.
 async fn keep_up(nats: &mut ManagedNats) -> anyhow::Result<()> {
     let mut ends = VecDeque::new();
     loop {

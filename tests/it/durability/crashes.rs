@@ -270,7 +270,7 @@ mod at_length {
         hosts[0].await_said("upgrade-begins").await;
         site.nats.signal(Signal::SIGSTOP);
         eventually("the leadership to end", async || {
-            site.orchestrator.log().contains("leading no more").then_some(())
+            site.orchestrator.log().contains("no longer leading").then_some(())
         })
         .await;
         hosts[0].let_go("upgrade");

@@ -90,7 +90,7 @@ async fn slots_change_at_once_and_fewer_take_effect_as_holders_release() {
     await_slots(&orchestrator, 1).await;
     let lowered = group(&orchestrator).await;
     assert_eq!((&lowered["held"], &lowered["excess"]), (&json!(3), &json!(2)));
-    let said = "more hold a slot than there are: none is given until they are fewer";
+    let said = "more holders than slots: none is granted until there are fewer";
     assert!(orchestrator.log().contains(said), "{}", orchestrator.log());
     for id in ["a", "b"] {
         assert_eq!(ask(&orchestrator, UNLOCK, id).await, 200);
@@ -136,7 +136,11 @@ async fn the_leaders_slots_are_in_force_and_a_followers_are_when_it_leads() {
     await_slots(&follower, 1).await;
     let lowered = group(&follower).await;
     assert_eq!((&lowered["held"], &lowered["excess"]), (&json!(2), &json!(1)));
-    assert!(follower.log().contains("other settings are in force slots=\"default=1\""), "{}", follower.log());
+    assert!(
+        follower.log().contains("changed settings are in effect slots=\"default=1\""),
+        "{}",
+        follower.log()
+    );
 }
 
 /// The way out for a host whose worker never answers again.

@@ -1,4 +1,4 @@
-//! FleetLock groups with their slots: the one key that is a table.
+//! FleetLock groups with their slots: the only key that is a table.
 
 use std::collections::BTreeMap;
 

@@ -1,4 +1,4 @@
-//! What is said of an identity provider.
+//! The values that describe an identity provider.
 
 use std::net::IpAddr;
 use std::path::PathBuf;
@@ -7,7 +7,7 @@ use reqwest::Url;
 
 use super::read::{Shape, Value};
 
-/// A text of 1 to 1024 bytes without control characters.
+/// A string of 1 to 1024 bytes without control characters.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Text(String);
 
@@ -31,7 +31,7 @@ impl Value for Text {
     }
 }
 
-/// Texts, separated by commas; none of them empty.
+/// Strings, separated by commas; none of them empty.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Words(Vec<String>);
 
@@ -60,7 +60,7 @@ impl Value for Words {
 pub enum Jwks {
     /// In a file.
     File(PathBuf),
-    /// There: `https`, or `http` on loopback.
+    /// At a URL: `https`, or `http` on loopback.
     Url(Url),
 }
 
@@ -80,12 +80,12 @@ impl Value for Jwks {
         let on_loopback =
             host == "localhost" || host.parse().is_ok_and(|address: IpAddr| address.is_loopback());
         if !url.username().is_empty() || url.password().is_some() {
-            return Err("; a URL with a password in it would stand in logs".to_owned());
+            return Err("; a password in the URL would appear in logs".to_owned());
         }
         match url.scheme() {
             "https" if url.has_host() => Ok(Self::Url(url)),
             "http" if on_loopback => Ok(Self::Url(url)),
-            "http" => Err("; keys that came by plain HTTP could be anybody's".to_owned()),
+            "http" => Err("; keys fetched over plain HTTP could be forged".to_owned()),
             _ => Err(String::new()),
         }
     }

@@ -1,4 +1,4 @@
-//! The types of values: what is expected, and how a text becomes one.
+//! The types of values: what each expects, and how it is parsed from text.
 
 use std::fmt;
 use std::net::SocketAddr;
@@ -56,7 +56,7 @@ impl Value for bool {
 pub struct SiteName(String);
 
 impl SiteName {
-    /// The name as it was given.
+    /// The name.
     pub fn as_str(&self) -> &str {
         &self.0
     }
@@ -76,7 +76,7 @@ impl Value for SiteName {
     }
 
     fn parse(text: &str) -> Result<Self, String> {
-        // It becomes a token of subjects, so what holds for names of hosts holds for it.
+        // It becomes a token of NATS subjects, so the rules for names of hosts apply.
         HostName::new(text).map(|name| Self(name.into())).map_err(|error| format!(": {error}"))
     }
 }

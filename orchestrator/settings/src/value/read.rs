@@ -1,9 +1,9 @@
-//! How a text, or an entry of a file, becomes a value.
+//! How a value is read from text or from an entry of a file.
 
 use crate::problem::Problem;
 use crate::raw::{Located, Raw};
 
-/// What kind of TOML value a key takes.
+/// The kind of TOML value a key takes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Shape {
     /// `"text"`
@@ -18,21 +18,21 @@ pub enum Shape {
 
 /// The type of a key's value.
 pub(crate) trait Value: Sized {
-    /// The TOML value it is written as.
+    /// The kind of TOML value it is written as.
     const SHAPE: Shape;
 
-    /// What a good value is: "an address and port".
+    /// What is expected, for messages: "an address and port".
     fn expected() -> String;
 
-    /// The value that `text` is; on error, what to add after "found ...", which may be empty.
+    /// Parses `text`; the error is text to append after "found ...", which may be empty.
     fn parse(text: &str) -> Result<Self, String>;
 
-    /// The value of a key that is not given and has no default.
+    /// The value of a key that is not set and has no default; `None` if the type has no such value.
     fn unset() -> Option<Self> {
         None
     }
 
-    /// The value of the key `name`, of file or environment; adds to `problems` if it is none.
+    /// Reads the value of the key `name` from `raw`; a bad value is added to `problems`.
     fn read(name: &str, raw: &Located<Raw>, problems: &mut Vec<Problem>) -> Option<Self> {
         let ((Raw::Variable(text) | Raw::String(text), Shape::String)
         | (Raw::Variable(text) | Raw::Integer(text), Shape::Integer)

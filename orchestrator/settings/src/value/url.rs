@@ -1,4 +1,4 @@
-//! URLs, which may hold passwords: never displayed with them.
+//! URLs, which may contain passwords and are never displayed with them.
 
 use std::fmt;
 use std::str::FromStr;
@@ -32,7 +32,7 @@ pub struct NatsUrls(Vec<String>);
 redacted_display!(NatsUrls, joined);
 
 impl NatsUrls {
-    /// Each address, with what user and password it has.
+    /// The addresses, with user and password if they have any.
     pub fn servers(&self) -> &[String] {
         &self.0
     }
@@ -70,17 +70,17 @@ pub struct HttpUrl(Url);
 redacted_display!(HttpUrl, text);
 
 impl HttpUrl {
-    /// The URL, with what user and password it has.
+    /// The URL, with user and password if it has any.
     pub fn url(&self) -> &Url {
         &self.0
     }
 
-    /// Whether there are user or password in it.
+    /// Whether it has a user or a password.
     pub fn has_credentials(&self) -> bool {
         !self.0.username().is_empty() || self.0.password().is_some()
     }
 
-    /// The same URL with this user and password, whatever characters they have.
+    /// The same URL with this user and password, escaped as needed.
     #[must_use]
     pub fn with_credentials(&self, user: &str, password: &str) -> Self {
         self.with_userinfo(user, Some(password))
@@ -94,9 +94,9 @@ impl HttpUrl {
 
     fn with_userinfo(&self, user: &str, password: Option<&str>) -> Self {
         let mut url = self.0.clone();
-        // One with a host takes both.
-        let taken = url.set_username(user).and_then(|()| url.set_password(password));
-        debug_assert!(taken.is_ok(), "an http:// URL has a host");
+        // This only fails for URLs without a host.
+        let set = url.set_username(user).and_then(|()| url.set_password(password));
+        debug_assert!(set.is_ok(), "an http:// URL has a host");
         Self(url)
     }
 
