@@ -1,14 +1,14 @@
 //! Child processes that never outlive this one, however it ends.
 //!
-//! The kernel kills them when this process dies, also by SIGKILL (`PR_SET_PDEATHSIG`). Here is the mechanism only:
-//! what is started, and what its end means, is the caller's.
+//! The kernel kills them when this process dies, also by SIGKILL (`PR_SET_PDEATHSIG`). This module is only the mechanism:
+//! callers decide what to start, and what its end means.
 //!
-//! - `setpriv`, of util-linux, sets the signal on itself and becomes the program. Setting it from here would need
+//! - `setpriv`, of util-linux, sets the signal on itself and then executes the program. Setting it here would need
 //!   code between fork and exec, which is unsafe.
-//! - A parent that died before the signal was set goes unnoticed by the kernel; a line of shell compares the parent
-//!   with the expected one afterwards.
-//! - The signal comes when the *thread* that started the child ends, so one thread, which lives as long as the
-//!   process, starts all of them.
+//! - If the parent dies before the signal is set, the kernel sends none. So a line of shell then compares the parent
+//!   with the expected one.
+//! - The signal is sent when the *thread* that started the child ends. So one thread, which lives as long as the
+//!   process, starts all children.
 
 use std::ffi::OsStr;
 use std::io;
@@ -24,18 +24,18 @@ use nix::sys::wait::{Id, WaitPidFlag, waitid};
 use nix::unistd::Pid;
 use tokio::sync::watch;
 
-/// Becomes the program `$1 ...` if the parent is still `$0`.
-const BECOME: &str = r#"[ "$PPID" = "$0" ] || exit 125; exec "$@""#;
+/// Executes the program `$1 ...` if the parent is still `$0`.
+const EXEC: &str = r#"[ "$PPID" = "$0" ] || exit 125; exec "$@""#;
 
-/// The command for `program`, to be completed with arguments, environment, directory and output, and handed to
+/// The command for `program`, to be completed with arguments, environment, directory and output, and passed to
 /// [`Child::start`]. Standard input is empty; output is discarded unless redirected.
 ///
-/// The child leads a process group of its own, so that Ctrl-C in a terminal reaches this process only, which then
-/// ends its children in the order it wants.
+/// The child leads its own process group, so that Ctrl-C in a terminal reaches only this process, which then ends its
+/// children in order.
 pub fn command(program: impl AsRef<OsStr>) -> Command {
     let mut command = Command::new("setpriv");
     command
-        .args(["--pdeathsig", "KILL", "sh", "-c", BECOME])
+        .args(["--pdeathsig", "KILL", "sh", "-c", EXEC])
         .arg(std::process::id().to_string())
         .arg(program)
         .process_group(0)
@@ -45,7 +45,7 @@ pub fn command(program: impl AsRef<OsStr>) -> Command {
     command
 }
 
-/// A running or ended child process. Dropping it kills the process and waits until it is gone.
+/// A running or ended child process. Dropping it kills the process and waits for its end.
 #[derive(Debug)]
 pub struct Child {
     pid: u32,
@@ -59,8 +59,8 @@ impl Child {
     /// Starts a command made by [`command`].
     ///
     /// # Errors
-    /// `setpriv` is missing, or the system starts no more processes or threads. That the *program* cannot be
-    /// started shows as exit status 126 or 127.
+    /// `setpriv` is missing, or the system cannot start more processes or threads. If the *program* cannot be
+    /// started, the child ends with exit status 126 or 127.
     pub fn start(command: Command) -> io::Result<Self> {
         let process = spawn_on_lasting_thread(command)?;
         let pid = process.id();
@@ -73,23 +73,23 @@ impl Child {
         Ok(Self { pid, process, exit, reaper: Some(reaper) })
     }
 
-    /// The process id; another process may have it after this one has ended.
+    /// The process id; it may be reused after the process has ended.
     pub fn pid(&self) -> u32 {
         self.pid
     }
 
-    /// Its exit status, if it has ended.
+    /// The exit status; `None` while the process runs.
     pub fn status(&self) -> Option<ExitStatus> {
         *self.exit.borrow()
     }
 
-    /// Resolves when the process has ended; independent of this handle's life.
+    /// Resolves when the process has ended. It does not borrow this handle.
     pub fn exited(&self) -> impl Future<Output = ExitStatus> + Send + 'static {
         let mut exit = self.exit.clone();
         async move {
             match exit.wait_for(Option::is_some).await.map(|status| *status) {
                 Ok(Some(status)) => status,
-                // The reaper always sends before it ends; were it lost, nothing would be known of the process.
+                // The reaper always sends before it ends, unless it could not learn the status.
                 Ok(None) | Err(_) => std::future::pending().await,
             }
         }
@@ -99,12 +99,12 @@ impl Child {
     pub fn signal(&self, signal: Signal) {
         let process = lock(&self.process);
         if self.exit.borrow().is_none() {
-            // It may have ended without having been reaped yet; there is nothing to signal then.
+            // This fails if it has ended without being reaped yet.
             let _ = kill(as_pid(process.id()), signal);
         }
     }
 
-    /// Asks the process to end (SIGTERM), and kills it if it has not after `grace`.
+    /// Sends SIGTERM, and SIGKILL if the process has not ended after `grace`.
     pub async fn stop(&self, grace: Duration) -> ExitStatus {
         self.signal(Signal::SIGTERM);
         match tokio::time::timeout(grace, self.exited()).await {
@@ -113,7 +113,7 @@ impl Child {
         }
     }
 
-    /// Ends the process at once (SIGKILL).
+    /// Sends SIGKILL.
     pub async fn kill(&self) -> ExitStatus {
         self.signal(Signal::SIGKILL);
         self.exited().await
@@ -123,7 +123,7 @@ impl Child {
 impl Drop for Child {
     fn drop(&mut self) {
         self.signal(Signal::SIGKILL);
-        // Not bounded: a process that SIGKILL does not end is stuck in the kernel, and its files are still in use.
+        // Not bounded: a process that survives SIGKILL is stuck in the kernel, and its files are still in use.
         if let Some(reaper) = self.reaper.take() {
             let _ = reaper.join();
         }
@@ -153,7 +153,7 @@ fn reap(pid: u32, process: &Mutex<std::process::Child>, sender: &watch::Sender<O
 
 type Request = (Command, mpsc::SyncSender<io::Result<std::process::Child>>);
 
-/// The thread that starts all children; see the module.
+/// The channel to the thread that starts all children; see the module.
 static STARTER: LazyLock<io::Result<mpsc::Sender<Request>>> = LazyLock::new(|| {
     let (sender, requests) = mpsc::channel::<Request>();
     thread::Builder::new().name("start-children".to_owned()).spawn(move || {
@@ -193,7 +193,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn the_exit_status_is_the_programs() {
+    async fn exit_status_is_the_programs() {
         let mut exits = command("sh");
         exits.args(["-c", "exit 3"]);
         let child = Child::start(exits).unwrap();
@@ -206,7 +206,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn stop_asks_first_and_kills_after_the_grace() {
+    async fn stop_terminates_then_kills() {
         let polite = Child::start(sleeper()).unwrap();
         assert_eq!(polite.stop(Duration::from_secs(30)).await.signal(), Some(Signal::SIGTERM as i32));
 
@@ -220,7 +220,7 @@ mod tests {
     }
 
     #[test]
-    fn a_dropped_child_is_gone() {
+    fn drop_kills_the_child() {
         let child = Child::start(sleeper()).unwrap();
         let pid = as_pid(child.pid());
         drop(child);
@@ -228,13 +228,13 @@ mod tests {
     }
 
     #[test]
-    fn a_child_outlives_the_thread_that_asked_for_it() {
+    fn child_outlives_the_starting_thread() {
         let child = thread::spawn(|| Child::start(sleeper()).unwrap()).join().unwrap();
         assert_eq!(kill(as_pid(child.pid()), None), Ok(()));
         assert_eq!(child.status(), None);
     }
 
-    /// Run by the test below in a process of its own: starts a child, says its pid, and never ends by itself.
+    /// Run by the test below in its own process: starts a child, prints its pid, and waits to be killed.
     #[test]
     #[ignore = "the parent in `children_end_with_a_killed_parent`"]
     fn parent_of_one_child() {
@@ -265,7 +265,7 @@ mod tests {
         }
     }
 
-    /// An orphan stays a zombie where nothing plays init, as in many containers.
+    /// Without an init process, as in many containers, an ended orphan stays a zombie.
     fn is_zombie(pid: u32) -> bool {
         std::fs::read_to_string(format!("/proc/{pid}/stat")).is_ok_and(|stat| stat.contains(") Z "))
     }

@@ -1,4 +1,4 @@
-//! The data directory: one process at a time, and the instance's name that outlives it.
+//! The data directory, which only one process at a time may use, and the instance's name, which is kept there.
 
 use std::fs::{self, File, TryLockError};
 use std::io;
@@ -15,10 +15,10 @@ pub enum Error {
     Unusable {
         /// The directory.
         path: PathBuf,
-        /// Why.
+        /// The reason.
         source: io::Error,
     },
-    /// Another process has it.
+    /// Another process uses it.
     #[error("the data directory {} is in use by another orchestrator", path.display())]
     InUse {
         /// The directory.
@@ -26,7 +26,7 @@ pub enum Error {
     },
 }
 
-/// The data directory, locked until this is dropped or the process ends, however it ends.
+/// The data directory, locked until this is dropped or the process ends.
 #[derive(Debug)]
 pub struct DataDirectory {
     _lock: File,
@@ -34,10 +34,10 @@ pub struct DataDirectory {
 }
 
 impl DataDirectory {
-    /// Locks `path`, made if missing.
+    /// Locks the directory `path`, which is created if missing.
     ///
     /// # Errors
-    /// It cannot be used, or another process has it.
+    /// It cannot be used, or another process uses it.
     pub fn lock(path: &Path) -> Result<Self, Error> {
         let failed = |source| Error::Unusable { path: path.to_owned(), source };
         fs::create_dir_all(path).map_err(failed)?;
@@ -54,7 +54,7 @@ impl DataDirectory {
         Ok(Self { _lock: lock, instance })
     }
 
-    /// The instance's name: the same across restarts.
+    /// The instance's name, which stays the same across restarts.
     pub fn instance(&self) -> &str {
         &self.instance
     }
@@ -78,7 +78,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn one_process_at_a_time_and_one_name_for_ever() {
+    fn lock_is_exclusive_and_name_is_kept() {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("data");
         let first = DataDirectory::lock(&path).unwrap();

@@ -1,15 +1,16 @@
-//! Who has locked a file, without touching the lock.
+//! Finds the process that has locked a file, without touching the lock.
 
 use std::fs;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::Path;
 
-/// The process that has locked the file, as the kernel says: trying to lock it would be in the way of one that starts.
+/// The id of the process that has locked the file, from `/proc/locks`; `None` if it is not locked or that cannot be read.
+/// Trying to lock the file instead could make a starting process fail.
 pub fn holder(path: &Path) -> Option<u32> {
     let file = fs::metadata(path).ok()?;
     let locks = fs::read_to_string("/proc/locks").ok()?;
-    // `7: FLOCK  ADVISORY  WRITE 1234 fe:00:5678 0 EOF`; the device is left out, for file systems that number theirs
-    // differently here.
+    // `7: FLOCK  ADVISORY  WRITE 1234 fe:00:5678 0 EOF`. The device is not compared, since some file systems report
+    // different numbers here.
     let inode = format!(":{}", file.ino());
     let mut lines = locks.lines().map(|line| line.split_whitespace().collect::<Vec<_>>());
     let line = lines.find(|words| words.get(5).is_some_and(|place| place.ends_with(&inode)))?;
@@ -21,7 +22,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_holder_is_known_as_long_as_it_holds() {
+    fn holder_is_found_while_locked() {
         let file = tempfile::NamedTempFile::new().unwrap();
         assert_eq!(holder(file.path()), None);
         file.as_file().lock().unwrap();

@@ -1,7 +1,7 @@
-//! Files that are followed while the program runs: looked at again and again, and read again when they are others.
+//! Watches files by polling their metadata, so that they can be reloaded when they change.
 //!
-//! Metadata are enough for that, work on every file system, and follow a link that is turned to another file, which watches
-//! of the file miss. What is read, and what becomes of a file that cannot be used, is its reader's.
+//! Unlike inotify, this works on every file system, and notices when a symbolic link is changed to another file. Callers
+//! read the files, and decide what to do with one that cannot be used.
 
 use std::fs::{self, Metadata};
 use std::os::unix::fs::MetadataExt as _;
@@ -11,42 +11,42 @@ use std::time::Duration;
 use tokio::time::MissedTickBehavior;
 use tokio_util::sync::CancellationToken;
 
-/// Time between two looks at a file.
-const LOOK_EVERY: Duration = Duration::from_secs(1);
+/// Time between two checks of a file.
+const CHECK_EVERY: Duration = Duration::from_secs(1);
 
-/// Which version of a file there is: another one differs in some of it.
+/// The version of a file: inode, size, mtime and ctime.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Version([i64; 6]);
 
 impl Version {
-    /// That of the file with these metadata.
+    /// The version of the file with these metadata.
     pub fn of(metadata: &Metadata) -> Self {
         let [inode, size] = [metadata.ino(), metadata.size()].map(u64::cast_signed);
         let (written, changed) = (metadata.mtime(), metadata.ctime());
         Self([inode, size, written, metadata.mtime_nsec(), changed, metadata.ctime_nsec()])
     }
 
-    /// That of the file at `path`, if it can be looked at.
+    /// The version of the file at `path`; `None` if its metadata cannot be read.
     pub fn at(path: &Path) -> Option<Self> {
         fs::metadata(path).ok().map(|metadata| Self::of(&metadata))
     }
 }
 
-/// Calls `look` now and once a second until `shutdown`, where it may block: a file system that hangs must hold up nothing
-/// else. `what` is followed no more when it panics, and the log says so.
-pub async fn follow(what: &str, shutdown: CancellationToken, mut look: impl FnMut() + Send + 'static) {
-    let mut ticks = tokio::time::interval(LOOK_EVERY);
+/// Calls `check` now and once a second until `shutdown`, on a thread where it may block: a file system that hangs must not
+/// delay anything else. If `check` panics, that is logged with `what`, and the calls end.
+pub async fn follow(what: &str, shutdown: CancellationToken, mut check: impl FnMut() + Send + 'static) {
+    let mut ticks = tokio::time::interval(CHECK_EVERY);
     ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
     while shutdown.run_until_cancelled(ticks.tick()).await.is_some() {
-        let looked = tokio::task::spawn_blocking(move || {
-            look();
-            look
+        let checked = tokio::task::spawn_blocking(move || {
+            check();
+            check
         });
-        look = match shutdown.run_until_cancelled(looked).await {
+        check = match shutdown.run_until_cancelled(checked).await {
             None => return,
-            Some(Ok(look)) => look,
+            Some(Ok(check)) => check,
             Some(Err(error)) => {
-                tracing::error!(%error, "{what} is not followed any more");
+                tracing::error!(%error, "{what} is no longer watched");
                 return;
             }
         };
@@ -60,7 +60,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn versions_of_a_file() {
+    fn replaced_file_has_another_version() {
         let directory = tempfile::tempdir().unwrap();
         let [path, other] = ["a", "b"].map(|name| directory.path().join(name));
         assert_eq!(Version::at(&path), None);
@@ -69,15 +69,15 @@ mod tests {
         let first = Version::at(&path);
         assert!(first.is_some());
         assert_eq!(Version::at(&path), first);
-        // As long as before, and of the same second.
+        // The new file has the same size, and was written in the same second.
         fs::rename(&other, &path).unwrap();
         assert_ne!(Version::at(&path), first);
     }
 
     #[tokio::test]
-    async fn it_is_looked_at_until_the_end() {
+    async fn checks_repeat_until_shutdown() {
         tokio::time::pause();
-        let (sender, looks) = mpsc::channel();
+        let (sender, checks) = mpsc::channel();
         let shutdown = CancellationToken::new();
         let end = shutdown.clone();
         let mut number = 0;
@@ -89,9 +89,9 @@ mod tests {
             }
         })
         .await;
-        assert_eq!(looks.iter().collect::<Vec<_>>(), [1, 2, 3]);
-        // One that panics ends it, and nothing else.
+        assert_eq!(checks.iter().collect::<Vec<_>>(), [1, 2, 3]);
+        // A panic ends only the watch.
         #[expect(clippy::panic, reason = "it is what is tested")]
-        follow("it", CancellationToken::new(), || panic!("it cannot be looked at")).await;
+        follow("it", CancellationToken::new(), || panic!("it cannot be checked")).await;
     }
 }

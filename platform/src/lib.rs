@@ -1,7 +1,7 @@
-//! What the programs here need of the machine they run on: child processes that end with their parent, nats-servers
-//! that are found and started, files that are watched, and the data directory.
+//! What programs need from the machine they run on: child processes that end with their parent, nats-servers, watched
+//! files, and the data directory.
 //!
-//! Nothing here knows of upgrades. The orchestrator, the worker's test kit and the tests share it.
+//! Nothing here depends on upgrades. The orchestrator, the worker's test kit and the tests use it.
 
 pub mod child;
 pub mod data_directory;

@@ -1,8 +1,9 @@
-//! Finding a nats-server that is new enough, and what all need who start one in a directory of its own: the orchestrator
-//! its own, the test kit for workers and the tests one to test with. How its process is started is theirs.
+//! Finds a nats-server that is new enough, and configures one in its own directory, for the orchestrator, the workers' test
+//! kit and the tests. They start the process themselves.
 //!
-//! `OS_UPGRADE_NATS_SERVER` decides alone when set; else the first good one of every directory of `PATH`, then of
-//! `.tools/bin` in the current directory and those above it, then in the executable's and those above it.
+//! If `OS_UPGRADE_NATS_SERVER` is set, only that binary is tried. Else it is the first usable one on `PATH`, then in
+//! `.tools/bin` of the current directory and its parents, then in `.tools/bin` of the executable's directory and its
+//! parents.
 
 use std::env;
 use std::ffi::OsStr;
@@ -14,22 +15,22 @@ use tokio::process::Command;
 
 /// The variable that names the binary to use.
 pub const ENV: &str = "OS_UPGRADE_NATS_SERVER";
-/// The oldest version that knows the fence header, `Nats-Expected-Last-Subject-Sequence-Subject`.
+/// The oldest version that supports the header for fences, `Nats-Expected-Last-Subject-Sequence-Subject`.
 pub const OLDEST: Version = Version { major: 2, minor: 11 };
 /// How long `nats-server --version` may take.
 const VERSION_WAIT: Duration = Duration::from_secs(10);
 
-/// The part of a nats-server's version that says what it can do.
+/// The part of a nats-server's version that determines its features.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Version {
-    /// As in `2.x`.
+    /// The 2 of `2.11`.
     pub major: u32,
-    /// As in `x.11`.
+    /// The 11 of `2.11`.
     pub minor: u32,
 }
 
 impl Version {
-    /// Reads `2.15.1`, `v2.15.1`, or `nats-server: v2.15.1`.
+    /// Parses `2.15.1`, `v2.15.1`, or `nats-server: v2.15.1`.
     pub fn parse(text: &str) -> Option<Self> {
         let number = text.trim().rsplit(' ').next()?;
         let mut parts = number.trim_start_matches('v').split('.');
@@ -48,28 +49,28 @@ impl fmt::Display for Version {
 pub struct NatsServer {
     /// The binary.
     pub path: PathBuf,
-    /// What it said of itself.
+    /// The version that it reports.
     pub version: Version,
 }
 
-/// Why a place holds no nats-server to use.
+/// Why a candidate cannot be used.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Unfit {
-    /// Nothing is there.
+    /// It does not exist.
     #[error("not found")]
     Missing,
     /// It is older than [`OLDEST`].
     #[error("version {0} is too old")]
     TooOld(Version),
-    /// It could not be run, or did not say its version.
+    /// It could not be run, or did not print its version.
     #[error("{0}")]
     Unusable(String),
 }
 
-/// There is no nats-server to use; each place that was looked at, and what was wrong with it.
+/// There is no usable nats-server.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NotFound {
-    /// The places, in the order they were tried; on `PATH` only those that hold a nats-server.
+    /// The candidates in the order they were tried, with what was wrong; of `PATH` only directories with a nats-server.
     pub candidates: Vec<(PathBuf, Unfit)>,
 }
 
@@ -85,10 +86,10 @@ impl fmt::Display for NotFound {
 
 impl std::error::Error for NotFound {}
 
-/// Finds a nats-server by the environment of this process; see the module for where.
+/// Finds a nats-server in the places that the module's documentation lists.
 ///
 /// # Errors
-/// [`NotFound`], naming everything that was tried.
+/// None can be used; [`NotFound`] has everything that was tried.
 pub async fn find() -> Result<NatsServer, NotFound> {
     let places = Places {
         chosen: env::var_os(ENV).filter(|path| !path.is_empty()).map(PathBuf::from),
@@ -98,15 +99,15 @@ pub async fn find() -> Result<NatsServer, NotFound> {
     places.find().await
 }
 
-/// The log of a server with [`configuration`] of `directory`.
+/// The path of the log of a server with the [`configuration`] for `directory`.
 pub fn log_file(directory: &Path) -> PathBuf {
     directory.join("nats-server.log")
 }
 
-/// The lines that the configuration of each server begins with whose files are in `directory`, an absolute path: it
-/// listens on 127.0.0.1 alone, on `port` or any that is free, and says there which, see [`port`].
+/// The first lines of the configuration of a server whose files are in `directory`, an absolute path. It listens only on
+/// 127.0.0.1, on `port` or else a free port, and writes the port to a file in `directory`, see [`port`].
 pub fn configuration(directory: &Path, port: Option<u16>) -> String {
-    // With -1 the server takes a free port and names it in its ports file: nobody can take it in between.
+    // With -1 the server itself takes a free port, so no other process can take it in between.
     let port = port.map_or_else(|| "-1".to_owned(), |port| port.to_string());
     format!(
         "listen: \"127.0.0.1:{port}\"\nports_file_dir: {}\nlog_file: {}\n",
@@ -121,23 +122,24 @@ pub fn quoted(path: &Path) -> String {
     format!("\"{text}\"")
 }
 
-/// The port on which the server of process `pid` listens, with [`configuration`] of `directory`, once it does.
+/// The port on which the server of process `pid` listens, with the [`configuration`] for `directory`; `None` until it
+/// listens.
 pub fn port(directory: &Path, pid: u32) -> Option<u16> {
-    // Half a file does not parse, and is read again.
+    // An incomplete file does not parse; the caller tries again.
     let text = std::fs::read(directory.join(format!("nats-server_{pid}.ports"))).ok()?;
     // {"nats":["nats://127.0.0.1:38971"]}
     let ports: serde_json::Value = serde_json::from_slice(&text).ok()?;
     ports["nats"][0].as_str()?.rsplit_once(':')?.1.parse().ok()
 }
 
-/// Where to look.
+/// Where to look for a binary.
 #[derive(Debug, Default)]
 struct Places {
-    /// The one binary to use.
+    /// The only binary to try, if set.
     chosen: Option<PathBuf>,
     /// The directories of `PATH`.
     path: Vec<PathBuf>,
-    /// From where to look upwards for `.tools/bin`.
+    /// The paths whose ancestors are searched for `.tools/bin`.
     starts: Vec<PathBuf>,
 }
 
@@ -166,7 +168,7 @@ impl Places {
             }
         }
         if found.is_empty() {
-            // Names the places without listing every directory of PATH.
+            // The error then names these places, not every directory of PATH.
             found.push(PathBuf::from("nats-server"));
             found.extend(self.starts.first().map(|start| tool(start)));
         }
@@ -178,9 +180,9 @@ fn tool(dir: &Path) -> PathBuf {
     dir.join(".tools/bin/nats-server")
 }
 
-/// Asks `path` for its version.
+/// The version of the binary `path`.
 async fn probe(path: &Path) -> Result<Version, Unfit> {
-    // A bare name stands for "on PATH", which has been searched.
+    // A bare name means that PATH was searched without success.
     if path.file_name() == Some(path.as_os_str()) || !path.exists() {
         return Err(Unfit::Missing);
     }
@@ -193,12 +195,12 @@ async fn probe(path: &Path) -> Result<Version, Unfit> {
 }
 
 async fn version_output(path: &OsStr) -> Result<String, Unfit> {
-    let asked = Command::new(path).arg("--version").kill_on_drop(true).output();
-    match tokio::time::timeout(VERSION_WAIT, asked).await {
+    let output = Command::new(path).arg("--version").kill_on_drop(true).output();
+    match tokio::time::timeout(VERSION_WAIT, output).await {
         Ok(Ok(output)) => Ok(String::from_utf8_lossy(&output.stdout).into_owned()),
         Ok(Err(error)) => Err(Unfit::Unusable(format!("cannot be run: {error}"))),
         Err(_) => {
-            Err(Unfit::Unusable(format!("did not say its version within {} s", VERSION_WAIT.as_secs())))
+            Err(Unfit::Unusable(format!("did not print its version within {} s", VERSION_WAIT.as_secs())))
         }
     }
 }
@@ -210,8 +212,8 @@ mod tests {
 
     use super::*;
 
-    /// A program at `dir/name` that prints `output`. Written by a shell: a file that this process has just had open
-    /// for writing may still be open in a child forked meanwhile, and could then not be executed.
+    /// Creates a program at `dir/name` that prints `output`. A shell writes it: a file that this process wrote could still
+    /// be open in a child forked meanwhile, and could then not be executed.
     fn fake(dir: &Path, name: &str, output: &str) -> PathBuf {
         let path = dir.join(name);
         fs::create_dir_all(path.parent().unwrap()).unwrap();
@@ -227,7 +229,7 @@ mod tests {
     }
 
     #[test]
-    fn the_port_is_read_once_it_is_there() {
+    fn port_is_read_once_complete() {
         let dir = tempfile::tempdir().unwrap();
         assert_eq!(port(dir.path(), 7), None);
         let file = dir.path().join("nats-server_7.ports");
@@ -251,7 +253,7 @@ log_file: "/a \"b\\c\"/nats-server.log"
     }
 
     #[test]
-    fn versions() {
+    fn versions_are_parsed() {
         for (text, expected) in [
             ("nats-server: v2.15.1\n", Some((2, 15))),
             ("v2.11.0", Some((2, 11))),
@@ -268,7 +270,7 @@ log_file: "/a \"b\\c\"/nats-server.log"
     }
 
     #[tokio::test]
-    async fn the_first_one_that_is_new_enough() {
+    async fn first_new_enough_binary_is_used() {
         let dir = tempfile::tempdir().unwrap();
         fake(dir.path(), "old/nats-server", "nats-server: v2.9.10");
         let new = fake(dir.path(), "new/nats-server", "nats-server: v2.11.0");
@@ -286,7 +288,7 @@ log_file: "/a \"b\\c\"/nats-server.log"
     }
 
     #[tokio::test]
-    async fn the_error_names_every_candidate_and_what_to_do() {
+    async fn error_names_candidates_and_remedy() {
         let dir = tempfile::tempdir().unwrap();
         let old = fake(dir.path(), "old/nats-server", "nats-server: v2.9.10");
         let odd = fake(dir.path(), ".tools/bin/nats-server", "hello");
@@ -304,7 +306,7 @@ log_file: "/a \"b\\c\"/nats-server.log"
                 odd.display()
             )
         );
-        // A chosen one that is missing is not replaced by another.
+        // If the chosen binary is missing, no other is tried.
         places.chosen = Some(dir.path().join("gone"));
         let candidates = vec![(dir.path().join("gone"), Unfit::Missing)];
         assert_eq!(places.find().await.unwrap_err(), NotFound { candidates });

@@ -1,5 +1,5 @@
-//! Opening files that are read as a whole at a start or for a command: what is none, such as a FIFO that nobody writes to,
-//! would hold it up for ever.
+//! Opens regular files only: reading another kind, such as a FIFO without a writer, could block a start or a command
+//! forever.
 
 use std::fs::{File, Metadata, OpenOptions};
 use std::io;
@@ -8,10 +8,10 @@ use std::path::Path;
 
 use nix::fcntl::OFlag;
 
-/// Opens the file at `path` for reading, without waiting for anybody, and tells what has been opened.
+/// Opens the regular file at `path` for reading, without blocking, and returns it with its metadata.
 ///
 /// # Errors
-/// It is something else, or cannot be opened.
+/// It is not a regular file, or cannot be opened.
 pub fn open(path: &Path) -> io::Result<(File, Metadata)> {
     let file = OpenOptions::new().read(true).custom_flags(OFlag::O_NONBLOCK.bits()).open(path)?;
     let metadata = file.metadata()?;
@@ -25,7 +25,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn nobody_waits_for_a_fifo() {
+    fn fifos_and_directories_are_refused() {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("fifo");
         nix::unistd::mkfifo(&path, Mode::S_IRUSR).unwrap();

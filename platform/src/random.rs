@@ -1,16 +1,16 @@
-//! Random bytes, for what must not be guessed.
+//! Random bytes for secrets.
 
 use ring::rand::{SecureRandom as _, SystemRandom};
 
-/// The system gives no random bytes.
+/// The system provides no random bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-#[error("the system gives no random bytes")]
+#[error("the system provides no random bytes")]
 pub struct RandomError;
 
-/// Fills `bytes`, wherever they are, so that there is no copy of them.
+/// Fills `bytes` in place, so that no copy of a secret is left elsewhere.
 ///
 /// # Errors
-/// There is no randomness.
+/// The system provides no random bytes.
 pub fn fill(bytes: &mut [u8]) -> Result<(), RandomError> {
     SystemRandom::new().fill(bytes).map_err(|_| RandomError)
 }

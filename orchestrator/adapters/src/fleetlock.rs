@@ -1,7 +1,7 @@
-//! A client of a FleetLock server: asks for a slot and gives it back, and tells apart why it was not granted.
+//! A client of a FleetLock server: asks for a slot, gives it back, and distinguishes why it was not granted.
 //!
-//! It asks once. When to ask again is the caller's; nothing here waits or retries. What an answer means is read in
-//! [`os_upgrade_shell::fleetlock`]; here is what becomes of a request that has none.
+//! It sends each request once; retries are up to the caller. [`os_upgrade_shell::fleetlock`] interprets answers; this
+//! module interprets failed requests.
 
 use std::error::Error as _;
 use std::fmt::Display;
@@ -21,9 +21,9 @@ use os_upgrade_tls::http_client::{self, BuildError, beginning, causes};
 use reqwest::header::HeaderValue;
 use reqwest::{Client, Response, Url, header};
 
-/// How long connecting may take, TLS included: no longer than the lease lasts yet when it begins.
+/// How long connecting may take, TLS included: no longer than the time left on the lease when it begins.
 pub const CONNECT_TIMEOUT: Duration = JOB_LEASE_LEFT;
-/// How long a request may take as a whole.
+/// How long a request may take in total.
 pub const TOTAL_TIMEOUT: Duration = Duration::from_secs(20);
 
 /// How long to wait for a server.
@@ -41,14 +41,14 @@ impl Default for Timeouts {
     }
 }
 
-/// What came of a question.
+/// The outcome of a request.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Reply {
-    /// What it means.
+    /// Whether the slot was granted or given back, or why not.
     pub outcome: LockOutcome,
-    /// How long the server wants to be left alone.
+    /// The pause that the server asks for, if any.
     pub retry_after: Option<RetryAfter>,
-    /// The status of the answer, where there was one over HTTP.
+    /// The HTTP status; `None` without an HTTP answer.
     pub status: Option<u16>,
 }
 
@@ -79,7 +79,7 @@ impl std::fmt::Debug for Endpoint {
 
 impl FleetLockClient {
     /// A client of the server whose base URL is `base`, with or without a slash at its end. A user and password in
-    /// it are sent as HTTP Basic authentication. Without files the system's authorities are trusted.
+    /// it are sent as HTTP Basic authentication. Without `files` the system's certificate authorities are trusted.
     ///
     /// # Errors
     /// A file cannot be read or used, or TLS cannot be set up.
@@ -101,7 +101,7 @@ impl FleetLockClient {
         })
     }
 
-    /// A client of the server that the settings name, if they do, with the certificates that they name.
+    /// A client of the lock server in the settings, with the certificates they name; `None` if they name no server.
     ///
     /// # Errors
     /// A file cannot be read or used, or TLS cannot be set up.
@@ -110,24 +110,24 @@ impl FleetLockClient {
         Self::new(base, Timeouts::default(), Some(&files(settings))).map(Some)
     }
 
-    /// The same client, which sends `credentials`, `user:password`, as HTTP Basic authentication: those that there are when it
-    /// asks.
+    /// The same client, which sends `credentials` (`user:password`) as HTTP Basic authentication. They are opened for each
+    /// request.
     #[must_use]
     pub fn with_credentials(self, credentials: Option<Secret>) -> Self {
         Self { credentials, ..self }
     }
 
-    /// Asks for a slot of `group` for `id`. Asking again while it is held is granted again.
+    /// Asks for a slot of `group` for `id`. A repeated request is granted while the slot is held.
     pub async fn lock(&self, group: &GroupName, id: &(impl Display + ?Sized)) -> LockOutcome {
         self.ask(SlotOrder::Lock, group, id).await.outcome
     }
 
-    /// Gives the slot of `group` held for `id` back. That it was not held is granted too.
+    /// Gives back the slot of `group` held for `id`. It is granted too if the slot was not held.
     pub async fn unlock(&self, group: &GroupName, id: &(impl Display + ?Sized)) -> LockOutcome {
         self.ask(SlotOrder::Unlock, group, id).await.outcome
     }
 
-    /// Asks, and tells also how long the server wants to be left alone.
+    /// Sends one request. The reply also has the pause that the server asks for.
     pub async fn ask(&self, order: SlotOrder, group: &GroupName, id: &(impl Display + ?Sized)) -> Reply {
         let endpoint = match order {
             SlotOrder::Lock => &self.lock,
@@ -141,13 +141,13 @@ impl FleetLockClient {
                 let (user, password) = credentials.split_once(':').unwrap_or((&credentials, ""));
                 request.basic_auth(user, Some(password))
             }
-            // The server is not asked, so nothing is held that was not before.
+            // No request is sent, so the slot is as before.
             Some(Err(sealed)) => {
                 return LockOutcome::Unreachable { why: NoAnswer::Sealed { why: sealed } }.into();
             }
         };
         match request.send().await {
-            Ok(response) => judge(response).await,
+            Ok(response) => read_response(response).await,
             Err(error) => failure(false, &error).into(),
         }
     }
@@ -162,7 +162,7 @@ fn endpoint(base: &Url, path: &str) -> Endpoint {
     Endpoint(url)
 }
 
-async fn judge(response: Response) -> Reply {
+async fn read_response(response: Response) -> Reply {
     let status = response.status();
     let headers = response.headers().clone();
     let named = |name| headers.get(name).map(HeaderValue::as_bytes);
@@ -175,7 +175,7 @@ async fn judge(response: Response) -> Reply {
     };
     let retry_after = read_retry_after(&answer, Utc::now());
     let is_error = status.is_client_error() || status.is_server_error();
-    // Of an answer that is none, the body is of no interest, and need not come to its end.
+    // Only errors have a body of interest; others need not even be complete.
     let body = if is_error { beginning(response, ANSWER_BYTES_MAX).await } else { Ok(Vec::new()) };
     let outcome = match &body {
         Ok(body) => {
@@ -187,7 +187,7 @@ async fn judge(response: Response) -> Reply {
     Reply { outcome, retry_after, status: Some(status.as_u16()) }
 }
 
-/// A request or body that did not come to its end; `begun` once headers have come.
+/// The outcome of a failed request or incomplete body; `begun` once headers have arrived.
 fn failure(begun: bool, error: &reqwest::Error) -> LockOutcome {
     let detail = bounded_message(&causes(error));
     if error.is_timeout() {
@@ -199,7 +199,7 @@ fn failure(begun: bool, error: &reqwest::Error) -> LockOutcome {
     LockOutcome::Protocol { detail }
 }
 
-/// Whether something answered that is not HTTP, as against no or half an answer.
+/// Whether the answer was not HTTP, as opposed to missing or incomplete.
 fn is_malformed(error: &reqwest::Error) -> bool {
     let mut source = error.source();
     while let Some(cause) = source {

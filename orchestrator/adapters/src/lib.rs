@@ -1,4 +1,4 @@
-//! What carries out jobs in systems outside of the bus: a module for each.
+//! Adapters carry out jobs in systems outside of the bus: a module per system.
 
 pub mod fleetlock;
 mod lock_server;
@@ -8,16 +8,16 @@ use os_upgrade_shell::jobs::JobReport;
 
 use crate::fleetlock::FleetLockClient;
 
-/// A way to each system that there is.
+/// The clients of all systems.
 #[derive(Debug, Clone, Default)]
 pub struct Adapters {
-    /// The lock server, where one is configured.
+    /// The client of the lock server; `None` if none is configured.
     pub lock_server: Option<FleetLockClient>,
 }
 
 impl Adapters {
-    /// Carries `job` out. Right before each write outside `may_write` says whether this instance still leads: the process
-    /// may have stood still since it was told to begin.
+    /// Carries `job` out. `may_write` is called right before each write to a system. It returns whether this instance still
+    /// leads, since the process may have been paused after the job was started.
     pub async fn carry_out(&self, job: Job, may_write: impl Fn() -> bool) -> JobReport {
         match job {
             Job::LockServer(job) => lock_server::ask(self.lock_server.as_ref(), job, may_write).await,

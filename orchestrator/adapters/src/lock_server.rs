@@ -1,11 +1,11 @@
-//! A lock server takes and frees the slots of hosts of runs.
+//! The job of the lock server: takes and gives back the slots of a run's hosts.
 
 use os_upgrade_kernel::{Job, JobDone, LockOutcome, NoAnswer, SlotJob};
 use os_upgrade_shell::jobs::JobReport;
 
 use crate::fleetlock::{FleetLockClient, Reply};
 
-/// Asks the lock server once.
+/// Sends one request to the lock server, if the lease lasts long enough.
 pub(super) async fn ask(
     client: Option<&FleetLockClient>,
     job: SlotJob,

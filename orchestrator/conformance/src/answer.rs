@@ -1,4 +1,4 @@
-//! An answer, and whether it is as expected.
+//! An answer of the server, and whether it is as expected.
 
 use std::fmt;
 use std::time::Duration;
@@ -12,16 +12,16 @@ use super::names::Names;
 /// How much of a body is shown, in characters.
 const SHOWN_CHARS_MAX: usize = 120;
 
-/// What came back.
+/// The answer to a request.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Answer {
     /// An answer over HTTP.
     Http(Reply),
-    /// None, for this reason.
+    /// No answer, for this reason.
     None(String),
 }
 
-/// An answer over HTTP, as far as it matters.
+/// The relevant parts of an answer over HTTP.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub(super) struct Reply {
     pub(super) status: u16,
@@ -80,7 +80,7 @@ impl Answer {
         }
     }
 
-    /// How long the server has no time for anything, if it says so.
+    /// How long the server is busy, if it reports that in Retry-After.
     pub(super) const fn pause(&self) -> Option<Duration> {
         match self {
             Self::Http(Reply { retry_after: Some(RetryAfter::Server(pause)), .. }) => Some(*pause),
@@ -88,7 +88,7 @@ impl Answer {
         }
     }
 
-    /// Whether a client would take it for a yes.
+    /// Whether a client would take it for a grant.
     pub(super) fn is_success(&self) -> bool {
         self.status().is_some_and(|status| (200..300).contains(&status))
     }
@@ -130,7 +130,7 @@ mod tests {
     const ERROR: &str = r#"{"kind":"k","value":"v"}"#;
 
     #[test]
-    fn what_each_answer_is_taken_for() {
+    fn answers_match_expectations() {
         use Expected::{ClientError, Error, Full, Granted, Refused, Status, Status4xx5xx};
         let names = Names::new("default", 0x1234_5678_9abc_def0);
         let full = |id: &str| format!(r#"{{"kind":"failed_lock_semaphore_full","value":"held by {id}"}}"#);
@@ -155,14 +155,14 @@ mod tests {
             (post("GET"), vec![Status4xx5xx]),
         ] {
             let answer = Answer::Http(reply);
-            let taken: Vec<_> = all.into_iter().filter(|one| answer.is(*one, &names)).collect();
-            assert_eq!(taken, expected, "{answer}");
+            let matching: Vec<_> = all.into_iter().filter(|one| answer.is(*one, &names)).collect();
+            assert_eq!(matching, expected, "{answer}");
         }
         assert!(all.into_iter().all(|one| !Answer::None("timed out".to_owned()).is(one, &names)));
     }
 
     #[test]
-    fn answers_on_one_line() {
+    fn answers_are_shown_on_one_line() {
         let moved = Reply { location: Some("/login".to_owned()), ..reply(302, "") };
         for (answer, expected) in [
             (Answer::None("timed out".to_owned()), "no answer: timed out".to_owned()),

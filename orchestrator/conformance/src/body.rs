@@ -1,4 +1,4 @@
-//! Bodies as bytes: what is sent, and what gives back whatever may have been taken by it.
+//! Request bodies, and the bodies of unlocks that give back what a request may have taken.
 
 use serde_json::{Value, json};
 
@@ -10,7 +10,7 @@ pub(super) fn claim(group: &str, id: &str) -> Vec<u8> {
     object(&json!({ "client_params": { "id": id, "group": group } }))
 }
 
-/// What is sent.
+/// The body of `sent`.
 pub(super) fn bytes(sent: &Sent, names: &Names) -> Vec<u8> {
     let id = names.who(sent.who);
     let group = &names.group;
@@ -54,7 +54,7 @@ pub(super) fn bytes(sent: &Sent, names: &Names) -> Vec<u8> {
     }
 }
 
-/// Bodies that give back what a server may have granted for this one, however it has read it.
+/// The bodies of unlocks that give back what a server may have granted for `sent`, however it interprets it.
 pub(super) fn releases(sent: &Sent, names: &Names) -> Vec<Vec<u8>> {
     let (group, id) = (&names.group, names.who(sent.who));
     match sent.body {

@@ -1,8 +1,8 @@
-//! What a case is made of. The cases themselves are in [`super::table`].
+//! The parts of a case. The cases themselves are in [`super::table`].
 
 use std::fmt;
 
-/// One row: how things are before, and what is done.
+/// One case: the state before, and what is done.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Case {
     pub(super) name: &'static str,
@@ -13,24 +13,24 @@ pub(super) struct Case {
 /// Who holds slots when a case begins.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Before {
-    /// None of ours.
+    /// No id of ours.
     Free,
     /// [`Who::Holder`].
     Held,
-    /// [`Who::Holder`] and as many more of ours as are granted a slot.
+    /// [`Who::Holder`] and as many other ids of ours as are granted a slot.
     Full,
 }
 
 /// What is done.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum What {
-    /// One request after the other; the first that is not answered as expected decides.
+    /// One request after the other; the first unexpected answer fails the case.
     Steps(&'static [Step]),
     /// The same request to both endpoints, first to lock.
     Both(Step),
-    /// As many slots are granted as there are said to be.
+    /// Takes slots until one is refused: exactly `--slots` must be granted.
     Slots,
-    /// Many lock at once while one slot is free, again and again.
+    /// Several rounds in which many ids lock at once while one slot is free.
     Contend,
 }
 
@@ -38,16 +38,16 @@ pub(super) enum What {
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Step {
     pub(super) sent: Sent,
-    /// What the protocol and its clients demand, if anything.
+    /// What the protocol and its clients demand; `None` if they leave it open.
     pub(super) protocol: Option<Expected>,
-    /// What our server answers.
+    /// What os-upgrade's own server answers.
     pub(super) ours: Expected,
 }
 
 /// What is expected of an answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Expected {
-    /// 200 with a JSON object, which every client takes for a yes.
+    /// 200 with a JSON object, which every client takes for a grant.
     Granted,
     /// 400 to 599 with `kind` and `value`.
     Refused,
@@ -77,7 +77,7 @@ impl fmt::Display for Expected {
     }
 }
 
-/// What is asked for.
+/// The endpoint of a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Operation {
     Lock,
@@ -93,14 +93,14 @@ impl fmt::Display for Operation {
     }
 }
 
-/// In whose name.
+/// The id of a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Who {
-    /// Who holds a slot in [`Before::Held`] and [`Before::Full`].
+    /// The id that holds a slot in [`Before::Held`] and [`Before::Full`].
     Holder,
-    /// The same in capitals, which is another.
+    /// The holder's id in capitals, which is a different id.
     HolderInCapitals,
-    /// Somebody else.
+    /// An id that holds no slot.
     Other,
 }
 
@@ -130,18 +130,18 @@ pub(super) enum Join {
     Query,
 }
 
-/// What the body says.
+/// The content of a request body.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Body {
     /// The protocol's object.
     Claim,
-    /// The same as Zincati writes it: over several lines, the id first.
+    /// The protocol's object as Zincati writes it: over several lines, the id first.
     Pretty,
-    /// The same with fields that the protocol does not have.
+    /// The protocol's object with unknown fields.
     ExtraFields,
-    /// The same, filled with white space to so many bytes.
+    /// The protocol's object, padded with white space to this number of bytes.
     Padded(usize),
-    /// The protocol's object, of another group.
+    /// The protocol's object, with another group.
     OtherGroup(Group),
     /// The protocol's object, with another id.
     OtherId(Id),
@@ -157,7 +157,7 @@ pub(super) enum Body {
     NoId,
     /// An object without the group.
     NoGroup,
-    /// The protocol's object with more behind it.
+    /// The protocol's object with text after it.
     Trailing,
     /// The protocol's object with two ids.
     TwoIds,
@@ -169,7 +169,7 @@ pub(super) enum Body {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Group {
     Empty,
-    /// A name that nobody has configured.
+    /// A valid name of a group that does not exist.
     Unknown,
     /// A name that the protocol does not allow.
     Invalid,
@@ -179,7 +179,7 @@ pub(super) enum Group {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Id {
     Empty,
-    /// Of so many bytes.
+    /// An id of this number of bytes.
     Long(usize),
     ControlCharacters,
     NotAscii,

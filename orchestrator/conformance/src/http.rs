@@ -1,4 +1,4 @@
-//! Requests as they have to be on the wire, and their answers.
+//! Sends requests with exact control of what is on the wire, and reads the answers.
 
 use std::convert::Infallible;
 use std::pin::Pin;
@@ -19,7 +19,7 @@ use reqwest::{Client, Method, Response, Url};
 use super::answer::{Answer, Reply};
 use super::case::{Join, Operation, Sent};
 
-/// How long an answer may take.
+/// How long a request may take, in total.
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(10);
 /// How much of an answer's body is read, in bytes.
 const ANSWER_BYTES_MAX: usize = 64 * 1024;
@@ -37,14 +37,14 @@ impl Server {
         if let Some(files) = tls {
             builder = files.use_in(builder)?;
         }
-        // Each request has a connection of its own: a server may close one after a request it did not like, and that is
-        // not to show in the next case.
+        // Each request has its own connection: a server may close one after a bad request, and that must not affect the
+        // next case.
         let http = builder.timeout(ANSWER_TIMEOUT).pool_max_idle_per_host(0).build();
         let http = http.map_err(|source| BuildError::Other { url: base.clone(), source })?;
         Ok(Self { http, base: base.clone() })
     }
 
-    /// What is answered to `sent` with this body.
+    /// Sends `sent` with this body.
     pub(super) async fn ask(&self, sent: &Sent, body: Vec<u8>) -> Answer {
         let method = Method::from_bytes(sent.method.as_bytes()).expect("a method of the table");
         let mut request = self.http.request(method, self.url(sent.operation, sent.join));
@@ -90,14 +90,14 @@ async fn read(response: Response) -> Result<Reply, reqwest::Error> {
     let status = response.status().as_u16();
     let (location, allow) = (header(LOCATION), header(ALLOW));
     let named = |name| response.headers().get(name).map(HeaderValue::as_bytes);
-    let wanted =
+    let head =
         HttpAnswer { status, retry_after: named(RETRY_AFTER), date: named(DATE), ..HttpAnswer::default() };
-    let retry_after = read_retry_after(&wanted, Utc::now());
+    let retry_after = read_retry_after(&head, Utc::now());
     let body = beginning(response, ANSWER_BYTES_MAX).await?;
     Ok(Reply { status, location, allow, retry_after, body })
 }
 
-/// A body in two chunks, whose length is not told before.
+/// A body sent in two chunks, without its length.
 struct Chunks(Vec<u8>);
 
 impl hyper::body::Body for Chunks {
@@ -123,7 +123,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn paths_as_they_are_joined() {
+    fn paths_are_joined() {
         for base in ["http://h/base", "http://h/base/", "http://h/base//?q=1#f"] {
             let server = Server::new(&base.parse().unwrap(), None).unwrap();
             for (join, expected) in [

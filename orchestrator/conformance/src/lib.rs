@@ -1,10 +1,10 @@
-//! Whether a FleetLock server does what clients rely on: a table of cases ([`table`]), and what asks any server over
-//! HTTP, ours or another's.
+//! Tests whether a FleetLock server does what clients rely on: a table of cases ([`table`]), tried over HTTP on any
+//! server, os-upgrade's own or another.
 //!
 //! Each case has two expectations: what the protocol and its three clients, Zincati, fleetctl and fleetlockctl, demand,
-//! and what exactly our server answers. It can be pointed at a server in use: it asks under ids of its own, takes the
-//! slots of one group at most, gives each back as soon as a case is over, whatever came of it, and at the end once more.
-//! What a server does when its own storage is away cannot be asked from outside, and is not here.
+//! and the exact answer of os-upgrade's own server. It can be run on a server in use: it uses ids of its own, takes the
+//! slots of one group only, and gives them back after each case, whatever its verdict, and once more at the end. How a
+//! server behaves when its storage fails cannot be tested from outside.
 
 mod answer;
 mod body;
@@ -29,7 +29,7 @@ pub fn case_width() -> usize {
     table::CASES.iter().map(|case| case.name.chars().count()).max().unwrap_or_default()
 }
 
-/// Tries every case until `stop`, and tells `row` of each. Slots that were taken are given back before it returns.
+/// Tries every case until `stop`, and calls `row` after each. Slots that were taken are given back before it returns.
 ///
 /// # Errors
 /// The server cannot be reached.

@@ -1,22 +1,22 @@
-//! The ids and groups of one examination: of its own, so that it touches nobody else's slot.
+//! The ids and groups of one examination. They are unique, so that no other client's slot is touched.
 
 use super::case::{Group, Id, Who};
 
-/// What all of them are made of.
+/// The parts of which ids and groups are made.
 #[derive(Debug)]
 pub(super) struct Names {
-    /// The group examined.
+    /// The group that is tested.
     pub(super) group: String,
-    /// The beginning of every id.
+    /// The prefix of every id.
     prefix: String,
-    /// For ids that are numbers.
+    /// The id that is a number.
     pub(super) number: u64,
 }
 
 impl Names {
     /// Names with `random` in them.
     pub(super) fn new(group: &str, random: u64) -> Self {
-        // A number that every reader of JSON takes for what it is.
+        // At most 52 bits, so that every JSON parser reads it exactly.
         let number = random >> 12;
         Self { group: group.to_owned(), prefix: format!("conformance-{:08x}", random >> 32), number }
     }
@@ -29,12 +29,12 @@ impl Names {
         }
     }
 
-    /// One of those who fill the group.
+    /// An id that fills the group.
     pub(super) fn filler(&self, number: usize) -> String {
         self.id(&format!("fill-{number}"))
     }
 
-    /// One of those who ask at once.
+    /// An id that contends for the last slot.
     pub(super) fn contender(&self, number: usize) -> String {
         self.id(&format!("many-{number}"))
     }
@@ -43,7 +43,7 @@ impl Names {
         self.id("c")
     }
 
-    /// Whether `text` names one of ours.
+    /// Whether `text` contains one of our ids.
     pub(super) fn is_named_in(&self, text: &str) -> bool {
         text.contains(&self.prefix)
     }

@@ -1,4 +1,4 @@
-//! What came of a case while it was tried.
+//! The outcome of a case while it is tried.
 
 use super::Verdict;
 use super::answer::Answer;
@@ -6,13 +6,13 @@ use super::answer::Answer;
 /// A group whose slots are all held.
 #[derive(Debug)]
 pub(crate) struct Filled {
-    /// How many of them are held by ours.
+    /// How many of them are held by our ids.
     pub(crate) count: usize,
-    /// What the next one was answered.
+    /// The answer to the next lock.
     pub(crate) refusal: Answer,
 }
 
-/// What came of a case.
+/// The outcome of a case.
 #[derive(Debug)]
 pub(crate) struct Outcome {
     pub(crate) verdict: Verdict,

@@ -1,4 +1,4 @@
-//! How a case is tried.
+//! Tries cases.
 
 use super::answer::Answer;
 use super::case::{Before, Case, Expected, Operation, Sent, Step, What};
@@ -8,14 +8,14 @@ use super::report::{Level, Row, Verdict};
 use super::session::Session;
 use super::table::LOCK;
 
-/// Tries cases on one server.
+/// Tries cases in one session.
 #[derive(Debug)]
 pub(super) struct Runner<'a>(pub(super) Session<'a>);
 
 impl Runner<'_> {
     /// Tries `case`.
     pub(super) async fn attempt(&self, case: &Case) -> Row {
-        let Outcome { verdict, expected, got } = match self.why_not(case) {
+        let Outcome { verdict, expected, got } = match self.skip_reason(case) {
             Some(why) => Outcome::skip(why),
             None => match self.prepare(case.before).await {
                 Ok(filled) => self.outcome(case, filled).await,
@@ -25,15 +25,15 @@ impl Runner<'_> {
         Row { verdict, case: case.name, expected, got }
     }
 
-    /// Why nothing can come of `case`, whatever is answered.
-    fn why_not(&self, case: &Case) -> Option<&'static str> {
+    /// Why `case` is skipped; `None` if it is tried.
+    fn skip_reason(&self, case: &Case) -> Option<&'static str> {
         match case.what {
             What::Both(step) if self.expected(&step).is_none() => Some("the protocol leaves it open"),
             What::Both(Step { sent, .. })
                 if !self.0.options.url.url().username().is_empty()
                     && sent.headers.iter().any(|(name, _)| *name == "authorization") =>
             {
-                Some("a user and password are asked for")
+                Some("the server is used with user and password")
             }
             What::Slots if self.0.options.slots.is_none() => Some("--slots was not given"),
             What::Steps(_) | What::Both(_) | What::Slots | What::Contend => None,
@@ -101,8 +101,8 @@ impl Runner<'_> {
 
     /// Takes every slot of the group that is free.
     async fn fill(&self) -> Result<Filled, Outcome> {
-        let most = self.0.options.slots.map_or(self.0.options.slots_max, |slots| slots.saturating_add(1));
-        for count in 0..most {
+        let max = self.0.options.slots.map_or(self.0.options.slots_max, |slots| slots.saturating_add(1));
+        for count in 0..max {
             let refusal = self.0.lock(&self.0.filler(count + 1)).await;
             match (count, refusal.is_success()) {
                 (_, true) => {}
@@ -111,8 +111,8 @@ impl Runner<'_> {
             }
         }
         Err(match self.0.options.slots {
-            Some(slots) => Outcome::new(Verdict::Fail, format!("{slots} granted"), format!("{most} granted")),
-            None => Outcome::skip(format!("{most} slots are free; see --slots and --slots-max")),
+            Some(slots) => Outcome::new(Verdict::Fail, format!("{slots} granted"), format!("{max} granted")),
+            None => Outcome::skip(format!("{max} slots are free; see --slots and --slots-max")),
         })
     }
 }

@@ -1,4 +1,4 @@
-//! What is asked of the server, and how everything it took is given back.
+//! Sends requests to the server, and gives back everything that they took.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -19,17 +19,17 @@ use super::table::{LOCK, UNLOCK};
 
 /// How often giving back is tried at the end.
 const GIVE_BACK_ATTEMPTS: usize = 5;
-/// How long to wait between two attempts.
+/// The pause between two attempts.
 const GIVE_BACK_PAUSE: Duration = Duration::from_secs(1);
-/// How long a slot may be granted after the question for it had no answer, or one without a yes or no. Less than giving
-/// back is tried.
+/// How long the server may take to grant a slot after a request without a clear answer. Less than the time for which
+/// giving back is tried.
 const LATE_WITHIN: Duration = Duration::from_secs(2);
-/// How often a request is sent that the server has no time for.
+/// How often a request is sent while the server is busy.
 const SENT_MAX: usize = 10;
 /// The longest pause before it is sent again.
-const LEFT_ALONE_MAX: Duration = Duration::from_secs(10);
-/// The shortest.
-const LEFT_ALONE_MIN: Duration = Duration::from_millis(100);
+const BUSY_PAUSE_MAX: Duration = Duration::from_secs(10);
+/// The shortest pause before it is sent again.
+const BUSY_PAUSE_MIN: Duration = Duration::from_millis(100);
 
 /// An examination under way.
 #[derive(Debug)]
@@ -37,22 +37,22 @@ pub(super) struct Session<'a> {
     pub(super) options: &'a Options,
     pub(super) names: Names,
     server: Server,
-    /// Once it is cancelled, nothing is sent any more but what gives slots back. A request that is under way is waited
-    /// for, as its unlock would go another way and might come before it.
+    /// Once it is cancelled, only unlocks are sent. A request under way is awaited, since its unlock would use another
+    /// connection and might arrive first.
     stop: &'a CancellationToken,
-    /// Bodies of unlocks that are still to be sent, and from when on it counts that they are, if that is not at once.
-    /// Noted before a lock is sent.
+    /// The bodies of unlocks that must still succeed. With a time, only an unlock sent after it counts. Entries are added
+    /// before a lock is sent.
     owed: Mutex<BTreeMap<Vec<u8>, Option<Instant>>>,
 }
 
-/// What came of a request, which may have been sent more than once.
+/// The outcome of a request, which may have been sent more than once.
 #[derive(Debug)]
-struct Asked {
-    /// What was answered in the end.
+struct Exchange {
+    /// The last answer.
     answer: Answer,
-    /// When that was asked.
+    /// When the last request was sent.
     begun: Instant,
-    /// Whether it may be carried out yet.
+    /// Whether one of the requests may still be carried out.
     late: bool,
 }
 
@@ -64,7 +64,7 @@ impl<'a> Session<'a> {
         Ok(Self { options, names, server, stop, owed: Mutex::default() })
     }
 
-    /// Whether there is anybody.
+    /// Checks that the server answers.
     pub(super) async fn reach(&self) -> Result<(), Error> {
         match self.server.ask(&UNLOCK, body::bytes(&UNLOCK, &self.names)).await {
             Answer::Http(_) => Ok(()),
@@ -72,7 +72,7 @@ impl<'a> Session<'a> {
         }
     }
 
-    /// Who takes the slot of this number, from 1 on.
+    /// The id that takes the slot of this number, from 1 on.
     pub(super) fn filler(&self, number: usize) -> String {
         if number == 1 { self.names.who(Who::Holder) } else { self.names.filler(number) }
     }
@@ -91,13 +91,13 @@ impl<'a> Session<'a> {
         self.send(sent, body::bytes(sent, &self.names), body::releases(sent, &self.names)).await
     }
 
-    /// Sends `body`, of which `releases` give back what may be granted. Nothing, once it is to stop.
+    /// Sends `body`, unless stopped. `releases` are the bodies of unlocks that give back what may be granted for it.
     async fn send(&self, sent: &Sent, body: Vec<u8>, releases: Vec<Vec<u8>>) -> Answer {
         if self.stop.is_cancelled() {
             return Answer::None("interrupted".to_owned());
         }
         if sent.operation == Operation::Unlock {
-            let Asked { answer, begun, .. } = self.patiently(sent, &body).await;
+            let Exchange { answer, begun, .. } = self.send_until_served(sent, &body).await;
             if answer.is_success() {
                 self.settle(&releases, begun);
             }
@@ -106,37 +106,37 @@ impl<'a> Session<'a> {
         let mut new = releases.clone();
         new.retain(|release| !self.owed().contains_key(release));
         self.owed().extend(new.iter().map(|release| (release.clone(), None)));
-        let Asked { answer, begun, late } = self.patiently(sent, &body).await;
+        let Exchange { answer, begun, late } = self.send_until_served(sent, &body).await;
         if late {
             let from = Instant::now() + LATE_WITHIN;
             self.owed().extend(releases.into_iter().map(|release| (release, Some(from))));
-        } else if is_turned_away(&answer) {
+        } else if is_refused_without_trace(&answer) {
             self.settle(&new, begun);
         }
         answer
     }
 
-    /// Sends `body`, and does so again after a pause where the server has no time and says when it will have.
-    async fn patiently(&self, sent: &Sent, body: &[u8]) -> Asked {
+    /// Sends `body`, and repeats that after a pause while the server is busy and sends Retry-After.
+    async fn send_until_served(&self, sent: &Sent, body: &[u8]) -> Exchange {
         let mut late = false;
         let mut count = 1;
         loop {
             let begun = Instant::now();
             let answer = self.server.ask(sent, body.to_vec()).await;
-            late |= may_come_late(&answer);
+            late |= may_be_granted_late(&answer);
             let Some(pause) = answer.pause().filter(|_| count < SENT_MAX) else {
-                return Asked { answer, begun, late };
+                return Exchange { answer, begun, late };
             };
             tokio::select! {
                 () = self.stop.cancelled(), if sent.operation == Operation::Lock => {
-                    return Asked { answer, begun, late };
+                    return Exchange { answer, begun, late };
                 }
-                () = sleep(pause.clamp(LEFT_ALONE_MIN, LEFT_ALONE_MAX)) => count += 1,
+                () = sleep(pause.clamp(BUSY_PAUSE_MIN, BUSY_PAUSE_MAX)) => count += 1,
             }
         }
     }
 
-    /// What was sent at `begun` has left nothing behind that `releases` are for.
+    /// Removes `releases` from what is owed, as a request sent at `begun` left nothing for them to give back.
     fn settle(&self, releases: &[Vec<u8>], begun: Instant) {
         let counts = |from: &Option<Instant>| from.is_none_or(|from| from <= begun);
         self.owed().retain(|release, from| !releases.contains(release) || !counts(from));
@@ -146,19 +146,19 @@ impl<'a> Session<'a> {
         self.owed.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Gives back what a case may have taken, as far as the server lets it. Somebody who was refused says so too: a
-    /// server may remember who waits.
+    /// Gives back what a case may have taken, with one attempt each. Refused ids are unlocked too, since a server may
+    /// remember them as waiters.
     pub(super) async fn release_all(&self) {
         let owed: Vec<_> = self.owed().keys().cloned().collect();
         for release in owed {
-            let Asked { answer, begun, .. } = self.patiently(&UNLOCK, &release).await;
+            let Exchange { answer, begun, .. } = self.send_until_served(&UNLOCK, &release).await;
             if is_given_back(&answer) {
                 self.settle(&[release], begun);
             }
         }
     }
 
-    /// Gives back everything, for a bounded time; the ids of which that is not certain.
+    /// Gives back everything, for a bounded time. Returns the ids that may still hold a slot.
     pub(super) async fn give_back(&self) -> Vec<String> {
         for attempt in 0..GIVE_BACK_ATTEMPTS {
             self.release_all().await;
@@ -174,19 +174,18 @@ impl<'a> Session<'a> {
     }
 }
 
-/// Whether a lock that was answered so has left nothing behind, neither a holder nor somebody who waits.
-fn is_turned_away(answer: &Answer) -> bool {
+/// Whether a lock with this answer left nothing behind: neither a holder nor a waiter.
+fn is_refused_without_trace(answer: &Answer) -> bool {
     let waits = matches!(answer.status(), Some(408 | 409 | 423 | 425 | 429));
     answer.status().is_some_and(|status| (300..500).contains(&status)) && !waits
 }
 
-/// Whether a lock that was answered so may be granted later.
-const fn may_come_late(answer: &Answer) -> bool {
+/// Whether a lock with this answer may still be granted later.
+const fn may_be_granted_late(answer: &Answer) -> bool {
     matches!(answer.status(), None | Some(502..=504))
 }
 
-/// Whether an unlock that was answered so has left nothing behind: it was done, the server says that the slot is
-/// another's, or that there can be no such request.
+/// Whether an unlock with this answer left nothing behind: it succeeded, the slot is another's, or the request is invalid.
 fn is_given_back(answer: &Answer) -> bool {
     answer.is_success()
         || matches!(answer.status(), Some(400 | 404 | 405 | 409 | 411 | 413 | 415 | 422 | 423))

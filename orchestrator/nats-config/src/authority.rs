@@ -1,11 +1,11 @@
-//! The authority of the servers' certificates, for sites that have none of their own.
+//! The certificate authority for the servers, for sites that have none of their own.
 
 use chrono::{Datelike as _, Utc};
 use rcgen::{
     BasicConstraints, CertificateParams, DnType, IsCa, Issuer, KeyPair, KeyUsagePurpose, date_time_ymd,
 };
 
-/// How long certificates are valid. They are for NATS inside a site, and nothing there would renew them.
+/// How long certificates are valid. They are only for NATS inside a site, where nothing would renew them.
 const VALID_YEARS: i32 = 10;
 
 /// A certificate and its private key, in PEM.
@@ -15,15 +15,15 @@ pub(super) struct Pair {
     pub(super) key: String,
 }
 
-/// An authority.
+/// Creates an authority.
 pub(super) fn authority() -> Result<Pair, rcgen::Error> {
     let key = KeyPair::generate()?;
     Ok(Pair { certificate: authority_params()?.self_signed(&key)?.pem(), key: key.serialize_pem() })
 }
 
-/// A certificate for the server `host`, of `authority`.
+/// Creates a certificate for the server `host`, signed by `authority`.
 pub(super) fn server(host: &str, authority: &Pair) -> Result<Pair, rcgen::Error> {
-    // Of the authority's certificate only its name goes into this one, and that is always the same.
+    // Only the authority's name goes into this certificate, and that is always the same.
     let issuer = Issuer::new(authority_params()?, KeyPair::from_pem(&authority.key)?);
     let key = KeyPair::generate()?;
     let certificate = params(vec![host.to_owned()], host)?.signed_by(&key, &issuer)?;
@@ -44,7 +44,7 @@ fn params(names: Vec<String>, common_name: &str) -> Result<CertificateParams, rc
     // A day early, for clocks that are behind.
     let begin = now - chrono::TimeDelta::days(1);
     let date = |date: chrono::DateTime<Utc>, years: i32| {
-        // The 28th is there in every month of every year.
+        // Every month of every year has a 28th.
         let day = u8::try_from(date.day().min(28)).unwrap_or(1);
         date_time_ymd(date.year() + years, u8::try_from(date.month()).unwrap_or(1), day)
     };

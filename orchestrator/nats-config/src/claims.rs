@@ -1,4 +1,4 @@
-//! JWTs as nats-server reads them: claims of operators, accounts and users, signed with nkeys.
+//! The JWTs that nats-server reads: claims of operators, accounts and users, signed with nkeys.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD as BASE64;
@@ -10,14 +10,14 @@ use sha2::{Digest as _, Sha256};
 
 use super::rights::{Kind, RIGHTS};
 
-/// Connections that a host may have: its worker's, one being replaced, and those of somebody who looks at it.
+/// The most connections of a host: its worker's, one being replaced, and some for debugging.
 const HOST_CONNECTIONS_MAX: i64 = 16;
-/// Subscriptions that a host may have.
+/// The most subscriptions of a host.
 const HOST_SUBSCRIPTIONS_MAX: i64 = 256;
-/// "As many as you like", in a limit.
+/// No limit.
 const UNLIMITED: i64 = -1;
 
-/// A key cannot sign. One that was read from a seed always can.
+/// A key cannot sign. A key that was read from a seed always can.
 pub(super) type SignError = nkeys::error::Error;
 
 /// The claims of an operator whose system account is `system`.
@@ -26,7 +26,7 @@ pub(super) fn operator(key: &KeyPair, system: &str, now: DateTime<Utc>) -> Resul
     sign("os-upgrade", &key.public_key(), &nats, key, now)
 }
 
-/// The account in which servers are looked after.
+/// The system account, in which servers are administered.
 pub(super) fn system_account(
     key: &KeyPair,
     operator: &KeyPair,
@@ -36,7 +36,7 @@ pub(super) fn system_account(
     sign("system", &key.public_key(), &nats, operator, now)
 }
 
-/// The orchestrators' account, which has the streams and offers hosts what workers need of it.
+/// The orchestrators' account, which has the streams and exports what workers need.
 pub(super) fn site_account(
     key: &KeyPair,
     operator: &KeyPair,
@@ -55,8 +55,8 @@ pub(super) fn site_account(
     sign("site", &key.public_key(), &account(&limits, &more), operator, now)
 }
 
-/// The account of one host, which takes from the account `site` what is this host's, and nothing else. Credentials
-/// made up to `revoked` are not valid any more.
+/// The account of one host, which imports from the account `site` what is for this host, and nothing else. Credentials
+/// issued up to `revoked`, in seconds since 1970, are no longer valid.
 pub(super) fn host_account(
     key: &KeyPair,
     host: &HostName,
@@ -101,18 +101,18 @@ pub(super) fn user(
     sign(name, &key.public_key(), &nats, issuer, now)
 }
 
-/// Up to when credentials of the account with this JWT have been revoked, in seconds since 1970.
+/// The time up to which credentials of the account with this JWT are revoked, in seconds since 1970; `None` if none are.
 pub(super) fn revoked(jwt: &str) -> Option<i64> {
     read(jwt)?["nats"]["revocations"]["*"].as_i64()
 }
 
-/// The claims of a JWT. It is not checked who says so: it is of a file of our own.
+/// The claims of a JWT. The signature is not checked: the JWT is from our own file.
 pub(super) fn read(jwt: &str) -> Option<Value> {
     let claims = BASE64.decode(jwt.trim().split('.').nth(1)?).ok()?;
     serde_json::from_slice(&claims).ok()
 }
 
-/// All limits: one that is left out would be none at all.
+/// All limits. nats-server takes a limit that is left out for zero.
 fn limits(connections: i64, subscriptions: i64) -> Value {
     json!({
         "subs": subscriptions, "data": UNLIMITED, "payload": UNLIMITED, "imports": UNLIMITED, "exports": UNLIMITED,

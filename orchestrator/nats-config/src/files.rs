@@ -1,4 +1,4 @@
-//! Files of a site's NATS. What is secret is written once, for its owner alone.
+//! The files of a site's NATS. Secrets are written once, readable only by their owner.
 
 use std::fs::{self, DirBuilder, Permissions};
 use std::io::{self, Write as _};
@@ -15,15 +15,15 @@ pub enum FileError {
     Io {
         /// The file.
         path: PathBuf,
-        /// Why not.
+        /// The reason.
         source: io::Error,
     },
-    /// It should hold a key.
+    /// It holds no key of the expected kind.
     #[error("{} holds no such key: {source}", path.display())]
     NoKey {
         /// The file.
         path: PathBuf,
-        /// Why not.
+        /// The reason.
         source: nkeys::error::Error,
     },
 }
@@ -33,7 +33,7 @@ fn failed(path: &Path) -> impl FnOnce(io::Error) -> FileError + use<> {
     move |source| FileError::Io { path, source }
 }
 
-/// Makes `directory` and what is in it, for their owner alone.
+/// Creates `directory` and `parts` in it, accessible only by their owner.
 pub(super) fn directories(directory: &Path, parts: &[&str]) -> Result<(), FileError> {
     let mut builder = DirBuilder::new();
     builder.recursive(true).mode(0o700);
@@ -51,7 +51,7 @@ pub(super) fn read(path: &Path) -> Result<String, FileError> {
     fs::read_to_string(path).map_err(failed(path))
 }
 
-/// What stands in all files of `directory` with this extension, by their names.
+/// The contents of all files in `directory` with this extension, sorted by name.
 pub(super) fn read_all(directory: &Path, extension: &str) -> Result<Vec<String>, FileError> {
     let mut paths = Vec::new();
     for entry in fs::read_dir(directory).map_err(failed(directory))? {
@@ -64,12 +64,12 @@ pub(super) fn read_all(directory: &Path, extension: &str) -> Result<Vec<String>,
     paths.iter().map(|path| read(path)).collect()
 }
 
-/// Writes what may be known, whole or not at all.
-pub(super) fn write_open(path: &Path, text: &str) -> Result<(), FileError> {
+/// Writes a file that everybody may read, atomically.
+pub(super) fn write_public(path: &Path, text: &str) -> Result<(), FileError> {
     write(path, text, 0o644, |file| file.persist(path).map(drop))
 }
 
-/// Writes what must not be known by others, whole or not at all, and never over another file.
+/// Writes a file that only its owner may read, atomically; fails if it exists.
 pub(super) fn write_new_secret(path: &Path, text: &str) -> Result<(), FileError> {
     write(path, text, 0o600, |file| file.persist_noclobber(path).map(drop))
 }
@@ -99,7 +99,7 @@ pub(super) fn remove(path: &Path) -> Result<(), FileError> {
     }
 }
 
-/// The key whose seed is in `path`, made if it is not there.
+/// The key whose seed is in `path`; created if the file does not exist.
 pub(super) fn secret_key(path: &Path, kind: KeyPairType) -> Result<KeyPair, FileError> {
     if exists(path)? {
         return read_key(path);

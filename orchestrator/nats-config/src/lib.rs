@@ -1,8 +1,8 @@
-//! NATS for a site in which no host can speak for another: keys, accounts, credentials, certificates and configurations
-//! of nats-server, in one directory that stays with who runs the site. Nothing here talks to a server but [`push`].
+//! Configures NATS for a site so that no host can speak for another: keys, accounts, credentials, certificates and
+//! configurations of nats-server, in one directory that stays with the site's operators. Only [`push`] talks to servers.
 //!
-//! [`rights`] says what a worker may do, and why each host has an account of its own. What is secret is made once and
-//! never written again; what follows from it (JWTs, configurations) is made anew each time.
+//! [`rights`] defines what a worker may do, and explains why each host has its own account. Secrets are created once and
+//! never overwritten; what is derived from them (JWTs, configurations) is written anew each time.
 
 mod authority;
 mod claims;
@@ -21,30 +21,30 @@ use os_upgrade_protocol::HostName;
 
 use authority::Pair;
 pub use files::FileError;
-use files::{secret_key, write_new_secret, write_open};
+use files::{secret_key, write_new_secret, write_public};
 pub use push::PushError;
 use servers::Common;
 pub use servers::Server;
 
-/// Something could not be made.
+/// Something could not be created or changed.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// A file cannot be used.
     #[error(transparent)]
     File(#[from] FileError),
-    /// A key does not sign.
+    /// A key cannot sign.
     #[error("a key cannot sign: {0}")]
     Sign(nkeys::error::Error),
-    /// A certificate cannot be made.
-    #[error("cannot make a certificate")]
+    /// A certificate cannot be created.
+    #[error("cannot create a certificate")]
     Certificate(#[from] rcgen::Error),
-    /// The directory has nothing in it yet.
+    /// The directory has no keys yet.
     #[error("there are no keys in {}: run `os-upgrade nats-config init` first", directory.display())]
     NotBegun {
         /// The directory.
         directory: PathBuf,
     },
-    /// The host has credentials already.
+    /// The host already has credentials.
     #[error("there are credentials of {host} in {}: revoke them first if it needs new ones", path.display())]
     Exists {
         /// The host.
@@ -54,7 +54,7 @@ pub enum Error {
     },
     /// The host has no account.
     #[error(
-        "there is no account of {host} in {}: check the name and --dir; `os-upgrade nats-config host {host}` makes one",
+        "there is no account of {host} in {}: check the name and --dir; `os-upgrade nats-config host {host}` creates one",
         directory.display()
     )]
     NoHost {
@@ -71,16 +71,16 @@ impl From<nkeys::error::Error> for Error {
     }
 }
 
-/// Where servers are, and where their files lie there.
+/// The servers, and the directories of their files.
 #[derive(Debug, Clone)]
 pub struct Layout {
     /// One server, or those of a cluster.
     pub servers: Vec<Server>,
-    /// The address that servers listen on.
+    /// The address that each server listens on.
     pub listen: IpAddr,
     /// The directory of a server's configuration and certificate on its machine.
     pub etc: PathBuf,
-    /// The directory in which it keeps streams and accounts.
+    /// The directory of a server's streams and accounts on its machine.
     pub data: PathBuf,
 }
 
@@ -90,7 +90,7 @@ pub struct NatsConfig {
     directory: PathBuf,
 }
 
-/// The keys on which everything rests.
+/// The keys from which everything else is derived.
 struct Keys {
     operator: KeyPair,
     system: KeyPair,
@@ -98,33 +98,33 @@ struct Keys {
 }
 
 impl NatsConfig {
-    /// What is, or is to be, in `directory`.
+    /// The configuration in `directory`, which need not exist yet.
     pub fn new(directory: &Path) -> Self {
         Self { directory: directory.to_owned() }
     }
 
-    /// The authorities of the servers' certificates.
+    /// The path of the certificate authorities of the servers.
     pub fn ca(&self) -> PathBuf {
         self.directory.join("ca.pem")
     }
 
-    /// Credentials of the orchestrators.
+    /// The path of the orchestrators' credentials.
     pub fn orchestrator_credentials(&self) -> PathBuf {
         self.directory.join("orchestrator.creds")
     }
 
-    /// Credentials of who tells servers of accounts.
+    /// The path of the system account's credentials, with which accounts are pushed to servers.
     pub fn system_credentials(&self) -> PathBuf {
         self.directory.join("system.creds")
     }
 
-    /// The files of `server`.
+    /// The directory with the files of `server`.
     pub fn server(&self, server: &Server) -> PathBuf {
         // Servers that share a machine have different ports.
         self.directory.join("servers").join(format!("{}-{}", server.host, server.client_port))
     }
 
-    /// Credentials of `host`.
+    /// The path of the credentials of `host`.
     pub fn host_credentials(&self, host: &HostName) -> PathBuf {
         self.directory.join("hosts").join(format!("{}.creds", host.token()))
     }
@@ -137,7 +137,7 @@ impl NatsConfig {
         self.directory.join("keys").join(name)
     }
 
-    /// Makes what is not there yet: keys, credentials and certificates; and everything else anew. It can be run again.
+    /// Creates missing keys, credentials and certificates, and writes everything else anew. It can be run again.
     ///
     /// # Errors
     /// A file cannot be read or written.
@@ -156,7 +156,7 @@ impl NatsConfig {
         let operator_jwt = claims::operator(&keys.operator, &system, now)?;
         let system_jwt = claims::system_account(&keys.system, &keys.operator, now)?;
         let site_jwt = claims::site_account(&keys.site, &keys.operator, now)?;
-        write_open(&self.directory.join("site.jwt"), &site_jwt)?;
+        write_public(&self.directory.join("site.jwt"), &site_jwt)?;
         let common = Common {
             servers: &layout.servers,
             listen: layout.listen,
@@ -169,22 +169,23 @@ impl NatsConfig {
         for server in &layout.servers {
             let directory = self.server(server);
             files::directories(&directory, &[])?;
-            write_open(&directory.join("nats-server.conf"), &common.configuration(server))?;
-            write_open(&directory.join("ca.pem"), &authority.certificate)?;
+            write_public(&directory.join("nats-server.conf"), &common.configuration(server))?;
+            write_public(&directory.join("ca.pem"), &authority.certificate)?;
             let key = directory.join("server.key");
             if !files::exists(&key)? {
                 let pair = authority::server(&server.host, &authority)?;
-                write_open(&directory.join("server.pem"), &pair.certificate)?;
+                write_public(&directory.join("server.pem"), &pair.certificate)?;
                 write_new_secret(&key, &pair.key)?;
             }
         }
         Ok(())
     }
 
-    /// Makes an account and credentials for `host`, which servers have to be told of.
+    /// Creates an account and credentials for `host`, and returns the path of the credentials. The account must then be
+    /// pushed to the servers.
     ///
     /// # Errors
-    /// It has credentials already, or a file cannot be read or written.
+    /// It already has credentials, or a file cannot be read or written.
     pub fn add_host(&self, host: &HostName, now: DateTime<Utc>) -> Result<PathBuf, Error> {
         let operator = self.existing("operator.nk")?;
         let site = self.existing("site.nk")?;
@@ -195,14 +196,14 @@ impl NatsConfig {
         let account = secret_key(&self.key(&format!("host-{}.nk", host.token())), KeyPairType::Account)?;
         let revoked = self.revoked(host)?;
         let jwt = claims::host_account(&account, host, &site.public_key(), revoked, &operator, now)?;
-        write_open(&self.host_account(host), &jwt)?;
-        // What was revoked in this very second would cover them too.
+        write_public(&self.host_account(host), &jwt)?;
+        // A revocation in this very second would cover the new credentials too.
         let issued = revoked.and_then(|revoked| DateTime::from_timestamp(revoked + 1, 0));
         credentials(&path, host.as_str(), &account, issued.map_or(now, |issued| issued.max(now)))?;
         Ok(path)
     }
 
-    /// Revokes all credentials of `host` that have been made so far, which servers have to be told of.
+    /// Revokes all credentials of `host` issued so far. The account must then be pushed to the servers.
     ///
     /// # Errors
     /// It has no account, or a file cannot be read or written.
@@ -216,12 +217,12 @@ impl NatsConfig {
         let account = secret_key(&key, KeyPairType::Account)?;
         let revoked = self.revoked(host)?.map_or(now.timestamp(), |before| before.max(now.timestamp()));
         let jwt = claims::host_account(&account, host, &site.public_key(), Some(revoked), &operator, now)?;
-        write_open(&self.host_account(host), &jwt)?;
+        write_public(&self.host_account(host), &jwt)?;
         files::remove(&self.host_credentials(host))?;
         Ok(())
     }
 
-    /// Every account that servers have to know: the orchestrators', and those of all hosts.
+    /// The JWTs of all accounts that servers must know: the orchestrators', and those of all hosts.
     ///
     /// # Errors
     /// Files cannot be read.
@@ -235,7 +236,7 @@ impl NatsConfig {
         Ok(accounts)
     }
 
-    /// The account of `host`.
+    /// The JWT of the account of `host`.
     ///
     /// # Errors
     /// It cannot be read.
@@ -243,10 +244,10 @@ impl NatsConfig {
         Ok(files::read(&self.host_account(host))?)
     }
 
-    /// Tells the servers at `url`, any of a cluster, of `accounts`.
+    /// Sends `accounts` (JWTs) to the servers at `url`; any server of a cluster will do.
     ///
     /// # Errors
-    /// They do not answer, or do not take one.
+    /// They do not answer, or refuse an account.
     pub async fn push(&self, url: &str, accounts: &[String]) -> Result<(), PushError> {
         push::push(url, &self.system_credentials(), &self.ca(), accounts).await
     }
@@ -268,14 +269,14 @@ impl NatsConfig {
         let (certificate, key) = (self.ca(), self.key("ca.key"));
         if !files::exists(&key)? {
             let pair = authority::authority()?;
-            write_open(&certificate, &pair.certificate)?;
+            write_public(&certificate, &pair.certificate)?;
             write_new_secret(&key, &pair.key)?;
         }
         Ok(Pair { certificate: files::read(&certificate)?, key: files::read(&key)? })
     }
 }
 
-/// Credentials of a new user of the account with the key `issuer`, unless they are there.
+/// Creates credentials of a new user of the account with the key `issuer`, unless the file exists.
 fn credentials(path: &Path, name: &str, issuer: &KeyPair, now: DateTime<Utc>) -> Result<(), Error> {
     if files::exists(path)? {
         return Ok(());

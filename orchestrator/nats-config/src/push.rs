@@ -1,4 +1,4 @@
-//! Telling running servers of accounts. The server that is asked tells the others of its cluster.
+//! Sends accounts to running servers. The server that receives them passes them on to the others of its cluster.
 
 use std::path::Path;
 use std::time::Duration;
@@ -7,42 +7,42 @@ use async_nats::ServerAddr;
 use os_upgrade_credentials::Access;
 use serde::Deserialize;
 
-/// Where servers take accounts from who is in the system account.
+/// The subject on which servers accept accounts from users of the system account.
 const UPDATE: &str = "$SYS.REQ.CLAIMS.UPDATE";
 /// How long connecting, and each answer, may take.
 const ANSWER_WITHIN: Duration = Duration::from_secs(10);
-/// What a server answers when it has taken an account.
-const TAKEN: u16 = 200;
+/// The code of a server's answer when it accepts an account.
+const ACCEPTED: u16 = 200;
 
-/// Servers have not been told.
+/// Why servers did not accept the accounts.
 #[derive(Debug, thiserror::Error)]
 pub enum PushError {
-    /// The URL is none.
+    /// The URL is invalid.
     #[error("{url} is no URL of a nats-server")]
     Url {
-        /// What was given.
+        /// The URL.
         url: String,
-        /// Why it is none.
+        /// The reason.
         source: std::io::Error,
     },
     /// Credentials or certificates cannot be used.
     #[error(transparent)]
     Access(#[from] os_upgrade_credentials::Error),
-    /// There is no connection.
+    /// The connection failed.
     #[error("cannot connect to NATS at {url}")]
     Connect {
-        /// Where.
+        /// The URL.
         url: String,
-        /// Why not.
+        /// The reason.
         source: async_nats::ConnectError,
     },
-    /// There is no answer.
-    #[error("no answer of NATS about an account")]
+    /// A request got no answer.
+    #[error("NATS did not answer when it was sent an account")]
     Request(#[from] async_nats::RequestError),
-    /// The account is not taken.
-    #[error("NATS does not take an account: {why}")]
+    /// A server refused an account.
+    #[error("NATS refuses an account: {why}")]
     Refused {
-        /// Why not.
+        /// The reason, as the server reports it.
         why: String,
     },
 }
@@ -85,18 +85,18 @@ pub(super) async fn push(
     let client = connected.map_err(|source| PushError::Connect { url: url.to_owned(), source })?;
     for account in accounts {
         let answer = client.request(UPDATE, account.clone().into()).await?;
-        taken(&answer.payload).map_err(|why| PushError::Refused { why })?;
+        check_answer(&answer.payload).map_err(|why| PushError::Refused { why })?;
     }
     Ok(())
 }
 
-fn taken(answer: &[u8]) -> Result<(), String> {
+fn check_answer(answer: &[u8]) -> Result<(), String> {
     let answer: Answer = serde_json::from_slice(answer).map_err(|error| format!("its answer is {error}"))?;
     match answer {
-        Answer { data: Some(Data { code: TAKEN, .. }), error: None } => Ok(()),
+        Answer { data: Some(Data { code: ACCEPTED, .. }), error: None } => Ok(()),
         Answer { error: Some(problem), .. } => Err(problem.description),
         Answer { data: Some(data), .. } => Err(format!("{} {}", data.code, data.message)),
-        Answer { data: None, error: None } => Err("it does not say whether".to_owned()),
+        Answer { data: None, error: None } => Err("it reports neither success nor an error".to_owned()),
     }
 }
 
@@ -113,10 +113,10 @@ mod tests {
                 Err("jwt update failed"),
             ),
             (r#"{"data":{"code":500,"message":"no"}}"#, Err("500 no")),
-            ("{}", Err("it does not say whether")),
+            ("{}", Err("it reports neither success nor an error")),
         ] {
-            assert_eq!(taken(answer.as_bytes()), expected.map_err(str::to_owned), "{answer}");
+            assert_eq!(check_answer(answer.as_bytes()), expected.map_err(str::to_owned), "{answer}");
         }
-        assert!(taken(b"x").is_err());
+        assert!(check_answer(b"x").is_err());
     }
 }

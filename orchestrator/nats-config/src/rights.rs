@@ -1,38 +1,38 @@
-//! What a worker may do on NATS: the one table of it, from which the accounts are made.
+//! What a worker may do on NATS: the table from which the accounts are made.
 //!
-//! Each host has an account of its own. In one account that all share, permissions would not keep hosts apart: whoever may
-//! ask JetStream anything names a subject for the answer, which no permission is held against. An answer that is sent
-//! to `$JS.API.STREAM.DELETE.os-upgrade:journal` deletes the journal, one to the heartbeats of another host is such a
-//! heartbeat. In an account of the host's own there is nothing that an answer could reach but what is here anyway.
+//! Each host has its own account. In a shared account, permissions would not keep hosts apart: a client that may send
+//! JetStream requests chooses the subject of the answer, and that subject is not checked against permissions. An answer to
+//! `$JS.API.STREAM.DELETE.os-upgrade:journal` would delete the journal, and an answer to another host's heartbeat subject
+//! would be such a heartbeat. In the host's own account, answers only reach subjects that the host may use anyway.
 //!
-//! For the same reason no host may make a consumer: the subject to which it delivers is taken in the orchestrators'
-//! account, unchecked. Orchestrators make them, see `consumers` of `os-upgrade-bus`.
+//! For the same reason no host may create a consumer: its delivery subject is in the orchestrators' account, and is not
+//! checked. Orchestrators create them, see `consumers` of `os-upgrade-bus`.
 
 use os_upgrade_protocol::{HostName, subject};
 
 /// One thing that workers may do, each for its own host.
 #[derive(Debug)]
 pub(super) struct Right {
-    /// What it is, in the claims.
+    /// Its name in the claims.
     pub(super) name: &'static str,
     pub(super) kind: Kind,
     /// The subject in the orchestrators' account, for all hosts.
     pub(super) exported: &'static str,
-    /// The same for one host, which stands for [`HOST`].
+    /// The subject in the orchestrators' account for one host, with [`HOST`] in place of the host's token.
     imported: &'static str,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Kind {
-    /// Publishing, and being answered once.
+    /// Publishing with one answer.
     Request,
-    /// Publishing, and being answered many times.
+    /// Publishing with many answers.
     Pull,
-    /// Being told.
+    /// Subscribing.
     Listen,
 }
 
-/// Where the token of the host stands.
+/// The placeholder for the host's token.
 const HOST: &str = "HOST";
 const JETSTREAM: &str = "$JS.API";
 
@@ -62,7 +62,8 @@ pub(super) const RIGHTS: &[Right] = &[
         "$JS.ACK.os-upgrade:control.*.>",
         "$JS.ACK.os-upgrade:control.worker-HOST.>",
     ),
-    // Whether it is there, and was made anew. It tells the names of other hosts to who asks for them.
+    // Workers see from these whether a stream exists, and whether it was recreated. They also reveal the names of other
+    // hosts to a client that requests them.
     stream("control-info", "$JS.API.STREAM.INFO.os-upgrade:control"),
     stream("versions-info", "$JS.API.STREAM.INFO.os-upgrade:versions"),
     stream("workers-info", "$JS.API.STREAM.INFO.os-upgrade:workers"),
@@ -82,7 +83,7 @@ impl Right {
         self.imported.replace(HOST, &host.token())
     }
 
-    /// The subject in the host's account, where it is another: there `$JS.API` is the host's own, which has no
+    /// The subject in the host's account, if it differs: in that account `$JS.API` is the host's own, which has no
     /// JetStream.
     pub(super) fn local_of_host(&self, host: &HostName) -> Option<String> {
         let rest = self.imported.strip_prefix(JETSTREAM)?;
@@ -95,7 +96,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn rights_are_for_the_subjects_of_the_protocol() {
+    fn rights_cover_the_protocol_subjects() {
         let host = HostName::new("h1.example.com").unwrap();
         let rights: Vec<String> = RIGHTS.iter().map(|right| right.of_host(&host)).collect();
         let next =
@@ -116,7 +117,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_is_for_more_than_one_host() {
+    fn each_right_is_for_one_host() {
         let host = HostName::new("h01").unwrap();
         for right in RIGHTS {
             let subject = right.of_host(&host);

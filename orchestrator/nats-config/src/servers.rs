@@ -1,4 +1,4 @@
-//! Configurations of nats-server, and where servers are.
+//! Configurations of nats-server, and the addresses of servers.
 
 use std::fmt::Write as _;
 use std::net::{IpAddr, SocketAddr};
@@ -15,9 +15,9 @@ const CLUSTER_PORT: u16 = 6222;
 pub struct Server {
     /// Its name or IPv4 address, as clients and the other servers reach it.
     pub host: String,
-    /// Where it listens for clients.
+    /// The port for clients.
     pub client_port: u16,
-    /// Where it listens for other servers.
+    /// The port for other servers.
     pub cluster_port: u16,
 }
 
@@ -45,7 +45,7 @@ impl FromStr for Server {
 }
 
 impl Server {
-    /// Where clients find it.
+    /// The URL for clients.
     pub fn url(&self) -> String {
         format!("tls://{}:{}", self.host, self.client_port)
     }
@@ -55,16 +55,16 @@ impl Server {
 #[derive(Debug)]
 pub(super) struct Common<'a> {
     pub(super) servers: &'a [Server],
-    /// The address that servers listen on.
+    /// The address that each server listens on.
     pub(super) listen: IpAddr,
-    /// Where a server's files lie on its machine.
+    /// The directory of a server's configuration and certificate on its machine.
     pub(super) etc: &'a Path,
-    /// Where it keeps the streams and accounts.
+    /// The directory of a server's streams and accounts on its machine.
     pub(super) data: &'a Path,
     pub(super) operator_jwt: &'a str,
     /// The system account: its public key and its JWT.
     pub(super) system: (&'a str, &'a str),
-    /// The orchestrators' account.
+    /// The orchestrators' account: its public key and its JWT.
     pub(super) site: (&'a str, &'a str),
 }
 
@@ -81,24 +81,24 @@ impl Common<'_> {
         };
         let indented = |text: String| text.replace('\n', "\n    ");
         let mut text = format!(
-            "# Made by `os-upgrade nats-config`. Needs nats-server 2.11 or newer.\n\n\
+            "# Written by `os-upgrade nats-config`. Needs nats-server 2.11 or newer.\n\n\
              server_name: \"{host}-{port}\"\n\
              listen: \"{listen}\"\n\
-             # Servers tell each other and their clients where they are: by the name that is in the certificate.\n\
+             # The address that other servers and clients learn: it must have the name in the certificate.\n\
              client_advertise: \"{host}:{port}\"\n\n\
-             # A client that is gone is noticed after ping_interval * ping_max.\n\
+             # A client that does not respond is disconnected after ping_interval * ping_max.\n\
              ping_interval: \"20s\"\n\
              ping_max: 3\n\n\
              {tls}\n\n\
              jetstream {{\n    \
                  store_dir: {store}\n    \
-                 # What is acknowledged is on the disk. The default syncs every two minutes.\n    \
+                 # Acknowledged messages are on disk. The default syncs every two minutes.\n    \
                  sync_interval: always\n    \
                  max_file_store: 10GB\n    \
                  max_memory_store: 256MB\n\
              }}\n\n\
-             # Who may do what is in accounts: one of the orchestrators, one of each host. They are signed by this\n\
-             # operator, and told to running servers by `os-upgrade nats-config push`.\n\
+             # Accounts define who may do what: one for the orchestrators, one for each host. They are signed by this\n\
+             # operator, and `os-upgrade nats-config push` sends them to running servers.\n\
              operator: \"{operator}\"\n\
              system_account: {system}\n\
              resolver {{\n    type: full\n    dir: {accounts}\n    allow_delete: false\n    interval: \"2m\"\n}}\n\
@@ -145,7 +145,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn servers_as_they_are_given() {
+    fn servers_are_parsed() {
         let server = |host: &str, client_port, cluster_port| {
             Ok(Server { host: host.to_owned(), client_port, cluster_port })
         };

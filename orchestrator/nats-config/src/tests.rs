@@ -23,7 +23,7 @@ fn files_below(directory: &Path) -> Vec<PathBuf> {
 }
 
 #[test]
-fn secrets_are_made_once_and_for_their_owner() {
+fn secrets_are_private_and_never_overwritten() {
     let directory = tempfile::tempdir().unwrap();
     let site = directory.path().join("nats");
     let config = NatsConfig::new(&site);
@@ -51,7 +51,7 @@ fn secrets_are_made_once_and_for_their_owner() {
 }
 
 #[test]
-fn new_credentials_are_younger_than_the_revocation() {
+fn new_credentials_survive_the_revocation() {
     let directory = tempfile::tempdir().unwrap();
     let config = NatsConfig::new(directory.path());
     let host = HostName::new("h01").unwrap();
@@ -59,13 +59,13 @@ fn new_credentials_are_younger_than_the_revocation() {
     config.init(&layout(&["b1"]), now).unwrap();
     let unknown = config.revoke_host(&host, now).unwrap_err();
     assert!(matches!(unknown, Error::NoHost { .. }), "{unknown}");
-    assert!(unknown.to_string().ends_with("`os-upgrade nats-config host h01` makes one"), "{unknown}");
+    assert!(unknown.to_string().ends_with("`os-upgrade nats-config host h01` creates one"), "{unknown}");
     config.add_host(&host, now).unwrap();
     assert_eq!(claims::revoked(&config.account_of(&host).unwrap()), None);
     config.revoke_host(&host, now).unwrap();
     assert_eq!(claims::revoked(&config.account_of(&host).unwrap()), Some(now.timestamp()));
     let path = config.add_host(&host, now).unwrap();
-    // Known still, or the old ones would be valid again.
+    // The revocation is kept, or the old credentials would be valid again.
     assert_eq!(claims::revoked(&config.account_of(&host).unwrap()), Some(now.timestamp()));
     let credentials = CredentialsFile::read(&path).unwrap();
     assert_eq!(credentials.user().as_deref(), Some("h01"));
@@ -75,7 +75,7 @@ fn new_credentials_are_younger_than_the_revocation() {
 }
 
 #[test]
-fn servers_are_known_by_the_names_in_their_certificates() {
+fn servers_advertise_their_certificate_names() {
     let directory = tempfile::tempdir().unwrap();
     let config = NatsConfig::new(directory.path());
     let layout = layout(&["b1", "b2:5:6", "b3"]);

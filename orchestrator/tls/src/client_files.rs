@@ -1,4 +1,5 @@
-//! What a client trusts and shows when it speaks TLS: PEM files, read when the client is made.
+//! The certificate authorities a TLS client trusts and the certificate it presents: PEM files, read when the client is
+//! made.
 
 use std::path::PathBuf;
 
@@ -12,24 +13,24 @@ use rustls::sign::CertifiedKey;
 
 use crate::pem_file::{PemError, PemFile};
 
-/// Files for `https`. Without any, the system's authorities are trusted, and no certificate is shown.
+/// Files for `https`. Without any, the system's authorities are trusted, and no certificate is presented.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TlsFiles {
-    /// The authorities that are trusted in place of the system's.
+    /// The certificate authorities to trust instead of the system's.
     pub ca: Option<PathBuf>,
-    /// The certificate that is shown to servers that ask for one; it goes with a key.
+    /// The certificate to present to servers that ask for one; it needs `key`.
     pub certificate: Option<PathBuf>,
-    /// The key of that certificate.
+    /// The private key of that certificate.
     pub key: Option<PathBuf>,
-    /// What `ca`, `certificate` and `key` are called where they are named, for what is said about them.
+    /// The options or settings that name `ca`, `certificate` and `key`, for error messages.
     pub roles: [&'static str; 3],
-    /// Whether a pipe will do, as a shell makes for `<(command)`: who asks at a terminal waits for it, and a service would
-    /// for ever.
+    /// Whether pipes are accepted, such as a shell's `<(command)`. Reading one may block: acceptable at a terminal, but a
+    /// service could wait forever.
     pub pipes: bool,
 }
 
 impl TlsFiles {
-    /// Has `builder` use them.
+    /// Makes `builder` use the files.
     ///
     /// # Errors
     /// One cannot be read or used.
@@ -55,7 +56,7 @@ fn authorities(file: &PemFile<'_>) -> Result<Vec<Certificate>, PemError> {
     file.authorities()?.iter().map(|certificate| trusted(certificate)).collect()
 }
 
-/// What is shown is exactly what was checked: each file may hold more, such as the other's content.
+/// The identity contains exactly what was checked: each file may hold more, such as the other's content.
 fn identity(certificate: &PemFile<'_>, key: &PemFile<'_>) -> Result<Identity, PemError> {
     let chain = certificate.certificates()?;
     let private = key.private_key()?;

@@ -1,4 +1,4 @@
-//! How HTTP clients of this program are built. What they are used for lives with their users.
+//! Builds the HTTP clients of this program.
 
 use std::error::Error as _;
 use std::sync::Once;
@@ -18,15 +18,15 @@ pub enum BuildError {
     /// Something else, for example no CA certificates on this machine.
     #[error("cannot set up a FleetLock client for {url}")]
     Other {
-        /// The server.
+        /// The base URL of the server.
         url: HttpUrl,
-        /// Why.
+        /// The reason.
         source: reqwest::Error,
     },
 }
 
-/// A client for `url`'s scheme that follows no redirects and uses no proxy of the environment, as what it talks to is
-/// part of the site. Timeouts are the caller's.
+/// A client for `url`'s scheme. It follows no redirects and ignores the environment's proxy, since its servers are part of
+/// the site. The caller sets timeouts.
 pub fn builder(url: &Url) -> ClientBuilder {
     install_crypto_provider();
     let builder = ClientBuilder::new().redirect(redirect::Policy::none()).no_proxy();
@@ -38,10 +38,10 @@ pub fn builder(url: &Url) -> ClientBuilder {
     }
 }
 
-/// The whole body, or more than `bytes_max` bytes of one that is larger.
+/// The whole body, or the first bytes of a larger one, which are more than `bytes_max`.
 ///
 /// # Errors
-/// It does not come to its end.
+/// The body is incomplete.
 pub async fn beginning(mut response: Response, bytes_max: usize) -> Result<Vec<u8>, reqwest::Error> {
     let mut body = Vec::new();
     while body.len() <= bytes_max
@@ -57,14 +57,14 @@ pub fn causes(error: &reqwest::Error) -> String {
     if error.is_timeout() {
         return "timed out".to_owned();
     }
-    error.source().map_or_else(|| "the request came to no end".to_owned(), with_causes)
+    error.source().map_or_else(|| "the request was not completed".to_owned(), with_causes)
 }
 
-/// TLS is rustls with ring, installed once for the whole process; reqwest brings no provider of its own.
+/// Installs ring as the provider of rustls, once for the whole process: reqwest has none of its own.
 fn install_crypto_provider() {
     static ONCE: Once = Once::new();
     ONCE.call_once(|| {
-        // Someone else may have installed one: theirs does as well.
+        // Fails if another provider is installed already, which works too.
         let _ = rustls::crypto::ring::default_provider().install_default();
     });
 }

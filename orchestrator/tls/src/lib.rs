@@ -1,5 +1,4 @@
-//! TLS as the programs of a site speak it: PEM files read within bounds, what servers and clients make of them, and how
-//! HTTP clients are built.
+//! TLS for the programs of a site: PEM files, the TLS configuration of servers and clients, and HTTP clients.
 
 pub mod client_files;
 pub mod http_client;

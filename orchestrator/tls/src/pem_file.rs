@@ -1,5 +1,5 @@
-//! Files in PEM: certificates, their keys, and authorities. Read within bounds; what is wrong is said with the file and
-//! what it is for.
+//! PEM files with certificates, private keys and certificate authorities. Their size is bounded. Errors name the file and
+//! its role.
 
 use std::io::Read as _;
 use std::path::{Path, PathBuf};
@@ -13,7 +13,7 @@ use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use x509_parser::prelude::{FromDer as _, X509Certificate};
 
-/// The largest file that is read, in bytes: more than all authorities of a system take.
+/// The largest file that is read, in bytes: more than all authorities of a system need.
 const FILE_BYTES_MAX: u64 = 4 * 1024 * 1024;
 
 /// Why a file cannot be used.
@@ -22,26 +22,26 @@ pub enum PemError {
     /// It cannot be read.
     #[error("cannot read {}, the {role}", path.display())]
     Unreadable {
-        /// What it is for, and where it is named.
+        /// The role of the file, with the setting or option that names it.
         role: &'static str,
         /// The file.
         path: PathBuf,
-        /// Why.
+        /// The reason.
         source: io::Error,
     },
-    /// It does not hold what it should.
+    /// Its content is unusable.
     #[error("{}, the {role}, {why}", path.display())]
     Unfit {
-        /// What it is for, and where it is named.
+        /// The role of the file, with the setting or option that names it.
         role: &'static str,
         /// The file.
         path: PathBuf,
-        /// What is wrong with it.
+        /// What is wrong, as the rest of a sentence about the file.
         why: String,
     },
 }
 
-/// One file, read.
+/// The content of a file, with what error messages need.
 pub struct PemFile<'a> {
     role: &'static str,
     path: &'a Path,
@@ -49,7 +49,7 @@ pub struct PemFile<'a> {
 }
 
 impl<'a> PemFile<'a> {
-    /// Reads `path`; `role` says what it is for, and where it is named.
+    /// Reads `path`. `role` is what the file is for, with the setting or option that names it.
     ///
     /// # Errors
     /// It cannot be read, or is larger than 4 MiB.
@@ -57,10 +57,10 @@ impl<'a> PemFile<'a> {
         Self::of(role, path, fs::File::open(path))
     }
 
-    /// The same of what must be a file, and may not be a FIFO.
+    /// Like [`Self::read`], for a regular file only.
     ///
     /// # Errors
-    /// It is something else, cannot be read, or is larger than 4 MiB.
+    /// It is not a regular file, cannot be read, or is larger than 4 MiB.
     pub fn read_plain(role: &'static str, path: &'a Path) -> Result<Self, PemError> {
         Self::of(role, path, plain_file::open(path).map(|(file, _)| file))
     }
@@ -69,7 +69,7 @@ impl<'a> PemFile<'a> {
         let unreadable = |source| PemError::Unreadable { role, path: path.to_owned(), source };
         let mut content = Vec::new();
         let file = file.map_err(unreadable)?;
-        // Its size may not be known, as of a device, or change.
+        // The size in its metadata may be missing, as of a device, or change.
         let read = file.take(FILE_BYTES_MAX + 1).read_to_end(&mut content).map_err(unreadable)?;
         if read as u64 > FILE_BYTES_MAX {
             let message = format!("more than {FILE_BYTES_MAX} bytes");
@@ -78,7 +78,7 @@ impl<'a> PemFile<'a> {
         Ok(Self { role, path, content })
     }
 
-    /// The error that says that the file `why`: "holds no certificate", say.
+    /// An error about the content; `why` is the rest of the sentence, such as "holds no certificate".
     pub fn unfit(&self, why: impl Into<String>) -> PemError {
         PemError::Unfit { role: self.role, path: self.path.to_owned(), why: why.into() }
     }
@@ -126,10 +126,10 @@ impl<'a> PemFile<'a> {
     }
 }
 
-/// When `certificate` ends.
+/// When `certificate` expires.
 ///
 /// # Errors
-/// Why that is not known, as the rest of a sentence about its file.
+/// It cannot be parsed; the error is the rest of a sentence about its file.
 pub fn not_after(certificate: &CertificateDer<'_>) -> Result<DateTime<Utc>, String> {
     let (_, certificate) = X509Certificate::from_der(certificate)
         .map_err(|error| format!("holds a certificate that cannot be read: {error}"))?;

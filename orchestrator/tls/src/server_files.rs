@@ -1,5 +1,5 @@
-//! TLS on the API's listener: the certificate that is shown and the authorities that clients' are checked against, from
-//! files that are read again when they change.
+//! TLS on the API's listener: the certificate to present and the authorities of client certificates, from files that are
+//! reloaded when they change.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -19,25 +19,25 @@ use tokio_util::sync::CancellationToken;
 
 use crate::pem_file::{PemError, PemFile, not_after};
 
-/// How long before its end a certificate is warned of.
+/// How long before it expires a certificate is warned about.
 pub const WARN_BEFORE: TimeDelta = TimeDelta::days(14);
-/// How often.
+/// Time between two such warnings.
 const WARN_EVERY: TimeDelta = TimeDelta::days(1);
 
-/// TLS as it is in force. Cheap to clone; clones are one.
+/// The TLS configuration in use. Cheap to clone; clones share one state.
 #[derive(Debug, Clone)]
 pub struct Tls {
     files: Arc<Files>,
     current: Arc<ArcSwap<Loaded>>,
 }
 
-/// What the files give.
+/// The configuration made from the files.
 #[derive(Debug)]
 struct Loaded {
     config: Arc<ServerConfig>,
-    /// When the first of the shown certificates ends.
+    /// When the certificate expires.
     not_after: DateTime<Utc>,
-    /// The files as they were just before they were read.
+    /// The versions of the files just before they were read.
     versions: Versions,
 }
 
@@ -52,7 +52,7 @@ struct Files {
 type Versions = [Option<Version>; 3];
 
 impl Tls {
-    /// What `settings` ask for, if anything.
+    /// The configuration that `settings` ask for; `None` without TLS.
     ///
     /// # Errors
     /// A file cannot be read or used.
@@ -65,12 +65,12 @@ impl Tls {
         Ok(Some(Self { files: Arc::new(files), current }))
     }
 
-    /// When the first of the certificates that are shown ends.
+    /// When the certificate expires.
     pub fn not_after(&self) -> DateTime<Utc> {
         self.current.load().not_after
     }
 
-    /// What is wrong with the time that the certificates have left, if anything.
+    /// A warning if the certificate has expired or expires soon.
     pub fn ends_soon(&self, now: DateTime<Utc>) -> Option<String> {
         let not_after = self.not_after();
         let at = time::format(not_after);
@@ -83,26 +83,26 @@ impl Tls {
         }
     }
 
-    /// Takes the next handshake with what is in force now.
+    /// An acceptor with the current configuration.
     pub fn acceptor(&self) -> TlsAcceptor {
         TlsAcceptor::from(Arc::clone(&self.current.load().config))
     }
 
-    /// Reads the files again whenever they change, until `shutdown`. What cannot be used is logged, and leaves in force
-    /// what was.
+    /// Reloads the files whenever they change, until `shutdown`. If they cannot be used, that is logged, and the previous
+    /// configuration stays in use.
     pub async fn follow_files(self, shutdown: CancellationToken) {
         let mut follower = Follower::new(self);
-        file_watch::follow("[api.tls]", shutdown, move || follower.look(Utc::now())).await;
+        file_watch::follow("[api.tls]", shutdown, move || follower.check(Utc::now())).await;
     }
 }
 
-/// What is remembered from look to look. A change is taken in at the second look that finds it, so that a certificate and
-/// its key, written one after the other, are not read in between.
+/// Watches the files. A change is loaded at the second check that finds it, so that a certificate and its key, written one
+/// after the other, are not read in between.
 struct Follower {
     tls: Tls,
-    /// What was found at the last look.
+    /// The versions at the last check.
     last: Versions,
-    /// What was last read, in vain or not.
+    /// The versions that were last loaded, successfully or not.
     tried: Versions,
     warned_at: Option<DateTime<Utc>>,
 }
@@ -113,7 +113,7 @@ impl Follower {
         Self { tls, last: versions, tried: versions, warned_at: None }
     }
 
-    fn look(&mut self, now: DateTime<Utc>) {
+    fn check(&mut self, now: DateTime<Utc>) {
         let versions = self.tls.files.versions();
         if versions != self.tried && versions == self.last {
             self.tried = versions;
@@ -150,13 +150,13 @@ impl Files {
         let cert = PemFile::read_plain("`cert` of [api.tls]", &self.cert)?;
         let key = PemFile::read_plain("`key` of [api.tls]", &self.key)?;
         let chain = cert.certificates()?;
-        // Those of authorities after it do not count: one that has expired may stand there for the sake of old clients, and
-        // others know the way around it.
-        let shown = chain.first().ok_or_else(|| cert.unfit("holds no certificate"))?;
-        let not_after = not_after(shown).map_err(|error| cert.unfit(error))?;
+        // Only the first certificate's end counts: an expired authority may follow it on purpose, for old clients, and
+        // other clients ignore it.
+        let first = chain.first().ok_or_else(|| cert.unfit("holds no certificate"))?;
+        let not_after = not_after(first).map_err(|error| cert.unfit(error))?;
         let provider = Arc::new(ring::default_provider());
-        let shown = CertifiedKey::from_der(chain, key.private_key()?, &provider);
-        let shown = shown.map_err(|error| {
+        let certified = CertifiedKey::from_der(chain, key.private_key()?, &provider);
+        let certified = certified.map_err(|error| {
             key.unfit(format!("does not go with the certificate: {}", with_causes(&error)))
         })?;
         let builder = ServerConfig::builder_with_provider(Arc::clone(&provider));
@@ -169,7 +169,7 @@ impl Files {
                 let file = PemFile::read_plain("`client-ca` of [api.tls]", path)?;
                 let mut roots = RootCertStore::empty();
                 roots.add_parsable_certificates(file.authorities()?);
-                // Operators with tokens have none.
+                // Operators with tokens have no certificate.
                 let verifier = WebPkiClientVerifier::builder_with_provider(Arc::new(roots), provider)
                     .allow_unauthenticated()
                     .build();
@@ -177,12 +177,12 @@ impl Files {
                 builder.with_client_cert_verifier(verifier.map_err(unfit)?)
             }
         };
-        let mut config = builder.with_cert_resolver(Arc::new(SingleCertAndKey::from(shown)));
+        let mut config = builder.with_cert_resolver(Arc::new(SingleCertAndKey::from(certified)));
         config.alpn_protocols = vec![b"http/1.1".to_vec()];
         Ok(Loaded { config: Arc::new(config), not_after, versions })
     }
 
-    /// One that has expired takes the place of none: what is in force may still be valid, and is no worse.
+    /// Refuses an expired certificate: the one in use may still be valid, and is no worse.
     fn still_valid(&self, loaded: Loaded, now: DateTime<Utc>) -> Result<Loaded, PemError> {
         if loaded.not_after > now {
             return Ok(loaded);

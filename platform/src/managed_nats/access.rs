@@ -1,5 +1,5 @@
-//! Who may use a managed nats-server: one user, whose password only the owner of the server's directory can read. So may
-//! orchestrators and workers of that owner, and those that it is given to.
+//! Access to a managed nats-server: one user, whose password only the owner of the server's directory can read.
+//! Orchestrators and workers of that owner can connect, and others to whom the password is given.
 
 use std::fmt::{self, Write as _};
 use std::fs;
@@ -10,12 +10,12 @@ use async_nats::{ConnectOptions, ServerAddr};
 
 use crate::random::{self, RandomError};
 
-/// The user that orchestrators and workers connect as.
+/// The user with which orchestrators and workers connect.
 const USER: &str = "os-upgrade";
-/// Random bytes of a password, which is twice as many hexadecimal digits.
+/// The random bytes of a password, which has twice as many hexadecimal digits.
 const BYTES: usize = 32;
 
-/// A password. It is not displayed.
+/// A password, which is never displayed.
 pub(super) struct Password(String);
 
 impl fmt::Debug for Password {
@@ -25,10 +25,10 @@ impl fmt::Debug for Password {
 }
 
 impl Password {
-    /// A new one.
+    /// A new password.
     ///
     /// # Errors
-    /// There is no randomness.
+    /// The system has no random bytes.
     pub(super) fn random() -> Result<Self, RandomError> {
         let mut bytes = [0; BYTES];
         random::fill(&mut bytes)?;
@@ -39,11 +39,11 @@ impl Password {
         Ok(Self(digits))
     }
 
-    /// The one in the URL that stands in `path`; none where there is none, or half of one.
+    /// The password of the URL in the file `path`; `None` if the file is missing or has no complete password.
     ///
     /// # Errors
     /// The file cannot be read.
-    pub(super) fn of_directory(path: &Path) -> io::Result<Option<Self>> {
+    pub(super) fn read(path: &Path) -> io::Result<Option<Self>> {
         let url = match fs::read_to_string(path) {
             Ok(url) => url,
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
@@ -57,20 +57,20 @@ impl Password {
         Ok(password.filter(whole).map(Self))
     }
 
-    /// The address for clients of the server on this port of loopback.
+    /// The URL for clients of the server on this port of loopback, with user and password.
     pub(super) fn url(&self, port: u16) -> String {
         format!("nats://{USER}:{}@127.0.0.1:{port}", self.0)
     }
 
-    /// What the server's configuration says of it.
+    /// The line of the server's configuration with user and password.
     pub(super) fn authorization(&self) -> String {
         format!("authorization {{ user: {USER:?}, password: {:?} }}", self.0)
     }
 }
 
-/// Writes what only its owner may read, whole or not at all.
+/// Writes a file that only its owner may read, atomically.
 pub(super) fn write(path: &Path, text: &str) -> io::Result<()> {
-    // It can be read by its owner only from the beginning on.
+    // A new temporary file has mode 0600 from the start.
     let mut file = tempfile::NamedTempFile::new_in(path.parent().unwrap_or(path))?;
     file.write_all(text.as_bytes())?;
     file.as_file().sync_all()?;
@@ -78,7 +78,7 @@ pub(super) fn write(path: &Path, text: &str) -> io::Result<()> {
     Ok(())
 }
 
-/// Whether the server at `url` lets in who has that user and password, and JetStream answers.
+/// Whether the server at `url` accepts the user and password in it, and JetStream answers.
 pub(super) async fn answers(url: &str) -> bool {
     let Ok(client) = connect(url).await else {
         return false;
@@ -86,16 +86,16 @@ pub(super) async fn answers(url: &str) -> bool {
     async_nats::jetstream::new(client).query_account().await.is_ok()
 }
 
-/// A client of the server at `url`, with the user and password that stand in there.
+/// A client of the server at `url`, with the user and password in it.
 ///
 /// # Errors
-/// It is no URL, or the server does not answer or lets nobody in who shows these.
+/// It is no URL, or the server does not answer, or it rejects user and password.
 pub async fn connect(url: &str) -> Result<async_nats::Client, async_nats::ConnectError> {
     let (options, address) = options(url)?;
     options.connect(address).await
 }
 
-/// What [`connect`] connects with, and where to.
+/// The options and the address with which [`connect`] connects.
 ///
 /// # Errors
 /// It is no URL.
@@ -107,7 +107,7 @@ pub fn options(url: &str) -> io::Result<(ConnectOptions, ServerAddr)> {
         }
         (Some(_) | None, _) => ConnectOptions::new(),
     };
-    // The client library logs the addresses that it tries.
+    // The client library logs addresses, so the password must not be in them.
     let mut bare = address.into_inner();
     let removed = bare.set_username("").and_then(|()| bare.set_password(None));
     removed.map_err(|()| io::Error::other("a server's address has a host"))?;

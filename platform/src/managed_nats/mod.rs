@@ -1,13 +1,13 @@
-//! A nats-server of our own, as a child process: found, configured, started, watched, stopped, started again.
+//! A nats-server that this process runs as a child: configured, started, watched, stopped, restarted.
 //!
-//! For one machine: it listens on loopback, and lets in who shows the password that was made at its first start. It ends
-//! with this process, however that ends ([`crate::child`]). What to do when it ends before, is the owner's decision;
-//! nothing is restarted here.
+//! It is for one machine: it listens on loopback, and clients need the password that is created at its first start. It
+//! ends with this process, however that ends ([`crate::child`]). It is not restarted automatically: if it ends, the
+//! caller decides what to do.
 //!
-//! Everything it needs is in one directory, which is locked meanwhile: `nats-server.conf` (written anew at each
-//! start), `jetstream/`, `port` (the one it had last, for workers find it there), `url` (the same with user and
-//! password), `nats-server.log`, `nats-server.err` (what it says before it has a log). Where the password is, only its
-//! owner can read.
+//! Everything it needs is in one directory, which is locked while it runs: `nats-server.conf` (written at each start),
+//! `jetstream/`, `port` (the last port, kept because workers use it), `url` (the URL for clients, with user and password),
+//! `nats-server.log`, and `nats-server.err` (output before the log is open). Files with the password are readable only by
+//! their owner.
 
 mod access;
 
@@ -27,28 +27,28 @@ use crate::file_lock;
 use crate::nats_server::{NatsServer, NotFound, configuration, log_file, port, quoted};
 use crate::random::RandomError;
 
-/// How long a server may take from its start until it answers a client.
+/// How long a server may take from its start to its first answer to a client.
 pub const START_WAIT: Duration = Duration::from_secs(30);
 /// How long a server may take to end after SIGTERM before it is killed.
 pub const STOP_GRACE: Duration = Duration::from_secs(10);
-/// Time between two looks at whether the server is up.
+/// Time between two checks whether the server is up.
 const POLL: Duration = Duration::from_millis(10);
 
-/// Why there is no running managed nats-server.
+/// Why the managed nats-server is not running.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// No binary to start.
+    /// There is no usable binary.
     #[error(transparent)]
     NotFound(#[from] NotFound),
     /// Its directory cannot be used.
     #[error("cannot use {} for the managed nats-server", path.display())]
     Directory {
-        /// What could not be made, written or read.
+        /// The file or directory that could not be created, written or read.
         path: PathBuf,
-        /// Why.
+        /// The reason.
         source: io::Error,
     },
-    /// No password can be made.
+    /// No password can be created.
     #[error(transparent)]
     Random(#[from] RandomError),
     /// Another process runs a server in the directory.
@@ -62,35 +62,35 @@ pub enum Error {
     Spawn {
         /// The binary.
         path: PathBuf,
-        /// Why.
+        /// The reason.
         source: io::Error,
     },
     /// It ended before it accepted clients.
     #[error("the managed nats-server ended at its start ({status}): {detail} (log: {})", log.display())]
     Ended {
-        /// Its exit status.
+        /// The exit status.
         status: ExitStatus,
         /// The last line it logged.
         detail: String,
-        /// Where it logs.
+        /// The path of its log.
         log: PathBuf,
     },
-    /// It did not accept clients in time, and has been killed.
+    /// It did not accept clients in time, and was killed.
     #[error("the managed nats-server accepted no client within {} s: {detail} (log: {})", START_WAIT.as_secs(), log.display())]
     NotReady {
-        /// What was still missing.
+        /// The last line it logged.
         detail: String,
-        /// Where it logs.
+        /// The path of its log.
         log: PathBuf,
     },
 }
 
-/// What to start.
+/// The options of a managed nats-server.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Options {
-    /// Its own directory, made if missing; what it stored there before is there again.
+    /// The server's directory, created if missing. Existing data in it is used.
     pub directory: PathBuf,
-    /// The port on 127.0.0.1. When absent, the port it had in this directory before, or else a free one.
+    /// The port on 127.0.0.1. If absent, the port it last had in this directory, or else a free one.
     pub port: Option<u16>,
 }
 
@@ -102,7 +102,7 @@ pub struct ManagedNats {
     password: Password,
     port: u16,
     child: Child,
-    /// Locked as long as it is open.
+    /// Holds the lock of the directory while it is open.
     _lock: fs::File,
 }
 
@@ -114,7 +114,7 @@ impl ManagedNats {
     pub async fn start(server: NatsServer, options: &Options) -> Result<Self, Error> {
         let files = Files::new(&options.directory)?;
         let lock = files.lock()?;
-        let password = Password::of_directory(&files.url).map_err(unusable(&files.url))?;
+        let password = Password::read(&files.url).map_err(unusable(&files.url))?;
         if password.is_none() && files.store.exists() {
             let url = files.url.display();
             tracing::info!(%url, "the managed nats-server has a new password: workers need the URL in this file");
@@ -139,10 +139,10 @@ impl ManagedNats {
         Ok(Self { server, files, password, port, child, _lock: lock })
     }
 
-    /// Starts the server again after it has ended, on the same port and directory; one that runs is left alone.
+    /// Starts the server again after it has ended, on the same port and directory. Does nothing if it is running.
     ///
     /// # Errors
-    /// As [`ManagedNats::start`]; also when another process has taken the port meanwhile.
+    /// As for [`ManagedNats::start`]; also if another process has taken the port meanwhile.
     pub async fn start_again(&mut self) -> Result<(), Error> {
         if self.child.status().is_some() {
             (self.child, _) = launch(&self.server, &self.files, &self.password, Some(self.port)).await?;
@@ -150,12 +150,12 @@ impl ManagedNats {
         Ok(())
     }
 
-    /// Ends the server in order (SIGTERM), killing it after [`STOP_GRACE`].
+    /// Ends the server in order (SIGTERM), and kills it after [`STOP_GRACE`].
     pub async fn stop(&self) -> ExitStatus {
         self.child.stop(STOP_GRACE).await
     }
 
-    /// Ends the server in order (SIGTERM), killing it after `grace`.
+    /// Ends the server in order (SIGTERM), and kills it after `grace`.
     pub async fn stop_within(&self, grace: Duration) -> ExitStatus {
         self.child.stop(grace).await
     }
@@ -165,17 +165,17 @@ impl ManagedNats {
         self.child.kill().await
     }
 
-    /// Sends the server a signal, say SIGSTOP, to see how clients take it.
+    /// Sends the server a signal, such as SIGSTOP to test how clients cope.
     pub fn signal(&self, signal: Signal) {
         self.child.signal(signal);
     }
 
-    /// Resolves when the server that runs now has ended, by whatever cause.
+    /// Resolves when the server that runs now has ended, for whatever reason.
     pub fn exited(&self) -> impl Future<Output = ExitStatus> + Send + 'static {
         self.child.exited()
     }
 
-    /// For clients: `nats://USER:PASSWORD@127.0.0.1:PORT`.
+    /// The URL for clients: `nats://USER:PASSWORD@127.0.0.1:PORT`.
     pub fn url(&self) -> String {
         self.password.url(self.port)
     }
@@ -190,21 +190,21 @@ impl ManagedNats {
         self.child.pid()
     }
 
-    /// Where the server logs.
+    /// The path of the server's log.
     pub fn log(&self) -> &Path {
         &self.files.log
     }
 }
 
-/// The file with the address of the server of `directory` that clients need, `nats://USER:PASSWORD@127.0.0.1:PORT`.
+/// The path of the file with the URL for clients of the server in `directory`, `nats://USER:PASSWORD@127.0.0.1:PORT`.
 pub fn url_file(directory: &Path) -> PathBuf {
     directory.join("url")
 }
 
-/// The address of the server that runs in `directory`, with user and password, if one answers there. Nothing is changed.
+/// The URL of the server that runs in `directory`, with user and password; `None` if none answers. Nothing is changed.
 ///
 /// # Errors
-/// The password cannot be read: it is its owner's.
+/// The URL cannot be read: only the owner of the directory may read it.
 pub async fn running(directory: &Path) -> Result<Option<String>, Error> {
     let path = url_file(directory);
     let url = match fs::read_to_string(&path) {
@@ -212,7 +212,7 @@ pub async fn running(directory: &Path) -> Result<Option<String>, Error> {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
         Err(error) => return Err(unusable(&path)(error)),
     };
-    // The port may be another's by now: only a locked directory has a server.
+    // Another process may have the port by now: only a locked directory has a running server.
     if file_lock::holder(&directory.join("lock")).is_none() {
         return Ok(None);
     }
@@ -232,7 +232,7 @@ struct Files {
 }
 
 impl Files {
-    /// Makes the directory. Paths are absolute, as the server must not depend on a current directory.
+    /// Creates the directory. Paths are absolute, so that they do not depend on the current directory.
     fn new(directory: &Path) -> Result<Self, Error> {
         let made = fs::create_dir_all(directory).and_then(|()| directory.canonicalize());
         let directory = made.map_err(unusable(directory))?;
@@ -247,7 +247,7 @@ impl Files {
         })
     }
 
-    /// Two servers in one directory would destroy what is stored there.
+    /// Locks the directory: two servers in it would destroy the data.
     fn lock(&self) -> Result<fs::File, Error> {
         let path = self.directory.join("lock");
         let file = fs::File::create(&path).map_err(unusable(&path))?;
@@ -271,7 +271,7 @@ impl Files {
              logfile_max_num: 3\n\
              jetstream {{\n\
              \x20 store_dir: {store}\n\
-             \x20 # What is acknowledged is on the disk.\n\
+             \x20 # Acknowledged messages are on disk.\n\
              \x20 sync_interval: always\n\
              }}\n",
             authorization = password.authorization(),
@@ -281,7 +281,7 @@ impl Files {
         access::write(&self.config, &config).map_err(unusable(&self.config))
     }
 
-    /// Ports files of servers that were killed would otherwise stay for ever, and their pids may come again.
+    /// Removes ports files of killed servers. They would never be removed otherwise, and a pid may be reused.
     fn remove_stale_ports(&self) -> Result<(), Error> {
         let entries = fs::read_dir(&self.directory).map_err(unusable(&self.directory))?;
         for entry in entries.flatten() {
@@ -292,7 +292,7 @@ impl Files {
         Ok(())
     }
 
-    /// The last thing the server said: a fatal line of the log, else of what it said before it had one.
+    /// The last line of the server's standard error, or else of its log.
     fn last_words(&self) -> String {
         let last = |path: &Path| {
             let bytes = fs::read(path).unwrap_or_default();
@@ -340,7 +340,7 @@ async fn launch(
     }
 }
 
-/// Resolves to the port once a client has been served by JetStream.
+/// Resolves to the port once JetStream answers a client.
 async fn accepts_clients(files: &Files, password: &Password, pid: u32) -> u16 {
     let port = loop {
         if let Some(port) = port(&files.directory, pid) {

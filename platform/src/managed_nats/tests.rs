@@ -1,4 +1,4 @@
-//! With a real nats-server; that none is found fails the tests.
+//! Tests with a real nats-server. They fail if none is found.
 
 use std::io::{BufRead, BufReader};
 use std::net::TcpListener;
@@ -32,14 +32,14 @@ async fn publish(nats: &ManagedNats) {
 }
 
 #[tokio::test]
-async fn what_is_stored_survives_stop_and_kill_on_the_same_port() {
+async fn data_and_port_survive_stop_and_kill() {
     let dir = tempfile::tempdir().unwrap();
     let mut nats = start(dir.path()).await;
     let url = nats.url();
     assert_eq!(stream_messages(&nats).await, 0);
     publish(&nats).await;
 
-    assert!(nats.stop().await.code().is_some(), "a server that is asked to ends by itself");
+    assert!(nats.stop().await.code().is_some(), "it exits on SIGTERM");
     nats.start_again().await.unwrap();
     assert_eq!((nats.url(), stream_messages(&nats).await), (url.clone(), 1));
     publish(&nats).await;
@@ -52,12 +52,12 @@ async fn what_is_stored_survives_stop_and_kill_on_the_same_port() {
 
     let pid = nats.pid();
     nats.start_again().await.unwrap();
-    assert_eq!(nats.pid(), pid, "one that runs is left alone");
+    assert_eq!(nats.pid(), pid, "a running server is not restarted");
     assert!(nats.log().is_file());
 }
 
 #[tokio::test]
-async fn only_who_has_the_password_is_let_in_and_it_stays() {
+async fn password_is_required_and_kept() {
     let dir = tempfile::tempdir().unwrap();
     let nats = start(dir.path()).await;
     let (url, directory) = (nats.url(), nats.log().parent().unwrap().to_owned());
@@ -77,7 +77,7 @@ async fn only_who_has_the_password_is_let_in_and_it_stays() {
     assert_eq!(running(&directory).await.unwrap(), None);
     assert_eq!(start(dir.path()).await.url(), url);
 
-    // What is no password is made anew.
+    // An incomplete password is replaced.
     fs::write(directory.join("url"), &url[..url.len() / 2]).unwrap();
     let other = start(dir.path()).await;
     assert_ne!(other.url(), url);
@@ -85,7 +85,7 @@ async fn only_who_has_the_password_is_let_in_and_it_stays() {
 }
 
 #[tokio::test]
-async fn a_taken_port_is_said_in_one_line() {
+async fn taken_port_is_a_one_line_error() {
     let dir = tempfile::tempdir().unwrap();
     let taken = TcpListener::bind("127.0.0.1:0").unwrap();
     let options =
@@ -97,7 +97,7 @@ async fn a_taken_port_is_said_in_one_line() {
 }
 
 #[tokio::test]
-async fn a_directory_is_used_by_one_and_remembers_its_port() {
+async fn directory_is_exclusive_and_keeps_its_port() {
     let dir = tempfile::tempdir().unwrap();
     let first = start(dir.path()).await;
     let options = Options { directory: first.log().parent().unwrap().to_owned(), port: None };
@@ -113,7 +113,7 @@ async fn a_directory_is_used_by_one_and_remembers_its_port() {
 }
 
 #[tokio::test]
-async fn a_directory_that_cannot_be_made_is_named() {
+async fn unusable_directory_is_named() {
     let dir = tempfile::tempdir().unwrap();
     let file = dir.path().join("file");
     fs::write(&file, "").unwrap();
@@ -125,7 +125,7 @@ async fn a_directory_that_cannot_be_made_is_named() {
     );
 }
 
-/// Run by the test below in a process of its own.
+/// Run by the test below in its own process.
 #[tokio::test]
 #[ignore = "the parent in `the_server_ends_with_a_killed_parent`"]
 async fn parent_of_a_server() {
@@ -156,7 +156,7 @@ async fn the_server_ends_with_a_killed_parent() {
     parent.kill().unwrap();
     parent.wait().unwrap();
     while access::answers(&url).await {}
-    // It may be left as a zombie where nothing plays init.
+    // It may stay a zombie if there is no init process.
     let stat = || fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
     while kill(Pid::from_raw(pid), None) != Err(Errno::ESRCH) && !stat().contains(") Z ") {
         tokio::task::yield_now().await;

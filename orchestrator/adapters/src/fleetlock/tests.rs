@@ -1,4 +1,4 @@
-//! Every kind of answer, from a real server on loopback.
+//! The client against a real server on loopback that gives every kind of answer.
 
 use std::future::pending;
 use std::net::SocketAddr;
@@ -19,7 +19,7 @@ use super::*;
 
 const HTML: &str = "<html>\n  please <b>log in</b>\u{7}</html>";
 
-/// A server until dropped.
+/// A server that runs until it is dropped.
 struct Server {
     address: SocketAddr,
     _task: AbortOnDropHandle<()>,
@@ -37,7 +37,7 @@ async fn serve_bytes(bytes: impl Into<Vec<u8>>) -> Server {
     serve_raw(bytes.into(), false).await
 }
 
-/// A server that reads a request, answers `bytes`, and then nothing.
+/// A server that reads a request, answers `bytes`, and keeps the connection open.
 async fn serve_held(bytes: impl Into<Vec<u8>>) -> Server {
     serve_raw(bytes.into(), true).await
 }
@@ -62,7 +62,7 @@ fn client(base: &str, timeouts: Timeouts) -> FleetLockClient {
     FleetLockClient::new(&base.parse().unwrap(), timeouts, None).unwrap()
 }
 
-/// What both operations answer; they must not differ.
+/// The outcome of both operations, which must be the same.
 async fn answer_with(base: &str, timeouts: Timeouts) -> LockOutcome {
     let client = client(base, timeouts);
     let (group, id) = (GroupName::new("workers").unwrap(), HostName::new("h01").unwrap());
@@ -106,9 +106,9 @@ async fn by_path(uri: Uri) -> axum::response::Response {
     }
 }
 
-/// What each answer means is tested where it is read; here, that status, body and location are handed over.
+/// What answers mean is tested in the shell; this tests that status, body and location are passed to it.
 #[tokio::test]
-async fn answers_are_handed_over_whole() {
+async fn status_body_and_location_are_interpreted() {
     let server = serve(Router::new().fallback(by_path)).await;
     let denied =
         |kind: &str, value: &str| LockOutcome::Denied { lock_kind: kind.to_owned(), value: value.to_owned() };
@@ -135,7 +135,7 @@ async fn answers_are_handed_over_whole() {
 }
 
 #[tokio::test]
-async fn how_long_to_leave_a_server_alone_is_handed_over() {
+async fn retry_after_is_returned() {
     let server = serve(Router::new().fallback(by_path)).await;
     let (group, seconds) = (GroupName::new("workers").unwrap(), Duration::from_secs);
     for (path, expected) in [
@@ -153,7 +153,7 @@ async fn how_long_to_leave_a_server_alone_is_handed_over() {
 }
 
 #[tokio::test]
-async fn no_redirect_is_followed_wherever_it_leads() {
+async fn redirects_are_not_followed() {
     let seen = Seen::default();
     let elsewhere = serve(Router::new().fallback(record).with_state(Arc::clone(&seen))).await;
     for status in [301, 302, 303, 307, 308] {
@@ -174,12 +174,12 @@ async fn no_redirect_is_followed_wherever_it_leads() {
     assert_eq!(seen.lock().unwrap().len(), 0);
 }
 
-/// With the other timeout far away, each of them ends the request by itself.
+/// Each timeout alone ends the request, with the other one far away.
 #[tokio::test]
-async fn connecting_and_the_whole_request_end_in_time() {
+async fn connect_and_total_timeouts_apply() {
     const NEVER: Duration = Duration::from_hours(24);
     const SOON: Duration = Duration::from_millis(100);
-    // It is connected to and says nothing, so TLS does not come about.
+    // It accepts connections and sends nothing, so the TLS handshake does not end.
     let silent = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = silent.local_addr().unwrap();
     let timed_out = LockOutcome::Unreachable { why: NoAnswer::TimedOut };
@@ -191,7 +191,7 @@ async fn connecting_and_the_whole_request_end_in_time() {
         let outcome = answer_with(&format!("{scheme}://{address}"), timeouts).await;
         assert_eq!(outcome, timed_out, "{scheme} {timeouts:?}");
     }
-    // Headers have come, and the body does not end.
+    // The headers arrive, and the body does not end.
     let held = serve_held("HTTP/1.1 500 Oops\r\nContent-Length: 9\r\n\r\n{").await;
     let timeouts = Timeouts { connect: NEVER, total: SOON };
     assert_eq!(answer_with(&format!("http://{}", held.address), timeouts).await, timed_out);
@@ -223,7 +223,7 @@ async fn no_answer_is_unreachable() {
 }
 
 #[tokio::test]
-async fn what_is_not_http_is_a_protocol_error() {
+async fn non_http_answer_is_a_protocol_error() {
     let server = serve_bytes(b"SSH-2.0-OpenSSH_9.2p1 Debian\r\n\r\n").await;
     let garbage = answer(&format!("http://{}", server.address)).await;
     assert!(matches!(garbage, LockOutcome::Protocol { .. }), "{garbage:?}");
@@ -242,7 +242,7 @@ async fn record(State(seen): State<Seen>, method: Method, uri: Uri, headers: Hea
 }
 
 #[tokio::test]
-async fn requests_are_those_of_the_protocol() {
+async fn requests_follow_the_protocol() {
     let seen = Seen::default();
     let server = serve(Router::new().fallback(record).with_state(Arc::clone(&seen))).await;
     let (group, id) = (GroupName::new("workers").unwrap(), HostName::new("häst").unwrap());

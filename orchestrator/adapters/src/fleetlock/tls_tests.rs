@@ -1,4 +1,4 @@
-//! A real TLS server on loopback, with authorities made for each test.
+//! The client against a real TLS server on loopback, with certificate authorities made for each test.
 
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex};
@@ -41,7 +41,7 @@ impl Listener for TlsListener {
     async fn accept(&mut self) -> (Self::Io, Self::Addr) {
         loop {
             let (stream, peer) = self.tcp.accept().await.unwrap();
-            // Whoever does not like our certificate, or has none, goes away.
+            // The handshake fails if the client rejects our certificate, or lacks a required one.
             if let Ok(stream) = self.acceptor.accept(stream).await {
                 let chain = stream.get_ref().1.peer_certificates().unwrap_or_default();
                 self.chains.lock().unwrap().push(chain.len());
@@ -55,17 +55,17 @@ impl Listener for TlsListener {
     }
 }
 
-/// A lock server that grants everything and remembers the credentials it was shown.
+/// A lock server that grants everything and records the credentials that clients send.
 struct Server {
     address: SocketAddr,
     shown: Arc<Mutex<Vec<Option<String>>>>,
-    /// How many certificates each client has shown.
+    /// How many certificates each client presented.
     chains: Arc<Mutex<Vec<usize>>>,
     _task: AbortOnDropHandle<()>,
 }
 
 impl Server {
-    /// Certified by `authority`; wants certificates of `clients`, if that is given.
+    /// Its certificate is from `authority`. If `clients` is given, it requires client certificates from that authority.
     async fn start(authority: &Authority, clients: Option<&Authority>) -> Self {
         let (certificate, key) = authority.certify("127.0.0.1");
         let chain = vec![CertificateDer::from_pem_slice(certificate.as_bytes()).unwrap()];
@@ -131,7 +131,7 @@ fn unreachable(outcome: &LockOutcome) -> &str {
 }
 
 #[tokio::test]
-async fn only_servers_of_the_authority_are_trusted_and_credentials_stay_secret() {
+async fn untrusted_servers_get_no_credentials() {
     let (ours, other) = (Authority::new("one"), Authority::new("other"));
     let server = Server::start(&ours, None).await;
     let directory = tempfile::tempdir().unwrap();
@@ -142,7 +142,7 @@ async fn only_servers_of_the_authority_are_trusted_and_credentials_stay_secret()
     }
     assert_eq!(*server.shown.lock().unwrap(), vec![Some("Basic dXNlcjpwYTpzcw==".to_owned()); 2]);
     for ca in [Some(other.pem.as_str()), None] {
-        // Without one the system's authorities count, where there are any.
+        // Without `ca` the system's authorities are trusted, if there are any.
         let settings = settings(&directory, &url, ca, None);
         let Ok(client) = FleetLockClient::of_settings(&settings) else {
             assert_eq!(ca, None);
@@ -154,12 +154,12 @@ async fn only_servers_of_the_authority_are_trusted_and_credentials_stay_secret()
         assert!(!detail.contains("user") && !detail.contains("pa%3Ass"), "{detail}");
         assert!(!format!("{settings:?}").contains("pa%3Ass"), "{settings:?}");
     }
-    // Nothing was sent to a server that is not trusted.
+    // Nothing was sent while the server was not trusted.
     assert_eq!(server.shown.lock().unwrap().len(), 2);
 }
 
 #[tokio::test]
-async fn a_server_that_wants_a_certificate_is_shown_ours() {
+async fn client_certificate_is_presented() {
     let (servers, clients) = (Authority::new("one"), Authority::new("other"));
     let server = Server::start(&servers, Some(&clients)).await;
     let directory = tempfile::tempdir().unwrap();
@@ -176,7 +176,7 @@ async fn a_server_that_wants_a_certificate_is_shown_ours() {
     assert!(unreachable(&another).contains("received fatal alert"), "{another:?}");
     assert_eq!(server.shown.lock().unwrap().len(), 1);
 
-    // One file for both, and a chain: nothing is shown twice.
+    // One file for both, with a chain: no certificate is presented twice.
     let (certificate, key) = clients.certify("orchestrator");
     let whole = format!("{certificate}{key}{}", clients.pem);
     let both = settings(&directory, &url, Some(&servers.pem), Some((&whole, &whole)));
@@ -185,7 +185,7 @@ async fn a_server_that_wants_a_certificate_is_shown_ours() {
 }
 
 #[test]
-fn files_that_cannot_be_used_are_named_with_their_key() {
+fn unusable_files_are_named_with_their_setting() {
     let authority = Authority::new("one");
     let (certificate, key) = authority.certify("orchestrator");
     let (_, other_key) = authority.certify("orchestrator");
@@ -244,7 +244,7 @@ fn files_that_cannot_be_used_are_named_with_their_key() {
 }
 
 #[tokio::test]
-async fn any_server_is_examined_with_the_files_that_are_named() {
+async fn conformance_uses_the_tls_files() {
     let authority = Authority::new("one");
     let server = Server::start(&authority, Some(&authority)).await;
     let directory = tempfile::tempdir().unwrap();

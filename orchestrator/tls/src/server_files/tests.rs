@@ -1,4 +1,4 @@
-//! When files are read again, and what is said of certificates that end.
+//! When files are reloaded, and the warnings about certificates that expire.
 
 use std::fs;
 
@@ -26,7 +26,7 @@ impl Site {
 
     fn write(&self, name: &str, content: &str) {
         let path = self.directory.path().join(name);
-        // A file of its own, as it is when a new one is renamed to the old name.
+        // The file is replaced, not rewritten.
         let new = path.with_extension("new");
         fs::write(&new, content).unwrap();
         fs::rename(new, path).unwrap();
@@ -52,41 +52,41 @@ fn at(text: &str) -> DateTime<Utc> {
 }
 
 #[test]
-fn a_change_is_taken_in_once_it_has_come_to_rest() {
+fn changes_are_loaded_once_stable() {
     let site = Site::new();
     let now = at("2026-11-21T12:00:00Z");
     let tls = site.tls();
     let mut follower = Follower::new(tls.clone());
     let first = Arc::clone(&tls.current.load());
-    let mut look = || {
+    let mut reloads = || {
         let before = tls.current.load_full();
-        follower.look(now);
+        follower.check(now);
         !Arc::ptr_eq(&before, &tls.current.load_full())
     };
-    assert!(!look() && !look());
-    // Between certificate and key nothing is read.
+    assert!(!reloads() && !reloads());
+    // Nothing is loaded between certificate and key.
     let next = site.authority.certify("localhost");
     site.write("api.pem", &next.0);
-    assert!(!look());
+    assert!(!reloads());
     site.write("api.key", &next.1);
-    assert_eq!([look(), look(), look()], [false, true, false]);
-    // Neither a bad pair nor missing files end what works; what comes afterwards is taken.
+    assert_eq!([reloads(), reloads(), reloads()], [false, true, false]);
+    // Neither a bad pair nor a missing file replaces the current configuration; later good files do.
     site.write("api.key", &site.authority.certify("localhost").1);
-    assert_eq!([look(), look(), look()], [false; 3]);
+    assert_eq!([reloads(), reloads(), reloads()], [false; 3]);
     fs::remove_file(site.directory.path().join("api.pem")).unwrap();
-    assert_eq!([look(), look()], [false; 2]);
+    assert_eq!([reloads(), reloads()], [false; 2]);
     site.write_pair(&site.authority.certify_until("localhost", 2025));
-    assert_eq!([look(), look()], [false; 2], "it has expired");
+    assert_eq!([reloads(), reloads()], [false; 2], "it has expired");
     site.write("ca.pem", "no PEM");
     site.write_pair(&site.authority.certify("localhost"));
-    assert_eq!([look(), look()], [false; 2]);
+    assert_eq!([reloads(), reloads()], [false; 2]);
     site.write("ca.pem", &Authority::new("other").pem);
-    assert_eq!([look(), look(), look()], [false, true, false]);
+    assert_eq!([reloads(), reloads(), reloads()], [false, true, false]);
     assert!(!Arc::ptr_eq(&first, &tls.current.load()));
 }
 
 #[test]
-fn a_certificate_that_ends_is_told() {
+fn expiring_certificates_are_warned_about() {
     let site = Site::new();
     site.write_pair(&site.authority.certify_until("localhost", 2027));
     let tls = site.tls();
@@ -103,7 +103,7 @@ fn a_certificate_that_ends_is_told() {
 }
 
 #[test]
-fn files_that_cannot_be_used_are_named() {
+fn unusable_files_are_named() {
     let site = Site::new();
     let (cert, key) = site.authority.certify("localhost");
     site.write("api.key", &cert);
