@@ -191,9 +191,9 @@ impl Opened {
         core.map_err(failed("driver"))??;
         if let Ok((projection, cluster, notifier, token_watch)) = rest {
             projection.map_err(failed("projection"))?;
-            cluster.map_err(failed("view of the instances"))?;
-            notifier.map_err(failed("service manager's news"))?;
-            token_watch.map_err(failed("view of the tokens"))?;
+            cluster.map_err(failed("heartbeat task"))?;
+            notifier.map_err(failed("service manager notifier"))?;
+            token_watch.map_err(failed("token file watch"))?;
         } else {
             tracing::warn!("the store was not closed in time; the journal has what is missing");
         }

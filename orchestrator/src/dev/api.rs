@@ -63,7 +63,7 @@ pub(super) struct RunHost {
 
 impl RunHost {
     /// Status and reason in words.
-    pub(super) fn words(&self) -> String {
+    pub(super) fn describe(&self) -> String {
         match &self.reason {
             None | Some(Value::Null) => self.status.clone(),
             Some(Value::String(reason)) => format!("{} ({reason})", self.status),

@@ -127,7 +127,7 @@ pub(super) async fn run(
     let mut orchestrator = tokio::spawn(with_nats::serve(settings, setup, no_changes, bus, end.clone()));
     let workers = Workers::start(&program, &nats.servers().join(","), &hosts, &access);
     let result = tokio::select! {
-        result = attend(&api, &hosts, &nats, options) => result,
+        result = upgrade_or_wait(&api, &hosts, &nats, options) => result,
         () = shutdown.cancelled() => interrupted(options.once),
         served = &mut orchestrator => {
             workers.stop().await;
@@ -144,7 +144,12 @@ pub(super) async fn run(
 }
 
 /// Sets the site up, then upgrades it once or waits forever.
-async fn attend(api: &Api, hosts: &[DemoHost], nats: &NatsUrls, options: &Options) -> anyhow::Result<()> {
+async fn upgrade_or_wait(
+    api: &Api,
+    hosts: &[DemoHost],
+    nats: &NatsUrls,
+    options: &Options,
+) -> anyhow::Result<()> {
     upgrade::set_up(api, hosts).await?;
     if options.once {
         return upgrade::once(api, hosts).await;

@@ -31,7 +31,7 @@ impl Progress {
     /// Shows what has changed.
     pub(super) fn show(&mut self, hosts: &[RunHost]) {
         for host in hosts {
-            let words = host.words();
+            let words = host.describe();
             if self.shown.get(&host.hostname) == Some(&words) {
                 continue;
             }

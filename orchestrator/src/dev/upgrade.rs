@@ -72,7 +72,7 @@ pub(super) async fn once(api: &Api, hosts: &[DemoHost]) -> anyhow::Result<()> {
 /// The result for `host`: its status from the API, and its release and boot id on disk.
 fn summary(run: &Run, host: &DemoHost, release: &str, boot_id: &str) -> String {
     let status = run.hosts.iter().find(|entry| entry.hostname == host.name);
-    let status = status.map_or_else(|| "not in the run".to_owned(), super::api::RunHost::words);
+    let status = status.map_or_else(|| "not in the run".to_owned(), super::api::RunHost::describe);
     let rebooted = if host.boot_id() == boot_id { "not rebooted" } else { "rebooted" };
     format!("  {}: {status}, release {release} -> {}, {rebooted}", host.name, host.release())
 }

@@ -99,7 +99,7 @@ impl Waiting {
         self.show("connecting to NATS".to_owned());
         loop {
             let attempt = Box::pin(attempt(self.settings.clone(), self.known.clone()));
-            let why = match self.meanwhile(attempt).await {
+            let why = match self.answer_calls_during(attempt).await {
                 Ok((bus, connected, streams)) => {
                     if !throttle.is_silent() {
                         tracing::info!(waited_secs = begun.elapsed().as_secs(), "NATS can be used");
@@ -112,7 +112,7 @@ impl Waiting {
                 tracing::warn!(since, "waiting for NATS: {why}");
             }
             self.show(format!("waiting for NATS since {since}: {why}"));
-            self.meanwhile(tokio::time::sleep(RETRY)).await;
+            self.answer_calls_during(tokio::time::sleep(RETRY)).await;
         }
     }
 
@@ -122,7 +122,7 @@ impl Waiting {
     }
 
     /// Awaits `work`, and meanwhile answers calls and counts turns.
-    async fn meanwhile<T>(&mut self, work: impl Future<Output = T>) -> T {
+    async fn answer_calls_during<T>(&mut self, work: impl Future<Output = T>) -> T {
         let mut work = pin!(work);
         let mut turn = tokio::time::interval(TURN);
         turn.set_missed_tick_behavior(MissedTickBehavior::Delay);

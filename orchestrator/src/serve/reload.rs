@@ -30,7 +30,7 @@ async fn reload(
             Ok(read) => {
                 let settings = changeable(&running, &read);
                 for section in differing(&settings, &read) {
-                    tracing::warn!(section, "settings have changed that are put in force by a restart only");
+                    tracing::warn!(section, "changed settings need a restart to take effect");
                 }
                 tracing::info!("the configuration was read again");
                 if changes.send(settings.for_kernel()).is_err() {
@@ -39,7 +39,7 @@ async fn reload(
             }
             Err(error) => {
                 for line in error.to_string().lines() {
-                    tracing::error!("the configuration is not put in force: {line}");
+                    tracing::error!("the configuration is not applied: {line}");
                 }
             }
         }

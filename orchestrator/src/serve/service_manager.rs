@@ -16,7 +16,7 @@ use os_upgrade_site::snapshot::Readiness;
 /// not wait for a bus that is away.
 const UP_WITHIN: Duration = Duration::from_secs(10);
 
-/// Time between two checks for news.
+/// Time between two checks for changes.
 const CHECK_EVERY: Duration = Duration::from_millis(200);
 
 /// Notifies the service manager until `shutdown`. `turns` counts the turns of the driver's loop: while it stands still, the
@@ -25,25 +25,25 @@ pub(super) async fn notify(site: SiteHandle, turns: Arc<AtomicU64>, shutdown: Ca
     if std::env::var_os("NOTIFY_SOCKET").is_none() {
         return shutdown.cancelled().await;
     }
-    let mut news = News::new(sd_notify::watchdog_enabled(), Instant::now());
+    let mut notifier = Notifier::new(sd_notify::watchdog_enabled(), Instant::now());
     while !shutdown.is_cancelled() {
-        let lines = news.update(&site.snapshot().readiness, turns.load(Ordering::Relaxed), Instant::now());
-        send(lines).await;
+        let due = notifier.update(&site.snapshot().readiness, turns.load(Ordering::Relaxed), Instant::now());
+        send(due).await;
         tokio::select! {
             () = shutdown.cancelled() => {}
             () = tokio::time::sleep(CHECK_EVERY) => {}
         }
     }
-    send(vec![Line::Stopping, Line::Status("stopping".to_owned())]).await;
+    send(vec![Notification::Stopping, Notification::Status("stopping".to_owned())]).await;
 }
 
 /// Sends on a blocking thread, so that a service manager that does not read cannot delay runs.
-async fn send(lines: Vec<Line>) {
-    if lines.is_empty() {
+async fn send(due: Vec<Notification>) {
+    if due.is_empty() {
         return;
     }
     let sent = tokio::task::spawn_blocking(move || {
-        let states: Vec<NotifyState<'_>> = lines.iter().map(Line::state).collect();
+        let states: Vec<NotifyState<'_>> = due.iter().map(Notification::state).collect();
         sd_notify::notify(&states)
     });
     match sent.await {
@@ -55,14 +55,14 @@ async fn send(lines: Vec<Line>) {
 
 /// A notification.
 #[derive(Debug, Clone, PartialEq, Eq)]
-enum Line {
+enum Notification {
     Ready,
     Stopping,
     Alive,
     Status(String),
 }
 
-impl Line {
+impl Notification {
     fn state(&self) -> NotifyState<'_> {
         match self {
             Self::Ready => NotifyState::Ready,
@@ -75,7 +75,7 @@ impl Line {
 
 /// What has been sent, and what is due next.
 #[derive(Debug)]
-struct News {
+struct Notifier {
     ready: bool,
     /// When it is reported as ready at the latest.
     up_at: Instant,
@@ -87,7 +87,7 @@ struct News {
     turns: Option<u64>,
 }
 
-impl News {
+impl Notifier {
     fn new(watchdog: Option<Duration>, now: Instant) -> Self {
         let alive_every = watchdog.map(|within| within / 2);
         Self {
@@ -101,8 +101,8 @@ impl News {
     }
 
     /// The notifications to send now.
-    fn update(&mut self, readiness: &Readiness, turns: u64, now: Instant) -> Vec<Line> {
-        let mut lines = Vec::new();
+    fn update(&mut self, readiness: &Readiness, turns: u64, now: Instant) -> Vec<Notification> {
+        let mut due = Vec::new();
         let (up, status) = match readiness {
             Readiness::Ready => (true, "ready"),
             Readiness::NotReady(why) => (false, why.as_str()),
@@ -111,13 +111,13 @@ impl News {
         };
         if (up || self.up_at <= now) && !self.ready {
             self.ready = true;
-            lines.push(Line::Ready);
+            due.push(Notification::Ready);
         }
         // A status is one line: text after a line break would be read as another variable.
         let status = status.split_whitespace().collect::<Vec<_>>().join(" ");
         if status != self.status {
             self.status.clone_from(&status);
-            lines.push(Line::Status(status));
+            due.push(Notification::Status(status));
         }
         if let Some(every) = self.alive_every
             && self.alive_at <= now
@@ -125,9 +125,9 @@ impl News {
         {
             self.alive_at = now + every;
             self.turns = Some(turns);
-            lines.push(Line::Alive);
+            due.push(Notification::Alive);
         }
-        lines
+        due
     }
 }
 
@@ -135,50 +135,51 @@ impl News {
 mod tests {
     use super::*;
 
-    fn status(text: &str) -> Line {
-        Line::Status(text.to_owned())
+    fn status(text: &str) -> Notification {
+        Notification::Status(text.to_owned())
     }
 
     #[test]
     fn ready_is_sent_once_status_on_change() {
         let now = Instant::now();
-        let mut news = News::new(None, now);
+        let mut notifier = Notifier::new(None, now);
         let away = Readiness::NotReady("the bus\n is away".to_owned());
-        assert_eq!(news.update(&away, 1, now), [status("the bus is away")]);
-        assert_eq!(news.update(&away, 2, now), []);
-        assert_eq!(news.update(&Readiness::Ready, 3, now), [Line::Ready, status("ready")]);
-        assert_eq!(news.update(&away, 4, now), [status("the bus is away")]);
-        assert_eq!(news.update(&Readiness::Ready, 5, now), [status("ready")]);
+        assert_eq!(notifier.update(&away, 1, now), [status("the bus is away")]);
+        assert_eq!(notifier.update(&away, 2, now), []);
+        assert_eq!(notifier.update(&Readiness::Ready, 3, now), [Notification::Ready, status("ready")]);
+        assert_eq!(notifier.update(&away, 4, now), [status("the bus is away")]);
+        assert_eq!(notifier.update(&Readiness::Ready, 5, now), [status("ready")]);
     }
 
     #[test]
     fn long_wait_is_reported_ready() {
         let start = Instant::now();
-        let mut news = News::new(None, start);
+        let mut notifier = Notifier::new(None, start);
         let waiting = Readiness::NotReady("waiting for NATS".to_owned());
-        assert_eq!(news.update(&waiting, 1, start), [status("waiting for NATS")]);
-        assert_eq!(news.update(&waiting, 2, start + UP_WITHIN - Duration::from_millis(1)), []);
-        assert_eq!(news.update(&waiting, 3, start + UP_WITHIN), [Line::Ready]);
-        assert_eq!(news.update(&Readiness::Ready, 4, start + UP_WITHIN), [status("ready")]);
+        assert_eq!(notifier.update(&waiting, 1, start), [status("waiting for NATS")]);
+        assert_eq!(notifier.update(&waiting, 2, start + UP_WITHIN - Duration::from_millis(1)), []);
+        assert_eq!(notifier.update(&waiting, 3, start + UP_WITHIN), [Notification::Ready]);
+        assert_eq!(notifier.update(&Readiness::Ready, 4, start + UP_WITHIN), [status("ready")]);
     }
 
     #[test]
     fn halted_is_reported_ready() {
         let now = Instant::now();
         let halted = Readiness::Halted("the journal was made anew".to_owned());
-        let lines = News::new(None, now).update(&halted, 1, now);
-        assert_eq!(lines, [Line::Ready, status("the journal was made anew")]);
+        let due = Notifier::new(None, now).update(&halted, 1, now);
+        assert_eq!(due, [Notification::Ready, status("the journal was made anew")]);
     }
 
     #[test]
     fn stuck_driver_does_not_reset_watchdog() {
         let start = Instant::now();
         let at = |millis| start + Duration::from_millis(millis);
-        let mut news = News::new(Some(Duration::from_secs(4)), start);
+        let mut notifier = Notifier::new(Some(Duration::from_secs(4)), start);
         let mut resets = |turns, millis| {
-            news.update(&Readiness::Ready, turns, at(millis))
+            notifier
+                .update(&Readiness::Ready, turns, at(millis))
                 .into_iter()
-                .filter(|line| *line == Line::Alive)
+                .filter(|one| *one == Notification::Alive)
                 .count()
         };
         assert_eq!(resets(1, 0), 1);

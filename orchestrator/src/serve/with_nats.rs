@@ -72,7 +72,7 @@ pub(crate) async fn serve(
     });
     let served = tokio::select! {
         served = Box::pin(super::run(settings, setup, changes, shutdown.clone())) => served.map_err(anyhow::Error::from),
-        lost = keep_up(&mut nats) => lost,
+        lost = keep_running(&mut nats) => lost,
     };
     // The server ends last: the other parts may still publish while they end.
     shutdown.cancel();
@@ -82,7 +82,7 @@ pub(crate) async fn serve(
 }
 
 /// Restarts the server whenever it ends. Returns only if it ends too often or cannot be restarted.
-async fn keep_up(nats: &mut ManagedNats) -> anyhow::Result<()> {
+async fn keep_running(nats: &mut ManagedNats) -> anyhow::Result<()> {
     let mut ends = VecDeque::new();
     loop {
         let status = nats.exited().await;

@@ -104,7 +104,7 @@ async fn slots_change_at_once_and_fewer_take_effect_as_holders_release() {
     let text = fs::read_to_string(&file).unwrap();
     fs::write(&file, text.replace("default = 1", "default = -1")).unwrap();
     orchestrator.signal(Signal::SIGHUP);
-    let refused = "the configuration is not put in force: os-upgrade.toml:";
+    let refused = "the configuration is not applied: os-upgrade.toml:";
     eventually("the problem to be logged", async || orchestrator.log().contains(refused).then_some(())).await;
     fs::write(
         &file,
@@ -113,7 +113,7 @@ async fn slots_change_at_once_and_fewer_take_effect_as_holders_release() {
     .unwrap();
     orchestrator.signal(Signal::SIGHUP);
     await_slots(&orchestrator, 2).await;
-    let later = "settings have changed that are put in force by a restart only section=\"site\"";
+    let later = "changed settings need a restart to take effect section=\"site\"";
     assert!(orchestrator.log().contains(later), "{}", orchestrator.log());
 }
 

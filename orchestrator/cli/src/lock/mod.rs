@@ -31,7 +31,7 @@ pub(crate) enum Command {
     List(list::List),
     /// Show which slots operators held and released, and why
     History(history::Options),
-    /// Hold a slot in somebody's name until it is released
+    /// Hold a slot for a host or client until it is released
     ///
     /// It keeps the slot from everybody else, but not from the host or client of that name: the host has its slot already,
     /// so it is the first to be upgraded, and a client is granted the slot.

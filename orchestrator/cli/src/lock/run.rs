@@ -18,7 +18,7 @@ use tokio::process::{Child, Command};
 
 use super::credentials::Credentials;
 use super::signals::{Signals, is_typed};
-use super::slot::{Slot, Waited};
+use super::slot::{Slot, WaitOutcome};
 use super::tls::Tls;
 use crate::Failure;
 use crate::output::errln;
@@ -99,10 +99,10 @@ pub(super) async fn run(options: Run) -> Result<(), Failure> {
     let mut command = prepared(&command, &group, &id);
     let slot = Slot::new(&url, &source, &tls, group, id).context("cannot set up the client")?;
     let status = match slot.wait(wait.0, retry, &mut signals).await {
-        Waited::TimedOut => TIMED_OUT,
-        Waited::Unreachable => UNREACHABLE,
-        Waited::Signalled(signal) => signal_status(signal as i32),
-        Waited::Granted => {
+        WaitOutcome::TimedOut => TIMED_OUT,
+        WaitOutcome::Unreachable => UNREACHABLE,
+        WaitOutcome::Signalled(signal) => signal_status(signal as i32),
+        WaitOutcome::Granted => {
             let status = match command.spawn() {
                 Ok(child) => wait_for(child, &mut signals).await,
                 Err(error) => Err(error),

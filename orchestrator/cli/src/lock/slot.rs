@@ -46,7 +46,7 @@ pub(super) struct Slot {
 
 /// How waiting for a slot ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Waited {
+pub(super) enum WaitOutcome {
     /// It is held.
     Granted,
     /// The time is over; the slot is not held.
@@ -59,7 +59,7 @@ pub(super) enum Waited {
 
 /// What is known while a slot is waited for.
 #[derive(Debug, Default)]
-struct Known {
+struct WaitState {
     /// Whether the server ever answered.
     reached: bool,
     /// Whether the slot may have been granted without the answer reaching us.
@@ -70,9 +70,9 @@ struct Known {
     reported: String,
 }
 
-impl Known {
+impl WaitState {
     /// Updates `self` with an answer.
-    fn learn(&mut self, reply: &Reply) {
+    fn update(&mut self, reply: &Reply) {
         self.reached |= !matches!(reply.outcome, LockOutcome::Unreachable { .. });
         let full = DeniedKind::FailedLockSemaphoreFull.as_str();
         self.waiting = matches!(&reply.outcome, LockOutcome::Denied { lock_kind, .. } if lock_kind == full);
@@ -108,9 +108,9 @@ impl Slot {
         within: Option<Duration>,
         retry: Duration,
         signals: &mut Signals,
-    ) -> Waited {
+    ) -> WaitOutcome {
         let deadline = within.and_then(|within| Instant::now().checked_add(within));
-        let mut known = Known::default();
+        let mut state = WaitState::default();
         let waited = loop {
             let mut request = Box::pin(self.client.ask(SlotOrder::Lock, &self.group, &self.id));
             let reply = tokio::select! {
@@ -118,47 +118,47 @@ impl Slot {
                 signal = signals.next() => {
                     // An unlock may use another connection and arrive before the request, so wait for the answer first.
                     let late = timeout(LATE_WITHIN, request).await;
-                    known.learn(&late.unwrap_or_else(|_| unanswered()));
-                    break Waited::Signalled(signal);
+                    state.update(&late.unwrap_or_else(|_| unanswered()));
+                    break WaitOutcome::Signalled(signal);
                 }
                 reply = &mut request => reply,
             };
             if reply.outcome == LockOutcome::Granted {
-                return Waited::Granted;
+                return WaitOutcome::Granted;
             }
-            known.learn(&reply);
-            self.report(&reply.outcome, &mut known);
+            state.update(&reply);
+            self.report(&reply.outcome, &mut state);
             let now = Instant::now();
             if deadline.is_some_and(|deadline| deadline <= now) {
                 errln!("os-upgrade: no slot of group {} was granted in time", self.group);
-                break if known.reached { Waited::TimedOut } else { Waited::Unreachable };
+                break if state.reached { WaitOutcome::TimedOut } else { WaitOutcome::Unreachable };
             }
             let next = now + with_jitter(retry.max(retry_after(&reply)).max(PAUSE_MIN));
             let next = deadline.map_or(next, |deadline| deadline.min(next));
             tokio::select! {
                 biased;
-                signal = signals.next() => break Waited::Signalled(signal),
+                signal = signals.next() => break WaitOutcome::Signalled(signal),
                 () = sleep_until(next) => {}
             }
         };
-        self.give_up(&known, signals).await;
+        self.give_up(&state, signals).await;
         waited
     }
 
-    fn report(&self, outcome: &LockOutcome, known: &mut Known) {
+    fn report(&self, outcome: &LockOutcome, state: &mut WaitState) {
         let reason = unlock::describe(outcome);
-        if reason != known.reported {
+        if reason != state.reported {
             errln!("os-upgrade: waiting for a slot of group {} at {}: {reason}", self.group, self.server);
-            known.reported = reason;
+            state.reported = reason;
         }
     }
 
     /// Makes sure that no slot stays held. After a refusal, an os-upgrade server gets an unlock, so that we are no longer a
     /// waiter. Other servers do not: some release another holder's slot when a client unlocks what it does not hold.
-    async fn give_up(&self, known: &Known, signals: &mut Signals) {
+    async fn give_up(&self, state: &WaitState, signals: &mut Signals) {
         let begun = Instant::now();
-        if !known.uncertain {
-            if known.waiting {
+        if !state.uncertain {
+            if state.waiting {
                 tokio::select! {
                     biased;
                     _ = self.unlock() => {}
@@ -167,7 +167,7 @@ impl Slot {
             }
             return;
         }
-        if !known.reached {
+        if !state.reached {
             // Most likely the server was unreachable all the time, so there is nothing to retry or report.
             tokio::select! {
                 biased;
@@ -244,13 +244,13 @@ mod tests {
 
     /// Whether the slot may be held after answers with these statuses; 0 is no answer.
     fn uncertain(statuses: &[u16]) -> bool {
-        let mut known = Known::default();
+        let mut state = WaitState::default();
         for status in statuses {
             let refused = LockOutcome::Denied { lock_kind: "k".to_owned(), value: "v".to_owned() };
             let status = Some(*status).filter(|status| *status != 0);
-            known.learn(&Reply { status, ..Reply::from(refused) });
+            state.update(&Reply { status, ..Reply::from(refused) });
         }
-        known.uncertain
+        state.uncertain
     }
 
     #[test]

@@ -91,7 +91,7 @@ pub(crate) async fn run(command: Command) -> anyhow::Result<()> {
 }
 
 fn text(state: &State) -> String {
-    let leader = state.leader.as_deref().unwrap_or("nobody, as far as this instance knows");
+    let leader = state.leader.as_deref().unwrap_or("none that this instance knows of");
     let heads = ["INSTANCE", "ROLE", "POSITION", "LAG", "ADDRESS", "VERSION", "LAST SEEN", ""];
     let instances = table(&heads, state.instances.iter().map(Instance::row).collect());
     let streams = table(&["STREAM", "LEADER", "REPLICAS"], state.streams.iter().map(Stream::row).collect());

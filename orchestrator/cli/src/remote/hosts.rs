@@ -248,7 +248,7 @@ impl Host {
 
 impl Shown for Fact {
     const HEADS: &'static [&'static str] = &["DID", "HOSTS", "REASON"];
-    const NONE: &'static str = "nobody has approved or withdrawn a host";
+    const NONE: &'static str = "no host has been approved or withdrawn";
 
     fn row(&self) -> Vec<String> {
         let did = match self.r#type.as_str() {
@@ -305,6 +305,6 @@ TIME                      WHO   DID       HOSTS   REASON
 2026-11-21T01:00:00.000Z  anna  approved  h1, h2";
         let text = |page| facts::text(&Page::<Fact>::deserialize(page).unwrap());
         assert_eq!(text(page), expected);
-        assert_eq!(text(json!({ "items": [] })), "nobody has approved or withdrawn a host");
+        assert_eq!(text(json!({ "items": [] })), "no host has been approved or withdrawn");
     }
 }

@@ -45,15 +45,15 @@ fn token_file(path: &Path, now: DateTime<Utc>) -> Check {
     // Root does not own the service's file, so the check of the owner is left out.
     let read = if geteuid().is_root() { auth::read(path) } else { auth::read_trusted(path) };
     match read {
-        Ok(tokens) => tokens_of(&tokens, now),
+        Ok(tokens) => check_tokens(&tokens, now),
         Err(missing @ FileError::Missing { .. }) => {
-            Check::problem(NAME, missing.to_string(), "make a token: until then none is valid")
+            Check::problem(NAME, missing.to_string(), "create one: until then no token is valid")
         }
         Err(error) => Check::problem(NAME, with_causes(&error), "correct the file, or [api] tokens"),
     }
 }
 
-fn tokens_of(tokens: &Tokens, now: DateTime<Utc>) -> Check {
+fn check_tokens(tokens: &Tokens, now: DateTime<Utc>) -> Check {
     const NAME: &str = "token file";
     let count = |matches: &dyn Fn(DateTime<Utc>) -> bool| {
         tokens.iter().filter(|token| token.expires.is_some_and(matches)).count()
@@ -66,9 +66,9 @@ fn tokens_of(tokens: &Tokens, now: DateTime<Utc>) -> Check {
         WARN_BEFORE.num_days()
     );
     if tokens.len() == expired {
-        Check::warning(NAME, found, "make one with `os-upgrade token create`: nobody may call with a token")
+        Check::warning(NAME, found, "create one with `os-upgrade token create`: no token is valid")
     } else if soon > 0 {
-        Check::warning(NAME, found, "make their successors with `os-upgrade token create`")
+        Check::warning(NAME, found, "create their successors with `os-upgrade token create`")
     } else {
         Check::ok(NAME, found)
     }

@@ -121,7 +121,7 @@ async fn streams(
             checks.push(Check::ok("lease", format!("instance {} leads", holder.instance)));
             checks.push(instances(bus, settings).await);
         }
-        None => checks.push(Check::ok("lease", "nobody leads")),
+        None => checks.push(Check::ok("lease", "no instance leads")),
     }
     checks.extend(clock(bus).await);
     Ok(())
