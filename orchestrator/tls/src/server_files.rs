@@ -122,11 +122,11 @@ impl Follower {
                     let not_after = time::format(loaded.not_after);
                     self.tls.current.store(Arc::new(loaded));
                     self.warned_at = None;
-                    tracing::info!(%not_after, "the certificates of [api.tls] were read again");
+                    tracing::info!(%not_after, "the certificates of [api.tls] were reloaded");
                 }
                 Err(error) => {
                     let why = with_causes(&error);
-                    tracing::error!("the files of [api.tls] have changed and are not put in force: {why}");
+                    tracing::error!("the changed files of [api.tls] cannot be used: {why}");
                 }
             }
         }

@@ -136,7 +136,7 @@ async fn a_renewed_certificate_is_shown_without_a_restart() {
     let good = fs::read(directory.join("api.key")).unwrap();
     fs::write(directory.join("api.key"), "no key").unwrap();
     eventually("the log to say so", async || {
-        secured.orchestrator.log().contains("are not put in force").then_some(())
+        secured.orchestrator.log().contains("the changed files of [api.tls] cannot be used").then_some(())
     })
     .await;
     let again = Rest::over_tls(address, &secured.ca, None);
