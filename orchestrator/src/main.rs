@@ -51,7 +51,7 @@ enum Command {
     Dev(dev::Options),
     #[command(flatten)]
     Other(cli::Command),
-    /// Print the OpenAPI description of the REST API, which instances serve at /openapi.json
+    /// Print the description of the REST API, which instances serve at /openapi.json
     Openapi,
 }
 
