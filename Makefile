@@ -146,7 +146,7 @@ images: tools debian-tree ## Build the images of docker/ from nothing, and try t
 worker-static: tools ## Build the worker as one file that needs no libraries, target/static/os-upgrade-worker, and check it
 	@.ci/worker-static
 	@.ci/check-static target/static/os-upgrade-worker
-	OS_UPGRADE_WORKER_PROGRAM=$(CURDIR)/target/static/os-upgrade-worker $(NEXTEST) -E 'test(/^worker::check::the_sdks_own_worker_/)'
+	OS_UPGRADE_WORKER_PROGRAM=$(CURDIR)/target/static/os-upgrade-worker $(NEXTEST) -E 'test(/^worker::check::sdk_worker_/)'
 
 # Without a sanitizer it works with stable Rust: there is no unsafe code of ours to be watched. What libFuzzer makes up
 # goes to target/; what it finds, to fuzz/artifacts/, and from there into fuzz/corpus/ once it is mended.

@@ -1,17 +1,17 @@
-//! Certificates for TLS, of authorities that nobody else knows.
+//! TLS certificates, and the authorities that issue them.
 
 use std::fs;
 use std::path::{Path, PathBuf};
 
 use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, DnType, IsCa, KeyPair};
 
-/// An authority of one test alone.
+/// A certificate authority of one test.
 pub struct Authority(CertifiedIssuer<'static, KeyPair>);
 
 impl Authority {
-    /// One of this name.
+    /// A new authority with this common name.
     pub fn new(name: &str) -> Self {
-        let mut params = named(Vec::new(), name);
+        let mut params = params_named(Vec::new(), name);
         params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
         Self(CertifiedIssuer::self_signed(params, KeyPair::generate().unwrap()).unwrap())
     }
@@ -27,7 +27,7 @@ impl Authority {
     /// `<name>.key`.
     pub fn certify(&self, subject: &str, directory: &Path, name: &str) -> [PathBuf; 2] {
         let key = KeyPair::generate().unwrap();
-        let certificate = named(vec![subject.to_owned()], subject).signed_by(&key, &self.0).unwrap();
+        let certificate = params_named(vec![subject.to_owned()], subject).signed_by(&key, &self.0).unwrap();
         let files = [(certificate.pem(), "pem"), (key.serialize_pem(), "key")];
         files.map(|(text, extension)| {
             let path = directory.join(format!("{name}.{extension}"));
@@ -37,7 +37,7 @@ impl Authority {
     }
 }
 
-fn named(subjects: Vec<String>, common_name: &str) -> CertificateParams {
+fn params_named(subjects: Vec<String>, common_name: &str) -> CertificateParams {
     let mut params = CertificateParams::new(subjects).unwrap();
     params.distinguished_name.push(DnType::CommonName, common_name);
     params

@@ -1,4 +1,4 @@
-//! A site of one test on three nats-servers, with several orchestrators, each of which can be cut off from them.
+//! A site of one test with three nats-servers and several orchestrators, each of which can be cut off from the servers.
 
 use std::path::PathBuf;
 
@@ -13,7 +13,7 @@ use crate::orchestrator::Orchestrator;
 use crate::proxy::Proxy;
 use crate::wait::eventually;
 
-/// An orchestrator and its lines to the servers.
+/// An orchestrator and its proxied connections to the servers.
 #[derive(Debug)]
 pub struct Member {
     /// The orchestrator.
@@ -29,26 +29,26 @@ impl Member {
         Self { orchestrator, lines }
     }
 
-    /// Cuts it off from all servers; nobody is told.
+    /// Cuts it off from all servers, without closing connections.
     pub fn cut_off(&self) {
         self.lines.iter().for_each(Proxy::cut);
     }
 
-    /// Ends that; what was sent meanwhile arrives late.
+    /// Reconnects it; what was sent in the meantime arrives late.
     pub fn heal(&self) {
         self.lines.iter().for_each(Proxy::heal);
     }
 
-    /// Ends that with new connections; what was sent meanwhile is lost.
-    pub fn heal_anew(&self) {
-        self.lines.iter().for_each(Proxy::heal_anew);
+    /// Reconnects it with new connections; what was sent in the meantime is lost.
+    pub fn heal_with_new_connections(&self) {
+        self.lines.iter().for_each(Proxy::heal_with_new_connections);
     }
 }
 
-/// The site.
+/// A site on a cluster.
 #[derive(Debug)]
 pub struct ClusterSite {
-    // First, so that they are gone before what they use.
+    // First field: dropped before what it uses.
     /// The orchestrators.
     pub members: Vec<Member>,
     /// Their bus.
@@ -58,11 +58,11 @@ pub struct ClusterSite {
 }
 
 impl ClusterSite {
-    /// A site with so many orchestrators, with `more` in their configuration, of which one leads and the others follow.
+    /// A site with this number of orchestrators, with `more` in their configuration. One leads, the others follow.
     pub async fn start(orchestrators: usize, more: &str) -> Self {
         let nats = NatsCluster::start().await;
         let mut members = join_all((0..orchestrators).map(|_| Member::new(&nats, more))).await;
-        // The first makes the streams.
+        // The first creates the streams.
         members[0].orchestrator.start_ready().await;
         for member in &mut members[1..] {
             member.orchestrator.start();
@@ -76,18 +76,18 @@ impl ClusterSite {
         site
     }
 
-    /// The bus, as the test sees it.
+    /// The test's own JetStream client.
     pub const fn jetstream(&self) -> &jetstream::Context {
         &self.jetstream
     }
 
-    /// The file to which all hosts' scripts write what they do.
+    /// The file to which all hosts' scripts log.
     pub fn log(&self) -> PathBuf {
         self.directory.path().join("said")
     }
 
-    /// What all hosts' scripts have said, in order.
-    pub fn said(&self) -> Vec<String> {
+    /// The log of all hosts' scripts, in order.
+    pub fn script_log(&self) -> Vec<String> {
         let text = std::fs::read_to_string(self.log()).unwrap_or_default();
         text.lines().map(str::to_owned).collect()
     }
@@ -114,7 +114,7 @@ impl ClusterSite {
         hosts
     }
 
-    /// The orchestrator that leads, if one says so, but `except`.
+    /// The orchestrator that reports that it leads, other than `except`.
     async fn find_leader(&self, except: Option<usize>) -> Option<usize> {
         for (index, member) in self.members.iter().enumerate() {
             let role = if Some(index) == except { None } else { member.orchestrator.role().await };
@@ -125,12 +125,12 @@ impl ClusterSite {
         None
     }
 
-    /// Waits until an orchestrator leads, and returns which.
+    /// Waits until an orchestrator leads, and returns its index.
     pub async fn leader(&self) -> usize {
         eventually("an orchestrator to lead", async || self.find_leader(None).await).await
     }
 
-    /// Waits until another orchestrator than this one leads. This one is not asked: it may not answer.
+    /// Waits until an orchestrator other than `but` leads. That one is not polled, because it may not answer.
     pub async fn leader_but(&self, but: usize) -> usize {
         eventually("another orchestrator to lead", async || self.find_leader(Some(but)).await).await
     }

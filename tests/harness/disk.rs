@@ -1,19 +1,19 @@
-//! Disks that are full: a process whose files cannot grow any more, until room is made.
+//! Full disks, simulated by a process limit on the size of files.
 
 use std::path::Path;
 use std::process::Command;
 
 use os_upgrade_platform::child;
 
-/// A command that runs `program` so that writing to a full disk fails, as it does on a real one, instead of ending it.
+/// A command that runs `program` such that a write beyond the limit fails, as on a full disk, and does not kill it.
 pub fn command(program: &Path) -> Command {
     let mut command = child::command("sh");
-    // What is ignored stays so in the program.
+    // An ignored signal stays ignored across exec.
     command.args(["-c", "trap '' XFSZ; exec \"$0\" \"$@\""]).arg(program);
     command
 }
 
-/// Lets no file of the process grow beyond `bytes`.
+/// Keeps all files of the process from growing beyond `bytes`.
 pub fn fill(pid: u32, bytes: u64) {
     limit(pid, &bytes.to_string());
 }

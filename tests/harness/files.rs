@@ -1,9 +1,9 @@
-//! Files on a disk: what is in them, and copies of them.
+//! Reading and copying files.
 
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// Every file below the directory, with what is in it, in order.
+/// All files below the directory with their content, sorted by path.
 pub fn content(directory: &Path) -> Vec<(PathBuf, Vec<u8>)> {
     let mut all = Vec::new();
     for entry in fs::read_dir(directory).unwrap() {
@@ -19,7 +19,7 @@ pub fn content(directory: &Path) -> Vec<(PathBuf, Vec<u8>)> {
     all
 }
 
-/// Copies a file with its permissions, and makes the directories that it stands in.
+/// Copies a file with its permissions, and creates missing parent directories.
 pub fn copy(from: &Path, to: &Path) {
     fs::create_dir_all(to.parent().unwrap()).unwrap();
     fs::copy(from, to).unwrap_or_else(|error| panic!("{}: {error}", from.display()));

@@ -1,5 +1,5 @@
-//! A host of a site: a worker process with scripts, started again whenever it ends, as an init system would. What the
-//! scripts do is one line each in a file that all hosts of a site share, so that executions can be counted.
+//! A host of a site: a worker process with scripts, restarted whenever it ends, as an init system would. Each script logs
+//! a line to a file that all hosts of a site share, so that executions can be counted.
 
 use std::fs::{self, File};
 use std::os::unix::fs::PermissionsExt;
@@ -18,7 +18,7 @@ use crate::wait::eventually;
 /// The application of every worker here.
 pub const APPLICATION: &str = "os-upgrade-test";
 
-/// What every script begins with. A file `hold-NAME` in the host's directory holds the script of that name.
+/// The beginning of every script. A file `hold-NAME` in the host's directory holds the script of that name.
 const PROLOGUE: &str = r#"#!/bin/sh
 set -eu
 cd "$(dirname "$0")/.."
@@ -45,7 +45,7 @@ kill -KILL "$(cat worker.pid)"
 const HEALTH: &str = "say healthy";
 const VERSIONS: &str = r#"printf '{"linux":"%s"}' "$(cat version)""#;
 
-/// The file beside `log` whose lines begin with the run.
+/// The file beside `log` whose lines begin with the run's id.
 pub fn runs_log(log: &Path) -> PathBuf {
     let mut name = log.as_os_str().to_owned();
     name.push(".runs");
@@ -81,7 +81,7 @@ impl Host {
         host
     }
 
-    /// Its name.
+    /// Its host name.
     pub fn name(&self) -> &str {
         &self.name
     }
@@ -100,52 +100,52 @@ impl Host {
         fs::rename(new, path).unwrap();
     }
 
-    /// Has it take its slots from this group.
+    /// Sets the group of its slots.
     #[must_use]
     pub fn of_group(mut self, group: &'static str) -> Self {
         self.group = Some(group);
         self
     }
 
-    /// Has its worker started with more arguments.
+    /// Adds arguments to the worker's command line.
     #[must_use]
     pub fn with_arguments(mut self, arguments: &[&str]) -> Self {
         self.arguments.extend(arguments.iter().map(|argument| (*argument).to_owned()));
         self
     }
 
-    /// Has its upgrade ask for a reboot.
+    /// Makes its upgrade request a reboot.
     #[must_use]
     pub fn reboots(self) -> Self {
         self.script("upgrade", &format!("{UPGRADE}exit 3"));
         self
     }
 
-    /// Has it say when it is well after a reboot.
+    /// Adds a health script, which logs that it ran.
     #[must_use]
-    pub fn says_healthy(self) -> Self {
+    pub fn with_health_script(self) -> Self {
         self.script("health", HEALTH);
         self
     }
 
-    /// Has `script` fail with this message, after it has said that it runs.
+    /// Makes `script` log that it runs, and fail with this message.
     pub fn fail(&self, script: &str, message: &str) {
         self.script(script, &format!("say {script}-fails\nheld {script}\necho '{message}' >&2\nexit 1"));
     }
 
-    /// Has its upgrade succeed, without a reboot.
-    pub fn mend(&self) {
+    /// Makes its prepare and upgrade succeed, without a reboot.
+    pub fn repair(&self) {
         self.script("prepare", PREPARE);
         self.script("upgrade", UPGRADE);
     }
 
-    /// Holds the script of this name where it is about to do its work.
+    /// Holds the script of this name after its first log line.
     pub fn hold(&self, script: &str) {
         fs::write(self.path(&format!("hold-{script}")), "").unwrap();
     }
 
-    /// Lets it go on.
-    pub fn let_go(&self, script: &str) {
+    /// Lets a held script continue.
+    pub fn release(&self, script: &str) {
         fs::remove_file(self.path(&format!("hold-{script}"))).unwrap();
     }
 
@@ -174,13 +174,13 @@ impl Host {
         }));
     }
 
-    /// Kills the worker process with SIGKILL, its scripts not included; it is started again.
+    /// Kills the worker process with SIGKILL, but not its scripts. It is restarted.
     pub fn kill_worker(&self) {
         let pid = fs::read_to_string(self.path("worker.pid")).unwrap();
         kill(Pid::from_raw(pid.parse().unwrap()), Signal::SIGKILL).unwrap();
     }
 
-    /// Ends the worker for good.
+    /// Stops the worker permanently.
     pub async fn stop(&mut self) {
         if let Some(supervisor) = self.supervisor.take() {
             supervisor.abort();
@@ -188,8 +188,8 @@ impl Host {
         }
     }
 
-    /// Ends the worker once it has settled what it was told, and starts one that finds none of what the first had kept.
-    /// Returns when that one reads commands: what comes then is for it alone.
+    /// Stops the worker once it has settled its command, and starts one without the state of the first. Returns when the
+    /// new one reads commands: it alone receives those sent from then on.
     pub async fn lose_state(&mut self) {
         let file = self.path("state").join(format!("{}.json", self.name));
         eventually("the worker to have settled its command", async || {
@@ -207,25 +207,25 @@ impl Host {
         .await;
     }
 
-    /// What this host's scripts have said.
-    pub fn said(&self) -> Vec<String> {
+    /// The log of this host's scripts.
+    pub fn script_log(&self) -> Vec<String> {
         let prefix = format!("{} ", self.name);
         let text = fs::read_to_string(&self.log).unwrap_or_default();
         text.lines().filter_map(|line| line.strip_prefix(&prefix)).map(str::to_owned).collect()
     }
 
-    /// Waits until its scripts have said this.
-    pub async fn await_said(&self, what: &str) {
-        let waited = format!("{} to say {what}", self.name);
-        eventually(&waited, async || self.said().iter().any(|said| said == what).then_some(())).await;
+    /// Waits until its scripts have logged this.
+    pub async fn await_script(&self, what: &str) {
+        let waited = format!("{} to log {what}", self.name);
+        eventually(&waited, async || self.script_log().iter().any(|line| line == what).then_some(())).await;
     }
 
-    /// What its worker has logged.
+    /// The log of its worker.
     pub fn log(&self) -> String {
         fs::read_to_string(self.path("log")).unwrap_or_default()
     }
 
-    /// The version on its disk.
+    /// The installed version.
     pub fn version(&self) -> String {
         fs::read_to_string(self.path("version")).unwrap().trim().to_owned()
     }

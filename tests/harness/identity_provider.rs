@@ -1,4 +1,4 @@
-//! An identity provider of one test: its keys are served over HTTP, and it signs whatever it is told to.
+//! An identity provider of one test, which serves its keys over HTTP and signs any claims.
 
 use std::sync::{Arc, Mutex};
 
@@ -13,19 +13,19 @@ use serde_json::{Value, json};
 use tokio::net::TcpListener;
 use tokio_util::task::AbortOnDropHandle;
 
-/// A key to sign with.
+/// A signing key.
 pub struct SigningKey {
     id: String,
     pair: EcdsaKeyPair,
 }
 
-/// Bytes as tokens have them.
+/// Encodes bytes as tokens do.
 pub fn encode(bytes: impl AsRef<[u8]>) -> String {
     BASE64_URL_SAFE_NO_PAD.encode(bytes)
 }
 
 impl SigningKey {
-    /// A new one of this id.
+    /// A new key with this id.
     pub fn new(id: &str) -> Self {
         let (algorithm, random) = (&ECDSA_P256_SHA256_FIXED_SIGNING, SystemRandom::new());
         let document = EcdsaKeyPair::generate_pkcs8(algorithm, &random).unwrap();
@@ -33,7 +33,7 @@ impl SigningKey {
         Self { id: id.to_owned(), pair }
     }
 
-    /// Its public half, in a set of one.
+    /// A key set that contains its public half.
     pub fn jwks(&self) -> Value {
         let (x, y) = self.public().split_at(32);
         let (x, y) = (encode(x), encode(y));
@@ -54,23 +54,23 @@ impl SigningKey {
         format!("{message}.{}", encode(signature))
     }
 
-    /// What is signed of a token of this algorithm.
+    /// The signed part of a token, with this algorithm in its header.
     pub fn unsigned(&self, algorithm: &str, claims: &Value) -> String {
         let header = json!({ "alg": algorithm, "typ": "JWT", "kid": self.id });
         format!("{}.{}", encode(header.to_string()), encode(claims.to_string()))
     }
 }
 
-/// A provider that serves its keys until it is dropped.
+/// An identity provider. It stops when dropped.
 pub struct IdentityProvider {
-    /// Where they are.
+    /// The URL of its keys.
     pub url: String,
     keys: Arc<Mutex<Option<Value>>>,
     _task: AbortOnDropHandle<()>,
 }
 
 impl IdentityProvider {
-    /// One that serves these keys; without any it answers 502.
+    /// Starts a provider that serves these keys; without any it answers 502.
     pub async fn start(keys: Option<Value>) -> Self {
         let keys = Arc::new(Mutex::new(keys));
         let shared = Arc::clone(&keys);
@@ -85,7 +85,7 @@ impl IdentityProvider {
         Self { url, keys, _task: AbortOnDropHandle::new(task) }
     }
 
-    /// Serves these from now on, or 502.
+    /// Replaces the keys; without any it answers 502.
     pub fn serve(&self, keys: Option<Value>) {
         *self.keys.lock().unwrap() = keys;
     }

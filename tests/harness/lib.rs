@@ -1,6 +1,6 @@
-//! What the suites with real parts share: servers and processes of their own, clients, and waiting on conditions.
+//! Shared by the suites that run real processes: servers, programs, clients, and waiting for conditions.
 //!
-//! It is test code: what goes wrong here ends the test.
+//! Test code: any failure here fails the test.
 #![expect(clippy::unwrap_used, reason = "a failed unwrap is a failed test")]
 
 pub mod authority;
@@ -9,6 +9,8 @@ pub mod cluster;
 pub mod debian;
 pub mod disk;
 pub mod docker;
+pub mod faulty_lock_server;
+pub mod faulty_worker;
 pub mod files;
 pub mod host;
 pub mod http;
@@ -30,5 +32,3 @@ pub mod streams;
 pub mod vm;
 pub mod wait;
 pub mod worker;
-pub mod wrong_lock_server;
-pub mod wrong_worker;

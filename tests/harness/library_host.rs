@@ -1,4 +1,4 @@
-//! A host whose worker is the SDK in this process: cheap, and never killed.
+//! A host whose worker runs in this process with the SDK: cheap, but it cannot be killed.
 
 use std::fs::File;
 use std::io::Write as _;
@@ -12,7 +12,7 @@ use tokio::task::JoinHandle;
 
 use crate::host::{APPLICATION, runs_log};
 
-/// The host. Its worker ends with it.
+/// The host. Its worker stops when it is dropped.
 #[derive(Debug)]
 pub struct LibraryHost {
     shutdown: CancellationToken,
@@ -25,9 +25,9 @@ struct Quick {
 }
 
 impl Quick {
-    fn say(&self, context: &Context, what: &str) -> std::io::Result<()> {
+    fn log_action(&self, context: &Context, what: &str) -> std::io::Result<()> {
         let run = context.run().map(ToString::to_string).unwrap_or_default();
-        // One write, so that lines of several writers do not mix.
+        // One write, so that lines of concurrent writers do not mix.
         let line = format!("{run} {} {what}\n", context.host());
         File::options().create(true).append(true).open(&self.log)?.write_all(line.as_bytes())
     }
@@ -35,19 +35,19 @@ impl Quick {
 
 impl Worker for Quick {
     async fn prepare(&self, context: &Context) -> HandlerResult {
-        Ok(self.say(context, "prepare")?)
+        Ok(self.log_action(context, "prepare")?)
     }
 
     async fn upgrade(&self, context: &Context) -> HandlerResult<Upgraded> {
-        self.say(context, if context.is_resumed() { "upgrade-resumed" } else { "upgrade-begins" })?;
+        self.log_action(context, if context.is_resumed() { "upgrade-resumed" } else { "upgrade-begins" })?;
         tokio::task::yield_now().await;
-        self.say(context, "upgrade-ends")?;
+        self.log_action(context, "upgrade-ends")?;
         Ok(Upgraded::Done)
     }
 }
 
 impl LibraryHost {
-    /// A host whose worker runs, and writes what it does, with the run, to where hosts with `log` do.
+    /// Starts a host whose worker logs its actions with the run's id to [`runs_log`] of `log`.
     pub fn start(nats: &str, log: &Path, name: &str) -> Self {
         let directory = tempfile::tempdir().unwrap();
         let boot_id = directory.path().join("boot-id");
@@ -64,7 +64,7 @@ impl LibraryHost {
         Self { shutdown, task: Some(task), _directory: directory }
     }
 
-    /// Ends the worker in order.
+    /// Stops the worker gracefully.
     pub async fn stop(&mut self) {
         self.shutdown.cancel();
         if let Some(task) = self.task.take() {

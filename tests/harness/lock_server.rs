@@ -1,4 +1,4 @@
-//! A FleetLock server that answers as the test wants, and remembers what it was asked.
+//! A FleetLock server that answers as the test wants, and records its requests.
 
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, MutexGuard};
@@ -20,62 +20,62 @@ use crate::orchestrator::own_address;
 
 /// How the server answers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Say {
+pub enum Mode {
     /// 200.
     Granted,
-    /// As a semaphore of one slot does.
+    /// Like a semaphore with one slot.
     OneSlot,
-    /// A FleetLock error.
+    /// 409, all slots are held.
     Full,
     /// 202, which grants nothing.
     Accepted,
-    /// A redirect to where a slot would be granted.
+    /// A redirect to a URL that would grant a slot.
     Redirect,
-    /// 500 with a page for people.
+    /// 500 with an HTML page.
     Page,
-    /// Nothing, until it says something else.
+    /// No answer until the mode changes.
     Nothing,
 }
 
 #[derive(Debug)]
 struct Shared {
-    say: watch::Sender<Say>,
+    mode: watch::Sender<Mode>,
     calls: Vec<String>,
-    /// Who holds the only slot, with [`Say::OneSlot`].
+    /// The holder of the only slot, with [`Mode::OneSlot`].
     holder: Option<String>,
-    /// Requests that have come.
-    asked: usize,
+    /// Number of received requests.
+    requests: usize,
     limit: Limit,
-    /// How many more requests to take a slot back are answered with 500.
-    unlocks_to_fail: usize,
-    /// The credentials of the last request that had any.
+    /// How many more unlock requests are answered with 500.
+    failing_unlocks: usize,
+    /// The `authorization` header of the last request that had one.
     authorization: Option<String>,
-    /// Those that every request must have, if any.
-    demanded: Option<String>,
+    /// The `authorization` header that every request must have, if any.
+    required: Option<String>,
 }
 
-/// How many requests are answered; the others are told to come back later.
+/// The rate limit. Requests beyond it are answered with 429.
 #[derive(Debug)]
 enum Limit {
     None,
-    /// One a second, and [`BURST`] at once.
+    /// One request a second, and [`BURST`] at once.
     Rate {
-        /// How long the requests so far occupy the server.
+        /// Until when the requests so far occupy the server.
         busy_until: Instant,
     },
-    /// None before this time.
+    /// No requests before this time.
     Tripped {
         until: Instant,
     },
 }
 
-/// How many requests a server with a rate takes at once.
+/// How many requests a server with a rate limit accepts at once.
 const BURST: u32 = 3;
-/// The time for one of them.
+/// The time that each of them occupies.
 const EACH: Duration = Duration::from_secs(1);
 
 impl Limit {
-    /// Takes a request that comes `now`, or says how long it should have waited.
+    /// Accepts a request that arrives `now`, or returns how long it should have waited.
     fn take(&mut self, now: Instant) -> Result<(), Duration> {
         match self {
             Self::None => Ok(()),
@@ -96,23 +96,23 @@ impl Limit {
 }
 
 impl Shared {
-    fn ask(&mut self, lock: bool, id: &str) -> Say {
+    fn decide(&mut self, lock: bool, id: &str) -> Mode {
         let is_holder = self.holder.as_deref() == Some(id);
         match (lock, &self.holder) {
-            (true, Some(_)) if !is_holder => Say::Full,
+            (true, Some(_)) if !is_holder => Mode::Full,
             (true, _) => {
                 self.holder = Some(id.to_owned());
-                Say::Granted
+                Mode::Granted
             }
             (false, _) => {
                 self.holder.take_if(|_| is_holder);
-                Say::Granted
+                Mode::Granted
             }
         }
     }
 }
 
-/// A lock server, which may be stopped and started again on the same address.
+/// A lock server, which can be stopped and started again on the same address.
 #[derive(Debug)]
 pub struct LockServer {
     address: SocketAddr,
@@ -121,17 +121,17 @@ pub struct LockServer {
 }
 
 impl LockServer {
-    /// A server that answers so until it is told otherwise.
-    pub async fn start(say: Say) -> Self {
+    /// Starts a server in this mode.
+    pub async fn start(mode: Mode) -> Self {
         let shared = Arc::new(Mutex::new(Shared {
-            say: watch::Sender::new(say),
+            mode: watch::Sender::new(mode),
             calls: Vec::new(),
             holder: None,
-            asked: 0,
+            requests: 0,
             limit: Limit::None,
-            unlocks_to_fail: 0,
+            failing_unlocks: 0,
             authorization: None,
-            demanded: None,
+            required: None,
         }));
         let mut server = Self { address: own_address(), shared, task: None };
         server.start_again().await;
@@ -149,7 +149,7 @@ impl LockServer {
         self.task = Some(tokio::spawn(async move { axum::serve(listener, router).await.unwrap() }));
     }
 
-    /// Ends the server: whoever asks finds nobody.
+    /// Stops the server: connections are refused.
     pub async fn stop(&mut self) {
         if let Some(task) = self.task.take() {
             task.abort();
@@ -168,73 +168,73 @@ impl LockServer {
         format!("[fleet-lock]\nurl = \"{}\"\n{quick}", self.url())
     }
 
-    /// The same with the rate that is the default, and with a password in the URL.
+    /// The same with the default rate, and with a password in the URL.
     pub fn config_with_default_rate(&self) -> String {
         let url = format!("http://orchestrator:pa%2Dssword@{}/base", self.address);
         format!("[fleet-lock]\nurl = \"{url}\"\nretry-interval = \"1s\"")
     }
 
-    /// From now on it takes one request a second, three at once, and answers 429 to those beyond.
+    /// Accepts one request a second, three at once, from now on, and answers the others with 429.
     pub fn limit_rate(&self) {
         self.shared().limit = Limit::Rate { busy_until: Instant::now() };
     }
 
-    /// It answers 429 for so long.
+    /// Answers all requests with 429 during `pause`.
     pub fn trip(&self, pause: Duration) {
         self.shared().limit = Limit::Tripped { until: Instant::now() + pause };
     }
 
-    /// Whether it answers 429 yet, after [`Self::trip`].
+    /// Whether it still answers 429 after [`Self::trip`].
     pub fn is_tripped(&self) -> bool {
         matches!(self.shared().limit, Limit::Tripped { until } if Instant::now() < until)
     }
 
-    /// It answers 500 to so many more requests to take a slot back.
+    /// Answers the next `count` unlock requests with 500.
     pub fn fail_unlocks(&self, count: usize) {
-        self.shared().unlocks_to_fail = count;
+        self.shared().failing_unlocks = count;
     }
 
-    /// How many of them are left.
-    pub fn unlocks_to_fail(&self) -> usize {
-        self.shared().unlocks_to_fail
+    /// How many of these failures are left.
+    pub fn failing_unlocks(&self) -> usize {
+        self.shared().failing_unlocks
     }
 
-    /// It answers 401 to whoever does not send this `user:password`.
-    pub fn demand(&self, credentials: &str) {
-        self.shared().demanded = Some(format!("Basic {}", BASE64_STANDARD.encode(credentials)));
+    /// Answers 401 to requests without this `user:password`.
+    pub fn require_credentials(&self, credentials: &str) {
+        self.shared().required = Some(format!("Basic {}", BASE64_STANDARD.encode(credentials)));
     }
 
     fn shared(&self) -> MutexGuard<'_, Shared> {
         self.shared.lock().unwrap()
     }
 
-    /// Answers so from now on.
-    pub fn say(&self, say: Say) {
-        self.shared().say.send_replace(say);
+    /// Changes the mode.
+    pub fn set_mode(&self, mode: Mode) {
+        self.shared().mode.send_replace(mode);
     }
 
-    /// How many requests have come, answered or not.
-    pub fn asked(&self) -> usize {
-        self.shared().asked
+    /// Number of requests received, answered or not.
+    pub fn request_count(&self) -> usize {
+        self.shared().requests
     }
 
-    /// The credentials of the last request that had any, as they were sent.
+    /// The `authorization` header of the last request that had one.
     pub fn authorization(&self) -> Option<String> {
         self.shared().authorization.clone()
     }
 
-    /// Who holds the only slot.
+    /// The holder of the only slot.
     pub fn holder(&self) -> Option<String> {
         self.shared().holder.clone()
     }
 
-    /// What it was asked when that was too much.
-    pub fn limited(&self) -> usize {
+    /// Number of requests answered with 429.
+    pub fn limited_count(&self) -> usize {
         self.shared().calls.iter().filter(|call| call.ends_with(": limited")).count()
     }
 
-    /// What it was asked and granted, such as `lock default/h01`; what was refused ends in `: refused`, and counts
-    /// once when it was asked again and again.
+    /// The requests that it granted, such as `lock default/h01`. Refused ones end in `: refused`; repetitions of them are
+    /// listed once.
     pub fn calls(&self) -> Vec<String> {
         let mut calls = self.shared().calls.clone();
         calls.dedup_by(|next, last| next == last && next.ends_with(": refused"));
@@ -251,22 +251,22 @@ impl Drop for LockServer {
 }
 
 async fn lock(State(shared): State<Arc<Mutex<Shared>>>, headers: HeaderMap, body: String) -> Response {
-    speaks(&shared).await;
+    until_answering(&shared).await;
     answer("lock", &shared, &headers, &body)
 }
 
 async fn unlock(State(shared): State<Arc<Mutex<Shared>>>, headers: HeaderMap, body: String) -> Response {
-    speaks(&shared).await;
+    until_answering(&shared).await;
     answer("unlock", &shared, &headers, &body)
 }
 
-async fn speaks(shared: &Mutex<Shared>) {
-    let mut say = {
+async fn until_answering(shared: &Mutex<Shared>) {
+    let mut mode = {
         let mut shared = shared.lock().unwrap();
-        shared.asked += 1;
-        shared.say.subscribe()
+        shared.requests += 1;
+        shared.mode.subscribe()
     };
-    say.wait_for(|say| *say != Say::Nothing).await.unwrap();
+    mode.wait_for(|mode| *mode != Mode::Nothing).await.unwrap();
 }
 
 fn answer(what: &str, shared: &Mutex<Shared>, headers: &HeaderMap, body: &str) -> Response {
@@ -279,7 +279,7 @@ fn answer(what: &str, shared: &Mutex<Shared>, headers: &HeaderMap, body: &str) -
         shared.authorization = Some(value.to_str().unwrap().to_owned());
     }
     let shown = headers.get("authorization").map(HeaderValue::as_bytes);
-    if shared.demanded.as_ref().is_some_and(|demanded| shown != Some(demanded.as_bytes())) {
+    if shared.required.as_ref().is_some_and(|required| shown != Some(required.as_bytes())) {
         shared.calls.push(format!("{what} {group}/{id}: unauthorized"));
         let body = json!({"kind": "unauthorized", "value": "who are you?"});
         return (StatusCode::UNAUTHORIZED, body.to_string()).into_response();
@@ -289,28 +289,31 @@ fn answer(what: &str, shared: &Mutex<Shared>, headers: &HeaderMap, body: &str) -
         let seconds = wait.as_secs_f64().ceil().to_string();
         return (StatusCode::TOO_MANY_REQUESTS, [("retry-after", seconds)], "later").into_response();
     }
-    if what == "unlock" && shared.unlocks_to_fail > 0 {
-        shared.unlocks_to_fail -= 1;
+    if what == "unlock" && shared.failing_unlocks > 0 {
+        shared.failing_unlocks -= 1;
         shared.calls.push(format!("{what} {group}/{id}: refused"));
         return StatusCode::INTERNAL_SERVER_ERROR.into_response();
     }
-    let say = *shared.say.borrow();
-    let say = match say {
-        Say::OneSlot => shared.ask(what == "lock", id),
-        fixed @ (Say::Granted | Say::Full | Say::Accepted | Say::Redirect | Say::Page | Say::Nothing) => {
-            fixed
-        }
+    let mode = *shared.mode.borrow();
+    let mode = match mode {
+        Mode::OneSlot => shared.decide(what == "lock", id),
+        fixed @ (Mode::Granted
+        | Mode::Full
+        | Mode::Accepted
+        | Mode::Redirect
+        | Mode::Page
+        | Mode::Nothing) => fixed,
     };
-    let refused = if say == Say::Granted { "" } else { ": refused" };
+    let refused = if mode == Mode::Granted { "" } else { ": refused" };
     shared.calls.push(format!("{what} {group}/{id}{refused}"));
-    match say {
-        Say::Granted | Say::OneSlot | Say::Nothing => StatusCode::OK.into_response(),
-        Say::Full => {
+    match mode {
+        Mode::Granted | Mode::OneSlot | Mode::Nothing => StatusCode::OK.into_response(),
+        Mode::Full => {
             let body = json!({"kind": "failed_lock_semaphore_full", "value": "semaphore currently full"});
             (StatusCode::CONFLICT, body.to_string()).into_response()
         }
-        Say::Accepted => StatusCode::ACCEPTED.into_response(),
-        Say::Redirect => (StatusCode::TEMPORARY_REDIRECT, [("location", "/granted")]).into_response(),
-        Say::Page => (StatusCode::INTERNAL_SERVER_ERROR, "<h1>Oops</h1>").into_response(),
+        Mode::Accepted => StatusCode::ACCEPTED.into_response(),
+        Mode::Redirect => (StatusCode::TEMPORARY_REDIRECT, [("location", "/granted")]).into_response(),
+        Mode::Page => (StatusCode::INTERNAL_SERVER_ERROR, "<h1>Oops</h1>").into_response(),
     }
 }

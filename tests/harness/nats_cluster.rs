@@ -1,5 +1,5 @@
-//! Three nats-servers of one test in a cluster. Each pair of them is connected through a proxy, so that a server can be
-//! cut off from the others.
+//! A cluster of three nats-servers of one test. Each pair is connected through a proxy, so that a server can be cut off
+//! from the others.
 
 use std::fmt::Write as _;
 use std::net::SocketAddr;
@@ -14,19 +14,19 @@ use crate::orchestrator::own_address;
 use crate::proxy::Proxy;
 use crate::wait::eventually;
 
-/// Servers in the cluster.
+/// Number of servers in the cluster.
 pub const SERVERS: usize = 3;
 
 /// The cluster.
 #[derive(Debug)]
 pub struct NatsCluster {
     servers: Vec<NatsServer>,
-    /// The lines from each server to each other.
+    /// The proxies from each server to each other.
     routes: Vec<((usize, usize), Proxy)>,
 }
 
 impl NatsCluster {
-    /// A cluster that has a leader, without streams.
+    /// Starts a cluster without streams, and waits until it has a leader.
     pub async fn start() -> Self {
         let listens: Vec<SocketAddr> = (0..SERVERS).map(|_| own_address()).collect();
         let mut routes = Vec::new();
@@ -41,8 +41,8 @@ impl NatsCluster {
             for (_, proxy) in lines {
                 write!(solicited, "\"nats-route://{}\",", proxy.address()).unwrap();
             }
-            // What servers and clients tell each other would lead around the proxies: an address where nobody listens
-            // is told instead.
+            // Servers advertise their addresses, which would bypass the proxies: an address without a listener is
+            // advertised instead.
             NatsServer::stopped(&format!(
                 "server_name: n{server}\ncluster {{ name: site, listen: \"{}\", advertise: \"127.0.0.1:9\", \
                  no_advertise: true, routes: [{solicited}] }}",
@@ -56,7 +56,7 @@ impl NatsCluster {
         cluster
     }
 
-    /// Where the servers listen for clients.
+    /// The servers' addresses for clients.
     pub fn addresses(&self) -> Vec<SocketAddr> {
         self.servers.iter().map(NatsServer::address).collect()
     }
@@ -66,7 +66,7 @@ impl NatsCluster {
         self.servers.iter().map(NatsServer::url).collect::<Vec<_>>().join(",")
     }
 
-    /// A client that goes to whichever server is there.
+    /// A client that connects to any reachable server.
     pub async fn client(&self) -> async_nats::Client {
         let servers: Vec<async_nats::ServerAddr> =
             self.servers.iter().map(|server| server.url().parse().unwrap()).collect();
@@ -77,7 +77,7 @@ impl NatsCluster {
         options.connect(servers).await.unwrap()
     }
 
-    /// The server that leads the journal, if one does.
+    /// The server that leads the journal's stream, if one does.
     pub async fn journal_leader(&self, jetstream: &jetstream::Context) -> Option<usize> {
         let stream = jetstream.get_stream(subject::JOURNAL_STREAM).await.ok()?;
         let leader = stream.cached_info().cluster.as_ref()?.leader.clone()?;
@@ -89,7 +89,7 @@ impl NatsCluster {
         self.servers[server].kill();
     }
 
-    /// Starts the server that was killed.
+    /// Starts a killed server.
     pub async fn start_again(&mut self, server: usize) {
         self.servers[server].start_again().await;
     }
@@ -99,7 +99,7 @@ impl NatsCluster {
         self.servers[server].signal(signal);
     }
 
-    /// The lines between a server and the others.
+    /// The proxies between a server and the others.
     pub fn lines(&self, server: usize) -> impl Iterator<Item = &Proxy> {
         let touches = move |pair: &(usize, usize)| pair.0 == server || pair.1 == server;
         self.routes.iter().filter(move |(pair, _)| touches(pair)).map(|(_, proxy)| proxy)

@@ -1,4 +1,4 @@
-//! A nats-server of one test: on a free port, in its own directory, ended with the test. A missing binary fails.
+//! A nats-server of one test: on a free port, in its own directory, stopped with the test. Fails without the binary.
 
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
@@ -12,10 +12,10 @@ use tempfile::TempDir;
 use crate::disk;
 use crate::wait::{self, eventually};
 
-/// Where a server keeps its streams, in its directory.
+/// The subdirectory of the streams.
 const STREAMS: &str = "jetstream";
 
-/// A server, which may be stopped and started again on the same port and directory.
+/// A server, which can be stopped and started again on the same port and directory.
 #[derive(Debug)]
 pub struct NatsServer {
     directory: TempDir,
@@ -26,12 +26,12 @@ pub struct NatsServer {
 }
 
 impl NatsServer {
-    /// A server without streams.
+    /// Starts a server without streams.
     pub async fn start() -> Self {
         Self::start_with("").await
     }
 
-    /// A server with more lines in its configuration.
+    /// Starts a server with more lines in its configuration.
     pub async fn start_with(options: &str) -> Self {
         let mut server = Self::stopped(options);
         server.start_again().await;
@@ -44,13 +44,13 @@ impl NatsServer {
         Self { directory, port: 0, options: options.to_owned(), domain: None, child: None }
     }
 
-    /// The same server, whose streams are in a domain.
+    /// Puts the server's streams into a JetStream domain.
     #[must_use]
     pub fn in_domain(self, domain: &'static str) -> Self {
         Self { domain: Some(domain), ..self }
     }
 
-    /// A server with the streams that the orchestrator creates.
+    /// Starts a server with the streams that the orchestrator creates.
     pub async fn with_streams() -> Self {
         let server = Self::start().await;
         create_streams(&jetstream::new(server.client().await)).await;
@@ -62,7 +62,7 @@ impl NatsServer {
         format!("nats://127.0.0.1:{}", self.port)
     }
 
-    /// Where the server listens, once it has run.
+    /// The server's address, once it has run.
     pub fn address(&self) -> SocketAddr {
         SocketAddr::from(([127, 0, 0, 1], self.port))
     }
@@ -79,12 +79,12 @@ impl NatsServer {
         self.start_again().await;
     }
 
-    /// Kills the server, and waits until it is gone.
+    /// Kills the server, and waits until its process has ended.
     pub fn kill(&mut self) {
         self.child = None;
     }
 
-    /// Its process.
+    /// Its process id.
     pub fn pid(&self) -> u32 {
         self.child.as_ref().unwrap().pid()
     }
@@ -99,31 +99,31 @@ impl NatsServer {
         self.directory.path()
     }
 
-    /// The streams' files as they are, to be put back later. The server does not run.
+    /// Copies the streams' files, to be restored later. The server must not run.
     pub fn save(&self) -> Saved {
-        assert!(self.child.is_none(), "files that are being written make no good copy");
+        assert!(self.child.is_none(), "files of a running server cannot be copied");
         let copy = tempfile::tempdir().unwrap();
         copy_all(&self.directory.path().join(STREAMS), &copy.path().join(STREAMS));
         Saved(copy)
     }
 
-    /// Puts the streams' files back as they were, as after a power cut without syncs. The server does not run.
-    pub fn put_back(&self, saved: &Saved) {
-        self.lose_everything();
+    /// Restores the streams' files, as after a power cut without syncs. The server must not run.
+    pub fn restore_streams(&self, saved: &Saved) {
+        self.delete_streams();
         copy_all(&saved.0.path().join(STREAMS), &self.directory.path().join(STREAMS));
     }
 
-    /// One stream's files as they are. The server does not run.
+    /// Copies one stream's files. The server must not run.
     pub fn save_stream(&self, name: &str) -> Saved {
-        assert!(self.child.is_none(), "files that are being written make no good copy");
+        assert!(self.child.is_none(), "files of a running server cannot be copied");
         let copy = tempfile::tempdir().unwrap();
         copy_all(&self.stream_directory(name), &copy.path().join(STREAMS));
         Saved(copy)
     }
 
-    /// Puts one stream's files back as they were. The server does not run.
-    pub fn put_stream_back(&self, name: &str, saved: &Saved) {
-        assert!(self.child.is_none(), "a server that runs would write them again");
+    /// Restores one stream's files. The server must not run.
+    pub fn restore_stream(&self, name: &str, saved: &Saved) {
+        assert!(self.child.is_none(), "a running server would overwrite them");
         let directory = self.stream_directory(name);
         std::fs::remove_dir_all(&directory).unwrap();
         copy_all(&saved.0.path().join(STREAMS), &directory);
@@ -133,17 +133,17 @@ impl NatsServer {
         self.directory.path().join(STREAMS).join("$G/streams").join(name)
     }
 
-    /// Takes the streams' files away. The server does not run.
-    pub fn lose_everything(&self) {
-        assert!(self.child.is_none(), "a server that runs would write them again");
+    /// Deletes the streams' files. The server must not run.
+    pub fn delete_streams(&self) {
+        assert!(self.child.is_none(), "a running server would overwrite them");
         std::fs::remove_dir_all(self.directory.path().join(STREAMS)).unwrap();
     }
 
-    /// Starts the server that was killed, and waits until it is ready.
+    /// Starts a killed server, and waits until it is ready.
     pub async fn start_again(&mut self) {
         let directory = self.directory.path();
         let config = directory.join("nats.conf");
-        // The first start takes any free port.
+        // The first start chooses a free port.
         let port = (self.port != 0).then_some(self.port);
         let domain = self.domain.map(|domain| format!(", domain: {domain}")).unwrap_or_default();
         let text = format!(
@@ -190,7 +190,7 @@ fn copy_all(from: &Path, to: &Path) {
     }
 }
 
-/// Creates the streams that are not there as the orchestrator does.
+/// Creates the missing streams, as the orchestrator does.
 pub async fn create_streams(jetstream: &jetstream::Context) {
     for config in os_upgrade_jetstream::worker_streams() {
         jetstream.get_or_create_stream(config).await.unwrap();

@@ -1,4 +1,4 @@
-//! A process `os-upgrade serve`, which may be killed and started again on the same data directory.
+//! An `os-upgrade serve` process, which can be killed and started again on the same data directory.
 
 use std::fs::{self, File};
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
@@ -19,17 +19,17 @@ use crate::programs;
 use crate::rest::Rest;
 use crate::wait::{self, PATIENCE, eventually};
 
-/// How long an orderly end may take.
+/// How long a graceful stop may take.
 const GRACE: Duration = PATIENCE;
 
-/// The variable that lets hosts take part without an operator's approval, as most tests want them to.
+/// The variable that lets hosts take part without an operator's approval, which most tests set.
 pub const AUTO_APPROVE: &str = "OS_UPGRADE_SITE__AUTO_APPROVE";
 
-/// How a command has ended: its exit code, what it has printed, and what it has said on standard error.
-pub type Ended = (Option<i32>, String, String);
+/// The result of a command: its exit code, standard output and standard error.
+pub type CommandResult = (Option<i32>, String, String);
 
-/// An address that no other process here listens on, nor will: Linux has the whole of 127/8 on loopback, so each test
-/// process takes an address of its own, and ports below those of outgoing connections.
+/// An address that no other test process uses: Linux has the whole of 127/8 on loopback, so each test process takes its
+/// own address, and ports below those of outgoing connections.
 pub fn own_address() -> SocketAddr {
     static NEXT: AtomicU16 = AtomicU16::new(8646);
     let [_, high, middle, low] = std::process::id().to_be_bytes();
@@ -42,7 +42,7 @@ pub fn own_address() -> SocketAddr {
 pub struct Orchestrator {
     directory: TempDir,
     address: SocketAddr,
-    /// Its API.
+    /// A client of its API.
     pub rest: Rest,
     environment: Vec<(&'static str, String)>,
     child: Option<Child>,
@@ -54,12 +54,12 @@ impl Orchestrator {
         Self::with_config(&format!("[nats]\nurl = \"{nats}\"\n{more}\n"))
     }
 
-    /// An instance with a nats-server of its own. It does not run yet.
+    /// An instance with a managed nats-server. It does not run yet.
     pub fn managed() -> Self {
         Self::with_config("[nats]\nmanaged = true\n")
     }
 
-    /// The URL of its own nats-server, with user and password.
+    /// The URL of its managed nats-server, with user and password.
     pub fn managed_nats(&self) -> String {
         fs::read_to_string(self.directory().join("data/nats/url")).unwrap().trim().to_owned()
     }
@@ -73,12 +73,12 @@ impl Orchestrator {
         Self { rest: Rest::new(address), directory, address, environment, child: None }
     }
 
-    /// Gives it one more environment variable, from its next start on.
+    /// Sets an environment variable, from its next start on.
     pub fn set_environment(&mut self, name: &'static str, value: &str) {
         self.environment.push((name, value.to_owned()));
     }
 
-    /// Takes an environment variable away from it, from its next start on.
+    /// Removes an environment variable, from its next start on.
     pub fn remove_environment(&mut self, name: &str) {
         self.environment.retain(|(known, _)| *known != name);
     }
@@ -88,17 +88,17 @@ impl Orchestrator {
         self.directory.path()
     }
 
-    /// The file of its history.
+    /// The database file of its history.
     pub fn store_file(&self) -> PathBuf {
         self.directory().join("data/os-upgrade.db")
     }
 
-    /// Where its API listens.
+    /// The address of its API.
     pub const fn address(&self) -> SocketAddr {
         self.address
     }
 
-    /// Its name among the instances of its site, once it has run.
+    /// Its instance name, once it has run.
     pub fn instance(&self) -> String {
         fs::read_to_string(self.directory().join("data/instance")).unwrap()
     }
@@ -107,7 +107,7 @@ impl Orchestrator {
         self.directory().join("log")
     }
 
-    /// What it has logged.
+    /// Its log.
     pub fn log(&self) -> String {
         fs::read_to_string(self.log_file()).unwrap_or_default()
     }
@@ -124,13 +124,13 @@ impl Orchestrator {
         self.child = Some(Child::start(command).unwrap());
     }
 
-    /// Starts the process and waits until it takes writes.
+    /// Starts the process and waits until it accepts writes.
     pub async fn start_ready(&mut self) {
         self.start();
         self.ready().await;
     }
 
-    /// Waits until it takes writes.
+    /// Waits until it accepts writes.
     pub async fn ready(&self) {
         eventually("the orchestrator to be ready", async || {
             if let Some(status) = self.child.as_ref().and_then(Child::status) {
@@ -142,31 +142,31 @@ impl Orchestrator {
     }
 
     /// Runs another command of the program with this instance's configuration.
-    pub async fn command(&self, arguments: &[&str]) -> Ended {
+    pub async fn command(&self, arguments: &[&str]) -> CommandResult {
         self.run(&[arguments, &["--config", "os-upgrade.toml"]].concat(), "").await
     }
 
-    /// Runs a command of the program that asks this instance, with `input` to read.
-    pub async fn ask(&self, arguments: &[&str], input: &str) -> Ended {
+    /// Runs a command that sends requests to this instance, with `input` on standard input.
+    pub async fn ask(&self, arguments: &[&str], input: &str) -> CommandResult {
         let url = format!("http://{}", self.address);
         self.run(&[arguments, &["--url", &url]].concat(), input).await
     }
 
-    /// Runs the program in this instance's directory and environment, with `input` to read.
-    pub async fn run(&self, arguments: &[&str], input: &str) -> Ended {
+    /// Runs the program in this instance's directory and environment, with `input` on standard input.
+    pub async fn run(&self, arguments: &[&str], input: &str) -> CommandResult {
         let mut command = tokio::process::Command::new(programs::path(programs::ORCHESTRATOR));
         command.args(arguments).current_dir(self.directory()).kill_on_drop(true);
         command.envs(self.environment.iter().map(|(name, value)| (name, value)));
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
         let mut child = command.spawn().unwrap();
-        // Whoever reads nothing may be gone already.
+        // A command that does not read its input may have ended already.
         let _ = child.stdin.take().unwrap().write_all(input.as_bytes()).await;
         let output = child.wait_with_output().await.unwrap();
         let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).trim_end().to_owned();
         (output.status.code(), text(&output.stdout), text(&output.stderr))
     }
 
-    /// Its role, `leader` or `follower`, and who leads; nothing while it is not ready.
+    /// Its role, `leader` or `follower`, and the leader's name; `None` while it is not ready.
     pub async fn role(&self) -> Option<(String, String)> {
         let (status, body) = self.rest.try_call(Method::GET, "/readyz", "").await?;
         let text = |key: &str| body[key].as_str().map(str::to_owned);
@@ -174,19 +174,19 @@ impl Orchestrator {
     }
 
     /// Waits until it leads.
-    pub async fn leads(&self) {
+    pub async fn await_leading(&self) {
         let leads = ("leader".to_owned(), self.instance());
         eventually("the orchestrator to lead", async || (self.role().await? == leads).then_some(())).await;
     }
 
-    /// Waits until it follows that one.
-    pub async fn follows(&self, leader: &Self) {
+    /// Waits until it follows `leader`.
+    pub async fn await_following(&self, leader: &Self) {
         let follows = ("follower".to_owned(), leader.instance());
         eventually("the orchestrator to follow", async || (self.role().await? == follows).then_some(()))
             .await;
     }
 
-    /// What `os-upgrade cluster status` shows; nothing when it fails.
+    /// The output of `os-upgrade cluster status`; `None` when it fails.
     pub async fn cluster_status(&self) -> Option<Value> {
         let url = format!("http://{}", self.address);
         let mut command = tokio::process::Command::new(programs::path(programs::ORCHESTRATOR));
@@ -195,7 +195,7 @@ impl Orchestrator {
         output.status.success().then(|| serde_json::from_slice(&output.stdout).unwrap())
     }
 
-    /// Why it does not take writes, empty when it does; nothing while it does not answer.
+    /// Why it does not accept writes, empty when it does; `None` while it does not answer.
     pub async fn readiness(&self) -> Option<String> {
         let (status, body) = self.rest.try_call(Method::GET, "/readyz", "").await?;
         let message = body["errors"][0]["error-message"].as_str();
@@ -209,8 +209,8 @@ impl Orchestrator {
         }
     }
 
-    /// Starts it if it has ended by itself, as an init system would.
-    pub fn keep_up(&mut self) {
+    /// Restarts it if it has ended, as an init system would.
+    pub fn restart_if_ended(&mut self) {
         if self.child.as_ref().is_some_and(|child| child.status().is_some()) {
             self.start();
         }
@@ -222,12 +222,12 @@ impl Orchestrator {
         self.start();
     }
 
-    /// Asks it to end, and waits until it has.
+    /// Stops it with SIGTERM, and waits until it has ended.
     pub async fn terminate(&mut self) -> ExitStatus {
         self.child.take().unwrap().stop(GRACE).await
     }
 
-    /// Its process.
+    /// Its process id.
     pub fn pid(&self) -> u32 {
         self.child.as_ref().unwrap().pid()
     }
@@ -237,7 +237,7 @@ impl Orchestrator {
         wait::signal(self.child.as_ref().unwrap(), signal);
     }
 
-    /// Waits until it ends by itself, and returns its exit code and what it has written to standard error.
+    /// Waits until it has ended, and returns its exit code and standard error.
     pub async fn exited(&mut self) -> (Option<i32>, String) {
         let child = self.child.take().unwrap();
         let status = tokio::time::timeout(PATIENCE, child.exited()).await.unwrap();

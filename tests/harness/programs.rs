@@ -1,5 +1,4 @@
-//! The programs under test, as cargo left them next to this test: it builds all programs and examples for the tests of
-//! the workspace.
+//! The programs under test, in cargo's target directory: cargo builds all programs and examples for the workspace's tests.
 
 use std::ffi::OsStr;
 use std::path::PathBuf;
@@ -11,9 +10,9 @@ pub const ORCHESTRATOR: &str = "os-upgrade";
 /// The worker's program.
 pub const WORKER: &str = "os-upgrade-worker";
 
-/// Where the program or example of this name is, `os-upgrade` or `examples/full`.
+/// The path of a program or example, such as `os-upgrade` or `examples/full`.
 pub fn path(name: &str) -> PathBuf {
-    // A program stands in target/<profile>, a test in its deps.
+    // Programs are in target/<profile>, tests in its deps.
     let this = std::env::current_exe().unwrap();
     let beside = this.parent().unwrap();
     let programs = if beside.ends_with("deps") { beside.parent().unwrap() } else { beside };
@@ -26,8 +25,8 @@ pub fn path(name: &str) -> PathBuf {
     program
 }
 
-/// A command whose signals do what they do by default. They are ignored where the tests were started by `nohup` or in the
-/// background of a script, and the program would go on ignoring them.
+/// A command with default signal handling. Started by `nohup` or in the background of a script, the tests have some signals
+/// ignored, and child processes would inherit that.
 pub fn with_default_signals(program: impl AsRef<OsStr>) -> Command {
     let mut command = Command::new("env");
     command.arg("--default-signal=HUP,INT,QUIT").arg(program);

@@ -1,4 +1,4 @@
-//! A TCP proxy that can be cut: what a network does to a connection when it is interrupted and mended.
+//! A TCP proxy that can be cut and healed, like an interrupted network.
 
 use std::net::SocketAddr;
 
@@ -12,7 +12,7 @@ use crate::orchestrator::own_address;
 
 const CHUNK_BYTES: usize = 64 * 1_024;
 
-/// What passes.
+/// The state of the line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Line {
     open: bool,
@@ -29,7 +29,7 @@ pub struct Proxy {
 }
 
 impl Proxy {
-    /// A proxy that lets everything pass to `target`, which need not listen yet.
+    /// Starts a proxy to `target`, which need not listen yet.
     pub async fn start(target: SocketAddr) -> Self {
         let address = own_address();
         let listener = TcpListener::bind(address).await.unwrap();
@@ -38,28 +38,28 @@ impl Proxy {
         Self { address, line, task }
     }
 
-    /// Where it listens.
+    /// The address of the proxy.
     pub const fn address(&self) -> SocketAddr {
         self.address
     }
 
-    /// Whether somebody is connected through it.
+    /// Whether it has connections.
     pub fn is_in_use(&self) -> bool {
         self.line.receiver_count() > 0
     }
 
-    /// Lets nothing pass any more, in either direction. Connections stay, as neither end is told.
+    /// Passes no more data in either direction. Connections stay open.
     pub fn cut(&self) {
         self.line.send_modify(|line| line.open = false);
     }
 
-    /// Lets everything pass again, what was sent meanwhile too.
+    /// Passes data again, including what was sent in the meantime.
     pub fn heal(&self) {
         self.line.send_modify(|line| line.open = true);
     }
 
-    /// Lets new connections pass, and closes those that there are: what was under way is lost.
-    pub fn heal_anew(&self) {
+    /// Passes new connections, and closes the existing ones: data in flight is lost.
+    pub fn heal_with_new_connections(&self) {
         self.line.send_modify(|line| *line = Line { open: true, epoch: line.epoch + 1 });
     }
 }
@@ -92,7 +92,7 @@ async fn connection(client: TcpStream, target: SocketAddr, mut line: watch::Rece
             return;
         }
         let Ok(server) = TcpStream::connect(target).await else { return };
-        // Proxied messages are small, and waiting for more would slow down what is tested.
+        // Proxied messages are small, and batching them would slow the tests down.
         drop((client.set_nodelay(true), server.set_nodelay(true)));
         let (from_client, to_client) = client.into_split();
         let (from_server, to_server) = server.into_split();

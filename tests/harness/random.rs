@@ -1,4 +1,4 @@
-//! Chance with a seed that is shown, so that a failure can be repeated as far as the machine's timing lets it.
+//! Random numbers from a printed seed, so that a failure can be repeated as far as the machine's timing allows.
 
 use std::time::Duration;
 
@@ -19,12 +19,12 @@ pub fn from_variable(name: &str) -> Option<u64> {
 pub struct Random(u64);
 
 impl Random {
-    /// Chance from this seed.
+    /// A generator with this seed.
     pub const fn new(seed: u64) -> Self {
         Self(seed)
     }
 
-    /// Chance from [`seed`], which is printed.
+    /// A generator with [`seed`], which is printed.
     pub fn from_environment() -> Self {
         let seed = seed();
         #[expect(clippy::print_stdout, reason = "shown when the test fails")]
@@ -42,17 +42,17 @@ impl Random {
         (mixed ^ (mixed >> 31)) % bound
     }
 
-    /// A place in something of this length.
+    /// An index below this length.
     pub fn index(&mut self, len: usize) -> usize {
         usize::try_from(self.below(len as u64)).expect("less than a length")
     }
 
-    /// One of several.
+    /// A random element.
     pub fn pick<'a, T>(&mut self, several: &'a [T]) -> &'a T {
         &several[self.index(several.len())]
     }
 
-    /// A time of `from` to `to` milliseconds.
+    /// A duration of `from` to `to` milliseconds.
     pub const fn millis(&mut self, from: u64, to: u64) -> Duration {
         Duration::from_millis(from + self.below(to - from))
     }

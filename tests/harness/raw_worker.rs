@@ -1,5 +1,5 @@
-//! A worker that nobody here wrote: it knows the specification's JSON and the subjects, no header and none of this
-//! project's code, and uses the bare NATS client.
+//! A worker written from the specification only: JSON and subjects, no headers, none of this project's code. It uses the
+//! bare NATS client.
 
 use std::time::Duration;
 
@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use crate::host::APPLICATION;
 use crate::wait::PATIENCE;
 
-/// How long one request for a command lasts.
+/// The timeout of one request for a command.
 const FETCH: Duration = Duration::from_secs(1);
 
 /// A worker without any library. Host names are plain here: letters and digits.
@@ -23,7 +23,7 @@ pub struct RawWorker {
     commands: PullConsumer,
 }
 
-/// A command as it was received.
+/// A received command.
 #[derive(Debug)]
 pub struct Received {
     /// Its payload.
@@ -32,19 +32,19 @@ pub struct Received {
 }
 
 impl Received {
-    /// What it asks.
+    /// Its action.
     pub fn action(&self) -> &str {
         self.command["action"].as_str().unwrap()
     }
 
-    /// Says that it needs no redelivery.
+    /// Acknowledges it.
     pub async fn ack(&self) {
         self.message.ack_with(AckKind::Ack).await.unwrap();
     }
 }
 
 impl RawWorker {
-    /// A worker with its own durable consumer, which has announced itself.
+    /// Creates the worker's durable consumer, and announces the worker.
     pub async fn start(client: Client, host: &str) -> Self {
         let jetstream = jetstream::new(client.clone());
         let stream = jetstream.get_stream("os-upgrade:control").await.unwrap();
@@ -69,7 +69,7 @@ impl RawWorker {
     }
 
     /// Sends a heartbeat.
-    pub async fn beat(&self) {
+    pub async fn heartbeat(&self) {
         let subject = format!("os-upgrade.presence.{}", self.host);
         self.client.publish(subject, "".into()).await.unwrap();
         self.client.flush().await.unwrap();
@@ -90,10 +90,10 @@ impl RawWorker {
             }
         })
         .await
-        .expect("no command came")
+        .expect("no command arrived")
     }
 
-    /// Waits for the next command, which must ask for `action`.
+    /// Waits for the next command, which must have this action.
     pub async fn expect(&self, action: &str) -> Received {
         let received = self.next().await;
         assert_eq!(received.action(), action, "{}", self.host);
@@ -108,16 +108,16 @@ impl RawWorker {
     }
 
     /// Publishes this payload as a reply of this host, and returns its sequence.
-    pub async fn say(&self, payload: &[u8]) -> u64 {
+    pub async fn publish_reply(&self, payload: &[u8]) -> u64 {
         self.publish(format!("os-upgrade:control.reply.{}", self.host), payload).await
     }
 
     /// Replies to an action.
     pub async fn reply(&self, action: &str, result: &str) -> u64 {
-        self.say(json!({ "action": action, "result": result }).to_string().as_bytes()).await
+        self.publish_reply(json!({ "action": action, "result": result }).to_string().as_bytes()).await
     }
 
-    /// Waits for a command that asks for `action`, answers it, and acknowledges it.
+    /// Waits for a command with this action, answers it, and acknowledges it.
     pub async fn answer(&self, action: &str, result: &str) -> Value {
         let received = self.expect(action).await;
         self.reply(action, result).await;

@@ -13,12 +13,12 @@ use crate::host::Host;
 use crate::http;
 use crate::wait::eventually;
 
-/// Far longer than any answer may take.
+/// Timeout of a request, far longer than any answer may take.
 const TIMEOUT: Duration = Duration::from_secs(30);
 const STATE: &str = "/v1/state/os-upgrade";
 const CONFIG: &str = "/v1/config/os-upgrade";
 
-/// Status and body; the body is null when there is none.
+/// Status and body; the body is null when it is empty.
 pub type Answer = (u16, Value);
 
 /// A client of one orchestrator.
@@ -30,12 +30,12 @@ pub struct Rest {
 }
 
 impl Rest {
-    /// A client of the orchestrator that listens on `address`.
+    /// A client of the orchestrator at `address`.
     pub fn new(address: SocketAddr) -> Self {
         Self::with_timeout(address, TIMEOUT)
     }
 
-    /// A client that waits so long for an answer.
+    /// A client with this timeout.
     pub fn with_timeout(address: SocketAddr, timeout: Duration) -> Self {
         Self::at(format!("http://{address}"), http::builder([]).timeout(timeout))
     }
@@ -55,7 +55,7 @@ impl Rest {
         Self { http: builder.build().unwrap(), base, token: None }
     }
 
-    /// The same client, which sends a bearer token.
+    /// The same client with a bearer token.
     #[must_use]
     pub fn with_token(&self, token: &str) -> Self {
         Self { token: Some(token.to_owned()), ..self.clone() }
@@ -66,7 +66,7 @@ impl Rest {
         self.token.iter().fold(request, RequestBuilder::bearer_auth)
     }
 
-    /// What a FleetLock server answers to a client of this group and id: the status, if there is an answer.
+    /// Sends a FleetLock request with this group and id. Returns the status, or `None` without an answer.
     pub async fn try_fleet_lock(&self, path: &str, group: &str, id: &str) -> Option<u16> {
         let body = json!({ "client_params": { "group": group, "id": id } });
         let request = self.request(Method::POST, path).header("fleet-lock-protocol", "true");
@@ -74,7 +74,7 @@ impl Rest {
         Some(response.status().as_u16())
     }
 
-    /// What is answered, or nothing when the orchestrator is gone. `body` is sent as it is.
+    /// Sends a request and returns the answer, or `None` without one. `body` is sent unchanged.
     pub async fn try_call(&self, method: Method, path: &str, body: &str) -> Option<Answer> {
         self.try_send(method, path, "application/json", body).await
     }
@@ -95,7 +95,7 @@ impl Rest {
         Some((status, body))
     }
 
-    /// What is answered.
+    /// Sends a request, which must be answered.
     pub async fn call(&self, method: Method, path: &str, body: &str) -> Answer {
         let shown = format!("{method} {path}");
         self.try_call(method, path, body).await.unwrap_or_else(|| panic!("{shown}: no answer"))
@@ -106,14 +106,14 @@ impl Rest {
         self.call(Method::GET, path, "").await
     }
 
-    /// Makes the workers of `application` take part in upgrades.
+    /// Configures the site to upgrade hosts with workers of `application`.
     pub async fn configure(&self, application: &str) {
         let body = json!({ "worker-applications": [{ "name": application }] }).to_string();
         let (status, answer) = self.call(Method::PUT, CONFIG, &body).await;
         assert!(status == 201 || status == 204, "{status} {answer}");
     }
 
-    /// `GET` in another form than JSON: a line with status and type, and then the answer as it is.
+    /// `GET` in a format other than JSON. Returns a line with status and content type, followed by the body.
     pub async fn get_as(&self, path: &str, accept: &str) -> String {
         let response = self.request(Method::GET, path).header("accept", accept).send().await.unwrap();
         let content_type =
@@ -122,39 +122,39 @@ impl Rest {
         format!("{status} {}\n{}", content_type.unwrap_or_default(), response.text().await.unwrap())
     }
 
-    /// The tag of the configuration.
+    /// The entity tag of the configuration.
     pub async fn configuration_tag(&self) -> String {
         let response = self.request(Method::GET, CONFIG).send().await.unwrap();
         response.headers()["etag"].to_str().unwrap().to_owned()
     }
 
-    /// Changes the configuration that has `tag`; the status.
+    /// Patches the configuration if it has `tag`. Returns the status.
     pub async fn change_configuration(&self, tag: &str, patch: &Value) -> u16 {
         let request = self.request(Method::PATCH, CONFIG).json(patch);
         request.header("if-match", tag).send().await.unwrap().status().as_u16()
     }
 
-    /// Asks for a run, with this body.
+    /// Sends a trigger with this body.
     pub async fn trigger(&self, body: &str) -> Answer {
         self.call(Method::POST, &format!("{STATE}/trigger-upgrade-site"), body).await
     }
 
-    /// Starts a run that may take as long as it wants, and returns its id.
-    pub async fn started(&self) -> String {
+    /// Starts a run without a deadline, and returns its id.
+    pub async fn start_run(&self) -> String {
         assert_eq!(self.trigger("").await, (204, Value::Null));
         self.newest_run().await
     }
 
-    /// Starts a run that is to end by itself while `host`, whose upgrade is held, is in the middle of it, and returns its id
-    /// once it is. A run that is over before had too little time on this machine: the next one has twice as much.
-    pub async fn started_to_time_out(&self, host: &Host) -> String {
+    /// Starts a run that will time out while the upgrade of `host` is held, and returns its id once that upgrade has begun.
+    /// If a run times out before, the next attempt has twice as much time.
+    pub async fn start_run_timing_out(&self, host: &Host) -> String {
         let mut timeout = Duration::from_secs(8);
         loop {
             let body = json!({ "timeout": format!("{}s", timeout.as_secs()) });
             assert_eq!(self.trigger(&body.to_string()).await, (204, Value::Null));
             let id = self.newest_run().await;
             let begun = eventually("the upgrade to begin, or the run to end", async || {
-                let begun = host.said().iter().any(|said| said == "upgrade-begins");
+                let begun = host.script_log().iter().any(|said| said == "upgrade-begins");
                 (begun || self.run(&id).await.result().is_some()).then_some(begun)
             });
             if begun.await {
@@ -176,7 +176,7 @@ impl Rest {
         state
     }
 
-    /// One host of `/v1/state/os-upgrade/hosts`, if it is known.
+    /// A host of `/v1/state/os-upgrade/hosts`, if it is known.
     pub async fn try_host(&self, name: &str) -> Option<Value> {
         let (status, host) = self.try_call(Method::GET, &format!("{STATE}/hosts/{name}"), "").await?;
         (status == 200).then_some(host)
@@ -189,19 +189,19 @@ impl Rest {
         page["items"].as_array().unwrap().clone()
     }
 
-    /// The id of the run under way, or of the last one, if there is any and an answer.
+    /// The id of the current or last run; `None` without one, or without an answer.
     pub async fn newest_run_or_none(&self) -> Option<String> {
         let (_, state) = self.try_call(Method::GET, STATE, "").await?;
         let run = state.get("current-upgrade-info").or_else(|| state.get("last-upgrade-info"))?;
         run["id"].as_str().map(str::to_owned)
     }
 
-    /// The id of the run under way, or of the last one.
+    /// The id of the current or last run.
     pub async fn newest_run(&self) -> String {
         self.newest_run_or_none().await.unwrap()
     }
 
-    /// A run of the history; empty while the history does not have it.
+    /// A run from the history; empty while the history does not have it.
     pub async fn run(&self, id: &str) -> Run {
         match self.try_call(Method::GET, &format!("{STATE}/runs/{id}"), "").await {
             Some((200, run)) => Run(run),
@@ -209,8 +209,8 @@ impl Rest {
         }
     }
 
-    /// Waits until the history has the end of the run.
-    pub async fn ended(&self, id: &str) -> Run {
+    /// Waits until the history has the end of the run, and returns the run.
+    pub async fn await_end(&self, id: &str) -> Run {
         eventually("the end of the run", async || {
             let run = self.run(id).await;
             run.result().is_some().then_some(run)
@@ -218,7 +218,7 @@ impl Rest {
         .await
     }
 
-    /// Waits until a host of the run under way has this status.
+    /// Waits until a host of the current run has this status.
     pub async fn await_status(&self, host: &str, status: &str) {
         eventually(&format!("{host} to be {status}"), async || {
             let (_, state) = self.try_call(Method::GET, STATE, "").await?;
@@ -228,7 +228,7 @@ impl Rest {
         .await;
     }
 
-    /// Waits until a host waits for this kind of reason, and returns the sentence.
+    /// Waits until a host waits for a reason of this kind, and returns its text.
     pub async fn await_reason(&self, host: &str, kind: &str) -> String {
         eventually(&format!("{host} to wait because of {kind}"), async || {
             let (_, entry) = self.try_call(Method::GET, &format!("{STATE}/hosts/{host}"), "").await?;
@@ -249,22 +249,22 @@ impl Rest {
     }
 }
 
-/// A run of the history with its hosts and facts.
+/// A run from the history with its hosts and facts.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Run(pub Value);
 
 impl Run {
-    /// How it ended, if it has.
+    /// Its result, if it has ended.
     pub fn result(&self) -> Option<&str> {
         self.0["result"].as_str()
     }
 
-    /// Every host's status.
+    /// The status of each host.
     pub fn statuses(&self) -> BTreeMap<&str, &str> {
         self.hosts().map(|host| (text(host, "hostname"), text(host, "status"))).collect()
     }
 
-    /// Every host's reason, of those that have one.
+    /// The reasons of the hosts that have one.
     pub fn reasons(&self) -> BTreeMap<&str, &str> {
         let reasons = self.hosts().filter(|host| host.get("reason").is_some());
         reasons.map(|host| (text(host, "hostname"), text(host, "reason"))).collect()
@@ -274,10 +274,10 @@ impl Run {
         self.0["hosts"].as_array().into_iter().flatten()
     }
 
-    /// The facts in their order, each in a few words: `h01 command-sent upgrade`, `run-ended`.
+    /// The facts in order, each as text such as `h01 command-sent upgrade` or `run-ended`.
     pub fn facts(&self) -> Vec<String> {
         let facts = self.0["facts"].as_array().into_iter().flatten();
-        facts.map(words).collect()
+        facts.map(describe).collect()
     }
 
     /// The facts of one host.
@@ -287,7 +287,7 @@ impl Run {
         facts.filter_map(|fact| fact.strip_prefix(&prefix).map(str::to_owned)).collect()
     }
 
-    /// Why messages were ignored, with the host that their subject names.
+    /// The ignored messages: host in the subject, and reason.
     pub fn ignored(&self) -> Vec<(String, String)> {
         let facts = self.0["facts"].as_array().into_iter().flatten();
         let ignored = facts.filter(|fact| fact["type"] == "ignored");
@@ -304,7 +304,7 @@ fn text<'a>(value: &'a Value, key: &str) -> &'a str {
     value[key].as_str().unwrap_or_default()
 }
 
-fn words(fact: &Value) -> String {
+fn describe(fact: &Value) -> String {
     let action = fact["fact"]["event"].get("action").or_else(|| fact["fact"].get("action"));
     let kind = if fact["type"] == "host" { text(fact, "event") } else { text(fact, "type") };
     let parts = [text(fact, "host"), kind, action.and_then(Value::as_str).unwrap_or_default()];

@@ -2,7 +2,7 @@
 
 use std::process::ExitCode;
 
-/// What has come of the runs so far.
+/// The results so far.
 #[derive(Debug, Default)]
 pub struct Rounds {
     runs: usize,
@@ -10,23 +10,23 @@ pub struct Rounds {
 }
 
 impl Rounds {
-    /// Counts a run, and prints what was wrong with it.
-    pub fn ended(&mut self, wrong: &[String]) {
+    /// Counts a run, and prints its problems.
+    pub fn record(&mut self, wrong: &[String]) {
         self.runs += 1;
         self.wrong += usize::from(!wrong.is_empty());
         for line in wrong {
-            say(&format!("  WRONG: {line}"));
+            print(&format!("  WRONG: {line}"));
         }
     }
 
-    /// Prints the sum. The exit code is 1 when anything was wrong.
+    /// Prints the totals. The exit code is 1 if any run had problems.
     pub fn exit_code(&self) -> ExitCode {
-        say(&format!("{} runs, {} wrong", self.runs, self.wrong));
+        print(&format!("{} runs, {} wrong", self.runs, self.wrong));
         ExitCode::from(u8::from(self.wrong > 0))
     }
 }
 
 #[expect(clippy::print_stdout, reason = "the output of the programs")]
-fn say(line: &str) {
+fn print(line: &str) {
     println!("{line}");
 }

@@ -1,4 +1,4 @@
-//! nats-servers as `os-upgrade nats-config` has them: TLS, and an account for each host.
+//! nats-servers set up by `os-upgrade nats-config`: TLS, and an account for each host.
 
 use std::path::{Path, PathBuf};
 use std::process::Output;
@@ -14,7 +14,7 @@ use crate::orchestrator::{Orchestrator, own_address};
 use crate::wait::eventually;
 use crate::{disk, programs};
 
-/// A nats-server, as clients and the other servers reach it.
+/// The addresses of a nats-server.
 #[derive(Debug)]
 struct Server {
     host: String,
@@ -28,7 +28,7 @@ impl Server {
     }
 }
 
-/// What `os-upgrade nats-config` has put into its directory, and under which names.
+/// The files that `os-upgrade nats-config` has created in its directory.
 #[derive(Debug)]
 pub struct Issued(PathBuf);
 
@@ -43,7 +43,7 @@ impl Issued {
         self.0.join("orchestrator.creds")
     }
 
-    /// The credentials of who tells the servers of accounts.
+    /// The credentials that push accounts to the servers.
     pub fn system_credentials(&self) -> PathBuf {
         self.0.join("system.creds")
     }
@@ -60,14 +60,14 @@ impl Issued {
 
 /// The servers of one test, one or three.
 pub struct SecuredNats {
-    // First, so that they are gone before their files are.
+    // First field: dropped before the servers' files.
     children: Vec<Child>,
     directory: TempDir,
     servers: Vec<Server>,
 }
 
 impl SecuredNats {
-    /// One server, or a cluster of three, that runs.
+    /// Starts one server, or a cluster of three.
     pub async fn start(servers: usize) -> Self {
         let server = |_| {
             let address = own_address();
@@ -84,7 +84,7 @@ impl SecuredNats {
             let child = this.launch(index).await;
             this.children.push(child);
         }
-        eventually("the servers to let orchestrators in, and to have a leader", async || {
+        eventually("the servers to admit orchestrators, and to have a leader", async || {
             let client = this.try_client(&this.issued().orchestrator_credentials()).await?;
             jetstream::new(client).query_account().await.ok()
         })
@@ -92,7 +92,7 @@ impl SecuredNats {
         this
     }
 
-    /// Has everything made by the program. Its directories are for one server each, as they are on its machine.
+    /// Lets the program create all files. It creates a directory for each server, laid out as on that server's machine.
     async fn init(&self) {
         for server in &self.servers {
             let spelled: Vec<String> = self
@@ -108,7 +108,7 @@ impl SecuredNats {
             arguments.extend(["--data".to_owned(), self.data(server).display().to_string()]);
             let output = self.nats_config(&arguments).await;
             assert!(output.status.success(), "{output:?}");
-            // The next one is for another machine, and would write over it.
+            // The next server's machine would be another one; here its files would overwrite these.
             std::fs::copy(etc.join("nats-server.conf"), etc.join("own.conf")).unwrap();
         }
     }
@@ -122,13 +122,13 @@ impl SecuredNats {
         Child::start(command).unwrap()
     }
 
-    /// Kills a server and starts it again without the accounts that it had been told of. Its streams stay.
+    /// Kills a server and starts it again without the accounts pushed to it. Its streams stay.
     pub async fn lose_accounts(&mut self, index: usize) {
         drop(self.children.remove(index));
         std::fs::remove_dir_all(self.data(&self.servers[index]).join("accounts")).unwrap();
         let child = self.launch(index).await;
         self.children.insert(index, child);
-        eventually("the server to let orchestrators in", async || {
+        eventually("the server to admit orchestrators", async || {
             self.try_client(&self.issued().orchestrator_credentials()).await
         })
         .await;
@@ -156,20 +156,20 @@ impl SecuredNats {
         command.output().await.unwrap()
     }
 
-    /// Runs `host` or `revoke` for a host, which the servers are told of.
+    /// Runs `nats-config host` or `revoke` for a host, and pushes the result to the servers.
     pub async fn change(&self, what: &str, host: &str) {
         let arguments = [what, host, "--nats", &self.urls()].map(str::to_owned);
         let output = self.nats_config(&arguments).await;
         assert!(output.status.success(), "{output:?}");
     }
 
-    /// Credentials for `host`, made now.
+    /// Creates credentials for `host`.
     pub async fn admit(&self, host: &str) -> PathBuf {
         self.change("host", host).await;
         self.issued().host_credentials(host)
     }
 
-    /// A client with these credentials, if it is let in.
+    /// A client with these credentials; `None` if it is rejected.
     pub async fn try_client(&self, credentials: &Path) -> Option<Client> {
         let access = Access {
             credentials: Some(credentials.to_owned()),
@@ -185,12 +185,12 @@ impl SecuredNats {
         self.try_client(credentials).await.unwrap()
     }
 
-    /// An orchestrator with its credentials, which does not run yet.
+    /// An orchestrator with orchestrator credentials, which does not run yet.
     pub fn orchestrator(&self) -> Orchestrator {
         self.orchestrator_with(&self.issued().orchestrator_credentials())
     }
 
-    /// One that shows other credentials.
+    /// An orchestrator with other credentials, which does not run yet.
     pub fn orchestrator_with(&self, credentials: &Path) -> Orchestrator {
         let config = self.issued();
         let more = format!(

@@ -15,10 +15,10 @@ use crate::orchestrator::Orchestrator;
 use crate::rest::Rest;
 use crate::streams;
 
-/// A site whose orchestrator runs.
+/// A site with a running orchestrator.
 #[derive(Debug)]
 pub struct Site {
-    // First, so that it is gone before what it uses.
+    // First field: dropped before what it uses.
     /// The orchestrator.
     pub orchestrator: Orchestrator,
     /// Its bus.
@@ -28,12 +28,12 @@ pub struct Site {
 }
 
 impl Site {
-    /// A site with embedded locks.
+    /// Starts a site with embedded locks.
     pub async fn start() -> Self {
         Self::start_with("").await
     }
 
-    /// A site with more in its orchestrator's configuration. It is ready, and upgrades hosts with [`APPLICATION`].
+    /// Starts a site with `more` in its orchestrator's configuration. It is ready, and upgrades hosts with [`APPLICATION`].
     pub async fn start_with(more: &str) -> Self {
         let nats = NatsServer::start().await;
         let mut orchestrator = Orchestrator::new(&nats.url(), more);
@@ -43,12 +43,12 @@ impl Site {
         Self { orchestrator, nats, directory: tempfile::tempdir().unwrap(), jetstream }
     }
 
-    /// The orchestrator's API.
+    /// A client of the orchestrator's API.
     pub fn rest(&self) -> Rest {
         self.orchestrator.rest.clone()
     }
 
-    /// The bus, as the test sees it.
+    /// The test's own JetStream client.
     pub const fn jetstream(&self) -> &jetstream::Context {
         &self.jetstream
     }
@@ -62,7 +62,7 @@ impl Site {
         Host::new(&self.nats.url(), &self.log(), name)
     }
 
-    /// Starts the workers of hosts, and waits until exactly these would take part in a run.
+    /// Starts the workers of these hosts, and waits until exactly they would take part in a run.
     pub async fn run(&self, hosts: &mut [Host]) {
         for host in hosts.iter_mut() {
             host.start();
@@ -86,13 +86,13 @@ impl Site {
         self.jetstream.publish(to, announcement.to_payload().into()).await.unwrap().await.unwrap();
     }
 
-    /// What all hosts' scripts have said, in order.
-    pub fn said(&self) -> Vec<String> {
+    /// The log of all hosts' scripts, in order.
+    pub fn script_log(&self) -> Vec<String> {
         let text = fs::read_to_string(self.log()).unwrap_or_default();
         text.lines().map(str::to_owned).collect()
     }
 
-    /// Everything that stands in the control stream on `filter`.
+    /// The messages of the control stream that match `filter`.
     pub async fn control(&self, filter: &str) -> Vec<StreamMessage> {
         streams::stored(&self.jetstream, subject::CONTROL_STREAM, filter).await
     }
@@ -113,12 +113,12 @@ impl Site {
         self.jetstream.get_stream(stream).await.unwrap().cached_info().state.last_sequence
     }
 
-    /// The commands that stand in the control stream, such as `h01 upgrade`, in order.
+    /// The commands in the control stream, such as `h01 upgrade`, in order.
     pub async fn commands(&self) -> Vec<String> {
         streams::commands(&self.jetstream).await
     }
 
-    /// The commands of one action.
+    /// The commands in the control stream with this action.
     pub async fn commands_to(&self, action: &str) -> Vec<String> {
         let suffix = format!(" {action}");
         let commands = self.commands().await.into_iter();
@@ -126,7 +126,7 @@ impl Site {
     }
 }
 
-/// Fails if one host's upgrade, from its begin to its end or its reboot, lay within another's.
+/// Fails if the upgrades of two hosts overlap, each from its begin to its end or reboot.
 pub fn assert_one_by_one(said: &[String]) {
     let mut upgrading: Option<&str> = None;
     for line in said {

@@ -1,4 +1,4 @@
-//! What stands in the streams, read message by message from their leaders.
+//! The streams' messages, read one by one from the stream leaders.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -10,15 +10,15 @@ use serde_json::Value;
 
 use crate::wait::eventually;
 
-/// How long to wait before a read is tried again.
+/// Pause before a read is retried.
 const RETRY: Duration = Duration::from_millis(100);
 
-/// Everything that stands in `stream` on `filter`, in order.
+/// The messages of `stream` that match `filter`, in order.
 pub async fn stored(jetstream: &jetstream::Context, stream: &str, filter: &str) -> Vec<StreamMessage> {
     stored_from(jetstream, stream, filter, &mut 1).await
 }
 
-/// The same from `next` on, which is moved on.
+/// The same from sequence `next` on, which is advanced past them.
 pub async fn stored_from(
     jetstream: &jetstream::Context,
     stream: &str,
@@ -40,14 +40,14 @@ pub async fn stored_from(
     }
 }
 
-/// Every record in the journal from `next` on, with its sequence.
+/// Every record in the journal from sequence `next` on, with its sequence. Advances `next`.
 pub async fn records(jetstream: &jetstream::Context, next: &mut u64) -> Vec<(u64, Value)> {
     let messages = stored_from(jetstream, subject::JOURNAL_STREAM, subject::JOURNAL_FACT, next).await;
     let record = |message: &StreamMessage| serde_json::from_slice(&message.payload).unwrap();
     messages.iter().map(|message| (message.sequence, record(message))).collect()
 }
 
-/// The commands that stand in the control stream, such as `h01 upgrade`, in order.
+/// The commands in the control stream, such as `h01 upgrade`, in order.
 pub async fn commands(jetstream: &jetstream::Context) -> Vec<String> {
     let messages = stored(jetstream, subject::CONTROL_STREAM, subject::COMMANDS).await;
     messages
@@ -60,11 +60,11 @@ pub async fn commands(jetstream: &jetstream::Context) -> Vec<String> {
         .collect()
 }
 
-/// Fails if a command of the control stream, such as `h01 upgrade`, stands there twice.
+/// Fails if a command, such as `h01 upgrade`, is in the control stream twice.
 pub async fn assert_no_command_twice(jetstream: &jetstream::Context) {
     let mut seen = BTreeSet::new();
     for command in commands(jetstream).await {
-        assert!(!seen.contains(&command), "{command} stands there twice");
+        assert!(!seen.contains(&command), "{command} is there twice");
         seen.insert(command);
     }
 }

@@ -1,4 +1,4 @@
-//! Waiting until something is so, never for a fixed time.
+//! Waiting for conditions, never for a fixed time.
 
 use std::fs;
 use std::sync::Arc;
@@ -8,32 +8,31 @@ use std::time::{Duration, Instant};
 use nix::sys::signal::Signal;
 use os_upgrade_platform::child::Child;
 
-/// How long anything may take before the test has failed; far more than it should.
+/// Timeout of every wait, far longer than any should take.
 pub const PATIENCE: Duration = Duration::from_mins(1);
-const LOOK_EVERY: Duration = Duration::from_millis(20);
-/// How often it is looked, at most: those who are asked have other things to do.
-const LOOKS: u32 = 3000;
+const POLL_INTERVAL: Duration = Duration::from_millis(20);
+/// The most polls of one wait, to limit the load on the polled process.
+const POLLS_MAX: u32 = 3000;
 
-/// Looks until `look` returns something; panics with `what` when that takes longer than [`PATIENCE`].
-pub async fn eventually<T>(what: &str, look: impl AsyncFnMut() -> Option<T>) -> T {
-    within(PATIENCE, what, look).await
+/// Polls until `poll` returns something; panics with `what` when that takes longer than [`PATIENCE`].
+pub async fn eventually<T>(what: &str, poll: impl AsyncFnMut() -> Option<T>) -> T {
+    within(PATIENCE, what, poll).await
 }
 
-/// The same for what may take longer, and is looked at less often.
-pub async fn within<T>(patience: Duration, what: &str, mut look: impl AsyncFnMut() -> Option<T>) -> T {
-    let pause = LOOK_EVERY.max(patience / LOOKS);
+/// The same with another timeout; a longer one polls less often.
+pub async fn within<T>(patience: Duration, what: &str, mut poll: impl AsyncFnMut() -> Option<T>) -> T {
+    let pause = POLL_INTERVAL.max(patience / POLLS_MAX);
     let start = Instant::now();
     loop {
-        if let Some(found) = look().await {
+        if let Some(found) = poll().await {
             return found;
         }
-        assert!(start.elapsed() < patience, "in vain waited for: {what}");
+        assert!(start.elapsed() < patience, "timed out waiting for: {what}");
         tokio::time::sleep(pause).await;
     }
 }
 
-/// How long something takes, apart from what a busy machine adds: by how much a thread that sleeps and wakes all the time
-/// is late meanwhile.
+/// Measures time, less the delays of a busy machine: those of a thread that sleeps and wakes all the time.
 #[derive(Debug)]
 pub struct Stopwatch {
     started: Instant,
@@ -48,20 +47,20 @@ impl Stopwatch {
         std::thread::spawn(move || {
             let mut slept = Instant::now();
             while let Some(late_micros) = shared.upgrade() {
-                let late = slept.elapsed().saturating_sub(LOOK_EVERY).as_micros();
+                let late = slept.elapsed().saturating_sub(POLL_INTERVAL).as_micros();
                 late_micros.fetch_add(late.try_into().unwrap(), Ordering::Relaxed);
                 drop(late_micros);
                 slept = Instant::now();
-                std::thread::sleep(LOOK_EVERY);
+                std::thread::sleep(POLL_INTERVAL);
             }
         });
         Self { started: Instant::now(), late_micros }
     }
 
-    /// Panics unless it took less than this.
+    /// Panics unless less than this has passed.
     pub fn assert_below(&self, limit: Duration) {
         let (took, late) = (self.started.elapsed(), self.late());
-        assert!(took < limit + late, "it took {took:?}, of which the machine stood still for {late:?}");
+        assert!(took < limit + late, "it took {took:?}, of which the machine stalled for {late:?}");
     }
 
     fn late(&self) -> Duration {
@@ -69,24 +68,24 @@ impl Stopwatch {
     }
 }
 
-/// Sends a process a signal. When that is SIGSTOP, all of its threads stand still once this returns: the signal alone is on
-/// its way for a moment, in which a question may still be answered.
+/// Sends a process a signal. After SIGSTOP it waits until all threads are stopped: the signal takes a moment, in which the
+/// process could still answer.
 pub fn signal(child: &Child, signal: Signal) {
     child.signal(signal);
     if signal == Signal::SIGSTOP {
         let start = Instant::now();
-        while !stands_still(child.pid()) {
-            assert!(start.elapsed() < PATIENCE, "process {} does not stand still", child.pid());
+        while !is_stopped(child.pid()) {
+            assert!(start.elapsed() < PATIENCE, "process {} does not stop", child.pid());
             std::thread::sleep(Duration::from_millis(1));
         }
     }
 }
 
-fn stands_still(pid: u32) -> bool {
+fn is_stopped(pid: u32) -> bool {
     let Ok(mut threads) = fs::read_dir(format!("/proc/{pid}/task")) else { return true };
     threads.all(|thread| {
         let stat = fs::read_to_string(thread.unwrap().path().join("stat")).unwrap_or_default();
-        // The state stands behind the name, in which anything may stand. A thread that has ended has none.
+        // The state follows the name, which may contain anything. An ended thread has no state.
         stat.rsplit_once(") ").is_none_or(|(_, rest)| rest.starts_with(['T', 't', 'Z', 'X']))
     })
 }

@@ -1,4 +1,4 @@
-//! A worker process with scripts, and the other end of its wire.
+//! A worker process with scripts, and the orchestrator's side of its messages.
 
 use std::io::Read;
 use std::os::unix::fs::PermissionsExt;
@@ -19,23 +19,23 @@ use crate::nats_server::NatsServer;
 use crate::programs;
 use crate::wait::eventually;
 
-/// What is in the boot-id file at first.
+/// The initial content of the boot-id file.
 pub const FIRST_BOOT: &str = "boot-1";
 
-/// A host with a worker process, which may be killed and started again.
+/// A host with a worker process, which can be killed and started again.
 #[derive(Debug)]
 pub struct WorkerHost {
-    /// Its name.
+    /// Its host name.
     pub host: HostName,
     directory: TempDir,
     url: String,
     client: async_nats::Client,
     jetstream: jetstream::Context,
-    /// The worker's command with what only it takes.
+    /// The worker's subcommand with its own options.
     kind: Vec<String>,
     options: Vec<String>,
     environment: Vec<(String, String)>,
-    /// The root that the worker runs in, with its program.
+    /// The root directory and program of the worker, if it runs in another root.
     within: Option<(PathBuf, PathBuf)>,
     child: Option<Child>,
 }
@@ -63,42 +63,42 @@ impl WorkerHost {
         this
     }
 
-    /// Another kind of worker than that with scripts: its command and the options that only it takes.
+    /// Uses another kind of worker than that with scripts: its subcommand with its own options.
     #[must_use]
     pub fn with_kind(mut self, kind: &[&str]) -> Self {
         self.kind = kind.iter().map(|&word| word.to_owned()).collect();
         self
     }
 
-    /// Has the worker run as `program` within another root, where the host's directory is as it is here.
+    /// Runs the worker as `program` in another root, in which the host's directory has the same path.
     #[must_use]
     pub fn within(mut self, root: &Path, program: &Path) -> Self {
         self.within = Some((root.to_owned(), program.to_owned()));
         self
     }
 
-    /// A variable in the worker's environment.
+    /// Sets a variable in the worker's environment.
     #[must_use]
     pub fn with_environment(mut self, name: &str, value: &str) -> Self {
         self.environment.push((name.to_owned(), value.to_owned()));
         self
     }
 
-    /// More options on the worker's command line.
+    /// Adds options to the worker's command line.
     #[must_use]
     pub fn with_options(mut self, options: &[&str]) -> Self {
         self.options.extend(options.iter().map(|option| (*option).to_owned()));
         self
     }
 
-    /// Has the worker connect to another URL than the test does.
+    /// Sets the URL to which the worker connects, if other than the test's.
     #[must_use]
     pub fn with_url(mut self, url: String) -> Self {
         self.url = url;
         self
     }
 
-    /// A file of the test in the host's directory, which the scripts reach as `../NAME`.
+    /// A file in the host's directory, which the scripts reach as `../NAME`.
     pub fn path(&self, name: &str) -> PathBuf {
         self.directory.path().join(name)
     }
@@ -117,19 +117,19 @@ impl WorkerHost {
 
     /// Gives the host another boot id.
     pub fn boot(&self, id: &str) {
-        // Replaced in one step, as a worker may read it this moment.
+        // Replaced atomically, because a worker may be reading it.
         let new = self.path("boot-id.new");
         std::fs::write(&new, id).unwrap();
         std::fs::rename(new, self.path("boot-id")).unwrap();
     }
 
-    /// The lines of a file that scripts write; none while it is not there.
+    /// The lines of a file that scripts write; none while it does not exist.
     pub fn lines(&self, name: &str) -> Vec<String> {
         let text = std::fs::read_to_string(self.path(name)).unwrap_or_default();
         text.lines().map(str::to_owned).collect()
     }
 
-    /// Makes an empty file, for which a script waits.
+    /// Creates an empty file, for which a script waits.
     pub fn touch(&self, name: &str) {
         std::fs::write(self.path(name), "").unwrap();
     }
@@ -159,25 +159,25 @@ impl WorkerHost {
             .args(&self.options)
             .envs(self.environment.iter().map(|(name, value)| (name, value)))
             .env("RUST_LOG", "debug,async_nats=info")
-            // Who runs the tests may have set it; scripts are to see what the worker sets, and no more.
+            // The tests' environment may have it; scripts must see only what the worker sets.
             .env_remove(nats_server::ENV)
             .stdin(Stdio::null())
             .stdout(Stdio::null());
         command
     }
 
-    /// Starts the worker; its log goes to the file `log`, which is shown when the test fails.
+    /// Starts the worker. Its log goes to the file `log`, which is printed when the test fails.
     pub fn start(&mut self) {
         let log = std::fs::File::options().create(true).append(true).open(self.path("log")).unwrap();
         self.child = Some(self.command().stderr(log).spawn().unwrap());
     }
 
-    /// Runs a worker that is to end by itself.
+    /// Runs a worker until it ends by itself.
     pub fn run_to_end(&self) -> Output {
         self.command().stderr(Stdio::piped()).output().unwrap()
     }
 
-    /// Kills the worker as a crash would, its scripts not included.
+    /// Kills the worker with SIGKILL, but not its scripts.
     pub fn kill(&mut self) {
         if let Some(mut child) = self.child.take() {
             child.kill().unwrap();
@@ -185,7 +185,7 @@ impl WorkerHost {
         }
     }
 
-    /// Asks the worker to end, and waits until it has.
+    /// Stops the worker with SIGTERM, and waits until it has ended.
     pub async fn terminate(&mut self) -> ExitStatus {
         let mut child = self.child.take().unwrap();
         let id = Pid::from_raw(child.id().try_into().unwrap());
@@ -237,13 +237,13 @@ impl WorkerHost {
         self.messages(subject::CONTROL_STREAM, &subject::reply(&self.host)).await
     }
 
-    /// How many replies to this command there are.
+    /// The number of replies to this command.
     pub async fn replies_to(&self, sequence: u64) -> usize {
         let replies = self.replies().await;
         replies.iter().filter(|reply| in_reply_to(reply) == Some(sequence)).count()
     }
 
-    /// The result of this command, once there is a reply.
+    /// The result of this command; `None` before its reply.
     pub async fn answered(&self, sequence: u64) -> Option<String> {
         let replies = self.replies().await;
         let reply = replies.into_iter().find(|reply| in_reply_to(reply) == Some(sequence))?;
@@ -272,13 +272,13 @@ impl WorkerHost {
         .await;
     }
 
-    /// What the server knows of the host's consumer, if it is there.
+    /// The state of the host's consumer, if it exists.
     pub async fn consumer(&self) -> Option<Info> {
         let stream = self.jetstream.get_stream(subject::CONTROL_STREAM).await.ok()?;
         stream.consumer_info(subject::consumer(&self.host)).await.ok()
     }
 
-    /// What versions the host has published, oldest first.
+    /// The versions that the host has published, oldest first.
     pub async fn versions(&self) -> Vec<Versions> {
         let subject = subject::versions(&self.host);
         let messages = self.messages(subject::VERSIONS_STREAM, &subject).await;
@@ -301,17 +301,17 @@ impl WorkerHost {
         messages
     }
 
-    /// The client of the test.
+    /// The test's own NATS client.
     pub const fn client(&self) -> &async_nats::Client {
         &self.client
     }
 
-    /// The streams, as the test sees them.
+    /// The test's own JetStream client.
     pub const fn jetstream(&self) -> &jetstream::Context {
         &self.jetstream
     }
 
-    /// What the worker has logged.
+    /// The worker's log.
     pub fn log(&self) -> String {
         let mut text = String::new();
         if let Ok(mut log) = std::fs::File::open(self.path("log")) {
@@ -338,15 +338,15 @@ impl Drop for WorkerHost {
     }
 }
 
-/// The command that a reply names.
+/// The sequence of the command that a reply names.
 pub fn in_reply_to(reply: &StreamMessage) -> Option<u64> {
     reply.headers.get(header::IN_REPLY_TO)?.as_str().parse().ok()
 }
 
-/// The variable that names another build of `os-upgrade-worker` to be tested.
+/// The variable with the path of another `os-upgrade-worker` to test.
 const PROGRAM: &str = "OS_UPGRADE_WORKER_PROGRAM";
 
-/// The program `os-upgrade-worker` that is tested.
+/// The `os-upgrade-worker` program under test.
 pub fn worker_binary() -> PathBuf {
     std::env::var_os(PROGRAM).map_or_else(|| programs::path(programs::WORKER), PathBuf::from)
 }

@@ -12,7 +12,7 @@ use os_upgrade_protocol::Versions;
 use os_upgrade_systems::debian::version::compare;
 
 #[tokio::test]
-async fn what_was_prepared_is_installed_and_nothing_changes_before() {
+async fn upgrade_installs_exactly_what_was_prepared() {
     let (tree, mut archive) = system(&[Package::new("foo", "1.0")], &["foo"]);
     tree.write("/etc/foo.conf", "what the operator wrote\n");
     archive.publish(&[Package::new("foo", "2.0").field("Depends: bar"), Package::new("bar", "1.0")]);
@@ -68,7 +68,7 @@ fn with_two_files(name: &str, version: &str) -> Package {
 }
 
 #[tokio::test]
-async fn a_configuration_file_that_was_changed_is_kept_and_another_becomes_new() {
+async fn only_changed_configuration_files_are_kept() {
     let names = ["changed", "untouched", "removed"];
     let (tree, mut archive) = system(&names.map(|name| with_two_files(name, "1.0")), &names);
     tree.write("/etc/changed.conf", "what the operator wrote\n");
@@ -98,7 +98,7 @@ async fn a_configuration_file_that_was_changed_is_kept_and_another_becomes_new()
 }
 
 #[tokio::test]
-async fn a_reboot_is_asked_for_when_a_package_does() {
+async fn packages_can_request_reboot() {
     let (tree, mut archive) = system(&[Package::new("foo", "1.0")], &["foo"]);
     let postinst = "touch /run/reboot-required; echo foo >>/run/reboot-required.pkgs";
     archive.publish(&[Package::new("foo", "2.0").script("postinst", postinst)]);
@@ -114,7 +114,7 @@ async fn a_reboot_is_asked_for_when_a_package_does() {
 }
 
 #[tokio::test]
-async fn removals_and_holds_are_refused_unless_they_are_allowed() {
+async fn removals_and_holds_need_permission() {
     let all = ["foo", "bar", "baz"].map(|name| Package::new(name, "1.0"));
     let (tree, mut archive) = system(&all, &["foo", "bar", "baz"]);
     let conflicting = Package::new("foo", "2.0").field("Conflicts: bar, baz").field("Replaces: bar, baz");
@@ -156,7 +156,7 @@ async fn removals_and_holds_are_refused_unless_they_are_allowed() {
 }
 
 #[tokio::test]
-async fn an_essential_package_goes_only_where_that_is_allowed() {
+async fn essential_removals_need_permission() {
     let vital = Package::new("vital", "1.0").field("Essential: yes");
     let (tree, mut archive) = system(&[Package::new("foo", "1.0"), vital], &["foo", "vital"]);
     archive.publish(&[Package::new("foo", "2.0").field("Conflicts: vital").field("Replaces: vital")]);
@@ -187,7 +187,7 @@ async fn an_essential_package_goes_only_where_that_is_allowed() {
 }
 
 #[tokio::test]
-async fn the_health_script_has_the_last_word() {
+async fn health_script_decides() {
     let (tree, mut archive) = system(&[Package::new("foo", "1.0")], &["foo"]);
     archive.publish(&[Package::new("foo", "2.0")]);
     let server = NatsServer::with_streams().await;
@@ -206,7 +206,7 @@ async fn the_health_script_has_the_last_word() {
 }
 
 #[tokio::test]
-async fn an_upgrade_without_what_was_prepared_does_not_pretend_to_be_one() {
+async fn upgrade_without_prepared_data_fails() {
     let (tree, mut archive) = system(&[Package::new("foo", "1.0")], &["foo"]);
     archive.publish(&[Package::new("foo", "2.0")]);
     let server = NatsServer::with_streams().await;
@@ -239,7 +239,7 @@ fn version(random: &mut Random) -> String {
 }
 
 #[test]
-fn versions_are_ordered_as_dpkg_orders_them() {
+fn versions_order_as_in_dpkg() {
     let mut random = Random::from_environment();
     for _ in 0..300 {
         let (a, b) = (version(&mut random), version(&mut random));
@@ -254,7 +254,7 @@ fn versions_are_ordered_as_dpkg_orders_them() {
 }
 
 #[test]
-fn a_tree_that_is_removed_takes_nothing_with_it_that_is_mounted_there() {
+fn removing_tree_spares_mounts() {
     let directory = tempfile::tempdir().unwrap();
     let tree = directory.path().join("tree");
     let other = directory.path().join("other");

@@ -26,7 +26,7 @@ async fn preparation_of(host: &WorkerHost, run: &str) -> String {
 }
 
 #[tokio::test]
-async fn each_source_that_fails_is_named() {
+async fn failing_sources_are_named() {
     let (tree, mut archive) = with_newer(Package::new("foo", "2.0"));
     let server = NatsServer::with_streams().await;
     let mut host = host(&server, &tree, &[]).await;
@@ -55,7 +55,7 @@ async fn each_source_that_fails_is_named() {
 }
 
 #[tokio::test]
-async fn a_full_disk_is_found_before_anything_is_changed() {
+async fn full_disk_is_found_before_changes() {
     let (tree, _archive) = with_newer(Package::new("foo", "2.0"));
     let server = NatsServer::with_streams().await;
     let mut host = host(&server, &tree, &[]).await;
@@ -88,7 +88,7 @@ async fn a_full_disk_is_found_before_anything_is_changed() {
 }
 
 #[tokio::test]
-async fn a_disk_that_fills_up_in_the_middle_is_told_and_got_over() {
+async fn disk_full_during_upgrade_is_recoverable() {
     let noise: Vec<u8> = (0..1_000_000_u32).map(|n| n.wrapping_mul(2_654_435_761).to_be_bytes()[0]).collect();
     let (tree, _archive) = with_newer(Package::new("foo", "2.0").file("usr/share/foo/noise", noise));
     let disk = tree.disk("/usr/share/foo", "64k");
@@ -117,7 +117,7 @@ fn boot_disk(tree: &Tree, size: &str) -> Mount {
 }
 
 #[tokio::test]
-async fn a_boot_disk_without_room_for_another_kernel_is_found_before_anything_is_changed() {
+async fn full_boot_disk_is_found_before_changes() {
     let newer = Package::new("foo", "2.0").field("Depends: linux-image-6.1.0-2-amd64");
     let (tree, mut archive) = with_newer(newer.clone());
     let kernel = Package::new("linux-image-6.1.0-2-amd64", "6.1.2");
@@ -142,7 +142,7 @@ async fn a_boot_disk_without_room_for_another_kernel_is_found_before_anything_is
 }
 
 #[tokio::test]
-async fn a_boot_disk_that_fills_up_in_the_middle_is_told_and_got_over() {
+async fn boot_disk_full_during_upgrade_is_recoverable() {
     // What is written there after a kernel was installed is in no list.
     let postinst = "head --bytes=1500000 /dev/zero >/boot/initrd.img-6.1.0-1-amd64.new\n\
                     mv /boot/initrd.img-6.1.0-1-amd64.new /boot/initrd.img-6.1.0-1-amd64";
@@ -166,7 +166,7 @@ async fn a_boot_disk_that_fills_up_in_the_middle_is_told_and_got_over() {
 }
 
 #[tokio::test]
-async fn a_package_that_cannot_be_configured_is_named_with_what_it_said() {
+async fn unconfigurable_package_is_named_with_output() {
     let postinst = "test -e /etc/gizmo || { echo 'no gizmo here' >&2; exit 3; }";
     let (tree, mut archive) = with_newer(Package::new("foo", "2.0").script("postinst", postinst));
     let server = NatsServer::with_streams().await;
@@ -203,7 +203,7 @@ fn lock(tree: &Tree) -> File {
 }
 
 #[tokio::test]
-async fn somebody_else_who_uses_dpkg_is_waited_for_and_named() {
+async fn dpkg_lock_is_awaited_and_holder_named() {
     let (tree, _archive) = with_newer(Package::new("foo", "2.0"));
     let server = NatsServer::with_streams().await;
     let mut host = host(&server, &tree, &["--lock-wait", "1s"]).await;
@@ -242,7 +242,7 @@ async fn begun(tree: &Tree, times: usize) {
 }
 
 #[tokio::test]
-async fn an_upgrade_that_is_cut_off_is_ended_at_the_next_start() {
+async fn interrupted_upgrade_finishes_at_next_start() {
     let (tree, _archive) = with_newer(slow());
     let server = NatsServer::with_streams().await;
     let mut host = host(&server, &tree, &[]).await;
@@ -274,7 +274,7 @@ async fn an_upgrade_that_is_cut_off_is_ended_at_the_next_start() {
 }
 
 #[tokio::test]
-async fn a_boot_loader_that_reads_no_journal_finds_the_new_menu_while_dpkg_is_still_at_work() {
+async fn boot_menu_is_synced_during_dpkg() {
     // As update-grub writes it.
     let postinst = "yes 'new menu' | head --lines=3000 >/boot/grub/grub.cfg.new\n\
                     cat /boot/grub/grub.cfg.new >/boot/grub/grub.cfg; rm /boot/grub/grub.cfg.new\n\
@@ -302,7 +302,7 @@ async fn a_boot_loader_that_reads_no_journal_finds_the_new_menu_while_dpkg_is_st
 }
 
 #[tokio::test]
-async fn what_is_only_recommended_comes_also_after_a_cut() {
+async fn recommended_packages_survive_interruption() {
     let preinst = "echo one more >>/begun; while ! test -e /go; do sleep 0.05; done";
     let recommended =
         Package::new("extra", "1.0").field("Pre-Depends: foo (>= 2.0)").script("preinst", preinst);
@@ -329,7 +329,7 @@ async fn what_is_only_recommended_comes_also_after_a_cut() {
 }
 
 #[tokio::test]
-async fn an_upgrade_goes_on_without_its_worker_and_is_not_begun_twice() {
+async fn upgrade_outlives_worker_and_runs_once() {
     let (tree, _archive) = with_newer(slow());
     let server = NatsServer::with_streams().await;
     let mut host = host(&server, &tree, &[]).await;
@@ -353,7 +353,7 @@ async fn an_upgrade_goes_on_without_its_worker_and_is_not_begun_twice() {
 }
 
 #[tokio::test]
-async fn a_worker_that_is_asked_to_end_leaves_dpkg_to_its_work() {
+async fn stopping_worker_leaves_dpkg_running() {
     let (tree, _archive) = with_newer(slow());
     let server = NatsServer::with_streams().await;
     let mut host = host(&server, &tree, &[]).await;
@@ -371,7 +371,7 @@ async fn a_worker_that_is_asked_to_end_leaves_dpkg_to_its_work() {
 }
 
 #[tokio::test]
-async fn a_preparation_that_hangs_is_stopped_by_a_hint_and_does_not_outlive_a_killed_worker() {
+async fn hung_prepare_stops_on_hint_or_kill() {
     let (tree, archive) = with_newer(Package::new("foo", "2.0"));
     // It takes connections and says nothing.
     let silent = TcpListener::bind("127.0.0.1:0").unwrap();

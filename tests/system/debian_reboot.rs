@@ -19,7 +19,7 @@ esac
 ";
 
 #[tokio::test]
-async fn a_newer_kernel_is_booted_through_systemd_and_no_unit_may_fail_by_it() {
+async fn newer_kernel_boots_without_failed_units() {
     let mut tree = Tree::new();
     tree.mount_proc();
     let mut archive = Archive::new(&tree);

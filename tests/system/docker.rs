@@ -85,11 +85,11 @@ async fn site_upgrades_its_hosts_whatever_part_fails() {
         site.exec(host, &["sh", "-c", HOLD]);
     }
 
-    let id = rest.started().await;
+    let id = rest.start_run().await;
     fail_in_upgrade(&site, Fault::Killed, "nats1", "h01").await;
     fail_in_upgrade(&site, Fault::Paused, "nats2", "h02").await;
     let leader = fail_in_upgrade(&site, Fault::CutOff, "nats3", "h03").await;
-    let run = site.rest(leader).ended(&id).await;
+    let run = site.rest(leader).await_end(&id).await;
     assert_upgraded_one_by_one(&run, DEMO_HOSTS);
     for host in DEMO_HOSTS {
         assert_eq!(site.exec(host, &["cat", "current/version"]).trim(), "1.1.0", "{host}");
@@ -141,7 +141,7 @@ async fn debian_hosts_upgrade_and_reboot_one_by_one() {
     let boots = DEBIAN_HOSTS.map(|host| site.exec(host, &["cat", "/run/boot-id"]));
     assert_eq!(versions(&site, "d01"), vec!["1.0"; PACKAGES.len() + 1].join("\n"));
 
-    let run = rest.ended(&rest.started().await).await;
+    let run = rest.await_end(&rest.start_run().await).await;
     assert_upgraded_one_by_one(&run, DEBIAN_HOSTS);
     for (host, boot) in DEBIAN_HOSTS.into_iter().zip(boots) {
         assert!(run.facts_of(host).contains(&"command-sent reboot".to_owned()), "{:?}", run.facts_of(host));

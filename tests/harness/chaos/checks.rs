@@ -1,5 +1,5 @@
-//! What must hold of a run, whatever went wrong in it: read from what the workers wrote down, from the streams, and
-//! from what every orchestrator shows; never from the state of one.
+//! The invariants of a run, whatever faults it had: checked against the workers' logs, the streams, and what every
+//! orchestrator shows, never against the state of a single one.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -10,18 +10,18 @@ use os_upgrade_protocol::{Action, Command, Reply, header, subject};
 use reqwest::Method;
 use serde_json::Value;
 
-use super::asking::Answered;
+use super::clients::Outcomes;
 use crate::host::runs_log;
 use crate::rest::Rest;
 use crate::streams::{records, stored_from};
 
 /// Slots of the group of all hosts.
 pub const SLOTS: usize = 2;
-/// How long a server may answer as it was.
+/// How long a server may answer with stale data.
 const STALE_FOR: Duration = Duration::from_secs(20);
-const LOOK_AGAIN: Duration = Duration::from_millis(500);
+const RECHECK_INTERVAL: Duration = Duration::from_millis(500);
 
-/// A host's upgrade as the control stream has it: from its `upgrade` to the first answer to the last command.
+/// A host's upgrade in the control stream: from its `upgrade` to the first answer to its last command.
 struct Step {
     from: usize,
     command: u64,
@@ -31,9 +31,9 @@ struct Step {
 /// Checks runs one after the other.
 #[derive(Debug, Clone)]
 pub struct Checker {
-    done: PathBuf,
+    worker_log: PathBuf,
     hosts: Vec<String>,
-    /// Where to go on reading.
+    /// The next sequence to read of each stream.
     journal: u64,
     control: u64,
     /// The mark of the last configuration in the journal.
@@ -43,12 +43,12 @@ pub struct Checker {
 impl Checker {
     /// A checker of a site with these hosts, whose scripts write to `log`.
     pub fn new(log: &Path, hosts: Vec<String>) -> Self {
-        Self { done: runs_log(log), hosts, journal: 1, control: 1, mark: None }
+        Self { worker_log: runs_log(log), hosts, journal: 1, control: 1, mark: None }
     }
 
-    /// What the hosts' workers did in a run, in order: host, and what.
-    fn done(&self, run: &str) -> Vec<(String, String)> {
-        let text = std::fs::read_to_string(&self.done).unwrap_or_default();
+    /// The workers' actions in a run, in order: host and action.
+    fn actions(&self, run: &str) -> Vec<(String, String)> {
+        let text = std::fs::read_to_string(&self.worker_log).unwrap_or_default();
         let prefix = format!("{run} ");
         let lines = text.lines().filter_map(|line| line.strip_prefix(&prefix)?.split_once(' '));
         lines.map(|(host, what)| (host.to_owned(), what.to_owned())).collect()
@@ -56,28 +56,28 @@ impl Checker {
 
     /// How many hosts have begun their upgrade in a run.
     pub fn begun(&self, run: &str) -> usize {
-        self.done(run).iter().filter(|(_, what)| what == "upgrade-begins").count()
+        self.actions(run).iter().filter(|(_, what)| what == "upgrade-begins").count()
     }
 
-    /// Everything that is wrong, and stays so: a nats-server that was cut off may answer for a while as if it led a
-    /// stream, without what has come since.
+    /// Returns the violations that persist: a nats-server that was cut off may answer for a while as if it led a stream,
+    /// with stale data.
     pub async fn check(
         &mut self,
         jetstream: &jetstream::Context,
         rests: &[Rest],
         run: &str,
         shown: &[Value],
-        answered: &Answered,
+        outcomes: &Outcomes,
     ) -> Vec<String> {
         let begun = Instant::now();
         loop {
             let mut checker = self.clone();
-            let wrong = checker.check_once(jetstream, rests, run, shown, answered).await;
+            let wrong = checker.check_once(jetstream, rests, run, shown, outcomes).await;
             if wrong.is_empty() || begun.elapsed() > STALE_FOR {
                 *self = checker;
                 return wrong;
             }
-            tokio::time::sleep(LOOK_AGAIN).await;
+            tokio::time::sleep(RECHECK_INTERVAL).await;
         }
     }
 
@@ -87,16 +87,16 @@ impl Checker {
         rests: &[Rest],
         run: &str,
         shown: &[Value],
-        answered: &Answered,
+        outcomes: &Outcomes,
     ) -> Vec<String> {
         let mut wrong = self.check_ended(&shown[0]);
-        wrong.extend(self.check_done(run));
+        wrong.extend(self.check_workers(run));
         wrong.extend(self.check_control(jetstream, run).await);
-        wrong.extend(self.check_answered(jetstream, rests, answered).await);
+        wrong.extend(self.check_configurations(jetstream, rests, outcomes).await);
         wrong
     }
 
-    /// It completed, with every host.
+    /// The run completed, with every host.
     fn check_ended(&self, run: &Value) -> Vec<String> {
         let mut wrong = Vec::new();
         if run["result"] != "completed" {
@@ -110,15 +110,15 @@ impl Checker {
         wrong
     }
 
-    /// Each host was upgraded exactly once, and no more at once than there are slots.
-    fn check_done(&self, run: &str) -> Vec<String> {
-        let done = self.done(run);
+    /// Each host was upgraded exactly once, and never more at once than there are slots.
+    fn check_workers(&self, run: &str) -> Vec<String> {
+        let actions = self.actions(run);
         let mut wrong = Vec::new();
         let mut spans = Vec::new();
         for host in &self.hosts {
-            let of_host = || done.iter().enumerate().filter(|(_, (name, _))| name == host);
+            let of_host = || actions.iter().enumerate().filter(|(_, (name, _))| name == host);
             let begins = of_host().filter(|(_, (_, what))| what == "upgrade-begins").count();
-            // One that was killed between its note that it begins and its script's first word is heard of when it resumes.
+            // A worker killed between saving that it begins and its script's first line shows up only when it resumes.
             let first = of_host().map(|(_, (_, what))| what).find(|what| *what != "prepare");
             let begun = begins + usize::from(first.is_some_and(|what| what == "upgrade-resumed"));
             if begun != 1 {
@@ -132,8 +132,8 @@ impl Checker {
         wrong
     }
 
-    /// Every command of the run stands in the stream once, and no more hosts than slots were between their `upgrade`
-    /// and the answer that ended it.
+    /// Every command of the run is in the stream once, and no more hosts than slots were between their `upgrade` and the
+    /// answer that ended it.
     async fn check_control(&mut self, jetstream: &jetstream::Context, run: &str) -> Vec<String> {
         let mut wrong = Vec::new();
         let messages = stored_from(jetstream, subject::CONTROL_STREAM, ">", &mut self.control).await;
@@ -145,7 +145,7 @@ impl Checker {
             if message.subject.starts_with("os-upgrade:control.command.") {
                 let id = text(message, header::COMMAND_ID);
                 if !ids.insert(id.clone()) {
-                    wrong.push(format!("{id} stands in the control stream twice"));
+                    wrong.push(format!("{id} is in the control stream twice"));
                 }
                 let is_prepare =
                     Command::parse(&message.payload).is_ok_and(|c| c.action() == Action::Prepare);
@@ -168,13 +168,13 @@ impl Checker {
         wrong
     }
 
-    /// Every configuration that was granted is in the journal, in that order, none that was answered as unchanged is,
-    /// and every orchestrator shows the last.
-    async fn check_answered(
+    /// Every accepted configuration is in the journal, in order; none that was answered as unchanged is; and every
+    /// orchestrator shows the last.
+    async fn check_configurations(
         &mut self,
         jetstream: &jetstream::Context,
         rests: &[Rest],
-        answered: &Answered,
+        outcomes: &Outcomes,
     ) -> Vec<String> {
         let records = records(jetstream, &mut self.journal).await.into_iter();
         let facts: Vec<Value> =
@@ -182,14 +182,14 @@ impl Checker {
         let marks: Vec<String> = facts.iter().filter_map(mark_of_fact).collect();
         let mut wrong = Vec::new();
         let mut stored = marks.iter();
-        for mark in &answered.granted {
+        for mark in &outcomes.granted {
             if !stored.any(|stored| stored == mark) {
                 wrong.push(format!(
-                    "the configuration {mark} was granted, and is not in the journal in its place"
+                    "the configuration {mark} was accepted, and is not in the journal in its place"
                 ));
             }
         }
-        for mark in answered.unchanged.iter().filter(|mark| marks.contains(mark)) {
+        for mark in outcomes.unchanged.iter().filter(|mark| marks.contains(mark)) {
             wrong.push(format!("{mark} was answered as not carried out, and is in the journal"));
         }
         let distinct: BTreeSet<&String> = marks.iter().collect();
@@ -220,7 +220,7 @@ fn text(message: &StreamMessage, name: &str) -> String {
     message.headers.get_last(name).map(ToString::to_string).unwrap_or_default()
 }
 
-/// Whether more spans than slots have a place in common.
+/// A violation if more spans than slots overlap.
 fn too_many_at_once(who: &str, spans: &[(usize, usize)]) -> Option<String> {
     let at_once = |place: usize| spans.iter().filter(|(from, to)| (*from..=*to).contains(&place)).count();
     let most = spans.iter().map(|(from, _)| at_once(*from)).max().unwrap_or_default();
@@ -232,7 +232,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn spans_that_overlap_are_counted() {
+    fn overlapping_spans_are_counted() {
         assert_eq!(too_many_at_once("x", &[(1, 5), (2, 3), (4, 9), (6, 7)]), None);
         let three = too_many_at_once("x", &[(1, 5), (2, 3), (3, 9)]).unwrap();
         assert_eq!(three, "x: 3 hosts were under upgrade at once, with 2 slots");
@@ -247,12 +247,12 @@ mod tests {
     }
 
     #[test]
-    fn what_workers_did_too_often_or_not_at_all_is_found() {
+    fn repeated_or_missing_work_is_found() {
         let each = |host| [format!("r1 {host} upgrade-begins"), format!("r1 {host} upgrade-ends")];
         let fine: Vec<String> = ["h1", "h2", "h3"].into_iter().flat_map(each).collect();
         let found = |lines: &[&str]| {
             let (_directory, checker) = checker(lines);
-            checker.check_done("r1")
+            checker.check_workers("r1")
         };
         let mut lines: Vec<&str> = fine.iter().map(String::as_str).collect();
         lines.push("r2 h1 upgrade-begins");
@@ -263,22 +263,22 @@ mod tests {
         assert_eq!(found(&[&unheard[..], &["r1 h1 upgrade-begins"]].concat()), ["h1 was upgraded 2 times"]);
         lines.push("r1 h2 upgrade-begins");
         assert_eq!(found(&lines), ["h2 was upgraded 2 times"]);
-        // One that was taken up again at the end was under upgrade all the time.
+        // A host resumed at the end was under upgrade all the time.
         let late = [&lines[..6], &["r1 h1 upgrade-resumed", "r1 h2 upgrade-resumed"]].concat();
         assert_eq!(found(&late), ["workers did: 3 hosts were under upgrade at once, with 2 slots"]);
     }
 
     #[test]
-    fn three_hosts_at_once_are_found() {
+    fn too_many_concurrent_hosts_are_found() {
         let lines = |what: &str| ["h1", "h2", "h3"].map(|host| format!("r1 {host} upgrade-{what}"));
         let all = [lines("begins"), lines("ends")].concat();
         let (_directory, checker) = checker(&all.iter().map(String::as_str).collect::<Vec<_>>());
         let found = "workers did: 3 hosts were under upgrade at once, with 2 slots";
-        assert_eq!(checker.check_done("r1"), [found]);
+        assert_eq!(checker.check_workers("r1"), [found]);
     }
 
     #[test]
-    fn a_run_that_left_hosts_out_is_found() {
+    fn run_with_missing_hosts_is_found() {
         let (_directory, checker) = checker(&[]);
         let host = |status: &str| serde_json::json!({ "status": status });
         let run = |result: &str, third: &str| serde_json::json!({ "result": result, "hosts": [host("upgraded"), host("upgraded"), host(third)] });

@@ -1,4 +1,4 @@
-//! What goes wrong, and how it is mended.
+//! The faults, and how each is repaired.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -17,9 +17,9 @@ use crate::random::Random;
 pub enum Fault {
     /// SIGKILL to the leader, which is started again.
     LeaderKilled,
-    /// SIGSTOP to the leader for a while, in half of the cases longer than its lease.
+    /// SIGSTOP to the leader for a while, in half of all cases longer than its lease.
     LeaderPaused,
-    /// The leader cut off from all nats-servers for a while.
+    /// The leader is cut off from all nats-servers for a while.
     LeaderCutOff,
     /// SIGKILL to a follower.
     FollowerKilled,
@@ -31,7 +31,7 @@ pub enum Fault {
     ServerKilled,
     /// SIGSTOP to a nats-server for a while.
     ServerPaused,
-    /// A nats-server cut off from the others for a while; its clients stay connected to it.
+    /// A nats-server is cut off from the others for a while; its clients stay connected to it.
     ServerCutOff,
     /// SIGKILL to a worker, which is started again.
     WorkerKilled,
@@ -52,21 +52,21 @@ impl Fault {
         Self::WorkerKilled,
     ];
 
-    /// Whether it hits a leader.
-    pub const fn is_the_leaders(self) -> bool {
+    /// Whether its target is the leader.
+    pub const fn hits_leader(self) -> bool {
         matches!(self, Self::LeaderKilled | Self::LeaderPaused | Self::LeaderCutOff)
     }
 
-    /// Whether it hits a nats-server.
-    pub const fn is_a_servers(self) -> bool {
+    /// Whether its target is a nats-server.
+    pub const fn hits_server(self) -> bool {
         matches!(
             self,
             Self::JournalServerKilled | Self::ServerKilled | Self::ServerPaused | Self::ServerCutOff
         )
     }
 
-    /// Between how many milliseconds it lasts.
-    const fn lasts(self) -> (u64, u64) {
+    /// Its shortest and longest duration, in milliseconds.
+    const fn duration_range(self) -> (u64, u64) {
         match self {
             Self::LeaderKilled => (0, 12_000),
             Self::LeaderPaused | Self::LeaderCutOff => (500, 13_000),
@@ -96,48 +96,48 @@ impl fmt::Display for Fault {
     }
 }
 
-/// A fault to come.
+/// A planned fault.
 #[derive(Debug, Clone, Copy)]
 pub struct Planned {
     fault: Fault,
-    /// How many hosts must have begun, or how much time must have passed since the fault before.
+    /// How many hosts must have begun, unless `after` is set: then the time since the previous fault.
     hosts: usize,
     after: Option<Duration>,
 }
 
-/// A fault that has struck.
+/// A fault that has been injected.
 #[derive(Debug, Clone, Copy)]
-pub struct Struck {
-    /// Which.
+pub struct InjectedFault {
+    /// Its kind.
     pub fault: Fault,
-    /// The orchestrator, nats-server or worker process that it hit.
+    /// The index of the affected orchestrator, nats-server or worker process.
     pub target: usize,
-    /// When.
+    /// When it was injected.
     pub at: Instant,
-    /// When it is to be mended.
+    /// When to repair it.
     until: Instant,
-    /// When it was.
-    pub mended: Option<Instant>,
+    /// When it was repaired; `None` before.
+    pub repaired: Option<Instant>,
 }
 
 /// The faults of one run.
 #[derive(Debug)]
 pub struct Faults {
-    /// The next one is the last.
+    /// In reverse order: the next fault is the last element.
     plan: Vec<Planned>,
-    /// Those that have struck.
-    pub struck: Vec<Struck>,
+    /// Those already injected.
+    pub injected: Vec<InjectedFault>,
     last: Instant,
 }
 
-/// What is to go wrong in a run of so many hosts, `count` faults of these `kinds`: two thirds at some progress of the
-/// run, the others at some time after the one before, when it may well stand still.
+/// Plans `count` faults of these `kinds` for a run of `hosts` hosts: two thirds when the run reaches some progress, the
+/// others some time after the previous fault, when the run may stand still.
 pub fn plan(random: &mut Random, kinds: &[Fault], count: usize, hosts: usize) -> Vec<Planned> {
-    // A third of the runs has trouble with orchestrators only, and a third with nats-servers only.
+    // A third of the runs has faults of orchestrators only, and a third of nats-servers only.
     let theme = random.below(3);
     let fits = |fault: &&Fault| match theme {
-        0 => !fault.is_a_servers(),
-        1 => fault.is_a_servers() || **fault == Fault::WorkerKilled,
+        0 => !fault.hits_server(),
+        1 => fault.hits_server() || **fault == Fault::WorkerKilled,
         _ => true,
     };
     let fitting: Vec<Fault> = kinds.iter().filter(fits).copied().collect();
@@ -157,38 +157,40 @@ pub fn plan(random: &mut Random, kinds: &[Fault], count: usize, hosts: usize) ->
 }
 
 impl Faults {
-    /// Nothing has struck yet.
+    /// Faults of which none has been injected yet.
     pub fn new(plan: Vec<Planned>) -> Self {
-        Self { plan, struck: Vec::new(), last: Instant::now() }
+        Self { plan, injected: Vec::new(), last: Instant::now() }
     }
 
-    /// Whether nothing is out of order any more.
-    pub fn all_mended(&self) -> bool {
-        self.struck.iter().all(|struck| struck.mended.is_some())
+    /// Whether all injected faults are repaired.
+    pub fn all_repaired(&self) -> bool {
+        self.injected.iter().all(|injected| injected.repaired.is_some())
     }
 
-    /// Whether there is nothing to come any more.
-    pub const fn all_have_struck(&self) -> bool {
+    /// Whether no planned fault is left.
+    pub const fn all_injected(&self) -> bool {
         self.plan.is_empty()
     }
 
-    fn snapshot(&self) -> impl Iterator<Item = &Struck> {
-        self.struck.iter().filter(|struck| struck.mended.is_none())
+    fn active(&self) -> impl Iterator<Item = &InjectedFault> {
+        self.injected.iter().filter(|injected| injected.repaired.is_none())
     }
 
-    /// Whether this orchestrator has been killed and is not to run yet.
+    /// Whether this orchestrator has been killed and must not be restarted yet.
     pub fn is_down(&self, member: usize) -> bool {
-        let killed = |struck: &Struck| matches!(struck.fault, Fault::LeaderKilled | Fault::FollowerKilled);
-        self.snapshot().any(|struck| killed(struck) && struck.target == member)
+        let killed =
+            |injected: &InjectedFault| matches!(injected.fault, Fault::LeaderKilled | Fault::FollowerKilled);
+        self.active().any(|injected| killed(injected) && injected.target == member)
     }
 
-    fn is_hit(&self, servers: bool, target: usize) -> bool {
-        let same = |struck: &Struck| struck.fault.is_a_servers() == servers && struck.target == target;
-        self.snapshot().any(|struck| same(struck) && struck.fault != Fault::WorkerKilled)
+    fn is_affected(&self, servers: bool, target: usize) -> bool {
+        let same =
+            |injected: &InjectedFault| injected.fault.hits_server() == servers && injected.target == target;
+        self.active().any(|injected| same(injected) && injected.fault != Fault::WorkerKilled)
     }
 
-    /// Lets the next fault strike, if it is time: `hosts` have begun.
-    pub async fn strike(
+    /// Injects the next fault if it is due. `hosts` have begun so far.
+    pub async fn inject(
         &mut self,
         site: &mut ClusterSite,
         workers: &[Host],
@@ -207,14 +209,20 @@ impl Faults {
         let fault = next.fault;
         let Some(target) = self.target(fault, site, workers, roles, random).await else { return };
         self.plan.pop();
-        hit(fault, target, site, workers).await;
-        let (from, to) = fault.lasts();
+        apply(fault, target, site, workers).await;
+        let (from, to) = fault.duration_range();
         let at = Instant::now();
-        self.struck.push(Struck { fault, target, at, until: at + random.millis(from, to), mended: None });
+        self.injected.push(InjectedFault {
+            fault,
+            target,
+            at,
+            until: at + random.millis(from, to),
+            repaired: None,
+        });
         self.last = at;
     }
 
-    /// What the fault hits; nothing as long as there is nothing to hit.
+    /// Chooses the target of a fault; `None` while there is none.
     async fn target(
         &self,
         fault: Fault,
@@ -225,50 +233,50 @@ impl Faults {
     ) -> Option<usize> {
         match fault {
             Fault::LeaderKilled | Fault::LeaderPaused | Fault::LeaderCutOff => {
-                roles.leader().filter(|leader| !self.is_hit(false, *leader))
+                roles.leader().filter(|leader| !self.is_affected(false, *leader))
             }
             Fault::FollowerKilled | Fault::FollowerPaused => {
                 let leader = roles.leader();
-                let free = |member: &usize| Some(*member) != leader && !self.is_hit(false, *member);
+                let free = |member: &usize| Some(*member) != leader && !self.is_affected(false, *member);
                 let followers: Vec<usize> = (0..site.members.len()).filter(free).collect();
                 (!followers.is_empty()).then(|| *random.pick(&followers))
             }
-            // One at a time: two of three cannot do without the third.
-            _ if fault.is_a_servers() && self.snapshot().any(|struck| struck.fault.is_a_servers()) => None,
+            // One server at a time: with two of three down there is no quorum.
+            _ if fault.hits_server() && self.active().any(|injected| injected.fault.hits_server()) => None,
             Fault::JournalServerKilled => site.nats.journal_leader(site.jetstream()).await,
             Fault::ServerKilled | Fault::ServerPaused | Fault::ServerCutOff => Some(random.index(SERVERS)),
             Fault::WorkerKilled => (!workers.is_empty()).then(|| random.index(workers.len())),
         }
     }
 
-    /// Mends what is due, or everything.
-    pub async fn mend(&mut self, site: &mut ClusterSite, random: &mut Random, everything: bool) {
-        for struck in &mut self.struck {
+    /// Repairs the faults that are due, or all of them.
+    pub async fn repair(&mut self, site: &mut ClusterSite, random: &mut Random, everything: bool) {
+        for injected in &mut self.injected {
             let now = Instant::now();
-            if struck.mended.is_none() && (everything || struck.until <= now) {
-                mend(struck, site, random).await;
-                struck.mended = Some(now);
+            if injected.repaired.is_none() && (everything || injected.until <= now) {
+                repair(injected, site, random).await;
+                injected.repaired = Some(now);
             }
         }
     }
 
-    /// How often each kind has struck.
+    /// How often each kind was injected.
     pub fn counts(&self) -> BTreeMap<Fault, usize> {
         let mut counts = BTreeMap::new();
-        for struck in &self.struck {
-            *counts.entry(struck.fault).or_default() += 1;
+        for injected in &self.injected {
+            *counts.entry(injected.fault).or_default() += 1;
         }
         counts
     }
 
-    /// The same in words.
-    pub fn words(&self) -> String {
-        let words: Vec<String> = self.struck.iter().map(|struck| struck.fault.to_string()).collect();
-        words.join(", ")
+    /// The injected faults, separated by commas.
+    pub fn summary(&self) -> String {
+        let summary: Vec<String> = self.injected.iter().map(|injected| injected.fault.to_string()).collect();
+        summary.join(", ")
     }
 }
 
-async fn hit(fault: Fault, target: usize, site: &mut ClusterSite, workers: &[Host]) {
+async fn apply(fault: Fault, target: usize, site: &mut ClusterSite, workers: &[Host]) {
     match fault {
         Fault::LeaderKilled | Fault::FollowerKilled => site.members[target].orchestrator.kill().await,
         Fault::LeaderPaused | Fault::FollowerPaused => site.signal(target, Signal::SIGSTOP),
@@ -280,19 +288,19 @@ async fn hit(fault: Fault, target: usize, site: &mut ClusterSite, workers: &[Hos
     }
 }
 
-async fn mend(struck: &Struck, site: &mut ClusterSite, random: &mut Random) {
-    let target = struck.target;
+async fn repair(injected: &InjectedFault, site: &mut ClusterSite, random: &mut Random) {
+    let target = injected.target;
     let anew = random.below(2) == 0;
-    match struck.fault {
+    match injected.fault {
         Fault::LeaderKilled | Fault::FollowerKilled => site.members[target].orchestrator.start(),
         Fault::LeaderPaused | Fault::FollowerPaused => site.signal(target, Signal::SIGCONT),
-        Fault::LeaderCutOff if anew => site.members[target].heal_anew(),
+        Fault::LeaderCutOff if anew => site.members[target].heal_with_new_connections(),
         Fault::LeaderCutOff => site.members[target].heal(),
         Fault::JournalServerKilled | Fault::ServerKilled => site.nats.start_again(target).await,
         Fault::ServerPaused => site.nats.signal(target, Signal::SIGCONT),
         Fault::ServerCutOff => site.nats.lines(target).for_each(|line| {
             if anew {
-                line.heal_anew();
+                line.heal_with_new_connections();
             } else {
                 line.heal();
             }

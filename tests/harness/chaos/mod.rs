@@ -1,14 +1,14 @@
 //! Chaos with real parts: runs of many hosts on a cluster of nats-servers with several orchestrators, any part of which
-//! is killed, paused or cut off while operators and lock clients go on asking.
+//! is killed, paused or cut off while operators and lock clients keep sending requests.
 //!
-//! - [`faults`]: what goes wrong, and how it is mended;
-//! - [`asking`]: operators and lock clients, and what they were answered;
-//! - [`roles`]: who leads, as an outsider sees it, and how long take-overs take;
-//! - [`checks`]: what must hold of a run, read from what workers did and what stands in the streams;
-//! - [`report`]: the figures.
+//! - [`faults`]: the faults, and how each is repaired;
+//! - [`clients`]: operators and lock clients, and the answers they got;
+//! - [`roles`]: which instance leads, seen from outside, and how long take-overs take;
+//! - [`checks`]: the invariants of a run, read from the workers' logs and the streams;
+//! - [`report`]: the results.
 
-pub mod asking;
 pub mod checks;
+pub mod clients;
 pub mod faults;
 pub mod report;
 pub mod roles;
@@ -18,8 +18,8 @@ use std::time::{Duration, Instant};
 
 use serde_json::Value;
 
-use self::asking::{Asking, Leftovers, OUTSIDE};
 use self::checks::{Checker, SLOTS};
+use self::clients::{Clients, Leftovers, OUTSIDE};
 use self::faults::{Fault, Faults};
 use self::report::Report;
 use self::roles::Roles;
@@ -29,32 +29,32 @@ use crate::library_host::LibraryHost;
 use crate::random::Random;
 use crate::rest::Rest;
 
-/// How long an answer of the API may take before its asker gives up.
+/// Timeout of an API request.
 const ANSWER_WITHIN: Duration = Duration::from_secs(5);
-/// How long a run may take once nothing goes wrong any more.
+/// How long a run may take after the last fault.
 const QUIET_WITHIN: Duration = Duration::from_mins(2);
-const LOOK_EVERY: Duration = Duration::from_millis(20);
+const POLL_INTERVAL: Duration = Duration::from_millis(20);
 
-/// How much chaos there is to be.
+/// The size of a chaos test.
 #[derive(Debug, Clone)]
 pub struct Options {
     /// Runs, one after the other.
     pub runs: usize,
     /// Hosts of each.
     pub hosts: usize,
-    /// How many of them, at least one, have worker processes; the others' workers live in this process.
+    /// How many of them have a worker process, at least one. The workers of the others run in this process.
     pub processes: usize,
     /// Orchestrators.
     pub orchestrators: usize,
-    /// Faults in each run.
+    /// Number of faults in each run.
     pub faults: usize,
-    /// Which faults.
+    /// The kinds to choose from.
     pub kinds: Vec<Fault>,
-    /// Said before each line about a run; nothing is said without it.
-    pub say: Option<String>,
+    /// Printed before each progress line. Without it there are no progress lines.
+    pub progress_prefix: Option<String>,
 }
 
-/// One site in chaos.
+/// A site under test.
 struct Chaos {
     options: Options,
     random: Random,
@@ -69,11 +69,11 @@ struct Chaos {
     last: Option<String>,
 }
 
-/// Makes chaos, and says what came of it. It returns normally whatever is found.
+/// Runs the chaos test. Violations are reported in the result, not as a panic.
 pub async fn run(options: Options, random: Random) -> Report {
     let mut chaos = Chaos::start(options, random).await;
     for number in 1..=chaos.options.runs {
-        chaos.one_run(number).await;
+        chaos.run_once(number).await;
     }
     chaos.roles.stop();
     chaos.report
@@ -86,10 +86,10 @@ impl Chaos {
         let names: Vec<String> = (1..=options.hosts).map(|number| format!("h{number:02}")).collect();
         let (mut hosts, mut library_hosts) = (Vec::new(), Vec::new());
         for (place, name) in (1..).zip(&names) {
-            // Evenly spread; the last is one of them.
+            // Spread evenly; the last host always has a process.
             if place * options.processes % options.hosts < options.processes {
                 let host = site.host(name);
-                hosts.push(if hosts.len() % 2 == 0 { host.reboots().says_healthy() } else { host });
+                hosts.push(if hosts.len() % 2 == 0 { host.reboots().with_health_script() } else { host });
             } else {
                 library_hosts.push(LibraryHost::start(&site.nats.urls(), &site.log(), name));
             }
@@ -122,81 +122,81 @@ impl Chaos {
         self.hosts.last().expect("at least one worker is a process")
     }
 
-    /// A run with everything that goes wrong in it, and what must hold after it.
-    async fn one_run(&mut self, number: usize) {
+    /// Executes one run with its faults, and checks the invariants afterwards.
+    async fn run_once(&mut self, number: usize) {
         let begun = Instant::now();
         let rollout = 1 + self.random.below(3);
         let random = Random::new(self.random.below(u64::MAX));
-        let asking = Asking::new(self.rests.clone(), Arc::clone(&self.leftovers), random, rollout);
-        let asking = Arc::new(asking);
-        // The run does not end before everything that is to go wrong has.
+        let clients = Clients::new(self.rests.clone(), Arc::clone(&self.leftovers), random, rollout);
+        let clients = Arc::new(clients);
+        // Keeps the run from ending before all faults have been injected.
         self.last_host().hold("upgrade");
-        let id = asking.start_a_run(self.last.as_deref()).await;
+        let id = clients.start_run(self.last.as_deref()).await;
         self.last = Some(id.clone());
-        let operators = Asking::go_on(&asking);
-        let faults = self.make_trouble(&id).await;
+        let operators = Clients::spawn(&clients);
+        let faults = self.inject_faults(&id).await;
         operators.abort();
         drop(operators.await);
         self.leftovers.all_idle();
-        self.report.trouble(&faults, &self.roles);
+        self.report.record_faults(&faults, &self.roles);
         let ended = self.settle(&id).await;
         let mut wrong = match &ended {
             Ok(runs) => {
-                let asked = asking.what_was_answered();
-                self.report.answered(&asked);
-                self.checker.check(self.site.jetstream(), &self.rests, &id, runs, &asked).await
+                let outcomes = clients.outcomes();
+                self.report.record_outcomes(&outcomes);
+                self.checker.check(self.site.jetstream(), &self.rests, &id, runs, &outcomes).await
             }
             Err(why) => vec![why.clone()],
         };
-        wrong.extend(asking.violations());
+        wrong.extend(clients.violations());
         let wrong: Vec<String> =
             wrong.into_iter().map(|what| format!("run {number} ({id}): {what}")).collect();
-        self.say(number, begun, &faults, &wrong);
+        self.print_progress(number, begun, &faults, &wrong);
         if !wrong.is_empty() {
-            self.keep_evidence();
+            self.save_logs();
         }
-        self.report.run_ended(wrong);
+        self.report.record_run(wrong);
     }
 
-    /// Lets things go wrong until the run has ended and everything is mended.
-    async fn make_trouble(&mut self, id: &str) -> Faults {
+    /// Injects faults until the run has ended and all faults are repaired.
+    async fn inject_faults(&mut self, id: &str) -> Faults {
         let options = &self.options;
         let plan = faults::plan(&mut self.random, &options.kinds, options.faults, options.hosts);
         let mut faults = Faults::new(plan);
-        let watch = asking::watch_end(self.rests.clone(), id.to_owned());
+        let watch = clients::watch_end(self.rests.clone(), id.to_owned());
         let (begun, mut held) = (Instant::now(), true);
         loop {
             let ended = watch.is_finished();
             let late = begun.elapsed() > QUIET_WITHIN;
-            faults.mend(&mut self.site, &mut self.random, ended || late).await;
-            if (late || faults.all_have_struck()) && std::mem::take(&mut held) {
-                self.last_host().let_go("upgrade");
+            faults.repair(&mut self.site, &mut self.random, ended || late).await;
+            if (late || faults.all_injected()) && std::mem::take(&mut held) {
+                self.last_host().release("upgrade");
             }
-            if (ended || late) && !held && faults.all_mended() {
+            if (ended || late) && !held && faults.all_repaired() {
                 break;
             }
             if !ended && !late {
                 let done = self.checker.begun(id);
-                faults.strike(&mut self.site, &self.hosts, &self.roles, &mut self.random, done).await;
+                faults.inject(&mut self.site, &self.hosts, &self.roles, &mut self.random, done).await;
             }
             for (index, member) in self.site.members.iter_mut().enumerate() {
                 if !faults.is_down(index) {
-                    member.orchestrator.keep_up();
+                    member.orchestrator.restart_if_ended();
                 }
             }
-            tokio::time::sleep(LOOK_EVERY).await;
+            tokio::time::sleep(POLL_INTERVAL).await;
         }
         watch.abort();
         faults
     }
 
-    /// Waits until every orchestrator takes writes and shows the end of the run; what each of them shows of it.
+    /// Waits until every orchestrator accepts writes and shows the end of the run. Returns the run as each shows it.
     async fn settle(&mut self, id: &str) -> Result<Vec<Value>, String> {
         let begun = Instant::now();
         loop {
             let mut runs = Vec::new();
             for (rest, member) in self.rests.iter().zip(&mut self.site.members) {
-                member.orchestrator.keep_up();
+                member.orchestrator.restart_if_ended();
                 let ready = member.orchestrator.role().await.is_some();
                 let run = rest.run(id).await;
                 if ready && run.result().is_some() {
@@ -210,19 +210,19 @@ impl Chaos {
                 let shown: Vec<_> = runs.iter().map(|run| run["result"].clone()).collect();
                 return Err(format!("it has not ended on every orchestrator: {shown:?}"));
             }
-            tokio::time::sleep(LOOK_EVERY).await;
+            tokio::time::sleep(POLL_INTERVAL).await;
         }
     }
 
     #[expect(clippy::print_stdout, reason = "the progress of a program that takes long")]
-    fn say(&self, number: usize, begun: Instant, faults: &Faults, wrong: &[String]) {
-        if let Some(prefix) = &self.options.say {
+    fn print_progress(&self, number: usize, begun: Instant, faults: &Faults, wrong: &[String]) {
+        if let Some(prefix) = &self.options.progress_prefix {
             let seconds = begun.elapsed().as_secs_f64();
             let all = self.options.runs;
             println!(
                 "{prefix}run {number}/{all} {seconds:5.1} s, {} violations: {}",
                 wrong.len(),
-                faults.words()
+                faults.summary()
             );
             for what in wrong {
                 println!("{prefix}VIOLATION {what}");
@@ -230,9 +230,9 @@ impl Chaos {
         }
     }
 
-    /// Leaves what was logged where it can be looked at.
+    /// Copies the logs to a directory that outlives the test.
     #[expect(clippy::print_stdout, reason = "the progress of a program that takes long")]
-    fn keep_evidence(&self) {
+    fn save_logs(&self) {
         let directory = std::env::temp_dir().join(format!("os-upgrade-chaos-{}", std::process::id()));
         let kept = std::fs::create_dir_all(&directory).and_then(|()| {
             for (index, member) in self.site.members.iter().enumerate() {

@@ -1,89 +1,89 @@
-//! The figures of chaos, and a table of them.
+//! The results of a chaos test, printed as tables.
 
 use std::collections::BTreeMap;
 use std::fmt;
 use std::time::{Duration, Instant};
 
-use super::asking::Answered;
-use super::faults::{Fault, Faults, Struck};
+use super::clients::Outcomes;
+use super::faults::{Fault, Faults, InjectedFault};
 use super::roles::Roles;
 
-/// A take-over: another leads after a leader was hit.
+/// A take-over: another instance leads after a fault of the leader.
 #[derive(Debug, Clone, Copy)]
 pub struct TakeOver {
-    /// By what it was hit.
+    /// The fault of the former leader.
     pub fault: Fault,
-    /// From the fault until another instance was seen to be ready as the leader.
+    /// Time from the fault until another instance was seen leading and ready.
     pub took: Duration,
-    /// By how much the observer was late meanwhile.
+    /// The observer's own delay during that time.
     pub stall: Duration,
-    /// Whether nothing else went wrong meanwhile, and no nats-server was down or just back.
+    /// Whether no other fault was active, and no nats-server was down or just restarted.
     pub undisturbed: bool,
 }
 
-/// What came of runs in chaos.
+/// The results of all runs.
 #[derive(Debug, Clone, Default)]
 pub struct Report {
-    /// Runs.
+    /// Number of runs.
     pub runs: usize,
-    /// How often each fault has struck.
+    /// How often each fault was injected.
     pub faults: BTreeMap<Fault, usize>,
-    /// How often the leader was not replaced: it was back before its lease ran out.
+    /// How often the leader stayed leader, because it was back before its lease expired.
     pub kept: usize,
     /// Take-overs.
     pub take_overs: Vec<TakeOver>,
-    /// Configurations that were granted, and requests whose outcome was not told.
+    /// Number of accepted configurations.
     pub granted: usize,
-    /// Those that were answered with certainty that nothing was changed.
+    /// Number of configurations whose answer was that nothing changed.
     pub unchanged: usize,
-    /// Those whose outcome was not told.
+    /// Number of requests without a certain outcome.
     pub unknown: usize,
-    /// Slots granted to programs from outside.
+    /// Slots granted to external clients.
     pub locks: usize,
-    /// Everything that was wrong.
+    /// All violations.
     pub violations: Vec<String>,
 }
 
-/// After a nats-server is back, its streams may still be electing for so long.
+/// How long streams may still be electing a leader after a nats-server is back.
 const ELECTION: Duration = Duration::from_secs(10);
 
 impl Report {
-    /// Notes the faults of a run.
-    pub(super) fn trouble(&mut self, faults: &Faults, roles: &Roles) {
+    /// Records the faults of a run, and the take-overs after them.
+    pub(super) fn record_faults(&mut self, faults: &Faults, roles: &Roles) {
         for (fault, count) in faults.counts() {
             *self.faults.entry(fault).or_default() += count;
         }
-        for struck in faults.struck.iter().filter(|struck| struck.fault.is_the_leaders()) {
-            // Once it was back, and had had time to go on leading, another's leadership has another reason.
-            let latest = struck.mended.map(|mended| mended + Duration::from_secs(2));
-            let next = roles.next_leader(struck.target, struck.at);
+        for injected in faults.injected.iter().filter(|injected| injected.fault.hits_leader()) {
+            // A leadership that begins later than this, once the former leader was back, has another cause.
+            let latest = injected.repaired.map(|repaired| repaired + Duration::from_secs(2));
+            let next = roles.next_leader(injected.target, injected.at);
             match next.filter(|next| latest.is_none_or(|latest| next.at <= latest)) {
                 Some(next) => self.take_overs.push(TakeOver {
-                    fault: struck.fault,
-                    took: next.at - struck.at,
-                    stall: roles.stall(struck.at, next.at),
-                    undisturbed: !faults.struck.iter().any(|other| disturbs(other, struck, next.at)),
+                    fault: injected.fault,
+                    took: next.at - injected.at,
+                    stall: roles.stall(injected.at, next.at),
+                    undisturbed: !faults.injected.iter().any(|other| disturbs(other, injected, next.at)),
                 }),
                 None => self.kept += 1,
             }
         }
     }
 
-    pub(super) fn answered(&mut self, answered: &Answered) {
-        self.granted += answered.granted.len();
-        self.unchanged += answered.unchanged.len();
-        self.unknown += answered.unknown;
-        self.locks += answered.locks;
+    pub(super) fn record_outcomes(&mut self, outcomes: &Outcomes) {
+        self.granted += outcomes.granted.len();
+        self.unchanged += outcomes.unchanged.len();
+        self.unknown += outcomes.unknown;
+        self.locks += outcomes.locks;
     }
 
-    pub(super) fn run_ended(&mut self, violations: Vec<String>) {
+    pub(super) fn record_run(&mut self, violations: Vec<String>) {
         self.runs += 1;
         self.violations.extend(violations);
     }
 
-    /// Both together.
+    /// The sum of both.
     #[must_use]
-    pub fn and(mut self, other: Self) -> Self {
+    pub fn merge(mut self, other: Self) -> Self {
         for (fault, count) in other.faults {
             *self.faults.entry(fault).or_default() += count;
         }
@@ -98,21 +98,21 @@ impl Report {
         self
     }
 
-    /// How many faults have struck.
-    pub fn faults_struck(&self) -> usize {
+    /// How many faults were injected.
+    pub fn faults_injected(&self) -> usize {
         self.faults.values().sum()
     }
 }
 
-/// Whether `other` may have kept another orchestrator from taking over between `struck` and `until`: it struck
-/// meanwhile, or it hit a nats-server that was not back for long. An orchestrator that had been hit before is not there
-/// to take over, but others are.
-fn disturbs(other: &Struck, struck: &Struck, until: Instant) -> bool {
-    if other.at == struck.at || other.fault == Fault::WorkerKilled || other.at > until {
+/// Whether `other` may have delayed the take-over between `injected` and `until`: it was injected in that time, or its
+/// nats-server had only just come back. An earlier fault of another orchestrator does not count: there are more to take
+/// over.
+fn disturbs(other: &InjectedFault, injected: &InjectedFault, until: Instant) -> bool {
+    if other.at == injected.at || other.fault == Fault::WorkerKilled || other.at > until {
         return false;
     }
-    let over = other.mended.map_or(until, |mended| mended + ELECTION);
-    other.at > struck.at || (other.fault.is_a_servers() && over >= struck.at)
+    let over = other.repaired.map_or(until, |repaired| repaired + ELECTION);
+    other.at > injected.at || (other.fault.hits_server() && over >= injected.at)
 }
 
 impl fmt::Display for Report {
@@ -122,7 +122,7 @@ impl fmt::Display for Report {
         for (fault, count) in &self.faults {
             writeln!(f, "| {fault} | {count} |")?;
         }
-        writeln!(f, "| **all** | **{}** |\n", self.faults_struck())?;
+        writeln!(f, "| **all** | **{}** |\n", self.faults_injected())?;
         writeln!(f, "| take-over after | times | median | longest |\n| --- | ---: | ---: | ---: |")?;
         let kinds = [Fault::LeaderKilled, Fault::LeaderPaused, Fault::LeaderCutOff];
         for kind in kinds {
@@ -130,8 +130,8 @@ impl fmt::Display for Report {
             row(f, &kind.to_string(), self.take_overs.iter().filter(of_kind))?;
         }
         let disturbed = self.take_overs.iter().filter(|take_over| !take_over.undisturbed);
-        row(f, "any of these while something else was wrong too", disturbed)?;
-        writeln!(f, "\nleaders that were back before their lease had run out: {kept}")?;
+        row(f, "any of these during another fault", disturbed)?;
+        writeln!(f, "\nleaders that were back before their lease expired: {kept}")?;
         writeln!(
             f,
             "configurations: {granted} granted, {unchanged} refused with nothing changed, {unknown} with an outcome \

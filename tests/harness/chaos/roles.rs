@@ -1,4 +1,4 @@
-//! Who leads, as whoever asks every orchestrator again and again sees it.
+//! Which orchestrator leads, seen from outside by polling all of them.
 
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
@@ -8,30 +8,30 @@ use tokio::task::JoinHandle;
 
 use crate::rest::Rest;
 
-/// How long an orchestrator that is asked has.
+/// Timeout of a poll.
 pub const ANSWER_WITHIN: Duration = Duration::from_secs(1);
-const LOOK_EVERY: Duration = Duration::from_millis(50);
+const POLL_INTERVAL: Duration = Duration::from_millis(50);
 
-/// A leadership, as it was first seen.
+/// The start of a leadership, as seen by the poll.
 #[derive(Debug, Clone, Copy)]
-pub struct Seen {
-    /// When.
+pub struct Leadership {
+    /// When it was first seen.
     pub at: Instant,
-    /// Whose.
+    /// The index of the leader.
     pub member: usize,
 }
 
 #[derive(Debug, Default)]
 struct Shared {
-    /// Who says now that it leads.
+    /// Which orchestrators reported in their last answer that they lead.
     leading: Vec<bool>,
-    /// Every answer "I lead" that came after another, or none.
-    seen: Vec<Seen>,
-    /// How late this process was woken up, and when.
+    /// Every change to leading.
+    seen: Vec<Leadership>,
+    /// When this process woke up late, and by how much.
     stalls: Vec<(Instant, Duration)>,
 }
 
-/// What has been seen so far.
+/// The observations so far.
 #[derive(Debug)]
 pub struct Roles {
     shared: Arc<Mutex<Shared>>,
@@ -39,33 +39,33 @@ pub struct Roles {
 }
 
 impl Roles {
-    /// Looks until [`Self::stop`].
+    /// Polls until [`Self::stop`].
     pub fn watch(rests: Vec<Rest>) -> Self {
         let shared = Arc::new(Mutex::new(Shared { leading: vec![false; rests.len()], ..Shared::default() }));
-        let look = |(member, rest)| tokio::spawn(look(member, rest, Arc::clone(&shared)));
-        let tasks = rests.into_iter().enumerate().map(look).collect();
+        let spawn = |(member, rest)| tokio::spawn(poll(member, rest, Arc::clone(&shared)));
+        let tasks = rests.into_iter().enumerate().map(spawn).collect();
         Self { shared, tasks }
     }
 
-    /// Looks no more.
+    /// Stops polling.
     pub fn stop(&self) {
         self.tasks.iter().for_each(JoinHandle::abort);
     }
 
-    /// Who leads, if one and only one says so.
+    /// The leader, if exactly one orchestrator reports that it leads.
     pub fn leader(&self) -> Option<usize> {
         let shared = self.shared.lock().unwrap();
         let mut leading = (0..shared.leading.len()).filter(|member| shared.leading[*member]);
         leading.next().filter(|_| leading.next().is_none())
     }
 
-    /// The first leadership of anyone but `member` that was seen after `since`.
-    pub fn next_leader(&self, member: usize, since: Instant) -> Option<Seen> {
+    /// The first leadership of an orchestrator other than `member` after `since`.
+    pub fn next_leader(&self, member: usize, since: Instant) -> Option<Leadership> {
         let shared = self.shared.lock().unwrap();
         shared.seen.iter().find(|seen| seen.at > since && seen.member != member).copied()
     }
 
-    /// By how much this process itself was late, at most, in a while: so much later it saw what happened.
+    /// The longest delay of this process between `from` and `to`. Observations may be late by as much.
     pub fn stall(&self, from: Instant, to: Instant) -> Duration {
         let shared = self.shared.lock().unwrap();
         let within = shared.stalls.iter().filter(|(at, _)| (from..=to).contains(at));
@@ -73,20 +73,20 @@ impl Roles {
     }
 }
 
-async fn look(member: usize, rest: Rest, shared: Arc<Mutex<Shared>>) {
+async fn poll(member: usize, rest: Rest, shared: Arc<Mutex<Shared>>) {
     loop {
-        let asked = rest.try_call(Method::GET, "/readyz", "").await;
-        let leads = asked.is_some_and(|(status, body)| status == 200 && body["role"] == "leader");
+        let answer = rest.try_call(Method::GET, "/readyz", "").await;
+        let leads = answer.is_some_and(|(status, body)| status == 200 && body["role"] == "leader");
         let slept = Instant::now();
         {
             let mut shared = shared.lock().unwrap();
             if leads && !shared.leading[member] {
-                shared.seen.push(Seen { at: slept, member });
+                shared.seen.push(Leadership { at: slept, member });
             }
             shared.leading[member] = leads;
         }
-        tokio::time::sleep(LOOK_EVERY).await;
-        let late = slept.elapsed().saturating_sub(LOOK_EVERY);
+        tokio::time::sleep(POLL_INTERVAL).await;
+        let late = slept.elapsed().saturating_sub(POLL_INTERVAL);
         shared.lock().unwrap().stalls.push((slept, late));
     }
 }

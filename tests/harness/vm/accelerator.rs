@@ -11,7 +11,7 @@ use super::QEMU;
 
 /// How long a guest under KVM may take until its boot loader has printed something; it takes a second.
 const PROBE_WAIT: Duration = Duration::from_secs(20);
-const LOOK_EVERY: Duration = Duration::from_millis(100);
+const POLL_INTERVAL: Duration = Duration::from_millis(100);
 
 /// What runs guests.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -39,7 +39,7 @@ impl Accelerator {
             if fs::read(&console).is_ok_and(|text| String::from_utf8_lossy(&text).contains("Linux version")) {
                 return kvm;
             }
-            tokio::time::sleep(LOOK_EVERY).await;
+            tokio::time::sleep(POLL_INTERVAL).await;
         }
         Self::Emulation
     }

@@ -13,7 +13,7 @@ use tokio::net::UnixStream;
 const ANSWER_WAIT: Duration = Duration::from_secs(30);
 /// How long a command may take.
 const COMMAND_WAIT: Duration = Duration::from_mins(10);
-const LOOK_EVERY: Duration = Duration::from_millis(200);
+const POLL_INTERVAL: Duration = Duration::from_millis(200);
 /// How much of a file is sent at a time, in bytes.
 const PIECE_BYTES: usize = 1024 * 1024;
 
@@ -81,7 +81,7 @@ impl Agent {
                     text: format!("{}{}", text("out-data"), text("err-data")),
                 });
             }
-            tokio::time::sleep(LOOK_EVERY).await;
+            tokio::time::sleep(POLL_INTERVAL).await;
         }
         None
     }

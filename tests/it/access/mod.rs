@@ -1,4 +1,4 @@
-//! Who may do what: tokens, certificates, identity providers, the rights of hosts on NATS, secrets.
+//! Authentication and authorization: tokens, certificates, identity providers, the NATS permissions of hosts, secrets.
 
 mod nats_certificates;
 mod nats_rights;

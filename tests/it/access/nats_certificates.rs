@@ -1,4 +1,4 @@
-//! A NATS that lets nobody in who shows no certificate of its authority: the orchestrator and its workers do.
+//! A NATS that demands client certificates of its authority, which the orchestrator and its workers present.
 
 use std::collections::BTreeMap;
 
@@ -10,7 +10,7 @@ use harness::wait::eventually;
 use os_upgrade_credentials::Access;
 
 #[tokio::test]
-async fn orchestrator_and_workers_show_their_certificates() {
+async fn client_certificates_admit_orchestrator_and_workers() {
     let directory = tempfile::tempdir().unwrap();
     let at = directory.path();
     let (authority, stranger) = (Authority::new("site"), Authority::new("stranger"));
@@ -25,14 +25,14 @@ async fn orchestrator_and_workers_show_their_certificates() {
     .await;
     let url = nats.url().replace("nats://", "tls://");
 
-    let is_let_in = async |shown: Option<[std::path::PathBuf; 2]>| {
+    let is_admitted = async |shown: Option<[std::path::PathBuf; 2]>| {
         let (certificate, key) = shown.map(<(_, _)>::from).unzip();
         let access = Access { credentials: None, ca: Some(ca.clone()), certificate, key };
         access.options(&[]).unwrap().connect(&url).await.is_ok()
     };
-    assert!(!is_let_in(None).await);
-    assert!(!is_let_in(Some(stranger.certify("stranger", at, "stranger"))).await);
-    assert!(is_let_in(Some(authority.certify("test", at, "test"))).await);
+    assert!(!is_admitted(None).await);
+    assert!(!is_admitted(Some(stranger.certify("stranger", at, "stranger"))).await);
+    assert!(is_admitted(Some(authority.certify("test", at, "test"))).await);
 
     let [certificate, key] = authority.certify("orchestrator", at, "orchestrator");
     let more = format!("ca = {ca:?}\ncertificate = {certificate:?}\nkey = {key:?}");
@@ -46,15 +46,15 @@ async fn orchestrator_and_workers_show_their_certificates() {
     let shown = ["--tls-ca", &files[0], "--tls-cert", &files[1], "--tls-key", &files[2]];
     let log = at.join("said");
     let mut host = Host::new(&url, &log, "h01").with_arguments(&shown);
-    let mut nobody = Host::new(&url, &log, "h02").with_arguments(&shown[..2]);
+    let mut without_certificate = Host::new(&url, &log, "h02").with_arguments(&shown[..2]);
     host.start();
-    nobody.start();
+    without_certificate.start();
     rest.await_scheduled(&["h01"]).await;
-    let run = rest.ended(&rest.started().await).await;
+    let run = rest.await_end(&rest.start_run().await).await;
     assert_eq!((run.result(), run.statuses()), (Some("completed"), BTreeMap::from([("h01", "upgraded")])));
-    eventually("the other worker to say that it is not let in", async || {
-        nobody.log().contains("NATS: ").then_some(())
+    eventually("the other worker to report that it was rejected", async || {
+        without_certificate.log().contains("NATS: ").then_some(())
     })
     .await;
-    assert!(!nobody.log().contains("connected to NATS"), "{}", nobody.log());
+    assert!(!without_certificate.log().contains("connected to NATS"), "{}", without_certificate.log());
 }

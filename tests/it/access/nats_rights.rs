@@ -1,5 +1,5 @@
-//! NATS as `os-upgrade nats-config` makes it: hosts are upgraded over TLS with credentials of their own, and nobody who
-//! has a host's credentials can speak for another host or for the orchestrator.
+//! NATS as `os-upgrade nats-config` sets it up: hosts are upgraded over TLS with their own credentials, which do not let
+//! them act as another host or as the orchestrator.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -19,7 +19,7 @@ use tempfile::TempDir;
 
 /// A site whose orchestrator is ready.
 struct Secured {
-    // First, so that it is gone before what it uses.
+    // First field: dropped before what it uses.
     orchestrator: Orchestrator,
     nats: SecuredNats,
     directory: TempDir,
@@ -34,7 +34,7 @@ impl Secured {
         Self { orchestrator, nats, directory: tempfile::tempdir().unwrap() }
     }
 
-    /// A host with credentials of its own in a file of its own, whose worker does not run yet.
+    /// A host with its own credentials file, whose worker does not run yet.
     async fn host(&self, name: &str) -> Host {
         let made = self.nats.admit(name).await;
         std::fs::copy(made, self.credentials(name)).unwrap();
@@ -54,8 +54,8 @@ impl Secured {
         self.directory.path().join(format!("{name}.creds"))
     }
 
-    /// The bus as the orchestrator sees it.
-    async fn all(&self) -> Client {
+    /// A client with the orchestrator's credentials.
+    async fn orchestrator_client(&self) -> Client {
         self.nats.client(&self.nats.issued().orchestrator_credentials()).await
     }
 
@@ -69,18 +69,18 @@ impl Secured {
 }
 
 #[tokio::test]
-async fn hosts_are_upgraded_with_credentials_of_their_own() {
+async fn hosts_upgrade_with_own_credentials() {
     let site = Secured::start(1).await;
     let mut hosts = [site.host("h01").await.reboots(), site.host("h2.example.com").await];
     site.run(&mut hosts).await;
     let rest = &site.orchestrator.rest;
     for _ in 0..2 {
-        let run = rest.ended(&rest.started().await).await;
+        let run = rest.await_end(&rest.start_run().await).await;
         let upgraded = ["h01", "h2.example.com"].map(|host| (host, "upgraded"));
         assert_eq!((run.result(), run.statuses()), (Some("completed"), BTreeMap::from(upgraded)));
     }
-    // Nothing was delivered a second time because an acknowledgement got lost.
-    let begins = hosts[1].said().into_iter().filter(|said| said == "upgrade-begins").count();
+    // Nothing was delivered again because of a lost acknowledgement.
+    let begins = hosts[1].script_log().into_iter().filter(|said| said == "upgrade-begins").count();
     assert_eq!(begins, 2);
     let state = rest.try_host("h2.example.com").await.unwrap();
     assert_eq!(state["versions"], json!({ "linux": "2" }));
@@ -90,26 +90,26 @@ async fn hosts_are_upgraded_with_credentials_of_their_own() {
 }
 
 #[tokio::test]
-async fn a_cluster_of_three_takes_the_same_credentials() {
+async fn three_servers_accept_the_same_credentials() {
     let site = Secured::start(3).await;
     let mut hosts = [site.host("h01").await];
     site.run(&mut hosts).await;
     let rest = &site.orchestrator.rest;
-    let run = rest.ended(&rest.started().await).await;
+    let run = rest.await_end(&rest.start_run().await).await;
     assert_eq!(run.result(), Some("completed"));
-    let jetstream = jetstream::new(site.all().await);
+    let jetstream = jetstream::new(site.orchestrator_client().await);
     let journal = jetstream.get_stream(subject::JOURNAL_STREAM).await.unwrap();
     assert_eq!(journal.cached_info().config.num_replicas, 3);
 }
 
 #[tokio::test]
-async fn without_credentials_or_tls_nobody_is_let_in() {
+async fn missing_credentials_or_tls_are_rejected() {
     let nats = SecuredNats::start(1).await;
     let plain = nats.urls().replace("tls://", "nats://");
     assert!(async_nats::connect(plain).await.is_err());
     let options = async_nats::ConnectOptions::new().add_root_certificates(nats.issued().ca());
     assert!(options.require_tls(true).connect(nats.urls()).await.is_err());
-    // An account that the servers have not been told of.
+    // An account that was not pushed to the servers.
     let output = nats.nats_config(&["host".to_owned(), "h01".to_owned()]).await;
     assert!(
         output.status.success() && String::from_utf8_lossy(&output.stderr).contains("push"),
@@ -123,14 +123,14 @@ async fn without_credentials_or_tls_nobody_is_let_in() {
 }
 
 #[tokio::test]
-async fn an_orchestrator_with_others_credentials_is_told_whose_they_are() {
+async fn wrong_account_credentials_are_named() {
     let nats = SecuredNats::start(1).await;
     let host = nats.admit("h01").await;
     let system = nats.issued().system_credentials();
     for (credentials, user) in [(host, "h01"), (system, "system")] {
         let mut orchestrator = nats.orchestrator_with(&credentials);
         orchestrator.start();
-        let said = eventually("it to say why it waits", async || {
+        let said = eventually("it to report why it waits", async || {
             orchestrator.readiness().await.filter(|said| said.contains("JetStream"))
         })
         .await;
@@ -143,26 +143,26 @@ async fn an_orchestrator_with_others_credentials_is_told_whose_they_are() {
     }
 }
 
-/// Credentials that are revoked while the host upgrades: its worker says so, the host is unreachable, and goes on with
-/// new ones where it was.
+/// Credentials are revoked while the host upgrades: its worker reports it, the host is unreachable, and continues with new
+/// credentials.
 #[tokio::test]
-async fn a_revoked_host_is_shut_out_until_it_has_new_credentials() {
+async fn revoked_host_resumes_with_new_credentials() {
     let site = Secured::start(1).await;
     let mut hosts = [site.host("h01").await];
     site.run(&mut hosts).await;
     let rest = &site.orchestrator.rest;
     hosts[0].hold("upgrade");
-    let id = rest.started().await;
-    hosts[0].await_said("upgrade-begins").await;
+    let id = rest.start_run().await;
+    hosts[0].await_script("upgrade-begins").await;
     site.nats.change("revoke", "h01").await;
-    eventually("the worker to say what is wrong", async || {
+    eventually("the worker to report the error", async || {
         let log = hosts[0].log();
         (log.contains("NATS does not accept the credentials in") && log.contains("have been revoked"))
             .then_some(())
     })
     .await;
-    hosts[0].let_go("upgrade");
-    hosts[0].await_said("upgrade-ends").await;
+    hosts[0].release("upgrade");
+    hosts[0].await_script("upgrade-ends").await;
     assert!(site.nats.try_client(&site.credentials("h01")).await.is_none());
     eventually("the host to be unreachable", async || {
         (rest.try_host("h01").await?["reachability"] == "unreachable").then_some(())
@@ -170,29 +170,29 @@ async fn a_revoked_host_is_shut_out_until_it_has_new_credentials() {
     .await;
     let made = site.nats.admit("h01").await;
     std::fs::copy(made, site.credentials("h01")).unwrap();
-    let run = rest.ended(&id).await;
+    let run = rest.await_end(&id).await;
     assert_eq!(run.result(), Some("completed"));
-    let begins = hosts[0].said().into_iter().filter(|said| said.starts_with("upgrade-")).count();
-    assert_eq!(begins, 2, "{:?}", hosts[0].said());
-    // It is a host like any other again.
+    let begins = hosts[0].script_log().into_iter().filter(|said| said.starts_with("upgrade-")).count();
+    assert_eq!(begins, 2, "{:?}", hosts[0].script_log());
+    // The host works as before.
     rest.await_scheduled(&["h01"]).await;
-    assert_eq!(rest.ended(&rest.started().await).await.result(), Some("completed"));
+    assert_eq!(rest.await_end(&rest.start_run().await).await.result(), Some("completed"));
 }
 
-/// Nobody gives it new credentials before the run ends: the run says so, the slot stays with the host that is in the middle
-/// of its upgrade, and new credentials are all that it takes to go on and be tried again.
+/// The host gets no new credentials before the run ends: the run times out, the upgrading host keeps its slot, and with
+/// new credentials it finishes and can be retried.
 #[tokio::test]
-async fn a_host_that_stays_revoked_ends_its_run_and_can_be_tried_again() {
+async fn revoked_host_ends_run_and_recovers() {
     let site = Secured::start(1).await;
     let mut hosts = [site.host("h01").await];
     site.run(&mut hosts).await;
     let rest = &site.orchestrator.rest;
     hosts[0].hold("upgrade");
-    let id = rest.started_to_time_out(&hosts[0]).await;
+    let id = rest.start_run_timing_out(&hosts[0]).await;
     site.nats.change("revoke", "h01").await;
-    hosts[0].let_go("upgrade");
-    hosts[0].await_said("upgrade-ends").await;
-    let run = rest.ended(&id).await;
+    hosts[0].release("upgrade");
+    hosts[0].await_script("upgrade-ends").await;
+    let run = rest.await_end(&id).await;
     assert_eq!((run.result(), run.statuses()), (Some("timed-out"), BTreeMap::from([("h01", "timed-out")])));
     let holders = async || {
         let (_, state) = rest.get("/v1/state/fleet-lock").await;
@@ -202,17 +202,16 @@ async fn a_host_that_stays_revoked_ends_its_run_and_can_be_tried_again() {
 
     let made = site.nats.admit("h01").await;
     std::fs::copy(made, site.credentials("h01")).unwrap();
-    // Its answer comes late, and frees the slot all the same.
+    // Its late answer still frees the slot.
     eventually("the slot to be free", async || holders().await.filter(|count| *count == 0)).await;
     rest.await_scheduled(&["h01"]).await;
-    let run = rest.ended(&rest.started().await).await;
+    let run = rest.await_end(&rest.start_run().await).await;
     assert_eq!((run.result(), run.statuses()), (Some("completed"), BTreeMap::from([("h01", "upgraded")])));
 }
 
-/// A server that has lost its accounts lets no host in until it is told of them again. A host that was revoked before stays
-/// out.
+/// A server that has lost its accounts admits no host until they are pushed again. Revoked hosts stay rejected.
 #[tokio::test]
-async fn a_server_that_has_lost_its_accounts_is_told_of_them_again() {
+async fn push_restores_lost_accounts() {
     let mut site = Secured::start(1).await;
     let mut hosts = [site.host("h01").await];
     site.run(&mut hosts).await;
@@ -221,7 +220,7 @@ async fn a_server_that_has_lost_its_accounts_is_told_of_them_again() {
     site.nats.change("revoke", "h02").await;
     site.nats.lose_accounts(0).await;
     assert!(site.nats.try_client(&site.credentials("h01")).await.is_none());
-    eventually("the worker to say that it is not let in", async || {
+    eventually("the worker to report that it was rejected", async || {
         hosts[0].log().contains("NATS does not accept the credentials in").then_some(())
     })
     .await;
@@ -230,20 +229,20 @@ async fn a_server_that_has_lost_its_accounts_is_told_of_them_again() {
     assert!(site.nats.nats_config(&push).await.status.success());
     let rest = &site.orchestrator.rest;
     rest.await_scheduled(&["h01"]).await;
-    assert_eq!(rest.ended(&rest.started().await).await.result(), Some("completed"));
+    assert_eq!(rest.await_end(&rest.start_run().await).await.result(), Some("completed"));
     assert!(site.nats.try_client(&revoked).await.is_none());
 }
 
-/// JetStream drops a message whose `Nats-Msg-Id` it has had before, whoever used it and on whatever subject.
+/// JetStream drops a message whose `Nats-Msg-Id` was used before, by any client on any subject.
 #[tokio::test]
-async fn no_host_can_use_up_the_id_of_a_command_to_another() {
+async fn host_cannot_consume_anothers_message_id() {
     let site = Secured::start(1).await;
     let mut hosts = [site.host("h01").await.reboots(), site.host("h02").await];
     site.run(&mut hosts).await;
     hosts[1].hold("prepare");
     let rest = &site.orchestrator.rest;
-    let id = rest.started().await;
-    hosts[1].await_said("prepare").await;
+    let id = rest.start_run().await;
+    hosts[1].await_script("prepare").await;
     let other = HostName::new("h02").unwrap();
     let client = site.nats.client(&site.credentials("h02")).await;
     for action in ["upgrade", "reboot"] {
@@ -254,21 +253,21 @@ async fn no_host_can_use_up_the_id_of_a_command_to_another() {
         let stored: Value = serde_json::from_slice(&stored.payload).unwrap();
         assert!(stored["seq"].is_number() && stored["duplicate"].is_null(), "{stored}");
     }
-    hosts[1].let_go("prepare");
-    let run = rest.ended(&id).await;
+    hosts[1].release("prepare");
+    let run = rest.await_end(&id).await;
     let upgraded = ["h01", "h02"].map(|host| (host, "upgraded"));
     assert_eq!((run.result(), run.statuses()), (Some("completed"), BTreeMap::from(upgraded)));
 }
 
-/// What a request came to.
+/// The outcome of a request.
 #[derive(Debug, PartialEq, Eq)]
 enum Outcome {
-    /// Nobody heard of it.
+    /// No answer.
     Refused,
     Answered,
 }
 
-async fn ask(client: &Client, subject: &str, payload: &str) -> Outcome {
+async fn request(client: &Client, subject: &str, payload: &str) -> Outcome {
     let inbox = client.new_inbox();
     let mut answers = client.subscribe(inbox.clone()).await.unwrap();
     client.publish_with_reply(subject.to_owned(), inbox, payload.to_owned().into()).await.unwrap();
@@ -278,11 +277,11 @@ async fn ask(client: &Client, subject: &str, payload: &str) -> Outcome {
         return Outcome::Refused;
     }
     let body: Value = serde_json::from_slice(&answer.payload).unwrap_or_default();
-    // JetStream of the host's own account, of which there is none.
+    // The answer for the host's own account, which has no JetStream.
     if body["error"]["err_code"] == 10039 { Outcome::Refused } else { Outcome::Answered }
 }
 
-/// What a host may do, by what it has to be answered.
+/// The requests that a host may send, all of which must be answered: subject and payload.
 fn allowed() -> Vec<(String, String)> {
     let host = HostName::new("h01").unwrap();
     let application = os_upgrade_protocol::ApplicationName::new("another").unwrap();
@@ -304,7 +303,7 @@ fn allowed() -> Vec<(String, String)> {
     ]
 }
 
-/// What nobody with the credentials of `h01` may do.
+/// The requests that the credentials of `h01` must not allow.
 fn forbidden() -> Vec<(String, String)> {
     let other = HostName::new("h02").unwrap();
     let own = HostName::new("h01").unwrap();
@@ -349,7 +348,7 @@ fn forbidden() -> Vec<(String, String)> {
         (create(&format!("worker-h02.{h02}")), consumer("worker-h02", filtered(h02))),
         (create(&format!("worker-h01.{h02}")), consumer("worker-h01", filtered(h02))),
         (create(&format!("worker-h01.{h01}")), consumer("worker-h01", filtered(h02))),
-        // Its own, but delivered to where it would delete the journal.
+        // The host's own consumer, but its delivery would delete the journal.
         (
             create(&format!("worker-h01.{h01}")),
             consumer(
@@ -399,8 +398,8 @@ fn forbidden() -> Vec<(String, String)> {
     found
 }
 
-/// What must not change, whatever a host tries.
-async fn standing(jetstream: &Context) -> Value {
+/// The state that no host may change.
+async fn protected_state(jetstream: &Context) -> Value {
     let mut found = json!({});
     for name in [subject::CONTROL_STREAM, subject::VERSIONS_STREAM, subject::WORKERS_STREAM] {
         let filter = ">";
@@ -411,7 +410,7 @@ async fn standing(jetstream: &Context) -> Value {
     let control = jetstream.get_stream(subject::CONTROL_STREAM).await.unwrap();
     let consumer: Result<jetstream::consumer::PullConsumer, _> = control.get_consumer("worker-h02").await;
     found["consumer"] = json!(consumer.unwrap().cached_info().created.to_string());
-    // The orchestrator goes on writing it; nothing but what it can read may stand there.
+    // The orchestrator keeps writing to it; all messages must be its own.
     let journal = jetstream.get_stream(subject::JOURNAL_STREAM).await.unwrap();
     let info = journal.cached_info();
     assert_eq!(info.state.messages, info.state.last_sequence, "the journal has lost something");
@@ -423,51 +422,51 @@ async fn standing(jetstream: &Context) -> Value {
 }
 
 #[tokio::test]
-async fn a_host_can_do_what_its_worker_must_and_nothing_else() {
+async fn host_credentials_allow_only_own_messages() {
     let site = Secured::start(1).await;
     let mut hosts = [site.host("h02").await];
     site.run(&mut hosts).await;
     let credentials = site.nats.admit("h01").await;
     let client = site.nats.client(&credentials).await;
-    let all = site.all().await;
-    let jetstream = jetstream::new(all.clone());
+    let orchestrator = site.orchestrator_client().await;
+    let jetstream = jetstream::new(orchestrator.clone());
     for (subject, payload) in allowed() {
-        assert_eq!(ask(&client, &subject, &payload).await, Outcome::Answered, "{subject}");
+        assert_eq!(request(&client, &subject, &payload).await, Outcome::Answered, "{subject}");
     }
-    let before = standing(&jetstream).await;
+    let before = protected_state(&jetstream).await;
 
-    // What is said to and for others, as it is seen where everything is.
+    // Messages to and from others, as the orchestrator's account receives them.
     let watched =
         ["os-upgrade.presence.h01", "os-upgrade.hint.*", "os-upgrade.request.>", "os-upgrade.site.>"];
-    let mut heard = futures::stream::SelectAll::new();
+    let mut received = futures::stream::SelectAll::new();
     for subject in watched {
-        heard.push(all.subscribe(subject).await.unwrap());
+        received.push(orchestrator.subscribe(subject).await.unwrap());
     }
-    // In the host's own account everything may be listened to: there is nothing of anybody else.
+    // A host may subscribe to everything in its own account, which has no messages of others.
     let mut own = client.subscribe(">").await.unwrap();
     let others = site.nats.client(&site.credentials("h02")).await;
-    all.flush().await.unwrap();
+    orchestrator.flush().await.unwrap();
     client.flush().await.unwrap();
 
     let listener = site.nats.client(&credentials).await;
-    // At once: what nobody hears of at all is not answered at all.
+    // All at once: each refusal takes the whole timeout.
     futures::future::join_all(forbidden().into_iter().map(async |(subject, payload)| {
-        assert_eq!(ask(&listener, &subject, &payload).await, Outcome::Refused, "{subject} {payload}");
+        assert_eq!(request(&listener, &subject, &payload).await, Outcome::Refused, "{subject} {payload}");
     }))
     .await;
-    // Answers, which no permission is held against, to where they would do harm.
+    // Reply subjects, which are not checked against permissions, that would do harm.
     for (request, payload) in allowed() {
         for (reply, _) in forbidden() {
             client.publish_with_reply(request.clone(), reply, payload.clone().into()).await.unwrap();
         }
     }
     others.publish("os-upgrade.anything", "of h02".into()).await.unwrap();
-    all.publish(subject::hint(&HostName::new("h02").unwrap()), "to h02".into()).await.unwrap();
-    all.publish(subject::hint(&HostName::new("h01").unwrap()), "to h01".into()).await.unwrap();
+    orchestrator.publish(subject::hint(&HostName::new("h02").unwrap()), "to h02".into()).await.unwrap();
+    orchestrator.publish(subject::hint(&HostName::new("h01").unwrap()), "to h01".into()).await.unwrap();
     client.publish("os-upgrade.presence.h01", "last".into()).await.unwrap();
     client.flush().await.unwrap();
     loop {
-        let message = tokio::time::timeout(Duration::from_secs(20), heard.next()).await.unwrap().unwrap();
+        let message = tokio::time::timeout(Duration::from_secs(20), received.next()).await.unwrap().unwrap();
         assert!(!message.subject.starts_with("os-upgrade.request."), "{message:?}");
         assert!(!message.subject.starts_with("os-upgrade.site."), "{message:?}");
         if message.subject.starts_with("os-upgrade.hint.") {
@@ -483,11 +482,11 @@ async fn a_host_can_do_what_its_worker_must_and_nothing_else() {
         assert_ne!(message.payload, "to h02");
         hint |= message.payload == "to h01";
     }
-    assert!(hint, "a host is told what is for it");
+    assert!(hint, "a host receives its own hints");
 
-    assert_eq!(standing(&jetstream).await, before);
+    assert_eq!(protected_state(&jetstream).await, before);
     assert_eq!(site.orchestrator.readiness().await.as_deref(), Some(""));
     let rest = &site.orchestrator.rest;
-    let run = rest.ended(&rest.started().await).await;
+    let run = rest.await_end(&rest.start_run().await).await;
     assert_eq!(run.statuses(), BTreeMap::from([("h02", "upgraded")]));
 }

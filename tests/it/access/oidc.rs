@@ -17,7 +17,7 @@ const TRIGGER: &str = "/v1/state/os-upgrade/trigger-upgrade-site";
 const CONFIG: &str = "/v1/config/os-upgrade";
 const ISSUER: &str = "https://login.example/realms/site";
 
-/// What every instance here is told of its provider, whose keys are at `jwks`.
+/// The provider's settings for every instance, with the URL of its keys.
 fn settings(jwks: &str) -> String {
     format!(
         "[api.oidc]\nissuer = \"{ISSUER}\"\naudience = \"os-upgrade\"\njwks = \"{jwks}\"\n\
@@ -25,7 +25,7 @@ fn settings(jwks: &str) -> String {
     )
 }
 
-/// Claims that are right, of somebody with these roles, with `changes`; null takes one out.
+/// Valid claims of a subject with these roles, with `changes`; null removes a claim.
 fn claims(subject: &str, roles: &[&str], changes: &Value) -> Value {
     let mut claims = json!({
         "iss": ISSUER, "aud": ["account", "os-upgrade"], "sub": subject, "realm_access": { "roles": roles },
@@ -47,7 +47,7 @@ async fn state(rest: &Rest) -> (u16, Value) {
 }
 
 #[tokio::test]
-async fn roles_let_in_and_keep_out() {
+async fn roles_grant_and_deny_access() {
     let key = SigningKey::new("k1");
     let provider = IdentityProvider::start(Some(key.jwks())).await;
     let nats = NatsServer::start().await;
@@ -58,7 +58,7 @@ async fn roles_let_in_and_keep_out() {
     };
     let config = json!({ "worker-applications": [{ "name": APPLICATION }] }).to_string();
     let asks = [(Method::GET, STATE, ""), (Method::POST, TRIGGER, ""), (Method::PUT, CONFIG, &config)];
-    // Of what is let in, a trigger finds no configuration, and later nobody to upgrade.
+    // An allowed trigger finds no configuration, and later no host.
     for (subject, roles, expected) in [
         ("nobody", &["admin", "offline_access"][..], [403, 403, 403]),
         ("vera", &["viewer"], [200, 403, 403]),
@@ -72,14 +72,14 @@ async fn roles_let_in_and_keep_out() {
             assert_eq!(answer.0, expected, "{subject}: {method} {path}: {answer:?}");
         }
     }
-    assert_eq!(state(&orchestrator.rest).await.0, 401, "nobody has shown anything");
+    assert_eq!(state(&orchestrator.rest).await.0, 401, "no token was sent");
     let history = eventually("the history to have it", async || {
         let (_, history) = of("vera", &["viewer"]).get(&format!("{STATE}/config-history")).await;
         (!history["items"].as_array()?.is_empty()).then_some(history)
     });
     assert_eq!(history.await["items"][0]["actor"], "oidc ada");
 
-    // The commands send it as they send any token.
+    // The commands accept it like any token.
     let file = orchestrator.directory().join("token");
     fs::write(file, key.token(&claims("vera", &["viewer"], &json!({})))).unwrap();
     let list = orchestrator.ask(&["lock", "list", "--token-file", "token"], "").await;
@@ -87,7 +87,7 @@ async fn roles_let_in_and_keep_out() {
 }
 
 #[tokio::test]
-async fn tokens_that_are_not_right_are_refused() {
+async fn invalid_tokens_are_refused() {
     let key = SigningKey::new("k1");
     let provider = IdentityProvider::start(Some(key.jwks())).await;
     let nats = NatsServer::start().await;
@@ -100,7 +100,7 @@ async fn tokens_that_are_not_right_are_refused() {
 
     let now = chrono::Utc::now().timestamp();
     let unsigned = |algorithm: &str| key.unsigned(algorithm, &right);
-    // With the public half as its secret, as a library that believes a token's algorithm would take it.
+    // Signed with the public key as secret, which a library that trusts the token's algorithm would accept.
     let hmac = |secret: &[u8]| {
         let message = unsigned("HS256");
         let tag = hmac::sign(&hmac::Key::new(hmac::HMAC_SHA256, secret), message.as_bytes());
@@ -110,13 +110,13 @@ async fn tokens_that_are_not_right_are_refused() {
     let signature = of_viewer.rsplit('.').next().unwrap();
     for (what, token, expected) in [
         ("expired", key.token(&admin(json!({ "exp": now - 60 }))), "the token has expired"),
-        ("without an end", key.token(&admin(json!({ "exp": null }))), ""),
-        ("of tomorrow", key.token(&admin(json!({ "nbf": now + 86_400 }))), ""),
-        ("for somebody else", key.token(&admin(json!({ "aud": ["account"] }))), ""),
-        ("for nobody", key.token(&admin(json!({ "aud": null }))), ""),
+        ("without an expiry", key.token(&admin(json!({ "exp": null }))), ""),
+        ("not valid before tomorrow", key.token(&admin(json!({ "nbf": now + 86_400 }))), ""),
+        ("for another audience", key.token(&admin(json!({ "aud": ["account"] }))), ""),
+        ("without an audience", key.token(&admin(json!({ "aud": null }))), ""),
         ("of another issuer", key.token(&admin(json!({ "iss": "https://login.example/realms/other" }))), ""),
-        ("of nobody", key.token(&admin(json!({ "sub": null }))), ""),
-        ("signed by nobody", format!("{}.", unsigned("none")), ""),
+        ("without a subject", key.token(&admin(json!({ "sub": null }))), ""),
+        ("unsigned", format!("{}.", unsigned("none")), ""),
         ("not signed", format!("{}.", unsigned("ES256")), ""),
         ("signed with the public key", hmac(key.public()), ""),
         ("signed with the key set", hmac(key.jwks().to_string().as_bytes()), ""),
@@ -132,7 +132,7 @@ async fn tokens_that_are_not_right_are_refused() {
 }
 
 #[tokio::test]
-async fn keys_are_replaced_and_taken_back_while_it_runs() {
+async fn signing_keys_rotate_without_restart() {
     let [first, second] = ["k1", "k2"].map(SigningKey::new);
     let provider = IdentityProvider::start(Some(first.jwks())).await;
     let nats = NatsServer::start().await;
@@ -142,23 +142,23 @@ async fn keys_are_replaced_and_taken_back_while_it_runs() {
     let [first_rest, second_rest] =
         [&first, &second].map(|key| orchestrator.rest.with_token(&key.token(&viewer)));
     assert_eq!(state(&first_rest).await.0, 200);
-    assert_eq!(state(&second_rest).await.0, 401, "nobody knows its key");
+    assert_eq!(state(&second_rest).await.0, 401, "its key is unknown");
 
     provider.serve(Some(second.jwks()));
-    // Others, who make keys up, do not hold it up.
+    // Tokens with made-up keys do not delay it.
     let made_up = orchestrator.rest.with_token(&SigningKey::new("k3").token(&viewer));
     eventually("the new key to be known", async || {
         assert_eq!(state(&made_up).await.0, 401);
         (state(&second_rest).await.0 == 200).then_some(())
     })
     .await;
-    assert_eq!(state(&first_rest).await.0, 401, "its key was taken back");
+    assert_eq!(state(&first_rest).await.0, 401, "its key was removed");
     provider.serve(None);
-    assert_eq!(state(&second_rest).await.0, 200, "the last keys go on");
+    assert_eq!(state(&second_rest).await.0, 200, "the last known keys stay valid");
 }
 
 #[tokio::test]
-async fn as_long_as_the_provider_is_away_nobody_can_be_told_to_be_somebody() {
+async fn unreachable_provider_denies_all_tokens() {
     let key = SigningKey::new("k1");
     let provider = IdentityProvider::start(None).await;
     let nats = NatsServer::start().await;
@@ -168,5 +168,5 @@ async fn as_long_as_the_provider_is_away_nobody_can_be_told_to_be_somebody() {
     let answer = state(&rest).await;
     assert_eq!(answer.0, 503, "{answer:?}");
     provider.serve(Some(key.jwks()));
-    eventually("the keys to be asked for again", async || (state(&rest).await.0 == 200).then_some(())).await;
+    eventually("the keys to be fetched again", async || (state(&rest).await.0 == 200).then_some(())).await;
 }

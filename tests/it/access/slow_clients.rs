@@ -1,4 +1,4 @@
-//! Clients that send byte by byte, or stop in the middle: each is given up in its time, in the dialect that it speaks.
+//! Clients that send byte by byte, or stop in the middle: each times out, with an answer in its own dialect.
 
 use std::net::SocketAddr;
 use std::time::{Duration, Instant};
@@ -9,12 +9,12 @@ use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
 
-/// How long a head and a body may take, as in docs/security.md. A busy machine may add as much again.
+/// Timeouts of a request's head and body, as in docs/security.md. A busy machine may double them.
 const HEAD_TIMEOUT: Duration = Duration::from_secs(30);
 const BODY_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// Sends `begin`, and `drip` again and again. What is answered until the connection is closed, and after how long it is.
-async fn slowly(address: SocketAddr, begin: &str, drip: &str) -> (String, Duration) {
+/// Sends `begin`, then `drip` repeatedly, until the connection is closed. Returns the answer and how long that took.
+async fn send_slowly(address: SocketAddr, begin: &str, drip: &str) -> (String, Duration) {
     let start = Instant::now();
     let (mut read, mut write) = TcpStream::connect(address).await.unwrap().into_split();
     let sending = async {
@@ -26,7 +26,7 @@ async fn slowly(address: SocketAddr, begin: &str, drip: &str) -> (String, Durati
     };
     let mut answer = Vec::new();
     tokio::select! {
-        // What came before the connection was reset has been read.
+        // Everything before the reset has been read.
         _ = read.read_to_end(&mut answer) => {}
         () = sending => {}
     }
@@ -37,13 +37,13 @@ fn head(request: &str, more: &str) -> String {
     format!("{request} HTTP/1.1\r\nhost: localhost\r\nfleet-lock-protocol: true\r\n{more}")
 }
 
-/// The head of a request whose body does not come, and how it begins.
+/// The head of a request, and the first byte of a body that never arrives.
 fn with_body(request: &str) -> String {
     head(request, "content-type: application/json\r\ncontent-length: 1000\r\n\r\n{")
 }
 
 #[tokio::test]
-async fn whoever_is_too_slow_is_given_up() {
+async fn slow_clients_are_disconnected() {
     let mut orchestrator = Orchestrator::managed();
     orchestrator.start_ready().await;
     let address = orchestrator.address();
@@ -56,7 +56,7 @@ async fn whoever_is_too_slow_is_given_up() {
         (head("POST /fleetlock/v1/pre-reboot", ""), "x"),
     ];
     let heads = join_all(heads.iter().map(async |(begin, drip)| {
-        let (answer, took) = slowly(address, begin, drip).await;
+        let (answer, took) = send_slowly(address, begin, drip).await;
         assert_eq!(answer, "", "{begin}");
         assert!((HEAD_TIMEOUT..2 * HEAD_TIMEOUT).contains(&took), "{begin}: closed after {took:?}");
     }));
@@ -73,9 +73,9 @@ async fn whoever_is_too_slow_is_given_up() {
         ("POST /fleetlock/v1/steady-state", json!({ "kind": "body_timeout", "value": late })),
     ];
     let bodies = join_all(bodies.iter().map(async |(request, expected)| {
-        // One that stops, and one that goes on.
+        // A client that stops, and one that sends slowly.
         for drip in ["", " "] {
-            let (answer, took) = slowly(address, &with_body(request), drip).await;
+            let (answer, took) = send_slowly(address, &with_body(request), drip).await;
             assert!(answer.starts_with("HTTP/1.1 408 Request Timeout\r\n"), "{request}: {answer}");
             let body = answer.split_once("\r\n\r\n").unwrap().1;
             assert_eq!(

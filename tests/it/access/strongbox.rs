@@ -1,5 +1,5 @@
-//! Secrets that the site keeps, with the whole program: they are readable nowhere, opened by the key alone, and sent to
-//! the lock server as they are.
+//! The site's secrets, with the whole program: they are encrypted wherever they are stored, opened only with the key, and
+//! sent to the lock server in the clear.
 
 use std::fs::{self, File};
 use std::io::Write as _;
@@ -11,9 +11,9 @@ use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
 use harness::files::content;
 use harness::host::{APPLICATION, Host};
-use harness::lock_server::{LockServer, Say};
+use harness::lock_server::{LockServer, Mode};
 use harness::nats_server::NatsServer;
-use harness::orchestrator::{Ended, Orchestrator};
+use harness::orchestrator::{CommandResult, Orchestrator};
 use harness::wait::eventually;
 use reqwest::Method;
 use serde_json::{Value, json};
@@ -23,12 +23,12 @@ const STRONGBOX: &str = "/v1/state/strongbox";
 const UNSEAL: &str = "/v1/state/strongbox/unseal";
 const KEY_FILE: &str = "OS_UPGRADE_STRONGBOX__KEY_FILE";
 
-/// What the lock server demands; a password may have colons, too.
+/// The lock server's credentials. The password contains a colon.
 const CREDENTIALS: &str = "orchestrator:not-in-the-clear:pässword";
-/// A secret that nobody uses.
+/// A secret that is not used.
 const OTHER: &str = "of-somebody-else";
 
-/// A new key, as the program prints it, and the same in a file.
+/// A new key, as the program prints it, and a file with it.
 async fn new_key(orchestrator: &Orchestrator, name: &str) -> (String, PathBuf) {
     let (code, key, said) = orchestrator.run(&["strongbox", "key"], "").await;
     assert_eq!((code, said.as_str()), (Some(0), ""));
@@ -38,7 +38,7 @@ async fn new_key(orchestrator: &Orchestrator, name: &str) -> (String, PathBuf) {
     (key, path)
 }
 
-fn printed(text: &str) -> Ended {
+fn printed(text: &str) -> CommandResult {
     (Some(0), text.to_owned(), String::new())
 }
 
@@ -70,9 +70,9 @@ async fn names(orchestrator: &Orchestrator) -> Vec<String> {
     secrets.iter().map(|secret| secret["name"].as_str().unwrap().to_owned()).collect()
 }
 
-/// Waits until it leads and `/readyz` answers 503 all the same, with a message that begins so.
-async fn leads_and_is_not_ready(orchestrator: &Orchestrator, reason: &str) {
-    let what = format!("/readyz to say {reason:?}");
+/// Waits until it leads, but `/readyz` answers 503 with a message that begins with `reason`.
+async fn await_leading_unready(orchestrator: &Orchestrator, reason: &str) {
+    let what = format!("/readyz to report {reason:?}");
     eventually(&what, async || {
         let (_, cluster) = orchestrator.rest.try_call(Method::GET, "/v1/state/cluster", "").await?;
         let leads = cluster["instances"][0]["role"] == "leader";
@@ -113,16 +113,16 @@ async fn backup(orchestrator: &Orchestrator) -> PathBuf {
 }
 
 #[tokio::test]
-async fn what_is_kept_is_readable_nowhere_and_sent_to_the_lock_server_as_it_is() {
-    let locks = LockServer::start(Say::OneSlot).await;
-    locks.demand(CREDENTIALS);
+async fn secrets_are_encrypted_until_sent() {
+    let locks = LockServer::start(Mode::OneSlot).await;
+    locks.require_credentials(CREDENTIALS);
     let mut nats = NatsServer::start().await;
     let settings = format!("{}\ncredentials-secret = \"lock-server\"", locks.config());
     let mut orchestrator = Orchestrator::new(&nats.url(), &settings);
     let (key, key_file) = new_key(&orchestrator, "strongbox.key").await;
     orchestrator.set_environment(KEY_FILE, key_file.to_str().unwrap());
     orchestrator.start();
-    leads_and_is_not_ready(&orchestrator, "the strongbox has no secret lock-server").await;
+    await_leading_unready(&orchestrator, "the strongbox has no secret lock-server").await;
     let kept = orchestrator.ask(&["strongbox", "put", "lock-server"], &format!("{CREDENTIALS}\n")).await;
     assert_eq!(kept, printed("kept: lock-server"));
     orchestrator.ready().await;
@@ -132,9 +132,9 @@ async fn what_is_kept_is_readable_nowhere_and_sent_to_the_lock_server_as_it_is()
     let mut host = Host::new(&nats.url(), &orchestrator.directory().join("said"), "h01");
     host.start();
     orchestrator.rest.await_scheduled(&["h01"]).await;
-    let id = orchestrator.rest.started().await;
-    assert_eq!(orchestrator.rest.ended(&id).await.result(), Some("completed"));
-    eventually("the slot to be given back", async || locks.holder().is_none().then_some(())).await;
+    let id = orchestrator.rest.start_run().await;
+    assert_eq!(orchestrator.rest.await_end(&id).await.result(), Some("completed"));
+    eventually("the slot to be released", async || locks.holder().is_none().then_some(())).await;
     assert_eq!(locks.calls(), ["lock default/h01", "unlock default/h01"], "nothing else was sent first");
 
     let unpacked = backup(&orchestrator).await;
@@ -146,18 +146,18 @@ async fn what_is_kept_is_readable_nowhere_and_sent_to_the_lock_server_as_it_is()
     let log = orchestrator.log();
     assert!(![CREDENTIALS, "not-in-the-clear", OTHER, &key].iter().any(|text| log.contains(text)), "{log}");
 
-    // The same file opens them again.
+    // The same key file opens them again.
     nats.start_again().await;
     orchestrator.start_ready().await;
     assert!(!is_sealed(&orchestrator).await);
     let status = orchestrator.ask(&["strongbox", "status"], "").await;
     assert_eq!(status, printed("2 secrets; not sealed"));
 
-    // Without it whatever needs them is unavailable, and nothing else.
+    // Without the key only what needs the secrets is unavailable.
     orchestrator.terminate().await;
     orchestrator.remove_environment(KEY_FILE);
     orchestrator.start();
-    leads_and_is_not_ready(&orchestrator, "the strongbox is sealed: ").await;
+    await_leading_unready(&orchestrator, "the strongbox is sealed: ").await;
     assert!(is_sealed(&orchestrator).await);
     assert_eq!(names(&orchestrator).await, ["lock-server", "webhook"]);
     for answer in [orchestrator.rest.trigger("").await, put(&orchestrator, "webhook").await] {
@@ -171,23 +171,23 @@ async fn what_is_kept_is_readable_nowhere_and_sent_to_the_lock_server_as_it_is()
     assert_eq!(unsealed, printed("unsealed"));
     orchestrator.ready().await;
 
-    // A run that loses the key goes on when it is given again.
+    // A run that loses the key continues when it is given again.
     host.hold("prepare");
-    let id = orchestrator.rest.started().await;
-    host.await_said("prepare").await;
+    let id = orchestrator.rest.start_run().await;
+    host.await_script("prepare").await;
     orchestrator.kill_and_start().await;
-    leads_and_is_not_ready(&orchestrator, "the strongbox is sealed: ").await;
-    host.let_go("prepare");
+    await_leading_unready(&orchestrator, "the strongbox is sealed: ").await;
+    host.release("prepare");
     let reason = orchestrator.rest.await_reason("h01", "slot-unreachable").await;
     assert!(reason.contains("the strongbox is sealed: "), "{reason}");
     assert_eq!(unseal(&orchestrator, &key).await, 204);
-    assert_eq!(orchestrator.rest.ended(&id).await.result(), Some("completed"));
-    eventually("the slot to be given back", async || locks.holder().is_none().then_some(())).await;
+    assert_eq!(orchestrator.rest.await_end(&id).await.result(), Some("completed"));
+    eventually("the slot to be released", async || locks.holder().is_none().then_some(())).await;
     assert!(!locks.calls().iter().any(|call| call.ends_with(": unauthorized")), "{:?}", locks.calls());
 }
 
 #[tokio::test]
-async fn every_instance_has_the_secrets_and_needs_the_key_for_itself() {
+async fn each_instance_needs_its_own_key() {
     let nats = NatsServer::start().await;
     let [mut first, mut second] = [(); 2].map(|()| Orchestrator::new(&nats.url(), ""));
     let (key, key_file) = new_key(&first, "strongbox.key").await;
@@ -195,9 +195,9 @@ async fn every_instance_has_the_secrets_and_needs_the_key_for_itself() {
     first.start_ready().await;
     assert_eq!(put(&first, "webhook").await.0, 201);
     second.start();
-    second.follows(&first).await;
+    second.await_following(&first).await;
     eventually("the second to have the secret", async || is_sealed(&second).await.then_some(())).await;
-    assert_eq!(second.rest.get("/readyz").await.1["sealed"], true, "it is ready all the same");
+    assert_eq!(second.rest.get("/readyz").await.1["sealed"], true, "it is ready although sealed");
     assert_eq!(put(&second, "webhook").await.0, 503);
     assert_eq!(names(&second).await, ["webhook"]);
 
@@ -208,7 +208,7 @@ async fn every_instance_has_the_secrets_and_needs_the_key_for_itself() {
     assert_eq!(second.rest.get("/readyz").await.1.get("sealed"), None);
     assert_eq!(put(&second, "webhook").await.0, 204);
     first.kill().await;
-    second.leads().await;
+    second.await_leading().await;
     assert_eq!(put(&second, "lock-server").await.0, 201);
     let (code, list, _) = second.ask(&["strongbox", "list"], "").await;
     assert!(code == Some(0) && list.contains("lock-server") && list.contains("webhook"), "{list}");
@@ -217,9 +217,12 @@ async fn every_instance_has_the_secrets_and_needs_the_key_for_itself() {
     assert_eq!(removed, printed("removed: webhook"));
     first.start_ready().await;
     assert!(!is_sealed(&first).await);
-    eventually("the first to know", async || (names(&first).await == ["lock-server"]).then_some(())).await;
+    eventually("the first to have the change", async || {
+        (names(&first).await == ["lock-server"]).then_some(())
+    })
+    .await;
 
-    // A backup has the secret, and no key.
+    // A backup contains the secret, but not the key.
     backup(&second).await;
     let file = second.directory().join("site.tar.gz");
     let nats = NatsServer::start().await;
@@ -234,16 +237,16 @@ async fn every_instance_has_the_secrets_and_needs_the_key_for_itself() {
     assert!(!is_sealed(&elsewhere).await);
 }
 
-/// A window is open all the time, and a second instance is never given the key.
+/// A window is always open, and the second instance never gets the key.
 #[tokio::test]
-async fn the_instance_that_leads_needs_the_key_and_no_other() {
-    let locks = LockServer::start(Say::OneSlot).await;
-    locks.demand(CREDENTIALS);
+async fn only_the_leader_needs_the_key() {
+    let locks = LockServer::start(Mode::OneSlot).await;
+    locks.require_credentials(CREDENTIALS);
     let nats = NatsServer::start().await;
     let settings = format!("{}\ncredentials-secret = \"lock-server\"", locks.config());
     let [mut first, mut second] = [(); 2].map(|()| Orchestrator::new(&nats.url(), &settings));
     first.start();
-    leads_and_is_not_ready(&first, "the strongbox is sealed: it is empty and has no key yet").await;
+    await_leading_unready(&first, "the strongbox is sealed: it is empty and has no key yet").await;
     let configuration = json!({
         "worker-applications": [{ "name": APPLICATION }],
         // Not on the last day of a leap year.
@@ -254,20 +257,20 @@ async fn the_instance_that_leads_needs_the_key_and_no_other() {
     let mut host = Host::new(&nats.url(), &first.directory().join("said"), "h01");
     host.start();
     first.rest.await_scheduled(&["h01"]).await;
-    eventually("the run to be kept back", async || {
+    eventually("the run to be blocked", async || {
         let (_, state) = first.rest.try_call(Method::GET, "/v1/state/os-upgrade", "").await?;
         (state["next-upgrade-reason"] == "strongbox-sealed").then_some(())
     })
     .await;
     second.start();
-    second.follows(&first).await;
-    // One that follows shows what the leader says, and not a run that is due.
-    eventually("the second to say what keeps the run back", async || {
+    second.await_following(&first).await;
+    // A follower shows the leader's reason, and not a run that is due.
+    eventually("the second to show what blocks the run", async || {
         let (_, state) = second.rest.try_call(Method::GET, "/v1/state/os-upgrade", "").await?;
         let why = state["hosts"][0]["why"].as_str()?;
-        let says_why =
+        let explains =
             why.contains("the strongbox is sealed") && why.contains("the instance that leads needs it");
-        (state["next-upgrade-reason"] == "strongbox-sealed" && says_why).then_some(())
+        (state["next-upgrade-reason"] == "strongbox-sealed" && explains).then_some(())
     })
     .await;
     for asked in [&first, &second] {
@@ -285,13 +288,13 @@ async fn the_instance_that_leads_needs_the_key_and_no_other() {
     let kept = first.ask(&["strongbox", "put", "lock-server"], &format!("{CREDENTIALS}\n")).await;
     assert_eq!(kept, printed("kept: lock-server"));
     let id = eventually("a run", async || first.rest.newest_run_or_none().await).await;
-    let run = first.rest.ended(&id).await;
+    let run = first.rest.await_end(&id).await;
     assert_eq!((run.result(), &run.0["trigger"]), (Some("completed"), &json!("window")));
 
     eventually("the second to have the secret", async || is_sealed(&second).await.then_some(())).await;
-    assert_eq!(second.rest.get("/readyz").await.1["sealed"], true, "it passes on what it is asked");
+    assert_eq!(second.rest.get("/readyz").await.1["sealed"], true, "it forwards requests");
     assert_eq!(second.rest.trigger("").await, (204, Value::Null));
     eventually("a second run", async || (first.rest.runs().await.len() == 2).then_some(())).await;
     let id = first.rest.newest_run().await;
-    assert_eq!(first.rest.ended(&id).await.result(), Some("completed"));
+    assert_eq!(first.rest.await_end(&id).await.result(), Some("completed"));
 }

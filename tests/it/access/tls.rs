@@ -1,12 +1,12 @@
-//! TLS with the whole program: FleetLock clients that are known by their certificates, and a certificate that is renewed
-//! while the program runs.
+//! TLS with the whole program: FleetLock clients identified by certificates, and a certificate that is renewed while the
+//! program runs.
 
 use std::fs;
 use std::path::{Path, PathBuf};
 
 use harness::authority::Authority;
 use harness::nats_server::NatsServer;
-use harness::orchestrator::{Ended, Orchestrator};
+use harness::orchestrator::{CommandResult, Orchestrator};
 use harness::rest::Rest;
 use harness::wait::eventually;
 use reqwest::Method;
@@ -17,11 +17,11 @@ const UNLOCK: &str = "/fleetlock/v1/steady-state";
 
 /// An instance with TLS, tokens, and groups `default` and `other`.
 struct Secured {
-    // First, so that it is gone before what it uses.
+    // First field: dropped before what it uses.
     orchestrator: Orchestrator,
     _nats: NatsServer,
     clients: Authority,
-    /// The authority of the certificate that is shown.
+    /// The authority of the server's certificate.
     ca: PathBuf,
     /// A client with an admin's token.
     admin: Rest,
@@ -53,13 +53,13 @@ impl Secured {
         self.orchestrator.directory()
     }
 
-    /// A client that shows a certificate of `authority` for `name`.
-    fn known_as(&self, authority: &Authority, name: &str) -> Rest {
+    /// A client with a certificate of `authority` for `name`.
+    fn client_named(&self, authority: &Authority, name: &str) -> Rest {
         let identity = authority.certify(name, self.directory(), name);
         Rest::over_tls(self.orchestrator.address(), &self.ca, Some(&identity))
     }
 
-    /// Who holds slots of the group `default`.
+    /// The holders of slots of the group `default`.
     async fn holders(&self) -> Vec<String> {
         let (status, state) = self.admin.get("/v1/state/fleet-lock").await;
         assert_eq!(status, 200, "{state}");
@@ -70,7 +70,7 @@ impl Secured {
     }
 
     /// Runs a command with a slot, trusting the authority in the file `ca`, as the owner of the certificate `identity`.
-    async fn lock_run(&self, ca: &str, identity: &str) -> Ended {
+    async fn lock_run(&self, ca: &str, identity: &str) -> CommandResult {
         let url = format!("https://{}/fleetlock/", self.orchestrator.address());
         let [certificate, key] = ["pem", "key"].map(|extension| format!("{identity}.{extension}"));
         let tls = ["--ca", ca, "--cert", &certificate, "--key", &key];
@@ -79,7 +79,7 @@ impl Secured {
     }
 }
 
-/// Makes a token: its secret, if it has one.
+/// Creates a token. Returns its secret, if it has one.
 async fn create(orchestrator: &Orchestrator, arguments: &[&str]) -> String {
     let arguments = [&["token", "create", "--file", "tokens.toml"], arguments].concat();
     let (code, secret, said) = orchestrator.run(&arguments, "").await;
@@ -88,9 +88,9 @@ async fn create(orchestrator: &Orchestrator, arguments: &[&str]) -> String {
 }
 
 #[tokio::test]
-async fn a_client_takes_the_slots_of_its_group_with_its_certificate() {
+async fn certificate_authorizes_slots_of_its_group() {
     let secured = Secured::start().await;
-    let node = secured.known_as(&secured.clients, "node-7.example");
+    let node = secured.client_named(&secured.clients, "node-7.example");
     assert_eq!(node.try_fleet_lock(LOCK, "default", "node-7").await, Some(200));
     assert_eq!(secured.holders().await, ["node-7"]);
     assert_eq!(node.try_fleet_lock(LOCK, "default", "node-8").await, Some(409), "there is one slot");
@@ -100,42 +100,38 @@ async fn a_client_takes_the_slots_of_its_group_with_its_certificate() {
         "it has no right to this group"
     );
     let (status, answer) = node.get("/v1/state/os-upgrade").await;
-    assert_eq!(status, 401, "it is no operator: {answer}");
+    assert_eq!(status, 401, "it has no operator role: {answer}");
 
-    // Others, who must not give it back.
+    // Other clients, which must not release it.
     let nobody = &secured.orchestrator.rest;
     assert_eq!(nobody.try_fleet_lock(UNLOCK, "default", "node-7").await, Some(401));
-    let unknown = secured.known_as(&secured.clients, "node-9.example");
+    let unknown = secured.client_named(&secured.clients, "node-9.example");
     assert_eq!(unknown.try_fleet_lock(UNLOCK, "default", "node-7").await, Some(401));
-    let forged = secured.known_as(&Authority::new("clients"), "node-7.example");
-    assert_eq!(forged.try_fleet_lock(UNLOCK, "default", "node-7").await, None, "there is no connection");
+    let forged = secured.client_named(&Authority::new("clients"), "node-7.example");
+    assert_eq!(forged.try_fleet_lock(UNLOCK, "default", "node-7").await, None, "the connection is refused");
     assert_eq!(secured.holders().await, ["node-7"]);
     let plain = Rest::new(secured.orchestrator.address());
-    assert_eq!(
-        plain.try_fleet_lock(UNLOCK, "default", "node-7").await,
-        Some(400),
-        "it is not said in the clear"
-    );
+    assert_eq!(plain.try_fleet_lock(UNLOCK, "default", "node-7").await, Some(400), "plain HTTP is refused");
     assert_eq!(node.try_fleet_lock(UNLOCK, "default", "node-7").await, Some(200));
     assert_eq!(secured.holders().await, [""; 0]);
 
-    // The program's own client.
+    // The FleetLock client of the program itself.
     let done = (Some(0), "done".to_owned(), String::new());
     secured.clients.certify("node-7.example", secured.directory(), "node");
     assert_eq!(secured.lock_run("servers.pem", "node").await, done);
 }
 
 #[tokio::test]
-async fn a_renewed_certificate_is_shown_without_a_restart() {
+async fn renewed_certificate_is_served_without_restart() {
     let secured = Secured::start().await;
     let (directory, address) = (secured.directory(), secured.orchestrator.address());
     secured.clients.certify("node-7.example", directory, "node");
     let pid = secured.orchestrator.pid();
 
-    // A certificate that cannot be used changes nothing.
+    // An unusable certificate changes nothing.
     let good = fs::read(directory.join("api.key")).unwrap();
     fs::write(directory.join("api.key"), "no key").unwrap();
-    eventually("the log to say so", async || {
+    eventually("the error to be logged", async || {
         secured.orchestrator.log().contains("the changed files of [api.tls] cannot be used").then_some(())
     })
     .await;
@@ -143,12 +139,12 @@ async fn a_renewed_certificate_is_shown_without_a_restart() {
     assert_eq!(again.get("/healthz").await, (200, json!({ "healthy": true })));
     fs::write(directory.join("api.key"), good).unwrap();
 
-    let renewed = Authority::new("servers from now on");
+    let renewed = Authority::new("renewed servers");
     let ca = renewed.write(directory, "renewed");
     renewed.certify(&address.ip().to_string(), directory, "api");
     let healthy = async |ca| Rest::over_tls(address, ca, None).try_call(Method::GET, "/healthz", "").await;
-    eventually("the new certificate to be shown", async || healthy(&ca).await).await;
-    assert_eq!(healthy(&secured.ca).await, None, "the one before is shown no more");
+    eventually("the new certificate to be served", async || healthy(&ca).await).await;
+    assert_eq!(healthy(&secured.ca).await, None, "the old one is no longer served");
     let done = (Some(0), "done".to_owned(), String::new());
     assert_eq!(secured.lock_run("renewed.pem", "node").await, done);
     assert_eq!(secured.orchestrator.pid(), pid);

@@ -1,4 +1,4 @@
-//! Who may call, with the real program: tokens made and taken back while it runs, and FleetLock clients with a password.
+//! Tokens with the real program: created and revoked while it runs, and FleetLock clients with a password.
 
 use std::fs;
 use std::path::PathBuf;
@@ -10,10 +10,10 @@ use harness::wait::eventually;
 use serde_json::Value;
 use tokio::process::Command;
 
-/// What a command ended with: its exit status, standard output, standard error.
-type Ended = (Option<i32>, String, String);
+/// The result of a command: its exit code, standard output, standard error.
+type CommandResult = (Option<i32>, String, String);
 
-/// An instance that has a token file.
+/// An instance with a token file.
 struct Guarded {
     orchestrator: Orchestrator,
 }
@@ -35,7 +35,7 @@ impl Guarded {
         format!("http://{}", self.orchestrator.address())
     }
 
-    async fn command(&self, arguments: &[&str], token: &str) -> Ended {
+    async fn command(&self, arguments: &[&str], token: &str) -> CommandResult {
         let mut command = Command::new(programs::path(programs::ORCHESTRATOR));
         command.args(arguments).current_dir(self.orchestrator.directory()).env("OS_UPGRADE_TOKEN", token);
         let output = command.kill_on_drop(true).stdin(Stdio::null()).output().await.unwrap();
@@ -43,7 +43,7 @@ impl Guarded {
         (output.status.code(), text(&output.stdout), text(&output.stderr))
     }
 
-    /// Makes a token: its secret.
+    /// Creates a token. Returns its secret.
     async fn create(&self, arguments: &[&str]) -> String {
         let arguments = [&["token", "create", "--file", "tokens.toml"], arguments].concat();
         let (code, secret, said) = self.command(&arguments, "").await;
@@ -52,8 +52,8 @@ impl Guarded {
         secret
     }
 
-    /// Waits until `cluster status` with `token` ends so.
-    async fn status_ends(&self, token: &str, expected: i32) -> Ended {
+    /// Waits until `cluster status` with `token` ends with this exit code.
+    async fn status_ends(&self, token: &str, expected: i32) -> CommandResult {
         eventually("the token file to be read", async || {
             let ended = self.command(&["cluster", "status", "--url", &self.url()], token).await;
             (ended.0 == Some(expected)).then_some(ended)
@@ -63,7 +63,7 @@ impl Guarded {
 }
 
 #[tokio::test]
-async fn tokens_come_and_go_while_it_runs() {
+async fn tokens_change_without_restart() {
     let guarded = Guarded::start().await;
     let url = guarded.url();
     let (code, _, said) = guarded.command(&["cluster", "status", "--url", &url], "").await;
@@ -79,7 +79,7 @@ async fn tokens_come_and_go_while_it_runs() {
     assert_eq!(
         guarded.command(&by_file, "osup_wrong").await.0,
         Some(0),
-        "the file comes before the variable"
+        "the file takes precedence over the variable"
     );
 
     let hold = ["lock", "hold", "--url", &url, "--id", "rack-7", "--reason", "a new disk"];
@@ -118,7 +118,7 @@ async fn tokens_come_and_go_while_it_runs() {
 }
 
 #[tokio::test]
-async fn fleet_lock_clients_have_a_password_for_their_group() {
+async fn fleet_lock_passwords_are_per_group() {
     let guarded = Guarded::start().await;
     let address = guarded.orchestrator.address();
     let secret = guarded.create(&["--group", "default", "--name", "zincati"]).await;
@@ -128,7 +128,7 @@ async fn fleet_lock_clients_have_a_password_for_their_group() {
     let with_password = format!("http://zincati:{secret}@{address}/fleetlock/");
     let run = ["lock", "run", "--url", &with_password, "--id", "a", "--", "echo", "done"];
     assert_eq!(guarded.command(&run, "").await, (Some(0), "done".to_owned(), String::new()));
-    // Whoever may ask for one group only is not told which others there are.
+    // A client with access to one group does not learn of the others.
     let as_admin = format!("http://root:{admin}@{address}/fleetlock/");
     for (url, more) in [(&with_password, &[][..]), (&as_admin, &["--strict"])] {
         let conformance = [&["lock", "conformance", "--url", url], more].concat();
@@ -136,7 +136,7 @@ async fn fleet_lock_clients_have_a_password_for_their_group() {
         assert_eq!(code, Some(0), "{rows}\n{said}");
     }
 
-    // Nothing of it need stand where everybody on the machine can read it.
+    // The password can be kept out of the command line, which everybody on the machine can read.
     let url = format!("http://{address}/fleetlock/");
     fs::write(guarded.path("credentials"), format!("root:{admin}\n")).unwrap();
     for (more, expected) in [(&["--credentials-file", "credentials"][..], Some(0)), (&[], Some(1))] {

@@ -1,4 +1,4 @@
-//! A site on three nats-servers and with three orchestrators, parts of which are killed, paused and cut off.
+//! A site with three nats-servers and three orchestrators, which are killed, paused and cut off.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -19,17 +19,17 @@ use os_upgrade_shell::lease::LEASE_TTL;
 use reqwest::Method;
 use serde_json::{Value, json};
 
-/// How long a take-over may take beyond the time of the lease.
+/// How long a take-over may take after the lease has expired.
 const BEYOND_THE_LEASE: Duration = Duration::from_secs(2);
-/// What the machine, on which other tests run too, may add to that.
+/// Allowance for other tests on the machine.
 const NOISE: Duration = Duration::from_secs(2);
 const CONFIG: &str = "/v1/config/os-upgrade";
 
-/// The run completes, every host was upgraded once, one by one, and every orchestrator shows the same of it.
+/// The run completes: every host was upgraded once, one by one, and every orchestrator shows the same.
 async fn assert_completed(site: &ClusterSite, hosts: &[Host], id: &str) {
     let mut runs = Vec::new();
     for member in &site.members {
-        let run = member.orchestrator.rest.ended(id).await;
+        let run = member.orchestrator.rest.await_end(id).await;
         assert_eq!(run.result(), Some("completed"), "{}", run.0);
         let upgraded: BTreeMap<_, _> = hosts.iter().map(|host| (host.name(), "upgraded")).collect();
         assert_eq!(run.statuses(), upgraded);
@@ -37,37 +37,37 @@ async fn assert_completed(site: &ClusterSite, hosts: &[Host], id: &str) {
     }
     assert!(runs.iter().all(|run| *run == runs[0]));
     for host in hosts {
-        let said = host.said();
+        let said = host.script_log();
         let count = |what: &str| said.iter().filter(|said| *said == what).count();
         assert_eq!(["prepare", "upgrade-begins", "upgrade-ends"].map(count), [1, 1, 1], "{said:?}");
     }
     streams::assert_no_command_twice(site.jetstream()).await;
-    assert_one_by_one(&site.said());
+    assert_one_by_one(&site.script_log());
 }
 
-/// A run of four hosts that gets no further than the one that is held.
-async fn begun(site: &ClusterSite) -> (Vec<Host>, String) {
+/// Starts a run of four hosts that stops at the first one, which is held.
+async fn start_held_run(site: &ClusterSite) -> (Vec<Host>, String) {
     let hosts = site.hosts(4).await;
     for host in &hosts {
         host.hold("upgrade");
     }
-    let id = site.members[site.leader().await].orchestrator.rest.started().await;
-    hosts[0].await_said("upgrade-begins").await;
+    let id = site.members[site.leader().await].orchestrator.rest.start_run().await;
+    hosts[0].await_script("upgrade-begins").await;
     (hosts, id)
 }
 
-/// The next host goes on, and the one after it begins.
-async fn one_further(hosts: &[Host], next: usize) {
-    hosts[next].let_go("upgrade");
+/// Releases the next host, and waits until the one after it begins.
+async fn advance_one_host(hosts: &[Host], next: usize) {
+    hosts[next].release("upgrade");
     if let Some(following) = hosts.get(next + 1) {
-        following.await_said("upgrade-begins").await;
+        following.await_script("upgrade-begins").await;
     }
 }
 
-/// Waits until another than `leader` leads, which was hit at `hit`; it must not take longer than it may.
-async fn taken_over(site: &ClusterSite, leader: usize, hit: Stopwatch) -> usize {
+/// Waits until an orchestrator other than `leader` leads, within the permitted time since the fault.
+async fn await_take_over(site: &ClusterSite, leader: usize, since_fault: Stopwatch) -> usize {
     let next = site.leader_but(leader).await;
-    hit.assert_below(LEASE_TTL + BEYOND_THE_LEASE + NOISE);
+    since_fault.assert_below(LEASE_TTL + BEYOND_THE_LEASE + NOISE);
     next
 }
 
@@ -76,7 +76,7 @@ fn config(max_failures: u32) -> String {
     json!({ "worker-applications": [{ "name": APPLICATION }], "rollout": rollout }).to_string()
 }
 
-async fn is_granted(rest: &Rest, max_failures: u32) -> Option<()> {
+async fn is_accepted(rest: &Rest, max_failures: u32) -> Option<()> {
     let (status, _) = rest.try_call(Method::PUT, CONFIG, &config(max_failures)).await?;
     (status == 204).then_some(())
 }
@@ -86,21 +86,21 @@ async fn is_shown(rest: &Rest, max_failures: u32) -> Option<()> {
     (shown["rollout"]["max-failures"] == json!(max_failures)).then_some(())
 }
 
-/// A configuration that every one of these orchestrators grants, sooner or later.
-async fn configured(rests: &[Rest], max_failures: u32) {
+/// Puts a configuration through each of these orchestrators, retrying until it is accepted.
+async fn configure_through_each(rests: &[Rest], max_failures: u32) {
     for rest in rests {
-        eventually("the configuration to be granted", async || is_granted(rest, max_failures).await).await;
+        eventually("the configuration to be accepted", async || is_accepted(rest, max_failures).await).await;
         eventually("it to be shown", async || is_shown(rest, max_failures).await).await;
     }
 }
 
-/// A configuration that some orchestrator grants; in time it is shown by all.
-async fn configured_by_any(rests: &[Rest], max_failures: u32) {
+/// Puts a configuration through any orchestrator, and waits until all show it.
+async fn configure_through_any(rests: &[Rest], max_failures: u32) {
     let granted = async || {
-        let asked = rests.iter().map(|rest| Box::pin(is_granted(rest, max_failures)));
-        join_all(asked).await.contains(&Some(())).then_some(())
+        let requests = rests.iter().map(|rest| Box::pin(is_accepted(rest, max_failures)));
+        join_all(requests).await.contains(&Some(())).then_some(())
     };
-    eventually("the configuration to be granted", granted).await;
+    eventually("the configuration to be accepted", granted).await;
 }
 
 fn rests(site: &ClusterSite, but: usize) -> Vec<Rest> {
@@ -109,39 +109,39 @@ fn rests(site: &ClusterSite, but: usize) -> Vec<Rest> {
 }
 
 #[tokio::test]
-async fn leaders_are_killed_paused_and_cut_off_one_after_the_other_in_one_run() {
+async fn run_survives_repeated_leader_failures() {
     let mut site = ClusterSite::start(3, "").await;
-    let (hosts, id) = begun(&site).await;
+    let (hosts, id) = start_held_run(&site).await;
 
     let first = site.leader().await;
     site.members[first].orchestrator.kill().await;
-    let second = taken_over(&site, first, Stopwatch::start()).await;
-    configured(&rests(&site, first), 1).await;
-    one_further(&hosts, 0).await;
+    let second = await_take_over(&site, first, Stopwatch::start()).await;
+    configure_through_each(&rests(&site, first), 1).await;
+    advance_one_host(&hosts, 0).await;
     site.members[first].orchestrator.start_ready().await;
 
     let paused = Stopwatch::start();
     site.signal(second, Signal::SIGSTOP);
-    let third = taken_over(&site, second, paused).await;
-    configured(&rests(&site, second), 2).await;
-    one_further(&hosts, 1).await;
+    let third = await_take_over(&site, second, paused).await;
+    configure_through_each(&rests(&site, second), 2).await;
+    advance_one_host(&hosts, 1).await;
     site.signal(second, Signal::SIGCONT);
-    site.members[second].orchestrator.follows(&site.members[third].orchestrator).await;
+    site.members[second].orchestrator.await_following(&site.members[third].orchestrator).await;
 
     let cut_off = Stopwatch::start();
     site.members[third].cut_off();
-    let fourth = taken_over(&site, third, cut_off).await;
-    configured(&rests(&site, third), 3).await;
-    // What it answers itself meanwhile is not 2xx.
+    let fourth = await_take_over(&site, third, cut_off).await;
+    configure_through_each(&rests(&site, third), 3).await;
+    // Until then its own answers are not 2xx.
     let (status, _) = site.members[third].orchestrator.rest.trigger("").await;
     assert_eq!(status, 503);
-    one_further(&hosts, 2).await;
+    advance_one_host(&hosts, 2).await;
     site.members[third].heal();
-    site.members[third].orchestrator.follows(&site.members[fourth].orchestrator).await;
+    site.members[third].orchestrator.await_following(&site.members[fourth].orchestrator).await;
 
-    one_further(&hosts, 3).await;
+    advance_one_host(&hosts, 3).await;
     assert_completed(&site, &hosts, &id).await;
-    configured(&rests(&site, usize::MAX), 4).await;
+    configure_through_each(&rests(&site, usize::MAX), 4).await;
 }
 
 async fn journal_leader(site: &ClusterSite) -> usize {
@@ -149,9 +149,9 @@ async fn journal_leader(site: &ClusterSite) -> usize {
     eventually("the journal to have a leader", leader).await
 }
 
-/// Waits until `os-upgrade cluster status` shows every copy of every stream as current.
+/// Waits until `os-upgrade cluster status` shows all replicas of all streams as current.
 async fn all_current(site: &ClusterSite) {
-    eventually("every copy to be current", async || {
+    eventually("every replica to be current", async || {
         let status = site.members[0].orchestrator.cluster_status().await?;
         let streams = status["streams"].as_array()?;
         let is_current = |stream: &Value| {
@@ -166,14 +166,14 @@ async fn all_current(site: &ClusterSite) {
     .await;
 }
 
-/// Whichever server it is connected to is among those that are cut off, and it finds another meanwhile.
+/// Each server is cut off in turn, including the one the orchestrator is connected to. It must move to another.
 #[tokio::test]
-async fn cut_off_server_is_left() {
+async fn clients_leave_cut_off_server() {
     let site = ClusterSite::start(1, "").await;
-    let everyone = rests(&site, usize::MAX);
+    let all = rests(&site, usize::MAX);
     for (server, max_failures) in (0..3).zip(1..) {
         site.nats.lines(server).for_each(Proxy::cut);
-        configured(&everyone, max_failures).await;
+        configure_through_each(&all, max_failures).await;
         site.nats.lines(server).for_each(Proxy::heal);
         all_current(&site).await;
     }
@@ -184,39 +184,39 @@ mod at_length {
     use super::*;
 
     #[tokio::test]
-    async fn nats_servers_killed_paused_and_cut_off() {
+    async fn run_survives_nats_server_failures() {
         let mut site = ClusterSite::start(2, "").await;
-        let (hosts, id) = begun(&site).await;
-        let everyone = rests(&site, usize::MAX);
+        let (hosts, id) = start_held_run(&site).await;
+        let all = rests(&site, usize::MAX);
 
         let killed = journal_leader(&site).await;
         site.nats.kill(killed);
-        configured_by_any(&everyone, 1).await;
+        configure_through_any(&all, 1).await;
         site.nats.start_again(killed).await;
         all_current(&site).await;
-        one_further(&hosts, 0).await;
+        advance_one_host(&hosts, 0).await;
 
         let paused = journal_leader(&site).await;
         site.nats.signal(paused, Signal::SIGSTOP);
-        configured_by_any(&everyone, 2).await;
+        configure_through_any(&all, 2).await;
         site.nats.signal(paused, Signal::SIGCONT);
         all_current(&site).await;
-        one_further(&hosts, 1).await;
+        advance_one_host(&hosts, 1).await;
 
         let cut_off = journal_leader(&site).await;
         site.nats.lines(cut_off).for_each(Proxy::cut);
-        configured_by_any(&everyone, 3).await;
+        configure_through_any(&all, 3).await;
         site.nats.lines(cut_off).for_each(Proxy::heal);
         all_current(&site).await;
-        one_further(&hosts, 2).await;
+        advance_one_host(&hosts, 2).await;
 
-        one_further(&hosts, 3).await;
+        advance_one_host(&hosts, 3).await;
         assert_completed(&site, &hosts, &id).await;
-        configured(&everyone, 4).await;
+        configure_through_each(&all, 4).await;
     }
 
     #[tokio::test]
-    async fn some_chaos() {
+    async fn short_chaos_run_keeps_invariants() {
         let options = Options {
             runs: 1,
             hosts: 8,
@@ -224,10 +224,10 @@ mod at_length {
             orchestrators: 3,
             faults: 4,
             kinds: Fault::ALL.to_vec(),
-            say: Some(String::new()),
+            progress_prefix: Some(String::new()),
         };
         let report = chaos::run(options, Random::from_environment()).await;
-        assert_eq!(report.faults_struck(), 4, "{report}");
+        assert_eq!(report.faults_injected(), 4, "{report}");
         assert!(report.violations.is_empty(), "{report}");
         for take_over in report.take_overs.iter().filter(|take_over| take_over.undisturbed) {
             let most = LEASE_TTL + BEYOND_THE_LEASE + NOISE + take_over.stall;

@@ -1,4 +1,4 @@
-//! More than one orchestrator for a site: one leads, the others follow, and take over when it is gone.
+//! Several orchestrators for a site: one leads; the others follow, and take over when it fails.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -14,25 +14,25 @@ use reqwest::Method;
 use serde_json::{Value, json};
 
 const CONFIG: &str = "/v1/config/os-upgrade";
-/// How long a take-over may take: the lease has to run out, and to be found so.
+/// How long a take-over may take: the lease must expire, and a follower must notice.
 const TAKE_OVER: Duration = Duration::from_secs(12);
 
-/// A site with a leader, and a second instance that follows it.
-async fn two() -> (Site, Orchestrator) {
+/// A site with a leader, and a second instance as follower.
+async fn leader_and_follower() -> (Site, Orchestrator) {
     let site = Site::start().await;
     let mut second = Orchestrator::new(&site.nats.url(), "");
     second.start();
-    second.follows(&site.orchestrator).await;
+    second.await_following(&site.orchestrator).await;
     (site, second)
 }
 
 #[tokio::test]
-async fn a_follower_serves_reads_and_passes_writes_on() {
-    let (site, second) = two().await;
+async fn follower_serves_reads_and_forwards_writes() {
+    let (site, second) = leader_and_follower().await;
     let hosts = site.hosts(2).await;
     let rest = &second.rest;
     rest.await_scheduled(&["h01", "h02"]).await;
-    // What it has answered is what it shows from then on, though another has done it.
+    // A follower shows a write as soon as it has answered it, although the leader carried it out.
     for number in 1..=20 {
         let config = json!({
             "worker-applications": [{ "name": APPLICATION }],
@@ -43,22 +43,22 @@ async fn a_follower_serves_reads_and_passes_writes_on() {
         assert_eq!(shown["rollout"].get("max-concurrent").unwrap_or(&json!(1)), &json!(number));
     }
     hosts[0].hold("upgrade");
-    let id = rest.started().await;
+    let id = rest.start_run().await;
     let (status, refusal) = rest.trigger("").await;
     assert_eq!((status, &refusal), (409, &site.rest().trigger("").await.1));
-    hosts[0].let_go("upgrade");
-    let run = site.rest().ended(&id).await;
+    hosts[0].release("upgrade");
+    let run = site.rest().await_end(&id).await;
     assert_eq!(run.result(), Some("completed"));
-    assert_eq!(rest.ended(&id).await, run);
+    assert_eq!(rest.await_end(&id).await, run);
     let (status, _) = rest.cancel().await;
     assert_eq!(status, 409);
     assert_eq!(site.rest().runs().await.len(), 1);
-    assert_eq!(hosts[0].said(), ["prepare", "upgrade-begins", "upgrade-ends"]);
+    assert_eq!(hosts[0].script_log(), ["prepare", "upgrade-begins", "upgrade-ends"]);
 }
 
 #[tokio::test]
-async fn a_follower_says_why_it_cannot_pass_a_write_on() {
-    let (mut site, second) = two().await;
+async fn follower_explains_failed_forwarding() {
+    let (mut site, second) = leader_and_follower().await;
     let error = |(status, body): (u16, Value)| {
         assert_eq!(status, 503, "{body}");
         let info = body["errors"][0]["error-info"].clone();
@@ -68,16 +68,16 @@ async fn a_follower_says_why_it_cannot_pass_a_write_on() {
     site.orchestrator.kill().await;
     let gone = not_forwarded(format_args!("instance {leader}, which led last, is gone"));
     assert_eq!(error(second.rest.trigger("").await), gone);
-    second.leads().await;
+    second.await_leading().await;
     site.orchestrator.start();
-    site.orchestrator.follows(&second).await;
-    // A text of 600 KiB is within what the API takes, and too much to be passed on.
+    site.orchestrator.await_following(&second).await;
+    // A body of 600 KiB is accepted by the API, but too large to be forwarded.
     let applications: Vec<_> = (0..2_300).map(|n| json!({ "name": format!("{n:0>255}") })).collect();
     let large = json!({ "worker-applications": applications }).to_string();
     let too_large = error(site.rest().call(Method::PUT, CONFIG, &large).await);
     assert!(matches!(too_large, NotDone::Unchanged { .. }), "{too_large}");
     assert_eq!(second.rest.call(Method::PUT, CONFIG, &large).await.0, 204);
-    // The leader hears nothing, and may yet do what it was asked when it wakes up.
+    // The paused leader does not respond, but may carry out the request when it resumes.
     second.signal(Signal::SIGSTOP);
     let silent = format!("instance {}, which led last, has not answered within 3 s", second.instance());
     assert_eq!(error(site.rest().trigger("").await), NotDone::unknown(silent));
@@ -85,58 +85,58 @@ async fn a_follower_says_why_it_cannot_pass_a_write_on() {
 }
 
 #[tokio::test]
-async fn a_follower_takes_over_from_a_killed_leader_and_finishes_its_run() {
-    let (mut site, second) = two().await;
+async fn follower_finishes_run_of_killed_leader() {
+    let (mut site, second) = leader_and_follower().await;
     let mut hosts = vec![site.host("h01"), site.host("h02").reboots()];
     hosts[0].hold("upgrade");
     site.run(&mut hosts).await;
-    let id = site.rest().started().await;
-    hosts[0].await_said("upgrade-begins").await;
+    let id = site.rest().start_run().await;
+    hosts[0].await_script("upgrade-begins").await;
     site.orchestrator.kill().await;
     let killed = Stopwatch::start();
-    second.leads().await;
+    second.await_leading().await;
     killed.assert_below(TAKE_OVER);
-    hosts[0].let_go("upgrade");
-    let run = second.rest.ended(&id).await;
+    hosts[0].release("upgrade");
+    let run = second.rest.await_end(&id).await;
     assert_eq!(run.result(), Some("completed"));
     assert_eq!(run.statuses(), BTreeMap::from([("h01", "upgraded"), ("h02", "upgraded")]));
-    assert_eq!(hosts[0].said(), ["prepare", "upgrade-begins", "upgrade-ends"]);
-    assert_eq!(hosts[1].said(), ["prepare", "upgrade-begins", "upgrade-ends", "reboot"]);
+    assert_eq!(hosts[0].script_log(), ["prepare", "upgrade-begins", "upgrade-ends"]);
+    assert_eq!(hosts[1].script_log(), ["prepare", "upgrade-begins", "upgrade-ends", "reboot"]);
     // The first comes back as a follower, with the whole history.
     site.orchestrator.start();
-    assert_eq!(site.rest().ended(&id).await, run);
-    site.orchestrator.follows(&second).await;
+    assert_eq!(site.rest().await_end(&id).await, run);
+    site.orchestrator.await_following(&second).await;
 }
 
 #[tokio::test]
-async fn a_leader_that_was_paused_does_no_harm_when_it_wakes_up() {
-    let (site, second) = two().await;
+async fn resumed_stale_leader_changes_nothing() {
+    let (site, second) = leader_and_follower().await;
     let mut hosts = vec![site.host("h01"), site.host("h02"), site.host("h03")];
     hosts[0].hold("upgrade");
     site.run(&mut hosts).await;
-    let id = site.rest().started().await;
-    hosts[0].await_said("upgrade-begins").await;
+    let id = site.rest().start_run().await;
+    hosts[0].await_script("upgrade-begins").await;
     site.orchestrator.signal(Signal::SIGSTOP);
-    second.leads().await;
+    second.await_leading().await;
     hosts[1].hold("upgrade");
-    hosts[0].let_go("upgrade");
-    hosts[1].await_said("upgrade-begins").await;
+    hosts[0].release("upgrade");
+    hosts[1].await_script("upgrade-begins").await;
     site.orchestrator.signal(Signal::SIGCONT);
-    site.orchestrator.follows(&second).await;
-    hosts[1].let_go("upgrade");
-    let run = second.rest.ended(&id).await;
+    site.orchestrator.await_following(&second).await;
+    hosts[1].release("upgrade");
+    let run = second.rest.await_end(&id).await;
     assert_eq!(run.result(), Some("completed"));
-    assert_eq!(site.rest().ended(&id).await, run);
+    assert_eq!(site.rest().await_end(&id).await, run);
     assert_eq!(site.commands_to("upgrade").await, ["h01", "h02", "h03"]);
     for host in &hosts {
-        assert_eq!(host.said(), ["prepare", "upgrade-begins", "upgrade-ends"]);
+        assert_eq!(host.script_log(), ["prepare", "upgrade-begins", "upgrade-ends"]);
     }
-    assert_one_by_one(&site.said());
+    assert_one_by_one(&site.script_log());
 }
 
 #[tokio::test]
-async fn every_instance_shows_all_who_leads_and_how_far_they_are() {
-    let (mut site, second) = two().await;
+async fn every_instance_shows_leader_and_progress() {
+    let (mut site, second) = leader_and_follower().await;
     let (first, other) = (site.orchestrator.instance(), second.instance());
     let expected = |leader: &str, roles: [&str; 2], reachable: [bool; 2]| {
         let mut instances =

@@ -1,5 +1,5 @@
-//! Two sites, each with a nats-server of its own in a JetStream domain of its own. The servers are joined by a leaf node
-//! connection that lets requests between sites through, and nothing else of the sites'.
+//! Two sites, each with its own nats-server in its own JetStream domain. A leaf node connection joins the servers; it
+//! passes requests between sites, and no other messages of theirs.
 
 use std::fmt::Write as _;
 use std::net::SocketAddr;
@@ -20,7 +20,7 @@ use tempfile::TempDir;
 
 const STATE: &str = "/v1/state/os-upgrade";
 const SUBJECT: &str = "os-upgrade.site.leaf";
-/// The largest message that a nats-server takes unless it is told otherwise, in bytes.
+/// The default size limit of a message in nats-server, in bytes.
 const MESSAGE_BYTES_MAX: usize = 1024 * 1024;
 
 /// As in docs/operations.md.
@@ -29,18 +29,18 @@ const DENIED: &str = r#"["os-upgrade:control.>", "os-upgrade:versions.>", "os-up
     "os-upgrade.instance.>"]"#;
 
 struct Sites {
-    // First, so that they are gone before what they use.
+    // First fields: dropped before what they use.
     hub: Orchestrator,
     leaf: Orchestrator,
     hub_nats: NatsServer,
     leaf_nats: NatsServer,
-    /// Where the leaf's server tells of itself.
+    /// The address of the monitoring endpoint of the leaf's server.
     monitoring: SocketAddr,
     directory: TempDir,
 }
 
 impl Sites {
-    /// Both ready, without a configuration, and each to be asked through the other.
+    /// Two ready sites without a configuration, each reachable through the other.
     async fn start() -> Self {
         let joined_at = own_address();
         let listens = format!("server_name: hub\nleafnodes {{ listen: \"{joined_at}\" }}");
@@ -58,7 +58,7 @@ impl Sites {
         hub.start_ready().await;
         leaf.start_ready().await;
         for (from, to) in [(&hub, "leaf"), (&leaf, "hub")] {
-            is_asked(&from.rest, to).await;
+            await_answer_from(&from.rest, to).await;
         }
         Self { hub, leaf, hub_nats, leaf_nats, monitoring, directory: tempfile::tempdir().unwrap() }
     }
@@ -67,7 +67,7 @@ impl Sites {
         Host::new(&self.leaf_nats.url(), &self.directory.path().join("said"), name)
     }
 
-    /// How many requests of other sites the leaf's server has given to each of the connections that wait for them.
+    /// How many requests of other sites the leaf's server has delivered to each subscribed connection.
     async fn shares(&self) -> Vec<u64> {
         let url = format!("http://{}/connz?subs=detail", self.monitoring);
         let client = http::builder([]).build().unwrap();
@@ -85,7 +85,7 @@ fn instance(nats: &NatsServer, site: &str) -> Orchestrator {
 }
 
 /// Waits until `site` answers through `rest`.
-async fn is_asked(rest: &Rest, site: &str) {
+async fn await_answer_from(rest: &Rest, site: &str) {
     let path = format!("{STATE}?site={site}");
     eventually("the other site to answer", async || (rest.get(&path).await.0 == 200).then_some(())).await;
 }
@@ -95,7 +95,7 @@ fn message(answer: &(u16, Value)) -> (u16, &str) {
 }
 
 #[tokio::test]
-async fn another_site_is_read_and_upgraded_through_this_one() {
+async fn remote_site_is_read_and_upgraded() {
     let sites = Sites::start().await;
     let (hub, leaf) = (&sites.hub.rest, &sites.leaf.rest);
     leaf.configure(APPLICATION).await;
@@ -106,7 +106,11 @@ async fn another_site_is_read_and_upgraded_through_this_one() {
     let state = leaf.state().await;
     assert_eq!(state["scheduled-workers"][0]["host"], "h01");
     assert_eq!(hub.get(&format!("{STATE}?site=leaf")).await, (200, state.clone()));
-    assert_eq!(leaf.get(&format!("{STATE}?site=leaf")).await, (200, state), "a site may be asked for itself");
+    assert_eq!(
+        leaf.get(&format!("{STATE}?site=leaf")).await,
+        (200, state),
+        "a site may be requested of itself"
+    );
     let (status, known) = hub.get(&format!("{STATE}/hosts/h01?site=leaf")).await;
     assert_eq!((status, &known["hostname"]), (200, &json!("h01")));
     assert_eq!(hub.get(&format!("{STATE}/hosts/h01")).await.0, 404);
@@ -124,19 +128,19 @@ async fn another_site_is_read_and_upgraded_through_this_one() {
     let there = format!("{trigger}?site=leaf");
     assert_eq!(hub.call(Method::POST, &there, r#"{"timeout":"90m"}"#).await, (204, Value::Null));
     let id = leaf.newest_run().await;
-    let run = leaf.ended(&id).await;
+    let run = leaf.await_end(&id).await;
     assert_eq!(run.result(), Some("completed"));
     let actor = run.0["actor"].as_str().unwrap();
     assert!(actor.starts_with("api 127.") && actor.ends_with(" at hub"), "{actor}");
     assert_eq!(hub.get(&format!("{STATE}/runs/{id}?site=leaf&facts-limit=10000")).await, (200, run.0));
     assert_eq!(hub.runs().await, [Value::Null; 0]);
 
-    // In the other direction, to a site that cannot.
+    // In the other direction, to a site that cannot start a run.
     let answer = leaf.call(Method::POST, &format!("{trigger}?site=hub"), "").await;
     assert_eq!(answer, hub.trigger("").await);
     assert_eq!(answer.0, 404, "{answer:?}");
 
-    // What is the sites' own has stayed with each.
+    // Each site's own messages have stayed with it.
     for (site, commands) in [(&sites.hub_nats, 0), (&sites.leaf_nats, 2)] {
         let jetstream = async_nats::jetstream::new(site.client().await);
         assert_eq!(streams::commands(&jetstream).await.len(), commands);
@@ -150,7 +154,7 @@ async fn another_site_is_read_and_upgraded_through_this_one() {
 }
 
 #[tokio::test]
-async fn a_site_that_nobody_serves_is_not_found_and_a_silent_one_is_unavailable() {
+async fn unserved_site_404_silent_site_503() {
     let sites = Sites::start().await;
     let hub = &sites.hub.rest;
     for path in ["", "/runs", "/hosts"] {
@@ -174,7 +178,7 @@ async fn a_site_that_nobody_serves_is_not_found_and_a_silent_one_is_unavailable(
     let (status, text) = message(&answer);
     assert_eq!(status, 503, "{answer:?}");
     assert!(text.starts_with("the site \"leaf\" did not answer: no answer within 8 s"), "{text}");
-    is_asked(hub, "leaf").await;
+    await_answer_from(hub, "leaf").await;
 
     let mut sites = sites;
     sites.leaf.terminate().await;
@@ -182,21 +186,22 @@ async fn a_site_that_nobody_serves_is_not_found_and_a_silent_one_is_unavailable(
 }
 
 #[tokio::test]
-async fn whichever_instance_is_asked_whichever_answers() {
+async fn any_instance_serves_any_site() {
     let mut sites = Sites::start().await;
     let [mut hub_follower, mut leaf_follower] =
         [instance(&sites.hub_nats, "hub"), instance(&sites.leaf_nats, "leaf")];
     hub_follower.start();
     leaf_follower.start();
-    hub_follower.follows(&sites.hub).await;
-    leaf_follower.follows(&sites.leaf).await;
+    hub_follower.await_following(&sites.hub).await;
+    leaf_follower.await_following(&sites.leaf).await;
     sites.leaf.rest.configure(APPLICATION).await;
     let mut host = sites.host("h01");
     host.start();
     leaf_follower.rest.await_scheduled(&["h01"]).await;
-    eventually("both to wait for requests", async || (sites.shares().await.len() == 2).then_some(())).await;
+    eventually("both to subscribe to requests", async || (sites.shares().await.len() == 2).then_some(()))
+        .await;
 
-    // Reads, and what a follower there passes on to its leader.
+    // Reads, and writes that a follower there forwards to its leader.
     let rest = &hub_follower.rest;
     let trigger = format!("{STATE}/trigger-upgrade-site?site=leaf");
     let validate = format!("{trigger}&validate=true");
@@ -209,14 +214,14 @@ async fn whichever_instance_is_asked_whichever_answers() {
     let shares = sites.shares().await;
     assert!(shares.iter().sum::<u64>() >= 40 && shares.iter().all(|share| *share > 0), "{shares:?}");
 
-    // In YAML, there and back.
+    // In YAML, both request and answer.
     let answer = rest.try_send(Method::POST, &trigger, "application/yaml", "timeout: soon\n").await.unwrap();
     let (status, text) = message(&answer);
     assert!(status == 400 && text.contains("timeout"), "{answer:?}");
     let begun = rest.try_send(Method::POST, &trigger, "application/yaml", "timeout: 90m\n").await.unwrap();
     assert_eq!(begun, (204, Value::Null));
     let id = sites.leaf.rest.newest_run().await;
-    assert_eq!(sites.leaf.rest.ended(&id).await.result(), Some("completed"));
+    assert_eq!(sites.leaf.rest.await_end(&id).await.result(), Some("completed"));
     let runs = format!("{STATE}/runs");
     let there = sites.leaf.rest.get_as(&runs, "application/yaml").await;
     assert_eq!(rest.get_as(&format!("{runs}?site=leaf"), "application/yaml").await, there);
@@ -226,18 +231,18 @@ async fn whichever_instance_is_asked_whichever_answers() {
     );
 
     sites.leaf.terminate().await;
-    leaf_follower.leads().await;
-    is_asked(rest, "leaf").await;
+    leaf_follower.await_leading().await;
+    await_answer_from(rest, "leaf").await;
     assert_eq!(rest.get(&format!("{runs}?site=leaf&count=true")).await, (200, json!({ "count": 1 })));
 }
 
 #[tokio::test]
-async fn what_is_larger_than_a_message_arrives_compressed_or_is_refused_with_what_to_do() {
+async fn oversized_answers_are_compressed_or_refused() {
     let sites = Sites::start().await;
     let (hub, leaf) = (&sites.hub.rest, &sites.leaf.rest);
     let jetstream = async_nats::jetstream::new(sites.leaf_nats.client().await);
     let mut random = Random::from_environment();
-    // Hexadecimal digits of chance, which nobody writes in less than half of them.
+    // Random hexadecimal digits, which do not compress below half their size.
     let mut grow = async |hosts: std::ops::Range<usize>| {
         for host in hosts {
             let mut digits = String::new();
@@ -270,7 +275,7 @@ async fn what_is_larger_than_a_message_arrives_compressed_or_is_refused_with_wha
         status == 502 && text.contains("bytes, compressed, and the bus takes 1048576: ask for less"),
         "{text}"
     );
-    // Whoever asks for less gets it.
+    // A smaller page succeeds.
     let (status, names) = hub.get(&format!("{path}&keys=true")).await;
     assert_eq!((status, names.as_array().map(Vec::len)), (200, Some(14)), "{names}");
     let (status, page) = hub.get(&format!("{path}&limit=7")).await;
@@ -282,7 +287,7 @@ async fn what_is_larger_than_a_message_arrives_compressed_or_is_refused_with_wha
 
     let padded = format!("{}{{}}", " ".repeat(MESSAGE_BYTES_MAX - 2));
     let trigger = format!("{STATE}/trigger-upgrade-site");
-    assert_eq!(hub.call(Method::POST, &trigger, &padded).await.0, 404, "here it is not too large");
+    assert_eq!(hub.call(Method::POST, &trigger, &padded).await.0, 404, "this site accepts its size");
     let answer = hub.call(Method::POST, &format!("{trigger}?site=leaf"), &padded).await;
     assert_eq!(message(&answer), (413, "the body is too large to be sent to the site \"leaf\""));
 }

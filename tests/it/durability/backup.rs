@@ -1,4 +1,4 @@
-//! Backups of sites that run, restored elsewhere and in place; and files that are not what they should be.
+//! Backups of running sites, restored elsewhere and in place; and invalid backup files.
 
 use std::fs;
 use std::process::Command;
@@ -15,7 +15,7 @@ use serde_json::{Value, json};
 
 const CONFIG: &str = "/v1/config/os-upgrade";
 
-/// Writes a backup next to the orchestrator's configuration; its manifest.
+/// Writes a backup next to the orchestrator's configuration. Returns its manifest.
 async fn backup(orchestrator: &Orchestrator, file: &str) -> Value {
     let (code, printed, said) = orchestrator.command(&["backup", file, "--output", "json"]).await;
     assert_eq!(code, Some(0), "{said}");
@@ -26,8 +26,8 @@ fn path(orchestrator: &Orchestrator, file: &str) -> String {
     orchestrator.directory().join(file).to_str().unwrap().to_owned()
 }
 
-/// Everything an operator can read of a site's past: its configuration, and every run with its facts.
-async fn past(orchestrator: &Orchestrator) -> (Value, Vec<Value>) {
+/// Everything an operator can read of a site's history: its configuration, and every run with its facts.
+async fn history_of(orchestrator: &Orchestrator) -> (Value, Vec<Value>) {
     let rest = &orchestrator.rest;
     let config = rest.get(CONFIG).await.1;
     let mut runs = Vec::new();
@@ -37,22 +37,22 @@ async fn past(orchestrator: &Orchestrator) -> (Value, Vec<Value>) {
     (config, runs)
 }
 
-/// A site with a run behind it.
-async fn with_a_past() -> Site {
+/// A site with one completed run.
+async fn site_with_history() -> Site {
     let site = Site::start().await;
     let hosts = site.hosts(2).await;
-    let id = site.rest().started().await;
-    site.rest().ended(&id).await;
+    let id = site.rest().start_run().await;
+    site.rest().await_end(&id).await;
     drop(hosts);
     site
 }
 
 #[tokio::test]
-async fn a_backup_of_a_quiet_site_gives_the_same_site_elsewhere() {
-    let site = with_a_past().await;
+async fn idle_site_backup_restores_identically() {
+    let site = site_with_history().await;
     let manifest = backup(&site.orchestrator, "site.tar.gz").await;
     assert_eq!(manifest["position"]["journal"], site.last_sequence(subject::JOURNAL_STREAM).await);
-    let before = past(&site.orchestrator).await;
+    let before = history_of(&site.orchestrator).await;
 
     let nats = NatsServer::start().await;
     let mut elsewhere = Orchestrator::new(&nats.url(), "");
@@ -60,9 +60,9 @@ async fn a_backup_of_a_quiet_site_gives_the_same_site_elsewhere() {
     let (code, _, said) = elsewhere.command(&["restore", &file, "--yes"]).await;
     assert_eq!(code, Some(0), "{said}");
     elsewhere.start_ready().await;
-    elsewhere.leads().await;
-    assert_eq!(past(&elsewhere).await, before);
-    // What the one sent is never mistaken for what the other sends.
+    elsewhere.await_leading().await;
+    assert_eq!(history_of(&elsewhere).await, before);
+    // Messages of one site are never mistaken for the other's.
     let stream = async_nats::jetstream::new(nats.client().await);
     let control = stream.get_stream(subject::CONTROL_STREAM).await.unwrap();
     let first = control.cached_info().state.first_sequence;
@@ -70,14 +70,14 @@ async fn a_backup_of_a_quiet_site_gives_the_same_site_elsewhere() {
 }
 
 #[tokio::test]
-async fn a_backup_under_load_has_everything_that_was_answered_before_it_began() {
+async fn backup_under_load_contains_acknowledged_writes() {
     let site = Site::start().await;
     let mut hosts: Vec<_> = (1..=6).map(|number| site.host(&format!("h{number:02}"))).collect();
     hosts[2].hold("upgrade");
     site.run(&mut hosts).await;
-    let run = site.rest().started().await;
-    hosts[2].await_said("upgrade-begins").await;
-    // Operators who change their minds as fast as they can.
+    let run = site.rest().start_run().await;
+    hosts[2].await_script("upgrade-begins").await;
+    // Operators who change the configuration as fast as they can.
     let stop = Arc::new(AtomicBool::new(false));
     let load = tokio::spawn({
         let (rest, stop) = (site.rest(), Arc::clone(&stop));
@@ -115,31 +115,31 @@ async fn a_backup_under_load_has_everything_that_was_answered_before_it_began() 
         assert_eq!(done["plan"]["known-to"], manifest["position"]["journal"]);
         assert_eq!(done["plan"]["held"], json!(["h03"]), "it was being upgraded");
         elsewhere.start_ready().await;
-        elsewhere.leads().await;
-        let restored = elsewhere.rest.ended(&run).await;
+        elsewhere.await_leading().await;
+        let restored = elsewhere.rest.await_end(&run).await;
         assert_eq!(restored.result(), Some("failed"));
-        // Its history is the beginning of the one that went on.
+        // Its history is a prefix of the running site's.
         let facts = restored.facts();
         let ending = facts.iter().position(|fact| fact == "h03 failed").unwrap();
         assert_eq!(facts[..ending], site.rest().run(&run).await.facts()[..ending]);
         let config = elsewhere.rest.get(CONFIG).await.1;
         assert_eq!(config["worker-applications"][0]["name"], "os-upgrade-test");
     }
-    hosts[2].let_go("upgrade");
-    assert_eq!(site.rest().ended(&run).await.result(), Some("completed"), "the site has not noticed");
+    hosts[2].release("upgrade");
+    assert_eq!(site.rest().await_end(&run).await.result(), Some("completed"), "the site has not noticed");
 }
 
 #[tokio::test]
-async fn a_site_is_replaced_only_when_that_is_said_and_is_saved_first() {
-    let mut site = with_a_past().await;
-    let before = past(&site.orchestrator).await;
+async fn replacing_site_needs_flag_and_saves_it() {
+    let mut site = site_with_history().await;
+    let before = history_of(&site.orchestrator).await;
     backup(&site.orchestrator, "old.tar.gz").await;
     let (code, _, said) = site.orchestrator.command(&["backup", "old.tar.gz"]).await;
     assert_eq!((code, said.as_str()), (Some(1), "error: old.tar.gz exists; `--force` replaces it"));
     assert_eq!(site.orchestrator.command(&["backup", "old.tar.gz", "--force"]).await.0, Some(0));
 
     site.rest().configure("something-else").await;
-    let after = past(&site.orchestrator).await;
+    let after = history_of(&site.orchestrator).await;
     let journal = site.last_sequence(subject::JOURNAL_STREAM).await;
     site.orchestrator.terminate().await;
     let (code, _, said) = site.orchestrator.command(&["restore", "old.tar.gz", "--yes"]).await;
@@ -159,22 +159,22 @@ async fn a_site_is_replaced_only_when_that_is_said_and_is_saved_first() {
     assert_eq!(done["plan"]["control-kept"], true);
     assert!(done["plan"]["journal-from"].as_u64().unwrap() > journal, "no sequence is used twice");
     site.orchestrator.start_ready().await;
-    site.orchestrator.leads().await;
-    assert_eq!(past(&site.orchestrator).await, before);
-    // What was replaced can be had back.
+    site.orchestrator.await_leading().await;
+    assert_eq!(history_of(&site.orchestrator).await, before);
+    // The replaced site can be restored.
     site.orchestrator.terminate().await;
     restore(&site.orchestrator, done["saved"].as_str().unwrap()).await;
     site.orchestrator.start_ready().await;
-    site.orchestrator.leads().await;
-    assert_eq!(past(&site.orchestrator).await, after);
+    site.orchestrator.await_leading().await;
+    assert_eq!(history_of(&site.orchestrator).await, after);
 }
 
-/// A site with a nats-server of its own needs nobody to run it to be backed up.
+/// A site with a managed nats-server can be backed up without a running orchestrator.
 #[tokio::test]
-async fn a_managed_site_is_backed_up_whether_it_runs_or_not() {
+async fn managed_site_backs_up_running_or_stopped() {
     let mut orchestrator = Orchestrator::managed();
     orchestrator.start_ready().await;
-    orchestrator.leads().await;
+    orchestrator.await_leading().await;
     orchestrator.rest.configure("os-upgrade-test").await;
     let running = backup(&orchestrator, "running.tar.gz").await;
     orchestrator.terminate().await;
@@ -185,7 +185,7 @@ async fn a_managed_site_is_backed_up_whether_it_runs_or_not() {
     assert_eq!(code, Some(0), "{said}");
 }
 
-/// The backup with another manifest.
+/// The backup with a changed manifest.
 fn repacked(file: &str, change: impl FnOnce(&mut Value)) -> Vec<u8> {
     let directory = tempfile::tempdir().unwrap();
     let tar = |arguments: &[&str]| {
@@ -200,7 +200,7 @@ fn repacked(file: &str, change: impl FnOnce(&mut Value)) -> Vec<u8> {
     fs::read(directory.path().join("new.tar.gz")).unwrap()
 }
 
-/// What is packed in `bytes`, if gzip finds them whole.
+/// The unpacked content of `bytes`, if gzip accepts them.
 fn unpacked(bytes: &[u8]) -> Option<Vec<u8>> {
     let file = tempfile::NamedTempFile::new().unwrap();
     fs::write(file.path(), bytes).unwrap();
@@ -209,8 +209,8 @@ fn unpacked(bytes: &[u8]) -> Option<Vec<u8>> {
 }
 
 #[tokio::test]
-async fn a_file_that_is_not_a_whole_backup_of_this_site_is_one_line_and_changes_nothing() {
-    let site = with_a_past().await;
+async fn invalid_backup_changes_nothing() {
+    let site = site_with_history().await;
     backup(&site.orchestrator, "good.tar.gz").await;
     let file = path(&site.orchestrator, "good.tar.gz");
     let good = fs::read(&file).unwrap();
@@ -243,10 +243,10 @@ async fn a_file_that_is_not_a_whole_backup_of_this_site_is_one_line_and_changes_
     cases.push(("the last byte missing".to_owned(), good[..good.len() - 1].to_vec(), "is damaged: "));
     for part in 1..32 {
         let mut flipped = good.clone();
-        // Beyond gzip's own header, whose time and file system say nothing.
+        // After gzip's own header, whose time and file system do not matter.
         let place = 10 + (good.len() - 10) * part / 32;
         flipped[place] ^= 1 << (part % 8);
-        // Some bits only fill a byte: without them it is the same backup.
+        // Some bits are padding: changed, they leave the same backup.
         if unpacked(&flipped) == unpacked(&good) {
             continue;
         }
@@ -267,7 +267,7 @@ async fn a_file_that_is_not_a_whole_backup_of_this_site_is_one_line_and_changes_
     for stream in [subject::JOURNAL_STREAM, subject::CONTROL_STREAM] {
         assert!(streams.get_stream(stream).await.is_err(), "{stream} has not been made");
     }
-    // The file itself was good.
+    // The unchanged file is valid.
     let (code, _, said) = elsewhere.command(&["restore", &file, "--yes"]).await;
     assert_eq!(code, Some(0), "{said}");
 }

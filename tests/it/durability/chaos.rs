@@ -1,12 +1,12 @@
-//! The orchestrator, and now and then everything else, killed at random moments of one run.
+//! The orchestrator, and sometimes everything else, is killed at random moments of one run.
 //!
-//! The seed decides the moments as far as the machine's timing lets it; `OS_UPGRADE_TEST_SEED` sets it.
+//! `OS_UPGRADE_TEST_SEED` sets the seed, which decides the moments as far as the machine's timing allows.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
 
 use harness::host::Host;
-use harness::lock_server::{LockServer, Say};
+use harness::lock_server::{LockServer, Mode};
 use harness::orchestrator::Orchestrator;
 use harness::random::Random;
 use harness::rest::Run;
@@ -28,25 +28,25 @@ async fn hosts(site: &Site) -> Vec<Host> {
     hosts
 }
 
-/// The run completed; every host was upgraded exactly once, one by one, by commands that stand there once.
+/// The run completed; every host was upgraded exactly once, one by one, and no command was sent twice.
 async fn assert_once(site: &Site, hosts: &[Host], run: &Run) {
     assert_eq!(run.result(), Some("completed"), "{}", run.0);
     let upgraded: BTreeMap<_, _> = hosts.iter().map(|host| (host.name(), "upgraded")).collect();
     assert_eq!(run.statuses(), upgraded);
     for host in hosts {
-        let said = host.said();
+        let said = host.script_log();
         let count = |what: &str| said.iter().filter(|said| *said == what).count();
         assert_eq!(count("upgrade-begins"), 1, "{}: {said:?}", host.name());
-        // A script that was cut off right after its last line is run again, and told so.
+        // A script that was killed right after its last line is run again, as resumed.
         assert!(count("upgrade-ends") <= 1 + count("upgrade-resumed"), "{}: {said:?}", host.name());
         assert_eq!(host.version(), "2");
     }
     streams::assert_no_command_twice(site.jetstream()).await;
-    assert_one_by_one(&site.said());
+    assert_one_by_one(&site.script_log());
 }
 
-/// Chance, not waiting for something: the next fault comes at any moment.
-async fn pass_some_time(random: &mut Random, millis_max: u64) {
+/// A random pause, so that the next fault comes at any moment.
+async fn random_pause(random: &mut Random, millis_max: u64) {
     tokio::time::sleep(Duration::from_millis(random.below(millis_max))).await;
 }
 
@@ -60,9 +60,9 @@ mod at_length {
         let mut site = Site::start().await;
         let rest = site.rest();
         let hosts = hosts(&site).await;
-        let id = rest.started().await;
+        let id = rest.start_run().await;
         for _ in 0..KILLS {
-            pass_some_time(&mut random, 450).await;
+            random_pause(&mut random, 450).await;
             match random.below(10) {
                 0 => {
                     site.nats.kill();
@@ -76,34 +76,34 @@ mod at_length {
             }
         }
         site.orchestrator.ready().await;
-        let run = rest.ended(&id).await;
+        let run = rest.await_end(&id).await;
         assert_once(&site, &hosts, &run).await;
-        // Every slot is free again.
-        let id = rest.started().await;
-        assert_eq!(rest.ended(&id).await.result(), Some("completed"));
+        // All slots are free.
+        let id = rest.start_run().await;
+        assert_eq!(rest.await_end(&id).await.result(), Some("completed"));
     }
 
     #[tokio::test]
     async fn failing_lock_server_upgrades_each_host_once() {
         let mut random = Random::from_environment();
-        let mut locks = LockServer::start(Say::OneSlot).await;
+        let mut locks = LockServer::start(Mode::OneSlot).await;
         let mut site = Site::start_with(&locks.config()).await;
         let mut second = Orchestrator::new(&site.nats.url(), &locks.config());
         second.start();
         let hosts = hosts(&site).await;
-        let id = site.rest().started().await;
+        let id = site.rest().start_run().await;
         for _ in 0..KILLS {
-            pass_some_time(&mut random, 450).await;
+            random_pause(&mut random, 450).await;
             match random.below(8) {
                 0 => {
                     locks.stop().await;
-                    pass_some_time(&mut random, 300).await;
+                    random_pause(&mut random, 300).await;
                     locks.start_again().await;
                 }
                 1 => {
-                    locks.say(Say::Page);
-                    pass_some_time(&mut random, 300).await;
-                    locks.say(Say::OneSlot);
+                    locks.set_mode(Mode::Page);
+                    random_pause(&mut random, 300).await;
+                    locks.set_mode(Mode::OneSlot);
                 }
                 2 => {
                     site.nats.kill();
@@ -111,7 +111,7 @@ mod at_length {
                 }
                 3 => {
                     site.orchestrator.signal(Signal::SIGSTOP);
-                    pass_some_time(&mut random, 1_000).await;
+                    random_pause(&mut random, 1_000).await;
                     site.orchestrator.signal(Signal::SIGCONT);
                 }
                 4 | 5 => second.kill_and_start().await,
@@ -121,7 +121,7 @@ mod at_length {
                 break;
             }
         }
-        let run = site.rest().ended(&id).await;
+        let run = site.rest().await_end(&id).await;
         assert_once(&site, &hosts, &run).await;
         eventually("the slot to be free", async || locks.holder().is_none().then_some(())).await;
         eventually("the same history", async || {

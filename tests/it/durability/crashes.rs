@@ -1,9 +1,9 @@
-//! Processes killed in the middle of a run: it is completed, and each host is upgraded exactly once.
+//! Processes are killed during a run: it completes, and each host is upgraded exactly once.
 
 use std::collections::BTreeMap;
 
 use harness::host::{APPLICATION, Host};
-use harness::lock_server::{LockServer, Say};
+use harness::lock_server::{LockServer, Mode};
 use harness::orchestrator::Orchestrator;
 use harness::rest::Rest;
 use harness::site::{Site, assert_one_by_one};
@@ -21,15 +21,15 @@ async fn site() -> (Site, Rest, Vec<Host>) {
     (site, rest, hosts)
 }
 
-/// The run completes with every host upgraded exactly once, one by one, by exactly one command of each kind.
+/// The run completes: every host is upgraded exactly once, one by one, by exactly one command of each kind.
 async fn assert_completed(site: &Site, rest: &Rest, hosts: &[Host], id: &str) {
-    let run = rest.ended(id).await;
+    let run = rest.await_end(id).await;
     assert_eq!(run.result(), Some("completed"), "{}", run.0);
     let upgraded: BTreeMap<_, _> = hosts.iter().map(|host| (host.name(), "upgraded")).collect();
     assert_eq!(run.statuses(), upgraded);
     let mut commands = Vec::new();
     for host in hosts {
-        let said = host.said();
+        let said = host.script_log();
         let count = |what: &str| said.iter().filter(|said| *said == what).count();
         let reboots = usize::from(host.name() == "h02");
         let counts = ["prepare", "upgrade-begins", "upgrade-ends", "reboot"].map(count);
@@ -41,11 +41,11 @@ async fn assert_completed(site: &Site, rest: &Rest, hosts: &[Host], id: &str) {
     let mut stored = site.commands().await;
     stored.sort();
     assert_eq!(stored, commands);
-    assert_one_by_one(&site.said());
+    assert_one_by_one(&site.script_log());
 }
 
 #[tokio::test]
-async fn a_trigger_that_was_answered_survives_a_kill_at_once() {
+async fn acknowledged_trigger_survives_kill() {
     let (mut site, rest, hosts) = site().await;
     assert_eq!(rest.trigger("").await, (204, Value::Null));
     site.orchestrator.kill().await;
@@ -55,85 +55,85 @@ async fn a_trigger_that_was_answered_survives_a_kill_at_once() {
 }
 
 #[tokio::test]
-async fn the_bus_is_killed_in_every_phase() {
+async fn bus_killed_in_each_phase() {
     let (mut site, rest, hosts) = site().await;
     hosts[0].hold("prepare");
     hosts[0].hold("upgrade");
     hosts[1].hold("reboot");
-    let id = rest.started().await;
-    hosts[0].await_said("prepare").await;
+    let id = rest.start_run().await;
+    hosts[0].await_script("prepare").await;
     restart_nats(&mut site, &hosts[0], "prepare").await;
-    hosts[0].await_said("upgrade-begins").await;
+    hosts[0].await_script("upgrade-begins").await;
     restart_nats(&mut site, &hosts[0], "upgrade").await;
-    hosts[1].await_said("reboot").await;
+    hosts[1].await_script("reboot").await;
     restart_nats(&mut site, &hosts[1], "reboot").await;
     assert_completed(&site, &rest, &hosts, &id).await;
 }
 
-/// Kills the bus, lets the script that is held go on while it is away, and starts the bus again.
+/// Kills the bus, releases the held script while the bus is away, and starts the bus again.
 async fn restart_nats(site: &mut Site, host: &Host, script: &str) {
     site.nats.kill();
     eventually("the loss to be seen", async || {
         (site.orchestrator.readiness().await? == "the bus is away").then_some(())
     })
     .await;
-    host.let_go(script);
+    host.release(script);
     site.nats.start_again().await;
 }
 
 #[tokio::test]
-async fn everything_is_killed_at_once_during_an_upgrade() {
+async fn run_survives_simultaneous_kill() {
     let (mut site, rest, hosts) = site().await;
     hosts[0].hold("upgrade");
-    let id = rest.started().await;
-    hosts[0].await_said("upgrade-begins").await;
+    let id = rest.start_run().await;
+    hosts[0].await_script("upgrade-begins").await;
     site.nats.kill();
     site.orchestrator.kill().await;
     hosts[0].kill_worker();
     hosts[2].kill_worker();
     site.nats.start_again().await;
     site.orchestrator.start_ready().await;
-    hosts[0].await_said("upgrade-resumed").await;
-    hosts[0].let_go("upgrade");
+    hosts[0].await_script("upgrade-resumed").await;
+    hosts[0].release("upgrade");
     assert_completed(&site, &rest, &hosts, &id).await;
 }
 
 #[tokio::test]
-async fn a_worker_is_killed_during_prepare_upgrade_and_reboot() {
+async fn worker_killed_in_each_phase() {
     let (site, rest, hosts) = site().await;
     hosts[1].hold("upgrade");
     hosts[1].hold("reboot");
-    let id = rest.started().await;
-    hosts[1].await_said("upgrade-begins").await;
+    let id = rest.start_run().await;
+    hosts[1].await_script("upgrade-begins").await;
     hosts[1].kill_worker();
-    hosts[1].await_said("upgrade-resumed").await;
+    hosts[1].await_script("upgrade-resumed").await;
     hosts[1].kill_worker();
     eventually("it to be resumed again", async || {
-        let resumed = hosts[1].said().into_iter().filter(|said| said == "upgrade-resumed");
+        let resumed = hosts[1].script_log().into_iter().filter(|said| said == "upgrade-resumed");
         (resumed.count() == 2).then_some(())
     })
     .await;
-    hosts[1].let_go("upgrade");
-    hosts[1].await_said("reboot").await;
-    hosts[1].let_go("reboot");
+    hosts[1].release("upgrade");
+    hosts[1].await_script("reboot").await;
+    hosts[1].release("reboot");
     assert_completed(&site, &rest, &hosts, &id).await;
 }
 
 #[tokio::test]
-async fn an_orderly_end_in_the_middle_of_a_run_is_no_end_of_the_run() {
+async fn run_survives_graceful_shutdown() {
     let (mut site, rest, hosts) = site().await;
     hosts[0].hold("upgrade");
-    let id = rest.started().await;
-    hosts[0].await_said("upgrade-begins").await;
+    let id = rest.start_run().await;
+    hosts[0].await_script("upgrade-begins").await;
     assert_eq!(site.orchestrator.terminate().await.code(), Some(0));
-    hosts[0].let_go("upgrade");
-    hosts[0].await_said("upgrade-ends").await;
+    hosts[0].release("upgrade");
+    hosts[0].await_script("upgrade-ends").await;
     site.orchestrator.start();
     assert_completed(&site, &rest, &hosts, &id).await;
 }
 
 #[tokio::test]
-async fn an_orchestrator_with_its_own_bus_is_killed_with_it_and_goes_on() {
+async fn managed_bus_survives_kill_with_orchestrator() {
     let mut orchestrator = Orchestrator::managed();
     orchestrator.start_ready().await;
     let url = orchestrator.managed_nats();
@@ -146,24 +146,24 @@ async fn an_orchestrator_with_its_own_bus_is_killed_with_it_and_goes_on() {
         host.start();
     }
     rest.await_scheduled(&["h01", "h02"]).await;
-    let id = rest.started().await;
-    hosts[0].await_said("upgrade-begins").await;
+    let id = rest.start_run().await;
+    hosts[0].await_script("upgrade-begins").await;
     orchestrator.kill().await;
-    hosts[0].let_go("upgrade");
-    hosts[0].await_said("upgrade-ends").await;
+    hosts[0].release("upgrade");
+    hosts[0].await_script("upgrade-ends").await;
     orchestrator.start_ready().await;
     assert_eq!(orchestrator.managed_nats(), url);
-    let run = rest.ended(&id).await;
+    let run = rest.await_end(&id).await;
     assert_eq!(run.result(), Some("completed"));
-    assert_eq!(hosts[0].said(), ["prepare", "upgrade-begins", "upgrade-ends", "reboot"]);
-    assert_eq!(hosts[1].said(), ["prepare", "upgrade-begins", "upgrade-ends"]);
+    assert_eq!(hosts[0].script_log(), ["prepare", "upgrade-begins", "upgrade-ends", "reboot"]);
+    assert_eq!(hosts[1].script_log(), ["prepare", "upgrade-begins", "upgrade-ends"]);
     assert_eq!(orchestrator.terminate().await.code(), Some(0));
 }
 
-/// A host that has not been read yet when a run starts would be left out of it without a word.
+/// A host whose announcement has not been read when a run starts would be silently left out.
 #[tokio::test]
-async fn run_right_after_a_restart_leaves_nobody_out() {
-    // So many that leading begins before they have been read.
+async fn run_after_restart_includes_all_hosts() {
+    // Enough that leadership begins before all are read.
     const HOSTS: usize = 10_000;
     let mut site = Site::start().await;
     let rest = site.rest();
@@ -179,7 +179,7 @@ async fn run_right_after_a_restart_leaves_nobody_out() {
     }
     site.orchestrator.kill().await;
     site.orchestrator.start_ready().await;
-    rest.started().await;
+    rest.start_run().await;
     let state = rest.state().await;
     assert_eq!(state["current-upgrade-info"]["hosts"].as_array().unwrap().len(), HOSTS);
 }
@@ -194,16 +194,16 @@ mod at_length {
         for host in &hosts {
             host.hold("prepare");
         }
-        let id = rest.started().await;
+        let id = rest.start_run().await;
         for host in &hosts {
-            host.await_said("prepare").await;
+            host.await_script("prepare").await;
         }
         site.orchestrator.kill().await;
-        // Answers that are given while nobody reads them, and one that is given later.
-        hosts[0].let_go("prepare");
-        hosts[1].let_go("prepare");
+        // Two answers while no orchestrator runs, and one later.
+        hosts[0].release("prepare");
+        hosts[1].release("prepare");
         site.orchestrator.start_ready().await;
-        hosts[2].let_go("prepare");
+        hosts[2].release("prepare");
         assert_completed(&site, &rest, &hosts, &id).await;
     }
 
@@ -211,11 +211,11 @@ mod at_length {
     async fn orchestrator_killed_during_upgrade() {
         let (mut site, rest, hosts) = site().await;
         hosts[0].hold("upgrade");
-        let id = rest.started().await;
-        hosts[0].await_said("upgrade-begins").await;
+        let id = rest.start_run().await;
+        hosts[0].await_script("upgrade-begins").await;
         site.orchestrator.kill_and_start().await;
         site.orchestrator.ready().await;
-        hosts[0].let_go("upgrade");
+        hosts[0].release("upgrade");
         assert_completed(&site, &rest, &hosts, &id).await;
     }
 
@@ -223,28 +223,28 @@ mod at_length {
     async fn orchestrator_killed_during_reboot() {
         let (mut site, rest, hosts) = site().await;
         hosts[1].hold("reboot");
-        let id = rest.started().await;
-        hosts[1].await_said("reboot").await;
+        let id = rest.start_run().await;
+        hosts[1].await_script("reboot").await;
         site.orchestrator.kill().await;
-        hosts[1].let_go("reboot");
+        hosts[1].release("reboot");
         site.orchestrator.start();
         assert_completed(&site, &rest, &hosts, &id).await;
     }
 
     #[tokio::test]
     async fn orchestrator_killed_around_the_grant() {
-        let locks = LockServer::start(Say::Full).await;
+        let locks = LockServer::start(Mode::Full).await;
         let mut site = Site::start_with(&locks.config()).await;
         let rest = site.rest();
         let mut hosts = vec![site.host("h01"), site.host("h02").reboots(), site.host("h03")];
         site.run(&mut hosts).await;
-        let id = rest.started().await;
+        let id = rest.start_run().await;
         rest.await_reason("h01", "slot-denied").await;
         site.orchestrator.kill_and_start().await;
         site.orchestrator.ready().await;
         rest.await_reason("h01", "slot-denied").await;
-        // Again and again as soon as a slot is granted: neither the slot nor the command is lost or doubled.
-        locks.say(Say::Granted);
+        // Killed whenever a slot is granted: neither the slot nor the command is lost or duplicated.
+        locks.set_mode(Mode::Granted);
         for host in ["h01", "h02", "h03"] {
             let granted = format!("lock default/{host}");
             eventually(&granted, async || locks.calls().contains(&granted).then_some(())).await;
@@ -266,15 +266,15 @@ mod at_length {
     async fn bus_hangs_longer_than_the_lease() {
         let (site, rest, hosts) = site().await;
         hosts[0].hold("upgrade");
-        let id = rest.started().await;
-        hosts[0].await_said("upgrade-begins").await;
+        let id = rest.start_run().await;
+        hosts[0].await_script("upgrade-begins").await;
         site.nats.signal(Signal::SIGSTOP);
         eventually("the leadership to end", async || {
             site.orchestrator.log().contains("no longer leading").then_some(())
         })
         .await;
-        hosts[0].let_go("upgrade");
-        hosts[0].await_said("upgrade-ends").await;
+        hosts[0].release("upgrade");
+        hosts[0].await_script("upgrade-ends").await;
         site.nats.signal(Signal::SIGCONT);
         assert_completed(&site, &rest, &hosts, &id).await;
     }

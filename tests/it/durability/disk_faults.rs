@@ -1,5 +1,5 @@
-//! Disks and files that fail under a site: runs are not held up by the store, nothing that was answered is lost, and one
-//! clear error says what is wrong.
+//! Failing disks and files: the store does not delay runs, no acknowledged write is lost, and one clear error names the
+//! cause.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
@@ -16,7 +16,7 @@ use os_upgrade_protocol::subject;
 use reqwest::Method;
 use serde_json::json;
 
-/// Waits until the instance is not ready for a reason that begins so; the whole reason.
+/// Waits until the instance is not ready for a reason with this beginning. Returns the whole reason.
 async fn not_ready(orchestrator: &Orchestrator, beginning: &str) -> String {
     eventually(&format!("it to say {beginning:?}"), async || {
         orchestrator.readiness().await.filter(|reason| reason.starts_with(beginning))
@@ -24,7 +24,7 @@ async fn not_ready(orchestrator: &Orchestrator, beginning: &str) -> String {
     .await
 }
 
-/// Waits until the journal has the end of the run that was started last.
+/// Waits until the journal has the end of the last run.
 async fn run_has_ended(site: &Site) {
     eventually("the journal to have the end of the run", async || {
         let facts = site.journal().await;
@@ -35,7 +35,7 @@ async fn run_has_ended(site: &Site) {
 }
 
 #[tokio::test]
-async fn a_full_disk_of_the_store_holds_up_no_run_and_the_history_catches_up() {
+async fn full_store_disk_delays_only_history() {
     let site = Site::start().await;
     let hosts = site.hosts(3).await;
     disk::fill(site.orchestrator.pid(), 4_096);
@@ -44,9 +44,9 @@ async fn a_full_disk_of_the_store_holds_up_no_run_and_the_history_catches_up() {
     let reason = not_ready(&site.orchestrator, "the store cannot be written: ").await;
     assert!(reason.contains("disk I/O error") || reason.contains("full"), "{reason}");
     for host in &hosts {
-        assert_eq!(host.said(), ["prepare", "upgrade-begins", "upgrade-ends"]);
+        assert_eq!(host.script_log(), ["prepare", "upgrade-begins", "upgrade-ends"]);
     }
-    // A whole run later there is room again.
+    // After a whole run there is space again.
     assert_eq!(site.rest().trigger("").await.0, 204);
     run_has_ended(&site).await;
     disk::make_room(site.orchestrator.pid());
@@ -56,17 +56,17 @@ async fn a_full_disk_of_the_store_holds_up_no_run_and_the_history_catches_up() {
         (runs.len() == 2 && runs.iter().all(|run| run["result"] == "completed")).then_some(runs)
     })
     .await;
-    // It is as complete as if nothing had happened: an empty store comes to the same from the journal.
+    // The history is complete: an empty store filled from the journal is the same.
     let mut other = Orchestrator::new(&site.nats.url(), "");
     other.start_ready().await;
     for run in runs {
         let id = run["id"].as_str().unwrap();
-        assert_eq!(other.rest.ended(id).await, site.rest().run(id).await);
+        assert_eq!(other.rest.await_end(id).await, site.rest().run(id).await);
     }
 }
 
 #[tokio::test]
-async fn a_full_disk_of_nats_stops_everything_and_loses_nothing() {
+async fn full_nats_disk_loses_nothing() {
     let mut site = Site::start().await;
     let rest = site.rest();
     let hosts = site.hosts(2).await;
@@ -88,22 +88,22 @@ async fn a_full_disk_of_nats_stops_everything_and_loses_nothing() {
     let text = "the journal does not answer: NATS is overloaded, or its disk is full; its log says which";
     assert_eq!(not_ready(&site.orchestrator, "the journal").await, text);
     assert_eq!(rest.trigger("").await.0, 503);
-    assert_eq!(hosts[0].said(), [""; 0]);
-    // A server that has met a full disk has to be started again; then all goes on by itself.
+    assert_eq!(hosts[0].script_log(), [""; 0]);
+    // A nats-server that had a full disk must be restarted; the rest recovers automatically.
     site.nats.kill();
     site.nats.start_again().await;
     site.orchestrator.ready().await;
     let applications = rest.get("/v1/config/os-upgrade").await.1["worker-applications"].clone();
     let last: usize = applications[1]["name"].as_str().unwrap()[1..].parse().unwrap();
-    // What had not been answered may have come to be, as was said.
+    // Writes without an answer may have taken effect.
     assert!(last == answered || last == answered + 1, "{last}, {answered} were answered");
-    let id = rest.started().await;
-    assert_eq!(rest.ended(&id).await.result(), Some("completed"));
+    let id = rest.start_run().await;
+    assert_eq!(rest.await_end(&id).await.result(), Some("completed"));
 }
 
-/// Pages that hold this text are not what they were: the file opens, and fails when they are read.
-async fn tear(store: &Path, text: &str) {
-    // All of it in one file, without a log that would have the pages too.
+/// Corrupts the pages that contain this text: the file still opens, and fails when they are read.
+async fn corrupt_pages(store: &Path, text: &str) {
+    // First moves everything into one file: the write-ahead log would have copies of the pages.
     let copy = store.with_extension("copy");
     assert!(os_upgrade_store::copy(store, "site", &copy).await.unwrap());
     for suffix in ["db-wal", "db-shm"] {
@@ -111,7 +111,7 @@ async fn tear(store: &Path, text: &str) {
     }
     let mut content = fs::read(&copy).unwrap();
     let mut torn = 0;
-    // The first page says what the file is.
+    // The first page identifies the file.
     for page in content.chunks_exact_mut(4_096).skip(1) {
         if page.windows(text.len()).any(|window| window == text.as_bytes()) {
             page.fill(0xA5);
@@ -123,28 +123,29 @@ async fn tear(store: &Path, text: &str) {
 }
 
 #[tokio::test]
-async fn a_torn_store_holds_up_no_run_and_is_made_again_from_the_journal() {
+async fn corrupt_store_is_rebuilt_during_run() {
     let mut site = Site::start().await;
     let rest = site.rest();
     let hosts = site.hosts(1).await;
-    let first = rest.started().await;
-    let history = rest.ended(&first).await;
+    let first = rest.start_run().await;
+    let history = rest.await_end(&first).await;
     site.orchestrator.terminate().await;
     let store = site.orchestrator.store_file();
     let whole = store.with_extension("whole");
     assert!(os_upgrade_store::copy(&store, "site", &whole).await.unwrap());
     let created = site.jetstream().get_stream(subject::JOURNAL_STREAM).await.unwrap().cached_info().created;
-    // Where it says how far it is: that is read at the start.
-    tear(&site.orchestrator.store_file(), &created.format("%Y-%m-%dT%H:%M:%S%.9fZ").to_string()).await;
+    // The pages with its position, which are read at the start.
+    corrupt_pages(&site.orchestrator.store_file(), &created.format("%Y-%m-%dT%H:%M:%S%.9fZ").to_string())
+        .await;
     site.orchestrator.start();
     let (code, said) = site.orchestrator.exited().await;
     assert_eq!(code, Some(1));
     let text = "error: cannot read the store: the store is damaged; it can be made again from the journal: move it away";
     assert!(said.lines().last().unwrap().starts_with(text), "{said}");
-    // Where the facts are: that is met later.
+    // The pages with the facts, which are read later.
     fs::copy(whole, &store).unwrap();
     fs::remove_file(store.with_extension("copy")).unwrap();
-    tear(&site.orchestrator.store_file(), "run-started").await;
+    corrupt_pages(&site.orchestrator.store_file(), "run-started").await;
     site.orchestrator.start();
     let text = "it can be made again from the journal: move it away and start again";
     let reason = not_ready(&site.orchestrator, "the history has stopped: the store is damaged; ").await;
@@ -152,19 +153,19 @@ async fn a_torn_store_holds_up_no_run_and_is_made_again_from_the_journal() {
     rest.await_scheduled(&["h01"]).await;
     assert_eq!(rest.trigger("").await.0, 204, "runs go on");
     run_has_ended(&site).await;
-    assert_eq!(hosts[0].said().len(), 6);
+    assert_eq!(hosts[0].script_log().len(), 6);
     let (code, _, _) = site.orchestrator.command(&["doctor"]).await;
     assert_eq!(code, Some(1));
-    // As told.
+    // As the message says.
     site.orchestrator.terminate().await;
 
     fs::rename(&store, store.with_extension("torn")).unwrap();
     site.orchestrator.start_ready().await;
-    assert_eq!(rest.ended(&first).await, history);
+    assert_eq!(rest.await_end(&first).await, history);
     assert_eq!(rest.runs().await.len(), 2);
 }
 
-/// Starts an instance that cannot start, as a user who may not write everywhere: the one line it says.
+/// Starts an instance as a user without write access. It fails; returns its one-line error.
 fn refused_without_rights(orchestrator: &Orchestrator) -> String {
     let directory = orchestrator.directory();
     fs::set_permissions(directory, fs::Permissions::from_mode(0o755)).unwrap();
@@ -183,7 +184,7 @@ fn refused_without_rights(orchestrator: &Orchestrator) -> String {
 }
 
 #[tokio::test]
-async fn what_cannot_be_written_is_one_line() {
+async fn write_errors_are_one_line() {
     let mut site = Site::start().await;
     site.orchestrator.terminate().await;
     let data = site.orchestrator.directory().join("data");
@@ -210,7 +211,7 @@ async fn what_cannot_be_written_is_one_line() {
     allow(&data, 0o755);
 }
 
-/// Appends a record that this version did not write, after whatever stands there.
+/// Appends a record of another version to the journal.
 async fn append(site: &Site, format: &str, payload: &str) -> u64 {
     let last = site.last_sequence(subject::JOURNAL_STREAM).await;
     let stream = site.jetstream().get_stream(subject::JOURNAL_STREAM).await.unwrap();
@@ -229,7 +230,7 @@ async fn append(site: &Site, format: &str, payload: &str) -> u64 {
 }
 
 #[tokio::test]
-async fn a_journal_of_a_newer_version_is_one_line_and_stays_as_it_is() {
+async fn newer_journal_is_refused_untouched() {
     let moon = r#"{"at":"2026-11-21T01:00:00Z","control":1,"facts":[{"type":"moon-landed"}]}"#;
     for (format, payload, expected) in [
         ("3", "{}", "has format 3; this version reads format 2"),
@@ -248,7 +249,7 @@ async fn a_journal_of_a_newer_version_is_one_line_and_stays_as_it_is() {
         assert_eq!(site.rest().trigger("").await.0, 503);
         assert_eq!(site.last_sequence(subject::JOURNAL_STREAM).await, sequence);
         site.orchestrator.terminate().await;
-        // Nor is what a newer version wrote taken for damage.
+        // Nor are records of a newer version reported as damage.
         if format == "3" {
             let (code, _, said) = site.orchestrator.command(&["restore", "--from-store", "--yes"]).await;
             assert_eq!((code, said), (Some(1), format!("error: journal message {sequence} {expected}")));

@@ -1,4 +1,5 @@
-//! What is kept when processes are killed, power is cut, disks fill up and streams are lost; backups and restorations.
+//! Nothing acknowledged is lost when processes are killed, power is cut, disks fill up or streams are lost; backups and
+//! restores.
 
 mod absence;
 mod backup;

@@ -1,5 +1,5 @@
-//! Power cuts: everything is killed at a random moment of a run, and disks hold what they held at that moment, or at an
-//! earlier one, as far as it had been synced.
+//! Power cuts: everything is killed at a random moment of a run, and disks hold their content of that moment, or of an
+//! earlier one as far as it was not synced.
 //!
 //! `POWER_LOSS_ROUNDS` sets how many cuts each test makes, `OS_UPGRADE_TEST_SEED` the first seed.
 
@@ -16,7 +16,7 @@ use tempfile::TempDir;
 
 const HOSTS: usize = 3;
 const CONFIG: &str = "/v1/config/os-upgrade";
-/// A run of these hosts takes about so long.
+/// About how long a run of these hosts takes.
 const RUN_MILLIS: u64 = 400;
 
 fn rounds() -> u64 {
@@ -35,20 +35,20 @@ async fn each_round(name: &str, mut round: impl AsyncFnMut(Random)) {
     }
 }
 
-async fn pass_some_time(random: &mut Random) {
+async fn random_pause(random: &mut Random) {
     tokio::time::sleep(Duration::from_millis(random.below(RUN_MILLIS))).await;
 }
 
-/// A site with running hosts, a run behind it, and configurations written all the time.
+/// A site with running hosts and one completed run.
 async fn site() -> (Site, Vec<Host>) {
     let site = Site::start_with("[fleet-lock.groups]\ndefault = 1\nclients = 10000").await;
     let hosts = site.hosts(HOSTS).await;
-    let id = site.rest().started().await;
-    site.rest().ended(&id).await;
+    let id = site.rest().start_run().await;
+    site.rest().await_end(&id).await;
     (site, hosts)
 }
 
-/// Writes configurations until the site is gone; the number of the last one that was answered 2xx.
+/// Writes configurations until the site is down. Returns the number of the last one that was answered 2xx.
 fn write_until_the_cut(site: &Site) -> tokio::task::JoinHandle<usize> {
     let rest = site.rest();
     tokio::spawn(async move {
@@ -64,7 +64,7 @@ fn write_until_the_cut(site: &Site) -> tokio::task::JoinHandle<usize> {
     })
 }
 
-/// Takes slots as clients from outside until the site is gone; how many were granted.
+/// Takes slots as external clients until the site is down. Returns how many were granted.
 fn lock_until_the_cut(site: &Site) -> tokio::task::JoinHandle<usize> {
     let rest = site.rest();
     tokio::spawn(async move {
@@ -78,7 +78,7 @@ fn lock_until_the_cut(site: &Site) -> tokio::task::JoinHandle<usize> {
     })
 }
 
-/// Every slot that was granted is held, and at most the one that was being asked for besides.
+/// Every granted slot is held, and at most the one whose request was pending besides.
 async fn assert_no_slot_is_missing(site: &Site, granted: usize) {
     let state = site.rest().get("/v1/state/fleet-lock").await.1;
     let clients =
@@ -98,57 +98,57 @@ async fn configured(site: &Site) -> usize {
     name[1..].parse().unwrap()
 }
 
-/// Every answered write is there, and at most the one that was under way besides.
+/// Every acknowledged write exists, and at most the pending one besides.
 async fn assert_nothing_answered_is_missing(site: &Site, answered: usize) {
     let found = configured(site).await;
     assert!(found == answered || found == answered + 1, "{answered} were answered, {found} is in force");
 }
 
 fn upgrades(host: &Host) -> usize {
-    host.said().iter().filter(|said| *said == "upgrade-begins").count()
+    host.script_log().iter().filter(|said| *said == "upgrade-begins").count()
 }
 
-/// Everything acknowledged is synced: a cut at any moment loses nothing that was answered.
+/// All acknowledged writes are synced: a cut at any moment loses none of them.
 #[tokio::test]
-async fn with_every_write_synced_nothing_that_was_answered_is_missing() {
+async fn synced_writes_survive_power_loss() {
     each_round("synced", async |mut random| {
         let (mut site, hosts) = site().await;
-        let id = site.rest().started().await;
+        let id = site.rest().start_run().await;
         let (writer, locker) = (write_until_the_cut(&site), lock_until_the_cut(&site));
-        pass_some_time(&mut random).await;
+        random_pause(&mut random).await;
         site.orchestrator.kill().await;
         site.nats.kill();
         let (answered, granted) = (writer.await.unwrap(), locker.await.unwrap());
         site.nats.start_again().await;
         site.orchestrator.start_ready().await;
-        site.orchestrator.leads().await;
+        site.orchestrator.await_leading().await;
         assert_nothing_answered_is_missing(&site, answered).await;
         assert_no_slot_is_missing(&site, granted).await;
-        let run = site.rest().ended(&id).await;
+        let run = site.rest().await_end(&id).await;
         assert_eq!(run.result(), Some("completed"), "{:?}", run.reasons());
         assert_eq!(hosts.iter().map(upgrades).collect::<Vec<_>>(), [2; HOSTS]);
     })
     .await;
 }
 
-/// The streams are those of an earlier moment, and the store is newer: it is noticed and named exactly, nothing is sent,
-/// and the store is gone on from.
+/// The streams are older than the store: the loss is noticed and named exactly, nothing is sent, and the site continues
+/// from the store.
 #[tokio::test]
-async fn with_older_streams_the_loss_is_named_and_the_store_is_gone_on_from() {
+async fn rolled_back_streams_restore_from_store() {
     each_round("older streams", async |mut random| {
         let (mut site, hosts) = site().await;
-        site.rest().started().await;
+        site.rest().start_run().await;
         let first_writer = write_until_the_cut(&site);
-        pass_some_time(&mut random).await;
+        random_pause(&mut random).await;
         site.nats.kill();
         let synced = site.nats.save();
         let before = first_writer.await.unwrap();
         site.nats.start_again().await;
-        // The lost part: the rest of the run, and more configurations.
+        // The part that will be lost: the rest of the run, and more configurations.
         site.orchestrator.ready().await;
         let writer = write_until_the_cut(&site);
         tokio::time::sleep(Duration::from_millis(50)).await;
-        pass_some_time(&mut random).await;
+        random_pause(&mut random).await;
         let journal = site.last_sequence(subject::JOURNAL_STREAM).await;
         eventually("the store to have what is about to be lost", async || {
             (stored(&site).await?.0 >= journal).then_some(())
@@ -158,9 +158,9 @@ async fn with_older_streams_the_loss_is_named_and_the_store_is_gone_on_from() {
         site.nats.kill();
         let answered = writer.await.unwrap();
         let (known, _) = stored(&site).await.unwrap();
-        site.nats.put_back(&synced);
+        site.nats.restore_streams(&synced);
         site.nats.start_again().await;
-        // Read while nobody appends.
+        // Read while nothing is appended.
         let kept = site.last_sequence(subject::JOURNAL_STREAM).await;
         assert!(known > kept, "{known} {kept} {before}");
 
@@ -191,16 +191,16 @@ async fn with_older_streams_the_loss_is_named_and_the_store_is_gone_on_from() {
         let begun = hosts.iter().map(upgrades).collect::<Vec<_>>();
         restore_with_a_cut(&site, &mut random).await;
         site.orchestrator.start_ready().await;
-        site.orchestrator.leads().await;
-        // The store had everything up to the last moment but for what was still on its way to it.
+        site.orchestrator.await_leading().await;
+        // The store had everything except the last facts, which had not reached it yet.
         let found = configured(&site).await;
         assert!(found <= answered.max(before) + 1, "{found}, {answered} were answered");
         site.rest().await_scheduled(&["h01", "h02", "h03"]).await;
         let run = site.rest().run(&site.rest().newest_run().await).await;
         assert!(run.result().is_some(), "the active run is over");
-        // A new run completes, once hosts that were under way have said that they are done.
-        let again = site.rest().started().await;
-        let run = site.rest().ended(&again).await;
+        // A new run completes once the hosts that were upgrading have answered `done`.
+        let again = site.rest().start_run().await;
+        let run = site.rest().await_end(&again).await;
         assert_eq!(run.result(), Some("completed"), "{:?}", run.reasons());
         let now = hosts.iter().map(upgrades).collect::<Vec<_>>();
         for (now, begun) in now.iter().zip(begun) {
@@ -210,50 +210,50 @@ async fn with_older_streams_the_loss_is_named_and_the_store_is_gone_on_from() {
     .await;
 }
 
-/// Restores from the store, killed at a random moment of it the first time.
+/// Restores from the store; the first attempt is killed at a random moment.
 async fn restore_with_a_cut(site: &Site, random: &mut Random) {
     let arguments = ["restore", "--from-store", "--yes", "--output", "json"];
     let cut = Duration::from_millis(random.below(150));
-    // Dropping what is awaited kills the process.
+    // Dropping the future kills the process.
     let _ = tokio::time::timeout(cut, site.orchestrator.command(&arguments)).await;
     eventually("the restoration to be finished", async || {
         let (code, printed, said) = site.orchestrator.command(&arguments).await;
-        // One that was killed a moment ago may still hold the directory.
+        // A process killed a moment ago may still hold the directory.
         assert!(code == Some(0) || said.contains("in use"), "{said}");
         (code == Some(0)).then(|| assert!(!printed.is_empty()))
     })
     .await;
 }
 
-/// Up to which message of the journal the store is, and with how many facts.
+/// The journal sequence that the store has reached, and its number of facts.
 async fn stored(site: &Site) -> Option<(u64, u64)> {
     let folded = os_upgrade_store::fold(&site.orchestrator.store_file(), "site").await;
     folded.unwrap().map(|folded| (folded.position.sequence, folded.facts))
 }
 
-/// The store is that of an earlier moment, and the streams are newer: nothing is lost, and it catches up.
+/// The store is older than the streams: nothing is lost, and the store catches up.
 #[tokio::test]
-async fn with_an_older_store_nothing_is_missing_and_the_history_catches_up() {
+async fn rolled_back_store_catches_up() {
     each_round("older store", async |mut random| {
         let (mut site, _hosts) = site().await;
-        let id = site.rest().started().await;
-        pass_some_time(&mut random).await;
+        let id = site.rest().start_run().await;
+        random_pause(&mut random).await;
         site.orchestrator.kill().await;
         let synced = copy_of_store(&site);
         site.orchestrator.start_ready().await;
-        site.orchestrator.leads().await;
+        site.orchestrator.await_leading().await;
         let (writer, locker) = (write_until_the_cut(&site), lock_until_the_cut(&site));
-        pass_some_time(&mut random).await;
+        random_pause(&mut random).await;
         site.orchestrator.kill().await;
         site.nats.kill();
         let (answered, granted) = (writer.await.unwrap(), locker.await.unwrap());
-        put_store_back(&site, &synced);
+        restore_store(&site, &synced);
         site.nats.start_again().await;
         site.orchestrator.start_ready().await;
-        site.orchestrator.leads().await;
+        site.orchestrator.await_leading().await;
         assert_nothing_answered_is_missing(&site, answered).await;
         assert_no_slot_is_missing(&site, granted).await;
-        assert_eq!(site.rest().ended(&id).await.result(), Some("completed"));
+        assert_eq!(site.rest().await_end(&id).await.result(), Some("completed"));
         let facts = site.journal().await.len() as u64;
         eventually("the history to have every fact", async || {
             (stored(&site).await?.1 >= facts).then_some(())
@@ -265,7 +265,7 @@ async fn with_an_older_store_nothing_is_missing_and_the_history_catches_up() {
 
 const STORE_FILES: [&str; 3] = ["os-upgrade.db", "os-upgrade.db-wal", "os-upgrade.db-shm"];
 
-/// The store's files as they are.
+/// Copies the store's files.
 fn copy_of_store(site: &Site) -> TempDir {
     let copy = tempfile::tempdir().unwrap();
     for name in STORE_FILES {
@@ -274,7 +274,7 @@ fn copy_of_store(site: &Site) -> TempDir {
     copy
 }
 
-fn put_store_back(site: &Site, copy: &TempDir) {
+fn restore_store(site: &Site, copy: &TempDir) {
     for name in STORE_FILES {
         let place = site.orchestrator.store_file().with_file_name(name);
         let _ = std::fs::remove_file(&place);

@@ -1,4 +1,4 @@
-//! Going on from the store after NATS has lost data.
+//! Restoring from the store after NATS has lost data.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -18,21 +18,21 @@ use serde_json::{Value, json};
 
 const FROM_STORE: &[&str] = &["restore", "--from-store", "--yes", "--output", "json"];
 
-/// Runs the command, which must succeed, and reads what it prints.
+/// Runs the command, which must succeed, and parses its output.
 async fn printed(orchestrator: &Orchestrator, arguments: &[&str]) -> Value {
     let (code, printed, said) = orchestrator.command(arguments).await;
     assert_eq!(code, Some(0), "{said}");
     serde_json::from_str(&printed).unwrap()
 }
 
-/// A site in the middle of a run: h01 is through, h02 is being upgraded and held there, h03 waits for its turn.
-async fn in_the_middle() -> (Site, Vec<Host>, String) {
+/// A site during a run: h01 is done, h02 is held in its upgrade, h03 waits for its turn.
+async fn site_during_run() -> (Site, Vec<Host>, String) {
     let site = Site::start().await;
     let mut hosts = vec![site.host("h01"), site.host("h02"), site.host("h03")];
     hosts[1].hold("upgrade");
     site.run(&mut hosts).await;
-    let id = site.rest().started().await;
-    hosts[1].await_said("upgrade-begins").await;
+    let id = site.rest().start_run().await;
+    hosts[1].await_script("upgrade-begins").await;
     site.rest().await_status("h02", "upgrading").await;
     eventually("the history to have it", async || {
         let run = site.rest().run(&id).await;
@@ -42,11 +42,11 @@ async fn in_the_middle() -> (Site, Vec<Host>, String) {
     (site, hosts, id)
 }
 
-/// Stops everything but the workers, and starts the bus without what it had.
+/// Stops everything but the workers, and starts the bus without its data.
 async fn lose_the_bus(site: &mut Site) {
     site.orchestrator.kill().await;
     site.nats.kill();
-    site.nats.lose_everything();
+    site.nats.delete_streams();
     site.nats.start_again().await;
 }
 
@@ -56,13 +56,13 @@ fn saved_files(orchestrator: &Orchestrator) -> Vec<PathBuf> {
     paths.filter(|path| path.to_string_lossy().contains("/saved-")).collect()
 }
 
-/// After a restoration in the middle of a run: it is over, h02 keeps its slot until it says that it is done, and a new
-/// run upgrades all of them.
+/// After a restore during a run: the run is over, h02 keeps its slot until it answers `done`, and a new run upgrades all
+/// hosts.
 async fn assert_goes_on(site: &mut Site, hosts: &[Host], id: &str, before: &[String]) {
     let rest = site.rest();
     site.orchestrator.start_ready().await;
-    site.orchestrator.leads().await;
-    let run = rest.ended(id).await;
+    site.orchestrator.await_leading().await;
+    let run = rest.await_end(id).await;
     assert_eq!(run.result(), Some("failed"));
     assert_eq!(
         run.statuses(),
@@ -72,14 +72,14 @@ async fn assert_goes_on(site: &mut Site, hosts: &[Host], id: &str, before: &[Str
     assert_eq!(run.reasons(), BTreeMap::from([("h02", reason), ("h03", reason)]));
     let facts = run.facts();
     assert_eq!(facts[..before.len()], *before, "the history is kept");
-    // What becomes of h02's command may already follow.
+    // The outcome of h02's command may already follow.
     let over = ["h02 failed", "h03 cancelled", "run-stopping", "run-ended"];
     assert_eq!(facts[before.len()..][..over.len()], over);
 
-    // Their announcements were lost too; workers notice.
+    // The announcements were lost too; workers notice and repeat them.
     rest.await_scheduled(&["h01", "h02", "h03"]).await;
-    // It may be at work, and is: nobody else gets its slot.
-    let second = rest.started().await;
+    // h02 may be upgrading, and is: no other host gets its slot.
+    let second = rest.start_run().await;
     eventually("all others to be prepared", async || {
         let (_, state) = rest.get("/v1/state/os-upgrade").await;
         let hosts = state["current-upgrade-info"]["hosts"].as_array()?.clone();
@@ -88,18 +88,18 @@ async fn assert_goes_on(site: &mut Site, hosts: &[Host], id: &str, before: &[Str
         (ready("h01") && ready("h03")).then_some(())
     })
     .await;
-    assert_eq!(hosts[1].said(), ["prepare", "upgrade-begins"]);
-    assert_eq!(hosts[2].said(), ["prepare", "prepare"]);
-    hosts[1].let_go("upgrade");
-    let run = rest.ended(&second).await;
+    assert_eq!(hosts[1].script_log(), ["prepare", "upgrade-begins"]);
+    assert_eq!(hosts[2].script_log(), ["prepare", "prepare"]);
+    hosts[1].release("upgrade");
+    let run = rest.await_end(&second).await;
     assert_eq!(run.result(), Some("completed"), "{:?}", run.reasons());
-    let count = |host: &Host| host.said().iter().filter(|said| *said == "upgrade-begins").count();
+    let count = |host: &Host| host.script_log().iter().filter(|said| *said == "upgrade-begins").count();
     assert_eq!(hosts.iter().map(count).collect::<Vec<_>>(), [2, 2, 1]);
 }
 
 #[tokio::test]
-async fn after_everything_is_lost_the_store_is_enough_to_go_on() {
-    let (mut site, hosts, id) = in_the_middle().await;
+async fn store_alone_restores_site() {
+    let (mut site, hosts, id) = site_during_run().await;
     let before = site.rest().run(&id).await.facts();
     let journal = site.last_sequence(subject::JOURNAL_STREAM).await;
     let control = site.last_sequence(subject::CONTROL_STREAM).await;
@@ -132,30 +132,30 @@ async fn after_everything_is_lost_the_store_is_enough_to_go_on() {
     let again = printed(&site.orchestrator, FROM_STORE).await;
     assert_eq!(again["outcome"], "nothing-missing");
     assert_goes_on(&mut site, &hosts, &id, &before).await;
-    // And the journal is whole: an instance without a store comes to the same state.
+    // The journal is complete: an instance without a store reaches the same state.
     site.orchestrator.terminate().await;
     let state = site.rest();
     let mut other = Orchestrator::new(&site.nats.url(), "");
     other.start_ready().await;
-    other.leads().await;
+    other.await_leading().await;
     drop(state);
     assert_eq!(other.rest.runs().await.len(), 2);
 }
 
 #[tokio::test]
-async fn after_an_end_is_lost_the_control_stream_stays_and_late_answers_count() {
+async fn restore_keeps_control_stream_and_replies() {
     let site = Site::start().await;
     let mut hosts = vec![site.host("h01"), site.host("h02"), site.host("h03")];
     hosts[1].hold("upgrade");
     let mut site = site;
     site.run(&mut hosts).await;
-    // The journal alone loses its end: its files are put back, the control stream's are not.
+    // Only the journal loses its last messages: its old files are restored, the control stream's are not.
     site.nats.kill();
     let saved = site.nats.save_stream(subject::JOURNAL_STREAM);
     site.nats.start_again().await;
     site.orchestrator.ready().await;
-    let id = site.rest().started().await;
-    hosts[1].await_said("upgrade-begins").await;
+    let id = site.rest().start_run().await;
+    hosts[1].await_script("upgrade-begins").await;
     eventually("the history to have it", async || {
         let run = site.rest().run(&id).await;
         run.facts().iter().any(|fact| fact == "h02 command-sent upgrade").then_some(())
@@ -164,7 +164,7 @@ async fn after_an_end_is_lost_the_control_stream_stays_and_late_answers_count() 
     let before = site.rest().run(&id).await.facts();
     site.orchestrator.kill().await;
     site.nats.kill();
-    site.nats.put_stream_back(subject::JOURNAL_STREAM, &saved);
+    site.nats.restore_stream(subject::JOURNAL_STREAM, &saved);
     site.nats.start_again().await;
     let control = site.last_sequence(subject::CONTROL_STREAM).await;
 
@@ -175,18 +175,18 @@ async fn after_an_end_is_lost_the_control_stream_stays_and_late_answers_count() 
     assert_goes_on(&mut site, &hosts, &id, &before).await;
 }
 
-/// The settings of an instance, for what is called here without its process.
+/// The settings of an instance, for functions called without its process.
 fn settings(orchestrator: &Orchestrator) -> Settings {
     let directory = orchestrator.directory();
     let environment = [("OS_UPGRADE_STORE__PATH".into(), directory.join("data").into_os_string())];
     settings::load(Some(&directory.join("os-upgrade.toml")), environment).unwrap()
 }
 
-/// Cut off after each of its steps, as by kill -9 or a power cut, and run again.
+/// The restore is interrupted after each of its steps, as by kill -9 or a power cut, and run again.
 #[tokio::test]
-async fn a_restoration_that_is_cut_off_anywhere_is_finished_by_the_next() {
+async fn interrupted_restore_finishes_when_repeated() {
     for cut_after in 0..5 {
-        let (mut site, hosts, id) = in_the_middle().await;
+        let (mut site, hosts, id) = site_during_run().await;
         let before = site.rest().run(&id).await.facts();
         lose_the_bus(&mut site).await;
         let exclusive = Exclusive::open(settings(&site.orchestrator)).await.unwrap();
@@ -202,7 +202,7 @@ async fn a_restoration_that_is_cut_off_anywhere_is_finished_by_the_next() {
         assert_eq!(steps.len(), cut_after + 1);
         exclusive.close().await;
 
-        // Nobody takes a half-made journal for a whole one, whether with this store or without any.
+        // An incomplete journal is never accepted, with this store or with none.
         if cut_after >= 2 {
             let mut other = Orchestrator::new(&site.nats.url(), "");
             other.start();
@@ -220,7 +220,7 @@ async fn a_restoration_that_is_cut_off_anywhere_is_finished_by_the_next() {
 }
 
 #[tokio::test]
-async fn it_is_refused_while_an_orchestrator_is_at_work_and_without_an_answer() {
+async fn restore_refused_while_running_or_unconfirmed() {
     let mut site = Site::start().await;
     let refused = async |orchestrator: &Orchestrator| {
         let (code, _, said) = orchestrator.command(FROM_STORE).await;
@@ -229,12 +229,11 @@ async fn it_is_refused_while_an_orchestrator_is_at_work_and_without_an_answer() 
     };
     let said = refused(&site.orchestrator).await;
     assert_eq!(said, "error: the data directory data is in use by another orchestrator");
-    // Another instance leads.
     let mut other = Orchestrator::new(&site.nats.url(), "");
     other.start();
-    other.follows(&site.orchestrator).await;
+    other.await_following(&site.orchestrator).await;
     site.orchestrator.terminate().await;
-    other.leads().await;
+    other.await_leading().await;
     let said = refused(&site.orchestrator).await;
     assert!(said.starts_with(&format!("error: instance {} holds the lease: ", other.instance())), "{said}");
     other.terminate().await;
@@ -244,14 +243,14 @@ async fn it_is_refused_while_an_orchestrator_is_at_work_and_without_an_answer() 
     assert_eq!(code, Some(0));
     assert!(printed.starts_with(text), "{printed}");
     site.nats.kill();
-    site.nats.lose_everything();
+    site.nats.delete_streams();
     site.nats.start_again().await;
     let (code, _, said) = site.orchestrator.command(&["restore", "--from-store"]).await;
     assert_eq!(code, Some(1));
     assert!(said.contains("  slots stay held for: none"), "{said}");
     assert!(said.ends_with("error: nothing was done: without a terminal, confirm with `--yes`"), "{said}");
 
-    // Without a store there is nothing to go on from.
+    // Without a store there is nothing to restore from.
     let empty = Orchestrator::new(&site.nats.url(), "");
     assert_eq!(refused(&empty).await, "error: there is no data directory data: check [store] path");
     fs::create_dir(empty.directory().join("data")).unwrap();
@@ -259,9 +258,9 @@ async fn it_is_refused_while_an_orchestrator_is_at_work_and_without_an_answer() 
     assert!(said.starts_with("error: the store data/os-upgrade.db is empty or missing"), "{said}");
 }
 
-/// The store is always a little behind the journal. Where the journal is whole, what it has beyond is gone on from too.
+/// The store is always a little behind the journal. Where the journal is complete, its newer facts are kept too.
 #[tokio::test]
-async fn what_the_journal_has_beyond_the_store_is_kept_when_only_the_control_stream_is_lost() {
+async fn lost_control_stream_keeps_newer_journal() {
     let mut site = Site::start().await;
     site.rest().configure("os-upgrade-test").await;
     site.orchestrator.terminate().await;
@@ -272,7 +271,7 @@ async fn what_the_journal_has_beyond_the_store_is_kept_when_only_the_control_str
         let _ = fs::copy(at(&site, name), copy.path().join(name));
     }
     site.orchestrator.start_ready().await;
-    site.orchestrator.leads().await;
+    site.orchestrator.await_leading().await;
     assert_eq!(site.rest().try_fleet_lock("/v1/pre-reboot", "default", "node-7").await, Some(200));
     site.orchestrator.kill().await;
     for name in files {
@@ -284,7 +283,7 @@ async fn what_the_journal_has_beyond_the_store_is_kept_when_only_the_control_str
     let done = printed(&site.orchestrator, FROM_STORE).await;
     assert!(done.to_string().contains("the control stream"), "{done}");
     site.orchestrator.start_ready().await;
-    site.orchestrator.leads().await;
+    site.orchestrator.await_leading().await;
     assert_eq!(site.rest().try_fleet_lock("/v1/pre-reboot", "default", "node-8").await, Some(409));
     assert_eq!(site.rest().try_fleet_lock("/v1/pre-reboot", "default", "node-7").await, Some(200));
 }

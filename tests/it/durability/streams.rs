@@ -1,4 +1,4 @@
-//! Streams that are there and not as they have to be: one line each, which names the setting, and nothing is changed.
+//! Existing streams with wrong settings: one error line each, which names the setting, and nothing is changed.
 
 use std::time::Duration;
 
@@ -10,7 +10,7 @@ use harness::nats_server::NatsServer;
 use harness::orchestrator::Orchestrator;
 use os_upgrade_protocol::subject;
 
-/// A setting that differs: what is changed, and what is said of it.
+/// A wrong setting: the change, and its expected error.
 type Case = (&'static str, fn(&mut Config), &'static str);
 
 const ANY: &[Case] = &[
@@ -57,7 +57,7 @@ const JOURNAL: &[Case] =
 const CONTROL: &[Case] =
     &[("discard", |config| config.discard = DiscardPolicy::New, "discard = New; Old is needed")];
 
-/// Starts an instance that cannot start: its exit code, and the one line it says.
+/// Starts an instance that fails. Returns its one-line error.
 async fn refused(nats: &NatsServer, more: &str) -> String {
     let mut orchestrator = Orchestrator::new(&nats.url(), more);
     orchestrator.start();
@@ -67,8 +67,8 @@ async fn refused(nats: &NatsServer, more: &str) -> String {
     said[0].clone()
 }
 
-/// The streams' configurations, as the orchestrator makes them.
-async fn made_by_an_orchestrator() -> (NatsServer, jetstream::Context) {
+/// A server with the streams as an orchestrator creates them.
+async fn with_created_streams() -> (NatsServer, jetstream::Context) {
     let nats = NatsServer::start().await;
     let mut orchestrator = Orchestrator::new(&nats.url(), "");
     orchestrator.start_ready().await;
@@ -78,7 +78,7 @@ async fn made_by_an_orchestrator() -> (NatsServer, jetstream::Context) {
 }
 
 async fn every_case(stream: &str, cases: impl Iterator<Item = &Case>) {
-    let (nats, jetstream) = made_by_an_orchestrator().await;
+    let (nats, jetstream) = with_created_streams().await;
     let good = jetstream.get_stream(stream).await.unwrap().cached_info().config.clone();
     for (name, change, expected) in cases {
         jetstream.delete_stream(stream).await.unwrap();
@@ -101,18 +101,18 @@ async fn every_case(stream: &str, cases: impl Iterator<Item = &Case>) {
 }
 
 #[tokio::test]
-async fn every_setting_of_the_journal_that_matters_is_looked_at() {
+async fn unsafe_journal_settings_are_found() {
     every_case(subject::JOURNAL_STREAM, ANY.iter().chain(JOURNAL)).await;
 }
 
 #[tokio::test]
-async fn every_setting_of_the_control_stream_that_matters_is_looked_at() {
+async fn unsafe_control_stream_settings_are_found() {
     every_case(subject::CONTROL_STREAM, ANY.iter().chain(CONTROL)).await;
 }
 
 #[tokio::test]
-async fn too_few_replicas_are_said() {
-    let (nats, _) = made_by_an_orchestrator().await;
+async fn too_few_replicas_are_reported() {
+    let (nats, _) = with_created_streams().await;
     let mut orchestrator = Orchestrator::new(&nats.url(), "replicas = 3");
     orchestrator.start();
     let (code, output) = orchestrator.exited().await;
@@ -123,8 +123,8 @@ async fn too_few_replicas_are_said() {
 }
 
 #[tokio::test]
-async fn streams_of_another_site_are_said() {
-    let (nats, jetstream) = made_by_an_orchestrator().await;
+async fn other_sites_streams_are_reported() {
+    let (nats, jetstream) = with_created_streams().await;
     let expected = |stream: &str| {
         format!(
             "error: the stream {stream} is of site \"site\", not of \"lund\": check [site] name and [nats] url"
@@ -136,17 +136,17 @@ async fn streams_of_another_site_are_said() {
     assert_eq!(refused(&nats, lund).await, expected(subject::CONTROL_STREAM));
 }
 
-/// Streams that an older version made do not say whose they are yet.
+/// Streams created by an older version do not name their site.
 #[tokio::test]
-async fn a_stream_that_does_not_say_whose_it_is_is_marked_and_keeps_its_messages() {
-    let (nats, jetstream) = made_by_an_orchestrator().await;
+async fn unmarked_stream_is_adopted_with_messages() {
+    let (nats, jetstream) = with_created_streams().await;
     let before = jetstream.get_stream(subject::JOURNAL_STREAM).await.unwrap().cached_info().clone();
     let mut config = before.config.clone();
     config.metadata.remove("os-upgrade.site");
     jetstream.update_stream(config).await.unwrap();
     let mut orchestrator = Orchestrator::new(&nats.url(), "");
     orchestrator.start_ready().await;
-    orchestrator.leads().await;
+    orchestrator.await_leading().await;
     let after = jetstream.get_stream(subject::JOURNAL_STREAM).await.unwrap().cached_info().clone();
     assert_eq!(after.config.metadata.get("os-upgrade.site").map(String::as_str), Some("site"));
     assert_eq!(after.created, before.created);

@@ -1,13 +1,13 @@
-//! The table of FleetLock cases: our server does all of it, over HTTP; and whoever makes a mistake fails the case that
-//! is about it.
+//! The FleetLock conformance cases: our server passes all of them over HTTP, and a server with a defect fails the cases
+//! that test for it.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
 
+use harness::faulty_lock_server::{Defect, FaultyLockServer};
 use harness::programs;
 use harness::site::Site;
 use harness::wait::{Stopwatch, eventually};
-use harness::wrong_lock_server::{Mistake, WrongLockServer};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use os_upgrade_conformance::{self as conformance, Level, Options, Report, Verdict};
@@ -16,7 +16,7 @@ use serde_json::{Value, json};
 use tokio::process::Command;
 use tokio_util::sync::CancellationToken;
 
-/// Slots of the group in which our server is examined.
+/// Slots of the group in which our server is tested.
 const SLOTS: usize = 3;
 
 fn options(url: &str, level: Level, slots: usize) -> Options {
@@ -41,7 +41,7 @@ fn cases(report: &Report, verdict: Verdict) -> BTreeSet<&'static str> {
 }
 
 #[tokio::test]
-async fn our_server_does_every_case_as_it_is_written_down() {
+async fn own_server_passes_every_case() {
     let site = Site::start_with(&format!("[fleet-lock.groups]\ndefault = {SLOTS}")).await;
     let address = site.orchestrator.address();
     for base in ["", "/", "/fleetlock", "/fleetlock/"] {
@@ -54,7 +54,7 @@ async fn our_server_does_every_case_as_it_is_written_down() {
             }
         }
     }
-    // Nothing is left of it: neither holders nor waiters.
+    // It leaves neither holders nor waiters behind.
     let (_, state) = site.rest().get("/v1/state/fleet-lock").await;
     let groups = state["groups"].as_array().unwrap();
     assert!(
@@ -64,29 +64,29 @@ async fn our_server_does_every_case_as_it_is_written_down() {
 }
 
 #[tokio::test]
-async fn without_the_bus_nothing_is_granted_and_the_answer_comes_within_three_seconds() {
+async fn no_grants_without_bus() {
     let mut site = Site::start().await;
     let url = format!("http://{}", site.orchestrator.address());
     let http = harness::http::builder([]).build().unwrap();
-    let ask = async |path: &str| {
+    let send = async |path: &str| {
         let body = r#"{"client_params":{"id":"node-7","group":"default"}}"#;
         let request = http.post(format!("{url}{path}")).header("fleet-lock-protocol", "true").body(body);
-        let asked = Stopwatch::start();
+        let since = Stopwatch::start();
         let response = request.send().await.unwrap();
         let status = response.status().as_u16();
         let body: Value = serde_json::from_slice(&response.bytes().await.unwrap()).unwrap();
-        (status, body["kind"].as_str().map(str::to_owned), asked)
+        (status, body["kind"].as_str().map(str::to_owned), since)
     };
-    assert_eq!(ask("/v1/pre-reboot").await.0, 200);
-    assert_eq!(ask("/v1/steady-state").await.0, 200);
-    // It hangs, and then it is gone: at once, before anybody has noticed, and later.
+    assert_eq!(send("/v1/pre-reboot").await.0, 200);
+    assert_eq!(send("/v1/steady-state").await.0, 200);
+    // The bus hangs, and is killed then. Requests are sent both before and after the orchestrator notices.
     site.nats.signal(Signal::SIGSTOP);
     for hangs in [true, false] {
         for path in
             ["/v1/pre-reboot", "/v1/steady-state", "/fleetlock/v1/pre-reboot", "/fleetlock/v1/steady-state"]
         {
-            let (status, kind, took) = ask(path).await;
-            // Whether it is asked before the silence is noticed, or after, is a matter of chance.
+            let (status, kind, took) = send(path).await;
+            // Which one depends on whether the orchestrator has noticed the silence.
             let kinds = [Some("backend_unavailable"), Some("outcome_unknown")];
             assert!(status == 503 && kinds.contains(&kind.as_deref()), "{path}: {status} {kind:?}");
             took.assert_below(Duration::from_secs(3));
@@ -96,11 +96,11 @@ async fn without_the_bus_nothing_is_granted_and_the_answer_comes_within_three_se
         }
     }
     site.nats.start_again().await;
-    eventually("the server to grant again", async || (ask("/v1/pre-reboot").await.0 == 200).then_some(()))
+    eventually("the server to grant again", async || (send("/v1/pre-reboot").await.0 == 200).then_some(()))
         .await;
 }
 
-/// Where a grant is all that is wrong with a server, every case that is granted something fails.
+/// The cases that fail when every grant of a server is wrong.
 const EVERY_GRANT: &[&str] = &[
     "as Zincati asks",
     "as curl -d asks",
@@ -119,10 +119,10 @@ const EVERY_GRANT: &[&str] = &[
     "unlock, nothing held",
 ];
 
-/// Every mistake, and the cases that fail because of it, and no others.
-const MISTAKES: &[(Mistake, &[&str])] = &[
+/// Every defect, and exactly the cases that fail because of it.
+const DEFECTS: &[(Defect, &[&str])] = &[
     (
-        Mistake::GrantsEverybody,
+        Defect::GrantsEverybody,
         &[
             "number of slots",
             "full",
@@ -133,12 +133,12 @@ const MISTAKES: &[(Mistake, &[&str])] = &[
             "many at once for the last slot",
         ],
     ),
-    (Mistake::FreesAnothersSlot, &["full: unlock by another frees nothing"]),
-    (Mistake::LooksThenTakes, &["many at once for the last slot"]),
-    (Mistake::FailsWhenBusy, &["many at once for the last slot"]),
-    (Mistake::Accepts, EVERY_GRANT),
+    (Defect::FreesAnothersSlot, &["full: unlock by another frees nothing"]),
+    (Defect::LooksThenTakes, &["many at once for the last slot"]),
+    (Defect::FailsWhenBusy, &["many at once for the last slot"]),
+    (Defect::Accepts, EVERY_GRANT),
     (
-        Mistake::SendsToLogin,
+        Defect::SendsToLogin,
         &[
             "GET",
             "GET with a body",
@@ -165,9 +165,9 @@ const MISTAKES: &[(Mistake, &[&str])] = &[
             "unlock, nothing held",
         ],
     ),
-    (Mistake::EmptyBody, EVERY_GRANT),
+    (Defect::EmptyBody, EVERY_GRANT),
     (
-        Mistake::PageWhenFull,
+        Defect::PageWhenFull,
         &[
             "full",
             "full: the holder's id in capitals",
@@ -175,11 +175,11 @@ const MISTAKES: &[(Mistake, &[&str])] = &[
             "full: a freed slot goes to another",
         ],
     ),
-    (Mistake::TakesMissingHeader, &["header TRUE", "header false", "header missing"]),
-    (Mistake::TakesGet, &["GET with a body", "PUT"]),
-    (Mistake::RedirectsSlashes, &["as fleetlockctl asks, //v1/"]),
+    (Defect::TakesMissingHeader, &["header TRUE", "header false", "header missing"]),
+    (Defect::TakesGet, &["GET with a body", "PUT"]),
+    (Defect::RedirectsSlashes, &["as fleetlockctl asks, //v1/"]),
     (
-        Mistake::RefusesIdleUnlock,
+        Defect::RefusesIdleUnlock,
         &[
             "full: unlock by another frees nothing",
             "many at once for the last slot",
@@ -188,12 +188,12 @@ const MISTAKES: &[(Mistake, &[&str])] = &[
             "unlock, nothing held",
         ],
     ),
-    (Mistake::NotRecursive, &["full: a holder locks again", "lock again, same id", "unlock, another holds"]),
-    (Mistake::IgnoresCase, &["full: the holder's id in capitals"]),
-    (Mistake::TakesTrailing, &["text after the body"]),
-    (Mistake::KeepsSlots, &["full: a freed slot goes to another"]),
+    (Defect::NotRecursive, &["full: a holder locks again", "lock again, same id", "unlock, another holds"]),
+    (Defect::IgnoresCase, &["full: the holder's id in capitals"]),
+    (Defect::TakesTrailing, &["text after the body"]),
+    (Defect::KeepsSlots, &["full: a freed slot goes to another"]),
     (
-        Mistake::OneTooMany,
+        Defect::OneTooMany,
         &[
             "number of slots",
             "full",
@@ -205,7 +205,7 @@ const MISTAKES: &[(Mistake, &[&str])] = &[
         ],
     ),
     (
-        Mistake::GrantsLate,
+        Defect::GrantsLate,
         &[
             "as Zincati asks",
             "as curl -d asks",
@@ -218,37 +218,37 @@ const MISTAKES: &[(Mistake, &[&str])] = &[
 ];
 
 #[tokio::test]
-async fn each_mistake_fails_the_cases_that_are_about_it() {
-    let right = WrongLockServer::start(2, Mistake::Nothing).await;
+async fn each_defect_fails_its_own_cases() {
+    let right = FaultyLockServer::start(2, Defect::None).await;
     let report = examine(&options(&right.url(), Level::Protocol, 2)).await;
     assert!(report.is_good(), "{report:#?}");
     assert_eq!(right.holders(), [""; 0]);
-    for (mistake, expected) in MISTAKES {
-        let server = WrongLockServer::start(2, *mistake).await;
+    for (defect, expected) in DEFECTS {
+        let server = FaultyLockServer::start(2, *defect).await;
         let report = examine(&options(&server.url(), Level::Protocol, 2)).await;
         let expected: BTreeSet<_> = expected.iter().copied().collect();
-        assert_eq!(cases(&report, Verdict::Fail), expected, "{mistake:?}");
+        assert_eq!(cases(&report, Verdict::Fail), expected, "{defect:?}");
         eventually("the server to be done", async || (server.working() == 0).then_some(())).await;
-        if *mistake != Mistake::KeepsSlots {
-            assert_eq!(server.holders(), [""; 0], "{mistake:?}: what it took is given back");
+        if *defect != Defect::KeepsSlots {
+            assert_eq!(server.holders(), [""; 0], "{defect:?}: all its slots are released");
         }
     }
 }
 
 #[tokio::test]
-async fn what_others_hold_stays_theirs() {
-    let server = WrongLockServer::start(3, Mistake::Nothing).await;
+async fn check_leaves_foreign_slots_held() {
+    let server = FaultyLockServer::start(3, Defect::None).await;
     server.occupy("node-1");
     let unknown = Options { slots: None, ..options(&server.url(), Level::Protocol, 0) };
     let report = examine(&unknown).await;
     assert_eq!(cases(&report, Verdict::Fail), BTreeSet::new());
     assert!(cases(&report, Verdict::Pass).contains("full"));
     assert_eq!(server.holders(), ["node-1"]);
-    // With more free slots than may be taken, a full group cannot be tried.
+    // With more free slots than the check may take, a full group cannot be tested.
     let few = Options { slots_max: 1, ..unknown.clone() };
     let report = examine(&few).await;
     assert!(cases(&report, Verdict::Skip).contains("full") && cases(&report, Verdict::Pass).contains("lock"));
-    // Without a free one, hardly anything; and it says why.
+    // Without a free slot hardly anything can be tested, and the report explains it.
     server.occupy("node-2");
     server.occupy("node-3");
     let report = examine(&unknown).await;
@@ -267,18 +267,18 @@ async fn command(arguments: &[&str]) -> (Option<i32>, String, String) {
 }
 
 #[tokio::test]
-async fn the_command_prints_a_row_for_each_case_and_says_how_it_went() {
-    let right = WrongLockServer::start(1, Mistake::Nothing).await;
-    let (code, printed, said) = command(&["--url", &right.url(), "--slots", "1"]).await;
-    assert_eq!((code, said.as_str()), (Some(0), ""), "{printed}");
+async fn command_prints_row_per_case() {
+    let right = FaultyLockServer::start(1, Defect::None).await;
+    let (code, printed, stderr) = command(&["--url", &right.url(), "--slots", "1"]).await;
+    assert_eq!((code, stderr.as_str()), (Some(0), ""), "{printed}");
     let rows: Vec<_> = printed.lines().filter(|line| line.starts_with("PASS  ")).collect();
     let summary = printed.lines().last().unwrap();
     assert!(summary.starts_with(&format!("{} passed, 0 failed, ", rows.len())), "{printed}");
     assert!(rows[0].contains("lock ") && rows[0].ends_with("200 {}"), "{printed}");
 
-    let wrong = WrongLockServer::start(1, Mistake::TakesMissingHeader).await;
-    let (code, printed, said) = command(&["--url", &wrong.url(), "--output", "json"]).await;
-    assert_eq!((code, said.as_str()), (Some(1), "error: 3 cases failed"), "{printed}");
+    let wrong = FaultyLockServer::start(1, Defect::TakesMissingHeader).await;
+    let (code, printed, stderr) = command(&["--url", &wrong.url(), "--output", "json"]).await;
+    assert_eq!((code, stderr.as_str()), (Some(1), "error: 3 cases failed"), "{printed}");
     let report: Value = serde_json::from_str(&printed).unwrap();
     let rows = report["rows"].as_array().unwrap();
     let row = rows.iter().find(|row| row["case"] == "header missing").unwrap();
@@ -288,17 +288,17 @@ async fn the_command_prints_a_row_for_each_case_and_says_how_it_went() {
     });
     assert_eq!((row, &report["failed"]), (&expected, &json!(3)));
 
-    let nobody = format!("http://{}", harness::orchestrator::own_address());
-    let (code, printed, said) = command(&["--url", &nobody]).await;
+    let unreachable = format!("http://{}", harness::orchestrator::own_address());
+    let (code, printed, stderr) = command(&["--url", &unreachable]).await;
     assert_eq!((code, printed.as_str()), (Some(1), ""));
-    assert!(said.starts_with(&format!("error: cannot reach {nobody}/: ")), "{said}");
+    assert!(stderr.starts_with(&format!("error: cannot reach {unreachable}/: ")), "{stderr}");
     assert_eq!(command(&["--url", "nats://x"]).await.0, Some(2));
 }
 
-/// A signal in the middle of it: everything is given back all the same.
+/// A signal during the check: all slots are still released.
 #[tokio::test]
-async fn a_signal_ends_it_and_nothing_stays_held() {
-    let server = WrongLockServer::start(200, Mistake::Nothing).await;
+async fn signal_ends_check_and_releases_slots() {
+    let server = FaultyLockServer::start(200, Defect::None).await;
     let mut command = Command::new(programs::path(programs::ORCHESTRATOR));
     command.args(["lock", "conformance", "--slots", "200", "--url", &server.url()]);
     command.kill_on_drop(true).stdout(std::process::Stdio::null()).stderr(std::process::Stdio::piped());
@@ -306,47 +306,47 @@ async fn a_signal_ends_it_and_nothing_stays_held() {
     eventually("many slots to be taken", async || (server.holders().len() > 20).then_some(())).await;
     kill(Pid::from_raw(child.id().unwrap().try_into().unwrap()), Signal::SIGTERM).unwrap();
     let output = child.wait_with_output().await.unwrap();
-    let said = String::from_utf8_lossy(&output.stderr).into_owned();
+    let stderr = String::from_utf8_lossy(&output.stderr).into_owned();
     assert_eq!(
-        (output.status.code(), said.trim_end()),
+        (output.status.code(), stderr.trim_end()),
         (Some(1), "error: interrupted before all cases were tried")
     );
     assert_eq!(server.holders(), [""; 0]);
 }
 
-/// A lock that is under way is not left behind by its unlock, whatever ends the examination.
+/// The check waits for a pending lock before it unlocks, whatever signal ends it.
 #[tokio::test]
-async fn a_lock_under_way_is_waited_for() {
-    let server = WrongLockServer::start(3, Mistake::Slow).await;
+async fn signal_waits_for_pending_lock() {
+    let server = FaultyLockServer::start(3, Defect::Slow).await;
     for signal in [Signal::SIGTERM, Signal::SIGINT, Signal::SIGHUP] {
         let mut command = programs::with_default_signals(programs::path(programs::ORCHESTRATOR));
         command.args(["lock", "conformance", "--url", &server.url()]);
         command.kill_on_drop(true).stdout(std::process::Stdio::null()).stderr(std::process::Stdio::piped());
         let child = command.spawn().unwrap();
-        eventually("a lock to be under way", async || (server.working() == 1).then_some(())).await;
+        eventually("a lock to be pending", async || (server.working() == 1).then_some(())).await;
         kill(Pid::from_raw(child.id().unwrap().try_into().unwrap()), signal).unwrap();
         let output = child.wait_with_output().await.unwrap();
-        let said = String::from_utf8_lossy(&output.stderr).into_owned();
+        let stderr = String::from_utf8_lossy(&output.stderr).into_owned();
         let expected = "error: interrupted before all cases were tried";
-        assert_eq!((output.status.code(), said.trim_end()), (Some(1), expected), "{signal}");
+        assert_eq!((output.status.code(), stderr.trim_end()), (Some(1), expected), "{signal}");
         eventually("the server to be done", async || (server.working() == 0).then_some(())).await;
         assert_eq!(server.holders(), [""; 0], "{signal}");
     }
 }
 
-/// A server that has no time now and then is asked again when it says, and passes.
+/// A server that is sometimes busy gets the request again when it says so, and passes.
 #[tokio::test]
-async fn a_busy_server_is_left_alone_as_long_as_it_wants() {
-    let server = WrongLockServer::start(2, Mistake::Busy).await;
+async fn retry_after_is_respected() {
+    let server = FaultyLockServer::start(2, Defect::Busy).await;
     let report = examine(&options(&server.url(), Level::Protocol, 2)).await;
     assert!(report.is_good(), "{report:#?}");
-    assert!(server.too_early() > 3, "{}", server.too_early());
+    assert!(server.busy_refusals() > 3, "{}", server.busy_refusals());
     assert_eq!(server.holders(), [""; 0]);
 }
 
-/// As the table has it, in our server's own state: no method but POST.
+/// FleetLock paths answer with FleetLock errors, also to other methods than POST; other paths with errors of the API.
 #[tokio::test]
-async fn the_kit_and_the_rest_of_the_api_do_not_meet() {
+async fn fleet_lock_and_api_errors_differ() {
     let site = Site::start().await;
     let rest = site.rest();
     let (status, body) = rest.call(Method::GET, "/v1/pre-reboot", "").await;

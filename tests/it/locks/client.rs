@@ -1,16 +1,16 @@
-//! A lock server that has little time, or trouble: it is asked no more than it takes, and gets every slot back.
+//! Lock servers that limit requests or fail: the rate limit is respected, and every slot is released.
 
 use std::time::Duration;
 
 use harness::host::{APPLICATION, Host};
-use harness::lock_server::{LockServer, Say};
+use harness::lock_server::{LockServer, Mode};
 use harness::rest::Rest;
 use harness::site::Site;
 use harness::wait::eventually;
 use reqwest::Method;
 use serde_json::json;
 
-/// Hosts of different groups, all of which may be upgraded at once.
+/// Hosts of these groups, all of which may be upgraded at once.
 async fn hosts(site: &Site, groups: &[&'static str]) -> Vec<Host> {
     let body = json!({
         "worker-applications": [{ "name": APPLICATION }],
@@ -24,8 +24,8 @@ async fn hosts(site: &Site, groups: &[&'static str]) -> Vec<Host> {
     hosts
 }
 
-async fn is_released(rest: &Rest, id: &str, hosts: &[Host]) {
-    eventually("every slot to be given back", async || {
+async fn await_released(rest: &Rest, id: &str, hosts: &[Host]) {
+    eventually("every slot to be released", async || {
         let facts = rest.run(id).await.facts();
         let released = |host: &Host| facts.contains(&format!("{} slot-released", host.name()));
         hosts.iter().all(released).then_some(())
@@ -34,26 +34,26 @@ async fn is_released(rest: &Rest, id: &str, hosts: &[Host]) {
 }
 
 #[tokio::test]
-async fn a_server_of_one_request_a_second_never_has_to_refuse_one_also_across_a_restart() {
-    let locks = LockServer::start(Say::OneSlot).await;
+async fn request_rate_survives_restart() {
+    let locks = LockServer::start(Mode::OneSlot).await;
     let mut site = Site::start_with(&locks.config_with_default_rate()).await;
     let rest = site.rest();
     let hosts = hosts(&site, &["a", "b", "c", "c"]).await;
     locks.limit_rate();
     hosts[0].hold("upgrade");
-    let id = rest.started().await;
-    // One holds the slot, and the others ask for it again and again.
-    hosts[0].await_said("upgrade-begins").await;
-    eventually("the others to have asked", async || (locks.asked() >= 5).then_some(())).await;
+    let id = rest.start_run().await;
+    // One holds the slot, and the others request it repeatedly.
+    hosts[0].await_script("upgrade-begins").await;
+    eventually("the others to have requested it", async || (locks.request_count() >= 5).then_some(())).await;
     site.orchestrator.kill_and_start().await;
     site.orchestrator.ready().await;
-    hosts[0].let_go("upgrade");
-    assert_eq!(rest.ended(&id).await.result(), Some("completed"));
-    is_released(&rest, &id, &hosts).await;
-    assert_eq!(locks.limited(), 0, "of {} requests", locks.asked());
+    hosts[0].release("upgrade");
+    assert_eq!(rest.await_end(&id).await.result(), Some("completed"));
+    await_released(&rest, &id, &hosts).await;
+    assert_eq!(locks.limited_count(), 0, "of {} requests", locks.request_count());
     assert_eq!(locks.holder(), None);
 
-    // Nobody reads the password anywhere.
+    // The password is not shown anywhere.
     let (_, state) = rest.get("/v1/state/os-upgrade").await;
     let journal = json!(site.journal().await);
     for shown in [site.orchestrator.log(), state.to_string(), journal.to_string()] {
@@ -62,38 +62,38 @@ async fn a_server_of_one_request_a_second_never_has_to_refuse_one_also_across_a_
 }
 
 #[tokio::test]
-async fn a_server_that_somebody_else_has_tripped_is_left_alone_as_long_as_it_says() {
-    let locks = LockServer::start(Say::Granted).await;
+async fn shared_rate_limit_is_respected() {
+    let locks = LockServer::start(Mode::Granted).await;
     let site = Site::start_with(&locks.config()).await;
     let rest = site.rest();
     let hosts = hosts(&site, &["a", "b", "c"]).await;
     locks.trip(Duration::from_secs(5));
-    let id = rest.started().await;
+    let id = rest.start_run().await;
     let reason = rest.await_reason("h00", "slot-protocol").await;
     assert!(reason.ends_with("status 429: not a FleetLock error: later"), "{reason}");
-    assert_eq!(rest.ended(&id).await.result(), Some("completed"));
-    is_released(&rest, &id, &hosts).await;
-    // Those that were on their way together, and nothing more: at this interval it would have been some hundred.
-    assert!((1..=3).contains(&locks.limited()), "{}", locks.limited());
+    assert_eq!(rest.await_end(&id).await.result(), Some("completed"));
+    await_released(&rest, &id, &hosts).await;
+    // Only the concurrent first requests: without the limit there would have been some hundred.
+    assert!((1..=3).contains(&locks.limited_count()), "{}", locks.limited_count());
     assert!(!locks.is_tripped());
 }
 
 #[tokio::test]
-async fn a_slot_that_is_not_taken_back_is_offered_until_it_is_after_the_run_and_by_another_process() {
-    let locks = LockServer::start(Say::OneSlot).await;
+async fn unlock_is_retried_across_runs_and_processes() {
+    let locks = LockServer::start(Mode::OneSlot).await;
     let mut site = Site::start_with(&locks.config()).await;
     let rest = site.rest();
     let hosts = hosts(&site, &["a"]).await;
     locks.fail_unlocks(12);
-    let id = rest.started().await;
-    let run = rest.ended(&id).await;
+    let id = rest.start_run().await;
+    let run = rest.await_end(&id).await;
     assert_eq!(run.result(), Some("completed"));
-    eventually("it to be offered", async || (locks.unlocks_to_fail() < 10).then_some(())).await;
+    eventually("the unlock to be retried", async || (locks.failing_unlocks() < 10).then_some(())).await;
     assert_eq!(locks.holder().as_deref(), Some("h00"));
-    let left = locks.unlocks_to_fail();
+    let left = locks.failing_unlocks();
     site.orchestrator.kill_and_start().await;
     site.orchestrator.ready().await;
-    is_released(&rest, &id, &hosts).await;
-    assert_eq!((locks.holder(), locks.unlocks_to_fail()), (None, 0), "{left} were left");
+    await_released(&rest, &id, &hosts).await;
+    assert_eq!((locks.holder(), locks.failing_unlocks()), (None, 0), "{left} were left");
     assert_eq!(locks.calls(), ["lock a/h00", "unlock a/h00: refused", "unlock a/h00"]);
 }

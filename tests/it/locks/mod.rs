@@ -1,4 +1,4 @@
-//! Slots: FleetLock over HTTP, its clients, lock servers of others, and what operators do about slots.
+//! Slots: FleetLock over HTTP, its clients, external lock servers, and the operators' commands.
 
 mod cases;
 mod client;

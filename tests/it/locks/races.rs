@@ -1,7 +1,7 @@
-//! Races for slots: two orchestrators on one nats-server, asked at the same time by FleetLock clients that keep their
-//! connections, each now by one orchestrator and now by the other.
+//! Races for slots: FleetLock clients send concurrent requests to two orchestrators on one nats-server, alternating
+//! between them, over persistent connections.
 //!
-//! `RACE_ROUNDS` sets how many rounds each race has; a hundredth as often somebody is killed in the middle of one.
+//! `RACE_ROUNDS` sets the number of rounds of each race; the races with kills have a hundredth of that.
 
 use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -23,25 +23,25 @@ const GRANTED: Option<u16> = Some(200);
 const FULL: Option<u16> = Some(409);
 const CONTENDERS: usize = 10;
 const SLOTS: usize = 5;
-/// How long a client waits before it asks again for what it was not told the outcome of.
+/// How long a client waits before it repeats a request without an answer.
 const PAUSE: Duration = Duration::from_millis(50);
 /// How long a client holds its slot.
 const HOLDS: Duration = Duration::from_millis(10);
-/// After how many grants in the middle of a race somebody is killed.
+/// Number of grants before the kill in a race.
 const GRANTS_BEFORE_A_KILL: u64 = 40;
 
 fn rounds() -> u64 {
     random::from_variable("RACE_ROUNDS").unwrap_or(40)
 }
 
-fn show(race: &str, result: &str, begun: Instant) {
+fn print_result(race: &str, result: &str, begun: Instant) {
     #[expect(clippy::print_stdout, reason = "`make races` shows it")]
     {
         println!("{race}: {result}, in {:.1} s", begun.elapsed().as_secs_f64());
     }
 }
 
-/// Two orchestrators of a site, of which one leads, and their bus.
+/// Two orchestrators of a site, one of which leads, and their bus.
 struct Pair {
     orchestrators: [Orchestrator; 2],
     nats: NatsServer,
@@ -53,17 +53,17 @@ impl Pair {
         let [mut first, mut second] = [(); 2].map(|()| Orchestrator::new(&nats.url(), GROUPS));
         first.start_ready().await;
         second.start();
-        second.follows(&first).await;
+        second.await_following(&first).await;
         Self { orchestrators: [first, second], nats }
     }
 
-    /// Clients, each with connections of its own.
+    /// Clients, each with its own connections.
     fn clients(&self, count: usize) -> Vec<Client> {
         let rests = || self.orchestrators.each_ref().map(|it| Rest::new(it.address()));
         (0..count).map(|_| Client { rests: rests() }).collect()
     }
 
-    /// Whoever leads, and the other.
+    /// The leader and the follower.
     async fn by_role(&mut self) -> (&mut Orchestrator, &mut Orchestrator) {
         let [first, second] = &mut self.orchestrators;
         let first_leads = eventually("one of them to lead", async || {
@@ -73,8 +73,8 @@ impl Pair {
         if first_leads.await { (first, second) } else { (second, first) }
     }
 
-    /// Kills everything, and starts it again: as after a power cut.
-    async fn cut_the_power(&mut self) {
+    /// Kills everything and starts it again, as in a power cut.
+    async fn cut_power(&mut self) {
         let [first, second] = &mut self.orchestrators;
         tokio::join!(first.kill(), second.kill());
         self.nats.kill();
@@ -92,7 +92,7 @@ struct Client {
 }
 
 impl Client {
-    /// What the orchestrator with this number, of any size, answers.
+    /// Sends a request to the first orchestrator for even numbers, to the second for odd ones. Returns the status.
     async fn ask(&self, orchestrator: u64, path: &str, group: &str, id: &str) -> Option<u16> {
         let even = orchestrator.is_multiple_of(2);
         self.rests[usize::from(!even)].try_fleet_lock(path, group, id).await
@@ -100,7 +100,7 @@ impl Client {
 }
 
 #[tokio::test]
-async fn of_two_who_ask_at_once_for_the_only_slot_one_is_granted_it() {
+async fn two_racing_for_one_slot() {
     let pair = Pair::start().await;
     let clients = pair.clients(2);
     let (begun, mut both, mut neither, mut errors) = (Instant::now(), 0, 0, 0);
@@ -125,12 +125,12 @@ async fn of_two_who_ask_at_once_for_the_only_slot_one_is_granted_it() {
         errors += u64::from(clients[winner].ask(round / 4, UNLOCK, "one", &ids[winner]).await != GRANTED);
     }
     let result = format!("{} rounds, both granted {both}, neither {neither}, errors {errors}", rounds());
-    show("two for 1 slot", &result, begun);
+    print_result("two for 1 slot", &result, begun);
     assert_eq!((both, neither, errors), (0, 0, 0));
 }
 
 #[tokio::test]
-async fn of_ten_who_ask_at_once_for_five_slots_five_are_granted_one() {
+async fn ten_racing_for_five_slots() {
     let pair = Pair::start().await;
     let clients = pair.clients(CONTENDERS);
     let (begun, mut exact, mut errors) = (Instant::now(), 0, 0);
@@ -152,19 +152,19 @@ async fn of_ten_who_ask_at_once_for_five_slots_five_are_granted_one() {
         errors += unlocked.iter().filter(|answer| **answer != GRANTED).count() as u64;
     }
     let result = format!("{} rounds, exactly 5 granted in {exact}, errors {errors}", rounds());
-    show("ten for 5 slots", &result, begun);
+    print_result("ten for 5 slots", &result, begun);
     assert_eq!((exact, errors), (rounds(), 0));
 }
 
 #[tokio::test]
-async fn two_holders_who_unlock_at_once_are_both_answered_and_both_slots_are_free() {
+async fn simultaneous_unlocks_free_both_slots() {
     let pair = Pair::start().await;
     let clients = pair.clients(2);
     let (begun, mut errors) = (Instant::now(), 0);
     for round in 0..rounds() {
         let ids = [format!("a{round}"), format!("b{round}")];
         for path in [LOCK, UNLOCK] {
-            // Were a slot not free by now, one of the locks would be refused.
+            // If a slot were not free by now, one of the locks would be refused.
             let answers = tokio::join!(
                 clients[0].ask(round, path, "two", &ids[0]),
                 clients[1].ask(round / 2, path, "two", &ids[1]),
@@ -172,23 +172,23 @@ async fn two_holders_who_unlock_at_once_are_both_answered_and_both_slots_are_fre
             errors += u64::from(answers.0 != GRANTED) + u64::from(answers.1 != GRANTED);
         }
     }
-    show("two unlock", &format!("{} rounds, errors {errors}", rounds()), begun);
+    print_result("two unlock", &format!("{} rounds, errors {errors}", rounds()), begun);
     assert_eq!(errors, 0);
 }
 
-/// What clients know of the slots.
+/// The clients' record of the slots.
 #[derive(Debug, Default)]
-struct Known {
-    /// Who was granted one, and has not asked to give it back.
+struct Ledger {
+    /// Ids with a granted slot, not yet being released.
     holding: Mutex<BTreeSet<String>>,
-    /// Who may hold one without knowing.
+    /// Ids that may hold a slot without the client knowing.
     unsure: Mutex<BTreeSet<String>>,
     grants: AtomicU64,
     most: AtomicU64,
-    enough: AtomicBool,
+    stopped: AtomicBool,
 }
 
-impl Known {
+impl Ledger {
     fn granted(&self, id: &str) {
         let mut holding = self.holding.lock().unwrap();
         holding.insert(id.to_owned());
@@ -197,67 +197,67 @@ impl Known {
         self.grants.fetch_add(1, Ordering::Relaxed);
     }
 
-    fn is_enough(&self) -> bool {
-        self.enough.load(Ordering::Relaxed)
+    fn is_stopped(&self) -> bool {
+        self.stopped.load(Ordering::Relaxed)
     }
 }
 
-/// Takes slots and gives them back, each time under another id, until it is enough; then it keeps what it has.
-async fn contend(client: Client, number: u64, known: Arc<Known>) {
+/// Takes and releases slots, each time with a new id, until stopped; a slot held then is kept.
+async fn contend(client: Client, number: u64, ledger: Arc<Ledger>) {
     for turn in 0.. {
-        if known.is_enough() {
+        if ledger.is_stopped() {
             return;
         }
         let id = format!("k{number}-{turn}");
-        known.unsure.lock().unwrap().insert(id.clone());
+        ledger.unsure.lock().unwrap().insert(id.clone());
         let answer = client.ask(number + turn, LOCK, "five", &id).await;
         if answer == GRANTED {
-            known.granted(&id);
+            ledger.granted(&id);
             tokio::time::sleep(HOLDS).await;
-            if known.is_enough() {
+            if ledger.is_stopped() {
                 return;
             }
-            known.holding.lock().unwrap().remove(&id);
+            ledger.holding.lock().unwrap().remove(&id);
         }
-        // Also what may have been granted without its having been told.
+        // Also releases a slot that may have been granted without an answer.
         let mut again = turn;
         while answer != FULL && client.ask(number + again, UNLOCK, "five", &id).await != GRANTED {
-            if known.is_enough() {
+            if ledger.is_stopped() {
                 return;
             }
             again += 1;
             tokio::time::sleep(PAUSE).await;
         }
-        known.unsure.lock().unwrap().remove(&id);
+        ledger.unsure.lock().unwrap().remove(&id);
     }
 }
 
-/// Who holds a slot, as an orchestrator shows it.
-async fn shown(orchestrator: &Orchestrator) -> Option<BTreeSet<String>> {
+/// The holders of slots, as an orchestrator shows them.
+async fn shown_holders(orchestrator: &Orchestrator) -> Option<BTreeSet<String>> {
     let (_, state) = orchestrator.rest.try_call(reqwest::Method::GET, "/v1/state/fleet-lock", "").await?;
     let group = state["groups"].as_array()?.iter().find(|group| group["group"] == "five")?;
     let ids = group["holders"].as_array()?.iter().map(|holder| holder["id"].as_str().map(str::to_owned));
     ids.collect()
 }
 
-/// Lets clients contend, and calls `kill` in the middle, again and again. Whoever was granted a slot still holds it,
-/// nobody holds one who cannot have been granted it, and just what is left is granted to others.
-async fn with_kills(name: &str, kill: impl AsyncFn(&mut Pair)) {
+/// Lets clients compete, and calls `kill` during that, repeatedly. Every granted slot is still held, no slot is held that
+/// cannot have been granted, and exactly the remaining ones are granted to others.
+async fn race_with_kills(name: &str, kill: impl AsyncFn(&mut Pair)) {
     let mut pair = Pair::start().await;
     let (begun, kills) = (Instant::now(), (rounds() / 100).max(1));
     let (mut grants, mut kept) = (0, 0);
     for round in 0..kills {
-        let known = Arc::new(Known::default());
+        let ledger = Arc::new(Ledger::default());
         let mut contenders = JoinSet::new();
         for (client, number) in pair.clients(CONTENDERS).into_iter().zip(0..) {
-            contenders.spawn(contend(client, number, Arc::clone(&known)));
+            contenders.spawn(contend(client, number, Arc::clone(&ledger)));
         }
         eventually("slots to be granted", async || {
-            (known.grants.load(Ordering::Relaxed) >= GRANTS_BEFORE_A_KILL).then_some(())
+            (ledger.grants.load(Ordering::Relaxed) >= GRANTS_BEFORE_A_KILL).then_some(())
         })
         .await;
-        // Whoever is granted a slot from now on, be it at the very moment of the kill, keeps it.
-        known.enough.store(true, Ordering::Relaxed);
+        // A slot granted from now on, even at the moment of the kill, is kept.
+        ledger.stopped.store(true, Ordering::Relaxed);
         kill(&mut pair).await;
         contenders.join_all().await;
         let clients = pair.clients(CONTENDERS);
@@ -268,52 +268,54 @@ async fn with_kills(name: &str, kill: impl AsyncFn(&mut Pair)) {
             .await;
         }
 
-        let holding = known.holding.lock().unwrap().clone();
-        let possible: BTreeSet<String> = holding.union(&known.unsure.lock().unwrap()).cloned().collect();
+        let holding = ledger.holding.lock().unwrap().clone();
+        let possible: BTreeSet<String> = holding.union(&ledger.unsure.lock().unwrap()).cloned().collect();
         let mut holders = BTreeSet::new();
         for orchestrator in &pair.orchestrators {
-            holders = eventually("an orchestrator to show who was granted a slot", async || {
-                shown(orchestrator).await.filter(|holders| holders.is_superset(&holding))
+            holders = eventually("an orchestrator to show all granted slots", async || {
+                shown_holders(orchestrator).await.filter(|holders| holders.is_superset(&holding))
             })
             .await;
             assert!(holders.len() <= SLOTS && holders.is_subset(&possible), "{holders:?} of {possible:?}");
         }
-        let most = known.most.load(Ordering::Relaxed);
-        assert!(most <= SLOTS as u64, "{most} at once knew that they held one of {SLOTS} slots");
+        let most = ledger.most.load(Ordering::Relaxed);
+        assert!(most <= SLOTS as u64, "{most} clients held one of {SLOTS} slots at once");
         let others = clients.iter().zip(0_u64..).map(async |(client, number)| {
             let id = format!("o{round}-{number}");
             (client.ask(number, LOCK, "five", &id).await == GRANTED).then_some(id)
         });
         let others: Vec<String> = join_all(others).await.into_iter().flatten().collect();
         assert_eq!(others.len(), SLOTS - holders.len(), "{others:?} beside {holders:?}");
-        grants += known.grants.load(Ordering::Relaxed);
+        grants += ledger.grants.load(Ordering::Relaxed);
         kept += holding.len();
         for id in holders.iter().chain(&others) {
             assert_eq!(clients[0].ask(round, UNLOCK, "five", id).await, GRANTED);
         }
     }
     let result = format!("{kills} times, {grants} slots granted, {kept} held over the kill, none lost");
-    show(name, &result, begun);
+    print_result(name, &result, begun);
 }
 
 #[tokio::test]
-async fn whoever_was_granted_a_slot_holds_it_when_another_takes_over() {
-    with_kills("leader killed, another leads", async |pair| {
+async fn granted_slots_survive_failover() {
+    race_with_kills("leader killed, another leads", async |pair| {
         let (leader, other) = pair.by_role().await;
         leader.kill().await;
-        other.leads().await;
+        other.await_leading().await;
         leader.start();
     })
     .await;
 }
 
 #[tokio::test]
-async fn whoever_was_granted_a_slot_holds_it_when_the_leader_is_started_again() {
-    with_kills("leader killed, started at once", async |pair| pair.by_role().await.0.kill_and_start().await)
-        .await;
+async fn granted_slots_survive_restart() {
+    race_with_kills("leader killed, started at once", async |pair| {
+        pair.by_role().await.0.kill_and_start().await
+    })
+    .await;
 }
 
 #[tokio::test]
-async fn whoever_was_granted_a_slot_holds_it_after_a_power_cut() {
-    with_kills("everything killed, also NATS", async |pair| pair.cut_the_power().await).await;
+async fn granted_slots_survive_power_loss() {
+    race_with_kills("everything killed, also NATS", async |pair| pair.cut_power().await).await;
 }

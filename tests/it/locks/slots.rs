@@ -1,4 +1,4 @@
-//! Slots of clients from outside and of operators: they outlive the process, change with the settings, and can be seen.
+//! Slots of external clients and operators: they survive restarts, change with the settings, and are shown.
 
 use std::fs;
 
@@ -35,7 +35,7 @@ async fn operate(orchestrator: &Orchestrator, what: &str, id: &str, reason: &str
     orchestrator.rest.call(Method::POST, &format!("/v1/state/fleet-lock/{what}"), &body).await.0
 }
 
-/// Gives an instance other slots in its settings, and tells it to look.
+/// Changes the number of slots in an instance's settings, and makes it reload them.
 fn set_slots(orchestrator: &Orchestrator, slots: u32) {
     let file = orchestrator.directory().join("os-upgrade.toml");
     let text = fs::read_to_string(&file).unwrap();
@@ -46,14 +46,14 @@ fn set_slots(orchestrator: &Orchestrator, slots: u32) {
 }
 
 async fn await_slots(orchestrator: &Orchestrator, slots: u32) {
-    eventually("the slots to be in force", async || {
+    eventually("the slots to take effect", async || {
         (group(orchestrator).await["slots"] == slots).then_some(())
     })
     .await;
 }
 
 #[tokio::test]
-async fn holders_waiters_and_holds_outlive_the_process() {
+async fn holders_and_waiters_survive_restart() {
     let nats = NatsServer::start().await;
     let mut orchestrator = Orchestrator::new(&nats.url(), "[fleet-lock.groups]\ndefault = 2");
     orchestrator.start_ready().await;
@@ -76,7 +76,7 @@ async fn holders_waiters_and_holds_outlive_the_process() {
 }
 
 #[tokio::test]
-async fn slots_change_at_once_and_fewer_take_effect_as_holders_release() {
+async fn slot_counts_change_without_restart() {
     let nats = NatsServer::start().await;
     let mut orchestrator = Orchestrator::new(&nats.url(), "[fleet-lock.groups]\ndefault = 1");
     orchestrator.start_ready().await;
@@ -99,7 +99,7 @@ async fn slots_change_at_once_and_fewer_take_effect_as_holders_release() {
     assert_eq!(ask(&orchestrator, UNLOCK, "c").await, 200);
     assert_eq!(ask(&orchestrator, LOCK, "d").await, 200);
 
-    // One that cannot be read, and what needs a restart, change nothing.
+    // An invalid file, and settings that need a restart, change nothing.
     let file = orchestrator.directory().join("os-upgrade.toml");
     let text = fs::read_to_string(&file).unwrap();
     fs::write(&file, text.replace("default = 1", "default = -1")).unwrap();
@@ -118,13 +118,13 @@ async fn slots_change_at_once_and_fewer_take_effect_as_holders_release() {
 }
 
 #[tokio::test]
-async fn the_leaders_slots_are_in_force_and_a_followers_are_when_it_leads() {
+async fn leaders_slot_settings_apply() {
     let nats = NatsServer::start().await;
     let [mut leader, mut follower] =
         [(); 2].map(|()| Orchestrator::new(&nats.url(), "[fleet-lock.groups]\ndefault = 2"));
     leader.start_ready().await;
     follower.start();
-    follower.follows(&leader).await;
+    follower.await_following(&leader).await;
     assert_eq!(ask(&follower, LOCK, "a").await, 200);
     assert_eq!(ask(&follower, LOCK, "b").await, 200);
     set_slots(&follower, 1);
@@ -132,7 +132,7 @@ async fn the_leaders_slots_are_in_force_and_a_followers_are_when_it_leads() {
     eventually("the follower to have read it", async || follower.log().contains(read).then_some(())).await;
     assert_eq!(group(&follower).await["slots"], 2);
     leader.kill().await;
-    follower.leads().await;
+    follower.await_leading().await;
     await_slots(&follower, 1).await;
     let lowered = group(&follower).await;
     assert_eq!((&lowered["held"], &lowered["excess"]), (&json!(2), &json!(1)));
@@ -143,19 +143,19 @@ async fn the_leaders_slots_are_in_force_and_a_followers_are_when_it_leads() {
     );
 }
 
-/// The way out for a host whose worker never answers again.
+/// The remedy for a host whose worker never answers again.
 #[tokio::test]
-async fn the_slot_of_a_host_that_never_comes_back_is_released_and_the_next_run_goes_on() {
+async fn operator_releases_slot_of_lost_host() {
     let site = Site::start().await;
     let mut hosts = site.hosts(2).await;
     hosts[0].fail("upgrade", "no space left");
     hosts[0].hold("upgrade");
     let rest = site.rest();
-    let id = rest.started().await;
-    hosts[0].await_said("upgrade-fails").await;
+    let id = rest.start_run().await;
+    hosts[0].await_script("upgrade-fails").await;
     assert_eq!(operate(&site.orchestrator, "release", "h01", "too slow").await, 409);
-    hosts[0].let_go("upgrade");
-    assert_eq!(rest.ended(&id).await.result(), Some("failed"));
+    hosts[0].release("upgrade");
+    assert_eq!(rest.await_end(&id).await.result(), Some("failed"));
     hosts[0].stop().await;
     let held = group(&site.orchestrator).await;
     let reason = format!("failed in run {id} (upgrade failed: no space left)");
@@ -171,13 +171,13 @@ async fn the_slot_of_a_host_that_never_comes_back_is_released_and_the_next_run_g
 }
 
 #[tokio::test]
-async fn the_slot_of_a_host_that_left_the_inventory_is_taken_back_where_the_settings_say_so() {
+async fn departed_hosts_slot_is_released() {
     let site = Site::start_with("[fleet-lock]\nreclaim = \"inventory\"").await;
     let mut hosts = site.hosts(1).await;
     hosts[0].fail("upgrade", "no space left");
     let rest = site.rest();
-    let id = rest.started().await;
-    assert_eq!(rest.ended(&id).await.result(), Some("failed"));
+    let id = rest.start_run().await;
+    assert_eq!(rest.await_end(&id).await.result(), Some("failed"));
     hosts[0].stop().await;
     let forget = async || rest.call(Method::DELETE, "/v1/state/fleet-lock/default/h01", "").await;
     let (status, refused) = forget().await;

@@ -1,4 +1,4 @@
-//! `os-upgrade doctor`: each fault is a row that says what to do, and nothing is changed by looking.
+//! `os-upgrade doctor`: each fault is a row with advice, and the check changes nothing.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -11,7 +11,7 @@ use harness::wait::eventually;
 use os_upgrade_protocol::subject;
 use serde_json::Value;
 
-/// Every check by its name: verdict and what was found. Advice stands where there is something to do.
+/// Every check by its name: verdict and finding. Checks with a problem must have advice.
 async fn examined(orchestrator: &Orchestrator) -> (Option<i32>, BTreeMap<String, (String, String)>) {
     let (code, printed, _) = orchestrator.command(&["doctor", "--output", "json"]).await;
     let rows: Vec<Value> = serde_json::from_str(&printed).unwrap();
@@ -30,7 +30,7 @@ fn content(directory: &Path) -> Vec<(PathBuf, Vec<u8>)> {
         if path.is_dir() {
             all.extend(content(&path));
         } else if !path.to_string_lossy().ends_with("-shm") {
-            // That one is not content: SQLite keeps there who reads at the moment.
+            // Not content: SQLite keeps its current readers there.
             all.push((path.clone(), fs::read(path).unwrap()));
         }
     }
@@ -39,11 +39,11 @@ fn content(directory: &Path) -> Vec<(PathBuf, Vec<u8>)> {
 }
 
 #[tokio::test]
-async fn a_healthy_site_has_no_problem_whether_it_runs_or_not() {
+async fn healthy_site_has_no_problems() {
     let mut site = Site::start().await;
     let hosts = site.hosts(1).await;
-    let id = site.rest().started().await;
-    site.rest().ended(&id).await;
+    let id = site.rest().start_run().await;
+    site.rest().await_end(&id).await;
     drop(hosts);
     let (code, rows) = examined(&site.orchestrator).await;
     assert_eq!(code, Some(0), "{rows:?}");
@@ -68,20 +68,20 @@ async fn a_healthy_site_has_no_problem_whether_it_runs_or_not() {
     assert_eq!(content(&site.orchestrator.directory().join("data")), before, "looking changes nothing");
 }
 
-/// Which settings are in force is the leader's to say, so that windows would move with the lease.
+/// The leader's settings apply, so different settings would move windows with the lease.
 #[tokio::test]
-async fn instances_that_differ_in_their_settings_are_said() {
+async fn differing_instance_settings_are_reported() {
     let site = Site::start().await;
     let (_, rows) = examined(&site.orchestrator).await;
     assert_eq!(rows["instances"], ("ok".to_owned(), "1 heard".to_owned()));
     let mut other = Orchestrator::new(&site.nats.url(), "[site]\ntimezone = \"Europe/Stockholm\"");
     other.start();
-    other.follows(&site.orchestrator).await;
+    other.await_following(&site.orchestrator).await;
     let (us, them) = (site.orchestrator.instance(), other.instance());
     let difference = "the instances differ in [site] timezone, and what the one that leads has is in force:";
     for asked in [&site.orchestrator, &other] {
         let expected = format!("{difference} Europe/Stockholm ({them}), UTC ({us})");
-        let status = eventually("both to have been heard", async || {
+        let status = eventually("both heartbeats", async || {
             asked.cluster_status().await.filter(|status| status["warnings"][0] == expected.as_str())
         })
         .await;
@@ -97,7 +97,7 @@ async fn instances_that_differ_in_their_settings_are_said() {
 }
 
 #[tokio::test]
-async fn before_the_first_start_nothing_is_made() {
+async fn doctor_creates_nothing() {
     let nats = NatsServer::start().await;
     let orchestrator = Orchestrator::new(&nats.url(), "");
     let (code, rows) = examined(&orchestrator).await;
@@ -116,14 +116,14 @@ async fn before_the_first_start_nothing_is_made() {
     }
 }
 
-/// What is done to a site whose orchestrator does not run.
+/// Damages a site whose orchestrator does not run.
 type Fault = fn(&mut Site);
 
 fn store(site: &Site) -> PathBuf {
     site.orchestrator.store_file()
 }
 
-/// A fault, the check that must find it, and what that must say.
+/// A fault, the check that must find it, and its expected finding.
 const FAULTS: &[(&str, Fault, &str, &str)] = &[
     (
         "a configuration with a mistake",
@@ -177,7 +177,7 @@ async fn each_fault_is_found() {
     for (name, fault, check, expected) in FAULTS {
         let mut site = Site::start().await;
         site.orchestrator.terminate().await;
-        // Whatever was in the log is in the file.
+        // Everything in the write-ahead log is now in the file.
         let copy = store(&site).with_extension("copy");
         assert!(os_upgrade_store::copy(&store(&site), "site", &copy).await.unwrap());
         for suffix in ["db-wal", "db-shm"] {
@@ -193,7 +193,7 @@ async fn each_fault_is_found() {
 }
 
 #[tokio::test]
-async fn lost_data_changed_streams_and_other_sites_are_found() {
+async fn damaged_or_foreign_streams_are_found() {
     let mut site = Site::start().await;
     site.orchestrator.terminate().await;
     let stream = site.jetstream().get_stream(subject::CONTROL_STREAM).await.unwrap();
@@ -219,7 +219,7 @@ async fn lost_data_changed_streams_and_other_sites_are_found() {
     assert!(rows["store"].1.contains("is of site \"site\", not of \"lund\""), "{rows:?}");
     let control = &rows["stream os-upgrade:control"].1;
     assert!(control.contains("is of site \"site\", not of \"lund\""), "{rows:?}");
-    // And for people: what to do stands below.
+    // As text, the advice is below.
     let (_, printed, said) = other.command(&["doctor"]).await;
     assert!(printed.contains("\n         check [store] path and [site] name"), "{printed}");
     assert!(said.ends_with("problems found"), "{said}");

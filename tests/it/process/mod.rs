@@ -1,4 +1,4 @@
-//! `os-upgrade` as a service: its start, its end, its units, and what `doctor` finds.
+//! `os-upgrade` as a service: start, stop, systemd units, and `doctor`.
 
 mod doctor;
 mod service;

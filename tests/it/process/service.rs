@@ -1,4 +1,4 @@
-//! The units that are shipped: systemd understands all of them, and they start the programs as those want to be.
+//! The shipped systemd units: systemd accepts them, and they fit the programs.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -26,28 +26,28 @@ struct Unit {
     program: &'static str,
 }
 
-/// Every line that says something, at its `=`.
+/// All settings: key and value.
 fn settings(text: &'static str) -> impl Iterator<Item = (&'static str, &'static str)> {
     let lines = text.lines().filter(|line| !line.is_empty() && !line.starts_with(['#', '[']));
     lines.map(|line| line.split_once('=').unwrap())
 }
 
 impl Unit {
-    /// What its key in `[Service]` is, the last one counting.
+    /// The value of a key in `[Service]`; the last one counts.
     fn service(&self, key: &str) -> &'static str {
         let (_, service) = self.text.split_once("[Service]\n").unwrap();
         let (service, _) = service.split_once("\n[").unwrap();
         settings(service).filter(|(name, _)| *name == key).last().unwrap_or_else(|| panic!("{key}")).1
     }
 
-    /// The arguments that it starts its program with, which it names as systemd looks for it.
+    /// The arguments of its program, whose path must be one that systemd finds.
     fn arguments(&self) -> Vec<&'static str> {
         let mut words = self.service("ExecStart").split(' ');
         assert_eq!(words.next(), Some(self.program));
         words.collect()
     }
 
-    /// As on a machine where the program is where it was built.
+    /// The unit with the path of the built program.
     fn here(&self) -> String {
         let path = programs::path(self.program);
         let started = format!("ExecStart={} ", self.program);
@@ -55,19 +55,19 @@ impl Unit {
         self.text.replace(&started, &format!("ExecStart={} ", path.display()))
     }
 
-    fn is_understood(&self) {
+    fn assert_accepted(&self) {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join(self.name);
         fs::write(&path, self.here()).unwrap();
         let verify = |path: &Path| Command::new("systemd-analyze").arg("verify").arg(path).output();
         let Ok(verified) = verify(&path) else {
-            // Without systemd there is nobody to ask; the keys are looked at all the same.
+            // Without systemd only the keys are checked.
             return;
         };
         let said = String::from_utf8_lossy(&verified.stderr).into_owned();
         let about_it: Vec<_> = said.lines().filter(|line| line.contains(self.name)).collect();
         assert_eq!((verified.status.success(), about_it), (true, Vec::<&str>::new()), "{said}");
-        // It would say so otherwise.
+        // systemd would print a warning otherwise.
         fs::write(&path, self.here().replace("TimeoutStopSec", "TimeoutStopSecs")).unwrap();
         let said = String::from_utf8(verify(&path).unwrap().stderr).unwrap();
         assert!(said.contains("Unknown key 'TimeoutStopSecs'"), "{said}");
@@ -75,17 +75,17 @@ impl Unit {
 }
 
 #[test]
-fn the_orchestrators_fits_the_program() {
+fn orchestrator_unit_fits_program() {
     let service = |key| ORCHESTRATOR.service(key);
-    // It says that it is ready, that it is alive, and it ends its nats-server itself; see `process::stop`.
+    // It reports that it is ready and alive, and stops its nats-server itself; see `process::stop`.
     assert_eq!([service("Type"), service("WatchdogSec"), service("KillMode")], ["notify", "30", "mixed"]);
     assert!(service("TimeoutStopSec").parse::<u32>().unwrap() > 5);
     // The exit code of an unusable configuration.
     assert_eq!(service("RestartPreventExitStatus"), "2");
     assert_eq!(service("WorkingDirectory"), "%S/os-upgrade");
-    // The most connections that may be set, and more.
+    // More than the largest number of connections that can be set.
     assert!(service("LimitNOFILE").parse::<u32>().unwrap() > 10_000 + 256);
-    // A user that files can be given to, and that has the data directory for its home.
+    // A user that can own files, with the data directory as home.
     assert_eq!((service("User"), service("StateDirectory")), ("os-upgrade", "os-upgrade"));
     assert!(!ORCHESTRATOR.text.contains("DynamicUser"));
     let user = USER_MADE.replace("\\\n", "");
@@ -97,9 +97,9 @@ fn the_orchestrators_fits_the_program() {
 }
 
 #[test]
-fn the_workers_fits_the_program() {
+fn worker_unit_fits_program() {
     let service = |key| WORKER.service(key);
-    // dpkg goes on without it; and see `tests/system/debian.rs`.
+    // dpkg continues without the worker; see `tests/system/debian.rs`.
     assert_eq!((service("KillMode"), service("OOMPolicy")), ("process", "continue"));
     assert_eq!(service("RestartPreventExitStatus"), "2");
     let settings: BTreeMap<_, _> = settings(WORKER_SETTINGS).collect();
@@ -115,11 +115,11 @@ fn the_workers_fits_the_program() {
     let start = |url: &str| {
         let mut command = Command::new(programs::path(WORKER.program));
         command.args(&arguments).args(["--state-dir", state]).env("OS_UPGRADE_NATS_URL", url);
-        // It would be started otherwise, and wait for its server.
+        // With these the worker would start, and wait for its server.
         command.arg("--help").output().unwrap()
     };
     assert!(start("nats://bus.example").status.success());
-    // The directories that systemd makes are where the worker looks by itself.
+    // The directories that systemd creates are the worker's defaults.
     let help = String::from_utf8(start("nats://bus.example").stdout).unwrap();
     for directory in [service("StateDirectory"), service("CacheDirectory")] {
         assert_eq!(directory, "os-upgrade-worker");
@@ -130,8 +130,8 @@ fn the_workers_fits_the_program() {
 }
 
 #[test]
-fn systemd_understands_all_of_them() {
+fn systemd_accepts_all_units() {
     for unit in [ORCHESTRATOR, WORKER] {
-        unit.is_understood();
+        unit.assert_accepted();
     }
 }

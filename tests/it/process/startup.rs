@@ -1,4 +1,4 @@
-//! What keeps an instance from starting, or from going on: said in one line, waited for, or never passed over.
+//! Problems at startup: each is reported in one line or waited for, and none is ignored.
 
 use std::fs;
 use std::process::Command;
@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, UnixDatagram};
 
-/// Starts an instance that cannot start: its exit code and what it says, without its log.
+/// Starts an instance that fails. Returns its exit code and error lines, without its log.
 async fn failed(mut orchestrator: Orchestrator) -> (Option<i32>, Vec<String>) {
     orchestrator.start();
     let (code, output) = orchestrator.exited().await;
@@ -26,7 +26,7 @@ fn line(text: String) -> (Option<i32>, Vec<String>) {
 }
 
 #[tokio::test]
-async fn every_error_of_a_configuration_is_said_at_once_and_nothing_is_made() {
+async fn all_configuration_errors_are_reported_together() {
     let more = "[site]\nname = \"\"\ntimezon = \"UTC\"\n[fleet-lock]\non-failure = \"keep\"\n[bus]\n";
     let mut orchestrator = Orchestrator::new("nats://127.0.0.1:4222", more);
     orchestrator.start();
@@ -44,7 +44,7 @@ error: os-upgrade.toml:10:2: unknown section [bus]; there are [site], [api], [ap
 }
 
 #[tokio::test]
-async fn a_taken_port_is_one_line() {
+async fn port_in_use_is_one_line() {
     let nats = NatsServer::start().await;
     let orchestrator = Orchestrator::new(&nats.url(), "");
     let address = orchestrator.address();
@@ -54,13 +54,13 @@ async fn a_taken_port_is_one_line() {
 }
 
 #[tokio::test]
-async fn a_file_for_the_lock_server_that_is_not_there_is_one_line() {
+async fn missing_lock_server_file_is_one_line() {
     let nats = NatsServer::start().await;
     let more = "[fleet-lock]\nurl = \"https://u:secret@h\"\ncertificate = \"c.pem\"\nkey = \"k.pem\"\n";
     let text = "error: cannot use the lock server: cannot read c.pem, the `certificate` of [fleet-lock]: \
                 No such file or directory (os error 2)";
     assert_eq!(failed(Orchestrator::new(&nats.url(), more)).await, (Some(2), vec![text.to_owned()]));
-    // A pipe that nobody writes to would hold it up for ever.
+    // Reading a pipe without a writer would block permanently.
     let orchestrator = Orchestrator::new(&nats.url(), more);
     let pipe = orchestrator.directory().join("c.pem");
     assert!(Command::new("mkfifo").arg(&pipe).status().expect("a pipe").success());
@@ -68,9 +68,9 @@ async fn a_file_for_the_lock_server_that_is_not_there_is_one_line() {
     assert_eq!(failed(orchestrator).await, (Some(2), vec![text.to_owned()]));
 }
 
-/// A data directory of a version whose managed nats-server had no password yet, or one whose password is lost.
+/// A data directory of a version without a password for the managed nats-server, or whose password is lost.
 #[tokio::test]
-async fn a_new_password_for_old_data_is_said() {
+async fn changed_managed_password_is_reported() {
     let mut orchestrator = Orchestrator::managed();
     let line = "the managed nats-server has a new password";
     orchestrator.start_ready().await;
@@ -88,7 +88,7 @@ async fn a_new_password_for_old_data_is_said() {
 }
 
 #[tokio::test]
-async fn a_store_that_is_a_file_is_one_line() {
+async fn store_path_that_is_file_is_one_line() {
     let nats = NatsServer::start().await;
     let orchestrator = Orchestrator::new(&nats.url(), "");
     fs::write(orchestrator.directory().join("data"), "mine").expect("written");
@@ -97,7 +97,7 @@ async fn a_store_that_is_a_file_is_one_line() {
 }
 
 #[tokio::test]
-async fn a_store_that_is_something_else_is_one_line_and_is_left_alone() {
+async fn foreign_store_is_left_untouched() {
     let nats = NatsServer::start().await;
     for content in ["not a database, but longer than the header of one would be".repeat(20), String::new()] {
         let orchestrator = Orchestrator::new(&nats.url(), "");
@@ -124,12 +124,12 @@ async fn a_data_directory_in_use_is_one_line() {
     std::os::unix::fs::symlink(&data, second.directory().join("data")).expect("linked");
     let text = "error: the data directory data is in use by another orchestrator";
     assert_eq!(failed(second).await, line(text.to_owned()));
-    // The one that has it is not disturbed.
+    // The instance that uses it is not disturbed.
     site.orchestrator.ready().await;
 }
 
-/// Waits until an instance waits for NATS for a reason that contains `why`: all that it says.
-async fn waits(orchestrator: &Orchestrator, why: &str) -> String {
+/// Waits until an instance waits for NATS for a reason that contains `why`. Returns the whole reason.
+async fn await_waiting(orchestrator: &Orchestrator, why: &str) -> String {
     eventually("it to wait for NATS", async || {
         let said = orchestrator.readiness().await?;
         (said.starts_with("waiting for NATS since 20") && said.contains(why)).then_some(said)
@@ -137,26 +137,26 @@ async fn waits(orchestrator: &Orchestrator, why: &str) -> String {
     .await
 }
 
-/// How often it has logged that it waits.
+/// The log lines about waiting.
 fn lines_about_waiting(orchestrator: &Orchestrator) -> Vec<String> {
     orchestrator.log().lines().filter(|line| line.contains("waiting for NATS: ")).map(str::to_owned).collect()
 }
 
 #[tokio::test]
-async fn a_bus_that_is_not_there_is_waited_for() {
+async fn unreachable_bus_is_awaited() {
     let mut nats = NatsServer::start().await;
     let url = nats.url();
     nats.kill();
     let mut orchestrator = Orchestrator::new(&url, "");
     orchestrator.start();
-    let said = waits(&orchestrator, "cannot connect to NATS").await;
+    let said = await_waiting(&orchestrator, "cannot connect to NATS").await;
     assert!(said.contains(&format!("Z: cannot connect to NATS at {url}: ")), "{said}");
     let rest = orchestrator.rest.clone();
     let message = |(status, body): (u16, Value)| {
         (status, body["errors"][0]["error-message"].as_str().map(str::to_owned))
     };
     assert_eq!(rest.get("/healthz").await.0, 200);
-    // What nobody has read yet is not there to be shown; what the store has, is.
+    // Only the data in the store can be shown.
     for path in ["/v1/state/os-upgrade", "/v1/config/os-upgrade", "/v1/state/fleet-lock"] {
         assert_eq!(message(rest.get(path).await), (503, Some(said.clone())), "{path}");
     }
@@ -168,18 +168,18 @@ async fn a_bus_that_is_not_there_is_waited_for() {
     assert_eq!(info(rest.call(Method::PUT, "/v1/config/os-upgrade", body).await), refused);
     let shown = orchestrator.cluster_status().await.expect("an answer");
     assert_eq!(shown["instances"][0]["not-ready-reason"], said.as_str());
-    // Another site cannot be asked.
+    // Requests to other sites are unavailable.
     assert_eq!(rest.get("/v1/state/os-upgrade?site=lund").await.0, 503);
 
     nats.start_again().await;
     orchestrator.ready().await;
     rest.configure("os-upgrade-demo").await;
     assert!(orchestrator.log().contains("NATS can be used"), "{}", orchestrator.log());
-    // And an instance that knows its site, with what that has come to meanwhile.
+    // And an instance that has a store, after the site has changed in the meantime.
     orchestrator.kill().await;
     nats.kill();
     orchestrator.start();
-    waits(&orchestrator, "cannot connect to NATS").await;
+    await_waiting(&orchestrator, "cannot connect to NATS").await;
     nats.start_again().await;
     orchestrator.ready().await;
     assert_eq!(rest.get("/v1/config/os-upgrade").await.0, 200);
@@ -187,8 +187,8 @@ async fn a_bus_that_is_not_there_is_waited_for() {
 }
 
 #[tokio::test]
-async fn one_that_waits_logs_it_once_and_ends_when_it_is_asked_to() {
-    // It takes connections, and closes them.
+async fn waiting_instance_logs_once_and_stops() {
+    // A listener that accepts connections and closes them.
     let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
     let url = format!("nats://{}", listener.local_addr().expect("an address"));
     let mut orchestrator = Orchestrator::new(&url, "");
@@ -201,9 +201,9 @@ async fn one_that_waits_logs_it_once_and_ends_when_it_is_asked_to() {
     assert_eq!(orchestrator.terminate().await.code(), Some(0));
 }
 
-/// `systemctl start` neither fails nor waits for ever.
+/// `systemctl start` neither fails nor blocks permanently.
 #[tokio::test]
-async fn the_service_manager_is_told_that_it_is_up_while_it_waits() {
+async fn waiting_instance_reports_ready_to_systemd() {
     let directory = tempfile::tempdir().expect("a directory");
     let path = directory.path().join("notify");
     let socket = UnixDatagram::bind(&path).expect("a socket");
@@ -233,12 +233,12 @@ async fn the_service_manager_is_told_that_it_is_up_while_it_waits() {
 }
 
 #[tokio::test]
-async fn credentials_that_are_refused_are_waited_for_to_be_right() {
+async fn refused_credentials_are_awaited() {
     let mut nats = NatsServer::start_with("authorization { user: \"o\", password: \"other\" }").await;
     let address = nats.address();
     let mut orchestrator = Orchestrator::new(&format!("nats://o:secret@{address}"), "");
     orchestrator.start();
-    let said = waits(&orchestrator, "authorization violation").await;
+    let said = await_waiting(&orchestrator, "authorization violation").await;
     let expected = format!("NATS at nats://{address} refuses this orchestrator");
     assert!(said.contains(&expected) && said.contains("[nats]"), "{said}");
     assert!(!orchestrator.log().contains("secret"), "{said}");
@@ -247,14 +247,14 @@ async fn credentials_that_are_refused_are_waited_for_to_be_right() {
 }
 
 #[tokio::test]
-async fn a_bus_without_jetstream_is_waited_for_to_have_it() {
+async fn missing_jetstream_is_awaited() {
     let account = |jetstream: &str| {
         format!("accounts: {{ A: {{ {jetstream} users: [{{ user: o, password: p }}] }} }}\nno_auth_user: o")
     };
     let mut nats = NatsServer::start_with(&account("")).await;
     let mut orchestrator = Orchestrator::new(&nats.url(), "");
     orchestrator.start();
-    let said = waits(&orchestrator, "JetStream").await;
+    let said = await_waiting(&orchestrator, "JetStream").await;
     let expected =
         "NATS gives no JetStream: enable it in the configuration of the server, and for this account";
     assert!(said.ends_with(expected), "{said}");
@@ -263,7 +263,7 @@ async fn a_bus_without_jetstream_is_waited_for_to_have_it() {
 }
 
 #[tokio::test]
-async fn a_credentials_file_that_cannot_be_used_is_one_line() {
+async fn unusable_credentials_file_is_one_line() {
     let nats = NatsServer::start().await;
     for content in [None, Some("not one")] {
         let orchestrator = Orchestrator::new(&nats.url(), "credentials = \"o.creds\"");
@@ -276,7 +276,7 @@ async fn a_credentials_file_that_cannot_be_used_is_one_line() {
     }
 }
 
-/// A server that says it is this version, and answers every ping.
+/// A server that reports this version and answers pings.
 async fn fake_nats(version: &str) -> (String, tokio::task::JoinHandle<()>) {
     let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
     let address = listener.local_addr().expect("an address");
@@ -301,11 +301,11 @@ async fn fake_nats(version: &str) -> (String, tokio::task::JoinHandle<()>) {
 }
 
 #[tokio::test]
-async fn a_bus_that_is_too_old_is_waited_for_to_be_newer() {
+async fn outdated_bus_is_awaited() {
     let (url, server) = fake_nats("2.9.0").await;
     let mut orchestrator = Orchestrator::new(&url, "");
     orchestrator.start();
-    let said = waits(&orchestrator, "2.9.0").await;
+    let said = await_waiting(&orchestrator, "2.9.0").await;
     let expected = format!("Z: the nats-server at {url} has version 2.9.0; at least 2.11 is needed");
     assert!(said.ends_with(&expected), "{said}");
     assert_eq!(orchestrator.terminate().await.code(), Some(0));
@@ -313,7 +313,7 @@ async fn a_bus_that_is_too_old_is_waited_for_to_be_newer() {
 }
 
 #[tokio::test]
-async fn the_store_of_another_site_is_one_line() {
+async fn other_sites_store_is_one_line() {
     let mut site = Site::start().await;
     site.orchestrator.terminate().await;
     let second = Orchestrator::new(&site.nats.url(), "[site]\nname = \"other\"");

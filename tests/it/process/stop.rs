@@ -1,5 +1,5 @@
-//! Instances that are asked to end: within 5 s, whatever hangs, with a true answer for everybody who asked, and with
-//! the lease handed over.
+//! Stopping instances: within 5 s, whatever hangs, with a true answer to every pending request, and with the lease
+//! released.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -21,12 +21,12 @@ use os_upgrade_protocol::{GroupName, HostName};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 
-/// How long ending may take.
+/// How long stopping may take.
 const LIMIT: Duration = Duration::from_secs(5);
-/// A group with slots for everybody.
+/// A group with slots for all clients.
 const LOAD: &str = "[fleet-lock.groups]\ndefault = 1\nload = 10000";
 
-/// Asks it to end; it has to do so in time, in order.
+/// Stops it with SIGTERM; it must end in time and with success.
 async fn stop(orchestrator: &mut Orchestrator) {
     let asked = Stopwatch::start();
     orchestrator.signal(Signal::SIGTERM);
@@ -40,7 +40,7 @@ fn locks(address: SocketAddr) -> FleetLockClient {
     FleetLockClient::new(&format!("http://{address}/").parse().unwrap(), Timeouts::default(), None).unwrap()
 }
 
-/// Takes one slot after the other until it is not granted one any more; the ids that were, and what it heard last.
+/// Takes one slot after another until one is not granted. Returns the granted ids, and the last answer.
 fn take_slots(
     address: SocketAddr,
     worker: usize,
@@ -61,18 +61,17 @@ fn take_slots(
 }
 
 #[tokio::test]
-async fn calls_in_flight_are_answered_truly_and_what_was_granted_is_there() {
+async fn stop_answers_pending_calls_truly() {
     let mut site = Site::start_with(LOAD).await;
     let hosts = site.hosts(2).await;
     hosts[0].hold("upgrade");
-    let id = site.rest().started().await;
-    hosts[0].await_said("upgrade-begins").await;
+    let id = site.rest().start_run().await;
+    hosts[0].await_script("upgrade-begins").await;
     let (mut known, mut refused) = (BTreeSet::new(), 0);
     for round in 0..5 {
         let address = site.orchestrator.address();
         let workers: Vec<_> =
             (0..16).map(|worker| tokio::spawn(take_slots(address, round * 16 + worker))).collect();
-        // In the middle of it.
         eventually("slots to be taken", async || {
             let state = site.journal().await;
             let taken = |number| state.iter().any(|fact| fact["id"] == format!("client-{number}-3"));
@@ -104,53 +103,53 @@ async fn calls_in_flight_are_answered_truly_and_what_was_granted_is_there() {
         }
         site.orchestrator.start_ready().await;
     }
-    hosts[0].let_go("upgrade");
-    assert_eq!(site.rest().ended(&id).await.result(), Some("completed"));
+    hosts[0].release("upgrade");
+    assert_eq!(site.rest().await_end(&id).await.result(), Some("completed"));
     for host in &hosts {
-        assert_eq!(host.said(), ["prepare", "upgrade-begins", "upgrade-ends"]);
+        assert_eq!(host.script_log(), ["prepare", "upgrade-begins", "upgrade-ends"]);
     }
     println!("{} grants, all there; {refused} refusals", known.len());
 }
 
 #[tokio::test]
-async fn the_lease_is_handed_over() {
+async fn stop_releases_lease() {
     let mut site = Site::start().await;
     let mut second = Orchestrator::new(&site.nats.url(), "");
     second.start();
-    second.follows(&site.orchestrator).await;
+    second.await_following(&site.orchestrator).await;
     let hosts = site.hosts(2).await;
     hosts[0].hold("upgrade");
-    let id = site.rest().started().await;
-    hosts[0].await_said("upgrade-begins").await;
+    let id = site.rest().start_run().await;
+    hosts[0].await_script("upgrade-begins").await;
     let leases = site.jetstream().get_key_value("os-upgrade-lease").await.unwrap();
     for _ in 0..3 {
         let mut changes = leases.watch("leader").await.unwrap();
         stop(&mut site.orchestrator).await;
-        second.leads().await;
-        // It was given back, before it could run out: of that there would be no message, but of every renewal.
+        second.await_leading().await;
+        // The lease was released before it expired: an expiry would leave no message, a renewal would.
         let mut seen = Vec::new();
         while seen.last() != Some(&Operation::Delete) {
             seen.push(changes.next().await.unwrap().unwrap().operation);
             assert!(seen.len() < 10, "{seen:?}");
         }
         site.orchestrator.start();
-        site.orchestrator.follows(&second).await;
+        site.orchestrator.await_following(&second).await;
         std::mem::swap(&mut site.orchestrator, &mut second);
     }
-    hosts[0].let_go("upgrade");
-    assert_eq!(site.rest().ended(&id).await.result(), Some("completed"));
+    hosts[0].release("upgrade");
+    assert_eq!(site.rest().await_end(&id).await.result(), Some("completed"));
     for host in &hosts {
-        assert_eq!(host.said(), ["prepare", "upgrade-begins", "upgrade-ends"]);
+        assert_eq!(host.script_log(), ["prepare", "upgrade-begins", "upgrade-ends"]);
     }
 }
 
 #[tokio::test]
-async fn a_bus_that_hangs_holds_up_nobody() {
+async fn hung_bus_does_not_delay_stop() {
     let mut site = Site::start_with(LOAD).await;
     site.nats.signal(Signal::SIGSTOP);
     let lock = tokio::spawn(take_slots(site.orchestrator.address(), 1));
-    // The journal does not answer, so the request is under way.
-    eventually("the request to be under way", async || {
+    // The journal does not answer, so the request is pending.
+    eventually("the request to be pending", async || {
         site.orchestrator.readiness().await?.starts_with("the journal does not answer").then_some(())
     })
     .await;
@@ -164,7 +163,7 @@ async fn a_bus_that_hangs_holds_up_nobody() {
 }
 
 #[tokio::test]
-async fn a_managed_bus_that_hangs_is_gone_too() {
+async fn hung_managed_bus_is_killed() {
     let mut orchestrator = Orchestrator::managed();
     orchestrator.start_ready().await;
     let directory = orchestrator.directory().join("data/nats");
@@ -179,7 +178,7 @@ async fn a_managed_bus_that_hangs_is_gone_too() {
 }
 
 #[tokio::test]
-async fn clients_that_keep_their_connections_hold_up_nobody() {
+async fn idle_connections_do_not_delay_stop() {
     let mut site = Site::start().await;
     let mut connections = Vec::new();
     let lock =
@@ -197,8 +196,8 @@ async fn clients_that_keep_their_connections_hold_up_nobody() {
 }
 
 #[tokio::test]
-async fn one_that_has_not_come_up_yet_ends_too() {
-    // It takes connections and says nothing.
+async fn starting_instance_stops_promptly() {
+    // A listener that accepts connections and sends nothing.
     let silent = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let url = format!("nats://{}", silent.local_addr().unwrap());
     let mut orchestrator = Orchestrator::new(&url, "");
@@ -207,9 +206,9 @@ async fn one_that_has_not_come_up_yet_ends_too() {
     stop(&mut orchestrator).await;
 }
 
-/// What stands in the messages of a service that tells its manager how it stands.
+/// The lines in the notifications of a service to systemd.
 #[tokio::test]
-async fn the_service_manager_is_told_how_it_stands() {
+async fn systemd_is_told_each_state() {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("notify");
     let socket = UnixDatagram::bind(&path).unwrap();
@@ -227,17 +226,17 @@ async fn the_service_manager_is_told_how_it_stands() {
     site.orchestrator.set_environment("WATCHDOG_USEC", "400000");
     site.orchestrator.start_ready().await;
     let mut messages = Vec::new();
-    eventually("it to be alive for a while", async || {
+    eventually("several watchdog messages", async || {
         heard(&mut messages);
         (messages.iter().filter(|line| *line == "WATCHDOG=1").count() >= 5).then_some(())
     })
     .await;
     assert_eq!(messages.iter().filter(|line| *line == "READY=1").count(), 1, "{messages:?}");
     assert!(messages.contains(&"STATUS=ready".to_owned()), "{messages:?}");
-    // A bus that is away is said, and is no reason to be ended by the watchdog.
+    // A bus that is away is reported, and does not let the watchdog expire.
     site.nats.kill();
     messages.clear();
-    eventually("the loss to be told", async || {
+    eventually("the loss to be reported", async || {
         heard(&mut messages);
         let told = messages.iter().position(|line| line == "STATUS=the bus is away")?;
         messages[told..].iter().any(|line| line == "WATCHDOG=1").then_some(())
@@ -245,7 +244,7 @@ async fn the_service_manager_is_told_how_it_stands() {
     .await;
     site.nats.start_again().await;
     messages.clear();
-    eventually("its return to be told", async || {
+    eventually("its return to be reported", async || {
         heard(&mut messages);
         messages.contains(&"STATUS=ready".to_owned()).then_some(())
     })

@@ -60,8 +60,8 @@ impl Examined {
         let (directory, secrets) = token_file();
         let mut site = Site::start().await;
         let hosts = site.hosts(3).await;
-        let run = site.rest().started().await;
-        site.rest().ended(&run).await;
+        let run = site.rest().start_run().await;
+        site.rest().await_end(&run).await;
         site.orchestrator.terminate().await;
         let tokens = directory.path().join("tokens.toml");
         site.orchestrator.set_environment("OS_UPGRADE_API__TOKENS", tokens.to_str().unwrap());
@@ -119,7 +119,7 @@ impl Examined {
 }
 
 #[tokio::test]
-async fn whatever_an_admin_asks_the_answer_is_as_described() {
+async fn admin_answers_match_description() {
     let examined = Examined::start().await;
     examined.by(Role::Admin, "examples,coverage").await;
     examined.end().await;
@@ -127,7 +127,7 @@ async fn whatever_an_admin_asks_the_answer_is_as_described() {
 
 /// What is wrong in its form is refused to them as it is to an admin, so that is left to `make test-api`.
 #[tokio::test]
-async fn whatever_others_ask_the_answer_is_as_described() {
+async fn other_roles_answers_match_description() {
     let examined = Examined::start().await;
     for role in [Role::Viewer, Role::Operator] {
         examined.by(role, "examples").await;

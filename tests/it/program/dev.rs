@@ -43,7 +43,7 @@ fn files_with(directory: &Path, text: &str) -> BTreeSet<PathBuf> {
 }
 
 #[tokio::test]
-async fn dev_once_upgrades_its_hosts_and_leaves_no_process_behind() {
+async fn dev_once_upgrades_and_cleans_up() {
     let data = tempfile::tempdir().expect("a directory");
     let listen = own_address().to_string();
     for _ in 0..2 {
@@ -58,7 +58,7 @@ async fn dev_once_upgrades_its_hosts_and_leaves_no_process_behind() {
 }
 
 #[tokio::test]
-async fn dev_shows_nobody_its_password_and_leaves_no_process_behind_when_it_is_killed() {
+async fn killed_dev_leaves_nothing_and_hides_password() {
     let data = tempfile::tempdir().expect("a directory");
     let address = own_address();
     let mut command = child::command(programs::path(programs::ORCHESTRATOR));
@@ -96,7 +96,7 @@ async fn dev_shows_nobody_its_password_and_leaves_no_process_behind_when_it_is_k
 }
 
 #[tokio::test]
-async fn dev_gives_its_hosts_the_credentials_that_a_nats_of_yours_wants() {
+async fn dev_passes_credentials_to_hosts() {
     let nats = SecuredNats::start(1).await;
     nats.admit("h01").await;
     let ca = nats.issued().ca();

@@ -17,7 +17,7 @@ fn dockerfile_passes_hadolint() {
 }
 
 #[test]
-fn dockerfile_copies_what_is_there() {
+fn dockerfile_copies_existing_files() {
     let text = fs::read_to_string(repository().join("docker/Dockerfile")).unwrap();
     let ignored = fs::read_to_string(repository().join(".dockerignore")).unwrap();
     let copies = text.lines().filter_map(|line| line.strip_prefix("COPY "));
@@ -49,7 +49,7 @@ fn compose_services() -> BTreeMap<String, Value> {
 
 /// A variable that is not known would be left aside without a word.
 #[test]
-fn compose_sets_variables_that_programs_know() {
+fn compose_sets_known_variables() {
     let help = |program: &str, command: &str| {
         let output = Command::new(programs::path(program)).args([command, "--help"]).output().unwrap();
         String::from_utf8(output.stdout).unwrap()
@@ -73,7 +73,7 @@ fn compose_sets_variables_that_programs_know() {
 }
 
 #[test]
-fn compose_services_have_no_rights_they_do_not_need() {
+fn compose_services_have_minimal_rights() {
     let mut services = compose_services();
     // It has no network, and gives files to the users that read them.
     assert_eq!(services.remove("setup").unwrap()["network_mode"], "none");

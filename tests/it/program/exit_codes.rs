@@ -17,7 +17,7 @@ async fn asked(arguments: &[&str], address: SocketAddr) -> (Option<i32>, String)
 const CHANGE: [&str; 3] = ["hosts", "approve", "h01"];
 
 #[tokio::test]
-async fn changes_without_an_answer() {
+async fn unanswered_changes_have_own_code() {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();
     for change in [&CHANGE[..], &["lock", "unlock", "--id", "h01"]] {

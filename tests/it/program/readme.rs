@@ -60,7 +60,7 @@ async fn curl(rest: &Rest, words: &[String]) -> u16 {
 }
 
 #[tokio::test]
-async fn commands_of_the_usage_guide_work() {
+async fn usage_commands_work_for_operators() {
     let site = Site::start().await;
     site.announce("os-upgrade-debian", "h01").await;
     let rest = site.rest();
@@ -76,7 +76,7 @@ async fn commands_of_the_usage_guide_work() {
 }
 
 #[test]
-fn the_programs_know_the_arguments_shown() {
+fn shown_arguments_are_known() {
     let commands = commands(USAGE);
     let mut seen = BTreeSet::new();
     for words in &commands {
@@ -97,7 +97,7 @@ fn the_programs_know_the_arguments_shown() {
 }
 
 #[test]
-fn every_make_target_named_exists() {
+fn named_make_targets_exist() {
     let is_target = |word: &str| MAKEFILE.lines().any(|line| line.starts_with(&format!("{word}:")));
     let mut named = BTreeSet::new();
     for text in DOCUMENTS {

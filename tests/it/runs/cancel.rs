@@ -1,4 +1,4 @@
-//! An operator's cancel: no further host is started, those under way are seen to their end.
+//! An operator's cancel: no further host is started, and those under way finish.
 
 use std::collections::BTreeMap;
 
@@ -6,54 +6,54 @@ use harness::site::Site;
 use serde_json::{Value, json};
 
 #[tokio::test]
-async fn without_a_run_there_is_nothing_to_cancel() {
+async fn cancel_without_run_is_refused() {
     let site = Site::start().await;
     let (status, body) = site.rest().cancel().await;
     assert_eq!(status, 409);
     assert_eq!(body["errors"][0]["error-message"], "no run is active", "{body}");
     let _hosts = site.hosts(1).await;
-    let id = site.rest().started().await;
-    assert_eq!(site.rest().ended(&id).await.result(), Some("completed"));
+    let id = site.rest().start_run().await;
+    assert_eq!(site.rest().await_end(&id).await.result(), Some("completed"));
     assert_eq!(site.rest().cancel().await.0, 409);
 }
 
 #[tokio::test]
-async fn cancelled_before_any_host_is_under_way_nothing_is_upgraded() {
+async fn early_cancel_upgrades_nothing() {
     let site = Site::start().await;
     let rest = site.rest();
     let hosts = site.hosts(2).await;
     for host in &hosts {
         host.hold("prepare");
     }
-    let id = rest.started().await;
-    hosts[0].await_said("prepare").await;
+    let id = rest.start_run().await;
+    hosts[0].await_script("prepare").await;
     assert_eq!(rest.cancel().await, (204, Value::Null));
-    let run = rest.ended(&id).await;
+    let run = rest.await_end(&id).await;
     assert_eq!(run.result(), Some("cancelled"));
     assert_eq!(run.statuses(), BTreeMap::from([("h01", "cancelled"), ("h02", "cancelled")]));
     assert!(run.reasons()["h01"].starts_with("the run was cancelled by api"), "{:?}", run.reasons());
     // Another cancel finds no run; the late answers to `prepare` change nothing.
     assert_eq!(rest.cancel().await.0, 409);
     for host in &hosts {
-        host.let_go("prepare");
+        host.release("prepare");
     }
-    let id = rest.started().await;
-    assert_eq!(rest.ended(&id).await.result(), Some("completed"));
+    let id = rest.start_run().await;
+    assert_eq!(rest.await_end(&id).await.result(), Some("completed"));
     for host in &hosts {
-        let said = host.said();
+        let said = host.script_log();
         assert_eq!(said.iter().filter(|said| *said == "upgrade-begins").count(), 1, "{said:?}");
     }
 }
 
 #[tokio::test]
-async fn cancelled_in_an_upgrade_that_host_is_seen_to_its_end_reboot_included() {
+async fn cancel_lets_started_host_finish() {
     let mut site = Site::start().await;
     let rest = site.rest();
     let mut hosts = vec![site.host("h01").reboots(), site.host("h02")];
     hosts[0].hold("upgrade");
     site.run(&mut hosts).await;
-    let id = rest.started().await;
-    hosts[0].await_said("upgrade-begins").await;
+    let id = rest.start_run().await;
+    hosts[0].await_script("upgrade-begins").await;
     assert_eq!(rest.cancel().await, (204, Value::Null));
     let state = rest.state().await;
     let info = &state["current-upgrade-info"];
@@ -63,11 +63,11 @@ async fn cancelled_in_an_upgrade_that_host_is_seen_to_its_end_reboot_included() 
     assert_eq!(rest.cancel().await, (204, Value::Null));
     assert_eq!(rest.trigger("").await.0, 409);
     site.orchestrator.kill_and_start().await;
-    hosts[0].let_go("upgrade");
-    let run = rest.ended(&id).await;
+    hosts[0].release("upgrade");
+    let run = rest.await_end(&id).await;
     assert_eq!(run.result(), Some("cancelled"));
     assert_eq!(run.statuses(), BTreeMap::from([("h01", "upgraded"), ("h02", "cancelled")]));
-    assert_eq!(hosts[0].said(), ["prepare", "upgrade-begins", "upgrade-ends", "reboot"]);
-    assert_eq!(hosts[1].said(), ["prepare"]);
+    assert_eq!(hosts[0].script_log(), ["prepare", "upgrade-begins", "upgrade-ends", "reboot"]);
+    assert_eq!(hosts[1].script_log(), ["prepare"]);
     assert!(run.facts().contains(&"h01 slot-released".to_owned()), "{:?}", run.facts());
 }

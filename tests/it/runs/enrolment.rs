@@ -1,4 +1,4 @@
-//! Hosts that nobody has approved wait and are sent nothing; operators approve and withdraw them.
+//! Hosts that are not approved wait and are sent nothing; operators approve and withdraw them.
 
 use std::fs;
 
@@ -11,7 +11,7 @@ use nix::sys::signal::Signal;
 use reqwest::Method;
 use serde_json::{Value, json};
 
-/// A site where hosts wait for approval, and two of them, whose workers run.
+/// A site where hosts need approval, and two waiting hosts with running workers.
 async fn waiting() -> (Site, Vec<Host>) {
     let mut site = Site::start().await;
     site.orchestrator.remove_environment(AUTO_APPROVE);
@@ -32,14 +32,14 @@ async fn await_enrolment(orchestrator: &Orchestrator, host: &str, word: &str) {
     .await;
 }
 
-/// What a command prints that goes well.
-async fn typed(orchestrator: &Orchestrator, arguments: &[&str]) -> String {
+/// The output of a command, which must succeed.
+async fn command_output(orchestrator: &Orchestrator, arguments: &[&str]) -> String {
     let (code, printed, said) = orchestrator.ask(arguments, "").await;
     assert_eq!(code, Some(0), "{arguments:?}: {said}");
     printed
 }
 
-/// Why no run is started.
+/// The reason why no run starts.
 async fn refused(orchestrator: &Orchestrator) -> Value {
     let (status, answer) = orchestrator.rest.trigger("").await;
     assert_eq!(status, 409, "{answer}");
@@ -47,22 +47,22 @@ async fn refused(orchestrator: &Orchestrator) -> Value {
 }
 
 #[tokio::test]
-async fn a_host_is_upgraded_once_it_is_approved_and_no_more_once_it_is_withdrawn() {
+async fn only_approved_hosts_are_upgraded() {
     let (mut site, _hosts) = waiting().await;
     assert_eq!(refused(&site.orchestrator).await, json!({"kind": "none-approved", "hosts": 2}));
-    let listed = typed(&site.orchestrator, &["hosts", "list", "--pending"]).await;
+    let listed = command_output(&site.orchestrator, &["hosts", "list", "--pending"]).await;
     assert!(listed.contains("h01") && listed.contains("waits for approval"), "{listed}");
     let (_, printed, _) = site.orchestrator.command(&["doctor"]).await;
     let expected = "enrolment: of 2 announced hosts 0 take part, 0 are withdrawn, 2 wait for approval";
     assert!(printed.contains(expected), "{printed}");
 
-    assert_eq!(typed(&site.orchestrator, &["hosts", "approve", "h01"]).await, "approved: h01");
-    let mistyped = typed(&site.orchestrator, &["hosts", "approve", "h10"]).await;
+    assert_eq!(command_output(&site.orchestrator, &["hosts", "approve", "h01"]).await, "approved: h01");
+    let mistyped = command_output(&site.orchestrator, &["hosts", "approve", "h10"]).await;
     assert_eq!(mistyped, "approved: h10 (no worker has announced itself under this name)");
     let forgotten = ["hosts", "withdraw", "h10", "--reason", "mistyped", "--forget"];
-    assert_eq!(typed(&site.orchestrator, &forgotten).await, "forgotten: h10");
-    let run = site.rest().started().await;
-    let run = site.rest().ended(&run).await;
+    assert_eq!(command_output(&site.orchestrator, &forgotten).await, "forgotten: h10");
+    let run = site.rest().start_run().await;
+    let run = site.rest().await_end(&run).await;
     assert_eq!(run.result(), Some("completed"));
     assert_eq!(run.statuses(), [("h01", "upgraded"), ("h02", "skipped")].into());
     assert_eq!(run.reasons()["h02"], "waits for approval: os-upgrade hosts approve h02");
@@ -71,20 +71,21 @@ async fn a_host_is_upgraded_once_it_is_approved_and_no_more_once_it_is_withdrawn
     site.orchestrator.ready().await;
     await_enrolment(&site.orchestrator, "h01", "approved").await;
     await_enrolment(&site.orchestrator, "h02", "pending").await;
-    assert_eq!(typed(&site.orchestrator, &["hosts", "approve", "--all"]).await, "approved: h02");
-    let again = typed(&site.orchestrator, &["hosts", "approve", "--all"]).await;
+    assert_eq!(command_output(&site.orchestrator, &["hosts", "approve", "--all"]).await, "approved: h02");
+    let again = command_output(&site.orchestrator, &["hosts", "approve", "--all"]).await;
     assert_eq!(again, "no host waits for approval");
-    let withdrawn = typed(&site.orchestrator, &["hosts", "withdraw", "h01", "--reason", "sold"]).await;
+    let withdrawn =
+        command_output(&site.orchestrator, &["hosts", "withdraw", "h01", "--reason", "sold"]).await;
     assert_eq!(withdrawn, "withdrawn: h01");
-    let run = site.rest().started().await;
-    let run = site.rest().ended(&run).await;
+    let run = site.rest().start_run().await;
+    let run = site.rest().await_end(&run).await;
     assert_eq!(run.statuses(), [("h01", "skipped"), ("h02", "upgraded")].into());
     assert!(run.reasons()["h01"].starts_with("withdrawn by api 127."), "{run:?}");
 
-    // Of each host, what it was sent in the one run in which it took part.
+    // Each host got the commands of the one run in which it took part.
     let sent = ["h01 prepare", "h01 upgrade", "h01 reboot", "h02 prepare", "h02 upgrade"];
     assert_eq!(site.commands().await, sent);
-    let history = typed(&site.orchestrator, &["hosts", "history"]).await;
+    let history = command_output(&site.orchestrator, &["hosts", "history"]).await;
     let did: Vec<&str> =
         history.lines().skip(1).map(|line| line.split_whitespace().nth(3).unwrap()).collect();
     assert_eq!(did, ["withdrew", "approved", "forgot", "approved", "approved"], "{history}");
@@ -104,21 +105,22 @@ async fn waiting_for_approval_is_not_journaled() {
 }
 
 #[tokio::test]
-async fn one_that_is_withdrawn_at_work_goes_on_to_its_end() {
+async fn withdrawn_host_finishes_started_upgrade() {
     let (site, hosts) = waiting().await;
-    typed(&site.orchestrator, &["hosts", "approve", "--all"]).await;
+    command_output(&site.orchestrator, &["hosts", "approve", "--all"]).await;
     hosts[0].hold("upgrade");
-    let run = site.rest().started().await;
-    hosts[0].await_said("upgrade-begins").await;
-    let withdrawn = typed(&site.orchestrator, &["hosts", "withdraw", "h01", "--reason", "moved"]).await;
+    let run = site.rest().start_run().await;
+    hosts[0].await_script("upgrade-begins").await;
+    let withdrawn =
+        command_output(&site.orchestrator, &["hosts", "withdraw", "h01", "--reason", "moved"]).await;
     let expected = "withdrawn: h01\nit is upgrading in the active run, and finishes there";
     assert_eq!(withdrawn, expected);
     assert_eq!(
-        typed(&site.orchestrator, &["hosts", "withdraw", "h02", "--reason", "sold"]).await,
+        command_output(&site.orchestrator, &["hosts", "withdraw", "h02", "--reason", "sold"]).await,
         "withdrawn: h02"
     );
-    hosts[0].let_go("upgrade");
-    let run = site.rest().ended(&run).await;
+    hosts[0].release("upgrade");
+    let run = site.rest().await_end(&run).await;
     assert_eq!(run.statuses(), [("h01", "upgraded"), ("h02", "cancelled")].into());
     assert!(run.reasons()["h02"].ends_with(": sold"), "{run:?}");
     assert_eq!(site.commands_to("upgrade").await, ["h01"]);
@@ -129,7 +131,7 @@ async fn one_that_is_withdrawn_at_work_goes_on_to_its_end() {
 }
 
 #[tokio::test]
-async fn any_instance_approves_and_a_successor_keeps_to_it() {
+async fn approvals_survive_failover() {
     let nats = NatsServer::start().await;
     let mut instances = [0, 1].map(|_| Orchestrator::new(&nats.url(), ""));
     for instance in &mut instances {
@@ -137,8 +139,8 @@ async fn any_instance_approves_and_a_successor_keeps_to_it() {
         instance.start_ready().await;
     }
     let [leader, follower] = &mut instances;
-    leader.leads().await;
-    follower.follows(leader).await;
+    leader.await_leading().await;
+    follower.await_following(leader).await;
     leader.rest.configure(APPLICATION).await;
     let directory = tempfile::tempdir().unwrap();
     let mut host = Host::new(&nats.url(), &directory.path().join("said"), "h01");
@@ -146,17 +148,17 @@ async fn any_instance_approves_and_a_successor_keeps_to_it() {
     for instance in [&*leader, &*follower] {
         await_enrolment(instance, "h01", "pending").await;
     }
-    assert_eq!(typed(follower, &["hosts", "approve", "h01"]).await, "approved: h01");
+    assert_eq!(command_output(follower, &["hosts", "approve", "h01"]).await, "approved: h01");
     await_enrolment(leader, "h01", "approved").await;
     leader.kill().await;
-    follower.leads().await;
+    follower.await_leading().await;
     await_enrolment(follower, "h01", "approved").await;
-    let run = follower.rest.started().await;
-    assert_eq!(follower.rest.ended(&run).await.statuses(), [("h01", "upgraded")].into());
+    let run = follower.rest.start_run().await;
+    assert_eq!(follower.rest.await_end(&run).await.statuses(), [("h01", "upgraded")].into());
 }
 
 #[tokio::test]
-async fn a_window_waits_for_an_approval_or_for_the_setting() {
+async fn window_waits_for_approval() {
     let (site, _hosts) = waiting().await;
     let days = "Monday, Tuesday, Wednesday, Thursday, Friday, Saturday, Sunday";
     let body = json!({
@@ -170,13 +172,13 @@ async fn a_window_waits_for_an_approval_or_for_the_setting() {
     })
     .await;
     assert_eq!(site.rest().newest_run_or_none().await, None);
-    // The setting is read again as others are.
+    // The setting is reloaded like others.
     let file = site.orchestrator.directory().join("os-upgrade.toml");
     let text = fs::read_to_string(&file).unwrap();
     fs::write(&file, format!("{text}\n[site]\nauto-approve = true\n")).unwrap();
     site.orchestrator.signal(Signal::SIGHUP);
     let run = eventually("the window to start a run", async || site.rest().newest_run_or_none().await).await;
-    let run = site.rest().ended(&run).await;
+    let run = site.rest().await_end(&run).await;
     assert_eq!(run.statuses(), [("h01", "upgraded"), ("h02", "upgraded")].into());
     await_enrolment(&site.orchestrator, "h01", "auto").await;
 }

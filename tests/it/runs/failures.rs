@@ -1,9 +1,9 @@
-//! Hosts that fail, fall silent, are unreachable or not there, and what becomes of the run and of their slots.
+//! Hosts that fail, fall silent, are unreachable or missing, and the effect on the run and on their slots.
 
 use std::collections::BTreeMap;
 
 use harness::host::{APPLICATION, Host};
-use harness::lock_server::{LockServer, Say};
+use harness::lock_server::{LockServer, Mode};
 use harness::raw_worker::RawWorker;
 use harness::site::{Site, assert_one_by_one};
 use harness::wait::eventually;
@@ -12,15 +12,15 @@ use reqwest::Method;
 use serde_json::{Value, json};
 
 #[tokio::test]
-async fn a_prepare_that_fails_on_one_of_three_hosts_fails_the_run_before_any_upgrade() {
-    let locks = LockServer::start(Say::Granted).await;
+async fn failed_prepare_prevents_all_upgrades() {
+    let locks = LockServer::start(Mode::Granted).await;
     let site = Site::start_with(&locks.config()).await;
     let rest = site.rest();
     let mut hosts = vec![site.host("h01"), site.host("h02"), site.host("h03")];
     hosts[1].fail("prepare", "no space left on /boot");
     site.run(&mut hosts).await;
-    let id = rest.started().await;
-    let run = rest.ended(&id).await;
+    let id = rest.start_run().await;
+    let run = rest.await_end(&id).await;
     assert_eq!(run.result(), Some("failed"));
     let statuses = [("h01", "cancelled"), ("h02", "failed"), ("h03", "cancelled")];
     assert_eq!(run.statuses(), BTreeMap::from(statuses));
@@ -34,23 +34,23 @@ async fn a_prepare_that_fails_on_one_of_three_hosts_fails_the_run_before_any_upg
     assert_eq!(locks.calls(), [""; 0]);
     let slots: Vec<String> = run.facts().into_iter().filter(|fact| fact.contains("slot")).collect();
     assert_eq!(slots, [""; 0]);
-    assert!(site.said().iter().all(|said| !said.contains("upgrade")), "{:?}", site.said());
+    assert!(site.script_log().iter().all(|said| !said.contains("upgrade")), "{:?}", site.script_log());
 
-    // Once the cause is mended, a new run succeeds.
-    hosts[1].mend();
-    let id = rest.started().await;
-    assert_eq!(rest.ended(&id).await.result(), Some("completed"));
+    // Once the cause is repaired, a new run succeeds.
+    hosts[1].repair();
+    let id = rest.start_run().await;
+    assert_eq!(rest.await_end(&id).await.result(), Some("completed"));
 }
 
 #[tokio::test]
-async fn a_host_whose_upgrade_fails_keeps_its_slot_and_goes_first_in_the_next_run() {
+async fn failed_host_keeps_slot_and_priority() {
     let site = Site::start().await;
     let rest = site.rest();
     let mut hosts = vec![site.host("h01"), site.host("h02"), site.host("h03")];
     hosts[0].fail("upgrade", "dpkg was interrupted");
     site.run(&mut hosts).await;
-    let id = rest.started().await;
-    let run = rest.ended(&id).await;
+    let id = rest.start_run().await;
+    let run = rest.await_end(&id).await;
     assert_eq!(run.result(), Some("failed"));
     let statuses = [("h01", "failed"), ("h02", "cancelled"), ("h03", "cancelled")];
     assert_eq!(run.statuses(), BTreeMap::from(statuses));
@@ -59,70 +59,70 @@ async fn a_host_whose_upgrade_fails_keeps_its_slot_and_goes_first_in_the_next_ru
     assert!(!run.facts_of("h01").contains(&"slot-released".to_owned()), "{:?}", run.facts());
     assert_eq!(site.commands_to("upgrade").await, ["h01"]);
 
-    hosts[0].mend();
-    let id = rest.started().await;
-    let run = rest.ended(&id).await;
+    hosts[0].repair();
+    let id = rest.start_run().await;
+    let run = rest.await_end(&id).await;
     assert_eq!(run.result(), Some("completed"));
     assert_eq!(site.commands_to("upgrade").await, ["h01", "h01", "h02", "h03"]);
     assert!(run.facts_of("h01").contains(&"slot-released".to_owned()), "{:?}", run.facts());
-    assert_one_by_one(&site.said());
+    assert_one_by_one(&site.script_log());
 }
 
 #[tokio::test]
-async fn a_worker_whose_state_is_lost_between_prepare_and_upgrade_says_so_at_once() {
+async fn lost_worker_state_is_reported() {
     let site = Site::start().await;
     let rest = site.rest();
     let mut hosts = site.hosts(2).await;
     hosts[0].hold("upgrade");
-    let id = rest.started().await;
-    hosts[0].await_said("upgrade-begins").await;
+    let id = rest.start_run().await;
+    hosts[0].await_script("upgrade-begins").await;
     hosts[1].lose_state().await;
-    hosts[0].let_go("upgrade");
-    let run = rest.ended(&id).await;
+    hosts[0].release("upgrade");
+    let run = rest.await_end(&id).await;
     assert_eq!(run.statuses(), BTreeMap::from([("h01", "upgraded"), ("h02", "failed")]));
     let reason = "upgrade failed: no prepare was executed since the last upgrade; this worker has done nothing: its state \
                   was lost since, or another worker serves this host as well";
     assert_eq!(run.reasons()["h02"], reason);
-    assert_eq!(hosts[1].said(), ["prepare"]);
+    assert_eq!(hosts[1].script_log(), ["prepare"]);
 
-    let run = rest.ended(&rest.started().await).await;
+    let run = rest.await_end(&rest.start_run().await).await;
     assert_eq!((run.result(), run.statuses()["h02"]), (Some("completed"), "upgraded"));
 }
 
 #[tokio::test]
-async fn a_host_that_holds_its_slot_goes_first_though_others_come_before_it_by_name() {
+async fn slot_holder_goes_first() {
     let site = Site::start().await;
     let rest = site.rest();
     let mut late = [site.host("h03")];
     late[0].fail("upgrade", "out of memory");
     site.run(&mut late).await;
-    let id = rest.started().await;
-    assert_eq!(rest.ended(&id).await.result(), Some("failed"));
+    let id = rest.start_run().await;
+    assert_eq!(rest.await_end(&id).await.result(), Some("failed"));
 
     let mut early = [site.host("h01"), site.host("h02")];
     for host in &mut early {
         host.start();
     }
     rest.await_scheduled(&["h01", "h02", "h03"]).await;
-    // As long as it fails, nobody else gets the only slot.
-    let id = rest.started().await;
-    assert_eq!(rest.ended(&id).await.result(), Some("failed"));
+    // While it fails, no other host gets the only slot.
+    let id = rest.start_run().await;
+    assert_eq!(rest.await_end(&id).await.result(), Some("failed"));
     assert_eq!(site.commands_to("upgrade").await, ["h03", "h03"]);
-    late[0].mend();
-    let id = rest.started().await;
-    assert_eq!(rest.ended(&id).await.result(), Some("completed"));
+    late[0].repair();
+    let id = rest.start_run().await;
+    assert_eq!(rest.await_end(&id).await.result(), Some("completed"));
     assert_eq!(site.commands_to("upgrade").await[2..], ["h03", "h01", "h02"]);
 }
 
 #[tokio::test]
-async fn a_reboot_that_fails_fails_the_run_with_the_slot_held() {
+async fn failed_reboot_keeps_slot() {
     let site = Site::start().await;
     let rest = site.rest();
     let mut hosts = vec![site.host("h01").reboots(), site.host("h02")];
     hosts[0].fail("reboot", "systemd refused");
     site.run(&mut hosts).await;
-    let id = rest.started().await;
-    let run = rest.ended(&id).await;
+    let id = rest.start_run().await;
+    let run = rest.await_end(&id).await;
     assert_eq!(run.result(), Some("failed"));
     assert_eq!(run.reasons()["h01"], "reboot failed: systemd refused");
     assert_eq!(run.statuses()["h02"], "cancelled");
@@ -130,7 +130,7 @@ async fn a_reboot_that_fails_fails_the_run_with_the_slot_held() {
 }
 
 #[tokio::test]
-async fn a_host_that_does_not_come_back_in_time_ends_the_run_and_keeps_its_slot_until_it_does() {
+async fn missing_host_keeps_slot_until_return() {
     let site = Site::start().await;
     let rest = site.rest();
     let mut hosts = vec![site.host("h01").reboots(), site.host("h02")];
@@ -138,8 +138,8 @@ async fn a_host_that_does_not_come_back_in_time_ends_the_run_and_keeps_its_slot_
     let patch = json!({ "rollout": { "boot-timeout": "1s" } });
     assert_eq!(rest.change_configuration(&rest.configuration_tag().await, &patch).await, 204);
     hosts[0].hold("reboot");
-    let id = rest.started().await;
-    let run = rest.ended(&id).await;
+    let id = rest.start_run().await;
+    let run = rest.await_end(&id).await;
     assert_eq!(run.result(), Some("failed"));
     assert_eq!(run.statuses(), BTreeMap::from([("h01", "timed-out"), ("h02", "cancelled")]));
     let hangs = "no reply to reboot within 1s (boot-timeout): it may hang in its boot";
@@ -149,32 +149,32 @@ async fn a_host_that_does_not_come_back_in_time_ends_the_run_and_keeps_its_slot_
         journal.into_iter().find(|fact| fact["type"] == "slot-released" && fact["host"] == "h01")
     };
     assert_eq!(is_released().await, None);
-    hosts[0].let_go("reboot");
+    hosts[0].release("reboot");
     let released = eventually("the slot to be released", is_released).await;
     assert_eq!(released["why"], "late-done");
 }
 
 #[tokio::test]
-async fn with_on_failure_release_the_slot_of_a_failed_host_is_free_at_once() {
+async fn on_failure_release_frees_slot() {
     let site = Site::start_with("[fleet-lock]\non-failure = \"release\"").await;
     let rest = site.rest();
     let mut hosts = vec![site.host("h01"), site.host("h02")];
     hosts[0].fail("upgrade", "no");
     site.run(&mut hosts).await;
-    let id = rest.started().await;
-    let run = rest.ended(&id).await;
+    let id = rest.start_run().await;
+    let run = rest.await_end(&id).await;
     assert_eq!(run.result(), Some("failed"));
     assert!(run.facts().contains(&"h01 slot-released".to_owned()), "{:?}", run.facts());
 }
 
-/// What stands in the control stream, without what leaders say at their start.
+/// The messages of the control stream, without those of leaders at their start.
 async fn control(site: &Site) -> Vec<(u64, String)> {
     let messages = site.control("os-upgrade:control.*.*").await;
     messages.into_iter().map(|message| (message.sequence, message.subject.to_string())).collect()
 }
 
 #[tokio::test]
-async fn a_worker_that_never_answers_times_out_and_nothing_is_sent_afterwards() {
+async fn silent_worker_times_out() {
     let mut site = Site::start().await;
     let rest = site.rest();
     let silent = RawWorker::start(site.nats.client().await, "h01").await;
@@ -185,7 +185,7 @@ async fn a_worker_that_never_answers_times_out_and_nothing_is_sent_afterwards() 
     let id = rest.newest_run().await;
     let received = silent.expect("prepare").await;
     prompt.answer("prepare", "done").await;
-    let run = rest.ended(&id).await;
+    let run = rest.await_end(&id).await;
     assert_eq!(run.result(), Some("timed-out"));
     let statuses = [("h01", "timed-out"), ("h02", "timed-out"), ("h03", "cancelled")];
     assert_eq!(run.statuses(), BTreeMap::from(statuses));
@@ -198,7 +198,7 @@ async fn a_worker_that_never_answers_times_out_and_nothing_is_sent_afterwards() 
     let (ended, limit) = (run.0["end-time"].as_str(), run.0["not-after"].as_str());
     assert!(ended >= limit, "{ended:?} is before {limit:?}");
 
-    // What no worker was given is deleted, so that one which knows only the specification does not begin it later.
+    // An undelivered command is deleted, so that a worker which knows only the specification does not begin it later.
     eventually("the undelivered command to be deleted", async || {
         let commands = site.commands().await;
         (commands == ["h01 prepare", "h03 prepare"] || commands == ["h03 prepare", "h01 prepare"])
@@ -206,7 +206,7 @@ async fn a_worker_that_never_answers_times_out_and_nothing_is_sent_afterwards() 
     })
     .await;
     let before = control(&site).await;
-    // Answers that come too late change nothing, and neither does a restart.
+    // Late answers change nothing, and neither does a restart.
     silent.reply("prepare", "done").await;
     received.ack().await;
     site.orchestrator.kill_and_start().await;
@@ -220,7 +220,7 @@ async fn a_worker_that_never_answers_times_out_and_nothing_is_sent_afterwards() 
 }
 
 #[tokio::test]
-async fn a_host_that_falls_silent_in_its_upgrade_keeps_its_slot_until_it_is_done_after_all() {
+async fn silent_host_keeps_slot_until_done() {
     let site = Site::start().await;
     let rest = site.rest();
     let mut hosts = vec![site.host("h01"), site.host("h02")];
@@ -228,26 +228,26 @@ async fn a_host_that_falls_silent_in_its_upgrade_keeps_its_slot_until_it_is_done
     site.run(&mut hosts).await;
     assert_eq!(rest.trigger(r#"{"timeout":"4s"}"#).await, (204, Value::Null));
     let id = rest.newest_run().await;
-    let run = rest.ended(&id).await;
+    let run = rest.await_end(&id).await;
     assert_eq!(run.result(), Some("timed-out"));
     assert_eq!(run.statuses(), BTreeMap::from([("h01", "timed-out"), ("h02", "cancelled")]));
     assert_eq!(run.reasons()["h01"], "no reply to upgrade before not-after");
     assert!(!run.facts().contains(&"h01 slot-released".to_owned()));
 
-    hosts[0].let_go("upgrade");
+    hosts[0].release("upgrade");
     eventually("the late done to release the slot", async || {
         let run = rest.run(&id).await;
         run.facts().contains(&"h01 slot-released".to_owned()).then_some(())
     })
     .await;
-    assert_eq!(hosts[0].said(), ["prepare", "upgrade-begins", "upgrade-ends"]);
-    assert_eq!(hosts[1].said(), ["prepare"]);
-    let id = rest.started().await;
-    assert_eq!(rest.ended(&id).await.result(), Some("completed"));
+    assert_eq!(hosts[0].script_log(), ["prepare", "upgrade-begins", "upgrade-ends"]);
+    assert_eq!(hosts[1].script_log(), ["prepare"]);
+    let id = rest.start_run().await;
+    assert_eq!(rest.await_end(&id).await.result(), Some("completed"));
 }
 
 #[tokio::test]
-async fn an_orchestrator_that_was_down_at_not_after_ends_the_run_when_it_is_back() {
+async fn missed_deadline_ends_run_on_return() {
     let mut site = Site::start().await;
     let rest = site.rest();
     let hosts = site.hosts(2).await;
@@ -256,30 +256,30 @@ async fn an_orchestrator_that_was_down_at_not_after_ends_the_run_when_it_is_back
     }
     assert_eq!(rest.trigger(r#"{"timeout":"2s"}"#).await, (204, Value::Null));
     let id = rest.newest_run().await;
-    hosts[0].await_said("prepare").await;
-    hosts[1].await_said("prepare").await;
+    hosts[0].await_script("prepare").await;
+    hosts[1].await_script("prepare").await;
     let limit = rest.state().await["current-upgrade-info"]["not-after"].as_str().map(str::to_owned);
     let limit: chrono::DateTime<chrono::Utc> = limit.expect("a time").parse().expect("a time");
     site.orchestrator.kill().await;
     for host in &hosts {
-        host.let_go("prepare");
+        host.release("prepare");
     }
     eventually("not-after to pass", async || (chrono::Utc::now() > limit).then_some(())).await;
     site.orchestrator.start();
-    let run = rest.ended(&id).await;
+    let run = rest.await_end(&id).await;
     assert_eq!(run.result(), Some("timed-out"));
     assert_eq!(site.commands_to("upgrade").await, [""; 0]);
 }
 
 #[tokio::test]
-async fn hosts_without_a_worker_are_never_in_a_run() {
+async fn hosts_without_worker_are_excluded() {
     let site = Site::start().await;
     let rest = site.rest();
     assert_eq!(rest.trigger("").await.0, 409, "nobody could take part");
     let worker = RawWorker::start(site.nats.client().await, "h01").await;
     let leaving = RawWorker::start(site.nats.client().await, "h02").await;
     rest.await_scheduled(&["h01", "h02"]).await;
-    // A host that only says that it is alive, one that only publishes versions, one of another application.
+    // A host that only sends heartbeats, one that only publishes versions, one of another application.
     let client = site.nats.client().await;
     let publish = async |subject: &str, payload: &str| {
         let sent = site.jetstream().publish(subject.to_owned(), payload.to_owned().into()).await;
@@ -289,7 +289,7 @@ async fn hosts_without_a_worker_are_never_in_a_run() {
     publish("os-upgrade:versions.h04", r#"{"linux":"1"}"#).await;
     let other = r#"{"host":"h05","application":"os-upgrade-other"}"#;
     publish("os-upgrade:workers.os-upgrade-other.h05", other).await;
-    // Announcements that cannot be meant: not JSON, and of another host than the subject says.
+    // Invalid announcements: not JSON, and of another host than the subject names.
     publish("os-upgrade:workers.os-upgrade-test.h06", "{").await;
     let foreign = r#"{"host":"h01","application":"os-upgrade-test"}"#;
     publish("os-upgrade:workers.os-upgrade-test.h07", foreign).await;
@@ -297,21 +297,21 @@ async fn hosts_without_a_worker_are_never_in_a_run() {
     rest.await_scheduled(&["h01"]).await;
     eventually("the versions of h04", async || rest.try_host("h04").await).await;
 
-    let id = rest.started().await;
+    let id = rest.start_run().await;
     worker.answer("prepare", "done").await;
     worker.answer("upgrade", "done").await;
-    let run = rest.ended(&id).await;
+    let run = rest.await_end(&id).await;
     assert_eq!(run.result(), Some("completed"));
     assert_eq!(run.statuses(), BTreeMap::from([("h01", "upgraded")]));
     assert_eq!(site.commands().await, ["h01 prepare", "h01 upgrade"]);
 }
 
 #[tokio::test]
-async fn an_unreachable_host_is_skipped_with_its_reason() {
+async fn unreachable_host_is_skipped_with_reason() {
     let site = Site::start().await;
     let rest = site.rest();
     let gone = RawWorker::start(site.nats.client().await, "h01").await;
-    gone.beat().await;
+    gone.heartbeat().await;
     let mut hosts: [Host; 1] = [site.host("h02")];
     hosts[0].start();
     rest.await_scheduled(&["h01", "h02"]).await;
@@ -320,75 +320,75 @@ async fn an_unreachable_host_is_skipped_with_its_reason() {
     })
     .await;
     assert_eq!(rest.try_host("h02").await.expect("a host")["reachability"], "reachable");
-    let id = rest.started().await;
-    let run = rest.ended(&id).await;
+    let id = rest.start_run().await;
+    let run = rest.await_end(&id).await;
     assert_eq!(run.result(), Some("completed"));
     assert_eq!(run.statuses(), BTreeMap::from([("h01", "skipped"), ("h02", "upgraded")]));
     let reason = "unreachable: no heartbeat when the run started";
     assert_eq!(run.reasons(), BTreeMap::from([("h01", reason)]));
     assert_eq!(site.commands().await, ["h02 prepare", "h02 upgrade"]);
 
-    // Unless the rollout says that it fails the run.
+    // Unless the rollout makes it fail the run.
     let body = json!({
         "worker-applications": [{ "name": APPLICATION }],
         "rollout": { "unreachable": "fail" },
     });
     let put = rest.call(Method::PUT, "/v1/config/os-upgrade", &body.to_string()).await;
     assert_eq!(put, (204, Value::Null));
-    let id = rest.started().await;
-    let run = rest.ended(&id).await;
+    let id = rest.start_run().await;
+    let run = rest.await_end(&id).await;
     assert_eq!(run.result(), Some("failed"));
     assert_eq!(run.statuses()["h02"], "cancelled");
     assert_eq!(site.commands_to("upgrade").await, ["h02"]);
 }
 
 #[tokio::test]
-async fn who_takes_part_is_settled_when_the_run_starts() {
+async fn participants_are_fixed_at_start() {
     let site = Site::start().await;
     let rest = site.rest();
     let first = RawWorker::start(site.nats.client().await, "h01").await;
     rest.await_scheduled(&["h01"]).await;
-    let id = rest.started().await;
+    let id = rest.start_run().await;
     let received = first.expect("prepare").await;
-    // One comes, the other goes: neither is of any matter to this run.
+    // One host is added and another removed: neither affects this run.
     let late = RawWorker::start(site.nats.client().await, "h02").await;
     first.announce("").await;
     rest.await_scheduled(&["h02"]).await;
     first.reply("prepare", "done").await;
     received.ack().await;
     first.answer("upgrade", "done").await;
-    let run = rest.ended(&id).await;
+    let run = rest.await_end(&id).await;
     assert_eq!(run.result(), Some("completed"));
     assert_eq!(run.statuses(), BTreeMap::from([("h01", "upgraded")]));
-    let id = rest.started().await;
+    let id = rest.start_run().await;
     late.answer("prepare", "done").await;
     late.answer("upgrade", "done").await;
-    assert_eq!(rest.ended(&id).await.statuses(), BTreeMap::from([("h02", "upgraded")]));
+    assert_eq!(rest.await_end(&id).await.statuses(), BTreeMap::from([("h02", "upgraded")]));
 }
 
-/// What an operator types, and what is printed when it goes well.
-async fn typed(site: &Site, arguments: &[&str]) -> String {
+/// The output of an operator's command, which must succeed.
+async fn command_output(site: &Site, arguments: &[&str]) -> String {
     let (code, printed, said) = site.orchestrator.ask(arguments, "").await;
     assert_eq!(code, Some(0), "{arguments:?}: {said}");
     printed
 }
 
 #[tokio::test]
-async fn a_run_goes_on_without_a_host_that_an_operator_gives_up() {
+async fn run_continues_without_abandoned_host() {
     let site = Site::start().await;
     let rest = site.rest();
     let mut hosts = vec![site.host("h01"), site.host("h02"), site.host("h03")];
     hosts[0].hold("upgrade");
     hosts[2].hold("prepare");
     site.run(&mut hosts).await;
-    let id = rest.started().await;
-    // Everybody waits for whoever does not answer prepare.
-    hosts[2].await_said("prepare").await;
+    let id = rest.start_run().await;
+    // All hosts wait for the one that does not answer prepare.
+    hosts[2].await_script("prepare").await;
     let given_up = ["hosts", "give-up", "h03", "--reason", "its disk is full"];
-    assert_eq!(typed(&site, &given_up).await, "given up: h03");
-    hosts[0].await_said("upgrade-begins").await;
+    assert_eq!(command_output(&site, &given_up).await, "given up: h03");
+    hosts[0].await_script("upgrade-begins").await;
     hosts[0].stop().await;
-    // The orchestrator may have to read yet that the command stands in the stream.
+    // The orchestrator may not have read the command back from the stream yet.
     let printed = eventually("h01 to be given up", async || {
         let arguments = ["hosts", "give-up", "h01", "--reason", "it burnt"];
         let (code, printed, _) = site.orchestrator.ask(&arguments, "").await;
@@ -398,14 +398,14 @@ async fn a_run_goes_on_without_a_host_that_an_operator_gives_up() {
     let release = ["lock", "release", "--group=default", "--id=h01", "--reason=it burnt"];
     let advice = format!("os-upgrade {} --reason=TEXT", release[..4].join(" "));
     assert!(printed.starts_with("given up: h01\n") && printed.ends_with(&advice), "{printed}");
-    // Its slot is kept: nobody knows whether it is at work.
+    // Its slot is kept, because it may be upgrading.
     let why = rest.await_reason("h02", "slot-denied").await;
     assert!(why.contains("h01; ") || why.contains("h01 since"), "{why}");
     eventually("the slot to be released", async || {
         (site.orchestrator.ask(&release, "").await.0 == Some(0)).then_some(())
     })
     .await;
-    let run = rest.ended(&id).await;
+    let run = rest.await_end(&id).await;
     assert_eq!(run.result(), Some("completed"));
     assert_eq!(run.statuses(), [("h01", "timed-out"), ("h02", "upgraded"), ("h03", "cancelled")].into());
     let reasons = run.reasons();
@@ -417,13 +417,13 @@ async fn a_run_goes_on_without_a_host_that_an_operator_gives_up() {
     let given_up: Vec<&str> = by_operators.map(|fact| fact["fact"]["host"].as_str().unwrap()).collect();
     assert_eq!(given_up, ["h03", "h01"]);
 
-    // It is back, finishes what it had begun, and takes part in the next run like the others.
-    hosts[2].let_go("prepare");
-    hosts[0].let_go("upgrade");
+    // It is back, finishes its upgrade, and takes part in the next run like the others.
+    hosts[2].release("prepare");
+    hosts[0].release("upgrade");
     hosts[0].start();
     rest.await_scheduled(&["h01", "h02", "h03"]).await;
-    let id = rest.started().await;
-    let run = rest.ended(&id).await;
+    let id = rest.start_run().await;
+    let run = rest.await_end(&id).await;
     assert_eq!(run.result(), Some("completed"));
     assert_eq!(run.statuses(), [("h01", "upgraded"), ("h02", "upgraded"), ("h03", "upgraded")].into());
 }

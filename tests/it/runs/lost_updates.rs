@@ -1,4 +1,4 @@
-//! Configurations that many change at once.
+//! Concurrent changes of the configuration.
 
 use futures::future::join_all;
 use harness::host::APPLICATION;
@@ -10,15 +10,15 @@ use serde_json::json;
 const ROUNDS: u32 = 10;
 const WRITERS: u32 = 50;
 
-/// Two instances, of which one passes on what it is asked: of those who have seen the same configuration one changes it,
-/// whether they ask both or, in every other round, all of them the one that passes it on.
+/// Of the clients that have read the same configuration, one changes it: whether they send their requests to both the
+/// leader and a follower or, in every other round, all to the follower.
 #[tokio::test]
-async fn of_patches_with_the_same_tag_one_wins() {
+async fn concurrent_patches_one_wins() {
     let nats = NatsServer::start().await;
     let [mut first, mut second] = [(); 2].map(|()| Orchestrator::new(&nats.url(), ""));
     first.start_ready().await;
     second.start();
-    second.follows(&first).await;
+    second.await_following(&first).await;
     let clients = [&first.rest, &second.rest];
     first.rest.configure(APPLICATION).await;
     for round in 1..=ROUNDS {
@@ -43,7 +43,7 @@ async fn of_patches_with_the_same_tag_one_wins() {
             .await;
         }
     }
-    // The history has the winners and nobody else.
+    // The history has exactly the winners.
     eventually("every change is listed", async || {
         let (_, number) = first.rest.get("/v1/state/os-upgrade/config-history?count=true").await;
         (number == json!({"count": ROUNDS + 1})).then_some(())

@@ -1,4 +1,4 @@
-//! Runs with worker processes: how they start, go and end, and which hosts take part.
+//! Runs with worker processes: start, course and end, and which hosts take part.
 
 mod cancel;
 mod enrolment;

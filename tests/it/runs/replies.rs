@@ -1,4 +1,4 @@
-//! Replies and commands that nobody expects: recorded, never a crash, never a wrong state.
+//! Unexpected replies and commands are recorded, and cause neither a crash nor a wrong state.
 
 use std::collections::BTreeMap;
 
@@ -8,22 +8,22 @@ use harness::rest::{Rest, Run};
 use harness::site::Site;
 use serde_json::{Value, json};
 
-/// A site with one plain worker on `h01`, and a run whose `prepare` stands in the stream.
+/// A site with one raw worker on `h01`, and a run whose `prepare` is in the stream.
 async fn site_with_a_run() -> (Site, Rest, RawWorker, String) {
     let site = Site::start().await;
     let rest = site.rest();
     let worker = RawWorker::start(site.nats.client().await, "h01").await;
     rest.await_scheduled(&["h01"]).await;
-    let id = rest.started().await;
+    let id = rest.start_run().await;
     rest.await_status("h01", "preparing").await;
     (site, rest, worker, id)
 }
 
-/// Lets the run come to its end as it should, and returns it.
+/// Completes the run and returns it.
 async fn completed(rest: &Rest, worker: &RawWorker, id: &str) -> Run {
     worker.answer("prepare", "done").await;
     worker.answer("upgrade", "done").await;
-    let run = rest.ended(id).await;
+    let run = rest.await_end(id).await;
     assert_eq!(run.result(), Some("completed"));
     assert_eq!(run.statuses(), BTreeMap::from([("h01", "upgraded")]));
     run
@@ -34,9 +34,9 @@ fn ignored(entries: &[(&str, &str)]) -> Vec<(String, String)> {
 }
 
 #[tokio::test]
-async fn replies_that_cannot_be_read_are_recorded_and_change_nothing() {
+async fn malformed_replies_are_only_recorded() {
     let (_site, rest, worker, id) = site_with_a_run().await;
-    // As much as a message may hold, all of it a string that would be an error message.
+    // A message of the largest size, whose error message fills all of it.
     let mut huge = br#"{"action":"prepare","result":""#.to_vec();
     huge.resize(1024 * 1024 - 1024, b'x');
     huge.extend_from_slice(br#""}"#);
@@ -51,7 +51,7 @@ async fn replies_that_cannot_be_read_are_recorded_and_change_nothing() {
         &huge,
     ];
     for payload in unreadable {
-        worker.say(payload).await;
+        worker.publish_reply(payload).await;
     }
     let run = completed(&rest, &worker, &id).await;
     assert_eq!(run.ignored(), ignored(&[("h01", "malformed"); 8]));
@@ -61,18 +61,18 @@ async fn replies_that_cannot_be_read_are_recorded_and_change_nothing() {
 }
 
 #[tokio::test]
-async fn what_a_reply_has_beyond_the_specification_is_no_matter() {
+async fn unknown_reply_fields_are_ignored() {
     let (_site, rest, worker, id) = site_with_a_run().await;
     let payload = br#"{"x":[{}],"result":"done","host":"h01","action":"prepare","not-after":7}"#;
     worker.expect("prepare").await.ack().await;
-    worker.say(payload).await;
+    worker.publish_reply(payload).await;
     worker.answer("upgrade", "done").await;
-    let run = rest.ended(&id).await;
+    let run = rest.await_end(&id).await;
     assert_eq!((run.result(), run.ignored()), (Some("completed"), Vec::new()));
 }
 
 #[tokio::test]
-async fn a_reply_given_twice_counts_once() {
+async fn duplicate_reply_counts_once() {
     let (_site, rest, worker, id) = site_with_a_run().await;
     let command = worker.expect("prepare").await;
     worker.reply("prepare", "done").await;
@@ -87,7 +87,7 @@ async fn a_reply_given_twice_counts_once() {
     worker.reply("reboot", "done").await;
     worker.reply("reboot", "it did not come up").await;
     command.ack().await;
-    let run = rest.ended(&id).await;
+    let run = rest.await_end(&id).await;
     assert_eq!(run.result(), Some("completed"));
     assert_eq!(run.statuses(), BTreeMap::from([("h01", "upgraded")]));
     let facts = run.facts_of("h01").into_iter().filter(|fact| fact != "ignored").collect::<Vec<_>>();
@@ -105,12 +105,12 @@ async fn a_reply_given_twice_counts_once() {
 }
 
 #[tokio::test]
-async fn replies_to_what_was_never_asked_are_recorded_and_change_nothing() {
+async fn unsolicited_replies_are_only_recorded() {
     let (site, rest, worker, id) = site_with_a_run().await;
-    // Of the host's own, ahead of their commands.
+    // The host's own replies, before their commands.
     worker.reply("upgrade", "done").await;
     worker.reply("reboot", "done").await;
-    // Of a host that nobody knows, and of one that cannot be.
+    // Replies of an unknown host, and of an impossible one.
     let publish = async |subject: &str| {
         let payload = r#"{"action":"prepare","result":"it exploded"}"#;
         let sent = site.jetstream().publish(subject.to_owned(), payload.into()).await;
@@ -120,7 +120,7 @@ async fn replies_to_what_was_never_asked_are_recorded_and_change_nothing() {
     publish("os-upgrade:control.reply.%zz").await;
     let run = completed(&rest, &worker, &id).await;
     assert_eq!(run.ignored(), ignored(&[("h01", "nothing-outstanding"); 2]));
-    // The others belong to no run; the journal has them.
+    // The others belong to no run, and are in the journal only.
     let facts = site.journal().await;
     let has = |host: Value, why: Value| {
         let ignored = facts.iter().filter(|fact| fact["type"] == "ignored");
@@ -132,16 +132,16 @@ async fn replies_to_what_was_never_asked_are_recorded_and_change_nothing() {
 }
 
 #[tokio::test]
-async fn a_reply_to_an_earlier_run_says_nothing_of_this_one() {
+async fn earlier_runs_reply_is_ignored() {
     let (site, rest, worker, first) = site_with_a_run().await;
     let command = worker.expect("prepare").await;
     command.ack().await;
     let commands = site.control("os-upgrade:control.command.h01").await;
     let late = commands.first().expect("the command").sequence.to_string();
     assert_eq!(rest.cancel().await.0, 204);
-    assert_eq!(rest.ended(&first).await.result(), Some("cancelled"));
+    assert_eq!(rest.await_end(&first).await.result(), Some("cancelled"));
 
-    let second = rest.started().await;
+    let second = rest.start_run().await;
     rest.await_status("h01", "preparing").await;
     let mut headers = HeaderMap::new();
     headers.insert("Os-Upgrade-In-Reply-To", late.as_str());
@@ -154,29 +154,29 @@ async fn a_reply_to_an_earlier_run_says_nothing_of_this_one() {
 }
 
 #[tokio::test]
-async fn an_error_after_done_still_stops_the_host_before_its_upgrade() {
+async fn error_after_done_prevents_upgrade() {
     let site = Site::start().await;
     let rest = site.rest();
     let first = RawWorker::start(site.nats.client().await, "h01").await;
     let second = RawWorker::start(site.nats.client().await, "h02").await;
     rest.await_scheduled(&["h01", "h02"]).await;
-    let id = rest.started().await;
+    let id = rest.start_run().await;
     first.answer("prepare", "done").await;
     rest.await_status("h01", "prepared").await;
     first.reply("prepare", "the disk is full after all").await;
     second.answer("prepare", "done").await;
-    let run = rest.ended(&id).await;
+    let run = rest.await_end(&id).await;
     assert_eq!(run.result(), Some("failed"));
     assert_eq!(run.reasons()["h01"], "prepare failed: the disk is full after all");
     assert_eq!(site.commands_to("upgrade").await, [""; 0]);
 }
 
 #[tokio::test]
-async fn commands_that_nobody_here_decided_are_recorded_and_change_nothing() {
+async fn undecided_commands_are_only_recorded() {
     let (site, rest, worker, id) = site_with_a_run().await;
     worker.answer("prepare", "done").await;
     let received = worker.expect("upgrade").await;
-    // As an intruder, or an operator's hand, might.
+    // As an intruder might, or an operator with a NATS client.
     let publish = async |payload: &str| {
         let sent =
             site.jetstream().publish("os-upgrade:control.command.h01", payload.to_owned().into()).await;
@@ -186,7 +186,7 @@ async fn commands_that_nobody_here_decided_are_recorded_and_change_nothing() {
     publish("not JSON").await;
     worker.reply("upgrade", "done").await;
     received.ack().await;
-    let run = rest.ended(&id).await;
+    let run = rest.await_end(&id).await;
     assert_eq!(run.result(), Some("completed"));
     assert_eq!(run.ignored(), ignored(&[("h01", "foreign-command"); 2]));
 }

@@ -1,4 +1,4 @@
-//! The trigger's answers, and what they promise.
+//! The trigger's answers, and whether a run starts.
 
 use std::time::Duration;
 
@@ -18,7 +18,7 @@ fn message(body: &Value) -> &str {
 }
 
 #[tokio::test]
-async fn without_a_configuration_it_is_404_and_without_a_host_409() {
+async fn missing_configuration_404_missing_host_409() {
     let nats = NatsServer::start().await;
     let mut orchestrator = Orchestrator::new(&nats.url(), "");
     orchestrator.start_ready().await;
@@ -34,7 +34,7 @@ async fn without_a_configuration_it_is_404_and_without_a_host_409() {
 }
 
 #[tokio::test]
-async fn bodies_are_taken_or_refused_whole() {
+async fn bodies_are_accepted_or_refused_whole() {
     let site = Site::start().await;
     let rest = site.rest();
     let hosts = site.hosts(1).await;
@@ -56,7 +56,7 @@ async fn bodies_are_taken_or_refused_whole() {
     }
     let unknown = format!("{TRIGGER}?force=true");
     assert_eq!(rest.call(Method::POST, &unknown, "").await.0, 400);
-    // Checked, and not done.
+    // Validated, but not started.
     let validate = format!("{TRIGGER}?validate=true");
     for body in ["", "{}", r#"{"timeout":"1h30m"}"#] {
         assert_eq!(rest.call(Method::POST, &validate, body).await, (204, Value::Null), "{body}");
@@ -69,7 +69,7 @@ async fn bodies_are_taken_or_refused_whole() {
     for (body, seconds) in [("", 4 * 3600), ("{}", 4 * 3600), (r#"{"timeout":"90m"}"#, 90 * 60)] {
         assert_eq!(rest.trigger(body).await, (204, Value::Null), "{body}");
         let id = rest.newest_run().await;
-        let run = rest.ended(&id).await;
+        let run = rest.await_end(&id).await;
         let time = |key: &str| {
             let text = run.0[key].as_str().expect("a time");
             text.parse::<chrono::DateTime<chrono::Utc>>().expect("a time")
@@ -79,29 +79,29 @@ async fn bodies_are_taken_or_refused_whole() {
         assert!(run.0["actor"].as_str().expect("an actor").starts_with("api"), "{}", run.0);
     }
     assert_eq!(rest.runs().await.len(), 3);
-    assert_eq!(hosts[0].said().len(), 9);
+    assert_eq!(hosts[0].script_log().len(), 9);
 }
 
 #[tokio::test]
-async fn while_a_run_is_active_it_is_409_also_to_validate() {
+async fn trigger_during_run_is_409() {
     let site = Site::start().await;
     let rest = site.rest();
     let hosts = site.hosts(1).await;
     hosts[0].hold("prepare");
-    let id = rest.started().await;
+    let id = rest.start_run().await;
     let refusals =
         [rest.trigger("").await, rest.call(Method::POST, &format!("{TRIGGER}?validate=true"), "").await];
     for (status, body) in refusals {
         assert_eq!(status, 409);
         assert_eq!(body["errors"][0]["error-info"]["run"], json!(id), "{body}");
     }
-    hosts[0].let_go("prepare");
-    assert_eq!(rest.ended(&id).await.result(), Some("completed"));
+    hosts[0].release("prepare");
+    assert_eq!(rest.await_end(&id).await.result(), Some("completed"));
     assert_eq!(rest.runs().await.len(), 1);
 }
 
 #[tokio::test]
-async fn of_many_triggers_at_once_one_starts_a_run() {
+async fn concurrent_triggers_start_one_run() {
     let site = Site::start().await;
     let rest = site.rest();
     let hosts = site.hosts(1).await;
@@ -110,13 +110,13 @@ async fn of_many_triggers_at_once_one_starts_a_run() {
     let mut statuses: Vec<u16> = answers.into_iter().map(|(status, _)| status).collect();
     statuses.sort_unstable();
     assert_eq!(statuses, [&[204][..], &[409; 19]].concat());
-    hosts[0].let_go("prepare");
+    hosts[0].release("prepare");
     let id = rest.newest_run().await;
-    assert_eq!(rest.ended(&id).await.result(), Some("completed"));
+    assert_eq!(rest.await_end(&id).await.result(), Some("completed"));
     assert_eq!(rest.runs().await.len(), 1);
 }
 
-/// A trigger is refused with 503 in good time; reading goes on.
+/// A trigger is refused with 503 in time; reads still work.
 async fn assert_refused(site: &Site) {
     let rest = site.rest();
     let asked = Stopwatch::start();
@@ -128,7 +128,7 @@ async fn assert_refused(site: &Site) {
 }
 
 #[tokio::test]
-async fn without_the_bus_it_is_503_in_time_and_starts_nothing_later() {
+async fn missing_bus_is_503_without_late_run() {
     let mut site = Site::start().await;
     let rest = site.rest();
     let hosts = site.hosts(1).await;
@@ -140,17 +140,17 @@ async fn without_the_bus_it_is_503_in_time_and_starts_nothing_later() {
     assert_refused(&site).await;
     site.nats.start_again().await;
     site.orchestrator.ready().await;
-    // Whatever was still on its way would have come before this.
+    // A pending request would have taken effect before this one.
     let validate = format!("{TRIGGER}?validate=true");
     assert_eq!(rest.call(Method::POST, &validate, "").await, (204, Value::Null));
     assert_eq!(rest.runs().await, [Value::Null; 0]);
-    assert_eq!(hosts[0].said(), [""; 0]);
-    let id = rest.started().await;
-    assert_eq!(rest.ended(&id).await.result(), Some("completed"));
+    assert_eq!(hosts[0].script_log(), [""; 0]);
+    let id = rest.start_run().await;
+    assert_eq!(rest.await_end(&id).await.result(), Some("completed"));
 }
 
 #[tokio::test]
-async fn with_a_bus_that_hangs_it_is_503_in_time_and_never_half_a_run() {
+async fn hung_bus_is_503_without_partial_run() {
     let site = Site::start().await;
     let rest = site.rest();
     let hosts = site.hosts(1).await;
@@ -158,12 +158,12 @@ async fn with_a_bus_that_hangs_it_is_503_in_time_and_never_half_a_run() {
     assert_refused(&site).await;
     site.nats.signal(Signal::SIGCONT);
     site.orchestrator.ready().await;
-    // The append had been begun, so it may have been stored: a 503 leaves that open. Then it is a whole run.
+    // The append had begun, so it may have been stored: a 503 leaves that open. In that case there is a whole run.
     let (status, _) = rest.trigger("").await;
     assert!(status == 204 || status == 409, "{status}");
     let id = rest.newest_run().await;
-    assert_eq!(rest.ended(&id).await.result(), Some("completed"));
+    assert_eq!(rest.await_end(&id).await.result(), Some("completed"));
     eventually("the site to be idle", async || (rest.state().await["status"] == "idle").then_some(())).await;
-    let begun = hosts[0].said().into_iter().filter(|said| said == "upgrade-begins").count();
+    let begun = hosts[0].script_log().into_iter().filter(|said| said == "upgrade-begins").count();
     assert_eq!(begun, rest.runs().await.len());
 }

@@ -1,4 +1,4 @@
-//! Whole runs as they should go, with worker processes, and the history of them.
+//! Whole runs without faults, with worker processes, and their history.
 
 use std::collections::BTreeMap;
 
@@ -11,22 +11,22 @@ use reqwest::Method;
 use serde_json::{Value, json};
 
 #[tokio::test]
-async fn three_hosts_are_upgraded_one_by_one_and_the_history_outlives_a_restart() {
+async fn hosts_upgrade_sequentially_history_survives_restart() {
     let mut site = Site::start().await;
     let rest = site.rest();
     let mut hosts = vec![site.host("h01"), site.host("h02").reboots(), site.host("h03")];
     site.run(&mut hosts).await;
-    let id = rest.started().await;
-    let run = rest.ended(&id).await;
+    let id = rest.start_run().await;
+    let run = rest.await_end(&id).await;
 
     assert_eq!(run.result(), Some("completed"));
     let upgraded = ["h01", "h02", "h03"].map(|host| (host, "upgraded"));
     assert_eq!(run.statuses(), BTreeMap::from(upgraded));
     let plain = ["prepare", "upgrade-begins", "upgrade-ends"];
-    assert_eq!(hosts[0].said(), plain);
-    assert_eq!(hosts[1].said(), ["prepare", "upgrade-begins", "upgrade-ends", "reboot"]);
-    assert_eq!(hosts[2].said(), plain);
-    assert_one_by_one(&site.said());
+    assert_eq!(hosts[0].script_log(), plain);
+    assert_eq!(hosts[1].script_log(), ["prepare", "upgrade-begins", "upgrade-ends", "reboot"]);
+    assert_eq!(hosts[2].script_log(), plain);
+    assert_one_by_one(&site.script_log());
     let facts = ["command-sent prepare", "prepared", "slot-granted", "command-sent upgrade", "upgraded"];
     let released = [&facts[..], &["slot-released"]].concat();
     assert_eq!(run.facts_of("h01"), released);
@@ -73,14 +73,14 @@ async fn three_hosts_are_upgraded_one_by_one_and_the_history_outlives_a_restart(
 }
 
 #[tokio::test]
-async fn the_history_comes_again_from_the_journal_when_its_file_is_lost() {
+async fn lost_history_is_rebuilt_from_journal() {
     let mut site = Site::start().await;
     let rest = site.rest();
     let _hosts = site.hosts(2).await;
-    let first = rest.started().await;
-    let first = rest.ended(&first).await;
-    let second = rest.started().await;
-    let second = rest.ended(&second).await;
+    let first = rest.start_run().await;
+    let first = rest.await_end(&first).await;
+    let second = rest.start_run().await;
+    let second = rest.await_end(&second).await;
     assert_eq!(second.result(), Some("completed"));
 
     site.orchestrator.terminate().await;
@@ -88,19 +88,19 @@ async fn the_history_comes_again_from_the_journal_when_its_file_is_lost() {
     site.orchestrator.start_ready().await;
     for run in [first, second] {
         let id = run.0["id"].as_str().unwrap();
-        assert_eq!(rest.ended(id).await, run);
+        assert_eq!(rest.await_end(id).await, run);
     }
     assert_eq!(rest.runs().await.len(), 2);
 }
 
 #[tokio::test]
-async fn a_worker_that_knows_only_the_specification_works() {
+async fn specification_only_worker_works() {
     let site = Site::start().await;
     let rest = site.rest();
     let plain = RawWorker::start(site.nats.client().await, "h01").await;
     let rebooting = RawWorker::start(site.nats.client().await, "h02").await;
     rest.await_scheduled(&["h01", "h02"]).await;
-    let id = rest.started().await;
+    let id = rest.start_run().await;
 
     let first = async {
         let prepare = plain.answer("prepare", "done").await;
@@ -117,7 +117,7 @@ async fn a_worker_that_knows_only_the_specification_works() {
     };
     tokio::join!(first, second);
 
-    let run = rest.ended(&id).await;
+    let run = rest.await_end(&id).await;
     assert_eq!(run.result(), Some("completed"));
     assert_eq!(run.statuses(), BTreeMap::from([("h01", "upgraded"), ("h02", "upgraded")]));
     assert_eq!(site.commands().await[2..], ["h01 upgrade", "h02 upgrade", "h02 reboot"]);
@@ -127,18 +127,18 @@ async fn a_worker_that_knows_only_the_specification_works() {
 }
 
 #[tokio::test]
-async fn names_that_no_subject_could_hold_are_names_of_hosts_all_the_same() {
+async fn host_names_are_escaped_in_subjects() {
     let site = Site::start().await;
     let rest = site.rest();
     let names = ["a>b", "h1.example.com", "häst", "x y"];
     let mut hosts = names.map(|name| site.host(name));
     site.run(&mut hosts).await;
-    let id = rest.started().await;
-    let run = rest.ended(&id).await;
+    let id = rest.start_run().await;
+    let run = rest.await_end(&id).await;
     assert_eq!(run.result(), Some("completed"));
     assert_eq!(run.statuses(), names.map(|name| (name, "upgraded")).into());
     for host in &hosts {
-        assert_eq!(host.said(), ["prepare", "upgrade-begins", "upgrade-ends"], "{}", host.name());
+        assert_eq!(host.script_log(), ["prepare", "upgrade-begins", "upgrade-ends"], "{}", host.name());
     }
     for path in ["a%3Eb", "h1.example.com", "h%C3%A4st", "x%20y"] {
         eventually("the versions", async || {
@@ -149,7 +149,7 @@ async fn names_that_no_subject_could_hold_are_names_of_hosts_all_the_same() {
 }
 
 #[tokio::test]
-async fn hosts_of_several_groups_are_upgraded_at_once_when_the_rollout_says_so() {
+async fn rollout_upgrades_groups_in_parallel() {
     let site = Site::start_with("[fleet-lock.groups]\ndefault = 1\nweb = 1").await;
     let rest = site.rest();
     let body = json!({
@@ -162,16 +162,16 @@ async fn hosts_of_several_groups_are_upgraded_at_once_when_the_rollout_says_so()
     hosts[0].hold("upgrade");
     hosts[2].hold("upgrade");
     site.run(&mut hosts).await;
-    let id = rest.started().await;
-    // Of its own group, h02 waits; of the other, h03 does not.
-    hosts[0].await_said("upgrade-begins").await;
-    hosts[2].await_said("upgrade-begins").await;
-    assert_eq!(hosts[1].said(), ["prepare"]);
-    hosts[2].let_go("upgrade");
-    hosts[2].await_said("upgrade-ends").await;
+    let id = rest.start_run().await;
+    // h02 waits for its own group; h03, of the other group, does not.
+    hosts[0].await_script("upgrade-begins").await;
+    hosts[2].await_script("upgrade-begins").await;
+    assert_eq!(hosts[1].script_log(), ["prepare"]);
+    hosts[2].release("upgrade");
+    hosts[2].await_script("upgrade-ends").await;
     rest.await_reason("h02", "slot-denied").await;
-    hosts[0].let_go("upgrade");
-    let run = rest.ended(&id).await;
+    hosts[0].release("upgrade");
+    let run = rest.await_end(&id).await;
     assert_eq!(run.result(), Some("completed"));
     assert_eq!(rest.state().await["last-upgrade-info"]["counts"], json!({ "upgraded": 3 }));
 }

@@ -1,4 +1,4 @@
-//! Runs that start by themselves, with real parts.
+//! Runs that maintenance windows start.
 
 use std::collections::BTreeMap;
 
@@ -12,10 +12,11 @@ use serde_json::{Value, json};
 
 const CONFIG: &str = "/v1/config/os-upgrade";
 
-/// Open all the time, anew at every midnight of a zone where it is about noon, so that none comes while a test runs.
+/// A window that is always open. Its occurrences begin at midnight in a zone where it is now about noon, so that none
+/// begins during a test.
 fn always() -> Value {
     let days = "Monday, Tuesday, Wednesday, Thursday, Friday, Saturday, Sunday";
-    // The sign in these names is the other one: Etc/GMT+5 is behind by five hours.
+    // The sign in these names is inverted: Etc/GMT+5 is five hours behind.
     let behind = i64::from(Utc::now().hour()) - 12;
     let timezone = format!("Etc/GMT{behind:+}");
     json!({ "days-of-week": days, "start-time": "00:00", "duration": "24h", "timezone": timezone })
@@ -31,10 +32,10 @@ fn configuration(windows: &[Value], deny: &[Value]) -> String {
 }
 
 #[tokio::test]
-async fn an_open_window_starts_one_run_also_when_the_orchestrator_comes_back_in_it() {
+async fn window_starts_one_run_despite_restart() {
     let mut site = Site::start().await;
     let rest = site.rest();
-    // Nobody is there to be upgraded when the window opens, and the orchestrator is killed in it.
+    // There is no host when the window opens, and the orchestrator is killed in it.
     assert_eq!(rest.call(Method::PUT, CONFIG, &configuration(&[always()], &[])).await.0, 204);
     site.orchestrator.kill().await;
     let mut host = site.host("h01");
@@ -42,9 +43,9 @@ async fn an_open_window_starts_one_run_also_when_the_orchestrator_comes_back_in_
     host.start();
     site.orchestrator.start_ready().await;
     let id = eventually("a run", async || rest.newest_run_or_none().await).await;
-    host.await_said("upgrade-begins").await;
+    host.await_script("upgrade-begins").await;
 
-    // Neither is the run altered by another configuration, nor by none at all.
+    // Neither another configuration nor its removal alters the run.
     let run = rest.get(&format!("/v1/state/os-upgrade/runs/{id}")).await.1;
     assert_eq!(run["trigger"], "window", "{run}");
     let now = rest.get("/v1/state/os-upgrade").await.1;
@@ -54,10 +55,10 @@ async fn an_open_window_starts_one_run_also_when_the_orchestrator_comes_back_in_
     assert_eq!(rest.call(Method::PUT, CONFIG, &denied).await.0, 204);
     assert_eq!(rest.call(Method::DELETE, CONFIG, "").await.0, 204);
     assert_eq!(rest.get("/v1/state/os-upgrade").await.1["status"], "upgrading");
-    host.let_go("upgrade");
-    assert_eq!(rest.ended(&id).await.result(), Some("completed"));
+    host.release("upgrade");
+    assert_eq!(rest.await_end(&id).await.result(), Some("completed"));
 
-    // The occurrence has had its run, whoever leads: the state says when the next one is.
+    // The occurrence has had its run, whichever instance leads: the state shows the next one.
     assert_eq!(rest.call(Method::PUT, CONFIG, &configuration(&[always()], &[])).await.0, 201);
     site.orchestrator.kill_and_start().await;
     rest.await_scheduled(&["h01"]).await;
@@ -66,9 +67,9 @@ async fn an_open_window_starts_one_run_also_when_the_orchestrator_comes_back_in_
     assert_eq!(rest.runs().await.len(), 1);
 }
 
-/// It was off before the orchestrator came, which has never heard of it but by what the bus has kept.
+/// The host was off before the orchestrator started, which knows it only from the streams.
 #[tokio::test]
-async fn a_host_that_is_off_does_not_hold_up_a_run_that_starts_by_itself() {
+async fn absent_host_does_not_delay_scheduled_run() {
     let mut site = Site::start().await;
     let rest = site.rest();
     let off = RawWorker::start(site.nats.client().await, "h01").await;
@@ -85,10 +86,10 @@ async fn a_host_that_is_off_does_not_hold_up_a_run_that_starts_by_itself() {
     })
     .await;
     let id = eventually("a run", async || rest.newest_run_or_none().await).await;
-    let run = rest.ended(&id).await;
+    let run = rest.await_end(&id).await;
     assert_eq!(run.result(), Some("completed"));
     assert_eq!(run.statuses(), BTreeMap::from([("h01", "skipped"), ("h02", "upgraded")]));
-    // Nobody looked on: the log tells of it.
+    // The log reports it to operators who were not watching.
     let log = site.orchestrator.log();
     for line in ["a run has started", "the host is upgraded", "the run is completed"] {
         assert!(log.lines().any(|said| said.contains(line) && said.contains(&id)), "{line}: {log}");

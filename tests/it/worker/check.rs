@@ -7,10 +7,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use futures::StreamExt;
+use harness::faulty_worker::{Fault, FaultyWorker};
 use harness::nats_server::NatsServer;
 use harness::secured_nats::SecuredNats;
 use harness::worker::{WorkerHost, worker_binary, worker_example};
-use harness::wrong_worker::{Fault, WrongWorker};
 use os_upgrade_protocol::Reply;
 use os_upgrade_worker_sdk::testing::{self, Access, Check, CheckError, Report, Rule, Verdict};
 use serde_json::Value;
@@ -26,11 +26,11 @@ const SHORT: Duration = Duration::from_secs(5);
 /// The check of a worker that can be restarted and rebooted.
 async fn checked(fault: Option<Fault>, wait: Duration) -> Report {
     let server = testing::NatsServer::start().await.unwrap();
-    let worker = WrongWorker::start(server.url(), "h01", fault);
+    let worker = FaultyWorker::start(server.url(), "h01", fault);
     check_of(&worker, wait).run_at(server.url()).await.unwrap()
 }
 
-fn check_of(worker: &Arc<WrongWorker>, wait: Duration) -> Check {
+fn check_of(worker: &Arc<FaultyWorker>, wait: Duration) -> Check {
     let worker = Arc::clone(worker);
     let restarted = Arc::clone(&worker);
     let rebooted = Arc::clone(&worker);
@@ -55,14 +55,14 @@ fn check_of(worker: &Arc<WrongWorker>, wait: Duration) -> Check {
 }
 
 #[tokio::test]
-async fn a_worker_that_keeps_all_rules_passes() {
+async fn compliant_worker_passes() {
     let report = checked(None, Duration::from_mins(1)).await;
     assert!(report.all_hold(), "{report}");
     assert_eq!(report.rows.len(), Rule::ALL.len());
 }
 
 #[tokio::test]
-async fn every_rule_that_is_broken_is_found() {
+async fn every_broken_rule_is_found() {
     let others =
         [Fault::UnconfirmedReplies, Fault::SkipsCommands, Fault::AnnouncesAnother, Fault::RepeatsVersions];
     let faults = Rule::ALL.into_iter().map(Fault::Of).chain(others);
@@ -76,7 +76,7 @@ async fn every_rule_that_is_broken_is_found() {
 }
 
 #[tokio::test]
-async fn without_a_worker_or_with_an_orchestrator_nothing_is_checked() {
+async fn check_needs_worker_and_no_orchestrator() {
     let server = NatsServer::with_streams().await;
     let check = || Check::new("h01").unwrap().patience(Duration::from_millis(200));
     let report = check().run_at(&server.url()).await.unwrap();
@@ -97,7 +97,7 @@ async fn without_a_worker_or_with_an_orchestrator_nothing_is_checked() {
 
 /// What keeps the check from making a consumer is seen where the consumer is missed.
 #[tokio::test]
-async fn a_consumer_that_cannot_be_made_is_said() {
+async fn failed_consumer_creation_is_reported() {
     let server = NatsServer::with_streams().await;
     let client = server.client().await;
     let asks = async {
@@ -192,7 +192,7 @@ const REBOOT: (&str, &str) = ("reboot", "true");
 const VERSIONS: (&str, &str) = ("versions", r#"echo '{"linux":"1"}'"#);
 
 #[tokio::test]
-async fn the_sdks_own_worker_passes_the_command() {
+async fn sdk_worker_passes() {
     let server = NatsServer::start().await;
     let worker = format!("{} {EXEC} --nats {}", worker_binary().display(), server.url());
     let worker = Supervised::start(&worker, &[SLOW, UPGRADE, REBOOT, VERSIONS]);
@@ -208,7 +208,7 @@ async fn the_sdks_own_worker_passes_the_command() {
 }
 
 #[tokio::test]
-async fn the_full_example_passes_the_command() {
+async fn full_example_passes() {
     let server = NatsServer::start().await;
     let example = worker_example("full");
     let worker = format!("OS_UPGRADE_NATS_URL={} {} h01 .", server.url(), example.display());
@@ -222,7 +222,7 @@ async fn the_full_example_passes_the_command() {
 
 /// It has no reboots, no versions, and nothing that takes long; everything else it keeps like any other.
 #[tokio::test]
-async fn the_smallest_example_passes_the_command() {
+async fn smallest_example_passes() {
     let server = NatsServer::start().await;
     let example = worker_example("smallest");
     let worker = format!("OS_UPGRADE_NATS_URL={} {} h01", server.url(), example.display());
@@ -238,7 +238,7 @@ async fn the_smallest_example_passes_the_command() {
 }
 
 #[tokio::test]
-async fn the_worker_in_python_passes_the_command() {
+async fn python_worker_passes() {
     assert!(std::fs::read_to_string(PYTHON_WORKER).unwrap().lines().count() < 80);
     let server = NatsServer::start().await;
     let url = server.url();
@@ -258,7 +258,7 @@ async fn the_worker_in_python_passes_the_command() {
 
 /// A script that ends the worker and not the boot would otherwise be run again whenever the command comes again.
 #[tokio::test]
-async fn the_worker_in_python_gives_up_a_reboot_and_leaves_alone_what_it_does_not_know() {
+async fn python_worker_bounds_reboots_ignores_unknown() {
     let server = NatsServer::with_streams().await;
     let host = WorkerHost::new(&server, "h01").await;
     let reboot = ("reboot", "echo >>../reboots; kill -9 $PPID");
@@ -299,7 +299,7 @@ async fn secured() -> (SecuredNats, String, [String; 4]) {
 /// One that cannot read back what it has said may say it once more after each start, and not at other times, though it
 /// does so less often than it is started.
 #[tokio::test]
-async fn versions_that_are_said_again_though_not_after_a_start_are_found() {
+async fn late_versions_are_found() {
     let nats = SecuredNats::start(1).await;
     let access = |credentials| Access {
         credentials: Some(credentials),
@@ -308,7 +308,7 @@ async fn versions_that_are_said_again_though_not_after_a_start_are_found() {
     };
     let own = access(nats.admit("h01").await);
     let everything = access(nats.issued().orchestrator_credentials());
-    let worker = WrongWorker::start_with(&nats.urls(), own, "h01", Some(Fault::RepeatsVersions));
+    let worker = FaultyWorker::start_with(&nats.urls(), own, "h01", Some(Fault::RepeatsVersions));
     let client = testing::connect(&nats.urls(), everything).await.unwrap();
     let report = check_of(&worker, SHORT).run(client, |_| ()).await.unwrap();
     assert_eq!(report.row(Rule::Versions).unwrap().verdict, Verdict::Broken, "{report}");
@@ -316,7 +316,7 @@ async fn versions_that_are_said_again_though_not_after_a_start_are_found() {
 }
 
 #[tokio::test]
-async fn the_sdks_own_worker_passes_with_credentials() {
+async fn sdk_worker_passes_with_credentials() {
     let (nats, environment, access) = secured().await;
     let worker = format!("{environment} {} {EXEC} --nats {}", worker_binary().display(), nats.urls());
     let worker = Supervised::start(&worker, &[SLOW, UPGRADE, REBOOT, VERSIONS]);
@@ -331,7 +331,7 @@ async fn the_sdks_own_worker_passes_with_credentials() {
 }
 
 #[tokio::test]
-async fn the_worker_in_python_passes_with_credentials() {
+async fn python_worker_passes_with_credentials() {
     let (nats, environment, access) = secured().await;
     let worker = format!("{environment} {}", python(&nats.urls()));
     let worker = Supervised::start(&worker, &[SLOW_IN_PYTHON, UPGRADE, REBOOT, VERSIONS]);

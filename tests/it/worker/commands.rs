@@ -14,7 +14,7 @@ fn versions(text: &str) -> Versions {
 }
 
 #[tokio::test]
-async fn a_host_is_prepared_upgraded_and_rebooted() {
+async fn all_three_commands_succeed() {
     let server = NatsServer::with_streams().await;
     let mut host = WorkerHost::new(&server, "h1.example.com").await.with_options(&[
         "--group",
@@ -88,7 +88,7 @@ async fn a_host_is_prepared_upgraded_and_rebooted() {
 }
 
 #[tokio::test]
-async fn a_sender_that_knows_only_the_specification_is_understood() {
+async fn specification_only_sender_is_understood() {
     let server = NatsServer::with_streams().await;
     let mut host = WorkerHost::new(&server, "häst").await;
     host.script("upgrade", "exit 3");
@@ -122,7 +122,7 @@ async fn a_sender_that_knows_only_the_specification_is_understood() {
 }
 
 #[tokio::test]
-async fn what_must_not_be_executed_is_not_and_answered_only_where_a_host_waits_for_it() {
+async fn invalid_commands_are_not_executed() {
     let server = NatsServer::with_streams().await;
     let mut host = WorkerHost::new(&server, "h1").await;
     host.script("prepare", "echo prepare >> ../calls");
@@ -165,7 +165,7 @@ async fn what_must_not_be_executed_is_not_and_answered_only_where_a_host_waits_f
 }
 
 #[tokio::test]
-async fn errors_are_messages_that_nobody_takes_for_success() {
+async fn errors_never_look_like_success() {
     let server = NatsServer::with_streams().await;
     let mut host = WorkerHost::new(&server, "h1").await;
     host.start();
@@ -197,7 +197,7 @@ async fn errors_are_messages_that_nobody_takes_for_success() {
 }
 
 #[tokio::test]
-async fn a_reboot_that_never_happens_is_an_error() {
+async fn missing_reboot_is_an_error() {
     let server = NatsServer::with_streams().await;
     let mut host = WorkerHost::new(&server, "h1").await.with_options(&["--reboot-wait", "1s"]);
     host.script("upgrade", "exit 3");
@@ -221,7 +221,7 @@ async fn a_reboot_that_never_happens_is_an_error() {
 }
 
 #[tokio::test]
-async fn a_worker_that_outlives_the_reboot_sees_it() {
+async fn surviving_worker_notices_reboot() {
     let server = NatsServer::with_streams().await;
     let mut host = WorkerHost::new(&server, "h1").await;
     host.script("upgrade", "exit 3");
@@ -234,7 +234,7 @@ async fn a_worker_that_outlives_the_reboot_sees_it() {
 }
 
 #[tokio::test]
-async fn a_hint_stops_a_prepare_but_no_upgrade() {
+async fn hints_stop_only_prepare() {
     let server = NatsServer::with_streams().await;
     let mut host = WorkerHost::new(&server, "h1").await;
     let wait = |name: &str| format!("touch ../{name}; while [ ! -e ../go ]; do sleep 0.05; done");
@@ -266,7 +266,7 @@ async fn a_hint_stops_a_prepare_but_no_upgrade() {
 }
 
 #[tokio::test]
-async fn a_worker_waits_for_the_server_and_the_streams() {
+async fn worker_waits_for_server_and_streams() {
     let mut server = NatsServer::start().await;
     let mut host = WorkerHost::new(&server, "h1").await;
     server.kill();
@@ -279,7 +279,7 @@ async fn a_worker_waits_for_the_server_and_the_streams() {
 }
 
 #[tokio::test]
-async fn the_url_may_name_a_user() {
+async fn url_may_contain_user() {
     let users = r#"authorization { users: [{user: "me", password: "s@fe"}, {user: "test", password: "t"}] }
         no_auth_user: "test""#;
     let server = NatsServer::start_with(users).await;
@@ -292,7 +292,7 @@ async fn the_url_may_name_a_user() {
 }
 
 #[tokio::test]
-async fn what_cannot_run_says_so_in_one_line() {
+async fn startup_errors_are_one_line() {
     let server = NatsServer::with_streams().await;
     let mut host = WorkerHost::new(&server, "h1").await;
     host.start();
@@ -323,7 +323,7 @@ async fn what_cannot_run_says_so_in_one_line() {
 }
 
 #[tokio::test]
-async fn a_consumer_that_is_gone_is_made_again_and_skips_nothing() {
+async fn deleted_consumer_is_recreated_without_gaps() {
     let server = NatsServer::with_streams().await;
     let mut host = WorkerHost::new(&server, "h1").await;
     host.script("upgrade", "echo upgrade >> ../calls");
@@ -343,7 +343,7 @@ async fn a_consumer_that_is_gone_is_made_again_and_skips_nothing() {
 }
 
 #[tokio::test]
-async fn a_long_handler_is_neither_repeated_nor_taken_for_dead() {
+async fn long_handler_is_not_redelivered() {
     let server = NatsServer::with_streams().await;
     let mut host = WorkerHost::new(&server, "h1").await;
     // Longer than the five seconds after which a silent consumer counts as dead.

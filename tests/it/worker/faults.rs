@@ -32,7 +32,7 @@ async fn upgrading(server: &NatsServer) -> (WorkerHost, u64) {
 }
 
 #[tokio::test]
-async fn a_worker_killed_in_an_upgrade_resumes_it() {
+async fn killed_worker_resumes_upgrade() {
     let server = NatsServer::with_streams().await;
     let (mut host, upgrade) = upgrading(&server).await;
     host.kill();
@@ -50,7 +50,7 @@ async fn a_worker_killed_in_an_upgrade_resumes_it() {
 }
 
 #[tokio::test]
-async fn an_upgrade_that_reboots_the_host_is_told_so() {
+async fn reboot_during_upgrade_is_reported() {
     let server = NatsServer::with_streams().await;
     let (mut host, upgrade) = upgrading(&server).await;
     host.kill();
@@ -61,7 +61,7 @@ async fn an_upgrade_that_reboots_the_host_is_told_so() {
 }
 
 #[tokio::test]
-async fn a_worker_asked_to_end_leaves_its_upgrade_for_the_next_start() {
+async fn stopped_worker_resumes_upgrade_later() {
     let server = NatsServer::with_streams().await;
     let (mut host, upgrade) = upgrading(&server).await;
     assert!(host.terminate().await.success());
@@ -76,7 +76,7 @@ async fn a_worker_asked_to_end_leaves_its_upgrade_for_the_next_start() {
 }
 
 #[tokio::test]
-async fn nats_restarted_in_an_upgrade_loses_nothing() {
+async fn nats_restart_loses_nothing() {
     let mut server = NatsServer::with_streams().await;
     let (host, upgrade) = upgrading(&server).await;
     server.kill();
@@ -102,7 +102,7 @@ async fn nats_restarted_in_an_upgrade_loses_nothing() {
 }
 
 #[tokio::test]
-async fn a_worker_killed_between_reply_and_ack_executes_nothing_again() {
+async fn kill_before_ack_repeats_nothing() {
     let server = NatsServer::with_streams().await;
     let mut host = WorkerHost::new(&server, "h1").await;
     host.script("prepare", "echo prepared >> ../calls");
@@ -154,7 +154,7 @@ async fn a_worker_killed_between_reply_and_ack_executes_nothing_again() {
 }
 
 #[tokio::test]
-async fn a_torn_state_file_fails_closed() {
+async fn corrupt_state_file_fails_closed() {
     let server = NatsServer::with_streams().await;
     let mut host = WorkerHost::new(&server, "h1").await;
     host.script("upgrade", "echo upgraded >> ../calls");
@@ -181,7 +181,7 @@ async fn a_torn_state_file_fails_closed() {
 }
 
 #[tokio::test]
-async fn a_stream_made_anew_is_served_from_its_beginning() {
+async fn recreated_stream_is_read_from_start() {
     let server = NatsServer::with_streams().await;
     let mut host = WorkerHost::new(&server, "h1").await;
     host.start();
@@ -197,7 +197,7 @@ async fn a_stream_made_anew_is_served_from_its_beginning() {
 }
 
 #[tokio::test]
-async fn a_worker_killed_again_and_again_executes_each_upgrade_once() {
+async fn repeated_kills_upgrade_once() {
     let server = NatsServer::with_streams().await;
     let mut host = WorkerHost::new(&server, "h1").await;
     host.script("upgrade", r#"[ -n "$OS_UPGRADE_RESUME" ] || echo "$OS_UPGRADE_RUN" >> ../calls"#);
@@ -231,7 +231,7 @@ async fn a_worker_killed_again_and_again_executes_each_upgrade_once() {
 
 /// A server that hangs keeps its connections; nothing tells the worker but that it does not answer.
 #[tokio::test]
-async fn a_worker_goes_to_another_server_when_its_own_hangs() {
+async fn worker_leaves_hung_server() {
     let server = NatsServer::with_streams().await;
     let lines = [Proxy::start(server.address()).await, Proxy::start(server.address()).await];
     let urls = lines.iter().map(|line| format!("nats://{}", line.address())).collect::<Vec<_>>().join(",");

@@ -78,14 +78,14 @@ impl Talker {
 }
 
 #[tokio::test]
-async fn progress_is_shown_while_the_command_is_under_way_and_not_kept() {
+async fn progress_is_shown_but_not_stored() {
     let site = Site::start().await;
     let rest = site.rest();
     let directory = tempfile::tempdir().unwrap();
     let talker = Talker::default();
     talker.start(&site.nats.url(), directory.path(), CancellationToken::new());
     rest.await_scheduled(&["h01"]).await;
-    let id = rest.started().await;
+    let id = rest.start_run().await;
     let far = json!({ "percent": 100, "text": "unpacking" });
     let shown = async || rest.try_host("h01").await.filter(|host| host["progress"] == far).map(drop);
     eventually("the progress", shown).await;
@@ -95,7 +95,7 @@ async fn progress_is_shown_while_the_command_is_under_way_and_not_kept() {
     assert_eq!(state, json!({ "hosts": [{ "progress": far }] }));
 
     talker.go.notify_one();
-    assert_eq!(rest.ended(&id).await.result(), Some("completed"));
+    assert_eq!(rest.await_end(&id).await.result(), Some("completed"));
     let host = rest.try_host("h01").await.unwrap();
     assert_eq!(host.get("progress"), None, "{host}");
     let journal = Value::from(site.journal().await).to_string();
@@ -103,7 +103,7 @@ async fn progress_is_shown_while_the_command_is_under_way_and_not_kept() {
 }
 
 #[tokio::test]
-async fn scripts_say_how_far_they_are() {
+async fn scripts_report_progress() {
     let site = Site::start().await;
     let rest = site.rest();
     let mut host = WorkerHost::new(&site.nats, "h01").await;
@@ -120,7 +120,7 @@ while [ ! -e ../go ]; do sleep 0.02; done"#;
     host.script("versions", r#"echo "{\"progress\":\"${OS_UPGRADE_PROGRESS:-none}\"}""#);
     host.start();
     rest.await_scheduled(&["h01"]).await;
-    let id = rest.started().await;
+    let id = rest.start_run().await;
     let shows = async |far: Value| {
         let shown = async || rest.try_host("h01").await.filter(|host| host["progress"] == far);
         eventually("the progress", shown).await
@@ -130,11 +130,11 @@ while [ ! -e ../go ]; do sleep 0.02; done"#;
     std::fs::write(host.path("more"), "").unwrap();
     shows(json!({ "text": "configuring" })).await;
     std::fs::write(host.path("go"), "").unwrap();
-    assert_eq!(rest.ended(&id).await.result(), Some("completed"));
+    assert_eq!(rest.await_end(&id).await.result(), Some("completed"));
 }
 
 #[tokio::test]
-async fn a_cancelled_run_tells_the_hosts_that_prepare() {
+async fn cancel_notifies_preparing_hosts() {
     let site = Site::start().await;
     let rest = site.rest();
     let directory = tempfile::tempdir().unwrap();
@@ -142,16 +142,16 @@ async fn a_cancelled_run_tells_the_hosts_that_prepare() {
     *talker.waits.lock().unwrap() = true;
     talker.start(&site.nats.url(), directory.path(), CancellationToken::new());
     rest.await_scheduled(&["h01"]).await;
-    let id = rest.started().await;
+    let id = rest.start_run().await;
     let waits = async || rest.try_host("h01").await.filter(|host| host.get("progress").is_some());
     eventually("the prepare", waits).await;
     assert_eq!(rest.cancel().await.0, 204);
     talker.await_cause(Cause::Cancelled).await;
-    assert_eq!(rest.ended(&id).await.result(), Some("cancelled"));
+    assert_eq!(rest.await_end(&id).await.result(), Some("cancelled"));
 }
 
 #[tokio::test]
-async fn a_run_that_fails_tells_the_hosts_that_are_at_work() {
+async fn failed_run_notifies_busy_hosts() {
     let site = Site::start().await;
     let rest = site.rest();
     let directories = [tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap()];
@@ -162,18 +162,18 @@ async fn a_run_that_fails_tells_the_hosts_that_are_at_work() {
         talker.start_as(host, &site.nats.url(), directory.path(), CancellationToken::new());
     }
     rest.await_scheduled(&["h01", "h02"]).await;
-    let id = rest.started().await;
+    let id = rest.start_run().await;
     let waits = async || rest.try_host("h01").await.filter(|host| host.get("progress").is_some());
     eventually("the prepare", waits).await;
     failing.go.notify_one();
     waiting.await_cause(Cause::RunFailed).await;
-    assert_eq!(rest.ended(&id).await.result(), Some("failed"));
+    assert_eq!(rest.await_end(&id).await.result(), Some("failed"));
     assert_eq!(failing.causes(), []);
 }
 
 /// A hint that comes late, about a run that is over, stops nothing; one that says nothing is about what is under way.
 #[tokio::test]
-async fn a_hint_about_another_run_is_left_alone() {
+async fn other_runs_hint_is_ignored() {
     let server = NatsServer::with_streams().await;
     let host = WorkerHost::new(&server, "h01").await;
     let talker = Talker::default();
@@ -190,7 +190,7 @@ async fn a_hint_about_another_run_is_left_alone() {
 }
 
 #[tokio::test]
-async fn the_end_of_the_run_and_of_the_process_are_told_apart() {
+async fn run_end_differs_from_process_end() {
     let server = NatsServer::with_streams().await;
     let host = WorkerHost::new(&server, "h01").await;
     let talker = Talker::default();
@@ -215,7 +215,7 @@ async fn the_end_of_the_run_and_of_the_process_are_told_apart() {
 }
 
 #[tokio::test]
-async fn what_is_said_often_is_sent_seldom() {
+async fn frequent_progress_is_throttled() {
     let server = NatsServer::with_streams().await;
     let host = WorkerHost::new(&server, "h01").await;
     let mut told = host.client().subscribe(subject::progress(&host.host)).await.unwrap();

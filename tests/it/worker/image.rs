@@ -137,7 +137,7 @@ fn calls(host: &WorkerHost) -> Vec<String> {
 }
 
 #[tokio::test]
-async fn a_bootc_host_gets_what_was_downloaded_and_is_rebooted_into_it() {
+async fn bootc_boots_the_downloaded_image() {
     let server = NatsServer::with_streams().await;
     let mut host = host(&server, &[("bootc", BOOTC)], &[]).await;
     bootc(&host, true);
@@ -181,7 +181,7 @@ case "$*" in
 esac"#;
 
 #[tokio::test]
-async fn operators_see_what_the_tools_say() {
+async fn tool_output_reaches_operators() {
     let server = NatsServer::with_streams().await;
     let mut host = host(&server, &[("bootc", &format!("{TALKS}\n{BOOTC}"))], &[]).await;
     bootc(&host, true);
@@ -206,7 +206,7 @@ async fn operators_see_what_the_tools_say() {
 }
 
 #[tokio::test]
-async fn a_host_that_boots_what_it_ran_before_has_failed() {
+async fn booting_old_image_is_failure() {
     let server = NatsServer::with_streams().await;
     let mut host = host(&server, &[("bootc", BOOTC)], &[]).await;
     bootc(&host, true);
@@ -225,7 +225,7 @@ async fn a_host_that_boots_what_it_ran_before_has_failed() {
 }
 
 #[tokio::test]
-async fn what_was_downloaded_and_is_gone_is_not_taken_for_an_upgrade() {
+async fn vanished_download_is_failure() {
     let server = NatsServer::with_streams().await;
     let mut host = host(&server, &[("bootc", BOOTC)], &[]).await;
     bootc(&host, true);
@@ -245,7 +245,7 @@ async fn what_was_downloaded_and_is_gone_is_not_taken_for_an_upgrade() {
 }
 
 #[tokio::test]
-async fn an_older_bootc_downloads_when_it_upgrades() {
+async fn old_bootc_downloads_during_upgrade() {
     let server = NatsServer::with_streams().await;
     let mut host = host(&server, &[("bootc", BOOTC)], &[]).await;
     bootc(&host, true);
@@ -257,7 +257,7 @@ async fn an_older_bootc_downloads_when_it_upgrades() {
 }
 
 #[tokio::test]
-async fn an_rpm_ostree_host_waits_for_other_transactions_and_is_upgraded_from_its_cache() {
+async fn rpm_ostree_waits_and_uses_cache() {
     let server = NatsServer::with_streams().await;
     let mut host = host(&server, &[("rpm-ostree", RPM_OSTREE)], &["--tool", "rpm-ostree"]).await;
     let old = deployment("aaaa", "41.1", true);
@@ -280,7 +280,7 @@ async fn an_rpm_ostree_host_waits_for_other_transactions_and_is_upgraded_from_it
 }
 
 #[tokio::test]
-async fn an_rpm_ostree_host_is_not_rebooted_into_what_waited_for_it_before() {
+async fn rpm_ostree_ignores_earlier_staged_deployment() {
     let server = NatsServer::with_streams().await;
     let mut host = host(&server, &[("rpm-ostree", RPM_OSTREE)], &["--tool", "rpm-ostree"]).await;
     let (runs, waits) = (deployment("bbbb", "41.2", true), deployment("aaaa", "41.1", false));
@@ -298,7 +298,7 @@ async fn an_rpm_ostree_host_is_not_rebooted_into_what_waited_for_it_before() {
 }
 
 #[tokio::test]
-async fn what_rpm_ostree_has_laid_out_on_a_bootc_host_is_not_overlooked() {
+async fn bootc_detects_rpm_ostree_deployments() {
     let server = NatsServer::with_streams().await;
     let tools = [("bootc", "cat bootc.json"), ("rpm-ostree", RPM_OSTREE)];
     let mut host = host(&server, &tools, &[]).await;
@@ -316,7 +316,7 @@ async fn what_rpm_ostree_has_laid_out_on_a_bootc_host_is_not_overlooked() {
 }
 
 #[tokio::test]
-async fn a_host_of_another_kind_says_so() {
+async fn wrong_host_kind_is_reported() {
     let server = NatsServer::with_streams().await;
     let mut host = host(&server, &[("bootc", "echo 'error: not booted via bootc' >&2; exit 1")], &[]).await;
     host.start();
@@ -340,7 +340,7 @@ async fn to_be_rebooted(server: &NatsServer, more: &[&str]) -> WorkerHost {
 }
 
 #[tokio::test]
-async fn a_reboot_waits_for_what_holds_it_up_and_names_it() {
+async fn reboot_waits_for_inhibitors() {
     let server = NatsServer::with_streams().await;
     let host = to_be_rebooted(&server, &["--inhibitor-wait", "1s"]).await;
     host.touch("inhibited");
@@ -362,7 +362,7 @@ async fn a_reboot_waits_for_what_holds_it_up_and_names_it() {
 }
 
 #[tokio::test]
-async fn a_reboot_is_answered_once_the_host_is_well() {
+async fn reboot_is_answered_when_healthy() {
     let server = NatsServer::with_streams().await;
     let mut host = to_be_rebooted(&server, &[]).await;
     host.script("is-well", "test -e ../well || { echo 'the shop is closed' >&2; exit 1; }");
@@ -381,7 +381,7 @@ async fn a_reboot_is_answered_once_the_host_is_well() {
 }
 
 #[tokio::test]
-async fn only_units_that_have_failed_since_make_a_host_unwell() {
+async fn only_newly_failed_units_count() {
     let server = NatsServer::with_streams().await;
     let mut host = to_be_rebooted(&server, &["--health-wait", "1s"]).await;
     let reboot = host.send("run-1", &host.reboot()).await;

@@ -45,7 +45,7 @@ impl Worker for Clumsy {
 }
 
 #[tokio::test]
-async fn a_worker_in_this_process() {
+async fn worker_runs_in_process() {
     let server = NatsServer::with_streams().await;
     // The host without its process: only the other end of the wire.
     let host = WorkerHost::new(&server, "h1").await;
@@ -88,7 +88,7 @@ async fn a_worker_in_this_process() {
 }
 
 #[tokio::test]
-async fn the_example_serves_a_host() {
+async fn example_serves_host() {
     let server = NatsServer::with_streams().await;
     let host = WorkerHost::new(&server, "h1").await;
     let mut example = Command::new(worker_example("minimal"))
@@ -183,14 +183,14 @@ async fn says_versions(worker: impl FnOnce(WorkerBuilder) -> WorkerBuilder, jets
 }
 
 #[tokio::test]
-async fn versions_are_said_again_to_a_stream_that_was_made_anew() {
+async fn versions_repeat_to_recreated_stream() {
     let server = NatsServer::start().await;
     let jetstream = jetstream::new(server.client().await);
     says_versions(|builder| builder.nats_url(&server.url()), &jetstream).await;
 }
 
 #[tokio::test]
-async fn so_they_are_by_a_worker_that_cannot_read_the_stream() {
+async fn versions_repeat_without_stream_access() {
     let nats = SecuredNats::start(1).await;
     let credentials = nats.admit("h01").await;
     let jetstream = jetstream::new(nats.client(&nats.issued().orchestrator_credentials()).await);
@@ -202,7 +202,7 @@ async fn so_they_are_by_a_worker_that_cannot_read_the_stream() {
 
 /// What is lost with the server is said again as soon as it is back.
 #[tokio::test]
-async fn versions_are_said_again_after_everything_is_lost() {
+async fn versions_repeat_after_total_loss() {
     let mut server = NatsServer::with_streams().await;
     let host = WorkerHost::new(&server, "h1").await;
     let builder = WorkerBuilder::new("h1", APPLICATION)
@@ -216,7 +216,7 @@ async fn versions_are_said_again_after_everything_is_lost() {
     };
     says().await;
     server.kill();
-    server.lose_everything();
+    server.delete_streams();
     server.start_again().await;
     create_streams(&jetstream::new(server.client().await)).await;
     says().await;

@@ -1,4 +1,4 @@
-//! Chaos with real parts, as much of it as wanted: `make chaos ROUNDS=50`.
+//! The chaos test with real processes, for as many runs as wanted: `make chaos ROUNDS=50`.
 
 use std::process::ExitCode;
 
@@ -9,20 +9,20 @@ use harness::chaos::report::Report;
 use harness::chaos::{self, Options};
 use harness::random::Random;
 
-/// Kills, pauses and cuts off parts of a site in the middle of its runs, and checks what must hold.
+/// Kills, pauses and cuts off parts of a site during its runs, and checks the invariants.
 ///
-/// Three nats-servers, orchestrators and workers are started, each with its own ports and directories. Exit code 1
-/// says that something was wrong; every violation is printed. `OS_UPGRADE_TEST_SEED` repeats a run as far as the machine's
-/// timing lets it.
+/// Three nats-servers, orchestrators and workers are started, each with its own ports and directories. Every
+/// violation is printed; any makes the exit code 1. `OS_UPGRADE_TEST_SEED` repeats a run as far as the machine's timing
+/// allows.
 #[derive(Debug, Parser)]
 struct Arguments {
-    /// Runs, in all
+    /// Total number of runs
     #[arg(long, default_value_t = 50)]
     runs: usize,
     /// Hosts of each run
     #[arg(long, default_value_t = 20)]
     hosts: usize,
-    /// Hosts whose workers are processes; those of the others live in this one
+    /// Hosts with a worker process; the workers of the others run in this process
     #[arg(long, default_value_t = 6)]
     processes: usize,
     /// Orchestrators of each site
@@ -31,7 +31,7 @@ struct Arguments {
     /// Faults in each run
     #[arg(long, default_value_t = 8)]
     faults: usize,
-    /// Sites at the same time, which share the runs
+    /// Sites tested at the same time, which share the runs
     #[arg(long, default_value_t = 3)]
     sites: usize,
 }
@@ -49,13 +49,13 @@ async fn main() -> ExitCode {
             orchestrators: arguments.orchestrators,
             faults: arguments.faults,
             kinds: Fault::ALL.to_vec(),
-            say: Some(format!("site {}: ", site + 1)),
+            progress_prefix: Some(format!("site {}: ", site + 1)),
         };
         let random = Random::new(random.below(u64::MAX));
         chaos::run(options, random)
     });
     let reports = join_all(sites).await;
-    let report = reports.into_iter().fold(Report::default(), Report::and);
+    let report = reports.into_iter().fold(Report::default(), Report::merge);
     #[expect(clippy::print_stdout, reason = "the output of this program")]
     {
         println!("\n{report}");

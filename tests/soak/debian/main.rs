@@ -39,7 +39,7 @@ const PACKAGES: [&str; 8] =
 const KILLS_MAX: u64 = 8;
 /// How long an upgrade may take.
 const PATIENCE: Duration = Duration::from_mins(30);
-const LOOK_EVERY: Duration = Duration::from_millis(50);
+const POLL_INTERVAL: Duration = Duration::from_millis(50);
 
 /// What an upgrade left behind, a line for each package with its version and state, and for each file that differs from
 /// what its package holds.
@@ -92,7 +92,7 @@ async fn answer(host: &WorkerHost, command: u64) -> String {
             return result;
         }
         assert!(start.elapsed() < PATIENCE, "no answer");
-        tokio::time::sleep(LOOK_EVERY).await;
+        tokio::time::sleep(POLL_INTERVAL).await;
     }
 }
 
@@ -119,7 +119,7 @@ async fn upgrade(prepared: &Tree, kills: &[Duration]) -> (BTreeSet<String>, Stri
         let start = Instant::now();
         while !host.path("state/d1.upgrade").exists() && host.answered(upgrade).await.is_none() {
             assert!(start.elapsed() < PATIENCE, "nothing is begun: {}", host.log());
-            tokio::time::sleep(LOOK_EVERY).await;
+            tokio::time::sleep(POLL_INTERVAL).await;
         }
         tokio::time::sleep(*after).await;
         if host.answered(upgrade).await.is_some() {
@@ -172,7 +172,7 @@ async fn main() -> ExitCode {
         let mut wrong = only("killed", outcome.difference(&reference).collect());
         wrong.extend(only("left alone", reference.difference(&outcome).collect()));
         wrong.extend((!good).then(|| "it failed".to_owned()));
-        rounds.ended(&wrong);
+        rounds.record(&wrong);
     }
     println!("{kills} kills");
     rounds.exit_code()

@@ -60,7 +60,7 @@ impl Course {
         let before = self.outcomes().await;
         let rest = self.site.rest();
         let start = Instant::now();
-        let id = rest.started().await;
+        let id = rest.start_run().await;
         for (index, (cut, moment)) in faults.iter().enumerate() {
             self.interfere(index, *cut, *moment, &rest).await;
         }

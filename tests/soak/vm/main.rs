@@ -53,7 +53,7 @@ async fn main() -> ExitCode {
             println!("round {round}: {}", shown.join("; then, for the other guest, "));
             let faults: Vec<_> = faults.iter().map(|cut| (*cut, cut.moment(&mut random))).collect();
             let mut course = Course::begin(accelerator, &package).await;
-            rounds.ended(&course.run(&faults, &mut reference).await);
+            rounds.record(&course.run(&faults, &mut reference).await);
         }
     }
     rounds.exit_code()

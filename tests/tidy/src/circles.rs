@@ -209,7 +209,7 @@ mod tests {
     }
 
     #[test]
-    fn a_child_that_uses_its_parent_is_a_circle() {
+    fn child_and_parent_form_circle() {
         let parent = "mod child; use child::Child; pub struct Parent(Child);";
         let child = "use super::Parent; pub struct Child; fn f(_: Parent) {}";
         let found = found(&[("lib.rs", "mod parent;"), ("parent.rs", parent), ("parent/child.rs", child)]);
@@ -223,7 +223,7 @@ mod tests {
     }
 
     #[test]
-    fn folders_whose_files_are_in_no_circle_can_be_in_one() {
+    fn folders_can_form_circle_alone() {
         let found = found(&[
             ("lib.rs", "mod a; mod b;"),
             ("a/mod.rs", "mod high; pub mod low;"),
@@ -242,7 +242,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_exported_again_is_used_where_it_is_defined() {
+    fn reexports_count_at_definition() {
         let root = "mod a; mod b; pub use a::A; pub use b::B;";
         let b = "use crate::A; pub struct B(A); #[cfg(test)] mod tests { use crate::B; }";
         assert_eq!(found(&[("lib.rs", root), ("a.rs", "pub struct A;"), ("b.rs", b)]), Vec::<String>::new());

@@ -1,4 +1,4 @@
-//! A FleetLock server that does everything right but one thing, to see whether that is noticed.
+//! A FleetLock server with at most one defect, to test that the conformance check finds it.
 
 use std::collections::BTreeSet;
 use std::net::SocketAddr;
@@ -17,94 +17,94 @@ use tokio::task::JoinHandle;
 
 use crate::orchestrator::own_address;
 
-/// How long it works at a request, so that several are under way at once.
+/// How long it works on a request, so that several are pending at once.
 const WORK: Duration = Duration::from_millis(3);
-/// How long it takes for a lock when it is slow.
+/// How long a lock takes with [`Defect::Slow`].
 const SLOW: Duration = Duration::from_millis(500);
-/// Which requests it has no time for, when that is its mistake: the last of so many.
+/// With [`Defect::Busy`] one of this number of requests is refused.
 const BUSY_EACH: usize = 40;
 
-/// The one thing.
+/// The one defect.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Mistake {
-    /// None.
-    Nothing,
-    /// Grants whoever asks.
+pub enum Defect {
+    /// No defect.
+    None,
+    /// Grants every request.
     GrantsEverybody,
-    /// Frees some slot when somebody gives back what he does not hold.
+    /// Frees some slot when a client releases one that it does not hold.
     FreesAnothersSlot,
-    /// Looks whether a slot is free, and takes it later.
+    /// Checks whether a slot is free, and takes it later.
     LooksThenTakes,
-    /// Fails when several ask at once.
+    /// Fails on concurrent requests.
     FailsWhenBusy,
-    /// 202 for a grant.
+    /// Answers a grant with 202.
     Accepts,
     /// Sends clients without credentials to a page where they can log in.
     SendsToLogin,
-    /// 200 without a body.
+    /// Answers 200 without a body.
     EmptyBody,
-    /// 500 with a page for people when all slots are held.
+    /// Answers 500 with an HTML page when all slots are held.
     PageWhenFull,
-    /// Does not look at the protocol's header.
+    /// Accepts requests without the protocol's header.
     TakesMissingHeader,
-    /// Takes a GET for a POST.
+    /// Accepts GET in place of POST.
     TakesGet,
     /// Redirects paths with two slashes.
     RedirectsSlashes,
-    /// Refuses to let go what is not held.
+    /// Refuses to release a slot that is not held.
     RefusesIdleUnlock,
-    /// Refuses whoever holds a slot already.
+    /// Refuses a client that holds a slot already.
     NotRecursive,
-    /// Takes ids as the same that differ in capitals.
+    /// Ignores the case of ids.
     IgnoresCase,
-    /// Reads the first JSON value and nothing behind it.
+    /// Ignores what follows the first JSON value.
     TakesTrailing,
-    /// Never lets go.
+    /// Never releases a slot.
     KeepsSlots,
-    /// Counts one slot more than there are.
+    /// Grants one slot too many.
     OneTooMany,
-    /// Takes long for a lock, and does it also when nobody waits for the answer any more.
+    /// Locks slowly, even if the client no longer waits.
     Slow,
-    /// Says of a lock that it has failed, and does it later.
+    /// Answers that a lock failed, and grants it later.
     GrantsLate,
-    /// Has no time for one request of many and for a second after it, and says so: that is no mistake.
+    /// Refuses one request of many, and those of the next second, with `retry-after`. This conforms to the protocol.
     Busy,
 }
 
 #[derive(Debug)]
 struct Shared {
-    mistake: Mistake,
+    defect: Defect,
     slots: usize,
     holders: Mutex<BTreeSet<String>>,
     busy: Mutex<usize>,
     refused: AtomicUsize,
     unlocked: AtomicUsize,
-    asked: AtomicUsize,
+    requests: AtomicUsize,
     busy_until: Mutex<Option<Instant>>,
-    too_early: AtomicUsize,
+    busy_refusals: AtomicUsize,
 }
 
-/// The server, until it is dropped.
+/// The server. It stops when dropped.
 #[derive(Debug)]
-pub struct WrongLockServer {
+pub struct FaultyLockServer {
     address: SocketAddr,
     shared: Arc<Shared>,
     task: JoinHandle<()>,
 }
 
-impl WrongLockServer {
-    /// A server of a group `default` with so many slots, and with this mistake.
-    pub async fn start(slots: usize, mistake: Mistake) -> Self {
+impl FaultyLockServer {
+    /// A server of a group `default` with this number of slots, and this defect.
+    pub async fn start(slots: usize, defect: Defect) -> Self {
         let shared = Arc::new(Shared {
-            mistake,
+            defect,
             slots,
             holders: Mutex::default(),
             busy: Mutex::default(),
             refused: AtomicUsize::default(),
             unlocked: AtomicUsize::default(),
-            asked: AtomicUsize::default(),
+            requests: AtomicUsize::default(),
             busy_until: Mutex::default(),
-            too_early: AtomicUsize::default(),
+            busy_refusals: AtomicUsize::default(),
         });
         let address = own_address();
         let listener = TcpListener::bind(address).await.unwrap();
@@ -118,38 +118,38 @@ impl WrongLockServer {
         format!("http://{}/base", self.address)
     }
 
-    /// Who holds a slot.
+    /// The holders of slots.
     pub fn holders(&self) -> Vec<String> {
         self.shared.holders.lock().unwrap().iter().cloned().collect()
     }
 
-    /// How often somebody was told that all slots are held.
+    /// Number of answers that all slots are held.
     pub fn refused(&self) -> usize {
         self.shared.refused.load(Ordering::Relaxed)
     }
 
-    /// How often somebody has given a slot back.
+    /// Number of released slots.
     pub fn unlocked(&self) -> usize {
         self.shared.unlocked.load(Ordering::Relaxed)
     }
 
-    /// How many requests are being worked at, also when nobody waits for their answer any more.
+    /// Number of requests in progress, including those whose client no longer waits.
     pub fn working(&self) -> usize {
         *self.shared.busy.lock().unwrap()
     }
 
-    /// How many requests it had no time for.
-    pub fn too_early(&self) -> usize {
-        self.shared.too_early.load(Ordering::Relaxed)
+    /// Number of requests refused by [`Defect::Busy`].
+    pub fn busy_refusals(&self) -> usize {
+        self.shared.busy_refusals.load(Ordering::Relaxed)
     }
 
-    /// Gives a slot to somebody.
+    /// Gives a slot to this id.
     pub fn occupy(&self, id: &str) {
         self.shared.holders.lock().unwrap().insert(id.to_owned());
     }
 }
 
-impl Drop for WrongLockServer {
+impl Drop for FaultyLockServer {
     fn drop(&mut self) {
         self.task.abort();
     }
@@ -167,15 +167,15 @@ async fn answer(
     headers: HeaderMap,
     body: Bytes,
 ) -> Response {
-    let mistake = shared.mistake;
-    if mistake == Mistake::Busy && !shared.has_time() {
+    let defect = shared.defect;
+    if defect == Defect::Busy && !shared.is_available() {
         return (StatusCode::TOO_MANY_REQUESTS, [("retry-after", "1")], "later").into_response();
     }
     let path = uri.path();
-    if mistake == Mistake::RedirectsSlashes && path.contains("//") {
+    if defect == Defect::RedirectsSlashes && path.contains("//") {
         return (StatusCode::MOVED_PERMANENTLY, [("location", path.replace("//", "/"))]).into_response();
     }
-    if mistake == Mistake::SendsToLogin {
+    if defect == Defect::SendsToLogin {
         return (StatusCode::FOUND, [("location", "/login")]).into_response();
     }
     let segments: Vec<_> = path.split('/').filter(|segment| !segment.is_empty()).collect();
@@ -184,14 +184,14 @@ async fn answer(
         ["base", "v1", "steady-state"] => false,
         _ => return error(404, "not_found"),
     };
-    if method != Method::POST && mistake != Mistake::TakesGet {
+    if method != Method::POST && defect != Defect::TakesGet {
         return error(405, "method_not_allowed");
     }
-    let meant = headers.get("fleet-lock-protocol").is_some_and(|value| value == "true");
-    if !meant && mistake != Mistake::TakesMissingHeader {
+    let has_header = headers.get("fleet-lock-protocol").is_some_and(|value| value == "true");
+    if !has_header && defect != Defect::TakesMissingHeader {
         return error(400, "missing_header");
     }
-    let read = if mistake == Mistake::TakesTrailing {
+    let read = if defect == Defect::TakesTrailing {
         serde_json::Deserializer::from_slice(&body).into_iter::<Value>().next().and_then(Result::ok)
     } else {
         serde_json::from_slice::<Value>(&body).ok()
@@ -204,26 +204,26 @@ async fn answer(
     if group != "default" {
         return error(400, "unknown_group");
     }
-    let id = if mistake == Mistake::IgnoresCase { id.to_lowercase() } else { id };
+    let id = if defect == Defect::IgnoresCase { id.to_lowercase() } else { id };
     shared.decide(lock, id).await
 }
 
 impl Shared {
-    fn has_time(&self) -> bool {
+    fn is_available(&self) -> bool {
         let mut until = self.busy_until.lock().unwrap();
         let now = Instant::now();
-        let has_time = until.is_none_or(|until| until <= now)
-            && !(self.asked.fetch_add(1, Ordering::Relaxed) + 1).is_multiple_of(BUSY_EACH);
-        if has_time {
+        let is_available = until.is_none_or(|until| until <= now)
+            && !(self.requests.fetch_add(1, Ordering::Relaxed) + 1).is_multiple_of(BUSY_EACH);
+        if is_available {
             *until = None;
         } else {
-            self.too_early.fetch_add(1, Ordering::Relaxed);
+            self.busy_refusals.fetch_add(1, Ordering::Relaxed);
             until.get_or_insert(now + Duration::from_secs(1));
         }
-        has_time
+        is_available
     }
 
-    /// A lock that is done whether somebody waits for its answer or not.
+    /// A lock that is carried out whether or not the client still waits.
     async fn decide_late(self: Arc<Self>, id: String) -> Response {
         *self.busy.lock().unwrap() += 1;
         let shared = Arc::clone(&self);
@@ -233,41 +233,41 @@ impl Shared {
             *shared.busy.lock().unwrap() -= 1;
             answer
         });
-        if self.makes(Mistake::GrantsLate) { error(503, "unavailable") } else { done.await.unwrap() }
+        if self.has(Defect::GrantsLate) { error(503, "unavailable") } else { done.await.unwrap() }
     }
 
     async fn decide(self: Arc<Self>, lock: bool, id: String) -> Response {
-        if lock && (self.makes(Mistake::Slow) || self.makes(Mistake::GrantsLate)) {
+        if lock && (self.has(Defect::Slow) || self.has(Defect::GrantsLate)) {
             return self.decide_late(id).await;
         }
         *self.busy.lock().unwrap() += 1;
-        // Everybody else who has asked comes in between.
+        // Lets the other pending requests run in between.
         tokio::time::sleep(WORK).await;
         let others = {
             let mut busy = self.busy.lock().unwrap();
             *busy -= 1;
             *busy
         };
-        if self.mistake == Mistake::FailsWhenBusy && others > 0 {
+        if self.defect == Defect::FailsWhenBusy && others > 0 {
             return error(500, "failed");
         }
         if lock { self.lock(id).await } else { self.unlock(&id) }
     }
 
-    fn makes(&self, mistake: Mistake) -> bool {
-        self.mistake == mistake
+    fn has(&self, defect: Defect) -> bool {
+        self.defect == defect
     }
 
     fn admits(&self, holders: &BTreeSet<String>, id: &str) -> bool {
-        let slots = self.slots + usize::from(self.makes(Mistake::OneTooMany));
+        let slots = self.slots + usize::from(self.has(Defect::OneTooMany));
         let again = holders.contains(id);
         let free = holders.len() < slots;
-        self.makes(Mistake::GrantsEverybody)
-            || if self.makes(Mistake::NotRecursive) { free && !again } else { free || again }
+        self.has(Defect::GrantsEverybody)
+            || if self.has(Defect::NotRecursive) { free && !again } else { free || again }
     }
 
     async fn lock(&self, id: String) -> Response {
-        if self.makes(Mistake::LooksThenTakes) {
+        if self.has(Defect::LooksThenTakes) {
             if !self.admits(&self.holders.lock().unwrap(), &id) {
                 return error(409, "full");
             }
@@ -279,7 +279,7 @@ impl Shared {
         if self.admits(&holders, &id) {
             holders.insert(id);
             self.granted()
-        } else if self.makes(Mistake::PageWhenFull) {
+        } else if self.has(Defect::PageWhenFull) {
             (StatusCode::INTERNAL_SERVER_ERROR, "<h1>Oops</h1>").into_response()
         } else {
             self.refused.fetch_add(1, Ordering::Relaxed);
@@ -289,24 +289,24 @@ impl Shared {
 
     fn unlock(&self, id: &str) -> Response {
         let mut holders = self.holders.lock().unwrap();
-        if self.makes(Mistake::KeepsSlots) {
+        if self.has(Defect::KeepsSlots) {
             return self.granted();
         }
         let held = holders.remove(id);
         self.unlocked.fetch_add(1, Ordering::Relaxed);
-        if !held && self.makes(Mistake::FreesAnothersSlot) {
+        if !held && self.has(Defect::FreesAnothersSlot) {
             holders.pop_first();
         }
-        if !held && self.makes(Mistake::RefusesIdleUnlock) {
+        if !held && self.has(Defect::RefusesIdleUnlock) {
             return error(409, "not_held");
         }
         self.granted()
     }
 
     fn granted(&self) -> Response {
-        if self.makes(Mistake::Accepts) {
+        if self.has(Defect::Accepts) {
             (StatusCode::ACCEPTED, axum::Json(json!({}))).into_response()
-        } else if self.makes(Mistake::EmptyBody) {
+        } else if self.has(Defect::EmptyBody) {
             StatusCode::OK.into_response()
         } else {
             axum::Json(json!({})).into_response()

@@ -1,5 +1,5 @@
-//! A worker that can be wrong in one way at a time: what the test kit for workers has to find. Without a fault it keeps
-//! all rules, with none of this project's code.
+//! A worker with at most one fault, which the test kit for workers must find. Without a fault it keeps all rules, and uses
+//! none of this project's code.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -14,28 +14,28 @@ use os_upgrade_worker_sdk::testing::{Access, Rule};
 use serde_json::{Value, json};
 use tokio::task::{JoinHandle, JoinSet};
 
-/// How long an upgrade takes, and what else only has to take some time.
+/// How long an upgrade takes, and other steps that must take some time.
 const WORK: Duration = Duration::from_millis(300);
-/// How long the stream waits for a sign of life.
+/// The acknowledgement timeout of the consumer.
 const ACK_WAIT: Duration = Duration::from_secs(3);
-/// How long the first prepare takes: long enough for signs of life to be due.
+/// How long the first prepare takes: long enough that progress acknowledgements are due.
 const LONG_WORK: Duration = Duration::from_millis(1800);
-/// How long one request for a command lasts.
+/// The timeout of one request for a command.
 const FETCH: Duration = Duration::from_millis(500);
-const BEAT_EVERY: Duration = Duration::from_secs(5);
+const HEARTBEAT_INTERVAL: Duration = Duration::from_secs(5);
 
-/// One way to be wrong.
+/// A fault.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Fault {
     /// It breaks this rule in the most obvious way.
     Of(Rule),
     /// It publishes replies without asking the stream to confirm them.
     UnconfirmedReplies,
-    /// Its consumer is made anew for new commands only.
+    /// When it recreates its consumer, it skips pending commands.
     SkipsCommands,
     /// It announces another host.
     AnnouncesAnother,
-    /// It says the same versions once more, though not after a start.
+    /// It publishes the same versions once more, not after a start.
     RepeatsVersions,
 }
 
@@ -52,23 +52,23 @@ impl Fault {
     }
 }
 
-/// The run that it is prepared for.
+/// The prepared run.
 #[derive(Debug, Clone, Copy, Default)]
 struct Prepared {
     not_after: Option<DateTime<Utc>>,
 }
 
-/// What it knows; kept across restarts.
+/// Its state, which survives restarts.
 #[derive(Debug, Default)]
 struct Memory {
     boot: u32,
     prepared: Option<Prepared>,
     /// The boot in which the upgrade asked for a reboot.
     reboot_due: Option<u32>,
-    reboots_asked: u32,
-    /// The upgrade that was begun.
+    reboot_requests: u32,
+    /// The sequence of the upgrade that has begun.
     upgrading: Option<u64>,
-    /// The last answer, and up to where commands are settled.
+    /// The last answer, and the sequence up to which commands are settled.
     answer: Option<(u64, String)>,
     settled: u64,
     prepares: u32,
@@ -86,18 +86,18 @@ struct Host {
 
 /// The worker, in this process.
 #[derive(Debug)]
-pub struct WrongWorker {
+pub struct FaultyWorker {
     host: Arc<Host>,
     task: Mutex<Option<JoinHandle<()>>>,
 }
 
-impl WrongWorker {
-    /// A worker that runs.
+impl FaultyWorker {
+    /// Starts a worker.
     pub fn start(url: &str, name: &str, fault: Option<Fault>) -> Arc<Self> {
         Self::start_with(url, Access::default(), name, fault)
     }
 
-    /// A worker that runs, and shows this to NATS: with credentials it is one that may not make its consumer.
+    /// Starts a worker with this access to NATS. With credentials it may not create its consumer itself.
     pub fn start_with(url: &str, access: Access, name: &str, fault: Option<Fault>) -> Arc<Self> {
         let unprepared = fault == Some(Fault::Of(Rule::UpgradeUnprepared));
         let memory = Memory { prepared: unprepared.then(Prepared::default), ..Memory::default() };
@@ -133,7 +133,7 @@ impl WrongWorker {
     }
 }
 
-impl Drop for WrongWorker {
+impl Drop for FaultyWorker {
     fn drop(&mut self) {
         if let Some(task) = self.task.lock().unwrap_or_else(PoisonError::into_inner).take() {
             task.abort();
@@ -168,7 +168,7 @@ impl Host {
         self.announce(&jetstream).await;
         let mut tasks = JoinSet::new();
         if !self.is(Rule::Heartbeats) {
-            tasks.spawn(beat(client.clone(), self.name.clone()));
+            tasks.spawn(send_heartbeats(client.clone(), self.name.clone()));
         }
         let mut hints = client.subscribe(format!("os-upgrade.hint.{}", self.name)).await.unwrap();
         let this = Arc::clone(&self);
@@ -183,7 +183,7 @@ impl Host {
                 let name = &consumer.cached_info().name;
                 if commands.consumer_info(name).await.is_err() {
                     if self.fault == Some(Fault::SkipsCommands) {
-                        // Commands are sent meanwhile.
+                        // Commands may be sent in the meantime.
                         tokio::time::sleep(LONG_WORK).await;
                     }
                     let settled = self.memory().settled;
@@ -202,16 +202,16 @@ impl Host {
 
     async fn announce(&self, jetstream: &jetstream::Context) {
         let name = if self.fault == Some(Fault::AnnouncesAnother) { "another" } else { &self.name };
-        let says = json!({ "host": name, "application": "wrong", "heartbeats": true });
+        let announcement = json!({ "host": name, "application": "wrong", "heartbeats": true });
         if !self.is(Rule::Announced) {
-            self.publish(jetstream, format!("os-upgrade:workers.wrong.{}", self.name), &says).await;
+            self.publish(jetstream, format!("os-upgrade:workers.wrong.{}", self.name), &announcement).await;
         }
         if self.memory().settled == 0 {
-            self.say_versions(jetstream).await;
+            self.publish_versions(jetstream).await;
         }
     }
 
-    async fn say_versions(&self, jetstream: &jetstream::Context) {
+    async fn publish_versions(&self, jetstream: &jetstream::Context) {
         let versions = if self.is(Rule::Versions) { json!({ "a": { "b": 1 } }) } else { json!({ "a": "1" }) };
         self.publish(jetstream, format!("os-upgrade:versions.{}", self.name), &versions).await;
     }
@@ -221,10 +221,10 @@ impl Host {
         stored.await.unwrap();
     }
 
-    /// The consumer, or a new one that goes on after what is settled.
+    /// The consumer, or a new one that starts after the settled commands.
     async fn consumer(&self, client: &Client, stream: &Stream, remade_after: Option<u64>) -> PullConsumer {
         if self.has_credentials() {
-            return self.asked_for(client, stream, remade_after).await;
+            return self.request_consumer(client, stream, remade_after).await;
         }
         let is_remade = remade_after.is_some();
         let deliver_policy = match remade_after {
@@ -257,8 +257,13 @@ impl Host {
         stream.create_consumer(config).await.unwrap()
     }
 
-    /// The consumer that the orchestrator makes.
-    async fn asked_for(&self, client: &Client, stream: &Stream, remade_after: Option<u64>) -> PullConsumer {
+    /// The consumer that the orchestrator creates.
+    async fn request_consumer(
+        &self,
+        client: &Client,
+        stream: &Stream,
+        remade_after: Option<u64>,
+    ) -> PullConsumer {
         let name = format!("worker-{}", self.name);
         if let (None, Ok(there)) = (remade_after, stream.get_consumer(&name).await) {
             return there;
@@ -271,7 +276,7 @@ impl Host {
         let answer = loop {
             match client.request(to.clone(), request.to_string().into()).await {
                 Ok(answer) => break answer,
-                // Nobody makes consumers yet.
+                // No orchestrator creates consumers yet.
                 Err(_) => tokio::time::sleep(FETCH).await,
             }
         };
@@ -314,7 +319,7 @@ impl Host {
         }
         self.settle(&message, sequence).await;
         if action == "prepare" && self.fault == Some(Fault::RepeatsVersions) && self.memory().prepares < 3 {
-            self.say_versions(&jetstream).await;
+            self.publish_versions(&jetstream).await;
         }
         if action == "reboot" && self.is(Rule::Replies) {
             self.publish(&jetstream, subject, &json!({ "state": "idle" })).await;
@@ -330,7 +335,8 @@ impl Host {
     async fn prepare(&self, command: &Value, message: &jetstream::Message) -> Option<String> {
         let named = command["hosts"].as_array().is_some_and(|hosts| hosts.contains(&json!(self.name)));
         let not_after = command["not-after"].as_str().and_then(|at| at.parse().ok());
-        if (!named && !self.is(Rule::PrepareOfOthers)) || (past(not_after) && !self.is(Rule::PrepareLate)) {
+        if (!named && !self.is(Rule::PrepareOfOthers)) || (is_past(not_after) && !self.is(Rule::PrepareLate))
+        {
             return None;
         }
         if command.get("unknown").is_some() && self.is(Rule::UnknownFields) {
@@ -342,13 +348,13 @@ impl Host {
         }
         self.memory().prepares += 1;
         if self.memory().prepares == 1 {
-            self.work_long(message).await;
+            self.work_slowly(message).await;
         }
         self.memory().prepared = Some(Prepared { not_after });
         Some(if self.is(Rule::Prepare) { "ok" } else { "done" }.to_owned())
     }
 
-    async fn work_long(&self, message: &jetstream::Message) {
+    async fn work_slowly(&self, message: &jetstream::Message) {
         if self.is(Rule::InProgress) {
             return tokio::time::sleep(ACK_WAIT + WORK).await;
         }
@@ -366,7 +372,7 @@ impl Host {
         let twice = self.is(Rule::DeliveredTwice);
         if !resumed || twice {
             let mut memory = self.memory();
-            let late = memory.prepared.is_some_and(|prepared| past(prepared.not_after))
+            let late = memory.prepared.is_some_and(|prepared| is_past(prepared.not_after))
                 && !self.is(Rule::UpgradeLate);
             if memory.prepared.is_none() || late {
                 return None;
@@ -386,15 +392,15 @@ impl Host {
     }
 
     async fn reboot(&self, sequence: u64) -> Option<String> {
-        let (due, boot, asked) = {
+        let (due, boot, requests) = {
             let memory = self.memory();
-            (memory.reboot_due, memory.boot, memory.reboots_asked)
+            (memory.reboot_due, memory.boot, memory.reboot_requests)
         };
-        let again = self.is(Rule::RebootTwice) && asked > 0 && due.is_none();
+        let again = self.is(Rule::RebootTwice) && requests > 0 && due.is_none();
         let begun = self.memory().upgrading == Some(sequence);
         if (due == Some(boot) || again) && !self.is(Rule::RebootPending) {
-            self.memory().reboots_asked += 1;
-            // Noted as begun, so that a worker that is wrong about it knows.
+            self.memory().reboot_requests += 1;
+            // Saved as begun, for the faults that depend on it.
             self.memory().upgrading = Some(sequence);
             if !(begun && self.is(Rule::RestartIsNoReboot)) {
                 return std::future::pending().await;
@@ -409,7 +415,7 @@ impl Host {
     }
 }
 
-/// The stream, once it is there.
+/// Waits for the stream.
 async fn stream(jetstream: &jetstream::Context, name: &str) -> Stream {
     loop {
         match jetstream.get_stream(name).await {
@@ -419,14 +425,14 @@ async fn stream(jetstream: &jetstream::Context, name: &str) -> Stream {
     }
 }
 
-fn past(not_after: Option<DateTime<Utc>>) -> bool {
+fn is_past(not_after: Option<DateTime<Utc>>) -> bool {
     not_after.is_some_and(|at| at < Utc::now())
 }
 
-async fn beat(client: Client, name: String) {
+async fn send_heartbeats(client: Client, name: String) {
     loop {
         client.publish(format!("os-upgrade.presence.{name}"), "".into()).await.unwrap();
-        tokio::time::sleep(BEAT_EVERY).await;
+        tokio::time::sleep(HEARTBEAT_INTERVAL).await;
     }
 }
 
