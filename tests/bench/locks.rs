@@ -1,9 +1,9 @@
-//! FleetLock under load: clients on connections that stay open, each taking and giving back slots under fresh ids.
+//! FleetLock under load: clients with persistent connections, which take and release slots, each time with a new id.
 //!
-//! The clients write and read HTTP by hand, so that on a machine they share with the server they cost as little as can
-//! be. The floor of a slot taken or given back is what a server that journals every request by itself could do at most:
-//! as many publishers, each waiting for the acknowledgement of one message before it sends the next. The floor of a
-//! refusal is one without a crowd: nothing waits for a disk there.
+//! The clients speak HTTP without a library, so that they take as little as possible of the machine that they share with the
+//! server. The floor of taking and releasing slots is the most that a server could do which journals each request alone:
+//! as many publishers, each waiting for the acknowledgement of one message before it sends the next. The floor of a refusal
+//! is one without a crowd, which waits for no disk.
 
 use std::net::SocketAddr;
 use std::time::{Duration, Instant};
@@ -18,32 +18,32 @@ use tokio::net::TcpStream;
 
 use crate::workers::context;
 
-/// The group whose slots are taken and given back.
+/// The group whose slots are taken and released.
 pub(crate) const GROUP: &str = "bench";
-/// Its slots: more than workers.
+/// Its number of slots, more than clients.
 pub(crate) const SLOTS: u32 = 1_000;
-/// The group whose only slot many clients want.
+/// The group with many clients for its only slot.
 pub(crate) const CROWDED: &str = "crowded";
-/// The group whose only slot few clients want.
+/// The group with few clients for its only slot.
 pub(crate) const QUIET: &str = "quiet";
 
 const LOCK: &str = "/v1/pre-reboot";
 const UNLOCK: &str = "/v1/steady-state";
-/// Most bytes of an answer.
+/// Maximum size of an answer in bytes.
 const ANSWER_MAX: usize = 16 * 1_024;
-/// Connections over which refused clients ask.
+/// Number of connections of the refused clients.
 const REFUSED_AT_ONCE: usize = 32;
 /// The floor's stream, and its subject.
 const JOURNAL: &str = "floor-journal";
-/// About what a granted slot takes in the journal.
+/// The size of a granted slot in the journal, about, in bytes.
 const FLOOR_PAYLOAD: &[u8] = &[b'x'; 160];
 
-/// How fast requests were answered.
+/// The speed of answers.
 #[derive(Debug)]
 pub(crate) struct Load {
     /// Requests a second.
     pub(crate) rate: f64,
-    /// The time within which 99 of 100 were answered.
+    /// The 99th percentile of the answer times.
     pub(crate) p99: Duration,
 }
 
@@ -63,7 +63,7 @@ pub(crate) async fn lock_and_unlock(
                 let id = format!("{}-{worker}-{round}", begun.elapsed().as_nanos());
                 for path in [LOCK, UNLOCK] {
                     let asked = Instant::now();
-                    let status = client.ask(path, GROUP, &id).await?;
+                    let status = client.send(path, GROUP, &id).await?;
                     ensure!(status == 200, "{path} for {id} was answered {status}");
                     times.record(u64::try_from(asked.elapsed().as_micros())?)?;
                 }
@@ -96,7 +96,7 @@ impl Journal {
         Ok(Self { jetstream })
     }
 
-    /// `publishers` append for `time`, each with one message on its way at a time.
+    /// `publishers` append for `time`, each with one unacknowledged message at a time.
     pub(crate) async fn append(&self, publishers: usize, time: Duration) -> anyhow::Result<Load> {
         let begun = Instant::now();
         let work = (0..publishers).map(|_| async move {
@@ -113,14 +113,14 @@ impl Journal {
     }
 }
 
-/// Takes the only slot of `group`, from then on to be refused to everybody else.
+/// Takes the only slot of `group`, so that all other clients are refused.
 pub(crate) async fn hold(server: SocketAddr, group: &str) -> anyhow::Result<()> {
-    let status = Client::connect(server).await?.ask(LOCK, group, "holder").await?;
+    let status = Client::connect(server).await?.send(LOCK, group, "holder").await?;
     ensure!(status == 200, "the holder was answered {status}");
     Ok(())
 }
 
-/// `clients` ask for a slot of `group`, `requests` times in all, on few connections, and are refused.
+/// `clients` request a slot of `group`, `requests` times in total over few connections, and are refused.
 pub(crate) async fn refused(
     server: SocketAddr,
     group: &str,
@@ -134,7 +134,7 @@ pub(crate) async fn refused(
         for number in (first..requests).step_by(REFUSED_AT_ONCE) {
             let asked = Instant::now();
             let waiter = number % clients;
-            let status = client.ask(LOCK, group, &format!("waiter-{waiter}")).await?;
+            let status = client.send(LOCK, group, &format!("waiter-{waiter}")).await?;
             ensure!(status == 409, "waiter {waiter} was answered {status}");
             times.record(u64::try_from(asked.elapsed().as_micros())?)?;
         }
@@ -154,7 +154,7 @@ fn load(parts: Vec<Histogram<u64>>, took: Duration) -> anyhow::Result<Load> {
     Ok(Load { rate: f64::from(requests) / took.as_secs_f64(), p99 })
 }
 
-/// A connection that stays open.
+/// A persistent connection.
 struct Client {
     stream: TcpStream,
     request: Vec<u8>,
@@ -168,8 +168,8 @@ impl Client {
         Ok(Self { stream, request: Vec::new(), answer: Vec::new() })
     }
 
-    /// Asks, and returns the answer's status.
-    async fn ask(&mut self, path: &str, group: &str, id: &str) -> anyhow::Result<u16> {
+    /// Sends a request, and returns the answer's status.
+    async fn send(&mut self, path: &str, group: &str, id: &str) -> anyhow::Result<u16> {
         use std::io::Write as _;
         let length = r#"{"client_params":{"id":"","group":""}}"#.len() + id.len() + group.len();
         self.request.clear();
@@ -183,7 +183,7 @@ impl Client {
         loop {
             let read = self.stream.read_buf(&mut self.answer).await?;
             ensure!(read > 0, "the server closed the connection");
-            if let Some(status) = whole(&self.answer)? {
+            if let Some(status) = complete_status(&self.answer)? {
                 return Ok(status);
             }
             ensure!(self.answer.len() < ANSWER_MAX, "an answer without end");
@@ -191,8 +191,8 @@ impl Client {
     }
 }
 
-/// The status, when all of the answer is there.
-fn whole(answer: &[u8]) -> anyhow::Result<Option<u16>> {
+/// The status, once the answer is complete.
+fn complete_status(answer: &[u8]) -> anyhow::Result<Option<u16>> {
     let Some(end) = answer.windows(4).position(|window| window == b"\r\n\r\n") else {
         return Ok(None);
     };

@@ -1,23 +1,23 @@
 //! `make bench`: how fast the orchestrator is, as ratios against a floor.
 //!
-//! The floor is a bare loop that publishes, consumes, replies and acknowledges by hand, on the same nats-server with
-//! the same durability, in the same minute: times alone say more about the machine than about the program. The
-//! orchestrator is the real program, a process of its own with its own data directory. Every row is judged by its ratio
-//! alone, the median of pairs measured in turns; what both needed is printed beside it.
+//! The floor is a bare loop that publishes, consumes, replies and acknowledges on the same nats-server with the same
+//! durability, in the same minute, because absolute times depend more on the machine than on the program. The orchestrator
+//! is the real program in its own process with its own data directory. Every row is judged by its ratio alone, the median
+//! of pairs measured in turns; the absolute values are printed beside it.
 //!
 //! - [`workers`]: the hosts, all in this process, over the raw NATS client; the floor uses the same ones;
 //! - [`floor`]: the bare loop;
-//! - [`site`]: the orchestrator and what is asked of it over HTTP;
+//! - [`site`]: the orchestrator and its HTTP client;
 //! - [`testbed`]: a nats-server with a site and a floor;
-//! - [`rows`]: what is measured, and how;
+//! - [`rows`]: the measurements;
 //! - [`locks`]: FleetLock clients, and their floor;
 //! - [`reads`]: reads of the state, and their floor;
-//! - [`worker_process`]: what a worker costs its host;
-//! - [`windows`]: when maintenance windows open next, without any of the others;
+//! - [`worker_process`]: the cost of a worker for its host;
+//! - [`windows`]: the next occurrence of maintenance windows, computed without a server;
 //! - [`report`]: pairs of measurements, and the table of them;
 //! - [`options`]: the command line.
 //!
-//! The workers answer at once and keep no state file, so this measures the orchestrator and not the worker SDK.
+//! The workers answer at once and keep no state file, so that the orchestrator is measured and not the worker SDK.
 
 mod floor;
 mod locks;
@@ -42,7 +42,7 @@ use self::options::Options;
 use self::report::Report;
 use self::rows::Rows;
 
-/// The exit code when everything was measured and a target was missed.
+/// The exit code when a target was missed.
 const TARGET_MISSED: u8 = 3;
 
 #[tokio::main]
@@ -54,7 +54,7 @@ async fn main() -> anyhow::Result<ExitCode> {
     let json = options.json;
     let mut report = Report::default();
     let measured = Rows { options, program, directory }.measure(&mut report).await;
-    // What was measured before something went wrong is worth seeing.
+    // After an error the rows measured so far are still printed.
     let text = if json { report.json() } else { report.markdown() };
     writeln!(std::io::stdout(), "{text}")?;
     measured?;

@@ -7,49 +7,49 @@ use clap::Parser;
 
 /// Measures the orchestrator against a bare loop on the same nats-server.
 ///
-/// Ends with 0 when all targets are met, and with 3 when everything was measured and a target was missed.
+/// The exit code is 0 when all targets are met, and 3 when a target was missed.
 #[derive(Debug, Clone, Parser)]
 #[command(name = "bench")]
 pub(crate) struct Options {
     /// Rows to measure, separated by commas; all unless given.
     #[arg(long, value_delimiter = ',', value_enum)]
     rows: Vec<RowKind>,
-    /// Hosts of the small site.
+    /// Number of hosts of the small site.
     #[arg(long, default_value_t = 1_000, value_parser = clap::value_parser!(u32).range(4..=10_000))]
     pub(crate) hosts: u32,
-    /// Hosts of the large site.
+    /// Number of hosts of the large site.
     #[arg(long, default_value_t = 10_000, value_parser = clap::value_parser!(u32).range(40..=50_000))]
     pub(crate) many_hosts: u32,
     /// How often the small site is prepared; the large one half as often.
     #[arg(long, default_value_t = 4, value_parser = clap::value_parser!(u32).range(1..=100))]
     pub(crate) rounds: u32,
-    /// Requests per second while reading is measured.
+    /// Reads per second in the row for reads.
     #[arg(long, default_value_t = 10, value_parser = clap::value_parser!(u32).range(1..=1_000))]
     pub(crate) reads_per_sec: u32,
-    /// Turns, of a second, in which slots are taken and given back, with each number of clients.
+    /// Number of one-second turns in which slots are taken and released, for each number of clients.
     #[arg(long, default_value_t = 7, value_parser = clap::value_parser!(u32).range(1..=100))]
     pub(crate) lock_turns: u32,
-    /// FleetLock clients that wait for one slot.
+    /// Number of FleetLock clients that wait for one slot.
     #[arg(long, default_value_t = 10_000, value_parser = clap::value_parser!(u32).range(4..=20_000))]
     pub(crate) waiters: u32,
     /// Print JSON instead of a table.
     #[arg(long)]
     pub(crate) json: bool,
-    /// The program; by default the one beside this one.
+    /// The orchestrator's program; by default the one beside this program.
     #[arg(long)]
     program: Option<PathBuf>,
-    /// The worker's; by default the one beside this one.
+    /// The worker's program; by default the one beside this program.
     #[arg(long)]
     worker_program: Option<PathBuf>,
     /// The SDK's example `smallest`; by default the one in `examples` beside this program.
     #[arg(long)]
     smallest_program: Option<PathBuf>,
-    /// Where everything is stored meanwhile; by default a temporary directory.
+    /// Directory for all data; by default a temporary one.
     #[arg(long)]
     pub(crate) dir: Option<PathBuf>,
 }
 
-/// What can be measured.
+/// A kind of row.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 pub(crate) enum RowKind {
     /// Hosts upgraded one by one.
@@ -58,17 +58,17 @@ pub(crate) enum RowKind {
     Prepare,
     /// The orchestrator's memory.
     Memory,
-    /// The state read over HTTP while a run goes on.
+    /// Reads of the state over HTTP during a run.
     Reads,
-    /// A restart in the middle of a run.
+    /// A restart during a run.
     Restart,
-    /// Slots taken and given back by FleetLock clients.
+    /// Slots taken and released by FleetLock clients.
     Locks,
-    /// FleetLock clients that wait for one slot.
+    /// Number of FleetLock clients that wait for one slot.
     Waiters,
-    /// When maintenance windows open next.
+    /// The next occurrence of maintenance windows.
     Windows,
-    /// What a worker costs its host.
+    /// The cost of a worker for its host.
     Worker,
 }
 
@@ -90,7 +90,7 @@ impl Options {
     }
 }
 
-/// The program that was given, or the one of this name beside this program.
+/// The given program, or the one of this name beside this program.
 fn program(given: Option<&PathBuf>, name: &str) -> anyhow::Result<PathBuf> {
     if let Some(given) = given {
         return Ok(path::absolute(given)?);

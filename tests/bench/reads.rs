@@ -10,7 +10,7 @@ use hdrhistogram::Histogram;
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 
-/// What is read, over connections that stay open.
+/// A client that reads one URL over persistent connections.
 #[derive(Debug, Clone)]
 pub(crate) struct Reader {
     pub(crate) http: reqwest::Client,
@@ -18,13 +18,13 @@ pub(crate) struct Reader {
 }
 
 impl Reader {
-    /// Reads it once, in whole.
+    /// Reads it once, completely.
     pub(crate) async fn read(&self) -> anyhow::Result<Bytes> {
         let answer = self.http.get(&self.url).send().await?;
         Ok(answer.error_for_status()?.bytes().await?)
     }
 
-    /// The same client, of a server that answers with `bytes` and does nothing else.
+    /// A client of a new server that answers with `bytes` and does nothing else.
     pub(crate) async fn bare(&self, bytes: Bytes) -> anyhow::Result<Self> {
         let listener = TcpListener::bind("127.0.0.1:0").await?;
         let url = format!("http://{}/", listener.local_addr()?);
@@ -33,8 +33,8 @@ impl Reader {
         Ok(Self { http: self.http.clone(), url })
     }
 
-    /// Reads `per_sec` times a second until `work` is done, at least once. Returns what came of the work, and the time
-    /// within which 99 of 100 reads were answered.
+    /// Reads `per_sec` times a second until `work` is done, at least once. Returns the result of the work, and the 99th
+    /// percentile of the reads' answer times.
     pub(crate) async fn read_during<T>(
         &self,
         per_sec: u32,
@@ -49,7 +49,7 @@ impl Reader {
         Ok((result, Duration::from_micros(times.value_at_quantile(0.99))))
     }
 
-    /// A read that begins late counts from when it was due.
+    /// The time of a read that begins late counts from when it was due.
     async fn read_until(self, per_sec: u32, end: CancellationToken) -> anyhow::Result<Histogram<u64>> {
         let mut times = Histogram::new(3)?;
         let mut due = tokio::time::interval(Duration::from_secs(1) / per_sec);

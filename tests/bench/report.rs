@@ -1,17 +1,17 @@
-//! The table: one row for each thing measured, built of pairs of measurements; and what is said until it is there.
+//! The table: one row for each measurement, built of pairs; and the progress messages before it.
 
 use std::io::Write as _;
 use std::time::Duration;
 
 use serde_json::{Value, json};
 
-/// What has been measured.
+/// The rows measured so far.
 #[derive(Debug, Default)]
 pub(crate) struct Report {
     rows: Vec<Row>,
 }
 
-/// One line.
+/// A row of the table.
 #[derive(Debug)]
 struct Row {
     what: String,
@@ -20,38 +20,38 @@ struct Row {
     target: Target,
 }
 
-/// Measurements of the floor and of ours, taken in turns. Floor and ours of a pair meet the same machine, so what is
-/// judged is the median of the pairs' ratios.
+/// Measurements of the floor and of our program, taken in turns. Both of a pair have the same load of the machine, so the
+/// median of the pairs' ratios is judged.
 #[derive(Debug, Default)]
 pub(crate) struct Pairs {
     floor: Vec<f64>,
     ours: Vec<f64>,
 }
 
-/// What a row's numbers count.
+/// The unit of a row's numbers.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Unit {
     /// Milliseconds.
     Millis,
     /// Mebibytes.
     Mebibytes,
-    /// So many a second.
+    /// Per second.
     PerSecond,
-    /// So many times as much.
+    /// A factor.
     Times,
 }
 
-/// How many times the floor ours should be.
+/// The target for the ratio of ours to the floor.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Target {
-    /// No more, of what is better small.
+    /// At most this, where less is better.
     AtMost(f64),
-    /// No less, of what is better large.
+    /// At least this, where more is better.
     AtLeast(f64),
 }
 
 impl Pairs {
-    /// A single pair, of what does not vary.
+    /// A single pair, for a value that does not vary.
     pub(crate) fn once(floor: f64, ours: f64) -> Self {
         Self { floor: vec![floor], ours: vec![ours] }
     }
@@ -180,9 +180,9 @@ impl Report {
     }
 }
 
-/// Says on standard error what is being done.
+/// Prints progress to standard error.
 pub(crate) fn progress(text: impl std::fmt::Display) {
-    // Nobody looks if it cannot be written.
+    // Lost progress messages do not matter.
     let _ = writeln!(std::io::stderr(), "bench: {text}");
 }
 
@@ -196,7 +196,7 @@ fn sorted(mut numbers: Vec<f64>) -> Vec<f64> {
     numbers
 }
 
-/// The middle one, or the mean of the two in the middle. Without numbers there is none, and no target is met.
+/// The middle number, or the mean of the two in the middle. Without numbers it is NaN, which meets no target.
 fn median(numbers: &[f64]) -> f64 {
     let numbers = sorted(numbers.to_vec());
     let middle = numbers.len() / 2;

@@ -1,4 +1,4 @@
-//! What is measured, and how: floor and ours in turns, so that whatever else the machine does meets both.
+//! The measurements: floor and ours in turns, so that other load on the machine affects both.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -12,43 +12,43 @@ use crate::worker_process;
 
 /// Turns of floor and orchestrator when hosts are upgraded one by one.
 const TURNS: usize = 20;
-/// How often a run goes on during reads of the floor, and during reads of the state.
+/// Turns of a run during reads of the floor, and during reads of the state.
 const READ_TURNS: usize = 8;
-/// What the orchestrator may cost more than the floor.
+/// Limit of the orchestrator's cost, relative to the floor.
 const RATIO_MAX: f64 = 1.5;
-/// How much more than the floor's a host's cost may grow from the small site to the large one.
+/// Limit of the growth of a host's cost from the small to the large site, relative to the floor's growth.
 const FLAT_MAX: f64 = 1.25;
-/// What reading may slow down a run, more than the floor's reads do.
+/// Limit of the slowdown of a run by reads, relative to the floor's reads.
 const SLOWED_MAX: f64 = 1.6;
-/// How much later than the floor's the slowest of a turn's reads may be answered.
+/// Limit of the answer time of the slowest reads, relative to the floor's.
 const READ_MAX: f64 = 8.0;
-/// The orchestrator's memory in a run, against one without hosts.
+/// Limit of the orchestrator's memory in a run, relative to that without hosts.
 const MEMORY_MAX: f64 = 4.2;
-/// A restart in a run, against one without hosts.
+/// Limit of the time of a restart in a run, relative to that without hosts.
 const RESTART_MAX: f64 = 3.5;
-/// How often both are restarted.
+/// Number of restarts of both.
 const RESTARTS: usize = 5;
-/// FleetLock clients, how many requests they are to make together while the floor journals one, and how much later than
-/// the floor the slowest of 100 may be answered.
+/// Number of FleetLock clients, the least rate of their requests relative to the floor, and the limit of the 99th percentile
+/// of their answer times relative to the floor.
 const LOCKS: [(usize, f64, f64); 3] = [(1, 0.5, 2.0), (8, 1.15, 1.0), (32, 2.4, 0.55)];
-/// How long a turn of FleetLock clients takes, and the floor's.
+/// Duration of a turn of FleetLock clients, and of the floor.
 const LOCK_TURN: Duration = Duration::from_secs(1);
-/// How often those who wait ask again.
+/// How often the waiting clients repeat their request.
 const CROWD_ROUNDS: usize = 10;
-/// What the memory may become of what it was after the first round.
+/// Limit of the memory, relative to that after the first round.
 const CROWD_MEMORY_MAX: f64 = 1.2;
-/// Clients that are refused where there is no crowd.
+/// Number of refused clients without a crowd.
 const QUIET_CLIENTS: usize = 4;
-/// What the slowest of 100 refusals in a crowd may take of what it takes without.
+/// Limit of the 99th percentile of refusals in a crowd, relative to that without.
 const REFUSED_MAX: f64 = 1.4;
 
-/// Measures the rows that are wanted.
+/// Measures the selected rows.
 #[derive(Debug)]
 pub(crate) struct Rows {
     pub(crate) options: Options,
-    /// The orchestrator's.
+    /// The orchestrator's program.
     pub(crate) program: PathBuf,
-    /// Where everything is stored meanwhile.
+    /// Directory for all data.
     pub(crate) directory: PathBuf,
 }
 
@@ -110,7 +110,7 @@ impl Rows {
         programs.measure(report).await
     }
 
-    /// Slots taken and given back by clients from outside, beside a floor of one journal append for each request.
+    /// Slots taken and released by external clients, beside a floor of one journal append for each request.
     async fn locks(&self, testbed: &Testbed, report: &mut Report) -> anyhow::Result<()> {
         let journal = Journal::new(&testbed.nats()).await?;
         for (clients, rate_min, p99_max) in LOCKS {
@@ -130,7 +130,7 @@ impl Rows {
         Ok(())
     }
 
-    /// Clients that are refused again and again.
+    /// Clients that are refused repeatedly.
     async fn waiters(&self, testbed: &Testbed, report: &mut Report) -> anyhow::Result<()> {
         let waiters = self.options.waiters as usize;
         progress(format!("{waiters} clients wait for one slot"));
@@ -166,7 +166,7 @@ impl Rows {
         Ok(())
     }
 
-    /// The same of the large site, in turns with the small one too.
+    /// The same for the large site, in turns with the small one.
     async fn prepare_large(
         &self,
         large: &mut Testbed,
@@ -194,7 +194,7 @@ impl Rows {
         Ok(())
     }
 
-    /// What is measured while a run goes on: hosts are upgraded, the next one waits for permission to answer.
+    /// The measurements during a run: hosts are upgraded, and the next one waits for permission to answer.
     async fn in_a_run(&self, testbed: &mut Testbed, report: &mut Report) -> anyhow::Result<()> {
         let hosts = testbed.hosts;
         progress(format!("a run of {hosts} hosts"));
@@ -212,7 +212,7 @@ impl Rows {
             let mut times = Pairs::default();
             for _ in 0..RESTARTS {
                 times.push_times(empty.site.restart().await?, testbed.site.restart().await?);
-                // The run goes on: the next host gets its command.
+                // The run continues: the next host gets its command.
                 testbed.site.upgrade(1).await?;
             }
             let what = format!("restart in a run of {hosts} hosts until it is ready");
@@ -221,7 +221,7 @@ impl Rows {
         testbed.site.cancel().await
     }
 
-    /// Reads of the state, in turns with reads of as many bytes from a bare server, and what they cost the run.
+    /// Reads of the state, in turns with reads of as many bytes from a bare server, and how much they slow the run down.
     async fn reads(&self, testbed: &mut Testbed, report: &mut Report) -> anyhow::Result<()> {
         let (hosts, rate) = (testbed.hosts, self.options.reads_per_sec);
         let segment = (hosts / 4 / READ_TURNS).max(1);
@@ -245,8 +245,8 @@ impl Rows {
     }
 }
 
-/// A run of all hosts, upgraded in segments. At the end of each the next host holds its answer back, and it is the
-/// floor's turn.
+/// A run of all hosts, upgraded in segments. At the end of each the next host withholds its answer while the floor has its
+/// turn.
 async fn one_by_one(testbed: &mut Testbed, report: &mut Report) -> anyhow::Result<()> {
     let hosts = testbed.hosts;
     let segment = ((hosts - 1) / TURNS).max(1);
@@ -259,7 +259,7 @@ async fn one_by_one(testbed: &mut Testbed, report: &mut Report) -> anyhow::Resul
         let floor = testbed.floor.one_by_one(turn).await? / u32::try_from(segment)?;
         steps.push_times(floor, testbed.site.upgrade(segment).await?);
     }
-    // The last one has no successor by which its end would show.
+    // The last host has no successor whose command would show its end.
     testbed.site.workers.allow_upgrades(hosts);
     testbed.site.idle().await?;
     let what = format!("hosts one by one, each of {hosts}");

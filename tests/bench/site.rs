@@ -1,4 +1,4 @@
-//! What is measured: the orchestrator as a process of its own, and what is asked of it over HTTP.
+//! The measured site: the orchestrator in its own process, and its HTTP client.
 
 use std::fs::{self, File};
 use std::net::{SocketAddr, TcpListener};
@@ -21,11 +21,11 @@ use crate::workers::{Step, Subjects, Workers, context, host};
 
 /// The application of the workers.
 pub(crate) const APPLICATION: &str = "bench";
-/// How long anything may take before the measurement is given up.
+/// Timeout of every step of a measurement.
 const PATIENCE: Duration = Duration::from_mins(2);
-/// Time between two looks at whether something has come true.
+/// Interval of polls.
 const POLL: Duration = Duration::from_millis(2);
-/// Announcements on their way at once.
+/// Number of concurrent announcements.
 const ANNOUNCE_AT_ONCE: usize = 256;
 /// `timeout` of a run: longer than any measurement.
 const RUN_TIMEOUT: &str = "4h";
@@ -48,7 +48,7 @@ impl Site {
     /// Starts an orchestrator on the nats-server at `nats`, with its data in `directory`.
     pub(crate) async fn start(program: PathBuf, directory: PathBuf, nats: &str) -> anyhow::Result<Self> {
         fs::create_dir_all(&directory)?;
-        // Free now; whoever takes it before the orchestrator does makes that fail, visibly.
+        // A free port. If another process takes it first, the orchestrator fails visibly.
         let listen = TcpListener::bind("127.0.0.1:0")?.local_addr()?;
         let config = format!(
             "[site]\nname = \"bench\"\nauto-approve = true\n[api]\nlisten = \"{listen}\"\n[nats]\nurl = \"{nats}\"\n\
@@ -98,7 +98,7 @@ impl Site {
         self.until("the orchestrator knows its hosts", |state| known(state) == hosts).await
     }
 
-    /// Starts a run. Returns when it was asked for.
+    /// Starts a run. Returns the time of the request.
     pub(crate) async fn trigger(&self) -> anyhow::Result<Instant> {
         let asked = Instant::now();
         let body = json!({ "timeout": RUN_TIMEOUT });
@@ -106,8 +106,8 @@ impl Site {
         Ok(asked)
     }
 
-    /// Starts a run and waits until every host is prepared: then the first `upgrade` comes to a worker, which waits
-    /// for permission to answer. Returns how long that took.
+    /// Starts a run and waits until every host is prepared: then a worker receives the first `upgrade`, and waits for
+    /// permission to answer. Returns how long that took.
     pub(crate) async fn prepare(&mut self) -> anyhow::Result<Duration> {
         self.workers.forget();
         let asked = self.trigger().await?;
@@ -115,7 +115,7 @@ impl Site {
         Ok(upgrading.duration_since(asked))
     }
 
-    /// Cancels the run, whose one host under way may answer, and waits until it has ended.
+    /// Cancels the run, lets its upgrading host answer, and waits until it has ended.
     pub(crate) async fn cancel(&self) -> anyhow::Result<()> {
         self.post("/v1/state/os-upgrade/cancel", None).await?;
         self.workers.allow_upgrades(1);
@@ -135,12 +135,12 @@ impl Site {
         Ok(ended.duration_since(started) / u32::try_from(hosts)?)
     }
 
-    /// Kills the orchestrator and starts it again. Returns how long it was until it could take a write.
+    /// Kills the orchestrator and starts it again. Returns how long it took until it accepted writes.
     pub(crate) async fn restart(&mut self) -> anyhow::Result<Duration> {
         let killed = Instant::now();
         self.child.kill().await;
         self.child = launch(&self.program, &self.directory)?;
-        // No connection of before, which would only be found dead.
+        // A new client: the old one's connections are closed.
         let http = http::builder([]).build()?;
         ready(&http, &self.url, &self.child).await?;
         let took = killed.elapsed();
@@ -153,7 +153,7 @@ impl Site {
         Reader { http: self.http.clone(), url: self.path("/v1/state/os-upgrade") }
     }
 
-    /// Where the orchestrator listens.
+    /// The orchestrator's address.
     pub(crate) const fn address(&self) -> SocketAddr {
         self.listen
     }
@@ -187,7 +187,7 @@ impl Site {
             if holds(&state.error_for_status()?.json().await?) {
                 return Ok(());
             }
-            ensure!(Instant::now() < given_up, "waited in vain until {what}");
+            ensure!(Instant::now() < given_up, "timed out waiting until {what}");
             tokio::time::sleep(10 * POLL).await;
         }
     }

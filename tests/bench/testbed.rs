@@ -1,4 +1,4 @@
-//! What rows are measured on: a nats-server with a site and a floor of as many hosts.
+//! The test bed of the rows: a nats-server with a site and a floor with the same number of hosts.
 
 use std::path::{Path, PathBuf};
 
@@ -9,18 +9,18 @@ use crate::floor::Floor;
 use crate::report::progress;
 use crate::site::Site;
 
-/// A site and a floor that share a nats-server of their own. Dropping it ends its processes.
+/// A site and a floor that share a nats-server. Dropping it stops its processes.
 #[derive(Debug)]
 pub(crate) struct Testbed {
     pub(crate) floor: Floor,
     pub(crate) site: Site,
-    /// How many each of both has.
+    /// The number of hosts of each.
     pub(crate) hosts: usize,
     nats: ManagedNats,
 }
 
 impl Testbed {
-    /// Starts one without hosts, with everything it stores in `directory`.
+    /// Starts a test bed without hosts, with all data in `directory`.
     pub(crate) async fn start(program: PathBuf, directory: &Path) -> anyhow::Result<Self> {
         let server = nats_server::find().await?;
         let options = managed_nats::Options { directory: directory.join("nats"), port: None };

@@ -1,5 +1,5 @@
-//! When windows open next, asked at times spread over a year. The floor takes every window's start on each of the next
-//! eight days, as the library of zones converts it, and the earliest: it neither merges nor looks back.
+//! The next occurrence of windows, computed at times spread over a year. The floor converts every window's start on each of
+//! the next eight days with the time zone library, and takes the earliest: it neither merges windows nor looks back.
 
 use std::hint::black_box;
 use std::time::{Duration, Instant};
@@ -14,12 +14,12 @@ use serde_json::json;
 use crate::report::{Pairs, Report, Target, Unit};
 
 const WINDOWS: usize = 50;
-/// Turns, each with a median of its own.
+/// Number of turns, each with its own median.
 const TURNS: i32 = 5;
-/// How often each is asked in a turn, one after the other. All turns together ask every so many minutes of 368 days.
-const ASKED: i32 = 2_000;
+/// Number of computations of each in a turn, alternating. All turns together cover 368 days at this interval.
+const SAMPLES: i32 = 2_000;
 const MINUTES_APART: i64 = 53;
-/// What the answer may cost more than the floor, with weekly windows, and where half are cron.
+/// Limits of the cost relative to the floor: with weekly windows, and where half of the windows are cron.
 const WEEKLY_MAX: f64 = 4.5;
 const MIXED_MAX: f64 = 7.0;
 
@@ -30,7 +30,7 @@ const DAYS: [Weekday; 7] =
     [Weekday::Mon, Weekday::Tue, Weekday::Wed, Weekday::Thu, Weekday::Fri, Weekday::Sat, Weekday::Sun];
 const NAMES: [&str; 7] = ["Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday"];
 
-/// One start a week, as the floor has it.
+/// A weekly window of the floor.
 #[derive(Debug, Clone, Copy)]
 struct Weekly {
     zone: Tz,
@@ -75,7 +75,7 @@ fn cron(number: usize) -> anyhow::Result<Window> {
     Ok(serde_json::from_value(json!({ "cron": cron, "timezone": zone, "duration": "4h" }))?)
 }
 
-/// Answer times of one side in one turn.
+/// The times of one side in one turn.
 struct Times(Histogram<u64>);
 
 impl Times {
@@ -83,14 +83,14 @@ impl Times {
         Ok(Self(Histogram::new(3)?))
     }
 
-    fn ask<T>(&mut self, next: impl FnOnce() -> T) -> anyhow::Result<()> {
-        let asked = Instant::now();
+    fn time<T>(&mut self, next: impl FnOnce() -> T) -> anyhow::Result<()> {
+        let start = Instant::now();
         black_box(next());
-        self.0.record(u64::try_from(asked.elapsed().as_nanos())?)?;
+        self.0.record(u64::try_from(start.elapsed().as_nanos())?)?;
         Ok(())
     }
 
-    /// The median: the slowest answers of so short a question are those in which something else had the processor.
+    /// The median: of so short computations, the slowest are those interrupted by other processes.
     fn median(&self) -> Duration {
         Duration::from_nanos(self.0.value_at_quantile(0.5))
     }
@@ -108,11 +108,11 @@ pub(crate) fn measure(report: &mut Report) -> anyhow::Result<()> {
     let (mut of_weekly, mut of_mixed) = (Pairs::default(), Pairs::default());
     for turn in 0..TURNS {
         let (mut floor, mut weekly_times, mut mixed_times) = (Times::new()?, Times::new()?, Times::new()?);
-        for number in 0..ASKED {
+        for number in 0..SAMPLES {
             let at = begin + TimeDelta::minutes(MINUTES_APART) * (number * TURNS + turn);
-            floor.ask(|| weekly.iter().filter_map(|weekly| weekly.next(black_box(at))).min())?;
-            weekly_times.ask(|| weekly_calendar.next(black_box(at)))?;
-            mixed_times.ask(|| mixed_calendar.next(black_box(at)))?;
+            floor.time(|| weekly.iter().filter_map(|weekly| weekly.next(black_box(at))).min())?;
+            weekly_times.time(|| weekly_calendar.next(black_box(at)))?;
+            mixed_times.time(|| mixed_calendar.next(black_box(at)))?;
         }
         of_weekly.push_times(floor.median(), weekly_times.median());
         of_mixed.push_times(floor.median(), mixed_times.median());

@@ -1,5 +1,5 @@
-//! What a worker costs its host: the program that ships, started as on a host, with nothing to do. The floor is the
-//! smallest program that links the SDK.
+//! The cost of a worker for its host: the shipped program, started as on a host, idle. The floor is the smallest program
+//! that links the SDK.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -15,26 +15,26 @@ use os_upgrade_protocol::{ApplicationName, HostName, subject};
 use crate::report::{Pairs, Report, Target, Unit, mebibytes};
 use crate::site::Memory;
 
-/// What the worker may cost more than the smallest program: its memory when it waits for commands, the time until it has
+/// Limits of the worker relative to the smallest program: its memory while it waits for commands, the time until it has
 /// announced itself, and its size.
 const MEMORY_MAX: f64 = 2.0;
 const START_MAX: f64 = 1.5;
 const SIZE_MAX: f64 = 2.5;
-/// How often each is started.
+/// Number of starts of each.
 const STARTS: usize = 9;
-/// How long anything may take before the measurement is given up.
+/// Timeout of every step of a measurement.
 const PATIENCE: Duration = Duration::from_mins(2);
 
-/// The programs, and where they run.
+/// The programs, and their environment.
 #[derive(Debug)]
 pub(crate) struct Programs<'a> {
-    /// The worker that ships.
+    /// The shipped worker.
     pub(crate) worker: PathBuf,
     /// The SDK's example `smallest`.
     pub(crate) smallest: PathBuf,
-    /// Where they keep their state.
+    /// The directory for their state.
     pub(crate) directory: &'a Path,
-    /// The nats-server, where the streams are.
+    /// The URL of a nats-server with the streams.
     pub(crate) nats: String,
 }
 
@@ -43,7 +43,7 @@ pub(crate) struct Programs<'a> {
 struct Started {
     child: Child,
     heartbeats: Subscriber,
-    /// Until it had announced itself.
+    /// Time until it had announced itself.
     took: Duration,
 }
 
@@ -97,7 +97,7 @@ impl Programs<'_> {
         let heartbeats = client.subscribe(subject::presence(&host)).await?;
         client.flush().await?;
         let mut command = child::command(program);
-        // There is a password in it, and a command line can be read by everybody on the machine.
+        // The URL has a password, and everybody on the machine can read a command line.
         command.args(arguments).current_dir(home).env("OS_UPGRADE_NATS_URL", &self.nats);
         let asked = Instant::now();
         let child = Child::start(command)?;
@@ -105,7 +105,7 @@ impl Programs<'_> {
         Ok(Started { child, heartbeats, took: asked.elapsed() })
     }
 
-    /// The size of the program as it is shipped, in mebibytes.
+    /// The size of the program without symbols, in mebibytes.
     fn stripped(&self, program: &Path) -> anyhow::Result<f64> {
         let stripped = self.directory.join("stripped");
         let mut strip = std::process::Command::new("strip");
@@ -117,9 +117,9 @@ impl Programs<'_> {
 }
 
 impl Started {
-    /// Its memory once it does nothing but wait, in mebibytes.
+    /// Its memory once it is idle, in mebibytes.
     async fn memory(&mut self) -> anyhow::Result<f64> {
-        // Two of them lie ten seconds apart: by then it does nothing but wait.
+        // Two heartbeats are ten seconds apart: by then it is idle.
         for _ in 0..2 {
             within(self.heartbeats.next()).await?.context("no heartbeat")?;
         }
@@ -128,5 +128,5 @@ impl Started {
 }
 
 async fn within<T>(future: impl Future<Output = T>) -> anyhow::Result<T> {
-    tokio::time::timeout(PATIENCE, future).await.context("the worker does not do what it should")
+    tokio::time::timeout(PATIENCE, future).await.context("the worker did not respond in time")
 }

@@ -1,8 +1,8 @@
 //! The hosts: raw NATS clients that answer every command at once, all in this process.
 //!
-//! As the protocol has it, each host has a durable pull consumer with one filter, acknowledges explicitly, and
-//! acknowledges a command only after its reply is stored. The consumers are created in advance, and each has one
-//! pull request standing that is never used up; all deliver to one subscription.
+//! As in the protocol, each host has a durable pull consumer with one filter, acknowledges explicitly, and acknowledges a
+//! command only after its reply is stored. The consumers are created in advance, each with one pull request that is never
+//! used up; all deliver to one subscription.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -16,43 +16,43 @@ use os_upgrade_platform::managed_nats;
 use os_upgrade_protocol::{Action, ApplicationName, Command, HostName, Outcome, Reply, header};
 use tokio::sync::{Semaphore, mpsc};
 
-/// Consumers that are created at once.
+/// Number of consumers created concurrently.
 const CREATE_AT_ONCE: usize = 64;
-/// Publishes without an answer; more than commands can be under way at once.
+/// Limit of unacknowledged publishes, more than there can be commands at once.
 const UNANSWERED_MAX: usize = 65_536;
-/// How long a message may take to be worked on; longer than any measurement.
+/// The acknowledgement timeout, longer than any measurement.
 const ACK_WAIT: Duration = Duration::from_mins(10);
-/// Messages that a pull request asks for: more than there will be.
+/// Number of messages requested by a pull request, more than there will be.
 const PULL_BATCH: usize = 1_000_000;
 
-/// Where the workers live: the orchestrator's stream, or the floor's.
+/// The subjects of the workers: the orchestrator's, or the floor's.
 #[derive(Debug, Clone)]
 pub(crate) struct Subjects {
     /// The stream of commands and replies.
     pub(crate) stream: String,
-    /// Subjects of commands begin so; the host's token follows.
+    /// Prefix of the subjects of commands, before the host's token.
     pub(crate) command: String,
-    /// Subjects of replies begin so; the host's token follows.
+    /// Prefix of the subjects of replies, before the host's token.
     pub(crate) reply: String,
 }
 
-/// Something that a worker has done.
+/// A step of a worker.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Step {
-    /// A command has come.
+    /// A command has arrived.
     Received,
     /// Its reply is stored, and the command is acknowledged.
     Settled,
 }
 
-/// What a worker has done, and when.
+/// A step of a worker, with its time.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Seen {
-    /// To which command.
+    /// The action of the command.
     pub(crate) action: Action,
-    /// What.
+    /// The step.
     pub(crate) step: Step,
-    /// When.
+    /// Its time.
     pub(crate) at: Instant,
 }
 
@@ -72,7 +72,7 @@ struct Shared {
     inbox: String,
     application: ApplicationName,
     sender: mpsc::UnboundedSender<anyhow::Result<Seen>>,
-    /// Replies to `upgrade` that may be given.
+    /// The permitted replies to `upgrade`.
     upgrades: Semaphore,
 }
 
@@ -131,12 +131,12 @@ impl Workers {
         Ok(())
     }
 
-    /// Lets `count` further replies to `upgrade` be given.
+    /// Permits `count` further replies to `upgrade`.
     pub(crate) fn allow_upgrades(&self, count: usize) {
         self.shared.upgrades.add_permits(count);
     }
 
-    /// When the `count`th further `step` of `action` has happened; what happens meanwhile is passed over.
+    /// Waits for the `count`th further `step` of `action`, skipping all others. Returns its time.
     pub(crate) async fn wait(&mut self, action: Action, step: Step, count: usize) -> anyhow::Result<Instant> {
         let mut last = Instant::now();
         for counted in 0..count {
@@ -156,7 +156,7 @@ impl Workers {
         }
     }
 
-    /// Forgets what has happened so far.
+    /// Discards the steps so far.
     pub(crate) fn forget(&mut self) {
         while self.seen.try_recv().is_ok() {}
     }
@@ -178,7 +178,7 @@ impl Shared {
             })
             .await
             .context("a worker's consumer cannot be created")?;
-        // Without a time it stands until somebody unsubscribes.
+        // Without a timeout it is valid until the end of the subscription.
         let pull = format!("$JS.API.CONSUMER.MSG.NEXT.{}.{name}", self.subjects.stream);
         let inbox = format!("{}.{}", self.inbox, host.token());
         let request = serde_json::json!({ "batch": PULL_BATCH }).to_string();
@@ -189,17 +189,20 @@ impl Shared {
     async fn take(self: Arc<Self>, message: async_nats::Message) {
         let message = Message { message, context: self.jetstream.clone() };
         if let Err(error) = self.work(&message).await {
-            // Nobody listens any more when everything is about to end.
+            // The receiver is dropped first when the benchmark ends.
             let _ = self.sender.send(Err(error));
         }
     }
 
     async fn work(&self, message: &Message) -> anyhow::Result<()> {
         let command = Command::parse(&message.payload).with_context(|| {
-            format!("what came to a worker is no command: {:?} {:?}", message.status, message.payload)
+            format!(
+                "a worker received a message that is no command: {:?} {:?}",
+                message.status, message.payload
+            )
         })?;
         let action = command.action();
-        self.say(action, Step::Received);
+        self.report_step(action, Step::Received);
         if action == Action::Upgrade {
             self.upgrades.acquire().await?.forget();
         }
@@ -213,11 +216,11 @@ impl Shared {
         let subject = format!("{}{token}", self.subjects.reply);
         self.jetstream.publish_with_headers(subject, headers, reply.into()).await?.await?;
         message.double_ack().await.map_err(|error| anyhow!(error))?;
-        self.say(action, Step::Settled);
+        self.report_step(action, Step::Settled);
         Ok(())
     }
 
-    fn say(&self, action: Action, step: Step) {
+    fn report_step(&self, action: Action, step: Step) {
         let _ = self.sender.send(Ok(Seen { action, step, at: Instant::now() }));
     }
 }

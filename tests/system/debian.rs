@@ -1,4 +1,4 @@
-//! The Debian worker with real APT and dpkg in a small system: the ordinary course, and what it refuses.
+//! The Debian worker with real APT and dpkg in a small system: ordinary upgrades, and what it refuses.
 
 use std::fs;
 use std::path::Path;
@@ -25,7 +25,7 @@ async fn upgrade_installs_exactly_what_was_prepared() {
     let first = versions(&format!(r#"{{"os-release":"{release}","foo":"1.0"}}"#));
     eventually("versions", async || Some(host.versions().await).filter(|all| *all == [first.clone()])).await;
 
-    // The lists and packages of the worker are its own; everything else is as it was, dpkg's database first.
+    // The worker has its own package lists and packages; nothing else has changed, above all not dpkg's database.
     let before = tree.changes(CACHE);
     host.prepared("run-1").await;
     let after = tree.changes(CACHE);
@@ -35,7 +35,7 @@ async fn upgrade_installs_exactly_what_was_prepared() {
     assert!(tree.path(CACHE).join("archives/foo_2.0_all.deb").is_file());
     host.await_log("1 package to upgrade; new: bar").await;
 
-    // Others use APT in the meantime, and there is a newer version by then.
+    // In the meantime others use APT, and a newer version appears.
     archive.publish(&[Package::new("foo", "3.0").field("Depends: bar"), Package::new("bar", "1.0")]);
     tree.must(&["apt-get", "--quiet=2", "update"]);
     tree.must(&["apt-get", "clean"]);
@@ -47,12 +47,12 @@ async fn upgrade_installs_exactly_what_was_prepared() {
     let second = versions(&format!(r#"{{"os-release":"{release}","foo":"2.0","bar":"1.0"}}"#));
     let both = [first, second];
     eventually("new versions", async || Some(host.versions().await).filter(|all| *all == both)).await;
-    // What is installed needs no room twice.
+    // Installed packages are deleted from the worker's directory.
     let kept = fs::read_dir(tree.path(CACHE).join("archives")).unwrap();
     assert!(
         !kept.map(|entry| entry.unwrap().file_name()).any(|name| name.to_string_lossy().ends_with(".deb"))
     );
-    // APT's words are in the log.
+    // The log has APT's output.
     host.await_log("Setting up foo (2.0)").await;
 
     assert_eq!(run(&host, "run-2").await, "done");
@@ -61,7 +61,7 @@ async fn upgrade_installs_exactly_what_was_prepared() {
     host.await_log("nothing to upgrade").await;
 }
 
-/// A package with a configuration file besides, `/etc/NAME.d/always`, that is the same in every version.
+/// A package with another configuration file, `/etc/NAME.d/always`, that is the same in every version.
 fn with_two_files(name: &str, version: &str) -> Package {
     let file = format!("etc/{name}.d/always");
     Package::new(name, version).file(&file, b"as shipped\n".to_vec()).configuration(&file)
@@ -82,12 +82,12 @@ async fn only_changed_configuration_files_are_kept() {
     assert_eq!(run(&host, "run-1").await, "done");
     assert_eq!(names.map(|name| tree.package(name)), ["ii 2.0", "ii 2.0", "ii 2.0"]);
 
-    // The new one lies beside what the operator wrote, and only where there is a new one.
+    // The new file lies beside the operator's, and only where it has changed.
     assert_eq!(tree.read("/etc/changed.conf"), "what the operator wrote\n");
     assert_eq!(tree.read("/etc/changed.conf.dpkg-dist"), "2.0\n");
     assert_eq!(tree.read("/etc/changed.d/always"), "this, too\n");
     assert!(!tree.path("/etc/changed.d/always.dpkg-dist").exists());
-    // So it does where the operator wants none.
+    // The same where the operator has deleted the file.
     assert!(!tree.path("/etc/removed.conf").exists());
     assert_eq!(tree.read("/etc/removed.conf.dpkg-dist"), "2.0\n");
     assert_eq!(tree.read("/etc/untouched.conf"), "2.0\n");
@@ -107,7 +107,7 @@ async fn packages_can_request_reboot() {
     host.start();
     assert_eq!(run(&host, "run-1").await, "reboot-required");
     host.await_log("a reboot is required: /run/reboot-required was created by foo").await;
-    // A system that this machine does not run cannot be rebooted, which is said.
+    // A system that this machine does not run cannot be rebooted, which is reported.
     let reboot = host.send("run-1", &host.reboot()).await;
     let result = host.result_of(reboot).await;
     assert!(result.ends_with("is not the root of this machine, so there is nothing to reboot"), "{result}");
@@ -163,12 +163,12 @@ async fn essential_removals_need_permission() {
     let server = NatsServer::with_streams().await;
     let mut usual = host(&server, &tree, &[]).await;
     usual.start();
-    // APT itself keeps it.
+    // APT itself keeps the essential package.
     assert_eq!(run(&usual, "run-1").await, "done");
     usual.await_log("kept back: foo").await;
     assert_eq!((tree.package("foo"), tree.package("vital")), ("ii 1.0".to_owned(), "ii 1.0".to_owned()));
 
-    // Unless it is told that no package is essential.
+    // Unless no package is configured as essential.
     tree.write("/etc/apt/apt.conf.d/essential", "pkgCacheGen::Essential \"none\";\n");
     let prepare = usual.send("run-2", &usual.prepare("")).await;
     assert_eq!(
@@ -218,7 +218,7 @@ async fn upgrade_without_prepared_data_fails() {
     let result = host.result_of(upgrade).await;
     assert!(result.starts_with("nothing is prepared in "), "{result}");
 
-    // The packages alone: nothing is installed from elsewhere.
+    // Only the packages are missing: none is installed from elsewhere.
     host.prepared("run-2").await;
     fs::remove_file(tree.path(CACHE).join("archives/foo_2.0_all.deb")).unwrap();
     let upgrade = host.send("run-2", &host.upgrade()).await;
@@ -228,7 +228,7 @@ async fn upgrade_without_prepared_data_fails() {
     assert_eq!(run(&host, "run-3").await, "done");
 }
 
-/// Versions as dpkg takes them, which often differ in little.
+/// A random version that dpkg accepts; two of them often differ only slightly.
 fn version(random: &mut Random) -> String {
     let mut part = |characters: &[u8]| -> String {
         let length = random.below(6);

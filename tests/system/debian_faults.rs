@@ -1,5 +1,4 @@
-//! The Debian worker with real APT and dpkg when something is wrong: each ends in a message that says what, and in a
-//! host that can be tried again.
+//! Faults of the Debian worker with real APT and dpkg: each ends in a message with the cause, and the host can be retried.
 
 use std::fs::File;
 use std::net::TcpListener;
@@ -13,14 +12,14 @@ use nix::fcntl::{FcntlArg, fcntl};
 use nix::libc::{F_WRLCK, flock};
 use os_upgrade_protocol::{Progress, subject};
 
-/// A system with `foo` 1.0 installed, whose archive has another version.
+/// A system with `foo` 1.0 installed, whose archive has another version of it.
 fn with_newer(newer: Package) -> (Tree, Archive) {
     let (tree, mut archive) = system(&[Package::new("foo", "1.0")], &["foo"]);
     archive.publish(&[newer]);
     (tree, archive)
 }
 
-async fn preparation_of(host: &WorkerHost, run: &str) -> String {
+async fn prepare(host: &WorkerHost, run: &str) -> String {
     let prepare = host.send(run, &host.prepare("")).await;
     host.result_of(prepare).await
 }
@@ -32,19 +31,19 @@ async fn failing_sources_are_named() {
     let mut host = host(&server, &tree, &[]).await;
     host.start();
 
-    // Nothing listens at the first; the second is another directory without a list.
+    // Nothing listens at the first; the second is a directory without a package list.
     Archive::add_source(&tree, "http://127.0.0.1:1/debian");
     Archive::add_source(&tree, "copy:/srv/nothing");
-    let result = preparation_of(&host, "run-1").await;
+    let result = prepare(&host, "run-1").await;
     let unreachable = "http://127.0.0.1:1/debian cannot be reached; check the network, the proxy and the source's address: ";
     assert!(result.contains(unreachable), "{result}");
     assert!(result.contains("copy:/srv/nothing"), "{result}");
     assert!(!result.contains("copy:/srv/archive"), "{result}");
 
-    archive.be_the_source(&tree);
+    archive.set_as_source(&tree);
     archive.change_key();
     archive.publish(&[Package::new("foo", "2.0")]);
-    let result = preparation_of(&host, "run-2").await;
+    let result = prepare(&host, "run-2").await;
     let unsigned = "copy:/srv/archive is not signed by its key; do not trust it, or renew the key that the source names: ";
     assert!(result.starts_with(unsigned), "{result}");
     assert_eq!(tree.package("foo"), "ii 1.0");
@@ -59,13 +58,13 @@ async fn full_disk_is_found_before_changes() {
     let (tree, _archive) = with_newer(Package::new("foo", "2.0"));
     let server = NatsServer::with_streams().await;
     let mut host = host(&server, &tree, &[]).await;
-    // The lists do not fit.
+    // The package lists do not fit.
     let disk = tree.disk(CACHE, "64k");
     host.start();
-    let result = preparation_of(&host, "run-1").await;
+    let result = prepare(&host, "run-1").await;
     assert!(result.contains("because the disk is full; make room: "), "{result}");
 
-    // Nor does what is to stay free.
+    // The packages fit, but not with the space that must stay free.
     disk.resize("16m");
     drop(host);
     let server = NatsServer::with_streams().await;
@@ -77,7 +76,7 @@ async fn full_disk_is_found_before_changes() {
         "20",
     ]);
     careful.start();
-    let result = preparation_of(&careful, "run-2").await;
+    let result = prepare(&careful, "run-2").await;
     assert!(result.starts_with("the disk is too full: the upgrade needs "), "{result}");
     assert!(result.contains(CACHE) && result.ends_with("are free; make room"), "{result}");
     assert_eq!(tree.package("foo"), "ii 1.0");
@@ -107,7 +106,7 @@ async fn disk_full_during_upgrade_is_recoverable() {
     assert_eq!((tree.package("foo"), tree.audit()), ("ii 2.0".to_owned(), String::new()));
 }
 
-/// A disk of its own at `/boot`, with a kernel of 600 kB and what belongs to it.
+/// A separate disk at `/boot`, with a kernel of 600 kB and its files.
 fn boot_disk(tree: &Tree, size: &str) -> Mount {
     let disk = tree.disk("/boot", size);
     for (name, length) in [("vmlinuz-6.1.0-1-amd64", 200_000), ("initrd.img-6.1.0-1-amd64", 400_000)] {
@@ -122,12 +121,12 @@ async fn full_boot_disk_is_found_before_changes() {
     let (tree, mut archive) = with_newer(newer.clone());
     let kernel = Package::new("linux-image-6.1.0-2-amd64", "6.1.2");
     archive.publish(&[newer, kernel.file("boot/vmlinuz-6.1.0-2-amd64", vec![b'x'; 200_000])]);
-    // A kernel more, the initial RAM disk once more while it is written, and 1 MB that stays free: 2 MB, and some pages.
+    // Another kernel, a second initial RAM disk while it is written, and 1 MB that stays free: 2 MB, and some pages.
     let disk = boot_disk(&tree, "2400k");
     let server = NatsServer::with_streams().await;
     let mut host = host(&server, &tree, &[]).await;
     host.start();
-    let result = preparation_of(&host, "run-1").await;
+    let result = prepare(&host, "run-1").await;
     assert!(result.starts_with("the disk is too full: the upgrade needs 1.0 MB in "), "{result}");
     assert!(
         result.contains("/boot, --free-space requires 1.0 MB free afterwards, and 1.8 MB are free"),
@@ -143,7 +142,7 @@ async fn full_boot_disk_is_found_before_changes() {
 
 #[tokio::test]
 async fn boot_disk_full_during_upgrade_is_recoverable() {
-    // What is written there after a kernel was installed is in no list.
+    // No package lists the files that are written there after a kernel is installed.
     let postinst = "head --bytes=1500000 /dev/zero >/boot/initrd.img-6.1.0-1-amd64.new\n\
                     mv /boot/initrd.img-6.1.0-1-amd64.new /boot/initrd.img-6.1.0-1-amd64";
     let (tree, _archive) = with_newer(Package::new("foo", "2.0").script("postinst", postinst));
@@ -177,15 +176,15 @@ async fn unconfigurable_package_is_named_with_output() {
     assert_eq!(run(&host, "run-1").await, failed);
     assert_eq!(tree.package("foo"), "iF 2.0");
 
-    // Nothing is mended, and the next run says so, too.
+    // Nothing is repaired, and the next run reports it again.
     assert_eq!(run(&host, "run-2").await, failed);
 
-    // The operator mends it.
+    // The operator repairs it.
     tree.write("/etc/gizmo", "");
     assert_eq!(run(&host, "run-3").await, "done");
     assert_eq!((tree.package("foo"), tree.audit()), ("ii 2.0".to_owned(), String::new()));
 
-    // Or the package's maintainer does.
+    // Or the package's maintainer does, with a new version.
     let broken = Package::new("foo", "3.0").script("postinst", "exit 1");
     archive.publish(&[broken]);
     assert!(run(&host, "run-4").await.starts_with("the upgrade failed: package foo: "));
@@ -194,7 +193,7 @@ async fn unconfigurable_package_is_named_with_output() {
     assert_eq!((tree.package("foo"), tree.audit()), ("ii 3.1".to_owned(), String::new()));
 }
 
-/// Holds dpkg's lock, until the file is closed, as this process.
+/// Takes dpkg's lock in this process, until the file is closed.
 fn lock(tree: &Tree) -> File {
     let file = File::options().write(true).open(tree.path("/var/lib/dpkg/lock-frontend")).unwrap();
     let whole = flock { l_type: F_WRLCK.try_into().unwrap(), l_whence: 0, l_start: 0, l_len: 0, l_pid: 0 };
@@ -209,7 +208,7 @@ async fn dpkg_lock_is_awaited_and_holder_named() {
     let mut host = host(&server, &tree, &["--lock-wait", "1s"]).await;
     host.start();
     let held = lock(&tree);
-    // It changes nothing, so it needs no lock.
+    // A prepare changes nothing, so it needs no lock.
     host.prepared("run-1").await;
     let upgrade = host.send("run-1", &host.upgrade()).await;
     let result = host.result_of(upgrade).await;
@@ -230,15 +229,15 @@ async fn dpkg_lock_is_awaited_and_holder_named() {
     assert_eq!(tree.package("foo"), "ii 2.0");
 }
 
-/// A version whose configuration begins with `/begun` and waits for `/go`.
+/// A version whose configuration creates `/begun` and waits for `/go`.
 fn slow() -> Package {
     let postinst = "echo one more >>/begun; while ! test -e /go; do sleep 0.05; done";
     Package::new("foo", "2.0").script("postinst", postinst)
 }
 
-async fn begun(tree: &Tree, times: usize) {
+async fn await_begun(tree: &Tree, times: usize) {
     let lines = async || (tree.read("/begun").lines().count() == times).then_some(());
-    eventually("dpkg is in the middle", lines).await;
+    eventually("dpkg to begin", lines).await;
 }
 
 #[tokio::test]
@@ -251,8 +250,8 @@ async fn interrupted_upgrade_finishes_at_next_start() {
     host.start();
     host.prepared("run-1").await;
     let upgrade = host.send("run-1", &host.upgrade()).await;
-    begun(&tree, 1).await;
-    // What APT says it does is what operators are shown.
+    await_begun(&tree, 1).await;
+    // Operators see APT's progress.
     let configuring = async {
         loop {
             let told = Progress::parse(&progress.next().await.unwrap().payload).unwrap();
@@ -290,7 +289,7 @@ async fn boot_menu_is_synced_during_dpkg() {
     host.start();
     host.prepared("run-1").await;
     let upgrade = host.send("run-1", &host.upgrade()).await;
-    begun(&tree, 1).await;
+    await_begun(&tree, 1).await;
     let menu = tree.read("/boot/grub/grub.cfg");
     assert_eq!(menu.lines().count(), 3000);
     eventually("the new menu to be in its place", async || {
@@ -314,11 +313,11 @@ async fn recommended_packages_survive_interruption() {
     host.start();
     host.prepared("run-1").await;
     let upgrade = host.send("run-1", &host.upgrade()).await;
-    begun(&tree, 1).await;
+    await_begun(&tree, 1).await;
     host.kill();
     tree.kill_all();
     assert_eq!(tree.package("foo"), "ii 2.0");
-    // As if the cut had come a moment earlier.
+    // As if it had been interrupted a moment earlier.
     tree.must(&["dpkg", "--force-all", "--purge", "extra"]);
     tree.write("/go", "");
     host.start();
@@ -336,19 +335,19 @@ async fn upgrade_outlives_worker_and_runs_once() {
     host.start();
     host.prepared("run-1").await;
     let upgrade = host.send("run-1", &host.upgrade()).await;
-    begun(&tree, 1).await;
+    await_begun(&tree, 1).await;
     host.kill();
     host.start();
     host.await_log("waiting for what an earlier worker began").await;
-    // Asked to end, as when its own package is upgraded.
+    // Stopped with SIGTERM, as when its own package is upgraded.
     host.terminate().await;
     host.start();
     tree.write("/go", "");
     assert_eq!(host.result_of(upgrade).await, "done");
-    begun(&tree, 1).await;
+    await_begun(&tree, 1).await;
     assert_eq!((tree.package("foo"), tree.audit()), ("ii 2.0".to_owned(), String::new()));
 
-    // The next one finds no trace of it.
+    // The next worker finds no trace of it.
     assert_eq!(run(&host, "run-2").await, "done");
 }
 
@@ -360,20 +359,20 @@ async fn stopping_worker_leaves_dpkg_running() {
     host.start();
     host.prepared("run-1").await;
     let upgrade = host.send("run-1", &host.upgrade()).await;
-    begun(&tree, 1).await;
+    await_begun(&tree, 1).await;
     assert!(host.terminate().await.success());
     tree.write("/go", "");
     let installed = async || (tree.package("foo") == "ii 2.0").then_some(());
-    eventually("dpkg ends its work", installed).await;
+    eventually("dpkg to finish", installed).await;
     host.start();
     assert_eq!(host.result_of(upgrade).await, "done");
-    begun(&tree, 1).await;
+    await_begun(&tree, 1).await;
 }
 
 #[tokio::test]
 async fn hung_prepare_stops_on_hint_or_kill() {
     let (tree, archive) = with_newer(Package::new("foo", "2.0"));
-    // It takes connections and says nothing.
+    // A listener that accepts connections and sends nothing.
     let silent = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = silent.local_addr().unwrap();
     Archive::add_source(&tree, &format!("http://{address}"));
@@ -390,6 +389,6 @@ async fn hung_prepare_stops_on_hint_or_kill() {
     assert_eq!(host.result_of(prepare).await, "the preparation was stopped");
     drop(connected);
 
-    archive.be_the_source(&tree);
+    archive.set_as_source(&tree);
     assert_eq!(run(&host, "run-2").await, "done");
 }

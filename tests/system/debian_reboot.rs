@@ -1,5 +1,5 @@
-//! The Debian worker of the machine that it runs on, which here is a small system that it runs in: it looks at the kernel
-//! and at systemd, and has it reboot. systemctl is played by a script.
+//! The Debian worker upgrading the machine it runs on, here a small system: it checks the kernel and systemd, and reboots
+//! it. systemctl is a script.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -26,7 +26,7 @@ async fn newer_kernel_boots_without_failed_units() {
     archive.publish(&[Package::new("foo", "1.0")]);
     tree.must(&["apt-get", "--quiet=2", "update"]);
     tree.must(&["apt-get", "--quiet=2", "--assume-yes", "install", "foo"]);
-    // A newer one of the kernel that runs.
+    // A newer version of the running kernel.
     let runs = nix::sys::utsname::uname().unwrap().release().to_str().unwrap().to_owned();
     let (number, flavour) = runs
         .split_once('-')
@@ -50,8 +50,8 @@ async fn newer_kernel_boots_without_failed_units() {
     let rebooted = async |host: &mut WorkerHost, run: &str, boot: &str| {
         fs::remove_file(tree.path("/rebooting")).unwrap_or_default();
         let reboot = host.send(run, &host.reboot()).await;
-        let asked = async || tree.path("/rebooting").exists().then_some(());
-        harness::wait::eventually("systemd is asked", asked).await;
+        let requested = async || tree.path("/rebooting").exists().then_some(());
+        harness::wait::eventually("a request to systemd", requested).await;
         host.kill();
         host.boot(boot);
         host.start();
@@ -60,7 +60,7 @@ async fn newer_kernel_boots_without_failed_units() {
     assert_eq!(rebooted(&mut host, "run-1", "boot-2").await, "done");
     assert!(tree.read("/calls").contains("reboot --check-inhibitors=yes\n"));
 
-    // Another kernel than the newest was booted, so the next run asks for a reboot again, and a unit fails by that.
+    // A kernel other than the newest was booted, so the next run requires a reboot again, after which a unit fails.
     assert_eq!(run(&host, "run-2").await, "reboot-required");
     let failed = tree.read("/failed");
     tree.write("/failed", &format!("{failed}new.service loaded failed failed It worked before\n"));

@@ -1,5 +1,5 @@
-//! `docker/` on a container engine: its images, with the programs of this build, and the site of its compose file, whose
-//! hosts are upgraded while its parts fail; and Debian hosts with systemd that join that site.
+//! `docker/` on a container engine: its images with the programs of this build, the site of its compose file, whose hosts
+//! are upgraded while its parts fail, and Debian hosts with systemd that join this site.
 
 use std::fs;
 use std::os::unix::fs::{PermissionsExt, symlink};
@@ -9,7 +9,7 @@ use harness::rest::Run;
 
 const DEMO_HOSTS: [&str; 3] = ["h01", "h02", "h03"];
 const DEBIAN_HOSTS: [&str; 3] = ["d01", "d02", "d03"];
-/// An upgrade that says that it has begun, and goes on once it may.
+/// Replaces the upgrade script by one that creates `begun` and waits for `go`.
 const HOLD: &str = r#"rm -f begun go
 mv scripts/upgrade scripts/released
 cat >scripts/upgrade <<'EOF'
@@ -26,15 +26,19 @@ fn set_up(site: &Site) {
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
 }
 
-/// That each of these hosts was upgraded, told so once, and none while another was.
+/// Each of these hosts was upgraded, by one command, and never two at the same time.
 fn assert_upgraded_one_by_one(run: &Run, hosts: [&str; 3]) {
     assert_eq!(run.result(), Some("completed"), "{:?}", run.0);
     assert_eq!(run.statuses(), hosts.map(|host| (host, "upgraded")).into());
     let all = run.facts();
     let place = |fact: String| all.iter().position(|other| *other == fact).unwrap();
     for host in hosts {
-        let told = run.facts_of(host);
-        assert_eq!(told.iter().filter(|fact| *fact == "command-sent upgrade").count(), 1, "{host}: {told:?}");
+        let facts = run.facts_of(host);
+        assert_eq!(
+            facts.iter().filter(|fact| *fact == "command-sent upgrade").count(),
+            1,
+            "{host}: {facts:?}"
+        );
     }
     for pair in hosts.windows(2) {
         let (released, granted) = (format!("{} slot-released", pair[0]), format!("{} slot-granted", pair[1]));
@@ -46,10 +50,10 @@ fn assert_upgraded_one_by_one(run: &Run, hosts: [&str; 3]) {
 fn setup_recovers_from_full_disk() {
     let site = Site::new();
     site.make_orchestrator();
-    // Whose clone it is reads this file, and nobody else.
+    // Only the owner of the clone can read this file.
     std::os::unix::fs::chown(site.path("setup"), Some(4711), Some(4711)).unwrap();
     fs::set_permissions(site.path("setup"), fs::Permissions::from_mode(0o700)).unwrap();
-    // It writes the token to a disk that is full.
+    // The token is written to a full disk.
     let token = site.path("site/operator/token");
     fs::create_dir(token.parent().unwrap()).unwrap();
     symlink("/dev/full", &token).unwrap();
@@ -73,7 +77,7 @@ async fn site_upgrades_its_hosts_whatever_part_fails() {
     site.make_nats().await;
     site.make_demo_host();
     set_up(&site);
-    // Two of three nats-servers let the hosts in, but have no leader while they have never seen the third.
+    // Two of three nats-servers admit the hosts, but elect no leader before they have seen the third.
     site.start_alone(&[&["nats1", "nats2", "accounts"], &DEMO_HOSTS[..]].concat());
     site.healthy(&DEMO_HOSTS).await;
     site.start_alone(&[&["nats3"], &ORCHESTRATORS[..]].concat());
@@ -101,8 +105,8 @@ async fn site_upgrades_its_hosts_whatever_part_fails() {
     );
 }
 
-/// Lets a nats-server, the leader and a host in the middle of its upgrade fail at once until an orchestrator leads, and lets
-/// the upgrade go on. Returns who leads.
+/// Makes a nats-server, the leader and an upgrading host fail at once until an orchestrator leads, and lets the upgrade
+/// continue. Returns the leader.
 async fn fail_in_upgrade(site: &Site, fault: Fault, server: &str, host: &str) -> &'static str {
     site.succeeds(host, &["test", "-e", "begun"]).await;
     let failing = site.leader_among(&ORCHESTRATORS).await;
@@ -110,13 +114,13 @@ async fn fail_in_upgrade(site: &Site, fault: Fault, server: &str, host: &str) ->
     for part in parts {
         site.fault(part, fault);
     }
-    // One that was killed may be first to lead again.
+    // A killed leader is restarted, and may be the first to lead again.
     let among = ORCHESTRATORS.into_iter().filter(|name| fault == Fault::Killed || *name != failing);
     let leader = site.leader_among(&among.collect::<Vec<_>>()).await;
     for part in parts {
         site.heal(part, fault);
     }
-    // One that was killed has its own script again.
+    // A killed host is restarted with its original script.
     if fault != Fault::Killed {
         site.exec(host, &["touch", "go"]);
     }
@@ -156,7 +160,7 @@ async fn debian_hosts_upgrade_and_reboot_one_by_one() {
     }
 }
 
-/// The installed versions of what the archive has, a line each.
+/// The installed versions of the archive's packages, a line each.
 fn versions(site: &Site, host: &str) -> String {
     let query = ["dpkg-query", "--show", "--showformat=${Version}\\n", REBOOTS];
     site.exec(host, &[&query, &PACKAGES[..]].concat()).trim().to_owned()

@@ -1,4 +1,4 @@
-//! The suites that need a whole system: root, Debian's archive, a container engine. `make test-system` runs them.
+//! The tests that need a whole system: root, Debian's archive, a container engine. `make test-system` runs them.
 #![expect(clippy::unwrap_used, reason = "a failed unwrap is a failed test")]
 
 mod debian;

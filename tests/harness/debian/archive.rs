@@ -1,4 +1,4 @@
-//! An APT archive: a directory in the system with a signed list of packages.
+//! An APT archive: a directory in the system with a signed package list.
 
 use std::fmt::Write;
 use std::fs;
@@ -12,13 +12,13 @@ use tempfile::TempDir;
 
 use super::Tree;
 
-/// Where the archive is in the system.
+/// The path of the archive in the system.
 const PATH: &str = "srv/archive";
-/// The key that the system trusts.
+/// The path of the key that the system trusts.
 const KEY: &str = "etc/apt/archive.gpg";
 const SOURCES: &str = "etc/apt/sources.list";
 
-/// A package to be made.
+/// A package to build.
 #[derive(Debug, Clone)]
 pub struct Package {
     name: String,
@@ -30,8 +30,8 @@ pub struct Package {
 }
 
 impl Package {
-    /// A package with a file that holds its version, `/usr/share/NAME/version`, and a configuration file,
-    /// `/etc/NAME.conf`, that does, too.
+    /// A package with a file `/usr/share/NAME/version` and a configuration file `/etc/NAME.conf`, both of which contain
+    /// its version.
     pub fn new(name: &str, version: &str) -> Self {
         let files = [format!("usr/share/{name}/version"), format!("etc/{name}.conf")];
         Self {
@@ -44,21 +44,21 @@ impl Package {
         }
     }
 
-    /// A field of its description, such as `Depends: foo`.
+    /// Adds a field to its description, such as `Depends: foo`.
     #[must_use]
     pub fn field(mut self, line: &str) -> Self {
         writeln!(self.fields, "{line}").unwrap();
         self
     }
 
-    /// A script that dpkg runs, such as `postinst`.
+    /// Adds a script that dpkg runs, such as `postinst`.
     #[must_use]
     pub fn script(mut self, name: &str, body: &str) -> Self {
         self.scripts.push((name.to_owned(), format!("#!/bin/sh\nset -e\n{body}\n")));
         self
     }
 
-    /// A file that it has besides.
+    /// Adds a file.
     #[must_use]
     pub fn file(mut self, name: &str, content: Vec<u8>) -> Self {
         self.files.push((name.to_owned(), content));
@@ -80,7 +80,7 @@ impl Package {
         )
     }
 
-    /// Makes it in `directory`, and returns what the list of packages says about it.
+    /// Builds it in `directory`, and returns its entry of the package list.
     fn build(&self, directory: &Path) -> String {
         let build = tempfile::tempdir().unwrap();
         let control = build.path().join("DEBIAN");
@@ -106,7 +106,7 @@ impl Package {
     }
 }
 
-/// Makes the package `deb` of a directory with its files and, in `DEBIAN`, what describes it.
+/// Builds the package `deb` from a directory with its files, and its description in `DEBIAN`.
 pub fn dpkg_deb(directory: &Path, deb: &Path) {
     fs::set_permissions(directory, fs::Permissions::from_mode(0o755)).unwrap();
     let made = Command::new("dpkg-deb")
@@ -122,24 +122,24 @@ pub fn dpkg_deb(directory: &Path, deb: &Path) {
 pub struct Archive {
     directory: PathBuf,
     keys: TempDir,
-    /// How often it was published: APT looks at the time of a list, in seconds, to see whether it is another.
+    /// How often it was published. APT recognises a new list by its time in seconds.
     published: u64,
 }
 
 impl Archive {
-    /// An empty archive, which is the only source of the system.
+    /// An empty archive as the only source of the system.
     pub fn new(tree: &Tree) -> Self {
         let directory = tree.path(PATH);
         fs::create_dir_all(&directory).unwrap();
         let mut this = Self { directory, keys: new_keys(), published: 0 };
         fs::write(tree.path(KEY), gpg(this.keys.path(), &["--export"], &[])).unwrap();
-        this.be_the_source(tree);
+        this.set_as_source(tree);
         this.publish(&[]);
         this
     }
 
     /// Makes it the only source of the system.
-    pub fn be_the_source(&self, tree: &Tree) {
+    pub fn set_as_source(&self, tree: &Tree) {
         tree.write(SOURCES, &format!("{}\n", source(&format!("copy:/{PATH}"))));
     }
 
@@ -149,7 +149,7 @@ impl Archive {
         tree.write(SOURCES, &format!("{sources}{}\n", source(url)));
     }
 
-    /// Has exactly these packages.
+    /// Replaces the packages by these.
     pub fn publish(&mut self, packages: &[Package]) {
         let list: String = packages.iter().map(|package| package.build(&self.directory)).collect();
         let file = self.directory.join("Packages");
@@ -169,12 +169,12 @@ impl Archive {
         }
     }
 
-    /// Signs with another key from now on, which the system does not know.
+    /// Signs with a new key from now on, which the system does not trust.
     pub fn change_key(&mut self) {
         self.keys = new_keys();
     }
 
-    /// Has the system trust the key that is used now.
+    /// Makes the system trust the current key.
     pub fn trust_key(&self, tree: &Tree) {
         fs::write(tree.path(KEY), gpg(self.keys.path(), &["--export"], &[])).unwrap();
     }

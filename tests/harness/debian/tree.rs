@@ -1,4 +1,4 @@
-//! The system.
+//! A Debian system in a directory.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -11,7 +11,7 @@ use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use tempfile::{NamedTempFile, TempDir};
 
-/// Something that is mounted until this is dropped.
+/// A mount, unmounted when dropped.
 #[derive(Debug)]
 pub struct Mount(PathBuf);
 
@@ -23,7 +23,7 @@ impl Mount {
         Self(at.to_owned())
     }
 
-    /// Gives a disk another size.
+    /// Changes the size of a disk.
     pub fn resize(&self, size: &str) {
         let options = format!("remount,size={size}");
         assert!(Command::new("mount").args(["-o", &options]).arg(&self.0).status().unwrap().success());
@@ -32,15 +32,15 @@ impl Mount {
 
 impl Drop for Mount {
     fn drop(&mut self) {
-        // Lazily: what was killed may still be about to end.
+        // Lazily: killed processes may not have ended yet.
         let _ = Command::new("umount").arg("--lazy").arg(&self.0).status();
     }
 }
 
-/// A disk with ext4 in a file. Nothing of it is written in its place by itself within minutes.
+/// A disk with ext4 in a file. Without a sync, nothing moves from its journal to its place within minutes.
 #[derive(Debug)]
 pub struct Disk {
-    // First, so that it is not mounted any more when the file goes.
+    // First field: unmounted before the file is deleted.
     _mount: Mount,
     image: NamedTempFile,
 }
@@ -59,7 +59,7 @@ impl Disk {
         Self { _mount: Mount(at.to_owned()), image }
     }
 
-    /// What a boot loader finds in a file: it does not look at the journal.
+    /// The content of a file as a boot loader reads it, without the journal.
     pub fn read_as_boot_loader(&self, name: &str) -> String {
         let read =
             Command::new("debugfs").args(["-R", &format!("cat {name}")]).arg(self.image.path()).output();
@@ -67,7 +67,7 @@ impl Disk {
     }
 }
 
-/// What is known of a file.
+/// The properties of a file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct File {
     modified: SystemTime,
@@ -78,7 +78,7 @@ pub struct File {
 /// A Debian system.
 #[derive(Debug)]
 pub struct Tree {
-    // First, so that it is not mounted any more when the directory goes.
+    // First field: unmounted before the directory is deleted.
     mounts: Vec<Mount>,
     directory: TempDir,
 }
@@ -94,7 +94,7 @@ impl Tree {
         Self::over(&[&made("systemd-tree")])
     }
 
-    /// A system like `other`, which must not be changed any more.
+    /// A system that starts as `other`, which must not change any more.
     #[must_use]
     pub fn like(other: &Self) -> Self {
         Self::over(&[&other.directory.path().join("changed")])
@@ -135,22 +135,22 @@ impl Tree {
         fs::write(self.path(name), content).unwrap();
     }
 
-    /// What a file holds; nothing where it is not there.
+    /// The content of a file; empty if it does not exist.
     pub fn read(&self, name: &str) -> String {
         fs::read_to_string(self.path(name)).unwrap_or_default()
     }
 
-    /// Puts a disk of this size at a directory.
+    /// Mounts a disk of this size at a directory.
     pub fn disk(&self, directory: &str, size: &str) -> Mount {
         Mount::new("tmpfs", &format!("size={size}"), &self.path(directory))
     }
 
-    /// Puts a disk at a directory that can be read as a boot loader does.
+    /// Mounts a disk at a directory, which can be read as a boot loader does.
     pub fn ext4_disk(&self, directory: &str) -> Disk {
         Disk::new(&self.path(directory))
     }
 
-    /// Shows a directory of this machine, at the same path.
+    /// Bind-mounts a directory of this machine at the same path.
     pub fn bind(&mut self, directory: &Path) {
         let at = self.path(&directory.display().to_string());
         fs::create_dir_all(&at).unwrap();
@@ -159,10 +159,10 @@ impl Tree {
         self.mounts.insert(0, Mount(at));
     }
 
-    /// Mounts what programs expect of a running system.
+    /// Mounts the file systems that programs expect of a running system.
     pub fn mount_proc(&mut self) {
         let proc = Mount::new("proc", "nosuid", &self.path("proc"));
-        // Before the system itself when this is dropped.
+        // Unmounted before the system itself.
         self.mounts.insert(0, proc);
     }
 
@@ -187,7 +187,7 @@ impl Tree {
         String::from_utf8(output.stdout).unwrap()
     }
 
-    /// What dpkg finds wrong.
+    /// The output of `dpkg --audit`.
     pub fn audit(&self) -> String {
         self.must(&["dpkg", "--audit"])
     }
@@ -200,7 +200,7 @@ impl Tree {
         files
     }
 
-    /// Kills everything that runs in it, as a power cut would.
+    /// Kills all processes in it, as a power cut would.
     pub fn kill_all(&self) {
         let root = fs::metadata(self.root()).unwrap();
         loop {
@@ -216,14 +216,14 @@ impl Tree {
                 return;
             }
             for id in processes {
-                // It may have ended this moment.
+                // It may just have ended.
                 let _ = kill(Pid::from_raw(id), Signal::SIGKILL);
             }
         }
     }
 }
 
-/// A directory that `make debian-tree` has made.
+/// A directory made by `make debian-tree`.
 fn made(name: &str) -> PathBuf {
     let made = Path::new(env!("CARGO_MANIFEST_DIR")).join("../.tools").join(name);
     assert!(made.with_extension("made").is_file(), "{name} is missing: run `make debian-tree` as root");

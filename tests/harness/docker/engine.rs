@@ -1,4 +1,4 @@
-//! The container engine, by its command line, and what belongs to a site there.
+//! The container engine, used by its command line, and the objects of a site in it.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -6,12 +6,12 @@ use std::process::{Command, Output, Stdio};
 
 use super::project::repository;
 
-/// The label by which compose knows what belongs to a project.
+/// The label by which compose marks the objects of a project.
 const LABEL: &str = "com.docker.compose.project";
-/// What the names of all sites begin with; the process id of the test that made it follows.
+/// Prefix of the names of all sites, before the process id of their test.
 pub(super) const PREFIX: &str = "os-upgrade-test-";
 
-/// An engine that answers.
+/// A running engine.
 #[derive(Debug, Clone)]
 pub(super) struct Engine {
     client: PathBuf,
@@ -25,7 +25,7 @@ impl Engine {
         Self { client: PathBuf::from(String::from_utf8(output.stdout).unwrap().trim()) }
     }
 
-    /// A `docker` command, to be completed.
+    /// A `docker` command with these arguments.
     pub(super) fn command(&self, words: &[&str]) -> Command {
         let mut command = Command::new(&self.client);
         command.args(words).env("DOCKER_BUILDKIT", "1").stdin(Stdio::null());
@@ -37,7 +37,7 @@ impl Engine {
         succeeded(&mut self.command(words))
     }
 
-    /// Makes an image of a directory, with instructions of a Dockerfile.
+    /// Makes an image of a directory, with Dockerfile instructions.
     pub(super) fn import(&self, image: &str, directory: &Path, changes: &[&str]) {
         let mut tar = Command::new("tar");
         let mut tar = tar.arg("-C").arg(directory).args(["-c", "."]).stdout(Stdio::piped()).spawn().unwrap();
@@ -49,8 +49,8 @@ impl Engine {
         assert!(tar.wait().unwrap().success(), "{}", directory.display());
     }
 
-    /// Builds an image of a stage of `docker/Dockerfile`. The layers that the builder would keep for the next build are
-    /// removed: it has other programs, and no use for them.
+    /// Builds an image of a stage of `docker/Dockerfile`. Removes the cached layers: the next build has other programs, and
+    /// cannot use them.
     pub(super) fn build(&self, image: &str, stage: &str, arguments: &[(&str, String)]) {
         let before = self.build_cache();
         let mut build =
@@ -78,7 +78,7 @@ impl Engine {
         ids.split_whitespace().map(str::to_owned).collect()
     }
 
-    /// Removes everything of a site. What cannot be removed is said, and the rest removed all the same.
+    /// Removes all objects of a site. After a failure the others are still removed; returns the errors.
     pub(super) fn remove(&self, site: &str) -> Result<(), String> {
         let label = format!("label={LABEL}={site}");
         let reference = format!("reference={site}/*");
@@ -114,17 +114,17 @@ impl Engine {
             &["images", "--format", "{{.Repository}}"],
         ];
         let found: String = lists.into_iter().map(|list| self.must(list)).collect();
-        // In the name of an image its own part follows.
-        let sites = found.lines().filter_map(|line| line.split('/').next()).filter(|site| is_left(site));
+        // Image names have a suffix after the site's name.
+        let sites = found.lines().filter_map(|line| line.split('/').next()).filter(|site| is_leftover(site));
         for site in sites.collect::<BTreeSet<&str>>() {
-            // Another test that starts may be about to remove it, too.
+            // Another starting test may be removing it, too.
             drop(self.remove(site));
         }
     }
 }
 
-/// Whether a site is one of a test whose process has ended. Another program may have its process id by now.
-fn is_left(site: &str) -> bool {
+/// Whether the process of a site's test has ended. Another program may have its process id by now.
+fn is_leftover(site: &str) -> bool {
     let process = site.strip_prefix(PREFIX).and_then(|rest| rest.split('-').next());
     process.is_some_and(|process| {
         let program = std::fs::read_link(Path::new("/proc").join(process).join("exe")).unwrap_or_default();
@@ -132,7 +132,7 @@ fn is_left(site: &str) -> bool {
     })
 }
 
-/// Runs a command that has to succeed, and returns what it prints.
+/// Runs a command that must succeed, and returns its output.
 pub(super) fn succeeded(command: &mut Command) -> String {
     let output: Output = command.output().unwrap();
     assert!(output.status.success(), "{command:?}: {}", String::from_utf8_lossy(&output.stderr));

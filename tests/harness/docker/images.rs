@@ -1,5 +1,5 @@
-//! The images of a site: those of `docker/Dockerfile` with the programs that cargo has built, on stand-ins for what they are
-//! based on, a stand-in for that of nats-server, and a Debian host with systemd, the worker's package and an archive.
+//! The images of a site: those of `docker/Dockerfile` with the programs that cargo has built, on stand-ins for their base
+//! images; a stand-in for that of nats-server; and a Debian host with systemd, the worker's package and an archive.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -15,11 +15,11 @@ use crate::debian::{Archive, Package, Tree};
 use crate::files::copy;
 use crate::programs;
 
-/// Packages of a Debian host that its upgrade replaces, beside the one whose upgrade asks for a reboot.
+/// The upgradable packages of a Debian host, beside the one that requires a reboot.
 pub const PACKAGES: [&str; 7] = ["alpha", "beta", "gamma", "delta", "epsilon", "zeta", "eta"];
-/// The package whose upgrade asks for a reboot.
+/// The package whose upgrade requires a reboot.
 pub const REBOOTS: &str = "kernel";
-/// A new one at each boot. The kernel's is that of the machine, which containers share.
+/// Creates a boot id at each boot. The kernel's is the machine's, which containers share.
 const BOOT_ID: &str = "[Service]
 Type=oneshot
 ExecStart=cp /proc/sys/kernel/random/uuid /run/boot-id
@@ -37,12 +37,12 @@ APPLICATION=os-upgrade-debian
 OPTIONS=--boot-id-file /run/boot-id --free-space 1
 ";
 
-/// The images of one site, made when they are asked for.
+/// The images of one site, made on demand.
 #[derive(Debug)]
 pub(super) struct Images {
     engine: Engine,
     site: String,
-    /// Those that `make images` has built are given names of the site, rather than built.
+    /// Whether to tag the images that `make images` has built, and build none.
     built: bool,
 }
 
@@ -69,7 +69,7 @@ impl Images {
         self.make("demo-host", "os-upgrade-demo-host", ("ALPINE_IMAGE", "alpine"), alpine);
     }
 
-    /// Builds a stage upon what `make_base` makes, or takes what `make images` has made of it.
+    /// Builds a stage on the base image that `make_base` makes, or tags the image that `make images` has built.
     fn make(&self, stage: &str, built: &str, (argument, base): (&str, &str), make_base: impl FnOnce()) {
         if self.built {
             self.engine.must(&["tag", built, &self.name(stage)]);
@@ -81,7 +81,7 @@ impl Images {
         self.engine.build(&self.name(stage), stage, &arguments);
     }
 
-    /// The programs where the stage `build` leaves them. Only once: an image loses its name to the next one that gets it.
+    /// An image with the programs where the stage `build` leaves them. Made only once: another one would take over its name.
     fn make_programs(&self) {
         if !self.engine.must(&["images", "--quiet", &self.name("programs")]).is_empty() {
             return;
@@ -102,7 +102,7 @@ impl Images {
         self.engine.import(&self.name("nats"), files.path(), &["ENTRYPOINT [\"nats-server\"]"]);
     }
 
-    /// Makes a Debian host. Its packages are of version 1.0, and its archive has 2.0 of each.
+    /// Makes a Debian host with packages of version 1.0, and an archive with 2.0 of each.
     pub(super) fn make_debian_host(&self) {
         let tree = Tree::with_systemd();
         let mut archive = Archive::new(&tree);
@@ -126,11 +126,11 @@ fn packages(version: &str) -> Vec<Package> {
     plain.chain([Package::new(REBOOTS, version).script("postinst", asks)]).collect()
 }
 
-/// A system of busybox, as Alpine's is, with the libraries that programs need which were not built for musl.
+/// A busybox system like Alpine's, with the libraries that programs not built for musl need.
 fn alpine() -> TempDir {
     let tree = Tree::with_systemd();
     let directory = tempfile::tempdir().unwrap();
-    // As root of an image it has to be open to every user.
+    // As the root directory of an image it must be readable for every user.
     fs::set_permissions(directory.path(), fs::Permissions::from_mode(0o755)).unwrap();
     let within = |name: &str| directory.path().join(name);
     for name in ["bin", "dev", "etc", "proc", "sys", "tmp", "usr/local/bin", "var/lib"] {

@@ -1,6 +1,6 @@
 //! A site in containers of a real engine: the images of `docker/Dockerfile` and the compose file, as users run them, under
-//! names of its own. Base images are made of the Debian systems in `.tools/` and of what is on the machine, for there may
-//! be no registry. What is made carries the site's label and goes with the site.
+//! the site's own names. Base images are made of the Debian systems in `.tools/` and of files of the machine, because there
+//! may be no registry. All objects carry the site's label and are removed with it.
 
 mod engine;
 mod images;

@@ -1,6 +1,6 @@
 //! The worker's package, as its crate describes it for cargo-deb, with the program that cargo has built for the tests. It is
-//! made here because cargo-deb itself takes minutes to build; `make deb` and `make test-vm` make it with cargo-deb. What
-//! that adds to the scripts of a maintainer, restarting the service and removing its links, is missing.
+//! built here because cargo-deb itself takes minutes to build; `make deb` and `make test-vm` use cargo-deb. Its additions
+//! to the maintainer scripts, restarting the service and removing its links, are missing.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -16,7 +16,7 @@ use crate::programs;
 
 const CRATE: &str = "os-upgrade-worker-sdk";
 
-/// Makes the package at `deb`.
+/// Builds the package at `deb`.
 pub(super) fn build_worker(deb: &Path) {
     let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
     let metadata = succeeded(
@@ -34,7 +34,7 @@ pub(super) fn build_worker(deb: &Path) {
 
     for asset in about["assets"].as_array().unwrap() {
         let [from, to, mode] = [0, 1, 2].map(|part| text(&asset[part]));
-        // Cargo's directory and profile are the reader's of the description to fill in.
+        // cargo-deb replaces cargo's directory and profile in these paths.
         let from = from.strip_prefix("target/release/").map_or_else(|| of_crate.join(from), programs::path);
         let to =
             if to.ends_with('/') { tree.join(to).join(from.file_name().unwrap()) } else { tree.join(to) };

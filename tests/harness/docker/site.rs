@@ -1,4 +1,4 @@
-//! One site, from its images to its removal, and what is done to its containers.
+//! A site, from its images to its removal, and the faults of its containers.
 
 use std::fs;
 use std::path::PathBuf;
@@ -18,31 +18,31 @@ use crate::wait::eventually;
 
 /// The orchestrators of the compose file.
 pub const ORCHESTRATORS: [&str; 2] = ["orchestrator1", "orchestrator2"];
-/// Laid over the compose file.
+/// The override file of the compose file.
 const OVERRIDE: &str = "tests/harness/docker/site.yaml";
 
-/// How a container is kept from its work.
+/// A fault of a container.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Fault {
-    /// Its first process is killed; the engine starts it again by itself.
+    /// Its first process is killed; the engine restarts the container.
     Killed,
-    /// Its processes stand still.
+    /// Its processes are paused.
     Paused,
     /// It has no network.
     CutOff,
 }
 
-/// A site, whose every trace goes with this.
+/// A site, which is removed completely when dropped.
 #[derive(Debug)]
 pub struct Site {
     engine: Engine,
     name: String,
-    /// What the compose file finds beside itself.
+    /// The directory of the compose file.
     directory: TempDir,
 }
 
 impl Site {
-    /// A site without images, keys or containers. What killed tests have left is removed.
+    /// A site without images, keys or containers. Removes what killed tests have left.
     pub fn new() -> Self {
         static NUMBER: AtomicU32 = AtomicU32::new(0);
         let engine = Engine::find();
@@ -55,12 +55,12 @@ impl Site {
         Self { engine, name, directory }
     }
 
-    /// Makes the image of orchestrators.
+    /// Makes the image of the orchestrators.
     pub fn make_orchestrator(&self) {
         self.images().make_orchestrator();
     }
 
-    /// Makes the image of nats-servers.
+    /// Makes the image of the nats-servers.
     pub async fn make_nats(&self) {
         self.images().make_nats().await;
     }
@@ -70,7 +70,7 @@ impl Site {
         self.images().make_demo_host();
     }
 
-    /// Makes the image of a Debian host, whose packages are of version 1.0, with an archive that has 2.0 of each.
+    /// Makes the image of a Debian host with packages of version 1.0, and an archive with 2.0 of each.
     pub fn make_debian_host(&self) {
         self.images().make_debian_host();
     }
@@ -84,7 +84,7 @@ impl Site {
         self.directory.path().join(name)
     }
 
-    /// A `docker compose` command, to be completed.
+    /// A `docker compose` command with these arguments.
     fn compose(&self, words: &[&str]) -> Command {
         let mut command = tool("docker-compose");
         command.arg("--project-name").arg(&self.name).arg("--project-directory").arg(self.directory.path());
@@ -95,17 +95,17 @@ impl Site {
         command
     }
 
-    /// Runs the service that makes keys, credentials and a token.
+    /// Runs the service `setup`, which makes keys, credentials and a token.
     pub fn set_up(&self) -> Output {
         self.compose(&["run", "--rm", "--quiet-pull", "setup"]).output().unwrap()
     }
 
-    /// Starts services and what they depend on, and waits until they are healthy.
+    /// Starts services and their dependencies, and waits until they are healthy.
     pub fn start(&self, services: &[&str]) {
         succeeded(self.compose(&["up", "--detach", "--wait"]).args(services));
     }
 
-    /// Starts services alone, and waits for nothing.
+    /// Starts services without dependencies, and does not wait.
     pub fn start_alone(&self, services: &[&str]) {
         succeeded(self.compose(&["up", "--detach", "--no-deps"]).args(services));
     }
@@ -120,7 +120,7 @@ impl Site {
         succeeded(self.engine.command(&["exec", &self.container(service)]).args(words))
     }
 
-    /// How often the engine has started a container again by itself.
+    /// How often the engine has restarted a container.
     pub fn restarts(&self, service: &str) -> u32 {
         self.inspect(service, "{{.RestartCount}}").parse().unwrap()
     }
@@ -129,12 +129,12 @@ impl Site {
         self.engine.must(&["inspect", "--format", format, &self.container(service)]).trim().to_owned()
     }
 
-    /// The API of an orchestrator, for the operator. Its port is another one after each start of its container.
+    /// An operator's client of an orchestrator. Its port changes at each start of its container.
     pub fn rest(&self, orchestrator: &str) -> Rest {
         self.try_rest(orchestrator).unwrap_or_else(|| panic!("{orchestrator} does not run"))
     }
 
-    /// The same of one that may be about to start.
+    /// The same for one that may be starting; `None` before it runs.
     fn try_rest(&self, orchestrator: &str) -> Option<Rest> {
         let ports =
             self.engine.command(&["port", &self.container(orchestrator), "8646/tcp"]).output().unwrap();
@@ -143,7 +143,7 @@ impl Site {
         Some(Rest::new(address).with_token(token.trim()))
     }
 
-    /// Waits until one of these orchestrators leads, and returns which.
+    /// Waits until one of these orchestrators leads, and returns its name.
     pub async fn leader_among(&self, orchestrators: &[&'static str]) -> &'static str {
         eventually("an orchestrator to lead", async || {
             for &name in orchestrators {
@@ -158,7 +158,7 @@ impl Site {
         .await
     }
 
-    /// Waits until an orchestrator can take a write.
+    /// Waits until an orchestrator accepts writes.
     pub async fn ready(&self, orchestrator: &str) {
         eventually(&format!("{orchestrator} to be ready"), async || {
             let answer = self.try_rest(orchestrator)?.try_call(Method::GET, "/readyz", "").await;
@@ -167,7 +167,7 @@ impl Site {
         .await;
     }
 
-    /// Waits until services are healthy, also those that have not been for too long, upon which `start` gives up.
+    /// Waits until services are healthy, also if they were unhealthy for so long that `start` has given up.
     pub async fn healthy(&self, services: &[&str]) {
         for service in services {
             let look =
@@ -185,10 +185,10 @@ impl Site {
         eventually(&format!("{words:?} in {service}"), succeeds).await;
     }
 
-    /// Keeps a container from its work.
+    /// Injects a fault into a container.
     pub fn fault(&self, service: &str, fault: Fault) {
         match fault {
-            // The engine would take `docker kill` for the wish to have it stopped.
+            // After `docker kill` the engine would not restart it.
             Fault::Killed => {
                 kill(Pid::from_raw(self.process(service)), Signal::SIGKILL).unwrap();
             }
@@ -206,7 +206,7 @@ impl Site {
         }
     }
 
-    /// What a cable is that is pulled: `docker network connect` would bring the container back under another address.
+    /// Pulls or plugs the network cable: `docker network connect` would bring the container back with another address.
     fn set_link(&self, service: &str, state: &str) {
         let process = self.process(service).to_string();
         let mut command = Command::new("nsenter");

@@ -1,4 +1,4 @@
-//! What runs guests: the processor itself where that works, and emulation else.
+//! How guests run: with KVM where it works, otherwise emulated.
 
 use std::fmt;
 use std::fs;
@@ -9,21 +9,21 @@ use os_upgrade_platform::child::{Child, command};
 
 use super::QEMU;
 
-/// How long a guest under KVM may take until its boot loader has printed something; it takes a second.
+/// Timeout of a guest under KVM until its boot loader prints something; it takes a second.
 const PROBE_WAIT: Duration = Duration::from_secs(20);
 const POLL_INTERVAL: Duration = Duration::from_millis(100);
 
-/// What runs guests.
+/// How QEMU runs guests.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Accelerator {
-    /// The processor.
+    /// With KVM.
     Kvm,
-    /// QEMU emulates one.
+    /// Emulated.
     Emulation,
 }
 
 impl Accelerator {
-    /// The fastest one with which `image` boots. That `/dev/kvm` is there says little: it has been seen to hang.
+    /// The fastest one with which `image` boots. A `/dev/kvm` alone does not prove that: guests have been seen to hang.
     pub async fn best(image: &Path) -> Self {
         let directory = tempfile::tempdir().unwrap();
         let console = directory.path().join("console");
@@ -35,7 +35,7 @@ impl Accelerator {
         let qemu = Child::start(qemu).unwrap();
         let start = Instant::now();
         while start.elapsed() < PROBE_WAIT && qemu.status().is_none() {
-            // The kernel's first line: the boot loader has run, and the processor is in its long mode.
+            // The kernel's first line: the boot loader has run, and the processor is in long mode.
             if fs::read(&console).is_ok_and(|text| String::from_utf8_lossy(&text).contains("Linux version")) {
                 return kvm;
             }
@@ -44,7 +44,7 @@ impl Accelerator {
         Self::Emulation
     }
 
-    /// What QEMU is told.
+    /// The options for QEMU.
     pub fn options(self) -> [&'static str; 2] {
         match self {
             Self::Kvm => ["-accel", "kvm"],

@@ -1,4 +1,4 @@
-//! What a guest is asked from outside, by QEMU's guest agent in it: JSON over a socket, of which QEMU makes a serial port.
+//! Requests to a guest from outside, by QEMU's guest agent in it: JSON over a socket, which is a serial port in the guest.
 
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
@@ -9,24 +9,24 @@ use serde_json::{Value, json};
 use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader};
 use tokio::net::UnixStream;
 
-/// How long one answer may take, emulated and beside other work.
+/// Timeout of an answer, emulated and beside other work.
 const ANSWER_WAIT: Duration = Duration::from_secs(30);
-/// How long a command may take.
+/// Timeout of a command.
 const COMMAND_WAIT: Duration = Duration::from_mins(10);
 const POLL_INTERVAL: Duration = Duration::from_millis(200);
-/// How much of a file is sent at a time, in bytes.
+/// Size of the chunks in which a file is sent, in bytes.
 const PIECE_BYTES: usize = 1024 * 1024;
 
-/// What a command in a guest did.
+/// The result of a command in a guest.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Said {
-    /// Its exit status; absent when a signal ended it.
+pub struct CommandOutput {
+    /// Its exit code; `None` when a signal ended it.
     pub status: Option<i64>,
-    /// What it printed, errors last.
+    /// Its output, standard error last.
     pub text: String,
 }
 
-/// The agent of one guest. Any question may fail, because the guest may be down.
+/// The agent of one guest. Any request may fail, because the guest may be down.
 #[derive(Debug)]
 pub struct Agent(PathBuf);
 
@@ -36,31 +36,31 @@ impl Agent {
         Self(socket)
     }
 
-    /// Asks; nothing when there is no answer, or a refusal.
-    async fn ask(&self, what: &str, arguments: &Value) -> Option<Value> {
-        tokio::time::timeout(ANSWER_WAIT, self.ask_patiently(what, arguments)).await.ok().flatten()
+    /// Sends a request; `None` without an answer, or after an error.
+    async fn request(&self, what: &str, arguments: &Value) -> Option<Value> {
+        tokio::time::timeout(ANSWER_WAIT, self.request_without_timeout(what, arguments)).await.ok().flatten()
     }
 
-    async fn ask_patiently(&self, what: &str, arguments: &Value) -> Option<Value> {
+    async fn request_without_timeout(&self, what: &str, arguments: &Value) -> Option<Value> {
         let mut socket = BufReader::new(UnixStream::connect(&self.0).await.ok()?);
-        // What an earlier asker left in the port is told from our answers by an id of our own.
+        // Our own id distinguishes our answers from those to earlier requests in the port.
         let id = uuid::Uuid::new_v4().as_u128() & u128::from(u32::MAX);
         let id = u64::try_from(id).unwrap_or_default();
         let sync = json!({ "execute": "guest-sync", "arguments": { "id": id } });
-        let question = json!({ "execute": what, "arguments": arguments });
+        let request = json!({ "execute": what, "arguments": arguments });
         socket.write_all(format!("{sync}\n").as_bytes()).await.ok()?;
         while answer(&mut socket).await?.get("return") != Some(&json!(id)) {}
-        socket.write_all(format!("{question}\n").as_bytes()).await.ok()?;
+        socket.write_all(format!("{request}\n").as_bytes()).await.ok()?;
         answer(&mut socket).await?.get("return").cloned()
     }
 
     /// Whether the guest is up.
     pub async fn answers(&self) -> bool {
-        self.ask("guest-ping", &json!({})).await.is_some()
+        self.request("guest-ping", &json!({})).await.is_some()
     }
 
-    /// Runs a line of shell, and waits for its end; nothing when the guest goes down meanwhile.
-    pub async fn try_run(&self, line: &str) -> Option<Said> {
+    /// Runs a shell command line, and waits for its end; `None` if the guest goes down in the meantime.
+    pub async fn try_run(&self, line: &str) -> Option<CommandOutput> {
         let environment = [
             "PATH=/usr/sbin:/usr/bin:/sbin:/bin",
             "LC_ALL=C.UTF-8",
@@ -70,13 +70,13 @@ impl Agent {
         let words = json!({
             "path": "/bin/sh", "arg": ["-c", line], "env": environment, "capture-output": true
         });
-        let started = self.ask("guest-exec", &words).await?;
+        let started = self.request("guest-exec", &words).await?;
         let start = Instant::now();
         while start.elapsed() < COMMAND_WAIT {
-            let status = self.ask("guest-exec-status", &started).await?;
+            let status = self.request("guest-exec-status", &started).await?;
             if status["exited"] == true {
                 let text = |key: &str| decoded(&status[key]);
-                return Some(Said {
+                return Some(CommandOutput {
                     status: status["exitcode"].as_i64(),
                     text: format!("{}{}", text("out-data"), text("err-data")),
                 });
@@ -86,23 +86,23 @@ impl Agent {
         None
     }
 
-    /// Runs a line of shell that must succeed, and returns what it prints.
+    /// Runs a shell command line that must succeed, and returns its output.
     pub async fn must(&self, line: &str) -> String {
-        let said = self.try_run(line).await.unwrap_or_else(|| panic!("no answer to: {line}"));
-        assert_eq!(said.status, Some(0), "{line}: {}", said.text);
-        said.text
+        let output = self.try_run(line).await.unwrap_or_else(|| panic!("no answer to: {line}"));
+        assert_eq!(output.status, Some(0), "{line}: {}", output.text);
+        output.text
     }
 
     /// Writes a file.
     pub async fn write(&self, path: &str, content: &[u8]) {
-        let opened = self.ask("guest-file-open", &json!({ "path": path, "mode": "w" })).await;
+        let opened = self.request("guest-file-open", &json!({ "path": path, "mode": "w" })).await;
         let handle = opened.unwrap_or_else(|| panic!("{path} cannot be written"));
         for piece in content.chunks(PIECE_BYTES) {
             let arguments = json!({ "handle": handle, "buf-b64": STANDARD.encode(piece) });
-            let written = self.ask("guest-file-write", &arguments).await.unwrap();
+            let written = self.request("guest-file-write", &arguments).await.unwrap();
             assert_eq!(written["count"], piece.len(), "{path}");
         }
-        self.ask("guest-file-close", &json!({ "handle": handle })).await.unwrap();
+        self.request("guest-file-close", &json!({ "handle": handle })).await.unwrap();
     }
 }
 

@@ -1,4 +1,4 @@
-//! A guest: a disk of its own over the common image, and the QEMU that runs it.
+//! A guest: its own disk over the common image, and its QEMU process.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -13,24 +13,24 @@ use super::accelerator::Accelerator;
 use super::agent::Agent;
 use crate::wait;
 
-/// How long a guest may take to boot, emulated and beside other work.
+/// Timeout of a guest's boot, emulated and beside other work.
 const BOOT_WAIT: Duration = Duration::from_mins(30);
 
-/// A virtual machine, which may lose its power.
+/// A virtual machine, which can lose its power.
 #[derive(Debug)]
 pub struct Guest {
     name: String,
     accelerator: Accelerator,
     directory: PathBuf,
-    // Paths of sockets are short.
+    // In a separate directory, because socket paths must be short.
     sockets: TempDir,
     qemu: Option<Child>,
-    /// What it is asked with.
+    /// Its guest agent.
     pub agent: Agent,
 }
 
 impl Guest {
-    /// A guest whose disk is a copy of `image`, in `directory`. It does not run yet.
+    /// A guest whose disk is an overlay of `image`, in `directory`. It does not run yet.
     pub fn new(name: &str, image: &Path, directory: &Path, accelerator: Accelerator) -> Self {
         let directory = directory.join(name);
         let _ = fs::remove_dir_all(&directory);
@@ -56,12 +56,12 @@ impl Guest {
         self.directory.join("console")
     }
 
-    /// What its console has shown, of all boots.
+    /// Its console output of all boots.
     pub fn console(&self) -> String {
         String::from_utf8_lossy(&fs::read(self.console_file()).unwrap_or_default()).into_owned()
     }
 
-    /// Gives it power.
+    /// Starts it.
     pub fn power_on(&mut self) {
         let mut qemu = command(QEMU);
         qemu.args(self.accelerator.options()).args(["-m", "512", "-display", "none", "-monitor", "none"]);
@@ -86,12 +86,12 @@ impl Guest {
         self.qemu = Some(Child::start(qemu).unwrap());
     }
 
-    /// Takes its power away: what the guest had not yet written to its disk is lost.
+    /// Cuts its power: everything not yet written to its disk is lost.
     pub async fn cut_power(&mut self) {
         self.qemu.take().unwrap().kill().await;
     }
 
-    /// Waits until it is up and systemd has started everything.
+    /// Waits until it is up and systemd has started all units.
     pub async fn up(&self) {
         let name = &self.name;
         wait::within(
@@ -107,7 +107,7 @@ impl Guest {
         .await;
     }
 
-    /// The id of this boot.
+    /// The id of the current boot.
     pub async fn boot_id(&self) -> String {
         self.agent.must("cat /proc/sys/kernel/random/boot_id").await.trim().to_owned()
     }

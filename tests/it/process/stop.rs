@@ -28,11 +28,11 @@ const LOAD: &str = "[fleet-lock.groups]\ndefault = 1\nload = 10000";
 
 /// Stops it with SIGTERM; it must end in time and with success.
 async fn stop(orchestrator: &mut Orchestrator) {
-    let asked = Stopwatch::start();
+    let elapsed = Stopwatch::start();
     orchestrator.signal(Signal::SIGTERM);
     let (code, log) = orchestrator.exited().await;
     assert_eq!(code, Some(0), "{log}");
-    asked.assert_below(LIMIT);
+    elapsed.assert_below(LIMIT);
 }
 
 /// A client of the FleetLock endpoint at `address`.
@@ -67,7 +67,7 @@ async fn stop_answers_pending_calls_truly() {
     hosts[0].hold("upgrade");
     let id = site.rest().start_run().await;
     hosts[0].await_script("upgrade-begins").await;
-    let (mut known, mut refused) = (BTreeSet::new(), 0);
+    let (mut all_granted, mut refused) = (BTreeSet::new(), 0);
     for round in 0..5 {
         let address = site.orchestrator.address();
         let workers: Vec<_> =
@@ -89,15 +89,17 @@ async fn stop_answers_pending_calls_truly() {
             let (granted, last, outcome) = worker.await.unwrap();
             for id in granted {
                 assert!(locked.contains(&id), "{id} was granted a slot");
-                known.insert(id);
+                all_granted.insert(id);
             }
             match &outcome {
                 LockOutcome::Denied { lock_kind, value } => {
                     assert_eq!(lock_kind, "backend_unavailable", "{value}");
-                    assert!(!locked.contains(&last), "{last} was told: {value}");
+                    assert!(!locked.contains(&last), "{last} was answered: {value}");
                     refused += 1;
                 }
-                LockOutcome::Unreachable { .. } => assert!(!locked.contains(&last), "{last} could not ask"),
+                LockOutcome::Unreachable { .. } => {
+                    assert!(!locked.contains(&last), "{last} was not connected")
+                }
                 LockOutcome::Granted | LockOutcome::Protocol { .. } => panic!("{outcome:?}"),
             }
         }
@@ -108,7 +110,7 @@ async fn stop_answers_pending_calls_truly() {
     for host in &hosts {
         assert_eq!(host.script_log(), ["prepare", "upgrade-begins", "upgrade-ends"]);
     }
-    println!("{} grants, all there; {refused} refusals", known.len());
+    println!("{} grants, all there; {refused} refusals", all_granted.len());
 }
 
 #[tokio::test]

@@ -1,6 +1,6 @@
-//! The running API, examined by schemathesis against its own description: everything it makes up, right and wrong, is
-//! answered with what the description has, whoever asks. `API_EXAMPLES` says how many requests it makes up for each
-//! property of each endpoint, from `OS_UPGRADE_TEST_SEED` or the clock.
+//! Schemathesis tests the running API against its own description: every generated request, valid or not and in any role,
+//! gets an answer that the description has. `API_EXAMPLES` sets the number of requests for each property of each
+//! endpoint, generated from `OS_UPGRADE_TEST_SEED` or the clock.
 
 use std::path::Path;
 use std::process::Stdio;
@@ -16,16 +16,16 @@ use tokio::process::Command;
 const CONFIG: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/schemathesis.toml");
 const FETCHED: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../.tools/bin/schemathesis");
 
-/// How many requests are made up in `make test`.
+/// Number of requests for each property of each endpoint in `make test`.
 const EXAMPLES: &str = "5";
 
 const ALL_PHASES: &str = "examples,coverage,fuzzing,stateful";
 
-/// The seed in `make test`, so that it makes up the same requests every time.
+/// The seed in `make test`, so that it generates the same requests every time.
 const SEED: u64 = 1;
 
-/// How many requests `make test-api` wants for each property of each endpoint.
-fn asked() -> Option<String> {
+/// The same number in `make test-api`; absent in `make test`.
+fn requested_examples() -> Option<String> {
     std::env::var("API_EXAMPLES").ok()
 }
 
@@ -46,16 +46,16 @@ fn token_file() -> (TempDir, [(Role, String); 3]) {
     (directory, made.map(|(_, secret)| secret))
 }
 
-/// What is examined: a site that has something to tell, three hosts and a run of them, and asks for tokens.
-struct Examined {
+/// The site under test, which has three hosts and a completed run, and demands tokens.
+struct TestedSite {
     site: Site,
     _hosts: Vec<Host>,
     secrets: [(Role, String); 3],
-    /// Where schemathesis leaves what it finds.
+    /// The directory for schemathesis' findings.
     directory: TempDir,
 }
 
-impl Examined {
+impl TestedSite {
     async fn start() -> Self {
         let (directory, secrets) = token_file();
         let mut site = Site::start().await;
@@ -69,24 +69,24 @@ impl Examined {
         Self { site, _hosts: hosts, secrets, directory }
     }
 
-    /// Has everything asked by somebody of this role; `make test` leaves out phases other than `phases`.
-    async fn by(&self, role: Role, phases: &str) {
+    /// Tests all endpoints in this role; `make test` runs only `phases`.
+    async fn test_as(&self, role: Role, phases: &str) {
         let (_, secret) = self.secrets.iter().find(|(of, _)| *of == role).unwrap();
         let authorization = format!("Authorization: Bearer {secret}");
-        let asked = asked();
+        let requested = requested_examples();
         let (examples, phases) =
-            asked.as_deref().map_or((EXAMPLES, phases), |examples| (examples, ALL_PHASES));
+            requested.as_deref().map_or((EXAMPLES, phases), |examples| (examples, ALL_PHASES));
         let arguments = ["--max-examples", examples, "--phases", phases, "--header", &authorization];
         self.run(role.as_str(), &arguments).await;
     }
 
-    /// Has everything asked by somebody who shows nothing.
-    async fn by_nobody(&self) {
-        let phases = if asked().is_some() { "examples,coverage" } else { "examples" };
+    /// Tests all endpoints without a token.
+    async fn test_without_token(&self) {
+        let phases = if requested_examples().is_some() { "examples,coverage" } else { "examples" };
         self.run("nobody", &["--max-examples", "1", "--phases", phases]).await;
     }
 
-    /// It is still there, and ends in order.
+    /// Checks that the instance is still ready, and stops it gracefully.
     async fn end(mut self) {
         assert_eq!(self.site.orchestrator.readiness().await.as_deref(), Some(""));
         assert_eq!(self.site.orchestrator.terminate().await.code(), Some(0));
@@ -94,7 +94,7 @@ impl Examined {
 
     async fn run(&self, who: &str, arguments: &[&str]) {
         let began = Instant::now();
-        let seed = if asked().is_some() { random::seed() } else { SEED };
+        let seed = if requested_examples().is_some() { random::seed() } else { SEED };
         let seed = seed.to_string();
         let program = if Path::new(FETCHED).exists() { FETCHED } else { "schemathesis" };
         let output = Command::new(program)
@@ -107,11 +107,11 @@ impl Examined {
             .output()
             .await
             .unwrap_or_else(|error| panic!("cannot run {program} ({error}); `make tools` fetches it"));
-        let said = String::from_utf8_lossy(&output.stdout);
+        let report = String::from_utf8_lossy(&output.stdout);
         let failed = String::from_utf8_lossy(&output.stderr);
-        assert!(output.status.success(), "as {who}, OS_UPGRADE_TEST_SEED={seed}: {said}\n{failed}");
-        let summary = said.split_once("API Operations:").map_or(&*said, |(_, summary)| summary);
-        #[expect(clippy::print_stdout, reason = "how much was examined")]
+        assert!(output.status.success(), "as {who}, OS_UPGRADE_TEST_SEED={seed}: {report}\n{failed}");
+        let summary = report.split_once("API Operations:").map_or(&*report, |(_, summary)| summary);
+        #[expect(clippy::print_stdout, reason = "how much was tested")]
         {
             println!("as {who}, in {:.1} s\n{summary}", began.elapsed().as_secs_f32());
         }
@@ -120,19 +120,19 @@ impl Examined {
 
 #[tokio::test]
 async fn admin_answers_match_description() {
-    let examined = Examined::start().await;
-    examined.by(Role::Admin, "examples,coverage").await;
-    examined.end().await;
+    let site = TestedSite::start().await;
+    site.test_as(Role::Admin, "examples,coverage").await;
+    site.end().await;
 }
 
-/// What is wrong in its form is refused to them as it is to an admin, so that is left to `make test-api`.
+/// Malformed requests are refused in every role alike, so these roles are tested fully only in `make test-api`.
 #[tokio::test]
 async fn other_roles_answers_match_description() {
-    let examined = Examined::start().await;
+    let site = TestedSite::start().await;
     for role in [Role::Viewer, Role::Operator] {
-        examined.by(role, "examples").await;
+        site.test_as(role, "examples").await;
     }
-    // Nobody who shows nothing gets anything, and is told so in the same dialects.
-    examined.by_nobody().await;
-    examined.end().await;
+    // Without a token everything is refused, with errors in the same dialects.
+    site.test_without_token().await;
+    site.end().await;
 }

@@ -1,4 +1,4 @@
-//! The benchmark runs, at sizes that say nothing about speed.
+//! The benchmark runs, at sizes too small to measure speed.
 
 use std::process::Command;
 
@@ -9,7 +9,7 @@ fn every_row_is_measured() {
     bench.args(["--lock-turns", "1", "--waiters", "40"]);
     let output = bench.output().unwrap();
     let stderr = String::from_utf8_lossy(&output.stderr);
-    // Targets say nothing at these sizes: 3 says that one was missed.
+    // Targets mean nothing at these sizes: exit code 3 is a missed target.
     assert!(matches!(output.status.code(), Some(0 | 3)), "{stderr}");
     let report: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
     let rows: Vec<&str> =

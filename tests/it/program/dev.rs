@@ -1,4 +1,4 @@
-//! `os-upgrade dev`: a whole site on one machine, of which nothing is left behind.
+//! `os-upgrade dev`: a whole site on one machine, which leaves nothing behind.
 
 use std::collections::BTreeSet;
 use std::fs::{self, File};
@@ -12,12 +12,12 @@ use harness::secured_nats::SecuredNats;
 use harness::wait::eventually;
 use os_upgrade_platform::child::{self, Child};
 
-fn dev(command: &mut Command, listen: &str, data: &Path, more: &[&str]) {
+fn set_arguments(command: &mut Command, listen: &str, data: &Path, more: &[&str]) {
     command.args(["dev", "--hosts", "2", "--listen", listen, "--data-dir"]).arg(data).args(more);
     command.current_dir(data).env_remove("RUST_LOG");
 }
 
-/// Processes whose arguments have this in them.
+/// The command lines of processes that contain this text.
 fn processes_with(text: &str) -> Vec<String> {
     let entries = fs::read_dir("/proc").expect("a /proc").flatten();
     let arguments = entries.filter_map(|entry| fs::read(entry.path().join("cmdline")).ok());
@@ -29,7 +29,7 @@ fn processes(directory: &Path) -> Vec<String> {
     processes_with(directory.to_str().expect("a path in UTF-8"))
 }
 
-/// Files in `directory` that have this in them. What a running server removes meanwhile has it not.
+/// The files in `directory` that contain this text. Files that a running server removes in the meantime are left out.
 fn files_with(directory: &Path, text: &str) -> BTreeSet<PathBuf> {
     let mut found = BTreeSet::new();
     for entry in fs::read_dir(directory).into_iter().flatten().flatten() {
@@ -48,7 +48,7 @@ async fn dev_once_upgrades_and_cleans_up() {
     let listen = own_address().to_string();
     for _ in 0..2 {
         let mut command = tokio::process::Command::new(programs::path(programs::ORCHESTRATOR));
-        dev(command.as_std_mut(), &listen, data.path(), &["--once"]);
+        set_arguments(command.as_std_mut(), &listen, data.path(), &["--once"]);
         let output = command.kill_on_drop(true).stdin(Stdio::null()).output().await.expect("started");
         let (out, err) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
         assert_eq!(output.status.code(), Some(0), "{out}\n{err}");
@@ -62,7 +62,7 @@ async fn killed_dev_leaves_nothing_and_hides_password() {
     let data = tempfile::tempdir().expect("a directory");
     let address = own_address();
     let mut command = child::command(programs::path(programs::ORCHESTRATOR));
-    dev(&mut command, &address.to_string(), data.path(), &[]);
+    set_arguments(&mut command, &address.to_string(), data.path(), &[]);
     let log = File::create(data.path().join("log")).expect("made");
     command.env("RUST_LOG", "debug").stdout(log.try_clone().expect("cloned")).stderr(log);
     let child = Child::start(command).expect("started");
@@ -74,15 +74,15 @@ async fn killed_dev_leaves_nothing_and_hides_password() {
     .await;
     assert!(processes(data.path()).len() >= 4, "{:?}", processes(data.path()));
 
-    // A second one, on a port of its own, is told what else it needs.
+    // A second one on its own port gets an error that names what else it needs.
     let mut second = tokio::process::Command::new(programs::path(programs::ORCHESTRATOR));
-    dev(second.as_std_mut(), &own_address().to_string(), data.path(), &[]);
+    set_arguments(second.as_std_mut(), &own_address().to_string(), data.path(), &[]);
     let output = second.kill_on_drop(true).stdin(Stdio::null()).output().await.expect("started");
     let said = String::from_utf8_lossy(&output.stderr);
     assert_eq!(output.status.code(), Some(1), "{said}");
     assert!(said.trim_end().ends_with("give this one a directory of its own with --data-dir"), "{said}");
 
-    // The password of its nats-server, which others could read in arguments, and which logs are no place for.
+    // The password of its nats-server must be neither in arguments, which others can read, nor in logs.
     let url = fs::read_to_string(data.path().join("nats/url")).expect("a URL");
     let password = url.split([':', '@']).nth(2).expect("a password");
     assert_eq!(processes_with(password), [""; 0]);
@@ -92,7 +92,7 @@ async fn killed_dev_leaves_nothing_and_hides_password() {
         assert!(fs::metadata(data.path().join(log)).expect("a log").len() > 0, "{log}");
     }
     child.kill().await;
-    eventually("all processes to be gone", async || processes(data.path()).is_empty().then_some(())).await;
+    eventually("all processes to end", async || processes(data.path()).is_empty().then_some(())).await;
 }
 
 #[tokio::test]
@@ -105,7 +105,7 @@ async fn dev_passes_credentials_to_hosts() {
     let listen = own_address().to_string();
     let run = async |environment: &[(&str, &str)], more: &[&str]| -> Output {
         let mut command = tokio::process::Command::new(programs::path(programs::ORCHESTRATOR));
-        dev(command.as_std_mut(), &listen, data.path(), &[&["--once"], more].concat());
+        set_arguments(command.as_std_mut(), &listen, data.path(), &[&["--once"], more].concat());
         command.envs(environment.iter().copied()).kill_on_drop(true).stdin(Stdio::null());
         command.output().await.expect("started")
     };

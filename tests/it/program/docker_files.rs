@@ -1,4 +1,4 @@
-//! `docker/` by the tools that read it, without a container engine.
+//! Checks of `docker/` without a container engine.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -47,7 +47,7 @@ fn compose_services() -> BTreeMap<String, Value> {
     serde_json::from_value(found["services"].clone()).unwrap()
 }
 
-/// A variable that is not known would be left aside without a word.
+/// An unknown variable would be silently ignored.
 #[test]
 fn compose_sets_known_variables() {
     let help = |program: &str, command: &str| {
@@ -75,13 +75,13 @@ fn compose_sets_known_variables() {
 #[test]
 fn compose_services_have_minimal_rights() {
     let mut services = compose_services();
-    // It has no network, and gives files to the users that read them.
+    // It has no network, and may change owners, because it gives files to the users that read them.
     assert_eq!(services.remove("setup").unwrap()["network_mode"], "none");
     for (name, service) in services {
         assert_eq!(service["read_only"], true, "{name}");
         assert_eq!(service["cap_drop"], json!(["ALL"]), "{name}");
         assert_eq!(service["security_opt"], json!(["no-new-privileges:true"]), "{name}");
-        // Who reaches these ports sends a token in the clear: nobody but this machine does.
+        // Tokens are sent to these ports in the clear, so only this machine may reach them.
         for port in service["ports"].as_array().into_iter().flatten() {
             assert_eq!((&port["host_ip"], &port["target"]), (&json!("127.0.0.1"), &json!(8646)), "{name}");
         }

@@ -1,4 +1,4 @@
-//! The command line, the documentation, the API's description and the benchmarks, as users meet them.
+//! The command line, the documentation, the API's description and the benchmarks, as users see them.
 
 mod api;
 mod bench;

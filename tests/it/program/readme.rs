@@ -1,4 +1,4 @@
-//! What the documentation tells people to type does what it says.
+//! The commands in the documentation work.
 
 use std::collections::BTreeSet;
 use std::process::Command;
@@ -24,10 +24,10 @@ const DOCUMENTS: [&str; 7] = [
 const SOAK: &str = include_str!("../../../.ci/soak");
 const MAKEFILE: &str = include_str!("../../../Makefile");
 
-/// What begins the text that a command is given on its standard input, and what ends it.
+/// The begin and end markers of a command's here-document.
 const HERE_DOCUMENT: (&str, &str) = ("<<EOF", "EOF");
 
-/// The commands in the `sh` blocks of `text`, with continued lines joined. What one is given is its last word.
+/// The commands in the `sh` blocks of `text`, with continued lines joined. A here-document is the last word of its command.
 fn commands(text: &str) -> Vec<Vec<String>> {
     let blocks = text.split("```").skip(1).step_by(2).filter_map(|block| block.strip_prefix("sh\n"));
     let joined: Vec<String> = blocks.map(|block| block.replace("\\\n", " ")).collect();
@@ -101,7 +101,7 @@ fn named_make_targets_exist() {
     let is_target = |word: &str| MAKEFILE.lines().any(|line| line.starts_with(&format!("{word}:")));
     let mut named = BTreeSet::new();
     for text in DOCUMENTS {
-        // In code: a word of a line, or a line of a block.
+        // In code: inline, or a line of a block.
         for code in text.split("`make ").skip(1).chain(text.split("\nmake ").skip(1)) {
             named.extend(code.split(|c: char| c != '-' && !c.is_ascii_lowercase()).next());
         }

@@ -1,4 +1,4 @@
-//! The test kit for workers: it passes those that keep the rules, and finds each that breaks one.
+//! The test kit for workers: it passes workers that keep the rules, and finds every broken rule.
 
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
@@ -18,13 +18,13 @@ use tempfile::TempDir;
 use tokio::io::{AsyncBufReadExt as _, BufReader};
 use tokio::process::{Child, Command};
 
-/// How many wrong workers are checked at the same time: all of them, for a check is waiting and little else.
+/// How many faulty workers are check_worker concurrently: all of them, because a check mostly waits.
 const AT_ONCE: usize = 40;
-/// How long a wrong worker may take; what it does not do takes so long to be found out.
+/// Timeout of the checks of faulty workers. A missing action takes this long to be found.
 const SHORT: Duration = Duration::from_secs(5);
 
-/// The check of a worker that can be restarted and rebooted.
-async fn checked(fault: Option<Fault>, wait: Duration) -> Report {
+/// Checks a worker that can be restarted and rebooted.
+async fn check_worker(fault: Option<Fault>, wait: Duration) -> Report {
     let server = testing::NatsServer::start().await.unwrap();
     let worker = FaultyWorker::start(server.url(), "h01", fault);
     check_of(&worker, wait).run_at(server.url()).await.unwrap()
@@ -56,7 +56,7 @@ fn check_of(worker: &Arc<FaultyWorker>, wait: Duration) -> Check {
 
 #[tokio::test]
 async fn compliant_worker_passes() {
-    let report = checked(None, Duration::from_mins(1)).await;
+    let report = check_worker(None, Duration::from_mins(1)).await;
     assert!(report.all_hold(), "{report}");
     assert_eq!(report.rows.len(), Rule::ALL.len());
 }
@@ -67,7 +67,7 @@ async fn every_broken_rule_is_found() {
         [Fault::UnconfirmedReplies, Fault::SkipsCommands, Fault::AnnouncesAnother, Fault::RepeatsVersions];
     let faults = Rule::ALL.into_iter().map(Fault::Of).chain(others);
     let checks = futures::stream::iter(faults).map(|fault| async move {
-        let report = checked(Some(fault), SHORT).await;
+        let report = check_worker(Some(fault), SHORT).await;
         let verdict = report.row(fault.breaks()).map(|row| row.verdict);
         (verdict != Some(Verdict::Broken)).then(|| format!("{fault:?}\n{report}"))
     });
@@ -91,16 +91,16 @@ async fn check_needs_worker_and_no_orchestrator() {
     };
     jetstream.create_stream(journal).await.unwrap();
     assert!(matches!(check().run_at(&server.url()).await, Err(CheckError::InUse)));
-    let nobody = check().run_at("nats://127.0.0.1:1").await;
-    assert!(matches!(nobody, Err(CheckError::Nats(_))), "{nobody:?}");
+    let unreachable = check().run_at("nats://127.0.0.1:1").await;
+    assert!(matches!(unreachable, Err(CheckError::Nats(_))), "{unreachable:?}");
 }
 
-/// What keeps the check from making a consumer is seen where the consumer is missed.
+/// The error that keeps the check from creating a consumer is reported with the missing consumer.
 #[tokio::test]
 async fn failed_consumer_creation_is_reported() {
     let server = NatsServer::with_streams().await;
     let client = server.client().await;
-    let asks = async {
+    let requests = async {
         loop {
             let answer = client.request("os-upgrade.consumer.h01", r#"{"from":"the first"}"#.into()).await;
             if answer.is_ok() {
@@ -112,14 +112,14 @@ async fn failed_consumer_creation_is_reported() {
     let url = server.url();
     let report = tokio::select! {
         report = check.run_at(&url) => report.unwrap(),
-        () = asks => unreachable!("it asks for ever"),
+        () = requests => unreachable!("it never ends"),
     };
     let row = report.row(Rule::DurableConsumer).unwrap();
     assert_eq!(row.verdict, Verdict::Broken);
     assert!(row.seen.starts_with("no consumer within 1 s; the requested one was not created: "), "{report}");
 }
 
-/// A worker of any kind, started again whenever it ends, as an init system would.
+/// A worker of any kind, restarted whenever it ends, as an init system would.
 struct Supervised {
     directory: TempDir,
     supervisor: Child,
@@ -150,8 +150,8 @@ impl Supervised {
         [restart, reboot]
     }
 
-    /// Checks it by the command, all rules, and it has to keep them. The check itself is given `access`.
-    async fn passes(&self, url: &str, access: &[&str]) {
+    /// Runs the check command with all rules, which must hold. `access` is the check's own access to NATS.
+    async fn assert_passes(&self, url: &str, access: &[&str]) {
         let [restart, reboot] = self.commands();
         let more = ["--restart-command", &restart, "--reboot-command", &reboot, "--output", "json"];
         let (code, text) = check_command(url, &[&more, access].concat()).await;
@@ -165,13 +165,13 @@ impl Supervised {
 impl Drop for Supervised {
     fn drop(&mut self) {
         let pid = std::fs::read_to_string(self.directory.path().join("pid")).unwrap_or_default();
-        // The supervisor first, or it would start another.
+        // The supervisor first, or it would restart the worker.
         let supervisor = self.supervisor.id().map(|id| id.to_string()).unwrap_or_default();
         let _ = std::process::Command::new("kill").args(["-9", &supervisor, pid.trim()]).status();
     }
 }
 
-/// Runs `os-upgrade-worker check`, and returns its exit code and what it printed.
+/// The command `os-upgrade-worker check` with these options.
 fn check(url: &str, more: &[&str]) -> Command {
     let mut command = Command::new(worker_binary());
     command.args(["check", "--nats", url, "--host", "h01"]).args(more).env_remove("RUST_LOG");
@@ -185,7 +185,7 @@ async fn check_command(url: &str, more: &[&str]) -> (i32, String) {
 
 const EXEC: &str =
     "exec --host h01 --application test --dir scripts --state-dir state --boot-id-file boot-id";
-/// Once longer than half the time after which a command comes again.
+/// Takes longer than half the redelivery time of a command, once.
 const SLOW: (&str, &str) = ("prepare", "[ -e ../slow ] || { touch ../slow; sleep 16; }");
 const UPGRADE: (&str, &str) = ("upgrade", "sleep 0.3; exit 3");
 const REBOOT: (&str, &str) = ("reboot", "true");
@@ -196,9 +196,9 @@ async fn sdk_worker_passes() {
     let server = NatsServer::start().await;
     let worker = format!("{} {EXEC} --nats {}", worker_binary().display(), server.url());
     let worker = Supervised::start(&worker, &[SLOW, UPGRADE, REBOOT, VERSIONS]);
-    worker.passes(&server.url(), &[]).await;
+    worker.assert_passes(&server.url(), &[]).await;
 
-    // Without the commands there is something that nobody has seen.
+    // Without the restart and reboot commands some rules are skipped.
     let (code, text) = check_command(&server.url(), &[]).await;
     assert_eq!(code, 1, "{text}");
     assert!(text.lines().last().unwrap().contains(" 0 broken, "), "{text}");
@@ -220,7 +220,7 @@ async fn full_example_passes() {
     assert!(text.contains("SKIPPED  in-progress") && text.trim_end().ends_with(end), "{text}");
 }
 
-/// It has no reboots, no versions, and nothing that takes long; everything else it keeps like any other.
+/// It has no reboots, no versions and no long handlers; all other rules hold.
 #[tokio::test]
 async fn smallest_example_passes() {
     let server = NatsServer::start().await;
@@ -243,8 +243,8 @@ async fn python_worker_passes() {
     let server = NatsServer::start().await;
     let url = server.url();
     let worker = Supervised::start(&python(&url), &[SLOW_IN_PYTHON, UPGRADE, REBOOT, VERSIONS]);
-    worker.passes(&url, &[]).await;
-    // One who mends a worker checks it again.
+    worker.assert_passes(&url, &[]).await;
+    // A repaired worker is checked again.
     let again = check(&url, &[]).stdout(Stdio::piped()).kill_on_drop(true).spawn().unwrap();
     let mut rows = BufReader::new(again.stdout.unwrap()).lines();
     while let Some(row) = rows.next_line().await.unwrap() {
@@ -256,7 +256,7 @@ async fn python_worker_passes() {
     panic!("the check has ended too early");
 }
 
-/// A script that ends the worker and not the boot would otherwise be run again whenever the command comes again.
+/// A reboot script that ends the worker but not the boot would otherwise run again at each redelivery.
 #[tokio::test]
 async fn python_worker_bounds_reboots_ignores_unknown() {
     let server = NatsServer::with_streams().await;
@@ -286,7 +286,7 @@ fn python(url: &str) -> String {
     format!("{environment} python3 '{PYTHON_WORKER}' h01 scripts")
 }
 
-/// A NATS with accounts, what the worker of `h01` is given in its environment, and the check on its command line.
+/// A NATS with accounts, the environment of the worker of `h01`, and the check's command-line options.
 async fn secured() -> (SecuredNats, String, [String; 4]) {
     let nats = SecuredNats::start(1).await;
     let [own, ca] = [nats.admit("h01").await, nats.issued().ca()].map(|path| path.display().to_string());
@@ -296,8 +296,8 @@ async fn secured() -> (SecuredNats, String, [String; 4]) {
     (nats, environment, access)
 }
 
-/// One that cannot read back what it has said may say it once more after each start, and not at other times, though it
-/// does so less often than it is started.
+/// A worker that cannot read back its versions may publish them once after each start, but not at other times, even if
+/// that is less often than it starts.
 #[tokio::test]
 async fn late_versions_are_found() {
     let nats = SecuredNats::start(1).await;
@@ -320,8 +320,8 @@ async fn sdk_worker_passes_with_credentials() {
     let (nats, environment, access) = secured().await;
     let worker = format!("{environment} {} {EXEC} --nats {}", worker_binary().display(), nats.urls());
     let worker = Supervised::start(&worker, &[SLOW, UPGRADE, REBOOT, VERSIONS]);
-    worker.passes(&nats.urls(), &access.each_ref().map(String::as_str)).await;
-    // Neither without credentials nor with those of a host.
+    worker.assert_passes(&nats.urls(), &access.each_ref().map(String::as_str)).await;
+    // The check works neither without credentials nor with those of a host.
     let (code, text) = check_command(&nats.urls(), &["--tls-ca", &access[3]]).await;
     assert_eq!((code, text.as_str()), (1, ""));
     let of_host = nats.issued().host_credentials("h01").display().to_string();
@@ -335,5 +335,5 @@ async fn python_worker_passes_with_credentials() {
     let (nats, environment, access) = secured().await;
     let worker = format!("{environment} {}", python(&nats.urls()));
     let worker = Supervised::start(&worker, &[SLOW_IN_PYTHON, UPGRADE, REBOOT, VERSIONS]);
-    worker.passes(&nats.urls(), &access.each_ref().map(String::as_str)).await;
+    worker.assert_passes(&nats.urls(), &access.each_ref().map(String::as_str)).await;
 }

@@ -1,4 +1,4 @@
-//! Worker processes with scripts against a real nats-server: the ordinary course, and what is not ordinary but legal.
+//! Worker processes with scripts against a real nats-server: ordinary commands, and unusual but legal ones.
 
 use std::time::Duration;
 
@@ -33,7 +33,7 @@ async fn all_three_commands_succeed() {
     host.script("reboot", "touch ../rebooting");
     host.start();
 
-    // It says that it is there, and what it runs.
+    // It announces its host, and publishes its versions.
     let heartbeat = tokio::time::timeout(PATIENCE, heartbeats.next()).await.unwrap();
     assert!(heartbeat.is_some());
     let worker = subject::worker(&ApplicationName::new(APPLICATION).unwrap(), &host.host);
@@ -71,7 +71,7 @@ async fn all_three_commands_succeed() {
     let both = [first.clone(), versions(r#"{"linux":"2"}"#)];
     eventually("new versions", async || Some(host.versions().await).filter(|all| *all == both)).await;
 
-    // The reboot is begun at once, and answered after it.
+    // The reboot begins at once, and is answered afterwards.
     let reboot = host.send("run-1", &host.reboot()).await;
     host.await_file("rebooting").await;
     assert_eq!(host.replies_to(reboot).await, 0);
@@ -82,7 +82,7 @@ async fn all_three_commands_succeed() {
     assert_eq!(host.lines("healthy-in"), ["boot-2"]);
     host.await_acked(reboot).await;
     assert_eq!(host.replies().await.len(), 3);
-    // Nothing has changed since.
+    // No versions are published without a change.
     host.await_log("versions are as last published").await;
     assert_eq!(host.versions().await, both);
 }
@@ -128,7 +128,7 @@ async fn invalid_commands_are_not_executed() {
     host.script("prepare", "echo prepare >> ../calls");
     host.script("upgrade", "echo upgrade >> ../calls");
     host.script("reboot", "echo reboot >> ../calls");
-    // Beginning with one that is good: a consumer without a state file starts at the last message of its subject.
+    // A valid command first: a consumer without a state file starts at the last message of its subject.
     host.start();
     host.prepared("r1").await;
     for payload in [
@@ -143,12 +143,12 @@ async fn invalid_commands_are_not_executed() {
     ] {
         host.send("r0", payload).await;
     }
-    // Of other runs than the one that was prepared.
+    // Commands of runs that were not prepared.
     let large = format!(r#"{{"action":"upgrade","host":"h1","x":"{}"}}"#, "x".repeat(900_000));
     let others = [host.send("r0", &large).await, host.send("r2", &host.upgrade()).await];
     let upgrade = host.send("r1", &host.upgrade()).await;
     assert_eq!(host.result_of(upgrade).await, "done");
-    // A second one, and a reboot that nobody asked for: the latter counts as done.
+    // A second upgrade, and a reboot that the upgrade did not require: the latter counts as done.
     let second = host.send("r1", &host.upgrade()).await;
     let reboot = host.send("r1", &host.reboot()).await;
     assert_eq!(host.result_of(reboot).await, "done");
@@ -183,12 +183,12 @@ async fn errors_never_look_like_success() {
     assert_eq!(long.len(), 4096);
     assert!(long.starts_with("xxx"));
     assert_eq!(result("head -c 3000000 /dev/zero; exit 0").await, "done");
-    // What a script leaves in the background does not hold up its answer.
+    // A background process of a script does not delay the answer.
     assert_eq!(result("sleep 600 & echo $! > ../sleeper").await, "done");
     let sleeper = host.lines("sleeper").remove(0);
     assert!(std::process::Command::new("kill").arg(&sleeper).status().unwrap().success());
 
-    // Without scripts.
+    // A missing script.
     std::fs::remove_file(host.scripts().join("prepare")).unwrap();
     host.prepared("r2").await;
     let upgrade = host.send("r2", &host.upgrade()).await;
@@ -214,7 +214,7 @@ async fn missing_reboot_is_an_error() {
     assert_eq!(host.lines("reboots"), ["resume=", "resume=1", "resume=1"]);
     host.await_acked(reboot).await;
 
-    // One that cannot even be started is an error at once.
+    // A script that cannot be started is an error at once.
     host.script("reboot", "echo no power >&2; exit 1");
     let reboot = host.send("r1", &host.reboot()).await;
     assert_eq!(host.result_of(reboot).await, "no power");
@@ -346,7 +346,7 @@ async fn deleted_consumer_is_recreated_without_gaps() {
 async fn long_handler_is_not_redelivered() {
     let server = NatsServer::with_streams().await;
     let mut host = WorkerHost::new(&server, "h1").await;
-    // Longer than the five seconds after which a silent consumer counts as dead.
+    // Longer than the five seconds after which a silent consumer is taken for dead.
     host.script("upgrade", "echo upgrade >> ../calls; sleep 8");
     host.start();
     host.prepared("r1").await;

@@ -1,5 +1,4 @@
-//! Worker processes that are killed, NATS that goes away, files that are torn: every command is executed once, and
-//! answered.
+//! Workers are killed, NATS fails, files are corrupt: every command is executed once, and answered.
 
 use std::time::{Duration, Instant};
 
@@ -13,15 +12,15 @@ use harness::worker::WorkerHost;
 use os_upgrade_protocol::{Action, Outcome, Reply, header, subject};
 use os_upgrade_worker_rules::{Current, Phase, Position, StateFile, limits};
 
-/// Counts its starts, and waits until it may end. A resumed one that was cut off has nothing more to do.
+/// An upgrade that logs its starts and waits for the file `go`. Resumed, it ends at once.
 const UPGRADE: &str = r#"
-exec 2>/dev/null # Its worker may be dead; what the shell says of that must not end it.
+exec 2>/dev/null # Its worker may be dead; an error of the shell about that must not end it.
 if [ -n "$OS_UPGRADE_RESUME" ]; then echo "resumed rebooted=$OS_UPGRADE_REBOOTED" >> ../calls; exit 0; fi
 echo upgraded >> ../calls
 trap 'echo stopped >> ../calls; exit 1' TERM
 while [ ! -e ../go ]; do echo alive > ../alive; sleep 0.05; done"#;
 
-async fn upgrading(server: &NatsServer) -> (WorkerHost, u64) {
+async fn start_upgrade(server: &NatsServer) -> (WorkerHost, u64) {
     let mut host = WorkerHost::new(server, "h1").await;
     host.script("upgrade", UPGRADE);
     host.start();
@@ -34,15 +33,15 @@ async fn upgrading(server: &NatsServer) -> (WorkerHost, u64) {
 #[tokio::test]
 async fn killed_worker_resumes_upgrade() {
     let server = NatsServer::with_streams().await;
-    let (mut host, upgrade) = upgrading(&server).await;
+    let (mut host, upgrade) = start_upgrade(&server).await;
     host.kill();
     let restarted = Stopwatch::start();
     host.start();
     assert_eq!(host.result_of(upgrade).await, "done");
     host.await_acked(upgrade).await;
-    // From the state file, not by redelivery.
+    // Resumed from the state file, not by redelivery.
     restarted.assert_below(limits::ACK_WAIT.to_std().unwrap() / 2);
-    // The script that outlived its worker was ended before it was started again.
+    // The script that outlived its worker was stopped before it was started again.
     assert_eq!(host.lines("calls"), ["upgraded", "stopped", "resumed rebooted="]);
     std::fs::remove_file(host.path("alive")).unwrap();
     assert_eq!(host.replies_to(upgrade).await, 1);
@@ -52,7 +51,7 @@ async fn killed_worker_resumes_upgrade() {
 #[tokio::test]
 async fn reboot_during_upgrade_is_reported() {
     let server = NatsServer::with_streams().await;
-    let (mut host, upgrade) = upgrading(&server).await;
+    let (mut host, upgrade) = start_upgrade(&server).await;
     host.kill();
     host.boot("boot-2");
     host.start();
@@ -63,14 +62,14 @@ async fn reboot_during_upgrade_is_reported() {
 #[tokio::test]
 async fn stopped_worker_resumes_upgrade_later() {
     let server = NatsServer::with_streams().await;
-    let (mut host, upgrade) = upgrading(&server).await;
+    let (mut host, upgrade) = start_upgrade(&server).await;
     assert!(host.terminate().await.success());
     assert_eq!(host.lines("calls"), ["upgraded", "stopped"]);
     assert_eq!(host.replies_to(upgrade).await, 0);
     host.start();
     assert_eq!(host.result_of(upgrade).await, "done");
     assert_eq!(host.lines("calls"), ["upgraded", "stopped", "resumed rebooted="]);
-    // One that has nothing to do ends at once.
+    // An idle worker ends at once.
     host.await_acked(upgrade).await;
     assert!(host.terminate().await.success());
 }
@@ -78,9 +77,9 @@ async fn stopped_worker_resumes_upgrade_later() {
 #[tokio::test]
 async fn nats_restart_loses_nothing() {
     let mut server = NatsServer::with_streams().await;
-    let (host, upgrade) = upgrading(&server).await;
+    let (host, upgrade) = start_upgrade(&server).await;
     server.kill();
-    // The handler ends while nobody can be told.
+    // The handler ends while NATS is away.
     host.touch("go");
     host.await_log("the reply to command 3 is not stored yet").await;
     server.start_again().await;
@@ -88,7 +87,7 @@ async fn nats_restart_loses_nothing() {
     host.await_acked(upgrade).await;
     assert_eq!(host.lines("calls"), ["upgraded"]);
 
-    // And once more, with the handler running on all the while.
+    // Again, with a handler that runs the whole time.
     std::fs::remove_file(host.path("go")).unwrap();
     host.prepared("r2").await;
     let upgrade = host.send("r2", &host.upgrade()).await;
@@ -108,7 +107,7 @@ async fn kill_before_ack_repeats_nothing() {
     host.script("prepare", "echo prepared >> ../calls");
     let prepare = host.send("r1", &host.prepare("")).await;
 
-    // As the worker would have left it: delivered, answered, not acknowledged.
+    // As a killed worker would have left it: delivered, answered, not acknowledged.
     let stream = host.jetstream().get_stream(subject::CONTROL_STREAM).await.unwrap();
     let config = pull::Config {
         durable_name: Some(subject::consumer(&host.host)),
@@ -146,9 +145,9 @@ async fn kill_before_ack_repeats_nothing() {
     let started = Stopwatch::start();
     host.start();
     host.await_acked(prepare).await;
-    // Through the stored subject, not after a redelivery.
+    // Recognised by the stored reply, not after a redelivery.
     started.assert_below(limits::ACK_WAIT.to_std().unwrap() / 2);
-    // It cannot know that the first reply was stored.
+    // The worker cannot know that the first reply was stored.
     assert_eq!(host.replies_to(prepare).await, 2);
     assert_eq!(host.lines("calls"), [""; 0]);
 }
@@ -192,7 +191,7 @@ async fn recreated_stream_is_read_from_start() {
     host.jetstream().delete_stream(subject::VERSIONS_STREAM).await.unwrap();
     host.jetstream().delete_stream(subject::WORKERS_STREAM).await.unwrap();
     create_streams(host.jetstream()).await;
-    // Its sequences are below those that the worker has settled.
+    // Its sequences are below the ones that the worker has settled.
     host.prepared("r4").await;
 }
 
@@ -203,7 +202,7 @@ async fn repeated_kills_upgrade_once() {
     host.script("upgrade", r#"[ -n "$OS_UPGRADE_RESUME" ] || echo "$OS_UPGRADE_RUN" >> ../calls"#);
     host.start();
     let mut runs = Vec::new();
-    // Killed at moments spread over a whole step, which takes some tens of milliseconds.
+    // Killed at moments spread over a whole step, which takes tens of milliseconds.
     for number in 0..12_u64 {
         let run = format!("r{number}");
         let prepare = host.send(&run, &host.prepare("")).await;
@@ -221,7 +220,7 @@ async fn repeated_kills_upgrade_once() {
         host.await_acked(upgrade).await;
         runs.push(run);
     }
-    // One that was cut off before its first line is not counted, and one that was not is counted once.
+    // A script killed before its first line is not counted; any other is counted once.
     let calls = host.lines("calls");
     let mut once = calls.clone();
     once.dedup();
@@ -229,7 +228,7 @@ async fn repeated_kills_upgrade_once() {
     assert!(calls.iter().all(|run| runs.contains(run)));
 }
 
-/// A server that hangs keeps its connections; nothing tells the worker but that it does not answer.
+/// A hung server keeps its connections; the worker notices only that it does not answer.
 #[tokio::test]
 async fn worker_leaves_hung_server() {
     let server = NatsServer::with_streams().await;

@@ -1,4 +1,4 @@
-//! What handlers are told and may tell: progress, and why they should stop.
+//! Handlers report progress, and are progress why they should stop.
 
 use std::path::Path;
 use std::sync::{Arc, Mutex};
@@ -18,16 +18,16 @@ use os_upgrade_worker_sdk::{
 use serde_json::{Value, json};
 use tokio::sync::Notify;
 
-/// Says how far it is in `upgrade`, until it is let go; waits in `prepare` until it should stop, if that is asked for.
+/// Reports progress in `upgrade`, then waits for `go`. With `waits`, `prepare` waits until it should stop.
 #[derive(Debug, Clone, Default)]
-struct Talker {
+struct TestWorker {
     waits: Arc<Mutex<bool>>,
     fails: bool,
     causes: Arc<Mutex<Vec<Cause>>>,
     go: Arc<Notify>,
 }
 
-impl Worker for Talker {
+impl Worker for TestWorker {
     async fn prepare(&self, context: &Context) -> HandlerResult {
         if *self.waits.lock().unwrap() {
             context.progress(1, "waiting");
@@ -51,7 +51,7 @@ impl Worker for Talker {
     }
 }
 
-impl Talker {
+impl TestWorker {
     fn start(&self, url: &str, directory: &Path, shutdown: CancellationToken) {
         self.start_as("h01", url, directory, shutdown);
     }
@@ -82,19 +82,19 @@ async fn progress_is_shown_but_not_stored() {
     let site = Site::start().await;
     let rest = site.rest();
     let directory = tempfile::tempdir().unwrap();
-    let talker = Talker::default();
-    talker.start(&site.nats.url(), directory.path(), CancellationToken::new());
+    let worker = TestWorker::default();
+    worker.start(&site.nats.url(), directory.path(), CancellationToken::new());
     rest.await_scheduled(&["h01"]).await;
     let id = rest.start_run().await;
-    let far = json!({ "percent": 100, "text": "unpacking" });
-    let shown = async || rest.try_host("h01").await.filter(|host| host["progress"] == far).map(drop);
+    let last = json!({ "percent": 100, "text": "unpacking" });
+    let shown = async || rest.try_host("h01").await.filter(|host| host["progress"] == last).map(drop);
     eventually("the progress", shown).await;
     let (_, hosts) = rest.get("/v1/state/os-upgrade/hosts").await;
-    assert_eq!(hosts[0]["progress"], far, "{hosts}");
+    assert_eq!(hosts[0]["progress"], last, "{hosts}");
     let (_, state) = rest.get("/v1/state/os-upgrade?fields=hosts/progress").await;
-    assert_eq!(state, json!({ "hosts": [{ "progress": far }] }));
+    assert_eq!(state, json!({ "hosts": [{ "progress": last }] }));
 
-    talker.go.notify_one();
+    worker.go.notify_one();
     assert_eq!(rest.await_end(&id).await.result(), Some("completed"));
     let host = rest.try_host("h01").await.unwrap();
     assert_eq!(host.get("progress"), None, "{host}");
@@ -121,8 +121,8 @@ while [ ! -e ../go ]; do sleep 0.02; done"#;
     host.start();
     rest.await_scheduled(&["h01"]).await;
     let id = rest.start_run().await;
-    let shows = async |far: Value| {
-        let shown = async || rest.try_host("h01").await.filter(|host| host["progress"] == far);
+    let shows = async |last: Value| {
+        let shown = async || rest.try_host("h01").await.filter(|host| host["progress"] == last);
         eventually("the progress", shown).await
     };
     let state = shows(json!({ "percent": 40, "text": "unpacking linux" })).await;
@@ -138,15 +138,15 @@ async fn cancel_notifies_preparing_hosts() {
     let site = Site::start().await;
     let rest = site.rest();
     let directory = tempfile::tempdir().unwrap();
-    let talker = Talker::default();
-    *talker.waits.lock().unwrap() = true;
-    talker.start(&site.nats.url(), directory.path(), CancellationToken::new());
+    let worker = TestWorker::default();
+    *worker.waits.lock().unwrap() = true;
+    worker.start(&site.nats.url(), directory.path(), CancellationToken::new());
     rest.await_scheduled(&["h01"]).await;
     let id = rest.start_run().await;
     let waits = async || rest.try_host("h01").await.filter(|host| host.get("progress").is_some());
     eventually("the prepare", waits).await;
     assert_eq!(rest.cancel().await.0, 204);
-    talker.await_cause(Cause::Cancelled).await;
+    worker.await_cause(Cause::Cancelled).await;
     assert_eq!(rest.await_end(&id).await.result(), Some("cancelled"));
 }
 
@@ -155,11 +155,11 @@ async fn failed_run_notifies_busy_hosts() {
     let site = Site::start().await;
     let rest = site.rest();
     let directories = [tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap()];
-    let (waiting, failing) = (Talker::default(), Talker { fails: true, ..Talker::default() });
+    let (waiting, failing) = (TestWorker::default(), TestWorker { fails: true, ..TestWorker::default() });
     *waiting.waits.lock().unwrap() = true;
-    for (talker, host, directory) in [(&waiting, "h01", &directories[0]), (&failing, "h02", &directories[1])]
+    for (worker, host, directory) in [(&waiting, "h01", &directories[0]), (&failing, "h02", &directories[1])]
     {
-        talker.start_as(host, &site.nats.url(), directory.path(), CancellationToken::new());
+        worker.start_as(host, &site.nats.url(), directory.path(), CancellationToken::new());
     }
     rest.await_scheduled(&["h01", "h02"]).await;
     let id = rest.start_run().await;
@@ -171,61 +171,61 @@ async fn failed_run_notifies_busy_hosts() {
     assert_eq!(failing.causes(), []);
 }
 
-/// A hint that comes late, about a run that is over, stops nothing; one that says nothing is about what is under way.
+/// A late hint about an ended run stops nothing; an empty hint is about the current command.
 #[tokio::test]
 async fn other_runs_hint_is_ignored() {
     let server = NatsServer::with_streams().await;
     let host = WorkerHost::new(&server, "h01").await;
-    let talker = Talker::default();
-    *talker.waits.lock().unwrap() = true;
-    talker.start(&server.url(), &host.path(""), CancellationToken::new());
-    let mut told = host.client().subscribe(subject::progress(&host.host)).await.unwrap();
+    let worker = TestWorker::default();
+    *worker.waits.lock().unwrap() = true;
+    worker.start(&server.url(), &host.path(""), CancellationToken::new());
+    let mut progress = host.client().subscribe(subject::progress(&host.host)).await.unwrap();
     let prepare = host.send("r2", &host.prepare("")).await;
-    tokio::time::timeout(PATIENCE, told.next()).await.unwrap().unwrap();
+    tokio::time::timeout(PATIENCE, progress.next()).await.unwrap().unwrap();
     for payload in [r#"{"run":"r1","cause":"failed"}"#, r#"{"run":"r2","cause":"cancelled"}"#, ""] {
         host.client().publish(subject::hint(&host.host), payload.into()).await.unwrap();
     }
     assert_eq!(host.result_of(prepare).await, "stopped: Cancelled");
-    assert_eq!(talker.causes(), [Cause::Cancelled]);
+    assert_eq!(worker.causes(), [Cause::Cancelled]);
 }
 
 #[tokio::test]
-async fn run_end_differs_from_process_end() {
+async fn stop_causes_are_distinguished() {
     let server = NatsServer::with_streams().await;
     let host = WorkerHost::new(&server, "h01").await;
-    let talker = Talker::default();
-    *talker.waits.lock().unwrap() = true;
+    let worker = TestWorker::default();
+    *worker.waits.lock().unwrap() = true;
     let shutdown = CancellationToken::new();
-    talker.start(&server.url(), &host.path(""), shutdown.clone());
+    worker.start(&server.url(), &host.path(""), shutdown.clone());
     let soon = (Utc::now() + TimeDelta::seconds(2)).to_rfc3339_opts(SecondsFormat::Millis, true);
     let prepare = host.send("r1", &host.prepare(&soon)).await;
     assert_eq!(host.result_of(prepare).await, "stopped: NotAfter");
-    let mut told = host.client().subscribe(subject::progress(&host.host)).await.unwrap();
+    let mut progress = host.client().subscribe(subject::progress(&host.host)).await.unwrap();
     let prepare = host.send("r2", &host.prepare("")).await;
-    // By its own word, as a handler that has not begun yet is not begun any more.
+    // Waits for the handler's own report: a handler that has not begun yet would not be started.
     let waiting = Progress::new(prepare, 1, "waiting");
-    while tokio::time::timeout(PATIENCE, told.next())
+    while tokio::time::timeout(PATIENCE, progress.next())
         .await
         .unwrap()
         .is_some_and(|message| Progress::parse(&message.payload).unwrap() != waiting)
     {}
     shutdown.cancel();
-    talker.await_cause(Cause::Shutdown).await;
-    assert_eq!(talker.causes(), [Cause::NotAfter, Cause::Shutdown]);
+    worker.await_cause(Cause::Shutdown).await;
+    assert_eq!(worker.causes(), [Cause::NotAfter, Cause::Shutdown]);
 }
 
 #[tokio::test]
 async fn frequent_progress_is_throttled() {
     let server = NatsServer::with_streams().await;
     let host = WorkerHost::new(&server, "h01").await;
-    let mut told = host.client().subscribe(subject::progress(&host.host)).await.unwrap();
+    let mut progress = host.client().subscribe(subject::progress(&host.host)).await.unwrap();
     host.client().flush().await.unwrap();
-    let talker = Talker::default();
-    talker.start(&server.url(), &host.path(""), CancellationToken::new());
+    let worker = TestWorker::default();
+    worker.start(&server.url(), &host.path(""), CancellationToken::new());
     host.prepared("r1").await;
     let upgrade = host.send("r1", &host.upgrade()).await;
     let mut next = async || {
-        let message = tokio::time::timeout(PATIENCE, told.next()).await.unwrap().unwrap();
+        let message = tokio::time::timeout(PATIENCE, progress.next()).await.unwrap().unwrap();
         Progress::parse(&message.payload).unwrap()
     };
     let last = Progress::new(upgrade, 100, "unpacking");
@@ -234,10 +234,10 @@ async fn frequent_progress_is_throttled() {
         count += 1;
     }
     assert!(count <= 2, "{count}");
-    // And again, for an orchestrator that has just started.
+    // Repeated, for an orchestrator that has just started.
     assert_eq!(next().await, last);
-    talker.go.notify_one();
+    worker.go.notify_one();
     assert_eq!(host.result_of(upgrade).await, "done");
-    let more = tokio::time::timeout(Duration::from_millis(1), told.next()).await;
+    let more = tokio::time::timeout(Duration::from_millis(1), progress.next()).await;
     assert!(more.is_err(), "{more:?}");
 }

@@ -1,5 +1,5 @@
-//! The worker of hosts that run images, with bootc, rpm-ostree and systemctl played by scripts that say what the real
-//! ones do; and reboots, which are the same for every kind of host.
+//! The worker for image-based hosts, with scripts that print what the real bootc, rpm-ostree and systemctl do; and
+//! reboots, which are the same for every kind of host.
 
 use std::fmt::Write;
 
@@ -50,7 +50,7 @@ fn rpm_ostree_status(deployments: &[&str]) -> String {
 const LOCKED: &str = r#", "downloadOnly": true"#;
 const UNLOCKED: &str = r#", "downloadOnly": false"#;
 
-/// What every script begins with: a line in `calls`.
+/// The beginning of every script: it logs its call to `calls`.
 const PLAYED: &str = r#"cd "$(dirname "$0")/.."; echo "${0##*/} $*" >>calls"#;
 
 const SYSTEMCTL: &str = r#"
@@ -66,7 +66,8 @@ reboot)
     touch rebooting ;;
 esac"#;
 
-/// `status.json` is what it says; `found.json`, once something newer is downloaded; `next.json`, once it is to boot.
+/// A tool that prints `status.json`, which becomes `found.json` once an update is downloaded, and `next.json` once it is
+/// staged.
 const BOOTC: &str = r#"
 case "$*" in
 "status --format json") cat status.json ;;
@@ -90,14 +91,14 @@ case "$*" in
 *) exit 64 ;;
 esac"#;
 
-/// A host that has these tools only, whose worker does not run yet.
+/// A host with only these tools, whose worker does not run yet.
 async fn host(server: &NatsServer, tools: &[(&str, &str)], more: &[&str]) -> WorkerHost {
     let host = WorkerHost::new(server, "i1").await.with_kind(&["image"]).with_options(more);
     for (name, body) in [("systemctl", SYSTEMCTL)].iter().chain(tools) {
         host.script(name, &format!("{PLAYED}\n{body}"));
     }
     std::fs::write(host.path("systemd"), "running\n").unwrap();
-    // Before those of this machine, whose systemctl must not be asked.
+    // Before this machine's own tools: its systemctl must not be called.
     let path = format!("{}:{}", host.scripts().display(), std::env::var("PATH").unwrap());
     host.with_environment("PATH", &path)
 }
@@ -116,12 +117,12 @@ fn bootc(host: &WorkerHost, newer: bool) {
     }
 }
 
-async fn upgraded(host: &WorkerHost, run: &str) -> String {
+async fn upgrade(host: &WorkerHost, run: &str) -> String {
     let upgrade = host.send(run, &host.upgrade()).await;
     host.result_of(upgrade).await
 }
 
-/// Lets the host come up again with what it says now being in this file.
+/// Reboots the host, which then reports the status in this file.
 fn boot(host: &mut WorkerHost, status: &str) {
     host.kill();
     std::fs::copy(host.path(status), host.path("status.json")).unwrap();
@@ -129,7 +130,7 @@ fn boot(host: &mut WorkerHost, status: &str) {
     host.start();
 }
 
-/// What was called that changes something.
+/// The calls that change something.
 fn calls(host: &WorkerHost) -> Vec<String> {
     let reading = ["bootc status", "rpm-ostree status", "systemctl is-system", "systemctl list"];
     let calls = host.lines("calls").into_iter();
@@ -143,7 +144,7 @@ async fn bootc_boots_the_downloaded_image() {
     bootc(&host, true);
     host.start();
     host.prepared("run-1").await;
-    assert_eq!(upgraded(&host, "run-1").await, "reboot-required");
+    assert_eq!(upgrade(&host, "run-1").await, "reboot-required");
     let reboot = host.send("run-1", &host.reboot()).await;
     host.await_file("rebooting").await;
     boot(&mut host, "booted.json");
@@ -162,14 +163,14 @@ async fn bootc_boots_the_downloaded_image() {
     })
     .await;
 
-    // And there is nothing newer after it.
+    // Afterwards there is no further update.
     std::fs::remove_file(host.path("found.json")).unwrap();
     host.prepared("run-2").await;
-    assert_eq!(upgraded(&host, "run-2").await, "done");
+    assert_eq!(upgrade(&host, "run-2").await, "done");
 }
 
-/// What bootc says before it does anything, until it is let go.
-const TALKS: &str = r#"
+/// Prints bootc's messages, and waits for a file before each step.
+const VERBOSE: &str = r#"
 case "$*" in
 *--download-only)
     echo 'layers already present: 63; layers needed: 2 (150.3 MB)'
@@ -183,12 +184,12 @@ esac"#;
 #[tokio::test]
 async fn tool_output_reaches_operators() {
     let server = NatsServer::with_streams().await;
-    let mut host = host(&server, &[("bootc", &format!("{TALKS}\n{BOOTC}"))], &[]).await;
+    let mut host = host(&server, &[("bootc", &format!("{VERBOSE}\n{BOOTC}"))], &[]).await;
     bootc(&host, true);
-    let mut told = host.client().subscribe(subject::progress(&host.host)).await.unwrap();
+    let mut progress = host.client().subscribe(subject::progress(&host.host)).await.unwrap();
     host.client().flush().await.unwrap();
-    let mut say = async |expected: Progress| {
-        while tokio::time::timeout(PATIENCE, told.next())
+    let mut await_progress = async |expected: Progress| {
+        while tokio::time::timeout(PATIENCE, progress.next())
             .await
             .unwrap()
             .is_some_and(|message| Progress::parse(&message.payload).unwrap() != expected)
@@ -196,11 +197,11 @@ async fn tool_output_reaches_operators() {
     };
     host.start();
     let prepare = host.send("run-1", &host.prepare("")).await;
-    say(Progress::new(prepare, 40, "Fetching layers: 40% (1/2)")).await;
+    await_progress(Progress::new(prepare, 40, "Fetching layers: 40% (1/2)")).await;
     host.touch("downloaded");
     assert_eq!(host.result_of(prepare).await, "done");
     let upgrade = host.send("run-1", &host.upgrade()).await;
-    say(Progress::new(upgrade, None, "Deploying")).await;
+    await_progress(Progress::new(upgrade, None, "Deploying")).await;
     host.touch("deployed");
     assert_eq!(host.result_of(upgrade).await, "reboot-required");
 }
@@ -213,7 +214,7 @@ async fn booting_old_image_is_failure() {
     std::fs::copy(host.path("status.json"), host.path("before.json")).unwrap();
     host.start();
     host.prepared("run-1").await;
-    assert_eq!(upgraded(&host, "run-1").await, "reboot-required");
+    assert_eq!(upgrade(&host, "run-1").await, "reboot-required");
     let reboot = host.send("run-1", &host.reboot()).await;
     host.await_file("rebooting").await;
     boot(&mut host, "before.json");
@@ -239,9 +240,9 @@ async fn vanished_download_is_failure() {
     host.prepared("run-2").await;
     boot(&mut host, "before.json");
     let gone = "the prepared image no longer exists, because the host was rebooted since; start another run";
-    assert_eq!(upgraded(&host, "run-2").await, gone);
+    assert_eq!(upgrade(&host, "run-2").await, gone);
     host.prepared("run-3").await;
-    assert_eq!(upgraded(&host, "run-3").await, "reboot-required");
+    assert_eq!(upgrade(&host, "run-3").await, "reboot-required");
 }
 
 #[tokio::test]
@@ -252,7 +253,7 @@ async fn old_bootc_downloads_during_upgrade() {
     host.touch("old-bootc");
     host.start();
     host.prepared("run-1").await;
-    assert_eq!(upgraded(&host, "run-1").await, "reboot-required");
+    assert_eq!(upgrade(&host, "run-1").await, "reboot-required");
     assert_eq!(calls(&host), ["bootc upgrade --download-only", "bootc upgrade --check", "bootc upgrade"]);
 }
 
@@ -266,11 +267,11 @@ async fn rpm_ostree_waits_and_uses_cache() {
     host.start();
     host.prepared("run-1").await;
     host.await_log("waiting for another transaction").await;
-    assert_eq!(upgraded(&host, "run-1").await, "done");
+    assert_eq!(upgrade(&host, "run-1").await, "done");
 
     write(&host, "next.json", &rpm_ostree_status(&[&deployment("bbbb", "41.2", false), &old]));
     host.prepared("run-2").await;
-    assert_eq!(upgraded(&host, "run-2").await, "reboot-required");
+    assert_eq!(upgrade(&host, "run-2").await, "reboot-required");
     let (new, old) = (deployment("bbbb", "41.2", true), deployment("aaaa", "41.1", false));
     write(&host, "booted.json", &rpm_ostree_status(&[&new, &old]));
     let reboot = host.send("run-2", &host.reboot()).await;
@@ -284,12 +285,12 @@ async fn rpm_ostree_ignores_earlier_staged_deployment() {
     let server = NatsServer::with_streams().await;
     let mut host = host(&server, &[("rpm-ostree", RPM_OSTREE)], &["--tool", "rpm-ostree"]).await;
     let (runs, waits) = (deployment("bbbb", "41.2", true), deployment("aaaa", "41.1", false));
-    // After `rpm-ostree rollback`, or what was laid out and never booted.
+    // After `rpm-ostree rollback`, or with a deployment that was never booted.
     write(&host, "status.json", &rpm_ostree_status(&[&waits, &runs]));
     write(&host, "next.json", &rpm_ostree_status(&[&deployment("cccc", "41.3", false), &runs]));
     host.start();
     host.prepared("run-1").await;
-    assert_eq!(upgraded(&host, "run-1").await, "reboot-required");
+    assert_eq!(upgrade(&host, "run-1").await, "reboot-required");
     assert_eq!(
         calls(&host),
         ["rpm-ostree upgrade --download-only", "rpm-ostree upgrade --cache-only --unchanged-exit-77"]
@@ -309,8 +310,8 @@ async fn bootc_detects_rpm_ostree_deployments() {
     write(&host, "status.json", &rpm_ostree_status(&[&waits, &runs]));
     host.start();
     host.prepared("run-1").await;
-    // There is nothing newer, and what waits for a reboot is not nothing.
-    assert_eq!(upgraded(&host, "run-1").await, "reboot-required");
+    // There is no update, but a deployment that waits for a reboot.
+    assert_eq!(upgrade(&host, "run-1").await, "reboot-required");
     let called = calls(&host);
     assert!(called.iter().all(|call| call.starts_with("rpm-ostree upgrade ")), "{called:?}");
 }
@@ -328,21 +329,21 @@ async fn wrong_host_kind_is_reported() {
     );
 }
 
-/// A host that is to be rebooted.
-async fn to_be_rebooted(server: &NatsServer, more: &[&str]) -> WorkerHost {
+/// A host whose upgrade has required a reboot.
+async fn host_requiring_reboot(server: &NatsServer, more: &[&str]) -> WorkerHost {
     let mut host = host(server, &[("bootc", BOOTC)], more).await;
     bootc(&host, true);
     write(&host, "failed", "old.service loaded failed failed It failed long ago\n");
     host.start();
     host.prepared("run-1").await;
-    assert_eq!(upgraded(&host, "run-1").await, "reboot-required");
+    assert_eq!(upgrade(&host, "run-1").await, "reboot-required");
     host
 }
 
 #[tokio::test]
 async fn reboot_waits_for_inhibitors() {
     let server = NatsServer::with_streams().await;
-    let host = to_be_rebooted(&server, &["--inhibitor-wait", "1s"]).await;
+    let host = host_requiring_reboot(&server, &["--inhibitor-wait", "1s"]).await;
     host.touch("inhibited");
     let reboot = host.send("run-1", &host.reboot()).await;
     assert_eq!(
@@ -353,7 +354,7 @@ async fn reboot_waits_for_inhibitors() {
     assert!(!host.path("rebooting").exists());
 
     let server = NatsServer::with_streams().await;
-    let mut hasty = to_be_rebooted(&server, &["--ignore-inhibitors"]).await;
+    let mut hasty = host_requiring_reboot(&server, &["--ignore-inhibitors"]).await;
     hasty.touch("inhibited");
     let reboot = hasty.send("run-1", &hasty.reboot()).await;
     hasty.await_file("rebooting").await;
@@ -364,7 +365,7 @@ async fn reboot_waits_for_inhibitors() {
 #[tokio::test]
 async fn reboot_is_answered_when_healthy() {
     let server = NatsServer::with_streams().await;
-    let mut host = to_be_rebooted(&server, &[]).await;
+    let mut host = host_requiring_reboot(&server, &[]).await;
     host.script("is-well", "test -e ../well || { echo 'the shop is closed' >&2; exit 1; }");
     let script = host.scripts().join("is-well");
     host = host.with_options(&["--health-script", script.to_str().unwrap()]);
@@ -383,7 +384,7 @@ async fn reboot_is_answered_when_healthy() {
 #[tokio::test]
 async fn only_newly_failed_units_count() {
     let server = NatsServer::with_streams().await;
-    let mut host = to_be_rebooted(&server, &["--health-wait", "1s"]).await;
+    let mut host = host_requiring_reboot(&server, &["--health-wait", "1s"]).await;
     let reboot = host.send("run-1", &host.reboot()).await;
     host.await_file("rebooting").await;
     let mut failed = std::fs::read_to_string(host.path("failed")).unwrap();

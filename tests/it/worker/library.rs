@@ -1,4 +1,4 @@
-//! The worker SDK as a library: a worker in this process, and the example.
+//! The worker SDK as a library: a worker in this process, and the minimal example.
 
 use std::process::{Command, Stdio};
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -16,10 +16,10 @@ use os_upgrade_worker_sdk::{
     BootIdSource, CancellationToken, Context, HandlerResult, Upgraded, Versions, Worker, WorkerBuilder,
 };
 
-/// Fails in every way that a handler can.
-struct Clumsy;
+/// A worker whose `prepare` fails as the run's id demands.
+struct FailingWorker;
 
-impl Worker for Clumsy {
+impl Worker for FailingWorker {
     async fn prepare(&self, context: &Context) -> HandlerResult {
         let run = context.run().map(ToString::to_string).unwrap_or_default();
         match run.as_str() {
@@ -27,7 +27,7 @@ impl Worker for Clumsy {
             "fails" => Err(std::io::Error::other("no space left"))?,
             "waits" => {
                 context.cancelled().await;
-                Err("told to stop")?;
+                Err("stopped")?;
             }
             _ => {}
         }
@@ -40,14 +40,14 @@ impl Worker for Clumsy {
     }
 
     async fn versions(&self, _context: &Context) -> HandlerResult<Versions> {
-        Ok(Versions([("clumsy".to_owned(), "1".to_owned())].into()))
+        Ok(Versions([("failing".to_owned(), "1".to_owned())].into()))
     }
 }
 
 #[tokio::test]
 async fn worker_runs_in_process() {
     let server = NatsServer::with_streams().await;
-    // The host without its process: only the other end of the wire.
+    // The host without a worker process: only the orchestrator's side of the messages.
     let host = WorkerHost::new(&server, "h1").await;
     let shutdown = CancellationToken::new();
     let builder = WorkerBuilder::new("h1", APPLICATION)
@@ -56,7 +56,7 @@ async fn worker_runs_in_process() {
         .state_dir(host.path("state"))
         .boot_id(BootIdSource::File(host.path("boot-id")))
         .shutdown(shutdown.clone());
-    let worker = tokio::spawn(builder.run(Clumsy));
+    let worker = tokio::spawn(builder.run(FailingWorker));
 
     let prepared = async |run: &str| {
         let sequence = host.send(run, &host.prepare("")).await;
@@ -69,11 +69,11 @@ async fn worker_runs_in_process() {
     assert_eq!(host.result_of(upgrade).await, "reboot-required");
     let reboot = host.send("r1", &host.reboot()).await;
     assert_eq!(host.result_of(reboot).await, "this worker cannot reboot its host");
-    let versions = Versions([("clumsy".to_owned(), "1".to_owned())].into());
+    let versions = Versions([("failing".to_owned(), "1".to_owned())].into());
     eventually("versions", async || Some(host.versions().await).filter(|all| *all == [versions.clone()]))
         .await;
 
-    // At the end, what a handler returns because it was told to stop is no answer.
+    // When the worker stops, the error of an interrupted handler is not sent as an answer.
     let waiting = host.send("waits", &host.prepare("")).await;
     let state = host.path("state/h1.json");
     eventually("the prepare to begin", async || {
@@ -117,20 +117,20 @@ async fn example_serves_host() {
     example.wait().unwrap();
 }
 
-/// Says what it is told to, and how often it has.
+/// A worker with a settable version, which counts the requests for it.
 #[derive(Clone, Default)]
-struct Said {
+struct VersionedWorker {
     version: Arc<Mutex<&'static str>>,
     times: Arc<AtomicUsize>,
 }
 
-impl Said {
-    fn tell(&self, version: &'static str) {
+impl VersionedWorker {
+    fn set_version(&self, version: &'static str) {
         *self.version.lock().unwrap() = version;
     }
 }
 
-impl Worker for Said {
+impl Worker for VersionedWorker {
     async fn upgrade(&self, _context: &Context) -> HandlerResult<Upgraded> {
         Ok(Upgraded::Done)
     }
@@ -142,43 +142,46 @@ impl Worker for Said {
     }
 }
 
-/// A worker that is asked for its versions again and again, on a stream that is deleted and made again.
-async fn says_versions(worker: impl FnOnce(WorkerBuilder) -> WorkerBuilder, jetstream: &jetstream::Context) {
+/// Checks what a worker publishes of its versions while the stream is deleted and created again.
+async fn check_versions(worker: impl FnOnce(WorkerBuilder) -> WorkerBuilder, jetstream: &jetstream::Context) {
     let directory = tempfile::tempdir().unwrap();
     let path = |name: &str| directory.path().join(name);
     std::fs::write(path("boot-id"), "boot-1\n").unwrap();
-    let said = Said::default();
-    said.tell("1");
+    let versioned = VersionedWorker::default();
+    versioned.set_version("1");
     let builder = WorkerBuilder::new("h01", APPLICATION)
         .unwrap()
         .state_dir(path("state"))
         .boot_id(BootIdSource::File(path("boot-id")));
-    let look = builder.versions_notifier();
-    let worker = tokio::spawn(worker(builder).run(said.clone()));
+    let notifier = builder.versions_notifier();
+    let worker = tokio::spawn(worker(builder).run(versioned.clone()));
     let filter = subject::versions(&HostName::new("h01").unwrap());
-    let says = async |expected: &[&str]| {
+    let await_versions = async |expected: &[&str]| {
         let expected: Vec<_> = expected.iter().map(|version| format!(r#"{{"linux":"{version}"}}"#)).collect();
         eventually("the versions", async || {
             let stored = streams::stored(jetstream, subject::VERSIONS_STREAM, &filter).await;
-            let said = stored.iter().map(|message| &message.payload[..]);
-            said.eq(expected.iter().map(String::as_bytes)).then_some(())
+            let payloads = stored.iter().map(|message| &message.payload[..]);
+            payloads.eq(expected.iter().map(String::as_bytes)).then_some(())
         })
         .await;
     };
     create_streams(jetstream).await;
-    says(&["1"]).await;
-    // Nothing is said until something has changed.
-    let times = said.times.load(Ordering::Relaxed);
-    look.notify();
-    eventually("a look", async || (said.times.load(Ordering::Relaxed) > times).then_some(())).await;
-    said.tell("2");
-    look.notify();
-    says(&["1", "2"]).await;
+    await_versions(&["1"]).await;
+    // Nothing is published without a change.
+    let times = versioned.times.load(Ordering::Relaxed);
+    notifier.notify();
+    eventually("a request for the versions", async || {
+        (versioned.times.load(Ordering::Relaxed) > times).then_some(())
+    })
+    .await;
+    versioned.set_version("2");
+    notifier.notify();
+    await_versions(&["1", "2"]).await;
 
     jetstream.delete_stream(subject::VERSIONS_STREAM).await.unwrap();
     create_streams(jetstream).await;
-    look.notify();
-    says(&["2"]).await;
+    notifier.notify();
+    await_versions(&["2"]).await;
     worker.abort();
 }
 
@@ -186,7 +189,7 @@ async fn says_versions(worker: impl FnOnce(WorkerBuilder) -> WorkerBuilder, jets
 async fn versions_repeat_to_recreated_stream() {
     let server = NatsServer::start().await;
     let jetstream = jetstream::new(server.client().await);
-    says_versions(|builder| builder.nats_url(&server.url()), &jetstream).await;
+    check_versions(|builder| builder.nats_url(&server.url()), &jetstream).await;
 }
 
 #[tokio::test]
@@ -197,10 +200,10 @@ async fn versions_repeat_without_stream_access() {
     let access = |builder: WorkerBuilder| {
         builder.nats_url(&nats.urls()).credentials(credentials).tls_ca(nats.issued().ca())
     };
-    says_versions(access, &jetstream).await;
+    check_versions(access, &jetstream).await;
 }
 
-/// What is lost with the server is said again as soon as it is back.
+/// Versions that are lost with the server are published again as soon as it is back.
 #[tokio::test]
 async fn versions_repeat_after_total_loss() {
     let mut server = NatsServer::with_streams().await;
@@ -210,15 +213,15 @@ async fn versions_repeat_after_total_loss() {
         .nats_url(&server.url())
         .state_dir(host.path("state"))
         .boot_id(BootIdSource::File(host.path("boot-id")));
-    let worker = tokio::spawn(builder.run(Said::default()));
-    let says = async || {
+    let worker = tokio::spawn(builder.run(VersionedWorker::default()));
+    let await_versions = async || {
         eventually("the versions", async || (host.versions().await.len() == 1).then_some(())).await;
     };
-    says().await;
+    await_versions().await;
     server.kill();
     server.delete_streams();
     server.start_again().await;
     create_streams(&jetstream::new(server.client().await)).await;
-    says().await;
+    await_versions().await;
     worker.abort();
 }

@@ -1,4 +1,4 @@
-//! An authority for certificates of tests.
+//! A certificate authority for tests.
 
 use std::sync::Arc;
 
@@ -6,7 +6,7 @@ use rcgen::{BasicConstraints, CertificateParams, DnType, IsCa, Issuer, KeyPair, 
 use rustls::RootCertStore;
 use rustls::pki_types::CertificateDer;
 
-/// An authority of one test alone.
+/// A certificate authority of one test.
 pub struct Authority {
     /// Its certificate, in PEM.
     pub pem: String,
@@ -15,7 +15,7 @@ pub struct Authority {
 }
 
 impl Authority {
-    /// An authority with a key of its own.
+    /// A new authority with its own key.
     pub fn new(name: &str) -> Self {
         let key = KeyPair::generate().unwrap();
         let mut params = CertificateParams::new(Vec::new()).unwrap();
@@ -31,7 +31,7 @@ impl Authority {
         self.certify_until(name, 4096)
     }
 
-    /// The same, which ends with the first day of `year`.
+    /// The same, valid until the first day of `year`.
     pub fn certify_until(&self, name: &str, year: i32) -> (String, String) {
         let key = KeyPair::generate().unwrap();
         let mut params = CertificateParams::new(vec![name.to_owned()]).unwrap();
@@ -40,7 +40,7 @@ impl Authority {
         (params.signed_by(&key, &self.issuer).unwrap().pem(), key.serialize_pem())
     }
 
-    /// What a client holds that trusts this authority alone.
+    /// The root certificates of a client that trusts only this authority.
     pub fn roots(&self) -> Arc<RootCertStore> {
         let mut roots = RootCertStore::empty();
         roots.add(self.der.clone()).unwrap();

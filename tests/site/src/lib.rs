@@ -1,4 +1,4 @@
-//! A site for tests: the real kernel, with a clock and a control stream made of numbers.
+//! A site for tests: the real kernel, with a simulated clock and control stream.
 
 #![expect(clippy::unwrap_used, reason = "a failed unwrap is a failed test")]
 
@@ -16,14 +16,14 @@ use os_upgrade_shell::journal::Committed;
 /// The worker application on every host.
 pub const APPLICATION: &str = "os-upgrade-debian";
 
-/// State and view of a site, and how far its streams are. Each record is a second after the one before.
+/// State and view of a site, and the sequences of its streams. Each record is a second after the previous one.
 #[derive(Debug, Clone)]
 pub struct TestSite {
     /// The committed state.
     pub state: State,
-    /// What is seen of the site.
+    /// The view of the site.
     pub view: View,
-    /// When the last record was decided.
+    /// The time of the last record.
     pub now: DateTime<Utc>,
     journal: u64,
     control: u64,
@@ -79,7 +79,7 @@ impl TestSite {
         Self { state, view, now, journal: 0, control: 0 }
     }
 
-    /// The record of `inputs`, decided together, and what is answered to them.
+    /// The record of `inputs`, decided together, and the answers to them.
     pub fn ask(&mut self, inputs: &[Input]) -> (Committed, Vec<Answer>) {
         self.now += TimeDelta::seconds(1);
         self.journal += 1;
@@ -104,7 +104,7 @@ impl TestSite {
         self.record(&[stored, Input::Control { sequence, message: ControlMessage::Leader }])
     }
 
-    /// Every command that is to be sent, seen in the control stream.
+    /// Sends all pending commands: the record of their appearance in the control stream.
     pub fn send(&mut self) -> Committed {
         let mut inputs = Vec::new();
         for effect in effects(&self.state) {
@@ -117,7 +117,7 @@ impl TestSite {
         self.record(&inputs)
     }
 
-    /// Replies of `hosts`.
+    /// The record of replies of `hosts`.
     pub fn reply<'a>(
         &mut self,
         hosts: impl IntoIterator<Item = &'a str>,
@@ -134,7 +134,7 @@ impl TestSite {
         self.record(&inputs)
     }
 
-    /// A whole run: `hosts` prepare, and each is upgraded when it holds the slot.
+    /// A whole run: `hosts` prepare, and each is upgraded when it holds the slot. Returns all records.
     pub fn whole_run(&mut self, run: &str) -> Vec<Committed> {
         let names: Vec<String> = self.view.hosts.keys().map(ToString::to_string).collect();
         let names: Vec<&str> = names.iter().map(String::as_str).collect();

@@ -17,36 +17,36 @@ use harness::random::Random;
 use harness::rounds::Rounds;
 use harness::worker::WorkerHost;
 
-/// Upgrades a Debian system again and again, with everything that runs in it and its worker killed at random moments,
-/// and compares what comes of it with an upgrade that was left alone. Exit code 1 says that something was wrong.
+/// Upgrades a Debian system repeatedly, with its worker and all its processes killed at random moments, and compares the
+/// result with an undisturbed upgrade. Differences are printed, and make the exit code 1.
 ///
 /// It needs root, and the system that `make debian-tree` makes. `OS_UPGRADE_TEST_SEED` repeats the moments.
 #[derive(Debug, Parser)]
 struct Arguments {
-    /// Upgrades that are killed
+    /// Number of upgrades with kills
     #[arg(long, default_value_t = 10)]
     rounds: usize,
-    /// The release that is upgraded to
+    /// The release to upgrade to
     #[arg(long, default_value = "trixie")]
     to: String,
 }
 
-/// What the system has besides what debootstrap installs: what servers usually have, with services, users, alternatives
-/// and triggers.
+/// The packages installed beside those of debootstrap: usual ones of servers, with services, users, alternatives and
+/// triggers.
 const PACKAGES: [&str; 8] =
     ["systemd", "openssh-server", "cron", "man-db", "python3", "ca-certificates", "rsyslog", "nginx-light"];
-/// Kills of one upgrade: a worker that was cut off ten times gives up.
+/// Kills of one upgrade. A worker that was killed ten times gives up.
 const KILLS_MAX: u64 = 8;
 /// How long an upgrade may take.
 const PATIENCE: Duration = Duration::from_mins(30);
 const POLL_INTERVAL: Duration = Duration::from_millis(50);
 
-/// What an upgrade left behind, a line for each package with its version and state, and for each file that differs from
-/// what its package holds.
+/// The result of an upgrade: a line for each package with its version and state, and for each file that differs from its
+/// package's.
 fn outcome(tree: &Tree) -> BTreeSet<String> {
     let format = "--showformat=${db:Status-Abbrev} ${binary:Package} ${Version}\\n";
     let packages = tree.must(&["dpkg-query", "--show", format]);
-    // It ends with 1 where files differ.
+    // Its exit code is 1 where files differ.
     let verified = String::from_utf8(tree.run(&["dpkg", "--verify"]).stdout).unwrap();
     packages.lines().chain(verified.lines()).map(str::to_owned).collect()
 }
@@ -61,7 +61,7 @@ fn sources(tree: &Tree, release: &str) -> String {
     )
 }
 
-/// A system as it was released, and everything prepared for the next release.
+/// A system of the old release, prepared for the next one.
 async fn prepared(to: &str) -> Tree {
     let mut tree = Tree::new();
     tree.mount_proc();
@@ -96,14 +96,15 @@ async fn answer(host: &WorkerHost, command: u64) -> String {
     }
 }
 
-/// What dpkg did last, as APT says it.
+/// dpkg's last step, as APT reports it.
 fn last_step(host: &WorkerHost) -> String {
     let lines = host.lines("state/d1.upgrade.status");
     let mut steps = lines.iter().rev().filter(|line| line.starts_with("pmstatus:"));
     steps.find_map(|line| line.splitn(4, ':').nth(3)).unwrap_or("before the first package").to_owned()
 }
 
-/// One upgrade, with a kill after each of these times; whether the answer was a success is its result.
+/// Executes one upgrade with a kill after each of these times. Returns the system's result, the answer, and the steps at
+/// which it was killed.
 async fn upgrade(prepared: &Tree, kills: &[Duration]) -> (BTreeSet<String>, String, Vec<String>) {
     let mut tree = Tree::like(prepared);
     tree.mount_proc();
@@ -115,7 +116,7 @@ async fn upgrade(prepared: &Tree, kills: &[Duration]) -> (BTreeSet<String>, Stri
     let upgrade = host.send("run-1", &host.upgrade()).await;
     let mut killed = Vec::new();
     for after in kills {
-        // From when something changes the system: first dpkg --configure, after a kill.
+        // Timed from the first change of the system, which after a kill is dpkg --configure.
         let start = Instant::now();
         while !host.path("state/d1.upgrade").exists() && host.answered(upgrade).await.is_none() {
             assert!(start.elapsed() < PATIENCE, "nothing is begun: {}", host.log());
@@ -154,7 +155,7 @@ async fn main() -> ExitCode {
     let mut rounds = Rounds::default();
     for round in 1..=arguments.rounds {
         let planned = 3 + random.below(KILLS_MAX - 2);
-        // Together they come to an upgrade's whole time, so that its end is reached about as often as its beginning.
+        // Together they add up to the time of a whole upgrade, so that its end is reached about as often as its beginning.
         let moments: Vec<Duration> = (0..planned).map(|_| random.millis(20, 2 * whole / planned)).collect();
         let start = Instant::now();
         let (outcome, result, killed) = upgrade(&prepared, &moments).await;

@@ -14,9 +14,9 @@ use harness::wait;
 use crate::cut::Cut;
 use crate::outcome::{Outcome, upgradable};
 
-/// As the worker's package has it.
+/// The application of the worker's package.
 const APPLICATION: &str = "os-upgrade-debian";
-/// The first is upgraded first.
+/// The guests' names. The first is upgraded first.
 const NAMES: [&str; 2] = ["v1", "v2"];
 /// How long a run may take, emulated and beside other work.
 const RUN_WAIT: Duration = Duration::from_hours(2);
@@ -32,7 +32,7 @@ pub(crate) struct Course {
 }
 
 impl Course {
-    /// Both have booted, and their workers are known to the site.
+    /// Boots both guests, and waits until the site knows their workers.
     pub(crate) async fn begin(accelerator: Accelerator, package: &[u8]) -> Self {
         let site = Site::start().await;
         site.rest().configure(APPLICATION).await;
@@ -54,15 +54,15 @@ impl Course {
         Self { site, guests }
     }
 
-    /// Goes through a run with a fault for each guest, at a percent of its upgrade; what was wrong. What packages the
-    /// guests come to have is to be the `reference`, which the first one makes.
+    /// Executes a run with a fault for each guest, at a percentage of its upgrade. Returns the problems. All guests must end
+    /// with the packages of `reference`, which the first guest sets.
     pub(crate) async fn run(&mut self, faults: &[(Cut, u64)], reference: &mut Option<String>) -> Vec<String> {
         let before = self.outcomes().await;
         let rest = self.site.rest();
         let start = Instant::now();
         let id = rest.start_run().await;
         for (index, (cut, moment)) in faults.iter().enumerate() {
-            self.interfere(index, *cut, *moment, &rest).await;
+            self.inject(index, *cut, *moment, &rest).await;
         }
         let run = wait::within(RUN_WAIT, "the end of the run", async || {
             let run = rest.run(&id).await;
@@ -89,16 +89,16 @@ impl Course {
                 after.work.0,
                 after.work.1
             );
-            wrong.extend(after.wrong(before));
+            wrong.extend(after.problems(before));
             if *reference.get_or_insert_with(|| after.packages.clone()) != after.packages {
                 wrong.push(format!(
-                    "{}: its packages are not those of the others:\n{}",
+                    "{}: its packages differ from the others':\n{}",
                     after.name, after.packages
                 ));
             }
         }
         if after[0].work.1 > after[1].work.0 {
-            wrong.push("both were at work at once".to_owned());
+            wrong.push("both were upgraded at once".to_owned());
         }
         wrong
     }
@@ -107,12 +107,12 @@ impl Course {
         join_all(self.guests.iter().map(Outcome::of)).await
     }
 
-    /// Waits for the moment of the fault, and brings it about.
-    async fn interfere(&mut self, index: usize, cut: Cut, moment: u64, rest: &Rest) {
+    /// Waits for the moment of the fault, and injects it.
+    async fn inject(&mut self, index: usize, cut: Cut, moment: u64, rest: &Rest) {
         match cut {
             Cut::Nothing => return,
-            Cut::Rebooting => self.goes_down(index, rest).await,
-            Cut::Unpacking | Cut::Configuring | Cut::Bus => self.is_at(index, moment, rest).await,
+            Cut::Rebooting => self.await_shutdown(index, rest).await,
+            Cut::Unpacking | Cut::Configuring | Cut::Bus => self.await_progress(index, moment, rest).await,
         }
         if cut == Cut::Bus {
             self.without_bus(index).await;
@@ -124,8 +124,8 @@ impl Course {
         victim.up().await;
     }
 
-    /// Waits until the upgrade of a guest is so far.
-    async fn is_at(&self, index: usize, moment: u64, rest: &Rest) {
+    /// Waits until the upgrade of a guest has reached this percentage.
+    async fn await_progress(&self, index: usize, moment: u64, rest: &Rest) {
         let name = NAMES[index];
         let step = wait::within(RUN_WAIT, &format!("{name} to be in its upgrade"), async || {
             let host = rest.try_host(name).await?;
@@ -137,25 +137,25 @@ impl Course {
         println!("  {name}: cut off at {step}");
     }
 
-    /// Waits until a guest is on its way down.
-    async fn goes_down(&self, index: usize, rest: &Rest) {
+    /// Waits until a guest shuts down.
+    async fn await_shutdown(&self, index: usize, rest: &Rest) {
         let (name, guest) = (NAMES[index], &self.guests[index]);
         let rebooting = async || (rest.try_host(name).await?["status"] == "rebooting").then_some(());
         wait::within(RUN_WAIT, &format!("{name} to be told to reboot"), rebooting).await;
-        // What it shows from here on is how it stops its services.
+        // From here on its console shows how services stop.
         let before = guest.console().len();
         let stopping = async || guest.console()[before..].contains("Stopped ").then_some(());
         wait::within(RUN_WAIT, &format!("{name} to go down"), stopping).await;
-        println!("  {name}: cut off on its way down");
+        println!("  {name}: cut off while shutting down");
     }
 
-    /// There is no bus until the upgrade of a guest is through.
+    /// Stops the bus until the upgrade of a guest is done.
     async fn without_bus(&mut self, index: usize) {
         let start = Instant::now();
         self.site.nats.kill();
         let agent = &self.guests[index].agent;
         let log = "journalctl --unit=os-upgrade-worker --output=cat --no-pager --grep='a reboot is required'";
-        wait::within(RUN_WAIT, "the upgrade to be through without a bus", async || {
+        wait::within(RUN_WAIT, "the upgrade to finish without a bus", async || {
             (agent.try_run(log).await?.status == Some(0)).then_some(())
         })
         .await;
@@ -163,7 +163,7 @@ impl Course {
         println!("  no bus for {} s", start.elapsed().as_secs());
     }
 
-    /// Keeps what the workers have logged beside the disks.
+    /// Copies the workers' logs beside the guests' disks.
     async fn keep_logs(&self) {
         for guest in &self.guests {
             let log = guest.agent.must("journalctl --unit=os-upgrade-worker --no-pager").await;
@@ -180,11 +180,11 @@ async fn install(guest: &Guest, package: &[u8], nats: u16) {
     agent.must(&format!("apt-get --quiet --yes install {PACKAGE}")).await;
     let url = format!("nats://{HOST}:{nats}");
     agent.must(&format!("sed -i 's|^OS_UPGRADE_NATS_URL=.*|OS_UPGRADE_NATS_URL={url}|' {SETTINGS}")).await;
-    // What dpkg does from now on is the upgrade's.
+    // From now on the log of dpkg has only the upgrade.
     agent.must(": >/var/log/dpkg.log; systemctl enable --now os-upgrade-worker").await;
 }
 
-/// What is wrong with a run that should have upgraded both, one by one.
+/// The problems of a run that should have upgraded both guests, one by one.
 fn wrong_run(run: &Run) -> Vec<String> {
     let mut wrong = Vec::new();
     if run.result() != Some("completed") {
@@ -196,7 +196,7 @@ fn wrong_run(run: &Run) -> Vec<String> {
         match what {
             "slot-granted" => {
                 if let Some(other) = holder.replace(host.to_owned()) {
-                    wrong.push(format!("{host} has a slot beside {other}"));
+                    wrong.push(format!("{host} had a slot at the same time as {other}"));
                 }
             }
             "slot-released" if holder.as_deref() == Some(host) => holder = None,
@@ -204,7 +204,7 @@ fn wrong_run(run: &Run) -> Vec<String> {
         }
     }
     if let Some(host) = holder {
-        wrong.push(format!("the slot of {host} was not given back"));
+        wrong.push(format!("the slot of {host} was not released"));
     }
     wrong
 }

@@ -1,4 +1,4 @@
-//! Virtual machines that are upgraded and rebooted, and lose their power in the middle: `make test-vm`.
+//! Virtual machines that are upgraded and rebooted, with power losses in between: `make test-vm`.
 #![allow(
     clippy::unwrap_used,
     clippy::print_stdout,
@@ -21,8 +21,8 @@ use harness::vm::accelerator::Accelerator;
 use course::Course;
 use cut::Cut;
 
-/// Upgrades two virtual machines, Debian with the worker's package, one by one with a real reboot each, while power or
-/// the bus is taken away from one. Exit code 1 says that something was wrong.
+/// Upgrades two virtual machines with Debian and the worker's package, one by one with a real reboot each, while one of them
+/// loses power or the bus. Problems are printed, and make the exit code 1.
 ///
 /// `make test-vm` makes the package and the disk that it needs. `OS_UPGRADE_TEST_SEED` repeats the moments.
 #[derive(Debug, Parser)]
@@ -30,10 +30,10 @@ struct Arguments {
     /// The worker's package
     #[arg(long, value_name = "FILE")]
     package: PathBuf,
-    /// How often all of it
+    /// Repetitions of all courses
     #[arg(long, default_value_t = 1)]
     rounds: usize,
-    /// The faults, of each run for the guest that is upgraded first and for the other
+    /// The faults of each run, for the guest that is upgraded first and for the other
     #[arg(long, value_enum, value_delimiter = ',', default_values_t = Cut::USUAL)]
     faults: Vec<Cut>,
 }

@@ -1,25 +1,25 @@
-//! No files use each other in a circle, nor do folders: whoever reads one can read it before what uses it.
+//! No files and no folders use each other in a circle, so that each can be read before the files that use it.
 //!
-//! A path leads to the file that defines what it names, however it is exported again; a module that is only named on the
-//! way to something in it is not used. Folders are taken as their modules are: what is below a module, with its own file, is one,
-//! beside the others of its parent.
+//! A path counts as a use of the file that defines its item, whatever re-exports it passes; modules on the way to the item
+//! do not count. Folders follow the modules: a module with all modules below it is one folder, beside the others of its
+//! parent.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::modules::{self, Modules, Segments};
 use crate::workspace;
 
-/// How many names may be followed from one to another; a chain is that long only where it comes back to itself.
+/// The maximum length of a chain of re-exports. Only a cyclic one is as long.
 const ALIASES_MAX: usize = 16;
 
-/// What a path names.
+/// The target of a path.
 enum Found {
     Module(Segments),
-    /// Something that this module defines.
+    /// An item that this module defines.
     Item(Segments),
 }
 
-/// Finds what `path`, written in the module `within`, names; nothing for what is of another crate.
+/// Resolves `path`, written in the module `within`; `None` for items of other crates.
 fn find(modules: &Modules, within: &[String], path: &[String], aliases: usize) -> Option<Found> {
     let (first, rest) = path.split_first()?;
     let parent = || within.split_last().map(|(_, parent)| parent.to_vec());
@@ -36,18 +36,18 @@ fn find(modules: &Modules, within: &[String], path: &[String], aliases: usize) -
             }
             Found::Module(module) => match member(modules, &module, name, aliases) {
                 Some(found) => found,
-                // A name of another crate, exported again.
+                // A re-export of another crate.
                 None if modules.get(&module)?.names.contains_key(name) => return None,
                 None => Found::Item(module),
             },
-            // A variant, or what belongs to a type.
+            // A variant or associated item of a type.
             Found::Item(module) => Found::Item(module),
         };
     }
     Some(found)
 }
 
-/// What `name` is in `module`.
+/// Resolves `name` in `module`.
 fn member(modules: &Modules, module: &[String], name: &str, aliases: usize) -> Option<Found> {
     let child = [module, &[name.to_owned()]].concat();
     if modules.contains_key(&child) {
@@ -67,10 +67,10 @@ fn member(modules: &Modules, module: &[String], name: &str, aliases: usize) -> O
     })
 }
 
-/// For each node those that it uses, and by which path.
+/// For each node the nodes that it uses, with the path of the use.
 type Graph = BTreeMap<Segments, BTreeMap<Segments, String>>;
 
-/// Which module uses which, by files: modules of one file are one, the one at its beginning.
+/// The uses between files. All modules of a file count as the one at its beginning.
 fn files(modules: &Modules) -> Graph {
     let of_file = |module: &Segments| {
         let file = &modules[module].file;
@@ -83,7 +83,7 @@ fn files(modules: &Modules) -> Graph {
         for path in &content.paths {
             let to = match find(modules, module, path, ALIASES_MAX) {
                 Some(Found::Item(to)) => of_file(&to),
-                // All that is in it.
+                // A glob import.
                 Some(Found::Module(to)) if content.globs.contains(path) => of_file(&to),
                 Some(Found::Module(_)) | None => continue,
             };
@@ -95,7 +95,7 @@ fn files(modules: &Modules) -> Graph {
     graph
 }
 
-/// The same between the modules right below `parent`, each with all that is below it.
+/// The uses between the folders right below `parent`.
 fn folders(files: &Graph, parent: &[String]) -> Graph {
     let mut graph = Graph::new();
     for (from, used) in files {
@@ -111,12 +111,12 @@ fn folders(files: &Graph, parent: &[String]) -> Graph {
     graph
 }
 
-/// The module right below `parent` that `module` is, or is in.
+/// The module right below `parent` that is or contains `module`.
 fn child<'a>(parent: &[String], module: &'a [String]) -> Option<&'a [String]> {
     module.starts_with(parent).then(|| module.get(..=parent.len())).flatten()
 }
 
-/// The nodes of `graph` that are in a circle, a line for each use that closes one.
+/// The circles of `graph`: a line for each use that closes one.
 fn circles(graph: &Graph) -> Vec<String> {
     let reached = |from: &Segments| {
         let mut reached = BTreeSet::new();
@@ -142,7 +142,7 @@ fn circles(graph: &Graph) -> Vec<String> {
     found
 }
 
-/// Every circle of one target.
+/// All circles of a target.
 fn examine(modules: &Modules) -> Vec<String> {
     let files = files(modules);
     let mut found = circles(&files);
@@ -172,7 +172,7 @@ mod tests {
 
     use super::*;
 
-    /// What is found in a crate of `files`, each with its text.
+    /// The circles of a crate with these `files`: path and text.
     fn found(files: &[(&str, &str)]) -> Vec<String> {
         let read = |path: &Path| {
             let found = files.iter().find(|(name, _)| Path::new(name) == path);

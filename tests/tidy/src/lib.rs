@@ -1,4 +1,4 @@
-//! What the source of every crate here keeps to: tests that read it as text and as syntax, and run nothing of it.
+//! Rules for the source of all crates, checked by tests that parse it and run none of it.
 #![cfg(test)]
 #![expect(clippy::wildcard_enum_match_arm, reason = "the enums of syn may grow")]
 

@@ -1,6 +1,6 @@
-//! The modules of one target: what each defines, and every path that stands in it.
+//! The modules of a target: the items that each defines, and the paths that it contains.
 //!
-//! Modules under `#[cfg(test)]` are left out: they see what they test, wherever it is.
+//! Modules under `#[cfg(test)]` are left out: tests may use anything.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -9,28 +9,28 @@ use proc_macro2::{TokenStream, TokenTree};
 use syn::visit::{self, Visit};
 use syn::{Attribute, Item, ItemMod, Macro, UseTree, VisRestricted};
 
-/// The segments of a path, as it is written.
+/// The segments of a path, as written.
 pub(crate) type Segments = Vec<String>;
 
-/// One module.
+/// A module.
 #[derive(Debug, Default)]
 pub(crate) struct Module {
-    /// The file that it stands in.
+    /// Its file.
     pub(crate) file: PathBuf,
-    /// What it defines, beside modules.
+    /// The items that it defines, except modules.
     pub(crate) items: BTreeSet<String>,
-    /// The names that `use` brings into it, with the path of each.
+    /// The names that it imports with `use`, with the path of each.
     pub(crate) names: BTreeMap<String, Segments>,
-    /// What it takes in with `use ...::*`.
+    /// The paths of its glob imports, `use ...::*`.
     pub(crate) globs: Vec<Segments>,
-    /// Every path that stands in it, those of `use` included.
+    /// All paths that it contains, including those of `use`.
     pub(crate) paths: Vec<Segments>,
 }
 
-/// Modules by their path from the root, which has none.
+/// Modules by their path; that of the root is empty.
 pub(crate) type Modules = BTreeMap<Segments, Module>;
 
-/// The modules below the root module in `root`; `read` gives the text of a file, or nothing where there is none.
+/// The root module in the file `root`, and all modules below it. `read` returns the text of a file, `None` without one.
 pub(crate) fn read(root: &Path, read: &dyn Fn(&Path) -> Option<String>) -> Modules {
     let mut modules = Modules::new();
     let text = read(root).unwrap();
@@ -40,7 +40,7 @@ pub(crate) fn read(root: &Path, read: &dyn Fn(&Path) -> Option<String>) -> Modul
     modules
 }
 
-/// A file, and the folder where the files of its modules are.
+/// A file, and the folder of its modules' files.
 struct Source<'a> {
     file: PathBuf,
     folder: PathBuf,
@@ -102,7 +102,7 @@ fn is_test(attributes: &[Attribute]) -> bool {
     })
 }
 
-/// Whether `item` is a macro that stands at the root, wherever it is defined.
+/// Whether `item` is an exported macro, whose path begins at the root.
 fn is_exported(item: &Item) -> bool {
     matches!(item, Item::Macro(_))
         && attributes(item).iter().any(|attribute| attribute.path().is_ident("macro_export"))
@@ -142,7 +142,7 @@ fn attributes(item: &Item) -> &[Attribute] {
     }
 }
 
-/// Notes every path of what it visits.
+/// Collects all paths of the visited syntax.
 struct Paths<'a>(&'a mut Module);
 
 impl<'ast> Visit<'ast> for Paths<'_> {
@@ -156,7 +156,7 @@ impl<'ast> Visit<'ast> for Paths<'_> {
         self.take_use(&[], &item.tree);
     }
 
-    // Where something may be seen is no use of it.
+    // A visibility is not a use.
     fn visit_vis_restricted(&mut self, _: &'ast VisRestricted) {}
 
     fn visit_macro(&mut self, called: &'ast Macro) {
@@ -202,7 +202,7 @@ impl Paths<'_> {
         self.0.names.extend(name.map(|name| (name, path)));
     }
 
-    /// Macros take anything: paths are found in it as identifiers with `::` between them.
+    /// Collects paths in the tokens of a macro: identifiers with `::` between them.
     fn take_tokens(&mut self, tokens: TokenStream) {
         let mut path = Segments::new();
         let mut colons = 0;
@@ -236,7 +236,7 @@ impl Paths<'_> {
             && text.contains("::")
             && is_path(text)
         {
-            // Of a module that serde's `with` names it is functions that are called.
+            // serde's `with` names a module, whose functions are called.
             self.0.paths.push(text.split("::").chain(["serialize"]).map(str::to_owned).collect());
         }
     }

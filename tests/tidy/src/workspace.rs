@@ -1,4 +1,4 @@
-//! The crates of this workspace, and where their source begins.
+//! The crates of this workspace, and their root files.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -6,7 +6,7 @@ use std::process::Command;
 
 use serde_json::Value;
 
-/// What is compiled as one: a library, a program, an example or a test.
+/// A compilation unit: a library, a program, an example or a test.
 #[derive(Debug)]
 pub(crate) struct Target {
     /// Its name, as in `os_upgrade_kernel`.
