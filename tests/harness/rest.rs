@@ -154,7 +154,7 @@ impl Rest {
             assert_eq!(self.trigger(&body.to_string()).await, (204, Value::Null));
             let id = self.newest_run().await;
             let begun = eventually("the upgrade to begin, or the run to end", async || {
-                let begun = host.script_log().iter().any(|said| said == "upgrade-begins");
+                let begun = host.script_log().iter().any(|line| line == "upgrade-begins");
                 (begun || self.run(&id).await.result().is_some()).then_some(begun)
             });
             if begun.await {

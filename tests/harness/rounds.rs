@@ -1,4 +1,4 @@
-//! Runs of a program that tries the same thing for as long as it is told to, and ends with whether anything was wrong.
+//! Counts the repeated runs of a test program, and makes its exit code.
 
 use std::process::ExitCode;
 

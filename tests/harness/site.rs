@@ -127,18 +127,18 @@ impl Site {
 }
 
 /// Fails if the upgrades of two hosts overlap, each from its begin to its end or reboot.
-pub fn assert_one_by_one(said: &[String]) {
+pub fn assert_one_by_one(log: &[String]) {
     let mut upgrading: Option<&str> = None;
-    for line in said {
+    for line in log {
         let (host, what) = line.split_once(' ').unwrap();
         match what {
             "upgrade-begins" => {
-                assert_eq!(upgrading, None, "{host} begins: {said:?}");
+                assert_eq!(upgrading, None, "{host} begins: {log:?}");
                 upgrading = Some(host);
             }
-            "upgrade-resumed" | "reboot" => assert!(upgrading.is_none_or(|other| other == host), "{said:?}"),
+            "upgrade-resumed" | "reboot" => assert!(upgrading.is_none_or(|other| other == host), "{log:?}"),
             "upgrade-ends" => {
-                assert_eq!(upgrading, Some(host), "{host} ends: {said:?}");
+                assert_eq!(upgrading, Some(host), "{host} ends: {log:?}");
                 upgrading = None;
             }
             _ => {}

@@ -30,8 +30,8 @@ async fn upgrade_installs_exactly_what_was_prepared() {
     host.prepared("run-1").await;
     let after = tree.changes(CACHE);
     let changed: Vec<_> = after.keys().filter(|path| before.get(*path) != after.get(*path)).collect();
-    let gone: Vec<_> = before.keys().filter(|path| !after.contains_key(*path)).collect();
-    assert!(changed.is_empty() && gone.is_empty(), "prepare changes the system: {changed:?} {gone:?}");
+    let missing: Vec<_> = before.keys().filter(|path| !after.contains_key(*path)).collect();
+    assert!(changed.is_empty() && missing.is_empty(), "prepare changes the system: {changed:?} {missing:?}");
     assert!(tree.path(CACHE).join("archives/foo_2.0_all.deb").is_file());
     host.await_log("1 package to upgrade; new: bar").await;
 

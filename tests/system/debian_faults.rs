@@ -254,8 +254,8 @@ async fn interrupted_upgrade_finishes_at_next_start() {
     // Operators see APT's progress.
     let configuring = async {
         loop {
-            let told = Progress::parse(&progress.next().await.unwrap().payload).unwrap();
-            if told.command == upgrade && told.text.starts_with("Configuring foo") {
+            let report = Progress::parse(&progress.next().await.unwrap().payload).unwrap();
+            if report.command == upgrade && report.text.starts_with("Configuring foo") {
                 return;
             }
         }

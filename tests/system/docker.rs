@@ -58,10 +58,10 @@ fn setup_recovers_from_full_disk() {
     fs::create_dir(token.parent().unwrap()).unwrap();
     symlink("/dev/full", &token).unwrap();
     let output = site.set_up();
-    let said = String::from_utf8_lossy(&[output.stdout, output.stderr].concat()).into_owned();
+    let stderr = String::from_utf8_lossy(&[output.stdout, output.stderr].concat()).into_owned();
     assert!(
-        !output.status.success() && said.contains("the secret of operator could not be printed"),
-        "{said}"
+        !output.status.success() && stderr.contains("the secret of operator could not be printed"),
+        "{stderr}"
     );
 
     fs::remove_file(&token).unwrap();

@@ -80,9 +80,9 @@ impl Guest {
         let socket = self.sockets.path().join("agent");
         qemu.arg("-chardev").arg(format!("socket,id=agent,server=on,wait=off,path={}", socket.display()));
         qemu.args(["-device", "virtserialport,chardev=agent,name=org.qemu.guest_agent.0"]);
-        let said =
+        let log =
             fs::File::options().create(true).append(true).open(self.directory.join("qemu.log")).unwrap();
-        qemu.stderr(said);
+        qemu.stderr(log);
         self.qemu = Some(Child::start(qemu).unwrap());
     }
 
@@ -100,8 +100,8 @@ impl Guest {
             async || {
                 let status = self.qemu.as_ref().unwrap().status();
                 assert!(status.is_none(), "QEMU of {name} has ended: {status:?}");
-                let said = self.agent.try_run("systemctl is-system-running").await?;
-                (!matches!(said.text.trim(), "" | "initializing" | "starting" | "offline")).then_some(())
+                let output = self.agent.try_run("systemctl is-system-running").await?;
+                (!matches!(output.text.trim(), "" | "initializing" | "starting" | "offline")).then_some(())
             },
         )
         .await;

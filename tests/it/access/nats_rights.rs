@@ -80,7 +80,7 @@ async fn hosts_upgrade_with_own_credentials() {
         assert_eq!((run.result(), run.statuses()), (Some("completed"), BTreeMap::from(upgraded)));
     }
     // Nothing was delivered again because of a lost acknowledgement.
-    let begins = hosts[1].script_log().into_iter().filter(|said| said == "upgrade-begins").count();
+    let begins = hosts[1].script_log().into_iter().filter(|line| line == "upgrade-begins").count();
     assert_eq!(begins, 2);
     let state = rest.try_host("h2.example.com").await.unwrap();
     assert_eq!(state["versions"], json!({ "linux": "2" }));
@@ -130,13 +130,13 @@ async fn wrong_account_credentials_are_named() {
     for (credentials, user) in [(host, "h01"), (system, "system")] {
         let mut orchestrator = nats.orchestrator_with(&credentials);
         orchestrator.start();
-        let said = eventually("it to report why it waits", async || {
-            orchestrator.readiness().await.filter(|said| said.contains("JetStream"))
+        let message = eventually("it to report why it waits", async || {
+            orchestrator.readiness().await.filter(|message| message.contains("JetStream"))
         })
         .await;
         let expected =
             format!("NATS gives no JetStream to {user}, whose [nats] credentials these are: give those");
-        assert!(said.contains(&expected), "{said}");
+        assert!(message.contains(&expected), "{message}");
         let (_, printed, _) = orchestrator.command(&["doctor", "--output", "json"]).await;
         assert!(printed.contains("set [nats] credentials to an orchestrator's"), "{printed}");
         assert!(!printed.contains("disk"), "{printed}");
@@ -172,7 +172,7 @@ async fn revoked_host_resumes_with_new_credentials() {
     std::fs::copy(made, site.credentials("h01")).unwrap();
     let run = rest.await_end(&id).await;
     assert_eq!(run.result(), Some("completed"));
-    let begins = hosts[0].script_log().into_iter().filter(|said| said.starts_with("upgrade-")).count();
+    let begins = hosts[0].script_log().into_iter().filter(|line| line.starts_with("upgrade-")).count();
     assert_eq!(begins, 2, "{:?}", hosts[0].script_log());
     // The host works as before.
     rest.await_scheduled(&["h01"]).await;

@@ -57,7 +57,7 @@ async fn roles_grant_and_deny_access() {
         orchestrator.rest.with_token(&key.token(&claims(subject, roles, &json!({}))))
     };
     let config = json!({ "worker-applications": [{ "name": APPLICATION }] }).to_string();
-    let asks = [(Method::GET, STATE, ""), (Method::POST, TRIGGER, ""), (Method::PUT, CONFIG, &config)];
+    let requests = [(Method::GET, STATE, ""), (Method::POST, TRIGGER, ""), (Method::PUT, CONFIG, &config)];
     // An allowed trigger finds no configuration, and later no host.
     for (subject, roles, expected) in [
         ("nobody", &["admin", "offline_access"][..], [403, 403, 403]),
@@ -67,7 +67,7 @@ async fn roles_grant_and_deny_access() {
         ("rut", &["root"], [200, 409, 204]),
     ] {
         let rest = of(subject, roles);
-        for ((method, path, body), expected) in asks.iter().zip(expected) {
+        for ((method, path, body), expected) in requests.iter().zip(expected) {
             let answer = rest.call(method.clone(), path, body).await;
             assert_eq!(answer.0, expected, "{subject}: {method} {path}: {answer:?}");
         }

@@ -30,8 +30,8 @@ const OTHER: &str = "of-somebody-else";
 
 /// A new key, as the program prints it, and a file with it.
 async fn new_key(orchestrator: &Orchestrator, name: &str) -> (String, PathBuf) {
-    let (code, key, said) = orchestrator.run(&["strongbox", "key"], "").await;
-    assert_eq!((code, said.as_str()), (Some(0), ""));
+    let (code, key, stderr) = orchestrator.run(&["strongbox", "key"], "").await;
+    assert_eq!((code, stderr.as_str()), (Some(0), ""));
     let path = orchestrator.directory().join(name);
     let mut file = File::options().write(true).create_new(true).mode(0o600).open(&path).unwrap();
     writeln!(file, "{key}").unwrap();
@@ -102,8 +102,8 @@ fn assert_unreadable(directory: &Path, key: &str) {
 
 /// Unpacks a backup that the program makes.
 async fn backup(orchestrator: &Orchestrator) -> PathBuf {
-    let (code, _, said) = orchestrator.command(&["backup", "site.tar.gz"]).await;
-    assert_eq!(code, Some(0), "{said}");
+    let (code, _, stderr) = orchestrator.command(&["backup", "site.tar.gz"]).await;
+    assert_eq!(code, Some(0), "{stderr}");
     let directory = orchestrator.directory().join("unpacked");
     fs::create_dir(&directory).unwrap();
     let mut tar = Command::new("tar");
@@ -165,8 +165,8 @@ async fn secrets_are_encrypted_until_sent() {
         assert!(status == 503 && text.starts_with("the strongbox is sealed: "), "{answer:?}");
     }
     let (other_key, _) = new_key(&orchestrator, "other.key").await;
-    let (code, _, said) = orchestrator.ask(&["strongbox", "unseal"], &other_key).await;
-    assert_eq!((code, said.as_str()), (Some(1), "error: this is not the key of the strongbox"));
+    let (code, _, stderr) = orchestrator.ask(&["strongbox", "unseal"], &other_key).await;
+    assert_eq!((code, stderr.as_str()), (Some(1), "error: this is not the key of the strongbox"));
     let unsealed = orchestrator.ask(&["strongbox", "unseal"], &format!("{key}\n")).await;
     assert_eq!(unsealed, printed("unsealed"));
     orchestrator.ready().await;
@@ -227,8 +227,8 @@ async fn each_instance_needs_its_own_key() {
     let file = second.directory().join("site.tar.gz");
     let nats = NatsServer::start().await;
     let mut elsewhere = Orchestrator::new(&nats.url(), "");
-    let (code, _, said) = elsewhere.command(&["restore", file.to_str().unwrap(), "--yes"]).await;
-    assert_eq!(code, Some(0), "{said}");
+    let (code, _, stderr) = elsewhere.command(&["restore", file.to_str().unwrap(), "--yes"]).await;
+    assert_eq!(code, Some(0), "{stderr}");
     elsewhere.start_ready().await;
     assert_eq!(names(&elsewhere).await, ["lock-server"]);
     assert!(is_sealed(&elsewhere).await);

@@ -82,8 +82,8 @@ impl Secured {
 /// Creates a token. Returns its secret, if it has one.
 async fn create(orchestrator: &Orchestrator, arguments: &[&str]) -> String {
     let arguments = [&["token", "create", "--file", "tokens.toml"], arguments].concat();
-    let (code, secret, said) = orchestrator.run(&arguments, "").await;
-    assert_eq!((code, said.as_str()), (Some(0), ""));
+    let (code, secret, stderr) = orchestrator.run(&arguments, "").await;
+    assert_eq!((code, stderr.as_str()), (Some(0), ""));
     secret
 }
 
@@ -103,8 +103,8 @@ async fn certificate_authorizes_slots_of_its_group() {
     assert_eq!(status, 401, "it has no operator role: {answer}");
 
     // Other clients, which must not release it.
-    let nobody = &secured.orchestrator.rest;
-    assert_eq!(nobody.try_fleet_lock(UNLOCK, "default", "node-7").await, Some(401));
+    let anonymous = &secured.orchestrator.rest;
+    assert_eq!(anonymous.try_fleet_lock(UNLOCK, "default", "node-7").await, Some(401));
     let unknown = secured.client_named(&secured.clients, "node-9.example");
     assert_eq!(unknown.try_fleet_lock(UNLOCK, "default", "node-7").await, Some(401));
     let forged = secured.client_named(&Authority::new("clients"), "node-7.example");

@@ -46,8 +46,8 @@ impl Guarded {
     /// Creates a token. Returns its secret.
     async fn create(&self, arguments: &[&str]) -> String {
         let arguments = [&["token", "create", "--file", "tokens.toml"], arguments].concat();
-        let (code, secret, said) = self.command(&arguments, "").await;
-        assert_eq!((code, said.as_str()), (Some(0), ""));
+        let (code, secret, stderr) = self.command(&arguments, "").await;
+        assert_eq!((code, stderr.as_str()), (Some(0), ""));
         assert!(secret.starts_with("osup_") && !secret.contains(char::is_whitespace), "{secret}");
         secret
     }
@@ -66,10 +66,10 @@ impl Guarded {
 async fn tokens_change_without_restart() {
     let guarded = Guarded::start().await;
     let url = guarded.url();
-    let (code, _, said) = guarded.command(&["cluster", "status", "--url", &url], "").await;
+    let (code, _, stderr) = guarded.command(&["cluster", "status", "--url", &url], "").await;
     let missing = "error: this needs a token: send it as Authorization: Bearer <token>; give it with --token-file or \
                    in OS_UPGRADE_TOKEN";
-    assert_eq!((code, said.as_str()), (Some(1), missing));
+    assert_eq!((code, stderr.as_str()), (Some(1), missing));
 
     let viewer = guarded.create(&["--role", "viewer", "--name", "eve"]).await;
     let operator = guarded.create(&["--role", "operator", "--name", "ops", "--expires", "90d"]).await;
@@ -83,8 +83,8 @@ async fn tokens_change_without_restart() {
     );
 
     let hold = ["lock", "hold", "--url", &url, "--id", "rack-7", "--reason", "a new disk"];
-    let (code, _, said) = guarded.command(&hold, &viewer).await;
-    assert_eq!((code, said.as_str()), (Some(1), "error: this needs the role operator"));
+    let (code, _, stderr) = guarded.command(&hold, &viewer).await;
+    assert_eq!((code, stderr.as_str()), (Some(1), "error: this needs the role operator"));
     assert_eq!(guarded.command(&hold, &operator).await.0, Some(0));
     let history = ["lock", "history", "--url", &url, "--output", "json"];
     let actor = eventually("the history to have it", async || {
@@ -103,15 +103,15 @@ async fn tokens_change_without_restart() {
     assert!(listed["tokens"][1]["expires"].is_string() && listed["tokens"][0].get("sha256").is_none());
 
     let again = ["token", "create", "--file", "tokens.toml", "--role", "admin", "--name", "ops"];
-    let (code, printed, said) = guarded.command(&again, "").await;
+    let (code, printed, stderr) = guarded.command(&again, "").await;
     let taken = "error: there is a token ops already: revoke it first, or give another name";
-    assert_eq!((code, printed.as_str(), said.as_str()), (Some(1), "", taken));
+    assert_eq!((code, printed.as_str(), stderr.as_str()), (Some(1), "", taken));
     let revoke = ["token", "revoke", "--file", "tokens.toml", "ops"];
     assert_eq!(guarded.command(&revoke, "").await.0, Some(0));
-    let (_, _, said) = guarded.status_ends(&operator, 1).await;
-    assert!(said.starts_with("error: the token is not valid"), "{said}");
-    let (code, _, said) = guarded.command(&revoke, "").await;
-    assert_eq!((code, said.as_str()), (Some(1), "error: there is no token ops in tokens.toml"));
+    let (_, _, stderr) = guarded.status_ends(&operator, 1).await;
+    assert!(stderr.starts_with("error: the token is not valid"), "{stderr}");
+    let (code, _, stderr) = guarded.command(&revoke, "").await;
+    assert_eq!((code, stderr.as_str()), (Some(1), "error: there is no token ops in tokens.toml"));
 
     fs::remove_file(guarded.path("tokens.toml")).unwrap();
     guarded.status_ends(&viewer, 1).await;
@@ -132,8 +132,8 @@ async fn fleet_lock_passwords_are_per_group() {
     let as_admin = format!("http://root:{admin}@{address}/fleetlock/");
     for (url, more) in [(&with_password, &[][..]), (&as_admin, &["--strict"])] {
         let conformance = [&["lock", "conformance", "--url", url], more].concat();
-        let (code, rows, said) = guarded.command(&conformance, "").await;
-        assert_eq!(code, Some(0), "{rows}\n{said}");
+        let (code, rows, stderr) = guarded.command(&conformance, "").await;
+        assert_eq!(code, Some(0), "{rows}\n{stderr}");
     }
 
     // The password can be kept out of the command line, which everybody on the machine can read.
@@ -141,8 +141,8 @@ async fn fleet_lock_passwords_are_per_group() {
     fs::write(guarded.path("credentials"), format!("root:{admin}\n")).unwrap();
     for (more, expected) in [(&["--credentials-file", "credentials"][..], Some(0)), (&[], Some(1))] {
         let conformance = [&["lock", "conformance", "--url", &url], more].concat();
-        let (code, rows, said) = guarded.command(&conformance, "").await;
-        assert_eq!(code, expected, "{rows}\n{said}");
+        let (code, rows, stderr) = guarded.command(&conformance, "").await;
+        assert_eq!(code, expected, "{rows}\n{stderr}");
     }
 
     for (url, group, expected) in [
@@ -151,8 +151,8 @@ async fn fleet_lock_passwords_are_per_group() {
         (with_password.clone(), "other", "forbidden"),
     ] {
         let unlock = ["lock", "unlock", "--url", &url, "--group", group, "--id", "a"];
-        let (code, _, said) = guarded.command(&unlock, "").await;
+        let (code, _, stderr) = guarded.command(&unlock, "").await;
         assert_eq!(code, Some(1));
-        assert!(said.contains(expected) && !said.contains("osup_"), "{said}");
+        assert!(stderr.contains(expected) && !stderr.contains("osup_"), "{stderr}");
     }
 }

@@ -37,9 +37,9 @@ async fn assert_completed(site: &ClusterSite, hosts: &[Host], id: &str) {
     }
     assert!(runs.iter().all(|run| *run == runs[0]));
     for host in hosts {
-        let said = host.script_log();
-        let count = |what: &str| said.iter().filter(|said| *said == what).count();
-        assert_eq!(["prepare", "upgrade-begins", "upgrade-ends"].map(count), [1, 1, 1], "{said:?}");
+        let lines = host.script_log();
+        let count = |what: &str| lines.iter().filter(|line| *line == what).count();
+        assert_eq!(["prepare", "upgrade-begins", "upgrade-ends"].map(count), [1, 1, 1], "{lines:?}");
     }
     streams::assert_no_command_twice(site.jetstream()).await;
     assert_one_by_one(&site.script_log());

@@ -90,7 +90,7 @@ mod at_length {
             (run.result(), run.statuses()),
             (Some("completed"), BTreeMap::from([("h01", "upgraded")]))
         );
-        let begins = hosts[0].script_log().into_iter().filter(|said| said == "upgrade-begins").count();
+        let begins = hosts[0].script_log().into_iter().filter(|line| line == "upgrade-begins").count();
         assert_eq!(begins, 2);
     }
 }

@@ -17,8 +17,8 @@ const CONFIG: &str = "/v1/config/os-upgrade";
 
 /// Writes a backup next to the orchestrator's configuration. Returns its manifest.
 async fn backup(orchestrator: &Orchestrator, file: &str) -> Value {
-    let (code, printed, said) = orchestrator.command(&["backup", file, "--output", "json"]).await;
-    assert_eq!(code, Some(0), "{said}");
+    let (code, printed, stderr) = orchestrator.command(&["backup", file, "--output", "json"]).await;
+    assert_eq!(code, Some(0), "{stderr}");
     serde_json::from_str::<Value>(&printed).unwrap()["manifest"].clone()
 }
 
@@ -57,8 +57,8 @@ async fn idle_site_backup_restores_identically() {
     let nats = NatsServer::start().await;
     let mut elsewhere = Orchestrator::new(&nats.url(), "");
     let file = path(&site.orchestrator, "site.tar.gz");
-    let (code, _, said) = elsewhere.command(&["restore", &file, "--yes"]).await;
-    assert_eq!(code, Some(0), "{said}");
+    let (code, _, stderr) = elsewhere.command(&["restore", &file, "--yes"]).await;
+    assert_eq!(code, Some(0), "{stderr}");
     elsewhere.start_ready().await;
     elsewhere.await_leading().await;
     assert_eq!(history_of(&elsewhere).await, before);
@@ -109,8 +109,9 @@ async fn backup_under_load_contains_acknowledged_writes() {
         let nats = NatsServer::start().await;
         let mut elsewhere = Orchestrator::new(&nats.url(), "");
         let file = path(&site.orchestrator, &file);
-        let (code, printed, said) = elsewhere.command(&["restore", &file, "--yes", "--output", "json"]).await;
-        assert_eq!(code, Some(0), "{said}");
+        let (code, printed, stderr) =
+            elsewhere.command(&["restore", &file, "--yes", "--output", "json"]).await;
+        assert_eq!(code, Some(0), "{stderr}");
         let done: Value = serde_json::from_str(&printed).unwrap();
         assert_eq!(done["plan"]["known-to"], manifest["position"]["journal"]);
         assert_eq!(done["plan"]["held"], json!(["h03"]), "it was being upgraded");
@@ -134,25 +135,25 @@ async fn replacing_site_needs_flag_and_saves_it() {
     let mut site = site_with_history().await;
     let before = history_of(&site.orchestrator).await;
     backup(&site.orchestrator, "old.tar.gz").await;
-    let (code, _, said) = site.orchestrator.command(&["backup", "old.tar.gz"]).await;
-    assert_eq!((code, said.as_str()), (Some(1), "error: old.tar.gz exists; `--force` replaces it"));
+    let (code, _, stderr) = site.orchestrator.command(&["backup", "old.tar.gz"]).await;
+    assert_eq!((code, stderr.as_str()), (Some(1), "error: old.tar.gz exists; `--force` replaces it"));
     assert_eq!(site.orchestrator.command(&["backup", "old.tar.gz", "--force"]).await.0, Some(0));
 
     site.rest().configure("something-else").await;
     let after = history_of(&site.orchestrator).await;
     let journal = site.last_sequence(subject::JOURNAL_STREAM).await;
     site.orchestrator.terminate().await;
-    let (code, _, said) = site.orchestrator.command(&["restore", "old.tar.gz", "--yes"]).await;
+    let (code, _, stderr) = site.orchestrator.command(&["restore", "old.tar.gz", "--yes"]).await;
     assert_eq!(code, Some(1));
     let text = format!(
         "error: the site is not empty (its journal has messages up to {journal}, its store is not empty): `--replace` \
          saves that to a file, then replaces it"
     );
-    assert_eq!(said, text);
+    assert_eq!(stderr, text);
     let restore = async |orchestrator: &Orchestrator, file: &str| {
         let arguments = ["restore", file, "--replace", "--yes", "--output", "json"];
-        let (code, printed, said) = orchestrator.command(&arguments).await;
-        assert_eq!(code, Some(0), "{said}");
+        let (code, printed, stderr) = orchestrator.command(&arguments).await;
+        assert_eq!(code, Some(0), "{stderr}");
         serde_json::from_str::<Value>(&printed).unwrap()
     };
     let done = restore(&site.orchestrator, "old.tar.gz").await;
@@ -181,8 +182,9 @@ async fn managed_site_backs_up_running_or_stopped() {
     let stopped = backup(&orchestrator, "stopped.tar.gz").await;
     assert!(stopped["position"]["journal"].as_u64() >= running["position"]["journal"].as_u64());
     let other = Orchestrator::managed();
-    let (code, _, said) = other.command(&["restore", &path(&orchestrator, "running.tar.gz"), "--yes"]).await;
-    assert_eq!(code, Some(0), "{said}");
+    let (code, _, stderr) =
+        other.command(&["restore", &path(&orchestrator, "running.tar.gz"), "--yes"]).await;
+    assert_eq!(code, Some(0), "{stderr}");
 }
 
 /// The backup with a changed manifest.
@@ -257,10 +259,10 @@ async fn invalid_backup_changes_nothing() {
     let before = content(&elsewhere.directory().join("data"));
     for (name, bytes, expected) in cases {
         fs::write(&bad, bytes).unwrap();
-        let (code, printed, said) = elsewhere.command(&["restore", &bad, "--yes"]).await;
-        assert_eq!((code, printed.as_str()), (Some(1), ""), "{name}: {said}");
-        assert!(said.starts_with("error: ") && said.lines().count() == 1, "{name}: {said}");
-        assert!(said.contains(&bad) && said.contains(expected), "{name}: {said}");
+        let (code, printed, stderr) = elsewhere.command(&["restore", &bad, "--yes"]).await;
+        assert_eq!((code, printed.as_str()), (Some(1), ""), "{name}: {stderr}");
+        assert!(stderr.starts_with("error: ") && stderr.lines().count() == 1, "{name}: {stderr}");
+        assert!(stderr.contains(&bad) && stderr.contains(expected), "{name}: {stderr}");
         assert_eq!(content(&elsewhere.directory().join("data")), before, "{name}");
     }
     let streams = async_nats::jetstream::new(nats.client().await);
@@ -268,6 +270,6 @@ async fn invalid_backup_changes_nothing() {
         assert!(streams.get_stream(stream).await.is_err(), "{stream} has not been made");
     }
     // The unchanged file is valid.
-    let (code, _, said) = elsewhere.command(&["restore", &file, "--yes"]).await;
-    assert_eq!(code, Some(0), "{said}");
+    let (code, _, stderr) = elsewhere.command(&["restore", &file, "--yes"]).await;
+    assert_eq!(code, Some(0), "{stderr}");
 }

@@ -34,11 +34,11 @@ async fn assert_once(site: &Site, hosts: &[Host], run: &Run) {
     let upgraded: BTreeMap<_, _> = hosts.iter().map(|host| (host.name(), "upgraded")).collect();
     assert_eq!(run.statuses(), upgraded);
     for host in hosts {
-        let said = host.script_log();
-        let count = |what: &str| said.iter().filter(|said| *said == what).count();
-        assert_eq!(count("upgrade-begins"), 1, "{}: {said:?}", host.name());
+        let lines = host.script_log();
+        let count = |what: &str| lines.iter().filter(|line| *line == what).count();
+        assert_eq!(count("upgrade-begins"), 1, "{}: {lines:?}", host.name());
         // A script that was killed right after its last line is run again, as resumed.
-        assert!(count("upgrade-ends") <= 1 + count("upgrade-resumed"), "{}: {said:?}", host.name());
+        assert!(count("upgrade-ends") <= 1 + count("upgrade-resumed"), "{}: {lines:?}", host.name());
         assert_eq!(host.version(), "2");
     }
     streams::assert_no_command_twice(site.jetstream()).await;

@@ -29,11 +29,11 @@ async fn assert_completed(site: &Site, rest: &Rest, hosts: &[Host], id: &str) {
     assert_eq!(run.statuses(), upgraded);
     let mut commands = Vec::new();
     for host in hosts {
-        let said = host.script_log();
-        let count = |what: &str| said.iter().filter(|said| *said == what).count();
+        let lines = host.script_log();
+        let count = |what: &str| lines.iter().filter(|line| *line == what).count();
         let reboots = usize::from(host.name() == "h02");
         let counts = ["prepare", "upgrade-begins", "upgrade-ends", "reboot"].map(count);
-        assert_eq!(counts, [1, 1, 1, reboots], "{}: {said:?}", host.name());
+        assert_eq!(counts, [1, 1, 1, reboots], "{}: {lines:?}", host.name());
         commands.extend(["prepare", "upgrade"].map(|action| format!("{} {action}", host.name())));
     }
     commands.push("h02 reboot".to_owned());
@@ -73,7 +73,7 @@ async fn bus_killed_in_each_phase() {
 /// Kills the bus, releases the held script while the bus is away, and starts the bus again.
 async fn restart_nats(site: &mut Site, host: &Host, script: &str) {
     site.nats.kill();
-    eventually("the loss to be seen", async || {
+    eventually("the loss to be noticed", async || {
         (site.orchestrator.readiness().await? == "the bus is away").then_some(())
     })
     .await;
@@ -109,7 +109,7 @@ async fn worker_killed_in_each_phase() {
     hosts[1].await_script("upgrade-resumed").await;
     hosts[1].kill_worker();
     eventually("it to be resumed again", async || {
-        let resumed = hosts[1].script_log().into_iter().filter(|said| said == "upgrade-resumed");
+        let resumed = hosts[1].script_log().into_iter().filter(|line| line == "upgrade-resumed");
         (resumed.count() == 2).then_some(())
     })
     .await;
@@ -252,7 +252,7 @@ mod at_length {
             site.orchestrator.ready().await;
         }
         assert_completed(&site, &rest, &hosts, &id).await;
-        eventually("the last slot to be given back", async || {
+        eventually("the last slot to be released", async || {
             (locks.calls().last()? == "unlock default/h03").then_some(())
         })
         .await;

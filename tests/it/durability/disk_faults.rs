@@ -138,10 +138,10 @@ async fn corrupt_store_is_rebuilt_during_run() {
     corrupt_pages(&site.orchestrator.store_file(), &created.format("%Y-%m-%dT%H:%M:%S%.9fZ").to_string())
         .await;
     site.orchestrator.start();
-    let (code, said) = site.orchestrator.exited().await;
+    let (code, stderr) = site.orchestrator.exited().await;
     assert_eq!(code, Some(1));
     let text = "error: cannot read the store: the store is damaged; it can be made again from the journal: move it away";
-    assert!(said.lines().last().unwrap().starts_with(text), "{said}");
+    assert!(stderr.lines().last().unwrap().starts_with(text), "{stderr}");
     // The pages with the facts, which are read later.
     fs::copy(whole, &store).unwrap();
     fs::remove_file(store.with_extension("copy")).unwrap();
@@ -195,19 +195,19 @@ async fn write_errors_are_one_line() {
     }
     let store = site.orchestrator.store_file();
     allow(&store, 0o444);
-    let said = refused_without_rights(&site.orchestrator);
+    let message = refused_without_rights(&site.orchestrator);
     let expected = "error: store data/os-upgrade.db cannot be written: error returned from database: (code: 8) attempt to \
                     write a readonly database";
-    assert!(said.starts_with(expected), "{said}");
+    assert!(message.starts_with(expected), "{message}");
     allow(&store, 0o000);
-    let said = refused_without_rights(&site.orchestrator);
-    assert!(said.starts_with("error: store data/os-upgrade.db cannot be written: "), "{said}");
+    let message = refused_without_rights(&site.orchestrator);
+    assert!(message.starts_with("error: store data/os-upgrade.db cannot be written: "), "{message}");
     allow(&data.join("lock"), 0o444);
-    let said = refused_without_rights(&site.orchestrator);
-    assert_eq!(said, "error: cannot use the data directory data: Permission denied (os error 13)");
+    let message = refused_without_rights(&site.orchestrator);
+    assert_eq!(message, "error: cannot use the data directory data: Permission denied (os error 13)");
     allow(&data, 0o000);
-    let said = refused_without_rights(&site.orchestrator);
-    assert_eq!(said, "error: cannot use the data directory data: Permission denied (os error 13)");
+    let message = refused_without_rights(&site.orchestrator);
+    assert_eq!(message, "error: cannot use the data directory data: Permission denied (os error 13)");
     allow(&data, 0o755);
 }
 
@@ -251,8 +251,8 @@ async fn newer_journal_is_refused_untouched() {
         site.orchestrator.terminate().await;
         // Nor are records of a newer version reported as damage.
         if format == "3" {
-            let (code, _, said) = site.orchestrator.command(&["restore", "--from-store", "--yes"]).await;
-            assert_eq!((code, said), (Some(1), format!("error: journal message {sequence} {expected}")));
+            let (code, _, stderr) = site.orchestrator.command(&["restore", "--from-store", "--yes"]).await;
+            assert_eq!((code, stderr), (Some(1), format!("error: journal message {sequence} {expected}")));
         }
         assert_eq!(site.last_sequence(subject::JOURNAL_STREAM).await, sequence);
     }

@@ -124,7 +124,7 @@ async fn lost_journal_tail_is_listed() {
     assert!(site.last_sequence(subject::JOURNAL_STREAM).await < known, "nothing has been appended");
     for host in &hosts {
         assert_eq!(
-            host.script_log().iter().filter(|said| *said == "upgrade-begins").count(),
+            host.script_log().iter().filter(|line| *line == "upgrade-begins").count(),
             2,
             "one for each run"
         );

@@ -78,7 +78,7 @@ fn lock_until_the_cut(site: &Site) -> tokio::task::JoinHandle<usize> {
     })
 }
 
-/// Every granted slot is held, and at most the one whose request was pending besides.
+/// Every granted slot is held, and at most one more, whose request was pending.
 async fn assert_no_slot_is_missing(site: &Site, granted: usize) {
     let state = site.rest().get("/v1/state/fleet-lock").await.1;
     let clients =
@@ -98,14 +98,14 @@ async fn configured(site: &Site) -> usize {
     name[1..].parse().unwrap()
 }
 
-/// Every acknowledged write exists, and at most the pending one besides.
+/// Every acknowledged write exists, and at most one more, which was pending.
 async fn assert_nothing_answered_is_missing(site: &Site, answered: usize) {
     let found = configured(site).await;
     assert!(found == answered || found == answered + 1, "{answered} were answered, {found} is in force");
 }
 
 fn upgrades(host: &Host) -> usize {
-    host.script_log().iter().filter(|said| *said == "upgrade-begins").count()
+    host.script_log().iter().filter(|line| *line == "upgrade-begins").count()
 }
 
 /// All acknowledged writes are synced: a cut at any moment loses none of them.
@@ -184,8 +184,8 @@ async fn rolled_back_streams_restore_from_store() {
         assert_eq!(site.last_sequence(subject::JOURNAL_STREAM).await, kept, "nothing is appended");
 
         let dry = ["restore", "--from-store", "--dry-run", "--output", "json"];
-        let (code, planned, said) = site.orchestrator.command(&dry).await;
-        assert_eq!(code, Some(0), "{said}");
+        let (code, planned, stderr) = site.orchestrator.command(&dry).await;
+        assert_eq!(code, Some(0), "{stderr}");
         let plan: Value = serde_json::from_str(&planned).unwrap();
         assert_eq!(plan["plan"]["known-to"], known);
         let begun = hosts.iter().map(upgrades).collect::<Vec<_>>();
@@ -217,9 +217,9 @@ async fn restore_with_a_cut(site: &Site, random: &mut Random) {
     // Dropping the future kills the process.
     let _ = tokio::time::timeout(cut, site.orchestrator.command(&arguments)).await;
     eventually("the restoration to be finished", async || {
-        let (code, printed, said) = site.orchestrator.command(&arguments).await;
+        let (code, printed, stderr) = site.orchestrator.command(&arguments).await;
         // A process killed a moment ago may still hold the directory.
-        assert!(code == Some(0) || said.contains("in use"), "{said}");
+        assert!(code == Some(0) || stderr.contains("in use"), "{stderr}");
         (code == Some(0)).then(|| assert!(!printed.is_empty()))
     })
     .await;

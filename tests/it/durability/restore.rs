@@ -20,8 +20,8 @@ const FROM_STORE: &[&str] = &["restore", "--from-store", "--yes", "--output", "j
 
 /// Runs the command, which must succeed, and parses its output.
 async fn printed(orchestrator: &Orchestrator, arguments: &[&str]) -> Value {
-    let (code, printed, said) = orchestrator.command(arguments).await;
-    assert_eq!(code, Some(0), "{said}");
+    let (code, printed, stderr) = orchestrator.command(arguments).await;
+    assert_eq!(code, Some(0), "{stderr}");
     serde_json::from_str(&printed).unwrap()
 }
 
@@ -93,7 +93,7 @@ async fn assert_goes_on(site: &mut Site, hosts: &[Host], id: &str, before: &[Str
     hosts[1].release("upgrade");
     let run = rest.await_end(&second).await;
     assert_eq!(run.result(), Some("completed"), "{:?}", run.reasons());
-    let count = |host: &Host| host.script_log().iter().filter(|said| *said == "upgrade-begins").count();
+    let count = |host: &Host| host.script_log().iter().filter(|line| *line == "upgrade-begins").count();
     assert_eq!(hosts.iter().map(count).collect::<Vec<_>>(), [2, 2, 1]);
 }
 
@@ -206,11 +206,11 @@ async fn interrupted_restore_finishes_when_repeated() {
         if cut_after >= 2 {
             let mut other = Orchestrator::new(&site.nats.url(), "");
             other.start();
-            let (code, said) = other.exited().await;
+            let (code, stderr) = other.exited().await;
             assert_eq!(code, Some(1));
             let text = "error: the stream os-upgrade:journal has not been restored to its end: run `os-upgrade restore` \
                         again, as before";
-            assert!(said.contains(text), "{said}");
+            assert!(stderr.contains(text), "{stderr}");
         }
         let done = printed(&site.orchestrator, FROM_STORE).await;
         let expected = if cut_after == 4 { "finished" } else { "restored" };
@@ -223,19 +223,22 @@ async fn interrupted_restore_finishes_when_repeated() {
 async fn restore_refused_while_running_or_unconfirmed() {
     let mut site = Site::start().await;
     let refused = async |orchestrator: &Orchestrator| {
-        let (code, _, said) = orchestrator.command(FROM_STORE).await;
-        assert_eq!(code, Some(1), "{said}");
-        said
+        let (code, _, stderr) = orchestrator.command(FROM_STORE).await;
+        assert_eq!(code, Some(1), "{stderr}");
+        stderr
     };
-    let said = refused(&site.orchestrator).await;
-    assert_eq!(said, "error: the data directory data is in use by another orchestrator");
+    let stderr = refused(&site.orchestrator).await;
+    assert_eq!(stderr, "error: the data directory data is in use by another orchestrator");
     let mut other = Orchestrator::new(&site.nats.url(), "");
     other.start();
     other.await_following(&site.orchestrator).await;
     site.orchestrator.terminate().await;
     other.await_leading().await;
-    let said = refused(&site.orchestrator).await;
-    assert!(said.starts_with(&format!("error: instance {} holds the lease: ", other.instance())), "{said}");
+    let stderr = refused(&site.orchestrator).await;
+    assert!(
+        stderr.starts_with(&format!("error: instance {} holds the lease: ", other.instance())),
+        "{stderr}"
+    );
     other.terminate().await;
 
     let (code, printed, _) = site.orchestrator.command(&["restore", "--from-store"]).await;
@@ -245,17 +248,17 @@ async fn restore_refused_while_running_or_unconfirmed() {
     site.nats.kill();
     site.nats.delete_streams();
     site.nats.start_again().await;
-    let (code, _, said) = site.orchestrator.command(&["restore", "--from-store"]).await;
+    let (code, _, stderr) = site.orchestrator.command(&["restore", "--from-store"]).await;
     assert_eq!(code, Some(1));
-    assert!(said.contains("  slots stay held for: none"), "{said}");
-    assert!(said.ends_with("error: nothing was done: without a terminal, confirm with `--yes`"), "{said}");
+    assert!(stderr.contains("  slots stay held for: none"), "{stderr}");
+    assert!(stderr.ends_with("error: nothing was done: without a terminal, confirm with `--yes`"), "{stderr}");
 
     // Without a store there is nothing to restore from.
     let empty = Orchestrator::new(&site.nats.url(), "");
     assert_eq!(refused(&empty).await, "error: there is no data directory data: check [store] path");
     fs::create_dir(empty.directory().join("data")).unwrap();
-    let said = refused(&empty).await;
-    assert!(said.starts_with("error: the store data/os-upgrade.db is empty or missing"), "{said}");
+    let stderr = refused(&empty).await;
+    assert!(stderr.starts_with("error: the store data/os-upgrade.db is empty or missing"), "{stderr}");
 }
 
 /// The store is always a little behind the journal. Where the journal is complete, its newer facts are kept too.

@@ -62,9 +62,10 @@ async fn refused(nats: &NatsServer, more: &str) -> String {
     let mut orchestrator = Orchestrator::new(&nats.url(), more);
     orchestrator.start();
     let (code, output) = orchestrator.exited().await;
-    let said: Vec<_> = output.lines().filter(|line| line.starts_with("error: ")).map(str::to_owned).collect();
-    assert_eq!((code, said.len()), (Some(1), 1), "{output}");
-    said[0].clone()
+    let message: Vec<_> =
+        output.lines().filter(|line| line.starts_with("error: ")).map(str::to_owned).collect();
+    assert_eq!((code, message.len()), (Some(1), 1), "{output}");
+    message[0].clone()
 }
 
 /// A server with the streams as an orchestrator creates them.
@@ -85,11 +86,14 @@ async fn every_case(stream: &str, cases: impl Iterator<Item = &Case>) {
         let mut config = good.clone();
         change(&mut config);
         let before = jetstream.create_stream(config).await.unwrap_or_else(|error| panic!("{name}: {error}"));
-        let said = refused(&nats, "").await;
-        assert!(said.starts_with(&format!("error: the stream {stream} has {expected}")), "{name}: {said}");
+        let message = refused(&nats, "").await;
         assert!(
-            said.ends_with("It is left as it is: change it, or use another NATS account"),
-            "{name}: {said}"
+            message.starts_with(&format!("error: the stream {stream} has {expected}")),
+            "{name}: {message}"
+        );
+        assert!(
+            message.ends_with("It is left as it is: change it, or use another NATS account"),
+            "{name}: {message}"
         );
         let after = jetstream.get_stream(stream).await.unwrap().cached_info().clone();
         assert_eq!(

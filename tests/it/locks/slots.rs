@@ -90,8 +90,8 @@ async fn slot_counts_change_without_restart() {
     await_slots(&orchestrator, 1).await;
     let lowered = group(&orchestrator).await;
     assert_eq!((&lowered["held"], &lowered["excess"]), (&json!(3), &json!(2)));
-    let said = "more holders than slots: none is granted until there are fewer";
-    assert!(orchestrator.log().contains(said), "{}", orchestrator.log());
+    let message = "more holders than slots: none is granted until there are fewer";
+    assert!(orchestrator.log().contains(message), "{}", orchestrator.log());
     for id in ["a", "b"] {
         assert_eq!(ask(&orchestrator, UNLOCK, id).await, 200);
         assert_eq!(ask(&orchestrator, LOCK, "d").await, 409);

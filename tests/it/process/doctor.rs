@@ -220,7 +220,7 @@ async fn damaged_or_foreign_streams_are_found() {
     let control = &rows["stream os-upgrade:control"].1;
     assert!(control.contains("is of site \"site\", not of \"lund\""), "{rows:?}");
     // As text, the advice is below.
-    let (_, printed, said) = other.command(&["doctor"]).await;
+    let (_, printed, stderr) = other.command(&["doctor"]).await;
     assert!(printed.contains("\n         check [store] path and [site] name"), "{printed}");
-    assert!(said.ends_with("problems found"), "{said}");
+    assert!(stderr.ends_with("problems found"), "{stderr}");
 }

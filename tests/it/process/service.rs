@@ -64,13 +64,13 @@ impl Unit {
             // Without systemd only the keys are checked.
             return;
         };
-        let said = String::from_utf8_lossy(&verified.stderr).into_owned();
-        let about_it: Vec<_> = said.lines().filter(|line| line.contains(self.name)).collect();
-        assert_eq!((verified.status.success(), about_it), (true, Vec::<&str>::new()), "{said}");
+        let stderr = String::from_utf8_lossy(&verified.stderr).into_owned();
+        let about_it: Vec<_> = stderr.lines().filter(|line| line.contains(self.name)).collect();
+        assert_eq!((verified.status.success(), about_it), (true, Vec::<&str>::new()), "{stderr}");
         // systemd would print a warning otherwise.
         fs::write(&path, self.here().replace("TimeoutStopSec", "TimeoutStopSecs")).unwrap();
-        let said = String::from_utf8(verify(&path).unwrap().stderr).unwrap();
-        assert!(said.contains("Unknown key 'TimeoutStopSecs'"), "{said}");
+        let stderr = String::from_utf8(verify(&path).unwrap().stderr).unwrap();
+        assert!(stderr.contains("Unknown key 'TimeoutStopSecs'"), "{stderr}");
     }
 }
 

@@ -17,8 +17,8 @@ async fn failed(mut orchestrator: Orchestrator) -> (Option<i32>, Vec<String>) {
     orchestrator.start();
     let (code, output) = orchestrator.exited().await;
     let is_logged = |line: &str| line.starts_with(|first: char| first.is_ascii_digit());
-    let said = output.lines().filter(|line| !is_logged(line)).map(str::to_owned).collect();
-    (code, said)
+    let stderr = output.lines().filter(|line| !is_logged(line)).map(str::to_owned).collect();
+    (code, stderr)
 }
 
 fn line(text: String) -> (Option<i32>, Vec<String>) {
@@ -30,13 +30,13 @@ async fn all_configuration_errors_are_reported_together() {
     let more = "[site]\nname = \"\"\ntimezon = \"UTC\"\n[fleet-lock]\non-failure = \"keep\"\n[bus]\n";
     let mut orchestrator = Orchestrator::new("nats://127.0.0.1:4222", more);
     orchestrator.start();
-    let (code, said) = orchestrator.exited().await;
+    let (code, stderr) = orchestrator.exited().await;
     let expected = r#"error: os-upgrade.toml:6:8: site.name: expected a name, found "": a name must not be empty
 error: os-upgrade.toml:7:1: unknown key "timezon" in [site]; did you mean "timezone"?
 error: os-upgrade.toml:9:14: fleet-lock.on-failure: expected "hold" or "release", found "keep"
 error: os-upgrade.toml:10:2: unknown section [bus]; there are [site], [api], [api.tls], [api.oidc], [nats], [strongbox], [store], [fleet-lock]
 "#;
-    assert_eq!((code, said.as_str()), (Some(2), expected));
+    assert_eq!((code, stderr.as_str()), (Some(2), expected));
     let entries = fs::read_dir(orchestrator.directory()).expect("a directory");
     let mut names: Vec<_> = entries.map(|entry| entry.expect("an entry").file_name()).collect();
     names.sort();
@@ -80,7 +80,7 @@ async fn changed_managed_password_is_reported() {
     fs::remove_file(orchestrator.directory().join("data/nats/url")).expect("removed");
     orchestrator.start_ready().await;
     let log = orchestrator.log();
-    assert!(log.lines().any(|said| said.contains(line) && said.contains("data/nats/url")), "{log}");
+    assert!(log.lines().any(|message| message.contains(line) && message.contains("data/nats/url")), "{log}");
     for url in [before, orchestrator.managed_nats()] {
         let password = url.split([':', '@']).nth(2).expect("a password").to_owned();
         assert!(!log.contains(&password), "{log}");
@@ -109,10 +109,10 @@ async fn foreign_store_is_left_untouched() {
             fs::create_dir(&data).expect("made");
             fs::write(&store, &content).expect("written");
         }
-        let (code, said) = failed(orchestrator).await;
-        assert_eq!((code, said.len()), (Some(1), 1), "{said:?}");
-        assert!(said[0].starts_with("error: "), "{said:?}");
-        assert!(said[0].contains("data/"), "it names the file: {said:?}");
+        let (code, stderr) = failed(orchestrator).await;
+        assert_eq!((code, stderr.len()), (Some(1), 1), "{stderr:?}");
+        assert!(stderr[0].starts_with("error: "), "{stderr:?}");
+        assert!(stderr[0].contains("data/"), "it names the file: {stderr:?}");
     }
 }
 
@@ -131,8 +131,8 @@ async fn a_data_directory_in_use_is_one_line() {
 /// Waits until an instance waits for NATS for a reason that contains `why`. Returns the whole reason.
 async fn await_waiting(orchestrator: &Orchestrator, why: &str) -> String {
     eventually("it to wait for NATS", async || {
-        let said = orchestrator.readiness().await?;
-        (said.starts_with("waiting for NATS since 20") && said.contains(why)).then_some(said)
+        let message = orchestrator.readiness().await?;
+        (message.starts_with("waiting for NATS since 20") && message.contains(why)).then_some(message)
     })
     .await
 }
@@ -238,10 +238,10 @@ async fn refused_credentials_are_awaited() {
     let address = nats.address();
     let mut orchestrator = Orchestrator::new(&format!("nats://o:secret@{address}"), "");
     orchestrator.start();
-    let said = await_waiting(&orchestrator, "authorization violation").await;
+    let message = await_waiting(&orchestrator, "authorization violation").await;
     let expected = format!("NATS at nats://{address} refuses this orchestrator");
-    assert!(said.contains(&expected) && said.contains("[nats]"), "{said}");
-    assert!(!orchestrator.log().contains("secret"), "{said}");
+    assert!(message.contains(&expected) && message.contains("[nats]"), "{message}");
+    assert!(!orchestrator.log().contains("secret"), "{message}");
     nats.restart_with("").await;
     orchestrator.ready().await;
 }
@@ -254,10 +254,10 @@ async fn missing_jetstream_is_awaited() {
     let mut nats = NatsServer::start_with(&account("")).await;
     let mut orchestrator = Orchestrator::new(&nats.url(), "");
     orchestrator.start();
-    let said = await_waiting(&orchestrator, "JetStream").await;
+    let message = await_waiting(&orchestrator, "JetStream").await;
     let expected =
         "NATS gives no JetStream: enable it in the configuration of the server, and for this account";
-    assert!(said.ends_with(expected), "{said}");
+    assert!(message.ends_with(expected), "{message}");
     nats.restart_with(&account("jetstream: enabled,")).await;
     orchestrator.ready().await;
 }
@@ -270,9 +270,9 @@ async fn unusable_credentials_file_is_one_line() {
         if let Some(content) = content {
             fs::write(orchestrator.directory().join("o.creds"), content).expect("written");
         }
-        let (code, said) = failed(orchestrator).await;
-        assert_eq!((code, said.len()), (Some(2), 1), "{said:?}");
-        assert!(said[0].starts_with("error: cannot use the NATS credentials in o.creds: "), "{said:?}");
+        let (code, stderr) = failed(orchestrator).await;
+        assert_eq!((code, stderr.len()), (Some(2), 1), "{stderr:?}");
+        assert!(stderr[0].starts_with("error: cannot use the NATS credentials in o.creds: "), "{stderr:?}");
     }
 }
 
@@ -305,9 +305,9 @@ async fn outdated_bus_is_awaited() {
     let (url, server) = fake_nats("2.9.0").await;
     let mut orchestrator = Orchestrator::new(&url, "");
     orchestrator.start();
-    let said = await_waiting(&orchestrator, "2.9.0").await;
+    let message = await_waiting(&orchestrator, "2.9.0").await;
     let expected = format!("Z: the nats-server at {url} has version 2.9.0; at least 2.11 is needed");
-    assert!(said.ends_with(&expected), "{said}");
+    assert!(message.ends_with(&expected), "{message}");
     assert_eq!(orchestrator.terminate().await.code(), Some(0));
     server.abort();
 }
@@ -319,7 +319,7 @@ async fn other_sites_store_is_one_line() {
     let second = Orchestrator::new(&site.nats.url(), "[site]\nname = \"other\"");
     let data = site.orchestrator.directory().join("data");
     std::os::unix::fs::symlink(&data, second.directory().join("data")).expect("linked");
-    let (code, said) = failed(second).await;
-    assert_eq!((code, said.len()), (Some(1), 1), "{said:?}");
-    assert!(said[0].contains("other"), "{said:?}");
+    let (code, stderr) = failed(second).await;
+    assert_eq!((code, stderr.len()), (Some(1), 1), "{stderr:?}");
+    assert!(stderr[0].contains("other"), "{stderr:?}");
 }

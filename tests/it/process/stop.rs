@@ -240,8 +240,8 @@ async fn systemd_is_told_each_state() {
     messages.clear();
     eventually("the loss to be reported", async || {
         heard(&mut messages);
-        let told = messages.iter().position(|line| line == "STATUS=the bus is away")?;
-        messages[told..].iter().any(|line| line == "WATCHDOG=1").then_some(())
+        let reported = messages.iter().position(|line| line == "STATUS=the bus is away")?;
+        messages[reported..].iter().any(|line| line == "WATCHDOG=1").then_some(())
     })
     .await;
     site.nats.start_again().await;

@@ -78,9 +78,9 @@ async fn killed_dev_leaves_nothing_and_hides_password() {
     let mut second = tokio::process::Command::new(programs::path(programs::ORCHESTRATOR));
     set_arguments(second.as_std_mut(), &own_address().to_string(), data.path(), &[]);
     let output = second.kill_on_drop(true).stdin(Stdio::null()).output().await.expect("started");
-    let said = String::from_utf8_lossy(&output.stderr);
-    assert_eq!(output.status.code(), Some(1), "{said}");
-    assert!(said.trim_end().ends_with("give this one a directory of its own with --data-dir"), "{said}");
+    let stderr = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(1), "{stderr}");
+    assert!(stderr.trim_end().ends_with("give this one a directory of its own with --data-dir"), "{stderr}");
 
     // The password of its nats-server must be neither in arguments, which others can read, nor in logs.
     let url = fs::read_to_string(data.path().join("nats/url")).expect("a URL");
@@ -111,8 +111,8 @@ async fn dev_passes_credentials_to_hosts() {
     };
     let refused = async |environment: &[(&str, &str)], more: &[&str], what: &str| {
         let output = run(environment, more).await;
-        let said = String::from_utf8_lossy(&output.stderr).into_owned();
-        assert!(output.status.code() == Some(1) && said.contains(what), "{said}");
+        let stderr = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert!(output.status.code() == Some(1) && stderr.contains(what), "{stderr}");
     };
     let urls = nats.urls();
     let url = ("OS_UPGRADE_NATS__URL", urls.as_str());

@@ -40,8 +40,8 @@ async fn early_cancel_upgrades_nothing() {
     let id = rest.start_run().await;
     assert_eq!(rest.await_end(&id).await.result(), Some("completed"));
     for host in &hosts {
-        let said = host.script_log();
-        assert_eq!(said.iter().filter(|said| *said == "upgrade-begins").count(), 1, "{said:?}");
+        let lines = host.script_log();
+        assert_eq!(lines.iter().filter(|line| *line == "upgrade-begins").count(), 1, "{lines:?}");
     }
 }
 

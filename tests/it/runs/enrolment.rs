@@ -34,8 +34,8 @@ async fn await_enrolment(orchestrator: &Orchestrator, host: &str, word: &str) {
 
 /// The output of a command, which must succeed.
 async fn command_output(orchestrator: &Orchestrator, arguments: &[&str]) -> String {
-    let (code, printed, said) = orchestrator.ask(arguments, "").await;
-    assert_eq!(code, Some(0), "{arguments:?}: {said}");
+    let (code, printed, stderr) = orchestrator.ask(arguments, "").await;
+    assert_eq!(code, Some(0), "{arguments:?}: {stderr}");
     printed
 }
 

@@ -34,7 +34,7 @@ async fn failed_prepare_prevents_all_upgrades() {
     assert_eq!(locks.calls(), [""; 0]);
     let slots: Vec<String> = run.facts().into_iter().filter(|fact| fact.contains("slot")).collect();
     assert_eq!(slots, [""; 0]);
-    assert!(site.script_log().iter().all(|said| !said.contains("upgrade")), "{:?}", site.script_log());
+    assert!(site.script_log().iter().all(|lines| !lines.contains("upgrade")), "{:?}", site.script_log());
 
     // Once the cause is repaired, a new run succeeds.
     hosts[1].repair();
@@ -310,8 +310,8 @@ async fn hosts_without_worker_are_excluded() {
 async fn unreachable_host_is_skipped_with_reason() {
     let site = Site::start().await;
     let rest = site.rest();
-    let gone = RawWorker::start(site.nats.client().await, "h01").await;
-    gone.heartbeat().await;
+    let unreachable = RawWorker::start(site.nats.client().await, "h01").await;
+    unreachable.heartbeat().await;
     let mut hosts: [Host; 1] = [site.host("h02")];
     hosts[0].start();
     rest.await_scheduled(&["h01", "h02"]).await;
@@ -368,8 +368,8 @@ async fn participants_are_fixed_at_start() {
 
 /// The output of an operator's command, which must succeed.
 async fn command_output(site: &Site, arguments: &[&str]) -> String {
-    let (code, printed, said) = site.orchestrator.ask(arguments, "").await;
-    assert_eq!(code, Some(0), "{arguments:?}: {said}");
+    let (code, printed, stderr) = site.orchestrator.ask(arguments, "").await;
+    assert_eq!(code, Some(0), "{arguments:?}: {stderr}");
     printed
 }
 

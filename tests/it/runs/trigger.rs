@@ -119,10 +119,10 @@ async fn concurrent_triggers_start_one_run() {
 /// A trigger is refused with 503 in time; reads still work.
 async fn assert_refused(site: &Site) {
     let rest = site.rest();
-    let asked = Stopwatch::start();
+    let elapsed = Stopwatch::start();
     let (status, body) = rest.trigger("").await;
     assert_eq!((status, message(&body).is_empty()), (503, false), "{body}");
-    asked.assert_below(Duration::from_secs(5));
+    elapsed.assert_below(Duration::from_secs(5));
     assert_eq!(rest.get("/healthz").await.0, 200);
     assert_eq!(rest.get("/v1/state/os-upgrade").await.0, 200);
 }
@@ -133,7 +133,7 @@ async fn missing_bus_is_503_without_late_run() {
     let rest = site.rest();
     let hosts = site.hosts(1).await;
     site.nats.kill();
-    eventually("the loss to be seen", async || {
+    eventually("the loss to be noticed", async || {
         (site.orchestrator.readiness().await? == "the bus is away").then_some(())
     })
     .await;
@@ -164,6 +164,6 @@ async fn hung_bus_is_503_without_partial_run() {
     let id = rest.newest_run().await;
     assert_eq!(rest.await_end(&id).await.result(), Some("completed"));
     eventually("the site to be idle", async || (rest.state().await["status"] == "idle").then_some(())).await;
-    let begun = hosts[0].script_log().into_iter().filter(|said| said == "upgrade-begins").count();
+    let begun = hosts[0].script_log().into_iter().filter(|line| line == "upgrade-begins").count();
     assert_eq!(begun, rest.runs().await.len());
 }

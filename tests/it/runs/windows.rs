@@ -92,6 +92,6 @@ async fn absent_host_does_not_delay_scheduled_run() {
     // The log reports it to operators who were not watching.
     let log = site.orchestrator.log();
     for line in ["a run has started", "the host is upgraded", "the run is completed"] {
-        assert!(log.lines().any(|said| said.contains(line) && said.contains(&id)), "{line}: {log}");
+        assert!(log.lines().any(|message| message.contains(line) && message.contains(&id)), "{line}: {log}");
     }
 }
