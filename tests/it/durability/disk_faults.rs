@@ -17,7 +17,7 @@ use reqwest::Method;
 use serde_json::json;
 
 /// Waits until the instance is not ready for a reason with this beginning. Returns the whole reason.
-async fn not_ready(orchestrator: &Orchestrator, beginning: &str) -> String {
+async fn await_unready(orchestrator: &Orchestrator, beginning: &str) -> String {
     eventually(&format!("it to say {beginning:?}"), async || {
         orchestrator.readiness().await.filter(|reason| reason.starts_with(beginning))
     })
@@ -25,7 +25,7 @@ async fn not_ready(orchestrator: &Orchestrator, beginning: &str) -> String {
 }
 
 /// Waits until the journal has the end of the last run.
-async fn run_has_ended(site: &Site) {
+async fn await_run_end(site: &Site) {
     eventually("the journal to have the end of the run", async || {
         let facts = site.journal().await;
         let last = facts.iter().rfind(|fact| fact["type"] == "run-ended" || fact["type"] == "run-started")?;
@@ -40,15 +40,15 @@ async fn full_store_disk_delays_only_history() {
     let hosts = site.hosts(3).await;
     disk::fill(site.orchestrator.pid(), 4_096);
     assert_eq!(site.rest().trigger("").await.0, 204, "the journal is not on that disk");
-    run_has_ended(&site).await;
-    let reason = not_ready(&site.orchestrator, "the store cannot be written: ").await;
+    await_run_end(&site).await;
+    let reason = await_unready(&site.orchestrator, "the store cannot be written: ").await;
     assert!(reason.contains("disk I/O error") || reason.contains("full"), "{reason}");
     for host in &hosts {
         assert_eq!(host.script_log(), ["prepare", "upgrade-begins", "upgrade-ends"]);
     }
     // After a whole run there is space again.
     assert_eq!(site.rest().trigger("").await.0, 204);
-    run_has_ended(&site).await;
+    await_run_end(&site).await;
     disk::make_room(site.orchestrator.pid());
     site.orchestrator.ready().await;
     let runs = eventually("the history to have both", async || {
@@ -86,7 +86,7 @@ async fn full_nats_disk_loses_nothing() {
     };
     assert_eq!(refused.0, 503, "{}", refused.1);
     let text = "the journal does not answer: NATS is overloaded, or its disk is full; its log says which";
-    assert_eq!(not_ready(&site.orchestrator, "the journal").await, text);
+    assert_eq!(await_unready(&site.orchestrator, "the journal").await, text);
     assert_eq!(rest.trigger("").await.0, 503);
     assert_eq!(hosts[0].script_log(), [""; 0]);
     // A nats-server that had a full disk must be restarted; the rest recovers automatically.
@@ -148,11 +148,11 @@ async fn corrupt_store_is_rebuilt_during_run() {
     corrupt_pages(&site.orchestrator.store_file(), "run-started").await;
     site.orchestrator.start();
     let text = "it can be made again from the journal: move it away and start again";
-    let reason = not_ready(&site.orchestrator, "the history has stopped: the store is damaged; ").await;
+    let reason = await_unready(&site.orchestrator, "the history has stopped: the store is damaged; ").await;
     assert!(reason.contains(text), "{reason}");
     rest.await_scheduled(&["h01"]).await;
     assert_eq!(rest.trigger("").await.0, 204, "runs go on");
-    run_has_ended(&site).await;
+    await_run_end(&site).await;
     assert_eq!(hosts[0].script_log().len(), 6);
     let (code, _, _) = site.orchestrator.command(&["doctor"]).await;
     assert_eq!(code, Some(1));
@@ -244,7 +244,7 @@ async fn newer_journal_is_refused_untouched() {
         site.orchestrator.terminate().await;
         let sequence = append(&site, format, payload).await;
         site.orchestrator.start();
-        let reason = not_ready(&site.orchestrator, &format!("journal message {sequence} ")).await;
+        let reason = await_unready(&site.orchestrator, &format!("journal message {sequence} ")).await;
         assert!(reason.starts_with(&format!("journal message {sequence} {expected}")), "{reason}");
         assert_eq!(site.rest().trigger("").await.0, 503);
         assert_eq!(site.last_sequence(subject::JOURNAL_STREAM).await, sequence);

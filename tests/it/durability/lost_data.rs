@@ -11,7 +11,7 @@ const WAY_ON: &str = "nothing is sent until an operator has stopped this and dec
                       from the store with `os-upgrade restore --from-store`";
 
 /// Waits until an instance has halted because of a loss and has determined what is missing. Returns its message.
-async fn halted(orchestrator: &Orchestrator) -> String {
+async fn await_halt(orchestrator: &Orchestrator) -> String {
     let reason = eventually("it to say what is lost", async || {
         orchestrator.readiness().await.filter(|reason| reason.ends_with(WAY_ON))
     })
@@ -25,7 +25,7 @@ async fn halted(orchestrator: &Orchestrator) -> String {
 }
 
 /// Executes a whole run and waits until the history has its end. Returns its id.
-async fn whole_run(site: &Site) -> String {
+async fn complete_run(site: &Site) -> String {
     let id = site.rest().start_run().await;
     assert_eq!(site.rest().await_end(&id).await.result(), Some("completed"));
     id
@@ -43,14 +43,14 @@ async fn total_loss_recreates_no_stream() {
     let mut site = Site::start().await;
     let rest = site.rest();
     let hosts = site.hosts(1).await;
-    let id = whole_run(&site).await;
+    let id = complete_run(&site).await;
     let run = rest.run(&id).await;
     let known = site.last_sequence(subject::JOURNAL_STREAM).await;
     site.orchestrator.kill().await;
     change_stopped_bus(&mut site, NatsServer::delete_streams).await;
     for _ in 0..2 {
         site.orchestrator.start();
-        let reason = halted(&site.orchestrator).await;
+        let reason = await_halt(&site.orchestrator).await;
         let first = format!(
             "NATS has lost data: the journal is not there, messages up to {known} had been acknowledged; the control \
              stream is not there, messages up to "
@@ -79,7 +79,7 @@ async fn total_loss_is_reported_while_running() {
     let id = rest.start_run().await;
     hosts[0].await_script("prepare").await;
     change_stopped_bus(&mut site, NatsServer::delete_streams).await;
-    let reason = halted(&site.orchestrator).await;
+    let reason = await_halt(&site.orchestrator).await;
     assert!(reason.starts_with("NATS has lost data: the journal is not there, "), "{reason}");
     assert!(reason.contains(&format!(", run {id} started by api ")), "{reason}");
     hosts[0].release("prepare");
@@ -88,7 +88,7 @@ async fn total_loss_is_reported_while_running() {
     other.start_ready().await;
     other.await_leading().await;
     site.orchestrator.kill_and_start().await;
-    let reason = halted(&site.orchestrator).await;
+    let reason = await_halt(&site.orchestrator).await;
     assert!(reason.starts_with("NATS has lost data: the journal was created at "), "{reason}");
     assert_eq!(rest.run(&id).await.result(), None);
     assert_eq!(hosts[0].script_log(), ["prepare"]);
@@ -98,17 +98,17 @@ async fn total_loss_is_reported_while_running() {
 async fn lost_journal_tail_is_listed() {
     let mut site = Site::start().await;
     let hosts = site.hosts(2).await;
-    let first = whole_run(&site).await;
+    let first = complete_run(&site).await;
     site.nats.kill();
     let saved = site.nats.save();
     site.nats.start_again().await;
     let kept = site.last_sequence(subject::JOURNAL_STREAM).await;
     let kept_control = site.last_sequence(subject::CONTROL_STREAM).await;
     site.orchestrator.ready().await;
-    let second = whole_run(&site).await;
+    let second = complete_run(&site).await;
     let known = site.last_sequence(subject::JOURNAL_STREAM).await;
     change_stopped_bus(&mut site, |nats| nats.restore_streams(&saved)).await;
-    let reason = halted(&site.orchestrator).await;
+    let reason = await_halt(&site.orchestrator).await;
     let missing = format!("the journal ends at {kept}: messages {} to ", kept + 1);
     assert!(reason.contains(&missing), "{reason}");
     let control = format!("; the control stream ends at {kept_control}: messages {} to ", kept_control + 1);
@@ -136,7 +136,7 @@ async fn lost_journal_tail_is_listed() {
 async fn overwritten_journal_tail_is_reported() {
     let mut site = Site::start().await;
     let _hosts = site.hosts(1).await;
-    whole_run(&site).await;
+    complete_run(&site).await;
     site.nats.kill();
     let saved = site.nats.save();
     site.nats.start_again().await;
@@ -145,7 +145,7 @@ async fn overwritten_journal_tail_is_reported() {
     let (common, _) =
         records.iter().rfind(|(_, record)| !record["facts"].as_array().unwrap().is_empty()).unwrap();
     site.orchestrator.ready().await;
-    let lost = whole_run(&site).await;
+    let lost = complete_run(&site).await;
     let known = site.last_sequence(subject::JOURNAL_STREAM).await;
     site.orchestrator.kill().await;
     change_stopped_bus(&mut site, |nats| nats.restore_streams(&saved)).await;
@@ -160,7 +160,7 @@ async fn overwritten_journal_tail_is_reported() {
     other.terminate().await;
     let before = site.journal().await;
     site.orchestrator.start();
-    let reason = halted(&site.orchestrator).await;
+    let reason = await_halt(&site.orchestrator).await;
     assert!(reason.starts_with("NATS has lost data: the journal has "), "{reason}");
     let missing = format!(": journal messages {} to {known} are lost, ", common + 1);
     assert!(reason.contains(&missing), "{reason}");

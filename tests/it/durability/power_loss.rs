@@ -92,7 +92,7 @@ async fn assert_no_slot_is_missing(site: &Site, granted: usize) {
 }
 
 /// The number of the configuration in force.
-async fn configured(site: &Site) -> usize {
+async fn current_configuration(site: &Site) -> usize {
     let config = site.rest().get(CONFIG).await.1;
     let name = config["worker-applications"][1]["name"].as_str().map_or("a0", |name| name);
     name[1..].parse().unwrap()
@@ -100,7 +100,7 @@ async fn configured(site: &Site) -> usize {
 
 /// Every acknowledged write exists, and at most one more, which was pending.
 async fn assert_nothing_answered_is_missing(site: &Site, answered: usize) {
-    let found = configured(site).await;
+    let found = current_configuration(site).await;
     assert!(found == answered || found == answered + 1, "{answered} were answered, {found} is in force");
 }
 
@@ -193,7 +193,7 @@ async fn rolled_back_streams_restore_from_store() {
         site.orchestrator.start_ready().await;
         site.orchestrator.await_leading().await;
         // The store had everything except the last facts, which had not reached it yet.
-        let found = configured(&site).await;
+        let found = current_configuration(&site).await;
         assert!(found <= answered.max(before) + 1, "{found}, {answered} were answered");
         site.rest().await_scheduled(&["h01", "h02", "h03"]).await;
         let run = site.rest().run(&site.rest().newest_run().await).await;

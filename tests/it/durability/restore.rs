@@ -19,7 +19,7 @@ use serde_json::{Value, json};
 const FROM_STORE: &[&str] = &["restore", "--from-store", "--yes", "--output", "json"];
 
 /// Runs the command, which must succeed, and parses its output.
-async fn printed(orchestrator: &Orchestrator, arguments: &[&str]) -> Value {
+async fn json_output(orchestrator: &Orchestrator, arguments: &[&str]) -> Value {
     let (code, printed, stderr) = orchestrator.command(arguments).await;
     assert_eq!(code, Some(0), "{stderr}");
     serde_json::from_str(&printed).unwrap()
@@ -43,7 +43,7 @@ async fn site_during_run() -> (Site, Vec<Host>, String) {
 }
 
 /// Stops everything but the workers, and starts the bus without its data.
-async fn lose_the_bus(site: &mut Site) {
+async fn restart_with_empty_bus(site: &mut Site) {
     site.orchestrator.kill().await;
     site.nats.kill();
     site.nats.delete_streams();
@@ -58,7 +58,7 @@ fn saved_files(orchestrator: &Orchestrator) -> Vec<PathBuf> {
 
 /// After a restore during a run: the run is over, h02 keeps its slot until it answers `done`, and a new run upgrades all
 /// hosts.
-async fn assert_goes_on(site: &mut Site, hosts: &[Host], id: &str, before: &[String]) {
+async fn assert_recovers(site: &mut Site, hosts: &[Host], id: &str, before: &[String]) {
     let rest = site.rest();
     site.orchestrator.start_ready().await;
     site.orchestrator.await_leading().await;
@@ -103,10 +103,10 @@ async fn store_alone_restores_site() {
     let before = site.rest().run(&id).await.facts();
     let journal = site.last_sequence(subject::JOURNAL_STREAM).await;
     let control = site.last_sequence(subject::CONTROL_STREAM).await;
-    lose_the_bus(&mut site).await;
+    restart_with_empty_bus(&mut site).await;
 
     let dry =
-        printed(&site.orchestrator, &["restore", "--from-store", "--dry-run", "--output", "json"]).await;
+        json_output(&site.orchestrator, &["restore", "--from-store", "--dry-run", "--output", "json"]).await;
     assert_eq!(dry["outcome"], "planned");
     let plan = &dry["plan"];
     assert_eq!(plan["known-to"], journal);
@@ -125,13 +125,13 @@ async fn store_alone_restores_site() {
     assert!(because[2].contains(&format!("run {id} started by api")), "{because:?}");
     assert!(saved_files(&site.orchestrator).is_empty(), "nothing has been done");
 
-    let done = printed(&site.orchestrator, FROM_STORE).await;
+    let done = json_output(&site.orchestrator, FROM_STORE).await;
     assert_eq!(done["outcome"], "restored");
     let saved = site.orchestrator.directory().join(done["saved"].as_str().unwrap());
     assert_eq!(saved_files(&site.orchestrator), [saved]);
-    let again = printed(&site.orchestrator, FROM_STORE).await;
+    let again = json_output(&site.orchestrator, FROM_STORE).await;
     assert_eq!(again["outcome"], "nothing-missing");
-    assert_goes_on(&mut site, &hosts, &id, &before).await;
+    assert_recovers(&mut site, &hosts, &id, &before).await;
     // The journal is complete: an instance without a store reaches the same state.
     site.orchestrator.terminate().await;
     let state = site.rest();
@@ -168,11 +168,11 @@ async fn restore_keeps_control_stream_and_replies() {
     site.nats.start_again().await;
     let control = site.last_sequence(subject::CONTROL_STREAM).await;
 
-    let done = printed(&site.orchestrator, FROM_STORE).await;
+    let done = json_output(&site.orchestrator, FROM_STORE).await;
     assert_eq!(done["plan"]["control-kept"], true, "{done}");
     assert_eq!(done["plan"]["control-from"], control + 1);
     assert_eq!(done["plan"]["held"], json!(["h02"]));
-    assert_goes_on(&mut site, &hosts, &id, &before).await;
+    assert_recovers(&mut site, &hosts, &id, &before).await;
 }
 
 /// The settings of an instance, for functions called without its process.
@@ -188,7 +188,7 @@ async fn interrupted_restore_finishes_when_repeated() {
     for cut_after in 0..5 {
         let (mut site, hosts, id) = site_during_run().await;
         let before = site.rest().run(&id).await.facts();
-        lose_the_bus(&mut site).await;
+        restart_with_empty_bus(&mut site).await;
         let exclusive = Exclusive::open(settings(&site.orchestrator)).await.unwrap();
         let Work::Restore(plan) = Plan::make(&exclusive, &Source::Store).await.unwrap() else {
             panic!("there is something to do");
@@ -212,10 +212,10 @@ async fn interrupted_restore_finishes_when_repeated() {
                         again, as before";
             assert!(stderr.contains(text), "{stderr}");
         }
-        let done = printed(&site.orchestrator, FROM_STORE).await;
+        let done = json_output(&site.orchestrator, FROM_STORE).await;
         let expected = if cut_after == 4 { "finished" } else { "restored" };
         assert_eq!(done["outcome"], expected, "{steps:?}: {done}");
-        assert_goes_on(&mut site, &hosts, &id, &before).await;
+        assert_recovers(&mut site, &hosts, &id, &before).await;
     }
 }
 
@@ -283,7 +283,7 @@ async fn lost_control_stream_keeps_newer_journal() {
     }
     site.jetstream().delete_stream(subject::CONTROL_STREAM).await.unwrap();
 
-    let done = printed(&site.orchestrator, FROM_STORE).await;
+    let done = json_output(&site.orchestrator, FROM_STORE).await;
     assert!(done.to_string().contains("the control stream"), "{done}");
     site.orchestrator.start_ready().await;
     site.orchestrator.await_leading().await;

@@ -58,7 +58,7 @@ const CONTROL: &[Case] =
     &[("discard", |config| config.discard = DiscardPolicy::New, "discard = New; Old is needed")];
 
 /// Starts an instance that fails. Returns its one-line error.
-async fn refused(nats: &NatsServer, more: &str) -> String {
+async fn startup_error(nats: &NatsServer, more: &str) -> String {
     let mut orchestrator = Orchestrator::new(&nats.url(), more);
     orchestrator.start();
     let (code, output) = orchestrator.exited().await;
@@ -78,7 +78,7 @@ async fn with_created_streams() -> (NatsServer, jetstream::Context) {
     (nats, jetstream)
 }
 
-async fn every_case(stream: &str, cases: impl Iterator<Item = &Case>) {
+async fn check_cases(stream: &str, cases: impl Iterator<Item = &Case>) {
     let (nats, jetstream) = with_created_streams().await;
     let good = jetstream.get_stream(stream).await.unwrap().cached_info().config.clone();
     for (name, change, expected) in cases {
@@ -86,7 +86,7 @@ async fn every_case(stream: &str, cases: impl Iterator<Item = &Case>) {
         let mut config = good.clone();
         change(&mut config);
         let before = jetstream.create_stream(config).await.unwrap_or_else(|error| panic!("{name}: {error}"));
-        let message = refused(&nats, "").await;
+        let message = startup_error(&nats, "").await;
         assert!(
             message.starts_with(&format!("error: the stream {stream} has {expected}")),
             "{name}: {message}"
@@ -106,12 +106,12 @@ async fn every_case(stream: &str, cases: impl Iterator<Item = &Case>) {
 
 #[tokio::test]
 async fn unsafe_journal_settings_are_found() {
-    every_case(subject::JOURNAL_STREAM, ANY.iter().chain(JOURNAL)).await;
+    check_cases(subject::JOURNAL_STREAM, ANY.iter().chain(JOURNAL)).await;
 }
 
 #[tokio::test]
 async fn unsafe_control_stream_settings_are_found() {
-    every_case(subject::CONTROL_STREAM, ANY.iter().chain(CONTROL)).await;
+    check_cases(subject::CONTROL_STREAM, ANY.iter().chain(CONTROL)).await;
 }
 
 #[tokio::test]
@@ -135,9 +135,9 @@ async fn other_sites_streams_are_reported() {
         )
     };
     let lund = "[site]\nname = \"lund\"";
-    assert_eq!(refused(&nats, lund).await, expected(subject::JOURNAL_STREAM));
+    assert_eq!(startup_error(&nats, lund).await, expected(subject::JOURNAL_STREAM));
     jetstream.delete_stream(subject::JOURNAL_STREAM).await.unwrap();
-    assert_eq!(refused(&nats, lund).await, expected(subject::CONTROL_STREAM));
+    assert_eq!(startup_error(&nats, lund).await, expected(subject::CONTROL_STREAM));
 }
 
 /// Streams created by an older version do not name their site.
@@ -155,5 +155,5 @@ async fn unmarked_stream_is_adopted_with_messages() {
     assert_eq!(after.config.metadata.get("os-upgrade.site").map(String::as_str), Some("site"));
     assert_eq!(after.created, before.created);
     assert!(after.state.messages > before.state.messages);
-    assert!(refused(&nats, "[site]\nname = \"lund\"").await.contains("is of site \"site\""));
+    assert!(startup_error(&nats, "[site]\nname = \"lund\"").await.contains("is of site \"site\""));
 }

@@ -15,7 +15,7 @@ use serde_json::{Value, json};
 const LOCK: &str = "/v1/pre-reboot";
 const UNLOCK: &str = "/v1/steady-state";
 
-async fn ask(orchestrator: &Orchestrator, path: &str, id: &str) -> u16 {
+async fn request(orchestrator: &Orchestrator, path: &str, id: &str) -> u16 {
     orchestrator.rest.try_fleet_lock(path, "default", id).await.unwrap()
 }
 
@@ -57,9 +57,9 @@ async fn holders_and_waiters_survive_restart() {
     let nats = NatsServer::start().await;
     let mut orchestrator = Orchestrator::new(&nats.url(), "[fleet-lock.groups]\ndefault = 2");
     orchestrator.start_ready().await;
-    assert_eq!(ask(&orchestrator, LOCK, "node-1").await, 200);
+    assert_eq!(request(&orchestrator, LOCK, "node-1").await, 200);
     assert_eq!(operate(&orchestrator, "hold", "rack-7", "a new disk").await, 204);
-    assert_eq!(ask(&orchestrator, LOCK, "node-2").await, 409);
+    assert_eq!(request(&orchestrator, LOCK, "node-2").await, 409);
     let before = group(&orchestrator).await;
     assert_eq!(
         (ids(&before, "holders"), ids(&before, "waiters")),
@@ -68,10 +68,10 @@ async fn holders_and_waiters_survive_restart() {
     orchestrator.kill_and_start().await;
     orchestrator.ready().await;
     assert_eq!(group(&orchestrator).await, before);
-    assert_eq!(ask(&orchestrator, LOCK, "node-2").await, 409);
-    assert_eq!(ask(&orchestrator, LOCK, "node-1").await, 200);
+    assert_eq!(request(&orchestrator, LOCK, "node-2").await, 409);
+    assert_eq!(request(&orchestrator, LOCK, "node-1").await, 200);
     assert_eq!(operate(&orchestrator, "release", "rack-7", "the disk is in").await, 204);
-    assert_eq!(ask(&orchestrator, LOCK, "node-2").await, 200);
+    assert_eq!(request(&orchestrator, LOCK, "node-2").await, 200);
     assert_eq!(ids(&group(&orchestrator).await, "waiters"), [""; 0]);
 }
 
@@ -80,12 +80,12 @@ async fn slot_counts_change_without_restart() {
     let nats = NatsServer::start().await;
     let mut orchestrator = Orchestrator::new(&nats.url(), "[fleet-lock.groups]\ndefault = 1");
     orchestrator.start_ready().await;
-    assert_eq!(ask(&orchestrator, LOCK, "a").await, 200);
-    assert_eq!(ask(&orchestrator, LOCK, "b").await, 409);
+    assert_eq!(request(&orchestrator, LOCK, "a").await, 200);
+    assert_eq!(request(&orchestrator, LOCK, "b").await, 409);
     set_slots(&orchestrator, 3);
     await_slots(&orchestrator, 3).await;
-    assert_eq!(ask(&orchestrator, LOCK, "b").await, 200);
-    assert_eq!(ask(&orchestrator, LOCK, "c").await, 200);
+    assert_eq!(request(&orchestrator, LOCK, "b").await, 200);
+    assert_eq!(request(&orchestrator, LOCK, "c").await, 200);
     set_slots(&orchestrator, 1);
     await_slots(&orchestrator, 1).await;
     let lowered = group(&orchestrator).await;
@@ -93,11 +93,11 @@ async fn slot_counts_change_without_restart() {
     let message = "more holders than slots: none is granted until there are fewer";
     assert!(orchestrator.log().contains(message), "{}", orchestrator.log());
     for id in ["a", "b"] {
-        assert_eq!(ask(&orchestrator, UNLOCK, id).await, 200);
-        assert_eq!(ask(&orchestrator, LOCK, "d").await, 409);
+        assert_eq!(request(&orchestrator, UNLOCK, id).await, 200);
+        assert_eq!(request(&orchestrator, LOCK, "d").await, 409);
     }
-    assert_eq!(ask(&orchestrator, UNLOCK, "c").await, 200);
-    assert_eq!(ask(&orchestrator, LOCK, "d").await, 200);
+    assert_eq!(request(&orchestrator, UNLOCK, "c").await, 200);
+    assert_eq!(request(&orchestrator, LOCK, "d").await, 200);
 
     // An invalid file, and settings that need a restart, change nothing.
     let file = orchestrator.directory().join("os-upgrade.toml");
@@ -125,8 +125,8 @@ async fn leaders_slot_settings_apply() {
     leader.start_ready().await;
     follower.start();
     follower.await_following(&leader).await;
-    assert_eq!(ask(&follower, LOCK, "a").await, 200);
-    assert_eq!(ask(&follower, LOCK, "b").await, 200);
+    assert_eq!(request(&follower, LOCK, "a").await, 200);
+    assert_eq!(request(&follower, LOCK, "b").await, 200);
     set_slots(&follower, 1);
     let read = "the configuration was read again";
     eventually("the follower to have read it", async || follower.log().contains(read).then_some(())).await;

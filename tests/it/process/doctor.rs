@@ -12,7 +12,7 @@ use os_upgrade_protocol::subject;
 use serde_json::Value;
 
 /// Every check by its name: verdict and finding. Checks with a problem must have advice.
-async fn examined(orchestrator: &Orchestrator) -> (Option<i32>, BTreeMap<String, (String, String)>) {
+async fn run_doctor(orchestrator: &Orchestrator) -> (Option<i32>, BTreeMap<String, (String, String)>) {
     let (code, printed, _) = orchestrator.command(&["doctor", "--output", "json"]).await;
     let rows: Vec<Value> = serde_json::from_str(&printed).unwrap();
     let text = |row: &Value, key: &str| row[key].as_str().unwrap().to_owned();
@@ -45,7 +45,7 @@ async fn healthy_site_has_no_problems() {
     let id = site.rest().start_run().await;
     site.rest().await_end(&id).await;
     drop(hosts);
-    let (code, rows) = examined(&site.orchestrator).await;
+    let (code, rows) = run_doctor(&site.orchestrator).await;
     assert_eq!(code, Some(0), "{rows:?}");
     assert!(rows.values().all(|(verdict, _)| verdict == "ok"), "{rows:?}");
     let found = |name: &str| rows[name].1.as_str();
@@ -63,7 +63,7 @@ async fn healthy_site_has_no_problems() {
     }
     site.orchestrator.terminate().await;
     let before = content(&site.orchestrator.directory().join("data"));
-    let (code, rows) = examined(&site.orchestrator).await;
+    let (code, rows) = run_doctor(&site.orchestrator).await;
     assert_eq!((code, rows["used by"].1.as_str()), (Some(0), "no process"));
     assert_eq!(content(&site.orchestrator.directory().join("data")), before, "looking changes nothing");
 }
@@ -72,7 +72,7 @@ async fn healthy_site_has_no_problems() {
 #[tokio::test]
 async fn differing_instance_settings_are_reported() {
     let site = Site::start().await;
-    let (_, rows) = examined(&site.orchestrator).await;
+    let (_, rows) = run_doctor(&site.orchestrator).await;
     assert_eq!(rows["instances"], ("ok".to_owned(), "1 heard".to_owned()));
     let mut other = Orchestrator::new(&site.nats.url(), "[site]\ntimezone = \"Europe/Stockholm\"");
     other.start();
@@ -91,7 +91,7 @@ async fn differing_instance_settings_are_reported() {
     }
     let (_, shown, _) = other.ask(&["cluster", "status"], "").await;
     assert!(shown.contains(&format!("\nwarning: {difference} ")), "{shown}");
-    let (code, rows) = examined(&other).await;
+    let (code, rows) = run_doctor(&other).await;
     let expected = format!("2 heard; {difference} Europe/Stockholm ({them}, this configuration), UTC ({us})");
     assert_eq!((code, &rows["instances"]), (Some(0), &("warning".to_owned(), expected)));
 }
@@ -100,12 +100,12 @@ async fn differing_instance_settings_are_reported() {
 async fn doctor_creates_nothing() {
     let nats = NatsServer::start().await;
     let orchestrator = Orchestrator::new(&nats.url(), "");
-    let (code, rows) = examined(&orchestrator).await;
+    let (code, rows) = run_doctor(&orchestrator).await;
     assert_eq!(code, Some(0), "{rows:?}");
     assert_eq!(rows["data directory"].0, "warning");
     assert_eq!(rows["stream os-upgrade:journal"].1, "does not exist yet");
     let managed = Orchestrator::managed();
-    let (code, rows) = examined(&managed).await;
+    let (code, rows) = run_doctor(&managed).await;
     assert_eq!(code, Some(0), "{rows:?}");
     assert_eq!(rows["NATS"], ("warning".to_owned(), "the managed nats-server is not running".to_owned()));
     assert!(rows["nats-server"].1.contains("nats-server 2."), "{rows:?}");
@@ -185,7 +185,7 @@ async fn each_fault_is_found() {
         }
         fs::rename(copy, store(&site)).unwrap();
         fault(&mut site);
-        let (code, rows) = examined(&site.orchestrator).await;
+        let (code, rows) = run_doctor(&site.orchestrator).await;
         assert_eq!(code, Some(1), "{name}: {rows:?}");
         let (verdict, found) = &rows[*check];
         assert!(verdict == "problem" && found.contains(expected), "{name}: {rows:?}");
@@ -200,13 +200,13 @@ async fn damaged_or_foreign_streams_are_found() {
     let mut config = stream.cached_info().config.clone();
     config.deny_delete = true;
     site.jetstream().update_stream(config).await.unwrap();
-    let (code, rows) = examined(&site.orchestrator).await;
+    let (code, rows) = run_doctor(&site.orchestrator).await;
     let (verdict, found) = &rows["stream os-upgrade:control"];
     assert_eq!((code, verdict.as_str()), (Some(1), "problem"), "{rows:?}");
     assert!(found.contains("deny-delete = true; false is needed"), "{found}");
 
     site.jetstream().delete_stream(subject::JOURNAL_STREAM).await.unwrap();
-    let (code, rows) = examined(&site.orchestrator).await;
+    let (code, rows) = run_doctor(&site.orchestrator).await;
     let (verdict, found) = &rows["acknowledged data"];
     assert_eq!((code, verdict.as_str()), (Some(1), "problem"), "{rows:?}");
     assert!(found.starts_with("the journal is not there, messages up to "), "{found}");
@@ -214,7 +214,7 @@ async fn damaged_or_foreign_streams_are_found() {
     let other = Orchestrator::new(&site.nats.url(), "[site]\nname = \"lund\"");
     std::os::unix::fs::symlink(site.orchestrator.directory().join("data"), other.directory().join("data"))
         .unwrap();
-    let (code, rows) = examined(&other).await;
+    let (code, rows) = run_doctor(&other).await;
     assert_eq!(code, Some(1));
     assert!(rows["store"].1.contains("is of site \"site\", not of \"lund\""), "{rows:?}");
     let control = &rows["stream os-upgrade:control"].1;

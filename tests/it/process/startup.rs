@@ -13,7 +13,7 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, UnixDatagram};
 
 /// Starts an instance that fails. Returns its exit code and error lines, without its log.
-async fn failed(mut orchestrator: Orchestrator) -> (Option<i32>, Vec<String>) {
+async fn start_failing(mut orchestrator: Orchestrator) -> (Option<i32>, Vec<String>) {
     orchestrator.start();
     let (code, output) = orchestrator.exited().await;
     let is_logged = |line: &str| line.starts_with(|first: char| first.is_ascii_digit());
@@ -50,7 +50,7 @@ async fn port_in_use_is_one_line() {
     let address = orchestrator.address();
     let _taken = TcpListener::bind(address).await.expect("a free port");
     let text = format!("error: cannot listen on {address}: Address already in use (os error 98)");
-    assert_eq!(failed(orchestrator).await, (Some(2), vec![text]));
+    assert_eq!(start_failing(orchestrator).await, (Some(2), vec![text]));
 }
 
 #[tokio::test]
@@ -59,13 +59,13 @@ async fn missing_lock_server_file_is_one_line() {
     let more = "[fleet-lock]\nurl = \"https://u:secret@h\"\ncertificate = \"c.pem\"\nkey = \"k.pem\"\n";
     let text = "error: cannot use the lock server: cannot read c.pem, the `certificate` of [fleet-lock]: \
                 No such file or directory (os error 2)";
-    assert_eq!(failed(Orchestrator::new(&nats.url(), more)).await, (Some(2), vec![text.to_owned()]));
+    assert_eq!(start_failing(Orchestrator::new(&nats.url(), more)).await, (Some(2), vec![text.to_owned()]));
     // Reading a pipe without a writer would block permanently.
     let orchestrator = Orchestrator::new(&nats.url(), more);
     let pipe = orchestrator.directory().join("c.pem");
     assert!(Command::new("mkfifo").arg(&pipe).status().expect("a pipe").success());
     let text = "error: cannot use the lock server: cannot read c.pem, the `certificate` of [fleet-lock]: it is not a file";
-    assert_eq!(failed(orchestrator).await, (Some(2), vec![text.to_owned()]));
+    assert_eq!(start_failing(orchestrator).await, (Some(2), vec![text.to_owned()]));
 }
 
 /// A data directory of a version without a password for the managed nats-server, or whose password is lost.
@@ -93,7 +93,7 @@ async fn store_path_that_is_file_is_one_line() {
     let orchestrator = Orchestrator::new(&nats.url(), "");
     fs::write(orchestrator.directory().join("data"), "mine").expect("written");
     let text = "error: cannot use the data directory data: File exists (os error 17)";
-    assert_eq!(failed(orchestrator).await, line(text.to_owned()));
+    assert_eq!(start_failing(orchestrator).await, line(text.to_owned()));
 }
 
 #[tokio::test]
@@ -109,7 +109,7 @@ async fn foreign_store_is_left_untouched() {
             fs::create_dir(&data).expect("made");
             fs::write(&store, &content).expect("written");
         }
-        let (code, stderr) = failed(orchestrator).await;
+        let (code, stderr) = start_failing(orchestrator).await;
         assert_eq!((code, stderr.len()), (Some(1), 1), "{stderr:?}");
         assert!(stderr[0].starts_with("error: "), "{stderr:?}");
         assert!(stderr[0].contains("data/"), "it names the file: {stderr:?}");
@@ -123,7 +123,7 @@ async fn a_data_directory_in_use_is_one_line() {
     let data = site.orchestrator.directory().join("data");
     std::os::unix::fs::symlink(&data, second.directory().join("data")).expect("linked");
     let text = "error: the data directory data is in use by another orchestrator";
-    assert_eq!(failed(second).await, line(text.to_owned()));
+    assert_eq!(start_failing(second).await, line(text.to_owned()));
     // The instance that uses it is not disturbed.
     site.orchestrator.ready().await;
 }
@@ -270,7 +270,7 @@ async fn unusable_credentials_file_is_one_line() {
         if let Some(content) = content {
             fs::write(orchestrator.directory().join("o.creds"), content).expect("written");
         }
-        let (code, stderr) = failed(orchestrator).await;
+        let (code, stderr) = start_failing(orchestrator).await;
         assert_eq!((code, stderr.len()), (Some(2), 1), "{stderr:?}");
         assert!(stderr[0].starts_with("error: cannot use the NATS credentials in o.creds: "), "{stderr:?}");
     }
@@ -319,7 +319,7 @@ async fn other_sites_store_is_one_line() {
     let second = Orchestrator::new(&site.nats.url(), "[site]\nname = \"other\"");
     let data = site.orchestrator.directory().join("data");
     std::os::unix::fs::symlink(&data, second.directory().join("data")).expect("linked");
-    let (code, stderr) = failed(second).await;
+    let (code, stderr) = start_failing(second).await;
     assert_eq!((code, stderr.len()), (Some(1), 1), "{stderr:?}");
     assert!(stderr[0].contains("other"), "{stderr:?}");
 }

@@ -12,7 +12,7 @@ use reqwest::Method;
 use serde_json::{Value, json};
 
 /// A site where hosts need approval, and two waiting hosts with running workers.
-async fn waiting() -> (Site, Vec<Host>) {
+async fn site_with_waiting_hosts() -> (Site, Vec<Host>) {
     let mut site = Site::start().await;
     site.orchestrator.remove_environment(AUTO_APPROVE);
     site.orchestrator.terminate().await;
@@ -48,7 +48,7 @@ async fn refused(orchestrator: &Orchestrator) -> Value {
 
 #[tokio::test]
 async fn only_approved_hosts_are_upgraded() {
-    let (mut site, _hosts) = waiting().await;
+    let (mut site, _hosts) = site_with_waiting_hosts().await;
     assert_eq!(refused(&site.orchestrator).await, json!({"kind": "none-approved", "hosts": 2}));
     let listed = command_output(&site.orchestrator, &["hosts", "list", "--pending"]).await;
     assert!(listed.contains("h01") && listed.contains("waits for approval"), "{listed}");
@@ -93,7 +93,7 @@ async fn only_approved_hosts_are_upgraded() {
 
 #[tokio::test]
 async fn waiting_for_approval_is_not_journaled() {
-    let (site, _hosts) = waiting().await;
+    let (site, _hosts) = site_with_waiting_hosts().await;
     let before = site.journal().await;
     for number in 0..20 {
         site.announce(APPLICATION, &format!("stranger-{number}")).await;
@@ -106,7 +106,7 @@ async fn waiting_for_approval_is_not_journaled() {
 
 #[tokio::test]
 async fn withdrawn_host_finishes_started_upgrade() {
-    let (site, hosts) = waiting().await;
+    let (site, hosts) = site_with_waiting_hosts().await;
     command_output(&site.orchestrator, &["hosts", "approve", "--all"]).await;
     hosts[0].hold("upgrade");
     let run = site.rest().start_run().await;
@@ -159,7 +159,7 @@ async fn approvals_survive_failover() {
 
 #[tokio::test]
 async fn window_waits_for_approval() {
-    let (site, _hosts) = waiting().await;
+    let (site, _hosts) = site_with_waiting_hosts().await;
     let days = "Monday, Tuesday, Wednesday, Thursday, Friday, Saturday, Sunday";
     let body = json!({
         "worker-applications": [{ "name": APPLICATION }],

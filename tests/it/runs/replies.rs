@@ -20,7 +20,7 @@ async fn site_with_a_run() -> (Site, Rest, RawWorker, String) {
 }
 
 /// Completes the run and returns it.
-async fn completed(rest: &Rest, worker: &RawWorker, id: &str) -> Run {
+async fn complete_run(rest: &Rest, worker: &RawWorker, id: &str) -> Run {
     worker.answer("prepare", "done").await;
     worker.answer("upgrade", "done").await;
     let run = rest.await_end(id).await;
@@ -53,7 +53,7 @@ async fn malformed_replies_are_only_recorded() {
     for payload in unreadable {
         worker.publish_reply(payload).await;
     }
-    let run = completed(&rest, &worker, &id).await;
+    let run = complete_run(&rest, &worker, &id).await;
     assert_eq!(run.ignored(), ignored(&[("h01", "malformed"); 8]));
     let detail = |text: &str| run.0.to_string().contains(text);
     assert!(detail(r#"the reply of h01 names another host, \"h02\""#), "{}", run.0);
@@ -118,7 +118,7 @@ async fn unsolicited_replies_are_only_recorded() {
     };
     publish("os-upgrade:control.reply.h99").await;
     publish("os-upgrade:control.reply.%zz").await;
-    let run = completed(&rest, &worker, &id).await;
+    let run = complete_run(&rest, &worker, &id).await;
     assert_eq!(run.ignored(), ignored(&[("h01", "nothing-outstanding"); 2]));
     // The others belong to no run, and are in the journal only.
     let facts = site.journal().await;
@@ -149,7 +149,7 @@ async fn earlier_runs_reply_is_ignored() {
     let subject = "os-upgrade:control.reply.h01";
     let sent = site.jetstream().publish_with_headers(subject, headers, payload.into()).await;
     sent.expect("sent").await.expect("stored");
-    let run = completed(&rest, &worker, &second).await;
+    let run = complete_run(&rest, &worker, &second).await;
     assert_eq!(run.ignored(), ignored(&[("h01", "nothing-outstanding")]));
 }
 

@@ -14,7 +14,7 @@ const CONFIG: &str = "/v1/config/os-upgrade";
 
 /// A window that is always open. Its occurrences begin at midnight in a zone where it is now about noon, so that none
 /// begins during a test.
-fn always() -> Value {
+fn always_open_window() -> Value {
     let days = "Monday, Tuesday, Wednesday, Thursday, Friday, Saturday, Sunday";
     // The sign in these names is inverted: Etc/GMT+5 is five hours behind.
     let behind = i64::from(Utc::now().hour()) - 12;
@@ -36,7 +36,7 @@ async fn window_starts_one_run_despite_restart() {
     let mut site = Site::start().await;
     let rest = site.rest();
     // There is no host when the window opens, and the orchestrator is killed in it.
-    assert_eq!(rest.call(Method::PUT, CONFIG, &configuration(&[always()], &[])).await.0, 204);
+    assert_eq!(rest.call(Method::PUT, CONFIG, &configuration(&[always_open_window()], &[])).await.0, 204);
     site.orchestrator.kill().await;
     let mut host = site.host("h01");
     host.hold("upgrade");
@@ -51,7 +51,7 @@ async fn window_starts_one_run_despite_restart() {
     let now = rest.get("/v1/state/os-upgrade").await.1;
     assert_eq!(now["current-upgrade-info"]["not-after"], run["not-after"]);
     assert!(run["not-after"].as_str().unwrap().ends_with(":00:00Z"), "{run}");
-    let denied = configuration(&[always()], &[always()]);
+    let denied = configuration(&[always_open_window()], &[always_open_window()]);
     assert_eq!(rest.call(Method::PUT, CONFIG, &denied).await.0, 204);
     assert_eq!(rest.call(Method::DELETE, CONFIG, "").await.0, 204);
     assert_eq!(rest.get("/v1/state/os-upgrade").await.1["status"], "upgrading");
@@ -59,7 +59,7 @@ async fn window_starts_one_run_despite_restart() {
     assert_eq!(rest.await_end(&id).await.result(), Some("completed"));
 
     // The occurrence has had its run, whichever instance leads: the state shows the next one.
-    assert_eq!(rest.call(Method::PUT, CONFIG, &configuration(&[always()], &[])).await.0, 201);
+    assert_eq!(rest.call(Method::PUT, CONFIG, &configuration(&[always_open_window()], &[])).await.0, 201);
     site.orchestrator.kill_and_start().await;
     rest.await_scheduled(&["h01"]).await;
     let why = rest.try_host("h01").await.unwrap();
@@ -79,7 +79,7 @@ async fn absent_host_does_not_delay_scheduled_run() {
     rest.await_scheduled(&["h01", "h02"]).await;
     site.orchestrator.kill().await;
     site.orchestrator.start_ready().await;
-    assert_eq!(rest.call(Method::PUT, CONFIG, &configuration(&[always()], &[])).await.0, 204);
+    assert_eq!(rest.call(Method::PUT, CONFIG, &configuration(&[always_open_window()], &[])).await.0, 204);
     eventually("hosts to be awaited", async || {
         let (_, state) = rest.try_call(Method::GET, "/v1/state/os-upgrade", "").await?;
         (state["next-upgrade-reason"] == "hosts-awaited").then_some(())
