@@ -112,8 +112,8 @@ audit: deny ## Check dependencies for known vulnerabilities (fetches the advisor
 test-debian: debian-tree test-programs ## Upgrade a Debian system to the next release ROUNDS=10 times, killed at random moments (some 2 minutes each)
 	$(BUILT)/debug/debian --rounds $(or $(ROUNDS),10)
 
-# Installs the worker's package as it ships, and upgrades Debian from its release to the latest updates. Without a working KVM
-# QEMU emulates.
+# Installs the worker's package as it ships, and upgrades Debian from its release to the latest updates. Without a working
+# KVM, QEMU emulates.
 VM_PACKAGE := target/vm/os-upgrade-worker.deb
 test-vm: vm-guest cargo-deb test-programs ## Upgrade two virtual machines that reboot, and lose power or the bus in between, in three courses ROUNDS=1 times (30 to 50 minutes each)
 	cargo build --release --locked --package os-upgrade-worker-sdk --bin os-upgrade-worker
