@@ -251,7 +251,10 @@ async fn restore_refused_while_running_or_unconfirmed() {
     let (code, _, stderr) = site.orchestrator.command(&["restore", "--from-store"]).await;
     assert_eq!(code, Some(1));
     assert!(stderr.contains("  slots stay held for: none"), "{stderr}");
-    assert!(stderr.ends_with("error: nothing was done: without a terminal, confirm with `--yes`"), "{stderr}");
+    assert!(
+        stderr.ends_with("error: nothing was done: without a terminal, confirm with `--yes`"),
+        "{stderr}"
+    );
 
     // Without a store there is nothing to restore from.
     let empty = Orchestrator::new(&site.nats.url(), "");
