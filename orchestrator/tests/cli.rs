@@ -57,7 +57,7 @@ fn an_unusable_configuration_is_exit_2_with_every_error() {
 }
 
 #[test]
-fn a_cluster_of_one_nats_server_is_exit_2_and_makes_nothing() {
+fn nats_config_refuses_a_cluster_of_one() {
     let directory = tempfile::tempdir().unwrap();
     for (servers, wrong) in [
         (vec!["a", "b"], "a cluster of two stops when either server does: give one server, or three"),
@@ -143,7 +143,7 @@ fn a_token_file_that_cannot_be_used_is_one_line_and_exit_2() {
 }
 
 #[test]
-fn files_that_the_settings_name_and_that_cannot_be_used_are_one_line_and_exit_2() {
+fn unusable_files_exit_2_with_one_line() {
     let dir = tempfile::tempdir().unwrap();
     fs::write(dir.path().join("key"), "no key").unwrap();
     fs::set_permissions(dir.path().join("key"), fs::Permissions::from_mode(0o644)).unwrap();

@@ -13,7 +13,7 @@ pub enum Role {
     Viewer,
     /// Start and cancel runs, approve hosts, and hold and release slots.
     Operator,
-    /// Everything.
+    /// Use every route, those for the configuration and secrets included.
     Admin,
 }
 

@@ -43,7 +43,7 @@ pub enum FileError {
     Unreadable {
         /// Its path.
         path: PathBuf,
-        /// Why.
+        /// The error of the file system.
         source: io::Error,
     },
     /// The file cannot be written.
@@ -51,7 +51,7 @@ pub enum FileError {
     Unwritable {
         /// Its path.
         path: PathBuf,
-        /// Why.
+        /// The error of the file system.
         source: io::Error,
     },
     /// An untrusted user could have written the file.

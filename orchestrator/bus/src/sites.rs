@@ -32,7 +32,7 @@ pub enum NoAnswer {
     Nobody,
     /// The request was certainly not delivered.
     NotDelivered {
-        /// Why.
+        /// The cause, in a sentence.
         why: String,
     },
     /// The request is larger than the bus accepts.

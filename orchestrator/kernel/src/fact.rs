@@ -102,14 +102,14 @@ pub enum Fact {
     SlotReleaseDue {
         /// The host.
         host: HostName,
-        /// Why.
+        /// The reason for the release.
         why: ReleaseCause,
     },
     /// A host's slot is free.
     SlotReleased {
         /// The host.
         host: HostName,
-        /// Why.
+        /// The reason for the release.
         why: ReleaseCause,
     },
     /// An external FleetLock client holds a slot of an embedded semaphore.
@@ -197,7 +197,7 @@ pub enum Fact {
         host: HostName,
         /// Who withdrew it.
         actor: String,
-        /// Why.
+        /// The operator's reason.
         reason: String,
         /// Whether the decisions about the host are forgotten, as if there had been none.
         #[serde(default, skip_serializing_if = "is_false")]

@@ -1,3 +1,5 @@
+//! What is generated, and what a second run keeps.
+
 use std::net::Ipv4Addr;
 use std::os::unix::fs::PermissionsExt as _;
 

@@ -10,13 +10,13 @@ pub enum NotDone {
     /// Nothing was changed, and nothing will be.
     #[error("{why}; nothing was changed")]
     Unchanged {
-        /// Why.
+        /// The cause, as the caller is told.
         why: String,
     },
     /// The change may have been made, or may still be.
     #[error("{why}: the change may still be made, check the state")]
     Unknown {
-        /// Why.
+        /// The cause, as the caller is told.
         why: String,
     },
 }

@@ -6,4 +6,5 @@ mod circles;
 mod diagram;
 mod links;
 mod modules;
+mod style;
 mod workspace;

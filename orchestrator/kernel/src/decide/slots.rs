@@ -110,7 +110,7 @@ pub enum SlotRefusal {
     /// The semaphore grants no slot, for the same reasons as to a FleetLock client.
     #[error("{denied}")]
     LockDenied {
-        /// Why.
+        /// What keeps the slot from being granted.
         denied: Denied,
     },
 }

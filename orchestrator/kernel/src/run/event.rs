@@ -39,7 +39,7 @@ pub enum HostEvent {
     Prepared,
     /// It waits for a slot.
     Waiting {
-        /// Why.
+        /// What it waits for.
         reason: Reason,
     },
     /// It lost its turn and waits like the other prepared hosts.
@@ -57,17 +57,17 @@ pub enum HostEvent {
     Upgraded,
     /// It failed.
     Failed {
-        /// Why.
+        /// The reason, as it is journaled.
         reason: Reason,
     },
     /// It did not finish in time, or was given up.
     TimedOut {
-        /// Why.
+        /// The reason, as it is journaled.
         reason: Reason,
     },
     /// It was never started.
     Cancelled {
-        /// Why.
+        /// The reason, as it is journaled.
         reason: Reason,
     },
 }

@@ -1,3 +1,5 @@
+//! Windows as they are written, and their occurrences.
+
 use chrono::{DateTime, TimeDelta, Utc};
 use chrono_tz::Tz;
 use serde_json::{Value, json};

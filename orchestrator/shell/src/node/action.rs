@@ -114,7 +114,7 @@ pub enum Warning {
     },
     /// This instance has stopped leading.
     Deposed {
-        /// Why.
+        /// The cause, for the log.
         why: &'static str,
     },
 }
