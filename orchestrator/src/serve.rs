@@ -121,7 +121,7 @@ impl Opened {
     ) -> Result<(), ServeError> {
         let Self {
             settings,
-            setup: Setup { gate, tls, strongbox, locks, listener },
+            setup: Setup { authenticator, tls, strongbox, locks, listener },
             directory,
             projector,
             history,
@@ -175,12 +175,12 @@ impl Opened {
         let projection = spawn(&shutdown, projection::run(projector, position, streams, committed, problem));
         let core = spawn(&shutdown, core.run(shutdown.clone()));
         let notifier = spawn(&shutdown, service_manager::notify(handle.clone(), turns, shutdown.clone()));
-        let token_watch = spawn(&shutdown, gate.clone().follow(shutdown.clone()));
+        let token_watch = spawn(&shutdown, authenticator.clone().follow(shutdown.clone()));
         let address = settings.api.listen;
         tracing::info!(%address, tls = tls.is_some(), "the API listens");
         let limits = api::Limits::of_settings(&settings.api);
         let options = api::Options { tls, limits, strongbox, sites };
-        let served = api::serve(listener, handle, history, gate, options, shutdown.clone()).await;
+        let served = api::serve(listener, handle, history, authenticator, options, shutdown.clone()).await;
         shutdown.cancel();
         let core = core.await;
         // The driver sends records to the store until it ends, so the projection is awaited after it.

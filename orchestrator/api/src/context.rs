@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use axum::http::StatusCode;
 use axum::response::Response;
-use os_upgrade_auth::Gate;
+use os_upgrade_auth::Authenticator;
 use os_upgrade_kernel::{Accepted, Family, Request};
 use os_upgrade_shell::not_done::NotDone;
 use os_upgrade_site::handle::SiteHandle;
@@ -42,7 +42,7 @@ pub(crate) struct Api {
     pub(crate) history: History,
     pub(crate) renders: Arc<Semaphore>,
     pub(crate) answers: Answers,
-    pub(crate) gate: Gate,
+    pub(crate) authenticator: Authenticator,
     pub(crate) options: Options,
     pub(crate) description: &'static LazyLock<Description>,
 }

@@ -1,6 +1,6 @@
 //! The HTTP layer around the resources: connections, authentication, request and response bodies, errors.
 
-pub(crate) mod authority;
+pub(crate) mod authorization;
 pub(crate) mod document;
 pub(crate) mod error;
 pub(crate) mod extract;

@@ -11,7 +11,7 @@ use axum::middleware::{self, Next};
 use axum::response::{IntoResponse as _, Response};
 use os_upgrade_api_types::fleet_lock::dialect_of;
 use os_upgrade_api_types::route::Dialect;
-use os_upgrade_auth::Gate;
+use os_upgrade_auth::Authenticator;
 use os_upgrade_shell::not_done::NotDone;
 use os_upgrade_site::handle::SiteHandle;
 use os_upgrade_store::History;
@@ -24,7 +24,7 @@ use crate::context::{Answers, Api, Options};
 use crate::description::Description;
 use crate::http::error::{Cause, Problem, Routine, panic_text};
 use crate::http::listener::{self, Limits};
-use crate::http::{authority, form, lock_error};
+use crate::http::{authorization, form, lock_error};
 use crate::resources::{self, fleet_lock};
 
 /// How long a request may take from its last header to its answer. Writes and FleetLock have shorter limits of their
@@ -42,9 +42,9 @@ pub fn description() -> &'static str {
     DESCRIPTION.json()
 }
 
-/// Every route, with limits, error bodies and logging around them. `gate` authenticates callers.
-pub fn router(site: SiteHandle, history: History, gate: Gate, options: &Options) -> Router {
-    Routers::new(site, history, gate, options).edge
+/// Every route, with limits, error bodies and logging around them. `authenticator` authenticates callers.
+pub fn router(site: SiteHandle, history: History, authenticator: Authenticator, options: &Options) -> Router {
+    Routers::new(site, history, authenticator, options).edge
 }
 
 /// The two routers of an instance.
@@ -57,34 +57,44 @@ pub(crate) struct Routers {
 }
 
 impl Routers {
-    pub(crate) fn new(site: SiteHandle, history: History, gate: Gate, options: &Options) -> Self {
+    pub(crate) fn new(
+        site: SiteHandle,
+        history: History,
+        authenticator: Authenticator,
+        options: &Options,
+    ) -> Self {
         let renders = Arc::new(Semaphore::new(RENDERS_MAX));
         let api = Api {
             site,
             history,
             renders: Arc::clone(&renders),
             answers: Answers::default(),
-            gate: gate.clone(),
+            authenticator: authenticator.clone(),
             options: options.clone(),
             description: &DESCRIPTION,
         };
-        let inner = with_limits(resources::routes().router(&gate, None).fallback(not_found))
+        let inner = with_limits(resources::routes().router(&authenticator, None).fallback(not_found))
             .with_state(api.clone())
             .layer(middleware::from_fn(with_timeout))
             .layer(middleware::from_fn(log_failure));
-        let edge = resources::routes().router(&gate, Some(&options.sites)).fallback(not_found);
+        let edge = resources::routes().router(&authenticator, Some(&options.sites)).fallback(not_found);
         let edge = with_limits(edge).with_state(api);
-        Self { edge: edge_router(edge, renders, gate, options.limits.clone()), inner }
+        Self { edge: edge_router(edge, renders, authenticator, options.limits.clone()), inner }
     }
 }
 
 /// `routes` inside the layers that every request from outside passes; the last one added runs first.
-pub(crate) fn edge_router(routes: Router, renders: Arc<Semaphore>, gate: Gate, limits: Limits) -> Router {
+pub(crate) fn edge_router(
+    routes: Router,
+    renders: Arc<Semaphore>,
+    authenticator: Authenticator,
+    limits: Limits,
+) -> Router {
     // The path is rewritten before routing, and after all other layers.
     Router::new()
         .fallback_service(routes.map_request(fleet_lock::with_path_of_route))
         .layer(middleware::from_fn_with_state(renders, form::negotiated))
-        .layer(middleware::from_fn_with_state(gate, authority::identify))
+        .layer(middleware::from_fn_with_state(authenticator, authorization::identify))
         .layer(middleware::from_fn(with_timeout))
         .layer(middleware::from_fn_with_state(limits, listener::enforce))
         .layer(middleware::from_fn(log_failure))

@@ -7,10 +7,10 @@ use axum::middleware::from_fn_with_state;
 use axum::routing::{MethodFilter, MethodRouter, any, on};
 use os_upgrade_api_types::route::{Access, Declaration, Dialect, Method, Route};
 use os_upgrade_api_types::sites::takes_site;
-use os_upgrade_auth::Gate;
+use os_upgrade_auth::Authenticator;
 
 use crate::context::Api;
-use crate::http::authority;
+use crate::http::authorization;
 use crate::sites::{self, Sites};
 
 /// The routes to serve.
@@ -45,18 +45,17 @@ impl Routes {
         self.0.iter().map(|(declaration, _)| declaration)
     }
 
-    /// The router. It admits the callers that the declarations allow, and `gate` counts refusals. Requests with
+    /// The router. It admits the callers that the declarations allow, and `authenticator` counts refusals. Requests with
     /// `?site=` go to `sites`; with `None` the parameter is not accepted.
-    pub(crate) fn router(self, gate: &Gate, sites: Option<&Sites>) -> Router<Api> {
+    pub(crate) fn router(self, authenticator: &Authenticator, sites: Option<&Sites>) -> Router<Api> {
         self.0.into_iter().fold(Router::new(), |router, (declaration, methods)| {
             let sites = sites.filter(|_| takes_site(declaration.path));
             let methods = sites.into_iter().fold(methods, |methods, sites| {
                 methods.route_layer(from_fn_with_state(sites.clone(), sites::forward_to_site))
             });
             let methods = match declaration.access {
-                Access::Role(role) => {
-                    methods.route_layer(from_fn_with_state((gate.clone(), role), authority::admit))
-                }
+                Access::Role(role) => methods
+                    .route_layer(from_fn_with_state((authenticator.clone(), role), authorization::admit)),
                 // The group is in the body, so the handler checks it.
                 Access::Anybody | Access::LockGroup => methods,
             };

@@ -2,7 +2,7 @@
 
 use std::io;
 
-use os_upgrade_auth::Gate;
+use os_upgrade_auth::Authenticator;
 use os_upgrade_site::handle::SiteHandle;
 use os_upgrade_store::History;
 use tokio::net::TcpListener;
@@ -12,7 +12,7 @@ use crate::context::Options;
 use crate::http::listener::serve_router;
 use crate::router::Routers;
 
-/// Serves the API on `listener`, and to other sites, until `shutdown`. `gate` authenticates callers. Requests under
+/// Serves the API on `listener`, and to other sites, until `shutdown`. `authenticator` authenticates callers. Requests under
 /// way then have 3 s to end.
 ///
 /// # Errors
@@ -21,11 +21,11 @@ pub async fn serve(
     listener: TcpListener,
     site: SiteHandle,
     history: History,
-    gate: Gate,
+    authenticator: Authenticator,
     options: Options,
     shutdown: CancellationToken,
 ) -> io::Result<()> {
-    let Routers { edge, inner } = Routers::new(site.clone(), history, gate, &options);
+    let Routers { edge, inner } = Routers::new(site.clone(), history, authenticator, &options);
     let answering_sites = options.sites.answer(site, inner, shutdown.clone());
     let served = serve_router(listener, edge, options.limits, options.tls, shutdown);
     let (served, ()) = tokio::join!(served, answering_sites);

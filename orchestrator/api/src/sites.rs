@@ -30,7 +30,7 @@ use tokio_util::sync::CancellationToken;
 use tower::ServiceExt as _;
 
 use self::message::{SiteAnswer, SiteRequest};
-use crate::http::authority::Identity;
+use crate::http::authorization::Identity;
 use crate::http::error::Problem;
 use crate::http::extract;
 use crate::http::listener::DRAIN_TIMEOUT;

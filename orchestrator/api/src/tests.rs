@@ -1,6 +1,6 @@
 //! Tests of the whole router in process, over a small core with a real kernel state and a real store.
 
-mod authority;
+mod authorization;
 mod configuration;
 mod conformance;
 mod crowds;
@@ -30,7 +30,7 @@ use axum::http::{HeaderMap, Request, StatusCode};
 use axum::middleware;
 use os_upgrade_api_types::config::rollout;
 use os_upgrade_api_types::route::Dialect;
-use os_upgrade_auth::Gate;
+use os_upgrade_auth::Authenticator;
 use os_upgrade_kernel::Input;
 use os_upgrade_protocol::Versions;
 use os_upgrade_shell::forward::Answered;
@@ -138,7 +138,7 @@ impl TestApi {
 
     fn over(site: SiteHandle, history: History, directory: TempDir) -> Self {
         Self {
-            router: router(site.clone(), history.clone(), Gate::default(), &Options::default()),
+            router: router(site.clone(), history.clone(), Authenticator::default(), &Options::default()),
             site,
             history,
             directory,

@@ -2,11 +2,11 @@
 //!
 //! Which caller may use a route is not decided here: the declaration of the route says it.
 
+mod authenticator;
 mod browser;
 mod caller;
 mod credentials;
 mod denials;
-mod gate;
 mod name;
 mod oidc;
 mod peer;
@@ -16,9 +16,9 @@ mod watched_tokens;
 
 pub use os_upgrade_api_types::Role;
 
+pub use self::authenticator::{Authenticator, Presented, Scheme};
 pub use self::caller::{Caller, Denied, Rights};
 pub use self::denials::{DenialCounts, Denials};
-pub use self::gate::{Gate, Presented, Scheme};
 pub use self::name::{NameError, TokenName};
 pub use self::oidc::Oidc;
 pub use self::peer::PeerCertificate;

@@ -207,7 +207,7 @@ async fn credentials_identify_the_caller() {
     let (ci, ci_secret) = token("ci", Rights::Role(Role::Operator));
     let (zincati, zincati_secret) = token("zincati", group("workers"));
     write(&dir.path(), &[old, ci, zincati]).unwrap();
-    let gate = Gate::new(Some(WatchedTokens::open(dir.path()).unwrap()), None);
+    let authenticator = Authenticator::new(Some(WatchedTokens::open(dir.path()).unwrap()), None);
     let [old, ci, zincati] = [&old_secret, &ci_secret, &zincati_secret].map(Secret::reveal);
     let basic = |text: String| format!("Basic {}", STANDARD.encode(text));
 
@@ -238,11 +238,11 @@ async fn credentials_identify_the_caller() {
         let values: Vec<&str> = values.iter().map(String::as_str).collect();
         let headers = headers(&values);
         let shown = Presented { scheme, headers: &headers, certificate: None, peer: None };
-        let found = gate.caller(shown, now()).await;
+        let found = authenticator.caller(shown, now()).await;
         assert_eq!(found, expected, "{scheme:?} {values:?}");
     }
 
-    let open = Gate::default();
+    let open = Authenticator::default();
     let peer = Some("127.0.0.1".parse().unwrap());
     let admin = caller("api 127.0.0.1", Rights::Role(Role::Admin));
     let shown = Presented { scheme: Scheme::Bearer, headers: &headers(&[]), certificate: None, peer };
@@ -294,7 +294,7 @@ async fn certificates_identify_lock_clients() {
     );
     let n4 = Token { name: "n4".parse().unwrap(), rights: group("db"), ..n2.clone() };
     write(&dir.path(), &[n1, n2, n3, n4]).unwrap();
-    let gate = Gate::new(Some(WatchedTokens::open(dir.path()).unwrap()), None);
+    let authenticator = Authenticator::new(Some(WatchedTokens::open(dir.path()).unwrap()), None);
 
     let certificate = |common_name: &str, names: &[&str]| {
         let names: Vec<String> = names.iter().map(|name| (*name).to_owned()).collect();
@@ -328,6 +328,6 @@ async fn certificates_identify_lock_clients() {
     ] {
         let headers = headers(&values);
         let shown = Presented { scheme, headers: &headers, certificate: shown, peer: None };
-        assert_eq!(gate.caller(shown, time).await, expected, "{shown:?}");
+        assert_eq!(authenticator.caller(shown, time).await, expected, "{shown:?}");
     }
 }

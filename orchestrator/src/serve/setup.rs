@@ -5,7 +5,7 @@ use std::io;
 use std::net::SocketAddr;
 
 use os_upgrade_adapters::fleetlock::FleetLockClient;
-use os_upgrade_auth::{FileError, Gate, Oidc, WatchedTokens};
+use os_upgrade_auth::{Authenticator, FileError, Oidc, WatchedTokens};
 use os_upgrade_bus::connect::{ConnectError, check_access};
 use os_upgrade_cli::Failure;
 use os_upgrade_protocol::error::with_causes;
@@ -89,7 +89,7 @@ impl From<SetupError> for Failure {
 /// What an instance sets up from its settings before it opens its data directory.
 #[derive(Debug)]
 pub(crate) struct Setup {
-    pub(super) gate: Gate,
+    pub(super) authenticator: Authenticator,
     pub(super) tls: Option<Tls>,
     pub(super) strongbox: Strongbox,
     pub(super) locks: Option<FleetLockClient>,
@@ -104,7 +104,7 @@ impl Setup {
     pub(crate) async fn of_settings(settings: &Settings) -> Result<Self, SetupError> {
         check_access(&settings.nats.access())?;
         Ok(Self {
-            gate: gate(settings)?,
+            authenticator: authenticator(settings)?,
             tls: Tls::of_settings(&settings.api_tls)?,
             strongbox: Strongbox::of_settings(settings)?,
             locks: FleetLockClient::of_settings(&settings.fleet_lock)?,
@@ -121,13 +121,13 @@ async fn listen(address: SocketAddr) -> Result<TcpListener, SetupError> {
 }
 
 /// Who may call the API. If callers are not authenticated, the API must listen on loopback.
-fn gate(settings: &Settings) -> Result<Gate, SetupError> {
+fn authenticator(settings: &Settings) -> Result<Authenticator, SetupError> {
     let tokens = settings.api.tokens.clone().map(WatchedTokens::open).transpose()?;
     let oidc = Oidc::of_settings(&settings.api_oidc).map_err(SetupError::Oidc)?;
-    let gate = Gate::new(tokens, oidc);
+    let authenticator = Authenticator::new(tokens, oidc);
     let address = settings.api.listen;
-    if gate.is_open() && !address.ip().is_loopback() {
+    if authenticator.is_open() && !address.ip().is_loopback() {
         return Err(SetupError::OpenToAll { address });
     }
-    Ok(gate)
+    Ok(authenticator)
 }

@@ -23,7 +23,7 @@ use os_upgrade_kernel::LockOperation;
 use os_upgrade_site::handle::SiteHandle;
 
 use crate::context::Api;
-use crate::http::authority::{self, Identity};
+use crate::http::authorization::{self, Identity};
 use crate::http::error::panic_text;
 use crate::http::lock_error::{Kind, LockError};
 use crate::routes::Routes;
@@ -79,10 +79,10 @@ pub(crate) fn with_path_of_route(mut request: Request) -> Request {
 }
 
 async fn serve(api: &Api, endpoint: Endpoint, request: Request) -> Response {
-    let peer = authority::peer(&request);
+    let peer = authorization::peer(&request);
     let answer = catch_panic(answer(&api.site, endpoint, request)).await;
     if let Some(reason) = answer.as_ref().err().and_then(LockError::denial) {
-        api.gate.denials().note(reason, peer, Instant::now());
+        api.authenticator.denials().note(reason, peer, Instant::now());
     }
     let kind = answer.as_ref().map_or_else(|error| error.kind().as_str(), |()| "granted");
     api.answers.get_or_create(&[("operation", endpoint.operation()), ("kind", kind)]).inc();
@@ -103,7 +103,7 @@ fn reply(answer: Result<(), LockError>) -> Response {
 
 /// Handles a request; `Ok` once the slot is durably held or released.
 async fn answer(site: &SiteHandle, endpoint: Endpoint, request: Request) -> Result<(), LockError> {
-    let peer = authority::peer(&request);
+    let peer = authorization::peer(&request);
     let (parts, body) = request.into_parts();
     let (caller, operation) = match check_head(endpoint, &parts) {
         Ok(checked) => checked,

@@ -10,7 +10,7 @@ use chrono::{DateTime, Utc};
 use os_upgrade_api_types::documentation::{METRICS, OPEN_METRICS};
 use os_upgrade_api_types::query::Nothing;
 use os_upgrade_api_types::slots::SlotGroup;
-use os_upgrade_auth::Gate;
+use os_upgrade_auth::Authenticator;
 use os_upgrade_kernel::{Forecast, State as Site, WindowBlocker};
 use os_upgrade_site::snapshot::SiteSnapshot;
 use prometheus_client::encoding::text::encode;
@@ -32,7 +32,7 @@ pub(crate) fn routes() -> Routes {
 
 async fn read(State(api): State<Api>, Params(Nothing {}): Params<Nothing>) -> Result<Response, Problem> {
     let now = Utc::now();
-    let text = text(&api.answers, &api.site.shown(now), &api.gate, &api.options, now);
+    let text = text(&api.answers, &api.site.shown(now), &api.authenticator, &api.options, now);
     let text = text.map_err(|error| Problem::internal(error.to_string()))?;
     Ok(([(CONTENT_TYPE, OPEN_METRICS)], text).into_response())
 }
@@ -40,7 +40,7 @@ async fn read(State(api): State<Api>, Params(Nothing {}): Params<Nothing>) -> Re
 pub(crate) fn text(
     answers: &Answers,
     snapshot: &SiteSnapshot,
-    gate: &Gate,
+    authenticator: &Authenticator,
     options: &Options,
     now: DateTime<Utc>,
 ) -> Result<String, std::fmt::Error> {
@@ -53,7 +53,7 @@ pub(crate) fn text(
         describe_next_run(&mut registry, &snapshot.forecast(now));
     }
     let api = registry.sub_registry_with_prefix("os_upgrade_api");
-    describe_gate(api, gate);
+    describe_gate(api, authenticator);
     api.register(
         "refused",
         "Connections and requests beyond the limits of [api]",
@@ -96,13 +96,13 @@ fn describe_next_run(registry: &mut Registry, forecast: &Forecast) {
     registry.register("os_upgrade_next_upgrade_blocked", help, blocked);
 }
 
-fn describe_gate(registry: &mut Registry, gate: &Gate) {
+fn describe_gate(registry: &mut Registry, authenticator: &Authenticator) {
     registry.register(
         "denied",
         "Requests that were refused as not authenticated or not authorized",
-        gate.denials().counts().clone(),
+        authenticator.denials().counts().clone(),
     );
-    if let Some(tokens) = gate.tokens() {
+    if let Some(tokens) = authenticator.tokens() {
         let usable = Gauge::<i64>::default();
         usable.set(tokens.problem().is_none().into());
         registry.register(

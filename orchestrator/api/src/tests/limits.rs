@@ -3,7 +3,7 @@
 use std::net::SocketAddr;
 
 use axum::extract::ConnectInfo;
-use os_upgrade_auth::Gate;
+use os_upgrade_auth::Authenticator;
 use os_upgrade_settings::Settings;
 use serde_json::json;
 
@@ -23,7 +23,7 @@ async fn api(variables: &[(&str, &str)]) -> (TestApi, mpsc::Receiver<Call>) {
     let (mut api, calls) = TestApi::silent(Readiness::Ready).await;
     let options = limited(variables);
     let site = api.site.clone().with_timeout(Duration::from_secs(30));
-    api.router = router(site, api.history.clone(), Gate::default(), &options);
+    api.router = router(site, api.history.clone(), Authenticator::default(), &options);
     (api, calls)
 }
 
@@ -142,21 +142,21 @@ async fn bodies_beyond_the_limits() {
 #[tokio::test]
 async fn wait_for_conversion_is_limited() {
     let (api, _calls) = TestApi::silent(Readiness::Ready).await;
-    let (gate, renders) = (Gate::default(), Arc::new(Semaphore::new(0)));
+    let (authenticator, renders) = (Authenticator::default(), Arc::new(Semaphore::new(0)));
     let state = Api {
         site: api.site.clone(),
         history: api.history.clone(),
         renders: Arc::clone(&renders),
         answers: Answers::default(),
-        gate: gate.clone(),
+        authenticator: authenticator.clone(),
         description: &DESCRIPTION,
         options: Options::default(),
     };
-    let described = resources::openapi::routes().router(&gate, None);
+    let described = resources::openapi::routes().router(&authenticator, None);
     let large = format!("[{}0]", "0,".repeat(100_000));
     let large = async move || ([("content-type", "application/json")], large.clone());
     let routes = described.with_state(state).route("/large", axum::routing::get(large));
-    let whole = edge_router(routes, renders, gate, Limits::default());
+    let whole = edge_router(routes, renders, authenticator, Limits::default());
     let ask = async |path: &str| {
         let request = Request::get(path).header("accept", "application/yaml").body(Body::empty()).unwrap();
         let response = whole.clone().oneshot(request).await.unwrap();

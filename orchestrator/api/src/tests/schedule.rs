@@ -104,9 +104,11 @@ async fn next_run_metrics_match_the_state() {
     let api = upgraded().await;
     let snapshot = SiteSnapshot { is_read: true, ..api.site.snapshot().as_ref().clone() };
     let lines = |snapshot: &SiteSnapshot, now: &str| {
-        let (answers, gate, options) = (Answers::default(), Gate::default(), Options::default());
+        let (answers, authenticator, options) =
+            (Answers::default(), Authenticator::default(), Options::default());
         let text =
-            resources::metrics::text(&answers, snapshot, &gate, &options, now.parse().unwrap()).unwrap();
+            resources::metrics::text(&answers, snapshot, &authenticator, &options, now.parse().unwrap())
+                .unwrap();
         let is_next_run = |line: &&str| line.starts_with("os_upgrade_next_upgrade");
         text.lines().filter(is_next_run).map(ToOwned::to_owned).collect::<Vec<_>>()
     };

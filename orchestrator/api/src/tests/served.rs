@@ -27,8 +27,9 @@ pub(super) async fn listen(
 ) -> (SocketAddr, JoinHandle<std::io::Result<()>>) {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();
-    let gate = Gate::default();
-    let served = serve(listener, api.site.clone(), api.history.clone(), gate, options, shutdown.clone());
+    let authenticator = Authenticator::default();
+    let served =
+        serve(listener, api.site.clone(), api.history.clone(), authenticator, options, shutdown.clone());
     (address, tokio::spawn(served))
 }
 

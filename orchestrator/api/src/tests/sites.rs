@@ -3,7 +3,7 @@
 use axum::http::StatusCode;
 use os_upgrade_auth::{Caller, Rights, Role};
 
-use crate::http::authority::Identity;
+use crate::http::authorization::Identity;
 
 use super::*;
 
@@ -12,7 +12,7 @@ async fn routers() -> (TestApi, Router) {
     let api = TestApi::new(TestSite::new([]), &[]).await;
     let options = Options { sites: Sites::without_bus("here"), ..Options::default() };
     let Routers { edge, inner } =
-        Routers::new(api.site.clone(), api.history.clone(), Gate::default(), &options);
+        Routers::new(api.site.clone(), api.history.clone(), Authenticator::default(), &options);
     (TestApi { router: edge, ..api }, inner)
 }
 

@@ -171,7 +171,7 @@ async fn slots_of_another_lock_server() {
     let text = resources::metrics::text(
         &Answers::default(),
         &api.site.snapshot(),
-        &Gate::default(),
+        &Authenticator::default(),
         &Options::default(),
         late,
     )
@@ -266,7 +266,7 @@ async fn slot_metrics_are_exposed() {
         let text = resources::metrics::text(
             &Answers::default(),
             &snapshot,
-            &Gate::default(),
+            &Authenticator::default(),
             &Options::default(),
             at,
         )

@@ -26,7 +26,7 @@ fn strongbox_of(variables: &[(&str, &str)]) -> Strongbox {
 /// Gives the instance under test `strongbox`.
 fn restart_with(api: &mut TestApi, strongbox: Strongbox) {
     let options = Options { strongbox, ..Options::default() };
-    api.router = router(api.site.clone(), api.history.clone(), Gate::default(), &options);
+    api.router = router(api.site.clone(), api.history.clone(), Authenticator::default(), &options);
 }
 
 /// Gives the leader and the instance under test a new strongbox, as after a restart.

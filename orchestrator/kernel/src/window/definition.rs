@@ -4,9 +4,9 @@ use chrono::{DateTime, TimeDelta, Utc};
 use serde::de::Error;
 use serde::{Deserialize, Deserializer, Serialize};
 
+use super::cron::Cron;
 use super::date::Date;
 use super::days::DaysOfWeek;
-use super::schedule::Cron;
 use super::start_time::StartTime;
 use super::timezone::Timezone;
 use crate::duration::Duration;

@@ -7,6 +7,7 @@
 
 mod delivery;
 mod receive;
+mod resume;
 mod work;
 
 use chrono::{DateTime, TimeDelta, Utc};
@@ -16,7 +17,7 @@ use crate::limits::IN_PROGRESS_EVERY;
 use crate::note::{Ignored, Note};
 use crate::state_file::{BootId, Phase, Position, StateFile};
 use crate::versions::VersionsLogic;
-use crate::{Action, Call, Event, Loaded, Received};
+use crate::{Action, Call, Event, Received};
 
 /// The configuration of a worker.
 #[derive(Debug, Clone)]
@@ -158,47 +159,6 @@ impl WorkerLogic {
             Event::Tick => self.tick(now, out_ref),
         }
         out
-    }
-
-    fn started(&mut self, now: DateTime<Utc>, loaded: Loaded, boot_id: BootId, out: &mut Vec<Action>) {
-        if self.activity != Activity::NotStarted {
-            return ignore(Ignored::AlreadyStarted, out);
-        }
-        self.boot_id = boot_id;
-        self.activity = Activity::Idle;
-        self.in_progress_at = now;
-        match loaded {
-            Loaded::Nothing => {}
-            Loaded::File(file) => {
-                self.file = *file;
-                self.resume(out);
-            }
-            Loaded::Corrupt { error } => {
-                out.push(Action::Log(Note::StateFileCorrupt { error }));
-                // Saved immediately, so that the next start does not mistake this host for a new one.
-                self.file.distrusted = true;
-                self.save(out);
-            }
-        }
-        self.versions.check(out);
-    }
-
-    /// Resumes the command that was under way according to the file.
-    fn resume(&mut self, out: &mut Vec<Action>) {
-        let Some(current) = &self.file.current else {
-            return;
-        };
-        match &current.phase {
-            Phase::Answered { .. } => self.reply(1, out),
-            Phase::Rebooting { boot_id } => {
-                if *boot_id == self.boot_id {
-                    self.not_rebooted(out);
-                } else {
-                    self.rebooted(out);
-                }
-            }
-            Phase::Preparing | Phase::Upgrading { .. } | Phase::Checking => self.begin_again(out),
-        }
     }
 
     /// Begins the saved phase.

@@ -4,7 +4,7 @@ use chrono::{DateTime, TimeDelta, Utc};
 use os_upgrade_protocol::{self as protocol, Outcome};
 
 use super::{Activity, WorkerLogic, has_passed, ignore};
-use crate::limits::{HANDLER_STARTS_MAX, REBOOT_ATTEMPTS_MAX};
+use crate::limits::REBOOT_ATTEMPTS_MAX;
 use crate::note::{DropReason, Ignored, Note};
 use crate::state_file::{BootId, Current, Phase, Prepared, RebootDue};
 use crate::{Action, Call, HandlerCall, HandlerResult, RebootCall, Upgraded};
@@ -12,23 +12,6 @@ use crate::{Action, Call, HandlerCall, HandlerResult, RebootCall, Upgraded};
 const CURRENT: &str = "work is done on a current command only";
 
 impl WorkerLogic {
-    /// Restarts the handler of a phase that was cut off: counts the new start and saves it.
-    pub(super) fn begin_again(&mut self, out: &mut Vec<Action>) {
-        let current = self.file.current.as_mut().expect(CURRENT);
-        if current.attempts >= HANDLER_STARTS_MAX {
-            let action = current.action;
-            let message = format!("{action} was cut off {HANDLER_STARTS_MAX} times");
-            return self.answer(Outcome::error(&message), out);
-        }
-        current.attempts += 1;
-        out.push(Action::Log(Note::Resumed {
-            sequence: current.position.sequence,
-            action: current.action,
-            attempt: current.attempts,
-        }));
-        self.save(out);
-    }
-
     /// Runs the handler of the saved phase.
     ///
     /// An upgrade or a health check that was begun is finished even after `not-after`: a half-upgraded host is worse

@@ -12,7 +12,7 @@ use chrono::Utc;
 use os_upgrade_api_types::Role;
 use os_upgrade_api_types::fleet_lock::dialect_of;
 use os_upgrade_api_types::route::Dialect;
-use os_upgrade_auth::{Caller, Denied, Gate, Presented, Scheme};
+use os_upgrade_auth::{Authenticator, Caller, Denied, Presented, Scheme};
 use os_upgrade_shell::not_done::NotDone;
 
 use crate::http::error::Problem;
@@ -28,7 +28,11 @@ pub(crate) fn peer(request: &Request) -> Option<IpAddr> {
 }
 
 /// Identifies the caller, for all later layers.
-pub(crate) async fn identify(State(gate): State<Gate>, mut request: Request, next: Next) -> Response {
+pub(crate) async fn identify(
+    State(authenticator): State<Authenticator>,
+    mut request: Request,
+    next: Next,
+) -> Response {
     let scheme = match dialect_of(request.uri().path()) {
         Dialect::Specification => Scheme::Bearer,
         Dialect::FleetLock => Scheme::FleetLock,
@@ -36,7 +40,7 @@ pub(crate) async fn identify(State(gate): State<Gate>, mut request: Request, nex
     let headers = request.headers();
     let certificate = request.extensions().get();
     let shown = Presented { scheme, headers, certificate, peer: peer(&request) };
-    let caller = gate.caller(shown, Utc::now()).await;
+    let caller = authenticator.caller(shown, Utc::now()).await;
     if let Ok(caller) = &caller {
         request.extensions_mut().insert(caller.clone());
     }
@@ -46,14 +50,14 @@ pub(crate) async fn identify(State(gate): State<Gate>, mut request: Request, nex
 
 /// Passes a request to its route if the caller has `role`, or refuses it.
 pub(crate) async fn admit(
-    State((gate, role)): State<(Gate, Role)>,
+    State((authenticator, role)): State<(Authenticator, Role)>,
     request: Request,
     next: Next,
 ) -> Response {
     match admitted(role, &request) {
         Ok(()) => next.run(request).await,
         Err(refusal) => {
-            gate.denials().note(refusal.reason(), peer(&request), Instant::now());
+            authenticator.denials().note(refusal.reason(), peer(&request), Instant::now());
             refusal.answer(request.method())
         }
     }

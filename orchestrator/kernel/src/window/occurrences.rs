@@ -8,7 +8,7 @@ use chrono_tz::Tz;
 use serde::{Deserialize, Serialize};
 
 use super::definition::{Occurrence, SPAN_MAX, Window};
-use super::series::{AFTER_ALL, BEFORE_ALL, PastSeries, Series};
+use super::one_window::{AFTER_ALL, BEFORE_ALL, PastSeries, Series};
 
 /// Most occurrences of single windows examined between one occurrence of the calendar and the next.
 const STEPS_MAX: u32 = 100_000;

@@ -57,9 +57,9 @@ impl Guarded {
         }
         let path = directory.path().join("tokens.toml");
         write(&path, &tokens).unwrap();
-        let gate = Gate::new(Some(WatchedTokens::open(path).unwrap()), None);
+        let authenticator = Authenticator::new(Some(WatchedTokens::open(path).unwrap()), None);
         let api = TestApi::new(site, records).await;
-        let router = router(api.site.clone(), api.history.clone(), gate, &Options::default());
+        let router = router(api.site.clone(), api.history.clone(), authenticator, &Options::default());
         Self { api: TestApi { router, ..api }, secrets, _tokens: directory }
     }
 

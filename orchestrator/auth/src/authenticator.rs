@@ -37,14 +37,14 @@ pub struct Presented<'a> {
 
 /// Identifies callers, with the token file and the identity provider. Clones share one state.
 #[derive(Debug, Clone, Default)]
-pub struct Gate {
+pub struct Authenticator {
     tokens: Option<Arc<WatchedTokens>>,
     oidc: Option<Arc<Oidc>>,
     denials: Denials,
 }
 
-impl Gate {
-    /// A gate that accepts the tokens of a file and of an identity provider. Without both, as [`Gate::default`],
+impl Authenticator {
+    /// A authenticator that accepts the tokens of a file and of an identity provider. Without both, as [`Authenticator::default`],
     /// callers are not authenticated, and each is an admin.
     pub fn new(tokens: Option<WatchedTokens>, oidc: Option<Oidc>) -> Self {
         Self { tokens: tokens.map(Arc::new), oidc: oidc.map(Arc::new), denials: Denials::default() }
