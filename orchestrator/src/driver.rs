@@ -195,7 +195,7 @@ impl Driver {
     /// call may just have unsealed the strongbox or stored the secret. Only the leader needs it.
     fn check_secrets(&mut self) {
         let leads = self.node.is_leading();
-        let sealed = leads.then(|| self.strongbox.withholds_slots(&self.node.state().strongbox)).flatten();
+        let sealed = leads.then(|| self.strongbox.blocks_slots(&self.node.state().strongbox)).flatten();
         if sealed != self.node.inventory().view().sealed {
             self.handle(Event::Sealed(sealed));
         }

@@ -76,7 +76,7 @@ fn run(command: Command) -> Result<(), Failure> {
             logging::start("info,async_nats=off");
             let settings = settings::load(serve.config.as_deref(), vars_os())?;
             block_on(async {
-                let setup = Setup::of_settings(&settings).await?;
+                let setup = Setup::from_settings(&settings).await?;
                 let changes = reload::on_hangup(serve.config, settings.clone())?;
                 let shutdown = shutdown::within(shutdown::LIMIT)?;
                 Ok(with_nats::run(settings, setup, changes, shutdown).await?)

@@ -178,7 +178,7 @@ impl Opened {
         let token_watch = spawn(&shutdown, authenticator.clone().follow(shutdown.clone()));
         let address = settings.api.listen;
         tracing::info!(%address, tls = tls.is_some(), "the API listens");
-        let limits = api::Limits::of_settings(&settings.api);
+        let limits = api::Limits::from_settings(&settings.api);
         let options = api::Options { tls, limits, strongbox, sites };
         let served = api::serve(listener, handle, history, authenticator, options, shutdown.clone()).await;
         shutdown.cancel();
@@ -224,7 +224,7 @@ impl Core {
         let _ = streams_found.send(store_streams(&streams));
         let consumers = tokio::spawn({
             let bus = bus.clone();
-            async move { bus.make_consumers(shutdown).await }
+            async move { bus.create_consumers(shutdown).await }
         });
         Driver::new(parts, bus, connected, calls).run().await;
         // Whoever still needs a consumer asks again.
@@ -273,6 +273,6 @@ fn node_settings(settings: &Settings, instance: &str, store: Option<StoreKnowled
         dispatch: DispatchSettings { publishes_max: if is_cluster { 1 } else { PUBLISHES_MAX }, lock_server },
         facts_per_snapshot: FACTS_PER_SNAPSHOT,
         store,
-        loss_certain_after: if is_cluster { LOSS_CERTAIN_AFTER } else { Duration::ZERO },
+        loss_confirmed_after: if is_cluster { LOSS_CERTAIN_AFTER } else { Duration::ZERO },
     }
 }

@@ -253,7 +253,7 @@ pub(crate) async fn connect(
     let is_reserved =
         |user: &String| [ORCHESTRATOR, SYSTEM].contains(&user.as_str()) && user != host.as_str();
     if let Some(user) = access.user().filter(is_reserved) {
-        return Err(Error::OthersCredentials { user, host: host.clone() });
+        return Err(Error::ForeignCredentials { user, host: host.clone() });
     }
     let name = header::worker_producer(application, host);
     let (addresses, options) = options(url, access, &name, Some(host))?;

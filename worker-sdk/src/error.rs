@@ -51,7 +51,7 @@ pub enum Error {
         "the NATS credentials are those of {user}, not of {host}: give those that `os-upgrade nats-config host {host}` \
          creates"
     )]
-    OthersCredentials {
+    ForeignCredentials {
         /// The user name in the credentials.
         user: String,
         /// The worker's host.
@@ -69,7 +69,7 @@ impl Error {
     /// Whether the worker's configuration is wrong, so that it fails again until the configuration is changed.
     pub fn is_usage(&self) -> bool {
         match self {
-            Self::Name { .. } | Self::NoNats | Self::NatsUrl(_) | Self::OthersCredentials { .. } => true,
+            Self::Name { .. } | Self::NoNats | Self::NatsUrl(_) | Self::ForeignCredentials { .. } => true,
             Self::Access(error) => error.is_usage(),
             Self::StateDir { .. } | Self::StateDirLocked { .. } | Self::BootId { .. } | Self::Connect(_) => {
                 false

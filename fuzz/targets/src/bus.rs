@@ -62,7 +62,7 @@ pub fn announcement(data: &[u8]) {
     let payload = Bytes::copy_from_slice(data);
     let message =
         WorkerMessage::Announced { application, host: host.clone(), payload, at: DateTime::UNIX_EPOCH };
-    let applied = inventory.take_in(NOW, message);
+    let applied = inventory.apply(NOW, message);
     inventory.tick(NOW, true);
     assert!(applied.is_ok() || !inventory.view().hosts.contains_key(&host));
     let Ok(announcement) = Announcement::parse(data) else { return };
@@ -75,7 +75,7 @@ pub fn announcement(data: &[u8]) {
 pub fn versions(data: &[u8]) {
     let host = HostName::new("h1").expect("a name");
     let (payload, at) = (Bytes::copy_from_slice(data), DateTime::UNIX_EPOCH);
-    let applied = Inventory::default().take_in(NOW, WorkerMessage::Versions { host, payload, at });
+    let applied = Inventory::default().apply(NOW, WorkerMessage::Versions { host, payload, at });
     let versions = Versions::parse(data);
     assert_eq!(applied.is_ok(), versions.is_ok());
     let Ok(versions) = versions else { return };
@@ -87,7 +87,7 @@ pub fn versions(data: &[u8]) {
 pub fn progress(data: &[u8]) {
     let host = HostName::new("h1").expect("a name");
     let payload = Bytes::copy_from_slice(data);
-    let applied = Inventory::default().take_in(NOW, WorkerMessage::Progress { host, payload });
+    let applied = Inventory::default().apply(NOW, WorkerMessage::Progress { host, payload });
     let progress = Progress::parse(data);
     assert_eq!(applied.is_ok(), progress.is_ok());
     let Ok(progress) = progress else { return };

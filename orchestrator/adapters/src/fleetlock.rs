@@ -86,7 +86,7 @@ impl FleetLockClient {
     pub fn new(base: &HttpUrl, timeouts: Timeouts, files: Option<&TlsFiles>) -> Result<Self, BuildError> {
         let mut builder = http_client::builder(base.url());
         if let Some(files) = files {
-            builder = files.use_in(builder)?;
+            builder = files.apply_to(builder)?;
         }
         let http = builder
             .connect_timeout(timeouts.connect)
@@ -105,7 +105,7 @@ impl FleetLockClient {
     ///
     /// # Errors
     /// A file cannot be read or used, or TLS cannot be set up.
-    pub fn of_settings(settings: &FleetLock) -> Result<Option<Self>, BuildError> {
+    pub fn from_settings(settings: &FleetLock) -> Result<Option<Self>, BuildError> {
         let Some(base) = &settings.url else { return Ok(None) };
         Self::new(base, Timeouts::default(), Some(&files(settings))).map(Some)
     }

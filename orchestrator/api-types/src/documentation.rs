@@ -23,7 +23,7 @@ pub const OPENAPI: Route = Route::new(
 )]);
 
 /// Redirects to the page.
-pub const FIND_PAGE: Route = Route::new(
+pub const PAGE_REDIRECT: Route = Route::new(
     Method::Get,
     "/docs",
     ANYBODY,

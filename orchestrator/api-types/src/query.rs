@@ -17,9 +17,9 @@ pub trait Parameters: DeserializeOwned {
 
 /// No query parameters.
 #[derive(Debug, Deserialize)]
-pub struct Nothing {}
+pub struct NoParameters {}
 
-impl Parameters for Nothing {
+impl Parameters for NoParameters {
     const NAMES: &'static [&'static str] = &[];
 }
 

@@ -111,7 +111,7 @@ pub(crate) fn with_limits<S: Clone + Send + Sync + 'static>(routes: Router<S>) -
 async fn not_found(State(api): State<Api>, request: Request) -> Response {
     let path = request.uri().path();
     match dialect_of(path) {
-        Dialect::Specification => Problem::not_found(format!("there is not_found at {path}")).into_response(),
+        Dialect::Specification => Problem::not_found(format!("nothing exists at {path}")).into_response(),
         Dialect::FleetLock => fleet_lock::not_found(&api, request).await,
     }
 }
@@ -119,7 +119,7 @@ async fn not_found(State(api): State<Api>, request: Request) -> Response {
 /// Limits the time for all of it: identifying the caller, handling the request, and serializing the answer.
 pub(crate) async fn with_timeout(method: Method, uri: Uri, request: Request, next: Next) -> Response {
     tokio::time::timeout(REQUEST_TIMEOUT, next.run(request)).await.unwrap_or_else(|_| {
-        let message = format!("no answer enforce {} s", REQUEST_TIMEOUT.as_secs());
+        let message = format!("no answer within {} s", REQUEST_TIMEOUT.as_secs());
         let refused = lock_error::refuse(uri.path(), lock_error::Kind::OutcomeUnknown, &message);
         refused.unwrap_or_else(|| Problem::not_done(&method, NotDone::unknown(message)).into_response())
     })

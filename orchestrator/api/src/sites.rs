@@ -114,10 +114,10 @@ impl Sites {
         let body = extract::bytes(request, &()).await?;
         let message = message::encode_request(&head, &body);
         let message = message.map_err(|error| Problem::internal(error.to_string()))?;
-        match bus.ask_site(name, message).await {
+        match bus.request_site(name, message).await {
             Ok(message) => read_response(name, message, &method).await,
-            Err(NoAnswer::NoName(error)) => Err(Problem::bad_request(format!("{PARAMETER}: {error}"))),
-            Err(NoAnswer::Nobody) => Err(no_such_site()),
+            Err(NoAnswer::InvalidName(error)) => Err(Problem::bad_request(format!("{PARAMETER}: {error}"))),
+            Err(NoAnswer::NoResponders) => Err(no_such_site()),
             Err(NoAnswer::NotDelivered { why }) => Err(not_delivered(&why)),
             Err(NoAnswer::TooLarge) => {
                 let message = format!("the body is too large to be sent to the site {name:?}");

@@ -111,7 +111,7 @@ async fn core(
     mut calls: mpsc::Receiver<Call>,
 ) {
     let update_sealed =
-        |site: &mut TestSite| site.view.sealed = strongbox.load().withholds_slots(&site.state.strongbox);
+        |site: &mut TestSite| site.view.sealed = strongbox.load().blocks_slots(&site.state.strongbox);
     while let Some(call) = calls.recv().await {
         update_sealed(&mut site);
         let (committed, mut answers) = site.ask(&[Input::Request(call.request)]);

@@ -25,7 +25,7 @@ const RESUBSCRIBE_DELAY: Duration = Duration::from_secs(1);
 
 impl Bus {
     /// Creates the consumers that workers request, until `stop`. Any instance may do so, leading or not.
-    pub async fn make_consumers(&self, stop: CancellationToken) {
+    pub async fn create_consumers(&self, stop: CancellationToken) {
         let permits = Arc::new(Semaphore::new(UNDER_WAY_MAX));
         let under_way = TaskTracker::new();
         let hosts = Arc::new(Mutex::new(HashSet::new()));
@@ -56,7 +56,7 @@ impl Bus {
             // The server does not cope with a consumer that is deleted and created at the same time.
             Ok(host) if !lock().insert(host.clone()) => Err("it is being made; ask again".to_owned()),
             Ok(host) => {
-                let made = consumer::make_requested(&self.jetstream, &host, &message.payload).await;
+                let made = consumer::create_requested(&self.jetstream, &host, &message.payload).await;
                 lock().remove(&host);
                 made
             }

@@ -164,7 +164,7 @@ pub(crate) fn raw(sequence: u64, message: &async_nats::jetstream::Message) -> Op
         sequence,
         time: info.published,
         subject: message.subject.to_string(),
-        command_id: lookup(names::COMMAND_ID).or_else(|| lookup(names::EARLIER_COMMAND_ID)),
+        command_id: lookup(names::COMMAND_ID).or_else(|| lookup(names::LEGACY_COMMAND_ID)),
         in_reply_to: lookup(names::IN_REPLY_TO),
         payload: Bytes::clone(&message.payload),
     })

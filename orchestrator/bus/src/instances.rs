@@ -18,7 +18,7 @@ const COPIES_WITHIN: Duration = Duration::from_secs(2);
 
 /// A stream and its replicas.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct StreamCopies {
+pub struct StreamReplication {
     /// Its name.
     pub stream: String,
     /// Its replicas, or why they are unknown.
@@ -72,7 +72,7 @@ impl Bus {
     }
 
     /// The replicas of every stream.
-    pub async fn copies(&self) -> Vec<StreamCopies> {
+    pub async fn copies(&self) -> Vec<StreamReplication> {
         let lease = lease::stream();
         let names = [
             subject::JOURNAL_STREAM,
@@ -84,7 +84,7 @@ impl Bus {
         join_all(names.map(|name| async move {
             let copies = tokio::time::timeout(COPIES_WITHIN, self.copies_of(name)).await;
             let late = |_| Err("the bus does not answer".to_owned());
-            StreamCopies { stream: name.to_owned(), copies: copies.unwrap_or_else(late) }
+            StreamReplication { stream: name.to_owned(), copies: copies.unwrap_or_else(late) }
         }))
         .await
     }

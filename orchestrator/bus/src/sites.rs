@@ -27,9 +27,9 @@ const QUEUE: &str = "orchestrators";
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum NoAnswer {
     /// The site's name is invalid.
-    NoName(NameError),
+    InvalidName(NameError),
     /// No instance of the site listens.
-    Nobody,
+    NoResponders,
     /// The request was certainly not delivered.
     NotDelivered {
         /// The cause, in a sentence.
@@ -58,8 +58,8 @@ impl Bus {
     ///
     /// # Errors
     /// There is no answer within [`ANSWER_WITHIN`]; see [`NoAnswer`].
-    pub async fn ask_site(&self, name: &str, request: Vec<u8>) -> Result<Bytes, NoAnswer> {
-        let subject = subject::site(name).map_err(NoAnswer::NoName)?;
+    pub async fn request_site(&self, name: &str, request: Vec<u8>) -> Result<Bytes, NoAnswer> {
+        let subject = subject::site(name).map_err(NoAnswer::InvalidName)?;
         // The client library would keep the request, and deliver it when the caller no longer waits.
         if self.client.connection_state() != State::Connected {
             return Err(NoAnswer::NotDelivered { why: "the bus is away".to_owned() });
@@ -67,7 +67,7 @@ impl Bus {
         let request = Request::new().payload(request.into()).timeout(Some(ANSWER_WITHIN));
         let answered = self.client.send_request(subject, request).await;
         answered.map(|message| message.payload).map_err(|error| match error.kind() {
-            RequestErrorKind::NoResponders => NoAnswer::Nobody,
+            RequestErrorKind::NoResponders => NoAnswer::NoResponders,
             RequestErrorKind::MaxPayloadExceeded => NoAnswer::TooLarge,
             RequestErrorKind::InvalidSubject => NoAnswer::NotDelivered { why: error.to_string() },
             RequestErrorKind::TimedOut => {

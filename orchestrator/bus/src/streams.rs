@@ -139,7 +139,7 @@ impl Bus {
 
     fn no_jetstream(&self) -> StreamsError {
         match self.user.as_deref() {
-            Some(user) if user != ORCHESTRATOR => StreamsError::NotForThis { user: user.to_owned() },
+            Some(user) if user != ORCHESTRATOR => StreamsError::NotAnOrchestrator { user: user.to_owned() },
             Some(_) | None => StreamsError::NoJetStream,
         }
     }

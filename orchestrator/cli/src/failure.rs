@@ -32,7 +32,7 @@ pub enum Failure {
         /// What is wrong.
         why: String,
         /// Whether the problem may pass without a change to the configuration, so that a retry makes sense.
-        may_pass: bool,
+        is_transient: bool,
     },
     /// The command line makes no sense.
     Usage(String),
@@ -64,9 +64,9 @@ impl Failure {
                 }
                 ExitCode::from(2)
             }
-            Self::Unusable { why, may_pass } => {
+            Self::Unusable { why, is_transient } => {
                 errln!("error: {}", one_line(&why, usize::MAX));
-                ExitCode::from(if may_pass { 1 } else { 2 })
+                ExitCode::from(if is_transient { 1 } else { 2 })
             }
             Self::Usage(wrong) => {
                 errln!("error: {wrong}");

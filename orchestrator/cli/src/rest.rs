@@ -107,7 +107,7 @@ async fn request<B: Serialize>(server: &Server, call: &Call<B>, body: Option<&B>
     }
     let roles = ["file of --ca", "certificate", "key"];
     let tls = TlsFiles { ca: ca.clone(), certificate: None, key: None, roles, pipes: true };
-    let http = tls.use_in(http_client::builder(&url).timeout(ANSWER_WITHIN))?.build()?;
+    let http = tls.apply_to(http_client::builder(&url).timeout(ANSWER_WITHIN))?.build()?;
     let is_change = !method.is_safe();
     let request = http.request(method, url);
     let request = server.token()?.into_iter().fold(request, reqwest::RequestBuilder::bearer_auth);

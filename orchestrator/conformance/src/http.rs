@@ -35,7 +35,7 @@ impl Server {
     pub(super) fn new(base: &HttpUrl, tls: Option<&TlsFiles>) -> Result<Self, BuildError> {
         let mut builder = http_client::builder(base.url());
         if let Some(files) = tls {
-            builder = files.use_in(builder)?;
+            builder = files.apply_to(builder)?;
         }
         // Each request has its own connection: a server may close one after a bad request, and that must not affect the
         // next case.

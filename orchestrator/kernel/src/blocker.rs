@@ -250,7 +250,7 @@ pub enum StartBlocker {
         seconds: i64,
     },
     /// Slots cannot be requested because of a secret.
-    #[error("{}", why.of_leader())]
+    #[error("{}", why.leader_message())]
     StrongboxSealed {
         /// Why the secret cannot be used.
         why: Sealed,

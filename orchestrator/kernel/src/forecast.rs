@@ -82,9 +82,9 @@ pub fn forecast(state: &State, view: &View, now: DateTime<Utc>) -> Forecast {
         Ok(None) => return Forecast::Never(WindowBlocker::NoOccurrence),
         Err(why) => return Forecast::Never(WindowBlocker::UnclearWindows { why }),
     };
-    let by = match (start.attempt(state, view, now), &view.leader_says) {
+    let by = match (start.attempt(state, view, now), &view.leader_startable) {
         (None | Some(Err(WindowBlocker::Any(StartBlocker::RunActive { .. }))), _) => None,
-        (Some(_), Some(of_leader)) => of_leader.clone().err(),
+        (Some(_), Some(leader_message)) => leader_message.clone().err(),
         (Some(own), None) => own.err(),
     };
     by.map_or(Forecast::Next(start), |by| Forecast::Blocked { start, by })

@@ -86,7 +86,7 @@ pub enum Sealed {
 impl Sealed {
     /// The sentence for operators when the leader is the instance concerned: they may see it on another instance, and it
     /// is the leader that needs the key.
-    pub fn of_leader(&self) -> String {
+    pub fn leader_message(&self) -> String {
         match self {
             Self::NoKey | Self::NoKeyYet | Self::OtherKey => {
                 format!("{self}; the instance that leads needs it, which `os-upgrade cluster status` shows")

@@ -22,12 +22,12 @@ pub struct View {
     pub has_read_control: bool,
     /// Whether, in addition, workers that could not answer while the bus was away have had time to do so. Only then does
     /// a missing reply mean anything.
-    pub has_heard_control: bool,
+    pub has_awaited_replies: bool,
     /// Why slots cannot be requested here, if a secret that this requires cannot be used.
     pub sealed: Option<Sealed>,
     /// The leader's answer whether a due run can start; absent on the leader itself, and until it is known. Only the
     /// leader judges clocks, secrets and heartbeats.
-    pub leader_says: Option<Result<(), WindowBlocker>>,
+    pub leader_startable: Option<Result<(), WindowBlocker>>,
 }
 
 /// A host as announced by its workers.

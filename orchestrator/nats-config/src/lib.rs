@@ -57,7 +57,7 @@ pub enum Error {
         "there is no account of {host} in {}: check the name and --dir; `os-upgrade nats-config host {host}` creates one",
         directory.display()
     )]
-    NoHost {
+    UnknownHost {
         /// The host.
         host: HostName,
         /// The directory.
@@ -212,7 +212,7 @@ impl NatsConfig {
         let site = self.existing("site.nk")?;
         let key = self.key(&format!("host-{}.nk", host.token()));
         if !files::exists(&key)? {
-            return Err(Error::NoHost { host: host.clone(), directory: self.directory.clone() });
+            return Err(Error::UnknownHost { host: host.clone(), directory: self.directory.clone() });
         }
         let account = secret_key(&key, KeyPairType::Account)?;
         let revoked = self.revoked(host)?.map_or(now.timestamp(), |before| before.max(now.timestamp()));

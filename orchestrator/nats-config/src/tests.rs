@@ -60,7 +60,7 @@ fn new_credentials_survive_the_revocation() {
     let now = Utc::now();
     config.init(&layout(&["b1"]), now).unwrap();
     let unknown = config.revoke_host(&host, now).unwrap_err();
-    assert!(matches!(unknown, Error::NoHost { .. }), "{unknown}");
+    assert!(matches!(unknown, Error::UnknownHost { .. }), "{unknown}");
     assert!(unknown.to_string().ends_with("`os-upgrade nats-config host h01` creates one"), "{unknown}");
     config.add_host(&host, now).unwrap();
     assert_eq!(claims::revoked(&config.account_of(&host).unwrap()), None);

@@ -28,13 +28,13 @@ const ADVICE: &str = "nothing is sent until an operator has stopped this and dec
 
 /// What `losses` mean, as far as the store shows, and what the operator can do.
 pub async fn account(bus: &Bus, history: &History, losses: &[Loss]) -> String {
-    let mut sentences = what_is_lost(bus, history, losses).await;
+    let mut sentences = describe_losses(bus, history, losses).await;
     sentences.push(ADVICE.to_owned());
     sentences.join("; ")
 }
 
 /// What `losses` mean, as far as the store shows: one sentence for each.
-pub async fn what_is_lost(bus: &Bus, history: &History, losses: &[Loss]) -> Vec<String> {
+pub async fn describe_losses(bus: &Bus, history: &History, losses: &[Loss]) -> Vec<String> {
     let mut sentences = Vec::new();
     for loss in losses {
         let found = match loss.stream {

@@ -44,7 +44,7 @@ pub enum Work {
     /// Nothing, for this reason.
     Nothing(String),
     /// An earlier restoration was interrupted just before its end: only its mark is left.
-    Unmark,
+    FinishInterrupted,
     /// Carry out this plan.
     Restore(Box<Plan>),
 }
@@ -127,7 +127,7 @@ async fn from_store(site: &Site) -> Result<Work, RecoveryError> {
     let mut because = found.describe(site).await?;
     if because.is_empty() {
         if mark.is_some() {
-            return Ok(Work::Unmark);
+            return Ok(Work::FinishInterrupted);
         }
         match collect::fold_journal(&site.bus).await? {
             Ok(_) => return Ok(Work::Nothing(nothing_missing(&folded))),
@@ -154,7 +154,7 @@ async fn from_backup(site: &Site, file: &Path, replace: bool) -> Result<Work, Re
         && let Ok(Some(present)) = &present
         && Comparison::of(site, present).await?.losses.is_empty()
     {
-        return Ok(Work::Unmark);
+        return Ok(Work::FinishInterrupted);
     }
     let found = Comparison::of(site, &folded).await?;
     let existing = existing_data(&found.streams, matches!(present, Ok(None)));
@@ -229,7 +229,7 @@ impl Comparison {
         let mut because: Vec<_> = self.losses.iter().map(ToString::to_string).collect();
         if !because.is_empty() {
             let history = History::open(&site.settings.store.database()).await?;
-            because.extend(loss::what_is_lost(&site.bus, &history, &self.losses).await);
+            because.extend(loss::describe_losses(&site.bus, &history, &self.losses).await);
         }
         Ok(because)
     }

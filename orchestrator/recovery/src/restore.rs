@@ -97,7 +97,7 @@ pub async fn carry_out(
 ///
 /// # Errors
 /// The bus does not answer.
-pub async fn unmark(site: &Site) -> Result<(), RecoveryError> {
+pub async fn finish_interrupted(site: &Site) -> Result<(), RecoveryError> {
     let lease = HeldLease::take(&site.bus, site.layout().replicas, site.directory.instance()).await?;
     finish(site, lease).await
 }

@@ -54,7 +54,7 @@ impl RetryAfter {
 
 /// `pause` plus a jitter of up to a quarter, chosen by `chance`, so that clients refused together do not retry
 /// together.
-pub fn drawn_out(pause: Duration, chance: u32) -> Duration {
+pub fn with_jitter(pause: Duration, chance: u32) -> Duration {
     const PARTS: u32 = 1024;
     pause.saturating_add(pause / (4 * PARTS) * (chance % PARTS))
 }
@@ -253,11 +253,11 @@ mod tests {
     fn jitter_is_at_most_a_quarter() {
         let pause = Duration::from_secs(4);
         for chance in [0, 1, 512, 1023, 1024, u32::MAX] {
-            let drawn = drawn_out(pause, chance);
+            let drawn = with_jitter(pause, chance);
             assert!(drawn >= pause && drawn <= pause + pause / 4, "{drawn:?}");
         }
-        assert_eq!(drawn_out(pause, 1024), pause);
-        assert_eq!(drawn_out(Duration::MAX, 1023), Duration::MAX);
+        assert_eq!(with_jitter(pause, 1024), pause);
+        assert_eq!(with_jitter(Duration::MAX, 1023), Duration::MAX);
     }
 
     #[test]

@@ -144,7 +144,7 @@ impl Inventory {
     ///
     /// # Errors
     /// The message cannot be used; the host is the one in the subject.
-    pub fn take_in(&mut self, now: Now, message: WorkerMessage) -> Result<(), (HostName, InventoryError)> {
+    pub fn apply(&mut self, now: Now, message: WorkerMessage) -> Result<(), (HostName, InventoryError)> {
         let (host, result) = match message {
             WorkerMessage::Announced { application, host, payload, at } => {
                 let result = self.announced(now, &application, &host, &payload, at);
@@ -187,7 +187,7 @@ impl Inventory {
         let since = has_read.then(|| *self.control_read.get_or_insert(self.listened));
         self.control_read = since;
         self.view.has_read_control = has_read;
-        self.view.has_heard_control =
+        self.view.has_awaited_replies =
             since.is_some_and(|since| self.listened.saturating_sub(since) >= PRESENCE_TTL);
     }
 
@@ -441,9 +441,9 @@ mod tests {
             let heard = (from..=to).find(|secs| {
                 inventory.tick(at(*secs), connected);
                 inventory.control_read(connected);
-                inventory.view().has_heard_control
+                inventory.view().has_awaited_replies
             });
-            (heard, inventory.view().has_heard_control)
+            (heard, inventory.view().has_awaited_replies)
         };
         assert_eq!(tick_from(0, 60, true), (Some(30), true));
         // The bus is away for a moment.
@@ -454,10 +454,10 @@ mod tests {
         assert!(inventory.view().has_read_control);
         inventory.control_read(false);
         let view = inventory.view();
-        assert!(!view.has_heard_control && !view.has_read_control, "another leadership begins");
+        assert!(!view.has_awaited_replies && !view.has_read_control, "another leadership begins");
         inventory.control_read(true);
         let view = inventory.view();
-        assert!(!view.has_heard_control && view.has_read_control, "and has read what was there");
+        assert!(!view.has_awaited_replies && view.has_read_control, "and has read what was there");
     }
 
     const AWAITED: Option<Reachability> = Some(Reachability::Awaited);

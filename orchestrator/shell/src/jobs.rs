@@ -271,7 +271,7 @@ fn with_jitter(pause: Duration, nonce: &str, host: &HostName, answers: u64) -> D
     let mut hasher = DefaultHasher::new();
     (nonce, host, answers).hash(&mut hasher);
     let [.., a, b, c, d] = hasher.finish().to_be_bytes();
-    fleetlock::drawn_out(pause, u32::from_be_bytes([a, b, c, d]))
+    fleetlock::with_jitter(pause, u32::from_be_bytes([a, b, c, d]))
 }
 
 #[cfg(test)]

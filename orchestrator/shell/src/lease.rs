@@ -33,7 +33,7 @@ pub struct LeaseHolder {
 /// A question about the lease. Its answer has the same number. Answers to earlier questions are ignored, because the
 /// lease is held from the time of the question.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct LeaseQuestion {
+pub struct LeaseRequest {
     /// Its number.
     pub number: u64,
     /// The action to carry out.
@@ -190,7 +190,7 @@ impl Lease {
     }
 
     /// Returns what to do now, and whether the lease has expired.
-    pub fn tick(&mut self, now: Now) -> (Option<LeaseQuestion>, Option<LeaseChange>) {
+    pub fn tick(&mut self, now: Now) -> (Option<LeaseRequest>, Option<LeaseChange>) {
         let expired = self.held.as_ref().is_some_and(|held| held.until <= now.monotonic);
         let change = expired.then(|| {
             self.held = None;
@@ -217,7 +217,7 @@ impl Lease {
     }
 
     /// Releases the lease, once the question under way is answered, and requests it no more.
-    pub fn leave(&mut self, now: Now) -> Option<LeaseQuestion> {
+    pub fn leave(&mut self, now: Now) -> Option<LeaseRequest> {
         self.leaving = true;
         self.tick(now).0
     }
@@ -233,7 +233,7 @@ impl Lease {
         now: Now,
         number: u64,
         outcome: &LeaseOutcome,
-    ) -> (Option<LeaseQuestion>, Option<LeaseChange>) {
+    ) -> (Option<LeaseRequest>, Option<LeaseChange>) {
         let Some(pending) = self.pending.take_if(|pending| pending.number == number) else {
             return (None, None);
         };
@@ -263,10 +263,10 @@ impl Lease {
         }
     }
 
-    fn request(&mut self, now: Now, action: LeaseAction) -> LeaseQuestion {
+    fn request(&mut self, now: Now, action: LeaseAction) -> LeaseRequest {
         self.questions += 1;
         let number = self.questions;
         self.pending = Some(Pending { number, at: now.monotonic, wall: now.wall });
-        LeaseQuestion { number, action }
+        LeaseRequest { number, action }
     }
 }

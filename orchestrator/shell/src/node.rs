@@ -37,7 +37,7 @@ use crate::journal::append::{Appender, ReadBack, Step};
 use crate::journal::codec::Message;
 use crate::journal::follow::Follower;
 use crate::journal::{JournalError, Tip};
-use crate::lease::{Lease, LeaseChange, LeaseHolder, LeaseQuestion};
+use crate::lease::{Lease, LeaseChange, LeaseHolder, LeaseRequest};
 
 /// While an append takes longer than this, the instance is not ready.
 const APPEND_SLOW: Duration = Duration::from_secs(2);
@@ -66,7 +66,7 @@ pub struct NodeSettings {
     pub store: Option<StoreKnowledge>,
     /// How long every inspection must find a loss before it is believed: in a cluster, a server that was paused or cut
     /// off may answer with its old state for a while.
-    pub loss_certain_after: Duration,
+    pub loss_confirmed_after: Duration,
 }
 
 /// Who leads, as far as this instance knows.
@@ -129,7 +129,7 @@ impl Node {
             dispatcher: Dispatcher::new(settings.dispatch.clone(), &settings.nonce),
             forwards: Forwards::default(),
             role: Role::Starting,
-            inspection: Inspection::new(settings.store.clone(), settings.loss_certain_after),
+            inspection: Inspection::new(settings.store.clone(), settings.loss_confirmed_after),
             has_read: false,
             stopping: Stopping::No,
             out: Vec::new(),
@@ -211,7 +211,7 @@ impl Node {
     /// Handles one event. The next [`Self::run`] returns the actions that follow from it.
     pub fn handle(&mut self, now: Now, event: Event) {
         if let Role::Halted { account, .. } = &mut self.role {
-            if let Event::Accounted(text) = event {
+            if let Event::LossDescribed(text) = event {
                 *account = Some(text);
             } else if let Event::Call { call, .. } = event {
                 self.refuse(call);
@@ -229,7 +229,7 @@ impl Node {
             Event::Connected(connected) => self.inspection.connection(connected),
             Event::Inspected { known, streams } => self.inspected(now, &known, streams),
             // Only a halted node requests an account, and it handles the event above.
-            Event::Accounted(_) => {}
+            Event::LossDescribed(_) => {}
             Event::Lease { number, outcome } => {
                 let (action, change) = self.lease.outcome(now, number, &outcome);
                 self.lease_changed(action, change.as_ref());
@@ -264,7 +264,7 @@ impl Node {
             Event::Call { call, request, forwarded_at } => self.call(now, call, request, forwarded_at),
             Event::ForwardAnswered { call, outcome } => self.forward_answered(now, call, outcome),
             Event::Worker(message) => {
-                let warning = self.inventory.take_in(now, message).err();
+                let warning = self.inventory.apply(now, message).err();
                 self.out
                     .extend(warning.map(|(host, error)| Action::Warn(Warning::Inventory { host, error })));
             }
@@ -341,7 +341,7 @@ impl Node {
         self.inspection.may_publish()
     }
 
-    fn lease_changed(&mut self, question: Option<LeaseQuestion>, change: Option<&LeaseChange>) {
+    fn lease_changed(&mut self, question: Option<LeaseRequest>, change: Option<&LeaseChange>) {
         self.out.extend(question.map(Action::Lease));
         if let Some(LeaseChange::Lost) = change {
             self.step_down("the lease is lost");

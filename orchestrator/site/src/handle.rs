@@ -57,12 +57,12 @@ impl SiteHandle {
     /// The present state with the leader's own blocker, if another instance leads. It is only for display.
     pub fn shown(&self, now: DateTime<Utc>) -> Arc<SiteSnapshot> {
         let present = self.snapshot();
-        let leader_says = self.cluster.leader_says(&present.leadership, now);
-        if leader_says.is_none() {
+        let leader_startable = self.cluster.leader_startable(&present.leadership, now);
+        if leader_startable.is_none() {
             return present;
         }
         let present = present.as_ref().clone();
-        Arc::new(SiteSnapshot { view: View { leader_says, ..present.view }, ..present })
+        Arc::new(SiteSnapshot { view: View { leader_startable, ..present.view }, ..present })
     }
 
     /// Requests a change and waits until it is durable or refused.

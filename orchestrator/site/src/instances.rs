@@ -219,7 +219,7 @@ impl Cluster {
 
     /// The leader's own answer whether a due run can start automatically; `None` unless another, reachable instance
     /// leads.
-    pub fn leader_says(
+    pub fn leader_startable(
         &self,
         leadership: &Leadership,
         now: DateTime<Utc>,
@@ -307,10 +307,10 @@ mod tests {
         let at = |instance: &str| {
             Leadership::At(LeaseHolder { instance: instance.to_owned(), nonce: String::new() })
         };
-        assert_eq!(cluster.leader_says(&at("a"), now), blocker.map(Err));
-        assert_eq!(cluster.leader_says(&at("a"), now + UNREACHABLE_AFTER), None);
+        assert_eq!(cluster.leader_startable(&at("a"), now), blocker.map(Err));
+        assert_eq!(cluster.leader_startable(&at("a"), now + UNREACHABLE_AFTER), None);
         for other in [at("b"), at("c"), Leadership::Unknown] {
-            assert_eq!(cluster.leader_says(&other, now), None);
+            assert_eq!(cluster.leader_startable(&other, now), None);
         }
     }
 

@@ -118,7 +118,7 @@ pub(super) async fn run(
     let access = hosts.iter().map(|host| options.access_of(&host.name, &settings));
     let access = access.collect::<anyhow::Result<Vec<_>>>()?;
     let api = Api::new(settings.api.listen)?;
-    let setup = Setup::of_settings(&settings).await?;
+    let setup = Setup::from_settings(&settings).await?;
     let bus = with_nats::start(&mut settings).await.map_err(with_advice)?;
     let nats = servers(&settings)?;
 

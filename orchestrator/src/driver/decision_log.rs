@@ -49,7 +49,7 @@ pub(super) fn warn(warning: &Warning) {
         Warning::Adopted(settings) => {
             tracing::info!(slots = slots(settings), timezone = %settings.timezone, "changed settings are in effect");
         }
-        Warning::MoreHolders { group, slots, holders } => {
+        Warning::HoldersExceedSlots { group, slots, holders } => {
             tracing::warn!(%group, slots, holders, "more holders than slots: none is granted until there are fewer");
         }
         Warning::Deposed { why } => tracing::warn!(why, "no longer leading"),

@@ -11,7 +11,7 @@ use os_upgrade_shell::dispatch::Dispatch;
 use os_upgrade_shell::forward::Forwarded;
 use os_upgrade_shell::jobs::{JobReport, StartedJob};
 use os_upgrade_shell::journal::codec::Message;
-use os_upgrade_shell::lease::{LeaseHolder, LeaseQuestion};
+use os_upgrade_shell::lease::{LeaseHolder, LeaseRequest};
 use os_upgrade_shell::node::{CallId, Event, Halt, Known, NodeSettings};
 use os_upgrade_site::call::Call;
 use os_upgrade_store::History;
@@ -131,10 +131,10 @@ impl Work {
     pub(super) fn account(&self, halt: Halt) {
         let Halt::Lost(losses) = halt else { return };
         let history = self.history.clone();
-        self.spawn(|bus| async move { Event::Accounted(loss::account(&bus, &history, &losses).await) });
+        self.spawn(|bus| async move { Event::LossDescribed(loss::account(&bus, &history, &losses).await) });
     }
 
-    pub(super) fn lease(&self, LeaseQuestion { number, action }: LeaseQuestion) {
+    pub(super) fn lease(&self, LeaseRequest { number, action }: LeaseRequest) {
         self.spawn(|bus| async move { Event::Lease { number, outcome: bus.lease(&action).await } });
     }
 

@@ -61,7 +61,7 @@ impl Obstacle {
             Self::Connect(error) => Ok(error.to_string()),
             Self::Streams(
                 error @ (StreamsError::NoJetStream
-                | StreamsError::NotForThis { .. }
+                | StreamsError::NotAnOrchestrator { .. }
                 | StreamsError::Unusable { .. }),
             ) => Ok(with_causes(&error)),
             Self::Streams(

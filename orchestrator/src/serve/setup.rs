@@ -65,7 +65,7 @@ pub enum SetupError {
 impl SetupError {
     /// Whether the problem may pass without a change to the configuration, so that a retry makes sense: this host may not
     /// have the address yet.
-    pub fn may_pass(&self) -> bool {
+    pub fn is_transient(&self) -> bool {
         match self {
             Self::Listen { source, .. } => source.kind() == io::ErrorKind::AddrNotAvailable,
             Self::OpenToAll { .. }
@@ -82,7 +82,7 @@ impl SetupError {
 
 impl From<SetupError> for Failure {
     fn from(unusable: SetupError) -> Self {
-        Self::Unusable { why: with_causes(&unusable), may_pass: unusable.may_pass() }
+        Self::Unusable { why: with_causes(&unusable), is_transient: unusable.is_transient() }
     }
 }
 
@@ -101,13 +101,13 @@ impl Setup {
     ///
     /// # Errors
     /// One of these fails.
-    pub(crate) async fn of_settings(settings: &Settings) -> Result<Self, SetupError> {
+    pub(crate) async fn from_settings(settings: &Settings) -> Result<Self, SetupError> {
         check_access(&settings.nats.access())?;
         Ok(Self {
             authenticator: authenticator(settings)?,
-            tls: Tls::of_settings(&settings.api_tls)?,
-            strongbox: Strongbox::of_settings(settings)?,
-            locks: FleetLockClient::of_settings(&settings.fleet_lock)?,
+            tls: Tls::from_settings(&settings.api_tls)?,
+            strongbox: Strongbox::from_settings(settings)?,
+            locks: FleetLockClient::from_settings(&settings.fleet_lock)?,
             listener: {
                 open_files::raise_limit(settings.api.connections.get().into())?;
                 listen(settings.api.listen).await?
@@ -123,7 +123,7 @@ async fn listen(address: SocketAddr) -> Result<TcpListener, SetupError> {
 /// Who may call the API. If callers are not authenticated, the API must listen on loopback.
 fn authenticator(settings: &Settings) -> Result<Authenticator, SetupError> {
     let tokens = settings.api.tokens.clone().map(WatchedTokens::open).transpose()?;
-    let oidc = Oidc::of_settings(&settings.api_oidc).map_err(SetupError::Oidc)?;
+    let oidc = Oidc::from_settings(&settings.api_oidc).map_err(SetupError::Oidc)?;
     let authenticator = Authenticator::new(tokens, oidc);
     let address = settings.api.listen;
     if authenticator.is_open() && !address.ip().is_loopback() {

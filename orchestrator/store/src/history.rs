@@ -137,7 +137,7 @@ pub enum Audit {
     /// Slots that operators held and released.
     Slots,
     /// Those, and slots that FleetLock clients were granted and released.
-    SlotsOfAll,
+    AllSlots,
     /// The configuration replaced or deleted.
     Configuration,
     /// Secrets kept and removed, and new keys of the strongbox.
@@ -150,13 +150,13 @@ impl Audit {
     /// Every kind.
     #[cfg(test)]
     pub(super) const ALL: [Self; 5] =
-        [Self::Slots, Self::SlotsOfAll, Self::Configuration, Self::Strongbox, Self::Enrolment];
+        [Self::Slots, Self::AllSlots, Self::Configuration, Self::Strongbox, Self::Enrolment];
 
     /// The SQL condition for these facts. It must match that of an index.
     const fn condition(self) -> &'static str {
         match self {
             Self::Slots => "type IN ('hold-placed', 'holder-released')",
-            Self::SlotsOfAll => "type IN ('hold-placed', 'holder-released', 'lock-granted', 'lock-released')",
+            Self::AllSlots => "type IN ('hold-placed', 'holder-released', 'lock-granted', 'lock-released')",
             Self::Configuration => "type = 'config-replaced'",
             Self::Strongbox => "type IN ('strongbox-made', 'secret-kept', 'secret-removed')",
             Self::Enrolment => "type IN ('hosts-approved', 'host-withdrawn')",

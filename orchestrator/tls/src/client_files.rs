@@ -34,7 +34,7 @@ impl TlsFiles {
     ///
     /// # Errors
     /// One cannot be read or used.
-    pub fn use_in(&self, mut builder: ClientBuilder) -> Result<ClientBuilder, PemError> {
+    pub fn apply_to(&self, mut builder: ClientBuilder) -> Result<ClientBuilder, PemError> {
         let [ca, certificate, key] = self.roles;
         let read = if self.pipes { PemFile::read } else { PemFile::read_plain };
         if let Some(path) = &self.ca {

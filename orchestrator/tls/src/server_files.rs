@@ -56,7 +56,7 @@ impl Tls {
     ///
     /// # Errors
     /// A file cannot be read or used.
-    pub fn of_settings(settings: &ApiTls) -> Result<Option<Self>, PemError> {
+    pub fn from_settings(settings: &ApiTls) -> Result<Option<Self>, PemError> {
         let ApiTls { cert: Some(cert), key: Some(key), client_ca } = settings.clone() else {
             return Ok(None);
         };
@@ -71,7 +71,7 @@ impl Tls {
     }
 
     /// A warning if the certificate has expired or expires soon.
-    pub fn ends_soon(&self, now: DateTime<Utc>) -> Option<String> {
+    pub fn expiry_warning(&self, now: DateTime<Utc>) -> Option<String> {
         let not_after = self.not_after();
         let at = time::format(not_after);
         if not_after <= now {
@@ -90,7 +90,7 @@ impl Tls {
 
     /// Reloads the files whenever they change, until `shutdown`. If they cannot be used, that is logged, and the previous
     /// configuration stays in use.
-    pub async fn follow_files(self, shutdown: CancellationToken) {
+    pub async fn watch_files(self, shutdown: CancellationToken) {
         let mut follower = Follower::new(self);
         file_watch::follow("[api.tls]", shutdown, move || follower.check(Utc::now())).await;
     }
@@ -132,7 +132,7 @@ impl Follower {
         }
         self.last = versions;
         if self.warned_at.is_none_or(|at| now - at >= WARN_EVERY)
-            && let Some(warning) = self.tls.ends_soon(now)
+            && let Some(warning) = self.tls.expiry_warning(now)
         {
             self.warned_at = Some(now);
             tracing::warn!("{warning}");

@@ -272,7 +272,7 @@ async fn oversized_answers_are_compressed_or_refused() {
     let answer = hub.get(&path).await;
     let (status, text) = message(&answer);
     assert!(
-        status == 502 && text.contains("bytes, compressed, and the bus takes 1048576: ask for less"),
+        status == 502 && text.contains("bytes, compressed, and the bus takes 1048576: request less"),
         "{text}"
     );
     // A smaller page succeeds.

@@ -18,7 +18,7 @@ use tempfile::TempDir;
 use tokio::io::{AsyncBufReadExt as _, BufReader};
 use tokio::process::{Child, Command};
 
-/// How many faulty workers are check_worker concurrently: all of them, because a check mostly waits.
+/// How many faulty workers are checked concurrently: all of them, because a check mostly waits.
 const AT_ONCE: usize = 40;
 /// Timeout of the checks of faulty workers. A missing action takes this long to be found.
 const SHORT: Duration = Duration::from_secs(5);

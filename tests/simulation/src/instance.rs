@@ -124,10 +124,10 @@ impl Instance {
             dispatch: DispatchSettings { publishes_max: plan.publishes_max, lock_server },
             facts_per_snapshot: plan.facts_per_snapshot,
             store: self.store.reached.clone(),
-            loss_certain_after: if plan.trusts_loss_at_once {
+            loss_confirmed_after: if plan.trusts_loss_at_once {
                 Duration::ZERO
             } else {
-                plan.loss_certain_after
+                plan.loss_confirmed_after
             },
         }));
     }

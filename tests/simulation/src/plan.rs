@@ -27,7 +27,7 @@ pub(crate) struct Plan {
     pub(crate) config: Config,
     pub(crate) publishes_max: usize,
     pub(crate) facts_per_snapshot: usize,
-    pub(crate) loss_certain_after: Duration,
+    pub(crate) loss_confirmed_after: Duration,
     /// The time between two requests to the lock server.
     pub(crate) lock_interval: Duration,
     /// Whether a planted bug has every loss believed at once.
@@ -92,7 +92,7 @@ impl Plan {
             publishes_max: *rng.choice(&[1, 4, 64]).expect("not empty"),
             facts_per_snapshot: *rng.choice(&[5, 20, 1_000]).expect("not empty"),
             trusts_loss_at_once: false,
-            loss_certain_after: if rng.bool() { Duration::ZERO } else { Duration::from_secs(30) },
+            loss_confirmed_after: if rng.bool() { Duration::ZERO } else { Duration::from_secs(30) },
             lock_interval: Duration::from_millis(1_100),
             tick: *rng.choice(&[100 * MILLI, 500 * MILLI, SECOND]).expect("not empty"),
             latency: *rng.choice(&[MILLI, 20 * MILLI, 300 * MILLI]).expect("not empty"),

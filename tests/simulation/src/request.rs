@@ -5,7 +5,7 @@ use chrono::{DateTime, Utc};
 use os_upgrade_protocol::{CommandId, HostName};
 use os_upgrade_shell::jobs::StartedJob;
 use os_upgrade_shell::journal::codec::Message;
-use os_upgrade_shell::lease::{LeaseHolder, LeaseQuestion};
+use os_upgrade_shell::lease::{LeaseHolder, LeaseRequest};
 use os_upgrade_shell::node::{CallId, Event, Known};
 use os_upgrade_worker_rules as rules;
 
@@ -28,7 +28,7 @@ pub(crate) struct Request {
 #[derive(Debug, Clone)]
 pub(crate) enum RequestKind {
     Inspect(Box<Known>),
-    Lease(LeaseQuestion),
+    Lease(LeaseRequest),
     Append {
         expected: u64,
         message: Message,

@@ -65,7 +65,7 @@ async fn make_within<I>(
 ///
 /// # Errors
 /// The payload is not a request, or JetStream refuses or does not answer.
-pub async fn make_requested(
+pub async fn create_requested(
     jetstream: &jetstream::Context,
     host: &HostName,
     payload: &[u8],

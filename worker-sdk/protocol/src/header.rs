@@ -12,7 +12,7 @@ pub const IN_REPLY_TO: &str = "Os-Upgrade-In-Reply-To";
 /// publish a message with that id first, and the server would drop the command as a duplicate.
 pub const COMMAND_ID: &str = "Os-Upgrade-Command-Id";
 /// The header in which earlier versions of the orchestrator wrote a command's id. Their commands are accepted.
-pub const EARLIER_COMMAND_ID: &str = "Nats-Msg-Id";
+pub const LEGACY_COMMAND_ID: &str = "Nats-Msg-Id";
 /// The last sequence that the publisher expects the stream to have.
 pub const EXPECTED_LAST_SEQUENCE: &str = "Nats-Expected-Last-Sequence";
 /// The last sequence that the publisher expects a subject to have.

@@ -27,7 +27,7 @@ impl ConsumerCreator {
         listener.spawn(async move {
             let jetstream = jetstream::new(client.clone());
             while let Some(request) = requests.next().await {
-                let created = consumer::make_requested(&jetstream, &host, &request.payload).await;
+                let created = consumer::create_requested(&jetstream, &host, &request.payload).await;
                 let answered = consumer::answer(&client, request, created.clone()).await;
                 *last.lock().unwrap_or_else(PoisonError::into_inner) = Some(created.and(answered));
             }

@@ -121,7 +121,7 @@ impl Controller {
         client.publish(wire::probe(&host), "".into()).await.map_err(nats)?;
         let is_probe = |event: &Event| event.seen == Seen::Probe;
         let received = wire.until(patience, |events| events.iter().any(is_probe).then_some(())).await;
-        received.ok_or(CheckError::Deaf)?;
+        received.ok_or(CheckError::CannotSubscribe)?;
         let check = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_millis();
         Ok(Self {
             host,

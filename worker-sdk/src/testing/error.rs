@@ -17,7 +17,7 @@ pub enum CheckError {
     InUse,
     /// The user may not subscribe to all subjects.
     #[error("the NATS user receives nothing on `>`; the check needs a user with all permissions")]
-    Deaf,
+    CannotSubscribe,
     /// The worker could not be restarted, or its host could not be rebooted.
     #[error("{0}")]
     Act(String),

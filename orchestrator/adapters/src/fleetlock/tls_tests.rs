@@ -119,7 +119,7 @@ fn settings(
 }
 
 async fn ask(settings: &FleetLock) -> LockOutcome {
-    let client = FleetLockClient::of_settings(settings).unwrap().unwrap();
+    let client = FleetLockClient::from_settings(settings).unwrap().unwrap();
     client.lock(&GroupName::new("default").unwrap(), "h01").await
 }
 
@@ -144,7 +144,7 @@ async fn untrusted_servers_get_no_credentials() {
     for ca in [Some(other.pem.as_str()), None] {
         // Without `ca` the system's authorities are trusted, if there are any.
         let settings = settings(&directory, &url, ca, None);
-        let Ok(client) = FleetLockClient::of_settings(&settings) else {
+        let Ok(client) = FleetLockClient::from_settings(&settings) else {
             assert_eq!(ca, None);
             continue;
         };
@@ -224,7 +224,7 @@ fn unusable_files_are_named_with_their_setting() {
     ] {
         let directory = tempfile::tempdir().unwrap();
         let settings = settings(&directory, "https://h", ca, certificate);
-        let error = with_causes(&FleetLockClient::of_settings(&settings).unwrap_err());
+        let error = with_causes(&FleetLockClient::from_settings(&settings).unwrap_err());
         assert!(error.contains(expected), "{error}\n{expected}");
         assert!(!error.contains("PRIVATE KEY"), "{error}");
     }
@@ -238,7 +238,7 @@ fn unusable_files_are_named_with_their_setting() {
         ("/nowhere/k", "No such file or directory (os error 2)"),
     ] {
         settings.key = Some(path.into());
-        let error = with_causes(&FleetLockClient::of_settings(&settings).unwrap_err());
+        let error = with_causes(&FleetLockClient::from_settings(&settings).unwrap_err());
         assert_eq!(error, format!("cannot read {path}, the `key` of [fleet-lock]: {expected}"));
     }
 }

@@ -86,7 +86,7 @@ fn unknown(path: &str, known: &[String]) -> Problem {
     let parent = path.rsplit_once('/').map_or("", |(parent, _)| parent);
     let parent = if known.iter().any(|known| matches_path(known, parent)) { parent } else { "" };
     let is_sibling = |name: &&str| match name.rsplit_once('/') {
-        Some((parent, _)) => parent == parent,
+        Some((above, _)) => above == parent,
         None => parent.is_empty(),
     };
     let siblings: Vec<&str> = known.iter().map(String::as_str).filter(is_sibling).collect();

@@ -8,8 +8,8 @@ use os_upgrade_api_types::body::Stamp;
 use os_upgrade_api_types::cluster::{
     ClusterState, CopiesState, InstanceState, READ, ReplicaState, StreamState,
 };
-use os_upgrade_api_types::query::Nothing;
-use os_upgrade_bus::instances::{Copies, Replica, StreamCopies};
+use os_upgrade_api_types::query::NoParameters;
+use os_upgrade_bus::instances::{Copies, Replica, StreamReplication};
 use os_upgrade_shell::node::Leadership;
 use os_upgrade_site::instances::Instance;
 
@@ -23,7 +23,10 @@ pub(crate) fn routes() -> Routes {
     Routes::default().route(&READ, read)
 }
 
-async fn read(State(api): State<Api>, Params(Nothing {}): Params<Nothing>) -> Result<Response, Problem> {
+async fn read(
+    State(api): State<Api>,
+    Params(NoParameters {}): Params<NoParameters>,
+) -> Result<Response, Problem> {
     let snapshot = api.site.snapshot();
     // Unknown until the bus is connected.
     let streams = match api.options.sites.bus() {
@@ -63,7 +66,7 @@ fn instance(known: &Instance, end: Option<u64>, reachable: bool) -> InstanceStat
     }
 }
 
-fn stream(stream: &StreamCopies) -> StreamState<'_> {
+fn stream(stream: &StreamReplication) -> StreamState<'_> {
     let copies = match &stream.copies {
         Ok(Copies { leader, replicas }) => CopiesState::Known {
             leader: leader.as_deref(),

@@ -4,7 +4,7 @@ use axum::Extension;
 use axum::extract::State;
 use axum::response::Response;
 use os_upgrade_api_types::health::{HEALTHY, Health, READY, Ready};
-use os_upgrade_api_types::query::Nothing;
+use os_upgrade_api_types::query::NoParameters;
 use os_upgrade_shell::node::Leadership;
 use os_upgrade_site::instances::Role;
 use os_upgrade_site::snapshot::Readiness;
@@ -19,13 +19,13 @@ pub(crate) fn routes() -> Routes {
     Routes::default().route(&HEALTHY, healthy).route(&READY, ready)
 }
 
-async fn healthy(Params(Nothing {}): Params<Nothing>) -> Result<Response, Problem> {
+async fn healthy(Params(NoParameters {}): Params<NoParameters>) -> Result<Response, Problem> {
     reply::json(&Health { healthy: true })
 }
 
 async fn ready(
     State(api): State<Api>,
-    Params(Nothing {}): Params<Nothing>,
+    Params(NoParameters {}): Params<NoParameters>,
 ) -> Result<Response, (Extension<Routine>, Problem)> {
     let snapshot = api.site.snapshot();
     if let Some(sealed) = snapshot.view.sealed.clone() {

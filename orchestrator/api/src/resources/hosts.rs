@@ -11,7 +11,7 @@ use axum::response::Response;
 use chrono::{DateTime, Utc};
 use os_upgrade_api_types::body::{Blocker, Count, Entry as ListEntry, Progress, ReasonFields, Stamp};
 use os_upgrade_api_types::hosts::{Host, LIST, ListParameters, READ};
-use os_upgrade_api_types::query::{ListMode, Nothing};
+use os_upgrade_api_types::query::{ListMode, NoParameters};
 use os_upgrade_api_types::text::ENROLMENTS;
 use os_upgrade_kernel::{
     Approval, Enrolled, Forecast, HostStatus, Reachability, SeenHost, Withdrawal, explain,
@@ -100,7 +100,7 @@ pub(crate) fn known(snapshot: &SiteSnapshot) -> BTreeSet<&HostName> {
 async fn read(
     State(api): State<Api>,
     Name(name): Name,
-    Params(Nothing {}): Params<Nothing>,
+    Params(NoParameters {}): Params<NoParameters>,
 ) -> Result<Response, Problem> {
     let snapshot = api.snapshot()?;
     let is_known = |host: &HostName| {

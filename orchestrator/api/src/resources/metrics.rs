@@ -8,7 +8,7 @@ use axum::http::header::CONTENT_TYPE;
 use axum::response::{IntoResponse as _, Response};
 use chrono::{DateTime, Utc};
 use os_upgrade_api_types::documentation::{METRICS, OPEN_METRICS};
-use os_upgrade_api_types::query::Nothing;
+use os_upgrade_api_types::query::NoParameters;
 use os_upgrade_api_types::slots::SlotGroup;
 use os_upgrade_auth::Authenticator;
 use os_upgrade_kernel::{Forecast, State as Site, WindowBlocker};
@@ -30,7 +30,10 @@ pub(crate) fn routes() -> Routes {
     Routes::default().route(&METRICS, read)
 }
 
-async fn read(State(api): State<Api>, Params(Nothing {}): Params<Nothing>) -> Result<Response, Problem> {
+async fn read(
+    State(api): State<Api>,
+    Params(NoParameters {}): Params<NoParameters>,
+) -> Result<Response, Problem> {
     let now = Utc::now();
     let text = text(&api.answers, &api.site.shown(now), &api.authenticator, &api.options, now);
     let text = text.map_err(|error| Problem::internal(error.to_string()))?;

@@ -4,7 +4,7 @@ use axum::extract::State;
 use axum::http::header::CONTENT_TYPE;
 use axum::response::{IntoResponse as _, Response};
 use os_upgrade_api_types::documentation::OPENAPI;
-use os_upgrade_api_types::query::Nothing;
+use os_upgrade_api_types::query::NoParameters;
 
 use crate::context::Api;
 use crate::http::error::Problem;
@@ -18,7 +18,7 @@ pub(crate) fn routes() -> Routes {
 
 async fn read(
     State(api): State<Api>,
-    Params(Nothing {}): Params<Nothing>,
+    Params(NoParameters {}): Params<NoParameters>,
     form: Form,
 ) -> Result<Response, Problem> {
     let description = api.description;

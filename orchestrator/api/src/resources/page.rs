@@ -7,8 +7,8 @@ use axum::extract::Path;
 use axum::http::HeaderMap;
 use axum::http::header::{CONTENT_ENCODING, CONTENT_SECURITY_POLICY, CONTENT_TYPE, HeaderName, HeaderValue};
 use axum::response::{IntoResponse as _, Redirect, Response};
-use os_upgrade_api_types::documentation::{FIND_PAGE, PAGE, PAGE_FILE};
-use os_upgrade_api_types::query::Nothing;
+use os_upgrade_api_types::documentation::{PAGE, PAGE_FILE, PAGE_REDIRECT};
+use os_upgrade_api_types::query::NoParameters;
 use utoipa_swagger_ui::Config;
 
 use crate::http::error::Problem;
@@ -20,20 +20,20 @@ const POLICY: &str = "default-src 'self'; img-src 'self' data:; style-src 'self'
                       frame-ancestors 'none'; base-uri 'none'; form-action 'none'";
 
 pub(crate) fn routes() -> Routes {
-    Routes::default().route(&FIND_PAGE, enter).route(&PAGE, read).route(&PAGE_FILE, read_file)
+    Routes::default().route(&PAGE_REDIRECT, enter).route(&PAGE, read).route(&PAGE_FILE, read_file)
 }
 
-async fn enter(Params(Nothing {}): Params<Nothing>) -> Redirect {
+async fn enter(Params(NoParameters {}): Params<NoParameters>) -> Redirect {
     Redirect::permanent("docs/")
 }
 
-async fn read(Params(Nothing {}): Params<Nothing>) -> Result<Response, Problem> {
+async fn read(Params(NoParameters {}): Params<NoParameters>) -> Result<Response, Problem> {
     file("index.html")
 }
 
 async fn read_file(
     Path(name): Path<String>,
-    Params(Nothing {}): Params<Nothing>,
+    Params(NoParameters {}): Params<NoParameters>,
 ) -> Result<Response, Problem> {
     file(&name)
 }

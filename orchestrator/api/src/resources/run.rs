@@ -3,7 +3,7 @@
 
 use axum::extract::State;
 use axum::http::StatusCode;
-use os_upgrade_api_types::query::{Nothing, Validate};
+use os_upgrade_api_types::query::{NoParameters, Validate};
 use os_upgrade_api_types::runs::{CANCEL, GIVE_UP, HostToGiveUp, NoFields, TRIGGER, Trigger};
 use os_upgrade_kernel::duration::Duration;
 use os_upgrade_kernel::{Request, RunOperation};
@@ -46,7 +46,7 @@ async fn trigger(
 async fn cancel(
     State(api): State<Api>,
     Actor(actor): Actor,
-    Params(Nothing {}): Params<Nothing>,
+    Params(NoParameters {}): Params<NoParameters>,
     OptionalBody(_): OptionalBody<NoFields>,
 ) -> Result<StatusCode, Problem> {
     api.change(Request::new(actor, RunOperation::Cancel)).await

@@ -8,7 +8,7 @@ use axum::http::StatusCode;
 use axum::response::Response;
 use chrono::{DateTime, Utc};
 use os_upgrade_api_types::body::Stamp;
-use os_upgrade_api_types::query::Nothing;
+use os_upgrade_api_types::query::NoParameters;
 use os_upgrade_api_types::slots::{
     AboutSlot, HISTORY, HOLD, HistoryParameters, Hold, READ, RECLAIM, RELEASE, SlotGroup, SlotHolder,
     SlotWaiter, Slots,
@@ -34,7 +34,10 @@ pub(crate) fn routes() -> Routes {
         .route(&RECLAIM, reclaim)
 }
 
-async fn read(State(api): State<Api>, Params(Nothing {}): Params<Nothing>) -> Result<Response, Problem> {
+async fn read(
+    State(api): State<Api>,
+    Params(NoParameters {}): Params<NoParameters>,
+) -> Result<Response, Problem> {
     let snapshot = api.snapshot()?;
     let now = Utc::now();
     let entries = entries(&snapshot.state);
@@ -60,7 +63,7 @@ async fn history(
     State(api): State<Api>,
     Params(params): Params<HistoryParameters>,
 ) -> Result<Response, Problem> {
-    let audit = if params.clients.is_some() { Audit::SlotsOfAll } else { Audit::Slots };
+    let audit = if params.clients.is_some() { Audit::AllSlots } else { Audit::Slots };
     AuditResult::read(&api, audit, params.asked()).await?.answer(|row| Ok(fact(row)))
 }
 
@@ -192,7 +195,7 @@ async fn request_operation(
 async fn hold(
     State(api): State<Api>,
     Actor(actor): Actor,
-    Params(Nothing {}): Params<Nothing>,
+    Params(NoParameters {}): Params<NoParameters>,
     Body(about): Body<AboutSlot>,
 ) -> Result<StatusCode, Problem> {
     request_operation(&api, actor, about, |group, id, reason| SlotOperation::Hold { group, id, reason }).await
@@ -201,7 +204,7 @@ async fn hold(
 async fn release(
     State(api): State<Api>,
     Actor(actor): Actor,
-    Params(Nothing {}): Params<Nothing>,
+    Params(NoParameters {}): Params<NoParameters>,
     Body(about): Body<AboutSlot>,
 ) -> Result<StatusCode, Problem> {
     request_operation(&api, actor, about, |group, id, reason| SlotOperation::Release { group, id, reason })
@@ -212,7 +215,7 @@ async fn reclaim(
     State(api): State<Api>,
     Actor(actor): Actor,
     Names([group, id]): Names<2>,
-    Params(Nothing {}): Params<Nothing>,
+    Params(NoParameters {}): Params<NoParameters>,
 ) -> Result<StatusCode, Problem> {
     let group = GroupName::new(&group).map_err(|error| Problem::bad_request(format!("group: {error}")))?;
     let id = ClientId::new(&id).map_err(|error| Problem::bad_request(format!("id: {error}")))?;

@@ -7,7 +7,7 @@ use axum::extract::State;
 use axum::http::StatusCode;
 use axum::response::Response;
 use os_upgrade_api_types::body::{Count, Entry, Stamp};
-use os_upgrade_api_types::query::{ListMode, NameList, Nothing};
+use os_upgrade_api_types::query::{ListMode, NameList, NoParameters};
 use os_upgrade_api_types::strongbox::{LIST, PUT, READ, REMOVE, Secret, Strongbox, UNSEAL};
 use os_upgrade_kernel::{Request, Sealed, SecretName, SecretOperation};
 use os_upgrade_site::strongbox::SECRET_BYTES_MAX;
@@ -71,7 +71,7 @@ async fn put(
     State(api): State<Api>,
     Actor(actor): Actor,
     Name(name): Name,
-    Params(Nothing {}): Params<Nothing>,
+    Params(NoParameters {}): Params<NoParameters>,
     body: Result<Body<Value>, Problem>,
 ) -> Result<StatusCode, Problem> {
     let name = secret_name(&name)?;
@@ -93,13 +93,16 @@ async fn remove(
     State(api): State<Api>,
     Actor(actor): Actor,
     Name(name): Name,
-    Params(Nothing {}): Params<Nothing>,
+    Params(NoParameters {}): Params<NoParameters>,
 ) -> Result<StatusCode, Problem> {
     let name = secret_name(&name)?;
     api.change(Request::new(actor, SecretOperation::Remove { name })).await
 }
 
-async fn read(State(api): State<Api>, Params(Nothing {}): Params<Nothing>) -> Result<Response, Problem> {
+async fn read(
+    State(api): State<Api>,
+    Params(NoParameters {}): Params<NoParameters>,
+) -> Result<Response, Problem> {
     let snapshot = api.snapshot()?;
     let kept = &snapshot.state.strongbox;
     let sealed = api.options.strongbox.sealed(kept);
@@ -113,7 +116,7 @@ async fn read(State(api): State<Api>, Params(Nothing {}): Params<Nothing>) -> Re
 async fn unseal(
     State(api): State<Api>,
     Actor(actor): Actor,
-    Params(Nothing {}): Params<Nothing>,
+    Params(NoParameters {}): Params<NoParameters>,
     body: Result<Body<Value>, Problem>,
 ) -> Result<StatusCode, Problem> {
     let key = Key::parse(&only_field(body, "key")?)

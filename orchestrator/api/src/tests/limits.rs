@@ -15,7 +15,7 @@ const CLAIM: &str = r#"{"client_params":{"id":"a","group":"default"}}"#;
 pub(super) fn limited(variables: &[(&str, &str)]) -> Options {
     let variables = variables.iter().map(|(name, value)| (name.into(), value.into()));
     let settings: Settings = os_upgrade_settings::load(None, variables).unwrap();
-    Options { limits: Limits::of_settings(&settings.api), ..Options::default() }
+    Options { limits: Limits::from_settings(&settings.api), ..Options::default() }
 }
 
 /// The API of a site whose core never answers, with the settings of these environment variables.

@@ -40,10 +40,10 @@ fn every_operation_is_described_in_full() {
         assert_eq!(described["tags"].as_array().map(Vec::len), Some(1), "{operation}");
         let parameters = described["parameters"].as_array().into_iter().flatten();
         let in_path = parameters.filter(|parameter| parameter["in"] == "path");
-        let named: Vec<String> =
+        let described_names: Vec<String> =
             in_path.map(|name| format!("{{{}}}", name["name"].as_str().unwrap())).collect();
         let names: Vec<&str> = operation.split('/').filter(|segment| segment.starts_with('{')).collect();
-        assert_eq!(named, names, "{operation}");
+        assert_eq!(described_names, names, "{operation}");
         let bodies = described["requestBody"]["content"].as_object().into_iter().flatten();
         for (status, response) in described["responses"].as_object().unwrap() {
             assert!(!response["description"].as_str().unwrap().is_empty(), "{operation} {status}");

@@ -20,7 +20,7 @@ const NO_KEY_YET: &str = "the strongbox is sealed: it is empty and has no key ye
 fn strongbox_of(variables: &[(&str, &str)]) -> Strongbox {
     let variables = variables.iter().map(|(name, value)| (name.into(), value.into()));
     let settings: Settings = os_upgrade_settings::load(None, variables).unwrap();
-    Strongbox::of_settings(&settings).unwrap()
+    Strongbox::from_settings(&settings).unwrap()
 }
 
 /// Gives the instance under test `strongbox`.
@@ -33,7 +33,7 @@ fn restart_with(api: &mut TestApi, strongbox: Strongbox) {
 fn with_strongbox(api: &mut TestApi, variables: &[(&str, &str)]) {
     let strongbox = strongbox_of(variables);
     let mut shown = SiteSnapshot::clone(&api.shown.load());
-    shown.view.sealed = strongbox.withholds_slots(&shown.state.strongbox);
+    shown.view.sealed = strongbox.blocks_slots(&shown.state.strongbox);
     api.shown.store(Arc::new(shown));
     api.strongbox.store(Arc::new(strongbox.clone()));
     restart_with(api, strongbox);
@@ -156,9 +156,12 @@ async fn missing_lock_credentials_block_runs() {
     with_strongbox(&mut api, &needs);
     assert_eq!(api.call("GET /readyz", "").await, (503, error(NO_KEY_YET)));
     let (status, refused) = api.call(TRIGGER, "").await;
-    let of_leader =
+    let leader_message =
         format!("{NO_KEY_YET}; the instance that leads needs it, which `os-upgrade cluster status` shows");
-    assert_eq!((status, refused["errors"][0]["error-message"].as_str()), (503, Some(of_leader.as_str())));
+    assert_eq!(
+        (status, refused["errors"][0]["error-message"].as_str()),
+        (503, Some(leader_message.as_str()))
+    );
     assert_eq!(
         refused["errors"][0]["error-info"],
         json!({"kind": "strongbox-sealed", "why": {"kind": "no-key-yet"}})

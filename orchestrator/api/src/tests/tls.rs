@@ -55,7 +55,7 @@ impl Served {
             client_ca: client_ca.map(|_| path("ca.pem")),
         };
         write_pair(&directory, &authority.certify("localhost"));
-        let tls = Tls::of_settings(&settings).unwrap();
+        let tls = Tls::from_settings(&settings).unwrap();
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
         let shutdown = CancellationToken::new();

@@ -52,7 +52,7 @@ impl Oidc {
     ///
     /// # Errors
     /// The HTTP client cannot be created.
-    pub fn of_settings(settings: &ApiOidc) -> Result<Option<Self>, reqwest::Error> {
+    pub fn from_settings(settings: &ApiOidc) -> Result<Option<Self>, reqwest::Error> {
         let (Some(issuer), Some(audience), Some(jwks)) =
             (&settings.issuer, &settings.audience, &settings.jwks)
         else {

@@ -140,7 +140,7 @@ fn oidc(jwks: &str, more: &str) -> Oidc {
         "[api.oidc]\nissuer = \"https://login.example/\"\naudience = \"os-upgrade\"\njwks = \"{jwks}\"\n{more}"
     );
     let settings = settings::parse(None, &text, []).unwrap();
-    Oidc::of_settings(&settings.api_oidc).unwrap().unwrap()
+    Oidc::from_settings(&settings.api_oidc).unwrap().unwrap()
 }
 
 fn set(keys: &[Value]) -> Value {

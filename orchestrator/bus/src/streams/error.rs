@@ -13,7 +13,7 @@ pub enum StreamsError {
         "NATS gives no JetStream to {user}, whose [nats] credentials these are: give those that `os-upgrade nats-config \
          init` made for orchestrators, or enable it for this account"
     )]
-    NotForThis {
+    NotAnOrchestrator {
         /// The name in the credentials.
         user: String,
     },

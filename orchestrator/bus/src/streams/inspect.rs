@@ -15,7 +15,7 @@ use crate::{ANSWER_WITHIN, Bus, header};
 
 /// How open a server is to clients, by its own account.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Openness {
+pub struct ServerAccess {
     /// It requires credentials.
     pub wants_credentials: bool,
     /// It requires TLS.
@@ -82,9 +82,9 @@ impl Bus {
     }
 
     /// How open the connected server is.
-    pub fn openness(&self) -> Openness {
+    pub fn server_access(&self) -> ServerAccess {
         let info = self.client.server_info();
-        Openness {
+        ServerAccess {
             wants_credentials: info.auth_required,
             wants_tls: info.tls_required,
             is_loopback: info.host.parse().is_ok_and(|address: IpAddr| address.is_loopback()),

@@ -93,9 +93,9 @@ async fn restore_at(site: &Site, options: &Restore) -> anyhow::Result<()> {
             report(options.output, &json!({ "outcome": "nothing-missing", "reason": why }), &why);
             return Ok(());
         }
-        Work::Unmark => {
+        Work::FinishInterrupted => {
             if !options.dry_run {
-                restore::unmark(site).await?;
+                restore::finish_interrupted(site).await?;
             }
             let done = "the interrupted restoration is finished; start the orchestrator";
             report(options.output, &json!({ "outcome": "finished" }), done);

@@ -235,7 +235,7 @@ fn retry_after(reply: &Reply) -> Duration {
 }
 
 fn with_jitter(pause: Duration) -> Duration {
-    fleetlock::drawn_out(pause, fastrand::u32(..))
+    fleetlock::with_jitter(pause, fastrand::u32(..))
 }
 
 #[cfg(test)]

@@ -73,7 +73,7 @@ fn expiry_event(host: &RunHost) -> Option<HostEvent> {
 /// Times out a host that has not answered `reboot` in time. Its slot stays held. If the settings release such slots,
 /// that happens once its command has been deleted or found to be delivered.
 fn time_out_boots(view: &View, run: &Run, now: DateTime<Utc>) -> Option<Vec<Fact>> {
-    if !view.has_heard_control || view.excessive_skew().is_some() {
+    if !view.has_awaited_replies || view.excessive_skew().is_some() {
         return None;
     }
     let after = run.rollout.boot_timeout;

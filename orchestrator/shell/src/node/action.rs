@@ -9,7 +9,7 @@ use crate::forward::{Forwarded, Outcome};
 use crate::inventory::InventoryError;
 use crate::journal::Committed;
 use crate::journal::codec::Message;
-use crate::lease::{LeaseHolder, LeaseQuestion};
+use crate::lease::{LeaseHolder, LeaseRequest};
 
 /// Something for the driver to carry out.
 #[derive(Debug)]
@@ -19,7 +19,7 @@ pub enum Action {
     /// Find out what exactly is missing, for the operator.
     Account(Halt),
     /// Carry out this action on the lease.
-    Lease(LeaseQuestion),
+    Lease(LeaseRequest),
     /// Deliver the journal from this sequence on. Replaces an earlier `FollowJournal`.
     FollowJournal {
         /// The first sequence.
@@ -104,7 +104,7 @@ pub enum Warning {
     /// New settings are in force.
     Adopted(Settings),
     /// Fewer slots are in force than are held.
-    MoreHolders {
+    HoldersExceedSlots {
         /// The group.
         group: GroupName,
         /// How many slots there are.

@@ -34,7 +34,7 @@ pub enum Event {
         streams: Result<Streams, String>,
     },
     /// The answer to [`super::Action::Account`]: a sentence that says what is missing.
-    Accounted(String),
+    LossDescribed(String),
     /// The outcome of a lease action.
     Lease {
         /// The number of the question.

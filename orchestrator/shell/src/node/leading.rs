@@ -54,7 +54,7 @@ fn adopted_warnings(record: &Record) -> impl Iterator<Item = Warning> {
 fn excess_warnings<'a>(record: &Record, state: &'a State) -> impl Iterator<Item = Warning> + 'a {
     let changed = record.facts.iter().any(|fact| matches!(fact, Fact::SettingsAdopted { .. }));
     let lowered = state.semaphores.iter().filter(move |(_, semaphore)| changed && semaphore.excess() > 0);
-    lowered.map(|(group, semaphore)| Warning::MoreHolders {
+    lowered.map(|(group, semaphore)| Warning::HoldersExceedSlots {
         group: group.clone(),
         slots: semaphore.slots,
         holders: semaphore.holders.len(),

@@ -14,7 +14,7 @@ impl Lease {
         Self(lease::Lease::new(me), 0)
     }
 
-    fn record(&mut self, question: Option<lease::LeaseQuestion>) -> Option<LeaseAction> {
+    fn record(&mut self, question: Option<lease::LeaseRequest>) -> Option<LeaseAction> {
         let question = question?;
         self.1 = question.number;
         Some(question.action)

@@ -139,7 +139,7 @@ fn node_missing_its_journal(secs: u64) -> Node {
             journal_created: DateTime::UNIX_EPOCH,
             control_created: DateTime::UNIX_EPOCH,
         }),
-        loss_certain_after: Duration::from_secs(20),
+        loss_confirmed_after: Duration::from_secs(20),
     });
     for second in 0..=secs {
         let now = at(second);

@@ -53,7 +53,7 @@ impl Strongbox {
     ///
     /// # Errors
     /// The key's file cannot be used.
-    pub fn of_settings(settings: &Settings) -> Result<Self, KeyFileError> {
+    pub fn from_settings(settings: &Settings) -> Result<Self, KeyFileError> {
         let needed = settings.fleet_lock.credentials_secret.clone();
         let strongbox = Self { key: Arc::default(), needed };
         if let Some(path) = &settings.strongbox.key_file {
@@ -84,7 +84,7 @@ impl Strongbox {
     }
 
     /// Why the secret for slot requests cannot be used; `None` if it can, or if none is needed.
-    pub fn withholds_slots(&self, kept: &KernelStrongbox) -> Option<Sealed> {
+    pub fn blocks_slots(&self, kept: &KernelStrongbox) -> Option<Sealed> {
         self.needed.as_ref().and_then(|name| self.open(kept, name).err())
     }
 

@@ -38,11 +38,11 @@ impl Site {
     }
 
     fn tls(&self) -> Tls {
-        Tls::of_settings(&self.settings).unwrap().unwrap()
+        Tls::from_settings(&self.settings).unwrap().unwrap()
     }
 
     fn refused(&self) -> String {
-        let error = with_causes(&Tls::of_settings(&self.settings).unwrap_err());
+        let error = with_causes(&Tls::from_settings(&self.settings).unwrap_err());
         error.replace(&format!("{}/", self.directory.path().display()), "")
     }
 }
@@ -91,13 +91,13 @@ fn expiring_certificates_are_warned_about() {
     site.write_pair(&site.authority.certify_until("localhost", 2027));
     let tls = site.tls();
     assert_eq!(tls.not_after(), at("2027-01-01T00:00:00Z"));
-    assert_eq!(tls.ends_soon(at("2026-12-17T23:59:59Z")), None);
+    assert_eq!(tls.expiry_warning(at("2026-12-17T23:59:59Z")), None);
     assert_eq!(
-        tls.ends_soon(at("2026-12-18T00:00:00Z")).unwrap(),
+        tls.expiry_warning(at("2026-12-18T00:00:00Z")).unwrap(),
         "the API's certificate expires at 2027-01-01T00:00:00Z"
     );
     assert_eq!(
-        tls.ends_soon(at("2027-01-01T00:00:00Z")).unwrap(),
+        tls.expiry_warning(at("2027-01-01T00:00:00Z")).unwrap(),
         "the API's certificate has expired at 2027-01-01T00:00:00Z: clients refuse it"
     );
 }
@@ -121,5 +121,5 @@ fn unusable_files_are_named() {
     fs::remove_file(site.directory.path().join("ca.pem")).unwrap();
     let missing = "cannot read ca.pem, the `client-ca` of [api.tls]: No such file or directory (os error 2)";
     assert_eq!(site.refused(), missing);
-    assert!(Tls::of_settings(&os_upgrade_settings::Settings::default().api_tls).unwrap().is_none());
+    assert!(Tls::from_settings(&os_upgrade_settings::Settings::default().api_tls).unwrap().is_none());
 }

@@ -79,7 +79,7 @@ impl World {
 
     /// By how many messages a read of the streams is behind. Only in a cluster a server can be behind.
     fn staleness(&mut self) -> u64 {
-        let is_cluster = self.plan.loss_certain_after > std::time::Duration::ZERO;
+        let is_cluster = self.plan.loss_confirmed_after > std::time::Duration::ZERO;
         if is_cluster && self.now < self.stale_until && self.rng.bool() { self.rng.u64(1..10) } else { 0 }
     }
 

@@ -159,7 +159,7 @@ impl World {
         self.bus.forget_after(journal_kept, control_kept);
         self.trace
             .record(self.now, || format!("only {journal_kept} of {journal} and {control_kept} of {control}"));
-        let knows = |index: usize| {
+        let ends_of = |index: usize| {
             let instance = &self.instances[index];
             let live = instance.node.as_ref();
             let live = live.map(|node| Ends { journal: node.position(), control: node.state().control });
@@ -167,7 +167,7 @@ impl World {
             let stored = stored.map(|store| Ends { journal: store.sequence, control: store.control });
             KnownEnds { process: instance.boot, live, reconnected: None, stored }
         };
-        let known = (0..self.instances.len()).map(knows).collect();
+        let known = (0..self.instances.len()).map(ends_of).collect();
         self.checker.data_lost(known);
     }
 

@@ -252,7 +252,7 @@ impl World {
                 Warning::Inventory { .. }
                 | Warning::Leading
                 | Warning::Adopted(_)
-                | Warning::MoreHolders { .. }
+                | Warning::HoldersExceedSlots { .. }
                 | Warning::Deposed { .. },
             ) => {}
         }

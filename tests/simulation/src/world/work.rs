@@ -431,7 +431,7 @@ impl World {
             0 => b"{\"action\":\"upgrade\"".to_vec(),
             1 => Reply { action: other, result: Outcome::Done }.to_payload(),
             2 => Reply { action: other, result: Outcome::RebootRequired }.to_payload(),
-            _ => Reply { action: action, result: Outcome::error("a lie") }.to_payload(),
+            _ => Reply { action, result: Outcome::error("a lie") }.to_payload(),
         }
     }
 

@@ -57,7 +57,7 @@ pub struct Limits {
 
 impl Limits {
     /// The limits configured in `settings`.
-    pub fn of_settings(settings: &settings::Api) -> Self {
+    pub fn from_settings(settings: &settings::Api) -> Self {
         let rate = NonZeroU32::new(settings.requests_per_second.get());
         let connections = Connections::new(
             settings.connections.get() as usize,
@@ -124,7 +124,7 @@ impl Limits {
 
 impl Default for Limits {
     fn default() -> Self {
-        Self::of_settings(&settings::Settings::default().api)
+        Self::from_settings(&settings::Settings::default().api)
     }
 }
 
@@ -270,7 +270,7 @@ mod tests {
     fn connections_take_tokens() {
         let settings =
             settings::load(None, [("OS_UPGRADE_API__REQUESTS_PER_SECOND".into(), "2".into())]).unwrap();
-        let limits = Limits::of_settings(&settings.api);
+        let limits = Limits::from_settings(&settings.api);
         let connect = |peer: &str| limits.connect(peer.parse().unwrap()).is_some();
         let served = (0..20).filter(|_| connect("192.0.2.1")).count();
         assert!((2..10).contains(&served), "{served}");

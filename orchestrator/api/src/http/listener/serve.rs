@@ -66,7 +66,7 @@ pub(crate) async fn serve_router(
         handshakes: Arc::clone(limits.handshakes()),
         shutdown: shutdown.clone(),
     };
-    let watching = tls.map(|tls| AbortOnDropHandle::new(tokio::spawn(tls.follow_files(shutdown.clone()))));
+    let watching = tls.map(|tls| AbortOnDropHandle::new(tokio::spawn(tls.watch_files(shutdown.clone()))));
     while let Some(accepted) = shutdown.run_until_cancelled(listener.accept()).await {
         match accepted {
             Ok((stream, peer)) => {

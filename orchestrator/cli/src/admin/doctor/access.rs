@@ -77,9 +77,9 @@ fn check_tokens(tokens: &Tokens, now: DateTime<Utc>) -> Check {
 /// The certificate of the API, where it has one.
 fn certificate(settings: &ApiTls, now: DateTime<Utc>) -> Option<Check> {
     const NAME: &str = "certificate";
-    match Tls::of_settings(settings) {
+    match Tls::from_settings(settings) {
         Ok(None) => None,
-        Ok(Some(tls)) => Some(match tls.ends_soon(now) {
+        Ok(Some(tls)) => Some(match tls.expiry_warning(now) {
             None => Check::ok(NAME, format!("valid until {}", time::format(tls.not_after()))),
             Some(warning) if tls.not_after() > now => Check::warning(NAME, warning, RENEW),
             Some(problem) => Check::problem(NAME, problem, RENEW),
@@ -141,7 +141,7 @@ fn strongbox(settings: &Settings, state: Option<&State>) -> Option<Check> {
     const NAME: &str = "strongbox's key";
     let path = settings.strongbox.key_file.as_ref()?;
     let sealed = |strongbox: Strongbox| state.and_then(|state| strongbox.sealed(&state.strongbox));
-    Some(match Strongbox::of_settings(settings).map(sealed) {
+    Some(match Strongbox::from_settings(settings).map(sealed) {
         Ok(None) => Check::ok(NAME, format!("{} can be used", path.display())),
         Ok(Some(sealed)) => {
             Check::problem(NAME, sealed.to_string(), "use the key that the secrets were sealed with")

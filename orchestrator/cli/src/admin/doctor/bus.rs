@@ -6,7 +6,7 @@ use std::time::Duration;
 use chrono::Utc;
 use os_upgrade_bus::Bus;
 use os_upgrade_bus::streams::StreamsError;
-use os_upgrade_bus::streams::inspect::Openness;
+use os_upgrade_bus::streams::inspect::ServerAccess;
 use os_upgrade_kernel::view::CLOCK_SKEW_SECS_MAX;
 use os_upgrade_platform::managed_nats;
 use os_upgrade_protocol::error::with_causes;
@@ -63,12 +63,12 @@ pub(super) async fn examine(settings: &Settings, folded: Option<&Folded>) -> Vec
     };
     let mut checks = vec![Check::ok(NATS, bus.server())];
     if let NatsMode::External { .. } = settings.nats.mode() {
-        checks.push(access(bus.openness()));
+        checks.push(access(bus.server_access()));
     }
     let examined = streams(&bus, settings, folded, &mut checks).await;
     if let Err(error) = examined {
         let advice = match error {
-            StreamsError::NotForThis { .. } => "set [nats] credentials to an orchestrator's",
+            StreamsError::NotAnOrchestrator { .. } => "set [nats] credentials to an orchestrator's",
             StreamsError::NoJetStream
             | StreamsError::Unusable { .. }
             | StreamsError::Incompatible { .. }
@@ -82,19 +82,19 @@ pub(super) async fn examine(settings: &Settings, folded: Option<&Folded>) -> Vec
 }
 
 /// Whether NATS lets other clients do what only the orchestrator should.
-fn access(open: Openness) -> Check {
+fn access(open: ServerAccess) -> Check {
     const NAME: &str = "who may use NATS";
     const ADVICE: &str =
         "configure it with `os-upgrade nats-config`, so that each host can only speak for itself";
     match open {
-        Openness { wants_credentials: true, wants_tls: true, .. } => {
+        ServerAccess { wants_credentials: true, wants_tls: true, .. } => {
             Check::ok(NAME, "clients with credentials, over TLS")
         }
-        Openness { is_loopback: true, .. } => Check::ok(NAME, "programs on its machine"),
-        Openness { wants_credentials: false, .. } => {
+        ServerAccess { is_loopback: true, .. } => Check::ok(NAME, "programs on its machine"),
+        ServerAccess { wants_credentials: false, .. } => {
             Check::warning(NAME, "anybody who can reach it can command every host", ADVICE)
         }
-        Openness { wants_tls: false, .. } => {
+        ServerAccess { wants_tls: false, .. } => {
             Check::warning(NAME, "there is no TLS: anybody on the network path can listen", ADVICE)
         }
     }
@@ -135,7 +135,7 @@ fn stream_advice(error: &StreamsError) -> &'static str {
         StreamsError::OtherSite { .. } => "check [site] name and [nats] url",
         StreamsError::Restoring { .. } => "run `os-upgrade restore` again",
         StreamsError::NoJetStream
-        | StreamsError::NotForThis { .. }
+        | StreamsError::NotAnOrchestrator { .. }
         | StreamsError::Unusable { .. }
         | StreamsError::Journal(_) => "check NATS",
     }
@@ -153,7 +153,7 @@ async fn loss_check(bus: &Bus, settings: &Settings, folded: Option<&Folded>) -> 
     }
     let mut found: Vec<_> = losses.iter().map(ToString::to_string).collect();
     if let Ok(history) = History::open(&settings.store.database()).await {
-        found.extend(loss::what_is_lost(bus, &history, &losses).await);
+        found.extend(loss::describe_losses(bus, &history, &losses).await);
     }
     let advice = "recover the lost data, or go on from the store with `os-upgrade restore --from-store`";
     Ok(Check::problem(NAME, found.join("; "), advice))
@@ -236,7 +236,7 @@ mod tests {
             (true, false, false, "there is no TLS: anybody on the network path can listen"),
             (true, true, false, "clients with credentials, over TLS"),
         ] {
-            let check = access(Openness { wants_credentials, wants_tls, is_loopback });
+            let check = access(ServerAccess { wants_credentials, wants_tls, is_loopback });
             assert_eq!(check.found, found);
             assert_eq!(check.advice.is_none(), is_loopback || wants_credentials && wants_tls);
         }

@@ -113,7 +113,7 @@ impl Default for Site {
         // Only some stories are about hosts that wait for approval.
         let mut state = State::default();
         state.apply(start(), &Fact::SettingsAdopted { settings: settings() }).unwrap();
-        let view = View { has_read_control: true, has_heard_control: true, ..View::default() };
+        let view = View { has_read_control: true, has_awaited_replies: true, ..View::default() };
         Self { state, view, now: start(), last_sequence: 0, lowered: false }
     }
 }

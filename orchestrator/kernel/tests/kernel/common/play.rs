@@ -163,7 +163,7 @@ impl Play {
             }
             Move::See { host, group, reachability, gone } => self.see(host, group, reachability, gone),
             Move::Hear { heard } => {
-                self.site.view.has_heard_control = heard;
+                self.site.view.has_awaited_replies = heard;
                 self.input(Input::Tick);
             }
             Move::PutConfig {

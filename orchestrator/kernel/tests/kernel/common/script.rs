@@ -140,7 +140,7 @@ fn change_view(site: &mut Site, words: &Words<'_>) {
         }
         "control-unread" | "control-read" => {
             let is_read = words.at(0) == "control-read";
-            (site.view.has_read_control, site.view.has_heard_control) = (is_read, is_read);
+            (site.view.has_read_control, site.view.has_awaited_replies) = (is_read, is_read);
         }
         "skew" => site.view.clock_skew = words.at(1).parse().ok().map(TimeDelta::seconds),
         _ => {
