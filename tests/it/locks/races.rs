@@ -310,7 +310,7 @@ async fn granted_slots_survive_failover() {
 #[tokio::test]
 async fn granted_slots_survive_restart() {
     race_with_kills("leader killed, started at once", async |pair| {
-        pair.by_role().await.0.kill_and_start().await
+        pair.by_role().await.0.kill_and_start().await;
     })
     .await;
 }

@@ -98,7 +98,7 @@ async fn stop_answers_pending_calls_truly() {
                     refused += 1;
                 }
                 LockOutcome::Unreachable { .. } => {
-                    assert!(!locked.contains(&last), "{last} was not connected")
+                    assert!(!locked.contains(&last), "{last} was not connected");
                 }
                 LockOutcome::Granted | LockOutcome::Protocol { .. } => panic!("{outcome:?}"),
             }

@@ -179,19 +179,19 @@ mod tests {
             apply(&mut state, approved);
         }
         let one_more = hosts(ENROLLED_MAX..=ENROLLED_MAX);
-        let approves = |state: &State, hosts: &[HostName]| approve(&state.enrolment, hosts, "eve");
-        let withdraws =
+        let approval_of = |state: &State, hosts: &[HostName]| approve(&state.enrolment, hosts, "eve");
+        let withdrawal_of =
             |state: &State, forget| withdraw(state, &View::default(), &all[7], "eve", "stolen", forget);
-        assert_eq!(approves(&state, &one_more), Err(EnrolmentRefusal::EnrolmentFull));
-        assert_eq!(approves(&state, &all[..1]), Ok(Granted::done(Vec::new())));
+        assert_eq!(approval_of(&state, &one_more), Err(EnrolmentRefusal::EnrolmentFull));
+        assert_eq!(approval_of(&state, &all[..1]), Ok(Granted::done(Vec::new())));
         // Withdrawing an approved host takes no further room.
-        let withdrawn = withdraws(&state, false);
+        let withdrawn = withdrawal_of(&state, false);
         apply(&mut state, withdrawn);
-        assert!(approves(&state, &all[7..8]).is_ok());
-        assert_eq!(approves(&state, &one_more), Err(EnrolmentRefusal::EnrolmentFull));
-        let forgotten = withdraws(&state, true);
+        assert!(approval_of(&state, &all[7..8]).is_ok());
+        assert_eq!(approval_of(&state, &one_more), Err(EnrolmentRefusal::EnrolmentFull));
+        let forgotten = withdrawal_of(&state, true);
         apply(&mut state, forgotten);
-        assert!(approves(&state, &one_more).is_ok());
+        assert!(approval_of(&state, &one_more).is_ok());
     }
 
     #[test]
