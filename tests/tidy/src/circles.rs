@@ -6,6 +6,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use crate::graph::reached;
 use crate::modules::{self, Modules, Segments};
 use crate::workspace;
 
@@ -118,18 +119,9 @@ fn child<'a>(parent: &[String], module: &'a [String]) -> Option<&'a [String]> {
 
 /// The circles of `graph`: a line for each use that closes one.
 fn circles(graph: &Graph) -> Vec<String> {
-    let reached = |from: &Segments| {
-        let mut reached = BTreeSet::new();
-        let mut next: Vec<&Segments> = graph.get(from).into_iter().flat_map(BTreeMap::keys).collect();
-        while let Some(node) = next.pop() {
-            if reached.insert(node) {
-                next.extend(graph.get(node).into_iter().flat_map(BTreeMap::keys));
-            }
-        }
-        reached
-    };
+    let uses = |node| graph.get(node).into_iter().flat_map(BTreeMap::keys);
     let reached: BTreeMap<&Segments, BTreeSet<&Segments>> =
-        graph.keys().map(|node| (node, reached(node))).collect();
+        graph.keys().map(|node| (node, reached(node, uses))).collect();
     let mut found = Vec::new();
     for (from, used) in graph {
         for (to, path) in used {

@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 
+use crate::graph::reached;
 use crate::workspace;
 
 /// For each crate those that it uses.
@@ -33,17 +34,6 @@ fn arrows(chart: &str) -> Graph {
     graph
 }
 
-/// Everything that is reached from `from`.
-fn reached(graph: &Graph, from: &str) -> BTreeSet<String> {
-    let mut reached = BTreeSet::new();
-    let mut next = vec![from.to_owned()];
-    while let Some(node) = next.pop() {
-        let used = graph.get(&node).into_iter().flatten();
-        next.extend(used.filter(|used| reached.insert((*used).clone())).cloned());
-    }
-    reached
-}
-
 /// What is drawn and is not so, and what is so and is not drawn, be it over others.
 fn differences(drawn: &Graph, real: &Graph) -> Vec<String> {
     let arrows = |graph: &Graph| -> Vec<(String, String)> {
@@ -55,7 +45,9 @@ fn differences(drawn: &Graph, real: &Graph) -> Vec<String> {
     let untrue =
         arrows(drawn).into_iter().filter(|(from, to)| !real.get(from).is_some_and(|used| used.contains(to)));
     let untrue = untrue.map(|(from, to)| format!("{from} does not use {to}"));
-    let missing = arrows(real).into_iter().filter(|(from, to)| !reached(drawn, from).contains(to));
+    let missing = arrows(real)
+        .into_iter()
+        .filter(|(from, to)| !reached(from, |node| drawn.get(node).into_iter().flatten()).contains(to));
     untrue.chain(missing.map(|(from, to)| format!("{from} uses {to}, which is not drawn"))).collect()
 }
 

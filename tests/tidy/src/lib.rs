@@ -4,6 +4,7 @@
 
 mod circles;
 mod diagram;
+mod graph;
 mod links;
 mod modules;
 mod style;

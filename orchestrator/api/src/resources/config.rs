@@ -17,8 +17,7 @@ use axum::response::{IntoResponse as _, Response};
 use os_upgrade_api_types::config::{CHANGE, ConfigBody, DELETE, DESCRIBE, READ, REPLACE, ReadParameters};
 use os_upgrade_api_types::openapi::fields_of;
 use os_upgrade_api_types::query::Validate;
-use os_upgrade_kernel::Expected;
-use os_upgrade_kernel::{Accepted, Config, ConfigOperation, ConfigRefusal, Request};
+use os_upgrade_kernel::{Accepted, Config, ConfigOperation, ConfigRefusal, Expected, Request};
 use os_upgrade_shell::not_done::NotDone;
 use os_upgrade_site::snapshot::SiteSnapshot;
 
