@@ -235,12 +235,12 @@ impl Driver {
                 }
                 self.projection.send(*committed);
             }
-            Action::Show => self.publish(now),
+            Action::PublishSnapshot => self.publish(now),
             Action::Answer { call, outcome } => self.callers.answer(call, outcome),
             Action::Warn(warning) => decision_log::warn(&warning),
             Action::Stopped => self.stopped = true,
             Action::Inspect(known) => self.work.inspect(known),
-            Action::Account(halt) => self.work.account(halt),
+            Action::DescribeLoss(halt) => self.work.describe_loss(halt),
             Action::Lease(question) => self.work.lease(question),
             Action::FollowJournal { from } => self.work.follow_journal(from),
             Action::StopJournal => self.work.stop_journal(),

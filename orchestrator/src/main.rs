@@ -66,7 +66,7 @@ fn main() -> ExitCode {
     // Ends the process itself for `--help`, `--version` and wrong usage.
     let arguments = without_empty_variables(Cli::command()).get_matches();
     let cli = Cli::from_arg_matches(&arguments).unwrap_or_else(|error| error.exit());
-    run(cli.command).map_or_else(Failure::tell, |()| ExitCode::SUCCESS)
+    run(cli.command).map_or_else(Failure::report, |()| ExitCode::SUCCESS)
 }
 
 fn run(command: Command) -> Result<(), Failure> {

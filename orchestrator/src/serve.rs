@@ -23,7 +23,7 @@ use os_upgrade_platform::data_directory::{self, DataDirectory};
 use os_upgrade_settings::Settings;
 use os_upgrade_shell::dispatch::DispatchSettings;
 use os_upgrade_shell::jobs::SystemLimits;
-use os_upgrade_shell::node::{Known, NodeSettings, StoreKnowledge, Streams};
+use os_upgrade_shell::node::{Acknowledged, NodeSettings, StoreKnowledge, Streams};
 use os_upgrade_site::handle::SiteHandle;
 use os_upgrade_site::instances::{About, Cluster};
 use os_upgrade_site::snapshot::SiteSnapshot;
@@ -148,7 +148,7 @@ impl Opened {
         let core = Core {
             waiting: Waiting {
                 settings: settings.clone(),
-                known: store.as_ref().map(Known::of_store),
+                known: store.as_ref().map(Acknowledged::of_store),
                 present: Arc::clone(&present),
                 calls,
                 turns: Arc::clone(&turns),
@@ -175,7 +175,7 @@ impl Opened {
         let projection = spawn(&shutdown, projection::run(projector, position, streams, committed, problem));
         let core = spawn(&shutdown, core.run(shutdown.clone()));
         let notifier = spawn(&shutdown, service_manager::notify(handle.clone(), turns, shutdown.clone()));
-        let token_watch = spawn(&shutdown, authenticator.clone().follow(shutdown.clone()));
+        let token_watch = spawn(&shutdown, authenticator.clone().watch(shutdown.clone()));
         let address = settings.api.listen;
         tracing::info!(%address, tls = tls.is_some(), "the API listens");
         let limits = api::Limits::from_settings(&settings.api);

@@ -34,7 +34,7 @@ impl Version {
 
 /// Calls `check` now and once a second until `shutdown`, on a thread where it may block: a file system that hangs must not
 /// delay anything else. If `check` panics, that is logged with `what`, and the calls end.
-pub async fn follow(what: &str, shutdown: CancellationToken, mut check: impl FnMut() + Send + 'static) {
+pub async fn watch(what: &str, shutdown: CancellationToken, mut check: impl FnMut() + Send + 'static) {
     let mut ticks = tokio::time::interval(CHECK_EVERY);
     ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
     while shutdown.run_until_cancelled(ticks.tick()).await.is_some() {
@@ -81,7 +81,7 @@ mod tests {
         let shutdown = CancellationToken::new();
         let end = shutdown.clone();
         let mut number = 0;
-        follow("it", shutdown, move || {
+        watch("it", shutdown, move || {
             number += 1;
             sender.send(number).unwrap();
             if number == 3 {
@@ -92,6 +92,6 @@ mod tests {
         assert_eq!(checks.iter().collect::<Vec<_>>(), [1, 2, 3]);
         // A panic ends only the watch.
         #[expect(clippy::panic, reason = "it is what is tested")]
-        follow("it", CancellationToken::new(), || panic!("it cannot be checked")).await;
+        watch("it", CancellationToken::new(), || panic!("it cannot be checked")).await;
     }
 }

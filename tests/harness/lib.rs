@@ -3,7 +3,6 @@
 //! Test code: any failure here fails the test.
 #![expect(clippy::unwrap_used, reason = "a failed unwrap is a failed test")]
 
-pub mod authority;
 pub mod chaos;
 pub mod cluster;
 pub mod debian;
@@ -32,3 +31,5 @@ pub mod streams;
 pub mod vm;
 pub mod wait;
 pub mod worker;
+
+pub use os_upgrade_test_site::authority;

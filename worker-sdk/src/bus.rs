@@ -195,7 +195,7 @@ impl Bus {
             let jetstream = if imported { &self.imported } else { &self.jetstream };
             let error = match tokio::time::timeout(REQUEST_TIMEOUT, jetstream.get_stream(name)).await {
                 Ok(Ok(stream)) => {
-                    if !throttle.is_silent() {
+                    if !throttle.is_empty() {
                         info!(stream = name, "the stream exists");
                     }
                     return stream;
@@ -301,7 +301,7 @@ pub(crate) fn options(
             }
         })
         .event_callback(move |event| {
-            log(&event, diagnostics.of_event(&event));
+            log(&event, diagnostics.describe_event(&event));
             if let (async_nats::Event::Connected, Some(host)) = (&event, &host) {
                 warn_if_not_for_host(&access, host);
             }

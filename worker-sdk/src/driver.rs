@@ -8,7 +8,7 @@ mod presence;
 use std::time::Duration;
 
 use os_upgrade_protocol::{Announcement, subject};
-use os_upgrade_worker_rules::consumer::Standing;
+use os_upgrade_worker_rules::consumer::SavedState;
 use os_upgrade_worker_rules::{Activity, BootId, Event, WorkerConfig, limits};
 use tokio::sync::{mpsc, watch};
 use tokio::task::JoinSet;
@@ -45,7 +45,7 @@ impl Driver {
     pub(crate) async fn run<W: Worker>(self, boot_id: BootId, worker: W) -> Result<(), Error> {
         let loaded = self.store.load()?;
         let (sender, inputs) = mpsc::channel(INPUTS_MAX);
-        let standing = watch::Sender::new(Standing::default());
+        let saved = watch::Sender::new(SavedState::default());
         let host = self.config.host.clone();
         let progress = ProgressReporter::default();
         let mut executor = Executor::new(
@@ -54,7 +54,7 @@ impl Driver {
             self.store,
             self.bus.clone(),
             sender.clone(),
-            standing.clone(),
+            saved.clone(),
             self.shutdown.clone(),
             self.versions.clone(),
             progress.clone(),
@@ -67,7 +67,7 @@ impl Driver {
         tasks.spawn(self.bus.clone().watch_link());
         tasks.spawn(presence::heartbeats(self.bus.clone(), host.clone()));
         tasks.spawn(presence::announcements(self.bus.clone(), self.announcement));
-        tasks.spawn(commands::run(self.bus.clone(), host.clone(), standing.subscribe(), sender.clone()));
+        tasks.spawn(commands::run(self.bus.clone(), host.clone(), saved.subscribe(), sender.clone()));
         tasks.spawn(progress::run(self.bus.clone(), host.clone(), progress));
         tasks.spawn(input::hints(self.bus.clone(), subject::hint(&host), sender.clone()));
         tasks.spawn(input::reconnects(self.bus, sender.clone()));

@@ -7,7 +7,7 @@ use os_upgrade_api_types::fleet_lock::{Claim, REQUEST_BYTES_MAX};
 use os_upgrade_kernel::LockOutcome;
 use os_upgrade_kernel::duration::Duration;
 use os_upgrade_protocol::limits::MESSAGE_BYTES_MAX;
-use os_upgrade_shell::fleetlock::{HttpAnswer, RETRY_AFTER_MAX, RetryAfter, read_answer, read_retry_after};
+use os_upgrade_shell::fleet_lock::{HttpAnswer, RETRY_AFTER_MAX, RetryAfter, read_answer, read_retry_after};
 
 use serde_json::Value;
 

@@ -3,7 +3,7 @@
 use os_upgrade_kernel::{Job, JobDone, LockOutcome, NoAnswer, SlotJob};
 use os_upgrade_shell::jobs::JobReport;
 
-use crate::fleetlock::{FleetLockClient, Reply};
+use crate::fleet_lock::{FleetLockClient, Reply};
 
 /// Sends one request to the lock server, if the lease lasts long enough.
 pub(super) async fn ask(
@@ -17,7 +17,7 @@ pub(super) async fn ask(
     }
     let Reply { outcome, retry_after, status: _ } = match client {
         None => LockOutcome::Unreachable { why: NoAnswer::NotConfigured }.into(),
-        Some(client) => client.ask(job.order, &job.group, &job.host).await,
+        Some(client) => client.request(job.order, &job.group, &job.host).await,
     };
     let problem = match &outcome {
         LockOutcome::Granted | LockOutcome::Denied { .. } => None,

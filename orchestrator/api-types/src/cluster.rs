@@ -88,7 +88,7 @@ pub struct InstanceState<'a> {
 pub struct StreamState<'a> {
     pub stream: &'a str,
     #[serde(flatten)]
-    pub copies: CopiesState<'a>,
+    pub replication: CopiesState<'a>,
 }
 
 #[derive(Debug, Serialize, ToSchema)]

@@ -66,7 +66,7 @@ pub enum Meant {
 
 /// The path of the route that `path` denotes. Clients join paths to their base URL with too few or too many slashes,
 /// so any number of slashes is accepted.
-pub fn meant(path: &str) -> Option<&'static str> {
+pub fn canonical_path(path: &str) -> Option<&'static str> {
     let requested = segments(path);
     let requested = requested.strip_prefix(&[BELOW]).unwrap_or(&requested);
     [LOCK.path(), UNLOCK.path()].into_iter().find(|known| segments(known) == requested)
@@ -74,7 +74,7 @@ pub fn meant(path: &str) -> Option<&'static str> {
 
 /// The dialect of requests for `path`, which need not be a route.
 pub fn dialect_of(path: &str) -> Dialect {
-    if meant(path).is_some() || segments(path).first() == Some(&BELOW) {
+    if canonical_path(path).is_some() || segments(path).first() == Some(&BELOW) {
         Dialect::FleetLock
     } else {
         Dialect::Specification
@@ -98,7 +98,11 @@ mod tests {
                 ("/v1//steady-state//", UNLOCK.path()),
             ] {
                 let path = format!("{base}{path}");
-                assert_eq!((meant(&path), dialect_of(&path)), (Some(expected), Dialect::FleetLock), "{path}");
+                assert_eq!(
+                    (canonical_path(&path), dialect_of(&path)),
+                    (Some(expected), Dialect::FleetLock),
+                    "{path}"
+                );
             }
         }
         for path in [
@@ -108,7 +112,7 @@ mod tests {
             "/fleetlock/v1/pre-reboot/x",
             "/fleetlock/fleetlock/v1/pre-reboot",
         ] {
-            assert_eq!((meant(path), dialect_of(path)), (None, Dialect::FleetLock), "{path}");
+            assert_eq!((canonical_path(path), dialect_of(path)), (None, Dialect::FleetLock), "{path}");
         }
         for path in [
             "",
@@ -121,7 +125,7 @@ mod tests {
             "/x/v1/pre-reboot",
             "/fleetlocks/v1/pre-reboot",
         ] {
-            assert_eq!((meant(path), dialect_of(path)), (None, Dialect::Specification), "{path}");
+            assert_eq!((canonical_path(path), dialect_of(path)), (None, Dialect::Specification), "{path}");
         }
     }
 }

@@ -64,7 +64,7 @@ impl Parameters for Validate {
 
 impl Validate {
     /// Whether only to validate the request.
-    pub fn only(&self) -> bool {
+    pub fn is_validation(&self) -> bool {
         matches!(self.validate, Some(True::True))
     }
 }
@@ -217,7 +217,7 @@ macro_rules! paged {
 
         impl $name {
             /// The query, with defaults.
-            pub fn asked(self) -> crate::query::ListQuery<$key> {
+            pub fn into_query(self) -> crate::query::ListQuery<$key> {
                 let Self { limit, after, keys, count, .. } = self;
                 crate::query::ListQuery::of(limit, after, keys, count)
             }

@@ -53,8 +53,8 @@ impl Api {
     /// # Errors
     /// 503 until the state has been read once after the start; an empty state would be mistaken for the site's.
     pub(crate) fn snapshot(&self) -> Result<Arc<SiteSnapshot>, Problem> {
-        let snapshot = self.site.shown(chrono::Utc::now());
-        match snapshot.readiness.why_not() {
+        let snapshot = self.site.display_snapshot(chrono::Utc::now());
+        match snapshot.readiness.reason_not_ready() {
             Some(why) if !snapshot.is_read => Err(Problem::unavailable(why)),
             Some(_) | None => Ok(snapshot),
         }
@@ -70,7 +70,7 @@ impl Api {
 
     /// The history, once it contains everything that the current state shows, so that a run seen there is found here.
     pub(crate) async fn history(&self) -> &History {
-        let caught_up = self.history.has(self.site.snapshot().recorded);
+        let caught_up = self.history.wait_for(self.site.snapshot().recorded);
         if tokio::time::timeout(HISTORY_TIMEOUT, caught_up).await.is_err() {
             tracing::debug!("the history is behind");
         }

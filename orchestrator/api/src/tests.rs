@@ -114,7 +114,7 @@ async fn core(
         |site: &mut TestSite| site.view.sealed = strongbox.load().blocks_slots(&site.state.strongbox);
     while let Some(call) = calls.recv().await {
         update_sealed(&mut site);
-        let (committed, mut answers) = site.ask(&[Input::Request(call.request)]);
+        let (committed, mut answers) = site.decide(&[Input::Request(call.request)]);
         project(&mut projector, &[committed]).await;
         update_sealed(&mut site);
         shown.store(Arc::new(snapshot(&site)));

@@ -66,15 +66,15 @@ impl Authenticator {
     }
 
     /// Watches the token file and refreshes the provider's keys until `shutdown`.
-    pub async fn follow(self, shutdown: CancellationToken) {
+    pub async fn watch(self, shutdown: CancellationToken) {
         let tokens = async {
             if let Some(tokens) = self.tokens {
-                tokens.follow(shutdown.clone()).await;
+                tokens.watch(shutdown.clone()).await;
             }
         };
         let oidc = async {
             if let Some(oidc) = &self.oidc {
-                oidc.follow(shutdown.clone()).await;
+                oidc.watch(shutdown.clone()).await;
             }
         };
         tokio::join!(tokens, oidc, shutdown.cancelled());
@@ -117,7 +117,7 @@ impl Authenticator {
 
 fn has_secret(token: &Token, secret: &str) -> bool {
     match &token.proof {
-        Proof::Secret(salted) => salted.is_of(secret),
+        Proof::Secret(salted) => salted.matches(secret),
         Proof::Certificate(_) => false,
     }
 }

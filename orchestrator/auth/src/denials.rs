@@ -39,7 +39,7 @@ impl Denials {
     }
 
     /// Records a request from `peer` that was refused for `reason`.
-    pub fn note(&self, reason: &'static str, peer: Option<IpAddr>, now: Instant) {
+    pub fn record(&self, reason: &'static str, peer: Option<IpAddr>, now: Instant) {
         self.counts.get_or_create(&[("reason", reason)]).inc();
         if let Some(more) = self.due(peer, now) {
             let from = peer.map_or_else(|| "an unknown address".to_owned(), |peer| peer.to_string());

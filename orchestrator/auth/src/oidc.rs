@@ -10,8 +10,8 @@ use std::sync::Arc;
 
 use jsonwebtoken::errors::ErrorKind;
 use jsonwebtoken::{Algorithm, Validation, decode, decode_header};
-use os_upgrade_settings::{ApiOidc, Words};
-use os_upgrade_shell::fleetlock::one_line;
+use os_upgrade_settings::{ApiOidc, StringList};
+use os_upgrade_shell::text::one_line;
 use serde_json::{Map, Value};
 use tokio_util::sync::CancellationToken;
 
@@ -43,7 +43,7 @@ pub struct Oidc {
     issuer: String,
     audience: String,
     role_claim: String,
-    roles: [(Role, Words); 3],
+    roles: [(Role, StringList); 3],
     keys: Arc<Keys>,
 }
 
@@ -70,8 +70,8 @@ impl Oidc {
     }
 
     /// Keeps the provider's keys up to date until `shutdown`.
-    pub(super) async fn follow(&self, shutdown: CancellationToken) {
-        Arc::clone(&self.keys).follow(shutdown).await;
+    pub(super) async fn watch(&self, shutdown: CancellationToken) {
+        Arc::clone(&self.keys).watch(shutdown).await;
     }
 
     /// The caller with `token`.
@@ -110,8 +110,9 @@ impl Oidc {
     /// The highest role that `claims` give; `None` if they give none.
     fn role(&self, claims: &Map<String, Value>) -> Option<Role> {
         let words = words(claim(claims, &self.role_claim)?);
-        let given =
-            |(role, known): &(Role, Words)| words.iter().any(|word| known.contains(word)).then_some(*role);
+        let given = |(role, known): &(Role, StringList)| {
+            words.iter().any(|word| known.contains(word)).then_some(*role)
+        };
         self.roles.iter().filter_map(given).max()
     }
 }

@@ -78,7 +78,7 @@ impl SecretHash {
     }
 
     /// Whether this is the hash of `secret`, compared in constant time.
-    pub fn is_of(&self, secret: &str) -> bool {
+    pub fn matches(&self, secret: &str) -> bool {
         self.hash.ct_eq(&hash(&self.salt, secret)).into()
     }
 }

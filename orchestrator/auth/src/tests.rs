@@ -57,9 +57,11 @@ fn secret_matches_only_its_hash() {
     assert_eq!((text.len(), text.starts_with("osup_")), (48, true));
     assert_eq!(format!("{secret:?}"), "Secret");
     let hashed = SecretHash::of(&secret).unwrap();
-    assert!(hashed.is_of(text));
+    assert!(hashed.matches(text));
     assert!(
-        !hashed.is_of(&text[..47]) && !hashed.is_of("") && !hashed.is_of(Secret::random().unwrap().reveal())
+        !hashed.matches(&text[..47])
+            && !hashed.matches("")
+            && !hashed.matches(Secret::random().unwrap().reveal())
     );
     assert_ne!(hashed, SecretHash::of(&secret).unwrap(), "each has its own salt");
 }

@@ -56,8 +56,8 @@ impl WatchedTokens {
     }
 
     /// Watches the file until `shutdown`.
-    pub async fn follow(self: Arc<Self>, shutdown: CancellationToken) {
-        file_watch::follow("the token file", shutdown, move || self.reload()).await;
+    pub async fn watch(self: Arc<Self>, shutdown: CancellationToken) {
+        file_watch::watch("the token file", shutdown, move || self.reload()).await;
     }
 
     /// Reloads the file if it has changed and is usable, and logs changes and problems.

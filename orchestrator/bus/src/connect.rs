@@ -101,7 +101,7 @@ pub async fn connect(
         .reconnect_to_server_callback(next)
         .connection_timeout(CONNECT_WITHIN)
         .event_callback(move |event| {
-            if let Some(text) = diagnostics.of_event(&event) {
+            if let Some(text) = diagnostics.describe_event(&event) {
                 tracing::warn!("NATS: {text}");
             }
             match event {

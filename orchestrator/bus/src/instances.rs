@@ -14,7 +14,7 @@ use tokio_util::sync::CancellationToken;
 use super::{Bus, lease};
 
 /// How long reading a stream's replicas may take.
-const COPIES_WITHIN: Duration = Duration::from_secs(2);
+const REPLICATION_WITHIN: Duration = Duration::from_secs(2);
 
 /// A stream and its replicas.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -22,12 +22,12 @@ pub struct StreamReplication {
     /// Its name.
     pub stream: String,
     /// Its replicas, or why they are unknown.
-    pub copies: Result<Copies, String>,
+    pub replication: Result<Replication, String>,
 }
 
 /// The servers that store a stream.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Copies {
+pub struct Replication {
     /// The server that leads it; `None` during an election, and without a cluster.
     pub leader: Option<String>,
     /// The other servers.
@@ -72,7 +72,7 @@ impl Bus {
     }
 
     /// The replicas of every stream.
-    pub async fn copies(&self) -> Vec<StreamReplication> {
+    pub async fn replication(&self) -> Vec<StreamReplication> {
         let lease = lease::stream();
         let names = [
             subject::JOURNAL_STREAM,
@@ -82,17 +82,17 @@ impl Bus {
             &lease,
         ];
         join_all(names.map(|name| async move {
-            let copies = tokio::time::timeout(COPIES_WITHIN, self.copies_of(name)).await;
+            let replication = tokio::time::timeout(REPLICATION_WITHIN, self.replication_of(name)).await;
             let late = |_| Err("the bus does not answer".to_owned());
-            StreamReplication { stream: name.to_owned(), copies: copies.unwrap_or_else(late) }
+            StreamReplication { stream: name.to_owned(), replication: replication.unwrap_or_else(late) }
         }))
         .await
     }
 
-    async fn copies_of(&self, name: &str) -> Result<Copies, String> {
+    async fn replication_of(&self, name: &str) -> Result<Replication, String> {
         let stream = self.stream(name).await.map_err(|error| error.to_string())?;
         let Some(cluster) = &stream.cached_info().cluster else {
-            return Ok(Copies { leader: None, replicas: Vec::new() });
+            return Ok(Replication { leader: None, replicas: Vec::new() });
         };
         let replicas = cluster.replicas.iter().map(|peer| Replica {
             server: peer.name.clone(),
@@ -100,6 +100,6 @@ impl Bus {
             offline: peer.offline,
             lag: peer.lag.unwrap_or_default(),
         });
-        Ok(Copies { leader: cluster.leader.clone(), replicas: replicas.collect() })
+        Ok(Replication { leader: cluster.leader.clone(), replicas: replicas.collect() })
     }
 }

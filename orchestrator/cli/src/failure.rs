@@ -3,8 +3,8 @@
 use std::process::ExitCode;
 
 use os_upgrade_settings as settings;
-use os_upgrade_shell::fleetlock::one_line;
 use os_upgrade_shell::not_done::NotDone;
+use os_upgrade_shell::text::one_line;
 
 use crate::output::errln;
 
@@ -56,7 +56,7 @@ impl From<anyhow::Error> for Failure {
 
 impl Failure {
     /// Prints what went wrong to standard error, and returns the exit code.
-    pub fn tell(self) -> ExitCode {
+    pub fn report(self) -> ExitCode {
         match self {
             Self::Settings(error) => {
                 for line in error.to_string().lines() {

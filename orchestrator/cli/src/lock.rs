@@ -6,6 +6,7 @@ mod history;
 mod list;
 mod operator;
 mod run;
+mod server;
 mod signals;
 mod slot;
 mod tls;

@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 
 use clap::ValueEnum;
-use os_upgrade_shell::fleetlock::plain;
+use os_upgrade_shell::text::sanitized;
 
 /// The format in which a command prints its results.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -38,7 +38,7 @@ pub use crate::{errln, outln};
 /// replaced.
 pub fn table(heads: &[&str], rows: Vec<Vec<String>>) -> String {
     let heads = heads.iter().map(|head| (*head).to_owned()).collect();
-    let shown = rows.into_iter().map(|row| row.iter().map(|entry| plain(entry)).collect());
+    let shown = rows.into_iter().map(|row| row.iter().map(|entry| sanitized(entry)).collect());
     let rows: Vec<Vec<String>> = std::iter::once(heads).chain(shown).collect();
     let columns = rows.iter().map(Vec::len).max().unwrap_or_default();
     let width = |column: usize| {

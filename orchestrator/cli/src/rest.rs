@@ -10,7 +10,7 @@ use os_upgrade_protocol::error::with_causes;
 use os_upgrade_settings::HttpUrl;
 use os_upgrade_shell::not_done::NotDone;
 use os_upgrade_tls::client_files::TlsFiles;
-use os_upgrade_tls::http_client::{self, beginning};
+use os_upgrade_tls::http_client::{self, read_up_to};
 use reqwest::{Method, StatusCode, Url};
 use serde::{Deserialize as _, Serialize};
 use serde_json::Value;
@@ -74,12 +74,16 @@ pub fn http_url(text: &str) -> Result<HttpUrl, String> {
 }
 
 /// Calls a route without a request body. Returns the JSON of the response, or null if there is none.
-pub async fn ask(server: &Server, call: impl Into<Call>) -> anyhow::Result<Value> {
+pub async fn call(server: &Server, call: impl Into<Call>) -> anyhow::Result<Value> {
     request(server, &call.into(), None::<&()>).await
 }
 
 /// Calls a route with `body`.
-pub async fn send<B: Serialize>(server: &Server, call: impl Into<Call<B>>, body: &B) -> anyhow::Result<()> {
+pub async fn call_with_body<B: Serialize>(
+    server: &Server,
+    call: impl Into<Call<B>>,
+    body: &B,
+) -> anyhow::Result<()> {
     request(server, &call.into(), Some(body)).await.map(drop)
 }
 
@@ -127,7 +131,7 @@ async fn request<B: Serialize>(server: &Server, call: &Call<B>, body: Option<&B>
     };
     let response = request.send().await.map_err(unanswered)?;
     let status = response.status();
-    let answer = beginning(response, ANSWER_BYTES_MAX).await.map_err(unanswered)?;
+    let answer = read_up_to(response, ANSWER_BYTES_MAX).await.map_err(unanswered)?;
     if answer.len() > ANSWER_BYTES_MAX {
         let why = format!("{base} answers with more than {ANSWER_BYTES_MAX} bytes");
         return Err(if is_change { NotDone::unknown(why).into() } else { anyhow!(why) });
@@ -202,7 +206,7 @@ mod tests {
     /// The error message when the API at `url` is called.
     async fn error_of(url: String) -> String {
         let server = Server { url: url.parse().unwrap(), token_file: None, ca: None };
-        format!("{:#}", ask(&server, &state::READ).await.unwrap_err())
+        format!("{:#}", call(&server, &state::READ).await.unwrap_err())
     }
 
     #[tokio::test]
@@ -211,7 +215,7 @@ mod tests {
         let url = format!("http://{}", listener.local_addr().unwrap());
         let server = Server { url: url.parse().unwrap(), token_file: None, ca: None };
         let change = async || {
-            let error = send(&server, &runs::CANCEL, &NoFields {}).await.unwrap_err();
+            let error = call_with_body(&server, &runs::CANCEL, &NoFields {}).await.unwrap_err();
             error.downcast::<NotDone>().unwrap()
         };
         let (sent, ()) = tokio::join!(change(), async { drop(listener.accept().await.unwrap()) });

@@ -10,9 +10,9 @@ use chrono::Utc;
 use hyper::body::Frame;
 use os_upgrade_api_types::fleet_lock::{LOCK, UNLOCK};
 use os_upgrade_settings::HttpUrl;
-use os_upgrade_shell::fleetlock::{HttpAnswer, read_retry_after};
+use os_upgrade_shell::fleet_lock::{HttpAnswer, read_retry_after};
 use os_upgrade_tls::client_files::TlsFiles;
-use os_upgrade_tls::http_client::{self, BuildError, beginning, causes};
+use os_upgrade_tls::http_client::{self, BuildError, causes, read_up_to};
 use reqwest::header::{ALLOW, DATE, HeaderName, HeaderValue, LOCATION, RETRY_AFTER};
 use reqwest::{Client, Method, Response, Url};
 
@@ -93,7 +93,7 @@ async fn read(response: Response) -> Result<Reply, reqwest::Error> {
     let head =
         HttpAnswer { status, retry_after: named(RETRY_AFTER), date: named(DATE), ..HttpAnswer::default() };
     let retry_after = read_retry_after(&head, Utc::now());
-    let body = beginning(response, ANSWER_BYTES_MAX).await?;
+    let body = read_up_to(response, ANSWER_BYTES_MAX).await?;
     Ok(Reply { status, location, allow, retry_after, body })
 }
 

@@ -12,8 +12,8 @@ use chrono_tz::Tz;
 use os_upgrade_protocol::{ApplicationName, GroupName};
 use serde::{Deserialize, Deserializer, Serialize};
 
+use crate::deserialize::{self, from_objects_only};
 use crate::duration::Duration;
-use crate::read::{self, from_objects_only};
 use crate::window::{CalendarError, Window};
 
 /// The configuration of a site's upgrades: the resource `/v1/config/os-upgrade`.
@@ -22,14 +22,14 @@ use crate::window::{CalendarError, Window};
 pub struct Config {
     /// Hosts on which one of these applications has announced itself take part; if several have, the first in the list
     /// counts.
-    #[serde(default, deserialize_with = "read::list")]
+    #[serde(default, deserialize_with = "deserialize::list")]
     pub worker_applications: Vec<WorkerApplication>,
     /// Runs start automatically while one of these windows is open; without windows none does.
-    #[serde(default, deserialize_with = "read::list", skip_serializing_if = "Vec::is_empty")]
+    #[serde(default, deserialize_with = "deserialize::list", skip_serializing_if = "Vec::is_empty")]
     pub maintenance_windows: Vec<Window>,
     /// No run starts automatically while one of these windows is open. An extension of the specification, like the next
     /// two fields.
-    #[serde(default, deserialize_with = "read::list", skip_serializing_if = "Vec::is_empty")]
+    #[serde(default, deserialize_with = "deserialize::list", skip_serializing_if = "Vec::is_empty")]
     pub deny_windows: Vec<Window>,
     /// How long after the start of an occurrence a run starts at the latest, so that sites with the same windows do not
     /// all start at once.
@@ -104,7 +104,7 @@ pub enum UnreachablePolicy {
 
 impl<'de> Deserialize<'de> for UnreachablePolicy {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        read::word(deserializer, &["skip", "fail"], [Self::Skip, Self::Fail])
+        deserialize::word(deserializer, &["skip", "fail"], [Self::Skip, Self::Fail])
     }
 }
 

@@ -6,7 +6,7 @@ use std::str::FromStr;
 use chrono::TimeDelta;
 use serde::Serialize;
 
-use crate::read::from_text;
+use crate::deserialize::from_text;
 
 /// The units in their required order, with their length in seconds. A year is 365 days.
 const UNITS: [(char, u64); 5] = [('y', 365 * 86_400), ('d', 86_400), ('h', 3_600), ('m', 60), ('s', 1)];

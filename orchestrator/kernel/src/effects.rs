@@ -35,11 +35,11 @@ pub enum Effect {
 
 /// Everything that should be under way, the most urgent first. Lazy: a caller at its limit stops early.
 pub fn effects(state: &State) -> impl Iterator<Item = Effect> + '_ {
-    sends(state).chain(duties(state))
+    sends(state).chain(other_effects(state))
 }
 
 /// Everything except commands to send: few at any time, apart from retractions at the end of a run.
-pub fn duties(state: &State) -> impl Iterator<Item = Effect> + '_ {
+pub fn other_effects(state: &State) -> impl Iterator<Item = Effect> + '_ {
     job::wanted(state).map(Effect::Job).chain(new_fence(state)).chain(retractions(state))
 }
 

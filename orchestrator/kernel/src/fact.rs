@@ -10,7 +10,7 @@ use crate::client_id::ClientId;
 use crate::config::difference::Difference;
 use crate::config::{Config, Rollout, Settings, is_false};
 use crate::reason::Reason;
-use crate::restored::{Outstanding, RestoreSource};
+use crate::restore_record::{Outstanding, RestoreSource};
 use crate::run::{Enlisted, HostEvent, RunResult, StopCause, Trigger};
 use crate::slot::ReleaseCause;
 use crate::strongbox::SecretName;

@@ -20,6 +20,7 @@ pub mod blocker;
 pub mod client_id;
 pub mod config;
 pub mod decide;
+mod deserialize;
 pub mod duration;
 pub mod effects;
 pub mod enrolment;
@@ -28,11 +29,10 @@ pub mod fact;
 pub mod forecast;
 pub mod hint;
 pub mod job;
-mod read;
 pub mod reason;
 pub mod record;
 pub mod restoration;
-pub mod restored;
+pub mod restore_record;
 pub mod run;
 pub mod semaphore;
 pub mod slot;
@@ -53,7 +53,7 @@ pub use decide::{
     EnrolmentRefusal, Family, Input, LockOperation, Operation, Refusal, Request, RunOperation, RunRefusal,
     SecretOperation, SecretRefusal, SlotOperation, SlotRefusal, decide,
 };
-pub use effects::{Effect, duties, effects, sends};
+pub use effects::{Effect, effects, other_effects, sends};
 pub use enrolment::{Approval, Enrolled, Enrolment, Withdrawal};
 pub use explain::{Explanation, explain};
 pub use fact::Fact;
@@ -63,7 +63,7 @@ pub use job::{Job, JobDone, LockOutcome, SlotJob, SlotOrder, System};
 pub use reason::{NoAnswer, Reason};
 pub use record::{Batch, FactCursor, Record};
 pub use restoration::{Restoration, restoration};
-pub use restored::{Outstanding, RestoreSource};
+pub use restore_record::{Outstanding, RestoreSource};
 pub use run::{Enlisted, HostEvent, HostStatus, Phase, Run, RunHost, RunResult, StopCause, Trigger};
 pub use slot::{Slot, Standing};
 pub use start::{Startable, startable};

@@ -9,7 +9,7 @@ use os_upgrade_protocol::{Action, HostName};
 use crate::config::LockProvider;
 use crate::fact::Fact;
 use crate::reason::Reason;
-use crate::restored::{Outstanding, RestoreSource};
+use crate::restore_record::{Outstanding, RestoreSource};
 use crate::run::{HostEvent, HostStatus, Run, RunResult, StopCause};
 use crate::slot::{SentCommand, Slot, Standing};
 use crate::state::State;

@@ -256,7 +256,7 @@ impl Run {
     }
 
     /// Whether every host has a final status.
-    pub fn is_through(&self) -> bool {
+    pub fn is_finished(&self) -> bool {
         HostStatus::ALL.iter().filter(|status| !status.is_final()).all(|status| self.count(*status) == 0)
     }
 

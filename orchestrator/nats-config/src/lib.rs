@@ -40,7 +40,7 @@ pub enum Error {
     Certificate(#[from] rcgen::Error),
     /// The directory has no keys yet.
     #[error("there are no keys in {}: run `os-upgrade nats-config init` first", directory.display())]
-    NotBegun {
+    NotInitialized {
         /// The directory.
         directory: PathBuf,
     },
@@ -229,7 +229,7 @@ impl NatsConfig {
     pub fn accounts(&self) -> Result<Vec<String>, Error> {
         let site = self.directory.join("site.jwt");
         if !files::exists(&site)? {
-            return Err(Error::NotBegun { directory: self.directory.clone() });
+            return Err(Error::NotInitialized { directory: self.directory.clone() });
         }
         let mut accounts = vec![files::read(&site)?];
         accounts.extend(files::read_all(&self.directory.join("hosts"), "jwt")?);
@@ -255,7 +255,7 @@ impl NatsConfig {
     fn existing(&self, name: &str) -> Result<KeyPair, Error> {
         let path = self.key(name);
         if !files::exists(&path)? {
-            return Err(Error::NotBegun { directory: self.directory.clone() });
+            return Err(Error::NotInitialized { directory: self.directory.clone() });
         }
         Ok(files::read_key(&path)?)
     }

@@ -31,7 +31,7 @@ fn secrets_are_private_and_never_overwritten() {
     let config = NatsConfig::new(&site);
     let host = HostName::new("h1.example").unwrap();
     let now = Utc::now();
-    assert!(matches!(config.add_host(&host, now), Err(Error::NotBegun { .. })));
+    assert!(matches!(config.add_host(&host, now), Err(Error::NotInitialized { .. })));
     config.init(&layout(&["b1", "b2", "b3"]), now).unwrap();
     config.add_host(&host, now).unwrap();
     let is_secret = |path: &Path| {

@@ -10,7 +10,7 @@ use os_upgrade_protocol::subject;
 use os_upgrade_settings::{NatsMode, Settings};
 use os_upgrade_shell::journal::Tip;
 use os_upgrade_shell::journal::follow::Follower;
-use os_upgrade_shell::node::{Known, losses};
+use os_upgrade_shell::node::{Acknowledged, losses};
 use os_upgrade_store::{self as store, Folded, Projector};
 
 use super::archive::{self, At, Kind, Manifest};
@@ -68,7 +68,7 @@ async fn backup_from(
     store::copy(&database, site, &copy).await?;
     let folded = store::fold(&copy, site).await?.ok_or_else(|| RecoveryError::EmptyStore(database))?;
 
-    let known = Known::of_store(&folded.position.knowledge()).with(&Tip::default(), &folded.state);
+    let known = Acknowledged::of_store(&folded.position.knowledge()).with(&Tip::default(), &folded.state);
     let streams = bus.inspect(&known).await?;
     let lost: Vec<_> = losses(&known, &streams).iter().map(ToString::to_string).collect();
     if !lost.is_empty() {

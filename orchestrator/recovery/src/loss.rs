@@ -27,7 +27,7 @@ const ADVICE: &str = "nothing is sent until an operator has stopped this and dec
                       on from the store with `os-upgrade restore --from-store`";
 
 /// What `losses` mean, as far as the store shows, and what the operator can do.
-pub async fn account(bus: &Bus, history: &History, losses: &[Loss]) -> String {
+pub async fn describe_with_advice(bus: &Bus, history: &History, losses: &[Loss]) -> String {
     let mut sentences = describe_losses(bus, history, losses).await;
     sentences.push(ADVICE.to_owned());
     sentences.join("; ")

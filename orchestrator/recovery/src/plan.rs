@@ -9,7 +9,7 @@ use os_upgrade_kernel::{
 use os_upgrade_protocol::error::with_causes;
 use os_upgrade_protocol::{HostName, RunId, subject};
 use os_upgrade_shell::journal::JournalError;
-use os_upgrade_shell::node::{Known, Loss, Stream, Streams, losses};
+use os_upgrade_shell::node::{Acknowledged, Loss, Stream, Streams, losses};
 use os_upgrade_store::{self as store, Folded, History, Position};
 use serde::Serialize;
 
@@ -207,7 +207,7 @@ impl Comparison {
     async fn of(site: &Site, folded: &Folded) -> Result<Self, RecoveryError> {
         let store = folded.position.knowledge();
         let tip = os_upgrade_shell::journal::Tip::default();
-        let known = Known::of_store(&store).with(&tip, &folded.state);
+        let known = Acknowledged::of_store(&store).with(&tip, &folded.state);
         let streams = site.bus.inspect(&known).await?;
         let losses = losses(&known, &streams);
         Ok(Self { streams, losses })

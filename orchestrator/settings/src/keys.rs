@@ -13,7 +13,7 @@ use os_upgrade_protocol::GroupName;
 use super::merged::Merged;
 use super::problem::Problem;
 use super::schema::{Initial, Key, Schema, Section};
-use super::value::{Bounded, Groups, HttpUrl, Interval, Jwks, NatsUrls, SiteName, Text, Value, Words};
+use super::value::{Bounded, Groups, HttpUrl, Interval, Jwks, NatsUrls, SiteName, StringList, Text, Value};
 
 /// [`SECTIONS`] with its look-ups.
 pub(super) const SCHEMA: Schema = Schema(SECTIONS);
@@ -127,11 +127,11 @@ sections! {
         /// The claim that holds roles, a string or a list of strings; dots lead into objects, as in `realm_access.roles`.
         "role-claim" => role_claim: Text = Initial::Is("roles");
         /// The values of that claim that make a viewer, separated by commas.
-        "viewers" => viewers: Words = Initial::Is("viewer");
+        "viewers" => viewers: StringList = Initial::Is("viewer");
         /// The values of that claim that make an operator, separated by commas.
-        "operators" => operators: Words = Initial::Is("operator");
+        "operators" => operators: StringList = Initial::Is("operator");
         /// The values of that claim that make an admin, separated by commas.
-        "admins" => admins: Words = Initial::Is("admin");
+        "admins" => admins: StringList = Initial::Is("admin");
     }
 
     /// The message bus: your own NATS servers (`url`), or a nats-server started here as a child process (`managed`).

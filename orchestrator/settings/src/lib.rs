@@ -27,7 +27,7 @@ pub use keys::{Api, ApiOidc, ApiTls, FleetLock, Nats, SECTIONS, Settings, Site, 
 pub use problem::{Error, Origin, Problem};
 pub use schema::{Initial, Key, Section};
 pub use settings::NatsMode;
-pub use value::{Bounded, Groups, HttpUrl, Interval, Jwks, NatsUrls, Shape, SiteName, Text, Words};
+pub use value::{Bounded, Groups, HttpUrl, Interval, Jwks, NatsUrls, Shape, SiteName, StringList, Text};
 
 /// The largest configuration file that is read, in bytes.
 pub const FILE_BYTES_MAX: usize = 1024 * 1024;

@@ -15,7 +15,7 @@ mod read;
 mod url;
 
 pub use groups::Groups;
-pub use identity::{Jwks, Text, Words};
+pub use identity::{Jwks, StringList, Text};
 pub use number::{Bounded, Interval};
 pub use read::Shape;
 pub(crate) use read::Value;

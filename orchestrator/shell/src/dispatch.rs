@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use chrono::{DateTime, Utc};
 use os_upgrade_kernel::fact::Part;
-use os_upgrade_kernel::{Effect, Record, RunHost, State, System, duties, sends};
+use os_upgrade_kernel::{Effect, Record, RunHost, State, System, other_effects, sends};
 use os_upgrade_protocol::{CommandId, HostName};
 
 use crate::clock::Now;
@@ -154,7 +154,7 @@ impl Dispatcher {
     }
 
     /// Begins everything that can begin now.
-    pub fn pump(&mut self, leader: &Leader<'_>, now: Now) -> Vec<Dispatch> {
+    pub fn begin_due(&mut self, leader: &Leader<'_>, now: Now) -> Vec<Dispatch> {
         let Leader { state, decided, leased_until } = *leader;
         let mut begun = Vec::new();
         if let Fence::Needed { from } = self.fence
@@ -164,9 +164,9 @@ impl Dispatcher {
             begun.push(Dispatch::Fence { epoch: self.epoch });
         }
         if let Some(fence) = self.open_fence(state) {
-            self.pump_commands(state, decided, fence, now, &mut begun);
+            self.begin_commands(state, decided, fence, now, &mut begun);
         }
-        self.pump_duties(state, leased_until, now, &mut begun);
+        self.begin_other_effects(state, leased_until, now, &mut begun);
         begun
     }
 
@@ -181,7 +181,7 @@ impl Dispatcher {
         state.fence.as_ref().filter(|fence| fence.sequence == sequence && fence.passed).map(|_| sequence)
     }
 
-    fn pump_commands(
+    fn begin_commands(
         &mut self,
         state: &State,
         decided: Option<&State>,
@@ -211,12 +211,18 @@ impl Dispatcher {
         }
     }
 
-    fn pump_duties(&mut self, state: &State, leased_until: Duration, now: Now, begun: &mut Vec<Dispatch>) {
+    fn begin_other_effects(
+        &mut self,
+        state: &State,
+        leased_until: Duration,
+        now: Now,
+        begun: &mut Vec<Dispatch>,
+    ) {
         self.retractions
             .retain(|sequence, pace| pace.is_under_way() || state.retractions.contains_key(sequence));
         let mut jobs = Vec::new();
-        for duty in duties(state) {
-            match duty {
+        for effect in other_effects(state) {
+            match effect {
                 Effect::Job(job) => jobs.push(job),
                 Effect::NewFence { above } => {
                     if self.fence == (Fence::Stored { sequence: above }) {

@@ -21,7 +21,7 @@ use os_upgrade_protocol::{GroupName, HostName};
 pub(crate) use self::pace::Pace;
 use self::rate::{Backoff, Bucket, bounded};
 use crate::clock::Now;
-use crate::fleetlock::{self, RetryAfter};
+use crate::fleet_lock::{self, RetryAfter};
 
 /// The shortest pause after a failure; it doubles with every further failure.
 const FAILURE_PAUSE_MIN: Duration = Duration::from_secs(1);
@@ -271,7 +271,7 @@ fn with_jitter(pause: Duration, nonce: &str, host: &HostName, answers: u64) -> D
     let mut hasher = DefaultHasher::new();
     (nonce, host, answers).hash(&mut hasher);
     let [.., a, b, c, d] = hasher.finish().to_be_bytes();
-    fleetlock::with_jitter(pause, u32::from_be_bytes([a, b, c, d]))
+    fleet_lock::with_jitter(pause, u32::from_be_bytes([a, b, c, d]))
 }
 
 #[cfg(test)]

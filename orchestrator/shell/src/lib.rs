@@ -9,7 +9,7 @@
 pub mod clock;
 pub mod control;
 pub mod dispatch;
-pub mod fleetlock;
+pub mod fleet_lock;
 pub mod forward;
 pub mod inventory;
 pub mod jobs;
@@ -17,3 +17,4 @@ pub mod journal;
 pub mod lease;
 pub mod node;
 pub mod not_done;
+pub mod text;

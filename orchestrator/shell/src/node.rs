@@ -23,7 +23,7 @@ pub use self::action::{Action, Warning};
 pub use self::event::Event;
 pub use self::halt::{Found, Halt, Loss, losses};
 use self::inspection::{Finding, Inspection};
-pub use self::known::{ControlMark, Known, StoreKnowledge, Stream, StreamFacts, Streams};
+pub use self::known::{Acknowledged, ControlMark, StoreKnowledge, Stream, StreamFacts, Streams};
 use self::leading::{Leading, Starter};
 pub use self::stopping::STOP_WITHIN;
 use self::stopping::Stopping;
@@ -188,10 +188,10 @@ impl Node {
         if let Role::Halted { halt, account } = &self.role {
             return Some(halted(halt, account.as_deref()));
         }
-        if let Some(why) = self.stopping.why_not_ready() {
+        if let Some(why) = self.stopping.reason_not_ready() {
             return Some(why);
         }
-        if let Some(why) = self.inspection.why_not_ready() {
+        if let Some(why) = self.inspection.reason_not_ready() {
             return Some(why);
         }
         if !self.inventory.is_read() {
@@ -286,7 +286,7 @@ impl Node {
             && !self.stopping.is_requested()
         {
             let (state, decided) = (&self.follower.state, leading.decided());
-            let begun = self.dispatcher.pump(&Leader { state, decided, leased_until }, now);
+            let begun = self.dispatcher.begin_due(&Leader { state, decided, leased_until }, now);
             self.out.extend(begun.into_iter().map(Action::Dispatch));
         }
         self.continue_stopping(now);
@@ -324,7 +324,7 @@ impl Node {
         self.out.extend(known.map(|known| Action::Inspect(Box::new(known))));
     }
 
-    fn inspected(&mut self, now: Now, known: &Known, streams: Result<Streams, String>) {
+    fn inspected(&mut self, now: Now, known: &Acknowledged, streams: Result<Streams, String>) {
         match self.inspection.inspected(now, known, streams) {
             Finding::Nothing => {}
             Finding::Intact { follow_from } if matches!(self.role, Role::Starting) => {
@@ -509,17 +509,17 @@ impl Node {
         self.out.extend([Action::StopControl, Action::StopJournal]);
         self.out.push(Action::Warn(Warning::Halted(halt.clone())));
         if matches!(halt, Halt::Lost(_)) {
-            self.out.push(Action::Account(halt.clone()));
+            self.out.push(Action::DescribeLoss(halt.clone()));
         }
         self.role = Role::Halted { halt, account: None };
     }
 }
 
-/// Sorts actions: records, then the state that includes them, then everything else. See [`Action::Show`].
+/// Sorts actions: records, then the state that includes them, then everything else. See [`Action::PublishSnapshot`].
 fn in_order(actions: Vec<Action>) -> Vec<Action> {
     let is_record = |action: &Action| matches!(action, Action::Project { .. });
     let (mut ordered, rest): (Vec<_>, Vec<_>) = actions.into_iter().partition(is_record);
-    ordered.push(Action::Show);
+    ordered.push(Action::PublishSnapshot);
     ordered.extend(rest);
     ordered
 }

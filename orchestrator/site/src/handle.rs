@@ -55,7 +55,7 @@ impl SiteHandle {
     }
 
     /// The present state with the leader's own blocker, if another instance leads. It is only for display.
-    pub fn shown(&self, now: DateTime<Utc>) -> Arc<SiteSnapshot> {
+    pub fn display_snapshot(&self, now: DateTime<Utc>) -> Arc<SiteSnapshot> {
         let present = self.snapshot();
         let leader_startable = self.cluster.leader_startable(&present.leadership, now);
         if leader_startable.is_none() {
@@ -103,6 +103,10 @@ impl SiteHandle {
 
     fn why_silent(&self) -> String {
         let present = self.snapshot();
-        present.readiness.why_not().unwrap_or("the journal did not confirm the change in time").to_owned()
+        present
+            .readiness
+            .reason_not_ready()
+            .unwrap_or("the journal did not confirm the change in time")
+            .to_owned()
     }
 }

@@ -174,7 +174,7 @@ impl About {
             position: present.position,
             address: self.address.clone(),
             version: env!("CARGO_PKG_VERSION").to_owned(),
-            not_ready: present.readiness.why_not().map(str::to_owned),
+            not_ready: present.readiness.reason_not_ready().map(str::to_owned),
             timezone: Some(settings.timezone.to_string()),
             settings: Some(SettingsDigest::of(&settings, self.lock_server.as_deref())),
             blocker: match (role, present.forecast(now)) {
@@ -204,7 +204,7 @@ impl Cluster {
     }
 
     /// Records another instance's heartbeat.
-    pub fn note(&self, heartbeat: Heartbeat, now: DateTime<Utc>) {
+    pub fn record(&self, heartbeat: Heartbeat, now: DateTime<Utc>) {
         let mut instances = self.instances.load().as_ref().clone();
         instances.record(heartbeat, now);
         self.instances.store(Arc::new(instances));

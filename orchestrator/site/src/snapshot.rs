@@ -56,7 +56,7 @@ pub enum Readiness {
 
 impl Readiness {
     /// Why it cannot; `None` if it can.
-    pub fn why_not(&self) -> Option<&str> {
+    pub fn reason_not_ready(&self) -> Option<&str> {
         match self {
             Self::Ready => None,
             Self::NotReady(reason) | Self::Halted(reason) => Some(reason),

@@ -151,7 +151,7 @@ mod tests {
             let kept = strongbox(&key).keep(&KernelStrongbox::default(), name(text), text);
             Input::Request(Request::new("eve", kept.unwrap().unwrap()).into())
         });
-        let (_, answers) = site.ask(&requests);
+        let (_, answers) = site.decide(&requests);
         assert_eq!(answers, [Ok(Accepted::Created), Ok(Accepted::Created)]);
         for text in ["a", "b"] {
             let opened = strongbox(&key).open(&site.state.strongbox, &name(text)).unwrap();
@@ -167,7 +167,7 @@ mod tests {
         assert_eq!(keep(&none, &empty).unwrap_err(), Sealed::NoKeyYet);
         assert_eq!(none.sealed(&empty), None, "there is nothing to be opened");
         let operation = keep(&strongbox(&Key::random().unwrap()), &empty).unwrap().unwrap();
-        site.ask(&[Input::Request(Request::new("eve", operation).into())]);
+        site.decide(&[Input::Request(Request::new("eve", operation).into())]);
         let kept = &site.state.strongbox;
         assert_eq!(keep(&none, kept).unwrap_err(), Sealed::NoKey);
         assert_eq!(none.sealed(kept), Some(Sealed::NoKey));

@@ -12,7 +12,7 @@ use os_upgrade_shell::forward::Forwarded;
 use os_upgrade_shell::jobs::{JobReport, StartedJob};
 use os_upgrade_shell::journal::codec::Message;
 use os_upgrade_shell::lease::{LeaseHolder, LeaseRequest};
-use os_upgrade_shell::node::{CallId, Event, Halt, Known, NodeSettings};
+use os_upgrade_shell::node::{Acknowledged, CallId, Event, Halt, NodeSettings};
 use os_upgrade_site::call::Call;
 use os_upgrade_store::History;
 use tokio::sync::mpsc;
@@ -120,7 +120,7 @@ impl Work {
         });
     }
 
-    pub(super) fn inspect(&self, known: Box<Known>) {
+    pub(super) fn inspect(&self, known: Box<Acknowledged>) {
         self.spawn(|bus| async move {
             let streams = bus.inspect(&known).await.map_err(|error| error.to_string());
             Event::Inspected { known, streams }
@@ -128,10 +128,12 @@ impl Work {
     }
 
     /// Determines from the store what exactly the bus has lost.
-    pub(super) fn account(&self, halt: Halt) {
+    pub(super) fn describe_loss(&self, halt: Halt) {
         let Halt::Lost(losses) = halt else { return };
         let history = self.history.clone();
-        self.spawn(|bus| async move { Event::LossDescribed(loss::account(&bus, &history, &losses).await) });
+        self.spawn(|bus| async move {
+            Event::LossDescribed(loss::describe_with_advice(&bus, &history, &losses).await)
+        });
     }
 
     pub(super) fn lease(&self, LeaseRequest { number, action }: LeaseRequest) {

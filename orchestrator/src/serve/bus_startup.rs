@@ -18,7 +18,7 @@ use os_upgrade_credentials::LogThrottle;
 use os_upgrade_protocol::error::with_causes;
 use os_upgrade_protocol::time;
 use os_upgrade_settings::{NatsMode, Settings};
-use os_upgrade_shell::node::{Known, Streams};
+use os_upgrade_shell::node::{Acknowledged, Streams};
 use os_upgrade_shell::not_done::NotDone;
 use os_upgrade_site::call::Call;
 use os_upgrade_site::snapshot::{Readiness, SiteSnapshot};
@@ -79,7 +79,7 @@ impl Obstacle {
 pub(super) struct Waiting {
     pub(super) settings: Settings,
     /// What was acknowledged according to the store; `None` if the store is empty.
-    pub(super) known: Option<Known>,
+    pub(super) known: Option<Acknowledged>,
     /// The published snapshot, with why the instance is not ready.
     pub(super) present: Arc<ArcSwap<SiteSnapshot>>,
     pub(super) calls: mpsc::Receiver<Call>,
@@ -101,7 +101,7 @@ impl Waiting {
             let attempt = Box::pin(attempt(self.settings.clone(), self.known.clone()));
             let why = match self.answer_calls_during(attempt).await {
                 Ok((bus, connected, streams)) => {
-                    if !throttle.is_silent() {
+                    if !throttle.is_empty() {
                         tracing::info!(waited_secs = begun.elapsed().as_secs(), "NATS can be used");
                     }
                     return Ok(ReadyBus { bus, connected, streams, calls: self.calls });
@@ -131,7 +131,7 @@ impl Waiting {
                 done = &mut work => return done,
                 Some(Call { answer, .. }) = self.calls.recv() => {
                     let present = self.present.load();
-                    let why = present.readiness.why_not().unwrap_or_default();
+                    let why = present.readiness.reason_not_ready().unwrap_or_default();
                     // This only fails if the caller has given up.
                     drop(answer.send(Err(NotDone::unchanged(why))));
                 }
@@ -147,7 +147,7 @@ impl Waiting {
 /// changed.
 async fn attempt(
     settings: Settings,
-    known: Option<Known>,
+    known: Option<Acknowledged>,
 ) -> Result<(Bus, watch::Receiver<bool>, Streams), Obstacle> {
     let servers = match settings.nats.mode() {
         NatsMode::External { urls } => urls.servers().to_vec(),

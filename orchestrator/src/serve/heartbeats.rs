@@ -37,7 +37,7 @@ pub(super) async fn run(
             () = stop.cancelled() => break,
             Some(payload) = heard.recv() => {
                 if let Some(heartbeat) = Heartbeat::read(&payload) {
-                    cluster.note(heartbeat, Utc::now());
+                    cluster.record(heartbeat, Utc::now());
                 }
             }
             _ = beat.tick() => bus.send_heartbeat(&cluster.heartbeat(&present.load(), Utc::now())).await,

@@ -212,7 +212,7 @@ impl History {
 
     /// Waits until record `sequence` has been applied, the last write failed, or the projector has ended. That may take
     /// long: the caller must bound it.
-    pub async fn has(&self, sequence: u64) {
+    pub async fn wait_for(&self, sequence: u64) {
         if let Some(mut status) = self.status.clone() {
             // An error means that the projector has ended.
             drop(status.wait_for(|status| status.failed || status.sequence >= sequence).await);

@@ -51,7 +51,7 @@ impl TlsFiles {
 fn authorities(file: &PemFile<'_>) -> Result<Vec<Certificate>, PemError> {
     let trusted = |certificate| {
         Certificate::from_der(certificate)
-            .map_err(|error| file.unfit(format!("holds no usable authority: {}", with_causes(&error))))
+            .map_err(|error| file.invalid(format!("holds no usable authority: {}", with_causes(&error))))
     };
     file.authorities()?.iter().map(|certificate| trusted(certificate)).collect()
 }
@@ -65,12 +65,12 @@ fn identity(certificate: &PemFile<'_>, key: &PemFile<'_>) -> Result<Identity, Pe
         PrivateKeyDer::Pkcs1(key) => pem("RSA PRIVATE KEY", key.secret_pkcs1_der()),
         PrivateKeyDer::Sec1(key) => pem("EC PRIVATE KEY", key.secret_sec1_der()),
         PrivateKeyDer::Pkcs8(key) => pem("PRIVATE KEY", key.secret_pkcs8_der()),
-        _ => return Err(key.unfit("holds a private key of an unknown kind")),
+        _ => return Err(key.invalid("holds a private key of an unknown kind")),
     });
     CertifiedKey::from_der(chain, private, &ring::default_provider())
-        .map_err(|error| key.unfit(format!("does not go with the certificate: {}", with_causes(&error))))?;
+        .map_err(|error| key.invalid(format!("does not go with the certificate: {}", with_causes(&error))))?;
     Identity::from_pem(shown.as_bytes())
-        .map_err(|error| certificate.unfit(format!("cannot be used: {}", with_causes(&error))))
+        .map_err(|error| certificate.invalid(format!("cannot be used: {}", with_causes(&error))))
 }
 
 /// `der` in PEM, in lines of 64 characters.

@@ -42,7 +42,7 @@ pub fn builder(url: &Url) -> ClientBuilder {
 ///
 /// # Errors
 /// The body is incomplete.
-pub async fn beginning(mut response: Response, bytes_max: usize) -> Result<Vec<u8>, reqwest::Error> {
+pub async fn read_up_to(mut response: Response, bytes_max: usize) -> Result<Vec<u8>, reqwest::Error> {
     let mut body = Vec::new();
     while body.len() <= bytes_max
         && let Some(chunk) = response.chunk().await?

@@ -31,7 +31,7 @@ pub enum PemError {
     },
     /// Its content is unusable.
     #[error("{}, the {role}, {why}", path.display())]
-    Unfit {
+    Invalid {
         /// The role of the file, with the setting or option that names it.
         role: &'static str,
         /// The file.
@@ -79,8 +79,8 @@ impl<'a> PemFile<'a> {
     }
 
     /// An error about the content; `why` is the rest of the sentence, such as "holds no certificate".
-    pub fn unfit(&self, why: impl Into<String>) -> PemError {
-        PemError::Unfit { role: self.role, path: self.path.to_owned(), why: why.into() }
+    pub fn invalid(&self, why: impl Into<String>) -> PemError {
+        PemError::Invalid { role: self.role, path: self.path.to_owned(), why: why.into() }
     }
 
     /// Every certificate, at least one.
@@ -91,8 +91,8 @@ impl<'a> PemFile<'a> {
         let all: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(&self.content).collect();
         match all {
             Ok(all) if !all.is_empty() => Ok(all),
-            Ok(_) => Err(self.unfit("holds no certificate in PEM")),
-            Err(error) => Err(self.unfit(format!("is not PEM: {}", with_causes(&error)))),
+            Ok(_) => Err(self.invalid("holds no certificate in PEM")),
+            Err(error) => Err(self.invalid(format!("is not PEM: {}", with_causes(&error)))),
         }
     }
 
@@ -103,11 +103,11 @@ impl<'a> PemFile<'a> {
     pub fn private_key(&self) -> Result<PrivateKeyDer<'static>, PemError> {
         let mut all = PrivateKeyDer::pem_slice_iter(&self.content);
         let Some(Ok(private)) = all.next() else {
-            return Err(self.unfit("holds no private key in PEM; one that is encrypted cannot be used"));
+            return Err(self.invalid("holds no private key in PEM; one that is encrypted cannot be used"));
         };
         match all.next() {
             None => Ok(private),
-            Some(_) => Err(self.unfit("holds more than one private key")),
+            Some(_) => Err(self.invalid("holds more than one private key")),
         }
     }
 
@@ -119,8 +119,9 @@ impl<'a> PemFile<'a> {
         let all = self.certificates()?;
         for certificate in &all {
             let checked = RootCertStore::empty().add(certificate.clone());
-            checked
-                .map_err(|error| self.unfit(format!("holds no usable authority: {}", with_causes(&error))))?;
+            checked.map_err(|error| {
+                self.invalid(format!("holds no usable authority: {}", with_causes(&error)))
+            })?;
         }
         Ok(all)
     }

@@ -92,7 +92,7 @@ impl Tls {
     /// configuration stays in use.
     pub async fn watch_files(self, shutdown: CancellationToken) {
         let mut follower = Follower::new(self);
-        file_watch::follow("[api.tls]", shutdown, move || follower.check(Utc::now())).await;
+        file_watch::watch("[api.tls]", shutdown, move || follower.check(Utc::now())).await;
     }
 }
 
@@ -152,17 +152,17 @@ impl Files {
         let chain = cert.certificates()?;
         // Only the first certificate's end counts: an expired authority may follow it on purpose, for old clients, and
         // other clients ignore it.
-        let first = chain.first().ok_or_else(|| cert.unfit("holds no certificate"))?;
-        let not_after = not_after(first).map_err(|error| cert.unfit(error))?;
+        let first = chain.first().ok_or_else(|| cert.invalid("holds no certificate"))?;
+        let not_after = not_after(first).map_err(|error| cert.invalid(error))?;
         let provider = Arc::new(ring::default_provider());
         let certified = CertifiedKey::from_der(chain, key.private_key()?, &provider);
         let certified = certified.map_err(|error| {
-            key.unfit(format!("does not go with the certificate: {}", with_causes(&error)))
+            key.invalid(format!("does not go with the certificate: {}", with_causes(&error)))
         })?;
         let builder = ServerConfig::builder_with_provider(Arc::clone(&provider));
         let builder = builder
             .with_safe_default_protocol_versions()
-            .map_err(|error| cert.unfit(format!("cannot be used: {}", with_causes(&error))))?;
+            .map_err(|error| cert.invalid(format!("cannot be used: {}", with_causes(&error))))?;
         let builder = match &self.client_ca {
             None => builder.with_no_client_auth(),
             Some(path) => {
@@ -173,7 +173,8 @@ impl Files {
                 let verifier = WebPkiClientVerifier::builder_with_provider(Arc::new(roots), provider)
                     .allow_unauthenticated()
                     .build();
-                let unfit = |error| file.unfit(format!("holds no usable authority: {}", with_causes(&error)));
+                let unfit =
+                    |error| file.invalid(format!("holds no usable authority: {}", with_causes(&error)));
                 builder.with_client_cert_verifier(verifier.map_err(unfit)?)
             }
         };
@@ -188,7 +189,7 @@ impl Files {
             return Ok(loaded);
         }
         let why = format!("has expired at {}", time::format(loaded.not_after));
-        Err(PemError::Unfit { role: "`cert` of [api.tls]", path: self.cert.clone(), why })
+        Err(PemError::Invalid { role: "`cert` of [api.tls]", path: self.cert.clone(), why })
     }
 }
 

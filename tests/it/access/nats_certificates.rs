@@ -15,7 +15,7 @@ async fn client_certificates_admit_orchestrator_and_workers() {
     let at = directory.path();
     let (authority, stranger) = (Authority::new("site"), Authority::new("stranger"));
     let ca = authority.write(at, "ca");
-    let [certificate, key] = authority.certify("127.0.0.1", at, "server");
+    let [certificate, key] = authority.certify_into("127.0.0.1", at, "server");
     let nats = NatsServer::start_with(&format!(
         "tls {{ cert_file: \"{}\", key_file: \"{}\", ca_file: \"{}\", verify: true }}",
         certificate.display(),
@@ -31,17 +31,17 @@ async fn client_certificates_admit_orchestrator_and_workers() {
         access.options(&[]).unwrap().connect(&url).await.is_ok()
     };
     assert!(!is_admitted(None).await);
-    assert!(!is_admitted(Some(stranger.certify("stranger", at, "stranger"))).await);
-    assert!(is_admitted(Some(authority.certify("test", at, "test"))).await);
+    assert!(!is_admitted(Some(stranger.certify_into("stranger", at, "stranger"))).await);
+    assert!(is_admitted(Some(authority.certify_into("test", at, "test"))).await);
 
-    let [certificate, key] = authority.certify("orchestrator", at, "orchestrator");
+    let [certificate, key] = authority.certify_into("orchestrator", at, "orchestrator");
     let more = format!("ca = {ca:?}\ncertificate = {certificate:?}\nkey = {key:?}");
     let mut orchestrator = Orchestrator::new(&url, &more);
     orchestrator.start_ready().await;
     let rest = orchestrator.rest.clone();
     rest.configure(APPLICATION).await;
 
-    let [certificate, key] = authority.certify("h01", at, "h01");
+    let [certificate, key] = authority.certify_into("h01", at, "h01");
     let files = [&ca, &certificate, &key].map(|path| path.display().to_string());
     let shown = ["--tls-ca", &files[0], "--tls-cert", &files[1], "--tls-key", &files[2]];
     let log = at.join("said");

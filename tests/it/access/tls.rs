@@ -37,7 +37,7 @@ impl Secured {
         let directory = orchestrator.directory();
         let ca = servers.write(directory, "servers");
         clients.write(directory, "clients");
-        servers.certify(&orchestrator.address().ip().to_string(), directory, "api");
+        servers.certify_into(&orchestrator.address().ip().to_string(), directory, "api");
         orchestrator.set_environment("OS_UPGRADE_API__TOKENS", "tokens.toml");
         orchestrator.set_environment("RUST_LOG", "info");
         let admin = create(&orchestrator, &["--role", "admin", "--name", "root"]).await;
@@ -55,7 +55,7 @@ impl Secured {
 
     /// A client with a certificate of `authority` for `name`.
     fn client_named(&self, authority: &Authority, name: &str) -> Rest {
-        let identity = authority.certify(name, self.directory(), name);
+        let identity = authority.certify_into(name, self.directory(), name);
         Rest::over_tls(self.orchestrator.address(), &self.ca, Some(&identity))
     }
 
@@ -117,7 +117,7 @@ async fn certificate_authorizes_slots_of_its_group() {
 
     // The FleetLock client of the program itself.
     let done = (Some(0), "done".to_owned(), String::new());
-    secured.clients.certify("node-7.example", secured.directory(), "node");
+    secured.clients.certify_into("node-7.example", secured.directory(), "node");
     assert_eq!(secured.lock_run("servers.pem", "node").await, done);
 }
 
@@ -125,7 +125,7 @@ async fn certificate_authorizes_slots_of_its_group() {
 async fn renewed_certificate_is_served_without_restart() {
     let secured = Secured::start().await;
     let (directory, address) = (secured.directory(), secured.orchestrator.address());
-    secured.clients.certify("node-7.example", directory, "node");
+    secured.clients.certify_into("node-7.example", directory, "node");
     let pid = secured.orchestrator.pid();
 
     // An unusable certificate changes nothing.
@@ -141,7 +141,7 @@ async fn renewed_certificate_is_served_without_restart() {
 
     let renewed = Authority::new("renewed servers");
     let ca = renewed.write(directory, "renewed");
-    renewed.certify(&address.ip().to_string(), directory, "api");
+    renewed.certify_into(&address.ip().to_string(), directory, "api");
     let healthy = async |ca| Rest::over_tls(address, ca, None).try_call(Method::GET, "/healthz", "").await;
     eventually("the new certificate to be served", async || healthy(&ca).await).await;
     assert_eq!(healthy(&secured.ca).await, None, "the old one is no longer served");

@@ -9,7 +9,7 @@ use os_upgrade_shell::control::RawControl;
 use os_upgrade_shell::journal::append::ReadBack;
 use os_upgrade_shell::journal::codec::{Kind, Message};
 use os_upgrade_shell::lease::{LEASE_TTL, LeaseAction, LeaseHolder, LeaseOutcome};
-use os_upgrade_shell::node::{Known, StreamFacts, Streams};
+use os_upgrade_shell::node::{Acknowledged, StreamFacts, Streams};
 use os_upgrade_worker_rules::consumer::{ConsumerState, DeliverFrom};
 use os_upgrade_worker_rules::limits::ACK_WAIT;
 
@@ -130,7 +130,7 @@ impl Bus {
     }
 
     /// The streams as they were `ago` messages before.
-    pub(crate) fn inspect(&self, known: &Known, ago: u64) -> Streams {
+    pub(crate) fn inspect(&self, known: &Acknowledged, ago: u64) -> Streams {
         let journal = self.journal_len().saturating_sub(ago);
         let control = self.control_len().saturating_sub(ago);
         let facts = |last_sequence| Some(StreamFacts { created: CREATED, first_sequence: 1, last_sequence });

@@ -51,7 +51,7 @@ mod workers;
 use chrono::{DateTime, Utc};
 use os_upgrade_kernel::{ClientId, Fact, LockOperation, Operation, Request, Settings, State};
 use os_upgrade_protocol::{Action, CommandId, Hint, HostName, Reply};
-use os_upgrade_shell::fleetlock::RetryAfter;
+use os_upgrade_shell::fleet_lock::RetryAfter;
 use os_upgrade_shell::forward::Outcome;
 use os_upgrade_shell::journal::Committed;
 use os_upgrade_shell::journal::codec::Message;

@@ -36,7 +36,7 @@ pub(crate) fn event(event: &Event) -> Option<String> {
 /// An action of an orchestrator; none for uninteresting ones.
 pub(crate) fn action(action: &Action) -> Option<String> {
     Some(match action {
-        Action::Project { .. } | Action::Show | Action::Lease(_) => return None,
+        Action::Project { .. } | Action::PublishSnapshot | Action::Lease(_) => return None,
         Action::Append { expected, message } => format!("append after {expected} {}", content(message)),
         Action::Dispatch(Dispatch::Command { epoch, fence, id, .. }) => {
             format!("send {id} under fence {fence}, epoch {epoch}")
@@ -91,7 +91,7 @@ pub(crate) fn worker_action(action: &rules::Action) -> Option<String> {
         rules::Action::Reply(reply) => {
             format!("reply to {}: {}", reply.sequence, String::from_utf8_lossy(&reply.payload))
         }
-        rules::Action::Log(rules::Note::VersionsUnchanged) => return None,
+        rules::Action::Log(rules::LogMessage::VersionsUnchanged) => return None,
         rules::Action::Log(note) => format!("\"{note}\""),
         other => plain(&format!("{other:?}")),
     })

@@ -33,7 +33,7 @@ pub(crate) struct Host {
     /// Whether the worker reads its consumer.
     pub(crate) reads: bool,
     /// The last sequence of the stream when the consumer was opened.
-    pub(crate) opened_at: u64,
+    pub(crate) last_sequence_at_open: u64,
 }
 
 /// A worker's process.
@@ -81,7 +81,7 @@ impl Host {
             process_count: 0,
             process: None,
             reads: false,
-            opened_at: 0,
+            last_sequence_at_open: 0,
         }
     }
 

@@ -6,7 +6,7 @@ use os_upgrade_protocol::{CommandId, HostName};
 use os_upgrade_shell::jobs::StartedJob;
 use os_upgrade_shell::journal::codec::Message;
 use os_upgrade_shell::lease::{LeaseHolder, LeaseRequest};
-use os_upgrade_shell::node::{CallId, Event, Known};
+use os_upgrade_shell::node::{Acknowledged, CallId, Event};
 use os_upgrade_worker_rules as rules;
 
 use crate::peer::Peer;
@@ -27,7 +27,7 @@ pub(crate) struct Request {
 
 #[derive(Debug, Clone)]
 pub(crate) enum RequestKind {
-    Inspect(Box<Known>),
+    Inspect(Box<Acknowledged>),
     Lease(LeaseRequest),
     Append {
         expected: u64,

@@ -1,5 +1,7 @@
 //! A certificate authority for tests.
 
+use std::fs;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use rcgen::{BasicConstraints, CertificateParams, DnType, IsCa, Issuer, KeyPair, date_time_ymd};
@@ -40,10 +42,28 @@ impl Authority {
         (params.signed_by(&key, &self.issuer).unwrap().pem(), key.serialize_pem())
     }
 
+    /// Writes its own certificate to `directory`, as `<name>.pem`.
+    pub fn write(&self, directory: &Path, name: &str) -> PathBuf {
+        write(directory, name, "pem", &self.pem)
+    }
+
+    /// Writes a certificate for `subject`, a DNS name or an address, to `directory` as `<name>.pem`, and its key as
+    /// `<name>.key`.
+    pub fn certify_into(&self, subject: &str, directory: &Path, name: &str) -> [PathBuf; 2] {
+        let (certificate, key) = self.certify(subject);
+        [write(directory, name, "pem", &certificate), write(directory, name, "key", &key)]
+    }
+
     /// The root certificates of a client that trusts only this authority.
     pub fn roots(&self) -> Arc<RootCertStore> {
         let mut roots = RootCertStore::empty();
         roots.add(self.der.clone()).unwrap();
         Arc::new(roots)
     }
+}
+
+fn write(directory: &Path, name: &str, extension: &str, text: &str) -> PathBuf {
+    let path = directory.join(format!("{name}.{extension}"));
+    fs::write(&path, text).unwrap();
+    path
 }

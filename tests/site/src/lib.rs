@@ -80,7 +80,7 @@ impl TestSite {
     }
 
     /// The record of `inputs`, decided together, and the answers to them.
-    pub fn ask(&mut self, inputs: &[Input]) -> (Committed, Vec<Answer>) {
+    pub fn decide(&mut self, inputs: &[Input]) -> (Committed, Vec<Answer>) {
         self.now += TimeDelta::seconds(1);
         self.journal += 1;
         let mut batch = Batch::new(&self.state, self.now);
@@ -92,8 +92,8 @@ impl TestSite {
     }
 
     /// The record of `inputs`, decided together.
-    pub fn record(&mut self, inputs: &[Input]) -> Committed {
-        self.ask(inputs).0
+    pub fn decide_record(&mut self, inputs: &[Input]) -> Committed {
+        self.decide(inputs).0
     }
 
     /// A leader's fence, stored and read.
@@ -101,7 +101,7 @@ impl TestSite {
         self.control += 1;
         let sequence = self.control;
         let stored = Input::FenceStored { sequence, leader: "test".to_owned() };
-        self.record(&[stored, Input::Control { sequence, message: ControlMessage::Leader }])
+        self.decide_record(&[stored, Input::Control { sequence, message: ControlMessage::Leader }])
     }
 
     /// Sends all pending commands: the record of their appearance in the control stream.
@@ -114,7 +114,7 @@ impl TestSite {
                 inputs.push(Input::Control { sequence: self.control, message });
             }
         }
-        self.record(&inputs)
+        self.decide_record(&inputs)
     }
 
     /// The record of replies of `hosts`.
@@ -131,14 +131,14 @@ impl TestSite {
             let message = ControlMessage::Reply { host: host(name), reply, in_reply_to: None };
             inputs.push(Input::Control { sequence: self.control, message });
         }
-        self.record(&inputs)
+        self.decide_record(&inputs)
     }
 
     /// A whole run: `hosts` prepare, and each is upgraded when it holds the slot. Returns all records.
     pub fn whole_run(&mut self, run: &str) -> Vec<Committed> {
         let names: Vec<String> = self.view.hosts.keys().map(ToString::to_string).collect();
         let names: Vec<&str> = names.iter().map(String::as_str).collect();
-        let mut records = vec![self.record(&[trigger(run)]), self.send()];
+        let mut records = vec![self.decide_record(&[trigger(run)]), self.send()];
         records.push(self.reply(names.iter().copied(), Action::Prepare, &Outcome::Done));
         for name in names {
             records.push(self.send());

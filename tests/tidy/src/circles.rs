@@ -218,10 +218,10 @@ mod tests {
     fn folders_can_form_circle_alone() {
         let found = found(&[
             ("lib.rs", "mod a; mod b;"),
-            ("a/mod.rs", "mod high; pub mod low;"),
+            ("a.rs", "mod high; pub mod low;"),
             ("a/high.rs", "use crate::b::high::B; pub struct A(B);"),
             ("a/low.rs", "pub struct Low;"),
-            ("b/mod.rs", "pub mod high;"),
+            ("b.rs", "pub mod high;"),
             ("b/high.rs", "use crate::a::low::Low; pub struct B(Low);"),
         ]);
         assert_eq!(

@@ -7,5 +7,6 @@ mod diagram;
 mod graph;
 mod links;
 mod modules;
+mod purity;
 mod style;
 mod workspace;

@@ -86,9 +86,8 @@ impl Source<'_> {
             source.take(&path, items, modules);
             return;
         }
-        let files = [self.folder.join(format!("{name}.rs")), folder.join("mod.rs")];
-        let found = files.into_iter().find_map(|file| (self.read)(&file).map(|text| (file, text)));
-        let (file, text) = found.unwrap();
+        let file = self.folder.join(format!("{name}.rs"));
+        let text = (self.read)(&file).unwrap();
         let source = Source { file, folder, read: self.read };
         source.take(&path, syn::parse_file(&text).unwrap().items, modules);
     }

@@ -1,6 +1,5 @@
 //! House style, as far as text shows it.
 
-use std::fs;
 use std::path::{Path, PathBuf};
 
 use crate::workspace;
@@ -13,34 +12,13 @@ const NAME_CHARS_MAX: usize = 55;
 const EMPTY_DOCS: [&str; 8] =
     ["Itself.", "Which.", "Which one.", "The same.", "What.", "Why.", "When.", "Everything."];
 
-/// Every source file of the workspace, with its text.
-fn sources() -> Vec<(PathBuf, String)> {
-    let root = workspace::directory();
-    let mut folders =
-        ["fuzz", "orchestrator", "platform", "tests", "worker-sdk"].map(|name| root.join(name)).to_vec();
-    let mut found = Vec::new();
-    while let Some(folder) = folders.pop() {
-        for entry in fs::read_dir(folder).unwrap() {
-            let path = entry.unwrap().path();
-            if path.is_dir() {
-                folders.push(path);
-            } else if path.extension().is_some_and(|extension| extension == "rs") {
-                let text = fs::read_to_string(&path).unwrap();
-                found.push((path.strip_prefix(&root).unwrap().to_owned(), text));
-            }
-        }
-    }
-    assert!(found.len() > 300, "only {} files were found", found.len());
-    found
-}
-
 /// What `judge` finds wrong, a line for each, with the file and the line.
 fn wrong(judge: impl Fn(&str) -> bool) -> Vec<String> {
     let lines = |(path, text): &(PathBuf, String)| -> Vec<String> {
         let numbered = text.lines().enumerate().filter(|(_, line)| judge(line.trim()));
         numbered.map(|(index, line)| format!("{}:{}: {}", path.display(), index + 1, line.trim())).collect()
     };
-    sources().iter().flat_map(lines).collect()
+    workspace::sources().iter().flat_map(lines).collect()
 }
 
 /// The name of the function that a line begins to define.
@@ -59,7 +37,7 @@ fn is_empty_doc(line: &str) -> bool {
 
 #[test]
 fn files_are_short() {
-    let long: Vec<(PathBuf, usize)> = sources()
+    let long: Vec<(PathBuf, usize)> = workspace::sources()
         .into_iter()
         .map(|(path, text)| (path, text.lines().count()))
         .filter(|(_, lines)| *lines > LINES_MAX)
@@ -81,7 +59,7 @@ fn documentation_says_something() {
 
 #[test]
 fn modules_say_what_lives_there() {
-    let silent: Vec<PathBuf> = sources()
+    let silent: Vec<PathBuf> = workspace::sources()
         .into_iter()
         // What cargo-fuzz builds is one line each.
         .filter(|(path, _)| !path.starts_with(Path::new("fuzz/fuzz_targets")))

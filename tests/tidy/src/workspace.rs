@@ -1,6 +1,7 @@
 //! The crates of this workspace, and their root files.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -61,4 +62,25 @@ pub(crate) fn dependencies() -> BTreeMap<String, BTreeSet<String>> {
 pub(crate) fn is_for_tests(package: &str) -> bool {
     let name = package.strip_prefix("os-upgrade-").unwrap_or(package);
     ["fuzz-targets", "simulation", "test-site", "tests", "tidy"].contains(&name)
+}
+
+/// Every source file of the workspace, with its path from there and its text.
+pub(crate) fn sources() -> Vec<(PathBuf, String)> {
+    let root = directory();
+    let mut folders =
+        ["fuzz", "orchestrator", "platform", "tests", "worker-sdk"].map(|name| root.join(name)).to_vec();
+    let mut found = Vec::new();
+    while let Some(folder) = folders.pop() {
+        for entry in fs::read_dir(folder).unwrap() {
+            let path = entry.unwrap().path();
+            if path.is_dir() {
+                folders.push(path);
+            } else if path.extension().is_some_and(|extension| extension == "rs") {
+                let text = fs::read_to_string(&path).unwrap();
+                found.push((path.strip_prefix(&root).unwrap().to_owned(), text));
+            }
+        }
+    }
+    assert!(found.len() > 300, "only {} files were found", found.len());
+    found
 }

@@ -117,7 +117,7 @@ impl ConnectDiagnostics {
     }
 
     /// What to log about `event`; `None` if nothing. Failed attempts are left to [`Self::before_attempt`].
-    pub fn of_event(&self, event: &Event) -> Option<String> {
+    pub fn describe_event(&self, event: &Event) -> Option<String> {
         let text = match event {
             Event::Connected => {
                 *self.reported() = Reported::default();
@@ -222,14 +222,14 @@ mod tests {
             other("User Authentication Expired"),
         ] {
             let diagnostics = diagnostics();
-            assert!(diagnostics.of_event(&event).unwrap().contains("the credentials in /c"), "{event}");
-            assert_eq!(diagnostics.of_event(&event), None, "{event}");
+            assert!(diagnostics.describe_event(&event).unwrap().contains("the credentials in /c"), "{event}");
+            assert_eq!(diagnostics.describe_event(&event), None, "{event}");
             // A connection in between starts over.
-            assert_eq!(diagnostics.of_event(&Event::Connected), None);
-            assert!(diagnostics.of_event(&event).is_some(), "{event}");
+            assert_eq!(diagnostics.describe_event(&Event::Connected), None);
+            assert!(diagnostics.describe_event(&event).is_some(), "{event}");
         }
-        assert_eq!(diagnostics().of_event(&Event::Disconnected), None);
-        let stale = diagnostics().of_event(&other("Stale Connection"));
+        assert_eq!(diagnostics().describe_event(&Event::Disconnected), None);
+        let stale = diagnostics().describe_event(&other("Stale Connection"));
         assert!(stale.is_some_and(|text| !text.contains("/c")));
     }
 
@@ -238,7 +238,7 @@ mod tests {
         let diagnostics = ConnectDiagnostics::new(Program::Worker, Access::default());
         let refused = |subject| format!("Permissions Violation for Publish to \"{subject}\"");
         let is_reported =
-            |text| diagnostics.of_event(&Event::ServerError(ServerError::Other(text))).is_some();
+            |text| diagnostics.describe_event(&Event::ServerError(ServerError::Other(text))).is_some();
         assert!((0..100).filter(|subject| is_reported(refused(*subject))).count() < 100);
         let server = |failed_attempts| Server {
             addr: "nats://h:4222".parse().unwrap(),

@@ -25,12 +25,12 @@ impl LogThrottle {
     }
 
     /// Whether no line counts as logged.
-    pub fn is_silent(&self) -> bool {
+    pub fn is_empty(&self) -> bool {
         self.logged.is_empty()
     }
 
     /// Forgets what was logged, so that every text is due immediately.
-    pub fn forget(&mut self) {
+    pub fn reset(&mut self) {
         self.logged.clear();
     }
 }
@@ -56,7 +56,7 @@ mod tests {
         assert!(is_due("not found", 602));
         // A different text each time.
         assert_eq!((603..1200).filter(|secs| is_due(&secs.to_string(), *secs)).count(), TEXTS_MAX - 2);
-        throttle.forget();
+        throttle.reset();
         assert!(throttle.is_due("refused", start + Duration::from_mins(20)));
     }
 }

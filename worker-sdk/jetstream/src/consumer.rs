@@ -39,7 +39,7 @@ pub fn config(host: &HostName, request: &ConsumerRequest) -> Config {
 ///
 /// # Errors
 /// JetStream refuses or does not answer.
-pub async fn make<I>(
+pub async fn create<I>(
     control: &Stream<I>,
     host: &HostName,
     request: &ConsumerRequest,

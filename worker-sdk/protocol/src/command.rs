@@ -117,7 +117,7 @@ impl Command {
     }
 
     /// Whether the command is addressed to `host`.
-    pub fn names(&self, host: &HostName) -> bool {
+    pub fn is_for(&self, host: &HostName) -> bool {
         match self {
             Self::Prepare { hosts, .. } => hosts.contains(host),
             Self::Upgrade { host: named, .. } | Self::Reboot { host: named, .. } => named == host,
@@ -215,7 +215,7 @@ mod tests {
             assert_eq!(String::from_utf8(command.to_payload()).unwrap(), json);
             assert_eq!(Command::parse(json.as_bytes()).unwrap(), command);
             assert_eq!((command.action(), command.not_after()), (action, Some(five_o_clock())));
-            assert!(command.names(&host("h1")) && !command.names(&host("h2")));
+            assert!(command.is_for(&host("h1")) && !command.is_for(&host("h2")));
         }
     }
 

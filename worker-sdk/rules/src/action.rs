@@ -3,7 +3,7 @@
 use chrono::{DateTime, Utc};
 use os_upgrade_protocol::RunId;
 
-use crate::{HandlerCall, Note, StateFile};
+use crate::{HandlerCall, LogMessage, StateFile};
 
 /// One action. The executor begins actions in the order in which they are returned.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -38,7 +38,7 @@ pub enum Action {
         payload: Vec<u8>,
     },
     /// Log a message for the operator; not answered.
-    Log(Note),
+    Log(LogMessage),
 }
 
 /// A reboot to start, and the context for its handler.

@@ -52,7 +52,7 @@ pub struct ConsumerState {
 
 /// What the state file contains about commands.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Standing {
+pub struct SavedState {
     /// The position up to which commands are settled.
     pub settled: Option<Position>,
     /// The stream sequence of the command under way.
@@ -69,8 +69,8 @@ pub enum Plan {
 }
 
 /// The stream sequence up to which commands may have been delivered to another process before this one opens `existing`
-/// or replaces it; see [`crate::Received::opened_at`].
-pub fn opened_at(existing: Option<ConsumerState>, stream: StreamState) -> u64 {
+/// or replaces it; see [`crate::Received::last_sequence_at_open`].
+pub fn last_sequence_at_open(existing: Option<ConsumerState>, stream: StreamState) -> u64 {
     existing.map_or(stream.last_sequence, |existing| existing.delivered.max(stream.last_sequence))
 }
 
@@ -80,16 +80,16 @@ pub fn opened_at(existing: Option<ConsumerState>, stream: StreamState) -> u64 {
 /// acknowledgements: a server that was killed forgets the last ones and would redeliver a settled command, and nothing
 /// else until that command's acknowledgement times out. It is also replaced when it delivered a command to a process
 /// that died before it began: a new consumer delivers that command now instead of after its acknowledgement times out.
-pub fn plan(existing: Option<ConsumerState>, standing: Standing, stream: StreamState) -> Plan {
-    let replace = Plan::Make(deliver_from(standing.settled, stream));
+pub fn plan(existing: Option<ConsumerState>, saved: SavedState, stream: StreamState) -> Plan {
+    let replace = Plan::Make(deliver_from(saved.settled, stream));
     let Some(existing) = existing else { return replace };
     let usable = existing.as_configured
         && existing.delivered <= stream.last_sequence
-        && standing.settled.is_none_or(|settled| existing.ack_floor >= settled.sequence);
+        && saved.settled.is_none_or(|settled| existing.ack_floor >= settled.sequence);
     if !usable {
         return replace;
     }
-    if existing.pending == 0 || standing.current == Some(existing.delivered) {
+    if existing.pending == 0 || saved.current == Some(existing.delivered) {
         return Plan::Keep;
     }
     Plan::Make(DeliverFrom::Sequence(existing.ack_floor + 1))
@@ -107,25 +107,25 @@ mod tests {
         let existing = |delivered, ack_floor, pending| {
             Some(ConsumerState { as_configured: true, delivered, ack_floor, pending })
         };
-        let standing = |settled, current| Standing { settled, current };
+        let saved = |settled, current| SavedState { settled, current };
         let from = |sequence| Plan::Make(DeliverFrom::Sequence(sequence));
         let last = Plan::Make(DeliverFrom::LastOfSubject);
-        for (existing, standing, expected) in [
-            (None, standing(None, None), last),
-            (None, standing(settled(4), None), from(5)),
-            (existing(4, 4, 0), standing(settled(4), None), Plan::Keep),
-            (existing(7, 4, 1), standing(settled(4), Some(7)), Plan::Keep),
+        for (existing, saved, expected) in [
+            (None, saved(None, None), last),
+            (None, saved(settled(4), None), from(5)),
+            (existing(4, 4, 0), saved(settled(4), None), Plan::Keep),
+            (existing(7, 4, 1), saved(settled(4), Some(7)), Plan::Keep),
             // Delivered to a process that died before it began.
-            (existing(7, 4, 1), standing(settled(4), None), from(5)),
+            (existing(7, 4, 1), saved(settled(4), None), from(5)),
             // It has forgotten that 4 was acknowledged.
-            (existing(4, 2, 1), standing(settled(4), None), from(5)),
+            (existing(4, 2, 1), saved(settled(4), None), from(5)),
             // It belongs to a longer stream.
-            (existing(10, 10, 0), standing(None, None), last),
+            (existing(10, 10, 0), saved(None, None), last),
         ] {
-            assert_eq!(plan(existing, standing, stream), expected, "{existing:?} {standing:?}");
+            assert_eq!(plan(existing, saved, stream), expected, "{existing:?} {saved:?}");
         }
         let foreign = ConsumerState { as_configured: false, delivered: 4, ack_floor: 4, pending: 0 };
-        assert_eq!(plan(Some(foreign), standing(settled(4), None), stream), from(5));
+        assert_eq!(plan(Some(foreign), saved(settled(4), None), stream), from(5));
     }
 
     #[test]

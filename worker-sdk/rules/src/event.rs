@@ -111,7 +111,7 @@ pub struct Received {
     pub delivered: u64,
     /// The stream's last sequence when this process opened its consumer. Commands up to there may have been delivered to
     /// another process and begun by it, even if `delivered` is 1: a new consumer counts from 1.
-    pub opened_at: u64,
+    pub last_sequence_at_open: u64,
     /// The subject it was published on.
     pub subject: String,
     /// Where its acknowledgement goes.

@@ -12,8 +12,8 @@ pub mod consumer;
 pub mod event;
 pub mod handler;
 pub mod limits;
+pub mod log_message;
 pub mod logic;
-pub mod note;
 pub mod state_file;
 pub mod versions;
 
@@ -21,6 +21,6 @@ pub use action::{Action, OutgoingReply, RebootCall};
 pub use consumer::{DeliverFrom, StreamState, deliver_from};
 pub use event::{Event, Loaded, Received};
 pub use handler::{Call, HandlerCall, HandlerResult, Upgraded};
+pub use log_message::{DropReason, Ignored, Level, LogMessage};
 pub use logic::{Activity, WorkerConfig, WorkerLogic};
-pub use note::{DropReason, Ignored, Level, Note};
 pub use state_file::{BootId, Current, Phase, Position, Prepared, RebootDue, StateFile, StateFileError};

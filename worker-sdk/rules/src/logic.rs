@@ -14,7 +14,7 @@ use chrono::{DateTime, TimeDelta, Utc};
 use os_upgrade_protocol::{ApplicationName, HostName};
 
 use crate::limits::IN_PROGRESS_EVERY;
-use crate::note::{Ignored, Note};
+use crate::log_message::{Ignored, LogMessage};
 use crate::state_file::{BootId, Phase, Position, StateFile};
 use crate::versions::VersionsLogic;
 use crate::{Action, Call, Event, Received};
@@ -242,7 +242,7 @@ impl WorkerLogic {
 }
 
 fn ignore(reason: Ignored, out: &mut Vec<Action>) {
-    out.push(Action::Log(Note::Ignored(reason)));
+    out.push(Action::Log(LogMessage::Ignored(reason)));
 }
 
 /// Whether `not_after` has passed.

@@ -5,7 +5,7 @@ use os_upgrade_protocol::{HostName, Versions, subject};
 
 use crate::Action;
 use crate::limits::backoff;
-use crate::note::{Ignored, Note};
+use crate::log_message::{Ignored, LogMessage};
 
 /// The current step.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -62,7 +62,7 @@ impl VersionsLogic {
         };
         // A worker that knows no versions publishes none, unless some were published before.
         if published.unwrap_or_default() == running {
-            out.push(Action::Log(Note::VersionsUnchanged));
+            out.push(Action::Log(LogMessage::VersionsUnchanged));
             return self.finished(out);
         }
         self.step = Step::Publishing;
@@ -104,10 +104,10 @@ impl VersionsLogic {
         self.attempt = self.attempt.saturating_add(1);
         self.step = Step::Waiting(now + backoff(self.attempt));
         let attempt = self.attempt;
-        out.push(Action::Log(Note::VersionsFailed { error, attempt }));
+        out.push(Action::Log(LogMessage::VersionsFailed { error, attempt }));
     }
 }
 
 fn unexpected(event: &'static str, out: &mut Vec<Action>) {
-    out.push(Action::Log(Note::Ignored(Ignored::Unexpected(event))));
+    out.push(Action::Log(LogMessage::Ignored(Ignored::Unexpected(event))));
 }

@@ -13,7 +13,7 @@ use os_upgrade_credentials::LogThrottle;
 use os_upgrade_jetstream::consumer;
 use os_upgrade_protocol::error::with_causes;
 use os_upgrade_protocol::{ConsumerRequest, HostName, header, subject};
-use os_upgrade_worker_rules::consumer::{ConsumerState, Plan, Standing, opened_at, plan};
+use os_upgrade_worker_rules::consumer::{ConsumerState, Plan, SavedState, last_sequence_at_open, plan};
 use os_upgrade_worker_rules::{DeliverFrom, Event, Received, StreamState, limits};
 use tokio::sync::{mpsc, watch};
 use tracing::{debug, info, warn};
@@ -43,7 +43,7 @@ struct ReadFailure {
 pub(super) async fn run(
     bus: Bus,
     host: HostName,
-    standing: watch::Receiver<Standing>,
+    saved: watch::Receiver<SavedState>,
     inputs: mpsc::Sender<Input>,
 ) {
     let mut pause = PAUSE_FIRST;
@@ -51,20 +51,20 @@ pub(super) async fn run(
     let mut throttle = LogThrottle::default();
     loop {
         let stream = bus.await_stream(subject::CONTROL_STREAM).await;
-        let known = *standing.borrow();
+        let known = *saved.borrow();
         let failure = match open(&bus, &stream, &host, known, replace).await {
-            Ok((consumer, opened_at)) => {
-                debug!(opened_at, "commands are read");
+            Ok((consumer, last_sequence_at_open)) => {
+                debug!(last_sequence_at_open, "commands are read");
                 let epoch = bus.link().borrow().epoch;
                 let reconnected = async {
                     // The sender lives in `bus`, so this cannot fail.
                     let _ = bus.link().wait_for(|link| link.epoch != epoch).await;
                 };
                 tokio::select! {
-                    (alive, failure) = read(&consumer, opened_at, &inputs) => {
+                    (alive, failure) = read(&consumer, last_sequence_at_open, &inputs) => {
                         if alive {
                             pause = PAUSE_FIRST;
-                            throttle.forget();
+                            throttle.reset();
                         }
                         failure
                     }
@@ -99,7 +99,7 @@ async fn open(
     bus: &Bus,
     stream: &Stream,
     host: &HostName,
-    standing: Standing,
+    saved: SavedState,
     replace: bool,
 ) -> Result<(PullConsumer, u64), String> {
     let name = subject::consumer(host);
@@ -111,9 +111,9 @@ async fn open(
         existing = found.ok().and_then(Result::ok);
     }
     let seen = existing.as_ref().map(|consumer| consumer_state(consumer, host));
-    let opened_at = opened_at(seen, state);
-    let from = match (plan(seen, standing, state), existing) {
-        (Plan::Keep, Some(consumer)) => return Ok((consumer, opened_at)),
+    let last_sequence_at_open = last_sequence_at_open(seen, state);
+    let from = match (plan(seen, saved, state), existing) {
+        (Plan::Keep, Some(consumer)) => return Ok((consumer, last_sequence_at_open)),
         (Plan::Keep, None) => DeliverFrom::LastOfSubject,
         (Plan::Make(from), _) => from,
     };
@@ -123,11 +123,11 @@ async fn open(
         info!(?from, "the orchestrator has created the consumer");
         let created = tokio::time::timeout(LOOKUP_TIMEOUT, stream.get_consumer(&name)).await;
         let created = created.map_err(|_| "the lookup of the new consumer timed out".to_owned())?;
-        return created.map(|consumer| (consumer, opened_at)).map_err(|error| error.to_string());
+        return created.map(|consumer| (consumer, last_sequence_at_open)).map_err(|error| error.to_string());
     }
     info!(?from, "creating the consumer");
-    let created = consumer::make(stream, host, &request(from)).await?;
-    Ok((created, opened_at))
+    let created = consumer::create(stream, host, &request(from)).await?;
+    Ok((created, last_sequence_at_open))
 }
 
 fn request(from: DeliverFrom) -> ConsumerRequest {
@@ -156,7 +156,11 @@ fn consumer_state(consumer: &PullConsumer, host: &HostName) -> ConsumerState {
 }
 
 /// Passes commands to the loop until reading fails. Also returns whether the consumer has delivered anything.
-async fn read(consumer: &PullConsumer, opened_at: u64, inputs: &mpsc::Sender<Input>) -> (bool, ReadFailure) {
+async fn read(
+    consumer: &PullConsumer,
+    last_sequence_at_open: u64,
+    inputs: &mpsc::Sender<Input>,
+) -> (bool, ReadFailure) {
     let messages = consumer
         .stream()
         .max_messages_per_batch(1)
@@ -176,7 +180,7 @@ async fn read(consumer: &PullConsumer, opened_at: u64, inputs: &mpsc::Sender<Inp
         match messages.next().await {
             Some(Ok(message)) => {
                 read = true;
-                if let Some(received) = received(&message, opened_at)
+                if let Some(received) = received(&message, last_sequence_at_open)
                     && inputs.send(Input::Event(Event::CommandReceived(received))).await.is_err()
                 {
                     let error = "the worker is shutting down".to_owned();
@@ -213,7 +217,7 @@ fn utc(time: impl Into<SystemTime>) -> DateTime<Utc> {
 }
 
 /// The command in the terms of the rules; `None` if the message is not from the stream.
-fn received(message: &jetstream::Message, opened_at: u64) -> Option<Received> {
+fn received(message: &jetstream::Message, last_sequence_at_open: u64) -> Option<Received> {
     let info = match message.info() {
         Ok(info) => info,
         Err(error) => {
@@ -226,7 +230,7 @@ fn received(message: &jetstream::Message, opened_at: u64) -> Option<Received> {
         sequence: info.stream_sequence,
         published: utc(info.published),
         delivered: u64::try_from(info.delivered).unwrap_or(0),
-        opened_at,
+        last_sequence_at_open,
         subject: message.subject.to_string(),
         ack_subject: message.reply.as_ref()?.to_string(),
         run_header: headers

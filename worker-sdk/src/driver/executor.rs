@@ -11,9 +11,9 @@ use bytes::Bytes;
 use chrono::{DateTime, Utc};
 use futures::FutureExt;
 use os_upgrade_protocol::{Hint, HintCause, HostName, RunId, Versions, subject};
-use os_upgrade_worker_rules::consumer::Standing;
+use os_upgrade_worker_rules::consumer::SavedState;
 use os_upgrade_worker_rules::{
-    Action, Activity, Call, Event, HandlerCall, HandlerResult, Level, Note, OutgoingReply, RebootCall,
+    Action, Activity, Call, Event, HandlerCall, HandlerResult, Level, LogMessage, OutgoingReply, RebootCall,
     StateFile, WorkerConfig, WorkerLogic,
 };
 use tokio::sync::{mpsc, watch};
@@ -37,7 +37,7 @@ pub(super) struct Executor<W> {
     store: Arc<Store>,
     bus: Bus,
     inputs: mpsc::Sender<Input>,
-    standing: watch::Sender<Standing>,
+    saved: watch::Sender<SavedState>,
     shutdown: CancellationToken,
     versions: VersionsNotifier,
     progress: ProgressReporter,
@@ -57,7 +57,7 @@ impl<W: Worker> Executor<W> {
         store: Store,
         bus: Bus,
         inputs: mpsc::Sender<Input>,
-        standing: watch::Sender<Standing>,
+        saved: watch::Sender<SavedState>,
         shutdown: CancellationToken,
         versions: VersionsNotifier,
         progress: ProgressReporter,
@@ -70,7 +70,7 @@ impl<W: Worker> Executor<W> {
             store: Arc::new(store),
             bus,
             inputs,
-            standing,
+            saved,
             shutdown,
             versions,
             progress,
@@ -99,7 +99,7 @@ impl<W: Worker> Executor<W> {
                 events.extend(self.carry_out(action).await);
             }
         }
-        self.standing.send_replace(Standing {
+        self.saved.send_replace(SavedState {
             settled: self.logic.settled(),
             current: self.logic.state().current.as_ref().map(|current| current.position.sequence),
         });
@@ -118,7 +118,7 @@ impl<W: Worker> Executor<W> {
             }
             Action::ReadVersions => self.read_versions(),
             Action::PublishVersions { subject, payload } => self.publish_versions(subject, payload),
-            Action::Log(note) => log(&note),
+            Action::Log(message) => log(&message),
         }
         None
     }
@@ -373,11 +373,11 @@ async fn catch_panic<T>(handler: impl Future<Output = worker::HandlerResult<T>>)
     }
 }
 
-fn log(note: &Note) {
-    match note.level() {
-        Level::Debug => debug!("{note}"),
-        Level::Info => info!("{note}"),
-        Level::Warn => warn!("{note}"),
-        Level::Error => error!("{note}"),
+fn log(message: &LogMessage) {
+    match message.level() {
+        Level::Debug => debug!("{message}"),
+        Level::Info => info!("{message}"),
+        Level::Warn => warn!("{message}"),
+        Level::Error => error!("{message}"),
     }
 }

@@ -44,7 +44,7 @@ pub(super) async fn announcements(bus: Bus, announcement: Announcement) {
             tokio::time::sleep(RETRY_PAUSE).await;
         }
         first = false;
-        throttle.forget();
+        throttle.reset();
         // The sender lives in `bus`, so this cannot fail.
         let _ = link.wait_for(|link| link.connected && link.epoch != epoch).await;
     }

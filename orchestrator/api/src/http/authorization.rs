@@ -57,7 +57,7 @@ pub(crate) async fn admit(
     match admitted(role, &request) {
         Ok(()) => next.run(request).await,
         Err(refusal) => {
-            authenticator.denials().note(refusal.reason(), peer(&request), Instant::now());
+            authenticator.denials().record(refusal.reason(), peer(&request), Instant::now());
             refusal.answer(request.method())
         }
     }

@@ -9,7 +9,7 @@ use os_upgrade_api_types::cluster::{
     ClusterState, CopiesState, InstanceState, READ, ReplicaState, StreamState,
 };
 use os_upgrade_api_types::query::NoParameters;
-use os_upgrade_bus::instances::{Copies, Replica, StreamReplication};
+use os_upgrade_bus::instances::{Replica, Replication, StreamReplication};
 use os_upgrade_shell::node::Leadership;
 use os_upgrade_site::instances::Instance;
 
@@ -30,7 +30,7 @@ async fn read(
     let snapshot = api.site.snapshot();
     // Unknown until the bus is connected.
     let streams = match api.options.sites.bus() {
-        Some(bus) => bus.copies().await,
+        Some(bus) => bus.replication().await,
         None => Vec::new(),
     };
     let now = Utc::now();
@@ -67,8 +67,8 @@ fn instance(known: &Instance, end: Option<u64>, reachable: bool) -> InstanceStat
 }
 
 fn stream(stream: &StreamReplication) -> StreamState<'_> {
-    let copies = match &stream.copies {
-        Ok(Copies { leader, replicas }) => CopiesState::Known {
+    let replication = match &stream.replication {
+        Ok(Replication { leader, replicas }) => CopiesState::Known {
             leader: leader.as_deref(),
             replicas: replicas
                 .iter()
@@ -82,5 +82,5 @@ fn stream(stream: &StreamReplication) -> StreamState<'_> {
         },
         Err(problem) => CopiesState::Unknown { problem },
     };
-    StreamState { stream: &stream.stream, copies }
+    StreamState { stream: &stream.stream, replication }
 }

@@ -89,7 +89,7 @@ async fn replace(
     Body(config): Body<Config>,
 ) -> Result<StatusCode, Problem> {
     let operation = |expected| ConfigOperation::Put { config: config.clone(), expected };
-    write_if(&api, &conditions, &actor, params.only(), operation).await
+    write_if(&api, &conditions, &actor, params.is_validation(), operation).await
 }
 
 async fn delete(
@@ -99,7 +99,7 @@ async fn delete(
     Params(params): Params<Validate>,
 ) -> Result<StatusCode, Problem> {
     let operation = |expected| ConfigOperation::Delete { expected };
-    write_if(&api, &conditions, &actor, params.only(), operation).await
+    write_if(&api, &conditions, &actor, params.is_validation(), operation).await
 }
 
 async fn options() -> Response {
@@ -186,7 +186,7 @@ async fn change(
         Ok(patch) => patch,
         Err(problem) => return Ok(patch_refused(problem)),
     };
-    let change = Change { patch, conditions, actor, validate: params.only() };
+    let change = Change { patch, conditions, actor, validate: params.is_validation() };
     let end = Instant::now() + RETRY_TIMEOUT;
     loop {
         let snapshot = api.snapshot_for_change()?;

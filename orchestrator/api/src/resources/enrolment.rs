@@ -27,7 +27,7 @@ async fn approve(
     Body(HostsToApprove { hosts }): Body<HostsToApprove>,
 ) -> Result<StatusCode, Problem> {
     let operation = EnrolmentOperation::Approve { hosts };
-    api.change_and_log(Request { actor, validate: params.only(), operation }).await
+    api.change_and_log(Request { actor, validate: params.is_validation(), operation }).await
 }
 
 async fn withdraw(
@@ -37,9 +37,9 @@ async fn withdraw(
     Body(HostToWithdraw { host, reason, forget }): Body<HostToWithdraw>,
 ) -> Result<StatusCode, Problem> {
     let operation = EnrolmentOperation::Withdraw { host, reason: checked_reason(&reason)?, forget };
-    api.change_and_log(Request { actor, validate: params.only(), operation }).await
+    api.change_and_log(Request { actor, validate: params.is_validation(), operation }).await
 }
 
 async fn history(State(api): State<Api>, Params(params): Params<FactList>) -> Result<Response, Problem> {
-    AuditResult::read(&api, Audit::Enrolment, params.asked()).await?.answer(|row| Ok(fact(row)))
+    AuditResult::read(&api, Audit::Enrolment, params.into_query()).await?.answer(|row| Ok(fact(row)))
 }

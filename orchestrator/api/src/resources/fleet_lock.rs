@@ -17,7 +17,7 @@ use axum::http::request::Parts;
 use axum::http::{HeaderMap, Method, Uri};
 use axum::response::{IntoResponse, Response};
 use futures::FutureExt as _;
-use os_upgrade_api_types::fleet_lock::{Claim, LOCK, PROTOCOL_HEADER, UNLOCK, meant};
+use os_upgrade_api_types::fleet_lock::{Claim, LOCK, PROTOCOL_HEADER, UNLOCK, canonical_path};
 use os_upgrade_auth::{Caller, Denied};
 use os_upgrade_kernel::LockOperation;
 use os_upgrade_site::handle::SiteHandle;
@@ -72,7 +72,7 @@ pub(crate) async fn not_found(api: &Api, request: Request) -> Response {
 
 /// Rewrites the path to that of the route it denotes, if it is one of FleetLock's.
 pub(crate) fn with_path_of_route(mut request: Request) -> Request {
-    if let Some(path) = meant(request.uri().path()) {
+    if let Some(path) = canonical_path(request.uri().path()) {
         *request.uri_mut() = Uri::from_static(path);
     }
     request
@@ -82,7 +82,7 @@ async fn serve(api: &Api, endpoint: Endpoint, request: Request) -> Response {
     let peer = authorization::peer(&request);
     let answer = catch_panic(answer(&api.site, endpoint, request)).await;
     if let Some(reason) = answer.as_ref().err().and_then(LockError::denial) {
-        api.authenticator.denials().note(reason, peer, Instant::now());
+        api.authenticator.denials().record(reason, peer, Instant::now());
     }
     let kind = answer.as_ref().map_or_else(|error| error.kind().as_str(), |()| "granted");
     api.answers.get_or_create(&[("operation", endpoint.operation()), ("kind", kind)]).inc();

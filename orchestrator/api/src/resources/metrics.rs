@@ -35,7 +35,7 @@ async fn read(
     Params(NoParameters {}): Params<NoParameters>,
 ) -> Result<Response, Problem> {
     let now = Utc::now();
-    let text = text(&api.answers, &api.site.shown(now), &api.authenticator, &api.options, now);
+    let text = text(&api.answers, &api.site.display_snapshot(now), &api.authenticator, &api.options, now);
     let text = text.map_err(|error| Problem::internal(error.to_string()))?;
     Ok(([(CONTENT_TYPE, OPEN_METRICS)], text).into_response())
 }

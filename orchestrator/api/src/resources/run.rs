@@ -39,7 +39,7 @@ async fn trigger(
     let run =
         RunId::new(&Uuid::now_v7().to_string()).map_err(|error| Problem::internal(error.to_string()))?;
     let operation = RunOperation::Trigger { run, timeout };
-    let request = Request { actor, validate: params.only(), operation };
+    let request = Request { actor, validate: params.is_validation(), operation };
     api.change(request).await
 }
 
@@ -59,5 +59,5 @@ async fn give_up(
     Body(HostToGiveUp { host, reason }): Body<HostToGiveUp>,
 ) -> Result<StatusCode, Problem> {
     let operation = RunOperation::GiveUpHost { host, reason: checked_reason(&reason)? };
-    api.change_and_log(Request { actor, validate: params.only(), operation }).await
+    api.change_and_log(Request { actor, validate: params.is_validation(), operation }).await
 }

@@ -39,7 +39,7 @@ pub(crate) fn read_run_query(uri: &Uri) -> Result<(Option<u32>, Option<FactCurso
 }
 
 async fn list(State(api): State<Api>, Params(params): Params<ListParameters>) -> Result<Response, Problem> {
-    let ListQuery { mode, limit, after } = params.asked();
+    let ListQuery { mode, limit, after } = params.into_query();
     let history = api.history().await;
     if mode == ListMode::Count {
         return reply::json(&Count { count: history.count_runs().await? });

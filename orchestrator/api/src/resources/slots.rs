@@ -64,7 +64,7 @@ async fn history(
     Params(params): Params<HistoryParameters>,
 ) -> Result<Response, Problem> {
     let audit = if params.clients.is_some() { Audit::AllSlots } else { Audit::Slots };
-    AuditResult::read(&api, audit, params.asked()).await?.answer(|row| Ok(fact(row)))
+    AuditResult::read(&api, audit, params.into_query()).await?.answer(|row| Ok(fact(row)))
 }
 
 /// Every group with a semaphore here, or with a slot of another lock server that a host holds.

@@ -186,7 +186,7 @@ async fn unknown_path_is_404_for_all_callers() {
 #[tokio::test]
 async fn writes_record_the_token_name() {
     let mut site = TestSite::new(["h01"]);
-    let records = [site.record(&[os_upgrade_test_site::put_config()])];
+    let records = [site.decide_record(&[os_upgrade_test_site::put_config()])];
     let guarded = Guarded::new(site, &records).await;
     let path = "/v1/state/os-upgrade/trigger-upgrade-site";
     assert_eq!(guarded.ask("operator", &Method::POST, path).await.0, 204);

@@ -182,7 +182,7 @@ async fn patch_ignores_unchanged_windows() {
         expected: os_upgrade_kernel::Expected::Anything,
     };
     let put = os_upgrade_kernel::Request::new("api", put).into();
-    let records = [site.record(&[Input::Request(put)])];
+    let records = [site.decide_record(&[Input::Request(put)])];
     site.now = "2026-12-24T05:00:00Z".parse().unwrap();
     let api = TestApi::new(site, &records).await;
     let current = api.etag("*/*").await;

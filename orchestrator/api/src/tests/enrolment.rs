@@ -19,7 +19,7 @@ async fn unapproved_site() -> TestApi {
         seen.announced_at = Some("2026-11-21T04:00:00Z".parse().unwrap());
         seen.announced_at = seen.announced_at.map(|at| at + chrono::TimeDelta::seconds(seconds));
     }
-    let records = vec![site.record(&[Input::Settings(Settings::default()), put_config()])];
+    let records = vec![site.decide_record(&[Input::Settings(Settings::default()), put_config()])];
     TestApi::new(site, &records).await
 }
 

@@ -10,7 +10,7 @@ const TRIGGER: &str = "POST /v1/state/os-upgrade/trigger-upgrade-site";
 /// An API with one configured host.
 async fn configured() -> TestApi {
     let mut site = TestSite::new(["h01"]);
-    let records = [site.record(&[put_config()])];
+    let records = [site.decide_record(&[put_config()])];
     TestApi::new(site, &records).await
 }
 

@@ -12,12 +12,13 @@ const HOSTS: &str = "GET /v1/state/os-upgrade/hosts";
 /// A site with a run that failed on its first host, and a run that is preparing.
 fn failed_and_active() -> (TestSite, Vec<Committed>) {
     let mut site = TestSite::new(["h01", "h02"]);
-    let mut records = vec![site.record(&[put_config()]), site.fence(), site.record(&[trigger("r1")])];
+    let mut records =
+        vec![site.decide_record(&[put_config()]), site.fence(), site.decide_record(&[trigger("r1")])];
     records.push(site.send());
     records.push(site.reply(["h01", "h02"], Action::Prepare, &Outcome::Done));
     records.push(site.send());
     records.push(site.reply(["h01"], Action::Upgrade, &Outcome::error("disk full")));
-    records.push(site.record(&[trigger("r2")]));
+    records.push(site.decide_record(&[trigger("r2")]));
     records.push(site.send());
     records.push(site.reply(["h02"], Action::Prepare, &Outcome::Done));
     (site, records)
@@ -68,7 +69,7 @@ async fn stalled_history_is_shown_as_is() {
     let (site, records) = failed_and_active();
     let (api, mut projector) = ahead(&site, u64::MAX).await;
     project(&mut projector, &records).await;
-    let waits = || api.history.has(u64::MAX).now_or_never().is_none();
+    let waits = || api.history.wait_for(u64::MAX).now_or_never().is_none();
     assert!(waits());
     // The same records cannot be applied twice.
     projector.apply(&streams(), None, &records).await.unwrap_err();
@@ -339,7 +340,7 @@ async fn health() {
 async fn large_site() {
     let names: Vec<String> = (0..500).map(|number| format!("h{number:02}")).collect();
     let mut site = TestSite::new(names.iter().map(String::as_str));
-    let records = [site.record(&[put_config()]), site.fence(), site.record(&[trigger("r1")])];
+    let records = [site.decide_record(&[put_config()]), site.fence(), site.decide_record(&[trigger("r1")])];
     let api = TestApi::new(site, &records).await;
     let (_, state) = api.call(STATE, "").await;
     let listed = |value: &Value| value.as_array().unwrap().len();

@@ -29,7 +29,7 @@ fn reading(path: &str, accept: &str) -> Request<Body> {
 /// A site of two upgraded hosts, with the sample configured since.
 async fn upgraded() -> TestApi {
     let mut site = TestSite::new(["h01", "h02"]);
-    let mut records = vec![site.record(&[put_config()]), site.fence()];
+    let mut records = vec![site.decide_record(&[put_config()]), site.fence()];
     records.extend(site.whole_run("r1"));
     let api = TestApi::new(site, &records).await;
     let put = format!("PUT {CONFIG}");
@@ -173,10 +173,10 @@ async fn every_field_can_be_selected() {
         }
     }
     let mut site = TestSite::new(["h01", "h02"]);
-    let mut records = vec![site.record(&[put_config()]), site.fence()];
+    let mut records = vec![site.decide_record(&[put_config()]), site.fence()];
     records.extend(site.whole_run("r1"));
-    records.push(site.record(&[os_upgrade_test_site::trigger("r2")]));
-    records.push(site.record(&[os_upgrade_test_site::cancel()]));
+    records.push(site.decide_record(&[os_upgrade_test_site::trigger("r2")]));
+    records.push(site.decide_record(&[os_upgrade_test_site::cancel()]));
     let api = TestApi::new(site, &records).await;
     let mut whole = sample();
     whole["deny-windows"] = json!([{"cron": "0 0 0 24 12 *", "duration": "2d", "not-before": "2026-01-01"}]);

@@ -36,7 +36,7 @@ pub(super) async fn listen(
 #[tokio::test]
 async fn listener_serves_and_stops() {
     let mut site = TestSite::new(["h01"]);
-    let records = [site.record(&[os_upgrade_test_site::put_config()])];
+    let records = [site.decide_record(&[os_upgrade_test_site::put_config()])];
     let api = TestApi::new(site, &records).await;
     let shutdown = CancellationToken::new();
     let (address, served) = listen(&api, Options::default(), &shutdown).await;

@@ -18,10 +18,10 @@ fn failed() -> (TestSite, Vec<Committed>) {
     let groups = [(GroupName::new("default").unwrap(), 2)].into();
     let settings =
         Settings { groups, on_failure: OnFailure::Hold, auto_approve: true, ..Settings::default() };
-    let records = [Input::Settings(settings), put_config()].map(|input| site.record(&[input]));
+    let records = [Input::Settings(settings), put_config()].map(|input| site.decide_record(&[input]));
     let mut records = Vec::from(records);
     records.push(site.fence());
-    records.push(site.record(&[trigger("r1")]));
+    records.push(site.decide_record(&[trigger("r1")]));
     records.push(site.send());
     records.push(site.reply(["h01", "h02"], Action::Prepare, &Outcome::Done));
     records.push(site.send());
@@ -139,12 +139,13 @@ async fn slots_of_another_lock_server() {
     let group = GroupName::new("default").unwrap();
     let job = SlotJob { order: SlotOrder::Lock, host: host("h01"), group };
     let granted = Input::JobDone(JobDone::LockServer(job, LockOutcome::Granted));
-    let mut records = Vec::from([Input::Settings(settings), put_config()].map(|input| site.record(&[input])));
+    let mut records =
+        Vec::from([Input::Settings(settings), put_config()].map(|input| site.decide_record(&[input])));
     records.push(site.fence());
-    records.push(site.record(&[trigger("r1")]));
+    records.push(site.decide_record(&[trigger("r1")]));
     records.push(site.send());
     records.push(site.reply(["h01"], Action::Prepare, &Outcome::Done));
-    records.push(site.record(&[granted]));
+    records.push(site.decide_record(&[granted]));
     records.push(site.send());
     records.push(site.reply(["h01"], Action::Upgrade, &Outcome::error("no space left")));
     let api = TestApi::new(site, &records).await;
@@ -227,7 +228,7 @@ async fn reclaim_needs_setting_and_absent_host() {
     let (status, refused) = api.call(&reclaim("h01"), "").await;
     assert_eq!((status, &refused["errors"][0]["error-info"]["kind"]), (409, &json!("reclaims-nothing")));
     let settings = Settings { reclaim: Reclaim::Inventory, ..(*site.state.settings).clone() };
-    records.push(site.record(&[Input::Settings(settings)]));
+    records.push(site.decide_record(&[Input::Settings(settings)]));
     let api = TestApi::new(site.clone(), &records).await;
     let (status, refused) = api.call(&reclaim("h01"), "").await;
     assert_eq!((status, &refused["errors"][0]["error-info"]["kind"]), (409, &json!("in-inventory")));

@@ -142,7 +142,7 @@ async fn strongbox_history_is_listed() {
 async fn missing_lock_credentials_block_runs() {
     let records = [os_upgrade_test_site::put_config()];
     let mut site = TestSite::new(["h01"]);
-    let records = [site.record(&records)];
+    let records = [site.decide_record(&records)];
     let mut api = TestApi::new(site, &records).await;
     let directory = tempfile::tempdir().unwrap();
     let key = Key::random().unwrap();
@@ -187,7 +187,7 @@ async fn missing_lock_credentials_block_runs() {
 #[tokio::test]
 async fn sealed_follower_forwards_triggers() {
     let mut site = TestSite::new(["h01"]);
-    let records = [site.record(&[os_upgrade_test_site::put_config()])];
+    let records = [site.decide_record(&[os_upgrade_test_site::put_config()])];
     let mut api = TestApi::new(site, &records).await;
     let settings = [
         ("OS_UPGRADE_FLEET_LOCK__URL", "https://lock.example.com"),

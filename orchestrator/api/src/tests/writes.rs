@@ -64,7 +64,7 @@ async fn default_timeout_is_four_hours() {
 #[tokio::test]
 async fn blocked_trigger_is_refused() {
     let mut site = TestSite::new([]);
-    let records = [site.record(&[put_config()])];
+    let records = [site.decide_record(&[put_config()])];
     let api = TestApi::new(site.clone(), &records).await;
     let message = "no host has announced a worker of the configured applications (os-upgrade-debian)";
     let info = json!({"kind": "no-hosts", "applications": "os-upgrade-debian"});

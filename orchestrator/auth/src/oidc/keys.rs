@@ -14,7 +14,7 @@ use jsonwebtoken::{Algorithm, DecodingKey};
 use os_upgrade_platform::file_watch::{self, Version};
 use os_upgrade_protocol::error::with_causes;
 use os_upgrade_settings::Jwks;
-use os_upgrade_tls::http_client::{self, beginning};
+use os_upgrade_tls::http_client::{self, read_up_to};
 use reqwest::{Client, StatusCode, Url};
 use tokio::sync::Mutex;
 use tokio::time::{Instant, MissedTickBehavior};
@@ -75,7 +75,7 @@ impl Keys {
     }
 
     /// Keeps the keys up to date until `shutdown`: from a URL at intervals, from a file when it changes.
-    pub(super) async fn follow(self: Arc<Self>, shutdown: CancellationToken) {
+    pub(super) async fn watch(self: Arc<Self>, shutdown: CancellationToken) {
         if let Jwks::File(path) = self.source.clone() {
             let mut last = None;
             let check = move || {
@@ -85,7 +85,7 @@ impl Keys {
                     *self.last_fetch.blocking_lock() = Some(self.store(read(&path)));
                 }
             };
-            file_watch::follow("the file of [api.oidc] jwks", shutdown, check).await;
+            file_watch::watch("the file of [api.oidc] jwks", shutdown, check).await;
             return;
         }
         let mut ticks = tokio::time::interval(REFRESH_INTERVAL);
@@ -185,7 +185,7 @@ async fn fetch_url(http: &Client, url: &Url) -> Result<Vec<u8>, FetchError> {
     if response.status() != StatusCode::OK {
         return Err(FetchError::Status(response.status()));
     }
-    Ok(beginning(response, BYTES_MAX).await?)
+    Ok(read_up_to(response, BYTES_MAX).await?)
 }
 
 fn read(path: &Path) -> Result<JwkSet, FetchError> {

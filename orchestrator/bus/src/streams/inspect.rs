@@ -8,7 +8,7 @@ use chrono::{DateTime, Utc};
 use os_upgrade_protocol::subject;
 use os_upgrade_shell::journal::codec::{APPEND_ID, Kind, Message, PREVIOUS_ID, snapshot_start};
 use os_upgrade_shell::journal::{AppendId, JournalError};
-use os_upgrade_shell::node::{Known, StreamFacts, Streams};
+use os_upgrade_shell::node::{Acknowledged, StreamFacts, Streams};
 
 use super::{StreamsError, unusable};
 use crate::{ANSWER_WITHIN, Bus, header};
@@ -29,7 +29,7 @@ impl Bus {
     ///
     /// # Errors
     /// The bus does not answer, or the last snapshot cannot be read.
-    pub async fn inspect(&self, known: &Known) -> Result<Streams, StreamsError> {
+    pub async fn inspect(&self, known: &Acknowledged) -> Result<Streams, StreamsError> {
         let journal = self.find_stream(subject::JOURNAL_STREAM).await?;
         let control = self.find_stream(subject::CONTROL_STREAM).await?;
         let at_known = match &journal {
@@ -129,7 +129,7 @@ pub(crate) async fn message(stream: &Stream, sequence: u64) -> Result<Option<Str
 
 /// The append id of the journal's message at the last known sequence. If that message was trimmed, the id that the next
 /// message names as its predecessor's.
-async fn at_known(journal: &Stream, known: &Known) -> Result<Option<AppendId>, StreamsError> {
+async fn at_known(journal: &Stream, known: &Acknowledged) -> Result<Option<AppendId>, StreamsError> {
     let sequence = known.journal.sequence;
     if sequence == 0 {
         return Ok(None);

@@ -3,7 +3,7 @@
 use anyhow::{Context as _, bail};
 use clap::Args;
 use os_upgrade_api_types::slots;
-use os_upgrade_shell::fleetlock::plain;
+use os_upgrade_shell::text::sanitized;
 use serde::Deserialize;
 use serde_json::Value;
 
@@ -65,7 +65,7 @@ struct Waiter {
 /// Prints the slots.
 pub(super) async fn run(options: List) -> anyhow::Result<()> {
     let List { server, group, output } = options;
-    let mut state = rest::ask(&server, &slots::READ).await?;
+    let mut state = rest::call(&server, &slots::READ).await?;
     if let Some(group) = &group {
         only(&mut state, group)?;
     }
@@ -91,7 +91,7 @@ fn only(state: &mut Value, group: &str) -> anyhow::Result<()> {
 
 fn text(state: &State) -> String {
     let State { provider, reclaim, groups } = state;
-    let mut parts = vec![format!("slots: {}, reclaimed: {}\n", plain(provider), plain(reclaim))];
+    let mut parts = vec![format!("slots: {}, reclaimed: {}\n", sanitized(provider), sanitized(reclaim))];
     let heads = ["GROUP", "SLOTS", "HELD", "WAITING", ""];
     parts.push(table(&heads, groups.iter().map(Group::row).collect()));
     let holders = groups.iter().flat_map(|group| group.holders.iter().map(|holder| holder.row(&group.name)));

@@ -43,7 +43,7 @@ pub(super) async fn release(order: Order) -> anyhow::Result<()> {
 async fn send(order: Order, route: &Route<AboutSlot>, done: &str) -> anyhow::Result<()> {
     let Order { slot: Slot { group, id, server }, reason } = order;
     let body = AboutSlot { group: group.clone(), id: id.clone(), reason };
-    rest::send(&server, route, &body).await?;
+    rest::call_with_body(&server, route, &body).await?;
     outln!("{done}: {id}, group {group}");
     Ok(())
 }
@@ -51,7 +51,7 @@ async fn send(order: Order, route: &Route<AboutSlot>, done: &str) -> anyhow::Res
 /// Releases the slot of a host that has left the inventory.
 pub(super) async fn forget(slot: Slot) -> anyhow::Result<()> {
     let Slot { group, id, server } = slot;
-    rest::ask(&server, slots::RECLAIM.named([group.as_str(), id.as_str()])).await?;
+    rest::call(&server, slots::RECLAIM.named([group.as_str(), id.as_str()])).await?;
     outln!("released: {id}, group {group}");
     Ok(())
 }

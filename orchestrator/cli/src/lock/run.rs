@@ -13,16 +13,13 @@ use nix::sys::signal::kill;
 use nix::unistd::Pid;
 use os_upgrade_kernel::ClientId;
 use os_upgrade_protocol::GroupName;
-use os_upgrade_settings::HttpUrl;
 use tokio::process::{Child, Command};
 
-use super::credentials::Credentials;
+use super::server::Server;
 use super::signals::{Signals, is_typed};
 use super::slot::{Slot, WaitOutcome};
-use super::tls::Tls;
 use crate::Failure;
 use crate::output::errln;
-use crate::rest::{DEFAULT_URL, http_url};
 
 /// No slot was granted in time: `EX_TEMPFAIL`.
 const TIMED_OUT: u8 = 75;
@@ -45,14 +42,8 @@ the server was never reached; 127 if there is no such command, 126 if it cannot 
 file of --ca, --cert, --key or --credentials-file cannot be used. If the slot could not be given back, it prints a \
 command that does.")]
 pub(crate) struct Run {
-    /// The lock server's base URL; do not put user and password in it, since everybody on the machine can read command
-    /// lines
-    #[arg(long, value_name = "URL", default_value = DEFAULT_URL, value_parser = http_url)]
-    url: HttpUrl,
     #[command(flatten)]
-    credentials: Credentials,
-    #[command(flatten)]
-    tls: Tls,
+    server: Server,
     /// The group whose slot is taken
     #[arg(long, default_value = "default")]
     group: GroupName,
@@ -92,9 +83,8 @@ fn retry(text: &str) -> Result<Duration, String> {
 
 /// Takes a slot, runs the command, gives the slot back.
 pub(super) async fn run(options: Run) -> Result<(), Failure> {
-    let Run { url, credentials, tls, group, id, wait, retry, command } = options;
-    let tls = tls.files(&url)?;
-    let (url, source) = credentials.in_url(&url)?;
+    let Run { server, group, id, wait, retry, command } = options;
+    let (url, source, tls) = server.resolve()?;
     let mut signals = Signals::listen()?;
     let mut command = prepared(&command, &group, &id);
     let slot = Slot::new(&url, &source, &tls, group, id).context("cannot set up the client")?;

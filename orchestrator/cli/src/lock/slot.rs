@@ -3,12 +3,12 @@
 use std::time::Duration;
 
 use nix::sys::signal::Signal;
-use os_upgrade_adapters::fleetlock::{FleetLockClient, Reply, Timeouts};
+use os_upgrade_adapters::fleet_lock::{FleetLockClient, Reply, Timeouts};
 use os_upgrade_kernel::semaphore::DeniedKind;
 use os_upgrade_kernel::{ClientId, LockOutcome, NoAnswer, SlotOrder};
 use os_upgrade_protocol::GroupName;
 use os_upgrade_settings::HttpUrl;
-use os_upgrade_shell::fleetlock::{self, RetryAfter};
+use os_upgrade_shell::fleet_lock::{self, RetryAfter};
 use os_upgrade_tls::client_files::TlsFiles;
 use os_upgrade_tls::http_client::BuildError;
 use tokio::time::{Instant, sleep, sleep_until, timeout};
@@ -112,7 +112,7 @@ impl Slot {
         let deadline = within.and_then(|within| Instant::now().checked_add(within));
         let mut state = WaitState::default();
         let waited = loop {
-            let mut request = Box::pin(self.client.ask(SlotOrder::Lock, &self.group, &self.id));
+            let mut request = Box::pin(self.client.request(SlotOrder::Lock, &self.group, &self.id));
             let reply = tokio::select! {
                 biased;
                 signal = signals.next() => {
@@ -221,7 +221,7 @@ impl Slot {
     }
 
     async fn unlock(&self) -> Reply {
-        self.client.ask(SlotOrder::Unlock, &self.group, &self.id).await
+        self.client.request(SlotOrder::Unlock, &self.group, &self.id).await
     }
 }
 
@@ -235,7 +235,7 @@ fn retry_after(reply: &Reply) -> Duration {
 }
 
 fn with_jitter(pause: Duration) -> Duration {
-    fleetlock::with_jitter(pause, fastrand::u32(..))
+    fleet_lock::with_jitter(pause, fastrand::u32(..))
 }
 
 #[cfg(test)]

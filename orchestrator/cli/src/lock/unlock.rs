@@ -2,29 +2,22 @@
 
 use anyhow::{Context as _, bail};
 use clap::Args;
-use os_upgrade_adapters::fleetlock::{FleetLockClient, Timeouts};
+use os_upgrade_adapters::fleet_lock::{FleetLockClient, Timeouts};
 use os_upgrade_kernel::{ClientId, LockOutcome};
 use os_upgrade_protocol::GroupName;
 use os_upgrade_settings::HttpUrl;
 use os_upgrade_shell::not_done::NotDone;
 use os_upgrade_tls::client_files::TlsFiles;
 
-use super::credentials::{Credentials, Source, VARIABLE};
-use super::tls::Tls;
+use super::credentials::{Source, VARIABLE};
+use super::server::Server;
 use crate::Failure;
 use crate::output::outln;
-use crate::rest::{DEFAULT_URL, http_url};
 
 #[derive(Debug, Args)]
 pub(crate) struct Unlock {
-    /// The lock server's base URL; do not put user and password in it, since everybody on the machine can read command
-    /// lines
-    #[arg(long, value_name = "URL", default_value = DEFAULT_URL, value_parser = http_url)]
-    url: HttpUrl,
     #[command(flatten)]
-    credentials: Credentials,
-    #[command(flatten)]
-    tls: Tls,
+    server: Server,
     /// The group whose slot is given back
     #[arg(long, default_value = "default")]
     group: GroupName,
@@ -35,9 +28,8 @@ pub(crate) struct Unlock {
 
 /// Sends one request.
 pub(super) async fn run(options: Unlock) -> Result<(), Failure> {
-    let Unlock { url, credentials, tls, group, id } = options;
-    let files = tls.files(&url)?;
-    let (url, _) = credentials.in_url(&url)?;
+    let Unlock { server, group, id } = options;
+    let (url, _, files) = server.resolve()?;
     Ok(unlock(&url, &files, &group, &id).await?)
 }
 

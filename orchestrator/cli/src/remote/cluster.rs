@@ -76,10 +76,10 @@ struct Replica {
 /// Carries the command out.
 pub(crate) async fn run(command: Command) -> anyhow::Result<()> {
     let Status { server, output } = match command {
-        Command::Ready(server) => return rest::ask(&server, &health::READY).await.map(drop),
+        Command::Ready(server) => return rest::call(&server, &health::READY).await.map(drop),
         Command::Status(status) => status,
     };
-    let state = rest::ask(&server, &cluster::READ).await?;
+    let state = rest::call(&server, &cluster::READ).await?;
     match output {
         Output::Json => outln!("{}", serde_json::to_string_pretty(&state)?),
         Output::Text => {

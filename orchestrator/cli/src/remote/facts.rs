@@ -48,7 +48,7 @@ pub(crate) trait Shown: DeserializeOwned {
 /// Requests a page with `call`, and prints it.
 pub(crate) async fn show<F: Shown>(options: PageOptions, call: Call) -> anyhow::Result<()> {
     let PageOptions { server, limit, output } = options;
-    let page = rest::ask(&server, call.with("limit", limit.to_string())).await?;
+    let page = rest::call(&server, call.with("limit", limit.to_string())).await?;
     match output {
         Output::Json => outln!("{}", serde_json::to_string_pretty(&page)?),
         Output::Text => {

@@ -10,7 +10,7 @@ use os_upgrade_kernel::HostStatus;
 use os_upgrade_kernel::enrolment::APPROVED_AT_ONCE_MAX;
 use os_upgrade_kernel::reason::quoted;
 use os_upgrade_protocol::HostName;
-use os_upgrade_shell::fleetlock::plain;
+use os_upgrade_shell::text::sanitized;
 use serde::Deserialize;
 use serde_json::Value;
 
@@ -132,7 +132,7 @@ pub(crate) async fn run(command: Command) -> anyhow::Result<()> {
 }
 
 async fn list(List { server, pending, output }: List) -> anyhow::Result<()> {
-    let hosts = rest::ask(&server, list_call(pending)).await?;
+    let hosts = rest::call(&server, list_call(pending)).await?;
     match output {
         Output::Json => outln!("{}", serde_json::to_string_pretty(&hosts)?),
         Output::Text => outln!("{}", text(&read(hosts)?, pending)),
@@ -159,7 +159,7 @@ async fn approve(Approve { hosts, all, server }: Approve) -> anyhow::Result<()> 
     }
     for (chunk, hosts) in hosts.chunks(APPROVED_AT_ONCE_MAX).enumerate() {
         let body = HostsToApprove { hosts: hosts.to_vec() };
-        let sent = rest::send(&server, &routes::APPROVE, &body).await;
+        let sent = rest::call_with_body(&server, &routes::APPROVE, &body).await;
         // Earlier chunks are approved even if this one fails.
         sent.map_err(|error| if chunk == 0 { error } else { error.context("the others") })?;
         for host in hosts {
@@ -167,21 +167,21 @@ async fn approve(Approve { hosts, all, server }: Approve) -> anyhow::Result<()> 
             let unseen =
                 maybe_unknown && shown(&server, host).await.is_some_and(|shown| shown.announced_at.is_none());
             let note = if unseen { " (no worker has announced itself under this name)" } else { "" };
-            outln!("approved: {}{note}", plain(host.as_str()));
+            outln!("approved: {}{note}", sanitized(host.as_str()));
         }
     }
     Ok(())
 }
 
 async fn pending(server: &Server) -> anyhow::Result<Vec<HostName>> {
-    let names = rest::ask(server, list_call(true).with("keys", "true")).await?;
+    let names = rest::call(server, list_call(true).with("keys", "true")).await?;
     Deserialize::deserialize(names).context("an unexpected answer")
 }
 
 async fn withdraw(Withdraw { host, reason, forget, server }: Withdraw) -> anyhow::Result<()> {
     let body = HostToWithdraw { host: host.clone(), reason, forget };
-    rest::send(&server, &routes::WITHDRAW, &body).await?;
-    outln!("{}: {}", if forget { "forgotten" } else { "withdrawn" }, plain(host.as_str()));
+    rest::call_with_body(&server, &routes::WITHDRAW, &body).await?;
+    outln!("{}: {}", if forget { "forgotten" } else { "withdrawn" }, sanitized(host.as_str()));
     let status = shown(&server, &host).await.and_then(|shown| HostStatus::deserialize(&shown.status?).ok());
     if let Some(status) = status.filter(|status| status.is_under_way()) {
         outln!("it is {status} in the active run, and finishes there");
@@ -191,10 +191,10 @@ async fn withdraw(Withdraw { host, reason, forget, server }: Withdraw) -> anyhow
 
 async fn give_up(GiveUp { host, reason, server }: GiveUp) -> anyhow::Result<()> {
     let body = HostToGiveUp { host: host.clone(), reason };
-    rest::send(&server, &GIVE_UP, &body).await?;
-    outln!("given up: {}", plain(host.as_str()));
+    rest::call_with_body(&server, &GIVE_UP, &body).await?;
+    outln!("given up: {}", sanitized(host.as_str()));
     if let Some(group) = slot_of(&server, &host).await {
-        let (shown, group, id) = (plain(&group), quoted(&group), quoted(host.as_str()));
+        let (shown, group, id) = (sanitized(&group), quoted(&group), quoted(host.as_str()));
         outln!(
             "it keeps its slot of group {shown}, because it may be at work, until it reports that it is done. If it never \
              will:\nos-upgrade lock release --group={group} --id={id} --reason=TEXT"
@@ -205,7 +205,7 @@ async fn give_up(GiveUp { host, reason, server }: GiveUp) -> anyhow::Result<()> 
 
 /// The group whose slot `host` holds. `None` also if that cannot be read: it is only for a note.
 async fn slot_of(server: &Server, host: &HostName) -> Option<String> {
-    let slots = rest::ask(server, &slots::READ).await.ok()?;
+    let slots = rest::call(server, &slots::READ).await.ok()?;
     let holds = |group: &&Value| {
         let holders = group["holders"].as_array();
         holders.is_some_and(|holders| holders.iter().any(|holder| holder["id"] == host.as_str()))
@@ -216,7 +216,7 @@ async fn slot_of(server: &Server, host: &HostName) -> Option<String> {
 
 /// The host as the API shows it. `None` also if that cannot be read: it is only for a note.
 async fn shown(server: &Server, host: &HostName) -> Option<Host> {
-    let shown = rest::ask(server, routes::READ.named([host.as_str()])).await.ok()?;
+    let shown = rest::call(server, routes::READ.named([host.as_str()])).await.ok()?;
     Deserialize::deserialize(shown).ok()
 }
 

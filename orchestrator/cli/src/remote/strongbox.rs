@@ -67,31 +67,31 @@ pub(crate) async fn run(command: Command) -> anyhow::Result<()> {
     match command {
         Command::Key => outln!("{}", *Key::random()?.reveal()),
         Command::Status(ReadOptions { server, output }) => {
-            show(&rest::ask(&server, &routes::READ).await?, output, status)?;
+            show(&rest::call(&server, &routes::READ).await?, output, status)?;
         }
         Command::Unseal(server) => {
             let key = standard_input()?;
             let body = StrongboxKey { key: key.trim().to_owned() };
-            rest::send(&server, &routes::UNSEAL, &body).await?;
+            rest::call_with_body(&server, &routes::UNSEAL, &body).await?;
             outln!("unsealed");
         }
         Command::Put(SecretOptions { server, name }) => {
             let value = standard_input()?;
             let value = value.strip_suffix('\n').unwrap_or(&value);
             let body = SecretValue { value: value.to_owned() };
-            rest::send(&server, routes::PUT.named([name.as_str()]), &body).await?;
+            rest::call_with_body(&server, routes::PUT.named([name.as_str()]), &body).await?;
             outln!("kept: {name}");
         }
         Command::List(ReadOptions { server, output }) => {
-            show(&rest::ask(&server, &routes::LIST).await?, output, list)?;
+            show(&rest::call(&server, &routes::LIST).await?, output, list)?;
         }
         Command::Remove(SecretOptions { server, name }) => {
-            rest::ask(&server, routes::REMOVE.named([name.as_str()])).await?;
+            rest::call(&server, routes::REMOVE.named([name.as_str()])).await?;
             outln!("removed: {name}");
         }
         Command::History(HistoryOptions { limit, read: ReadOptions { server, output } }) => {
             let call = routes::HISTORY.call().with("limit", limit.to_string());
-            show(&rest::ask(&server, call).await?, output, history)?;
+            show(&rest::call(&server, call).await?, output, history)?;
         }
     }
     Ok(())

@@ -110,7 +110,7 @@ fn stop(state: &State, run: &Run) -> Option<Vec<Fact>> {
 /// Ends a run with nothing left to do for any host. This precedes the deadline: a run whose last reply is read after
 /// the deadline is still complete.
 fn finish(run: &Run) -> Option<Vec<Fact>> {
-    if !run.is_through() {
+    if !run.is_finished() {
         return None;
     }
     let result = match &run.stopping {

@@ -9,8 +9,8 @@ use cron::{Schedule, TimeUnitSpec};
 use serde::Serialize;
 
 use super::cron_error::first_error;
-use crate::read::from_text;
-use crate::read::quoted;
+use crate::deserialize::from_text;
+use crate::deserialize::quoted;
 
 /// The first and the last year in which a schedule starts.
 const FIRST_YEAR: i32 = 1970;

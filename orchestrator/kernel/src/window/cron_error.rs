@@ -1,7 +1,7 @@
 //! Errors of cron schedules. Those of the library refer to positions in its grammar and state wrong limits, so the first
 //! mistake is searched for here.
 
-use crate::read::quoted;
+use crate::deserialize::quoted;
 
 /// A field of a schedule: its description, its range of numbers, and the names of the numbers, if any.
 struct Field {

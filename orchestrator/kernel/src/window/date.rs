@@ -6,8 +6,8 @@ use std::str::FromStr;
 use chrono::NaiveDate;
 use serde::Serialize;
 
-use crate::read::from_text;
-use crate::read::quoted;
+use crate::deserialize::from_text;
+use crate::deserialize::quoted;
 
 /// A day, `YYYY-MM-DD`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]

@@ -6,8 +6,8 @@ use std::str::FromStr;
 use chrono::Weekday;
 use serde::Serialize;
 
-use crate::read::from_text;
-use crate::read::quoted;
+use crate::deserialize::from_text;
+use crate::deserialize::quoted;
 
 /// The names, from Monday on.
 const NAMES: [&str; 7] = ["Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday"];

@@ -9,8 +9,8 @@ use super::date::Date;
 use super::days::DaysOfWeek;
 use super::start_time::StartTime;
 use super::timezone::Timezone;
+use crate::deserialize::{self, from_objects_only};
 use crate::duration::Duration;
-use crate::read::{self, from_objects_only};
 
 /// The longest duration of a window, and the longest time for which windows may overlap one another.
 pub(crate) const SPAN_MAX: TimeDelta = TimeDelta::days(366);
@@ -50,7 +50,7 @@ pub enum DstPolicy {
 
 impl<'de> Deserialize<'de> for DstPolicy {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        read::word(deserializer, &["elapsed", "wall-clock"], [Self::Elapsed, Self::WallClock])
+        deserialize::word(deserializer, &["elapsed", "wall-clock"], [Self::Elapsed, Self::WallClock])
     }
 }
 

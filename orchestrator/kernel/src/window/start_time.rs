@@ -6,8 +6,8 @@ use std::str::FromStr;
 use chrono::NaiveTime;
 use serde::Serialize;
 
-use crate::read::from_text;
-use crate::read::quoted;
+use crate::deserialize::from_text;
+use crate::deserialize::quoted;
 
 /// A time of day, `HH:MM` from `00:00` to `23:59`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]

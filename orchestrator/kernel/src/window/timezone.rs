@@ -6,8 +6,8 @@ use std::str::FromStr;
 use chrono_tz::{TZ_VARIANTS, Tz};
 use serde::Serialize;
 
-use crate::read::from_text;
-use crate::read::quoted;
+use crate::deserialize::from_text;
+use crate::deserialize::quoted;
 
 const SITE_LOCAL: &str = "site-local";
 

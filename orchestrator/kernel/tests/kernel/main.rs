@@ -1,4 +1,4 @@
-//! Tests of the kernel's interface: tables, stories, properties, the on-disk formats and the purity.
+//! Tests of the kernel's interface: tables, stories, properties and the on-disk formats.
 #![allow(clippy::unwrap_used, reason = "tests and their helpers may panic")]
 
 mod apply;
@@ -6,7 +6,6 @@ mod common;
 mod documented;
 mod format;
 mod properties;
-mod purity;
 mod restoration;
 mod stories;
 mod waiters;

@@ -33,16 +33,16 @@ impl Value for Text {
 
 /// Strings, separated by commas; none of them empty.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Words(Vec<String>);
+pub struct StringList(Vec<String>);
 
-impl Words {
+impl StringList {
     /// Whether `word` is one of them.
     pub fn contains(&self, word: &str) -> bool {
         self.0.iter().any(|known| known == word)
     }
 }
 
-impl Value for Words {
+impl Value for StringList {
     const SHAPE: Shape = Shape::String;
 
     fn expected() -> String {

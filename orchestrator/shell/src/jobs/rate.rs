@@ -7,7 +7,7 @@
 use std::time::Duration;
 
 use crate::clock::Now;
-use crate::fleetlock::RetryAfter;
+use crate::fleet_lock::RetryAfter;
 
 /// The most requests in a burst: one slot is released, and the next one taken.
 const BURST: u32 = 2;

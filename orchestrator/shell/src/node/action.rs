@@ -3,7 +3,7 @@
 use os_upgrade_kernel::Settings;
 use os_upgrade_protocol::{GroupName, Hint, HostName};
 
-use super::{CallId, Halt, Known};
+use super::{Acknowledged, CallId, Halt};
 use crate::dispatch::Dispatch;
 use crate::forward::{Forwarded, Outcome};
 use crate::inventory::InventoryError;
@@ -15,9 +15,9 @@ use crate::lease::{LeaseHolder, LeaseRequest};
 #[derive(Debug)]
 pub enum Action {
     /// Inspect the streams: do they hold everything known to have been acknowledged?
-    Inspect(Box<Known>),
+    Inspect(Box<Acknowledged>),
     /// Find out what exactly is missing, for the operator.
-    Account(Halt),
+    DescribeLoss(Halt),
     /// Carry out this action on the lease.
     Lease(LeaseRequest),
     /// Deliver the journal from this sequence on. Replaces an earlier `FollowJournal`.
@@ -73,7 +73,7 @@ pub enum Action {
     },
     /// Publish the current state to readers. Records are projected before, so that a run in the state is also in the
     /// history. Answers follow after, so that a caller told of a change finds it.
-    Show,
+    PublishSnapshot,
     /// Send these hosts a hint that their run is stopping, so that they can cut waits short. Nothing relies on it.
     Hint {
         /// The hint.

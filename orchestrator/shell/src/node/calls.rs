@@ -34,7 +34,7 @@ const fn ttl(request: &Request, is_forwarded: bool) -> Duration {
 impl Node {
     /// Queues a request, forwards it, or answers why not. `forwarded_at` is the lease revision of a forwarded request.
     pub(super) fn call(&mut self, now: Now, call: CallId, request: Request, forwarded_at: Option<u64>) {
-        if let Some(why) = self.stopping.why_not_ready() {
+        if let Some(why) = self.stopping.reason_not_ready() {
             self.answer_unchanged(call, why);
             return;
         }
@@ -92,7 +92,7 @@ impl Node {
                 self.answer_unchanged(call, why);
             }
             _ if !self.may_publish() => {
-                let why = self.inspection.why_not_ready().unwrap_or_default();
+                let why = self.inspection.reason_not_ready().unwrap_or_default();
                 self.answer_unchanged(call, format!("not leading: {why}"));
             }
             (_, Some(other)) => {

@@ -4,7 +4,7 @@ use chrono::{DateTime, Utc};
 use os_upgrade_kernel::{Request, Sealed, Settings};
 use os_upgrade_protocol::{CommandId, HostName};
 
-use super::{Known, Streams};
+use super::{Acknowledged, Streams};
 use crate::control::RawControl;
 use crate::dispatch::PublishOutcome;
 use crate::forward::{CallId, Outcome};
@@ -29,11 +29,11 @@ pub enum Event {
     /// The streams were inspected.
     Inspected {
         /// What was expected.
-        known: Box<Known>,
+        known: Box<Acknowledged>,
         /// What was found, or why the streams could not be read.
         streams: Result<Streams, String>,
     },
-    /// The answer to [`super::Action::Account`]: a sentence that says what is missing.
+    /// The answer to [`super::Action::DescribeLoss`]: a sentence that says what is missing.
     LossDescribed(String),
     /// The outcome of a lease action.
     Lease {

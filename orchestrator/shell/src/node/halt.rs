@@ -7,7 +7,7 @@ use chrono::{DateTime, Utc};
 use os_upgrade_protocol::error::with_causes;
 use os_upgrade_protocol::subject;
 
-use super::known::{Known, StoreKnowledge, Stream, StreamFacts, Streams};
+use super::known::{Acknowledged, StoreKnowledge, Stream, StreamFacts, Streams};
 use crate::journal::codec::Message;
 use crate::journal::{AppendId, JournalError};
 
@@ -122,7 +122,7 @@ impl From<JournalError> for Halt {
 }
 
 /// What `streams` lack of what is `known`: one entry for each stream that has lost something.
-pub fn losses(known: &Known, streams: &Streams) -> Vec<Loss> {
+pub fn losses(known: &Acknowledged, streams: &Streams) -> Vec<Loss> {
     let of = |stream, known, found: Option<Found>| found.map(|found| Loss { stream, known, found });
     let (journal, control) = (known.journal.sequence, known.control);
     let journal_found =
@@ -133,7 +133,7 @@ pub fn losses(known: &Known, streams: &Streams) -> Vec<Loss> {
     both.into_iter().flatten().collect()
 }
 
-pub(super) fn check(known: &Known, streams: &Streams) -> Result<(), Halt> {
+pub(super) fn check(known: &Acknowledged, streams: &Streams) -> Result<(), Halt> {
     let losses = losses(known, streams);
     if losses.is_empty() { Ok(()) } else { Err(Halt::Lost(losses.into())) }
 }
@@ -150,7 +150,7 @@ fn check_end(stream: Option<StreamFacts>, created: Option<DateTime<Utc>>, known:
 }
 
 /// Checks that the journal's last known message is unchanged.
-fn at_known(known: &Known, streams: &Streams) -> Option<Found> {
+fn at_known(known: &Acknowledged, streams: &Streams) -> Option<Found> {
     let append_id = known.journal.append_id.as_ref()?;
     let sequence = known.journal.sequence;
     match &streams.at_known {
@@ -168,7 +168,7 @@ fn at_known(known: &Known, streams: &Streams) -> Option<Found> {
 }
 
 /// Checks that the mark in the control stream is unchanged.
-fn at_mark(known: &Known, streams: &Streams) -> Option<Found> {
+fn at_mark(known: &Acknowledged, streams: &Streams) -> Option<Found> {
     let mark = known.mark.as_ref()?;
     let found = match &streams.at_mark {
         Some(subject) if *subject == mark.subject => return None,

@@ -7,7 +7,7 @@ use chrono::{DateTime, Utc};
 use os_upgrade_kernel::State;
 
 use super::halt::{self, Halt};
-use super::known::{Known, StoreKnowledge, Streams};
+use super::known::{Acknowledged, StoreKnowledge, Streams};
 use crate::clock::Now;
 use crate::journal::Tip;
 use crate::journal::codec::Message;
@@ -90,7 +90,7 @@ impl Inspection {
     }
 
     /// Why nothing may be published; `None` if it may.
-    pub(super) fn why_not_ready(&self) -> Option<String> {
+    pub(super) fn reason_not_ready(&self) -> Option<String> {
         if !self.connected {
             return Some("the bus is away".to_owned());
         }
@@ -115,7 +115,7 @@ impl Inspection {
 
     /// Begins an inspection if one is due: what it must find, given that the journal has been read up to `tip` and
     /// folds to `state`.
-    pub(super) fn begin(&mut self, now: Now, tip: &Tip, state: &State) -> Option<Known> {
+    pub(super) fn begin(&mut self, now: Now, tip: &Tip, state: &State) -> Option<Acknowledged> {
         let Due::From(from) = self.due else { return None };
         if !self.connected || now.monotonic < from {
             return None;
@@ -123,13 +123,18 @@ impl Inspection {
         self.due = Due::From(now.monotonic + INSPECT_WITHIN);
         self.number += 1;
         let (journal_created, control_created) = self.created;
-        let of_store = self.store.as_ref().map(Known::of_store).unwrap_or_default();
+        let of_store = self.store.as_ref().map(Acknowledged::of_store).unwrap_or_default();
         let known = of_store.with(tip, state);
-        Some(Known { inspection: self.number, journal_created, control_created, ..known })
+        Some(Acknowledged { inspection: self.number, journal_created, control_created, ..known })
     }
 
     /// Compares the streams with what was known when the inspection began.
-    pub(super) fn inspected(&mut self, now: Now, known: &Known, streams: Result<Streams, String>) -> Finding {
+    pub(super) fn inspected(
+        &mut self,
+        now: Now,
+        known: &Acknowledged,
+        streams: Result<Streams, String>,
+    ) -> Finding {
         if known.inspection != self.number {
             return Finding::Nothing;
         }

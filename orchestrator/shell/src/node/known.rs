@@ -43,7 +43,7 @@ impl fmt::Display for Stream {
 
 /// What the bus has acknowledged, as far as this instance knows from its store and from what it has read and appended.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Known {
+pub struct Acknowledged {
     /// The number of the inspection that it is for. Results of earlier inspections are ignored.
     pub inspection: u64,
     /// The journal's last known message.
@@ -70,7 +70,7 @@ pub struct ControlMark {
     pub subject: String,
 }
 
-impl Known {
+impl Acknowledged {
     /// What the store alone shows.
     pub fn of_store(store: &StoreKnowledge) -> Self {
         Self {

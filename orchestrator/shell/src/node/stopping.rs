@@ -30,7 +30,7 @@ impl Stopping {
     }
 
     /// Why no request is accepted; `None` if no stop was requested.
-    pub(super) fn why_not_ready(self) -> Option<String> {
+    pub(super) fn reason_not_ready(self) -> Option<String> {
         self.is_requested().then(|| STOPPING.to_owned())
     }
 }

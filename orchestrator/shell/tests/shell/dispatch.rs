@@ -23,14 +23,14 @@ fn commit(state: &mut State, dispatcher: &mut Dispatcher, facts: Vec<Fact>) {
     dispatcher.committed(&record);
 }
 
-fn pump(state: &State, dispatcher: &mut Dispatcher) -> Vec<Dispatch> {
+fn begin_due(state: &State, dispatcher: &mut Dispatcher) -> Vec<Dispatch> {
     let leader = Leader { state, decided: None, leased_until: NOW.monotonic + Duration::from_secs(6) };
-    dispatcher.pump(&leader, NOW)
+    dispatcher.begin_due(&leader, NOW)
 }
 
 /// The one command that begins now, if any; its publish is answered as stored.
 fn sent(state: &State, dispatcher: &mut Dispatcher) -> Option<String> {
-    let begun = pump(state, dispatcher);
+    let begun = begin_due(state, dispatcher);
     let [Dispatch::Command { epoch, id, not_after, .. }] = &begun[..] else {
         assert_eq!(begun, []);
         return None;
@@ -64,7 +64,7 @@ fn withdrawn_host_gets_no_command() {
     };
     let fenced = Fact::Fenced { sequence: 1, leader: "a".to_owned() };
     dispatcher.begin_leadership(NOW);
-    let fence = pump(&state, &mut dispatcher);
+    let fence = begin_due(&state, &mut dispatcher);
     let [Dispatch::Fence { epoch }] = fence[..] else { panic!("{fence:?}") };
     assert_eq!(dispatcher.fence_published(NOW, epoch, Some(1)), Some(1));
     commit(&mut state, &mut dispatcher, vec![started, fenced, Fact::FencePassed { sequence: 1 }]);

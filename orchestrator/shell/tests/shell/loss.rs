@@ -9,15 +9,16 @@ use os_upgrade_shell::dispatch::DispatchSettings;
 use os_upgrade_shell::jobs::SystemLimits;
 use os_upgrade_shell::journal::{AppendId, Tip};
 use os_upgrade_shell::node::{
-    Action, ControlMark, Event, Halt, Known, Node, NodeSettings, StoreKnowledge, StreamFacts, Streams, losses,
+    Acknowledged, Action, ControlMark, Event, Halt, Node, NodeSettings, StoreKnowledge, StreamFacts, Streams,
+    losses,
 };
 
 /// How a case damages the streams.
 type Change = fn(&mut Streams);
 
 /// Ten messages of the journal, and twenty of the control stream with the last fence at 12.
-fn known() -> Known {
-    Known {
+fn known() -> Acknowledged {
+    Acknowledged {
         inspection: 1,
         journal: Tip { sequence: 10, append_id: Some(AppendId::new("a-10")) },
         journal_created: Some(DateTime::UNIX_EPOCH),
@@ -114,11 +115,11 @@ fn each_kind_of_loss_is_reported() {
     }
     // Without prior knowledge nothing counts as lost, whether the streams exist or not.
     let mut streams = streams();
-    assert_eq!(losses(&Known::default(), &streams), []);
+    assert_eq!(losses(&Acknowledged::default(), &streams), []);
     streams.journal.as_mut().unwrap().created = later;
-    assert_eq!(losses(&Known::default(), &streams), []);
+    assert_eq!(losses(&Acknowledged::default(), &streams), []);
     streams.journal = None;
-    assert_eq!(losses(&Known::default(), &streams), []);
+    assert_eq!(losses(&Acknowledged::default(), &streams), []);
 }
 
 /// A node that expects ten messages in the journal and finds none, inspecting repeatedly for `secs` seconds.

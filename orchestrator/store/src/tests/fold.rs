@@ -8,9 +8,9 @@ use super::*;
 /// A site with one ended run and one under way.
 fn busy() -> (TestSite, Vec<Committed>) {
     let mut site = TestSite::new(["h01", "h02", "h03"]);
-    let mut records = vec![site.record(&[put_config()]), site.fence()];
+    let mut records = vec![site.decide_record(&[put_config()]), site.fence()];
     records.extend(site.whole_run("r1"));
-    records.extend([site.record(&[trigger("r2")]), site.send()]);
+    records.extend([site.decide_record(&[trigger("r2")]), site.send()]);
     (site, records)
 }
 

@@ -10,7 +10,7 @@ use super::*;
 /// Configuration, fence and a completed run on three hosts.
 fn completed_run() -> (TestSite, Vec<Committed>) {
     let mut site = TestSite::new(["h01", "h02", "h03"]);
-    let mut records = vec![site.record(&[put_config()]), site.fence()];
+    let mut records = vec![site.decide_record(&[put_config()]), site.fence()];
     records.extend(site.whole_run("r1"));
     (site, records)
 }
@@ -18,7 +18,8 @@ fn completed_run() -> (TestSite, Vec<Committed>) {
 /// A run whose only `upgrade` fails, so that its slot stays held.
 fn failed_run() -> Vec<Committed> {
     let mut site = TestSite::new(["h01", "h02"]);
-    let mut records = vec![site.record(&[put_config()]), site.fence(), site.record(&[trigger("r1")])];
+    let mut records =
+        vec![site.decide_record(&[put_config()]), site.fence(), site.decide_record(&[trigger("r1")])];
     records.push(site.send());
     records.push(site.reply(["h01", "h02"], Action::Prepare, &Outcome::Done));
     records.push(site.send());
@@ -103,7 +104,7 @@ async fn position_is_that_of_the_last_record() {
 async fn batches_restarts_and_rebuilds_agree() {
     let (mut site, mut records) = completed_run();
     // A second and a third run in one record, of which the second ends at once.
-    records.push(site.record(&[trigger("r2"), cancel(), trigger("r3")]));
+    records.push(site.decide_record(&[trigger("r2"), cancel(), trigger("r3")]));
     records.push(site.send());
     let mut whole = TestStore::new().await;
     whole.projector.apply(&streams(), None, &records).await.unwrap();
@@ -194,7 +195,7 @@ async fn empty_store_begins_with_the_journal() {
 #[tokio::test]
 async fn runs_are_paged_newest_first() {
     let mut site = TestSite::new(["h01"]);
-    let mut records = vec![site.record(&[put_config()]), site.fence()];
+    let mut records = vec![site.decide_record(&[put_config()]), site.fence()];
     for run in ["r1", "r2", "r3", "r4", "r5"] {
         records.extend(site.whole_run(run));
     }

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use os_upgrade_protocol::HostName;
-use os_upgrade_shell::fleetlock::RetryAfter;
+use os_upgrade_shell::fleet_lock::RetryAfter;
 
 use super::violation::Violation;
 use crate::time::{Micros, SECOND};

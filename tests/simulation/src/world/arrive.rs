@@ -3,7 +3,7 @@
 use os_upgrade_kernel::{Job, JobDone, LockOutcome, SlotJob, SlotOrder};
 use os_upgrade_protocol::{GroupName, HostName};
 use os_upgrade_shell::dispatch::PublishOutcome;
-use os_upgrade_shell::fleetlock::{HttpAnswer, read_answer, read_retry_after};
+use os_upgrade_shell::fleet_lock::{HttpAnswer, read_answer, read_retry_after};
 use os_upgrade_shell::jobs::{JobId, JobReport, StartedJob};
 use os_upgrade_shell::journal::append::AppendOutcome;
 use os_upgrade_shell::node::Event;

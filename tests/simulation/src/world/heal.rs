@@ -283,6 +283,6 @@ impl World {
 /// Whether nothing is left to do for the lock server and the control stream.
 fn is_settled(state: &State) -> bool {
     let fence = state.fence.as_ref();
-    let nothing_due = os_upgrade_kernel::duties(state).next().is_none();
+    let nothing_due = os_upgrade_kernel::other_effects(state).next().is_none();
     nothing_due && state.slots.values().all(|slot| !slot.may_see_late_command(fence))
 }

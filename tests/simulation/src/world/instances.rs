@@ -163,7 +163,7 @@ impl World {
         let Some(node) = &mut instance.node else { return };
         let mut actions = node.run(now);
         if self.bug == Some(Bug::ShownBeforeProjected) {
-            actions.sort_by_key(|action| !matches!(action, Action::Show));
+            actions.sort_by_key(|action| !matches!(action, Action::PublishSnapshot));
         }
         for action in actions {
             self.carry_out(index, action);
@@ -179,7 +179,7 @@ impl World {
                 self.send_request(index, RequestKind::Inspect(known), fallback);
             }
             // This only tells operators what is missing; nothing depends on it.
-            Action::Account(_) => {}
+            Action::DescribeLoss(_) => {}
             Action::Lease(question) => {
                 let fallback = Event::Lease { number: question.number, outcome: LeaseOutcome::Failed };
                 self.send_request(index, RequestKind::Lease(question), fallback);
@@ -217,7 +217,7 @@ impl World {
                 let fallback = Event::ForwardAnswered { call, outcome };
                 self.send_request(index, RequestKind::Forward { call, to, payload }, fallback);
             }
-            Action::Show => {
+            Action::PublishSnapshot => {
                 if self.bug != Some(Bug::ShownLate) || self.rng.u32(..20) > 0 {
                     let instance = &mut self.instances[index];
                     instance.shown = instance.node.as_ref().map_or(0, Node::position);

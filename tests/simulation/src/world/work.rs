@@ -6,7 +6,9 @@ use os_upgrade_protocol::{
     Action as CommandAction, Command, Hint, HostName, Outcome, Reply, Versions, header,
 };
 use os_upgrade_shell::inventory::WorkerMessage;
-use os_upgrade_worker_rules::consumer::{DeliverFrom, Plan, Standing, StreamState, opened_at, plan};
+use os_upgrade_worker_rules::consumer::{
+    DeliverFrom, Plan, SavedState, StreamState, last_sequence_at_open, plan,
+};
 use os_upgrade_worker_rules::{
     self as rules, Action, BootId, Call, HandlerCall, HandlerResult, Loaded, OutgoingReply, Phase,
     RebootCall, Received, StateFile, Upgraded,
@@ -144,11 +146,11 @@ impl World {
         }
         let stream = StreamState { created: CREATED, last_sequence: self.bus.control_len() };
         let standing = match self.hosts[index].sdk() {
-            Some(sdk) => Standing {
+            Some(sdk) => SavedState {
                 settled: sdk.logic.settled(),
                 current: sdk.logic.state().current.as_ref().map(|current| current.position.sequence),
             },
-            None => Standing::default(),
+            None => SavedState::default(),
         };
         let existing = self.bus.consumer(&name);
         let planned = match (self.hosts[index].sdk, existing) {
@@ -162,7 +164,7 @@ impl World {
             self.bus.make_consumer(&name, from);
         }
         self.hosts[index].reads = true;
-        self.hosts[index].opened_at = opened_at(existing, stream);
+        self.hosts[index].last_sequence_at_open = last_sequence_at_open(existing, stream);
         self.pull(index);
     }
 
@@ -203,7 +205,7 @@ impl World {
                 sequence: delivery.sequence,
                 published: stored.time,
                 delivered: delivery.count,
-                opened_at: self.hosts[index].opened_at,
+                last_sequence_at_open: self.hosts[index].last_sequence_at_open,
                 subject: stored.subject.clone(),
                 ack_subject: delivery.generation.to_string(),
                 run_header: stored.id.as_ref().map(|id| id.run.to_string()),

@@ -5,7 +5,7 @@ use os_upgrade_protocol::{Outcome, Reply, header, subject};
 
 use super::{Activity, WorkerLogic, ignore};
 use crate::limits::{ACK_ATTEMPTS_MAX, SAVE_ATTEMPTS_MAX, backoff};
-use crate::note::{Ignored, Note};
+use crate::log_message::{Ignored, LogMessage};
 use crate::state_file::Phase;
 use crate::{Action, OutgoingReply};
 
@@ -42,7 +42,7 @@ impl WorkerLogic {
             return ignore(Ignored::Unexpected("StateSaveFailed"), out);
         };
         let giving_up = attempt >= SAVE_ATTEMPTS_MAX;
-        out.push(Action::Log(Note::SaveFailed { attempt, error: error.to_owned(), giving_up }));
+        out.push(Action::Log(LogMessage::SaveFailed { attempt, error: error.to_owned(), giving_up }));
         if giving_up {
             self.proceed_unsaved(now, error, out);
         } else {
@@ -115,7 +115,7 @@ impl WorkerLogic {
         if !self.is_current(sequence) {
             return ignore(Ignored::OtherCommand(sequence), out);
         }
-        out.push(Action::Log(Note::ReplyFailed { sequence, attempt, error }));
+        out.push(Action::Log(LogMessage::ReplyFailed { sequence, attempt, error }));
         // Attempts are not limited: without the reply the run would wait until its end.
         let at = now + backoff(attempt);
         self.activity = Activity::ReplyRetry { attempt, at };
@@ -165,12 +165,12 @@ impl WorkerLogic {
             | Activity::ReplyRetry { .. }
             | Activity::Acking { .. }
             | Activity::AckRetry { .. } => {
-                out.push(Action::Log(Note::AckFailed { sequence, attempt: 1, error, giving_up: true }));
+                out.push(Action::Log(LogMessage::AckFailed { sequence, attempt: 1, error, giving_up: true }));
                 return;
             }
         };
         let giving_up = attempt >= ACK_ATTEMPTS_MAX;
-        out.push(Action::Log(Note::AckFailed { sequence, attempt, error, giving_up }));
+        out.push(Action::Log(LogMessage::AckFailed { sequence, attempt, error, giving_up }));
         if giving_up {
             self.settle(out);
         } else {

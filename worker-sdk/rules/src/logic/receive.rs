@@ -5,7 +5,7 @@ use os_upgrade_protocol::error::with_causes;
 use os_upgrade_protocol::{self as protocol, Command, Outcome, RunId, limits, subject};
 
 use super::{Activity, WorkerLogic, has_passed};
-use crate::note::{DropReason, Note};
+use crate::log_message::{DropReason, LogMessage};
 use crate::state_file::{Current, Phase, Position, RebootDue};
 use crate::{Action, Received};
 
@@ -31,7 +31,7 @@ impl WorkerLogic {
     pub(super) fn command_received(&mut self, now: DateTime<Utc>, received: Received, out: &mut Vec<Action>) {
         let position = received.position();
         if self.file.settled.is_some_and(|settled| settled.covers(position)) {
-            out.push(Action::Log(Note::AlreadySettled { sequence: position.sequence }));
+            out.push(Action::Log(LogMessage::AlreadySettled { sequence: position.sequence }));
             out.push(received.ack());
             return;
         }
@@ -39,7 +39,7 @@ impl WorkerLogic {
             if current.position == position {
                 // A new consumer delivers it with another ack subject; the old subject may no longer work.
                 current.ack_subject = received.ack_subject;
-                out.push(Action::Log(Note::Redelivered {
+                out.push(Action::Log(LogMessage::Redelivered {
                     sequence: position.sequence,
                     delivered: received.delivered,
                 }));
@@ -71,7 +71,7 @@ impl WorkerLogic {
     }
 
     fn hold(&mut self, received: Received, behind: u64, out: &mut Vec<Action>) {
-        out.push(Action::Log(Note::Held { sequence: received.sequence, behind }));
+        out.push(Action::Log(LogMessage::Held { sequence: received.sequence, behind }));
         self.held = Some(received);
     }
 
@@ -102,7 +102,7 @@ impl WorkerLogic {
         if let Some(outcome) = outcome {
             return self.answer(outcome, out);
         }
-        out.push(Action::Log(Note::Begun { sequence, action }));
+        out.push(Action::Log(LogMessage::Begun { sequence, action }));
         self.save(out);
     }
 
@@ -112,7 +112,7 @@ impl WorkerLogic {
         }
         let command = Command::parse(&received.payload)
             .map_err(|error| DropReason::Malformed(limits::bounded_message(&with_causes(&error))))?;
-        if command.names(&self.config.host) {
+        if command.is_for(&self.config.host) {
             Ok(command)
         } else {
             Err(DropReason::OtherHost(self.config.host.clone()))
@@ -192,7 +192,7 @@ impl WorkerLogic {
             .as_ref()
             .filter(|due| due.boot_id == boot_id && other_run(due.run.as_ref(), run).is_none());
         let Some(due) = due else {
-            out.push(Action::Log(Note::RebootNotDue { sequence }));
+            out.push(Action::Log(LogMessage::RebootNotDue { sequence }));
             return Verdict::Begin(Phase::Checking, not_after);
         };
         if let Some(at) = due.not_after.filter(|_| has_passed(now, due.not_after)) {
@@ -203,7 +203,7 @@ impl WorkerLogic {
     }
 
     fn drop_received(&mut self, received: &Received, reason: DropReason, out: &mut Vec<Action>) {
-        out.push(Action::Log(Note::Dropped { sequence: received.sequence, reason }));
+        out.push(Action::Log(LogMessage::Dropped { sequence: received.sequence, reason }));
         // Not saved: after a crash the command is dropped again, unless a later save has included it.
         self.file.settled = Some(received.position());
         out.push(received.ack());
@@ -218,7 +218,7 @@ impl Received {
 
     /// Whether it was certainly never delivered before.
     const fn is_first_delivery(&self) -> bool {
-        self.delivered == 1 && self.sequence > self.opened_at
+        self.delivered == 1 && self.sequence > self.last_sequence_at_open
     }
 
     fn ack(&self) -> Action {
@@ -230,7 +230,7 @@ impl Received {
         let run = RunId::new(text).ok();
         if run.is_none() {
             let sequence = self.sequence;
-            out.push(Action::Log(Note::RunHeaderIgnored { sequence }));
+            out.push(Action::Log(LogMessage::RunHeaderIgnored { sequence }));
         }
         run
     }

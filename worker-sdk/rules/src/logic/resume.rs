@@ -7,7 +7,7 @@ use super::{Activity, WorkerLogic, ignore};
 use crate::action::Action;
 use crate::event::Loaded;
 use crate::limits::HANDLER_STARTS_MAX;
-use crate::note::{Ignored, Note};
+use crate::log_message::{Ignored, LogMessage};
 use crate::state_file::{BootId, Phase};
 
 impl WorkerLogic {
@@ -31,7 +31,7 @@ impl WorkerLogic {
                 self.resume(out);
             }
             Loaded::Corrupt { error } => {
-                out.push(Action::Log(Note::StateFileCorrupt { error }));
+                out.push(Action::Log(LogMessage::StateFileCorrupt { error }));
                 // Saved immediately, so that the next start does not mistake this host for a new one.
                 self.file.distrusted = true;
                 self.save(out);
@@ -67,7 +67,7 @@ impl WorkerLogic {
             return self.answer(Outcome::error(&message), out);
         }
         current.attempts += 1;
-        out.push(Action::Log(Note::Resumed {
+        out.push(Action::Log(LogMessage::Resumed {
             sequence: current.position.sequence,
             action: current.action,
             attempt: current.attempts,

@@ -5,7 +5,7 @@ use os_upgrade_protocol::{self as protocol, Outcome};
 
 use super::{Activity, WorkerLogic, has_passed, ignore};
 use crate::limits::REBOOT_ATTEMPTS_MAX;
-use crate::note::{DropReason, Ignored, Note};
+use crate::log_message::{DropReason, Ignored, LogMessage};
 use crate::state_file::{BootId, Current, Phase, Prepared, RebootDue};
 use crate::{Action, Call, HandlerCall, HandlerResult, RebootCall, Upgraded};
 
@@ -143,7 +143,7 @@ impl WorkerLogic {
         let current = self.file.current.as_mut().expect(CURRENT);
         current.phase = Phase::Checking;
         current.attempts = 1;
-        out.push(Action::Log(Note::Rebooted { sequence: current.position.sequence }));
+        out.push(Action::Log(LogMessage::Rebooted { sequence: current.position.sequence }));
         self.file.reboot_due = None;
         self.save(out);
     }
@@ -151,7 +151,7 @@ impl WorkerLogic {
     pub(super) fn not_rebooted(&mut self, out: &mut Vec<Action>) {
         let current = self.file.current.as_mut().expect(CURRENT);
         let attempt = current.attempts;
-        out.push(Action::Log(Note::NotRebooted { sequence: current.position.sequence, attempt }));
+        out.push(Action::Log(LogMessage::NotRebooted { sequence: current.position.sequence, attempt }));
         if attempt >= REBOOT_ATTEMPTS_MAX {
             let message =
                 format!("the host did not reboot: its boot id is unchanged after {attempt} attempts");
@@ -171,7 +171,7 @@ impl WorkerLogic {
     pub(super) fn record_outcome(&mut self, outcome: Outcome, out: &mut Vec<Action>) {
         let file = &mut self.file;
         let current = file.current.as_mut().expect(CURRENT);
-        out.push(Action::Log(Note::Answered {
+        out.push(Action::Log(LogMessage::Answered {
             sequence: current.position.sequence,
             action: current.action,
             result: outcome.as_str().to_owned(),
@@ -196,7 +196,7 @@ impl WorkerLogic {
         let current = self.file.current.take().expect(CURRENT);
         let sequence = current.position.sequence;
         self.file.settled = Some(current.position);
-        out.push(Action::Log(Note::Dropped { sequence, reason }));
+        out.push(Action::Log(LogMessage::Dropped { sequence, reason }));
         out.push(Action::Ack { sequence, subject: current.ack_subject });
         self.save(out);
     }
@@ -204,7 +204,7 @@ impl WorkerLogic {
 
 fn failed(call: Call, error: String, out: &mut Vec<Action>) -> Outcome {
     let outcome = Outcome::error(&error);
-    out.push(Action::Log(Note::HandlerFailed { call, error }));
+    out.push(Action::Log(LogMessage::HandlerFailed { call, error }));
     outcome
 }
 

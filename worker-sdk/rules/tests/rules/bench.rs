@@ -106,7 +106,7 @@ pub(crate) fn command(sequence: u64, run: &str, payload: &str) -> Event {
         sequence,
         published: at(i64::try_from(sequence).unwrap() - 100),
         delivered: 1,
-        opened_at: 0,
+        last_sequence_at_open: 0,
         subject: subject::command(&host()),
         ack_subject: format!("a{sequence}"),
         run_header: (!run.is_empty()).then(|| run.to_owned()),

@@ -166,13 +166,13 @@ fn possibly_begun_unprepared_upgrade_gets_no_answer() {
         lines.iter().any(|line| line.starts_with("save answered"))
     };
     assert!(answers(Loaded::Nothing, |_| {}));
-    assert!(answers(Loaded::Nothing, |received| received.opened_at = 6));
+    assert!(answers(Loaded::Nothing, |received| received.last_sequence_at_open = 6));
     assert!(
         !answers(Loaded::Nothing, |received| received.delivered = 2),
         "this consumer may have delivered it to another worker"
     );
     assert!(
-        !answers(Loaded::Nothing, |received| received.opened_at = 7),
+        !answers(Loaded::Nothing, |received| received.last_sequence_at_open = 7),
         "an earlier consumer may have delivered it"
     );
     assert!(!answers(Loaded::Nothing, |received| received.run_header = None), "another controller sent it");

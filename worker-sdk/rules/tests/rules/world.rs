@@ -95,7 +95,7 @@ impl World {
             sequence: *sequence,
             published: sent.published,
             delivered: sent.deliveries,
-            opened_at: 0,
+            last_sequence_at_open: 0,
             subject: subject::command(&self.host),
             ack_subject: format!("ack.{sequence}.{}", sent.deliveries),
             run_header: sent.run.clone(),

@@ -21,7 +21,7 @@ pub(crate) fn routes() -> Routes {
 }
 
 async fn list(State(api): State<Api>, Params(params): Params<FactList>) -> Result<Response, Problem> {
-    AuditResult::read(&api, Audit::Configuration, params.asked()).await?.answer(change)
+    AuditResult::read(&api, Audit::Configuration, params.into_query()).await?.answer(change)
 }
 
 /// The fields that are read from the fact.

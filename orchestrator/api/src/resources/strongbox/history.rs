@@ -20,7 +20,7 @@ pub(crate) fn routes() -> Routes {
 }
 
 async fn list(State(api): State<Api>, Params(params): Params<FactList>) -> Result<Response, Problem> {
-    AuditResult::read(&api, Audit::Strongbox, params.asked()).await?.answer(change)
+    AuditResult::read(&api, Audit::Strongbox, params.into_query()).await?.answer(change)
 }
 
 /// The fields that are read from the fact.

@@ -16,7 +16,7 @@ use os_upgrade_recovery::loss;
 use os_upgrade_recovery::site::{connect_to, layout};
 use os_upgrade_settings::{NatsMode, Settings};
 use os_upgrade_shell::journal::Tip;
-use os_upgrade_shell::node::{Known, losses};
+use os_upgrade_shell::node::{Acknowledged, losses};
 use os_upgrade_site::instances::{Heartbeat, SettingsDigest, differences};
 use os_upgrade_store::{Folded, History};
 use tokio::sync::mpsc;
@@ -146,7 +146,7 @@ async fn loss_check(bus: &Bus, settings: &Settings, folded: Option<&Folded>) -> 
     let Some(folded) = folded else {
         return Ok(Check::ok(NAME, "the store has none to compare with"));
     };
-    let known = Known::of_store(&folded.position.knowledge()).with(&Tip::default(), &folded.state);
+    let known = Acknowledged::of_store(&folded.position.knowledge()).with(&Tip::default(), &folded.state);
     let losses = losses(&known, &bus.inspect(&known).await?);
     if losses.is_empty() {
         return Ok(Check::ok(NAME, "everything that the store has is in the streams"));

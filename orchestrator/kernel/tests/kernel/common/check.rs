@@ -166,11 +166,11 @@ fn only_enrolled_hosts_begin(step: &Step<'_>, after: &State) {
 /// Every host of an ended run has a final status, and a run ends at its `not-after`.
 fn runs_end(step: &Step<'_>, after: &State) {
     if let Some(ended) = &after.last_run {
-        assert!(ended.is_through() && ended.ended.is_some());
+        assert!(ended.is_finished() && ended.ended.is_some());
         assert!(ended.unsent().is_empty() && ended.under_way().is_empty());
     }
     if let Some(run) = &after.run {
-        assert!(step.record.at < run.not_after && run.ended.is_none() && !run.is_through());
+        assert!(step.record.at < run.not_after && run.ended.is_none() && !run.is_finished());
     } else {
         // Without a run no slot is requested.
         assert!(after.slots.values().all(|slot| slot.standing != Standing::Requested));

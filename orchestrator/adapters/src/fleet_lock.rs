@@ -14,10 +14,10 @@ use os_upgrade_protocol::GroupName;
 use os_upgrade_protocol::limits::bounded_message;
 use os_upgrade_settings::{FleetLock, HttpUrl};
 use os_upgrade_shell::dispatch::JOB_LEASE_LEFT;
-use os_upgrade_shell::fleetlock::{ANSWER_BYTES_MAX, HttpAnswer, RetryAfter, read_answer, read_retry_after};
+use os_upgrade_shell::fleet_lock::{ANSWER_BYTES_MAX, HttpAnswer, RetryAfter, read_answer, read_retry_after};
 use os_upgrade_site::strongbox::Secret;
 use os_upgrade_tls::client_files::TlsFiles;
-use os_upgrade_tls::http_client::{self, BuildError, beginning, causes};
+use os_upgrade_tls::http_client::{self, BuildError, causes, read_up_to};
 use reqwest::header::HeaderValue;
 use reqwest::{Client, Response, Url, header};
 
@@ -119,16 +119,16 @@ impl FleetLockClient {
 
     /// Asks for a slot of `group` for `id`. A repeated request is granted while the slot is held.
     pub async fn lock(&self, group: &GroupName, id: &(impl Display + ?Sized)) -> LockOutcome {
-        self.ask(SlotOrder::Lock, group, id).await.outcome
+        self.request(SlotOrder::Lock, group, id).await.outcome
     }
 
     /// Gives back the slot of `group` held for `id`. It is granted too if the slot was not held.
     pub async fn unlock(&self, group: &GroupName, id: &(impl Display + ?Sized)) -> LockOutcome {
-        self.ask(SlotOrder::Unlock, group, id).await.outcome
+        self.request(SlotOrder::Unlock, group, id).await.outcome
     }
 
     /// Sends one request. The reply also has the pause that the server asks for.
-    pub async fn ask(&self, order: SlotOrder, group: &GroupName, id: &(impl Display + ?Sized)) -> Reply {
+    pub async fn request(&self, order: SlotOrder, group: &GroupName, id: &(impl Display + ?Sized)) -> Reply {
         let endpoint = match order {
             SlotOrder::Lock => &self.lock,
             SlotOrder::Unlock => &self.unlock,
@@ -176,7 +176,7 @@ async fn read_response(response: Response) -> Reply {
     let retry_after = read_retry_after(&answer, Utc::now());
     let is_error = status.is_client_error() || status.is_server_error();
     // Only errors have a body of interest; others need not even be complete.
-    let body = if is_error { beginning(response, ANSWER_BYTES_MAX).await } else { Ok(Vec::new()) };
+    let body = if is_error { read_up_to(response, ANSWER_BYTES_MAX).await } else { Ok(Vec::new()) };
     let outcome = match &body {
         Ok(body) => {
             answer.body = body;

@@ -80,7 +80,7 @@ impl fmt::Display for Ignored {
 /// One message to the operator.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[expect(missing_docs, reason = "the fields are the variables of the message that Display writes")]
-pub enum Note {
+pub enum LogMessage {
     /// An event changed nothing.
     Ignored(Ignored),
     /// A command was acknowledged without being executed or answered.
@@ -121,7 +121,7 @@ pub enum Note {
     VersionsFailed { error: String, attempt: u32 },
 }
 
-impl Note {
+impl LogMessage {
     /// The severity of the message.
     pub const fn level(&self) -> Level {
         match self {
@@ -152,7 +152,7 @@ impl Note {
     }
 }
 
-impl fmt::Display for Note {
+impl fmt::Display for LogMessage {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Ignored(reason) => write!(f, "nothing to do: {reason}"),

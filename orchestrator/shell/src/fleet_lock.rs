@@ -8,6 +8,8 @@ use os_upgrade_protocol::json;
 use os_upgrade_protocol::limits::bounded_message;
 use serde::Deserialize;
 
+use crate::text::one_line;
+
 /// The largest body of an answer, in bytes. Of a larger body, the client passes at least one byte more.
 pub const ANSWER_BYTES_MAX: usize = 64 * 1024;
 /// The longest excerpt of an unexpected body, in characters.
@@ -128,32 +130,6 @@ fn protocol(detail: &str) -> LockOutcome {
 /// The beginning of `bytes` on one line.
 fn excerpt(bytes: &[u8]) -> String {
     one_line(&String::from_utf8_lossy(bytes), EXCERPT_CHARS_MAX)
-}
-
-/// The beginning of `text` on one line, with an ellipsis if it is longer, and with control and bidi characters
-/// replaced, so that it cannot affect a terminal or the text around it.
-pub fn one_line(text: &str, chars_max: usize) -> String {
-    let line = text.split_whitespace().collect::<Vec<_>>().join(" ");
-    let mut characters = line.chars().map(sanitized);
-    let mut shown: String = characters.by_ref().take(chars_max).collect();
-    if characters.next().is_some() {
-        shown.push('…');
-    }
-    shown
-}
-
-/// `text` with control and bidi characters replaced, so that it cannot affect a terminal or the text around it.
-pub fn plain(text: &str) -> String {
-    text.chars().map(sanitized).collect()
-}
-
-fn sanitized(character: char) -> char {
-    if is_plain(character) { character } else { char::REPLACEMENT_CHARACTER }
-}
-
-fn is_plain(character: char) -> bool {
-    let is_bidi_control = matches!(character, '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
-    !character.is_control() && !is_bidi_control
 }
 
 #[cfg(test)]

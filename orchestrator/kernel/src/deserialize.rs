@@ -13,7 +13,7 @@ macro_rules! from_text {
     ($($name:ident: $expected:literal),+) => {
         $(impl<'de> ::serde::Deserialize<'de> for $name {
             fn deserialize<D: ::serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-                crate::read::text(deserializer, $expected)
+                crate::deserialize::text(deserializer, $expected)
             }
         })+
     };

@@ -147,7 +147,7 @@ async fn retry_after_is_returned() {
     ] {
         let client = client(&format!("http://{}/{path}", server.address), Timeouts::default());
         for order in [SlotOrder::Lock, SlotOrder::Unlock] {
-            assert_eq!(client.ask(order, &group, "h01").await.retry_after, expected, "{path}");
+            assert_eq!(client.request(order, &group, "h01").await.retry_after, expected, "{path}");
         }
     }
 }

@@ -1,0 +1,46 @@
+//! Text of others, made safe for terminals and log lines.
+
+/// The beginning of `text` on one line, with an ellipsis if it is longer, and with control and bidi characters
+/// replaced, so that it cannot affect a terminal or the text around it.
+pub fn one_line(text: &str, chars_max: usize) -> String {
+    let line = text.split_whitespace().collect::<Vec<_>>().join(" ");
+    let mut characters = line.chars().map(sanitized_character);
+    let mut shown: String = characters.by_ref().take(chars_max).collect();
+    if characters.next().is_some() {
+        shown.push('…');
+    }
+    shown
+}
+
+/// `text` with control and bidi characters replaced, so that it cannot affect a terminal or the text around it.
+pub fn sanitized(text: &str) -> String {
+    text.chars().map(sanitized_character).collect()
+}
+
+fn sanitized_character(character: char) -> char {
+    if is_shown_as_is(character) { character } else { char::REPLACEMENT_CHARACTER }
+}
+
+fn is_shown_as_is(character: char) -> bool {
+    let is_bidi_control = matches!(character, '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
+    !character.is_control() && !is_bidi_control
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn text_cannot_affect_a_terminal() {
+        for (text, expected) in [
+            ("plain", "plain"),
+            ("a\u{1b}[2Jb", "a\u{fffd}[2Jb"),
+            ("a\u{202e}b", "a\u{fffd}b"),
+            ("a\nb", "a\u{fffd}b"),
+        ] {
+            assert_eq!(sanitized(text), expected);
+        }
+        assert_eq!(one_line(" a\n  b\u{7}c ", 5), "a b\u{fffd}c");
+        assert_eq!(one_line("abcdef", 5), "abcde…");
+    }
+}
