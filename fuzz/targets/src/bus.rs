@@ -12,7 +12,7 @@ use os_upgrade_protocol::{
     Announcement, Command, CommandId, Hint, HostName, Outcome, Progress, Reply, Versions, subject as subjects,
 };
 use os_upgrade_shell::clock::Now;
-use os_upgrade_shell::control::{RawControl, read};
+use os_upgrade_shell::control_stream::{RawControl, read};
 use os_upgrade_shell::forward;
 use os_upgrade_shell::inventory::{Inventory, WorkerMessage};
 

@@ -1,12 +1,12 @@
 //! Adapters carry out jobs in systems outside of the bus: a module per system.
 
-pub mod fleet_lock;
+pub mod fleet_lock_client;
 mod lock_server;
 
 use os_upgrade_kernel::Job;
 use os_upgrade_shell::jobs::JobReport;
 
-use crate::fleet_lock::FleetLockClient;
+use crate::fleet_lock_client::FleetLockClient;
 
 /// The clients of all systems.
 #[derive(Debug, Clone, Default)]

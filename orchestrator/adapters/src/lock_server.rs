@@ -3,7 +3,7 @@
 use os_upgrade_kernel::{Job, JobDone, LockOutcome, NoAnswer, SlotJob};
 use os_upgrade_shell::jobs::JobReport;
 
-use crate::fleet_lock::{FleetLockClient, Reply};
+use crate::fleet_lock_client::{FleetLockClient, Reply};
 
 /// Sends one request to the lock server, if the lease lasts long enough.
 pub(super) async fn ask(

@@ -44,7 +44,7 @@ pub struct Authenticator {
 }
 
 impl Authenticator {
-    /// A authenticator that accepts the tokens of a file and of an identity provider. Without both, as [`Authenticator::default`],
+    /// An authenticator that accepts the tokens of a file and of an identity provider. Without both, as [`Authenticator::default`],
     /// callers are not authenticated, and each is an admin.
     pub fn new(tokens: Option<WatchedTokens>, oidc: Option<Oidc>) -> Self {
         Self { tokens: tokens.map(Arc::new), oidc: oidc.map(Arc::new), denials: Denials::default() }
@@ -80,7 +80,8 @@ impl Authenticator {
         tokio::join!(tokens, oidc, shutdown.cancelled());
     }
 
-    /// Identifies the caller of a request. ///
+    /// Identifies the caller of a request.
+    ///
     /// # Errors
     /// Why the caller is not authenticated.
     pub async fn caller(&self, shown: Presented<'_>, now: DateTime<Utc>) -> Result<Caller, Denied> {

@@ -13,7 +13,7 @@
 
 pub mod connect;
 pub mod consumers;
-pub mod control;
+pub mod control_stream;
 pub mod forward;
 pub mod instances;
 pub mod journal;
@@ -22,7 +22,7 @@ pub mod reader;
 pub mod scan;
 pub mod sites;
 pub mod streams;
-pub mod workers;
+pub mod worker_reports;
 
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};

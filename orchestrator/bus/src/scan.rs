@@ -8,11 +8,11 @@ use async_nats::jetstream::consumer::{DeliverPolicy, ReplayPolicy, push};
 use bytes::Bytes;
 use chrono::{DateTime, Utc};
 use futures::StreamExt;
-use os_upgrade_shell::control::RawControl;
+use os_upgrade_shell::control_stream::RawControl;
 use os_upgrade_shell::journal::JournalError;
 use os_upgrade_shell::journal::codec;
 
-use super::{Bus, control, journal};
+use super::{Bus, control_stream, journal};
 
 /// How long to wait for the next message.
 const NEXT_WITHIN: Duration = Duration::from_secs(30);
@@ -81,7 +81,7 @@ impl Scanned<'_> {
 
     /// Converts it to a message of the control stream; `None` if its metadata is invalid.
     pub fn as_control(&self) -> Option<RawControl> {
-        control::raw(self.sequence, self.message)
+        control_stream::raw(self.sequence, self.message)
     }
 }
 

@@ -1,7 +1,7 @@
 //! Commands that call an instance's API.
 
 mod cluster;
-pub(crate) mod facts;
+pub(crate) mod histories;
 mod hosts;
 mod strongbox;
 

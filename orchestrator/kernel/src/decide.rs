@@ -6,7 +6,7 @@
 mod admission;
 mod advance;
 mod configuration;
-mod control;
+mod control_stream;
 mod enrolment;
 mod granted;
 mod lock_clients;
@@ -20,7 +20,7 @@ use chrono::{DateTime, Utc};
 use os_upgrade_protocol::{HostName, RunId};
 
 pub use self::configuration::{ConfigOperation, ConfigRefusal};
-pub use self::control::ControlMessage;
+pub use self::control_stream::ControlMessage;
 pub use self::enrolment::{EnrolmentOperation, EnrolmentRefusal};
 pub use self::granted::Accepted;
 pub use self::lock_clients::LockOperation;
@@ -141,13 +141,15 @@ fn react(state: &State, view: &View, input: &Input, now: DateTime<Utc>) -> Decis
             Decision { facts, answer: Some(answer) }
         }
         Input::Control { sequence, .. } if *sequence <= state.control => Decision::default(),
-        Input::Control { sequence, message } => Decision::facts(control::decide(state, *sequence, message)),
+        Input::Control { sequence, message } => {
+            Decision::facts(control_stream::decide(state, *sequence, message))
+        }
         Input::JobDone(done) => Decision::facts(done.decide(state, view)),
         Input::Retracted { host, sequence, deleted } => {
-            Decision::facts(control::retracted(state, host, *sequence, *deleted))
+            Decision::facts(control_stream::retracted(state, host, *sequence, *deleted))
         }
         Input::FenceStored { sequence, leader } => {
-            Decision::facts(control::fence_stored(state, *sequence, leader))
+            Decision::facts(control_stream::fence_stored(state, *sequence, leader))
         }
         Input::Settings(settings) if *settings == *state.settings => Decision::default(),
         Input::Settings(settings) => {

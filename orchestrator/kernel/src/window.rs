@@ -1,4 +1,4 @@
-//! Maintenance and deny windows as operators write them, and the `occurrences` that computes their occurrences.
+//! Maintenance and deny windows as operators write them, and their occurrences.
 
 mod cron;
 mod cron_error;

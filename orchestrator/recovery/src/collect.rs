@@ -12,7 +12,7 @@ use os_upgrade_bus::scan::{ScanError, Scanned};
 use os_upgrade_kernel::slot::SentCommand;
 use os_upgrade_kernel::{ControlMessage, Outstanding, State};
 use os_upgrade_protocol::{Action, CommandId, HostName, Outcome, Reply, subject};
-use os_upgrade_shell::control;
+use os_upgrade_shell::control_stream;
 use os_upgrade_shell::journal::Committed;
 use os_upgrade_shell::journal::JournalError;
 use os_upgrade_shell::journal::follow::Follower;
@@ -117,7 +117,7 @@ impl OpenCommands {
     fn apply(&mut self, message: &Scanned<'_>) {
         let Some(raw) = message.as_control() else { return };
         let sequence = message.sequence;
-        match control::read(&raw) {
+        match control_stream::read(&raw) {
             ControlMessage::Command { host, id: Some(id) } => {
                 self.0.insert((host, id.action == Action::Prepare), (sequence, id));
             }

@@ -3,10 +3,10 @@
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
-use super::keys::SCHEMA;
 use super::problem::{Origin, Problem};
 use super::raw::{Located, Raw};
 use super::schema::{Key, Section};
+use super::settings::SCHEMA;
 
 /// The known keys of a file.
 #[derive(Debug, Default)]

@@ -2,7 +2,7 @@
 //!
 //! Three types, each made from the one before: [`Document`](document::Document) is the content of the file,
 //! [`Merged`](merged::Merged) adds the environment, [`Settings`] is validated. Problems of all three are collected and
-//! reported together. The keys, with types, defaults and help, are declared once, in [`keys`]; `config/os-upgrade.toml`
+//! reported together. The keys, with types, defaults and help, are declared once, in [`settings`]; `config/os-upgrade.toml`
 //! is generated from there.
 //!
 //! Every key is also a variable `OS_UPGRADE_<SECTION>__<KEY>`: `[fleet-lock] retry-interval` is
@@ -11,10 +11,10 @@
 //! their name are ignored. Relative paths are relative to the current directory.
 
 mod document;
-mod keys;
 mod merged;
 mod problem;
 mod raw;
+mod rules;
 mod schema;
 mod settings;
 mod value;
@@ -23,10 +23,10 @@ use std::ffi::OsString;
 use std::fs;
 use std::path::Path;
 
-pub use keys::{Api, ApiOidc, ApiTls, FleetLock, Nats, SECTIONS, Settings, Site, Store, Strongbox};
 pub use problem::{Error, Origin, Problem};
+pub use rules::NatsMode;
 pub use schema::{Initial, Key, Section};
-pub use settings::NatsMode;
+pub use settings::{Api, ApiOidc, ApiTls, FleetLock, Nats, SECTIONS, Settings, Site, Store, Strongbox};
 pub use value::{Bounded, Groups, HttpUrl, Interval, Jwks, NatsUrls, Shape, SiteName, StringList, Text};
 
 /// The largest configuration file that is read, in bytes.
@@ -56,8 +56,8 @@ pub fn parse(
 ) -> Result<Settings, Error> {
     let mut problems = Vec::new();
     let document = document::Document::parse(text, &mut problems);
-    let merged = merged::Merged::new(keys::SCHEMA, document.values, environment, &mut problems);
-    let settings = settings::validate(&merged, &mut problems);
+    let merged = merged::Merged::new(settings::SCHEMA, document.values, environment, &mut problems);
+    let settings = rules::validate(&merged, &mut problems);
     match settings {
         Some(settings) if problems.is_empty() => Ok(settings),
         Some(_) | None => Err(Error::invalid(file, problems)),

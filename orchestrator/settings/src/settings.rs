@@ -1,210 +1,212 @@
-//! The rules between keys. The values that a single key may have are in [`super::value`].
+//! The keys: section, name, type, default and help of each, in one place.
+//!
+//! A key added to `sections!` below is read from file and environment, validated by its type's
+//! [`Value`], held in [`Settings`], and shown in `config/os-upgrade.toml`.
 
+use std::net::SocketAddr;
 use std::path::PathBuf;
 
-use os_upgrade_credentials::Access;
-use os_upgrade_kernel as kernel;
+use chrono_tz::Tz;
+use os_upgrade_kernel::{OnFailure, Reclaim, SecretName};
 use os_upgrade_protocol::GroupName;
 
-use super::keys::{Nats, Settings, Store};
 use super::merged::Merged;
 use super::problem::Problem;
-use super::value::{Groups, HttpUrl, NatsUrls};
+use super::schema::{Initial, Key, Schema, Section};
+use super::value::{Bounded, Groups, HttpUrl, Interval, Jwks, NatsUrls, SiteName, StringList, Text, Value};
 
-/// Where the message bus is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum NatsMode<'a> {
-    /// A nats-server is started as a child process.
-    Managed,
-    /// The operator's own servers.
-    External {
-        /// Their addresses.
-        urls: &'a NatsUrls,
-    },
-}
+/// [`SECTIONS`] with its look-ups.
+pub(super) const SCHEMA: Schema = Schema(SECTIONS);
 
-impl Nats {
-    /// Where the message bus is: `url` decides.
-    pub fn mode(&self) -> NatsMode<'_> {
-        match &self.url {
-            Some(urls) => NatsMode::External { urls },
-            None => NatsMode::Managed,
+macro_rules! sections {
+    ($(
+        $(#[doc = $section_help:literal])+
+        $section:literal => $section_field:ident: $section_type:ident {$(
+            $(#[doc = $help:literal])+
+            $key:literal => $field:ident: $type:ty = $initial:expr;
+        )+}
+    )+) => {
+        /// A valid configuration. [`Default`] has the default of every key.
+        #[derive(Debug, Clone, PartialEq, Eq)]
+        pub struct Settings {$(
+            $(#[doc = $section_help])+
+            pub $section_field: $section_type,
+        )+}
+
+        $(
+            $(#[doc = $section_help])+
+            #[derive(Debug, Clone, PartialEq, Eq)]
+            pub struct $section_type {$(
+                $(#[doc = $help])+
+                pub $field: $type,
+            )+}
+        )+
+
+        /// Every section with its keys.
+        pub static SECTIONS: &[Section] = &[$(Section {
+            name: $section,
+            help: &[$($section_help),+],
+            keys: &[$(Key {
+                section: $section,
+                name: $key,
+                help: &[$($help),+],
+                shape: <$type as Value>::SHAPE,
+                initial: $initial,
+            }),+],
+        }),+];
+
+        impl Settings {
+            /// Reads every key as its type; rules between keys are not checked here. `None` if a value is bad.
+            pub(super) fn read(merged: &Merged, problems: &mut Vec<Problem>) -> Option<Self> {
+                // All keys are read before the first bad one returns, so that all problems are found.
+                $(let $section_field = {
+                    $(let $field = merged.read::<$type>($section, $key, problems);)+
+                    move || Some($section_type { $($field: $field?),+ })
+                };)+
+                Some(Self { $($section_field: $section_field()?),+ })
+            }
         }
-    }
-
-    /// The credentials to present to the servers of `url`, and the certificate authorities to trust.
-    pub fn access(&self) -> Access {
-        Access {
-            credentials: self.credentials.clone(),
-            ca: self.ca.clone(),
-            certificate: self.certificate.clone(),
-            key: self.key.clone(),
-        }
-    }
-
-    /// Sets the servers to use, once a managed one is up.
-    pub fn use_servers(&mut self, urls: NatsUrls) {
-        self.url = Some(urls);
-        self.managed = None;
-    }
-}
-
-impl Settings {
-    /// The settings on which the kernel's decisions depend.
-    pub fn for_kernel(&self) -> kernel::Settings {
-        let fleet_lock = &self.fleet_lock;
-        let provider = match fleet_lock.url {
-            Some(_) => kernel::LockProvider::External,
-            None => kernel::LockProvider::Embedded,
-        };
-        kernel::Settings {
-            site: self.site.name.as_str().to_owned(),
-            timezone: self.site.timezone,
-            provider,
-            default_group: fleet_lock.default_group.clone(),
-            on_failure: fleet_lock.on_failure,
-            groups: fleet_lock.groups.iter().map(|(group, slots)| (group.clone(), slots)).collect(),
-            reclaim: fleet_lock.reclaim,
-            stuck_after: kernel::duration::Duration::from_secs(fleet_lock.stuck_after.get().as_secs()),
-            auto_approve: self.site.auto_approve,
-        }
-    }
-
-    /// The URL of the external lock server without user and password; `None` if the own semaphores are used.
-    pub fn lock_server(&self) -> Option<String> {
-        self.fleet_lock.url.as_ref().map(|url| url.without_credentials().to_string())
-    }
-}
-
-impl Store {
-    /// The path of the SQLite database.
-    pub fn database(&self) -> PathBuf {
-        self.path.join("os-upgrade.db")
-    }
-
-    /// The path of a managed nats-server's directory.
-    pub fn nats(&self) -> PathBuf {
-        self.path.join("nats")
-    }
-}
-
-/// Checks every key, then the rules between keys; `None` if problems were found.
-pub(super) fn validate(merged: &Merged, problems: &mut Vec<Problem>) -> Option<Settings> {
-    let settings = Settings::read(merged, problems);
-    let before = problems.len();
-    // These rules look at the raw values, so that they are checked even if other keys have bad values.
-    problems.extend(nats_rules(merged));
-    problems.extend(lock_server_rules(merged));
-    problems.extend(api_tls_rules(merged));
-    problems.extend(api_oidc_rules(merged));
-    problems.extend(default_group_exists(merged));
-    settings.filter(|_| problems.len() == before)
-}
-
-fn nats_rules(merged: &Merged) -> Vec<Problem> {
-    let given = |key| merged.given("nats", key);
-    let managed = merged.read::<Option<bool>>("nats", "managed", &mut Vec::new()).flatten();
-    let replicas = merged.read::<super::Bounded<1, 5>>("nats", "replicas", &mut Vec::new());
-    let at = |key, message: String| given(key).map(|raw| raw.problem(message));
-    let url_at = given("url").map(|raw| raw.origin.to_string()).unwrap_or_default();
-    let found = match (given("url"), managed) {
-        (Some(_), Some(true)) => vec![at(
-            "managed",
-            format!("nats.managed: true contradicts nats.url ({url_at}); set only one of them"),
-        )],
-        (Some(_), _) => vec![
-            at("managed-port", format!("nats.managed-port: has no effect with nats.url ({url_at})")),
-            at("certificate", "nats.certificate: needs nats.key, its private key".to_owned())
-                .filter(|_| given("key").is_none()),
-            at("key", "nats.key: needs nats.certificate, to which it belongs".to_owned())
-                .filter(|_| given("certificate").is_none()),
-        ],
-        (None, Some(false)) => vec![at("managed", "nats.managed: false needs nats.url".to_owned())],
-        (None, _) => vec![
-            at(
-                "credentials",
-                "nats.credentials: needs nats.url, as a managed server has no accounts".to_owned(),
-            ),
-            at("ca", "nats.ca: needs nats.url, as a managed server has no TLS".to_owned()),
-            at("certificate", "nats.certificate: needs nats.url, as a managed server has no TLS".to_owned()),
-            at("key", "nats.key: needs nats.url, as a managed server has no TLS".to_owned()),
-            at(
-                "replicas",
-                "nats.replicas: there is only one managed server; more than 1 replica needs nats.url"
-                    .to_owned(),
-            )
-            .filter(|_| replicas.is_some_and(|replicas| replicas.get() > 1)),
-        ],
     };
-    found.into_iter().flatten().collect()
 }
 
-/// Certificates need TLS, and each needs its key.
-fn lock_server_rules(merged: &Merged) -> Vec<Problem> {
-    let given = |key| merged.given("fleet-lock", key);
-    let at = |key, message: &str| given(key).map(|raw| raw.problem(format!("fleet-lock.{key}: {message}")));
-    let url = merged.read::<Option<HttpUrl>>("fleet-lock", "url", &mut Vec::new());
-    // With a bad URL it is not known whether TLS was meant.
-    let no_tls = url.as_ref().is_some_and(|url| url.as_ref().is_none_or(|url| url.url().scheme() != "https"));
-    let needs_tls = |key| at(key, "needs a fleet-lock.url that begins with https://").filter(|_| no_tls);
-    let has_password =
-        || url.as_ref().and_then(Option::as_ref).is_some_and(|url| !url.url().username().is_empty());
-    let clash = given("url").is_none() || has_password();
-    let secret =
-        at("credentials-secret", "needs a fleet-lock.url without user and password").filter(|_| clash);
-    let mut found: Vec<_> = ["ca", "certificate", "key"].map(needs_tls).into();
-    found.push(secret);
-    found.push(at("certificate", "needs fleet-lock.key, its private key").filter(|_| given("key").is_none()));
-    found.push(
-        at("key", "needs fleet-lock.certificate, to which it belongs")
-            .filter(|_| given("certificate").is_none()),
-    );
-    found.into_iter().flatten().collect()
-}
-
-/// A certificate needs its key, and `client-ca` needs both.
-fn api_tls_rules(merged: &Merged) -> Vec<Problem> {
-    let given = |key| merged.given("api.tls", key);
-    let without = |missing, key, message: &str| {
-        let raw = given(key).filter(|_| given(missing).is_none())?;
-        Some(raw.problem(format!("api.tls.{key}: {message}")))
-    };
-    let found = [
-        without("key", "cert", "needs api.tls.key, its private key"),
-        without("cert", "key", "needs api.tls.cert, to which it belongs"),
-        without("cert", "client-ca", "needs api.tls.cert, as only TLS has client certificates"),
-    ];
-    found.into_iter().flatten().collect()
-}
-
-/// `issuer`, `audience` and `jwks` are set together or not at all.
-fn api_oidc_rules(merged: &Merged) -> Vec<Problem> {
-    let given = |key| merged.given("api.oidc", key);
-    let needed = ["issuer", "audience", "jwks"];
-    let missing: Vec<&str> = needed.into_iter().filter(|key| given(key).is_none()).collect();
-    if missing.is_empty() {
-        return Vec::new();
+sections! {
+    /// The site: the hosts that this orchestrator upgrades.
+    "site" => site: Site {
+        /// The name of the site, in the API and for other orchestrators.
+        "name" => name: SiteName = Initial::Is("site");
+        /// The time zone that `site-local` means in maintenance windows, by its IANA name.
+        "timezone" => timezone: Tz = Initial::Is("UTC");
+        /// Whether every host that announces itself takes part in runs. If not, a host waits, and is sent no commands, until
+        /// `os-upgrade hosts approve` names it. Withdrawn hosts stay out in either case.
+        "auto-approve" => auto_approve: bool = Initial::Is("false");
     }
-    let missing: Vec<String> = missing.iter().map(|key| format!("api.oidc.{key}")).collect();
-    let missing = missing.join(" and ");
-    let problem = |key| Some(given(key)?.problem(format!("api.oidc.{key}: needs {missing}")));
-    needed.into_iter().find_map(problem).into_iter().collect()
+
+    /// The HTTP API.
+    "api" => api: Api {
+        /// The address and port to listen on. Without `tokens` it must be a loopback address; callers are then not authenticated
+        /// and may do everything.
+        "listen" => listen: SocketAddr = Initial::Is("127.0.0.1:8646");
+        /// The token file, which `os-upgrade token create` creates. With it, callers need a token, also on loopback. Changes take
+        /// effect within two seconds.
+        "tokens" => tokens: Option<PathBuf> = Initial::Unset("/var/lib/os-upgrade/tokens.toml");
+        /// The most connections at once, 16 to 10000; a sixteenth is reserved for this machine. When all are in use, a new one
+        /// replaces an idle one of the address, or IPv6 /64 network, that has the most.
+        /// Each connection needs an open file, and the process needs 256 more.
+        "connections" => connections: Bounded<16, 10_000> = Initial::Is("512");
+        /// The most connections at once from one address or IPv6 /64 network, 1 to 10000; further ones are closed. All loopback
+        /// addresses count as one, and so do all clients behind a proxy.
+        "connections-per-address" => connections_per_address: Bounded<1, 10_000> = Initial::Is("128");
+        /// The most requests at once, 1 to 10000. One address gets no more than are still free, so alone at most half of them.
+        /// Further ones are answered with 503. The limit is at most fifteen sixteenths of the connections, less one.
+        "requests-in-flight" => requests_in_flight: Bounded<1, 10_000> = Initial::Is("256");
+        /// The most requests a second from one address or IPv6 /64 network; further ones are answered with 429. A new connection
+        /// counts as a request; a connection over the limit is closed. 0 is no limit; loopback is not limited.
+        "requests-per-second" => requests_per_second: Bounded<0, 1_000_000> = Initial::Is("1000");
+    }
+
+    /// HTTPS instead of HTTP. Changed files are reloaded within seconds; if they cannot be used, that is logged, and the
+    /// previous ones stay in use.
+    "api.tls" => api_tls: ApiTls {
+        /// A PEM file with the API's certificate and its intermediate certificates. Without it there is no TLS.
+        "cert" => cert: Option<PathBuf> = Initial::Unset("/etc/os-upgrade/api.pem");
+        /// A PEM file with the private key of `cert`, not encrypted.
+        "key" => key: Option<PathBuf> = Initial::Unset("/etc/os-upgrade/api.key");
+        /// A PEM file with the certificate authorities of clients. With it, clients are asked for a certificate: it is optional,
+        /// but must be valid if it is presented.
+        "client-ca" => client_ca: Option<PathBuf> = Initial::Unset("/etc/os-upgrade/client-ca.pem");
+    }
+
+    /// JSON Web Tokens of an identity provider, accepted beside `tokens`. Set `issuer`, `audience` and `jwks` together.
+    "api.oidc" => api_oidc: ApiOidc {
+        /// The issuer of the tokens: exactly their `iss`.
+        "issuer" => issuer: Option<Text> = Initial::Unset("https://login.example.com/realms/site");
+        /// The audience of the tokens: one of their `aud`.
+        "audience" => audience: Option<Text> = Initial::Unset("os-upgrade");
+        /// The provider's public keys, a JSON Web Key Set: an https:// URL, or a file.
+        "jwks" => jwks: Option<Jwks> = Initial::Unset("https://login.example.com/realms/site/certs");
+        /// The claim that holds roles, a string or a list of strings; dots lead into objects, as in `realm_access.roles`.
+        "role-claim" => role_claim: Text = Initial::Is("roles");
+        /// The values of that claim that make a viewer, separated by commas.
+        "viewers" => viewers: StringList = Initial::Is("viewer");
+        /// The values of that claim that make an operator, separated by commas.
+        "operators" => operators: StringList = Initial::Is("operator");
+        /// The values of that claim that make an admin, separated by commas.
+        "admins" => admins: StringList = Initial::Is("admin");
+    }
+
+    /// The message bus: your own NATS servers (`url`), or a nats-server started here as a child process (`managed`).
+    "nats" => nats: Nats {
+        /// The addresses of your servers, `nats://` or `tls://`, separated by commas; 2.11 or newer, with JetStream.
+        "url" => url: Option<NatsUrls> = Initial::Unset("nats://127.0.0.1:4222");
+        /// Start a nats-server here, on loopback, with its data under `[store] path`. The default unless `url` is given. Clients
+        /// need a password: the file `nats/url` under that path has the whole URL, with the password, for workers.
+        "managed" => managed: Option<bool> = Initial::Unset("true");
+        /// The port of a managed server. By default the one it used last, or else a free one.
+        "managed-port" => managed_port: Option<Bounded<1, 65_535>> = Initial::Unset("4222");
+        /// A credentials file (`.creds`) for the servers of `url`, as `os-upgrade nats-config` creates it. It is read anew for
+        /// every connection.
+        "credentials" => credentials: Option<PathBuf> = Initial::Unset("/etc/os-upgrade/nats.creds");
+        /// A PEM file with the certificate authorities to trust for `url`, instead of the system's. With it, only TLS
+        /// connections are made.
+        "ca" => ca: Option<PathBuf> = Initial::Unset("/etc/os-upgrade/nats-ca.pem");
+        /// A PEM file with the certificate to present to the servers of `url`, and its intermediate certificates.
+        "certificate" => certificate: Option<PathBuf> = Initial::Unset("/etc/os-upgrade/nats.pem");
+        /// A PEM file with the private key of `certificate`, not encrypted.
+        "key" => key: Option<PathBuf> = Initial::Unset("/etc/os-upgrade/nats.key");
+        /// Copies of each stream, 1 to 5: 3 in a cluster of three.
+        "replicas" => replicas: Bounded<1, 5> = Initial::Is("1");
+    }
+
+    /// The site's secrets, which are stored sealed.
+    "strongbox" => strongbox: Strongbox {
+        /// A file with the key, as `os-upgrade strongbox key` prints it. Without it, a strongbox with secrets is sealed after each
+        /// start until `os-upgrade strongbox unseal`. Others must not be able to read the file: mode 0400 or 0600, or 0440 for a
+        /// group; a systemd credential works too.
+        "key-file" => key_file: Option<PathBuf> = Initial::Unset("/etc/os-upgrade/strongbox.key");
+    }
+
+    /// What this instance keeps on disk.
+    "store" => store: Store {
+        /// The directory for the SQLite history and the data of a managed nats-server; created if missing.
+        "path" => path: PathBuf = Initial::Is("data");
+    }
+
+    /// The slots that hosts take before they upgrade.
+    "fleet-lock" => fleet_lock: FleetLock {
+        /// A FleetLock server, `http://` or `https://`, with `user:password@` if it requires HTTP Basic authentication.
+        /// Without it the orchestrator's own semaphores are used.
+        "url" => url: Option<HttpUrl> = Initial::Unset("https://fleet-lock.example.com/base");
+        /// The name of the strongbox's secret with the `user:password` for `url`, instead of one in the URL.
+        "credentials-secret" => credentials_secret: Option<SecretName> = Initial::Unset("lock-server");
+        /// A PEM file with the certificate authorities to trust for `url`, instead of the system's.
+        "ca" => ca: Option<PathBuf> = Initial::Unset("/etc/os-upgrade/fleet-lock-ca.pem");
+        /// A PEM file with the certificate to present to the server of `url`, and its intermediate certificates.
+        "certificate" => certificate: Option<PathBuf> = Initial::Unset("/etc/os-upgrade/fleet-lock.pem");
+        /// A PEM file with the private key of `certificate`, not encrypted.
+        "key" => key: Option<PathBuf> = Initial::Unset("/etc/os-upgrade/fleet-lock.key");
+        /// The group of hosts that name none.
+        "default-group" => default_group: GroupName = Initial::Is("default");
+        /// What happens to the slot of a host whose upgrade failed: `hold` keeps it, because the host may be down,
+        /// until an operator releases it or the host succeeds; `release` frees it.
+        "on-failure" => on_failure: OnFailure = Initial::Is("hold");
+        /// Which slots `os-upgrade lock forget` may release: `never` any, or with `inventory` those of hosts that have left the
+        /// inventory. No slot is released by time.
+        "reclaim" => reclaim: Reclaim = Initial::Is("never");
+        /// How long a slot may be held before it is shown as stuck, in the state and in the metrics.
+        "stuck-after" => stuck_after: Interval<1_000, 2_592_000_000> = Initial::Is("2h");
+        /// The time between two requests for a slot that was denied, plus up to a quarter. After a failed request it is 1 s, and
+        /// doubles with each further failure, up to this value and at most 1 min.
+        "retry-interval" => retry_interval: Interval<100, 86_400_000> = Initial::Is("10s");
+        /// The mean time between two requests of any kind to the server of `url`; two may go out together. The default suits a
+        /// server that takes one request a second: set less only for one that takes more.
+        "request-interval" => request_interval: Interval<1, 60_000> = Initial::Is("1100ms");
+        /// The groups of the orchestrator's own semaphores, and how many of their hosts may be upgraded at once, 0 to 10000.
+        "groups" => groups: Groups = Initial::Is("default=1");
+    }
 }
 
-fn default_group_exists(merged: &Merged) -> Option<Problem> {
-    let mut ignored = Vec::new();
-    let groups = merged.read::<Groups>("fleet-lock", "groups", &mut ignored)?;
-    let group = merged.read::<GroupName>("fleet-lock", "default-group", &mut ignored)?;
-    // The groups of an external lock server are not known here.
-    if groups.slots(&group).is_some() || merged.given("fleet-lock", "url").is_some() {
-        return None;
+impl Default for Settings {
+    fn default() -> Self {
+        Self::read(&Merged::empty(SCHEMA), &mut Vec::new()).expect("every default is valid, as a test shows")
     }
-    let names: Vec<&str> = groups.iter().map(|(name, _)| name.as_str()).collect();
-    let message = format!(
-        "fleet-lock.default-group: \"{group}\" is not in [fleet-lock.groups], which has {}",
-        if names.is_empty() { "none".to_owned() } else { names.join(", ") }
-    );
-    let culprit =
-        merged.given("fleet-lock", "default-group").or_else(|| merged.given("fleet-lock", "groups"))?;
-    Some(culprit.problem(message))
 }

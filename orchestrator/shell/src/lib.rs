@@ -7,7 +7,7 @@
 //! The entry point is [`node::Node`]; the other modules are its parts.
 
 pub mod clock;
-pub mod control;
+pub mod control_stream;
 pub mod dispatch;
 pub mod fleet_lock;
 pub mod forward;

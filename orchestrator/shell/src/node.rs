@@ -28,7 +28,7 @@ use self::leading::{Leading, Starter};
 pub use self::stopping::STOP_WITHIN;
 use self::stopping::Stopping;
 use crate::clock::Now;
-use crate::control::{self, RawControl};
+use crate::control_stream::{self, RawControl};
 use crate::dispatch::{DispatchSettings, Dispatcher, Leader};
 pub use crate::forward::CallId;
 use crate::forward::Forwards;
@@ -456,7 +456,7 @@ impl Node {
 
     fn control(&mut self, now: Now, raw: &RawControl) {
         let Role::Leading(leading) = &mut self.role else { return };
-        let message: ControlMessage = control::read(raw);
+        let message: ControlMessage = control_stream::read(raw);
         if let ControlMessage::Reply { host, .. } = &message {
             self.inventory.replied(now, host, raw.time);
         }

@@ -4,7 +4,7 @@
 use std::io;
 use std::net::SocketAddr;
 
-use os_upgrade_adapters::fleet_lock::FleetLockClient;
+use os_upgrade_adapters::fleet_lock_client::FleetLockClient;
 use os_upgrade_auth::{Authenticator, FileError, Oidc, WatchedTokens};
 use os_upgrade_bus::connect::{ConnectError, check_access};
 use os_upgrade_cli::Failure;

@@ -7,7 +7,7 @@ use harness::lock_server::{LockServer, Mode};
 use harness::rest::Rest;
 use harness::site::Site;
 use harness::wait::eventually;
-use os_upgrade_adapters::fleet_lock::{FleetLockClient, Timeouts};
+use os_upgrade_adapters::fleet_lock_client::{FleetLockClient, Timeouts};
 use os_upgrade_kernel::LockOutcome;
 use os_upgrade_protocol::{GroupName, HostName};
 use serde_json::Value;

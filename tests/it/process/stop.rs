@@ -15,7 +15,7 @@ use harness::site::Site;
 use harness::wait::{Stopwatch, eventually};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
-use os_upgrade_adapters::fleet_lock::{FleetLockClient, Timeouts};
+use os_upgrade_adapters::fleet_lock_client::{FleetLockClient, Timeouts};
 use os_upgrade_kernel::LockOutcome;
 use os_upgrade_protocol::{GroupName, HostName};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};

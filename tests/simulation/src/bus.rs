@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use bytes::Bytes;
 use chrono::{DateTime, Utc};
 use os_upgrade_protocol::{Command, CommandId, HostName, subject};
-use os_upgrade_shell::control::RawControl;
+use os_upgrade_shell::control_stream::RawControl;
 use os_upgrade_shell::journal::append::ReadBack;
 use os_upgrade_shell::journal::codec::{Kind, Message};
 use os_upgrade_shell::lease::{LEASE_TTL, LeaseAction, LeaseHolder, LeaseOutcome};

@@ -5,7 +5,7 @@
 use std::fmt::{Display, Write as _};
 
 use os_upgrade_kernel::Record;
-use os_upgrade_shell::control::RawControl;
+use os_upgrade_shell::control_stream::RawControl;
 use os_upgrade_shell::dispatch::Dispatch;
 use os_upgrade_shell::journal::codec::{Kind, Message};
 use os_upgrade_shell::node::{Action, Event};

@@ -4,12 +4,12 @@ use clap::Args;
 use os_upgrade_api_types::slots;
 use serde::Deserialize;
 
-use crate::remote::facts::{self, Shown};
+use crate::remote::histories::{self, Shown};
 
 #[derive(Debug, Args)]
 pub(crate) struct Options {
     #[command(flatten)]
-    page: facts::PageOptions,
+    page: histories::PageOptions,
     /// Include slots that FleetLock clients were granted and gave back
     #[arg(long)]
     clients: bool,
@@ -27,7 +27,7 @@ struct Fact {
 /// Prints the history.
 pub(super) async fn run(Options { page, clients }: Options) -> anyhow::Result<()> {
     let call = slots::HISTORY.call();
-    facts::show::<Fact>(page, if clients { call.with("clients", "true") } else { call }).await
+    histories::show::<Fact>(page, if clients { call.with("clients", "true") } else { call }).await
 }
 
 impl Shown for Fact {
@@ -55,7 +55,7 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::remote::facts::Page;
+    use crate::remote::histories::Page;
 
     #[test]
     fn history_in_a_table() {
@@ -75,7 +75,7 @@ TIME                      WHO  DID       HOLDER  GROUP    REASON
 2026-11-21T01:00:00.000Z  api  released  h01     default  it has left the inventory
 2026-11-21T01:00:00.000Z  api  held      h01     default  it burnt
 2026-11-21T01:00:00.000Z       locked    h01     default";
-        let text = |page| facts::text(&Page::<Fact>::deserialize(page).unwrap());
+        let text = |page| histories::text(&Page::<Fact>::deserialize(page).unwrap());
         assert_eq!(text(page), expected);
         assert_eq!(text(json!({ "items": [] })), "no slot has been held or released");
     }

@@ -2,7 +2,7 @@
 
 use anyhow::{Context as _, bail};
 use clap::Args;
-use os_upgrade_adapters::fleet_lock::{FleetLockClient, Timeouts};
+use os_upgrade_adapters::fleet_lock_client::{FleetLockClient, Timeouts};
 use os_upgrade_kernel::{ClientId, LockOutcome};
 use os_upgrade_protocol::GroupName;
 use os_upgrade_settings::HttpUrl;

@@ -14,7 +14,7 @@ use os_upgrade_shell::text::sanitized;
 use serde::Deserialize;
 use serde_json::Value;
 
-use super::facts::{self, Shown};
+use super::histories::{self, Shown};
 use crate::output::{Output, outln, table};
 use crate::rest::{self, Server};
 
@@ -39,7 +39,7 @@ pub(crate) enum Command {
     /// it is also withdrawn.
     GiveUp(GiveUp),
     /// Show which hosts operators approved and withdrew
-    History(facts::PageOptions),
+    History(histories::PageOptions),
 }
 
 #[derive(Debug, Args)]
@@ -127,7 +127,7 @@ pub(crate) async fn run(command: Command) -> anyhow::Result<()> {
         Command::Approve(options) => approve(options).await,
         Command::Withdraw(options) => withdraw(options).await,
         Command::GiveUp(options) => give_up(options).await,
-        Command::History(options) => facts::show::<Fact>(options, routes::HISTORY.call()).await,
+        Command::History(options) => histories::show::<Fact>(options, routes::HISTORY.call()).await,
     }
 }
 
@@ -267,7 +267,7 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::remote::facts::Page;
+    use crate::remote::histories::Page;
 
     #[test]
     fn hosts_in_a_table() {
@@ -303,7 +303,7 @@ TIME                      WHO   DID       HOSTS   REASON
 2026-11-21T01:00:00.000Z  anna  forgot    h2      sold
 2026-11-21T01:00:00.000Z  anna  withdrew  h1      stolen
 2026-11-21T01:00:00.000Z  anna  approved  h1, h2";
-        let text = |page| facts::text(&Page::<Fact>::deserialize(page).unwrap());
+        let text = |page| histories::text(&Page::<Fact>::deserialize(page).unwrap());
         assert_eq!(text(page), expected);
         assert_eq!(text(json!({ "items": [] })), "no host has been approved or withdrawn");
     }

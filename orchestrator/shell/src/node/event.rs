@@ -5,7 +5,7 @@ use os_upgrade_kernel::{Request, Sealed, Settings};
 use os_upgrade_protocol::{CommandId, HostName};
 
 use super::{Acknowledged, Streams};
-use crate::control::RawControl;
+use crate::control_stream::RawControl;
 use crate::dispatch::PublishOutcome;
 use crate::forward::{CallId, Outcome};
 use crate::inventory::WorkerMessage;

@@ -5,7 +5,7 @@ use std::path::Path;
 
 use nix::sys::statvfs::statvfs;
 use nix::unistd::{AccessFlags, access};
-use os_upgrade_adapters::fleet_lock::FleetLockClient;
+use os_upgrade_adapters::fleet_lock_client::FleetLockClient;
 use os_upgrade_platform::file_lock;
 use os_upgrade_platform::nats_server;
 use os_upgrade_protocol::error::with_causes;

@@ -8,7 +8,7 @@ use bytes::Bytes;
 use chrono::{DateTime, Utc};
 use futures::TryStreamExt;
 use os_upgrade_protocol::{Command, CommandId, HostName, header as names, subject};
-use os_upgrade_shell::control::RawControl;
+use os_upgrade_shell::control_stream::RawControl;
 use os_upgrade_shell::dispatch::PublishOutcome;
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;

@@ -1,6 +1,6 @@
 //! A client of a FleetLock server: asks for a slot, gives it back, and distinguishes why it was not granted.
 //!
-//! It sends each request once; retries are up to the caller. [`os_upgrade_shell::fleetlock`] interprets answers; this
+//! It sends each request once; retries are up to the caller. [`os_upgrade_shell::fleet_lock`] interprets answers; this
 //! module interprets failed requests.
 
 use std::error::Error as _;
