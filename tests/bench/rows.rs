@@ -114,7 +114,7 @@ impl Rows {
     async fn locks(&self, testbed: &Testbed, report: &mut Report) -> anyhow::Result<()> {
         let journal = Journal::new(&testbed.nats()).await?;
         for (clients, rate_min, p99_max) in LOCKS {
-            progress(format!("slots taken and given back by {clients} clients"));
+            progress(format!("slots taken and given back by {}", named(clients)));
             let (mut rates, mut times) = (Pairs::default(), Pairs::default());
             for _ in 0..self.options.lock_turns {
                 let floor = journal.append(clients, LOCK_TURN).await?;
@@ -122,9 +122,9 @@ impl Rows {
                 rates.push(floor.rate, ours.rate);
                 times.push_times(floor.p99, ours.p99);
             }
-            let what = format!("lock and unlock, {clients} clients");
+            let what = format!("lock and unlock, {}", named(clients));
             report.push(what, Unit::PerSecond, rates, Target::AtLeast(rate_min));
-            let what = format!("lock or unlock, {clients} clients, 99 of 100");
+            let what = format!("lock or unlock, {}, p99", named(clients));
             report.push(what, Unit::Millis, times, Target::AtMost(p99_max));
         }
         Ok(())
@@ -149,7 +149,7 @@ impl Rows {
         let memory = Pairs::once(before.now, testbed.site.memory()?.now);
         let what = format!("memory with {waiters} waiters, {CROWD_ROUNDS} rounds later");
         report.push(what, Unit::Mebibytes, memory, Target::AtMost(CROWD_MEMORY_MAX));
-        let what = format!("lock refused, {waiters} waiters, 99 of 100");
+        let what = format!("lock refused, {waiters} waiters, p99");
         report.push(what, Unit::Millis, times, Target::AtMost(REFUSED_MAX));
         Ok(())
     }
@@ -237,7 +237,7 @@ impl Rows {
             answers.push_times(floor, ours);
             steps.push_times(floor_step, step);
         }
-        let what = format!("GET state, {hosts} hosts in a run, 99 of 100");
+        let what = format!("GET state, {hosts} hosts in a run, p99");
         report.push(what, Unit::Millis, answers, Target::AtMost(READ_MAX));
         let what = format!("a host of {hosts} during {rate} such reads a second");
         report.push(what, Unit::Millis, steps, Target::AtMost(SLOWED_MAX));
@@ -271,4 +271,9 @@ async fn prepare_and_cancel(testbed: &mut Testbed) -> anyhow::Result<Duration> {
     let took = testbed.site.prepare().await?;
     testbed.site.cancel().await?;
     Ok(took)
+}
+
+/// `1 client`, `8 clients`.
+fn named(clients: usize) -> String {
+    if clients == 1 { "1 client".to_owned() } else { format!("{clients} clients") }
 }

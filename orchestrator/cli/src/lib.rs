@@ -1,5 +1,5 @@
 //! The commands of `os-upgrade`, except those that run an orchestrator. [`remote`] calls an orchestrator's API, [`lock`]
-//! calls any FleetLock server, and [`admin`] works with this machine's files, settings and NATS.
+//! is about slots, of any FleetLock server and of an instance, and [`admin`] works with this machine's files, settings and NATS.
 
 mod admin;
 mod failure;

@@ -61,8 +61,8 @@ impl Semaphores {
         Err(Denied::Full(semaphore.full()))
     }
 
-    /// Whether `host`, which has waited since `arrived`, may hold a slot of `group` at `now` on behalf of a run. Hosts and
-    /// external clients get slots in the order of arrival, so one slot is left for each client that was refused earlier.
+    /// Whether `host`, which has waited since `arrived`, may hold a slot of `group` at `now` on behalf of a run. One
+    /// slot is left for each client that was refused before `arrived`.
     pub fn admits_host(
         &self,
         group: &GroupName,

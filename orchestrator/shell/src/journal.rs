@@ -1,4 +1,4 @@
-//! The journal: records as messages, chained, appended under a fence and read back.
+//! The journal: records as messages, chained, appended and read back.
 //!
 //! - [`codec`] turns records and snapshots into messages with headers;
 //! - [`follow`] folds messages as they are read, and refuses a broken chain;

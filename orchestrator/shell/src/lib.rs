@@ -1,8 +1,8 @@
 //! The shell's logic without its I/O: events in, actions out.
 //!
 //! It decides when to append, when to send and who leads. The tokio code in the orchestrator only carries out the
-//! actions and returns their outcomes. The simulator drives the same code. This crate depends on nothing that offers
-//! clocks, randomness, sockets or tasks.
+//! actions and returns their outcomes. The simulator drives the same code. It uses no clock, randomness, socket or
+//! task, and neither do its dependencies (`tests/tidy/src/purity.rs`).
 //!
 //! The entry point is [`node::Node`]; the other modules are its parts.
 
