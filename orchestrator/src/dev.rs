@@ -131,8 +131,8 @@ pub(super) async fn run(
         () = shutdown.cancelled() => interrupted(options.once),
         served = &mut orchestrator => {
             workers.stop().await;
-            served?.context("the orchestrator has ended")?;
-            bail!("the orchestrator has ended");
+            served?.context("the orchestrator has stopped")?;
+            bail!("the orchestrator has stopped");
         }
     };
     workers.stop().await;

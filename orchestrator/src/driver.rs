@@ -104,7 +104,7 @@ pub(crate) struct Parts {
     pub(crate) changes: watch::Receiver<Settings>,
     /// Counts the turns of the driver's loop, at least one per 100 ms. If it stands still, the driver is stuck.
     pub(crate) turns: Arc<AtomicU64>,
-    /// Stops the driver, in order.
+    /// Stops the driver gracefully.
     pub(crate) shutdown: CancellationToken,
 }
 

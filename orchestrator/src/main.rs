@@ -26,8 +26,8 @@ use self::serve::{Setup, reload, with_nats};
 
 /// Upgrades the operating systems of the hosts of a site.
 ///
-/// Commands go to a worker on each host over NATS JetStream. Hosts are upgraded one by one, each holding a FleetLock
-/// slot. The history records what happened.
+/// Commands go to a worker on each host over NATS JetStream. Hosts are upgraded one at a time by default, each holding
+/// a FleetLock slot. The history records what happened.
 #[derive(Debug, Parser)]
 #[command(name = "os-upgrade", version, max_term_width = 100, after_help = EXIT_CODES)]
 struct Cli {

@@ -71,8 +71,8 @@ pub(crate) enum ServeError {
     /// A task of the instance has panicked.
     #[error("the {task} has failed")]
     Task { task: &'static str, source: JoinError },
-    /// The API has ended.
-    #[error("the API has ended")]
+    /// The API has stopped.
+    #[error("the API has stopped")]
     Api(#[source] io::Error),
 }
 

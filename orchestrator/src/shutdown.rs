@@ -1,4 +1,4 @@
-//! Shutdown on signals: the first SIGINT (Ctrl-C) or SIGTERM ends the process in order, a second one at once.
+//! Shutdown on signals: the first SIGINT (Ctrl-C) or SIGTERM ends the process gracefully, a second one at once.
 
 use std::time::Duration;
 
@@ -37,7 +37,7 @@ fn listen(limit: Option<Duration>) -> anyhow::Result<CancellationToken> {
                 if round > 0 {
                     std::process::exit(1);
                 }
-                tracing::info!("ending; again to end at once");
+                tracing::info!("shutting down; repeat the signal to exit immediately");
                 if let Some(limit) = limit {
                     end_after(limit);
                 }
@@ -52,10 +52,10 @@ fn listen(limit: Option<Duration>) -> anyhow::Result<CancellationToken> {
 fn end_after(limit: Duration) {
     let ender = std::thread::Builder::new().name("end".to_owned()).spawn(move || {
         std::thread::sleep(limit);
-        tracing::error!("not everything ended in time");
+        tracing::error!("shutdown timed out");
         std::process::exit(1);
     });
     if let Err(error) = ender {
-        tracing::error!(%error, "cannot limit the time of the shutdown");
+        tracing::error!(%error, "cannot enforce the shutdown timeout");
     }
 }

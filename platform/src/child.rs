@@ -31,7 +31,7 @@ const EXEC: &str = r#"[ "$PPID" = "$0" ] || exit 125; exec "$@""#;
 /// [`Child::start`]. Standard input is empty; output is discarded unless redirected.
 ///
 /// The child leads its own process group, so that Ctrl-C in a terminal reaches only this process, which then ends its
-/// children in order.
+/// children gracefully.
 pub fn command(program: impl AsRef<OsStr>) -> Command {
     let mut command = Command::new("setpriv");
     command

@@ -66,7 +66,7 @@ pub enum Error {
         source: io::Error,
     },
     /// It ended before it accepted clients.
-    #[error("the managed nats-server ended at its start ({status}): {detail} (log: {})", log.display())]
+    #[error("the managed nats-server exited during startup ({status}): {detail} (log: {})", log.display())]
     Ended {
         /// The exit status.
         status: ExitStatus,
@@ -150,12 +150,12 @@ impl ManagedNats {
         Ok(())
     }
 
-    /// Ends the server in order (SIGTERM), and kills it after [`STOP_GRACE`].
+    /// Stops the server gracefully (SIGTERM), and kills it after [`STOP_GRACE`].
     pub async fn stop(&self) -> ExitStatus {
         self.child.stop(STOP_GRACE).await
     }
 
-    /// Ends the server in order (SIGTERM), and kills it after `grace`.
+    /// Stops the server gracefully (SIGTERM), and kills it after `grace`.
     pub async fn stop_within(&self, grace: Duration) -> ExitStatus {
         self.child.stop(grace).await
     }

@@ -32,7 +32,7 @@ pub const READ: Route = Route::new(
     VIEWER,
     Tag::Configuration,
     "read-configuration",
-    "Retrieve the configuration of os upgrade",
+    "Retrieve the upgrade configuration",
 )
 .headers::<TagsOfReads>()
 .query::<ReadParameters>()
@@ -51,7 +51,7 @@ pub const REPLACE: Route<Config> = Route::new(
     ADMIN,
     Tag::Configuration,
     "replace-configuration",
-    "Replace or create the os upgrade",
+    "Replace or create the upgrade configuration",
 )
 .body_described::<Config, ConfigBody>(|| {
     sample_with(json!({"rollout": rollout(json!({"max-concurrent": 2, "max-failures": 1}))}))
@@ -75,7 +75,7 @@ pub const CHANGE: Route<Value> = Route::new(
     ADMIN,
     Tag::Configuration,
     "change-configuration",
-    "Update the os upgrade",
+    "Update the upgrade configuration",
 )
 .body_described::<Value, ConfigPatch>(merge_patch)
 .other_bodies(&[
@@ -106,7 +106,7 @@ pub const DELETE: Route = Route::new(
     ADMIN,
     Tag::Configuration,
     "delete-configuration",
-    "Delete the os upgrade",
+    "Delete the upgrade configuration",
 )
 .description("An active run continues to its end: cancel it to stop it.")
 .headers::<TagsOfWrites>()
@@ -124,7 +124,7 @@ pub const DESCRIBE: Route = Route::new(
     VIEWER,
     Tag::Configuration,
     "describe-configuration",
-    "List the methods and patch formats of the os upgrade",
+    "List the methods and patch formats of the upgrade configuration",
 )
 .answers(&[Answer::new(204, "the methods and patch formats are in the headers")
     .with_headers(&[("Allow", Some("the methods")), ("Accept-Patch", Some("the media types of patches"))])]);

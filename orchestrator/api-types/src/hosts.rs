@@ -52,7 +52,7 @@ pub const APPROVE: Route<HostsToApprove> = Route::new(
 .query::<Validate>()
 .answers(&[
     Answer::new(204, "the hosts take part, or could"),
-    Answer::new(409, "the limit of hosts is exceeded"),
+    Answer::new(409, "the host limit is exceeded"),
 ]);
 
 /// 204 once it is durable that the host no longer takes part. In the active run it is not started; if it already has
@@ -70,10 +70,7 @@ pub const WITHDRAW: Route<HostToWithdraw> = Route::new(
 .answers(&[
     Answer::new(204, "the host no longer takes part, or would not"),
     Answer::new(404, "there is no such host"),
-    Answer::new(
-        409,
-        "if forgotten, the host would take part again at once; or the limit of hosts is exceeded",
-    ),
+    Answer::new(409, "if forgotten, the host would take part again at once; or the host limit is exceeded"),
 ]);
 
 /// The approvals and withdrawals of hosts, newest first.
@@ -183,7 +180,7 @@ pub struct HostToWithdraw {
     /// The name of the host.
     #[schema(value_type = NameText)]
     pub host: HostName,
-    /// The reason, for the audit.
+    /// The reason, for the history.
     #[schema(value_type = AuditReasonText)]
     pub reason: String,
     /// Keep no record of the host. If it is announced, or once it is announced again, it waits for approval like a new

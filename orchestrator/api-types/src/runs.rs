@@ -89,12 +89,12 @@ pub const GIVE_UP: Route<HostToGiveUp> = Route::new(
     "give-up-host",
     "Continue the active run without a host",
 )
-.body::<HostToGiveUp>(|| json!({"host": "h01", "reason": "its power supply burnt"}))
+.body::<HostToGiveUp>(|| json!({"host": "h01", "reason": "power supply failed"}))
 .query::<Validate>()
 .answers(&[
     Answer::new(204, "the run no longer waits for the host, or would not"),
     Answer::new(404, "the host is not in the active run"),
-    Answer::new(409, "no run is active, the host is through, or its last command is not known yet"),
+    Answer::new(409, "no run is active, the host has already finished, or its last command is not known yet"),
 ]);
 
 fn run() -> Value {
@@ -177,7 +177,7 @@ pub struct HostToGiveUp {
     /// The name of the host.
     #[schema(value_type = NameText)]
     pub host: HostName,
-    /// The reason, for the audit.
+    /// The reason, for the history.
     #[schema(value_type = AuditReasonText)]
     pub reason: String,
 }

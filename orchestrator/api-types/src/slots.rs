@@ -48,7 +48,7 @@ pub const HOLD: Route<AboutSlot> = Route::new(
     "hold-slot",
     "Hold a slot until an operator releases it",
 )
-.body::<AboutSlot>(|| json!({"group": "default", "id": "h01", "reason": "its disk is exchanged"}))
+.body::<AboutSlot>(|| json!({"group": "default", "id": "h01", "reason": "disk replacement"}))
 .answers(&[
     Answer::new(204, "the slot is held"),
     Answer::new(404, "there is no such group"),
@@ -64,7 +64,7 @@ pub const RELEASE: Route<AboutSlot> = Route::new(
     "release-slot",
     "Release a slot, regardless of its holder",
 )
-.body::<AboutSlot>(|| json!({"group": "default", "id": "h01", "reason": "it burnt"}))
+.body::<AboutSlot>(|| json!({"group": "default", "id": "h01", "reason": "power supply failed"}))
 .answers(&[
     Answer::new(204, "the slot is free, or being released at its lock server"),
     Answer::new(404, "nothing with this id holds a slot or waits for one"),
@@ -108,10 +108,10 @@ fn example() -> Value {
                 "on-behalf-of": ["operator"],
                 "hold": {
                     "actor": "api 127.0.0.1",
-                    "reason": "its disk is exchanged",
+                    "reason": "disk replacement",
                     "since": "2026-11-21T01:00:00Z",
                 },
-                "reason": "held by api 127.0.0.1: its disk is exchanged",
+                "reason": "held by api 127.0.0.1: disk replacement",
                 "stuck": false,
             }],
             "waiters": [{"id": "h02", "kind": "host", "since": "2026-11-21T01:00:05Z"}],
@@ -131,7 +131,7 @@ fn order() -> Value {
             "group": "default",
             "id": "h01",
             "actor": "api 127.0.0.1",
-            "reason": "its disk is exchanged",
+            "reason": "disk replacement",
         },
     })
 }
@@ -156,7 +156,7 @@ pub struct AboutSlot {
     pub group: GroupName,
     #[schema(value_type = ClientText)]
     pub id: ClientId,
-    /// The reason, for the audit.
+    /// The reason, for the history.
     #[schema(value_type = AuditReasonText)]
     pub reason: String,
 }

@@ -27,7 +27,7 @@ pub const READ: Route = Route::new(
     VIEWER,
     Tag::Upgrades,
     "read-state",
-    "Retrieve the state of os upgrade",
+    "Retrieve the upgrade state",
 )
 .query::<ReadParameters>()
 .answers(&[Answer::json(
@@ -60,13 +60,13 @@ fn example() -> Value {
         "hosts": [
             {
                 "hostname": "h01",
-                "why": "no run is active; the next starts by itself at 2023-03-24T01:00:00Z",
+                "why": "no run is active; the next starts automatically at 2023-03-24T01:00:00Z",
                 "until": "2023-03-24T01:00:00Z",
                 "blockers": [{"kind": "no-run", "until": "2023-03-24T01:00:00Z"}],
             },
             {
                 "hostname": "h02",
-                "why": "no run is active; the next starts by itself at 2023-03-24T01:00:00Z",
+                "why": "no run is active; the next starts automatically at 2023-03-24T01:00:00Z",
                 "until": "2023-03-24T01:00:00Z",
                 "blockers": [{"kind": "no-run", "until": "2023-03-24T01:00:00Z"}],
             },

@@ -95,7 +95,7 @@ impl Sites {
             Problem::not_done(&method, NotDone::unchanged(why))
         };
         let bus = self.bus.as_ref().ok_or_else(no_such_site)?;
-        let bus = bus.get().ok_or_else(|| not_delivered("the bus is not connected yet"))?;
+        let bus = bus.get().ok_or_else(|| not_delivered("NATS is not connected yet"))?;
         let caller = request.extensions().get::<Caller>();
         let caller = caller.ok_or_else(|| Problem::internal("a request without a caller"))?;
         let content_type = request.headers().get(CONTENT_TYPE).map(HeaderValue::to_str).transpose();

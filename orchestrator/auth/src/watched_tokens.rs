@@ -28,7 +28,7 @@ struct Seen {
 }
 
 impl WatchedTokens {
-    /// Reads the file. A missing file is no error: no token is valid until it exists.
+    /// Reads the file. A missing file is not an error: no token is valid until it exists.
     ///
     /// # Errors
     /// The file is unusable.

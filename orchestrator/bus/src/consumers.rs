@@ -54,7 +54,7 @@ impl Bus {
         let lock = || hosts.lock().unwrap_or_else(PoisonError::into_inner);
         let made = match subject::consumer_request_host(&message.subject) {
             // The server does not cope with a consumer that is deleted and created at the same time.
-            Ok(host) if !lock().insert(host.clone()) => Err("it is being made; ask again".to_owned()),
+            Ok(host) if !lock().insert(host.clone()) => Err("it is being created; ask again".to_owned()),
             Ok(host) => {
                 let made = consumer::create_requested(&self.jetstream, &host, &message.payload).await;
                 lock().remove(&host);
@@ -70,7 +70,7 @@ impl Bus {
             }
         }
         if let Err(error) = consumer::answer(&self.client, message, made).await {
-            tracing::debug!(error, "answer about a consumer");
+            tracing::debug!(error, "cannot send the response to a request for a consumer");
         }
     }
 }

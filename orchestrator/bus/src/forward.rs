@@ -27,7 +27,7 @@ impl Bus {
     pub async fn forward(&self, to: &LeaseHolder, forwarded: &Forwarded) -> Outcome {
         let payload = encode(forwarded)?;
         if self.client.connection_state() != State::Connected {
-            return Err(not_forwarded("the bus is away"));
+            return Err(not_forwarded("NATS is unreachable"));
         }
         let subject = subject::request(&to.instance, &to.nonce);
         let request = Request::new().payload(payload.into()).timeout(Some(ANSWER_WITHIN));
@@ -96,10 +96,10 @@ impl Bus {
     async fn publish_outcome(&self, subject: Subject, outcome: &Outcome) {
         let payload = match encode_outcome(outcome) {
             Ok(payload) => Bytes::from(payload),
-            Err(error) => return tracing::error!(%error, "cannot encode the answer to a follower"),
+            Err(error) => return tracing::error!(%error, "cannot encode the response to a follower"),
         };
         if let Err(error) = self.client.publish(subject, payload).await {
-            tracing::debug!(%error, "answer to a follower");
+            tracing::debug!(%error, "cannot send the response to a follower");
         }
     }
 }

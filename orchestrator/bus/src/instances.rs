@@ -83,7 +83,7 @@ impl Bus {
         ];
         join_all(names.map(|name| async move {
             let replication = tokio::time::timeout(REPLICATION_WITHIN, self.replication_of(name)).await;
-            let late = |_| Err("the bus does not answer".to_owned());
+            let late = |_| Err("NATS does not answer".to_owned());
             StreamReplication { stream: name.to_owned(), replication: replication.unwrap_or_else(late) }
         }))
         .await

@@ -62,7 +62,7 @@ impl Bus {
         let subject = subject::site(name).map_err(NoAnswer::InvalidName)?;
         // The client library would keep the request, and deliver it when the caller no longer waits.
         if self.client.connection_state() != State::Connected {
-            return Err(NoAnswer::NotDelivered { why: "the bus is away".to_owned() });
+            return Err(NoAnswer::NotDelivered { why: "NATS is unreachable".to_owned() });
         }
         let request = Request::new().payload(request.into()).timeout(Some(ANSWER_WITHIN));
         let answered = self.client.send_request(subject, request).await;
@@ -122,7 +122,7 @@ impl Bus {
 
     async fn publish_answer(&self, to: Subject, answer: Bytes) {
         if let Err(error) = self.client.publish(to, answer).await {
-            tracing::debug!(%error, "answer to another site");
+            tracing::debug!(%error, "cannot send the response to another site");
         }
     }
 }

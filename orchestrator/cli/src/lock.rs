@@ -18,7 +18,7 @@ use crate::Failure;
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
-    /// Run a command while a slot is held, of any FleetLock server
+    /// Run a command while holding a slot of any FleetLock server
     ///
     /// It waits for a slot of the group, runs the command, and gives the slot back however the command ends. SIGINT,
     /// SIGTERM, SIGHUP and SIGQUIT are passed on to the command, unless they were ignored at the start, as under nohup. If

@@ -90,7 +90,7 @@ pub async fn call_with_body<B: Serialize>(
 /// The URL of `call`. The API is at the server's root, even if `base` has a path, as URLs for FleetLock clients may.
 pub fn url<B>(base: &Url, call: &Call<B>) -> anyhow::Result<Url> {
     if call.segments().iter().any(|segment| matches!(segment.as_str(), "." | "..")) {
-        bail!("neither . nor .. can stand in a path");
+        bail!("a path segment must not be . or ..");
     }
     let mut url = base.join("/")?;
     let mut path = url.path_segments_mut().ok().context("an http:// or https:// URL is expected")?;
@@ -137,7 +137,7 @@ async fn request<B: Serialize>(server: &Server, call: &Call<B>, body: Option<&B>
         return Err(if is_change { NotDone::unknown(why).into() } else { anyhow!(why) });
     }
     match status {
-        StatusCode::OK => serde_json::from_slice(&answer).context("an unexpected answer"),
+        StatusCode::OK => serde_json::from_slice(&answer).context("unexpected response"),
         StatusCode::CREATED | StatusCode::NO_CONTENT => Ok(Value::Null),
         StatusCode::UNAUTHORIZED => {
             let refusal = refusal(status, &answer, is_change);
@@ -171,7 +171,7 @@ fn refusal(status: StatusCode, answer: &[u8], is_change: bool) -> anyhow::Error 
     let answer: Value = serde_json::from_slice(answer).unwrap_or_default();
     let error = &answer["errors"][0];
     let message = error["error-message"].as_str();
-    let message = message.map_or_else(|| format!("it answers {status}"), str::to_owned);
+    let message = message.map_or_else(|| format!("the server returned {status}"), str::to_owned);
     match NotDone::deserialize(&error["error-info"]) {
         Ok(not_done) if is_change => not_done.into(),
         Err(_) if is_change && status.is_server_error() && error["error-info"].is_null() => {
@@ -194,9 +194,12 @@ mod tests {
         let body = br#"{"errors":[{"error-message":"there is no group x"}]}"#;
         assert_eq!(refusal(StatusCode::NOT_FOUND, body, true).to_string(), "there is no group x");
         let gateway = |is_change| refusal(StatusCode::BAD_GATEWAY, b"<html>", is_change);
-        assert_eq!(gateway(false).to_string(), "it answers 502 Bad Gateway");
-        assert_eq!(gateway(true).downcast_ref(), Some(&NotDone::unknown("it answers 502 Bad Gateway")));
-        let not_done = NotDone::unknown("the bus is away");
+        assert_eq!(gateway(false).to_string(), "the server returned 502 Bad Gateway");
+        assert_eq!(
+            gateway(true).downcast_ref(),
+            Some(&NotDone::unknown("the server returned 502 Bad Gateway"))
+        );
+        let not_done = NotDone::unknown("NATS is unreachable");
         let body = json!({ "errors": [{ "error-message": "x", "error-info": not_done }] }).to_string();
         let refused = |is_change| refusal(StatusCode::SERVICE_UNAVAILABLE, body.as_bytes(), is_change);
         assert_eq!(refused(true).downcast_ref(), Some(&not_done));

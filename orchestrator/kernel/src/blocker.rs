@@ -9,7 +9,7 @@ use os_upgrade_protocol::{Action, GroupName, HostName, RunId, time};
 use serde::{Deserialize, Serialize, Serializer};
 use strum::{IntoStaticStr, VariantNames};
 
-use crate::reason::Reason;
+use crate::reason::{Reason, skew};
 use crate::strongbox::Sealed;
 use crate::window::CalendarError;
 
@@ -114,7 +114,7 @@ pub enum HostBlocker {
     #[error("its heartbeat is awaited")]
     HeartbeatAwaited,
     /// Its clock is so wrong that its worker may consider a command expired.
-    #[error("its clock differs from the bus's by {seconds} s")]
+    #[error("its clock is {} NATS", skew(*seconds))]
     WorkerClockSkew {
         /// The worker's clock minus the bus's, in seconds.
         seconds: i64,
@@ -129,7 +129,7 @@ pub enum HostBlocker {
     #[error("no run is active")]
     NoRun,
     /// It holds a slot outside of runs.
-    #[error("it holds a slot of group {group} since {since}{}", because(reason.as_ref()), since = time::format(*since))]
+    #[error("it has held a slot of group {group} since {since}{}", because(reason.as_ref()), since = time::format(*since))]
     SlotHeld {
         /// The slot's group.
         group: GroupName,
@@ -188,7 +188,7 @@ impl fmt::Display for Blocker {
         let Self { cause, until } = self;
         match (cause, until.map(time::format)) {
             (Cause::Host(HostBlocker::NoRun), Some(until)) => {
-                write!(f, "{cause}; the next starts by itself at {until}")
+                write!(f, "{cause}; the next starts automatically at {until}")
             }
             _ => cause.fmt(f),
         }
@@ -244,7 +244,7 @@ pub enum StartBlocker {
         run: RunId,
     },
     /// The clocks of orchestrator and bus differ too much to keep to deadlines.
-    #[error("the clocks of orchestrator and bus differ by {seconds} s")]
+    #[error("the orchestrator's clock is {} NATS", skew(*seconds))]
     ClockSkew {
         /// The orchestrator's clock minus the bus's, in seconds.
         seconds: i64,
@@ -255,14 +255,14 @@ pub enum StartBlocker {
         /// Why the secret cannot be used.
         why: Sealed,
     },
-    /// No host of the configured applications is known or reachable.
-    #[error("no host of the configured applications can be reached")]
+    /// No host of a configured application has announced itself, or none of them is reachable.
+    #[error("no reachable host runs a configured application")]
     NoHosts {
         /// The configured applications, joined by commas; after the first few only their number.
         applications: String,
     },
     /// No host of the configured applications is approved.
-    #[error("none of the {hosts} hosts of the configured applications is approved")]
+    #[error("{}", none_approved(*hosts))]
     NoneApproved {
         /// How many hosts of the configured applications there are, at least 1.
         hosts: usize,
@@ -277,13 +277,13 @@ pub enum StartBlocker {
 #[strum(serialize_all = "kebab-case")]
 pub enum WindowBlocker {
     /// No maintenance windows are configured.
-    #[error("none starts by itself, as there are no maintenance windows")]
+    #[error("no run starts automatically: no maintenance windows are configured")]
     NoWindows,
-    /// No window opens again for long enough.
-    #[error("none starts by itself, as no maintenance window opens again for long enough")]
+    /// No upcoming window is long enough.
+    #[error("no run starts automatically: no upcoming maintenance window is long enough")]
     NoOccurrence,
     /// The occurrences of the windows cannot be determined.
-    #[error("none starts by itself: {why}")]
+    #[error("no run starts automatically: {why}")]
     UnclearWindows {
         /// What is wrong with the windows.
         why: CalendarError,
@@ -299,6 +299,13 @@ pub enum WindowBlocker {
     #[serde(untagged)]
     #[strum(transparent)]
     Any(StartBlocker),
+}
+
+fn none_approved(hosts: usize) -> String {
+    match hosts {
+        1 => "the only host of the configured applications is not approved".to_owned(),
+        hosts => format!("none of the {hosts} hosts of the configured applications is approved"),
+    }
 }
 
 fn awaited(hosts: usize) -> String {

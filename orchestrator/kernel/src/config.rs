@@ -355,7 +355,7 @@ mod tests {
     #[test]
     fn wrong_types_are_explained() {
         for (json, message) in [
-            (r#"{"start-jitter":600}"#, r#"integer `600`, expected a text such as "4h" or "1d12h""#),
+            (r#"{"start-jitter":600}"#, r#"integer `600`, expected a string such as "4h" or "1d12h""#),
             (r#"{"rollout":{"unreachable":true}}"#, r#"boolean `true`, expected "skip" or "fail""#),
             (r#"{"rollout":{"unreachable":"wait"}}"#, "unknown variant `wait`, expected `skip` or `fail`"),
             (

@@ -89,7 +89,7 @@ impl fmt::Display for Duration {
     }
 }
 
-from_text!(Duration: "a text such as \"4h\" or \"1d12h\"");
+from_text!(Duration: "a string such as \"4h\" or \"1d12h\"");
 
 impl From<Duration> for String {
     fn from(duration: Duration) -> String {

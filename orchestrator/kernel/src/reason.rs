@@ -32,7 +32,7 @@ pub enum Reason {
         denial: Denial,
     },
     /// The lock server did not answer.
-    #[error("unreachable lock server, no slot of group {group}: {why}")]
+    #[error("no slot of group {group}: the lock server is unreachable: {why}")]
     SlotUnreachable {
         /// The group of the requested slot.
         group: GroupName,
@@ -40,7 +40,7 @@ pub enum Reason {
         why: NoAnswer,
     },
     /// The lock server's answer does not follow the FleetLock protocol.
-    #[error("protocol error of the lock server, no slot of group {group}: {detail}")]
+    #[error("no slot of group {group}: the lock server violated the FleetLock protocol: {detail}")]
     SlotProtocol {
         /// The group of the requested slot.
         group: GroupName,
@@ -48,7 +48,7 @@ pub enum Reason {
         detail: String,
     },
     /// The orchestrator's clock and the bus's differ too much to keep to deadlines.
-    #[error("the clocks of orchestrator and bus differ by {seconds} s")]
+    #[error("the orchestrator's clock is {} NATS", skew(*seconds))]
     ClockSkew {
         /// The orchestrator's clock minus the bus's, in seconds.
         seconds: i64,
@@ -71,7 +71,7 @@ pub enum Reason {
         action: Action,
     },
     /// The worker had not answered `reboot` within the rollout's `boot-timeout`.
-    #[error("no reply to reboot within {after} (boot-timeout): it may hang in its boot")]
+    #[error("no reply to reboot within {after} (boot-timeout): it may have hung while booting")]
     BootTimeout {
         /// The `boot-timeout`.
         after: Duration,
@@ -103,7 +103,7 @@ pub enum Reason {
         actor: String,
     },
     /// The run's `not-after` passed before this host's turn came.
-    #[error("the run's time was over before its turn came")]
+    #[error("the run timed out before its turn")]
     RunTimedOut,
     /// The site was restored, so the state of the host is not known.
     #[error("the site was restored by {actor}; what became of the host is not known")]
@@ -175,6 +175,12 @@ pub fn quoted(name: &str) -> Cow<'_, str> {
         return Cow::Borrowed(name);
     }
     Cow::Owned(format!("'{}'", name.replace('\'', r"'\''")))
+}
+
+/// How far a clock is from another: `seconds` is the first minus the second.
+pub(crate) fn skew(seconds: i64) -> String {
+    let side = if seconds < 0 { "behind" } else { "ahead of" };
+    format!("{} s {side}", seconds.unsigned_abs())
 }
 
 /// Like [`quoted`], with a `--` before a name that looks like an option.

@@ -18,7 +18,7 @@ const ACCEPTED: u16 = 200;
 #[derive(Debug, thiserror::Error)]
 pub enum PushError {
     /// The URL is invalid.
-    #[error("{url} is no URL of a nats-server")]
+    #[error("{url} is not a URL of a nats-server")]
     Url {
         /// The URL.
         url: String,

@@ -131,7 +131,7 @@ pub enum ArchiveError {
         found: u32,
     },
     /// It belongs to another site.
-    #[error("the backup {} is of site {found:?}, not of {expected:?}", path.display())]
+    #[error("the backup {} belongs to site {found:?}, not {expected:?}", path.display())]
     OtherSite {
         /// The file.
         path: PathBuf,

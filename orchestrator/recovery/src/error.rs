@@ -35,7 +35,7 @@ pub enum RecoveryError {
     Led(String),
     /// The lease was lost during the restoration.
     #[error(
-        "the lease could not be kept: another orchestrator has started, or the bus is away; run it again"
+        "the lease could not be kept: another orchestrator has started, or NATS is unreachable; run it again"
     )]
     LeaseLost,
     /// The site has data that a restored backup would replace.

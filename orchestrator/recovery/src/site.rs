@@ -114,7 +114,7 @@ impl HeldLease {
             LeaseOutcome::Written { revision, .. } => revision,
             LeaseOutcome::Taken { holder, .. } => return Err(RecoveryError::Led(holder.instance)),
             LeaseOutcome::Released | LeaseOutcome::Failed => {
-                return Err(anyhow!("the bus does not give the lease").into());
+                return Err(anyhow!("the lease was not granted").into());
             }
         };
         let (sender, receiver) = watch::channel(Some(revision));

@@ -109,7 +109,7 @@ enum Role {
     Claiming,
     /// This instance leads.
     Leading(Box<Leading>),
-    /// Everything has stopped until an operator intervenes.
+    /// It does nothing more until an operator intervenes.
     Halted {
         halt: Halt,
         /// What is missing and what to do about it; `None` until that has been worked out.
@@ -175,7 +175,7 @@ impl Node {
         self.follower.tip.sequence
     }
 
-    /// Why it has stopped permanently, if it has.
+    /// Why it has halted, if it has.
     pub fn halted(&self) -> Option<&Halt> {
         match &self.role {
             Role::Halted { halt, .. } => Some(halt),
@@ -504,7 +504,7 @@ impl Node {
     fn halt(&mut self, halt: Halt) {
         self.appender.abandon();
         if let Role::Leading(leading) = &mut self.role {
-            leading.fail_calls("the orchestrator has stopped", &mut self.out);
+            leading.fail_calls("the orchestrator has halted", &mut self.out);
         }
         self.out.extend([Action::StopControl, Action::StopJournal]);
         self.out.push(Action::Warn(Warning::Halted(halt.clone())));

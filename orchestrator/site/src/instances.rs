@@ -324,7 +324,7 @@ mod tests {
         let (settings, about) = about("c");
         settings.send_modify(|settings| settings.auto_approve = true);
         instances.record(about.heartbeat(&SiteSnapshot::default(), now), now);
-        let expected = "the instances differ in [site] auto-approve, and what the one that leads has is in force: \
+        let expected = "instances have different values for [site] auto-approve (the leader's applies): \
                         false (a, b), true (c)";
         assert_eq!(instances.differences(now), [expected]);
         let nobody = now + UNREACHABLE_AFTER;

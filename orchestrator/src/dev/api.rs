@@ -155,7 +155,7 @@ impl Api {
         if status != StatusCode::OK {
             bail!("GET /{path}: {status}: {answer}");
         }
-        serde_json::from_str(&answer).with_context(|| format!("GET /{path}: an unexpected answer"))
+        serde_json::from_str(&answer).with_context(|| format!("GET /{path}: unexpected response"))
     }
 
     async fn send<B: Serialize>(

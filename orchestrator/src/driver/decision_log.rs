@@ -13,22 +13,22 @@ fn log_fact(fact: &Fact) {
     if let Fact::RunStarted { run, trigger, not_after, hosts, .. } = fact {
         let skipped = hosts.iter().filter(|host| host.skipped.is_some()).count();
         let by = trigger.actor().unwrap_or("a maintenance window");
-        tracing::info!(%run, by, %not_after, hosts = hosts.len() - skipped, skipped, "a run has started");
+        tracing::info!(%run, by, %not_after, hosts = hosts.len() - skipped, skipped, "run started");
     } else if let Fact::RunEnded { run, result: RunResult::Completed } = fact {
-        tracing::info!(%run, "the run is completed");
+        tracing::info!(%run, "run completed");
     } else if let Fact::RunEnded { run, result } = fact {
-        tracing::warn!(%run, result = result.as_str(), "the run has ended, and is not completed");
+        tracing::warn!(%run, result = result.as_str(), "run ended without completing");
     } else if let Fact::Host { run, host, event: HostEvent::Upgraded } = fact {
-        tracing::info!(%run, %host, "the host is upgraded");
+        tracing::info!(%run, %host, "host upgraded");
     } else if let Fact::Host {
         run,
         host,
         event: HostEvent::Failed { reason } | HostEvent::TimedOut { reason },
     } = fact
     {
-        tracing::warn!(%run, %host, %reason, "the host is not upgraded");
+        tracing::warn!(%run, %host, %reason, "host not upgraded");
     } else if let Fact::ConfigReplaced { config, actor, .. } = fact {
-        tracing::info!(actor, deleted = config.is_none(), "the configuration has changed");
+        tracing::info!(actor, deleted = config.is_none(), "configuration changed");
     }
 }
 
@@ -41,7 +41,9 @@ fn slots(settings: &Settings) -> String {
 /// Logs a warning of the node.
 pub(super) fn warn(warning: &Warning) {
     match warning {
-        Warning::Halted(halt) => tracing::error!(%halt, "stopped: an operator has to decide"),
+        Warning::Halted(halt) => {
+            tracing::error!(%halt, "halted: nothing is sent until an operator intervenes");
+        }
         Warning::Inventory { host, error } => {
             tracing::warn!(%host, %error, "a message from a worker cannot be used");
         }

@@ -41,7 +41,7 @@ pub(super) async fn run(
     }
     // The store gets no more records, so its readers need not wait for them.
     if let Err(error) = projector.close().await {
-        tracing::warn!(%error, "the store was not closed in order; the journal has what is missing");
+        tracing::warn!(%error, "the store was not closed cleanly; the journal has what is missing");
     }
     // A failed store must not delay runs, so records are dropped: they are in the journal.
     while committed.recv_many(&mut batch, BATCH_MAX).await > 0 {

@@ -143,11 +143,11 @@ mod tests {
     fn ready_is_sent_once_status_on_change() {
         let now = Instant::now();
         let mut notifier = Notifier::new(None, now);
-        let away = Readiness::NotReady("the bus\n is away".to_owned());
-        assert_eq!(notifier.update(&away, 1, now), [status("the bus is away")]);
+        let away = Readiness::NotReady("NATS\n is unreachable".to_owned());
+        assert_eq!(notifier.update(&away, 1, now), [status("NATS is unreachable")]);
         assert_eq!(notifier.update(&away, 2, now), []);
         assert_eq!(notifier.update(&Readiness::Ready, 3, now), [Notification::Ready, status("ready")]);
-        assert_eq!(notifier.update(&away, 4, now), [status("the bus is away")]);
+        assert_eq!(notifier.update(&away, 4, now), [status("NATS is unreachable")]);
         assert_eq!(notifier.update(&Readiness::Ready, 5, now), [status("ready")]);
     }
 

@@ -86,14 +86,14 @@ async fn keep_running(nats: &mut ManagedNats) -> anyhow::Result<()> {
     let mut ends = VecDeque::new();
     loop {
         let status = nats.exited().await;
-        tracing::error!(%status, log = %nats.log().display(), "the managed nats-server has ended, starting it again");
+        tracing::error!(%status, log = %nats.log().display(), "the managed nats-server exited; restarting it");
         let now = Instant::now();
         ends.push_back(now);
         ends.retain(|&end| now.duration_since(end) < RESTARTS_WITHIN);
         if ends.len() > RESTARTS_MAX {
             let log = nats.log().display();
-            bail!("the managed nats-server keeps ending ({status}), see {log}");
+            bail!("the managed nats-server keeps exiting ({status}), see {log}");
         }
-        nats.start_again().await.context("the managed nats-server has ended")?;
+        nats.start_again().await.context("cannot restart the managed nats-server")?;
     }
 }

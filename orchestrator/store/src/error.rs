@@ -24,9 +24,9 @@ pub enum OpenError {
         /// The file.
         path: PathBuf,
     },
-    /// It is no SQLite database, or a damaged one.
+    /// It is not an SQLite database, or is a damaged one.
     #[error(
-        "store {path} is damaged or not an SQLite database; it can be made again from the journal: \
+        "store {path} is damaged or not an SQLite database; it can be rebuilt from the journal: \
          move it away and start again"
     )]
     Damaged {
@@ -56,7 +56,7 @@ pub enum OpenError {
     },
     /// It was written by an older version, whose format is no longer read.
     #[error(
-        "store {path} has schema {found}, older than {first}, the oldest that this program reads; it can be made again from \
+        "store {path} has schema {found}, older than {first}, the oldest that this program reads; it can be rebuilt from \
          the journal: move it away and start again"
     )]
     Older {
@@ -68,7 +68,7 @@ pub enum OpenError {
         first: i64,
     },
     /// It belongs to another site.
-    #[error("store {path} is of site {found:?}, not of {expected:?}")]
+    #[error("store {path} belongs to site {found:?}, not {expected:?}")]
     OtherSite {
         /// The file.
         path: PathBuf,
@@ -104,7 +104,7 @@ pub enum StoreError {
     #[error("the store cannot be used")]
     Sqlite(#[source] sqlx::Error),
     /// The file is damaged.
-    #[error("the store is damaged; it can be made again from the journal: move it away and start again")]
+    #[error("the store is damaged; it can be rebuilt from the journal: move it away and start again")]
     Damaged(#[source] sqlx::Error),
     /// Readers or another process kept the store busy for too long.
     #[error("the store is busy")]

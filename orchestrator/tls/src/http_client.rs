@@ -16,7 +16,7 @@ pub enum BuildError {
     #[error(transparent)]
     File(#[from] PemError),
     /// Something else, for example no CA certificates on this machine.
-    #[error("cannot set up a FleetLock client for {url}")]
+    #[error("cannot set up an HTTP client for {url}")]
     Other {
         /// The base URL of the server.
         url: HttpUrl,

@@ -89,7 +89,7 @@ pub(super) async fn answers(url: &str) -> bool {
 /// A client of the server at `url`, with the user and password in it.
 ///
 /// # Errors
-/// It is no URL, or the server does not answer, or it rejects user and password.
+/// It is not a URL, or the server does not answer, or it rejects user and password.
 pub async fn connect(url: &str) -> Result<async_nats::Client, async_nats::ConnectError> {
     let (options, address) = options(url)?;
     options.connect(address).await
@@ -98,7 +98,7 @@ pub async fn connect(url: &str) -> Result<async_nats::Client, async_nats::Connec
 /// The options and the address with which [`connect`] connects.
 ///
 /// # Errors
-/// It is no URL.
+/// It is not a URL.
 pub fn options(url: &str) -> io::Result<(ConnectOptions, ServerAddr)> {
     let address: ServerAddr = url.parse()?;
     let options = match (address.username(), address.password()) {

@@ -135,7 +135,7 @@ async fn wrong_account_credentials_are_named() {
         })
         .await;
         let expected =
-            format!("NATS gives no JetStream to {user}, whose [nats] credentials these are: give those");
+            format!("JetStream is not enabled for {user}, whose [nats] credentials these are: give those");
         assert!(message.contains(&expected), "{message}");
         let (_, printed, _) = orchestrator.command(&["doctor", "--output", "json"]).await;
         assert!(printed.contains("set [nats] credentials to an orchestrator's"), "{printed}");

@@ -230,7 +230,7 @@ async fn invalid_backup_changes_nothing() {
         (
             "other site".to_owned(),
             repacked(&file, |manifest| manifest["site"] = json!("lund")),
-            "is of site \"lund\", not of \"site\"",
+            "belongs to site \"lund\", not \"site\"",
         ),
         (
             "other content".to_owned(),

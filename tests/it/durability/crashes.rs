@@ -74,7 +74,7 @@ async fn bus_killed_in_each_phase() {
 async fn restart_nats(site: &mut Site, host: &Host, script: &str) {
     site.nats.kill();
     eventually("the loss to be noticed", async || {
-        (site.orchestrator.readiness().await? == "the bus is away").then_some(())
+        (site.orchestrator.readiness().await? == "NATS is unreachable").then_some(())
     })
     .await;
     host.release(script);

@@ -140,14 +140,14 @@ async fn corrupt_store_is_rebuilt_during_run() {
     site.orchestrator.start();
     let (code, stderr) = site.orchestrator.exited().await;
     assert_eq!(code, Some(1));
-    let text = "error: cannot read the store: the store is damaged; it can be made again from the journal: move it away";
+    let text = "error: cannot read the store: the store is damaged; it can be rebuilt from the journal: move it away";
     assert!(stderr.lines().last().unwrap().starts_with(text), "{stderr}");
     // The pages with the facts, which are read later.
     fs::copy(whole, &store).unwrap();
     fs::remove_file(store.with_extension("copy")).unwrap();
     corrupt_pages(&site.orchestrator.store_file(), "run-started").await;
     site.orchestrator.start();
-    let text = "it can be made again from the journal: move it away and start again";
+    let text = "it can be rebuilt from the journal: move it away and start again";
     let reason = await_unready(&site.orchestrator, "the history has stopped: the store is damaged; ").await;
     assert!(reason.contains(text), "{reason}");
     rest.await_scheduled(&["h01"]).await;

@@ -131,7 +131,7 @@ async fn other_sites_streams_are_reported() {
     let (nats, jetstream) = with_created_streams().await;
     let expected = |stream: &str| {
         format!(
-            "error: the stream {stream} is of site \"site\", not of \"lund\": check [site] name and [nats] url"
+            "error: the stream {stream} belongs to site \"site\", not \"lund\": check [site] name and [nats] url"
         )
     };
     let lund = "[site]\nname = \"lund\"";

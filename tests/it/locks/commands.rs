@@ -481,7 +481,7 @@ async fn operators_list_and_release_slots() {
 
     let (code, printed, stderr) = lock(&["list"]).await;
     assert_eq!((code, stderr.as_str()), (Some(0), ""));
-    assert!(printed.starts_with("slots: embedded, reclaimed: never\n\nGROUP "), "{printed}");
+    assert!(printed.starts_with("provider: embedded, reclaim: never\n\nGROUP "), "{printed}");
     assert!(printed.contains("\ndefault  rack 7/ä  ") && printed.contains("a new disk"), "{printed}");
     let (code, printed, _) = lock(&["list", "--group", "default", "--output", "json"]).await;
     let state: Value = serde_json::from_str(&printed).unwrap();

@@ -47,13 +47,13 @@ async fn lock_refusals_are_distinguished() {
     assert_eq!(entry["status"], "waiting");
     assert_eq!((&entry["reason"], &entry["reason-kind"]), (&reason.into(), &"slot-denied".into()));
 
-    let protocol = "protocol error of the lock server, no slot of group default: ";
+    let protocol = "no slot of group default: the lock server violated the FleetLock protocol: ";
     locks.set_mode(Mode::Accepted);
     let reason = rest.await_reason("h01", "slot-protocol").await;
     assert_eq!(reason, format!("{protocol}status 202: only 200 grants"));
     locks.stop().await;
     let reason = rest.await_reason("h01", "slot-unreachable").await;
-    assert!(reason.starts_with("unreachable lock server, no slot of group default: "), "{reason}");
+    assert!(reason.starts_with("no slot of group default: the lock server is unreachable: "), "{reason}");
     locks.set_mode(Mode::Redirect);
     locks.start_again().await;
     let reason = rest.await_reason("h01", "slot-protocol").await;

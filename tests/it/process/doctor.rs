@@ -78,7 +78,7 @@ async fn differing_instance_settings_are_reported() {
     other.start();
     other.await_following(&site.orchestrator).await;
     let (us, them) = (site.orchestrator.instance(), other.instance());
-    let difference = "the instances differ in [site] timezone, and what the one that leads has is in force:";
+    let difference = "instances have different values for [site] timezone (the leader's applies):";
     for asked in [&site.orchestrator, &other] {
         let expected = format!("{difference} Europe/Stockholm ({them}), UTC ({us})");
         let status = eventually("both heartbeats", async || {
@@ -216,9 +216,9 @@ async fn damaged_or_foreign_streams_are_found() {
         .unwrap();
     let (code, rows) = run_doctor(&other).await;
     assert_eq!(code, Some(1));
-    assert!(rows["store"].1.contains("is of site \"site\", not of \"lund\""), "{rows:?}");
+    assert!(rows["store"].1.contains("belongs to site \"site\", not \"lund\""), "{rows:?}");
     let control = &rows["stream os-upgrade:control"].1;
-    assert!(control.contains("is of site \"site\", not of \"lund\""), "{rows:?}");
+    assert!(control.contains("belongs to site \"site\", not \"lund\""), "{rows:?}");
     // As text, the advice is below.
     let (_, printed, stderr) = other.command(&["doctor"]).await;
     assert!(printed.contains("\n         check [store] path and [site] name"), "{printed}");

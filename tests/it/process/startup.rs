@@ -256,7 +256,7 @@ async fn missing_jetstream_is_awaited() {
     orchestrator.start();
     let message = await_waiting(&orchestrator, "JetStream").await;
     let expected =
-        "NATS gives no JetStream: enable it in the configuration of the server, and for this account";
+        "JetStream is not enabled: enable it in the configuration of the server, and for this account";
     assert!(message.ends_with(expected), "{message}");
     nats.restart_with(&account("jetstream: enabled,")).await;
     orchestrator.ready().await;

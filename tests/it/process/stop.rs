@@ -240,7 +240,7 @@ async fn systemd_is_told_each_state() {
     messages.clear();
     eventually("the loss to be reported", async || {
         heard(&mut messages);
-        let reported = messages.iter().position(|line| line == "STATUS=the bus is away")?;
+        let reported = messages.iter().position(|line| line == "STATUS=NATS is unreachable")?;
         messages[reported..].iter().any(|line| line == "WATCHDOG=1").then_some(())
     })
     .await;

@@ -53,7 +53,7 @@ async fn only_approved_hosts_are_upgraded() {
     let listed = command_output(&site.orchestrator, &["hosts", "list", "--pending"]).await;
     assert!(listed.contains("h01") && listed.contains("waits for approval"), "{listed}");
     let (_, printed, _) = site.orchestrator.command(&["doctor"]).await;
-    let expected = "enrolment: of 2 announced hosts 0 take part, 0 are withdrawn, 2 wait for approval";
+    let expected = "enrolment: announced hosts: 0 taking part, 0 withdrawn, 2 waiting for approval";
     assert!(printed.contains(expected), "{printed}");
 
     assert_eq!(command_output(&site.orchestrator, &["hosts", "approve", "h01"]).await, "approved: h01");

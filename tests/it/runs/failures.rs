@@ -142,7 +142,7 @@ async fn missing_host_keeps_slot_until_return() {
     let run = rest.await_end(&id).await;
     assert_eq!(run.result(), Some("failed"));
     assert_eq!(run.statuses(), BTreeMap::from([("h01", "timed-out"), ("h02", "cancelled")]));
-    let hangs = "no reply to reboot within 1s (boot-timeout): it may hang in its boot";
+    let hangs = "no reply to reboot within 1s (boot-timeout): it may have hung while booting";
     assert_eq!(run.reasons()["h01"], hangs);
     let is_released = async || {
         let journal = site.journal().await;
@@ -192,7 +192,7 @@ async fn silent_worker_times_out() {
     let reasons = [
         ("h01", "no reply to prepare before not-after"),
         ("h02", "no reply to prepare before not-after"),
-        ("h03", "the run's time was over before its turn came"),
+        ("h03", "the run timed out before its turn"),
     ];
     assert_eq!(run.reasons(), BTreeMap::from(reasons));
     let (ended, limit) = (run.0["end-time"].as_str(), run.0["not-after"].as_str());

@@ -134,7 +134,7 @@ async fn missing_bus_is_503_without_late_run() {
     let hosts = site.hosts(1).await;
     site.nats.kill();
     eventually("the loss to be noticed", async || {
-        (site.orchestrator.readiness().await? == "the bus is away").then_some(())
+        (site.orchestrator.readiness().await? == "NATS is unreachable").then_some(())
     })
     .await;
     assert_refused(&site).await;

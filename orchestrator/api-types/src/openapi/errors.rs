@@ -46,7 +46,7 @@ const UNAVAILABLE: Common = (
     503,
     "the request cannot be handled now, or its outcome is unknown; try again later. For a change, `outcome` in the \
     `error-info` is `unchanged` if it was certainly not made, and `unknown` if it may still be made",
-    "the bus is away",
+    "NATS is unreachable",
 );
 
 const PROTECTED_ROUTES: [Common; 2] = [

@@ -55,7 +55,7 @@ const ERRORS: [(&str, &str, &str, &str); 9] = [
         "503",
         "the request could not be processed, or it is not known whether the slot is held: try again",
         "backend_unavailable",
-        "not leading: the bus is away; nothing was changed",
+        "not leading: NATS is unreachable; nothing was changed",
     ),
 ];
 

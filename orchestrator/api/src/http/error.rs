@@ -146,7 +146,7 @@ impl From<RunRefusal> for Problem {
                 | StartBlocker::RunActive { .. },
             )
             | RunRefusal::NoRun
-            | RunRefusal::HostThrough { .. }
+            | RunRefusal::HostFinished { .. }
             | RunRefusal::HostUncertain { .. } => StatusCode::CONFLICT,
             RunRefusal::NotStartable(
                 StartBlocker::ClockSkew { .. } | StartBlocker::StrongboxSealed { .. },

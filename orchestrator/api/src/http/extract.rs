@@ -145,11 +145,11 @@ fn unread_body(rejection: &BytesRejection) -> Problem {
 /// Longest reason that an operator may give, in bytes.
 const REASON_BYTES_MAX: usize = 1_000;
 
-/// An operator's reason, for the audit: one line, not empty.
+/// An operator's reason, for the history: one line, not empty.
 pub(crate) fn checked_reason(text: &str) -> Result<String, Problem> {
     let reason = text.trim();
     if reason.is_empty() {
-        return Err(Problem::bad_request("reason: give a reason, for the audit"));
+        return Err(Problem::bad_request("reason: give a reason, for the history"));
     }
     if reason.len() > REASON_BYTES_MAX || reason.chars().any(char::is_control) {
         let wanted = format!("reason: one line of at most {REASON_BYTES_MAX} bytes is expected");

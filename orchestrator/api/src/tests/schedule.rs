@@ -82,7 +82,7 @@ async fn specification_state_is_reproduced() {
     // Extensions of the specification.
     let next = "2026-11-27T01:00:00Z";
     assert_eq!(state["next-upgrade-at"], next);
-    let why = format!("no run is active; the next starts by itself at {next}");
+    let why = format!("no run is active; the next starts automatically at {next}");
     let blockers = json!([{"kind": "no-run", "until": next}]);
     let hosts =
         ["h01", "h02"].map(|host| json!({"hostname": host, "why": why, "until": next, "blockers": blockers}));
@@ -286,5 +286,5 @@ async fn unclear_windows_are_reported() {
     assert_eq!(state["next-upgrade-reason"], "unclear-windows");
     let why = state["hosts"][0]["why"].as_str().unwrap();
     let expected = problem("2040-01-01T00:00:00Z");
-    assert_eq!(why, format!("no run is active; none starts by itself: {expected}"));
+    assert_eq!(why, format!("no run is active; no run starts automatically: {expected}"));
 }

@@ -106,7 +106,7 @@ async fn operators_hold_and_release_slots() {
     let api = TestApi::new(site, &records).await;
     assert_eq!(api.ids("holders").await, ["h01"]);
     let bad = |message: &str| (400, error(message));
-    assert_eq!(api.call(RELEASE, &about("h01", " ")).await, bad("reason: give a reason, for the audit"));
+    assert_eq!(api.call(RELEASE, &about("h01", " ")).await, bad("reason: give a reason, for the history"));
     let long = about("h01", &"x".repeat(1_001));
     assert_eq!(api.call(RELEASE, &long).await, bad("reason: one line of at most 1000 bytes is expected"));
     let (status, missing) = api.call(RELEASE, r#"{"group":"default","id":"h01"}"#).await;

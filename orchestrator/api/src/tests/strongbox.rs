@@ -212,7 +212,7 @@ async fn errors_do_not_echo_secrets() {
         assert_eq!(api.call(request, body).await, (400, error(&message)), "{body}");
     }
     let no_key =
-        "key: it is no key: 32 bytes in base64 are expected, as `os-upgrade strongbox key` prints them";
+        "key: it is not a key: 32 bytes in base64 are expected, as `os-upgrade strongbox key` prints them";
     assert_eq!(api.call(UNSEAL, r#"{"key":"s3cret"}"#).await, (400, error(no_key)));
     let empty = "value: expected 1 to 8192 bytes";
     assert_eq!(api.call(SECRET, r#"{"value":""}"#).await, (400, error(empty)));

@@ -74,16 +74,16 @@ async fn blocked_trigger_is_refused() {
 
     site.view.clock_skew = Some(chrono::TimeDelta::seconds(-60));
     let api = TestApi::new(site, &records).await;
-    let message = "the clocks of orchestrator and bus differ by -60 s; nothing is started until they agree";
+    let message = "the orchestrator's clock is 60 s behind NATS; no run starts until the clocks agree";
     let info = json!({"kind": "clock-skew", "seconds": -60});
     assert_eq!(api.call(TRIGGER, "").await, (503, error_with(message, &info)));
 }
 
 #[tokio::test]
 async fn silent_core() {
-    let (api, calls) = TestApi::silent(Readiness::NotReady("the bus is away".to_owned())).await;
+    let (api, calls) = TestApi::silent(Readiness::NotReady("NATS is unreachable".to_owned())).await;
     for (request, body) in [(CONFIG, BODY), (TRIGGER, ""), (CANCEL, "")] {
-        let unknown = NotDone::unknown("the bus is away");
+        let unknown = NotDone::unknown("NATS is unreachable");
         assert_eq!(api.call(request, body).await, (503, not_done(&unknown)), "{request}");
     }
     // Invalid requests are refused at once, without the core.

@@ -6,11 +6,11 @@ use os_upgrade_shell::journal::JournalError;
 #[derive(Debug, thiserror::Error)]
 pub enum StreamsError {
     /// The server, or the account, has no JetStream.
-    #[error("NATS gives no JetStream: enable it in the configuration of the server, and for this account")]
+    #[error("JetStream is not enabled: enable it in the configuration of the server, and for this account")]
     NoJetStream,
     /// The account has no JetStream, and the credentials are not an orchestrator's.
     #[error(
-        "NATS gives no JetStream to {user}, whose [nats] credentials these are: give those that `os-upgrade nats-config \
+        "JetStream is not enabled for {user}, whose [nats] credentials these are: give those that `os-upgrade nats-config \
          init` made for orchestrators, or enable it for this account"
     )]
     NotAnOrchestrator {
@@ -41,7 +41,7 @@ pub enum StreamsError {
     },
     /// The stream belongs to another site.
     #[error(
-        "the stream {stream} is of site {found:?}, not of {expected:?}: check [site] name and [nats] url"
+        "the stream {stream} belongs to site {found:?}, not {expected:?}: check [site] name and [nats] url"
     )]
     OtherSite {
         /// Its name.

@@ -153,7 +153,7 @@ fn confirm(options: &Restore, summary: &Summary) -> anyhow::Result<()> {
     write!(stderr, "Type the name of the site, {}, to go on: ", summary.site)?;
     stderr.flush()?;
     let mut answer = String::new();
-    io::stdin().lock().read_line(&mut answer).context("no answer")?;
+    io::stdin().lock().read_line(&mut answer).context("cannot read the confirmation")?;
     if answer.trim() != summary.site {
         bail!("nothing was done");
     }

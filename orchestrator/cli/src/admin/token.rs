@@ -46,10 +46,11 @@ struct Place {
 #[derive(Debug, Args)]
 #[command(group = ArgGroup::new("for").required(true).args(["role", "group"]))]
 pub(crate) struct Create {
-    /// Its name, in the audit and in `token list`; FleetLock clients send it as the user of HTTP Basic
+    /// Its name, in the history and in `token list`; FleetLock clients send it as the user of HTTP Basic
     #[arg(long)]
     name: TokenName,
-    /// viewer: read; operator: also start and cancel upgrades, hold and release slots; admin: everything
+    /// viewer: read; operator: also start and cancel upgrades, approve, withdraw and give up hosts, and hold, release and
+    /// forget slots; admin: everything
     #[arg(long)]
     role: Option<Role>,
     /// For a FleetLock client, instead of a role: the group whose slots it may take
@@ -229,7 +230,7 @@ fn text(rows: &[Row]) -> String {
     if rows.is_empty() {
         return "there are no tokens".to_owned();
     }
-    let heads = ["NAME", "MAY", "BY", "CREATED", "EXPIRES", ""];
+    let heads = ["NAME", "RIGHTS", "AUTH", "CREATED", "EXPIRES", ""];
     table(&heads, rows.iter().map(Row::cells).collect()).trim_end().to_owned()
 }
 
@@ -272,7 +273,7 @@ mod tests {
             token("n1", group(), Proof::Certificate("n1.example".to_owned()), None),
         ];
         let expected = "\
-NAME  MAY               BY                      CREATED               EXPIRES
+NAME  RIGHTS            AUTH                    CREATED               EXPIRES
 ci    operator          secret                  2026-11-21T12:00:00Z  2026-11-22T12:00:00Z
 old   admin             secret                  2026-11-21T12:00:00Z  2026-11-21T12:00:00Z  expired
 n1    slots of workers  certificate n1.example  2026-11-21T12:00:00Z  never";

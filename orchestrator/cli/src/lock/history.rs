@@ -31,7 +31,7 @@ pub(super) async fn run(Options { page, clients }: Options) -> anyhow::Result<()
 }
 
 impl Shown for Fact {
-    const HEADS: &'static [&'static str] = &["DID", "HOLDER", "GROUP", "REASON"];
+    const HEADS: &'static [&'static str] = &["ACTION", "HOLDER", "GROUP", "REASON"];
     const NONE: &'static str = "no slot has been held or released";
 
     fn row(&self) -> Vec<String> {
@@ -70,7 +70,7 @@ mod tests {
         let items = [item("holder-released"), reclaimed, item("hold-placed"), old];
         let page = json!({ "items": items, "next": "9.0" });
         let expected = "\
-TIME                      WHO  DID       HOLDER  GROUP    REASON
+TIME                      WHO  ACTION    HOLDER  GROUP    REASON
 2026-11-21T01:00:00.000Z  api  released  h01     default  it burnt
 2026-11-21T01:00:00.000Z  api  released  h01     default  it has left the inventory
 2026-11-21T01:00:00.000Z  api  held      h01     default  it burnt

@@ -72,7 +72,7 @@ pub(super) async fn run(options: List) -> anyhow::Result<()> {
     match output {
         Output::Json => outln!("{}", serde_json::to_string_pretty(&state)?),
         Output::Text => {
-            let state = State::deserialize(state).context("an unexpected answer")?;
+            let state = State::deserialize(state).context("unexpected response")?;
             outln!("{}", text(&state));
         }
     }
@@ -81,7 +81,7 @@ pub(super) async fn run(options: List) -> anyhow::Result<()> {
 
 /// Removes all other groups from `state`.
 fn only(state: &mut Value, group: &str) -> anyhow::Result<()> {
-    let groups = state["groups"].as_array_mut().context("an unexpected answer")?;
+    let groups = state["groups"].as_array_mut().context("unexpected response")?;
     groups.retain(|entry| entry["group"] == group);
     if groups.is_empty() {
         bail!("there is no group {group}");
@@ -91,7 +91,7 @@ fn only(state: &mut Value, group: &str) -> anyhow::Result<()> {
 
 fn text(state: &State) -> String {
     let State { provider, reclaim, groups } = state;
-    let mut parts = vec![format!("slots: {}, reclaimed: {}\n", sanitized(provider), sanitized(reclaim))];
+    let mut parts = vec![format!("provider: {}, reclaim: {}\n", sanitized(provider), sanitized(reclaim))];
     let heads = ["GROUP", "SLOTS", "HELD", "WAITING", ""];
     parts.push(table(&heads, groups.iter().map(Group::row).collect()));
     let holders = groups.iter().flat_map(|group| group.holders.iter().map(|holder| holder.row(&group.name)));
@@ -163,7 +163,7 @@ mod tests {
     #[test]
     fn slots_in_tables() {
         let expected = "\
-slots: embedded, reclaimed: never
+provider: embedded, reclaim: never
 
 GROUP    SLOTS  HELD  WAITING
 default  1      2     2        1 too many
@@ -186,7 +186,7 @@ default  h02     host    2026-11-21T01:04:00Z  -";
         assert_eq!(state["groups"], json!([{ "group": "infra" }]));
         assert_eq!(
             text(&State::deserialize(state).unwrap()),
-            "slots: embedded, reclaimed: never\n\nGROUP  SLOTS  HELD  WAITING\ninfra  -      0     0"
+            "provider: embedded, reclaim: never\n\nGROUP  SLOTS  HELD  WAITING\ninfra  -      0     0"
         );
         assert_eq!(only(&mut sample(), "x").unwrap_err().to_string(), "there is no group x");
     }

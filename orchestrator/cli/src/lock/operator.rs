@@ -25,7 +25,7 @@ pub(crate) struct Slot {
 pub(crate) struct Order {
     #[command(flatten)]
     slot: Slot,
-    /// Why, for the audit
+    /// Why, for the history
     #[arg(long, value_name = "TEXT")]
     reason: String,
 }

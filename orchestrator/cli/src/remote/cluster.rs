@@ -16,7 +16,7 @@ pub(crate) enum Command {
     Status(Status),
     /// Exit with 0 if an instance can take a write, or pass it on to the leader; else print why and exit with 1
     ///
-    /// It needs no token, and suits as a health check for containers and virtual machines.
+    /// It needs no token, and is suitable as a health check for containers and virtual machines.
     Ready(Server),
 }
 
@@ -83,7 +83,7 @@ pub(crate) async fn run(command: Command) -> anyhow::Result<()> {
     match output {
         Output::Json => outln!("{}", serde_json::to_string_pretty(&state)?),
         Output::Text => {
-            let state = State::deserialize(state).context("an unexpected answer")?;
+            let state = State::deserialize(state).context("unexpected response")?;
             outln!("{}", text(&state));
         }
     }
@@ -160,7 +160,7 @@ mod tests {
             "streams": [
                 { "stream": "s1", "leader": "n1", "replicas": [replica("n2", true, false, 0), replica("n3", false, false, 9)] },
                 { "stream": "s2", "replicas": [replica("n2", false, true, 9)] },
-                { "stream": "s3", "problem": "the bus does not answer" },
+                { "stream": "s3", "problem": "NATS does not answer" },
             ],
             "warnings": ["the instances differ"],
         });

@@ -52,7 +52,7 @@ pub(crate) async fn show<F: Shown>(options: PageOptions, call: Call) -> anyhow::
     match output {
         Output::Json => outln!("{}", serde_json::to_string_pretty(&page)?),
         Output::Text => {
-            let page = Page::<F>::deserialize(page).context("an unexpected answer")?;
+            let page = Page::<F>::deserialize(page).context("unexpected response")?;
             outln!("{}", text(&page));
         }
     }

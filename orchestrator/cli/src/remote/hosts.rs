@@ -71,7 +71,7 @@ pub(crate) struct Withdraw {
     /// The host
     #[arg(value_name = "NAME")]
     host: HostName,
-    /// Why, for the audit
+    /// Why, for the history
     #[arg(long, value_name = "TEXT")]
     reason: String,
     /// Keep no record of the host, such as one that was scrapped; while NATS has its announcement, it waits for approval
@@ -87,7 +87,7 @@ pub(crate) struct GiveUp {
     /// The host
     #[arg(value_name = "NAME")]
     host: HostName,
-    /// Why, for its history
+    /// Why, for the history
     #[arg(long, value_name = "TEXT")]
     reason: String,
     #[command(flatten)]
@@ -146,7 +146,7 @@ fn list_call(pending: bool) -> Call {
 }
 
 fn read(hosts: Value) -> anyhow::Result<Vec<Host>> {
-    Deserialize::deserialize(hosts).context("an unexpected answer")
+    Deserialize::deserialize(hosts).context("unexpected response")
 }
 
 async fn approve(Approve { hosts, all, server }: Approve) -> anyhow::Result<()> {
@@ -161,7 +161,8 @@ async fn approve(Approve { hosts, all, server }: Approve) -> anyhow::Result<()> 
         let body = HostsToApprove { hosts: hosts.to_vec() };
         let sent = rest::call_with_body(&server, &routes::APPROVE, &body).await;
         // Earlier chunks are approved even if this one fails.
-        sent.map_err(|error| if chunk == 0 { error } else { error.context("the others") })?;
+        let remaining = |error: anyhow::Error| error.context("approving the remaining hosts");
+        sent.map_err(|error| if chunk == 0 { error } else { remaining(error) })?;
         for host in hosts {
             // If the host cannot be read, no note is printed.
             let unseen =
@@ -175,7 +176,7 @@ async fn approve(Approve { hosts, all, server }: Approve) -> anyhow::Result<()> 
 
 async fn pending(server: &Server) -> anyhow::Result<Vec<HostName>> {
     let names = rest::call(server, list_call(true).with("keys", "true")).await?;
-    Deserialize::deserialize(names).context("an unexpected answer")
+    Deserialize::deserialize(names).context("unexpected response")
 }
 
 async fn withdraw(Withdraw { host, reason, forget, server }: Withdraw) -> anyhow::Result<()> {
@@ -247,7 +248,7 @@ impl Host {
 }
 
 impl Shown for Fact {
-    const HEADS: &'static [&'static str] = &["DID", "HOSTS", "REASON"];
+    const HEADS: &'static [&'static str] = &["ACTION", "HOSTS", "REASON"];
     const NONE: &'static str = "no host has been approved or withdrawn";
 
     fn row(&self) -> Vec<String> {
@@ -299,7 +300,7 @@ h\u{fffd}2   pending    -     -                     2026-11-21T02:00:00Z  a     
             item(json!({ "type": "hosts-approved", "hosts": ["h1", "h2"] })),
         ]});
         let expected = "\
-TIME                      WHO   DID       HOSTS   REASON
+TIME                      WHO   ACTION    HOSTS   REASON
 2026-11-21T01:00:00.000Z  anna  forgot    h2      sold
 2026-11-21T01:00:00.000Z  anna  withdrew  h1      stolen
 2026-11-21T01:00:00.000Z  anna  approved  h1, h2";

@@ -141,7 +141,7 @@ fn history(answer: &Value) -> String {
         };
         *did = word.to_owned();
     }
-    table(&["TIME", "WHO", "DID", "SECRET"], rows)
+    table(&["TIME", "WHO", "ACTION", "SECRET"], rows)
 }
 
 fn rows<const N: usize>(entries: &Value, fields: [&str; N]) -> Vec<Vec<String>> {
@@ -162,7 +162,7 @@ mod tests {
         let made = json!({"time": "2026-11-21T01:00:00.000Z", "type": "strongbox-made"});
         let answer = json!({"items": [item("secret-removed"), item("secret-kept"), made], "next": "9.0"});
         let expected = "\
-TIME                      WHO  DID      SECRET
+TIME                      WHO  ACTION   SECRET
 2026-11-21T01:00:00.000Z  api  removed  x
 2026-11-21T01:00:00.000Z  api  kept     x
 2026-11-21T01:00:00.000Z       new key";

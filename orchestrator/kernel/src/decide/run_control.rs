@@ -57,7 +57,8 @@ pub enum RunRefusal {
     },
     /// The run no longer waits for the host.
     #[error("{host} is {status}: the run does not wait for it")]
-    HostThrough {
+    #[serde(rename = "host-through")]
+    HostFinished {
         /// The host.
         host: HostName,
         /// How it ended.
@@ -81,7 +82,7 @@ fn not_startable(by: &StartBlocker) -> String {
         StartBlocker::NoConfiguration => {
             "there is no configuration: PUT /v1/config/os-upgrade first".to_owned()
         }
-        StartBlocker::ClockSkew { .. } => format!("{by}; nothing is started until they agree"),
+        StartBlocker::ClockSkew { .. } => format!("{by}; no run starts until the clocks agree"),
         StartBlocker::NoneApproved { .. } => format!(
             "{by}: list them with `os-upgrade hosts list`, then `os-upgrade hosts approve NAME...` or `--all`, or set \
              [site] auto-approve = true"
@@ -180,7 +181,7 @@ fn give_up(state: &State, view: &View, host: &HostName, reason: Reason) -> Resul
         | HostStatus::TimedOut
         | HostStatus::Skipped
         | HostStatus::Cancelled => {
-            let refusal = || RunRefusal::HostThrough { host: host.clone(), status: in_run.status };
+            let refusal = || RunRefusal::HostFinished { host: host.clone(), status: in_run.status };
             if in_run.is_given_up() { Ok(Vec::new()) } else { Err(refusal()) }
         }
     }

@@ -104,7 +104,7 @@ impl fmt::Display for Cron {
     }
 }
 
-from_text!(Cron: "a text such as \"0 0 1 * * Fri\"");
+from_text!(Cron: "a string such as \"0 0 1 * * Fri\"");
 
 impl From<Cron> for String {
     fn from(cron: Cron) -> String {

@@ -45,7 +45,7 @@ impl fmt::Display for Date {
     }
 }
 
-from_text!(Date: "a text such as \"2027-01-31\"");
+from_text!(Date: "a string such as \"2027-01-31\"");
 
 impl From<Date> for String {
     fn from(date: Date) -> String {

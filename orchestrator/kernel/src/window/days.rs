@@ -104,7 +104,7 @@ impl fmt::Display for DaysOfWeek {
     }
 }
 
-from_text!(DaysOfWeek: "a text as in \"Friday, Saturday\"");
+from_text!(DaysOfWeek: "a string as in \"Friday, Saturday\"");
 
 impl From<DaysOfWeek> for String {
     fn from(days: DaysOfWeek) -> String {

@@ -72,7 +72,7 @@ impl fmt::Display for StartTime {
     }
 }
 
-from_text!(StartTime: "a text such as \"01:00\"");
+from_text!(StartTime: "a string such as \"01:00\"");
 
 impl From<StartTime> for String {
     fn from(start: StartTime) -> String {

@@ -95,7 +95,7 @@ impl fmt::Display for Timezone {
     }
 }
 
-from_text!(Timezone: "a text such as \"Europe/Stockholm\"");
+from_text!(Timezone: "a string such as \"Europe/Stockholm\"");
 
 impl From<Timezone> for String {
     fn from(timezone: Timezone) -> String {

@@ -22,7 +22,7 @@ impl Value for Text {
     const SHAPE: Shape = Shape::String;
 
     fn expected() -> String {
-        "a text".to_owned()
+        "a string of 1 to 1024 bytes without control characters".to_owned()
     }
 
     fn parse(text: &str) -> Result<Self, String> {
@@ -46,7 +46,7 @@ impl Value for StringList {
     const SHAPE: Shape = Shape::String;
 
     fn expected() -> String {
-        "texts separated by commas".to_owned()
+        "strings separated by commas, none of them empty".to_owned()
     }
 
     fn parse(text: &str) -> Result<Self, String> {

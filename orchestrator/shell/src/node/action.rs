@@ -90,7 +90,7 @@ pub enum Action {
 /// Something an operator may want to know.
 #[derive(Debug)]
 pub enum Warning {
-    /// The node stops permanently.
+    /// The node halts: it does nothing more until an operator intervenes.
     Halted(Halt),
     /// A message of the inventory cannot be used.
     Inventory {

@@ -92,7 +92,7 @@ impl Inspection {
     /// Why nothing may be published; `None` if it may.
     pub(super) fn reason_not_ready(&self) -> Option<String> {
         if !self.connected {
-            return Some("the bus is away".to_owned());
+            return Some("NATS is unreachable".to_owned());
         }
         let not_yet = || "the streams have not been inspected yet".to_owned();
         (self.due != Due::Done).then(|| self.failure.clone().unwrap_or_else(not_yet))

@@ -78,7 +78,7 @@ pub fn differences<'a>(named: impl IntoIterator<Item = (&'a str, &'a SettingsDig
 fn sentence(key: &str, by_word: &BTreeMap<&str, Vec<&str>>) -> String {
     let each: Vec<String> =
         by_word.iter().map(|(word, who)| format!("{word} ({})", who.join(", "))).collect();
-    format!("the instances differ in {key}, and what the one that leads has is in force: {}", each.join(", "))
+    format!("instances have different values for {key} (the leader's applies): {}", each.join(", "))
 }
 
 #[cfg(test)]
@@ -108,7 +108,10 @@ mod tests {
         let keys = ["[fleet-lock.groups]", "[site] auto-approve", "[site] timezone"];
         assert_eq!(reported.len(), keys.len(), "{reported:?}");
         for (sentence, key) in reported.iter().zip(keys) {
-            assert!(sentence.starts_with(&format!("the instances differ in {key}, and")), "{sentence}");
+            assert!(
+                sentence.starts_with(&format!("instances have different values for {key} (the")),
+                "{sentence}"
+            );
         }
         assert!(reported[2].ends_with(": Europe/Stockholm (d), UTC (a, b)"), "{}", reported[2]);
     }

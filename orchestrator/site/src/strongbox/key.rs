@@ -26,7 +26,7 @@ impl fmt::Debug for Key {
 
 /// A text is not a key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-#[error("it is no key: 32 bytes in base64 are expected, as `os-upgrade strongbox key` prints them")]
+#[error("it is not a key: 32 bytes in base64 are expected, as `os-upgrade strongbox key` prints them")]
 pub struct InvalidKey;
 
 /// A sealed value was sealed with another key or under another name, or was changed.

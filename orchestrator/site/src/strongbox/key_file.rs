@@ -133,7 +133,7 @@ mod tests {
         let text = Key::random().unwrap().reveal();
         let spaced = |bytes: usize| format!("{}{}", *text, " ".repeat(bytes - text.len()));
         assert!(read(file(spaced(FILE_BYTES_MAX).as_bytes(), 0o400).path()).is_ok());
-        let no_key = "FILE, the `key-file` of [strongbox]: it is no key: 32 bytes in base64 are expected, as \
+        let no_key = "FILE, the `key-file` of [strongbox]: it is not a key: 32 bytes in base64 are expected, as \
                       `os-upgrade strongbox key` prints them";
         for content in [spaced(FILE_BYTES_MAX + 1).as_bytes(), &[0xff; 44], b""] {
             assert_eq!(error(&file(content, 0o400)), no_key);

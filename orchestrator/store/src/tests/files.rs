@@ -122,7 +122,7 @@ async fn older_schema_is_refused() {
     assert_eq!(
         error.to_string(),
         format!(
-            "store {} has schema 7, older than 8, the oldest that this program reads; it can be made again from the \
+            "store {} has schema 7, older than 8, the oldest that this program reads; it can be rebuilt from the \
              journal: move it away and start again",
             path.display()
         )

@@ -123,7 +123,7 @@ impl AnswerContext<'_> {
                     | StartBlocker::StrongboxSealed { .. },
                 )
                 | RunRefusal::NotInRun { .. }
-                | RunRefusal::HostThrough { .. }
+                | RunRefusal::HostFinished { .. }
                 | RunRefusal::HostUncertain { .. },
             )
             | Refusal::Config(ConfigRefusal::InvalidConfig { .. } | ConfigRefusal::ConfigChanged { .. })

@@ -9,7 +9,7 @@ use crate::debian::DebianArgs;
 use crate::image::ImageArgs;
 use crate::options::{NatsArgs, WorkerArgs, positive_duration};
 
-/// Carries out OS upgrades on this host.
+/// Carry out OS upgrades on this host.
 #[derive(Debug, Parser)]
 #[command(version, about, subcommand_required = true, arg_required_else_help = true)]
 pub(crate) struct Cli {
@@ -19,9 +19,9 @@ pub(crate) struct Cli {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
-    /// Runs scripts for the commands of the orchestrator
+    /// Run scripts for the commands of the orchestrator
     #[command(
-        long_about = "Runs scripts for the commands of the orchestrator.
+        long_about = "Run scripts for the commands of the orchestrator.
 
 The scripts are DIR/prepare, upgrade, reboot, health and versions. Without a script, prepare and health
 succeed, versions is empty, and upgrade and reboot are errors.
@@ -50,9 +50,9 @@ The log goes to standard error; RUST_LOG sets its level, such as RUST_LOG=debug.
     )]
     Exec(ExecArgs),
 
-    /// Upgrades this Debian host with APT and dpkg
+    /// Upgrade this Debian host with APT and dpkg
     #[command(
-        long_about = "Upgrades this Debian host with APT and dpkg.
+        long_about = "Upgrade this Debian host with APT and dpkg.
 
 prepare updates all package lists, simulates a dist-upgrade, checks that it is allowed and that there is enough
 disk space, and downloads all packages. It uses its own package lists and cache, so it changes nothing in the
@@ -74,9 +74,9 @@ The log, with the output of APT and dpkg, goes to standard error."
     )]
     Debian(DebianArgs),
 
-    /// Upgrades this image-based host with bootc or rpm-ostree
+    /// Upgrade this image-based host with bootc or rpm-ostree
     #[command(
-        long_about = "Upgrades this image-based host with bootc or rpm-ostree.
+        long_about = "Upgrade this image-based host with bootc or rpm-ostree.
 
 prepare downloads the newest image that the host tracks (upgrade --download-only); a reboot would not boot it
 yet. upgrade stages it for the next boot (bootc upgrade --from-downloaded, rpm-ostree upgrade --cache-only)
@@ -93,9 +93,9 @@ The log, with the output of bootc and rpm-ostree, goes to standard error."
     )]
     Image(ImageArgs),
 
-    /// Checks a running worker, in any language, against the rules of the protocol
+    /// Check a running worker, in any language, against the rules of the protocol
     #[command(
-        long_about = "Checks a running worker, in any language, against the rules of the protocol.
+        long_about = "Check a running worker, in any language, against the rules of the protocol.
 
 It plays the orchestrator on a separate nats-server that the worker is connected to, and prints one row for each
 rule. The worker really prepares, upgrades and reboots, several times: use handlers that do no harm. Its state must
@@ -148,7 +148,7 @@ pub(crate) struct CheckArgs {
 /// How rows are printed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Output {
-    /// For humans
+    /// For people
     Text,
     /// JSON, for programs
     Json,

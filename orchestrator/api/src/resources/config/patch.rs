@@ -58,14 +58,14 @@ impl Patch {
 
     fn steps(body: &[u8]) -> Result<Self, Problem> {
         let Value::Array(steps) = parse_value(body, Syntax::Json)? else {
-            return Err(Problem::bad_request("a JSON Patch is a list of steps"));
+            return Err(Problem::bad_request("a JSON Patch is a list of operations"));
         };
         if steps.len() > STEPS_MAX {
-            return Err(Problem::bad_request(format!("a JSON Patch has at most {STEPS_MAX} steps")));
+            return Err(Problem::bad_request(format!("a JSON Patch has at most {STEPS_MAX} operations")));
         }
         let steps = steps.into_iter().enumerate().map(|(index, step)| {
             from_value(step).map_err(|problem| {
-                let message = format!("step {index}: {}", problem.into_message());
+                let message = format!("operation {index}: {}", problem.into_message());
                 Problem::bad_request(message).with_info(json!({ "step": index }))
             })
         });
@@ -146,7 +146,7 @@ fn explain_missing(document: &Value, path: &str, is_addition: bool) -> String {
 fn failed(index: usize, kind: &PatchErrorKind, message: &str) -> Problem {
     let is_test = matches!(kind, PatchErrorKind::TestFailed);
     let status = if is_test { StatusCode::PRECONDITION_FAILED } else { StatusCode::BAD_REQUEST };
-    Problem::new(status, format!("step {index}: {message}")).with_info(json!({ "step": index }))
+    Problem::new(status, format!("operation {index}: {message}")).with_info(json!({ "step": index }))
 }
 
 /// Whether `value` is at most `depth` deep and takes at most `left` bytes, which are subtracted.
@@ -212,34 +212,37 @@ mod tests {
         let expected = json!({"a": [{"name": "z"}, {"name": "y"}, {"name": "end"}], "b": {}, "e": 2, "f": 2});
         assert_eq!(patched(&steps), Ok(expected));
         for (patch, message) in [
-            (json!({}), "a JSON Patch is a list of steps"),
-            (json!([{"op": "remove", "path": "/b/c"}, {"op": "jump", "path": "/b"}]), "step 1: "),
-            (json!([{"op": "remove"}]), "step 0: "),
-            (json!([{"op": "remove", "path": "b"}]), "step 0: "),
-            (json!([{"op": "test", "path": "/b/c", "value": 2}]), "step 0: \"/b/c\": value did not match"),
+            (json!({}), "a JSON Patch is a list of operations"),
+            (json!([{"op": "remove", "path": "/b/c"}, {"op": "jump", "path": "/b"}]), "operation 1: "),
+            (json!([{"op": "remove"}]), "operation 0: "),
+            (json!([{"op": "remove", "path": "b"}]), "operation 0: "),
+            (
+                json!([{"op": "test", "path": "/b/c", "value": 2}]),
+                "operation 0: \"/b/c\": value did not match",
+            ),
             (
                 json!([{"op": "remove", "path": "/b/c"}, {"op": "remove", "path": "/b/c"}]),
-                "step 1: \"/b/c\": nothing exists there; add creates it",
+                "operation 1: \"/b/c\": nothing exists there; add creates it",
             ),
             (
                 json!([{"op": "add", "path": "/list/-", "value": 1}]),
-                "step 0: \"/list/-\": nothing exists at \"/list\"; add the list first: \
+                "operation 0: \"/list/-\": nothing exists at \"/list\"; add the list first: \
                  {\"op\":\"add\",\"path\":\"/list\",\"value\":[]}",
             ),
             (
                 json!([{"op": "replace", "path": "/b/x/y", "value": 1}]),
-                "step 0: \"/b/x/y\": nothing exists at \"/b/x\"; add the object first: \
+                "operation 0: \"/b/x/y\": nothing exists at \"/b/x\"; add the object first: \
                  {\"op\":\"add\",\"path\":\"/b/x\",\"value\":{}}",
             ),
             (
                 json!([{"op": "remove", "path": "/a/2"}]),
-                "step 0: \"/a/2\": the index must be 0 to 1, or - to append with add",
+                "operation 0: \"/a/2\": the index must be 0 to 1, or - to append with add",
             ),
             (
                 json!([{"op": "add", "path": "/b/c/d", "value": 1}]),
-                "step 0: \"/b/c/d\": its parent is neither",
+                "operation 0: \"/b/c/d\": its parent is neither",
             ),
-            (json!([{"op": "copy", "from": "/x", "path": "/y"}]), "step 0: "),
+            (json!([{"op": "copy", "from": "/x", "path": "/y"}]), "operation 0: "),
             (
                 json!(vec![json!({"op": "test", "path": "/b/c", "value": 1}); 257]),
                 "a JSON Patch has at most 256 steps",

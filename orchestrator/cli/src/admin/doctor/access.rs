@@ -61,7 +61,7 @@ fn check_tokens(tokens: &Tokens, now: DateTime<Utc>) -> Check {
     let expired = count(&|end| end <= now);
     let soon = count(&|end| end > now && end - now <= WARN_BEFORE);
     let found = format!(
-        "{} tokens are valid, {expired} have expired, {soon} expire within {} days",
+        "tokens: {} valid, {expired} expired, {soon} expiring within {} days",
         tokens.len() - expired,
         WARN_BEFORE.num_days()
     );
@@ -87,7 +87,7 @@ fn certificate(settings: &ApiTls, now: DateTime<Utc>) -> Option<Check> {
         Err(error) => Some(Check::problem(
             NAME,
             with_causes(&error),
-            "correct the file, or the key of [api.tls] that names it",
+            "correct the file, or the setting of [api.tls] that names it",
         )),
     }
 }

@@ -212,7 +212,9 @@ async fn clock(bus: &Bus) -> Option<Check> {
     let theirs = bus.server_time(subject::JOURNAL_STREAM).await?;
     // The server replied at some time between `before` and now: half way is assumed.
     let skew = (before + (Utc::now() - before) / 2) - theirs;
-    let found = format!("{} ms ahead of NATS", skew.num_milliseconds());
+    let millis = skew.num_milliseconds();
+    let side = if millis < 0 { "behind" } else { "ahead of" };
+    let found = format!("{} ms {side} NATS", millis.unsigned_abs());
     let advice = "synchronize both with NTP: no run starts while they differ by more than 30 s";
     Some(if skew.num_seconds().abs() > CLOCK_SKEW_SECS_MAX {
         Check::problem(NAME, found, advice)

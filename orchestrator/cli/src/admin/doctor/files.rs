@@ -131,7 +131,9 @@ pub(super) fn lock_server(settings: &Settings) -> Option<Check> {
     let url = settings.fleet_lock.url.as_ref()?;
     Some(match FleetLockClient::from_settings(&settings.fleet_lock) {
         Ok(_) => Check::ok(NAME, format!("the client for {url} can be set up; the server was not contacted")),
-        Err(error) => Check::problem(NAME, with_causes(&error), "correct the file, or the key that names it"),
+        Err(error) => {
+            Check::problem(NAME, with_causes(&error), "correct the file, or the setting that names it")
+        }
     })
 }
 

@@ -36,12 +36,11 @@ fn judge(hosts: &BTreeSet<HostName>, state: &State) -> Check {
     let of = |word| hosts.iter().filter(|host| state.enrolled(host).as_str() == word).count();
     let (pending, withdrawn) = (of("pending"), of("withdrawn"));
     let taking_part = hosts.len() - pending - withdrawn;
-    let found =
-        format!("of {} announced hosts {taking_part} take part, {withdrawn} are withdrawn", hosts.len());
+    let found = format!("announced hosts: {taking_part} taking part, {withdrawn} withdrawn");
     if pending == 0 {
         return Check::ok(NAME, found);
     }
-    Check::warning(NAME, format!("{found}, {pending} wait for approval"), ADVICE)
+    Check::warning(NAME, format!("{found}, {pending} waiting for approval"), ADVICE)
 }
 
 #[cfg(test)]
@@ -66,12 +65,9 @@ mod tests {
         apply(&mut state, Fact::HostWithdrawn { host: host("h3"), actor, reason, forgotten: false });
         let check = judge(&hosts, &state);
         assert_eq!(check.verdict, Verdict::Warning);
-        assert_eq!(check.found, "of 3 announced hosts 1 take part, 1 are withdrawn, 1 wait for approval");
+        assert_eq!(check.found, "announced hosts: 1 taking part, 1 withdrawn, 1 waiting for approval");
         let settings = Settings { auto_approve: true, ..Settings::default() };
         apply(&mut state, Fact::SettingsAdopted { settings });
-        assert_eq!(
-            judge(&hosts, &state),
-            Check::ok(NAME, "of 3 announced hosts 2 take part, 1 are withdrawn")
-        );
+        assert_eq!(judge(&hosts, &state), Check::ok(NAME, "announced hosts: 2 taking part, 1 withdrawn"));
     }
 }

@@ -11,7 +11,7 @@
   + fence-passed sequence=1
 > skew 31
 > trigger r1
-  = refused: the clocks of orchestrator and bus differ by 31 s; nothing is started until they agree
+  = refused: the orchestrator's clock is 31 s ahead of NATS; no run starts until the clocks agree
 > skew -30
 > trigger r1
   + run-started hosts=[(application=debian group=default host=h1) (application=debian group=default host=h2)] not-after=2026-11-21T05:00:00Z rollout=() run=r1 trigger=(operator actor=admin)
@@ -37,7 +37,7 @@
 > locked h1 denied
 > tick
 > explain h1
-  the clocks of orchestrator and bus differ by -31 s | status=waiting | since=2026-11-21T01:00:00Z | reason=clock-skew | blockers=clock-skew@2026-11-21T05:00:00Z
+  the orchestrator's clock is 31 s behind NATS | status=waiting | since=2026-11-21T01:00:00Z | reason=clock-skew | blockers=clock-skew@2026-11-21T05:00:00Z
 > skew 0
 > tick
   + r1 h1: waiting reason=(asking-for-slot group=default)
@@ -57,7 +57,7 @@
   + r1 h2: waiting reason=(clock-skew seconds=99)
   ! unlock h1 of default
 > explain h2
-  the clocks of orchestrator and bus differ by 99 s | status=waiting | since=2026-11-21T01:00:00Z | reason=clock-skew | blockers=clock-skew@2026-11-21T05:00:00Z
+  the orchestrator's clock is 99 s ahead of NATS | status=waiting | since=2026-11-21T01:00:00Z | reason=clock-skew | blockers=clock-skew@2026-11-21T05:00:00Z
 > skew 98
 > tick
 > unlocked h1 granted

@@ -149,7 +149,7 @@
   + hosts-approved actor=admin hosts=[h3]
   = done
 > explain h3
-  no run is active; the next starts by itself at 2026-11-21T01:00:00Z | blockers=no-run@2026-11-21T01:00:00Z
+  no run is active; the next starts automatically at 2026-11-21T01:00:00Z | blockers=no-run@2026-11-21T01:00:00Z
 > due r2
   + run-started hosts=[(application=debian group=default host=h1 skipped=(host-withdrawn actor=admin reason=moved)) (application=debian group=default host=h2 skipped=(host-withdrawn actor=admin reason=sold)) (application=debian group=default host=h3) (application=debian group=default host=h4 skipped=(host-withdrawn actor=admin reason=moved)) (application=debian group=default host=h5 skipped=(host-withdrawn actor=admin reason=moved))] not-after=2026-11-21T05:00:00Z rollout=() run=r2 trigger=(window end=2026-11-21T05:00:00Z start=2026-11-21T01:00:00Z)
   ! send r2/h3/prepare/1 until 2026-11-21T05:00:00Z, unlock h4 of default, retract 6 of h5

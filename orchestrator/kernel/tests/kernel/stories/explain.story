@@ -9,7 +9,7 @@
 > settings embedded default:0
   + settings-adopted settings=(auto-approve=true groups=(default=0))
 > explain h1
-  no run is active; none starts by itself, as there are no maintenance windows | blockers=no-run,no-windows
+  no run is active; no run starts automatically: no maintenance windows are configured | blockers=no-run,no-windows
 > trigger r1
   + run-started hosts=[(application=debian group=default host=h1) (application=debian group=default host=h2) (application=debian group=default host=h3) (application=debian group=default host=h4 skipped=unreachable)] not-after=2026-11-21T05:00:00Z rollout=(max-failures=1) run=r1 trigger=(operator actor=admin)
   = done
@@ -29,7 +29,7 @@
 > explain h1
   its worker has not answered prepare yet | status=preparing | since=2026-11-21T01:00:00Z | blockers=reply-awaited@2026-11-21T05:00:00Z
 > explain h2
-  its worker has not answered prepare yet; its clock differs from the bus's by 31 s | status=preparing | since=2026-11-21T01:00:00Z | blockers=reply-awaited@2026-11-21T05:00:00Z,worker-clock-skew
+  its worker has not answered prepare yet; its clock is 31 s ahead of NATS | status=preparing | since=2026-11-21T01:00:00Z | blockers=reply-awaited@2026-11-21T05:00:00Z,worker-clock-skew
 > wait 5
 > reply h1 prepare done
   + r1 h1: prepared
@@ -77,7 +77,7 @@
   its worker has not answered reboot yet | status=rebooting | since=2026-11-21T01:00:10Z | blockers=reply-awaited@2026-11-21T01:30:10Z
 > host h1 skew=-31
 > explain h1
-  its worker has not answered reboot yet; its clock differs from the bus's by -31 s | status=rebooting | since=2026-11-21T01:00:10Z | blockers=reply-awaited@2026-11-21T01:30:10Z,worker-clock-skew
+  its worker has not answered reboot yet; its clock is 31 s behind NATS | status=rebooting | since=2026-11-21T01:00:10Z | blockers=reply-awaited@2026-11-21T01:30:10Z,worker-clock-skew
 > reply h1 reboot done
   + r1 h1: upgraded
   + slot-released host=h1 why=upgraded
@@ -94,9 +94,9 @@
   + run-ended result=timed-out run=r1
   ! retract 12 of h3
 > explain h3
-  no run is active; none starts by itself, as there are no maintenance windows; it holds a slot of group default since 2026-11-21T01:00:10Z: no reply to upgrade before not-after | blockers=no-run,no-windows,slot-held
+  no run is active; no run starts automatically: no maintenance windows are configured; it has held a slot of group default since 2026-11-21T01:00:10Z: no reply to upgrade before not-after | blockers=no-run,no-windows,slot-held
 > explain h1
-  no run is active; none starts by itself, as there are no maintenance windows | blockers=no-run,no-windows
+  no run is active; no run starts automatically: no maintenance windows are configured | blockers=no-run,no-windows
 > put-config none
   + config-replaced actor=admin config=(worker-applications=[]) difference=[(before=(max-failures=1) path=rollout) (after=[] before=[(name=debian)] path=worker-applications)]
   = done

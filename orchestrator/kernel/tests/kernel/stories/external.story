@@ -37,13 +37,13 @@
 > locked h1 unreachable
   + r1 h1: waiting reason=(slot-unreachable group=default why=(failed detail="connection refused"))
 > explain h1
-  unreachable lock server, no slot of group default: connection refused | status=waiting | since=2026-11-21T01:00:00Z | reason=slot-unreachable | blockers=slot-unreachable@2026-11-21T05:00:00Z
+  no slot of group default: the lock server is unreachable: connection refused | status=waiting | since=2026-11-21T01:00:00Z | reason=slot-unreachable | blockers=slot-unreachable@2026-11-21T05:00:00Z
 > locked h1 protocol
   + r1 h1: waiting reason=(slot-protocol detail="200 with a body of HTML" group=default)
 > explain h1
-  protocol error of the lock server, no slot of group default: 200 with a body of HTML | status=waiting | since=2026-11-21T01:00:00Z | reason=slot-protocol | blockers=slot-protocol@2026-11-21T05:00:00Z
+  no slot of group default: the lock server violated the FleetLock protocol: 200 with a body of HTML | status=waiting | since=2026-11-21T01:00:00Z | reason=slot-protocol | blockers=slot-protocol@2026-11-21T05:00:00Z
 > explain h2
-  waiting for its turn: h1 is first: protocol error of the lock server, no slot of group default: 200 with a body of HTML | status=prepared | since=2026-11-21T01:00:00Z | blockers=host-first@2026-11-21T05:00:00Z
+  waiting for its turn: h1 is first: no slot of group default: the lock server violated the FleetLock protocol: 200 with a body of HTML | status=prepared | since=2026-11-21T01:00:00Z | blockers=host-first@2026-11-21T05:00:00Z
 # Answers without a request.
 > locked h2 granted
 > locked stranger granted

@@ -86,4 +86,4 @@
   h2 upgraded
   h3 upgraded
 > explain h1
-  no run is active; none starts by itself, as there are no maintenance windows | blockers=no-run,no-windows
+  no run is active; no run starts automatically: no maintenance windows are configured | blockers=no-run,no-windows

@@ -53,7 +53,7 @@
   ! retract 8 of h1
 > state
   r1 failed
-  h1 timed-out: no reply to reboot within 10m (boot-timeout): it may hang in its boot
+  h1 timed-out: no reply to reboot within 10m (boot-timeout): it may have hung while booting
   h2 cancelled: the run was ended by the failure of h1
   slot h1: begun=true command=(action=reboot sequence=8) group=default provider=embedded run=r1 since=2026-11-21T01:00:00Z standing=held unsent-at-fence=null
 # Its command is retracted, and its slot stays held until it answers `done`.
@@ -123,7 +123,7 @@
   + run-ended result=completed run=r2
 > state
   r2 completed
-  h1 timed-out: no reply to reboot within 10m (boot-timeout): it may hang in its boot
+  h1 timed-out: no reply to reboot within 10m (boot-timeout): it may have hung while booting
   h2 upgraded
 # It answers before its command was retracted, and is upgraded in the next run: the slot is held for that one by then.
 > put-config debian rollout/boot-timeout=10m rollout/max-failures=0

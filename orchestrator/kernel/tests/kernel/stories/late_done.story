@@ -93,8 +93,8 @@
 > state
   r2 timed-out
   h1 timed-out: no reply to reboot before not-after
-  h2 cancelled: the run's time was over before its turn came
-  h3 cancelled: the run's time was over before its turn came
+  h2 cancelled: the run timed out before its turn
+  h3 cancelled: the run timed out before its turn
 # In the next run, before its turn.
 > trigger r3 timeout=1h
   + run-started hosts=[(application=debian group=default host=h1) (application=debian group=default host=h2) (application=debian group=default host=h3)] not-after=2026-11-21T03:00:00Z rollout=() run=r3 trigger=(operator actor=admin)

@@ -52,7 +52,7 @@
   r1 timed-out
   h1 failed: upgrade failed: first
   h2 timed-out: no reply to upgrade before not-after
-  h3 cancelled: the run's time was over before its turn came
+  h3 cancelled: the run timed out before its turn
 > retracted h2 at=10 given
   + command-retracted deleted=false host=h2 sequence=10
   ! nothing

@@ -33,15 +33,15 @@
   no worker has announced itself on it | blockers=not-announced
 > host h1
 > explain h1
-  no run is active; none starts by itself, as there are no maintenance windows | blockers=no-run,no-windows
+  no run is active; no run starts automatically: no maintenance windows are configured | blockers=no-run,no-windows
 > host h2 unreachable
 > explain h2
-  no run is active; none starts by itself, as there are no maintenance windows; it is unreachable: no heartbeat arrives from it | blockers=no-run,no-windows,silent
+  no run is active; no run starts automatically: no maintenance windows are configured; it is unreachable: no heartbeat arrives from it | blockers=no-run,no-windows,silent
 > skew 31
 > trigger r1
-  = refused: the clocks of orchestrator and bus differ by 31 s; nothing is started until they agree
+  = refused: the orchestrator's clock is 31 s ahead of NATS; no run starts until the clocks agree
 > trigger r1 validate
-  = refused: the clocks of orchestrator and bus differ by 31 s; nothing is started until they agree
+  = refused: the orchestrator's clock is 31 s ahead of NATS; no run starts until the clocks agree
 > skew none
 > trigger r1 timeout=0s
   = refused: timeout: must be at least 1s

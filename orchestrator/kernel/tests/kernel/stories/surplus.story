@@ -89,6 +89,6 @@
   ! nothing
 > state
   r1 timed-out
-  h1 cancelled: the run's time was over before its turn came
+  h1 cancelled: the run timed out before its turn
   h2 upgraded
   h3 timed-out: upgrade could not be sent before not-after

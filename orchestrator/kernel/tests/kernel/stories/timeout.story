@@ -42,8 +42,8 @@
   ! nothing
 > state
   r2 timed-out
-  h1 cancelled: the run's time was over before its turn came
-  h2 cancelled: the run's time was over before its turn came
+  h1 cancelled: the run timed out before its turn
+  h2 cancelled: the run timed out before its turn
   h3 timed-out: prepare could not be sent before not-after
 > retracted h2 at=3 given
 # While one is upgraded; the clock stepped backwards in between.
@@ -80,8 +80,8 @@
 > state
   r3 timed-out
   h1 timed-out: no reply to upgrade before not-after
-  h2 cancelled: the run's time was over before its turn came
-  h3 cancelled: the run's time was over before its turn came
+  h2 cancelled: the run timed out before its turn
+  h3 cancelled: the run timed out before its turn
   slot h1: begun=true command=(action=upgrade sequence=12) group=default provider=embedded run=r3 since=2026-11-21T02:10:00Z standing=held unsent-at-fence=null
 > retracted h1 at=12 given
   + command-retracted deleted=false host=h1 sequence=12
@@ -125,8 +125,8 @@
 > state
   r4 timed-out
   h1 timed-out: no reply to reboot before not-after
-  h2 cancelled: the run's time was over before its turn came
-  h3 cancelled: the run's time was over before its turn came
+  h2 cancelled: the run timed out before its turn
+  h3 cancelled: the run timed out before its turn
   slot h1: begun=true command=(action=reboot sequence=21) group=default provider=embedded run=r4 since=2026-11-21T02:10:00Z standing=held unsent-at-fence=null
 # A request after not-after does not see the expired run; the last reply, read late, completes a run.
 > retracted h1 at=12 given

@@ -31,7 +31,7 @@
 > state
   r1 timed-out
   h1 timed-out: upgrade could not be sent before not-after
-  h2 cancelled: the run's time was over before its turn came
+  h2 cancelled: the run timed out before its turn
   slot h1: begun=false command=null group=default provider=embedded run=r1 since=2026-11-21T01:00:00Z standing=held unsent-at-fence=1
 # In the meantime the next run starts. The host gets no command again before it is certain that the first upgrade is not
 # on its way.

@@ -9,12 +9,12 @@
   no worker has announced itself on it | blockers=not-announced
 > host h1 unreachable
 > explain h1
-  no run is active; none starts by itself, as there are no maintenance windows; it is unreachable: no heartbeat arrives from it | blockers=no-run,no-windows,silent
+  no run is active; no run starts automatically: no maintenance windows are configured; it is unreachable: no heartbeat arrives from it | blockers=no-run,no-windows,silent
 > put-config debian maintenance-windows=Saturday~02:30~2h
   + config-replaced actor=admin config=(maintenance-windows=[(days-of-week=Saturday duration=2h start-time=02:30 timezone=site-local)] worker-applications=[(name=debian)]) difference=[(after=[(days-of-week=Saturday duration=2h start-time=02:30 timezone=site-local)] path=maintenance-windows)]
   = done
 > explain h1
-  no run is active; the next starts by itself at 2026-11-21T01:30:00Z; it is unreachable: no heartbeat arrives from it | blockers=no-run@2026-11-21T01:30:00Z,silent
+  no run is active; the next starts automatically at 2026-11-21T01:30:00Z; it is unreachable: no heartbeat arrives from it | blockers=no-run@2026-11-21T01:30:00Z,silent
 > due r0
 > wait 29m
 > due r0
@@ -22,12 +22,12 @@
 # The window is open, and no host is reachable.
 > due r0
 > explain h1
-  no run is active; a maintenance window is open until 2026-11-21T03:30:00Z, but no host of the configured applications can be reached; it is unreachable: no heartbeat arrives from it | blockers=no-run,no-hosts@2026-11-21T03:30:00Z,silent
+  no run is active; a maintenance window is open until 2026-11-21T03:30:00Z, but no reachable host runs a configured application; it is unreachable: no heartbeat arrives from it | blockers=no-run,no-hosts@2026-11-21T03:30:00Z,silent
 > host h1
 > skew 31
 > due r0
 > explain h1
-  no run is active; a maintenance window is open until 2026-11-21T03:30:00Z, but the clocks of orchestrator and bus differ by 31 s | blockers=no-run,clock-skew@2026-11-21T03:30:00Z
+  no run is active; a maintenance window is open until 2026-11-21T03:30:00Z, but the orchestrator's clock is 31 s ahead of NATS | blockers=no-run,clock-skew@2026-11-21T03:30:00Z
 > skew none
 > sealed no-key
 > due r0
@@ -84,7 +84,7 @@
 # At most one run starts in an occurrence, also when another configuration moves its start or end somewhat earlier.
 > due r2
 > explain h1
-  no run is active; the next starts by itself at 2026-11-28T01:30:00Z | blockers=no-run@2026-11-28T01:30:00Z
+  no run is active; the next starts automatically at 2026-11-28T01:30:00Z | blockers=no-run@2026-11-28T01:30:00Z
 > put-config debian maintenance-windows=Saturday~02:00~3h
   + config-replaced actor=admin config=(maintenance-windows=[(days-of-week=Saturday duration=3h start-time=02:00 timezone=site-local)] worker-applications=[(name=debian)]) difference=[(after=[(days-of-week=Saturday duration=3h start-time=02:00 timezone=site-local)] before=[(days-of-week=Saturday duration=2h start-time=02:30 timezone=site-local)] path=maintenance-windows)]
   = done
@@ -94,11 +94,11 @@
   = done
 > due r2
 > explain h1
-  no run is active; the next starts by itself at 2026-11-28T01:00:00Z | blockers=no-run@2026-11-28T01:00:00Z
+  no run is active; the next starts automatically at 2026-11-28T01:00:00Z | blockers=no-run@2026-11-28T01:00:00Z
 # A run started by an operator does not count, and while it is active none starts.
 > wait 167h
 > explain h1
-  no run is active; the next starts by itself at 2026-11-28T01:00:00Z | blockers=no-run@2026-11-28T01:00:00Z
+  no run is active; the next starts automatically at 2026-11-28T01:00:00Z | blockers=no-run@2026-11-28T01:00:00Z
 > trigger r3 timeout=1h
   + run-started hosts=[(application=debian group=default host=h1)] not-after=2026-11-28T01:30:00Z rollout=() run=r3 trigger=(operator actor=admin)
   = done
@@ -118,7 +118,7 @@
   h1 cancelled: the run was cancelled by admin
 > due r4
 > explain h1
-  no run is active; the next starts by itself at 2026-12-05T01:00:00Z | blockers=no-run@2026-12-05T01:00:00Z
+  no run is active; the next starts automatically at 2026-12-05T01:00:00Z | blockers=no-run@2026-12-05T01:00:00Z
 # A cancel holds for the rest of the occurrence.
 > wait 6h
 > tick
@@ -155,7 +155,7 @@
   = done
 > wait 22h
 > explain h1
-  no run is active; the next starts by itself at 2026-12-06T01:00:00Z | blockers=no-run@2026-12-06T01:00:00Z
+  no run is active; the next starts automatically at 2026-12-06T01:00:00Z | blockers=no-run@2026-12-06T01:00:00Z
 > put-config debian maintenance-windows=Sunday~02:00~4h minimum-remaining=4h1s
   = refused: minimum-remaining: 4h1s is more than any occurrence of the maintenance windows lasts; write less
 > put-config debian maintenance-windows=Sunday~02:00~4h;Sunday~02:00~4h
@@ -235,38 +235,38 @@
   slot h1: begun=true command=(action=upgrade sequence=10) group=default provider=embedded run=r9 since=2026-12-08T01:00:00Z standing=held unsent-at-fence=null
 > due r10
 > explain h2
-  no run is active; the next starts by itself at 2026-12-15T01:00:00Z | blockers=no-run@2026-12-15T01:00:00Z
+  no run is active; the next starts automatically at 2026-12-15T01:00:00Z | blockers=no-run@2026-12-15T01:00:00Z
 # No run starts in an occurrence with less than minimum-remaining left; then there is no blocker.
 > put-config debian maintenance-windows=Wednesday~02:00~4h minimum-remaining=3h
   + config-replaced actor=admin config=(maintenance-windows=[(days-of-week=Wednesday duration=4h start-time=02:00 timezone=site-local)] minimum-remaining=3h worker-applications=[(name=debian)]) difference=[(after=[(days-of-week=Wednesday duration=4h start-time=02:00 timezone=site-local)] before=[(days-of-week=Tuesday duration=4h start-time=02:00 timezone=site-local)] path=maintenance-windows) (before=(max-concurrent=2) path=rollout) (after=3h path=minimum-remaining)]
   = done
 > explain h2
-  no run is active; the next starts by itself at 2026-12-09T01:00:00Z | blockers=no-run@2026-12-09T01:00:00Z
+  no run is active; the next starts automatically at 2026-12-09T01:00:00Z | blockers=no-run@2026-12-09T01:00:00Z
 > wait 23h
 > skew 99
 > explain h2
-  no run is active; a maintenance window is open until 2026-12-09T05:00:00Z, but the clocks of orchestrator and bus differ by 99 s | blockers=no-run,clock-skew@2026-12-09T02:00:00Z
+  no run is active; a maintenance window is open until 2026-12-09T05:00:00Z, but the orchestrator's clock is 99 s ahead of NATS | blockers=no-run,clock-skew@2026-12-09T02:00:00Z
 > skew 0
 > wait 60m
 > wait 1s
 > due r10
 > explain h2
-  no run is active; the next starts by itself at 2026-12-16T01:00:00Z | blockers=no-run@2026-12-16T01:00:00Z
+  no run is active; the next starts automatically at 2026-12-16T01:00:00Z | blockers=no-run@2026-12-16T01:00:00Z
 # The jitter of a start is the same for a leader that takes over before it.
 > put-config debian maintenance-windows=Thursday~02:00~4h start-jitter=2h
   + config-replaced actor=admin config=(maintenance-windows=[(days-of-week=Thursday duration=4h start-time=02:00 timezone=site-local)] start-jitter=2h worker-applications=[(name=debian)]) difference=[(after=[(days-of-week=Thursday duration=4h start-time=02:00 timezone=site-local)] before=[(days-of-week=Wednesday duration=4h start-time=02:00 timezone=site-local)] path=maintenance-windows) (before=3h path=minimum-remaining) (after=2h path=start-jitter)]
   = done
 > explain h2
-  no run is active; the next starts by itself at 2026-12-10T01:37:04Z | blockers=no-run@2026-12-10T01:37:04Z
+  no run is active; the next starts automatically at 2026-12-10T01:37:04Z | blockers=no-run@2026-12-10T01:37:04Z
 > wait 23h
 > due r10
 > explain h2
-  no run is active; the next starts by itself at 2026-12-10T01:37:04Z | blockers=no-run@2026-12-10T01:37:04Z
+  no run is active; the next starts automatically at 2026-12-10T01:37:04Z | blockers=no-run@2026-12-10T01:37:04Z
 > fence
   + fenced leader=one sequence=14
   + fence-passed sequence=14
 > explain h2
-  no run is active; the next starts by itself at 2026-12-10T01:37:04Z | blockers=no-run@2026-12-10T01:37:04Z
+  no run is active; the next starts automatically at 2026-12-10T01:37:04Z | blockers=no-run@2026-12-10T01:37:04Z
 > wait 37m
 > wait 2s
 > due r10

@@ -98,7 +98,7 @@ fn good_files_are_ok() {
     assert_eq!(
         Place::new().checks(),
         [
-            ok("token file", "1 tokens are valid, 0 have expired, 0 expire within 14 days"),
+            ok("token file", "tokens: 1 valid, 0 expired, 0 expiring within 14 days"),
             ok("certificate", "valid until 4096-01-01T00:00:00Z"),
             ok("certificate's key", "api.key is private (mode 600)"),
             ok("clients' authorities", "valid until 4096-01-01T00:00:00Z"),
@@ -127,7 +127,7 @@ fn each_fault_is_found() {
             },
             "token file",
             Verdict::Warning,
-            "2 tokens are valid, 1 have expired, 1 expire within 14 days",
+            "tokens: 2 valid, 1 expired, 1 expiring within 14 days",
         ),
         (
             |place| auth::write(&place.path("tokens.toml"), &[token("b", Some(DAY))]).unwrap(),
@@ -178,7 +178,7 @@ fn each_fault_is_found() {
             "one expired at 2020-01-01T00:00:00Z",
         ),
         (|place| place.set_mode("strongbox.key", 0o644), "strongbox's key", Verdict::Problem, "mode 644"),
-        (|place| place.write("strongbox.key", "x"), "strongbox's key", Verdict::Problem, "it is no key"),
+        (|place| place.write("strongbox.key", "x"), "strongbox's key", Verdict::Problem, "it is not a key"),
     ];
     for (fault, check, verdict, found) in faults {
         let place = Place::new();
