@@ -9,6 +9,7 @@ mod service_manager;
 mod setup;
 pub(crate) mod with_nats;
 
+use std::collections::BTreeMap;
 use std::io;
 use std::sync::Arc;
 use std::time::Duration;
@@ -18,7 +19,7 @@ use os_upgrade_adapters::Adapters;
 use os_upgrade_api as api;
 use os_upgrade_bus::PendingBus;
 use os_upgrade_bus::streams::StreamsError;
-use os_upgrade_kernel as kernel;
+use os_upgrade_kernel::{self as kernel, System};
 use os_upgrade_platform::data_directory::{self, DataDirectory};
 use os_upgrade_settings::Settings;
 use os_upgrade_shell::dispatch::DispatchSettings;
@@ -270,7 +271,10 @@ fn node_settings(settings: &Settings, instance: &str, store: Option<StoreKnowled
         instance: instance.to_owned(),
         nonce: uuid::Uuid::new_v4().simple().to_string(),
         settings: settings.for_kernel(),
-        dispatch: DispatchSettings { publishes_max: if is_cluster { 1 } else { PUBLISHES_MAX }, lock_server },
+        dispatch: DispatchSettings {
+            publishes_max: if is_cluster { 1 } else { PUBLISHES_MAX },
+            systems: BTreeMap::from([(System::LockServer, lock_server)]),
+        },
         facts_per_snapshot: FACTS_PER_SNAPSHOT,
         store,
         loss_confirmed_after: if is_cluster { LOSS_CERTAIN_AFTER } else { Duration::ZERO },

@@ -87,6 +87,14 @@ macro_rules! systems {
             }
         }
 
+        $(impl $job {
+            /// `job`, if it is one of this system.
+            pub fn of(job: &Job) -> Option<&Self> {
+                #[allow(irrefutable_let_patterns, reason = "there may be a single system")]
+                if let Job::$system(job) = job { Some(job) } else { None }
+            }
+        })+
+
         impl JobDone {
             /// The job.
             pub fn job(&self) -> Job {

@@ -5,7 +5,7 @@
 //! outcome of a publish is unknown, a new fence is stored and everything before it is read. What has not appeared is
 //! sent again: under the old fence it can no longer appear.
 
-use std::collections::{HashMap, HashSet, VecDeque};
+use std::collections::{BTreeMap, HashMap, HashSet, VecDeque};
 use std::time::Duration;
 
 use chrono::{DateTime, Utc};
@@ -32,15 +32,13 @@ pub struct DispatchSettings {
     /// The most commands on their way to the stream at once: many for one server, 1 for a cluster, which refuses
     /// concurrent messages under one fence.
     pub publishes_max: usize,
-    /// How often a lock server may be asked.
-    pub lock_server: SystemLimits,
+    /// How often each system outside of the bus may be asked; the default applies to a system that is missing here.
+    pub systems: BTreeMap<System, SystemLimits>,
 }
 
 impl DispatchSettings {
     fn limits(&self, system: System) -> SystemLimits {
-        match system {
-            System::LockServer => self.lock_server,
-        }
+        self.systems.get(&system).copied().unwrap_or_default()
     }
 }
 

@@ -42,6 +42,13 @@ pub struct SystemLimits {
     pub interval: Duration,
 }
 
+impl Default for SystemLimits {
+    /// Gentle on any system.
+    fn default() -> Self {
+        Self { retry: Duration::from_secs(10), interval: Duration::from_millis(1_100) }
+    }
+}
+
 /// A job for the driver to carry out. It returns a [`JobReport`].
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct StartedJob {

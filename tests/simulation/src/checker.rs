@@ -48,8 +48,10 @@ mod turns;
 mod violation;
 mod workers;
 
+use std::collections::BTreeMap;
+
 use chrono::{DateTime, Utc};
-use os_upgrade_kernel::{ClientId, Fact, LockOperation, Operation, Request, Settings, State};
+use os_upgrade_kernel::{ClientId, Fact, Job, LockOperation, Operation, Request, Settings, State, System};
 use os_upgrade_protocol::{Action, CommandId, Hint, HostName, Reply};
 use os_upgrade_shell::fleet_lock::RetryAfter;
 use os_upgrade_shell::forward::Outcome;
@@ -87,7 +89,7 @@ pub(crate) struct Checker {
     pub(crate) now: Micros,
     violations: Violations,
     actors: Actors,
-    lock_requests: LockRequests,
+    lock_requests: BTreeMap<System, LockRequests>,
     calls: Calls,
     commands: Commands,
     enrolled: Enrolled,
@@ -107,7 +109,7 @@ impl Checker {
             now: 0,
             violations: Violations::default(),
             actors: Actors::default(),
-            lock_requests: LockRequests::default(),
+            lock_requests: BTreeMap::new(),
             calls: Calls::default(),
             commands: Commands::default(),
             enrolled: Enrolled::default(),
@@ -370,14 +372,15 @@ impl Checker {
         }
     }
 
-    /// A process has decided to send a request to the lock server.
-    pub(crate) fn lock_request_decided(&mut self, nonce: &str, host: &HostName, unlock: bool) {
-        self.violations.record(self.lock_requests.check(self.now, nonce, host, unlock));
+    /// A process has decided to send a request to a system outside of the bus.
+    pub(crate) fn job_decided(&mut self, nonce: &str, job: &Job) {
+        let requests = self.lock_requests.entry(job.system()).or_default();
+        self.violations.record(requests.check(self.now, nonce, job.host(), job.is_release()));
     }
 
-    /// The lock server has answered a process with `retry_after`.
-    pub(crate) fn lock_server_retry_later(&mut self, nonce: &str, retry_after: RetryAfter) {
-        self.lock_requests.retry_later(self.now, nonce, retry_after);
+    /// Such a system has answered a process with `retry_after`.
+    pub(crate) fn retry_later(&mut self, nonce: &str, system: System, retry_after: RetryAfter) {
+        self.lock_requests.entry(system).or_default().retry_later(self.now, nonce, retry_after);
     }
 
     /// A request to the lock server leaves a process; `leads` is whether that process holds the lease.

@@ -1,10 +1,10 @@
 //! An instance of the orchestrator: its process, its store, its clock.
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::time::Duration;
 
 use chrono::TimeDelta;
-use os_upgrade_kernel::Settings;
+use os_upgrade_kernel::{Settings, System};
 use os_upgrade_shell::dispatch::DispatchSettings;
 use os_upgrade_shell::jobs::SystemLimits;
 use os_upgrade_shell::journal::Committed;
@@ -121,7 +121,10 @@ impl Instance {
             instance: self.name.clone(),
             nonce: self.nonce(),
             settings: self.settings.clone(),
-            dispatch: DispatchSettings { publishes_max: plan.publishes_max, lock_server },
+            dispatch: DispatchSettings {
+                publishes_max: plan.publishes_max,
+                systems: BTreeMap::from([(System::LockServer, lock_server)]),
+            },
             facts_per_snapshot: plan.facts_per_snapshot,
             store: self.store.reached.clone(),
             loss_confirmed_after: if plan.trusts_loss_at_once {

@@ -34,11 +34,11 @@ fn jobs(retry: Duration, interval: Duration, nonce: &str) -> Jobs {
 fn done(
     jobs: &mut Jobs,
     now: Now,
-    StartedJob { id, job: Job::LockServer(job), .. }: StartedJob,
+    StartedJob { id, job, .. }: StartedJob,
     outcome: &LockOutcome,
     retry_after: Option<RetryAfter>,
 ) -> bool {
-    let done = JobDone::LockServer(job, outcome.clone());
+    let done = JobDone::LockServer(SlotJob::of(&job).unwrap().clone(), outcome.clone());
     jobs.done(now, id, &JobReport { done, retry_after })
 }
 
@@ -68,11 +68,8 @@ fn names(begun: &[StartedJob]) -> String {
     begun.iter().map(name).collect::<Vec<_>>().join(" ")
 }
 
-fn name(StartedJob { job: Job::LockServer(job), .. }: &StartedJob) -> String {
-    match job.order {
-        SlotOrder::Lock => format!("lock-{}", job.host),
-        SlotOrder::Unlock => format!("unlock-{}", job.host),
-    }
+fn name(StartedJob { job, .. }: &StartedJob) -> String {
+    format!("{}-{}", if job.is_release() { "unlock" } else { "lock" }, job.host())
 }
 
 /// The pauses between attempts for one host with these answers, in milliseconds.
@@ -220,9 +217,9 @@ fn pauses_of_lock_and_unlock_are_separate() {
 #[test]
 fn untried_release_precedes_locks() {
     let mut jobs = jobs(RETRY, Duration::ZERO, "a");
-    let Job::LockServer(unlock) = job(1, true);
-    let lock = SlotJob { order: SlotOrder::Lock, host: host(2), ..unlock.clone() };
-    let wanted = [Job::LockServer(lock), Job::LockServer(unlock), job(3, false)];
+    let unlock = job(1, true);
+    let lock = SlotJob { order: SlotOrder::Lock, host: host(2), ..SlotJob::of(&unlock).unwrap().clone() };
+    let wanted = [Job::LockServer(lock), unlock, job(3, false)];
     let (_, mut begun) = next(&mut jobs, 0, &wanted);
     assert_eq!(names(&begun), "unlock-h001 lock-h003");
     assert_eq!(jobs.begin(wanted.to_vec(), at(0), Duration::MAX), []);

@@ -1,5 +1,6 @@
 //! Dispatch: a command that was cancelled while it waited is not sent.
 
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use chrono::{DateTime, TimeDelta, Utc};
@@ -8,7 +9,6 @@ use os_upgrade_kernel::{Enlisted, Fact, HostEvent, Reason, Record, State, Trigge
 use os_upgrade_protocol::{ApplicationName, GroupName, HostName, RunId};
 use os_upgrade_shell::clock::Now;
 use os_upgrade_shell::dispatch::{Dispatch, DispatchSettings, Dispatcher, Leader, PublishOutcome};
-use os_upgrade_shell::jobs::SystemLimits;
 
 const NOW: Now = Now { wall: DateTime::UNIX_EPOCH, monotonic: Duration::from_secs(100) };
 
@@ -41,10 +41,7 @@ fn sent(state: &State, dispatcher: &mut Dispatcher) -> Option<String> {
 
 #[test]
 fn withdrawn_host_gets_no_command() {
-    let settings = DispatchSettings {
-        publishes_max: 1,
-        lock_server: SystemLimits { retry: Duration::from_secs(5), interval: Duration::from_secs(1) },
-    };
+    let settings = DispatchSettings { publishes_max: 1, systems: BTreeMap::new() };
     let mut dispatcher = Dispatcher::new(settings, "a");
     let mut state = State::default();
     let run = RunId::new("r1").unwrap();

@@ -1,12 +1,12 @@
 //! What counts as lost: every acknowledged message that is missing or replaced.
 
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use chrono::{DateTime, TimeDelta};
 use os_upgrade_kernel::Settings;
 use os_upgrade_shell::clock::Now;
 use os_upgrade_shell::dispatch::DispatchSettings;
-use os_upgrade_shell::jobs::SystemLimits;
 use os_upgrade_shell::journal::{AppendId, Tip};
 use os_upgrade_shell::node::{
     Acknowledged, Action, ControlMark, Event, Halt, Node, NodeSettings, StoreKnowledge, StreamFacts, Streams,
@@ -128,10 +128,7 @@ fn node_missing_its_journal(secs: u64) -> Node {
         instance: "a".to_owned(),
         nonce: "a-1".to_owned(),
         settings: Settings::default(),
-        dispatch: DispatchSettings {
-            publishes_max: 1,
-            lock_server: SystemLimits { retry: Duration::from_secs(5), interval: Duration::from_secs(1) },
-        },
+        dispatch: DispatchSettings { publishes_max: 1, systems: BTreeMap::new() },
         facts_per_snapshot: 100,
         store: Some(StoreKnowledge {
             sequence: 10,

@@ -1,6 +1,6 @@
 //! What happens when requests reach the bus or the lock server: they are answered.
 
-use os_upgrade_kernel::{Job, JobDone, LockOutcome, SlotJob, SlotOrder};
+use os_upgrade_kernel::{JobDone, LockOutcome, SlotJob, SlotOrder};
 use os_upgrade_protocol::{GroupName, HostName};
 use os_upgrade_shell::dispatch::PublishOutcome;
 use os_upgrade_shell::fleet_lock::{HttpAnswer, read_answer, read_retry_after};
@@ -70,7 +70,9 @@ impl World {
                 return self.worker_request_arrives(&request, worker_request);
             }
             RequestKind::Forward { .. } => return self.forward_arrives(request),
-            RequestKind::Job(StartedJob { id, job: Job::LockServer(job), .. }) => {
+            RequestKind::Job(StartedJob { id, job, .. }) => {
+                // No other system ever answers.
+                let Some(job) = SlotJob::of(job) else { return };
                 return self.lock_request_arrives(&request, *id, job);
             }
         };

@@ -135,9 +135,9 @@ impl World {
     pub(super) fn deliver_event(&mut self, index: usize, event: Event) {
         let now = self.clock_of(index);
         self.trace_event(index, &event);
-        if let Event::JobDone { report: JobReport { retry_after: Some(retry_after), .. }, .. } = &event {
+        if let Event::JobDone { report: JobReport { retry_after: Some(retry_after), done }, .. } = &event {
             let nonce = self.instances[index].nonce();
-            self.checker.lock_server_retry_later(&nonce, *retry_after);
+            self.checker.retry_later(&nonce, done.job().system(), *retry_after);
         }
         let Some(event) = self.sabotage_event(index, event) else { return };
         let instance = &mut self.instances[index];
@@ -277,9 +277,8 @@ impl World {
                 self.send_request(index, RequestKind::Command { epoch, fence, id, not_after }, fallback);
             }
             Dispatch::Job(started) => {
-                let job = &started.job;
                 let nonce = self.instances[index].nonce();
-                self.checker.lock_request_decided(&nonce, job.host(), job.is_release());
+                self.checker.job_decided(&nonce, &started.job);
                 let report = started.job.clone().unanswered(NoAnswer::TimedOut).into();
                 let fallback = Event::JobDone { id: started.id, report };
                 self.send_request(index, RequestKind::Job(started), fallback);

@@ -1,8 +1,8 @@
 //! Checks after every input, whatever it was: the kernel's part of the promises S1 to S6.
 
 use os_upgrade_kernel::{
-    Batch, Effect, Fact, HostStatus, Input, Job, LockProvider, Reason, Record, Run, SlotJob, SlotOrder,
-    Standing, State, View, effects,
+    Batch, Effect, Fact, HostStatus, Input, LockProvider, Reason, Record, Run, SlotJob, SlotOrder, Standing,
+    State, View, effects,
 };
 use os_upgrade_protocol::Action;
 use serde::Serialize;
@@ -109,11 +109,12 @@ fn sent_commands_are_covered_by_slots(after: &State) {
                 assert!(after.fence.as_ref().is_some_and(|fence| fence.passed));
                 assert_eq!(run.under_way().contains(&id.host), id.action != Action::Prepare, "{id}");
             }
-            Effect::Job(Job::LockServer(SlotJob { order, host, group })) => {
-                let slot = &after.slots[&host];
-                assert_eq!((slot.provider, &slot.group), (LockProvider::External, &group));
-                if order == SlotOrder::Lock {
-                    assert!(after.run.as_ref().is_some_and(|run| run.waiting().contains(&host)));
+            Effect::Job(job) => {
+                if let Some(SlotJob { order, host, group }) = SlotJob::of(&job) {
+                    let slot = &after.slots[host];
+                    assert_eq!((slot.provider, &slot.group), (LockProvider::External, group));
+                    let is_waiting = after.run.as_ref().is_some_and(|run| run.waiting().contains(host));
+                    assert!(is_waiting || *order == SlotOrder::Unlock);
                 }
             }
             Effect::NewFence { .. } | Effect::Retract { .. } => {}

@@ -6,9 +6,9 @@ use chrono::TimeDelta;
 use os_upgrade_kernel::config::{Rollout, UnreachablePolicy};
 use os_upgrade_kernel::duration::Duration;
 use os_upgrade_kernel::{
-    Config, ConfigOperation, ControlMessage, Effect, EnrolmentOperation, Expected, Input, Job, JobDone,
+    Config, ConfigOperation, ControlMessage, Effect, EnrolmentOperation, Expected, Input, JobDone,
     LockOperation, LockOutcome, LockProvider, NoAnswer, OnFailure, Reachability, Reclaim, Request, Run,
-    RunOperation, Settings, SlotOperation, SlotOrder, Standing,
+    RunOperation, Settings, SlotJob, SlotOperation, SlotOrder, Standing,
 };
 use os_upgrade_protocol::{Action, CommandId, GroupName, HostName, Outcome, Reply};
 
@@ -298,7 +298,10 @@ impl Play {
         }
         match effects[effect % effects.len()].clone() {
             Effect::Send { id, .. } => self.send(id, outcome % 4 < 2),
-            Effect::Job(Job::LockServer(job)) => {
+            Effect::Job(job) => {
+                let Some(job) = SlotJob::of(&job).cloned() else {
+                    return self.input(Input::JobDone(job.unanswered(NoAnswer::TimedOut)));
+                };
                 let outcome = self.request_lock(outcome, |world| match job.order {
                     SlotOrder::Lock => world.lock(&job.host, &job.group),
                     SlotOrder::Unlock => world.unlock(&job.host, &job.group),

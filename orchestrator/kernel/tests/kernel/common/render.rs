@@ -2,7 +2,7 @@
 //! and without default settings.
 
 use chrono::{DateTime, Utc};
-use os_upgrade_kernel::{Answer, Effect, Explanation, Fact, Job, SlotJob, SlotOrder, State};
+use os_upgrade_kernel::{Answer, Effect, Explanation, Fact, SlotJob, SlotOrder, State};
 use os_upgrade_protocol::{Hint, HostName};
 use serde_json::Value;
 
@@ -66,12 +66,11 @@ pub(crate) fn effects(effects: &[Effect]) -> String {
         Effect::Send { id, not_after } => {
             format!("send {id} until {}", os_upgrade_protocol::time::format(*not_after))
         }
-        Effect::Job(Job::LockServer(SlotJob { order: SlotOrder::Lock, host, group })) => {
-            format!("lock {host} of {group}")
-        }
-        Effect::Job(Job::LockServer(SlotJob { order: SlotOrder::Unlock, host, group })) => {
-            format!("unlock {host} of {group}")
-        }
+        Effect::Job(job) => match SlotJob::of(job) {
+            Some(SlotJob { order: SlotOrder::Lock, host, group }) => format!("lock {host} of {group}"),
+            Some(SlotJob { order: SlotOrder::Unlock, host, group }) => format!("unlock {host} of {group}"),
+            None => format!("{:?} {}", job.system(), job.host()),
+        },
         Effect::NewFence { above } => format!("new fence above {above}"),
         Effect::Retract { host, sequence } => format!("retract {sequence} of {host}"),
     };
