@@ -22,7 +22,7 @@ use os_upgrade_shell::forward::Outcome;
 use os_upgrade_shell::journal::Committed;
 use os_upgrade_shell::node::{Action, CallId, Event, Node, NodeSettings};
 use os_upgrade_site::call::Call;
-use os_upgrade_site::snapshot::{Readiness, SiteSnapshot};
+use os_upgrade_site::published_state::{PublishedState, Readiness};
 use os_upgrade_site::strongbox::Strongbox;
 use os_upgrade_store::History;
 use tokio::sync::{mpsc, oneshot, watch};
@@ -47,7 +47,7 @@ pub(crate) struct Driver {
     work: Work,
     projection: Projection,
     strongbox: Strongbox,
-    present: Arc<ArcSwap<SiteSnapshot>>,
+    published: Arc<ArcSwap<PublishedState>>,
     /// Counts the turns of the loop.
     turns: Arc<AtomicU64>,
     stopped: bool,
@@ -98,8 +98,8 @@ pub(crate) struct Parts {
     pub(crate) projection: mpsc::Sender<Committed>,
     /// What is wrong with the store; `None` if nothing is.
     pub(crate) store_problem: watch::Receiver<Option<String>>,
-    /// The published snapshot, which the API reads.
-    pub(crate) present: Arc<ArcSwap<SiteSnapshot>>,
+    /// The published state, which the API reads.
+    pub(crate) published: Arc<ArcSwap<PublishedState>>,
     /// Reloaded settings.
     pub(crate) changes: watch::Receiver<Settings>,
     /// Counts the turns of the driver's loop, at least one per 100 ms. If it stands still, the driver is stuck.
@@ -123,7 +123,7 @@ impl Driver {
             history,
             projection,
             store_problem,
-            present,
+            published,
             changes,
             turns,
             shutdown,
@@ -138,7 +138,7 @@ impl Driver {
             work,
             projection: Projection::new(projection, store_problem),
             strongbox,
-            present,
+            published,
             turns,
             stopped: false,
         }
@@ -235,7 +235,7 @@ impl Driver {
                 }
                 self.projection.send(*committed);
             }
-            Action::PublishSnapshot => self.publish(now),
+            Action::PublishState => self.publish(now),
             Action::Answer { call, outcome } => self.callers.answer(call, outcome),
             Action::Warn(warning) => decision_log::warn(&warning),
             Action::Stopped => self.stopped = true,
@@ -254,14 +254,14 @@ impl Driver {
         }
     }
 
-    /// Publishes a snapshot: the committed state, the leader, and whether writes can be taken.
+    /// Publishes the committed state, the leader, and whether writes can be taken.
     fn publish(&self, now: Now) {
         let readiness = match self.node.not_ready(now).or_else(|| self.projection.problem()) {
             Some(reason) if self.node.halted().is_some() => Readiness::Halted(reason),
             Some(reason) => Readiness::NotReady(reason),
             None => Readiness::Ready,
         };
-        self.present.store(Arc::new(SiteSnapshot {
+        self.published.store(Arc::new(PublishedState {
             state: self.node.state().clone(),
             view: self.node.inventory().view().clone(),
             versions: self.node.inventory().versions().clone(),

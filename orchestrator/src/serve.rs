@@ -27,7 +27,7 @@ use os_upgrade_shell::jobs::SystemLimits;
 use os_upgrade_shell::node::{Acknowledged, NodeSettings, StoreKnowledge, Streams};
 use os_upgrade_site::handle::SiteHandle;
 use os_upgrade_site::instances::{About, Cluster};
-use os_upgrade_site::snapshot::SiteSnapshot;
+use os_upgrade_site::published_state::PublishedState;
 use os_upgrade_store::{History, OpenError, Position, Projector, StoreError};
 use tokio::sync::{mpsc, oneshot, watch};
 use tokio::task::{JoinError, JoinHandle};
@@ -128,7 +128,7 @@ impl Opened {
             history,
             position,
         } = self;
-        let (present, handle, calls) = site();
+        let (published, handle, calls) = site();
         let bus = PendingBus::default();
         let about = About {
             instance: directory.instance().to_owned(),
@@ -138,7 +138,7 @@ impl Opened {
         };
         let cluster = Cluster::new(about);
         let handle = handle.with_cluster(cluster.clone());
-        let heartbeats = heartbeats::run(cluster, Arc::clone(&bus), Arc::clone(&present), shutdown.clone());
+        let heartbeats = heartbeats::run(cluster, Arc::clone(&bus), Arc::clone(&published), shutdown.clone());
         let cluster = spawn(&shutdown, heartbeats);
         let sites = api::Sites::new(settings.site.name.as_str(), Arc::clone(&bus));
         let (projection, committed) = mpsc::channel(PROJECTION_MAX);
@@ -150,7 +150,7 @@ impl Opened {
             waiting: Waiting {
                 settings: settings.clone(),
                 known: store.as_ref().map(Acknowledged::of_store),
-                present: Arc::clone(&present),
+                published: Arc::clone(&published),
                 calls,
                 turns: Arc::clone(&turns),
             },
@@ -159,13 +159,13 @@ impl Opened {
             parts: Parts {
                 settings: node_settings(&settings, directory.instance(), store),
                 adapters: Adapters {
-                    lock_server: locks.map(|locks| locks.with_credentials(strongbox.credentials(&present))),
+                    lock_server: locks.map(|locks| locks.with_credentials(strongbox.credentials(&published))),
                 },
                 strongbox: strongbox.clone(),
                 history: history.clone(),
                 projection,
                 store_problem,
-                present,
+                published,
                 changes,
                 turns: Arc::clone(&turns),
                 shutdown: shutdown.clone(),
@@ -246,11 +246,11 @@ fn spawn<T: Send + 'static>(
     })
 }
 
-fn site() -> (Arc<ArcSwap<SiteSnapshot>>, SiteHandle, mpsc::Receiver<os_upgrade_site::call::Call>) {
-    let present = Arc::new(ArcSwap::from_pointee(SiteSnapshot::default()));
+fn site() -> (Arc<ArcSwap<PublishedState>>, SiteHandle, mpsc::Receiver<os_upgrade_site::call::Call>) {
+    let published = Arc::new(ArcSwap::from_pointee(PublishedState::default()));
     let (sender, calls) = mpsc::channel(CALLS_MAX);
-    let handle = SiteHandle::new(Arc::clone(&present), sender);
-    (present, handle, calls)
+    let handle = SiteHandle::new(Arc::clone(&published), sender);
+    (published, handle, calls)
 }
 
 /// The streams from which the store is filled; `None` if one is missing, since then nothing is read from the other either.

@@ -10,7 +10,7 @@ use os_upgrade_auth::Authenticator;
 use os_upgrade_kernel::{Accepted, Family, Request};
 use os_upgrade_shell::not_done::NotDone;
 use os_upgrade_site::handle::SiteHandle;
-use os_upgrade_site::snapshot::SiteSnapshot;
+use os_upgrade_site::published_state::PublishedState;
 use os_upgrade_site::strongbox::Strongbox;
 use os_upgrade_store::History;
 use os_upgrade_tls::server_files::Tls;
@@ -52,25 +52,25 @@ impl Api {
     ///
     /// # Errors
     /// 503 until the state has been read once after the start; an empty state would be mistaken for the site's.
-    pub(crate) fn snapshot(&self) -> Result<Arc<SiteSnapshot>, Problem> {
-        let snapshot = self.site.display_snapshot(chrono::Utc::now());
-        match snapshot.readiness.reason_not_ready() {
-            Some(why) if !snapshot.is_read => Err(Problem::unavailable(why)),
-            Some(_) | None => Ok(snapshot),
+    pub(crate) fn published(&self) -> Result<Arc<PublishedState>, Problem> {
+        let published = self.site.published_for_display(chrono::Utc::now());
+        match published.readiness.reason_not_ready() {
+            Some(why) if !published.is_read => Err(Problem::unavailable(why)),
+            Some(_) | None => Ok(published),
         }
     }
 
     /// The current state, for a handler that is about to request a change.
     ///
     /// # Errors
-    /// As [`Self::snapshot`]; the error also reports that nothing was changed.
-    pub(crate) fn snapshot_for_change(&self) -> Result<Arc<SiteSnapshot>, Problem> {
-        self.snapshot().map_err(|problem| NotDone::unchanged(problem.into_message()).into())
+    /// As [`Self::published`]; the error also reports that nothing was changed.
+    pub(crate) fn published_for_change(&self) -> Result<Arc<PublishedState>, Problem> {
+        self.published().map_err(|problem| NotDone::unchanged(problem.into_message()).into())
     }
 
     /// The history, once it contains everything that the current state shows, so that a run seen there is found here.
     pub(crate) async fn history(&self) -> &History {
-        let caught_up = self.history.wait_for(self.site.snapshot().recorded);
+        let caught_up = self.history.wait_for(self.site.published().recorded);
         if tokio::time::timeout(HISTORY_TIMEOUT, caught_up).await.is_err() {
             tracing::debug!("the history is behind");
         }

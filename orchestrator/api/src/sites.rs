@@ -23,7 +23,7 @@ use os_upgrade_bus::sites::{AnswerSites, NoAnswer};
 use os_upgrade_bus::{Bus, PendingBus};
 use os_upgrade_shell::not_done::NotDone;
 use os_upgrade_site::handle::SiteHandle;
-use os_upgrade_site::snapshot::Readiness;
+use os_upgrade_site::published_state::Readiness;
 use serde_json::json;
 use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
@@ -216,7 +216,7 @@ struct Responder {
 
 impl AnswerSites for Responder {
     fn is_ready(&self) -> bool {
-        self.site.snapshot().readiness == Readiness::Ready
+        self.site.published().readiness == Readiness::Ready
     }
 
     async fn answer(self, message: Bytes, room: usize) -> Bytes {

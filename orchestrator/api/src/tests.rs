@@ -39,7 +39,7 @@ use os_upgrade_shell::journal::Committed;
 use os_upgrade_shell::not_done::NotDone;
 use os_upgrade_site::call::Call;
 use os_upgrade_site::handle::SiteHandle;
-use os_upgrade_site::snapshot::{Readiness, SiteSnapshot};
+use os_upgrade_site::published_state::{PublishedState, Readiness};
 use os_upgrade_site::strongbox::Strongbox;
 use os_upgrade_store::{History, Projector, Streams};
 use os_upgrade_test_site::{TestSite, host};
@@ -66,21 +66,21 @@ struct TestApi {
     site: SiteHandle,
     history: History,
     directory: TempDir,
-    /// The snapshot that the core publishes.
-    shown: Arc<ArcSwap<SiteSnapshot>>,
+    /// The state that the node publishes.
+    shown: Arc<ArcSwap<PublishedState>>,
     /// The strongbox in which the core looks up secrets, as the driver does.
     strongbox: Arc<ArcSwap<Strongbox>>,
 }
 
-fn snapshot(site: &TestSite) -> SiteSnapshot {
+fn published(site: &TestSite) -> PublishedState {
     let versions = Versions([("linux".to_owned(), "6.12.9".to_owned())].into_iter().collect());
-    let published = HostVersions { versions, published_at: "2026-11-20T12:00:00Z".parse().unwrap() };
-    SiteSnapshot {
+    let reported = HostVersions { versions, published_at: "2026-11-20T12:00:00Z".parse().unwrap() };
+    PublishedState {
         state: site.state.clone(),
         view: site.view.clone(),
-        versions: [(host("h01"), published)].into_iter().collect(),
+        versions: [(host("h01"), reported)].into_iter().collect(),
         readiness: Readiness::Ready,
-        ..SiteSnapshot::default()
+        ..PublishedState::default()
     }
 }
 
@@ -106,7 +106,7 @@ async fn project(projector: &mut Projector, records: &[Committed]) {
 async fn core(
     mut site: TestSite,
     mut projector: Projector,
-    shown: Arc<ArcSwap<SiteSnapshot>>,
+    shown: Arc<ArcSwap<PublishedState>>,
     strongbox: Arc<ArcSwap<Strongbox>>,
     mut calls: mpsc::Receiver<Call>,
 ) {
@@ -117,7 +117,7 @@ async fn core(
         let (committed, mut answers) = site.decide(&[Input::Request(call.request)]);
         project(&mut projector, &[committed]).await;
         update_sealed(&mut site);
-        shown.store(Arc::new(snapshot(&site)));
+        shown.store(Arc::new(published(&site)));
         let _ = call.answer.send(Ok(Answered { answer: answers.remove(0), sequence: 0 }));
     }
 }
@@ -128,7 +128,7 @@ impl TestApi {
         let (directory, mut projector) = store().await;
         project(&mut projector, records).await;
         let history = projector.history().await.unwrap();
-        let shown = Arc::new(ArcSwap::from_pointee(snapshot(&site)));
+        let shown = Arc::new(ArcSwap::from_pointee(published(&site)));
         let (sender, calls) = mpsc::channel(8);
         let handle = SiteHandle::new(Arc::clone(&shown), sender);
         let api = Self { shown, ..Self::over(handle, history, directory) };
@@ -150,7 +150,8 @@ impl TestApi {
     /// An API over a core that never answers. The receiver keeps the core's end open.
     async fn silent(readiness: Readiness) -> (Self, mpsc::Receiver<Call>) {
         let (directory, projector) = store().await;
-        let shown = Arc::new(ArcSwap::from_pointee(SiteSnapshot { readiness, ..SiteSnapshot::default() }));
+        let shown =
+            Arc::new(ArcSwap::from_pointee(PublishedState { readiness, ..PublishedState::default() }));
         let (sender, calls) = mpsc::channel(8);
         let handle = SiteHandle::new(shown, sender).with_timeout(Duration::from_millis(20));
         (Self::over(handle, projector.history().await.unwrap(), directory), calls)

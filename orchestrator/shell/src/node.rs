@@ -515,11 +515,11 @@ impl Node {
     }
 }
 
-/// Sorts actions: records, then the state that includes them, then everything else. See [`Action::PublishSnapshot`].
+/// Sorts actions: records, then the state that includes them, then everything else. See [`Action::PublishState`].
 fn in_order(actions: Vec<Action>) -> Vec<Action> {
     let is_record = |action: &Action| matches!(action, Action::Project { .. });
     let (mut ordered, rest): (Vec<_>, Vec<_>) = actions.into_iter().partition(is_record);
-    ordered.push(Action::PublishSnapshot);
+    ordered.push(Action::PublishState);
     ordered.extend(rest);
     ordered
 }

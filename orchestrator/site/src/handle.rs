@@ -1,4 +1,4 @@
-//! The API's handle to the running orchestrator: reads the present state and requests changes.
+//! The API's handle to the running orchestrator: reads the published state and requests changes.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -11,7 +11,7 @@ use tokio::sync::mpsc;
 
 use crate::call::Call;
 use crate::instances::Cluster;
-use crate::snapshot::SiteSnapshot;
+use crate::published_state::PublishedState;
 
 /// How long a request may take before the caller is told that its outcome is unknown.
 const REQUEST_TIMEOUT: Duration = Duration::from_secs(4);
@@ -19,7 +19,7 @@ const REQUEST_TIMEOUT: Duration = Duration::from_secs(4);
 /// A handle to the running orchestrator. Cheap to clone.
 #[derive(Debug, Clone)]
 pub struct SiteHandle {
-    present: Arc<ArcSwap<SiteSnapshot>>,
+    published: Arc<ArcSwap<PublishedState>>,
     calls: mpsc::Sender<Call>,
     // Shared, because a handle is cloned for every request.
     cluster: Arc<Cluster>,
@@ -27,9 +27,9 @@ pub struct SiteHandle {
 }
 
 impl SiteHandle {
-    /// A handle that reads from `present` and sends to `calls`.
-    pub fn new(present: Arc<ArcSwap<SiteSnapshot>>, calls: mpsc::Sender<Call>) -> Self {
-        Self { present, calls, cluster: Arc::default(), timeout: REQUEST_TIMEOUT }
+    /// A handle that reads from `published` and sends to `calls`.
+    pub fn new(published: Arc<ArcSwap<PublishedState>>, calls: mpsc::Sender<Call>) -> Self {
+        Self { published, calls, cluster: Arc::default(), timeout: REQUEST_TIMEOUT }
     }
 
     /// Sets how long requests may take.
@@ -49,20 +49,20 @@ impl SiteHandle {
         &self.cluster
     }
 
-    /// The present state. It contains only what is durable.
-    pub fn snapshot(&self) -> Arc<SiteSnapshot> {
-        self.present.load_full()
+    /// The published state. It contains only what is durable.
+    pub fn published(&self) -> Arc<PublishedState> {
+        self.published.load_full()
     }
 
-    /// The present state with the leader's own blocker, if another instance leads. It is only for display.
-    pub fn display_snapshot(&self, now: DateTime<Utc>) -> Arc<SiteSnapshot> {
-        let present = self.snapshot();
-        let leader_startable = self.cluster.leader_startable(&present.leadership, now);
+    /// The published state with the leader's own blocker, if another instance leads. It is only for display.
+    pub fn published_for_display(&self, now: DateTime<Utc>) -> Arc<PublishedState> {
+        let published = self.published();
+        let leader_startable = self.cluster.leader_startable(&published.leadership, now);
         if leader_startable.is_none() {
-            return present;
+            return published;
         }
-        let present = present.as_ref().clone();
-        Arc::new(SiteSnapshot { view: View { leader_startable, ..present.view }, ..present })
+        let published = published.as_ref().clone();
+        Arc::new(PublishedState { view: View { leader_startable, ..published.view }, ..published })
     }
 
     /// Requests a change and waits until it is durable or refused.
@@ -102,8 +102,8 @@ impl SiteHandle {
     }
 
     fn why_silent(&self) -> String {
-        let present = self.snapshot();
-        present
+        let published = self.published();
+        published
             .readiness
             .reason_not_ready()
             .unwrap_or("the journal did not confirm the change in time")

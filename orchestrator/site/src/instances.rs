@@ -17,7 +17,7 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Deserializer, Serialize};
 use tokio::sync::watch;
 
-use crate::snapshot::SiteSnapshot;
+use crate::published_state::PublishedState;
 
 pub use settings_digest::{SettingsDigest, differences};
 
@@ -140,7 +140,7 @@ impl Instances {
     }
 }
 
-/// What this instance reports about itself besides the snapshot.
+/// What this instance reports about itself besides the published state.
 #[derive(Debug, Clone)]
 pub struct About {
     /// Its name.
@@ -162,8 +162,8 @@ impl Default for About {
 }
 
 impl About {
-    fn heartbeat(&self, present: &SiteSnapshot, now: DateTime<Utc>) -> Heartbeat {
-        let role = match present.leadership {
+    fn heartbeat(&self, published: &PublishedState, now: DateTime<Utc>) -> Heartbeat {
+        let role = match published.leadership {
             Leadership::Here(_) => Role::Leader,
             Leadership::At(_) | Leadership::Unknown => Role::Follower,
         };
@@ -171,13 +171,13 @@ impl About {
         Heartbeat {
             instance: self.instance.clone(),
             role,
-            position: present.position,
+            position: published.position,
             address: self.address.clone(),
             version: env!("CARGO_PKG_VERSION").to_owned(),
-            not_ready: present.readiness.reason_not_ready().map(str::to_owned),
+            not_ready: published.readiness.reason_not_ready().map(str::to_owned),
             timezone: Some(settings.timezone.to_string()),
             settings: Some(SettingsDigest::of(&settings, self.lock_server.as_deref())),
-            blocker: match (role, present.forecast(now)) {
+            blocker: match (role, published.forecast(now)) {
                 (Role::Leader, Forecast::Blocked { by, .. }) => Some(by),
                 (Role::Leader, Forecast::Next(_) | Forecast::Never(_)) | (Role::Follower, _) => None,
             },
@@ -199,8 +199,8 @@ impl Cluster {
     }
 
     /// This instance's heartbeat.
-    pub fn heartbeat(&self, present: &SiteSnapshot, now: DateTime<Utc>) -> Heartbeat {
-        self.about.heartbeat(present, now)
+    pub fn heartbeat(&self, published: &PublishedState, now: DateTime<Utc>) -> Heartbeat {
+        self.about.heartbeat(published, now)
     }
 
     /// Records another instance's heartbeat.
@@ -211,9 +211,9 @@ impl Cluster {
     }
 
     /// All known instances, and this one with its present heartbeat.
-    pub fn instances(&self, present: &SiteSnapshot, now: DateTime<Utc>) -> Instances {
+    pub fn instances(&self, published: &PublishedState, now: DateTime<Utc>) -> Instances {
         let mut instances = self.instances.load().as_ref().clone();
-        instances.record(self.heartbeat(present, now), now);
+        instances.record(self.heartbeat(published, now), now);
         instances
     }
 
@@ -244,7 +244,7 @@ mod tests {
     }
 
     fn heartbeat(instance: &str) -> Heartbeat {
-        about(instance).1.heartbeat(&SiteSnapshot::default(), DateTime::UNIX_EPOCH)
+        about(instance).1.heartbeat(&PublishedState::default(), DateTime::UNIX_EPOCH)
     }
 
     fn names(instances: &Instances) -> Vec<&str> {
@@ -323,7 +323,7 @@ mod tests {
         assert_eq!(instances.differences(now), Vec::<String>::new());
         let (settings, about) = about("c");
         settings.send_modify(|settings| settings.auto_approve = true);
-        instances.record(about.heartbeat(&SiteSnapshot::default(), now), now);
+        instances.record(about.heartbeat(&PublishedState::default(), now), now);
         let expected = "instances have different values for [site] auto-approve (the leader's applies): \
                         false (a, b), true (c)";
         assert_eq!(instances.differences(now), [expected]);

@@ -4,5 +4,5 @@
 pub mod call;
 pub mod handle;
 pub mod instances;
-pub mod snapshot;
+pub mod published_state;
 pub mod strongbox;

@@ -17,7 +17,7 @@ use zeroize::Zeroizing;
 
 use self::key::Key;
 use self::key_file::KeyFileError;
-use crate::snapshot::SiteSnapshot;
+use crate::published_state::PublishedState;
 
 /// The largest secret, in bytes.
 pub const SECRET_BYTES_MAX: usize = 8 * 1024;
@@ -34,7 +34,7 @@ pub struct Strongbox {
 #[derive(Debug, Clone)]
 pub struct Secret {
     strongbox: Strongbox,
-    present: Arc<ArcSwap<SiteSnapshot>>,
+    published: Arc<ArcSwap<PublishedState>>,
     name: SecretName,
 }
 
@@ -44,7 +44,7 @@ impl Secret {
     /// # Errors
     /// There is no secret of this name, or no key that opens it.
     pub fn open(&self) -> Result<Zeroizing<String>, Sealed> {
-        self.strongbox.open(&self.present.load().state.strongbox, &self.name)
+        self.strongbox.open(&self.published.load().state.strongbox, &self.name)
     }
 }
 
@@ -62,10 +62,10 @@ impl Strongbox {
         Ok(strongbox)
     }
 
-    /// The lock server's credentials among the secrets in `present`; `None` if the settings name none.
-    pub fn credentials(&self, present: &Arc<ArcSwap<SiteSnapshot>>) -> Option<Secret> {
+    /// The lock server's credentials among the secrets in `published`; `None` if the settings name none.
+    pub fn credentials(&self, published: &Arc<ArcSwap<PublishedState>>) -> Option<Secret> {
         let name = self.needed.clone()?;
-        Some(Secret { strongbox: self.clone(), present: Arc::clone(present), name })
+        Some(Secret { strongbox: self.clone(), published: Arc::clone(published), name })
     }
 
     /// Uses `key` from now on. Returns `false`, and ignores it, if `kept` was sealed with another key.

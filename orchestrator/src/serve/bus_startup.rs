@@ -21,7 +21,7 @@ use os_upgrade_settings::{NatsMode, Settings};
 use os_upgrade_shell::node::{Acknowledged, Streams};
 use os_upgrade_shell::not_done::NotDone;
 use os_upgrade_site::call::Call;
-use os_upgrade_site::snapshot::{Readiness, SiteSnapshot};
+use os_upgrade_site::published_state::{PublishedState, Readiness};
 use tokio::sync::{mpsc, watch};
 use tokio::time::{Instant, MissedTickBehavior};
 
@@ -80,8 +80,8 @@ pub(super) struct Waiting {
     pub(super) settings: Settings,
     /// What was acknowledged according to the store; `None` if the store is empty.
     pub(super) known: Option<Acknowledged>,
-    /// The published snapshot, with why the instance is not ready.
-    pub(super) present: Arc<ArcSwap<SiteSnapshot>>,
+    /// The published state, with why the instance is not ready.
+    pub(super) published: Arc<ArcSwap<PublishedState>>,
     pub(super) calls: mpsc::Receiver<Call>,
     /// Counts turns, as the driver does later.
     pub(super) turns: Arc<AtomicU64>,
@@ -118,7 +118,7 @@ impl Waiting {
 
     fn show(&self, why: String) {
         let readiness = Readiness::NotReady(why);
-        self.present.store(Arc::new(SiteSnapshot { readiness, ..SiteSnapshot::default() }));
+        self.published.store(Arc::new(PublishedState { readiness, ..PublishedState::default() }));
     }
 
     /// Awaits `work`, and meanwhile answers calls and counts turns.
@@ -130,8 +130,8 @@ impl Waiting {
             tokio::select! {
                 done = &mut work => return done,
                 Some(Call { answer, .. }) = self.calls.recv() => {
-                    let present = self.present.load();
-                    let why = present.readiness.reason_not_ready().unwrap_or_default();
+                    let published = self.published.load();
+                    let why = published.readiness.reason_not_ready().unwrap_or_default();
                     // This only fails if the caller has given up.
                     drop(answer.send(Err(NotDone::unchanged(why))));
                 }

@@ -7,7 +7,7 @@ use arc_swap::ArcSwap;
 use chrono::Utc;
 use os_upgrade_bus::PendingBus;
 use os_upgrade_site::instances::{Cluster, Heartbeat};
-use os_upgrade_site::snapshot::SiteSnapshot;
+use os_upgrade_site::published_state::PublishedState;
 use tokio::sync::mpsc;
 use tokio::time::MissedTickBehavior;
 use tokio_util::sync::CancellationToken;
@@ -21,7 +21,7 @@ const WAITING_MAX: usize = 64;
 pub(super) async fn run(
     cluster: Cluster,
     bus: PendingBus,
-    present: Arc<ArcSwap<SiteSnapshot>>,
+    published: Arc<ArcSwap<PublishedState>>,
     stop: CancellationToken,
 ) {
     let Some(bus) = stop.run_until_cancelled(bus.wait()).await.cloned() else { return };
@@ -40,7 +40,7 @@ pub(super) async fn run(
                     cluster.record(heartbeat, Utc::now());
                 }
             }
-            _ = beat.tick() => bus.send_heartbeat(&cluster.heartbeat(&present.load(), Utc::now())).await,
+            _ = beat.tick() => bus.send_heartbeat(&cluster.heartbeat(&published.load(), Utc::now())).await,
         }
     }
     reader.abort();

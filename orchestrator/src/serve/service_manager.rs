@@ -10,7 +10,7 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use os_upgrade_site::handle::SiteHandle;
-use os_upgrade_site::snapshot::Readiness;
+use os_upgrade_site::published_state::Readiness;
 
 /// The time after which an instance that is not ready is still reported as ready. Starting the service, or booting, must
 /// not wait for a bus that is away.
@@ -27,7 +27,7 @@ pub(super) async fn notify(site: SiteHandle, turns: Arc<AtomicU64>, shutdown: Ca
     }
     let mut notifier = Notifier::new(sd_notify::watchdog_enabled(), Instant::now());
     while !shutdown.is_cancelled() {
-        let due = notifier.update(&site.snapshot().readiness, turns.load(Ordering::Relaxed), Instant::now());
+        let due = notifier.update(&site.published().readiness, turns.load(Ordering::Relaxed), Instant::now());
         send(due).await;
         tokio::select! {
             () = shutdown.cancelled() => {}

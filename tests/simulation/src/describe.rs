@@ -36,7 +36,7 @@ pub(crate) fn event(event: &Event) -> Option<String> {
 /// An action of an orchestrator; none for uninteresting ones.
 pub(crate) fn action(action: &Action) -> Option<String> {
     Some(match action {
-        Action::Project { .. } | Action::PublishSnapshot | Action::Lease(_) => return None,
+        Action::Project { .. } | Action::PublishState | Action::Lease(_) => return None,
         Action::Append { expected, message } => format!("append after {expected} {}", content(message)),
         Action::Dispatch(Dispatch::Command { epoch, fence, id, .. }) => {
             format!("send {id} under fence {fence}, epoch {epoch}")

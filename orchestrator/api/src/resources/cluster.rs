@@ -27,15 +27,15 @@ async fn read(
     State(api): State<Api>,
     Params(NoParameters {}): Params<NoParameters>,
 ) -> Result<Response, Problem> {
-    let snapshot = api.site.snapshot();
+    let published = api.site.published();
     // Unknown until the bus is connected.
     let streams = match api.options.sites.bus() {
         Some(bus) => bus.replication().await,
         None => Vec::new(),
     };
     let now = Utc::now();
-    let instances = api.site.cluster().instances(&snapshot, now);
-    let leader = match &snapshot.leadership {
+    let instances = api.site.cluster().instances(&published, now);
+    let leader = match &published.leadership {
         Leadership::Here(holder) | Leadership::At(holder) => Some(holder.instance.as_str()),
         Leadership::Unknown => None,
     };

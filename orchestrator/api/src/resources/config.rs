@@ -19,7 +19,7 @@ use os_upgrade_api_types::openapi::fields_of;
 use os_upgrade_api_types::query::Validate;
 use os_upgrade_kernel::{Accepted, Config, ConfigOperation, ConfigRefusal, Expected, Request};
 use os_upgrade_shell::not_done::NotDone;
-use os_upgrade_site::snapshot::SiteSnapshot;
+use os_upgrade_site::published_state::PublishedState;
 
 use self::conditions::{Conditions, Read, entity_tag};
 use self::patch::Patch;
@@ -68,8 +68,8 @@ async fn read(
     Params(params): Params<ReadParameters>,
 ) -> Result<Response, Problem> {
     let keep = params.fields.map_or(Ok(Keep::All), |fields| Keep::parse(&fields, &FIELDS))?;
-    let snapshot = api.snapshot()?;
-    let (Some(config), Some(tag)) = (snapshot.state.config.as_deref(), snapshot.state.config_tag()) else {
+    let published = api.published()?;
+    let (Some(config), Some(tag)) = (published.state.config.as_deref(), published.state.config_tag()) else {
         return Err(Problem::not_found("there is no configuration"));
     };
     let mut response = match conditions.for_read(&tag, form.syntax) {
@@ -128,7 +128,7 @@ async fn write_if(
     // These conditions cannot be passed to the leader. Check them here, and expect the tag that was checked.
     let end = Instant::now() + RETRY_TIMEOUT;
     loop {
-        let tag = api.snapshot_for_change()?.state.config_tag();
+        let tag = api.published_for_change()?.state.config_tag();
         if !conditions.hold(tag.as_deref()) {
             return Err(refusal_problem(conditions, ConfigRefusal::ConfigChanged { tag }));
         }
@@ -164,7 +164,7 @@ async fn wait_for_retry(api: &Api, tag: Option<&str>, end: Instant) -> Result<()
         let why = "others kept changing the configuration";
         return Err(NotDone::unchanged(why).into());
     }
-    if api.snapshot_for_change()?.state.config_tag().as_deref() == tag {
+    if api.published_for_change()?.state.config_tag().as_deref() == tag {
         tokio::time::sleep(CATCH_UP_PAUSE).await;
     }
     Ok(())
@@ -189,11 +189,11 @@ async fn change(
     let change = Change { patch, conditions, actor, validate: params.is_validation() };
     let end = Instant::now() + RETRY_TIMEOUT;
     loop {
-        let snapshot = api.snapshot_for_change()?;
-        if let Some(accepted) = change.attempt(&api, &snapshot).await? {
+        let published = api.published_for_change()?;
+        if let Some(accepted) = change.attempt(&api, &published).await? {
             return Ok(reply::granted(&accepted).into_response());
         }
-        wait_for_retry(&api, snapshot.state.config_tag().as_deref(), end).await?;
+        wait_for_retry(&api, published.state.config_tag().as_deref(), end).await?;
     }
 }
 
@@ -214,11 +214,11 @@ struct Change {
 }
 
 impl Change {
-    /// Applies the patch to the configuration in `snapshot`. `None` if that is no longer the current one.
-    async fn attempt(&self, api: &Api, snapshot: &SiteSnapshot) -> Result<Option<Accepted>, Problem> {
-        let state = &snapshot.state;
+    /// Applies the patch to the configuration in `published`. `None` if that is no longer the current one.
+    async fn attempt(&self, api: &Api, published: &PublishedState) -> Result<Option<Accepted>, Problem> {
+        let state = &published.state;
         let expected = expect_tag(state.config_tag().as_deref());
-        let patched = self.patched(snapshot);
+        let patched = self.patched(published);
         // This instance may be behind the leader. Before an error is reported, a validation request confirms that the
         // leader has the same configuration.
         let operation = match (&patched, state.config.as_deref()) {
@@ -237,8 +237,8 @@ impl Change {
         }
     }
 
-    fn patched(&self, snapshot: &SiteSnapshot) -> Result<Config, Problem> {
-        let state = &snapshot.state;
+    fn patched(&self, published: &PublishedState) -> Result<Config, Problem> {
+        let state = &published.state;
         let config = state.config.as_deref().ok_or(ConfigRefusal::NoConfiguration)?;
         let tag = state.config_tag();
         if !self.conditions.hold(tag.as_deref()) {

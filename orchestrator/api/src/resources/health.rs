@@ -7,7 +7,7 @@ use os_upgrade_api_types::health::{HEALTHY, Health, READY, Ready};
 use os_upgrade_api_types::query::NoParameters;
 use os_upgrade_shell::node::Leadership;
 use os_upgrade_site::instances::Role;
-use os_upgrade_site::snapshot::Readiness;
+use os_upgrade_site::published_state::Readiness;
 
 use crate::context::Api;
 use crate::http::error::{Problem, Routine};
@@ -27,13 +27,13 @@ async fn ready(
     State(api): State<Api>,
     Params(NoParameters {}): Params<NoParameters>,
 ) -> Result<Response, (Extension<Routine>, Problem)> {
-    let snapshot = api.site.snapshot();
-    if let Some(sealed) = snapshot.view.sealed.clone() {
+    let published = api.site.published();
+    if let Some(sealed) = published.view.sealed.clone() {
         return Err((Extension(Routine), sealed.into()));
     }
-    match &snapshot.readiness {
+    match &published.readiness {
         Readiness::Ready => {
-            let (role, leader) = match &snapshot.leadership {
+            let (role, leader) = match &published.leadership {
                 Leadership::Here(me) => (Some(Role::Leader.as_str()), Some(me.instance.as_str())),
                 Leadership::At(leader) => (Some(Role::Follower.as_str()), Some(leader.instance.as_str())),
                 Leadership::Unknown => (None, None),
@@ -42,7 +42,7 @@ async fn ready(
                 ready: true,
                 role,
                 leader,
-                sealed: api.options.strongbox.sealed(&snapshot.state.strongbox).is_some(),
+                sealed: api.options.strongbox.sealed(&published.state.strongbox).is_some(),
             };
             reply::json(&ready).map_err(|problem| (Extension(Routine), problem))
         }

@@ -18,7 +18,7 @@ use os_upgrade_kernel::{
 };
 use os_upgrade_protocol::{ApplicationName, HostName};
 use os_upgrade_shell::inventory::HostVersions;
-use os_upgrade_site::snapshot::SiteSnapshot;
+use os_upgrade_site::published_state::PublishedState;
 use serde::{Serialize, Serializer};
 
 use crate::context::Api;
@@ -36,20 +36,20 @@ pub(crate) fn routes() -> Routes {
 
 async fn list(State(api): State<Api>, Params(params): Params<ListParameters>) -> Result<Response, Problem> {
     let (only_pending, params) = params.split();
-    let snapshot = api.snapshot()?;
-    let hosts = snapshot.view.hosts.len().max(snapshot.versions.len());
+    let published = api.published()?;
+    let hosts = published.view.hosts.len().max(published.versions.len());
     let mode = params.mode();
     api.render(hosts, move || {
-        let mut known = known(&snapshot);
+        let mut known = known(&published);
         if only_pending {
-            known.retain(|host| is_pending(&snapshot, host));
+            known.retain(|host| is_pending(&published, host));
         }
         if mode == ListMode::Count {
             return serde_json::to_vec(&Count { count: known.len() as u64 });
         }
         let (names, next) = params.page(known.into_iter(), ToString::to_string);
-        let forecast = &snapshot.forecast(Utc::now());
-        let whole = |name| Entry { snapshot: &snapshot, forecast, name };
+        let forecast = &published.forecast(Utc::now());
+        let whole = |name| Entry { published: &published, forecast, name };
         let mut bytes = Vec::with_capacity(names.len() * BYTES_PER_HOST);
         let items: Vec<_> =
             names.into_iter().map(|name| ListEntry::of(mode, || name, || whole(name))).collect();
@@ -64,22 +64,22 @@ async fn list(State(api): State<Api>, Params(params): Params<ListParameters>) ->
 }
 
 /// Whether `host` is announced and waits for approval.
-fn is_pending(snapshot: &SiteSnapshot, host: &HostName) -> bool {
-    snapshot.view.hosts.contains_key(host) && snapshot.state.enrolled(host) == Enrolled::Pending
+fn is_pending(published: &PublishedState, host: &HostName) -> bool {
+    published.view.hosts.contains_key(host) && published.state.enrolled(host) == Enrolled::Pending
 }
 
 /// The number of announced hosts by enrolment.
-pub(crate) fn by_enrolment(snapshot: &SiteSnapshot) -> BTreeMap<&'static str, usize> {
+pub(crate) fn by_enrolment(published: &PublishedState) -> BTreeMap<&'static str, usize> {
     let mut counts: BTreeMap<&'static str, usize> = ENROLMENTS.map(|word| (word, 0)).into();
-    for host in snapshot.view.hosts.keys() {
-        *counts.entry(snapshot.state.enrolled(host).as_str()).or_default() += 1;
+    for host in published.view.hosts.keys() {
+        *counts.entry(published.state.enrolled(host).as_str()).or_default() += 1;
     }
     counts
 }
 
 /// How many hosts wait for approval.
-pub(crate) fn pending(snapshot: &SiteSnapshot) -> usize {
-    snapshot.view.hosts.keys().filter(|host| is_pending(snapshot, host)).count()
+pub(crate) fn pending(published: &PublishedState) -> usize {
+    published.view.hosts.keys().filter(|host| is_pending(published, host)).count()
 }
 
 /// A page of the list.
@@ -91,10 +91,10 @@ struct HostPage<'a> {
 }
 
 /// Every known host, by name.
-pub(crate) fn known(snapshot: &SiteSnapshot) -> BTreeSet<&HostName> {
-    let enrolment = &snapshot.state.enrolment;
+pub(crate) fn known(published: &PublishedState) -> BTreeSet<&HostName> {
+    let enrolment = &published.state.enrolment;
     let decided = enrolment.approved.keys().chain(enrolment.withdrawn.keys());
-    snapshot.view.hosts.keys().chain(snapshot.versions.keys()).chain(decided).collect()
+    published.view.hosts.keys().chain(published.versions.keys()).chain(decided).collect()
 }
 
 async fn read(
@@ -102,15 +102,15 @@ async fn read(
     Name(name): Name,
     Params(NoParameters {}): Params<NoParameters>,
 ) -> Result<Response, Problem> {
-    let snapshot = api.snapshot()?;
+    let published = api.published()?;
     let is_known = |host: &HostName| {
-        let SiteSnapshot { state, view, versions, .. } = &*snapshot;
+        let PublishedState { state, view, versions, .. } = &*published;
         view.hosts.contains_key(host) || versions.contains_key(host) || state.enrolment.knows(host)
     };
     match HostName::new(&name).ok().filter(is_known) {
         Some(name) => {
-            let forecast = &snapshot.forecast(Utc::now());
-            reply::json(&Entry { snapshot: &snapshot, forecast, name: &name })
+            let forecast = &published.forecast(Utc::now());
+            reply::json(&Entry { published: &published, forecast, name: &name })
         }
         None => Err(Problem::not_found(format!("there is no host {name:?}"))),
     }
@@ -118,19 +118,19 @@ async fn read(
 
 /// One entry of the list, assembled when it is serialized.
 struct Entry<'a> {
-    snapshot: &'a SiteSnapshot,
+    published: &'a PublishedState,
     forecast: &'a Forecast,
     name: &'a HostName,
 }
 
 impl Serialize for Entry<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let Self { snapshot, forecast, name } = *self;
-        let explanation = explain(&snapshot.state, &snapshot.view, forecast, name);
-        let seen = snapshot.view.hosts.get(name);
-        let published = snapshot.versions.get(name);
-        let default_group = &snapshot.state.settings.default_group;
-        let enrolled = snapshot.state.enrolled(name);
+        let Self { published, forecast, name } = *self;
+        let explanation = explain(&published.state, &published.view, forecast, name);
+        let seen = published.view.hosts.get(name);
+        let reported = published.versions.get(name);
+        let default_group = &published.state.settings.default_group;
+        let enrolled = published.state.enrolled(name);
         let decided = decided(enrolled);
         let body = Host {
             hostname: name.as_str(),
@@ -141,23 +141,23 @@ impl Serialize for Entry<'_> {
             decided_by: decided.map(|(actor, _)| actor),
             decided_at: decided.map(|(_, since)| Stamp(since)),
             announced_at: seen.and_then(|seen| seen.announced_at).map(Stamp),
-            versions: published.map(|HostVersions { versions, .. }| versions),
-            versions_time: published.map(|HostVersions { published_at, .. }| Stamp(*published_at)),
+            versions: reported.map(|HostVersions { versions, .. }| versions),
+            versions_time: reported.map(|HostVersions { published_at, .. }| Stamp(*published_at)),
             status: explanation.status.map(HostStatus::as_str),
             since: explanation.since.map(Stamp),
             why: &explanation.to_string(),
             reason: ReasonFields::of(explanation.reason.as_ref()),
             until: explanation.until().map(Stamp),
             blockers: explanation.blockers.into_iter().map(Blocker::from).collect(),
-            progress: progress(snapshot, name),
+            progress: progress(published, name),
         };
         body.serialize(serializer)
     }
 }
 
 /// The progress of the worker of `host` with the command under way; `None` if it reports none.
-pub(crate) fn progress<'a>(snapshot: &'a SiteSnapshot, host: &HostName) -> Option<Progress<'a>> {
-    snapshot.progress_of(host).map(|progress| Progress { percent: progress.percent, text: &progress.text })
+pub(crate) fn progress<'a>(published: &'a PublishedState, host: &HostName) -> Option<Progress<'a>> {
+    published.progress_of(host).map(|progress| Progress { percent: progress.percent, text: &progress.text })
 }
 
 /// Who decided whether a host takes part, and when.

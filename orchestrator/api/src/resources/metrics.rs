@@ -12,7 +12,7 @@ use os_upgrade_api_types::query::NoParameters;
 use os_upgrade_api_types::slots::SlotGroup;
 use os_upgrade_auth::Authenticator;
 use os_upgrade_kernel::{Forecast, State as Site, WindowBlocker};
-use os_upgrade_site::snapshot::SiteSnapshot;
+use os_upgrade_site::published_state::PublishedState;
 use prometheus_client::encoding::text::encode;
 use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::Gauge;
@@ -35,14 +35,15 @@ async fn read(
     Params(NoParameters {}): Params<NoParameters>,
 ) -> Result<Response, Problem> {
     let now = Utc::now();
-    let text = text(&api.answers, &api.site.display_snapshot(now), &api.authenticator, &api.options, now);
+    let text =
+        text(&api.answers, &api.site.published_for_display(now), &api.authenticator, &api.options, now);
     let text = text.map_err(|error| Problem::internal(error.to_string()))?;
     Ok(([(CONTENT_TYPE, OPEN_METRICS)], text).into_response())
 }
 
 pub(crate) fn text(
     answers: &Answers,
-    snapshot: &SiteSnapshot,
+    published: &PublishedState,
     authenticator: &Authenticator,
     options: &Options,
     now: DateTime<Utc>,
@@ -50,10 +51,10 @@ pub(crate) fn text(
     let mut registry = Registry::default();
     let slots = registry.sub_registry_with_prefix("os_upgrade_fleet_lock");
     slots.register("answers", "Answers to FleetLock clients", answers.clone());
-    describe_slots(slots, &snapshot.state, now);
-    describe_hosts(&mut registry, &hosts::by_enrolment(snapshot));
-    if snapshot.is_read {
-        describe_next_run(&mut registry, &snapshot.forecast(now));
+    describe_slots(slots, &published.state, now);
+    describe_hosts(&mut registry, &hosts::by_enrolment(published));
+    if published.is_read {
+        describe_next_run(&mut registry, &published.forecast(now));
     }
     let api = registry.sub_registry_with_prefix("os_upgrade_api");
     describe_gate(api, authenticator);

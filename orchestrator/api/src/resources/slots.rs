@@ -38,10 +38,10 @@ async fn read(
     State(api): State<Api>,
     Params(NoParameters {}): Params<NoParameters>,
 ) -> Result<Response, Problem> {
-    let snapshot = api.snapshot()?;
+    let published = api.published()?;
     let now = Utc::now();
-    let entries = entries(&snapshot.state);
-    api.render(entries, move || serde_json::to_vec(&slots(&snapshot.state, now))).await
+    let entries = entries(&published.state);
+    api.render(entries, move || serde_json::to_vec(&slots(&published.state, now))).await
 }
 
 /// An estimate of the number of holders and waiters.

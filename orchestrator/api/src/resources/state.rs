@@ -17,7 +17,7 @@ use os_upgrade_kernel::config::WorkerApplication;
 use os_upgrade_kernel::duration::Duration;
 use os_upgrade_kernel::{Forecast, HostStatus, Run, WindowBlocker, explain};
 use os_upgrade_protocol::{ApplicationName, HostName};
-use os_upgrade_site::snapshot::SiteSnapshot;
+use os_upgrade_site::published_state::PublishedState;
 
 use crate::context::Api;
 use crate::http::error::Problem;
@@ -51,52 +51,52 @@ fn keep(params: &ReadParameters) -> Result<Keep, Problem> {
 
 async fn read(Shared(api): Shared<Api>, Params(params): Params<ReadParameters>) -> Result<Response, Problem> {
     let keep = keep(&params)?;
-    let snapshot = api.snapshot()?;
-    let hosts = longest_list(&snapshot, &keep);
-    api.render(hosts, move || write(&snapshot, &keep, Utc::now())).await
+    let published = api.published()?;
+    let hosts = longest_list(&published, &keep);
+    api.render(hosts, move || write(&published, &keep, Utc::now())).await
 }
 
 /// The length of the longest list of hosts in the answer.
-fn longest_list(snapshot: &SiteSnapshot, keep: &Keep) -> usize {
+fn longest_list(published: &PublishedState, keep: &Keep) -> usize {
     let of_run = |name: &str, run: &Option<Run>| {
         run.as_ref().filter(|_| keep.has(name)).map_or(0, |run| run.hosts().len())
     };
     let of_hosts = ["hosts", "scheduled-workers", "pending-hosts"];
     let seen = if of_hosts.iter().any(|name| keep.has(name)) {
-        snapshot.view.hosts.len().max(snapshot.versions.len())
+        published.view.hosts.len().max(published.versions.len())
     } else {
         0
     };
-    let state = &snapshot.state;
+    let state = &published.state;
     seen.max(of_run("current-upgrade-info", &state.run)).max(of_run("last-upgrade-info", &state.last_run))
 }
 
 /// Serializes the selected fields of the state at `now`.
 pub(crate) fn write(
-    snapshot: &Arc<SiteSnapshot>,
+    published: &Arc<PublishedState>,
     keep: &Keep,
     now: DateTime<Utc>,
 ) -> serde_json::Result<Vec<u8>> {
     let needs_forecast = ["next-upgrade-in", "next-upgrade-at", "next-upgrade-reason", "hosts"];
-    let forecast = needs_forecast.iter().any(|name| keep.has(name)).then(|| snapshot.forecast(now));
-    let mut bytes = Vec::with_capacity(1_024 + longest_list(snapshot, keep) * BYTES_PER_HOST);
-    serde_json::to_writer(&mut bytes, &Kept(&state(snapshot, forecast.as_ref(), now, keep), keep))?;
+    let forecast = needs_forecast.iter().any(|name| keep.has(name)).then(|| published.forecast(now));
+    let mut bytes = Vec::with_capacity(1_024 + longest_list(published, keep) * BYTES_PER_HOST);
+    serde_json::to_writer(&mut bytes, &Kept(&state(published, forecast.as_ref(), now, keep), keep))?;
     Ok(bytes)
 }
 
 /// The answer. Costly fields that are not selected are left out.
 fn state<'a>(
-    snapshot: &'a SiteSnapshot,
+    published: &'a PublishedState,
     forecast: Option<&'a Forecast>,
     now: DateTime<Utc>,
     keep: &Keep,
 ) -> State<'a> {
-    let state = &snapshot.state;
+    let state = &published.state;
     let config = state.config.as_deref();
     let applications = config.map(|config| config.worker_applications.as_slice());
     let start = forecast.and_then(Forecast::start).map(|start| start.at);
     let workers = applications.filter(|_| keep.has("scheduled-workers"));
-    let waiting = keep.has("pending-hosts").then(|| hosts::pending(snapshot));
+    let waiting = keep.has("pending-hosts").then(|| hosts::pending(published));
     let current = state.run.as_ref().filter(|_| keep.has("current-upgrade-info"));
     let last = state.last_run.as_ref().filter(|_| keep.has("last-upgrade-info"));
     let explaining = forecast.filter(|_| keep.has("hosts"));
@@ -107,10 +107,10 @@ fn state<'a>(
         next_upgrade_at: start.map(Stamp),
         next_upgrade_reason: forecast.and_then(Forecast::blocker).map(WindowBlocker::kind),
         pending_hosts: waiting.filter(|hosts| *hosts > 0),
-        scheduled_workers: workers.map(|applications| scheduled_workers(snapshot, applications)),
+        scheduled_workers: workers.map(|applications| scheduled_workers(published, applications)),
         current_upgrade_info: current.map(current_upgrade),
         last_upgrade_info: last.and_then(last_upgrade),
-        hosts: explaining.map(|forecast| explanations(snapshot, forecast)),
+        hosts: explaining.map(|forecast| explanations(published, forecast)),
     }
 }
 
@@ -120,28 +120,28 @@ fn until(at: DateTime<Utc>, now: DateTime<Utc>) -> Duration {
 }
 
 /// Every known host, by name, and why it is not moving.
-fn explanations<'a>(snapshot: &'a SiteSnapshot, forecast: &Forecast) -> Vec<HostState<'a>> {
+fn explanations<'a>(published: &'a PublishedState, forecast: &Forecast) -> Vec<HostState<'a>> {
     let host = |name: &'a HostName| {
-        let explanation = explain(&snapshot.state, &snapshot.view, forecast, name);
+        let explanation = explain(&published.state, &published.view, forecast, name);
         HostState {
             hostname: name.as_str(),
             status: explanation.status.map(HostStatus::as_str),
             why: explanation.to_string(),
             until: explanation.until().map(Stamp),
             blockers: explanation.blockers.into_iter().map(Blocker::from).collect(),
-            progress: hosts::progress(snapshot, name),
+            progress: hosts::progress(published, name),
         }
     };
-    hosts::known(snapshot).into_iter().map(host).collect()
+    hosts::known(published).into_iter().map(host).collect()
 }
 
 /// Every host that would take part in a run, with the application that would handle it.
 fn scheduled_workers<'a>(
-    snapshot: &'a SiteSnapshot,
+    published: &'a PublishedState,
     applications: &'a [WorkerApplication],
 ) -> Vec<ScheduledWorker<'a>> {
-    let takes_part = |host| snapshot.state.enrolled(host).takes_part();
-    let serving = snapshot.view.serving(applications).filter(|(host, ..)| takes_part(*host));
+    let takes_part = |host| published.state.enrolled(host).takes_part();
+    let serving = published.view.serving(applications).filter(|(host, ..)| takes_part(*host));
     let worker = |(host, _, application): (&'a HostName, _, &'a ApplicationName)| ScheduledWorker {
         host: host.as_str(),
         application: application.as_str(),

@@ -47,8 +47,8 @@ struct Secrets<'a> {
 }
 
 async fn list(State(api): State<Api>, Params(params): Params<NameList>) -> Result<Response, Problem> {
-    let snapshot = api.snapshot()?;
-    let kept = &snapshot.state.strongbox.secrets;
+    let published = api.published()?;
+    let kept = &published.state.strongbox.secrets;
     let mode = params.mode();
     if mode == ListMode::Count {
         return reply::json(&Count { count: kept.len() as u64 });
@@ -79,8 +79,8 @@ async fn put(
     if value.is_empty() || value.len() > SECRET_BYTES_MAX {
         return Err(Problem::bad_request(format!("value: expected 1 to {SECRET_BYTES_MAX} bytes")));
     }
-    let snapshot = api.snapshot_for_change()?;
-    let keep = api.options.strongbox.keep(&snapshot.state.strongbox, name, &value);
+    let published = api.published_for_change()?;
+    let keep = api.options.strongbox.keep(&published.state.strongbox, name, &value);
     let keep = keep.map_err(|why| {
         let info = json!({ "kind": "strongbox-sealed", "why": why });
         Problem::from(why).with_info(info)
@@ -103,8 +103,8 @@ async fn read(
     State(api): State<Api>,
     Params(NoParameters {}): Params<NoParameters>,
 ) -> Result<Response, Problem> {
-    let snapshot = api.snapshot()?;
-    let kept = &snapshot.state.strongbox;
+    let published = api.published()?;
+    let kept = &published.state.strongbox;
     let sealed = api.options.strongbox.sealed(kept);
     reply::json(&Strongbox {
         sealed: sealed.is_some(),
@@ -121,7 +121,7 @@ async fn unseal(
 ) -> Result<StatusCode, Problem> {
     let key = Key::parse(&only_field(body, "key")?)
         .map_err(|error| Problem::bad_request(format!("key: {error}")))?;
-    if api.options.strongbox.unseal(&api.snapshot_for_change()?.state.strongbox, key) {
+    if api.options.strongbox.unseal(&api.published_for_change()?.state.strongbox, key) {
         tracing::info!(actor, "the strongbox was unsealed");
         Ok(StatusCode::NO_CONTENT)
     } else {

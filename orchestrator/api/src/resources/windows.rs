@@ -21,14 +21,14 @@ pub(crate) fn routes() -> Routes {
 }
 
 async fn list(State(api): State<Api>, Params(params): Params<ListParameters>) -> Result<Response, Problem> {
-    let snapshot = api.snapshot()?;
+    let published = api.published()?;
     let config =
-        snapshot.state.config.clone().ok_or_else(|| Problem::not_found("there is no configuration"))?;
+        published.state.config.clone().ok_or_else(|| Problem::not_found("there is no configuration"))?;
     let from = params.from.unwrap_or_else(Utc::now);
     let count = params.count.unwrap_or(COUNT_DEFAULT) as usize;
     let work = count.saturating_mul(config.maintenance_windows.len() + config.deny_windows.len());
     api.render(work, move || {
-        let occurrences = calendar(&config, &snapshot.state.settings).occurrences(from).take(count);
+        let occurrences = calendar(&config, &published.state.settings).occurrences(from).take(count);
         serde_json::to_vec(&windows(occurrences))
     })
     .await

@@ -190,7 +190,7 @@ async fn writes_record_the_token_name() {
     let guarded = Guarded::new(site, &records).await;
     let path = "/v1/state/os-upgrade/trigger-upgrade-site";
     assert_eq!(guarded.ask("operator", &Method::POST, path).await.0, 204);
-    let run = guarded.api.site.snapshot().state.run.clone().unwrap().id;
+    let run = guarded.api.site.published().state.run.clone().unwrap().id;
     let id = os_upgrade_test_site::run_id(run.as_str());
     let detail = guarded.api.history.run(&id, 1, None).await.unwrap().unwrap();
     assert_eq!(detail.run.actor.as_deref(), Some("token operator"));

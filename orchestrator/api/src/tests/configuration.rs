@@ -336,10 +336,10 @@ async fn concurrent_patches_lose_nothing() {
 async fn run_is_unaffected_by_configuration_changes() {
     let api = configured(r#"{"worker-applications":[{"name":"os-upgrade-debian"}]}"#).await;
     assert_eq!(api.call("POST /v1/state/os-upgrade/trigger-upgrade-site", "").await.0, 204);
-    let run = api.site.snapshot().state.run.clone().unwrap();
+    let run = api.site.published().state.run.clone().unwrap();
     assert_eq!(api.send(request("PATCH", "", &[], r#"{"rollout":{"max-concurrent":9}}"#)).await.0, 204);
     assert_eq!(api.send(request("DELETE", "", &[], "")).await.0, 204);
-    let now = api.site.snapshot().state.run.clone().unwrap();
+    let now = api.site.published().state.run.clone().unwrap();
     assert_eq!((&now.id, &now.rollout, now.not_after), (&run.id, &run.rollout, run.not_after));
     assert_eq!(api.call("GET /v1/state/os-upgrade", "").await.1["status"], "preparing");
 }

@@ -128,7 +128,7 @@ async fn invalid_decisions_are_refused() {
         let said = answer["errors"][0]["error-message"].as_str().unwrap();
         assert!(said.contains(message), "{said}");
     }
-    assert!(api.site.snapshot().state.enrolment.is_empty());
+    assert!(api.site.published().state.enrolment.is_empty());
 }
 
 #[tokio::test]

@@ -142,7 +142,7 @@ async fn invalid_yaml_is_refused() {
 async fn trigger_accepts_yaml() {
     let api = configured().await;
     assert_eq!(api.send(build(TRIGGER, "application/yaml", "timeout: 10m\n")).await.0, 204);
-    let run = api.site.snapshot().state.run.clone().unwrap();
+    let run = api.site.published().state.run.clone().unwrap();
     assert_eq!((run.not_after - run.started_at).num_minutes(), 10);
 }
 

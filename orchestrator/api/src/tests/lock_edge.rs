@@ -180,7 +180,7 @@ async fn missing_body_times_out() {
 #[tokio::test]
 async fn silent_core_is_outcome_unknown() {
     let (directory, projector) = store().await;
-    let shown = Arc::new(ArcSwap::from_pointee(SiteSnapshot::default()));
+    let shown = Arc::new(ArcSwap::from_pointee(PublishedState::default()));
     let (sender, _calls) = mpsc::channel(8);
     let api = TestApi::over(SiteHandle::new(shown, sender), projector.history().await.unwrap(), directory);
     tokio::time::pause();

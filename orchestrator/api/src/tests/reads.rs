@@ -48,7 +48,7 @@ async fn empty_site() {
 /// An API whose state is at record `recorded`, over an empty store.
 async fn ahead(site: &TestSite, recorded: u64) -> (TestApi, Projector) {
     let (directory, projector) = store().await;
-    let shown = Arc::new(ArcSwap::from_pointee(SiteSnapshot { recorded, ..snapshot(site) }));
+    let shown = Arc::new(ArcSwap::from_pointee(PublishedState { recorded, ..published(site) }));
     let handle = SiteHandle::new(shown, mpsc::channel(1).0);
     (TestApi::over(handle, projector.history().await.unwrap(), directory), projector)
 }

@@ -40,7 +40,7 @@ async fn upgraded() -> TestApi {
 /// The state as it is at `now`.
 fn at(api: &TestApi, now: &str) -> Value {
     let now: DateTime<Utc> = now.parse().unwrap();
-    serde_json::from_slice(&state::write(&api.site.snapshot(), &Keep::All, now).unwrap()).unwrap()
+    serde_json::from_slice(&state::write(&api.site.published(), &Keep::All, now).unwrap()).unwrap()
 }
 
 fn keys(value: &Value) -> Vec<&str> {
@@ -102,23 +102,23 @@ async fn specification_state_is_reproduced() {
 #[tokio::test]
 async fn next_run_metrics_match_the_state() {
     let api = upgraded().await;
-    let snapshot = SiteSnapshot { is_read: true, ..api.site.snapshot().as_ref().clone() };
-    let lines = |snapshot: &SiteSnapshot, now: &str| {
+    let published = PublishedState { is_read: true, ..api.site.published().as_ref().clone() };
+    let lines = |published: &PublishedState, now: &str| {
         let (answers, authenticator, options) =
             (Answers::default(), Authenticator::default(), Options::default());
         let text =
-            resources::metrics::text(&answers, snapshot, &authenticator, &options, now.parse().unwrap())
+            resources::metrics::text(&answers, published, &authenticator, &options, now.parse().unwrap())
                 .unwrap();
         let is_next_run = |line: &&str| line.starts_with("os_upgrade_next_upgrade");
         text.lines().filter(is_next_run).map(ToOwned::to_owned).collect::<Vec<_>>()
     };
     // 2026-11-27T01:00:00Z.
     let at = "os_upgrade_next_upgrade_seconds 1795741200";
-    assert_eq!(lines(&snapshot, "2026-11-25T20:59:42Z"), [at]);
-    let unseen = SiteSnapshot { view: View::default(), ..snapshot.clone() };
+    assert_eq!(lines(&published, "2026-11-25T20:59:42Z"), [at]);
+    let unseen = PublishedState { view: View::default(), ..published.clone() };
     let blocked = r#"os_upgrade_next_upgrade_blocked{reason="no-hosts"} 1"#;
     assert_eq!(lines(&unseen, "2026-11-27T01:00:00Z"), [at, blocked]);
-    let unread = SiteSnapshot { is_read: false, ..snapshot };
+    let unread = PublishedState { is_read: false, ..published };
     assert_eq!(lines(&unread, "2026-11-25T20:59:42Z"), [""; 0]);
 }
 

@@ -45,7 +45,7 @@ async fn listener_serves_and_stops() {
                    Host: localhost\r\nConnection: close\r\nContent-Length: 0\r\n\r\n";
     let answer = exchange(address, trigger).await;
     assert!(answer.starts_with("HTTP/1.1 204 No Content\r\n"), "{answer}");
-    let run = api.site.snapshot().state.run.clone().unwrap().id;
+    let run = api.site.published().state.run.clone().unwrap().id;
     let detail = api.history.run(&run_id(run.as_str()), 1, None).await.unwrap().unwrap();
     assert_eq!(detail.run.actor.as_deref(), Some("api 127.0.0.1"), "the audit has the peer's address");
 

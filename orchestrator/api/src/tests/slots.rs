@@ -90,12 +90,12 @@ async fn holders_and_waiters_are_shown() {
         }],
     });
     let at = "2026-11-21T05:01:00Z".parse().unwrap();
-    let snapshot = api.site.snapshot();
+    let published = api.site.published();
     assert_eq!(status, 200);
     assert_eq!(state["groups"][0]["held"], 2);
-    assert_eq!(slots_json(&snapshot.state, at), expected);
+    assert_eq!(slots_json(&published.state, at), expected);
     let late = at + chrono::TimeDelta::hours(2);
-    let later = slots_json(&snapshot.state, late);
+    let later = slots_json(&published.state, late);
     assert_eq!(later["groups"][0]["holders"][0]["stuck"], true);
     assert_eq!(later["groups"][0]["waiters"], json!([]));
 }
@@ -164,14 +164,14 @@ async fn slots_of_another_lock_server() {
     let at: chrono::DateTime<chrono::Utc> = since.parse().unwrap();
     let (soon, late) = (at + chrono::TimeDelta::minutes(119), at + chrono::TimeDelta::minutes(120));
     let failed = "failed in run r1 (upgrade failed: no space left)";
-    assert_eq!(slots_json(&api.site.snapshot().state, soon), holder(failed, false));
+    assert_eq!(slots_json(&api.site.published().state, soon), holder(failed, false));
     assert_eq!(api.call(RELEASE, &about("h01", "it burnt")).await.0, 204);
     // The server has not confirmed the release, so the slot counts as held since it was granted.
-    let state = &api.site.snapshot().state;
+    let state = &api.site.published().state;
     assert_eq!(slots_json(state, late), holder("being released: operator", true));
     let text = resources::metrics::text(
         &Answers::default(),
-        &api.site.snapshot(),
+        &api.site.published(),
         &Authenticator::default(),
         &Options::default(),
         late,
@@ -260,13 +260,13 @@ async fn slot_metrics_are_exposed() {
     ] {
         assert!(text.lines().any(|found| found == line), "{line} is not in {text}");
     }
-    let snapshot = api.site.snapshot();
+    let published = api.site.published();
     let at: chrono::DateTime<chrono::Utc> = "2026-11-21T05:01:00Z".parse().unwrap();
     for (hours, stuck, waiters) in [(0, 0, 1), (3, 2, 0)] {
         let at = at + chrono::TimeDelta::hours(hours);
         let text = resources::metrics::text(
             &Answers::default(),
-            &snapshot,
+            &published,
             &Authenticator::default(),
             &Options::default(),
             at,

@@ -32,7 +32,7 @@ fn restart_with(api: &mut TestApi, strongbox: Strongbox) {
 /// Gives the leader and the instance under test a new strongbox, as after a restart.
 fn with_strongbox(api: &mut TestApi, variables: &[(&str, &str)]) {
     let strongbox = strongbox_of(variables);
-    let mut shown = SiteSnapshot::clone(&api.shown.load());
+    let mut shown = PublishedState::clone(&api.shown.load());
     shown.view.sealed = strongbox.blocks_slots(&shown.state.strongbox);
     api.shown.store(Arc::new(shown));
     api.strongbox.store(Arc::new(strongbox.clone()));
@@ -78,7 +78,7 @@ async fn secrets_need_the_key() {
         let found = api.call(&format!("GET /v1/config/strongbox/secrets{query}"), "").await;
         assert_eq!(found, (200, expected), "{query}");
     }
-    let state = serde_json::to_string(&api.site.snapshot().state).unwrap();
+    let state = serde_json::to_string(&api.site.published().state).unwrap();
     assert!(state.contains("lock-server") && !state.contains("clear"), "{state}");
     // The history and its write-ahead log.
     let mut stored = Vec::new();

@@ -34,9 +34,9 @@ async fn run_is_triggered_once_and_cancelled() {
     let api = TestApi::new(TestSite::new(["h01"]), &[]).await;
     assert_eq!(api.call(CONFIG, BODY).await.0, 201);
     assert_eq!(api.call(&format!("{TRIGGER}?validate=true"), "").await, (204, Value::Null));
-    assert!(api.site.snapshot().state.run.is_none(), "validate starts nothing");
+    assert!(api.site.published().state.run.is_none(), "validate starts nothing");
     assert_eq!(api.call(TRIGGER, r#"{"timeout":"10m"}"#).await, (204, Value::Null));
-    let state = &api.site.snapshot().state;
+    let state = &api.site.published().state;
     let run = state.run.as_ref().unwrap();
     assert_eq!((run.not_after - run.started_at).num_minutes(), 10);
     let active =
@@ -56,7 +56,7 @@ async fn default_timeout_is_four_hours() {
         let api = TestApi::new(TestSite::new(["h01"]), &[]).await;
         assert_eq!(api.call(CONFIG, BODY).await.0, 201);
         assert_eq!(api.call(TRIGGER, body).await, (204, Value::Null), "{body:?}");
-        let run = api.site.snapshot().state.run.clone().unwrap();
+        let run = api.site.published().state.run.clone().unwrap();
         assert_eq!((run.not_after - run.started_at).num_minutes(), 240);
     }
 }

@@ -73,7 +73,7 @@ pub enum Action {
     },
     /// Publish the current state to readers. Records are projected before, so that a run in the state is also in the
     /// history. Answers follow after, so that a caller told of a change finds it.
-    PublishSnapshot,
+    PublishState,
     /// Send these hosts a hint that their run is stopping, so that they can cut waits short. Nothing relies on it.
     Hint {
         /// The hint.

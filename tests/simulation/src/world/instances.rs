@@ -163,7 +163,7 @@ impl World {
         let Some(node) = &mut instance.node else { return };
         let mut actions = node.run(now);
         if self.bug == Some(Bug::ShownBeforeProjected) {
-            actions.sort_by_key(|action| !matches!(action, Action::PublishSnapshot));
+            actions.sort_by_key(|action| !matches!(action, Action::PublishState));
         }
         for action in actions {
             self.carry_out(index, action);
@@ -217,7 +217,7 @@ impl World {
                 let fallback = Event::ForwardAnswered { call, outcome };
                 self.send_request(index, RequestKind::Forward { call, to, payload }, fallback);
             }
-            Action::PublishSnapshot => {
+            Action::PublishState => {
                 if self.bug != Some(Bug::ShownLate) || self.rng.u32(..20) > 0 {
                     let instance = &mut self.instances[index];
                     instance.shown = instance.node.as_ref().map_or(0, Node::position);

@@ -9,7 +9,7 @@ use os_upgrade_shell::node::Leadership;
 
 /// The committed state and the view at one moment. Cheap to clone.
 #[derive(Debug, Clone, Default)]
-pub struct SiteSnapshot {
+pub struct PublishedState {
     /// The committed state.
     pub state: State,
     /// The kernel's view of hosts and clocks.
@@ -30,7 +30,7 @@ pub struct SiteSnapshot {
     pub recorded: u64,
 }
 
-impl SiteSnapshot {
+impl PublishedState {
     /// The reported progress of a host's unanswered command; `None` without either.
     pub fn progress_of(&self, host: &HostName) -> Option<&Progress> {
         let command = self.state.run.as_ref()?.host(host)?.unanswered()?;
