@@ -115,7 +115,7 @@ test-debian: debian-tree test-programs ## Upgrade a Debian system to the next re
 # Installs the worker's package as it ships, and upgrades Debian from its release to the latest updates. Without a working
 # KVM, QEMU emulates.
 VM_PACKAGE := target/vm/os-upgrade-worker.deb
-test-vm: vm-guest cargo-deb test-programs ## Upgrade two virtual machines that reboot, and lose power or the bus in between, in three courses ROUNDS=1 times (30 to 50 minutes each)
+test-vm: vm-guest cargo-deb test-programs ## Upgrade two virtual machines that reboot, and lose power or the bus in between, in three scenarios ROUNDS=1 times (30 to 50 minutes each)
 	cargo build --release --locked --package os-upgrade-worker-sdk --bin os-upgrade-worker
 	cargo deb --no-build --strip --package os-upgrade-worker-sdk --output $(VM_PACKAGE)
 	$(BUILT)/debug/vm --package $(VM_PACKAGE) --rounds $(or $(ROUNDS),1)

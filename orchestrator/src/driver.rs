@@ -48,8 +48,8 @@ pub(crate) struct Driver {
     projection: Projection,
     strongbox: Strongbox,
     published: Arc<ArcSwap<PublishedState>>,
-    /// Counts the turns of the loop.
-    turns: Arc<AtomicU64>,
+    /// Counts the iterations of the loop.
+    iterations: Arc<AtomicU64>,
     stopped: bool,
 }
 
@@ -102,8 +102,8 @@ pub(crate) struct Parts {
     pub(crate) published: Arc<ArcSwap<PublishedState>>,
     /// Reloaded settings.
     pub(crate) changes: watch::Receiver<Settings>,
-    /// Counts the turns of the driver's loop, at least one per 100 ms. If it stands still, the driver is stuck.
-    pub(crate) turns: Arc<AtomicU64>,
+    /// Counts the iterations of the driver's loop, at least one per 100 ms. If it stands still, the driver is stuck.
+    pub(crate) iterations: Arc<AtomicU64>,
     /// Stops the driver gracefully.
     pub(crate) shutdown: CancellationToken,
 }
@@ -125,7 +125,7 @@ impl Driver {
             store_problem,
             published,
             changes,
-            turns,
+            iterations,
             shutdown,
         } = parts;
         let started = Instant::now();
@@ -139,7 +139,7 @@ impl Driver {
             projection: Projection::new(projection, store_problem),
             strongbox,
             published,
-            turns,
+            iterations,
             stopped: false,
         }
     }
@@ -175,7 +175,7 @@ impl Driver {
             for action in self.node.run(now) {
                 self.carry_out(now, action);
             }
-            self.turns.fetch_add(1, Ordering::Relaxed);
+            self.iterations.fetch_add(1, Ordering::Relaxed);
         }
         // Dropped calls get no answer: their callers report an unknown outcome.
         drop((end_readers, self.inputs, self.callers));

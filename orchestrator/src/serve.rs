@@ -144,7 +144,7 @@ impl Opened {
         let (projection, committed) = mpsc::channel(PROJECTION_MAX);
         let (streams_found, streams) = oneshot::channel();
         let (problem, store_problem) = watch::channel(None);
-        let turns = Arc::default();
+        let iterations = Arc::default();
         let store = position.as_ref().map(Position::knowledge);
         let core = Core {
             waiting: Waiting {
@@ -152,7 +152,7 @@ impl Opened {
                 known: store.as_ref().map(Acknowledged::of_store),
                 published: Arc::clone(&published),
                 calls,
-                turns: Arc::clone(&turns),
+                iterations: Arc::clone(&iterations),
             },
             bus,
             streams_found,
@@ -167,7 +167,7 @@ impl Opened {
                 store_problem,
                 published,
                 changes,
-                turns: Arc::clone(&turns),
+                iterations: Arc::clone(&iterations),
                 shutdown: shutdown.clone(),
             },
         };
@@ -175,7 +175,8 @@ impl Opened {
         // Whichever ends first ends the others: an API without a driver would show an outdated state.
         let projection = spawn(&shutdown, projection::run(projector, position, streams, committed, problem));
         let core = spawn(&shutdown, core.run(shutdown.clone()));
-        let notifier = spawn(&shutdown, service_manager::notify(handle.clone(), turns, shutdown.clone()));
+        let notifier =
+            spawn(&shutdown, service_manager::notify(handle.clone(), iterations, shutdown.clone()));
         let token_watch = spawn(&shutdown, authenticator.clone().watch(shutdown.clone()));
         let address = settings.api.listen;
         tracing::info!(%address, tls = tls.is_some(), "the API listens");

@@ -1,6 +1,6 @@
 //! Child processes that never outlive this one, however it ends.
 //!
-//! The kernel kills them when this process dies, also by SIGKILL (`PR_SET_PDEATHSIG`). This module is only the mechanism:
+//! The kernel kills them when this process dies, even by SIGKILL (`PR_SET_PDEATHSIG`). This module is only the mechanism:
 //! callers decide what to start, and what its end means.
 //!
 //! - `setpriv`, of util-linux, sets the signal on itself and then executes the program. Setting it here would need

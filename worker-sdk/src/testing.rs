@@ -33,9 +33,9 @@
 
 mod consumers;
 mod controller;
-mod course;
 mod error;
 mod report;
+mod scenario;
 mod server;
 mod wire;
 
@@ -51,9 +51,9 @@ use os_upgrade_protocol::error::with_causes;
 
 use crate::bus;
 use controller::Controller;
-use course::{Course, Step};
 pub use error::CheckError;
 pub use report::{Report, Row, Rule, Verdict};
+use scenario::{Scenario, Step};
 pub use server::{NatsServer, ServerError};
 
 /// Time limit for steps that need no work.
@@ -167,6 +167,6 @@ impl Check {
     /// The check itself fails. Broken rules are in the report.
     pub async fn run(self, client: Client, row: impl FnMut(&Row) + Send) -> Result<Report, CheckError> {
         let controller = Controller::start(client, self.host, self.patience, self.work_wait).await?;
-        Course::new(controller, self.restart, self.reboot, row).run().await
+        Scenario::new(controller, self.restart, self.reboot, row).run().await
     }
 }

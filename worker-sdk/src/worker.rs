@@ -104,7 +104,7 @@ pub struct Context {
 /// Why a handler should stop, if it can.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Cause {
-    /// An operator has cancelled the run. An error that the handler returns becomes the answer to the command, also for
+    /// An operator has cancelled the run. An error that the handler returns becomes the answer to the command, even for
     /// the next two causes.
     Cancelled,
     /// Other hosts of the run have failed, so no further host is started. The run waits for hosts that are being upgraded.

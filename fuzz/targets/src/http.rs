@@ -1,4 +1,4 @@
-//! HTTP: requests of operators and FleetLock clients, answers of lock servers.
+//! HTTP: requests from operators and FleetLock clients, answers of lock servers.
 
 use axum::http::{HeaderValue, Uri};
 use chrono::Utc;

@@ -108,7 +108,7 @@ impl<'a> ReasonFields<'a> {
     }
 }
 
-/// Something that keeps a host from moving, on the wire.
+/// Something that keeps a host from progressing, on the wire.
 #[derive(Debug, Serialize)]
 pub struct Blocker {
     #[serde(flatten)]
@@ -125,8 +125,8 @@ impl From<os_upgrade_kernel::Blocker> for Blocker {
 
 impl PartialSchema for Blocker {
     fn schema() -> RefOr<Schema> {
-        let meaning = "Something that keeps a host from moving. Details, such as an action or another host, are in \
-                      further fields, which differ by kind; until is when it ends by time alone, if nothing ends it before.";
+        let meaning = "Something that keeps a host from progressing. Details, such as an action or another host, are in \
+                      further fields, which differ by kind; until is when it ends, if nothing ends it before.";
         let object = ObjectBuilder::new().schema_type(Type::Object).description(Some(meaning));
         let object = object.property("kind", BlockerKindWord::schema()).required("kind");
         let object = object.property("until", Stamp::schema());

@@ -63,7 +63,7 @@ pub const WITHDRAW: Route<HostToWithdraw> = Route::new(
     OPERATOR,
     Tag::Upgrades,
     "withdraw-host",
-    "Exclude a host from runs, also where hosts are approved automatically",
+    "Exclude a host from runs, even where hosts are approved automatically",
 )
 .body::<HostToWithdraw>(|| json!({"host": "h01", "reason": "it was sold"}))
 .query::<Validate>()
@@ -229,10 +229,10 @@ pub struct Host<'a> {
     pub why: &'a str,
     #[serde(flatten)]
     pub reason: ReasonFields<'a>,
-    /// When this ends by time alone, at the latest.
+    /// When this ends, at the latest.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub until: Option<Stamp>,
-    /// What keeps it from moving, the most important first.
+    /// What keeps it from progressing, the most important first.
     pub blockers: Vec<Blocker>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub progress: Option<Progress<'a>>,

@@ -141,10 +141,10 @@ pub struct HostState<'a> {
     #[schema(value_type = Option<HostStatusWord>)]
     pub status: Option<&'static str>,
     pub why: String,
-    /// When this ends by time alone, at the latest.
+    /// When this ends, at the latest.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub until: Option<Stamp>,
-    /// What keeps it from moving, the most important first.
+    /// What keeps it from progressing, the most important first.
     pub blockers: Vec<Blocker>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub progress: Option<Progress<'a>>,

@@ -3,12 +3,12 @@
 //!
 //! The routes are declared in `os-upgrade-api-types`. Each group of routes has one file of handlers here, and `routes`
 //! registers every handler with its declaration. Shared code is in `http`: `extract` reads requests, `reply` writes
-//! responses, `error` is the error policy. Nothing is decided here: a write goes to the core through
+//! responses, `error` is the error policy. Nothing is decided here: a write goes to the node through
 //! [`SiteHandle`](os_upgrade_site::handle::SiteHandle) and is answered once it is durable. Reads of the current state
 //! use the same handle. Reads of the past use the projection's [`History`](os_upgrade_store::History), which lags a
 //! moment behind; readers wait for it.
 //!
-//! Bodies are JSON or YAML; see `http::form`. [`os_upgrade_auth`] identifies the caller, and `http::authority` refuses
+//! Bodies are JSON or YAML; see `http::form`. [`os_upgrade_auth`] identifies the caller, and `http::authorization` refuses
 //! callers that may not use a route.
 
 mod context;

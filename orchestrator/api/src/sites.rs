@@ -38,7 +38,7 @@ use crate::http::listener::DRAIN_TIMEOUT;
 /// Oldest change that is still applied, by the clocks of both sites. The caller of an older one has long been told
 /// that its outcome is unknown, and may have requested the opposite since.
 const CHANGE_AGE_MAX: TimeDelta = TimeDelta::seconds(30);
-/// How many requests of other sites are handled at once.
+/// How many requests from other sites are handled at once.
 const CONCURRENT_REQUESTS_MAX: usize = 64;
 /// Longest name of a caller, in bytes.
 const ACTOR_BYTES_MAX: usize = 2_048;
@@ -206,7 +206,7 @@ pub(crate) fn read_answer(message: &Bytes) -> Result<(StatusCode, HeaderMap, Byt
     Ok((status, headers, body))
 }
 
-/// Answers requests of other sites.
+/// Answers requests from other sites.
 #[derive(Debug, Clone)]
 struct Responder {
     site: SiteHandle,

@@ -60,7 +60,7 @@ use crate::resources::state;
 use crate::router::{DESCRIPTION, Routers, edge_router, failure_level, with_limits, with_timeout};
 use crate::*;
 
-/// A router, the core behind it, and its store.
+/// A router, the node behind it, and its store.
 struct TestApi {
     router: Router,
     site: SiteHandle,
@@ -68,7 +68,7 @@ struct TestApi {
     directory: TempDir,
     /// The state that the node publishes.
     shown: Arc<ArcSwap<PublishedState>>,
-    /// The strongbox in which the core looks up secrets, as the driver does.
+    /// The strongbox in which the node looks up secrets, as the driver does.
     strongbox: Arc<ArcSwap<Strongbox>>,
 }
 
@@ -147,7 +147,7 @@ impl TestApi {
         }
     }
 
-    /// An API over a core that never answers. The receiver keeps the core's end open.
+    /// An API over a node that never answers. The receiver keeps the node's end open.
     async fn silent(readiness: Readiness) -> (Self, mpsc::Receiver<Call>) {
         let (directory, projector) = store().await;
         let shown =

@@ -59,8 +59,8 @@ mod tests {
     fn peer(common_names: &[&str], names: Vec<SanType>) -> PeerCertificate {
         let mut params = CertificateParams::new(Vec::new()).unwrap();
         params.distinguished_name = DistinguishedName::new();
-        for (place, name) in common_names.iter().enumerate() {
-            let kind = if place == 0 { DnType::CommonName } else { DnType::CustomDnType(vec![2, 5, 4, 3]) };
+        for (index, name) in common_names.iter().enumerate() {
+            let kind = if index == 0 { DnType::CommonName } else { DnType::CustomDnType(vec![2, 5, 4, 3]) };
             params.distinguished_name.push(kind, *name);
         }
         params.subject_alt_names = names;

@@ -78,17 +78,17 @@ pub async fn connect(
         addresses.push(address.map_err(failed)?);
     }
     // Servers are tried in turn. The client's own choice prefers the server just left to one that was down before.
-    let turns = Arc::new(AtomicUsize::new(0));
+    let attempts = Arc::new(AtomicUsize::new(0));
     let diagnostics = Arc::new(ConnectDiagnostics::new(Program::Orchestrator, access.clone()));
     let diagnostics_for_attempts = Arc::clone(&diagnostics);
     let next = move |servers: Vec<Server>, _| {
-        let turn = turns.fetch_add(1, Ordering::Relaxed).checked_rem(servers.len());
+        let index = attempts.fetch_add(1, Ordering::Relaxed).checked_rem(servers.len());
         let diagnostics = Arc::clone(&diagnostics_for_attempts);
         async move {
             if let Some(text) = diagnostics.before_attempt(&servers).await {
                 tracing::warn!("NATS: {text}");
             }
-            let server = turn.and_then(|turn| servers.into_iter().nth(turn));
+            let server = index.and_then(|index| servers.into_iter().nth(index));
             server.map(|server| ReconnectToServer { addr: server.addr, delay: None })
         }
     };

@@ -46,7 +46,7 @@ pub(crate) enum Command {
     /// Test any FleetLock server: print a row per case, with the expected and the actual response
     ///
     /// It uses ids of its own, and takes slots of one group, which must have a free one, for as long as a case needs them.
-    /// All are given back, also on Ctrl-C. Other clients of the group can disturb cases. If the server is busy and sends
+    /// All are given back, even on Ctrl-C. Other clients of the group can disturb cases. If the server is busy and sends
     /// Retry-After, it is asked again after that time. It exits with 0 if no case failed.
     Conformance(conformance::Options),
 }

@@ -1,4 +1,4 @@
-//! Tries cases.
+//! Brings the server into the state that a case needs, tries the case, and judges the answers.
 
 use super::answer::Answer;
 use super::case::{Before, Case, Expected, Operation, Sent, Step, What};

@@ -1,5 +1,5 @@
-//! Blockers: why a host does not move, and why a run cannot start, with a sentence for each. `explain.rs` finds those of
-//! a host, `start.rs` and `forecast.rs` those of a start.
+//! Blockers: why a host is not progressing, and why a run cannot start, with a sentence for each. `explain.rs` finds
+//! those of a host, `start.rs` and `forecast.rs` those of a start.
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -13,16 +13,16 @@ use crate::reason::{Reason, skew};
 use crate::strongbox::Sealed;
 use crate::window::CalendarError;
 
-/// A reason why a host does not move. `Display` gives the sentence for operators.
+/// A condition that keeps a run from starting or a host from going on. `Display` gives the sentence for operators.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Blocker {
-    /// Why the host does not move.
+    /// Why the host is not progressing.
     pub cause: Cause,
     /// When time alone ends it at the latest; absent if time does not end it, or it is not known when.
     pub until: Option<DateTime<Utc>>,
 }
 
-/// Why a host does not move.
+/// Why a host is not progressing.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(untagged)]
 pub enum Cause {
@@ -38,13 +38,13 @@ pub enum Cause {
         /// What blocks it.
         #[serde(flatten)]
         by: WindowBlocker,
-        /// Until when the window is open.
+        /// When the window closes.
         #[serde(serialize_with = "in_seconds")]
         open_until: DateTime<Utc>,
     },
 }
 
-/// Why a host does not move, as far as that follows from the current state and view.
+/// Why a host is not progressing, as far as that follows from the current state and view.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error, Serialize, IntoStaticStr, VariantNames)]
 #[serde(tag = "kind", rename_all = "kebab-case", rename_all_fields = "kebab-case")]
 #[strum(serialize_all = "kebab-case")]
@@ -81,7 +81,7 @@ pub enum HostBlocker {
     HostFirst {
         /// The other host.
         host: HostName,
-        /// Why the other host does not move.
+        /// Why the other host is not progressing.
         by: Box<Cause>,
     },
     /// A host that is not under way holds a slot of the group.
@@ -133,7 +133,7 @@ pub enum HostBlocker {
     SlotHeld {
         /// The slot's group.
         group: GroupName,
-        /// Since when it holds the slot, in whole seconds.
+        /// When it got the slot, in whole seconds.
         since: DateTime<Utc>,
         /// Why it did not succeed in the last run; absent if it did or was not in it.
         #[serde(skip_serializing_if = "Option::is_none")]

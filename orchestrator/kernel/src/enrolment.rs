@@ -64,7 +64,7 @@ pub enum Enrolled<'a> {
 }
 
 impl Enrolled<'_> {
-    /// The word in the API.
+    /// The wire name.
     pub fn as_str(self) -> &'static str {
         self.into()
     }

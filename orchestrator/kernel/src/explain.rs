@@ -1,4 +1,4 @@
-//! Why a host does not move, and until when: which blockers apply. Their sentences are in `blocker.rs`.
+//! Why a host is not progressing, and until when: which blockers apply. Their sentences are in `blocker.rs`.
 
 use std::fmt;
 
@@ -9,21 +9,21 @@ use crate::blocker::{Blocker, Cause, HostBlocker, StartBlocker, WindowBlocker};
 use crate::forecast::Forecast;
 use crate::reason::{Denial, Reason};
 use crate::run::{HostStatus, Phase, Run, RunHost};
-use crate::slot::Standing;
+use crate::slot::SlotState;
 use crate::state::State;
 use crate::view::{CLOCK_SKEW_SECS_MAX, Reachability, SeenHost, View};
 
-/// Why a host does not move. `Display` gives the sentence for operators, one part for each blocker.
+/// Why a host is not progressing. `Display` gives the sentence for operators, one part for each blocker.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[must_use]
 pub struct Explanation {
     /// Its status, if it is in an active run.
     pub status: Option<HostStatus>,
-    /// Since when it has this status.
+    /// When it entered this status.
     pub since: Option<DateTime<Utc>>,
     /// The reason that the active run recorded, or for which it takes no part.
     pub reason: Option<Reason>,
-    /// Why it does not move, the decisive blocker first. For a host with a final status: why it did not succeed.
+    /// Why it is not progressing, the decisive blocker first. For a host with a final status: why it did not succeed.
     pub blockers: Vec<Blocker>,
 }
 
@@ -48,7 +48,7 @@ impl fmt::Display for Explanation {
     }
 }
 
-/// Explains why `host` does not move; `forecast` is the site's.
+/// Explains why `host` is not progressing; `forecast` is the site's.
 pub fn explain(state: &State, view: &View, forecast: &Forecast, host: &HostName) -> Explanation {
     match state.run.as_ref().and_then(|run| Some((run, run.host(host)?))) {
         Some((run, in_run)) => Explanation {
@@ -142,7 +142,7 @@ impl HostInRun<'_> {
         reason.into_iter().chain(stuck.map(Blocker::from)).collect()
     }
 
-    /// Why it is not the host's turn: its own earlier slot, the hosts under way, or the first host of its group.
+    /// Why it is not the host's turn: its own earlier slot, the hosts in progress, or the first host of its group.
     fn before_turn(self) -> Vec<Blocker> {
         let Self { state, run, .. } = self;
         if let Some(blocker) = earlier_slot(state, self.name) {
@@ -163,7 +163,7 @@ impl HostInRun<'_> {
         }]
     }
 
-    /// That another host of its group is first, and why that one does not move.
+    /// That another host of its group is first, and why that one is not progressing.
     fn behind_first(self) -> Option<Vec<Blocker>> {
         let Self { state, run, name, host } = self;
         let group = run.ready().get(&host.group)?;
@@ -191,7 +191,7 @@ fn earlier_slot(state: &State, name: &HostName) -> Option<HostBlocker> {
     let slot = state.slots.get(name)?;
     if slot.may_see_late_command(state.fence.as_ref()) {
         Some(HostBlocker::EarlierCommand)
-    } else if matches!(slot.standing, Standing::Releasing { .. }) {
+    } else if matches!(slot.state, SlotState::Releasing { .. }) {
         Some(HostBlocker::EarlierSlot)
     } else {
         None
@@ -206,7 +206,7 @@ fn stuck_slot(state: &State, group: &GroupName) -> Option<HostBlocker> {
         newest.find_map(|in_run| in_run.reason.clone()).filter(|_| !is_under_way)
     };
     let mut held =
-        state.slots.iter().filter(|(_, slot)| slot.group == *group && slot.standing == Standing::Held);
+        state.slots.iter().filter(|(_, slot)| slot.group == *group && slot.state == SlotState::Held);
     held.find_map(|(host, _)| Some(HostBlocker::SlotStuck { host: host.clone(), reason: reason(host)? }))
 }
 
@@ -266,9 +266,9 @@ fn no_run(forecast: &Forecast, seen: Option<&SeenHost>) -> Vec<Blocker> {
 fn remaining_slot(state: &State, name: &HostName) -> Option<HostBlocker> {
     let slot = state.slots.get(name)?;
     let group = slot.group.clone();
-    Some(match slot.standing {
-        Standing::Releasing { .. } => HostBlocker::SlotReleasing { group },
-        Standing::Requested | Standing::Held => {
+    Some(match slot.state {
+        SlotState::Releasing { .. } => HostBlocker::SlotReleasing { group },
+        SlotState::Requested | SlotState::Held => {
             let reason = state.last_run.as_ref().and_then(|run| run.host(name)?.reason.clone());
             HostBlocker::SlotHeld { group, since: slot.since.trunc_subsecs(0), reason }
         }

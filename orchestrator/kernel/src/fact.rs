@@ -164,12 +164,16 @@ pub enum Fact {
         reason: Option<String>,
     },
     /// The strongbox, which held no secrets, got a new key.
-    StrongboxMade {
+    #[serde(rename = "strongbox-made")]
+    #[strum(serialize = "strongbox-made")]
+    StrongboxKeySet {
         /// A value derived from the key, by which it is recognised.
         check: String,
     },
     /// A secret was stored in the strongbox.
-    SecretKept {
+    #[serde(rename = "secret-kept")]
+    #[strum(serialize = "secret-kept")]
+    SecretStored {
         /// The secret's name.
         name: SecretName,
         /// The sealed secret.
@@ -249,7 +253,7 @@ pub enum Fact {
 
 /// What a fact is about, as far as the fact itself contains it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Subject<'a> {
+pub struct About<'a> {
     /// The run to whose history it belongs.
     pub run: RunRef<'a>,
     /// The host, if it is about one.
@@ -317,21 +321,21 @@ impl Fact {
     }
 
     /// What it is about.
-    pub fn subject(&self) -> Subject<'_> {
-        let none = Subject::default();
-        let of_host = |run, host| Subject { run, host: Some(host), actor: None };
+    pub fn about(&self) -> About<'_> {
+        let none = About::default();
+        let of_host = |run, host| About { run, host: Some(host), actor: None };
         match self {
             Self::RunStarted { run, trigger, .. } => {
-                Subject { run: RunRef::Named(run), actor: trigger.actor(), ..none }
+                About { run: RunRef::Named(run), actor: trigger.actor(), ..none }
             }
             Self::RunStopping { run, cause, .. } => {
-                Subject { run: RunRef::Named(run), actor: cause.actor(), ..none }
+                About { run: RunRef::Named(run), actor: cause.actor(), ..none }
             }
             Self::UpgradesBegan { run } | Self::RunEnded { run, .. } => {
-                Subject { run: RunRef::Named(run), ..none }
+                About { run: RunRef::Named(run), ..none }
             }
             Self::Host { run, host, event } => {
-                Subject { actor: event.actor(), ..of_host(RunRef::Named(run), host) }
+                About { actor: event.actor(), ..of_host(RunRef::Named(run), host) }
             }
             Self::SlotRequested { host, run, .. } => of_host(RunRef::Named(run), host),
             Self::SlotReleaseDue { host, .. } | Self::SlotReleased { host, .. } => {
@@ -339,9 +343,9 @@ impl Fact {
             }
             Self::LateCommandSeen { host, .. } => of_host(RunRef::OfLateCommand, host),
             Self::CommandRetracted { host, sequence, .. } => of_host(RunRef::OfCommand(*sequence), host),
-            Self::Ignored { host, .. } => Subject { run: RunRef::Active, host: host.as_ref(), actor: None },
+            Self::Ignored { host, .. } => About { run: RunRef::Active, host: host.as_ref(), actor: None },
             Self::HostWithdrawn { host, actor, .. } => {
-                Subject { actor: Some(actor), ..of_host(RunRef::None, host) }
+                About { actor: Some(actor), ..of_host(RunRef::None, host) }
             }
             Self::ConfigReplaced { actor, .. }
             | Self::LockGranted { actor, .. }
@@ -349,14 +353,14 @@ impl Fact {
             | Self::LockReleased { actor, .. }
             | Self::HoldPlaced { actor, .. }
             | Self::HolderReleased { actor, .. }
-            | Self::SecretKept { actor, .. }
+            | Self::SecretStored { actor, .. }
             | Self::SecretRemoved { actor, .. }
             | Self::HostsApproved { actor, .. }
-            | Self::Restored { actor, .. } => Subject { actor: Some(actor), ..none },
+            | Self::Restored { actor, .. } => About { actor: Some(actor), ..none },
             Self::SettingsAdopted { .. }
             | Self::Fenced { .. }
             | Self::FencePassed { .. }
-            | Self::StrongboxMade { .. } => none,
+            | Self::StrongboxKeySet { .. } => none,
         }
     }
 
@@ -381,8 +385,8 @@ impl Fact {
             | Self::LockReleased { .. }
             | Self::HoldPlaced { .. }
             | Self::HolderReleased { .. }
-            | Self::StrongboxMade { .. }
-            | Self::SecretKept { .. }
+            | Self::StrongboxKeySet { .. }
+            | Self::SecretStored { .. }
             | Self::SecretRemoved { .. }
             | Self::HostsApproved { .. }
             | Self::HostWithdrawn { .. }
@@ -441,7 +445,7 @@ impl Fact {
             Self::HolderReleased { id, actor, reason: None, .. } => {
                 (Outcome, format!("slot of {id}, which has left the inventory, released by {actor}"))
             }
-            Self::SecretKept { name, actor, .. } => (Outcome, format!("secret {name} stored by {actor}")),
+            Self::SecretStored { name, actor, .. } => (Outcome, format!("secret {name} stored by {actor}")),
             Self::SecretRemoved { name, actor } => (Outcome, format!("secret {name} removed by {actor}")),
             Self::HostsApproved { hosts, actor } => {
                 let named = hosts.first().map(HostName::as_str).unwrap_or_default();
@@ -460,7 +464,7 @@ impl Fact {
             Self::LockAwaited { id, .. } => (Bookkeeping, format!("{id} waits for a slot")),
             Self::SlotReleaseDue { host, .. } => (Bookkeeping, format!("slot of {host} to be released")),
             Self::UpgradesBegan { run } => (Bookkeeping, format!("upgrades of {run} began")),
-            Self::StrongboxMade { .. } => (Bookkeeping, "strongbox got a new key".to_owned()),
+            Self::StrongboxKeySet { .. } => (Bookkeeping, "strongbox got a new key".to_owned()),
             Self::Fenced { sequence, leader } => (Bookkeeping, format!("fence {sequence} of {leader}")),
             Self::FencePassed { sequence } => (Bookkeeping, format!("fence {sequence} passed")),
             Self::CommandRetracted { host, sequence, deleted } => {

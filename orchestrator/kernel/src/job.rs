@@ -56,7 +56,7 @@ macro_rules! systems {
                 }
             }
 
-            /// The host it is about. A system has at most one job under way for a host, so that a contrary job waits for
+            /// The host it is about. A system has at most one job under way for a host, so that an opposite job waits for
             /// its outcome.
             pub fn host(&self) -> &HostName {
                 match self {

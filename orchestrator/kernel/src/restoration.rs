@@ -11,7 +11,7 @@ use crate::fact::Fact;
 use crate::reason::Reason;
 use crate::restore_record::{Outstanding, RestoreSource};
 use crate::run::{HostEvent, HostStatus, Run, RunResult, StopCause};
-use crate::slot::{SentCommand, Slot, Standing};
+use crate::slot::{SentCommand, Slot, SlotState};
 use crate::state::State;
 use crate::watermark::Watermark;
 
@@ -97,7 +97,7 @@ impl State {
         let slot = self.slots.entry(command.host.clone()).or_insert_with(|| Slot {
             group: command.group.clone(),
             provider,
-            standing: Standing::Held,
+            state: SlotState::Held,
             since: at,
             held_since: None,
             run: command.run.clone(),
@@ -106,7 +106,7 @@ impl State {
             unsent_at_fence: None,
         });
         // The slot may have been in release after an earlier command.
-        slot.standing = Standing::Held;
+        slot.state = SlotState::Held;
         slot.since = slot.held_since.take().unwrap_or(slot.since);
         slot.run = command.run.clone();
         slot.command = Some(sent);
@@ -119,14 +119,14 @@ impl State {
 
 /// A requested slot may have been granted, and a granted one used, in the part of the journal that is lost.
 fn assume_held(slot: &mut Slot, at: DateTime<Utc>) {
-    match slot.standing {
-        Standing::Requested => {
-            slot.standing = Standing::Held;
+    match slot.state {
+        SlotState::Requested => {
+            slot.state = SlotState::Held;
             slot.since = at;
         }
         // The step it was held for had ended.
-        Standing::Releasing { .. } => return,
-        Standing::Held => {}
+        SlotState::Releasing { .. } => return,
+        SlotState::Held => {}
     }
     slot.begun = true;
     slot.unsent_at_fence = None;

@@ -115,7 +115,7 @@ pub enum Phase {
 }
 
 impl Phase {
-    /// The word in the API.
+    /// The wire name.
     pub fn as_str(self) -> &'static str {
         self.into()
     }
@@ -171,7 +171,7 @@ impl RunResult {
     /// Every result.
     pub const ALL: [Self; 4] = [Self::Completed, Self::Failed, Self::TimedOut, Self::Cancelled];
 
-    /// The word in the API.
+    /// The wire name.
     pub fn as_str(self) -> &'static str {
         self.into()
     }

@@ -16,10 +16,11 @@ pub struct Slot {
     /// Who granted it, and where it must be released.
     pub provider: LockProvider,
     /// Whether it is requested, held or being released.
-    pub standing: Standing,
-    /// Since when it has this standing.
+    #[serde(rename = "standing")]
+    pub state: SlotState,
+    /// When it entered this state.
     pub since: DateTime<Utc>,
-    /// Since when it was held, if it is being released and had been held before.
+    /// When it was granted, if it is being released and had been held before.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub held_since: Option<DateTime<Utc>>,
     /// The run that requested it last.
@@ -63,7 +64,7 @@ pub struct Fence {
 /// Whether a slot is requested, held or being released.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Standing {
+pub enum SlotState {
     /// Requested from a lock server, whose answer is not known: it may be held.
     Requested,
     /// Held.

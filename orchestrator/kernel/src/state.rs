@@ -9,12 +9,12 @@ use serde::{Deserialize, Serialize};
 
 use crate::config::{Config, LockProvider, Settings, tag};
 use crate::enrolment::{Enrolled, Enrolment};
-use crate::fact::{Fact, RunRef, Subject};
+use crate::fact::{About, Fact, RunRef};
 use crate::reason::Reason;
 use crate::run::{Ended, HostError, HostEvent, HostStatus, Issued, Phase, Run, RunHost, StopCause, Trigger};
 use crate::semaphore::{Hold, Semaphores};
 use crate::slot::ReleaseCause;
-use crate::slot::{Fence, SentCommand, Slot, Standing};
+use crate::slot::{Fence, SentCommand, Slot, SlotState};
 use crate::strongbox::Strongbox;
 use crate::watermark::Watermark;
 
@@ -146,10 +146,10 @@ impl State {
             Fact::SlotRequested { host, group, run } => self.apply_slot_requested(host, group, run, at),
             Fact::SlotReleaseDue { host, why } => {
                 let slot = self.slot(host)?;
-                if slot.standing == Standing::Held {
+                if slot.state == SlotState::Held {
                     slot.held_since = Some(slot.since);
                 }
-                slot.standing = Standing::Releasing { why: *why };
+                slot.state = SlotState::Releasing { why: *why };
                 slot.since = at;
                 Ok(())
             }
@@ -175,11 +175,11 @@ impl State {
                 self.semaphores.release(group, id);
                 Ok(())
             }
-            Fact::StrongboxMade { check } => {
+            Fact::StrongboxKeySet { check } => {
                 self.strongbox.check = Some(check.clone());
                 Ok(())
             }
-            Fact::SecretKept { name, sealed, actor } => {
+            Fact::SecretStored { name, sealed, actor } => {
                 self.strongbox.apply_kept(name, sealed, actor, at);
                 Ok(())
             }
@@ -223,12 +223,12 @@ impl State {
         self.enrolment.of(host, self.settings.auto_approve)
     }
 
-    /// The run to whose history a fact about `subject` belongs, if known. Call it before the fact is folded.
-    pub fn run_of<'a>(&'a self, subject: Subject<'a>) -> Option<&'a RunId> {
-        let slot = || self.slots.get(subject.host?);
-        let in_run = |run: &'a Run| Some((&run.id, run.host(subject.host?)?));
+    /// The run to whose history a fact belongs, by what it is about, if known. Call it before the fact is folded.
+    pub fn run_of<'a>(&'a self, about: About<'a>) -> Option<&'a RunId> {
+        let slot = || self.slots.get(about.host?);
+        let in_run = |run: &'a Run| Some((&run.id, run.host(about.host?)?));
         let mut in_runs = self.run.iter().chain(&self.last_run).filter_map(in_run);
-        match subject.run {
+        match about.run {
             RunRef::None => None,
             RunRef::Named(run) => Some(run),
             RunRef::OfSlot => slot().map(|slot| &slot.run),
@@ -248,14 +248,15 @@ impl State {
     /// confirms.
     pub(crate) fn release_slot(&self, host: &HostName, why: ReleaseCause) -> Option<Fact> {
         let slot = self.slots.get(host)?;
-        match (slot.provider, slot.standing) {
-            (LockProvider::Embedded, Standing::Requested | Standing::Held | Standing::Releasing { .. }) => {
-                Some(Fact::SlotReleased { host: host.clone(), why })
-            }
-            (LockProvider::External, Standing::Requested | Standing::Held) => {
+        match (slot.provider, slot.state) {
+            (
+                LockProvider::Embedded,
+                SlotState::Requested | SlotState::Held | SlotState::Releasing { .. },
+            ) => Some(Fact::SlotReleased { host: host.clone(), why }),
+            (LockProvider::External, SlotState::Requested | SlotState::Held) => {
                 Some(Fact::SlotReleaseDue { host: host.clone(), why })
             }
-            (LockProvider::External, Standing::Releasing { .. }) => None,
+            (LockProvider::External, SlotState::Releasing { .. }) => None,
         }
     }
 
@@ -263,7 +264,7 @@ impl State {
     /// stays held: what it is held for has not ended.
     pub(crate) fn cancel_slot_request(&self, run: &Run, host: &HostName) -> Option<Fact> {
         let slot = self.slots.get(host)?;
-        let is_requested = slot.run == run.id && slot.standing == Standing::Requested;
+        let is_requested = slot.run == run.id && slot.state == SlotState::Requested;
         is_requested.then(|| self.release_slot(host, ReleaseCause::NotNeeded)).flatten()
     }
 
@@ -272,7 +273,7 @@ impl State {
         let waits = |in_run: &&RunHost| {
             in_run.status == HostStatus::Waiting && !matches!(in_run.reason, Some(Reason::ClockSkew { .. }))
         };
-        let slot = self.slots.get(host).filter(|slot| !matches!(slot.standing, Standing::Releasing { .. }));
+        let slot = self.slots.get(host).filter(|slot| !matches!(slot.state, SlotState::Releasing { .. }));
         match (run.host(host).filter(waits), slot) {
             (Some(in_run), Some(slot)) => {
                 slot.provider == LockProvider::External && slot.fits(&in_run.group, self.settings.provider)
@@ -343,7 +344,7 @@ impl State {
                 self.retractions.insert(sequence, name.clone());
             }
             let not_seen = |command: Issued| command.action != Action::Prepare && command.sequence.is_none();
-            let held = |slot: &&mut Slot| slot.run == *run && slot.standing == Standing::Held;
+            let held = |slot: &&mut Slot| slot.run == *run && slot.state == SlotState::Held;
             if host.command.is_some_and(not_seen)
                 && let Some(slot) = self.slots.get_mut(name).filter(held)
             {
@@ -367,11 +368,11 @@ impl State {
         self.active(run)?.apply(host, event, at)?;
         match event {
             HostEvent::SlotGranted { group, provider } => {
-                let held = self.slots.get(host).filter(|slot| slot.standing == Standing::Held);
+                let held = self.slots.get(host).filter(|slot| slot.state == SlotState::Held);
                 let slot = Slot {
                     group: group.clone(),
                     provider: *provider,
-                    standing: Standing::Held,
+                    state: SlotState::Held,
                     since: held.map_or(at, |slot| slot.since),
                     held_since: None,
                     run: run.clone(),
@@ -427,7 +428,7 @@ impl State {
         let differs = |slot: &Slot| {
             slot.provider != provider
                 || slot.group != *group
-                || matches!(slot.standing, Standing::Releasing { .. })
+                || matches!(slot.state, SlotState::Releasing { .. })
         };
         if self.slots.get(host).is_some_and(differs) {
             return Err(ApplyError::SlotTaken(host.clone()));
@@ -449,7 +450,7 @@ impl State {
         let slot = Slot {
             group: group.clone(),
             provider: LockProvider::External,
-            standing: Standing::Requested,
+            state: SlotState::Requested,
             since: at,
             held_since: None,
             run: run.clone(),

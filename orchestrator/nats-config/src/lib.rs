@@ -2,7 +2,7 @@
 //! configurations of nats-server, in one directory that stays with the site's operators. Only [`push`] talks to servers.
 //!
 //! [`rights`] defines what a worker may do, and explains why each host has its own account. Secrets are created once and
-//! never overwritten; what is derived from them (JWTs, configurations) is written anew each time.
+//! never overwritten; what is derived from them (JWTs, configurations) is written from scratch each time.
 
 mod authority;
 mod claims;
@@ -137,7 +137,7 @@ impl NatsConfig {
         self.directory.join("keys").join(name)
     }
 
-    /// Creates missing keys, credentials and certificates, and writes everything else anew. It can be run again.
+    /// Creates missing keys, credentials and certificates, and writes everything else from scratch. It can be run again.
     ///
     /// # Errors
     /// A file cannot be read or written.

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use chrono::Utc;
 use os_upgrade_kernel::{
-    ApplyError, HostStatus, Record, Restoration, RestoreSource, Standing, State, restoration,
+    ApplyError, HostStatus, Record, Restoration, RestoreSource, SlotState, State, restoration,
 };
 use os_upgrade_protocol::error::with_causes;
 use os_upgrade_protocol::{HostName, RunId, subject};
@@ -271,7 +271,7 @@ impl Origin {
             let hosts = run.hosts().iter();
             hosts.filter(|(_, host)| HostStatus::is_under_way(host.status)).map(|(name, _)| name.clone())
         });
-        let held = after.slots.iter().filter(|(_, slot)| slot.standing == Standing::Held);
+        let held = after.slots.iter().filter(|(_, slot)| slot.state == SlotState::Held);
         let summary = Summary {
             site: site.layout().site.to_owned(),
             source: source.as_str().to_owned(),

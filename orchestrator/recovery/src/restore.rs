@@ -1,4 +1,4 @@
-//! Carrying out a restoration. The power may fail after each step: run again, the restoration continues or begins anew.
+//! Carrying out a restoration. The power may fail after each step: run again, the restoration continues or begins again.
 //! Until it is finished, no orchestrator uses the incomplete journal.
 
 use std::fs;
@@ -23,7 +23,7 @@ pub enum Step {
     Saved(PathBuf),
     /// The control stream is emptied, or kept.
     ControlReady,
-    /// The journal is created anew, and empty.
+    /// The journal is created from scratch, and empty.
     JournalEmptied,
     /// The journal contains the state and the record of the restoration.
     JournalWritten,

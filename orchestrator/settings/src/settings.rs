@@ -86,7 +86,7 @@ sections! {
         /// The address and port to listen on. Without `tokens` it must be a loopback address; callers are then not authenticated
         /// and may do everything.
         "listen" => listen: SocketAddr = Initial::Is("127.0.0.1:8646");
-        /// The token file, which `os-upgrade token create` creates. With it, callers need a token, also on loopback. Changes take
+        /// The token file, which `os-upgrade token create` creates. With it, callers need a token, even on loopback. Changes take
         /// effect within two seconds.
         "tokens" => tokens: Option<PathBuf> = Initial::Unset("/var/lib/os-upgrade/tokens.toml");
         /// The most connections at once, 16 to 10000; a sixteenth is reserved for this machine. When all are in use, a new one
@@ -143,7 +143,7 @@ sections! {
         "managed" => managed: Option<bool> = Initial::Unset("true");
         /// The port of a managed server. By default the one it used last, or else a free one.
         "managed-port" => managed_port: Option<Bounded<1, 65_535>> = Initial::Unset("4222");
-        /// A credentials file (`.creds`) for the servers of `url`, as `os-upgrade nats-config` creates it. It is read anew for
+        /// A credentials file (`.creds`) for the servers of `url`, as `os-upgrade nats-config` creates it. It is read again for
         /// every connection.
         "credentials" => credentials: Option<PathBuf> = Initial::Unset("/etc/os-upgrade/nats.creds");
         /// A PEM file with the certificate authorities to trust for `url`, instead of the system's. With it, only TLS
@@ -190,7 +190,7 @@ sections! {
         /// until an operator releases it or the host succeeds; `release` frees it.
         "on-failure" => on_failure: OnFailure = Initial::Is("hold");
         /// Which slots `os-upgrade lock forget` may release: `never` any, or with `inventory` those of hosts that have left the
-        /// inventory. No slot is released by time.
+        /// inventory. No slot is released by a timeout.
         "reclaim" => reclaim: Reclaim = Initial::Is("never");
         /// How long a slot may be held before it is shown as stuck, in the state and in the metrics.
         "stuck-after" => stuck_after: Interval<1_000, 2_592_000_000> = Initial::Is("2h");

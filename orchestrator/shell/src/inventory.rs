@@ -112,7 +112,7 @@ struct Announced {
 
 impl LifeSign {
     /// The host's reachability now, given the current value of [`Inventory::listened`]. After an absence of the bus,
-    /// hosts are awaited anew.
+    /// hosts are awaited again.
     fn reachability(self, now: Now, listened: Duration) -> Reachability {
         if self.last.is_some_and(|last| now.monotonic.saturating_sub(last) < PRESENCE_TTL) {
             Reachability::Reachable
@@ -237,7 +237,7 @@ impl Inventory {
         Ok(())
     }
 
-    /// Records a host's progress. Anybody can send it, also for hosts that were never announced; those are ignored.
+    /// Records a host's progress. Anybody can send it, even for hosts that were never announced; those are ignored.
     fn progress_reported(&mut self, host: &HostName, payload: &[u8]) -> Result<(), InventoryError> {
         let progress = Progress::parse(payload)?;
         if self.view.hosts.contains_key(host) {

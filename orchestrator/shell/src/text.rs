@@ -1,4 +1,4 @@
-//! Text of others, made safe for terminals and log lines.
+//! Untrusted text, made safe for terminals and log lines.
 
 /// The beginning of `text` on one line, with an ellipsis if it is longer, and with control and bidi characters
 /// replaced, so that it cannot affect a terminal or the text around it.

@@ -27,8 +27,8 @@ use tokio::time::{Instant, MissedTickBehavior};
 
 /// Time between two attempts.
 const RETRY: Duration = Duration::from_secs(1);
-/// Time between two turns, which show the watchdog that the process is alive.
-const TURN: Duration = Duration::from_millis(100);
+/// Time between two iterations, which show the watchdog that the process is alive.
+const ITERATION: Duration = Duration::from_millis(100);
 
 /// The bus, ready for use.
 #[derive(Debug)]
@@ -83,8 +83,8 @@ pub(super) struct Waiting {
     /// The published state, with why the instance is not ready.
     pub(super) published: Arc<ArcSwap<PublishedState>>,
     pub(super) calls: mpsc::Receiver<Call>,
-    /// Counts turns, as the driver does later.
-    pub(super) turns: Arc<AtomicU64>,
+    /// Counts iterations, as the driver does later.
+    pub(super) iterations: Arc<AtomicU64>,
 }
 
 impl Waiting {
@@ -121,11 +121,11 @@ impl Waiting {
         self.published.store(Arc::new(PublishedState { readiness, ..PublishedState::default() }));
     }
 
-    /// Awaits `work`, and meanwhile answers calls and counts turns.
+    /// Awaits `work`, and meanwhile answers calls and counts iterations.
     async fn answer_calls_during<T>(&mut self, work: impl Future<Output = T>) -> T {
         let mut work = pin!(work);
-        let mut turn = tokio::time::interval(TURN);
-        turn.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        let mut iteration = tokio::time::interval(ITERATION);
+        iteration.set_missed_tick_behavior(MissedTickBehavior::Delay);
         loop {
             tokio::select! {
                 done = &mut work => return done,
@@ -135,8 +135,8 @@ impl Waiting {
                     // This only fails if the caller has given up.
                     drop(answer.send(Err(NotDone::unchanged(why))));
                 }
-                _ = turn.tick() => {
-                    self.turns.fetch_add(1, Ordering::Relaxed);
+                _ = iteration.tick() => {
+                    self.iterations.fetch_add(1, Ordering::Relaxed);
                 }
             }
         }

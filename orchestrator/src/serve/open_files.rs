@@ -1,4 +1,4 @@
-//! The limit of open files, which must suffice for the API's connections and everything else.
+//! The open-file limit, which must suffice for the API's connections and everything else.
 
 use nix::errno::Errno;
 use nix::sys::resource::{Resource, getrlimit, setrlimit};
@@ -6,7 +6,7 @@ use nix::sys::resource::{Resource, getrlimit, setrlimit};
 /// The most files that are open beside the API's connections, with some reserve: store, bus, lock server, other sites.
 const OTHERS_MAX: u64 = 256;
 
-/// Why the limit of open files does not suffice.
+/// Why the open-file limit does not suffice.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 pub enum FilesError {
     /// The limit is too low for the configured connections.
@@ -27,7 +27,7 @@ pub enum FilesError {
     Unknown(#[source] Errno),
 }
 
-/// Raises the soft limit of open files to the hard one, and checks that it suffices for `connections`.
+/// Raises the soft open-file limit to the hard one, and checks that it suffices for `connections`.
 ///
 /// # Errors
 /// It does not, or cannot be read.

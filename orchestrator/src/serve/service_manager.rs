@@ -19,15 +19,16 @@ const UP_WITHIN: Duration = Duration::from_secs(10);
 /// Time between two checks for changes.
 const CHECK_EVERY: Duration = Duration::from_millis(200);
 
-/// Notifies the service manager until `shutdown`. `turns` counts the turns of the driver's loop: while it stands still, the
-/// watchdog is not reset, so that it ends this process.
-pub(super) async fn notify(site: SiteHandle, turns: Arc<AtomicU64>, shutdown: CancellationToken) {
+/// Notifies the service manager until `shutdown`. `iterations` counts those of the driver's loop: while it stands still,
+/// the watchdog is not reset, so that it ends this process.
+pub(super) async fn notify(site: SiteHandle, iterations: Arc<AtomicU64>, shutdown: CancellationToken) {
     if std::env::var_os("NOTIFY_SOCKET").is_none() {
         return shutdown.cancelled().await;
     }
     let mut notifier = Notifier::new(sd_notify::watchdog_enabled(), Instant::now());
     while !shutdown.is_cancelled() {
-        let due = notifier.update(&site.published().readiness, turns.load(Ordering::Relaxed), Instant::now());
+        let due =
+            notifier.update(&site.published().readiness, iterations.load(Ordering::Relaxed), Instant::now());
         send(due).await;
         tokio::select! {
             () = shutdown.cancelled() => {}
@@ -83,8 +84,8 @@ struct Notifier {
     /// How often to reset the watchdog: half of its timeout. `None` without a watchdog.
     alive_every: Option<Duration>,
     alive_at: Instant,
-    /// The driver's turns when the watchdog was last reset.
-    turns: Option<u64>,
+    /// The driver's iterations when the watchdog was last reset.
+    iterations: Option<u64>,
 }
 
 impl Notifier {
@@ -96,12 +97,12 @@ impl Notifier {
             status: String::new(),
             alive_every,
             alive_at: now,
-            turns: None,
+            iterations: None,
         }
     }
 
     /// The notifications to send now.
-    fn update(&mut self, readiness: &Readiness, turns: u64, now: Instant) -> Vec<Notification> {
+    fn update(&mut self, readiness: &Readiness, iterations: u64, now: Instant) -> Vec<Notification> {
         let mut due = Vec::new();
         let (up, status) = match readiness {
             Readiness::Ready => (true, "ready"),
@@ -121,10 +122,10 @@ impl Notifier {
         }
         if let Some(every) = self.alive_every
             && self.alive_at <= now
-            && self.turns != Some(turns)
+            && self.iterations != Some(iterations)
         {
             self.alive_at = now + every;
-            self.turns = Some(turns);
+            self.iterations = Some(iterations);
             due.push(Notification::Alive);
         }
         due
@@ -175,9 +176,9 @@ mod tests {
         let start = Instant::now();
         let at = |millis| start + Duration::from_millis(millis);
         let mut notifier = Notifier::new(Some(Duration::from_secs(4)), start);
-        let mut resets = |turns, millis| {
+        let mut resets = |iterations, millis| {
             notifier
-                .update(&Readiness::Ready, turns, at(millis))
+                .update(&Readiness::Ready, iterations, at(millis))
                 .into_iter()
                 .filter(|one| *one == Notification::Alive)
                 .count()

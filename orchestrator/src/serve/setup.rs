@@ -49,7 +49,7 @@ pub enum SetupError {
     /// The files for NATS cannot be used.
     #[error(transparent)]
     Nats(#[from] ConnectError),
-    /// The limit of open files does not suffice.
+    /// The open-file limit does not suffice.
     #[error(transparent)]
     Files(#[from] FilesError),
     /// The API cannot listen on its address.
@@ -97,7 +97,7 @@ pub(crate) struct Setup {
 }
 
 impl Setup {
-    /// Reads the files that `settings` name, raises the limit of open files, and listens. Nothing is written.
+    /// Reads the files that `settings` name, raises the open-file limit, and listens. Nothing is written.
     ///
     /// # Errors
     /// One of these fails.

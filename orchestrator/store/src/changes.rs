@@ -85,9 +85,9 @@ impl Changes {
         if !affects_run && !affects_host {
             return;
         }
-        let subject = fact.subject();
+        let about = fact.about();
         let mut runs = state.run.iter().chain(&state.last_run);
-        let Some(run) = state.run_of(subject).and_then(|id| runs.find(|run| run.id == *id)) else { return };
+        let Some(run) = state.run_of(about).and_then(|id| runs.find(|run| run.id == *id)) else { return };
         if fact.affects(Part::HostList) {
             self.touch_all(run);
         }
@@ -95,7 +95,7 @@ impl Changes {
         if affects_run {
             change.run = run.clone();
         }
-        if let Some(host) = subject.host.filter(|_| affects_host) {
+        if let Some(host) = about.host.filter(|_| affects_host) {
             let started = change.hosts.entry(host.clone()).or_default();
             if let Fact::Host { event: HostEvent::SlotGranted { .. }, .. } = fact {
                 *started = Some(at);
@@ -120,16 +120,16 @@ impl Changes {
 impl FactEntry {
     fn new(committed: &Committed, place: u32, fact: &Fact, before: &State) -> Self {
         let event = if let Fact::Host { event, .. } = fact { Some(event.name()) } else { None };
-        let subject = fact.subject();
+        let about = fact.about();
         Self {
             sequence: committed.sequence,
             place,
             at: committed.record.at,
             name: fact.name(),
             event,
-            actor: subject.actor.map(ToOwned::to_owned),
-            run: before.run_of(subject).cloned(),
-            host: subject.host.cloned(),
+            actor: about.actor.map(ToOwned::to_owned),
+            run: before.run_of(about).cloned(),
+            host: about.host.cloned(),
             json: serde_json::to_string(fact).expect("a fact has string keys and no fallible part"),
         }
     }

@@ -67,7 +67,7 @@ pub struct HostRow {
     pub status: String,
     /// When it got that status.
     pub since: DateTime<Utc>,
-    /// Why it waits or ended unhappily, as a sentence.
+    /// Why it waits or did not succeed, as a sentence.
     pub reason: Option<String>,
     /// The kind of the reason, one word.
     pub reason_kind: Option<String>,

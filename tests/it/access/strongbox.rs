@@ -124,7 +124,7 @@ async fn secrets_are_encrypted_until_sent() {
     orchestrator.start();
     await_leading_unready(&orchestrator, "the strongbox has no secret lock-server").await;
     let kept = orchestrator.ask(&["strongbox", "put", "lock-server"], &format!("{CREDENTIALS}\n")).await;
-    assert_eq!(kept, printed("kept: lock-server"));
+    assert_eq!(kept, printed("stored: lock-server"));
     orchestrator.ready().await;
     assert_eq!(put(&orchestrator, "webhook").await, (201, Value::Null));
 
@@ -286,7 +286,7 @@ async fn only_the_leader_needs_the_key() {
     .await;
     assert!(first.rest.runs().await.is_empty());
     let kept = first.ask(&["strongbox", "put", "lock-server"], &format!("{CREDENTIALS}\n")).await;
-    assert_eq!(kept, printed("kept: lock-server"));
+    assert_eq!(kept, printed("stored: lock-server"));
     let id = eventually("a run", async || first.rest.newest_run_or_none().await).await;
     let run = first.rest.await_end(&id).await;
     assert_eq!((run.result(), &run.0["trigger"]), (Some("completed"), &json!("window")));

@@ -67,7 +67,7 @@ impl Sites {
         Host::new(&self.leaf_nats.url(), &self.directory.path().join("said"), name)
     }
 
-    /// How many requests of other sites the leaf's server has delivered to each subscribed connection.
+    /// How many requests from other sites the leaf's server has delivered to each subscribed connection.
     async fn shares(&self) -> Vec<u64> {
         let url = format!("http://{}/connz?subs=detail", self.monitoring);
         let client = http::builder([]).build().unwrap();

@@ -1,4 +1,4 @@
-//! Handlers report progress, and are progress why they should stop.
+//! Handlers report progress, and are told why they should stop.
 
 use std::path::Path;
 use std::sync::{Arc, Mutex};

@@ -14,7 +14,7 @@
 //! | shown | a caller that the leader tells that a change is durable finds it there; what is shown is on its way to the store | `answers`, `journal` |
 //! | log | each decision is logged by one instance at most | `journal` |
 //! | hint | workers are told that a run is stopping only when it is | `runs` |
-//! | S6 | a slot is never freed by time alone, nor by an operator while its host is at work | `steps` |
+//! | S6 | a slot is never freed by a timeout alone, nor by an operator while its host is at work | `steps` |
 //! | window | a run starts automatically in an open window only, once in each occurrence, and ends with it | `runs` |
 //! | semaphore | the history of all calls about slots is linearisable | `semaphore` |
 //! | fair | a host leaves a free slot to each client that was refused before the host's turn came; no client waits for long | `semaphore`, `turns` |

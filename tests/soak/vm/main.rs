@@ -5,9 +5,9 @@
     reason = "a failed unwrap is a failed test, and this is its output"
 )]
 
-mod course;
 mod cut;
 mod outcome;
+mod scenario;
 
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -18,8 +18,8 @@ use harness::rounds::Rounds;
 use harness::vm;
 use harness::vm::accelerator::Accelerator;
 
-use course::Course;
 use cut::Cut;
+use scenario::Scenario;
 
 /// Upgrades two virtual machines with Debian and the worker's package, one by one with a real reboot each, while one of them
 /// loses power or the bus. Problems are printed, and make the exit code 1.
@@ -30,7 +30,7 @@ struct Arguments {
     /// The worker's package
     #[arg(long, value_name = "FILE")]
     package: PathBuf,
-    /// Repetitions of all courses
+    /// Repetitions of all scenarios
     #[arg(long, default_value_t = 1)]
     rounds: usize,
     /// The faults of each run, for the guest that is upgraded first and for the other
@@ -52,8 +52,8 @@ async fn main() -> ExitCode {
             let shown: Vec<_> = faults.iter().map(ToString::to_string).collect();
             println!("round {round}: {}", shown.join("; then, for the other guest, "));
             let faults: Vec<_> = faults.iter().map(|cut| (*cut, cut.moment(&mut random))).collect();
-            let mut course = Course::begin(accelerator, &package).await;
-            rounds.record(&course.run(&faults, &mut reference).await);
+            let mut scenario = Scenario::begin(accelerator, &package).await;
+            rounds.record(&scenario.run(&faults, &mut reference).await);
         }
     }
     rounds.exit_code()

@@ -54,11 +54,11 @@ pub enum Upgraded {
 /// The result of a handler; errors are messages for the operator.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum HandlerResult {
-    /// Of `prepare`.
+    /// What `prepare` returned.
     Prepare(Result<(), String>),
-    /// Of `upgrade`.
+    /// What `upgrade` returned.
     Upgrade(Result<Upgraded, String>),
-    /// Of `health`.
+    /// What `health` returned.
     Health(Result<(), String>),
 }
 

@@ -34,13 +34,13 @@ pub(super) struct Sent {
     pub(super) disturbed: bool,
 }
 
-/// The worker's reaction to a command. `place` is an index into the observed messages.
+/// The worker's reaction to a command. `index` counts into the observed messages.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Answer {
     /// A valid reply.
-    Reply { result: String, place: usize },
+    Reply { result: String, index: usize },
     /// An invalid reply.
-    NoReply { error: String, place: usize },
+    NoReply { error: String, index: usize },
     /// An acknowledgement without a reply.
     Acked,
     /// Neither a reply nor an acknowledgement.
@@ -58,9 +58,9 @@ impl Answer {
         }
     }
 
-    pub(super) const fn place(&self) -> Option<usize> {
+    pub(super) const fn index(&self) -> Option<usize> {
         match self {
-            Self::Reply { place, .. } | Self::NoReply { place, .. } => Some(*place),
+            Self::Reply { index, .. } | Self::NoReply { index, .. } => Some(*index),
             Self::Acked | Self::Nothing => None,
         }
     }
@@ -81,7 +81,7 @@ impl Answer {
     }
 }
 
-/// The controller.
+/// Plays the orchestrator for one host: sends commands and observes the answers.
 #[derive(Debug)]
 pub(super) struct Controller {
     pub(super) host: HostName,
@@ -329,14 +329,14 @@ pub(super) fn answers(in_reply_to: Option<u64>, sent: &Sent) -> bool {
 }
 
 fn reply(events: &[Event], sent: &Sent) -> Option<Answer> {
-    events.iter().enumerate().skip(sent.mark).find_map(|(place, event)| {
+    events.iter().enumerate().skip(sent.mark).find_map(|(index, event)| {
         let Seen::Reply { payload, in_reply_to, .. } = &event.seen else { return None };
         answers(*in_reply_to, sent).then(|| match Reply::parse(payload) {
             Ok(reply) if reply.action == sent.action => {
-                Answer::Reply { result: reply.result.as_str().to_owned(), place }
+                Answer::Reply { result: reply.result.as_str().to_owned(), index }
             }
-            Ok(reply) => Answer::NoReply { error: format!("its action is {}", reply.action), place },
-            Err(error) => Answer::NoReply { error: error.to_string(), place },
+            Ok(reply) => Answer::NoReply { error: format!("its action is {}", reply.action), index },
+            Err(error) => Answer::NoReply { error: error.to_string(), index },
         })
     })
 }

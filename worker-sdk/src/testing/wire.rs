@@ -35,7 +35,7 @@ pub(super) struct Event {
     pub(super) seen: Seen,
 }
 
-/// The wire.
+/// The log of the messages observed between the controller and one worker.
 #[derive(Debug)]
 pub(super) struct Wire {
     client: Client,

@@ -1,13 +1,13 @@
 //! Errors, in the dialect of the specification.
 //!
 //! The policy:
-//! - Every error has a body `{"errors":[{"error-message":"...","error-info":{...}}]}`, also where no endpoint was
+//! - Every error has a body `{"errors":[{"error-message":"...","error-info":{...}}]}`, even where no endpoint was
 //!   reached (404, 405, 413, 415, 408) and after a panic. `error-info` is present when a program could use it.
 //! - 400: the request is invalid; the message names the place. 404: the resource does not exist. 409: the request is
 //!   valid but impossible in the current state. 503: the outcome is unknown, or nothing can be done now; a retry may
 //!   help. For a change, `outcome` in the info is `unchanged` or `unknown`. 500: a fault of this program or its
 //!   history file; the message gives no details, the log does.
-//! - The core's refusals are matched by kind, never by text. Their sentence is the message, and the serialized refusal
+//! - The node's refusals are matched by kind, never by text. Their sentence is the message, and the serialized refusal
 //!   is the info.
 //! - The cause is logged at the boundary, through [`Cause`].
 
@@ -92,7 +92,7 @@ impl Problem {
         )
     }
 
-    /// A refusal by the core.
+    /// A refusal by the node.
     fn refused(status: StatusCode, refusal: &(impl Display + Serialize)) -> Self {
         Self { info: serde_json::to_value(refusal).ok(), ..Self::new(status, refusal.to_string()) }
     }

@@ -5,7 +5,7 @@ mod client;
 mod connections;
 mod early;
 mod limit;
-mod places;
+mod permits;
 mod sending;
 mod serve;
 

@@ -173,7 +173,7 @@ fn applications(seen: &SeenHost) -> Vec<&str> {
     seen.applications.iter().map(ApplicationName::as_str).collect()
 }
 
-/// The word in the API.
+/// The wire name.
 const fn reachability(reachability: Reachability) -> &'static str {
     match reachability {
         Reachability::Unknown => "unknown",

@@ -14,7 +14,7 @@ use os_upgrade_api_types::slots::{
     SlotWaiter, Slots,
 };
 use os_upgrade_kernel::semaphore::{Hold as Placed, Holder, Semaphore};
-use os_upgrade_kernel::{ClientId, LockProvider, Request, Slot, SlotOperation, Standing, State as Site};
+use os_upgrade_kernel::{ClientId, LockProvider, Request, Slot, SlotOperation, SlotState, State as Site};
 use os_upgrade_protocol::{GroupName, HostName, RunId};
 use os_upgrade_store::Audit;
 
@@ -151,10 +151,10 @@ fn of_holder<'a>(site: &'a Site, id: &'a str, holder: &'a Holder, now: DateTime<
 
 fn of_slot<'a>(site: &'a Site, host: &'a HostName, slot: &'a Slot, now: DateTime<Utc>) -> SlotHolder<'a> {
     let since = slot.held_since.unwrap_or(slot.since);
-    let reason = match slot.standing {
-        Standing::Requested => format!("being requested in run {}", slot.run),
-        Standing::Held => of_run(site, host.as_str(), &slot.run),
-        Standing::Releasing { why } => format!("being released: {}", why.as_str()),
+    let reason = match slot.state {
+        SlotState::Requested => format!("being requested in run {}", slot.run),
+        SlotState::Held => of_run(site, host.as_str(), &slot.run),
+        SlotState::Releasing { why } => format!("being released: {}", why.as_str()),
     };
     SlotHolder {
         id: host.as_str(),

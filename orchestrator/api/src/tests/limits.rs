@@ -42,7 +42,7 @@ async fn requests_in_flight_are_limited() {
     let peer = "127.0.0.1:1";
     let first = async { ask(&api, "POST /v1/pre-reboot", CLAIM, peer).await };
     let meanwhile = async {
-        // The core has received a call, so the first request is under way.
+        // The node has received a call, so the first request is under way.
         let call = calls.recv().await.unwrap();
         let message = "too many requests are under way: try again later";
         for (request, expected) in [
@@ -81,7 +81,7 @@ async fn slow_address_does_not_block_others() {
         tokio::spawn(api.router.clone().oneshot(request))
     });
     let slow: Vec<_> = slow.collect();
-    // Half of the places are taken, and the others were refused.
+    // Half of the permits are taken, and the others were refused.
     while slow.iter().filter(|slow| slow.is_finished()).count() < 16 {
         tokio::task::yield_now().await;
     }

@@ -80,7 +80,7 @@ pub(crate) async fn run(command: Command) -> anyhow::Result<()> {
             let value = value.strip_suffix('\n').unwrap_or(&value);
             let body = SecretValue { value: value.to_owned() };
             rest::call_with_body(&server, routes::PUT.named([name.as_str()]), &body).await?;
-            outln!("kept: {name}");
+            outln!("stored: {name}");
         }
         Command::List(ReadOptions { server, output }) => {
             show(&rest::call(&server, &routes::LIST).await?, output, list)?;
@@ -124,7 +124,7 @@ fn status(answer: &Value) -> String {
 }
 
 fn list(answer: &Value) -> String {
-    table(&["NAME", "KEPT BY", "SINCE"], rows(&answer["secrets"], ["name", "actor", "since"]))
+    table(&["NAME", "STORED BY", "SINCE"], rows(&answer["secrets"], ["name", "actor", "since"]))
 }
 
 fn history(answer: &Value) -> String {
@@ -134,7 +134,7 @@ fn history(answer: &Value) -> String {
     }
     for did in rows.iter_mut().filter_map(|row| row.get_mut(2)) {
         let word = match did.as_str() {
-            "secret-kept" => "kept",
+            "secret-kept" => "stored",
             "secret-removed" => "removed",
             "strongbox-made" => "new key",
             other => other,

@@ -5,7 +5,7 @@ use std::fmt;
 use serde::Deserializer;
 use serde::de::{Error, Unexpected, Visitor};
 
-/// Reads a whole number that fits in a `u32`, also when it is written with a zero fraction or an exponent.
+/// Reads a whole number that fits in a `u32`, even when it is written with a zero fraction or an exponent.
 pub(super) fn number<'de, D: Deserializer<'de>>(deserializer: D) -> Result<u32, D::Error> {
     deserializer.deserialize_any(Whole)
 }

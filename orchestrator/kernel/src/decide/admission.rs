@@ -9,7 +9,7 @@ use crate::fact::Fact;
 use crate::reason::{Denial, Reason};
 use crate::run::{HostEvent, HostStatus, Run};
 use crate::slot::ReleaseCause;
-use crate::slot::{Slot, Standing};
+use crate::slot::{Slot, SlotState};
 use crate::state::State;
 use crate::view::View;
 
@@ -26,7 +26,7 @@ pub(super) fn admit(state: &State, view: &View, run: &Run, now: DateTime<Utc>) -
     // A host started again while its earlier command may still appear could be commanded twice.
     fronts.retain(|(_, _, slot)| !slot.is_some_and(|slot| slot.may_see_late_command(state.fence.as_ref())));
     // A host that already holds its slot goes first.
-    fronts.sort_by_key(|(_, _, slot)| slot.is_none_or(|slot| slot.standing != Standing::Held));
+    fronts.sort_by_key(|(_, _, slot)| slot.is_none_or(|slot| slot.state != SlotState::Held));
     if let Some(seconds) = view.excessive_skew() {
         let skewed = Reason::ClockSkew { seconds };
         return non_empty(wait_each(run, &fronts, |_, host| {
@@ -57,7 +57,7 @@ fn front<'a>(
     hosts: &'a OrdSet<HostName>,
 ) -> Option<Front<'a>> {
     let holder =
-        state.slots.iter().find(|(host, slot)| slot.standing == Standing::Held && hosts.contains(*host));
+        state.slots.iter().find(|(host, slot)| slot.state == SlotState::Held && hosts.contains(*host));
     let front = match holder {
         Some((host, _)) => host,
         None => run.waiting().iter().find(|host| hosts.contains(*host)).or_else(|| hosts.get_min())?,
@@ -89,7 +89,7 @@ fn admit_embedded(state: &State, run: &Run, fronts: &[Front<'_>], now: DateTime<
 
 /// Whether the slot is being released: that must be confirmed before another is requested.
 fn is_releasing(slot: Option<&Slot>) -> bool {
-    slot.is_some_and(|slot| matches!(slot.standing, Standing::Releasing { .. }))
+    slot.is_some_and(|slot| matches!(slot.state, SlotState::Releasing { .. }))
 }
 
 fn admit_external(state: &State, run: &Run, fronts: &[Front<'_>]) -> Option<Vec<Fact>> {

@@ -10,7 +10,7 @@ use crate::fact::Fact;
 use crate::reason::Reason;
 use crate::run::{HostEvent, HostStatus, Phase, Run, RunHost, RunResult, StopCause};
 use crate::slot::ReleaseCause;
-use crate::slot::{Slot, Standing};
+use crate::slot::{Slot, SlotState};
 use crate::state::State;
 use crate::view::View;
 
@@ -88,7 +88,7 @@ fn time_out_boots(view: &View, run: &Run, now: DateTime<Utc>) -> Option<Vec<Fact
     Some(facts)
 }
 
-/// Cancels the hosts of a stopping run that have not started; hosts under way are finished.
+/// Cancels the hosts of a stopping run that have not started; hosts in progress are finished.
 fn stop(state: &State, run: &Run) -> Option<Vec<Fact>> {
     let reason = match run.stopping.as_ref()? {
         StopCause::Failed { host } => Reason::RunFailed { host: host.clone() },
@@ -138,7 +138,6 @@ fn release_unsent(state: &State) -> Option<Vec<Fact>> {
         // An earlier command of the same step was seen: the host may be working on it.
         (true, OnFailure::Hold) => None,
     };
-    let unsent =
-        state.slots.iter().filter(|(_, slot)| was_never_sent(slot) && slot.standing == Standing::Held);
+    let unsent = state.slots.iter().filter(|(_, slot)| was_never_sent(slot) && slot.state == SlotState::Held);
     non_empty(unsent.filter_map(|(host, slot)| state.release_slot(host, cause(slot)?)).collect())
 }

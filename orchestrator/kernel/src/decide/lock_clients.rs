@@ -1,4 +1,4 @@
-//! Requests of external FleetLock clients to the embedded semaphores: lock and unlock.
+//! Requests from external FleetLock clients to the embedded semaphores: lock and unlock.
 
 use chrono::{DateTime, Utc};
 use os_upgrade_protocol::GroupName;
@@ -85,7 +85,7 @@ fn needs_record(semaphore: Option<&Semaphore>, id: &ClientId, now: DateTime<Utc>
 }
 
 /// Releases the client's slot, but not a slot that a host of that name holds for a run: a FleetLock agent unlocks each
-/// time it starts, also after the reboot in the middle of an upgrade. The client is answered that it holds no slot,
+/// time it starts, even after the reboot in the middle of an upgrade. The client is answered that it holds no slot,
 /// which is true of the client itself: such an agent does nothing else until it gets this answer.
 fn unlock(state: &State, group: &GroupName, id: &ClientId, actor: &str) -> Result<Vec<Fact>, Denied> {
     let semaphore = state.semaphores.known(group)?;

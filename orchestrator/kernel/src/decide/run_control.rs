@@ -147,7 +147,7 @@ fn cancel(state: &State, actor: &str) -> Result<Vec<Fact>, RunRefusal> {
     Ok(vec![Fact::RunStopping { run: run.id.clone(), cause }])
 }
 
-/// Gives a host up: the run no longer waits for it. A host that has not begun is cancelled. A host under way is in an
+/// Gives a host up: the run no longer waits for it. A host that has not begun is cancelled. A host in progress is in an
 /// unknown state, and the run continues beside it: its command is retracted, and its slot stays held, whatever
 /// `on-failure` says, until the host answers `done` or an operator releases the slot.
 ///

@@ -73,9 +73,9 @@ fn keep(
         return Err(SecretRefusal::StrongboxFull);
     }
     let made =
-        (kept.check.as_deref() != Some(check)).then(|| Fact::StrongboxMade { check: check.to_owned() });
+        (kept.check.as_deref() != Some(check)).then(|| Fact::StrongboxKeySet { check: check.to_owned() });
     let (name, sealed, actor) = (name.clone(), sealed.to_owned(), actor.to_owned());
-    let facts = made.into_iter().chain([Fact::SecretKept { name, sealed, actor }]).collect();
+    let facts = made.into_iter().chain([Fact::SecretStored { name, sealed, actor }]).collect();
     Ok(Granted { facts, accepted: if is_new { Accepted::Created } else { Accepted::Done } })
 }
 

@@ -8,7 +8,7 @@ use crate::config::LockProvider;
 use crate::fact::Fact;
 use crate::reason::{Denial, NoAnswer, Reason};
 use crate::run::{HostEvent, Run};
-use crate::slot::{Slot, Standing};
+use crate::slot::{Slot, SlotState};
 use crate::state::State;
 use crate::view::View;
 
@@ -109,8 +109,7 @@ fn locks(state: &State) -> impl Iterator<Item = SlotJob> + '_ {
 }
 
 fn unlocks(state: &State) -> impl Iterator<Item = SlotJob> + '_ {
-    let releasing =
-        state.slots.iter().filter(|(_, slot)| matches!(slot.standing, Standing::Releasing { .. }));
+    let releasing = state.slots.iter().filter(|(_, slot)| matches!(slot.state, SlotState::Releasing { .. }));
     releasing.map(|(host, slot)| SlotJob {
         order: SlotOrder::Unlock,
         host: host.clone(),
@@ -170,12 +169,12 @@ fn reason(group: &GroupName, outcome: &LockOutcome) -> Option<Reason> {
 
 /// The facts after a request to release the slot of `host`. It is repeated until the lock server confirms it.
 fn unlocked(state: &State, host: &HostName, outcome: &LockOutcome) -> Vec<Fact> {
-    match (state.slots.get(host).map(|slot| slot.standing), outcome) {
-        (Some(Standing::Releasing { why }), LockOutcome::Granted) => {
+    match (state.slots.get(host).map(|slot| slot.state), outcome) {
+        (Some(SlotState::Releasing { why }), LockOutcome::Granted) => {
             vec![Fact::SlotReleased { host: host.clone(), why }]
         }
         (
-            None | Some(Standing::Requested | Standing::Held | Standing::Releasing { .. }),
+            None | Some(SlotState::Requested | SlotState::Held | SlotState::Releasing { .. }),
             LockOutcome::Granted
             | LockOutcome::Denied { .. }
             | LockOutcome::Unreachable { .. }

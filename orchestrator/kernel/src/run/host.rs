@@ -56,7 +56,7 @@ impl HostStatus {
         Self::Cancelled,
     ];
 
-    /// The word in the API.
+    /// The wire name.
     pub fn as_str(self) -> &'static str {
         self.into()
     }
@@ -138,7 +138,7 @@ pub struct RunHost {
     pub group: GroupName,
     /// Its status.
     pub status: HostStatus,
-    /// Since when it has this status.
+    /// When it entered this status.
     pub since: DateTime<Utc>,
     /// Why it waits, was skipped, or did not succeed.
     pub reason: Option<Reason>,

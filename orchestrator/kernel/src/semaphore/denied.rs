@@ -37,7 +37,7 @@ pub enum HostDenied {
     LeftToEarlier {
         /// One of these clients.
         id: ClientId,
-        /// Since when it has waited, in whole seconds.
+        /// When it began to wait, in whole seconds.
         since: DateTime<Utc>,
     },
     /// The refusal that any client would get.
@@ -64,7 +64,7 @@ pub struct Full {
 pub struct NamedHolder {
     /// Its FleetLock client id.
     pub id: String,
-    /// Since when it has held its slot, in whole seconds.
+    /// When it got its slot, in whole seconds.
     pub since: DateTime<Utc>,
 }
 

@@ -10,11 +10,11 @@ use serde::{Deserialize, Serialize};
 /// none is left.
 ///
 /// To FleetLock a client id is one holder, and locks are recursive; so a host of a run and an external client with the
-/// same name share one slot. Neither releases it for the other: a FleetLock agent unlocks each time it starts, also in
+/// same name share one slot. Neither releases it for the other: a FleetLock agent unlocks each time it starts, even in
 /// the middle of an upgrade that has just rebooted its host.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Holder {
-    /// Since when the slot is held.
+    /// When the slot was granted.
     pub since: DateTime<Utc>,
     /// The run for which a host holds it, if any.
     pub run: Option<RunId>,
@@ -33,7 +33,7 @@ pub struct Hold {
     pub actor: String,
     /// Why, as the operator says.
     pub reason: String,
-    /// Since when the operator holds it.
+    /// When the operator placed the hold.
     pub since: DateTime<Utc>,
 }
 

@@ -54,7 +54,7 @@ impl<'de> Deserialize<'de> for DstPolicy {
     }
 }
 
-/// A time in which upgrades may run: from `start` until before `end`.
+/// A time in which upgrades may run: half-open, `start` inclusive and `end` exclusive.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct Occurrence {
     /// Its first instant.

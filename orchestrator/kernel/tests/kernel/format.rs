@@ -16,7 +16,7 @@ use os_upgrade_kernel::semaphore::{Denied, Full, Hold, Holder, HostDenied, Named
 use os_upgrade_kernel::slot::ReleaseCause;
 use os_upgrade_kernel::{
     Fact, HostEvent, HostStatus, LockProvider, NoAnswer, OnFailure, Outstanding, Phase, Reason, Reclaim,
-    Record, RestoreSource, RunResult, SecretName, Settings, Standing, State, StopCause, Trigger,
+    Record, RestoreSource, RunResult, SecretName, Settings, SlotState, State, StopCause, Trigger,
 };
 use os_upgrade_protocol::{Action, Outcome, Reply};
 use serde::Serialize;
@@ -68,8 +68,8 @@ fn fact_variant(fact: &Fact) -> usize {
         Fact::LockAwaited { .. } => 18,
         Fact::HoldPlaced { .. } => 19,
         Fact::HolderReleased { .. } => 20,
-        Fact::StrongboxMade { .. } => 21,
-        Fact::SecretKept { .. } => 22,
+        Fact::StrongboxKeySet { .. } => 21,
+        Fact::SecretStored { .. } => 22,
         Fact::SecretRemoved { .. } => 23,
         Fact::HostsApproved { .. } => 24,
         Fact::HostWithdrawn { .. } => 25,
@@ -268,11 +268,11 @@ fn facts() {
             r#"{"type":"holder-released","group":"edge","id":"Node 7","actor":"eve","reason":"it burnt"}"#,
         ),
         (
-            Fact::StrongboxMade { check: "c2VhbA==".to_owned() },
+            Fact::StrongboxKeySet { check: "c2VhbA==".to_owned() },
             r#"{"type":"strongbox-made","check":"c2VhbA=="}"#,
         ),
         (
-            Fact::SecretKept {
+            Fact::SecretStored {
                 name: SecretName::new("lock-server").unwrap(),
                 sealed: "c2VjcmV0".to_owned(),
                 actor: "eve".to_owned(),
@@ -529,17 +529,17 @@ fn words() {
         assert_eq!(format!("{:?}", result.as_str()), *json);
     }
 
-    let standing = |standing: &Standing| match standing {
-        Standing::Requested => 0,
-        Standing::Held => 1,
-        Standing::Releasing { .. } => 2,
+    let slot_state = |state: &SlotState| match state {
+        SlotState::Requested => 0,
+        SlotState::Held => 1,
+        SlotState::Releasing { .. } => 2,
     };
     let table = [
-        (Standing::Requested, r#""requested""#),
-        (Standing::Held, r#""held""#),
-        (Standing::Releasing { why: ReleaseCause::Failed }, r#"{"releasing":{"why":"failed"}}"#),
+        (SlotState::Requested, r#""requested""#),
+        (SlotState::Held, r#""held""#),
+        (SlotState::Releasing { why: ReleaseCause::Failed }, r#"{"releasing":{"why":"failed"}}"#),
     ];
-    check(&table, standing, 3);
+    check(&table, slot_state, 3);
 
     let phase = |phase: &Phase| match phase {
         Phase::Preparing => 0,

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use os_upgrade_kernel::slot::SentCommand;
 use os_upgrade_kernel::{
     Effect, Fact, HostStatus, LockProvider, OnFailure, Outstanding, Record, Restoration, RestoreSource,
-    RunResult, Standing, State, StopCause, effects, restoration,
+    RunResult, SlotState, State, StopCause, effects, restoration,
 };
 use os_upgrade_protocol::Action;
 
@@ -54,7 +54,7 @@ fn active_run_fails_and_slots_stay() {
     let statuses: Vec<_> = ended.hosts().values().map(|host| host.status).collect();
     assert_eq!(statuses, [HostStatus::Upgraded, HostStatus::Failed, HostStatus::Cancelled]);
     let slot = after.slots.get(&host("h2")).unwrap();
-    assert_eq!((slot.standing, slot.begun, slot.unsent_at_fence), (Standing::Held, true, None));
+    assert_eq!((slot.state, slot.begun, slot.unsent_at_fence), (SlotState::Held, true, None));
     assert_eq!(slot.command.map(|command| command.action), Some(Action::Upgrade));
     assert!(after.semaphores.get(&group("default")).unwrap().holders.contains_key("h2"));
     assert_eq!((after.fence.clone(), after.control), (None, 100));
@@ -73,7 +73,7 @@ fn unseen_commands_do_not_release_slots() {
     let after = restored(&site.state, false, Vec::new());
     for name in granted {
         let slot = after.slots.get(&name).unwrap();
-        assert_eq!((slot.standing, slot.unsent_at_fence), (Standing::Held, None), "{name}");
+        assert_eq!((slot.state, slot.unsent_at_fence), (SlotState::Held, None), "{name}");
     }
     // Neither a new fence nor time changes that, whatever `on-failure` says.
     for policy in [OnFailure::Hold, OnFailure::Release] {
@@ -94,10 +94,10 @@ fn requested_slots_count_as_held() {
     {
         perform(&mut site, line);
     }
-    assert_eq!(site.state.slots.get(&host("h1")).unwrap().standing, Standing::Requested);
+    assert_eq!(site.state.slots.get(&host("h1")).unwrap().state, SlotState::Requested);
     let after = restored(&site.state, false, Vec::new());
     let slot = after.slots.get(&host("h1")).unwrap();
-    assert_eq!((slot.standing, slot.provider), (Standing::Held, LockProvider::External));
+    assert_eq!((slot.state, slot.provider), (SlotState::Held, LockProvider::External));
     assert_eq!(effects(&after).collect::<Vec<_>>(), [], "it is not released either");
 }
 

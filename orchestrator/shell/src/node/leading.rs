@@ -71,7 +71,7 @@ pub(super) struct Starter<'a> {
 }
 
 impl Starter<'_> {
-    /// The id of the run that starts in `occurrence`. It is unique, also when clocks have stepped, or when the journal
+    /// The id of the run that starts in `occurrence`. It is unique, even when clocks have stepped, or when the journal
     /// was continued after losing its end.
     fn run_id(self, occurrence: Occurrence) -> RunId {
         let start = occurrence.start.format("%Y%m%dT%H%M%SZ");

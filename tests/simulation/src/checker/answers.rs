@@ -27,7 +27,7 @@ pub(super) struct Actors {
 impl Actors {
     /// A fact was added to the journal.
     pub(super) fn fact(&mut self, fact: &Fact) -> Result<(), Violation> {
-        let Some(actor) = fact.subject().actor else { return Ok(()) };
+        let Some(actor) = fact.about().actor else { return Ok(()) };
         self.acted.insert(actor.to_owned());
         self.check(actor)
     }

@@ -26,13 +26,13 @@ impl Secrets {
     pub(super) fn fact(&mut self, now: Micros, fact: &Fact) -> Result<(), Violation> {
         let mut strongbox = self.now.clone();
         let mut checked = Ok(());
-        if let Fact::StrongboxMade { check } = fact {
+        if let Fact::StrongboxKeySet { check } = fact {
             if !strongbox.kept.is_empty() {
                 let text = format!("the strongbox has another key and still holds {strongbox:?}");
                 checked = Err(Violation::new("secret", text));
             }
             strongbox.check = Some(check.clone());
-        } else if let Fact::SecretKept { name, sealed, .. } = fact {
+        } else if let Fact::SecretStored { name, sealed, .. } = fact {
             strongbox.kept.insert(name.clone(), sealed.clone());
         } else if let Fact::SecretRemoved { name, .. } = fact {
             strongbox.kept.remove(name);

@@ -241,7 +241,7 @@ fn enlist_anyway(mut fact: Fact) -> Vec<Fact> {
 }
 
 fn without_secret(fact: Fact) -> Vec<Fact> {
-    if let Fact::SecretKept { .. } = fact { Vec::new() } else { vec![fact] }
+    if let Fact::SecretStored { .. } = fact { Vec::new() } else { vec![fact] }
 }
 
 fn release_hold_too(fact: Fact) -> Vec<Fact> {

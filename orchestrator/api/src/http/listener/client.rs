@@ -1,8 +1,8 @@
-//! What counts as one client when connections, places and tokens are shared out.
+//! What counts as one client when connections, permits and tokens are shared out.
 
 use std::net::{IpAddr, Ipv6Addr};
 
-/// A client: one share of connections, places and tokens.
+/// A client: one share of connections, permits and tokens.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(super) enum Client {
     /// Every program on this machine, because each can use all loopback addresses.

@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tokio_util::sync::CancellationToken;
 
 use super::client::Client;
-use super::places::RESERVED_FOR_LOCAL;
+use super::permits::RESERVED_FOR_LOCAL;
 
 /// The open connections. Clones share one state.
 #[derive(Debug, Clone)]
@@ -22,7 +22,7 @@ pub(super) struct Connections {
 #[derive(Debug, Default)]
 struct Open {
     /// Incremented when a connection is opened or becomes quiet. Orders connections, and numbers them.
-    turns: u64,
+    ticks: u64,
     connections: HashMap<u64, Entry>,
     clients: HashMap<Client, Held>,
     /// The clients with quiet connections; the first one makes room first.
@@ -32,7 +32,7 @@ struct Open {
 #[derive(Debug)]
 struct Entry {
     client: Client,
-    /// The turn at which it was opened or its last answer was sent.
+    /// The tick at which it was opened or its last answer was sent.
     since: u64,
     /// Requests whose answer is not completely sent.
     under_way: usize,
@@ -43,7 +43,7 @@ struct Entry {
 #[derive(Debug, Default)]
 struct Held {
     connections: usize,
-    /// The numbers of its quiet connections, by the turn at which each became quiet.
+    /// The numbers of its quiet connections, by the tick at which each became quiet.
     quiet: BTreeMap<u64, u64>,
 }
 
@@ -104,7 +104,7 @@ impl Connections {
         if is_full && !open.displace(own, self.reserved()) {
             return Admission::Refused;
         }
-        let (number, close) = (open.turn(), CancellationToken::new());
+        let (number, close) = (open.tick(), CancellationToken::new());
         open.connections.insert(number, Entry { client, since: number, under_way: 0, close: close.clone() });
         open.change(client, |held| {
             held.connections += 1;
@@ -131,9 +131,9 @@ impl Connections {
 }
 
 impl Open {
-    fn turn(&mut self) -> u64 {
-        self.turns += 1;
-        self.turns
+    fn tick(&mut self) -> u64 {
+        self.ticks += 1;
+        self.ticks
     }
 
     /// How many connections `client` has.
@@ -193,7 +193,7 @@ impl Open {
 
     /// Ends a request; the last one makes the connection quiet.
     fn end(&mut self, number: u64) {
-        let since = self.turn();
+        let since = self.tick();
         let Some(entry) = self.connections.get_mut(&number) else { return };
         entry.under_way -= 1;
         if entry.under_way > 0 {
@@ -255,7 +255,7 @@ mod tests {
 
     /// The indices of the `connections` that were asked to close.
     fn closed(connections: &[Arc<Connection>]) -> Vec<usize> {
-        let is_closed = |place: &usize| connections[*place].close.is_cancelled();
+        let is_closed = |index: &usize| connections[*index].close.is_cancelled();
         (0..connections.len()).filter(is_closed).collect()
     }
 

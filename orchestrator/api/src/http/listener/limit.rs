@@ -26,7 +26,7 @@ use tokio::sync::Semaphore;
 use super::client::Client;
 use super::connections::{Admission, Connection, Connections};
 use super::early::Refusal;
-use super::places::Places;
+use super::permits::Permits;
 use super::sending::hold_until_sent;
 
 /// Most clients with a token bucket of their own; further ones share a bucket. A bucket that is full again, within a
@@ -48,7 +48,7 @@ pub struct Limits {
     client_of: fn(IpAddr) -> Client,
     connections: Connections,
     handshakes: Arc<Semaphore>,
-    in_flight: Places,
+    in_flight: Permits,
     rate: Option<Arc<Rate>>,
     refused: Refused,
     closed_log: LogThrottle,
@@ -67,7 +67,7 @@ impl Limits {
         Self {
             client_of: Client::of,
             handshakes: Arc::new(Semaphore::new(HANDSHAKES_MAX)),
-            in_flight: Places::new(in_flight.min(connections.under_way_max())),
+            in_flight: Permits::new(in_flight.min(connections.under_way_max())),
             connections,
             rate: rate.map(|rate| Arc::new(Rate::new(rate, CLIENTS_MAX))),
             refused: Refused::default(),
@@ -143,7 +143,7 @@ impl LogThrottle {
     }
 }
 
-/// Passes on requests within the limits. The health endpoints need no place, only a token.
+/// Passes on requests within the limits. The health endpoints need no permit, only a token.
 pub(crate) async fn enforce(State(limits): State<Limits>, request: Request, next: Next) -> Response {
     let path = request.uri().path();
     let peer = request.extensions().get::<ConnectInfo<SocketAddr>>();
@@ -156,10 +156,10 @@ pub(crate) async fn enforce(State(limits): State<Limits>, request: Request, next
     if [HEALTHY.path(), READY.path()].contains(&path) {
         return next.run(request).await;
     }
-    let Some(place) = limits.in_flight.take(client.unwrap_or(Client::Others)) else {
+    let Some(permit) = limits.in_flight.take(client.unwrap_or(Client::Others)) else {
         return limits.refuse(Refusal::Busy, request.method(), path);
     };
-    hold_until_sent(next.run(request).await, place)
+    hold_until_sent(next.run(request).await, permit)
 }
 
 /// A token bucket for each client, which holds the tokens of one second.

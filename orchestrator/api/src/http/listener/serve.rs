@@ -187,11 +187,11 @@ impl Service {
         tls: &Tls,
         hello: StartHandshake<TimedStream>,
     ) -> io::Result<Accept<TimedStream>> {
-        let turn = Arc::clone(&self.handshakes).acquire_owned().await.map_err(io::Error::other)?;
+        let permit = Arc::clone(&self.handshakes).acquire_owned().await.map_err(io::Error::other)?;
         let config = Arc::clone(tls.acceptor().config());
         let begun = tokio::task::spawn_blocking(move || {
             let accept = hello.into_stream(config);
-            drop(turn);
+            drop(permit);
             accept
         });
         begun.await.map_err(io::Error::other)

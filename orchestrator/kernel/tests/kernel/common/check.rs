@@ -1,7 +1,7 @@
 //! Checks after every input, whatever it was: the kernel's part of the promises S1 to S6.
 
 use os_upgrade_kernel::{
-    Batch, Effect, Fact, HostStatus, Input, LockProvider, Reason, Record, Run, SlotJob, SlotOrder, Standing,
+    Batch, Effect, Fact, HostStatus, Input, LockProvider, Reason, Record, Run, SlotJob, SlotOrder, SlotState,
     State, View, effects,
 };
 use os_upgrade_protocol::Action;
@@ -82,7 +82,7 @@ fn slots_are_counted(after: &State, lowered: bool) {
             let slot = after.slots.iter().find(|(host, _)| host.as_str() == id).map(|(_, slot)| slot);
             let embedded =
                 slot.filter(|slot| slot.provider == LockProvider::Embedded && slot.group == *group);
-            let held = embedded.filter(|slot| slot.standing == Standing::Held).map(|slot| &slot.run);
+            let held = embedded.filter(|slot| slot.state == SlotState::Held).map(|slot| &slot.run);
             assert_eq!(held, holder.run.as_ref(), "{id} in {group}");
             holders += usize::from(holder.run.is_some());
         }
@@ -98,7 +98,7 @@ fn sent_commands_are_covered_by_slots(after: &State) {
         for name in run.under_way() {
             let slot = after.slots.get(name).unwrap_or_else(|| panic!("{name} is under way without a slot"));
             let group = &run.host(name).unwrap().group;
-            assert_eq!((&slot.standing, &slot.run, &slot.group), (&Standing::Held, &run.id, group), "{name}");
+            assert_eq!((&slot.state, &slot.run, &slot.group), (&SlotState::Held, &run.id, group), "{name}");
         }
     }
     for effect in effects(after) {
@@ -135,8 +135,8 @@ fn external_slots_are_released(step: &Step<'_>, after: &State) {
             .get(host)
             .is_some_and(|now| now.provider == LockProvider::External && now.group == slot.group);
         assert!(kept || released, "{host}: {slot:?} is gone");
-        if matches!(slot.standing, Standing::Releasing { .. }) && !released {
-            assert_eq!(after.slots[host].standing, slot.standing, "{host}");
+        if matches!(slot.state, SlotState::Releasing { .. }) && !released {
+            assert_eq!(after.slots[host].state, slot.state, "{host}");
         }
     }
 }
@@ -174,6 +174,6 @@ fn runs_end(step: &Step<'_>, after: &State) {
         assert!(step.record.at < run.not_after && run.ended.is_none() && !run.is_finished());
     } else {
         // Without a run no slot is requested.
-        assert!(after.slots.values().all(|slot| slot.standing != Standing::Requested));
+        assert!(after.slots.values().all(|slot| slot.state != SlotState::Requested));
     }
 }

@@ -8,7 +8,7 @@ use os_upgrade_kernel::duration::Duration;
 use os_upgrade_kernel::{
     Config, ConfigOperation, ControlMessage, Effect, EnrolmentOperation, Expected, Input, JobDone,
     LockOperation, LockOutcome, LockProvider, NoAnswer, OnFailure, Reachability, Reclaim, Request, Run,
-    RunOperation, Settings, SlotJob, SlotOperation, SlotOrder, Standing,
+    RunOperation, Settings, SlotJob, SlotOperation, SlotOrder, SlotState,
 };
 use os_upgrade_protocol::{Action, CommandId, GroupName, HostName, Outcome, Reply};
 
@@ -78,11 +78,11 @@ impl World {
             }
         }
         for host in self.at_work.keys().filter(|_| !self.switched) {
-            let standing = site.state.slots.get(host).map(|slot| slot.standing);
-            assert_eq!(standing, Some(Standing::Held), "{host} may be at work");
+            let slot_state = site.state.slots.get(host).map(|slot| slot.state);
+            assert_eq!(slot_state, Some(SlotState::Held), "{host} may be at work");
         }
         for (host, slot) in &site.state.slots {
-            if external(&slot) && slot.standing == Standing::Held {
+            if external(&slot) && slot.state == SlotState::Held {
                 assert!(self.holders[&slot.group].contains(host), "{host}: {slot:?} is not held");
             }
         }
@@ -347,10 +347,7 @@ impl Play {
             return;
         }
         let slot = self.site.state.slots.get(&id.host);
-        assert!(
-            !is_start || slot.is_some_and(|slot| slot.standing == Standing::Held),
-            "{id} lands: {slot:?}"
-        );
+        assert!(!is_start || slot.is_some_and(|slot| slot.state == SlotState::Held), "{id} lands: {slot:?}");
         if is_start {
             world.at_work.insert(id.host.clone(), self.site.last_sequence + 1);
         }

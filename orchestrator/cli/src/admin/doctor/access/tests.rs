@@ -196,8 +196,8 @@ fn wrong_strongbox_key_is_a_problem() {
     let other = Key::random().unwrap();
     let secret = os_upgrade_kernel::SecretName::new("lock-server").unwrap();
     let facts = [
-        os_upgrade_kernel::Fact::StrongboxMade { check: other.check() },
-        os_upgrade_kernel::Fact::SecretKept {
+        os_upgrade_kernel::Fact::StrongboxKeySet { check: other.check() },
+        os_upgrade_kernel::Fact::SecretStored {
             sealed: other.seal(&secret, "user:password").unwrap(),
             name: secret,
             actor: "eve".to_owned(),

@@ -26,12 +26,12 @@ const SETTINGS: &str = "/etc/os-upgrade-worker/worker.env";
 
 /// Two guests and their site.
 #[derive(Debug)]
-pub(crate) struct Course {
+pub(crate) struct Scenario {
     site: Site,
     guests: Vec<Guest>,
 }
 
-impl Course {
+impl Scenario {
     /// Boots both guests, and waits until the site knows their workers.
     pub(crate) async fn begin(accelerator: Accelerator, package: &[u8]) -> Self {
         let site = Site::start().await;

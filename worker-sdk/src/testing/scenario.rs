@@ -1,4 +1,4 @@
-//! The course of a check: sends commands and judges the rules by the worker's answers.
+//! The scenario of a check: sends commands and judges the rules by the worker's answers.
 
 mod reboots;
 mod restarts;
@@ -41,7 +41,7 @@ struct Start {
 }
 
 /// A check under way.
-pub(super) struct Course<F> {
+pub(super) struct Scenario<F> {
     controller: Controller,
     restart: Option<Step>,
     reboot: Option<Step>,
@@ -53,7 +53,7 @@ pub(super) struct Course<F> {
     order: Result<usize, String>,
 }
 
-impl<F: FnMut(&Row) + Send> Course<F> {
+impl<F: FnMut(&Row) + Send> Scenario<F> {
     pub(super) fn new(
         controller: Controller,
         restart: Option<Step>,

@@ -2,7 +2,7 @@
 
 use os_upgrade_protocol::Action;
 
-use super::{Course, NO_RESTART, WATCHED};
+use super::{NO_RESTART, Scenario, WATCHED};
 use crate::testing::controller::{Answer, Sent};
 use crate::testing::error::CheckError;
 use crate::testing::report::{Row, Rule};
@@ -10,7 +10,7 @@ use crate::testing::report::{Row, Rule};
 const RULES: [Rule; 4] = [Rule::RebootPending, Rule::RestartIsNoReboot, Rule::Rebooted, Rule::RebootTwice];
 const NO_REBOOT: &str = "needs a way to reboot the host: --reboot-command, or Check::on_reboot";
 
-impl<F: FnMut(&Row) + Send> Course<F> {
+impl<F: FnMut(&Row) + Send> Scenario<F> {
     pub(super) fn skip_reboots(&mut self, needs: &str) {
         for rule in RULES {
             self.skip(rule, needs);

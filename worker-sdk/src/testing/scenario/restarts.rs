@@ -2,12 +2,12 @@
 
 use os_upgrade_protocol::{Action, subject};
 
-use super::{Course, NO_RESTART, NOT_PREPARED, Step, WATCHED, replies_to};
+use super::{NO_RESTART, NOT_PREPARED, Scenario, Step, WATCHED, replies_to};
 use crate::testing::error::{CheckError, nats};
 use crate::testing::report::{Row, Rule, Verdict};
 use crate::testing::wire::Seen;
 
-impl<F: FnMut(&Row) + Send> Course<F> {
+impl<F: FnMut(&Row) + Send> Scenario<F> {
     pub(super) async fn restarts(&mut self) -> Result<(), CheckError> {
         let Some(mut restart) = self.restart.take() else {
             for rule in [Rule::RestartRemembers, Rule::UpgradeCut] {

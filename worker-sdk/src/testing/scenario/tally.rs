@@ -5,7 +5,7 @@ use std::time::Duration;
 use os_upgrade_protocol::limits::MESSAGE_BYTES_MAX;
 use os_upgrade_protocol::{Announcement, Reply, Versions, subject};
 
-use super::{Course, Start};
+use super::{Scenario, Start};
 use crate::testing::controller::{Answer, Sent, acked};
 use crate::testing::error::CheckError;
 use crate::testing::report::{Row, Rule, Verdict};
@@ -14,11 +14,11 @@ use crate::testing::wire::{Event, Seen};
 /// The longest time between two heartbeats that counts as ten seconds.
 const BEAT_WITHIN: Duration = Duration::from_secs(15);
 
-impl<F: FnMut(&Row) + Send> Course<F> {
+impl<F: FnMut(&Row) + Send> Scenario<F> {
     /// Checks that the command was acknowledged after the stream had confirmed its reply.
     pub(super) fn check_order(&mut self, sent: &Sent, answer: &Answer) {
-        let Some(place) = answer.place().filter(|_| self.controller.wire.knows_order()) else { return };
-        let fault = self.controller.wire.inspect(|events| out_of_order(events, sent, place));
+        let Some(index) = answer.index().filter(|_| self.controller.wire.knows_order()) else { return };
+        let fault = self.controller.wire.inspect(|events| out_of_order(events, sent, index));
         match (&mut self.order, fault) {
             (Ok(count), None) => *count += 1,
             (order @ Ok(_), Some(fault)) => *order = Err(format!("{} {fault}", sent.action)),
@@ -59,15 +59,15 @@ impl<F: FnMut(&Row) + Send> Course<F> {
     fn replies(&mut self) {
         let sent = &self.controller.sent;
         let (count, first_fault) = self.controller.wire.inspect(|events| {
-            let replies = events.iter().enumerate().filter_map(|(place, event)| {
+            let replies = events.iter().enumerate().filter_map(|(index, event)| {
                 let Seen::Reply { payload, in_reply_to, .. } = &event.seen else { return None };
-                Some((place, payload, *in_reply_to))
+                Some((index, payload, *in_reply_to))
             });
             let mut count = 0;
             let mut first_fault = None;
-            for (place, payload, in_reply_to) in replies {
+            for (index, payload, in_reply_to) in replies {
                 count += 1;
-                first_fault = first_fault.or_else(|| reply_fault(sent, place, payload, in_reply_to));
+                first_fault = first_fault.or_else(|| reply_fault(sent, index, payload, in_reply_to));
             }
             (count, first_fault)
         });
@@ -188,8 +188,8 @@ fn progress_acks(events: &[Event], sent: &Sent, wait: Duration) -> Option<(bool,
     (took > wait / 2 && signs > 0).then_some((false, seen))
 }
 
-/// The fault of a reply at this place in the observed messages; `None` if it is right.
-fn reply_fault(sent: &[Sent], place: usize, payload: &[u8], in_reply_to: Option<u64>) -> Option<String> {
+/// The fault of a reply at this index in the observed messages; `None` if it is right.
+fn reply_fault(sent: &[Sent], index: usize, payload: &[u8], in_reply_to: Option<u64>) -> Option<String> {
     let reply = match Reply::parse(payload) {
         Ok(reply) => reply,
         Err(error) => return Some(format!("an invalid reply: {error}")),
@@ -200,7 +200,7 @@ fn reply_fault(sent: &[Sent], place: usize, payload: &[u8], in_reply_to: Option<
     // A reply that names no command belongs to the last one.
     let command = match in_reply_to {
         Some(sequence) => sent.iter().find(|sent| sent.sequence == sequence),
-        None => sent.iter().rfind(|sent| sent.mark <= place),
+        None => sent.iter().rfind(|sent| sent.mark <= index),
     };
     match command {
         None => Some("a reply to an unknown command".to_owned()),
