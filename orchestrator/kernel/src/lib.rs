@@ -50,8 +50,8 @@ pub use config::tag::Expected;
 pub use config::{Config, LockProvider, OnFailure, Reclaim, Settings};
 pub use decide::{
     Accepted, Answer, ConfigOperation, ConfigRefusal, ControlMessage, Decision, EnrolmentOperation,
-    EnrolmentRefusal, Family, Input, LockOperation, Operation, Refusal, Request, RunOperation, RunRefusal,
-    SecretOperation, SecretRefusal, SlotOperation, SlotRefusal, decide,
+    EnrolmentRefusal, Family, Input, LockOperation, Operation, Refusal, RefusalClass, Request, RunOperation,
+    RunRefusal, SecretOperation, SecretRefusal, SlotOperation, SlotRefusal, decide,
 };
 pub use effects::{Effect, effects, other_effects, sends};
 pub use enrolment::{Approval, Enrolled, Enrolment, Withdrawal};

@@ -17,9 +17,8 @@ use std::fmt::Display;
 use axum::Json;
 use axum::http::{Method, StatusCode};
 use axum::response::{IntoResponse, Response};
-use os_upgrade_kernel::semaphore::Denied;
 use os_upgrade_kernel::{
-    ConfigRefusal, EnrolmentRefusal, RunRefusal, SecretRefusal, SlotRefusal, StartBlocker,
+    ConfigRefusal, EnrolmentRefusal, RefusalClass, RunRefusal, SecretRefusal, SlotRefusal,
 };
 use os_upgrade_shell::not_done::NotDone;
 use os_upgrade_store::StoreError;
@@ -93,7 +92,14 @@ impl Problem {
     }
 
     /// A refusal by the node.
-    fn refused(status: StatusCode, refusal: &(impl Display + Serialize)) -> Self {
+    fn refused(class: RefusalClass, refusal: &(impl Display + Serialize)) -> Self {
+        let status = match class {
+            RefusalClass::Invalid => StatusCode::BAD_REQUEST,
+            RefusalClass::Missing => StatusCode::NOT_FOUND,
+            RefusalClass::Conflict => StatusCode::CONFLICT,
+            RefusalClass::Changed => StatusCode::PRECONDITION_FAILED,
+            RefusalClass::Unavailable => StatusCode::SERVICE_UNAVAILABLE,
+        };
         Self { info: serde_json::to_value(refusal).ok(), ..Self::new(status, refusal.to_string()) }
     }
 
@@ -133,67 +139,21 @@ impl IntoResponse for Problem {
     }
 }
 
-impl From<RunRefusal> for Problem {
-    fn from(refusal: RunRefusal) -> Self {
-        let status = match &refusal {
-            RunRefusal::TimeoutTooShort => StatusCode::BAD_REQUEST,
-            RunRefusal::NotStartable(StartBlocker::NoConfiguration) | RunRefusal::NotInRun { .. } => {
-                StatusCode::NOT_FOUND
+macro_rules! from_refusals {
+    ($($refusal:ty),+) => {
+        $(impl From<$refusal> for Problem {
+            fn from(refusal: $refusal) -> Self {
+                Self::refused(refusal.class(), &refusal)
             }
-            RunRefusal::NotStartable(
-                StartBlocker::NoHosts { .. }
-                | StartBlocker::NoneApproved { .. }
-                | StartBlocker::RunActive { .. },
-            )
-            | RunRefusal::NoRun
-            | RunRefusal::HostFinished { .. }
-            | RunRefusal::HostUncertain { .. } => StatusCode::CONFLICT,
-            RunRefusal::NotStartable(
-                StartBlocker::ClockSkew { .. } | StartBlocker::StrongboxSealed { .. },
-            ) => StatusCode::SERVICE_UNAVAILABLE,
-        };
-        Self::refused(status, &refusal)
-    }
+        })+
+    };
 }
 
-impl From<ConfigRefusal> for Problem {
-    fn from(refusal: ConfigRefusal) -> Self {
-        let status = match &refusal {
-            ConfigRefusal::InvalidConfig { .. } => StatusCode::BAD_REQUEST,
-            ConfigRefusal::ConfigChanged { .. } => StatusCode::PRECONDITION_FAILED,
-            ConfigRefusal::NoConfiguration => StatusCode::NOT_FOUND,
-        };
-        Self::refused(status, &refusal)
-    }
-}
-
-impl From<EnrolmentRefusal> for Problem {
-    fn from(refusal: EnrolmentRefusal) -> Self {
-        let status = match &refusal {
-            EnrolmentRefusal::ApprovalSize => StatusCode::BAD_REQUEST,
-            EnrolmentRefusal::UnknownHost { .. } => StatusCode::NOT_FOUND,
-            EnrolmentRefusal::EnrolmentFull | EnrolmentRefusal::ForgottenIsApproved { .. } => {
-                StatusCode::CONFLICT
-            }
-        };
-        Self::refused(status, &refusal)
-    }
-}
+from_refusals!(RunRefusal, ConfigRefusal, EnrolmentRefusal, SecretRefusal);
 
 impl From<SlotRefusal> for Problem {
     fn from(refusal: SlotRefusal) -> Self {
-        let status = match &refusal {
-            SlotRefusal::NoHolder { .. }
-            | SlotRefusal::LockDenied { denied: Denied::UnknownGroup { .. } } => StatusCode::NOT_FOUND,
-            SlotRefusal::LockDenied { .. }
-            | SlotRefusal::HolderAtWork { .. }
-            | SlotRefusal::HolderUncertain { .. }
-            | SlotRefusal::ReclaimsNothing
-            | SlotRefusal::InInventory { .. }
-            | SlotRefusal::NotLeft { .. }
-            | SlotRefusal::HeldAlready { .. } => StatusCode::CONFLICT,
-        };
-        let problem = Self::refused(status, &refusal);
+        let problem = Self::refused(refusal.class(), &refusal);
         let SlotRefusal::LockDenied { denied } = refusal else { return problem };
         // The kind and value that a FleetLock client would get.
         problem.with_info(json!({
@@ -201,16 +161,6 @@ impl From<SlotRefusal> for Problem {
             "lock-kind": denied.kind().as_str(),
             "value": denied.to_string(),
         }))
-    }
-}
-
-impl From<SecretRefusal> for Problem {
-    fn from(refusal: SecretRefusal) -> Self {
-        let status = match &refusal {
-            SecretRefusal::NoSecret { .. } => StatusCode::NOT_FOUND,
-            SecretRefusal::OtherStrongboxKey | SecretRefusal::StrongboxFull => StatusCode::CONFLICT,
-        };
-        Self::refused(status, &refusal)
     }
 }
 

@@ -1,8 +1,12 @@
 //! The `OpenAPI` document: complete, and usable by programs.
 
 use std::collections::BTreeSet;
+use std::fmt::Write as _;
+
+use os_upgrade_api_types::route::Access;
 
 use super::*;
+use crate::resources;
 
 fn document() -> Value {
     serde_json::from_str(description()).unwrap()
@@ -17,6 +21,52 @@ fn operations(document: &Value) -> Vec<(String, &Value)> {
         methods.filter_map(move |method| Some((of_path(path, method), item.get(method)?)))
     });
     operations.collect()
+}
+
+/// Who may call an operation, as docs/api.md says it.
+fn caller(access: Access) -> String {
+    match access {
+        Access::Anybody => "anybody".to_owned(),
+        Access::Role(role) => role.to_string(),
+        Access::LockGroup => "a client of the group".to_owned(),
+    }
+}
+
+/// docs/api.md: every operation with its caller, its query parameters and an example of its body.
+fn list() -> String {
+    let document = document();
+    let mut list = "# API\n\nEvery route, as its declaration in `orchestrator/api-types` has it; `/docs/` of an instance \
+                    shows fields, answers\nand errors, and `/openapi.json` or `os-upgrade openapi` has them for programs. \
+                    `UPDATE_EXPECTED=1 make test\nTESTS='package(os-upgrade-api)'` writes this page.\n\n\
+                    | route | caller | what it does |\n|---|---|---|\n"
+        .to_owned();
+    for declaration in resources::routes().declarations() {
+        let (method, path) = (declaration.method.as_str(), declaration.path);
+        let described = &document["paths"][path][method.to_lowercase()];
+        let parameters = described["parameters"].as_array().into_iter().flatten();
+        let query = parameters.filter(|parameter| parameter["in"] == "query");
+        let query: Vec<String> =
+            query.map(|parameter| format!("`{}`", parameter["name"].as_str().unwrap())).collect();
+        let example = described["requestBody"]["content"]["application/json"].get("example");
+        let what = [
+            Some(described["summary"].as_str().unwrap().to_owned()),
+            example.map(|example| format!("body `{example}`")),
+            (!query.is_empty()).then(|| format!("query {}", query.join(", "))),
+        ];
+        let what: Vec<String> = what.into_iter().flatten().collect();
+        let caller = caller(declaration.access);
+        writeln!(list, "| `{method} {path}` | {caller} | {} |", what.join("; ").replace('|', "\\|")).unwrap();
+    }
+    list
+}
+
+#[test]
+fn page_lists_every_route() {
+    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/api.md");
+    if std::env::var_os("UPDATE_EXPECTED").is_some() {
+        std::fs::write(path, list()).unwrap();
+    }
+    assert_eq!(std::fs::read_to_string(path).unwrap(), list(), "UPDATE_EXPECTED=1 writes docs/api.md");
 }
 
 #[tokio::test]

@@ -4,6 +4,7 @@ use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};
 
 use super::granted::{Accepted, Granted};
+use super::refusal_class::RefusalClass;
 use crate::config::tag::Expected;
 use crate::config::{Config, ConfigError, difference};
 use crate::fact::Fact;
@@ -48,6 +49,17 @@ pub enum ConfigRefusal {
     /// Nothing is configured.
     #[error("there is no configuration: PUT /v1/config/os-upgrade first")]
     NoConfiguration,
+}
+
+impl ConfigRefusal {
+    /// What the caller can do about it.
+    pub const fn class(&self) -> RefusalClass {
+        match self {
+            Self::InvalidConfig { .. } => RefusalClass::Invalid,
+            Self::ConfigChanged { .. } => RefusalClass::Changed,
+            Self::NoConfiguration => RefusalClass::Missing,
+        }
+    }
 }
 
 impl From<ConfigError> for ConfigRefusal {

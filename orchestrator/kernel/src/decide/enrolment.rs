@@ -5,6 +5,7 @@ use os_upgrade_protocol::HostName;
 use serde::{Deserialize, Serialize};
 
 use super::granted::Granted;
+use super::refusal_class::RefusalClass;
 use super::run_control;
 use crate::enrolment::{APPROVED_AT_ONCE_MAX, Enrolled, Enrolment};
 use crate::fact::Fact;
@@ -63,6 +64,17 @@ pub enum EnrolmentRefusal {
         /// The host.
         host: HostName,
     },
+}
+
+impl EnrolmentRefusal {
+    /// What the caller can do about it.
+    pub const fn class(&self) -> RefusalClass {
+        match self {
+            Self::ApprovalSize => RefusalClass::Invalid,
+            Self::UnknownHost { .. } => RefusalClass::Missing,
+            Self::EnrolmentFull | Self::ForgottenIsApproved { .. } => RefusalClass::Conflict,
+        }
+    }
 }
 
 pub(super) fn decide(

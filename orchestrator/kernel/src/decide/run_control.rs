@@ -5,6 +5,7 @@ use os_upgrade_protocol::{HostName, RunId};
 use serde::{Deserialize, Serialize};
 
 use super::granted::Granted;
+use super::refusal_class::RefusalClass;
 use super::start::start;
 use crate::blocker::StartBlocker;
 use crate::duration::Duration;
@@ -74,6 +75,26 @@ pub enum RunRefusal {
     #[error("{}", not_startable(.0))]
     #[serde(untagged)]
     NotStartable(StartBlocker),
+}
+
+impl RunRefusal {
+    /// What the caller can do about it.
+    pub const fn class(&self) -> RefusalClass {
+        match self {
+            Self::TimeoutTooShort => RefusalClass::Invalid,
+            Self::NotInRun { .. } => RefusalClass::Missing,
+            Self::NoRun | Self::HostFinished { .. } | Self::HostUncertain { .. } => RefusalClass::Conflict,
+            Self::NotStartable(blocker) => match blocker {
+                StartBlocker::NoConfiguration => RefusalClass::Missing,
+                StartBlocker::NoHosts { .. }
+                | StartBlocker::NoneApproved { .. }
+                | StartBlocker::RunActive { .. } => RefusalClass::Conflict,
+                StartBlocker::ClockSkew { .. } | StartBlocker::StrongboxSealed { .. } => {
+                    RefusalClass::Unavailable
+                }
+            },
+        }
+    }
 }
 
 /// What blocks the start of a run, and what an operator can do about it.

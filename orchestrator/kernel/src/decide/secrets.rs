@@ -3,6 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::granted::{Accepted, Granted};
+use super::refusal_class::RefusalClass;
 use crate::fact::Fact;
 use crate::state::State;
 use crate::strongbox::{SEALED_BYTES_MAX, SECRETS_MAX, SecretName};
@@ -43,6 +44,16 @@ pub enum SecretRefusal {
         /// That name.
         name: SecretName,
     },
+}
+
+impl SecretRefusal {
+    /// What the caller can do about it.
+    pub const fn class(&self) -> RefusalClass {
+        match self {
+            Self::NoSecret { .. } => RefusalClass::Missing,
+            Self::OtherStrongboxKey | Self::StrongboxFull => RefusalClass::Conflict,
+        }
+    }
 }
 
 pub(super) fn decide(

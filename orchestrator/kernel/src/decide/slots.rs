@@ -5,6 +5,7 @@ use serde::{Deserialize, Serialize};
 
 use super::granted::Granted;
 use super::lock_clients::check_embedded;
+use super::refusal_class::RefusalClass;
 use crate::client_id::ClientId;
 use crate::config::Reclaim;
 use crate::fact::Fact;
@@ -113,6 +114,24 @@ pub enum SlotRefusal {
         /// What keeps the slot from being granted.
         denied: Denied,
     },
+}
+
+impl SlotRefusal {
+    /// What the caller can do about it.
+    pub const fn class(&self) -> RefusalClass {
+        match self {
+            Self::NoHolder { .. } | Self::LockDenied { denied: Denied::UnknownGroup { .. } } => {
+                RefusalClass::Missing
+            }
+            Self::LockDenied { .. }
+            | Self::HolderAtWork { .. }
+            | Self::HolderUncertain { .. }
+            | Self::ReclaimsNothing
+            | Self::InInventory { .. }
+            | Self::NotLeft { .. }
+            | Self::HeldAlready { .. } => RefusalClass::Conflict,
+        }
+    }
 }
 
 impl From<Denied> for SlotRefusal {
