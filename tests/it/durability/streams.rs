@@ -155,5 +155,5 @@ async fn unmarked_stream_is_adopted_with_messages() {
     assert_eq!(after.config.metadata.get("os-upgrade.site").map(String::as_str), Some("site"));
     assert_eq!(after.created, before.created);
     assert!(after.state.messages > before.state.messages);
-    assert!(startup_error(&nats, "[site]\nname = \"lund\"").await.contains("is of site \"site\""));
+    assert!(startup_error(&nats, "[site]\nname = \"lund\"").await.contains("belongs to site \"site\""));
 }

@@ -174,7 +174,7 @@ b22       follower  120       3    127.0.0.1:8646  0.1.0    2026-11-20T12:00:00Z
 STREAM  LEADER  REPLICAS
 s1      n1      n2 current, n3 behind by 9
 s2      -       n2 offline
-s3      -       the bus does not answer
+s3      -       NATS does not answer
 
 warning: the instances differ";
         assert_eq!(text(&State::deserialize(state).unwrap()), expected);

@@ -133,7 +133,7 @@ fn each_fault_is_found() {
             |place| auth::write(&place.path("tokens.toml"), &[token("b", Some(DAY))]).unwrap(),
             "token file",
             Verdict::Warning,
-            "0 tokens are valid",
+            "tokens: 0 valid",
         ),
         (|place| place.set_mode("api.key", 0o644), "certificate's key", Verdict::Warning, "(mode 644)"),
         (
