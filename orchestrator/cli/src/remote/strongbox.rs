@@ -164,7 +164,7 @@ mod tests {
         let expected = "\
 TIME                      WHO  ACTION   SECRET
 2026-11-21T01:00:00.000Z  api  removed  x
-2026-11-21T01:00:00.000Z  api  kept     x
+2026-11-21T01:00:00.000Z  api  stored   x
 2026-11-21T01:00:00.000Z       new key";
         assert_eq!(history(&answer).trim_end(), expected);
         assert_eq!(history(&json!({"items": []})), "no secret has been stored or removed");
