@@ -59,12 +59,6 @@ pub enum Denied {
     /// The credentials cannot be checked at the moment.
     #[error("the token cannot be checked now: the identity provider's keys are unknown; try again later")]
     Unavailable,
-    /// A page of another site has sent the request, while callers are not authenticated.
-    #[error(
-        "the request comes from a page of another site, or was sent to another name than localhost; without tokens \
-             only programs on this machine may call: set [api] tokens"
-    )]
-    Elsewhere,
 }
 
 impl Denied {
@@ -75,7 +69,6 @@ impl Denied {
             Self::Invalid => "invalid",
             Self::Expired => "expired",
             Self::Unavailable => "unavailable",
-            Self::Elsewhere => "elsewhere",
         }
     }
 }

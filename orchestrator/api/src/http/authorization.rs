@@ -16,6 +16,11 @@ use os_upgrade_auth::{Authenticator, Caller, Denied, Presented, Scheme};
 use os_upgrade_shell::not_done::NotDone;
 
 use crate::http::error::Problem;
+use crate::http::lock_error;
+
+/// The answer to a page of another web site.
+const FOREIGN_PAGE: &str = "the request comes from a page of another site, or was sent to another name than localhost; \
+                            without tokens only programs on this machine may call: set [api] tokens";
 
 /// The caller of a request, or why it is unknown. An extension of every request; a known caller is also one by itself,
 /// as [`Caller`].
@@ -27,12 +32,17 @@ pub(crate) fn peer(request: &Request) -> Option<IpAddr> {
     request.extensions().get::<ConnectInfo<SocketAddr>>().map(|ConnectInfo(peer)| peer.ip())
 }
 
-/// Identifies the caller, for all later layers.
+/// Identifies the caller, for all later layers. Without tokens a page of another web site reaches no route.
 pub(crate) async fn identify(
     State(authenticator): State<Authenticator>,
     mut request: Request,
     next: Next,
 ) -> Response {
+    if authenticator.is_foreign_page(request.headers()) {
+        authenticator.denials().record("foreign-page", peer(&request), Instant::now());
+        let refused = lock_error::refuse(request.uri().path(), lock_error::Kind::Forbidden, FOREIGN_PAGE);
+        return refused.unwrap_or_else(|| Problem::new(StatusCode::FORBIDDEN, FOREIGN_PAGE).into_response());
+    }
     let scheme = match dialect_of(request.uri().path()) {
         Dialect::Specification => Scheme::Bearer,
         Dialect::FleetLock => Scheme::FleetLock,
@@ -101,9 +111,6 @@ impl Refusal {
                 let unchanged = NotDone::unchanged(Denied::Unavailable.to_string());
                 Problem::not_done(method, unchanged).into_response()
             }
-            Self::Denied(Denied::Elsewhere) => {
-                Problem::new(StatusCode::FORBIDDEN, Denied::Elsewhere.to_string()).into_response()
-            }
             Self::Denied(denied) => unauthorized(denied),
             Self::Forbidden(role) => {
                 let message = format!("this needs the role {role}");
@@ -115,7 +122,7 @@ impl Refusal {
 
 fn unauthorized(denied: Denied) -> Response {
     let challenge = match denied {
-        Denied::Missing | Denied::Unavailable | Denied::Elsewhere => "Bearer realm=\"os-upgrade\"",
+        Denied::Missing | Denied::Unavailable => "Bearer realm=\"os-upgrade\"",
         Denied::Invalid | Denied::Expired => "Bearer realm=\"os-upgrade\", error=\"invalid_token\"",
     };
     let mut response = Problem::new(StatusCode::UNAUTHORIZED, denied.to_string()).into_response();

@@ -60,7 +60,7 @@ kinds! {
     OutcomeUnknown = SERVICE_UNAVAILABLE "outcome_unknown",
     /// the credentials are missing, wrong or expired
     Unauthorized = UNAUTHORIZED "unauthorized",
-    /// the credentials are not for this group
+    /// the credentials are not for this group, or the request comes from a page of another web site
     Forbidden = FORBIDDEN "forbidden",
     /// the header `fleet-lock-protocol: true` is missing, repeated or different
     MissingFleetLockHeader = BAD_REQUEST "missing_fleet_lock_header",
@@ -174,7 +174,6 @@ impl From<Denied> for LockError {
             Denied::Invalid => (Kind::Unauthorized, "the credentials are not valid"),
             Denied::Expired => (Kind::Unauthorized, "the credentials have expired"),
             Denied::Unavailable => (Kind::BackendUnavailable, "the credentials cannot be checked now"),
-            Denied::Elsewhere => (Kind::Forbidden, "the request comes from a page of another web site"),
         };
         Self { denied: Some(denied), ..Self::new(kind, value) }
     }

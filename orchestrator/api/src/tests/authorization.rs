@@ -172,7 +172,26 @@ async fn foreign_pages_are_refused_without_tokens() {
     assert_eq!(ask("POST", cancel, ours, Some("http://127.0.0.1:8646")).await, 409);
     assert_eq!(ask("POST", cancel, ours, Some("https://example.com")).await, 403);
     assert_eq!(ask("GET", "/v1/state/os-upgrade", "rebound.example", None).await, 403);
-    assert_eq!(ask("GET", "/healthz", "rebound.example", None).await, 200);
+    for path in ["/healthz", "/openapi.json", "/docs/", "/metrics", "/v1/nothing"] {
+        assert_eq!(ask("GET", path, "rebound.example", None).await, 403, "{path}");
+    }
+}
+
+/// A page of a name that resolves to this machine is of the same origin, so it may send FleetLock's header.
+#[tokio::test]
+async fn rebound_pages_get_no_slot_without_tokens() {
+    let api = TestApi::new(TestSite::new([]), &[]).await;
+    let body = json!({ "client_params": { "group": "default", "id": "node-7" } }).to_string();
+    let ask = async |path: &str, host: &str| {
+        let request = Request::post(path).header("fleet-lock-protocol", "true").header("host", host);
+        let request = request.header("origin", format!("http://{host}"));
+        let (status, _, text) = api.send(request.body(Body::from(body.clone())).unwrap()).await;
+        (status, serde_json::from_str::<Value>(&text).unwrap()["kind"].clone())
+    };
+    for path in ["/v1/pre-reboot", "/fleetlock/v1/steady-state", "/fleetlock/nothing"] {
+        assert_eq!(ask(path, "rebound.evil.example").await, (403, json!("forbidden")), "{path}");
+    }
+    assert_eq!(ask("/v1/pre-reboot", "localhost:8646").await, (200, Value::Null));
 }
 
 #[tokio::test]
