@@ -29,6 +29,7 @@ use tokio::sync::{mpsc, oneshot, watch};
 use tokio::time::{Instant, MissedTickBehavior};
 use tokio_util::sync::CancellationToken;
 
+pub(crate) use self::decision_log::TARGET as DECISIONS;
 use self::projection::Projection;
 use self::work::{Incoming, Work};
 

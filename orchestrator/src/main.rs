@@ -73,12 +73,13 @@ fn run(command: Command) -> Result<(), Failure> {
     match command {
         Command::Serve(serve) => {
             // The client library logs each failed attempt to connect; this program only logs changes.
-            logging::start("info,async_nats=off");
+            let left_out = logging::start("info,async_nats=off");
             let settings = settings::load(serve.config.as_deref(), vars_os())?;
             block_on(async {
                 let setup = Setup::from_settings(&settings).await?;
                 let changes = reload::on_hangup(serve.config, settings.clone())?;
                 let shutdown = shutdown::within(shutdown::LIMIT)?;
+                tokio::spawn(left_out.report(shutdown.clone()));
                 Ok(with_nats::run(settings, setup, changes, shutdown).await?)
             })
         }

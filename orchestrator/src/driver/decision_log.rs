@@ -4,6 +4,11 @@
 use os_upgrade_kernel::{Fact, HostEvent, Record, RunResult, Settings};
 use os_upgrade_shell::node::Warning;
 
+/// The target of these lines, which are not paced, see [`crate::logging`].
+pub(crate) const TARGET: &str = module_path!();
+/// The target of lines about what workers say, which are paced.
+const WORKERS: &str = "os_upgrade::workers";
+
 /// Logs the facts of `record`, on the instance that decided them.
 pub(super) fn log(record: &Record) {
     record.facts.iter().for_each(log_fact);
@@ -45,7 +50,7 @@ pub(super) fn warn(warning: &Warning) {
             tracing::error!(%halt, "halted: nothing is sent until an operator intervenes");
         }
         Warning::Inventory { host, error } => {
-            tracing::warn!(%host, %error, "a message from a worker cannot be used");
+            tracing::warn!(target: WORKERS, %host, %error, "a message from a worker cannot be used");
         }
         Warning::Leading => tracing::info!("leading"),
         Warning::Adopted(settings) => {
