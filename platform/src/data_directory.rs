@@ -1,7 +1,8 @@
 //! The data directory, which only one process at a time may use, and the instance's name, which is kept there.
 
-use std::fs::{self, File, TryLockError};
+use std::fs::{self, DirBuilder, File, TryLockError};
 use std::io;
+use std::os::unix::fs::DirBuilderExt as _;
 use std::path::{Path, PathBuf};
 
 const LOCK_FILE: &str = "lock";
@@ -40,7 +41,7 @@ impl DataDirectory {
     /// It cannot be used, or another process uses it.
     pub fn lock(path: &Path) -> Result<Self, Error> {
         let failed = |source| Error::Unusable { path: path.to_owned(), source };
-        fs::create_dir_all(path).map_err(failed)?;
+        create(path).map_err(failed)?;
         let file = path.join(LOCK_FILE);
         let lock = File::options().create(true).truncate(false).write(true).open(file).map_err(failed)?;
         match lock.try_lock() {
@@ -60,6 +61,14 @@ impl DataDirectory {
     }
 }
 
+/// Creates the directory `path` and its parents, as far as they are missing, for this user alone whatever the umask.
+///
+/// # Errors
+/// One cannot be created.
+pub fn create(path: &Path) -> io::Result<()> {
+    DirBuilder::new().recursive(true).mode(0o700).create(path)
+}
+
 fn instance(path: &Path) -> io::Result<String> {
     let file = path.join(INSTANCE_FILE);
     match fs::read_to_string(&file) {
@@ -75,6 +84,8 @@ fn instance(path: &Path) -> io::Result<String> {
 
 #[cfg(test)]
 mod tests {
+    use std::os::unix::fs::PermissionsExt as _;
+
     use super::*;
 
     #[test]
@@ -82,6 +93,7 @@ mod tests {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("data");
         let first = DataDirectory::lock(&path).unwrap();
+        assert_eq!(fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o700);
         let second = DataDirectory::lock(&path).unwrap_err();
         assert!(matches!(second, Error::InUse { .. }), "{second}");
         let name = first.instance().to_owned();

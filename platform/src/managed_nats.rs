@@ -23,6 +23,7 @@ use access::Password;
 pub use access::{connect, options};
 
 use crate::child::{self, Child};
+use crate::data_directory;
 use crate::file_lock;
 use crate::nats_server::{NatsServer, NotFound, configuration, log_file, port, quoted};
 use crate::random::RandomError;
@@ -234,7 +235,7 @@ struct Files {
 impl Files {
     /// Creates the directory. Paths are absolute, so that they do not depend on the current directory.
     fn new(directory: &Path) -> Result<Self, Error> {
-        let made = fs::create_dir_all(directory).and_then(|()| directory.canonicalize());
+        let made = data_directory::create(directory).and_then(|()| directory.canonicalize());
         let directory = made.map_err(unusable(directory))?;
         Ok(Self {
             config: directory.join("nats-server.conf"),

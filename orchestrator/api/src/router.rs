@@ -6,7 +6,8 @@ use std::time::Duration;
 
 use axum::Router;
 use axum::extract::{DefaultBodyLimit, Request, State};
-use axum::http::{Method, StatusCode, Uri};
+use axum::http::header::X_CONTENT_TYPE_OPTIONS;
+use axum::http::{HeaderValue, Method, StatusCode, Uri};
 use axum::middleware::{self, Next};
 use axum::response::{IntoResponse as _, Response};
 use os_upgrade_api_types::fleet_lock::dialect_of;
@@ -98,6 +99,13 @@ pub(crate) fn edge_router(
         .layer(middleware::from_fn(with_timeout))
         .layer(middleware::from_fn_with_state(limits, listener::enforce))
         .layer(middleware::from_fn(log_failure))
+        .layer(middleware::map_response(without_sniffing))
+}
+
+/// Forbids browsers to guess the type of a body.
+async fn without_sniffing(mut response: Response) -> Response {
+    response.headers_mut().insert(X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
+    response
 }
 
 pub(crate) fn with_limits<S: Clone + Send + Sync + 'static>(routes: Router<S>) -> Router<S> {

@@ -217,28 +217,11 @@ fn read_owned(path: &Path, reader: Option<u32>) -> Result<(Tokens, Version), Fil
     };
     let (file, metadata) = plain_file::open(path).map_err(unreadable)?;
     let unsafe_because = |why: String| FileError::Unsafe { path: path.to_owned(), why };
-    check_permissions(&metadata, reader).map_err(unsafe_because)?;
+    plain_file::check_writers(&metadata, reader).map_err(unsafe_because)?;
     let mut text = String::new();
     file.take(FILE_BYTES_MAX + 1).read_to_string(&mut text).map_err(unreadable)?;
     let tokens = parse(&text).map_err(|why| FileError::Invalid { path: path.to_owned(), why })?;
     Ok((tokens, Version::of(&metadata)))
-}
-
-/// Checks that only the owner can write the file. With a `reader`, the owner must be root or `reader`.
-fn check_permissions(metadata: &fs::Metadata, reader: Option<u32>) -> Result<(), String> {
-    if metadata.mode() & 0o022 != 0 {
-        let mode = metadata.mode() & 0o777;
-        return Err(format!(
-            "can be written by others (mode {mode:03o}): run chmod go-w on it, and check its contents"
-        ));
-    }
-    let owner = metadata.uid();
-    if let Some(reader) = reader.filter(|reader| owner != 0 && owner != *reader) {
-        return Err(format!(
-            "belongs to user {owner}, and must belong to root or user {reader}, who reads it"
-        ));
-    }
-    Ok(())
 }
 
 /// Parses the text of a token file.

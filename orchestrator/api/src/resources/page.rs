@@ -5,7 +5,7 @@ use std::sync::{Arc, LazyLock};
 
 use axum::extract::Path;
 use axum::http::HeaderMap;
-use axum::http::header::{CONTENT_ENCODING, CONTENT_SECURITY_POLICY, CONTENT_TYPE, HeaderName, HeaderValue};
+use axum::http::header::{CONTENT_ENCODING, CONTENT_SECURITY_POLICY, CONTENT_TYPE, HeaderValue};
 use axum::response::{IntoResponse as _, Redirect, Response};
 use os_upgrade_api_types::documentation::{PAGE, PAGE_FILE, PAGE_REDIRECT};
 use os_upgrade_api_types::query::NoParameters;
@@ -52,7 +52,6 @@ fn file(name: &str) -> Result<Response, Problem> {
     let mut headers = HeaderMap::from_iter([
         (CONTENT_TYPE, kind),
         (CONTENT_SECURITY_POLICY, HeaderValue::from_static(POLICY)),
-        (HeaderName::from_static("x-content-type-options"), HeaderValue::from_static("nosniff")),
     ]);
     if found.gzpipped {
         headers.insert(CONTENT_ENCODING, HeaderValue::from_static("gzip"));

@@ -120,6 +120,7 @@ async fn every_route_checks_access() {
             for who in ["none", "bad", "expired"] {
                 let (status, headers, body) = guarded.ask(who, &method, &path).await;
                 let case = format!("{who}: {method} {path}: {status} {body}");
+                assert_eq!(headers["x-content-type-options"], "nosniff", "{case}");
                 match access {
                     None => assert_eq!(status, 405, "{case}"),
                     Some(Access::Anybody) => assert!([200, 308, 404].contains(&status), "{case}"),

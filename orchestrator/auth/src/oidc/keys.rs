@@ -2,7 +2,6 @@
 //! pause in between, because any client can name unknown keys. The pause is short, so that such clients cannot delay a
 //! rotation of keys for long. While the provider is unreachable, the last keys stay in use.
 
-use std::fs::File;
 use std::io::{self, Read as _};
 use std::path::Path;
 use std::sync::Arc;
@@ -12,6 +11,7 @@ use arc_swap::ArcSwapOption;
 use jsonwebtoken::jwk::{AlgorithmParameters, EllipticCurve, Jwk, JwkSet, PublicKeyUse};
 use jsonwebtoken::{Algorithm, DecodingKey};
 use os_upgrade_platform::file_watch::{self, Version};
+use os_upgrade_platform::plain_file;
 use os_upgrade_protocol::error::with_causes;
 use os_upgrade_settings::Jwks;
 use os_upgrade_tls::http_client::{self, read_up_to};
@@ -55,6 +55,8 @@ struct Fetched {
 enum FetchError {
     #[error("it cannot be read")]
     File(#[from] io::Error),
+    #[error("it {0}")]
+    Unsafe(String),
     #[error("no answer")]
     Http(#[from] reqwest::Error),
     #[error("the answer is {0}")]
@@ -190,7 +192,11 @@ async fn fetch_url(http: &Client, url: &Url) -> Result<Vec<u8>, FetchError> {
 
 fn read(path: &Path) -> Result<JwkSet, FetchError> {
     let mut bytes = Vec::new();
-    File::open(path)?.take(BYTES_MAX as u64 + 1).read_to_end(&mut bytes)?;
+    // Whoever can write the keys can sign the token of an admin.
+    let (file, metadata) = plain_file::open(path)?;
+    plain_file::check_writers(&metadata, Some(nix::unistd::geteuid().as_raw()))
+        .map_err(FetchError::Unsafe)?;
+    file.take(BYTES_MAX as u64 + 1).read_to_end(&mut bytes)?;
     parse(&bytes)
 }
 

@@ -1,5 +1,6 @@
 //! Tokens of a provider that is a real HTTP server, with generated keys.
 
+use std::os::unix::fs::PermissionsExt as _;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
@@ -304,6 +305,22 @@ async fn key_file_and_nested_role_claim() {
     ] {
         let token = signer.token("k1", &claims(&json!({ "realm": { "roles": [role] } })));
         assert_eq!(oidc.caller(&token).await, Ok(alice(rights)), "{role}");
+    }
+}
+
+/// Whoever can write the keys can sign the token of an admin.
+#[tokio::test]
+async fn key_file_writable_by_others_is_not_used() {
+    let signer = Signer::ecdsa();
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("keys.json");
+    std::fs::write(&path, json!({ "keys": [signer.jwk("k1")] }).to_string()).unwrap();
+    let token = signer.token("k1", &claims(&json!({ "roles": "viewer" })));
+    for (mode, expected) in
+        [(0o666, Err(Denied::Unavailable)), (0o644, Ok(alice(Rights::Role(Role::Viewer))))]
+    {
+        std::fs::set_permissions(&path, std::fs::Permissions::from_mode(mode)).unwrap();
+        assert_eq!(oidc(path.to_str().unwrap(), "").caller(&token).await, expected, "{mode:o}");
     }
 }
 
