@@ -51,8 +51,19 @@ const UNAVAILABLE: Common = (
 
 const PROTECTED_ROUTES: [Common; 2] = [
     (401, "no valid token was sent", "this needs a token: send it as Authorization: Bearer <token>"),
-    (403, "the token may not do this", "this needs the role operator"),
+    (
+        403,
+        "the token may not do this, or a page of another web site calls and no tokens are configured",
+        "this needs the role operator",
+    ),
 ];
+
+const OPEN_ROUTES: [Common; 1] = [(
+    403,
+    "a page of another web site calls, and no tokens are configured",
+    "the request comes from a page of another site, or was sent to another name than localhost; without tokens only \
+    programs on this machine may call: set [api] tokens",
+)];
 
 const ROUTES_WITH_BODY: [Common; 3] = [
     (408, "the body did not arrive in time", "the body did not arrive in time"),
@@ -69,7 +80,9 @@ pub(super) fn add(route: &Declaration, operation: &mut Operation) {
     let mut common: Vec<Common> = ALL_ROUTES.to_vec();
     common.push(INVALID);
     common.push(UNAVAILABLE);
-    if route.access != Access::Anybody {
+    if route.access == Access::Anybody {
+        common.extend(OPEN_ROUTES);
+    } else {
         common.extend(PROTECTED_ROUTES);
     }
     if operation.request_body.is_some() {

@@ -27,7 +27,7 @@ const ERRORS: [(&str, &str, &str, &str); 9] = [
     ),
     (
         "403",
-        "the credentials are not for this group",
+        "the credentials are not for this group, or a page of another web site calls",
         "forbidden",
         "token rack may not request slots of the group default",
     ),

@@ -38,7 +38,8 @@ fn parse(text: &str) -> (u16, String, Value) {
 impl Served {
     /// Sends a request on a new connection and returns the answer.
     async fn send(&self, line: &str, headers: &str, body: &str) -> (u16, String, Value) {
-        let request = format!("{line} HTTP/1.1\r\nhost: x\r\nconnection: close\r\n{headers}\r\n{body}");
+        let request =
+            format!("{line} HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n{headers}\r\n{body}");
         parse(&exchange(self.address, &request).await)
     }
 }
@@ -153,7 +154,7 @@ async fn refused_body_is_not_requested() {
         (format!("{PROTOCOL}{expect}"), 413, "body_too_large"),
     ] {
         let mut stream = TcpStream::connect(served.address).await.unwrap();
-        let request = format!("POST /v1/pre-reboot HTTP/1.1\r\nhost: x\r\n{headers}\r\n");
+        let request = format!("POST /v1/pre-reboot HTTP/1.1\r\nhost: localhost\r\n{headers}\r\n");
         stream.write_all(request.as_bytes()).await.unwrap();
         let mut answer = String::new();
         stream.read_to_string(&mut answer).await.unwrap();
