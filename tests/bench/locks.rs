@@ -175,7 +175,7 @@ impl Client {
         self.request.clear();
         write!(
             self.request,
-            "POST {path} HTTP/1.1\r\nhost: bench\r\nfleet-lock-protocol: true\r\ncontent-length: {length}\r\n\r\n\
+            "POST {path} HTTP/1.1\r\nhost: localhost\r\nfleet-lock-protocol: true\r\ncontent-length: {length}\r\n\r\n\
              {{\"client_params\":{{\"id\":\"{id}\",\"group\":\"{group}\"}}}}"
         )?;
         self.stream.write_all(&self.request).await?;
