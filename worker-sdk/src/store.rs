@@ -1,8 +1,10 @@
 //! The state directory: `<host>.json`, the state file; `<host>.json.corrupt`, the last one that could not be read;
-//! `<host>.lock`, held while a worker runs. Several hosts may share a directory.
+//! `<host>.lock`, held while a worker runs. Several hosts may share a directory. Whoever can write to it could have a
+//! worker repeat or skip an upgrade, or overwrite any file by a link, so it must belong to the worker alone.
 
-use std::fs::{self, File, TryLockError};
+use std::fs::{self, DirBuilder, File, TryLockError};
 use std::io::{self, Write};
+use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _};
 use std::path::{Path, PathBuf};
 
 use os_upgrade_protocol::HostName;
@@ -21,14 +23,25 @@ pub(crate) struct Store {
 }
 
 impl Store {
-    /// Creates the directory if necessary, and locks the host's state in it.
+    /// Creates the directory if necessary, for this user alone, and locks the host's state in it.
+    ///
+    /// # Errors
+    /// The directory cannot be used, other users may write to it, one of its files is a link, or another worker holds the
+    /// lock.
     pub(crate) fn open(directory: &Path, host: &HostName) -> Result<Self, Error> {
         let failed = |path: &Path| {
             let path = path.to_owned();
             move |source| Error::StateDir { path, source }
         };
-        fs::create_dir_all(directory).map_err(failed(directory))?;
-        let lock_path = directory.join(format!("{}.lock", host.token()));
+        DirBuilder::new().recursive(true).mode(0o700).create(directory).map_err(failed(directory))?;
+        check_writers(directory).map_err(failed(directory))?;
+        let path = directory.join(format!("{}.json", host.token()));
+        let lock_path = path.with_extension("lock");
+        for path in
+            [&lock_path, &path, &path.with_extension("json.new"), &path.with_extension("json.corrupt")]
+        {
+            check_no_link(path).map_err(failed(path))?;
+        }
         let lock = File::options()
             .create(true)
             .truncate(false)
@@ -39,12 +52,7 @@ impl Store {
             TryLockError::WouldBlock => Error::StateDirLocked { path: lock_path.clone() },
             TryLockError::Error(source) => failed(&lock_path)(source),
         })?;
-        Ok(Self {
-            directory: directory.to_owned(),
-            path: directory.join(format!("{}.json", host.token())),
-            host: host.clone(),
-            _lock: lock,
-        })
+        Ok(Self { directory: directory.to_owned(), path, host: host.clone(), _lock: lock })
     }
 
     /// Reads the state file; a corrupt one is copied to `<host>.json.corrupt`.
@@ -89,8 +97,27 @@ impl Store {
     }
 }
 
+fn check_writers(directory: &Path) -> io::Result<()> {
+    let mode = fs::metadata(directory)?.mode() & 0o777;
+    if mode & 0o022 == 0 {
+        return Ok(());
+    }
+    Err(io::Error::other(format!(
+        "other users may write to it (mode {mode:03o}): run chmod go-w on it, and check what is in it"
+    )))
+}
+
+fn check_no_link(path: &Path) -> io::Result<()> {
+    if fs::symlink_metadata(path).is_ok_and(|metadata| metadata.is_symlink()) {
+        return Err(io::Error::other("it is a symbolic link, which no worker makes: remove it"));
+    }
+    Ok(())
+}
+
 #[cfg(test)]
 mod tests {
+    use std::os::unix::fs::{PermissionsExt as _, symlink};
+
     use super::*;
 
     fn host() -> HostName {
@@ -108,6 +135,38 @@ mod tests {
         state.distrusted = true;
         store.save(&state).unwrap();
         assert_eq!(store.load().unwrap(), Loaded::File(Box::new(state)));
+    }
+
+    #[test]
+    fn directory_of_others_is_refused() {
+        let directory = tempfile::tempdir().unwrap();
+        let made = directory.path().join("made");
+        drop(Store::open(&made, &host()).unwrap());
+        assert_eq!(fs::metadata(&made).unwrap().mode() & 0o777, 0o700);
+        for mode in [0o720, 0o702, 0o777] {
+            fs::set_permissions(&made, fs::Permissions::from_mode(mode)).unwrap();
+            assert!(Store::open(&made, &host()).is_err(), "{mode:o}");
+        }
+        fs::set_permissions(&made, fs::Permissions::from_mode(0o755)).unwrap();
+        drop(Store::open(&made, &host()).unwrap());
+    }
+
+    #[test]
+    fn planted_links_are_not_followed() {
+        let directory = tempfile::tempdir().unwrap();
+        let target = directory.path().join("target");
+        fs::write(&target, "precious").unwrap();
+        let state = directory.path().join("state");
+        let name = host().token();
+        for file in ["lock", "json", "json.new", "json.corrupt"] {
+            drop(Store::open(&state, &host()).unwrap());
+            let link = state.join(format!("{name}.{file}"));
+            drop(fs::remove_file(&link));
+            symlink(&target, &link).unwrap();
+            assert!(Store::open(&state, &host()).is_err(), "{file}");
+            fs::remove_file(&link).unwrap();
+        }
+        assert_eq!(fs::read_to_string(&target).unwrap(), "precious");
     }
 
     #[test]

@@ -2,7 +2,7 @@
 //!
 //! - [`connect`]: the connection and its state;
 //! - [`streams`]: the orchestrator's streams, created and inspected;
-//! - [`journal`], [`control`], [`workers`]: publishing to each stream and reading from it;
+//! - [`journal`], [`control_stream`], [`worker_reports`]: publishing to each stream and reading from it;
 //! - [`consumers`]: consumers for workers that may not create their own;
 //! - [`forward`]: requests that followers pass to the leader;
 //! - [`sites`]: requests between sites;

@@ -262,10 +262,13 @@ pub enum StartBlocker {
         applications: String,
     },
     /// No host of the configured applications is approved.
-    #[error("{}", none_approved(*hosts))]
+    #[error("{}", none_approved(*hosts, *withdrawn))]
     NoneApproved {
         /// How many hosts of the configured applications there are, at least 1.
         hosts: usize,
+        /// How many of them an operator has withdrawn.
+        #[serde(default, skip_serializing_if = "is_zero")]
+        withdrawn: usize,
     },
 }
 
@@ -301,10 +304,22 @@ pub enum WindowBlocker {
     Any(StartBlocker),
 }
 
-fn none_approved(hosts: usize) -> String {
-    match hosts {
-        1 => "the only host of the configured applications is not approved".to_owned(),
-        hosts => format!("none of the {hosts} hosts of the configured applications is approved"),
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "the signature that serde requires")]
+const fn is_zero(count: &usize) -> bool {
+    *count == 0
+}
+
+fn none_approved(hosts: usize, withdrawn: usize) -> String {
+    match (hosts, withdrawn) {
+        (1, 0) => "the only host of the configured applications is not approved".to_owned(),
+        (1, _) => "the only host of the configured applications is withdrawn".to_owned(),
+        (_, 0) => format!("none of the {hosts} hosts of the configured applications is approved"),
+        _ if hosts == withdrawn => {
+            format!("all {hosts} hosts of the configured applications are withdrawn")
+        }
+        _ => format!(
+            "none of the {hosts} hosts of the configured applications is approved; withdrawn: {withdrawn}"
+        ),
     }
 }
 

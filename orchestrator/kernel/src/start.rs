@@ -4,6 +4,7 @@
 
 use crate::blocker::{StartBlocker, WindowBlocker};
 use crate::config::Config;
+use crate::enrolment::Enrolled;
 use crate::state::State;
 use crate::view::{Reachability, View};
 
@@ -36,10 +37,12 @@ pub fn startable<'a>(state: &'a State, view: &'a View) -> Result<Startable<'a>, 
         return Err(StartBlocker::StrongboxSealed { why: why.clone() });
     }
     let mut startable = Startable { state, view, config, hosts_awaited: 0, any_reachable: false };
-    let (mut hosts, mut approved) = (0, 0);
+    let (mut hosts, mut approved, mut withdrawn) = (0, 0, 0);
     for (name, host, _) in view.serving(&config.worker_applications) {
         hosts += 1;
-        if !state.enrolled(name).takes_part() {
+        let enrolled = state.enrolled(name);
+        if !enrolled.takes_part() {
+            withdrawn += usize::from(matches!(enrolled, Enrolled::Withdrawn(_)));
             continue;
         }
         approved += 1;
@@ -51,7 +54,7 @@ pub fn startable<'a>(state: &'a State, view: &'a View) -> Result<Startable<'a>, 
     }
     match (hosts, approved) {
         (0, _) => Err(no_hosts(config)),
-        (hosts, 0) => Err(StartBlocker::NoneApproved { hosts }),
+        (hosts, 0) => Err(StartBlocker::NoneApproved { hosts, withdrawn }),
         _ => Ok(startable),
     }
 }

@@ -55,7 +55,6 @@ impl DemoHost {
         if !dir.join("boot-id").exists() {
             fs::write(dir.join("boot-id"), format!("{}\n", uuid::Uuid::now_v7()))?;
         }
-        fs::create_dir_all(dir.join("state"))?;
         fs::create_dir_all(dir.join("scripts"))?;
         for (script, text) in SCRIPTS {
             let path = dir.join("scripts").join(script);

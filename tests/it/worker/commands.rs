@@ -24,6 +24,8 @@ async fn all_three_commands_succeed() {
         "--address",
         "10.0.0.1",
     ]);
+    // No script inherits the bus's password.
+    host = host.with_environment("OS_UPGRADE_NATS_URL", "nats://user:secret@127.0.0.1:1");
     let mut heartbeats = host.client().subscribe(subject::presence(&host.host)).await.unwrap();
     host.client().flush().await.unwrap();
     host.script("prepare", "env | grep ^OS_UPGRADE_ | sed 's|=/.*/|=|' | sort > ../environment");

@@ -61,7 +61,7 @@ async fn make_within<I>(
     }
 }
 
-/// Creates the consumer that a worker requests with `payload`, as [`make`] does, but within four seconds.
+/// Creates the consumer that a worker requests with `payload`, as [`create`] does, but within four seconds.
 ///
 /// # Errors
 /// The payload is not a request, or JetStream refuses or does not answer.

@@ -104,6 +104,9 @@ fn not_startable(by: &StartBlocker) -> String {
             "there is no configuration: PUT /v1/config/os-upgrade first".to_owned()
         }
         StartBlocker::ClockSkew { .. } => format!("{by}; no run starts until the clocks agree"),
+        StartBlocker::NoneApproved { hosts, withdrawn } if hosts == withdrawn => format!(
+            "{by}: `os-upgrade hosts history` says why, and `os-upgrade hosts approve NAME...` lets one take part again"
+        ),
         StartBlocker::NoneApproved { .. } => format!(
             "{by}: list them with `os-upgrade hosts list`, then `os-upgrade hosts approve NAME...` or `--all`, or set \
              [site] auto-approve = true"

@@ -69,6 +69,8 @@ impl Script {
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())
             .process_group(0);
+        // It may contain a password.
+        command.env_remove(NATS_URL);
         for variable in &ENVIRONMENT {
             if !environment.iter().any(|(name, _)| name == variable) {
                 command.env_remove(variable);
@@ -122,6 +124,9 @@ impl Script {
         self.group.kill_on_drop = false;
     }
 }
+
+/// The variable with the bus's address, which no script is given.
+const NATS_URL: &str = "OS_UPGRADE_NATS_URL";
 
 /// Every variable that a script may be given; none is inherited from the environment of this process.
 pub(crate) const ENVIRONMENT: [&str; 6] = [
