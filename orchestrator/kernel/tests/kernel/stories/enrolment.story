@@ -127,6 +127,6 @@
   + host-withdrawn actor=admin host=h9 reason=moved
   = done
 > trigger r3
-  = refused: none of the 4 hosts of the configured applications is approved: list them with `os-upgrade hosts list`, then `os-upgrade hosts approve NAME...` or `--all`, or set [site] auto-approve = true
+  = refused: none of the 4 hosts of the configured applications is approved; withdrawn: 2: list them with `os-upgrade hosts list`, then `os-upgrade hosts approve NAME...` or `--all`, or set [site] auto-approve = true
 > explain h1
   withdrawn by admin: moved | reason=host-withdrawn | blockers=host-withdrawn
