@@ -13,7 +13,7 @@ use std::time::Duration;
 
 use anyhow::{Context as _, anyhow, bail};
 use clap::Args;
-use os_upgrade_api_types::{hosts, runs, state};
+use os_upgrade_api_types::routes::{hosts, runs, state};
 use os_upgrade_cli::output::outln;
 use os_upgrade_credentials::Access;
 use os_upgrade_nats_config::NatsConfig;

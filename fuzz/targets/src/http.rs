@@ -3,7 +3,7 @@
 use axum::http::{HeaderValue, Uri};
 use chrono::Utc;
 use os_upgrade_api::offline;
-use os_upgrade_api_types::fleet_lock::{Claim, REQUEST_BYTES_MAX};
+use os_upgrade_api_types::routes::fleet_lock::{Claim, REQUEST_BYTES_MAX};
 use os_upgrade_kernel::LockOutcome;
 use os_upgrade_kernel::duration::Duration;
 use os_upgrade_protocol::limits::MESSAGE_BYTES_MAX;

@@ -8,7 +8,7 @@ use std::fmt::Display;
 use std::time::Duration;
 
 use chrono::Utc;
-use os_upgrade_api_types::fleet_lock::{ClaimBody, LOCK, PROTOCOL_HEADER, UNLOCK};
+use os_upgrade_api_types::routes::fleet_lock::{ClaimBody, LOCK, PROTOCOL_HEADER, UNLOCK};
 use os_upgrade_kernel::{LockOutcome, NoAnswer, SlotOrder};
 use os_upgrade_protocol::GroupName;
 use os_upgrade_protocol::limits::bounded_message;

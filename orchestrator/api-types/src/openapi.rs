@@ -24,10 +24,10 @@ use utoipa::openapi::{
     ContentBuilder, ObjectBuilder, OpenApi, RefOr, Required, Response, ResponseBuilder, Schema,
 };
 
-use crate::fleet_lock::Meant;
 use crate::route::{
     Access, Answer, Content, Declaration, Dialect, Method, PathName, Shape, Tag, placeholders,
 };
+use crate::routes::fleet_lock::Meant;
 use crate::text::{RunIdText, TagsText};
 
 /// The name of the security scheme for bearer tokens.

@@ -2,7 +2,7 @@
 //!
 //! - [`connect`]: the connection and its state;
 //! - [`streams`]: the orchestrator's streams, created and inspected;
-//! - [`journal`], [`control_stream`], [`worker_reports`]: publishing to each stream and reading from it;
+//! - [`journal`], [`commands`], [`worker_reports`]: publishing to each stream and reading from it;
 //! - [`consumers`]: consumers for workers that may not create their own;
 //! - [`forward`]: requests that followers pass to the leader;
 //! - [`sites`]: requests between sites;
@@ -11,9 +11,9 @@
 //! - [`scan`]: a stream read once, to its end;
 //! - [`lease`]: the key that says which instance may try to lead.
 
+pub mod commands;
 pub mod connect;
 pub mod consumers;
-pub mod control_stream;
 pub mod forward;
 pub mod instances;
 pub mod journal;

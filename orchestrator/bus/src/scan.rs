@@ -12,7 +12,7 @@ use os_upgrade_shell::control_stream::RawControl;
 use os_upgrade_shell::journal::JournalError;
 use os_upgrade_shell::journal::codec;
 
-use super::{Bus, control_stream, journal};
+use super::{Bus, commands, journal};
 
 /// How long to wait for the next message.
 const NEXT_WITHIN: Duration = Duration::from_secs(30);
@@ -81,7 +81,7 @@ impl Scanned<'_> {
 
     /// Converts it to a message of the control stream; `None` if its metadata is invalid.
     pub fn as_control(&self) -> Option<RawControl> {
-        control_stream::raw(self.sequence, self.message)
+        commands::raw(self.sequence, self.message)
     }
 }
 

@@ -183,8 +183,8 @@ fn refusal(status: StatusCode, answer: &[u8], is_change: bool) -> anyhow::Error 
 
 #[cfg(test)]
 mod tests {
-    use os_upgrade_api_types::runs::{self, NoFields};
-    use os_upgrade_api_types::{hosts, slots, state};
+    use os_upgrade_api_types::routes::runs::{self, NoFields};
+    use os_upgrade_api_types::routes::{hosts, slots, state};
     use serde_json::json;
 
     use super::*;

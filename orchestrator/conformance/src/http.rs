@@ -8,7 +8,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use chrono::Utc;
 use hyper::body::Frame;
-use os_upgrade_api_types::fleet_lock::{LOCK, UNLOCK};
+use os_upgrade_api_types::routes::fleet_lock::{LOCK, UNLOCK};
 use os_upgrade_settings::HttpUrl;
 use os_upgrade_shell::fleet_lock::{HttpAnswer, read_retry_after};
 use os_upgrade_tls::client_files::TlsFiles;

@@ -5,8 +5,8 @@ use toml::de::{DeTable, DeValue};
 
 use super::problem::{Origin, Problem};
 use super::raw::{Located, Raw};
-use super::schema::{Key, Section};
-use super::settings::SCHEMA;
+use super::schema::SCHEMA;
+use super::section::{Key, Section};
 
 /// The known keys of a file.
 #[derive(Debug, Default)]

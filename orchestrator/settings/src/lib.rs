@@ -2,7 +2,7 @@
 //!
 //! Three types, each made from the one before: [`Document`](document::Document) is the content of the file,
 //! [`Merged`](merged::Merged) adds the environment, [`Settings`] is validated. Problems of all three are collected and
-//! reported together. The keys, with types, defaults and help, are declared once, in [`settings`]; `config/os-upgrade.toml`
+//! reported together. The keys, with types, defaults and help, are declared once, in [`schema`]; `config/os-upgrade.toml`
 //! is generated from there.
 //!
 //! Every key is also a variable `OS_UPGRADE_<SECTION>__<KEY>`: `[fleet-lock] retry-interval` is
@@ -16,7 +16,7 @@ mod problem;
 mod raw;
 mod rules;
 mod schema;
-mod settings;
+mod section;
 mod value;
 
 use std::ffi::OsString;
@@ -25,8 +25,8 @@ use std::path::Path;
 
 pub use problem::{Error, Origin, Problem};
 pub use rules::NatsMode;
-pub use schema::{Initial, Key, Section};
-pub use settings::{Api, ApiOidc, ApiTls, FleetLock, Nats, SECTIONS, Settings, Site, Store, Strongbox};
+pub use schema::{Api, ApiOidc, ApiTls, FleetLock, Nats, SECTIONS, Settings, Site, Store, Strongbox};
+pub use section::{Initial, Key, Section};
 pub use value::{Bounded, Groups, HttpUrl, Interval, Jwks, NatsUrls, Shape, SiteName, StringList, Text};
 
 /// The largest configuration file that is read, in bytes.
@@ -56,7 +56,7 @@ pub fn parse(
 ) -> Result<Settings, Error> {
     let mut problems = Vec::new();
     let document = document::Document::parse(text, &mut problems);
-    let merged = merged::Merged::new(settings::SCHEMA, document.values, environment, &mut problems);
+    let merged = merged::Merged::new(schema::SCHEMA, document.values, environment, &mut problems);
     let settings = rules::validate(&merged, &mut problems);
     match settings {
         Some(settings) if problems.is_empty() => Ok(settings),

@@ -4,7 +4,7 @@ use std::ffi::OsString;
 
 use super::problem::{Origin, Problem, nearest};
 use super::raw::{Located, Raw};
-use super::schema::{Initial, Key, Schema, Section};
+use super::section::{Initial, Key, Schema, Section};
 use super::value::Value;
 
 const PREFIX: &str = "OS_UPGRADE_";

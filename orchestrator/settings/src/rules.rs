@@ -8,7 +8,7 @@ use os_upgrade_protocol::GroupName;
 
 use super::merged::Merged;
 use super::problem::Problem;
-use super::settings::{Nats, Settings, Store};
+use super::schema::{Nats, Settings, Store};
 use super::value::{Groups, HttpUrl, NatsUrls};
 
 /// Where the message bus is.

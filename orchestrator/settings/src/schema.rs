@@ -1,142 +1,212 @@
-//! How keys are described: their sections, types, defaults and help.
+//! The keys: section, name, type, default and help of each, in one place.
+//!
+//! A key added to `sections!` below is read from file and environment, validated by its type's
+//! [`Value`], held in [`Settings`], and shown in `config/os-upgrade.toml`.
 
-use std::fmt::Write as _;
+use std::net::SocketAddr;
+use std::path::PathBuf;
 
-use super::problem::nearest;
-use super::value::Shape;
+use chrono_tz::Tz;
+use os_upgrade_kernel::{OnFailure, Reclaim, SecretName};
+use os_upgrade_protocol::GroupName;
 
-/// One `[section]`, or `[section.part]` of one.
-#[derive(Debug)]
-pub struct Section {
-    /// The name, as in the file. The name of a part begins with that of its section: `api.tls`.
-    pub name: &'static str,
-    /// The help, line by line.
-    pub help: &'static [&'static str],
-    /// The keys; one that is a table comes last, as TOML requires.
-    pub keys: &'static [Key],
-}
+use super::merged::Merged;
+use super::problem::Problem;
+use super::section::{Initial, Key, Schema, Section};
+use super::value::{Bounded, Groups, HttpUrl, Interval, Jwks, NatsUrls, SiteName, StringList, Text, Value};
 
-/// One key.
-#[derive(Debug)]
-pub struct Key {
-    /// The section it is in.
-    pub section: &'static str,
-    /// The name, as in the file.
-    pub name: &'static str,
-    /// The help, line by line.
-    pub help: &'static [&'static str],
-    /// The kind of TOML value it takes.
-    pub shape: Shape,
-    /// The default.
-    pub initial: Initial,
-}
+/// [`SECTIONS`] with its look-ups.
+pub(super) const SCHEMA: Schema = Schema(SECTIONS);
 
-/// The default of a key.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Initial {
-    /// This value, as written in an environment variable.
-    Is(&'static str),
-    /// No value; this is an example of one.
-    Unset(&'static str),
-}
+macro_rules! sections {
+    ($(
+        $(#[doc = $section_help:literal])+
+        $section:literal => $section_field:ident: $section_type:ident {$(
+            $(#[doc = $help:literal])+
+            $key:literal => $field:ident: $type:ty = $initial:expr;
+        )+}
+    )+) => {
+        /// A valid configuration. [`Default`] has the default of every key.
+        #[derive(Debug, Clone, PartialEq, Eq)]
+        pub struct Settings {$(
+            $(#[doc = $section_help])+
+            pub $section_field: $section_type,
+        )+}
 
-impl Section {
-    /// Its key `name`.
-    pub(super) fn key(&'static self, name: &str) -> Option<&'static Key> {
-        self.keys.iter().find(|key| key.name == name)
-    }
+        $(
+            $(#[doc = $section_help])+
+            #[derive(Debug, Clone, PartialEq, Eq)]
+            pub struct $section_type {$(
+                $(#[doc = $help])+
+                pub $field: $type,
+            )+}
+        )+
 
-    /// The section with every key and its default, as in a configuration file.
-    pub(super) fn as_toml(&self) -> String {
-        let mut text = format!("\n{}[{}]\n", comment(self.help), self.name);
-        for key in self.keys {
-            text += &key.as_toml();
+        /// Every section with its keys.
+        pub static SECTIONS: &[Section] = &[$(Section {
+            name: $section,
+            help: &[$($section_help),+],
+            keys: &[$(Key {
+                section: $section,
+                name: $key,
+                help: &[$($help),+],
+                shape: <$type as Value>::SHAPE,
+                initial: $initial,
+            }),+],
+        }),+];
+
+        impl Settings {
+            /// Reads every key as its type; rules between keys are not checked here. `None` if a value is bad.
+            pub(super) fn read(merged: &Merged, problems: &mut Vec<Problem>) -> Option<Self> {
+                // All keys are read before the first bad one returns, so that all problems are found.
+                $(let $section_field = {
+                    $(let $field = merged.read::<$type>($section, $key, problems);)+
+                    move || Some($section_type { $($field: $field?),+ })
+                };)+
+                Some(Self { $($section_field: $section_field()?),+ })
+            }
         }
-        text
+    };
+}
+
+sections! {
+    /// The site: the hosts that this orchestrator upgrades.
+    "site" => site: Site {
+        /// The name of the site, in the API and for other orchestrators.
+        "name" => name: SiteName = Initial::Is("site");
+        /// The time zone that `site-local` means in maintenance windows, by its IANA name.
+        "timezone" => timezone: Tz = Initial::Is("UTC");
+        /// Whether every host that announces itself takes part in runs. If not, a host waits, and is sent no commands, until
+        /// `os-upgrade hosts approve` names it. Withdrawn hosts stay out in either case.
+        "auto-approve" => auto_approve: bool = Initial::Is("false");
+    }
+
+    /// The HTTP API.
+    "api" => api: Api {
+        /// The address and port to listen on. Without `tokens` it must be a loopback address; callers are then not authenticated
+        /// and may do everything.
+        "listen" => listen: SocketAddr = Initial::Is("127.0.0.1:8646");
+        /// The token file, which `os-upgrade token create` creates. With it, callers need a token, even on loopback. Changes take
+        /// effect within two seconds.
+        "tokens" => tokens: Option<PathBuf> = Initial::Unset("/var/lib/os-upgrade/tokens.toml");
+        /// The most connections at once, 16 to 10000; a sixteenth is reserved for this machine. When all are in use, a new one
+        /// replaces an idle one of the address, or IPv6 /64 network, that has the most.
+        /// Each connection needs an open file, and the process needs 256 more.
+        "connections" => connections: Bounded<16, 10_000> = Initial::Is("512");
+        /// The most connections at once from one address or IPv6 /64 network, 1 to 10000; further ones are closed. All loopback
+        /// addresses count as one, and so do all clients behind a proxy.
+        "connections-per-address" => connections_per_address: Bounded<1, 10_000> = Initial::Is("128");
+        /// The most requests at once, 1 to 10000. One address gets no more than are still free, so alone at most half of them.
+        /// Further ones are answered with 503. The limit is at most fifteen sixteenths of the connections, less one.
+        "requests-in-flight" => requests_in_flight: Bounded<1, 10_000> = Initial::Is("256");
+        /// The most requests a second from one address or IPv6 /64 network; further ones are answered with 429. A new connection
+        /// counts as a request; a connection over the limit is closed. 0 is no limit; loopback is not limited.
+        "requests-per-second" => requests_per_second: Bounded<0, 1_000_000> = Initial::Is("1000");
+    }
+
+    /// HTTPS instead of HTTP. Changed files are reloaded within seconds; if they cannot be used, that is logged, and the
+    /// previous ones stay in use.
+    "api.tls" => api_tls: ApiTls {
+        /// A PEM file with the API's certificate and its intermediate certificates. Without it there is no TLS.
+        "cert" => cert: Option<PathBuf> = Initial::Unset("/etc/os-upgrade/api.pem");
+        /// A PEM file with the private key of `cert`, not encrypted.
+        "key" => key: Option<PathBuf> = Initial::Unset("/etc/os-upgrade/api.key");
+        /// A PEM file with the certificate authorities of clients. With it, clients are asked for a certificate: it is optional,
+        /// but must be valid if it is presented.
+        "client-ca" => client_ca: Option<PathBuf> = Initial::Unset("/etc/os-upgrade/client-ca.pem");
+    }
+
+    /// JSON Web Tokens of an identity provider, accepted beside `tokens`. Set `issuer`, `audience` and `jwks` together.
+    "api.oidc" => api_oidc: ApiOidc {
+        /// The issuer of the tokens: exactly their `iss`.
+        "issuer" => issuer: Option<Text> = Initial::Unset("https://login.example.com/realms/site");
+        /// The audience of the tokens: one of their `aud`.
+        "audience" => audience: Option<Text> = Initial::Unset("os-upgrade");
+        /// The provider's public keys, a JSON Web Key Set: an https:// URL, or a file.
+        "jwks" => jwks: Option<Jwks> = Initial::Unset("https://login.example.com/realms/site/certs");
+        /// The claim that holds roles, a string or a list of strings; dots lead into objects, as in `realm_access.roles`.
+        "role-claim" => role_claim: Text = Initial::Is("roles");
+        /// The values of that claim that make a viewer, separated by commas.
+        "viewers" => viewers: StringList = Initial::Is("viewer");
+        /// The values of that claim that make an operator, separated by commas.
+        "operators" => operators: StringList = Initial::Is("operator");
+        /// The values of that claim that make an admin, separated by commas.
+        "admins" => admins: StringList = Initial::Is("admin");
+    }
+
+    /// The message bus: your own NATS servers (`url`), or a nats-server started here as a child process (`managed`).
+    "nats" => nats: Nats {
+        /// The addresses of your servers, `nats://` or `tls://`, separated by commas; 2.11 or newer, with JetStream.
+        "url" => url: Option<NatsUrls> = Initial::Unset("nats://127.0.0.1:4222");
+        /// Start a nats-server here, on loopback, with its data under `[store] path`. The default unless `url` is given. Clients
+        /// need a password: the file `nats/url` under that path has the whole URL, with the password, for workers.
+        "managed" => managed: Option<bool> = Initial::Unset("true");
+        /// The port of a managed server. By default the one it used last, or else a free one.
+        "managed-port" => managed_port: Option<Bounded<1, 65_535>> = Initial::Unset("4222");
+        /// A credentials file (`.creds`) for the servers of `url`, as `os-upgrade nats-config` creates it. It is read again for
+        /// every connection.
+        "credentials" => credentials: Option<PathBuf> = Initial::Unset("/etc/os-upgrade/nats.creds");
+        /// A PEM file with the certificate authorities to trust for `url`, instead of the system's. With it, only TLS
+        /// connections are made.
+        "ca" => ca: Option<PathBuf> = Initial::Unset("/etc/os-upgrade/nats-ca.pem");
+        /// A PEM file with the certificate to present to the servers of `url`, and its intermediate certificates.
+        "certificate" => certificate: Option<PathBuf> = Initial::Unset("/etc/os-upgrade/nats.pem");
+        /// A PEM file with the private key of `certificate`, not encrypted.
+        "key" => key: Option<PathBuf> = Initial::Unset("/etc/os-upgrade/nats.key");
+        /// Copies of each stream, 1 to 5: 3 in a cluster of three.
+        "replicas" => replicas: Bounded<1, 5> = Initial::Is("1");
+    }
+
+    /// The site's secrets, which are stored sealed.
+    "strongbox" => strongbox: Strongbox {
+        /// A file with the key, as `os-upgrade strongbox key` prints it. Without it, a strongbox with secrets is sealed after each
+        /// start until `os-upgrade strongbox unseal`. Others must not be able to read the file: mode 0400 or 0600, or 0440 for a
+        /// group; a systemd credential works too.
+        "key-file" => key_file: Option<PathBuf> = Initial::Unset("/etc/os-upgrade/strongbox.key");
+    }
+
+    /// What this instance keeps on disk.
+    "store" => store: Store {
+        /// The directory for the SQLite history and the data of a managed nats-server; created if missing.
+        "path" => path: PathBuf = Initial::Is("data");
+    }
+
+    /// The slots that hosts take before they upgrade.
+    "fleet-lock" => fleet_lock: FleetLock {
+        /// A FleetLock server, `http://` or `https://`, with `user:password@` if it requires HTTP Basic authentication.
+        /// Without it the orchestrator's own semaphores are used.
+        "url" => url: Option<HttpUrl> = Initial::Unset("https://fleet-lock.example.com/base");
+        /// The name of the strongbox's secret with the `user:password` for `url`, instead of one in the URL.
+        "credentials-secret" => credentials_secret: Option<SecretName> = Initial::Unset("lock-server");
+        /// A PEM file with the certificate authorities to trust for `url`, instead of the system's.
+        "ca" => ca: Option<PathBuf> = Initial::Unset("/etc/os-upgrade/fleet-lock-ca.pem");
+        /// A PEM file with the certificate to present to the server of `url`, and its intermediate certificates.
+        "certificate" => certificate: Option<PathBuf> = Initial::Unset("/etc/os-upgrade/fleet-lock.pem");
+        /// A PEM file with the private key of `certificate`, not encrypted.
+        "key" => key: Option<PathBuf> = Initial::Unset("/etc/os-upgrade/fleet-lock.key");
+        /// The group of hosts that name none.
+        "default-group" => default_group: GroupName = Initial::Is("default");
+        /// What happens to the slot of a host whose upgrade failed: `hold` keeps it, because the host may be down,
+        /// until an operator releases it or the host succeeds; `release` frees it.
+        "on-failure" => on_failure: OnFailure = Initial::Is("hold");
+        /// Which slots `os-upgrade lock forget` may release: `never` any, or with `inventory` those of hosts that have left the
+        /// inventory. No slot is released by a timeout.
+        "reclaim" => reclaim: Reclaim = Initial::Is("never");
+        /// How long a slot may be held before it is shown as stuck, in the state and in the metrics.
+        "stuck-after" => stuck_after: Interval<1_000, 2_592_000_000> = Initial::Is("2h");
+        /// The time between two requests for a slot that was denied, plus up to a quarter. After a failed request it is 1 s, and
+        /// doubles with each further failure, up to this value and at most 1 min.
+        "retry-interval" => retry_interval: Interval<100, 86_400_000> = Initial::Is("10s");
+        /// The mean time between two requests of any kind to the server of `url`; two may go out together. The default suits a
+        /// server that takes one request a second: set less only for one that takes more.
+        "request-interval" => request_interval: Interval<1, 60_000> = Initial::Is("1100ms");
+        /// The groups of the orchestrator's own semaphores, and how many of their hosts may be upgraded at once, 0 to 10000.
+        "groups" => groups: Groups = Initial::Is("default=1");
     }
 }
 
-impl Key {
-    /// The environment variable that overrides it.
-    pub fn variable(&self) -> String {
-        let upper = |name: &str| name.to_uppercase().replace(['-', '.'], "_");
-        format!("OS_UPGRADE_{}__{}", upper(self.section), upper(self.name))
-    }
-
-    pub(super) fn as_toml(&self) -> String {
-        let mut text = comment(self.help);
-        let (value, out) = match self.initial {
-            Initial::Is(value) => (value, ""),
-            Initial::Unset(value) => (value, "# "),
-        };
-        let line = match self.shape {
-            Shape::String => format!("{out}{} = {value:?}", self.name),
-            Shape::Integer | Shape::Boolean => format!("{out}{} = {value}", self.name),
-            Shape::Table => {
-                let entries = value.replace('=', " = ").replace(',', "\n");
-                text.insert(0, '\n');
-                format!("[{}.{}]\n{entries}", self.section, self.name)
-            }
-        };
-        let _ = writeln!(text, "{line}");
-        text
-    }
-}
-
-fn comment(help: &[&str]) -> String {
-    help.iter().flat_map(|line| ["#", line, "\n"]).collect()
-}
-
-/// Every section with its keys.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct Schema(pub(super) &'static [Section]);
-
-impl Schema {
-    /// Every key.
-    pub(super) fn keys(self) -> impl Iterator<Item = &'static Key> {
-        self.0.iter().flat_map(|section| section.keys)
-    }
-
-    /// The section `name`, or the part `name` of `whole`.
-    pub(super) fn section(self, whole: Option<&'static Section>, name: &str) -> Option<&'static Section> {
-        match whole {
-            None => self.0.iter().find(|section| section.name == name && !name.contains('.')),
-            Some(whole) => self.parts(whole).find(|part| part.name[whole.name.len() + 1..] == *name),
-        }
-    }
-
-    /// The parts of `whole` that are sections of their own.
-    pub(super) fn parts(self, whole: &'static Section) -> impl Iterator<Item = &'static Section> {
-        let is_part = |name: &str| name.strip_prefix(whole.name).is_some_and(|rest| rest.starts_with('.'));
-        self.0.iter().filter(move |section| is_part(section.name))
-    }
-
-    /// The message for a section that does not exist.
-    pub(super) fn unknown_section(self, name: &str) -> String {
-        let names = self.0.iter().map(|section| section.name);
-        let hint = match nearest(name, names.clone()) {
-            Some(near) => format!("did you mean [{near}]?"),
-            None => {
-                format!("there are {}", names.map(|name| format!("[{name}]")).collect::<Vec<_>>().join(", "))
-            }
-        };
-        format!("unknown section [{name}]; {hint}")
-    }
-
-    /// The message for a key that does not exist in `section`, or that is outside any section.
-    pub(super) fn unknown_key(self, section: Option<&'static Section>, name: &str) -> String {
-        let place = section
-            .map_or_else(|| "outside any section".to_owned(), |section| format!("in [{}]", section.name));
-        let keys = || section.into_iter().flat_map(|section| section.keys).map(|key| key.name);
-        let elsewhere = self.keys().find(|key| key.name == name);
-        let hint = match (nearest(name, keys()), elsewhere) {
-            (Some(near), _) => format!("did you mean \"{near}\"?"),
-            (None, Some(key)) => format!("did you mean \"{name}\" in [{}]?", key.section),
-            (None, None) if section.is_some() => {
-                format!("its keys are {}", keys().collect::<Vec<_>>().join(", "))
-            }
-            (None, None) => "every key is in a section".to_owned(),
-        };
-        format!("unknown key \"{name}\" {place}; {hint}")
+impl Default for Settings {
+    fn default() -> Self {
+        Self::read(&Merged::empty(SCHEMA), &mut Vec::new()).expect("every default is valid, as a test shows")
     }
 }

@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use anyhow::{Context as _, bail};
 use os_upgrade_api_types::route::Call;
-use os_upgrade_api_types::runs::Trigger;
-use os_upgrade_api_types::{config, health, runs, state};
+use os_upgrade_api_types::routes::runs::Trigger;
+use os_upgrade_api_types::routes::{config, health, runs, state};
 use os_upgrade_cli::rest;
 use os_upgrade_kernel::Config;
 use os_upgrade_kernel::config::WorkerApplication;

@@ -10,8 +10,8 @@ use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 use chrono::Utc;
 use os_upgrade_api_types::Role;
-use os_upgrade_api_types::fleet_lock::dialect_of;
 use os_upgrade_api_types::route::Dialect;
+use os_upgrade_api_types::routes::fleet_lock::dialect_of;
 use os_upgrade_auth::{Authenticator, Caller, Denied, Presented, Scheme};
 use os_upgrade_shell::not_done::NotDone;
 

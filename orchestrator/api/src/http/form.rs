@@ -14,8 +14,8 @@ use axum::http::request::Parts;
 use axum::http::{HeaderMap, HeaderValue, Method, StatusCode};
 use axum::middleware::Next;
 use axum::response::{IntoResponse as _, Response};
-use os_upgrade_api_types::fleet_lock::dialect_of;
 use os_upgrade_api_types::route::{Dialect, JSON};
+use os_upgrade_api_types::routes::fleet_lock::dialect_of;
 use serde_transcode::Transcoder;
 use tokio::sync::Semaphore;
 

@@ -5,10 +5,10 @@ use axum::extract::State;
 use axum::response::Response;
 use chrono::Utc;
 use os_upgrade_api_types::body::Stamp;
-use os_upgrade_api_types::cluster::{
+use os_upgrade_api_types::query::NoParameters;
+use os_upgrade_api_types::routes::cluster::{
     ClusterState, CopiesState, InstanceState, READ, ReplicaState, StreamState,
 };
-use os_upgrade_api_types::query::NoParameters;
 use os_upgrade_bus::instances::{Replica, Replication, StreamReplication};
 use os_upgrade_shell::node::Leadership;
 use os_upgrade_site::instances::Instance;

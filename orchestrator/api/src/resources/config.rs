@@ -14,9 +14,11 @@ use axum::extract::{Request as HttpRequest, State};
 use axum::http::StatusCode;
 use axum::http::header::{ALLOW, ETAG, HeaderName, HeaderValue};
 use axum::response::{IntoResponse as _, Response};
-use os_upgrade_api_types::config::{CHANGE, ConfigBody, DELETE, DESCRIBE, READ, REPLACE, ReadParameters};
 use os_upgrade_api_types::openapi::fields_of;
 use os_upgrade_api_types::query::Validate;
+use os_upgrade_api_types::routes::config::{
+    CHANGE, ConfigBody, DELETE, DESCRIBE, READ, REPLACE, ReadParameters,
+};
 use os_upgrade_kernel::{Accepted, Config, ConfigOperation, ConfigRefusal, Expected, Request};
 use os_upgrade_shell::not_done::NotDone;
 use os_upgrade_site::published_state::PublishedState;

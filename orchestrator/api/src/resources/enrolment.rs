@@ -4,8 +4,8 @@
 use axum::extract::State;
 use axum::http::StatusCode;
 use axum::response::Response;
-use os_upgrade_api_types::hosts::{APPROVE, HISTORY, HostToWithdraw, HostsToApprove, WITHDRAW};
 use os_upgrade_api_types::query::{FactList, Validate};
+use os_upgrade_api_types::routes::hosts::{APPROVE, HISTORY, HostToWithdraw, HostsToApprove, WITHDRAW};
 use os_upgrade_kernel::{EnrolmentOperation, Request};
 use os_upgrade_store::Audit;
 

@@ -17,7 +17,7 @@ use axum::http::request::Parts;
 use axum::http::{HeaderMap, Method, Uri};
 use axum::response::{IntoResponse, Response};
 use futures::FutureExt as _;
-use os_upgrade_api_types::fleet_lock::{Claim, LOCK, PROTOCOL_HEADER, UNLOCK, canonical_path};
+use os_upgrade_api_types::routes::fleet_lock::{Claim, LOCK, PROTOCOL_HEADER, UNLOCK, canonical_path};
 use os_upgrade_auth::{Caller, Denied};
 use os_upgrade_kernel::LockOperation;
 use os_upgrade_site::handle::SiteHandle;

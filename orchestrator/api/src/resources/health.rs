@@ -3,8 +3,8 @@
 use axum::Extension;
 use axum::extract::State;
 use axum::response::Response;
-use os_upgrade_api_types::health::{HEALTHY, Health, READY, Ready};
 use os_upgrade_api_types::query::NoParameters;
+use os_upgrade_api_types::routes::health::{HEALTHY, Health, READY, Ready};
 use os_upgrade_shell::node::Leadership;
 use os_upgrade_site::instances::Role;
 use os_upgrade_site::published_state::Readiness;

@@ -10,8 +10,8 @@ use axum::extract::State;
 use axum::response::Response;
 use chrono::{DateTime, Utc};
 use os_upgrade_api_types::body::{Blocker, Count, Entry as ListEntry, Progress, ReasonFields, Stamp};
-use os_upgrade_api_types::hosts::{Host, LIST, ListParameters, READ};
 use os_upgrade_api_types::query::{ListMode, NoParameters};
+use os_upgrade_api_types::routes::hosts::{Host, LIST, ListParameters, READ};
 use os_upgrade_api_types::text::ENROLMENTS;
 use os_upgrade_kernel::{
     Approval, Enrolled, Forecast, HostStatus, Reachability, SeenHost, Withdrawal, explain,

@@ -3,8 +3,8 @@
 use axum::extract::State;
 use axum::http::header::CONTENT_TYPE;
 use axum::response::{IntoResponse as _, Response};
-use os_upgrade_api_types::documentation::OPENAPI;
 use os_upgrade_api_types::query::NoParameters;
+use os_upgrade_api_types::routes::documentation::OPENAPI;
 
 use crate::context::Api;
 use crate::http::error::Problem;

@@ -7,8 +7,8 @@ use axum::extract::Path;
 use axum::http::HeaderMap;
 use axum::http::header::{CONTENT_ENCODING, CONTENT_SECURITY_POLICY, CONTENT_TYPE, HeaderValue};
 use axum::response::{IntoResponse as _, Redirect, Response};
-use os_upgrade_api_types::documentation::{PAGE, PAGE_FILE, PAGE_REDIRECT};
 use os_upgrade_api_types::query::NoParameters;
+use os_upgrade_api_types::routes::documentation::{PAGE, PAGE_FILE, PAGE_REDIRECT};
 use utoipa_swagger_ui::Config;
 
 use crate::http::error::Problem;

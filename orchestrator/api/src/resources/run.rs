@@ -4,7 +4,7 @@
 use axum::extract::State;
 use axum::http::StatusCode;
 use os_upgrade_api_types::query::{NoParameters, Validate};
-use os_upgrade_api_types::runs::{CANCEL, GIVE_UP, HostToGiveUp, NoFields, TRIGGER, Trigger};
+use os_upgrade_api_types::routes::runs::{CANCEL, GIVE_UP, HostToGiveUp, NoFields, TRIGGER, Trigger};
 use os_upgrade_kernel::duration::Duration;
 use os_upgrade_kernel::{Request, RunOperation};
 use os_upgrade_protocol::RunId;

@@ -10,7 +10,7 @@ use axum::http::Uri;
 use axum::response::Response;
 use os_upgrade_api_types::body::{Count, Entry, Fact, Millis, Stamp};
 use os_upgrade_api_types::query::{ListMode, ListQuery};
-use os_upgrade_api_types::runs::{
+use os_upgrade_api_types::routes::runs::{
     Command, FACTS_MAX, HostOfRunInFull, LIST, ListParameters, READ, ReadParameters, Run, RunInFull,
 };
 use os_upgrade_kernel::FactCursor;

@@ -9,7 +9,7 @@ use axum::response::Response;
 use chrono::{DateTime, Utc};
 use os_upgrade_api_types::body::Stamp;
 use os_upgrade_api_types::query::NoParameters;
-use os_upgrade_api_types::slots::{
+use os_upgrade_api_types::routes::slots::{
     AboutSlot, HISTORY, HOLD, HistoryParameters, Hold, READ, RECLAIM, RELEASE, SlotGroup, SlotHolder,
     SlotWaiter, Slots,
 };

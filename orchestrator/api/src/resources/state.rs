@@ -10,7 +10,7 @@ use axum::response::Response;
 use chrono::{DateTime, Utc};
 use os_upgrade_api_types::body::{Blocker, HostOfRun, Stamp};
 use os_upgrade_api_types::openapi::fields_of;
-use os_upgrade_api_types::state::{
+use os_upgrade_api_types::routes::state::{
     CurrentUpgrade, HostState, LastUpgrade, Nodes, READ, ReadParameters, ScheduledWorker, State,
 };
 use os_upgrade_kernel::config::WorkerApplication;

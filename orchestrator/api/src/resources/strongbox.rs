@@ -8,7 +8,7 @@ use axum::http::StatusCode;
 use axum::response::Response;
 use os_upgrade_api_types::body::{Count, Entry, Stamp};
 use os_upgrade_api_types::query::{ListMode, NameList, NoParameters};
-use os_upgrade_api_types::strongbox::{LIST, PUT, READ, REMOVE, Secret, Strongbox, UNSEAL};
+use os_upgrade_api_types::routes::strongbox::{LIST, PUT, READ, REMOVE, Secret, Strongbox, UNSEAL};
 use os_upgrade_kernel::{Request, Sealed, SecretName, SecretOperation};
 use os_upgrade_site::strongbox::SECRET_BYTES_MAX;
 use os_upgrade_site::strongbox::key::Key;

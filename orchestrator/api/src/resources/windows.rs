@@ -4,7 +4,7 @@ use axum::extract::State;
 use axum::response::Response;
 use chrono::Utc;
 use os_upgrade_api_types::body::Stamp;
-use os_upgrade_api_types::windows::{LIST, ListParameters, Occurrence as Times, Windows};
+use os_upgrade_api_types::routes::windows::{LIST, ListParameters, Occurrence as Times, Windows};
 use os_upgrade_kernel::forecast::calendar;
 use os_upgrade_kernel::{CalendarError, Occurrence};
 

@@ -1,7 +1,7 @@
 //! Windows in the configuration and the state, with the specification's samples.
 
 use chrono::{DateTime, Utc};
-use os_upgrade_api_types::config::sample;
+use os_upgrade_api_types::routes::config::sample;
 use os_upgrade_kernel::View;
 use os_upgrade_test_site::put_config;
 

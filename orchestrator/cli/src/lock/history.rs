@@ -1,7 +1,7 @@
 //! `os-upgrade lock history`: how operators and FleetLock clients took and gave back slots.
 
 use clap::Args;
-use os_upgrade_api_types::slots;
+use os_upgrade_api_types::routes::slots;
 use serde::Deserialize;
 
 use crate::remote::histories::{self, Shown};

@@ -2,7 +2,7 @@
 
 use anyhow::{Context as _, bail};
 use clap::Args;
-use os_upgrade_api_types::slots;
+use os_upgrade_api_types::routes::slots;
 use os_upgrade_shell::text::sanitized;
 use serde::Deserialize;
 use serde_json::Value;

@@ -2,7 +2,7 @@
 
 use clap::Args;
 use os_upgrade_api_types::route::Route;
-use os_upgrade_api_types::slots::{self, AboutSlot};
+use os_upgrade_api_types::routes::slots::{self, AboutSlot};
 use os_upgrade_kernel::ClientId;
 use os_upgrade_protocol::GroupName;
 

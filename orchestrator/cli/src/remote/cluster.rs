@@ -2,7 +2,7 @@
 
 use anyhow::Context as _;
 use clap::{Args, Subcommand};
-use os_upgrade_api_types::{cluster, health};
+use os_upgrade_api_types::routes::{cluster, health};
 use serde::Deserialize;
 
 use crate::output::{Output, outln, table};

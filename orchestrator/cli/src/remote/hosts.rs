@@ -2,10 +2,10 @@
 
 use anyhow::Context as _;
 use clap::{Args, Subcommand};
-use os_upgrade_api_types::hosts::{self as routes, HostToWithdraw, HostsToApprove};
 use os_upgrade_api_types::route::Call;
-use os_upgrade_api_types::runs::{GIVE_UP, HostToGiveUp};
-use os_upgrade_api_types::slots;
+use os_upgrade_api_types::routes::hosts::{self as routes, HostToWithdraw, HostsToApprove};
+use os_upgrade_api_types::routes::runs::{GIVE_UP, HostToGiveUp};
+use os_upgrade_api_types::routes::slots;
 use os_upgrade_kernel::HostStatus;
 use os_upgrade_kernel::enrolment::APPROVED_AT_ONCE_MAX;
 use os_upgrade_kernel::reason::quoted;

@@ -4,7 +4,7 @@ use std::io::Read as _;
 
 use anyhow::{Context as _, bail};
 use clap::{Args, Subcommand};
-use os_upgrade_api_types::strongbox::{self as routes, SecretValue, StrongboxKey};
+use os_upgrade_api_types::routes::strongbox::{self as routes, SecretValue, StrongboxKey};
 use os_upgrade_kernel::SecretName;
 use os_upgrade_site::strongbox::SECRET_BYTES_MAX;
 use os_upgrade_site::strongbox::key::Key;

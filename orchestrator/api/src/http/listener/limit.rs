@@ -17,7 +17,7 @@ use governor::nanos::Nanos;
 use governor::state::StateStore;
 use governor::state::keyed::{HashMapStateStore, ShrinkableKeyedStateStore};
 use governor::{Quota, RateLimiter};
-use os_upgrade_api_types::health::{HEALTHY, READY};
+use os_upgrade_api_types::routes::health::{HEALTHY, READY};
 use os_upgrade_settings as settings;
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;

@@ -3,8 +3,8 @@
 use axum::extract::State;
 use axum::response::Response;
 use os_upgrade_api_types::body::Millis;
-use os_upgrade_api_types::config::{Change, HISTORY};
 use os_upgrade_api_types::query::FactList;
+use os_upgrade_api_types::routes::config::{Change, HISTORY};
 use os_upgrade_kernel::Difference;
 use os_upgrade_store::{Audit, FactRow};
 use serde::Deserialize;

@@ -7,7 +7,7 @@ use axum::body::{Body, Bytes, HttpBody as _};
 use axum::http::HeaderMap;
 use axum::http::header::EXPECT;
 use futures::StreamExt as _;
-use os_upgrade_api_types::fleet_lock::{ClaimError, REQUEST_BYTES_MAX};
+use os_upgrade_api_types::routes::fleet_lock::{ClaimError, REQUEST_BYTES_MAX};
 
 use crate::http::extract::BODY_TIMEOUT;
 use crate::http::lock_error::{Kind, LockError};

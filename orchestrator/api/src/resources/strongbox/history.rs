@@ -5,7 +5,7 @@ use axum::extract::State;
 use axum::response::Response;
 use os_upgrade_api_types::body::Millis;
 use os_upgrade_api_types::query::FactList;
-use os_upgrade_api_types::strongbox::{HISTORY, StrongboxChange};
+use os_upgrade_api_types::routes::strongbox::{HISTORY, StrongboxChange};
 use os_upgrade_store::{Audit, FactRow};
 use serde::Deserialize;
 

@@ -10,10 +10,10 @@ use serde_json::{Value, json};
 use utoipa::{IntoParams, ToSchema};
 
 use crate::body::{Counts, Fact, Stamp};
-use crate::config::{Rollout, rollout};
 use crate::lists::list;
 use crate::query::{self, Parameters, Validate, paged};
 use crate::route::{Answer, Method, OPERATOR, PathName, Route, Shape, Tag, VIEWER};
+use crate::routes::config::{Rollout, rollout};
 use crate::text::{
     ActionWord, AuditReasonText, FactKeyText, HostStatusWord, NameText, PhaseWord, ReasonKindWord, RunIdText,
     RunResultWord, TimeoutText,

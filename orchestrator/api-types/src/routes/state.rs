@@ -14,10 +14,10 @@ use serde_json::{Value, json};
 use utoipa::{IntoParams, ToSchema};
 
 use crate::body::{Blocker, Counts, HostOfRun, Progress, Stamp};
-use crate::config::{ConfigFields, sample_with};
 use crate::query::Parameters;
 use crate::route::{Answer, Method, Route, Shape, Tag, VIEWER};
-use crate::runs::StopCause;
+use crate::routes::config::{ConfigFields, sample_with};
+use crate::routes::runs::StopCause;
 use crate::text::{DurationText, HostStatusWord, NextReasonWord, RunResultWord, SiteStatusWord};
 
 /// The whole state, or the requested fields.

@@ -1,4 +1,4 @@
-//! The control stream.
+//! Commands on their way to hosts: published under a fence, retracted, and read back from the control stream.
 
 use async_nats::HeaderMap;
 use async_nats::jetstream::consumer;

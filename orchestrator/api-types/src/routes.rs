@@ -1,0 +1,13 @@
+//! Every route, a file for each resource: method, path, role, bodies and answers.
+
+pub mod cluster;
+pub mod config;
+pub mod documentation;
+pub mod fleet_lock;
+pub mod health;
+pub mod hosts;
+pub mod runs;
+pub mod slots;
+pub mod state;
+pub mod strongbox;
+pub mod windows;
