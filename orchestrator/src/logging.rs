@@ -1,8 +1,8 @@
 //! Logging: to standard error, filtered by `RUST_LOG`, coloured on a terminal.
 //!
-//! Whatever strangers and hosts do, the log stays small: each place in the code logs [`LINES_MAX`] lines at once and
-//! [`LINES_PER_MINUTE`] from then on, and a line has [`LINE_BYTES_MAX`] bytes at most. Exempt are lines about decisions,
-//! which runs bound, and debug output, which somebody asked for.
+//! Whatever strangers and hosts do, the log of a server stays small: each place in the code logs [`LINES_MAX`] lines at
+//! once and [`LINES_PER_MINUTE`] from then on. Exempt are lines about runs and hosts, which runs bound, and debug output,
+//! which somebody asked for. A line has [`LINE_BYTES_MAX`] bytes at most.
 
 use std::collections::HashMap;
 use std::io::{self, IsTerminal, Write};
@@ -14,7 +14,6 @@ use governor::{DefaultKeyedRateLimiter, Quota};
 use tokio_util::sync::CancellationToken;
 use tracing::callsite::Identifier;
 use tracing::level_filters::LevelFilter;
-use tracing::subscriber::Interest;
 use tracing::{Event, Level, Metadata};
 use tracing_subscriber::filter::FilterExt as _;
 use tracing_subscriber::layer::{Context, Filter, Layer as _, SubscriberExt as _};
@@ -28,26 +27,30 @@ const LINES_MAX: NonZeroU32 = NonZeroU32::new(100).unwrap();
 /// The most lines of one place in the code within a minute, after the first ones.
 const LINES_PER_MINUTE: NonZeroU32 = NonZeroU32::new(60).unwrap();
 /// The most bytes of a line; of a longer one the end is left out.
-const LINE_BYTES_MAX: usize = 4096;
+const LINE_BYTES_MAX: usize = 16 * 1024;
 /// How often the number of lines that were left out is logged.
 const REPORT_EVERY: Duration = Duration::from_mins(1);
 
-/// What was left out of the log. Clones share one state.
+/// How many lines were left out of the log, by place in the code. Clones share one state.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct LeftOut(Arc<Mutex<HashMap<&'static str, u64>>>);
 
 impl LeftOut {
-    fn add(&self, target: &'static str) {
-        *self.0.lock().unwrap_or_else(PoisonError::into_inner).entry(target).or_default() += 1;
+    fn add(&self, place: &'static str) {
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner).entry(place).or_default() += 1;
     }
 
-    /// Logs once a minute how many lines of which module were left out, until `shutdown`.
+    /// Logs once a minute, and at the end, how many lines of which place were left out, until `shutdown`.
     pub(crate) async fn report(self, shutdown: CancellationToken) {
         let mut ticks = tokio::time::interval(REPORT_EVERY);
-        while shutdown.run_until_cancelled(ticks.tick()).await.is_some() {
+        loop {
+            let is_last = shutdown.run_until_cancelled(ticks.tick()).await.is_none();
             let left_out = std::mem::take(&mut *self.0.lock().unwrap_or_else(PoisonError::into_inner));
-            for (module, lines) in left_out {
-                tracing::warn!(module, lines, "lines were left out of the log: too many of one kind");
+            for (place, lines) in left_out {
+                tracing::warn!(place, lines, "lines were left out of the log: too many of one kind");
+            }
+            if is_last {
+                return;
             }
         }
     }
@@ -71,11 +74,7 @@ impl<S> Filter<S> for Pace {
         true
     }
 
-    // These two let lines that the level disables cost as little as without this filter.
-    fn callsite_enabled(&self, _: &'static Metadata<'static>) -> Interest {
-        Interest::always()
-    }
-
+    // Lines that the level disables cost as little as without this filter.
     fn max_level_hint(&self) -> Option<LevelFilter> {
         Some(LevelFilter::TRACE)
     }
@@ -85,7 +84,7 @@ impl<S> Filter<S> for Pace {
         let is_exempt = metadata.target() == DECISIONS || *metadata.level() > Level::INFO;
         let passes = is_exempt || self.lines.check_key(&metadata.callsite()).is_ok();
         if !passes {
-            self.left_out.add(metadata.target());
+            self.left_out.add(metadata.name());
         }
         passes
     }
@@ -116,15 +115,26 @@ impl<W: Write> Write for Short<W> {
     }
 }
 
-/// Starts logging with the filter `level`, or that of `RUST_LOG` if it is set.
-pub(super) fn start(level: &str) -> LeftOut {
+/// Starts logging for a command, with the filter `level`, or that of `RUST_LOG` if it is set.
+pub(super) fn start(level: &str) {
+    start_filtered(filter(level));
+}
+
+/// Starts logging for a server, with a pace; the caller runs [`LeftOut::report`].
+pub(super) fn start_paced(level: &str) -> LeftOut {
     let left_out = LeftOut::default();
-    let filter = EnvFilter::try_from_default_env().unwrap_or_else(|_| EnvFilter::new(level));
-    let lines = fmt::layer().with_ansi(io::stderr().is_terminal()).with_writer(|| Short(io::stderr()));
-    let lines = lines.with_filter(filter.and(Pace::new(left_out.clone())));
-    // Fails if another test in this process has started it already.
-    let _ = Registry::default().with(lines).try_init();
+    start_filtered(filter(level).and(Pace::new(left_out.clone())));
     left_out
+}
+
+fn filter(level: &str) -> EnvFilter {
+    EnvFilter::try_from_default_env().unwrap_or_else(|_| EnvFilter::new(level))
+}
+
+fn start_filtered(filter: impl Filter<Registry> + Send + Sync + 'static) {
+    let lines = fmt::layer().with_ansi(io::stderr().is_terminal()).with_writer(|| Short(io::stderr()));
+    // Fails if another test in this process has started it already.
+    let _ = Registry::default().with(lines.with_filter(filter)).try_init();
 }
 
 #[cfg(test)]

@@ -47,7 +47,7 @@ enum Command {
     /// Try everything on this machine: nats-server, orchestrator, and workers that upgrade demo hosts
     ///
     /// The hosts are directories in `--data-dir`; their workers are real processes that change these directories. It needs
-    /// os-upgrade-worker next to this program, and a nats-server (see `make tools`).
+    /// os-upgrade-worker next to this program, and a nats-server on `PATH`, or the one that `OS_UPGRADE_NATS_SERVER` names.
     Dev(dev::Options),
     #[command(flatten)]
     Other(cli::Command),
@@ -73,7 +73,7 @@ fn run(command: Command) -> Result<(), Failure> {
     match command {
         Command::Serve(serve) => {
             // The client library logs each failed attempt to connect; this program only logs changes.
-            let left_out = logging::start("info,async_nats=off");
+            let left_out = logging::start_paced("info,async_nats=off");
             let settings = settings::load(serve.config.as_deref(), vars_os())?;
             block_on(async {
                 let setup = Setup::from_settings(&settings).await?;

@@ -61,12 +61,19 @@ impl DataDirectory {
     }
 }
 
-/// Creates the directory `path` and its parents, as far as they are missing, for this user alone whatever the umask.
+/// Creates the directory `path` for this user alone, whatever the umask, and its parents as usual. One that exists stays
+/// as it is.
 ///
 /// # Errors
 /// One cannot be created.
 pub fn create(path: &Path) -> io::Result<()> {
-    DirBuilder::new().recursive(true).mode(0o700).create(path)
+    if let Some(parent) = path.parent() {
+        fs::create_dir_all(parent)?;
+    }
+    match DirBuilder::new().mode(0o700).create(path) {
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(()),
+        created => created,
+    }
 }
 
 fn instance(path: &Path) -> io::Result<String> {

@@ -1,8 +1,8 @@
 //! Finds a nats-server that is new enough, and configures one in its own directory, for the orchestrator, the workers' test
 //! kit and the tests. They start the process themselves.
 //!
-//! If `OS_UPGRADE_NATS_SERVER` is set, only that binary is tried. Else it is the first usable one on `PATH`; nothing is
-//! looked for beside the program or in the current directory, where others may have put one.
+//! If `OS_UPGRADE_NATS_SERVER` is set, only that binary is tried. Else it is the first usable one in an absolute directory of
+//! `PATH`; nothing is looked for beside the program or in the current directory, where others may have put one.
 
 use std::env;
 use std::ffi::OsStr;
@@ -157,7 +157,7 @@ impl Places {
             return vec![chosen.clone()];
         }
         let mut found: Vec<PathBuf> = Vec::new();
-        for candidate in self.path.iter().map(|dir| dir.join("nats-server")) {
+        for candidate in self.path.iter().filter(|dir| dir.is_absolute()).map(|dir| dir.join("nats-server")) {
             if candidate.is_file() && !found.contains(&candidate) {
                 found.push(candidate);
             }
@@ -178,7 +178,9 @@ async fn probe(path: &Path) -> Result<Version, Unfit> {
     }
     let metadata = std::fs::metadata(path).map_err(|_| Unfit::Missing)?;
     if metadata.permissions().mode() & 0o002 != 0 {
-        return Err(Unfit::Unusable("every user may write to it".to_owned()));
+        return Err(Unfit::Unusable(
+            "every user may write to it: run chmod o-w on it, and check it".to_owned(),
+        ));
     }
     let output = version_output(path.as_os_str()).await?;
     match Version::parse(&output) {
@@ -268,6 +270,8 @@ log_file: "/a \"b\\c\"/nats-server.log"
         fake(dir.path(), "old/nats-server", "nats-server: v2.9.10");
         let new = fake(dir.path(), "new/nats-server", "nats-server: v2.11.0");
         let newest = fake(dir.path(), "newest/nats-server", "nats-server: v2.15.1");
+        let relative = Places { path: [".", "", "bin"].map(PathBuf::from).to_vec(), chosen: None };
+        assert_eq!(relative.candidates(), [PathBuf::from("nats-server")], "none of the current directory");
         let mut places = Places {
             path: ["old", "new", "newest"].map(|name| dir.path().join(name)).to_vec(),
             chosen: None,

@@ -25,6 +25,14 @@ pub enum Error {
         #[source]
         source: io::Error,
     },
+    /// Others could change what the worker does next.
+    #[error("the state directory's {path} {why}")]
+    UnsafeStateDir {
+        /// The directory, or a file in it.
+        path: PathBuf,
+        /// What is wrong, and what to do.
+        why: String,
+    },
     /// Another process serves this host from the same state directory.
     #[error("another worker holds {path}; one host has one worker")]
     StateDirLocked {
@@ -69,7 +77,11 @@ impl Error {
     /// Whether the worker's configuration is wrong, so that it fails again until the configuration is changed.
     pub fn is_usage(&self) -> bool {
         match self {
-            Self::Name { .. } | Self::NoNats | Self::NatsUrl(_) | Self::ForeignCredentials { .. } => true,
+            Self::Name { .. }
+            | Self::NoNats
+            | Self::NatsUrl(_)
+            | Self::ForeignCredentials { .. }
+            | Self::UnsafeStateDir { .. } => true,
             Self::Access(error) => error.is_usage(),
             Self::StateDir { .. } | Self::StateDirLocked { .. } | Self::BootId { .. } | Self::Connect(_) => {
                 false

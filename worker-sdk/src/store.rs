@@ -33,15 +33,10 @@ impl Store {
             let path = path.to_owned();
             move |source| Error::StateDir { path, source }
         };
-        DirBuilder::new().recursive(true).mode(0o700).create(directory).map_err(failed(directory))?;
-        check_writers(directory).map_err(failed(directory))?;
+        create(directory).map_err(failed(directory))?;
+        check_directory(directory, host)?;
         let path = directory.join(format!("{}.json", host.token()));
         let lock_path = path.with_extension("lock");
-        for path in
-            [&lock_path, &path, &path.with_extension("json.new"), &path.with_extension("json.corrupt")]
-        {
-            check_no_link(path).map_err(failed(path))?;
-        }
         let lock = File::options()
             .create(true)
             .truncate(false)
@@ -97,19 +92,52 @@ impl Store {
     }
 }
 
-fn check_writers(directory: &Path) -> io::Result<()> {
-    let mode = fs::metadata(directory)?.mode() & 0o777;
-    if mode & 0o022 == 0 {
-        return Ok(());
+/// Creates `directory` for this user alone, whatever the umask, and its parents as usual.
+fn create(directory: &Path) -> io::Result<()> {
+    if let Some(parent) = directory.parent() {
+        fs::create_dir_all(parent)?;
     }
-    Err(io::Error::other(format!(
-        "other users may write to it (mode {mode:03o}): run chmod go-w on it, and check what is in it"
-    )))
+    match DirBuilder::new().mode(0o700).create(directory) {
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(()),
+        created => created,
+    }
 }
 
-fn check_no_link(path: &Path) -> io::Result<()> {
-    if fs::symlink_metadata(path).is_ok_and(|metadata| metadata.is_symlink()) {
-        return Err(io::Error::other("it is a symbolic link, which no worker makes: remove it"));
+/// Checks that nobody else can write to `directory`, or has put a link or a file of theirs in place of one of `host`.
+fn check_directory(directory: &Path, host: &HostName) -> Result<(), Error> {
+    let failed = |source| Error::StateDir { path: directory.to_owned(), source };
+    let unsafe_path = |path: &Path| {
+        let path = path.to_owned();
+        move |why| Error::UnsafeStateDir { path, why }
+    };
+    // The owner of a process's directory in /proc is its effective user.
+    let me = fs::metadata("/proc/self").map_err(failed)?.uid();
+    check_owner(&fs::metadata(directory).map_err(failed)?, me, 0o022).map_err(unsafe_path(directory))?;
+    let own = format!("{}.", host.token());
+    for entry in fs::read_dir(directory).map_err(failed)? {
+        let entry = entry.map_err(failed)?;
+        if entry.file_name().to_string_lossy().starts_with(&own) {
+            let metadata = entry.metadata().map_err(failed)?;
+            if metadata.is_symlink() {
+                let why = "is a link, which no worker makes: remove it".to_owned();
+                return Err(unsafe_path(&entry.path())(why));
+            }
+            check_owner(&metadata, me, 0o002).map_err(unsafe_path(&entry.path()))?;
+        }
+    }
+    Ok(())
+}
+
+/// Checks that root or `me` owns what `metadata` is of, and that its mode has none of `writers`.
+fn check_owner(metadata: &fs::Metadata, me: u32, writers: u32) -> Result<(), String> {
+    let (owner, mode) = (metadata.uid(), metadata.mode() & 0o777);
+    if owner != me && owner != 0 {
+        return Err(format!("belongs to user {owner}, and must belong to user {me}, whose worker this is"));
+    }
+    if mode & writers != 0 {
+        return Err(format!(
+            "can be written by others (mode {mode:03o}): run chmod go-w on it, and check its contents"
+        ));
     }
     Ok(())
 }
@@ -156,9 +184,14 @@ mod tests {
         let directory = tempfile::tempdir().unwrap();
         let target = directory.path().join("target");
         fs::write(&target, "precious").unwrap();
+        let me = fs::metadata(&target).unwrap();
+        assert!(
+            check_owner(&me, me.uid(), 0o022).is_ok() && check_owner(&me, me.uid() + 1, 0).is_err()
+                || me.uid() == 0
+        );
         let state = directory.path().join("state");
         let name = host().token();
-        for file in ["lock", "json", "json.new", "json.corrupt"] {
+        for file in ["lock", "json", "json.new", "json.corrupt", "progress", "script", "upgrade"] {
             drop(Store::open(&state, &host()).unwrap());
             let link = state.join(format!("{name}.{file}"));
             drop(fs::remove_file(&link));

@@ -14,6 +14,7 @@ use os_upgrade_api_types::route::Dialect;
 use os_upgrade_api_types::routes::fleet_lock::dialect_of;
 use os_upgrade_auth::Authenticator;
 use os_upgrade_shell::not_done::NotDone;
+use os_upgrade_shell::text::one_line;
 use os_upgrade_site::handle::SiteHandle;
 use os_upgrade_store::History;
 use tokio::sync::Semaphore;
@@ -34,6 +35,9 @@ const REQUEST_TIMEOUT: Duration = Duration::from_secs(20);
 
 /// How many large answers are serialized at once, so that readers of a large site do not use up memory and cores.
 const RENDERS_MAX: usize = 2;
+
+/// How much of a request's path is logged, in characters.
+const PATH_CHARS_MAX: usize = 200;
 
 pub(crate) static DESCRIPTION: LazyLock<Description> =
     LazyLock::new(|| Description::of(resources::routes().declarations()));
@@ -144,16 +148,20 @@ async fn log_failure(method: Method, uri: Uri, request: Request, next: Next) -> 
     let response = next.run(request).await;
     let status = response.status();
     let cause = response.extensions().get::<Cause>().map_or("", |cause| cause.0.as_str());
+    let path = one_line(uri.path(), PATH_CHARS_MAX);
+    let code = status.as_u16();
     let is_routine = response.extensions().get::<Routine>().is_some();
     match failure_level(status, is_routine) {
         Some(Level::ERROR) => {
-            tracing::error!(%method, path = uri.path(), status = status.as_u16(), cause, "request failed");
+            tracing::error!(%method, path, status = code, cause, "request failed");
         }
-        Some(Level::INFO) => {
-            tracing::info!(%method, path = uri.path(), status = status.as_u16(), cause, "request refused");
+        // Lines are paced by their place in the code. Anybody can cause these, and must not displace the others.
+        Some(Level::INFO) if [StatusCode::NOT_FOUND, StatusCode::METHOD_NOT_ALLOWED].contains(&status) => {
+            tracing::info!(%method, path, status = code, cause, "request refused");
         }
+        Some(Level::INFO) => tracing::info!(%method, path, status = code, cause, "request refused"),
         Some(_) => {
-            tracing::debug!(%method, path = uri.path(), status = status.as_u16(), cause, "answered");
+            tracing::debug!(%method, path, status = code, cause, "answered");
         }
         None => {}
     }

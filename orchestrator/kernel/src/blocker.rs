@@ -318,7 +318,7 @@ fn none_approved(hosts: usize, withdrawn: usize) -> String {
             format!("all {hosts} hosts of the configured applications are withdrawn")
         }
         _ => format!(
-            "none of the {hosts} hosts of the configured applications is approved; withdrawn: {withdrawn}"
+            "none of the {hosts} hosts of the configured applications is approved ({withdrawn} of them withdrawn)"
         ),
     }
 }
@@ -370,6 +370,15 @@ mod tests {
             "none-approved",
         ];
         assert_eq!(kinds, expected);
+        for (hosts, withdrawn, text) in [
+            (1, 0, "the only host of the configured applications is not approved"),
+            (1, 1, "the only host of the configured applications is withdrawn"),
+            (3, 0, "none of the 3 hosts of the configured applications is approved"),
+            (3, 1, "none of the 3 hosts of the configured applications is approved (1 of them withdrawn)"),
+            (3, 3, "all 3 hosts of the configured applications are withdrawn"),
+        ] {
+            assert_eq!(StartBlocker::NoneApproved { hosts, withdrawn }.to_string(), text);
+        }
         let no_hosts = StartBlocker::NoHosts { applications: String::new() };
         assert_eq!(WindowBlocker::from(no_hosts).kind(), "no-hosts");
     }

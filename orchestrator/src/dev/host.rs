@@ -1,8 +1,8 @@
 //! Demo hosts: directories that stand for machines, with a tree of releases and the worker's scripts.
 
-use std::fs;
+use std::fs::{self, Permissions};
 use std::io::ErrorKind;
-use std::os::unix::fs::{PermissionsExt, symlink};
+use std::os::unix::fs::{MetadataExt as _, PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
 
 use anyhow::Context as _;
@@ -55,11 +55,15 @@ impl DemoHost {
         if !dir.join("boot-id").exists() {
             fs::write(dir.join("boot-id"), format!("{}\n", uuid::Uuid::now_v7()))?;
         }
+        // Of an earlier version, with whatever the umask left.
+        if let Ok(state) = fs::metadata(dir.join("state")) {
+            fs::set_permissions(dir.join("state"), Permissions::from_mode(state.mode() & 0o755))?;
+        }
         fs::create_dir_all(dir.join("scripts"))?;
         for (script, text) in SCRIPTS {
             let path = dir.join("scripts").join(script);
             fs::write(&path, text)?;
-            fs::set_permissions(&path, fs::Permissions::from_mode(0o755))?;
+            fs::set_permissions(&path, Permissions::from_mode(0o755))?;
         }
         Ok(Self { name: name.to_owned(), dir })
     }

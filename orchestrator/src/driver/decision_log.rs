@@ -6,8 +6,8 @@ use os_upgrade_shell::node::Warning;
 
 /// The target of these lines, which are not paced, see [`crate::logging`].
 pub(crate) const TARGET: &str = module_path!();
-/// The target of lines about what workers say, which are paced.
-const WORKERS: &str = "os_upgrade::workers";
+/// The target of lines that workers or callers of the API can cause, which are paced.
+const CAUSED: &str = "os_upgrade::changes";
 
 /// Logs the facts of `record`, on the instance that decided them.
 pub(super) fn log(record: &Record) {
@@ -33,7 +33,7 @@ fn log_fact(fact: &Fact) {
     {
         tracing::warn!(%run, %host, %reason, "host not upgraded");
     } else if let Fact::ConfigReplaced { config, actor, .. } = fact {
-        tracing::info!(actor, deleted = config.is_none(), "configuration changed");
+        tracing::info!(target: CAUSED, actor, deleted = config.is_none(), "configuration changed");
     }
 }
 
@@ -50,7 +50,7 @@ pub(super) fn warn(warning: &Warning) {
             tracing::error!(%halt, "halted: nothing is sent until an operator intervenes");
         }
         Warning::Inventory { host, error } => {
-            tracing::warn!(target: WORKERS, %host, %error, "a message from a worker cannot be used");
+            tracing::warn!(target: CAUSED, %host, %error, "a message from a worker cannot be used");
         }
         Warning::Leading => tracing::info!("leading"),
         Warning::Adopted(settings) => {

@@ -53,14 +53,15 @@ const PROTECTED_ROUTES: [Common; 2] = [
     (401, "no valid token was sent", "this needs a token: send it as Authorization: Bearer <token>"),
     (
         403,
-        "the token may not do this, or a page of another web site calls and no tokens are configured",
+        "the token may not do this; or, without tokens, the request comes from a page of another web site or was sent to a \
+         name other than localhost",
         "this needs the role operator",
     ),
 ];
 
 const OPEN_ROUTES: [Common; 1] = [(
     403,
-    "a page of another web site calls, and no tokens are configured",
+    "without tokens, the request comes from a page of another web site or was sent to a name other than localhost",
     "the request comes from a page of another site, or was sent to another name than localhost; without tokens only \
     programs on this machine may call: set [api] tokens",
 )];

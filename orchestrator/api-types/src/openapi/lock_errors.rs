@@ -27,7 +27,8 @@ const ERRORS: [(&str, &str, &str, &str); 9] = [
     ),
     (
         "403",
-        "the credentials are not for this group, or a page of another web site calls",
+        "the credentials are not for this group, or, without tokens, the request comes from a page of another web site or was sent to a name other than \
+         localhost",
         "forbidden",
         "token rack may not request slots of the group default",
     ),

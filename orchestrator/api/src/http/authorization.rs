@@ -39,7 +39,7 @@ pub(crate) async fn identify(
     next: Next,
 ) -> Response {
     if authenticator.is_foreign_page(request.headers()) {
-        authenticator.denials().record("foreign-page", peer(&request), Instant::now());
+        authenticator.denials().record("elsewhere", peer(&request), Instant::now());
         let refused = lock_error::refuse(request.uri().path(), lock_error::Kind::Forbidden, FOREIGN_PAGE);
         return refused.unwrap_or_else(|| Problem::new(StatusCode::FORBIDDEN, FOREIGN_PAGE).into_response());
     }

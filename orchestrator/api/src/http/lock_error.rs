@@ -60,7 +60,7 @@ kinds! {
     OutcomeUnknown = SERVICE_UNAVAILABLE "outcome_unknown",
     /// the credentials are missing, wrong or expired
     Unauthorized = UNAUTHORIZED "unauthorized",
-    /// the credentials are not for this group, or the request comes from a page of another web site
+    /// the credentials are not for this group, or, without tokens, the request comes from a page of another web site or was sent to a name other than localhost
     Forbidden = FORBIDDEN "forbidden",
     /// the header `fleet-lock-protocol: true` is missing, repeated or different
     MissingFleetLockHeader = BAD_REQUEST "missing_fleet_lock_header",

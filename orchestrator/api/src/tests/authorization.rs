@@ -173,9 +173,15 @@ async fn foreign_pages_are_refused_without_tokens() {
     assert_eq!(ask("POST", cancel, ours, Some("http://127.0.0.1:8646")).await, 409);
     assert_eq!(ask("POST", cancel, ours, Some("https://example.com")).await, 403);
     assert_eq!(ask("GET", "/v1/state/os-upgrade", "rebound.example", None).await, 403);
-    for path in ["/healthz", "/openapi.json", "/docs/", "/metrics", "/v1/nothing"] {
-        assert_eq!(ask("GET", path, "rebound.example", None).await, 403, "{path}");
+    let declared = paths();
+    assert!(declared.len() > 20);
+    for path in declared.keys().map(|path| example(path)).chain(["/v1/nothing".to_owned()]) {
+        assert_eq!(ask("GET", &path, "rebound.example", None).await, 403, "{path}");
     }
+    let fetched = Request::get("/metrics").header("host", ours).header("sec-fetch-site", "cross-site");
+    assert_eq!(api.send(fetched.body(Body::empty()).unwrap()).await.0, 403);
+    let (_, _, metrics) = api.send(Request::get("/metrics").body(Body::empty()).unwrap()).await;
+    assert!(metrics.contains("os_upgrade_api_denied_total{reason=\"elsewhere\"}"), "{metrics}");
 }
 
 /// A page of a name that resolves to this machine is of the same origin, so it may send FleetLock's header.

@@ -37,6 +37,7 @@ Environment of the scripts:
   OS_UPGRADE_REBOOTED   1 if the host has rebooted since the upgrade was first started
   OS_UPGRADE_PROGRESS   a file for progress lines, with a percentage, such as `40 unpacking linux`, or without,
                         such as `unpacking linux`; operators see the last line. Not for versions
+  Everything else is inherited, except OS_UPGRADE_NATS_URL, which may hold a password.
 
 A script runs in its own process group. When this process is stopped, the group is sent SIGTERM, and SIGKILL
 five seconds later; the next start resumes the work. Scripts that a killed worker left running are stopped

@@ -1,6 +1,7 @@
 //! Checks of this machine: data directory, store, lock server client, nats-server.
 
 use std::fs;
+use std::os::unix::fs::MetadataExt as _;
 use std::path::Path;
 
 use nix::sys::statvfs::statvfs;
@@ -36,6 +37,10 @@ pub(super) fn data_directory(settings: &Settings) -> Vec<Check> {
         Err(error) => return vec![Check::problem(NAME, format!("{shown}: {error}"), "check [store] path")],
         Ok(found) if !found.is_dir() => {
             return vec![Check::problem(NAME, format!("{shown} is not a directory"), "check [store] path")];
+        }
+        Ok(found) if found.mode() & 0o022 != 0 => {
+            let text = format!("{shown} can be written by others (mode {:03o})", found.mode() & 0o777);
+            return vec![Check::problem(NAME, text, "run chmod go-w on it, and check its contents")];
         }
         Ok(_) => {}
     }

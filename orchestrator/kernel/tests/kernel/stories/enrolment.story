@@ -128,5 +128,8 @@
   = done
 > trigger r3
   = refused: none of the 4 hosts of the configured applications is approved; withdrawn: 2: list them with `os-upgrade hosts list`, then `os-upgrade hosts approve NAME...` or `--all`, or set [site] auto-approve = true
+> withdraw h2
+> withdraw h4
+> trigger r3
 > explain h1
   withdrawn by admin: moved | reason=host-withdrawn | blockers=host-withdrawn
