@@ -127,9 +127,14 @@
   + host-withdrawn actor=admin host=h9 reason=moved
   = done
 > trigger r3
-  = refused: none of the 4 hosts of the configured applications is approved; withdrawn: 2: list them with `os-upgrade hosts list`, then `os-upgrade hosts approve NAME...` or `--all`, or set [site] auto-approve = true
+  = refused: none of the 4 hosts of the configured applications is approved (2 of them withdrawn): list them with `os-upgrade hosts list`, then `os-upgrade hosts approve NAME...` or `--all`, or set [site] auto-approve = true
 > withdraw h2
+  + host-withdrawn actor=admin host=h2 reason=moved
+  = done
 > withdraw h4
+  + host-withdrawn actor=admin host=h4 reason=moved
+  = done
 > trigger r3
+  = refused: all 4 hosts of the configured applications are withdrawn: `os-upgrade hosts history` says why, and `os-upgrade hosts approve NAME...` lets one take part again
 > explain h1
   withdrawn by admin: moved | reason=host-withdrawn | blockers=host-withdrawn
