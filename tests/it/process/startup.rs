@@ -92,7 +92,7 @@ async fn store_path_that_is_file_is_one_line() {
     let nats = NatsServer::start().await;
     let orchestrator = Orchestrator::new(&nats.url(), "");
     fs::write(orchestrator.directory().join("data"), "mine").expect("written");
-    let text = "error: cannot use the data directory data: File exists (os error 17)";
+    let text = "error: cannot use the data directory data: Not a directory (os error 20)";
     assert_eq!(start_failing(orchestrator).await, line(text.to_owned()));
 }
 
