@@ -26,8 +26,8 @@ impl Store {
     /// Creates the directory if necessary, for this user alone, and locks the host's state in it.
     ///
     /// # Errors
-    /// The directory cannot be used, other users may write to it, one of its files is a link, or another worker holds the
-    /// lock.
+    /// The directory cannot be used, it or a file of the host in it belongs to another user, can be written by one or is a
+    /// link, or another worker holds the lock.
     pub(crate) fn open(directory: &Path, host: &HostName) -> Result<Self, Error> {
         let failed = |path: &Path| {
             let path = path.to_owned();
@@ -117,7 +117,11 @@ fn check_directory(directory: &Path, host: &HostName) -> Result<(), Error> {
     for entry in fs::read_dir(directory).map_err(failed)? {
         let entry = entry.map_err(failed)?;
         if entry.file_name().to_string_lossy().starts_with(&own) {
-            let metadata = entry.metadata().map_err(failed)?;
+            let metadata = match entry.metadata() {
+                // A worker that runs has just replaced it; the lock tells.
+                Err(error) if error.kind() == io::ErrorKind::NotFound => continue,
+                metadata => metadata.map_err(failed)?,
+            };
             if metadata.is_symlink() {
                 let why = "is a link, which no worker makes: remove it".to_owned();
                 return Err(unsafe_path(&entry.path())(why));
