@@ -5,6 +5,7 @@ use std::fs::{self, File};
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
+use nix::errno::Errno;
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use os_upgrade_platform::child::{self, Child};
@@ -177,7 +178,9 @@ impl Host {
     /// Kills the worker process with SIGKILL, but not its scripts. It is restarted.
     pub fn kill_worker(&self) {
         let pid = fs::read_to_string(self.path("worker.pid")).unwrap();
-        kill(Pid::from_raw(pid.parse().unwrap()), Signal::SIGKILL).unwrap();
+        let killed = kill(Pid::from_raw(pid.parse().unwrap()), Signal::SIGKILL);
+        // A reboot may have just ended it.
+        assert!(matches!(killed, Ok(()) | Err(Errno::ESRCH)), "{killed:?}");
     }
 
     /// Stops the worker permanently.
