@@ -148,20 +148,21 @@ async fn log_failure(method: Method, uri: Uri, request: Request, next: Next) -> 
     let response = next.run(request).await;
     let status = response.status();
     let cause = response.extensions().get::<Cause>().map_or("", |cause| cause.0.as_str());
-    let path = one_line(uri.path(), PATH_CHARS_MAX);
     let code = status.as_u16();
+    // Called only where a line is logged.
+    let path = || one_line(uri.path(), PATH_CHARS_MAX);
     let is_routine = response.extensions().get::<Routine>().is_some();
     match failure_level(status, is_routine) {
         Some(Level::ERROR) => {
-            tracing::error!(%method, path, status = code, cause, "request failed");
+            tracing::error!(%method, path = path(), status = code, cause, "request failed");
         }
         // Lines are paced by their place in the code. Anybody can cause these, and must not displace the others.
         Some(Level::INFO) if [StatusCode::NOT_FOUND, StatusCode::METHOD_NOT_ALLOWED].contains(&status) => {
-            tracing::info!(%method, path, status = code, cause, "request refused");
+            tracing::info!(%method, path = path(), status = code, cause, "request refused");
         }
-        Some(Level::INFO) => tracing::info!(%method, path, status = code, cause, "request refused"),
+        Some(Level::INFO) => tracing::info!(%method, path = path(), status = code, cause, "request refused"),
         Some(_) => {
-            tracing::debug!(%method, path, status = code, cause, "answered");
+            tracing::debug!(%method, path = path(), status = code, cause, "answered");
         }
         None => {}
     }
