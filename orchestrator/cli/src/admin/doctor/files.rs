@@ -1,14 +1,13 @@
 //! Checks of this machine: data directory, store, lock server client, nats-server.
 
 use std::fs;
-use std::os::unix::fs::MetadataExt as _;
 use std::path::Path;
 
 use nix::sys::statvfs::statvfs;
 use nix::unistd::{AccessFlags, access};
 use os_upgrade_adapters::fleet_lock_client::FleetLockClient;
 use os_upgrade_platform::file_lock;
-use os_upgrade_platform::nats_server;
+use os_upgrade_platform::{nats_server, plain_file};
 use os_upgrade_protocol::error::with_causes;
 use os_upgrade_settings::{NatsMode, Settings};
 use os_upgrade_store::{self as store, FoldError, Folded, OpenError};
@@ -26,7 +25,7 @@ pub(super) fn data_directory(settings: &Settings) -> Vec<Check> {
     const NAME: &str = "data directory";
     let path = &settings.store.path;
     let shown = path.display();
-    match fs::metadata(path) {
+    let found = match fs::metadata(path) {
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
             return vec![Check::warning(
                 NAME,
@@ -38,12 +37,11 @@ pub(super) fn data_directory(settings: &Settings) -> Vec<Check> {
         Ok(found) if !found.is_dir() => {
             return vec![Check::problem(NAME, format!("{shown} is not a directory"), "check [store] path")];
         }
-        Ok(found) if found.mode() & 0o022 != 0 => {
-            let text = format!("{shown} can be written by others (mode {:03o})", found.mode() & 0o777);
-            return vec![Check::problem(NAME, text, "run chmod go-w on it, and check its contents")];
-        }
-        Ok(_) => {}
-    }
+        Ok(found) => found,
+    };
+    let writers = plain_file::check_writers(&found, None).err().map(|why| {
+        Check::problem(NAME, format!("{shown} {why}"), "whoever can write to it can change the history")
+    });
     let writable = match access(path, AccessFlags::W_OK | AccessFlags::X_OK) {
         Ok(()) => Check::ok(NAME, format!("{shown} is writable")),
         Err(error) => {
@@ -51,7 +49,7 @@ pub(super) fn data_directory(settings: &Settings) -> Vec<Check> {
             Check::problem(NAME, format!("{shown} is not writable: {error}"), advice)
         }
     };
-    vec![writable, free_space(path), user_of(path)]
+    writers.into_iter().chain([writable, free_space(path), user_of(path)]).collect()
 }
 
 fn free_space(path: &Path) -> Check {
@@ -171,5 +169,23 @@ fn streams_directory(path: &Path) -> Check {
             Check::ok(NAME, format!("{shown} does not exist yet"))
         }
         Err(error) => Check::problem(NAME, format!("{shown}: {error}"), "make it readable"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::PermissionsExt as _;
+
+    use super::*;
+
+    #[test]
+    fn data_directory_that_others_may_write_to_is_found() {
+        let directory = tempfile::tempdir().unwrap();
+        let text = format!("[store]\npath = {:?}\n", directory.path());
+        let settings = os_upgrade_settings::parse(None, &text, []).unwrap();
+        for (mode, expected) in [(0o700, 3), (0o755, 3), (0o775, 4), (0o757, 4)] {
+            fs::set_permissions(directory.path(), fs::Permissions::from_mode(mode)).unwrap();
+            assert_eq!(data_directory(&settings).len(), expected, "{mode:o}");
+        }
     }
 }
