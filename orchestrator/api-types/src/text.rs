@@ -51,7 +51,7 @@ words! {
     /// Whether a host takes part in runs: approved, or automatically; or not yet, or no longer.
     EnrolmentWord = ENROLMENTS;
     /// Why a host waits, or did not succeed.
-    ReasonKindWord = Reason::kinds().iter().copied();
+    ReasonKindWord = Reason::kinds();
     /// What keeps a host from moving.
     BlockerKindWord = Cause::kinds();
     /// A command to a worker.

@@ -4,7 +4,7 @@ use async_nats::Message;
 use async_nats::connection::State;
 use bytes::Bytes;
 use futures::StreamExt;
-use os_upgrade_protocol::{Hint, HostName, NameError, subject};
+use os_upgrade_protocol::{Heartbeat, Hint, HostName, NameError, subject};
 use os_upgrade_shell::inventory::WorkerMessage;
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
@@ -41,8 +41,10 @@ impl Bus {
         map: impl Fn(WorkerMessage) -> T + Send + Sync,
     ) {
         // Without heartbeats, every host's reachability would stay unknown, which counts as reachable.
-        let heartbeat =
-            |message: Message| subject::presence_host(&message.subject).map(WorkerMessage::Heartbeat);
+        let heartbeat = |message: Message| {
+            let host = subject::presence_host(&message.subject)?;
+            Ok(WorkerMessage::Heartbeat { host, time: Heartbeat::read(&message.payload).time })
+        };
         self.read_core(subject::PRESENCES, stop, sink, |message| heartbeat(message).map(&map)).await;
     }
 

@@ -9,6 +9,7 @@ use os_upgrade_protocol::{Action, GroupName, HostName, RunId, time};
 use serde::{Deserialize, Serialize, Serializer};
 use strum::{IntoStaticStr, VariantNames};
 
+use crate::clock::ClockDoubt;
 use crate::reason::{Reason, skew};
 use crate::strongbox::Sealed;
 use crate::window::CalendarError;
@@ -164,7 +165,7 @@ impl Cause {
     /// Every kind, as in the JSON.
     pub fn kinds() -> impl Iterator<Item = &'static str> {
         let kinds =
-            HostBlocker::VARIANTS.iter().chain(Reason::kinds()).copied().chain(WindowBlocker::kinds());
+            HostBlocker::VARIANTS.iter().copied().chain(Reason::kinds()).chain(WindowBlocker::kinds());
         // Some kinds block both hosts and windows.
         kinds.collect::<BTreeSet<_>>().into_iter()
     }
@@ -243,12 +244,6 @@ pub enum StartBlocker {
         /// The active run.
         run: RunId,
     },
-    /// The clocks of orchestrator and bus differ too much to keep to deadlines.
-    #[error("the orchestrator's clock is {} NATS", skew(*seconds))]
-    ClockSkew {
-        /// The orchestrator's clock minus the bus's, in seconds.
-        seconds: i64,
-    },
     /// Slots cannot be requested because of a secret.
     #[error("{}", why.leader_message())]
     StrongboxSealed {
@@ -270,6 +265,17 @@ pub enum StartBlocker {
         #[serde(default, skip_serializing_if = "is_zero")]
         withdrawn: usize,
     },
+    /// The orchestrator's clock cannot be relied on.
+    #[error("{0}")]
+    #[serde(untagged)]
+    #[strum(transparent)]
+    Clock(ClockDoubt),
+}
+
+impl From<ClockDoubt> for StartBlocker {
+    fn from(doubt: ClockDoubt) -> Self {
+        Self::Clock(doubt)
+    }
 }
 
 /// Why no maintenance window starts a run. `Display` gives the clause for operators.
@@ -340,8 +346,8 @@ impl WindowBlocker {
 impl WindowBlocker {
     /// Every kind that a forecast may contain: waiting for the active run to end is not a blocker.
     pub fn kinds() -> impl Iterator<Item = &'static str> {
-        let words = Self::VARIANTS.iter().chain(StartBlocker::VARIANTS).copied();
-        words.filter(|word| !["any", "run-active"].contains(word))
+        let words = Self::VARIANTS.iter().chain(StartBlocker::VARIANTS).chain(ClockDoubt::VARIANTS).copied();
+        words.filter(|word| !["any", "clock", "run-active"].contains(word))
     }
 }
 
@@ -364,10 +370,13 @@ mod tests {
             "unclear-windows",
             "hosts-awaited",
             "no-configuration",
-            "clock-skew",
             "strongbox-sealed",
             "no-hosts",
             "none-approved",
+            "clock-unmeasured",
+            "clock-skew",
+            "clock-disputed",
+            "clock-stepped",
         ];
         assert_eq!(kinds, expected);
         for (hosts, withdrawn, text) in [

@@ -6,12 +6,13 @@ use chrono::{DateTime, SubsecRound as _, Utc};
 use os_upgrade_protocol::{Action, GroupName, HostName};
 
 use crate::blocker::{Blocker, Cause, HostBlocker, StartBlocker, WindowBlocker};
+use crate::clock::CLOCK_SKEW_SECS_MAX;
 use crate::forecast::Forecast;
 use crate::reason::{Denial, Reason};
 use crate::run::{HostStatus, Phase, Run, RunHost};
 use crate::slot::SlotState;
 use crate::state::State;
-use crate::view::{CLOCK_SKEW_SECS_MAX, Reachability, SeenHost, View};
+use crate::view::{Reachability, SeenHost, View};
 
 /// Why a host is not progressing. `Display` gives the sentence for operators, one part for each blocker.
 #[derive(Debug, Clone, PartialEq, Eq)]

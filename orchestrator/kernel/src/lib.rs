@@ -18,6 +18,7 @@
 
 pub mod blocker;
 pub mod client_id;
+pub mod clock;
 pub mod config;
 pub mod decide;
 mod deserialize;
@@ -45,6 +46,7 @@ pub mod window;
 
 pub use blocker::{Blocker, Cause, HostBlocker, StartBlocker, WindowBlocker};
 pub use client_id::{ClientId, ClientIdError};
+pub use clock::{Clock, ClockDoubt};
 pub use config::difference::Difference;
 pub use config::tag::Expected;
 pub use config::{Config, LockProvider, OnFailure, Reclaim, Settings};

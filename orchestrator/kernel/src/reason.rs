@@ -6,6 +6,7 @@ use os_upgrade_protocol::{Action, GroupName, HostName};
 use serde::{Deserialize, Serialize};
 use strum::{IntoStaticStr, VariantNames};
 
+use crate::clock::ClockDoubt;
 use crate::duration::Duration;
 use crate::semaphore::HostDenied;
 use crate::strongbox::Sealed;
@@ -46,12 +47,6 @@ pub enum Reason {
         group: GroupName,
         /// A description of the answer.
         detail: String,
-    },
-    /// The orchestrator's clock and the bus's differ too much to keep to deadlines.
-    #[error("the orchestrator's clock is {} NATS", skew(*seconds))]
-    ClockSkew {
-        /// The orchestrator's clock minus the bus's, in seconds.
-        seconds: i64,
     },
     /// No heartbeat had arrived for too long when the run started.
     #[error("unreachable: no heartbeat when the run started")]
@@ -125,6 +120,17 @@ pub enum Reason {
         /// Why, as the operator says.
         reason: String,
     },
+    /// The orchestrator's clock cannot be relied on.
+    #[error("{0}")]
+    #[serde(untagged)]
+    #[strum(transparent)]
+    Clock(ClockDoubt),
+}
+
+impl From<ClockDoubt> for Reason {
+    fn from(doubt: ClockDoubt) -> Self {
+        Self::Clock(doubt)
+    }
 }
 
 /// Why a system outside of the bus has not answered. `Display` gives the clause for operators.
@@ -205,7 +211,7 @@ impl Reason {
             | Self::SlotDenied { .. }
             | Self::SlotUnreachable { .. }
             | Self::SlotProtocol { .. }
-            | Self::ClockSkew { .. }
+            | Self::Clock(_)
             | Self::Unreachable
             | Self::WorkerError { .. }
             | Self::NoReply { .. }
@@ -218,8 +224,8 @@ impl Reason {
     }
 
     /// Every kind, as in the JSON.
-    pub const fn kinds() -> &'static [&'static str] {
-        Self::VARIANTS
+    pub fn kinds() -> impl Iterator<Item = &'static str> {
+        Self::VARIANTS.iter().filter(|kind| **kind != "clock").chain(ClockDoubt::VARIANTS).copied()
     }
 }
 

@@ -30,8 +30,8 @@ pub fn startable<'a>(state: &'a State, view: &'a View) -> Result<Startable<'a>, 
     if let Some(active) = &state.run {
         return Err(StartBlocker::RunActive { run: active.id.clone() });
     }
-    if let Some(seconds) = view.excessive_skew() {
-        return Err(StartBlocker::ClockSkew { seconds });
+    if let Some(doubt) = &view.clock.doubt {
+        return Err(doubt.clone().into());
     }
     if let Some(why) = &view.sealed {
         return Err(StartBlocker::StrongboxSealed { why: why.clone() });

@@ -271,7 +271,7 @@ impl State {
     /// Whether to request a slot for `host` from the lock server: the host waits for that answer and nothing else.
     pub(crate) fn needs_external_lock(&self, run: &Run, host: &HostName) -> bool {
         let waits = |in_run: &&RunHost| {
-            in_run.status == HostStatus::Waiting && !matches!(in_run.reason, Some(Reason::ClockSkew { .. }))
+            in_run.status == HostStatus::Waiting && !matches!(in_run.reason, Some(Reason::Clock(_)))
         };
         let slot = self.slots.get(host).filter(|slot| !matches!(slot.state, SlotState::Releasing { .. }));
         match (run.host(host).filter(waits), slot) {

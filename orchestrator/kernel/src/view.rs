@@ -1,11 +1,12 @@
 //! The view: what is currently seen of the site, passed with every input. It is not durable; anything concluded from it
 //! becomes a fact.
 
-use chrono::{DateTime, TimeDelta, Utc};
+use chrono::{DateTime, Utc};
 use imbl::{OrdMap, OrdSet};
 use os_upgrade_protocol::{ApplicationName, GroupName, HostName};
 
 use crate::blocker::WindowBlocker;
+use crate::clock::Clock;
 use crate::config::WorkerApplication;
 use crate::strongbox::Sealed;
 
@@ -16,8 +17,8 @@ pub struct View {
     pub hosts: OrdMap<HostName, SeenHost>,
     /// Hosts that have left the inventory: all their workers have withdrawn their announcements.
     pub left: OrdSet<HostName>,
-    /// The orchestrator's clock minus the bus's; absent until measured.
-    pub clock_skew: Option<TimeDelta>,
+    /// Whether the orchestrator's clock can be relied on.
+    pub clock: Clock,
     /// Whether all messages that were in the control stream when this leadership began have been read.
     pub has_read_control: bool,
     /// Whether, in addition, workers that could not answer while the bus was away have had time to do so. Only then does
@@ -61,14 +62,10 @@ pub enum Reachability {
     Unreachable,
 }
 
-/// The largest clock difference at which anything is started, in seconds.
-pub const CLOCK_SKEW_SECS_MAX: i64 = 30;
-
 impl View {
-    /// The clock skew in seconds, if it is too large to start anything.
-    pub fn excessive_skew(&self) -> Option<i64> {
-        let seconds = self.clock_skew?.num_seconds();
-        (seconds.abs() > CLOCK_SKEW_SECS_MAX).then_some(seconds)
+    /// Whether a missing reply means anything: the time is known, and hosts have had time to answer.
+    pub const fn may_time_out(&self) -> bool {
+        self.has_awaited_replies && self.clock.is_trusted()
     }
 
     /// Hosts that serve one of `applications`, each with the first application that it serves.

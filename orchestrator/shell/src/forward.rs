@@ -165,13 +165,13 @@ impl Forwards {
 
 #[cfg(test)]
 mod tests {
-    use os_upgrade_kernel::{Accepted, RunOperation, RunRefusal, StartBlocker};
+    use os_upgrade_kernel::{Accepted, ClockDoubt, RunOperation, RunRefusal, StartBlocker};
 
     use super::*;
 
     #[test]
     fn outcomes_are_read_back() {
-        let refusal = RunRefusal::NotStartable(StartBlocker::ClockSkew { seconds: 40 });
+        let refusal = RunRefusal::NotStartable(StartBlocker::Clock(ClockDoubt::ClockSkew { seconds: 40 }));
         let answers = [Ok(Accepted::Done), Ok(Accepted::Created), Err(refusal.into())];
         let answered = answers.map(|answer| Ok(Answered { answer, sequence: 7 }));
         let not_done = [NotDone::unchanged("a"), NotDone::unknown("b")].map(Err);

@@ -6,7 +6,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use chrono::{DateTime, TimeDelta, Utc};
 use imbl::OrdMap;
-use os_upgrade_kernel::{Reachability, Sealed, SeenHost, View};
+use os_upgrade_kernel::{Clock, Reachability, Sealed, SeenHost, View};
 use os_upgrade_protocol::{Announcement, ApplicationName, HostName, ParseError, Progress, Versions};
 
 use crate::clock::Now;
@@ -68,7 +68,12 @@ pub enum WorkerMessage {
         at: DateTime<Utc>,
     },
     /// A heartbeat.
-    Heartbeat(HostName),
+    Heartbeat {
+        /// The host in the subject.
+        host: HostName,
+        /// The worker's time when it was sent, if the heartbeat contains it.
+        time: Option<DateTime<Utc>>,
+    },
     /// The progress of its command.
     Progress {
         /// The host in the subject.
@@ -158,7 +163,7 @@ impl Inventory {
                 let result = self.progress_reported(&host, &payload);
                 (host, result)
             }
-            WorkerMessage::Heartbeat(host) => {
+            WorkerMessage::Heartbeat { host, .. } => {
                 self.heartbeat(now, &host);
                 return Ok(());
             }
@@ -176,9 +181,9 @@ impl Inventory {
         self.is_read
     }
 
-    /// Records the orchestrator's clock minus the bus's.
-    pub fn clocks_compared(&mut self, skew: TimeDelta) {
-        self.view.clock_skew = Some(skew);
+    /// Records what is known of the orchestrator's clock.
+    pub fn clock_judged(&mut self, clock: Clock) {
+        self.view.clock = clock;
     }
 
     /// Records whether the control stream has been read up to the fence of this leadership. From then on workers have

@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use chrono::{DateTime, TimeDelta, Utc};
+use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};
 
 use crate::clock::Now;
@@ -104,7 +104,6 @@ pub struct Lease {
     next: Duration,
     /// Whether to release it and not to request it again.
     leaving: bool,
-    skew: Option<TimeDelta>,
 }
 
 /// Another process that holds it.
@@ -126,15 +125,6 @@ struct Held {
 struct Pending {
     number: u64,
     at: Duration,
-    wall: DateTime<Utc>,
-}
-
-impl Pending {
-    /// Our clock minus the bus's: the bus wrote `at` by its own clock, and the answer arrived `now`. A time between
-    /// question and answer counts as no difference.
-    fn skew(&self, at: DateTime<Utc>, now: Now) -> TimeDelta {
-        if at < self.wall { self.wall - at } else { (now.wall - at).min(TimeDelta::zero()) }
-    }
 }
 
 impl Lease {
@@ -148,7 +138,6 @@ impl Lease {
             questions: 0,
             next: Duration::ZERO,
             leaving: false,
-            skew: None,
         }
     }
 
@@ -183,10 +172,16 @@ impl Lease {
         held.is_some_and(|held| held.revision - revision <= RECENT_RENEWALS)
     }
 
-    /// Our clock minus the bus's, as of the last write; `None` before the first. Renewals continue whatever else
-    /// happens, so the next one shows a clock that has stepped.
-    pub fn skew(&self) -> Option<TimeDelta> {
-        self.skew
+    /// When question `number` was asked, on the monotonic clock; `None` if its answer is not awaited any more.
+    pub fn asked_at(&self, number: u64) -> Option<Duration> {
+        self.pending.as_ref().filter(|pending| pending.number == number).map(|pending| pending.at)
+    }
+
+    /// Renews a held lease at the next tick, because its answer shows the bus's clock.
+    pub fn renew_soon(&mut self) {
+        if self.is_held() {
+            self.next = Duration::ZERO;
+        }
     }
 
     /// Returns what to do now, and whether the lease has expired.
@@ -239,8 +234,7 @@ impl Lease {
         };
         self.next = now.monotonic + CHECK_INTERVAL;
         match outcome {
-            LeaseOutcome::Written { revision, at } => {
-                self.skew = at.map(|at| pending.skew(at, now)).or(self.skew);
+            LeaseOutcome::Written { revision, .. } => {
                 self.next = now.monotonic + RENEW_INTERVAL;
                 let gained = self.held.is_none().then_some(LeaseChange::Gained);
                 // Counted from the question: the server's period began no earlier.
@@ -266,7 +260,7 @@ impl Lease {
     fn request(&mut self, now: Now, action: LeaseAction) -> LeaseRequest {
         self.questions += 1;
         let number = self.questions;
-        self.pending = Some(Pending { number, at: now.monotonic, wall: now.wall });
+        self.pending = Some(Pending { number, at: now.monotonic });
         LeaseRequest { number, action }
     }
 }

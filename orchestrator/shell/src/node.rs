@@ -16,7 +16,7 @@ mod stopping;
 
 use std::time::Duration;
 
-use os_upgrade_kernel::{ControlMessage, Input, Settings, State};
+use os_upgrade_kernel::{ClockDoubt, ControlMessage, Input, Settings, State};
 use os_upgrade_protocol::HostName;
 
 pub use self::action::{Action, Warning};
@@ -27,17 +27,17 @@ pub use self::known::{Acknowledged, ControlMark, StoreKnowledge, Stream, StreamF
 use self::leading::{Leading, Starter};
 pub use self::stopping::STOP_WITHIN;
 use self::stopping::Stopping;
-use crate::clock::Now;
+use crate::clock::{ClockWatch, Now};
 use crate::control_stream::{self, RawControl};
 use crate::dispatch::{DispatchSettings, Dispatcher, Leader};
 pub use crate::forward::CallId;
 use crate::forward::Forwards;
-use crate::inventory::Inventory;
+use crate::inventory::{Inventory, WorkerMessage};
 use crate::journal::append::{Appender, ReadBack, Step};
 use crate::journal::codec::Message;
 use crate::journal::follow::Follower;
 use crate::journal::{JournalError, Tip};
-use crate::lease::{Lease, LeaseChange, LeaseHolder, LeaseRequest};
+use crate::lease::{Lease, LeaseChange, LeaseHolder, LeaseOutcome, LeaseRequest};
 
 /// While an append takes longer than this, the instance is not ready.
 const APPEND_SLOW: Duration = Duration::from_secs(2);
@@ -89,6 +89,7 @@ pub struct Node {
     follower: Follower,
     appender: Appender,
     inventory: Inventory,
+    clocks: ClockWatch,
     dispatcher: Dispatcher,
     forwards: Forwards,
     role: Role,
@@ -126,6 +127,7 @@ impl Node {
             follower: Follower::default(),
             appender: Appender::new(&settings.nonce),
             inventory: Inventory::default(),
+            clocks: ClockWatch::default(),
             dispatcher: Dispatcher::new(settings.dispatch.clone(), &settings.nonce),
             forwards: Forwards::default(),
             role: Role::Starting,
@@ -231,11 +233,13 @@ impl Node {
             // Only a halted node requests an account, and it handles the event above.
             Event::LossDescribed(_) => {}
             Event::Lease { number, outcome } => {
+                if let (Some(asked), LeaseOutcome::Written { at: Some(at), .. }) =
+                    (self.lease.asked_at(number), &outcome)
+                {
+                    self.clocks.bus_read(*at, asked, now);
+                }
                 let (action, change) = self.lease.outcome(now, number, &outcome);
                 self.lease_changed(action, change.as_ref());
-                if let Some(skew) = self.lease.skew() {
-                    self.inventory.clocks_compared(skew);
-                }
             }
             Event::Journal { sequence, message } => self.journal(sequence, message),
             Event::JournalEnd => self.journal_end(now),
@@ -264,6 +268,11 @@ impl Node {
             Event::Call { call, request, forwarded_at } => self.call(now, call, request, forwarded_at),
             Event::ForwardAnswered { call, outcome } => self.forward_answered(now, call, outcome),
             Event::Worker(message) => {
+                if let WorkerMessage::Heartbeat { host, time: Some(time) } = &message
+                    && self.inventory.view().hosts.contains_key(host)
+                {
+                    self.clocks.host_read(host, *time, now);
+                }
                 let warning = self.inventory.apply(now, message).err();
                 self.out
                     .extend(warning.map(|(host, error)| Action::Warn(Warning::Inventory { host, error })));
@@ -275,6 +284,7 @@ impl Node {
     /// The actions to carry out now, in this order, after the events handled so far.
     pub fn run(&mut self, now: Now) -> Vec<Action> {
         self.inspect(now);
+        self.judge_clock(now);
         self.claim(now);
         self.append_next(now);
         let shown = self.forwards.take_visible(now, self.position()).into_iter();
@@ -291,6 +301,22 @@ impl Node {
         }
         self.continue_stopping(now);
         in_order(std::mem::take(&mut self.out))
+    }
+
+    /// Before anything is decided: whether wall time can be relied on.
+    fn judge_clock(&mut self, now: Now) {
+        if self.clocks.observe(now) {
+            self.lease.renew_soon();
+        }
+        let state = &self.follower.state;
+        let Some(clock) = self.clocks.judge(now, |host| state.enrolled(host).takes_part()) else { return };
+        let known = self.inventory.view();
+        let kinds = [&known.clock, &clock].map(|clock| clock.doubt.as_ref().map(ClockDoubt::kind));
+        if matches!(self.role, Role::Leading(_)) && kinds[0] != kinds[1] {
+            self.out.push(Action::Warn(Warning::Clock { doubt: clock.doubt.clone() }));
+        }
+        self.clocks.retain_hosts(|host| known.hosts.contains_key(host));
+        self.inventory.clock_judged(clock);
     }
 
     fn tick(&mut self, now: Now) {

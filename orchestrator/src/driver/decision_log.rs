@@ -52,6 +52,10 @@ pub(super) fn warn(warning: &Warning) {
         Warning::Inventory { host, error } => {
             tracing::warn!(target: CAUSED, %host, %error, "a message from a worker cannot be used");
         }
+        Warning::Clock { doubt: Some(why) } => {
+            tracing::warn!(%why, "the time is in doubt: nothing starts, ends or times out");
+        }
+        Warning::Clock { doubt: None } => tracing::info!("the time is trusted"),
         Warning::Leading => tracing::info!("leading"),
         Warning::Adopted(settings) => {
             tracing::info!(slots = slots(settings), timezone = %settings.timezone, "changed settings are in effect");

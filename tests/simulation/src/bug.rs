@@ -130,6 +130,10 @@ bugs! {
     ResumedAsNew: "resumed-as-new", [WorkerCrash, HandlerHangs] => ["S3"], seed 76;
     /// A worker's consumer is created again from the beginning of the stream each time it is opened.
     ConsumerFromTheBeginning: "consumer-from-the-beginning", [WorkerStateLost, WorkerCrash] => ["S3"], seed 54;
+    /// Heartbeats are read without the times that they contain.
+    HostTimesUnread: "host-times-unread", [BusClockStep] => ["clock"], seed 0;
+    /// The bus's time of a renewal of the lease is taken from the instance's own clock.
+    OwnTimeForBusTime: "own-time-for-bus-time", [ClockStep] => ["clock"], seed 0;
 }
 
 impl Bug {

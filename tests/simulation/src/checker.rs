@@ -34,6 +34,7 @@
 
 mod answers;
 mod calls;
+mod clock;
 mod commands;
 mod end;
 mod enrolment;
@@ -50,13 +51,15 @@ mod workers;
 
 use std::collections::BTreeMap;
 
-use chrono::{DateTime, Utc};
-use os_upgrade_kernel::{ClientId, Fact, Job, LockOperation, Operation, Request, Settings, State, System};
+use chrono::{DateTime, TimeDelta, Utc};
+use os_upgrade_kernel::{
+    ClientId, Fact, Job, LockOperation, Operation, Record, Request, Settings, State, System,
+};
 use os_upgrade_protocol::{Action, CommandId, Hint, HostName, Reply};
 use os_upgrade_shell::fleet_lock::RetryAfter;
 use os_upgrade_shell::forward::Outcome;
 use os_upgrade_shell::journal::Committed;
-use os_upgrade_shell::journal::codec::Message;
+use os_upgrade_shell::journal::codec::{Kind, Message};
 use os_upgrade_shell::node::{CallId, Halt};
 use os_upgrade_shell::not_done::NotDone;
 
@@ -101,6 +104,8 @@ pub(crate) struct Checker {
     steps: Steps,
     turns: Turns,
     workers: Workers,
+    /// Whether some clock is always right. Otherwise nobody can know that the bus's clock is wrong.
+    clocks_are_witnessed: bool,
 }
 
 impl Checker {
@@ -121,6 +126,7 @@ impl Checker {
             turns: Turns::default(),
             workers: Workers::new(&plan.hosts, &names),
             semaphores: Semaphores::new(plan.settings.provider, names),
+            clocks_are_witnessed: plan.clocks_are_witnessed(),
         }
     }
 
@@ -212,6 +218,18 @@ impl Checker {
     /// Workers are told that a run is stopping.
     pub(crate) fn hinted(&mut self, hint: &Hint) {
         self.violations.record(self.runs.hinted(hint));
+    }
+
+    /// An instance whose clock is wrong by `error` begins to append `message`.
+    pub(crate) fn decided(&mut self, message: &Message, error: TimeDelta) {
+        if !self.clocks_are_witnessed || message.kind != Kind::Record {
+            return;
+        }
+        // Large records are compressed, and not looked at.
+        let Ok(record) = serde_json::from_slice::<Record>(&message.payload) else { return };
+        for fact in &record.facts {
+            self.violations.record(clock::check(fact, error));
+        }
     }
 
     /// A message has been appended.

@@ -124,6 +124,8 @@ faults! {
     LockAnswers429: "lock server answers 429", occasion 100;
     /// A host's or an instance's clock is set forwards or backwards.
     ClockStep: "clock steps", spontaneous 30;
+    /// The clock of the machine on which the bus runs is wrong for a while, and with it those of some instances.
+    BusClockStep: "clock of the bus steps", spontaneous 30;
     /// The settings of an instance are changed, and it is restarted with them.
     Reconfigured: "settings changed", spontaneous 30;
 }

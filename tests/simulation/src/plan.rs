@@ -124,11 +124,24 @@ impl Plan {
             self.settings.auto_approve = bug == Bug::WithdrawalForgotten;
             self.act_every = 2 * SECOND;
         }
+        // A leader has to fail in the seconds in which a host answers its reboot.
+        if bug == Bug::GivenUpUnheard {
+            self.fault_every = 2 * SECOND;
+            for host in &mut self.hosts {
+                host.reboots = 1_000;
+            }
+        }
         if bug == Bug::LockServerHurried {
             self.lock_interval = Duration::ZERO;
         }
         self.trusts_loss_at_once = bug == Bug::LossBelievedAtOnce;
         self
+    }
+
+    /// Whether some clock is always right: that of the bus, or those of all hosts, which send their time.
+    pub(crate) fn clocks_are_witnessed(&self) -> bool {
+        let hosts_are_right = self.hosts.iter().all(|host| host.sdk) && self.rate(Fault::ClockStep) == 0;
+        self.rate(Fault::BusClockStep) == 0 || hosts_are_right
     }
 
     /// How often `fault` happens, as in `rates`; 0 if this seed does not have it.

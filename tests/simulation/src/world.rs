@@ -12,7 +12,7 @@ mod work;
 
 use std::collections::BTreeMap;
 
-use chrono::{DateTime, Utc};
+use chrono::{DateTime, TimeDelta, Utc};
 use fastrand::Rng;
 use os_upgrade_kernel::OnFailure;
 use os_upgrade_protocol::HostName;
@@ -42,6 +42,8 @@ pub(crate) struct World {
     pub(crate) agenda: Agenda,
     pub(crate) bus: Bus,
     pub(crate) bus_up: bool,
+    /// The clock of the bus minus the right time.
+    pub(crate) bus_clock: TimeDelta,
     /// Until when the bus is away, if it is away for hours.
     pub(crate) away_until: Micros,
     /// Until when some reads of the streams are stale.
@@ -84,6 +86,7 @@ impl World {
             agenda: Agenda::new(),
             bus: Bus::default(),
             bus_up: true,
+            bus_clock: TimeDelta::zero(),
             away_until: 0,
             stale_until: 0,
             hosts,
@@ -115,9 +118,9 @@ impl World {
         }
     }
 
-    /// The time by the clock of the bus, which is exact.
+    /// The time by the clock of the bus.
     pub(crate) fn time(&self) -> DateTime<Utc> {
-        beginning() + span(self.now)
+        beginning() + span(self.now) + self.bus_clock
     }
 
     /// Schedules `item` at a random time within `most` from now.
@@ -178,6 +181,7 @@ impl World {
             Item::LinkBack(peer) => self.link_back(peer),
             Item::BusBack => self.bus_back(),
             Item::LocksBack => self.locks.is_up = true,
+            Item::ClocksCorrected => self.correct_clocks(),
             Item::Act => self.act(),
             Item::Client { client } => self.client_acts(client),
             Item::Fault => self.fault(),

@@ -6,7 +6,7 @@ pub mod authority;
 
 use chrono::{DateTime, TimeDelta, Utc};
 use os_upgrade_kernel::{
-    Answer, Batch, Config, ConfigOperation, ControlMessage, Effect, Expected, Fact, Input, Request,
+    Answer, Batch, Clock, Config, ConfigOperation, ControlMessage, Effect, Expected, Fact, Input, Request,
     RunOperation, SeenHost, Settings, State, View, effects,
 };
 use os_upgrade_protocol::{Action, ApplicationName, GroupName, HostName, Outcome, Reply, RunId};
@@ -72,7 +72,7 @@ impl TestSite {
         };
         let hosts = hosts.into_iter().map(|name| (host(name), seen.clone())).collect();
         let now: DateTime<Utc> = "2026-11-21T05:00:00Z".parse().unwrap();
-        let view = View { hosts, ..View::default() };
+        let view = View { hosts, clock: Clock::TRUSTED, ..View::default() };
         let mut state = State::default();
         let settings = Settings { auto_approve: true, ..Settings::default() };
         state.apply(now, &Fact::SettingsAdopted { settings }).unwrap();

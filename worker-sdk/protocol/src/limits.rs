@@ -10,6 +10,8 @@ pub const ANNOUNCEMENT_BYTES_MAX: usize = 16 * 1024;
 pub const VERSIONS_BYTES_MAX: usize = 256 * 1024;
 /// A progress message.
 pub const PROGRESS_BYTES_MAX: usize = 4 * 1024;
+/// A heartbeat.
+pub const HEARTBEAT_BYTES_MAX: usize = 1024;
 /// The text of a progress message.
 pub const PROGRESS_TEXT_BYTES_MAX: usize = 256;
 /// The message in a reply, and any reason shown to an operator.

@@ -3,10 +3,9 @@
 use std::time::{Duration, Instant};
 
 use async_nats::HeaderMap;
-use bytes::Bytes;
 use chrono::Utc;
 use os_upgrade_credentials::LogThrottle;
-use os_upgrade_protocol::{Announcement, HostName, subject};
+use os_upgrade_protocol::{Announcement, Heartbeat, HostName, subject};
 use tracing::{info, warn};
 
 use crate::bus::Bus;
@@ -22,7 +21,8 @@ pub(super) async fn heartbeats(bus: Bus, host: HostName) {
     let mut link = bus.link();
     loop {
         let epoch = link.borrow_and_update().epoch;
-        bus.send(subject.clone(), Bytes::new()).await;
+        let heartbeat = Heartbeat { time: Some(Utc::now()) };
+        bus.send(subject.clone(), heartbeat.to_payload().into()).await;
         let reconnected = link.wait_for(|link| link.connected && link.epoch != epoch);
         // A reconnect and the timeout both mean that it is time for the next one.
         let _ = tokio::time::timeout(HEARTBEAT_EVERY, reconnected).await;

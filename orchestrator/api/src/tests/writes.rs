@@ -1,5 +1,6 @@
 //! Writes: their answers, and their effects.
 
+use os_upgrade_kernel::ClockDoubt;
 use os_upgrade_test_site::put_config;
 
 use super::*;
@@ -72,7 +73,7 @@ async fn blocked_trigger_is_refused() {
     let short = error_with("timeout: must be at least 1s", &json!({"kind": "timeout-too-short"}));
     assert_eq!(api.call(TRIGGER, r#"{"timeout":"0s"}"#).await, (400, short));
 
-    site.view.clock_skew = Some(chrono::TimeDelta::seconds(-60));
+    site.view.clock.doubt = Some(ClockDoubt::ClockSkew { seconds: -60 });
     let api = TestApi::new(site, &records).await;
     let message = "the orchestrator's clock is 60 s behind NATS; no run starts until the clocks agree";
     let info = json!({"kind": "clock-skew", "seconds": -60});

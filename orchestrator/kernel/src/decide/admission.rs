@@ -27,12 +27,11 @@ pub(super) fn admit(state: &State, view: &View, run: &Run, now: DateTime<Utc>) -
     fronts.retain(|(_, _, slot)| !slot.is_some_and(|slot| slot.may_see_late_command(state.fence.as_ref())));
     // A host that already holds its slot goes first.
     fronts.sort_by_key(|(_, _, slot)| slot.is_none_or(|slot| slot.state != SlotState::Held));
-    if let Some(seconds) = view.excessive_skew() {
-        let skewed = Reason::ClockSkew { seconds };
+    if let Some(doubt) = &view.clock.doubt {
         return non_empty(wait_each(run, &fronts, |_, host| {
             // A skew that changes by a second is not recorded again.
-            let is_recorded = matches!(run.host(host)?.reason, Some(Reason::ClockSkew { .. }));
-            (!is_recorded).then(|| skewed.clone())
+            let recorded = run.host(host)?.reason.as_ref().map(Reason::kind);
+            (recorded != Some(doubt.kind())).then(|| doubt.clone().into())
         }));
     }
     let unusable = fronts

@@ -18,7 +18,7 @@ use crate::view::View;
 pub(super) fn advance(state: &State, view: &View, now: DateTime<Utc>) -> Vec<Fact> {
     let of_run = state.run.as_ref().map(|run| {
         finish(run)
-            .or_else(|| expire(state, run, now))
+            .or_else(|| expire(state, view, run, now))
             .or_else(|| time_out_boots(view, run, now))
             .or_else(|| stop(state, run))
             .or_else(|| begin_upgrades(run))
@@ -27,9 +27,9 @@ pub(super) fn advance(state: &State, view: &View, now: DateTime<Utc>) -> Vec<Fac
     of_run.flatten().or_else(|| release_unsent(state)).unwrap_or_default()
 }
 
-/// Ends a run whose deadline has passed.
-fn expire(state: &State, run: &Run, now: DateTime<Utc>) -> Option<Vec<Fact>> {
-    if now < run.not_after {
+/// Ends a run whose deadline has passed. A new leader waits for answers first; meanwhile hosts say what time it is.
+fn expire(state: &State, view: &View, run: &Run, now: DateTime<Utc>) -> Option<Vec<Fact>> {
+    if now < run.not_after || !view.may_time_out() {
         return None;
     }
     let mut facts = Vec::new();
@@ -73,13 +73,13 @@ fn expiry_event(host: &RunHost) -> Option<HostEvent> {
 /// Times out a host that has not answered `reboot` in time. Its slot stays held. If the settings release such slots,
 /// that happens once its command has been deleted or found to be delivered.
 fn time_out_boots(view: &View, run: &Run, now: DateTime<Utc>) -> Option<Vec<Fact>> {
-    if !view.has_awaited_replies || view.excessive_skew().is_some() {
+    if !view.may_time_out() {
         return None;
     }
     let after = run.rollout.boot_timeout;
     let is_late = |host: &RunHost| {
         let sent_at = host.unanswered().filter(|command| command.action == Action::Reboot)?.sent_at?;
-        (sent_at + after.to_delta() <= now).then_some(())
+        view.clock.has_passed(after.to_delta(), sent_at, now).then_some(())
     };
     let name = run.under_way().iter().find(|name| run.host(name).and_then(is_late).is_some())?;
     let event = HostEvent::TimedOut { reason: Reason::BootTimeout { after } };

@@ -89,9 +89,7 @@ impl RunRefusal {
                 StartBlocker::NoHosts { .. }
                 | StartBlocker::NoneApproved { .. }
                 | StartBlocker::RunActive { .. } => RefusalClass::Conflict,
-                StartBlocker::ClockSkew { .. } | StartBlocker::StrongboxSealed { .. } => {
-                    RefusalClass::Unavailable
-                }
+                StartBlocker::Clock(_) | StartBlocker::StrongboxSealed { .. } => RefusalClass::Unavailable,
             },
         }
     }
@@ -103,7 +101,7 @@ fn not_startable(by: &StartBlocker) -> String {
         StartBlocker::NoConfiguration => {
             "there is no configuration: PUT /v1/config/os-upgrade first".to_owned()
         }
-        StartBlocker::ClockSkew { .. } => format!("{by}; no run starts until the clocks agree"),
+        StartBlocker::Clock(_) => format!("{by}; no run starts until the clocks agree"),
         StartBlocker::NoneApproved { hosts, withdrawn } if hosts == withdrawn => format!(
             "{by}: `os-upgrade hosts history` says why, and `os-upgrade hosts approve NAME...` lets one take part again"
         ),

@@ -10,8 +10,8 @@ pub(crate) mod script;
 use chrono::{DateTime, TimeZone, Utc};
 use os_upgrade_kernel::config::WorkerApplication;
 use os_upgrade_kernel::{
-    Answer, Batch, ClientId, Config, ConfigOperation, ControlMessage, Effect, Expected, Fact, Input, JobDone,
-    LockOutcome, Request, SeenHost, Settings, SlotJob, SlotOrder, State, View, effects, hint,
+    Answer, Batch, ClientId, Clock, Config, ConfigOperation, ControlMessage, Effect, Expected, Fact, Input,
+    JobDone, LockOutcome, Request, SeenHost, Settings, SlotJob, SlotOrder, State, View, effects, hint,
 };
 use os_upgrade_protocol::{
     Action, ApplicationName, CommandId, GroupName, Hint, HostName, Outcome, Reply, RunId,
@@ -113,7 +113,8 @@ impl Default for Site {
         // Only some stories are about hosts that wait for approval.
         let mut state = State::default();
         state.apply(start(), &Fact::SettingsAdopted { settings: settings() }).unwrap();
-        let view = View { has_read_control: true, has_awaited_replies: true, ..View::default() };
+        let clock = Clock::TRUSTED;
+        let view = View { clock, has_read_control: true, has_awaited_replies: true, ..View::default() };
         Self { state, view, now: start(), last_sequence: 0, lowered: false }
     }
 }

@@ -15,8 +15,8 @@ use os_upgrade_kernel::reason::Denial;
 use os_upgrade_kernel::semaphore::{Denied, Full, Hold, Holder, HostDenied, NamedHolder, Semaphore, Waiter};
 use os_upgrade_kernel::slot::ReleaseCause;
 use os_upgrade_kernel::{
-    Fact, HostEvent, HostStatus, LockProvider, NoAnswer, OnFailure, Outstanding, Phase, Reason, Reclaim,
-    Record, RestoreSource, RunResult, SecretName, Settings, SlotState, State, StopCause, Trigger,
+    ClockDoubt, Fact, HostEvent, HostStatus, LockProvider, NoAnswer, OnFailure, Outstanding, Phase, Reason,
+    Reclaim, Record, RestoreSource, RunResult, SecretName, Settings, SlotState, State, StopCause, Trigger,
 };
 use os_upgrade_protocol::{Action, Outcome, Reply};
 use serde::Serialize;
@@ -411,7 +411,6 @@ fn reasons() {
             Reason::SlotProtocol { group: edge(), detail: detail() },
             r#"{"kind":"slot-protocol","group":"edge","detail":"refused"}"#,
         ),
-        (Reason::ClockSkew { seconds: -31 }, r#"{"kind":"clock-skew","seconds":-31}"#),
         (Reason::Unreachable, r#"{"kind":"unreachable"}"#),
         (
             Reason::WorkerError { action: Action::Upgrade, message: "oops".to_owned() },
@@ -433,8 +432,15 @@ fn reasons() {
             Reason::GivenUp { actor: "eve".to_owned(), reason: "no power".to_owned() },
             r#"{"kind":"given-up","actor":"eve","reason":"no power"}"#,
         ),
+        (ClockDoubt::ClockUnmeasured.into(), r#"{"kind":"clock-unmeasured"}"#),
+        (ClockDoubt::ClockSkew { seconds: -31 }.into(), r#"{"kind":"clock-skew","seconds":-31}"#),
+        (
+            ClockDoubt::ClockDisputed { differ: 2, hosts: 3 }.into(),
+            r#"{"kind":"clock-disputed","differ":2,"hosts":3}"#,
+        ),
+        (ClockDoubt::ClockStepped.into(), r#"{"kind":"clock-stepped"}"#),
     ];
-    let kinds = Reason::kinds();
+    let kinds: Vec<_> = Reason::kinds().collect();
     let variant = |reason: &Reason| kinds.iter().position(|kind| *kind == reason.kind()).unwrap();
     check(&table, variant, kinds.len());
     for (reason, json) in &table {

@@ -1,6 +1,6 @@
 //! What a node asks the driver to do.
 
-use os_upgrade_kernel::Settings;
+use os_upgrade_kernel::{ClockDoubt, Settings};
 use os_upgrade_protocol::{GroupName, Hint, HostName};
 
 use super::{Acknowledged, CallId, Halt};
@@ -98,6 +98,11 @@ pub enum Warning {
         host: HostName,
         /// Why not.
         error: InventoryError,
+    },
+    /// This instance leads, and whether the time can be relied on has changed.
+    Clock {
+        /// Why it cannot; absent if it can again.
+        doubt: Option<ClockDoubt>,
     },
     /// This instance has begun to lead.
     Leading,

@@ -119,7 +119,7 @@ impl AnswerContext<'_> {
                 | RunRefusal::NotStartable(
                     StartBlocker::NoHosts { .. }
                     | StartBlocker::NoneApproved { .. }
-                    | StartBlocker::ClockSkew { .. }
+                    | StartBlocker::Clock(_)
                     | StartBlocker::StrongboxSealed { .. },
                 )
                 | RunRefusal::NotInRun { .. }

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use chrono::{DateTime, Utc};
+use chrono::{DateTime, TimeDelta, Utc};
 use chrono_tz::Tz;
 use os_upgrade_kernel::window::{Calendar, Occurrence};
 use os_upgrade_kernel::{Config, Fact, StopCause, Trigger};
@@ -74,7 +74,7 @@ impl Runs {
             }
             Fact::RunStopping { run, cause } => {
                 if let StopCause::Cancelled { .. } = cause {
-                    self.occurrence_spent = self.occurrence_spent.max(Some(at));
+                    self.spend(at);
                 }
                 if let Some(run) = self.seen.get_mut(run) {
                     run.stopped.get_or_insert(now);
@@ -89,6 +89,15 @@ impl Runs {
             _ => {}
         }
         Ok(())
+    }
+
+    fn spend(&mut self, at: DateTime<Utc>) {
+        self.occurrence_spent = self.spent_before(at).max(Some(at));
+    }
+
+    /// What was spent by a clock that was more than a day ahead of `at` does not count.
+    fn spent_before(&self, at: DateTime<Utc>) -> Option<DateTime<Utc>> {
+        self.occurrence_spent.filter(|spent| *spent - at < TimeDelta::days(1))
     }
 
     /// A run may start automatically in a configured occurrence only, with enough of it left, and as the only one
@@ -110,8 +119,8 @@ impl Runs {
         if occurrence.end - at < config.minimum_remaining.to_delta() {
             return wrong(format!("a run starts automatically at {at}, too late in {occurrence:?}"));
         }
-        let is_second = self.occurrence_spent.is_some_and(|spent| occurrence.start <= spent);
-        self.occurrence_spent = self.occurrence_spent.max(Some(at));
+        let is_second = self.spent_before(occurrence.end).is_some_and(|spent| occurrence.start <= spent);
+        self.spend(at);
         self.scheduled += 1;
         if is_second {
             return wrong(format!("a second run starts automatically at {at} in {occurrence:?}"));

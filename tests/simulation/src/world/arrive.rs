@@ -30,7 +30,11 @@ impl World {
                 Event::Inspected { known: known.clone(), streams: Ok(self.bus.inspect(known, ago)) }
             }
             RequestKind::Lease(question) => {
-                let outcome = self.bus.lease(&question.action, self.now, self.time());
+                let time = match (self.bug, request.from) {
+                    (Some(Bug::OwnTimeForBusTime), Peer::Instance(index)) => self.clock_of(index).wall,
+                    _ => self.time(),
+                };
+                let outcome = self.bus.lease(&question.action, self.now, time);
                 Event::Lease { number: question.number, outcome }
             }
             RequestKind::Append { expected, message } => {

@@ -50,6 +50,7 @@ impl World {
                 self.after(MINUTE, Item::LocksBack);
             }
             Fault::ClockStep => self.step_clock(instance, host),
+            Fault::BusClockStep => self.step_bus_clock(instance),
             Fault::StoreLost
             | Fault::StoreOlder
             | Fault::DataLost
@@ -225,6 +226,30 @@ impl World {
                     self.after(SECOND, Item::Worker { host, process, what });
                 }
             }
+        }
+    }
+
+    /// The clock of the bus's machine steps. At least one instance runs there.
+    fn step_bus_clock(&mut self, instance: usize) {
+        let largest = *self.rng.choice(&[5, 600, 3 * 24 * 3_600]).expect("not empty");
+        let step = TimeDelta::seconds(self.rng.i64(-largest..=largest));
+        self.bus_clock += step;
+        let together: Vec<bool> = self.instances.iter().map(|_| self.rng.bool()).collect();
+        for (index, together) in together.into_iter().enumerate() {
+            if together || index == instance {
+                self.instances[index].clock += step;
+            }
+        }
+        self.trace.record(self.now, || format!("the clock of the bus steps by {step}, with i{instance}"));
+        let wrong_for = *self.rng.choice(&[2 * SECOND, MINUTE, 10 * MINUTE]).expect("not empty");
+        self.after(wrong_for, Item::ClocksCorrected);
+    }
+
+    /// The clocks of the bus and of all instances show the right time again.
+    pub(super) fn correct_clocks(&mut self) {
+        self.bus_clock = TimeDelta::zero();
+        for instance in &mut self.instances {
+            instance.clock = TimeDelta::zero();
         }
     }
 

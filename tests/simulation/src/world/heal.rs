@@ -35,10 +35,9 @@ impl World {
         self.trace.record(self.now, || "HEALED: no more faults".to_owned());
         self.locks.is_up = true;
         self.bus_up = true;
+        self.correct_clocks();
         for index in 0..self.instances.len() {
-            let instance = &mut self.instances[index];
-            instance.clock = TimeDelta::zero();
-            let boot = instance.boot;
+            let boot = self.instances[index].boot;
             self.link_back(Peer::Instance(index));
             if self.instances[index].paused.is_some() {
                 self.resume(index, boot);

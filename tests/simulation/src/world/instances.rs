@@ -172,6 +172,10 @@ impl World {
 
     fn carry_out(&mut self, index: usize, action: Action) {
         self.trace_action(index, &action);
+        if let Action::Append { message, .. } = &action {
+            let error = self.instances[index].clock;
+            self.checker.decided(message, error);
+        }
         match action {
             Action::Inspect(known) => {
                 let streams = Err("no answer".to_owned());
@@ -250,6 +254,7 @@ impl World {
             Action::Warn(Warning::Halted(halt)) => self.checker.halted(index, &halt),
             Action::Warn(
                 Warning::Inventory { .. }
+                | Warning::Clock { .. }
                 | Warning::Leading
                 | Warning::Adopted(_)
                 | Warning::HoldersExceedSlots { .. }

@@ -130,7 +130,10 @@ impl World {
         for instance in 0..self.instances.len() {
             if self.is_linked(Peer::Instance(instance)) {
                 let boot = self.instances[instance].boot;
-                let heartbeat = WorkerMessage::Heartbeat(self.hosts[index].name.clone());
+                let host = &self.hosts[index];
+                let sends_time = host.sdk && self.bug != Some(Bug::HostTimesUnread);
+                let time = sends_time.then(|| self.clock_of_host(index));
+                let heartbeat = WorkerMessage::Heartbeat { host: host.name.clone(), time };
                 let event = os_upgrade_shell::node::Event::Worker(heartbeat);
                 let what = super::Process::Event(event);
                 self.after(MILLI, Item::Process { instance, boot, what });

@@ -7,7 +7,7 @@ use chrono::Utc;
 use os_upgrade_bus::Bus;
 use os_upgrade_bus::streams::StreamsError;
 use os_upgrade_bus::streams::inspect::ServerAccess;
-use os_upgrade_kernel::view::CLOCK_SKEW_SECS_MAX;
+use os_upgrade_kernel::clock::CLOCK_SKEW_SECS_MAX;
 use os_upgrade_platform::managed_nats;
 use os_upgrade_protocol::error::with_causes;
 use os_upgrade_protocol::subject;

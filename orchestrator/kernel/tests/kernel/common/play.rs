@@ -6,9 +6,9 @@ use chrono::TimeDelta;
 use os_upgrade_kernel::config::{Rollout, UnreachablePolicy};
 use os_upgrade_kernel::duration::Duration;
 use os_upgrade_kernel::{
-    Config, ConfigOperation, ControlMessage, Effect, EnrolmentOperation, Expected, Input, JobDone,
-    LockOperation, LockOutcome, LockProvider, NoAnswer, OnFailure, Reachability, Reclaim, Request, Run,
-    RunOperation, Settings, SlotJob, SlotOperation, SlotOrder, SlotState,
+    ClockDoubt, Config, ConfigOperation, ControlMessage, Effect, EnrolmentOperation, Expected, Input,
+    JobDone, LockOperation, LockOutcome, LockProvider, NoAnswer, OnFailure, Reachability, Reclaim, Request,
+    Run, RunOperation, Settings, SlotJob, SlotOperation, SlotOrder, SlotState,
 };
 use os_upgrade_protocol::{Action, CommandId, GroupName, HostName, Outcome, Reply};
 
@@ -158,7 +158,7 @@ impl Play {
                 self.input(Input::Tick);
             }
             Move::Skew { seconds } => {
-                self.site.view.clock_skew = seconds.map(TimeDelta::seconds);
+                self.site.view.clock.doubt = seconds.map(|seconds| ClockDoubt::ClockSkew { seconds });
                 self.input(Input::Tick);
             }
             Move::See { host, group, reachability, gone } => self.see(host, group, reachability, gone),
@@ -409,7 +409,7 @@ impl Play {
 
     /// Faults stop: every effect is carried out and every worker answers, until no run is active.
     pub(crate) fn heal(&mut self) {
-        self.site.view.clock_skew = None;
+        self.site.view.clock.doubt = None;
         let claimed = self.site.state.fence.as_ref().map_or(0, |fence| fence.sequence);
         self.site.last_sequence = self.site.last_sequence.max(claimed);
         self.site.fence();

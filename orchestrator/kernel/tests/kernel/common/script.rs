@@ -1,6 +1,6 @@
 //! The language of the stories: one input in each line, after `> `. Its outcome follows below it.
 //!
-//! `host`, `gone`, `skew`, `sealed` and `wait` change the view and the time, and are no inputs themselves.
+//! `host`, `gone`, `clock`, `step`, `sealed` and `wait` change the view and the time, and are no inputs themselves.
 
 use std::fmt::Write as _;
 
@@ -8,9 +8,9 @@ use chrono::TimeDelta;
 use chrono_tz::Tz;
 use os_upgrade_kernel::duration::Duration;
 use os_upgrade_kernel::{
-    ConfigOperation, ControlMessage, Effect, EnrolmentOperation, Expected, Input, LockOperation, LockOutcome,
-    LockProvider, NoAnswer, OnFailure, Operation, Reachability, Reclaim, Request, RunOperation, Sealed,
-    SecretName, Settings, SlotOperation, SlotOrder, explain, forecast,
+    ClockDoubt, ConfigOperation, ControlMessage, Effect, EnrolmentOperation, Expected, Input, LockOperation,
+    LockOutcome, LockProvider, NoAnswer, OnFailure, Operation, Reachability, Reclaim, Request, RunOperation,
+    Sealed, SecretName, Settings, SlotOperation, SlotOrder, explain, forecast,
 };
 use os_upgrade_protocol::{Action, CommandId, Outcome, Reply};
 
@@ -71,7 +71,7 @@ impl<'a> Words<'a> {
 pub(crate) fn perform(site: &mut Site, line: &str) -> Vec<String> {
     let words = Words { line, plain: line.split(' ').filter(|word| !word.contains('=')).collect() };
     match words.at(0) {
-        "host" | "gone" | "skew" | "sealed" | "control-read" | "control-unread" | "wait" => {
+        "host" | "gone" | "clock" | "step" | "sealed" | "control-read" | "control-unread" | "wait" => {
             change_view(site, &words);
             Vec::new()
         }
@@ -142,7 +142,20 @@ fn change_view(site: &mut Site, words: &Words<'_>) {
             let is_read = words.at(0) == "control-read";
             (site.view.has_read_control, site.view.has_awaited_replies) = (is_read, is_read);
         }
-        "skew" => site.view.clock_skew = words.at(1).parse().ok().map(TimeDelta::seconds),
+        "clock" => {
+            site.view.clock.doubt = match words.at(1) {
+                "trusted" => None,
+                "unmeasured" => Some(ClockDoubt::ClockUnmeasured),
+                "disputed" => Some(ClockDoubt::ClockDisputed { differ: 2, hosts: 3 }),
+                "stepped" => Some(ClockDoubt::ClockStepped),
+                seconds => Some(ClockDoubt::ClockSkew { seconds: seconds.parse().unwrap() }),
+            };
+        }
+        "step" => {
+            let step = words.at(1).parse().unwrap();
+            site.now += TimeDelta::seconds(step);
+            site.view.clock.steady_since = Some(site.now);
+        }
         _ => {
             let time = words.at(1).parse::<Duration>().map(Duration::to_delta);
             site.now += time.unwrap_or_else(|_| TimeDelta::seconds(words.at(1).parse().unwrap()));

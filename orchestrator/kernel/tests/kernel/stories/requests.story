@@ -37,12 +37,12 @@
 > host h2 unreachable
 > explain h2
   no run is active; no run starts automatically: no maintenance windows are configured; it is unreachable: no heartbeat arrives from it | blockers=no-run,no-windows,silent
-> skew 31
+> clock 31
 > trigger r1
   = refused: the orchestrator's clock is 31 s ahead of NATS; no run starts until the clocks agree
 > trigger r1 validate
   = refused: the orchestrator's clock is 31 s ahead of NATS; no run starts until the clocks agree
-> skew none
+> clock trusted
 > trigger r1 timeout=0s
   = refused: timeout: must be at least 1s
 > trigger r1 timeout=0s validate

@@ -24,11 +24,11 @@
 > explain h1
   no run is active; a maintenance window is open until 2026-11-21T03:30:00Z, but no reachable host runs a configured application; it is unreachable: no heartbeat arrives from it | blockers=no-run,no-hosts@2026-11-21T03:30:00Z,silent
 > host h1
-> skew 31
+> clock 31
 > due r0
 > explain h1
   no run is active; a maintenance window is open until 2026-11-21T03:30:00Z, but the orchestrator's clock is 31 s ahead of NATS | blockers=no-run,clock-skew@2026-11-21T03:30:00Z
-> skew none
+> clock trusted
 > sealed no-key
 > due r0
 > explain h1
@@ -243,10 +243,10 @@
 > explain h2
   no run is active; the next starts automatically at 2026-12-09T01:00:00Z | blockers=no-run@2026-12-09T01:00:00Z
 > wait 23h
-> skew 99
+> clock 99
 > explain h2
   no run is active; a maintenance window is open until 2026-12-09T05:00:00Z, but the orchestrator's clock is 99 s ahead of NATS | blockers=no-run,clock-skew@2026-12-09T02:00:00Z
-> skew 0
+> clock trusted
 > wait 60m
 > wait 1s
 > due r10

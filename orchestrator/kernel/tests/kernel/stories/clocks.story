@@ -1,4 +1,4 @@
-# Nothing is started while the clocks differ, whoever grants the slots; afterwards the run continues.
+# Nothing starts, ends or times out while the time is in doubt, whoever grants the slots; afterwards the run continues.
 > host h1
 > host h2
 > settings external
@@ -9,10 +9,10 @@
 > fence
   + fenced leader=one sequence=1
   + fence-passed sequence=1
-> skew 31
+> clock 31
 > trigger r1
   = refused: the orchestrator's clock is 31 s ahead of NATS; no run starts until the clocks agree
-> skew -30
+> clock trusted
 > trigger r1
   + run-started hosts=[(application=debian group=default host=h1) (application=debian group=default host=h2)] not-after=2026-11-21T05:00:00Z rollout=() run=r1 trigger=(operator actor=admin)
   = done
@@ -29,7 +29,7 @@
   + slot-requested group=default host=h1 run=r1
   + r1 h1: waiting reason=(asking-for-slot group=default)
   ! lock h1 of default
-> skew -31
+> clock -31
 # The answer arrives during the skew: the slot may be held, and is requested again.
 > locked h1 granted
   + r1 h1: waiting reason=(clock-skew seconds=-31)
@@ -38,7 +38,7 @@
 > tick
 > explain h1
   the orchestrator's clock is 31 s behind NATS | status=waiting | since=2026-11-21T01:00:00Z | reason=clock-skew | blockers=clock-skew@2026-11-21T05:00:00Z
-> skew 0
+> clock trusted
 > tick
   + r1 h1: waiting reason=(asking-for-slot group=default)
   ! lock h1 of default
@@ -50,7 +50,7 @@
   ! nothing
 > settings embedded default:1
   + settings-adopted settings=(auto-approve=true)
-> skew 99
+> clock 99
 > reply h1 upgrade done
   + r1 h1: upgraded
   + slot-release-due host=h1 why=upgraded
@@ -58,12 +58,42 @@
   ! unlock h1 of default
 > explain h2
   the orchestrator's clock is 99 s ahead of NATS | status=waiting | since=2026-11-21T01:00:00Z | reason=clock-skew | blockers=clock-skew@2026-11-21T05:00:00Z
-> skew 98
+> clock 98
 > tick
 > unlocked h1 granted
   + slot-released host=h1 why=upgraded
   ! nothing
-> skew none
+> clock trusted
 > tick
   + r1 h2: slot-granted group=default provider=embedded
   ! send r1/h2/upgrade/1 until 2026-11-21T05:00:00Z
+> deliver
+  + r1 h2: command-sent action=upgrade attempt=1 sequence=8
+  ! nothing
+> reply h2 upgrade reboot-required
+  + r1 h2: reboot-required
+  ! send r1/h2/reboot/1 until 2026-11-21T05:00:00Z
+> deliver
+  + r1 h2: command-sent action=reboot attempt=1 sequence=10
+  ! nothing
+# A step of an hour ends nothing while the time is in doubt, and does not count as time in which the host booted.
+> clock disputed
+> step 3600
+> explain h2
+  its worker has not answered reboot yet | status=rebooting | since=2026-11-21T01:00:00Z | blockers=reply-awaited@2026-11-21T01:30:00Z
+> clock stepped
+> trigger r2
+  = refused: run r1 is active
+> clock trusted
+> tick
+> wait 29m59s
+> clock unmeasured
+> wait 1s
+> clock trusted
+> tick
+  + r1 h2: timed-out reason=(boot-timeout after=30m)
+  + run-stopping cause=(failed host=h2) run=r1
+  + run-ended result=failed run=r1
+  ! retract 10 of h2
+> explain h2
+  no run is active; no run starts automatically: no maintenance windows are configured; it has held a slot of group default since 2026-11-21T01:00:00Z: no reply to reboot within 30m (boot-timeout): it may have hung while booting | blockers=no-run,no-windows,slot-held

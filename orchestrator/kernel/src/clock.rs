@@ -1,0 +1,110 @@
+//! Whether wall time can be relied on. Windows and deadlines are about wall time, and a clock that is wrong must neither
+//! start nor end anything.
+
+use chrono::{DateTime, TimeDelta, Utc};
+use serde::{Deserialize, Serialize};
+use strum::{IntoStaticStr, VariantNames};
+
+use crate::reason::skew;
+
+/// The largest clock difference at which anything is started or ended, in seconds.
+pub const CLOCK_SKEW_SECS_MAX: i64 = 30;
+
+/// What is known of the orchestrator's clock.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Clock {
+    /// Why wall time cannot be relied on; absent if it can.
+    pub doubt: Option<ClockDoubt>,
+    /// When the clock was last seen to step, by the time that it showed afterwards; absent if it never was.
+    pub steady_since: Option<DateTime<Utc>>,
+}
+
+/// Why wall time cannot be relied on. `Display` gives the clause for operators.
+#[derive(
+    Debug, Clone, PartialEq, Eq, thiserror::Error, Serialize, Deserialize, IntoStaticStr, VariantNames,
+)]
+#[serde(tag = "kind", rename_all = "kebab-case", rename_all_fields = "kebab-case")]
+#[strum(serialize_all = "kebab-case")]
+pub enum ClockDoubt {
+    /// The clock has not been compared with the bus's lately.
+    #[error("the orchestrator's clock has not been compared with that of NATS yet")]
+    ClockUnmeasured,
+    /// The clocks of orchestrator and bus differ too much to keep to deadlines.
+    #[error("the orchestrator's clock is {} NATS", skew(*seconds))]
+    ClockSkew {
+        /// The orchestrator's clock minus the bus's, in seconds.
+        seconds: i64,
+    },
+    /// Most hosts say that it is another time.
+    #[error("the clocks of {differ} of {hosts} hosts differ from those of the orchestrator and NATS")]
+    ClockDisputed {
+        /// How many hosts have another time.
+        differ: usize,
+        /// How many hosts send their time.
+        hosts: usize,
+    },
+    /// The bus's clock has stepped, and no host says which time is right.
+    #[error("the clock of NATS has just stepped")]
+    ClockStepped,
+}
+
+impl ClockDoubt {
+    /// The `kind` in its JSON.
+    pub fn kind(&self) -> &'static str {
+        self.into()
+    }
+}
+
+impl Default for Clock {
+    /// Nothing is known yet.
+    fn default() -> Self {
+        Self { doubt: Some(ClockDoubt::ClockUnmeasured), steady_since: None }
+    }
+}
+
+impl Clock {
+    /// A clock that can be relied on, and that never stepped.
+    pub const TRUSTED: Self = Self { doubt: None, steady_since: None };
+
+    /// Whether wall time can be relied on.
+    pub const fn is_trusted(&self) -> bool {
+        self.doubt.is_none()
+    }
+
+    /// Whether `span` has certainly passed between `since` and `now`: only time after the last step counts, so a step
+    /// makes a timeout later, at most by `span`, and never earlier.
+    pub fn has_passed(&self, span: TimeDelta, since: DateTime<Utc>, now: DateTime<Utc>) -> bool {
+        let since = match self.steady_since {
+            // It was before a step back if it is still to come.
+            Some(step) if since > now => step,
+            Some(step) => since.max(step),
+            None => since,
+        };
+        self.is_trusted() && now - since >= span
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Seconds: when the clock stepped (by what it showed then), since when, and how many have passed at 1000.
+    #[test]
+    fn steps_delay_timeouts() {
+        let at = |secs: i64| DateTime::UNIX_EPOCH + TimeDelta::seconds(secs);
+        for (step, since, passed) in [
+            (None, 400, 600),
+            (None, 1_200, -200),
+            (Some(300), 400, 600),
+            (Some(990), 400, 10),
+            // Set back after 1200.
+            (Some(900), 1_200, 100),
+        ] {
+            let clock = Clock { steady_since: step.map(at), ..Clock::TRUSTED };
+            let has_passed = |secs| clock.has_passed(TimeDelta::seconds(secs), at(since), at(1_000));
+            assert!(has_passed(passed) && !has_passed(passed + 1), "{step:?} {since}");
+            let doubted = Clock { doubt: Some(ClockDoubt::ClockStepped), ..clock };
+            assert!(!doubted.has_passed(TimeDelta::seconds(passed), at(since), at(1_000)));
+        }
+    }
+}
