@@ -6,6 +6,7 @@ use std::time::Duration;
 use async_nats::Client;
 use async_nats::jetstream::consumer::{AckPolicy, PullConsumer, pull};
 use async_nats::jetstream::{self, AckKind};
+use chrono::{DateTime, Utc};
 use serde_json::{Value, json};
 
 use crate::host::APPLICATION;
@@ -68,10 +69,19 @@ impl RawWorker {
         self.publish(subject, payload.as_bytes()).await;
     }
 
-    /// Sends a heartbeat.
+    /// Sends a heartbeat without a time.
     pub async fn heartbeat(&self) {
+        self.send_heartbeat("").await;
+    }
+
+    /// Sends a heartbeat of a host whose clock shows `time`.
+    pub async fn heartbeat_at(&self, time: DateTime<Utc>) {
+        self.send_heartbeat(&json!({ "time": time }).to_string()).await;
+    }
+
+    async fn send_heartbeat(&self, payload: &str) {
         let subject = format!("os-upgrade.presence.{}", self.host);
-        self.client.publish(subject, "".into()).await.unwrap();
+        self.client.publish(subject, payload.to_owned().into()).await.unwrap();
         self.client.flush().await.unwrap();
     }
 

@@ -1,6 +1,7 @@
 //! Runs with worker processes: start, course and end, and which hosts take part.
 
 mod cancel;
+mod clocks;
 mod enrolment;
 mod failures;
 mod lost_updates;
