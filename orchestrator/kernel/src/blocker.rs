@@ -129,6 +129,9 @@ pub enum HostBlocker {
     /// No run is active. Its `until` is the start of the next automatic run, if there is one.
     #[error("no run is active")]
     NoRun,
+    /// The open window starts no further run.
+    #[error("{0}")]
+    WindowUsed(UsedWindow),
     /// It holds a slot outside of runs.
     #[error("it has held a slot of group {group} since {since}{}", because(reason.as_ref()), since = time::format(*since))]
     SlotHeld {
@@ -146,6 +149,40 @@ pub enum HostBlocker {
         /// The slot's group.
         group: GroupName,
     },
+}
+
+/// An open maintenance window that starts no further run. `Display` gives the sentence for operators.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error, Serialize)]
+#[error("the maintenance window that is open until {} {by}", time::format(*open_until))]
+#[serde(rename_all = "kebab-case")]
+pub struct UsedWindow {
+    /// What used it.
+    #[serde(rename = "window-used-by")]
+    pub by: WindowUse,
+    /// When the window closes.
+    #[serde(serialize_with = "in_seconds")]
+    pub open_until: DateTime<Utc>,
+}
+
+/// Why a window starts no further run.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error, Serialize)]
+#[serde(tag = "kind", rename_all = "kebab-case")]
+pub enum WindowUse {
+    /// It has started this run.
+    #[error("starts none, because it has had its run, {run}")]
+    Run {
+        /// The run that it started.
+        run: RunId,
+    },
+    /// An operator cancelled this run in it.
+    #[error("starts none, because run {run} was cancelled in it")]
+    Cancel {
+        /// The cancelled run.
+        run: RunId,
+    },
+    /// An earlier run than the last was started or cancelled in it, or the site was restored in it.
+    #[error("starts none, because it has had a run or a cancel, or the site was restored in it")]
+    Earlier,
 }
 
 /// Serializes a time in whole seconds, like every time in the API.

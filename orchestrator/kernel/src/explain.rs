@@ -7,7 +7,7 @@ use os_upgrade_protocol::{Action, GroupName, HostName};
 
 use crate::blocker::{Blocker, Cause, HostBlocker, StartBlocker, WindowBlocker};
 use crate::clock::CLOCK_SKEW_SECS_MAX;
-use crate::forecast::Forecast;
+use crate::forecast::{Forecast, NextRun};
 use crate::reason::{Denial, Reason};
 use crate::run::{HostStatus, Phase, Run, RunHost};
 use crate::slot::SlotState;
@@ -245,16 +245,20 @@ fn left_out(state: &State, view: &View, host: &HostName) -> Option<Blocker> {
 
 /// That no run is active, why none starts, and what the host itself lacks.
 fn no_run(forecast: &Forecast, seen: Option<&SeenHost>) -> Vec<Blocker> {
-    let mut blockers = match forecast {
-        Forecast::Next(start) => vec![Blocker::until(HostBlocker::NoRun, start.at)],
-        Forecast::Never(by) => vec![HostBlocker::NoRun.into(), by.clone().into()],
-        Forecast::Blocked { start, by } => {
+    let mut blockers = match &forecast.next {
+        NextRun::At(start) => vec![Blocker::until(HostBlocker::NoRun, start.at)],
+        NextRun::Never(by) => vec![HostBlocker::NoRun.into(), by.clone().into()],
+        NextRun::Blocked { start, by } => {
             let cause = Cause::OpenWindow { by: by.clone(), open_until: start.occurrence.end };
             // Heartbeats are awaited only briefly; the leader decides how long.
             let until = (!matches!(by, WindowBlocker::HostsAwaited { .. })).then_some(start.latest);
             vec![HostBlocker::NoRun.into(), Blocker::until(cause, until)]
         }
     };
+    blockers.extend(forecast.used.clone().map(|used| {
+        let until = used.open_until;
+        Blocker::until(HostBlocker::WindowUsed(used), until)
+    }));
     blockers.extend(match seen.map(|seen| seen.reachability) {
         Some(Reachability::Unreachable) => Some(HostBlocker::Silent.into()),
         Some(Reachability::Awaited) => Some(HostBlocker::HeartbeatAwaited.into()),

@@ -10,8 +10,9 @@ use std::sync::Arc;
 
 use chrono::{DateTime, TimeDelta, Utc};
 
-use crate::blocker::{StartBlocker, WindowBlocker};
+use crate::blocker::{StartBlocker, UsedWindow, WindowBlocker, WindowUse};
 use crate::config::{Config, Settings, tag};
+use crate::run::{Run, StopCause, Trigger};
 use crate::start::{Startable, startable};
 use crate::state::State;
 use crate::view::View;
@@ -24,13 +25,22 @@ const OCCURRENCES_MAX: usize = 4_096;
 /// How long a start timer that has found no start waits before it searches again.
 const SEARCH_AGAIN: TimeDelta = TimeDelta::hours(1);
 
-/// When the next run starts automatically, as far as known.
+/// When runs start automatically, as far as known.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Forecast {
+pub struct Forecast {
+    /// The next run.
+    pub next: NextRun,
+    /// The window that is open and starts no further run; absent if none is.
+    pub used: Option<UsedWindow>,
+}
+
+/// When the next run starts automatically, or why none does.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum NextRun {
     /// Never, because of the blocker.
     Never(WindowBlocker),
     /// At this time, or as soon as the active run has ended.
-    Next(Start),
+    At(Start),
     /// The window is open and something blocks the run.
     Blocked {
         /// The start that is blocked.
@@ -54,40 +64,59 @@ pub struct Start {
 impl Forecast {
     /// The next automatic start, if there is one.
     pub fn start(&self) -> Option<Start> {
-        match self {
-            Self::Next(start) | Self::Blocked { start, .. } => Some(*start),
-            Self::Never(_) => None,
+        match &self.next {
+            NextRun::At(start) | NextRun::Blocked { start, .. } => Some(*start),
+            NextRun::Never(_) => None,
         }
     }
 
     /// Why no run starts automatically, or what blocks it in an open window.
     pub fn blocker(&self) -> Option<&WindowBlocker> {
-        match self {
-            Self::Never(by) | Self::Blocked { by, .. } => Some(by),
-            Self::Next(_) => None,
+        match &self.next {
+            NextRun::Never(by) | NextRun::Blocked { by, .. } => Some(by),
+            NextRun::At(_) => None,
         }
     }
 }
 
 /// The forecast for `state` at `now`.
 pub fn forecast(state: &State, view: &View, now: DateTime<Utc>) -> Forecast {
+    Forecast { next: next_run(state, view, now), used: used_window(state, now) }
+}
+
+fn next_run(state: &State, view: &View, now: DateTime<Utc>) -> NextRun {
     let Some(config) = state.config.as_deref() else {
-        return Forecast::Never(StartBlocker::NoConfiguration.into());
+        return NextRun::Never(StartBlocker::NoConfiguration.into());
     };
     if config.maintenance_windows.is_empty() {
-        return Forecast::Never(WindowBlocker::NoWindows);
+        return NextRun::Never(WindowBlocker::NoWindows);
     }
     let start = match next(config, &state.settings, state.watermark, now) {
         Ok(Some(start)) => start,
-        Ok(None) => return Forecast::Never(WindowBlocker::NoOccurrence),
-        Err(why) => return Forecast::Never(WindowBlocker::UnclearWindows { why }),
+        Ok(None) => return NextRun::Never(WindowBlocker::NoOccurrence),
+        Err(why) => return NextRun::Never(WindowBlocker::UnclearWindows { why }),
     };
     let by = match (start.attempt(state, view, now), &view.leader_startable) {
         (None | Some(Err(WindowBlocker::Any(StartBlocker::RunActive { .. }))), _) => None,
         (Some(_), Some(leader_message)) => leader_message.clone().err(),
         (Some(own), None) => own.err(),
     };
-    by.map_or(Forecast::Next(start), |by| Forecast::Blocked { start, by })
+    by.map_or(NextRun::At(start), |by| NextRun::Blocked { start, by })
+}
+
+/// The window that is open at `now` and starts no further run.
+fn used_window(state: &State, now: DateTime<Utc>) -> Option<UsedWindow> {
+    // Windows that cannot be worked out are reported as the blocker.
+    let open = calendar(state.config.as_deref()?, &state.settings).containing(now).ok()??;
+    let used_by = |run: &Run| {
+        let started = matches!(run.trigger, Trigger::Window { .. }) && open.start <= run.started_at;
+        let cancelled = matches!(run.stopping, Some(StopCause::Cancelled { .. }))
+            && run.ended.is_none_or(|ended| open.start <= ended.at);
+        let by_start = started.then(|| WindowUse::Run { run: run.id.clone() });
+        by_start.or_else(|| cancelled.then(|| WindowUse::Cancel { run: run.id.clone() }))
+    };
+    let by = || state.run.iter().chain(&state.last_run).find_map(used_by).unwrap_or(WindowUse::Earlier);
+    state.watermark.covers(open).then(|| UsedWindow { by: by(), open_until: open.end })
 }
 
 impl Start {

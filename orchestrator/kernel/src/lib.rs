@@ -44,7 +44,7 @@ pub mod view;
 pub mod watermark;
 pub mod window;
 
-pub use blocker::{Blocker, Cause, HostBlocker, StartBlocker, WindowBlocker};
+pub use blocker::{Blocker, Cause, HostBlocker, StartBlocker, UsedWindow, WindowBlocker, WindowUse};
 pub use client_id::{ClientId, ClientIdError};
 pub use clock::{Clock, ClockDoubt};
 pub use config::difference::Difference;
@@ -59,7 +59,7 @@ pub use effects::{Effect, effects, other_effects, sends};
 pub use enrolment::{Approval, Enrolled, Enrolment, Withdrawal};
 pub use explain::{Explanation, explain};
 pub use fact::Fact;
-pub use forecast::{Forecast, forecast};
+pub use forecast::{Forecast, NextRun, forecast};
 pub use hint::hint;
 pub use job::{Job, JobDone, LockOutcome, SlotJob, SlotOrder, System};
 pub use reason::{NoAnswer, Reason};

@@ -10,7 +10,7 @@ use std::sync::Arc;
 
 use arc_swap::ArcSwap;
 use chrono::{DateTime, TimeDelta, Utc};
-use os_upgrade_kernel::{self as kernel, Forecast, WindowBlocker};
+use os_upgrade_kernel::{self as kernel, NextRun, WindowBlocker};
 use os_upgrade_protocol::json;
 use os_upgrade_shell::node::Leadership;
 use serde::de::DeserializeOwned;
@@ -177,9 +177,9 @@ impl About {
             not_ready: published.readiness.reason_not_ready().map(str::to_owned),
             timezone: Some(settings.timezone.to_string()),
             settings: Some(SettingsDigest::of(&settings, self.lock_server.as_deref())),
-            blocker: match (role, published.forecast(now)) {
-                (Role::Leader, Forecast::Blocked { by, .. }) => Some(by),
-                (Role::Leader, Forecast::Next(_) | Forecast::Never(_)) | (Role::Follower, _) => None,
+            blocker: match (role, published.forecast(now).next) {
+                (Role::Leader, NextRun::Blocked { by, .. }) => Some(by),
+                (Role::Leader, NextRun::At(_) | NextRun::Never(_)) | (Role::Follower, _) => None,
             },
         }
     }

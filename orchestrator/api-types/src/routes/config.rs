@@ -57,7 +57,7 @@ pub const REPLACE: Route<Config> = Route::new(
     sample_with(json!({"rollout": rollout(json!({"max-concurrent": 2, "max-failures": 1}))}))
 })
 .description(
-    "A window that is open now starts a run at once. An active run continues with its old configuration: cancel it \
+    "A window that is open now starts a run at once, unless it has had its run. An active run continues with its old configuration: cancel it \
         to stop it.",
 )
 .headers::<TagsOfWrites>()
@@ -266,7 +266,8 @@ pub struct ConfigBody {
     /// first one in this list handles the host.
     #[schema(required = false)]
     pub worker_applications: Vec<WorkerApplication>,
-    /// When runs start automatically: whenever one of these is open. A window that is open now starts a run at once.
+    /// When runs start automatically: whenever one of these is open. A window that is open now starts a run at once,
+    /// unless it has had its run or its cancel, which `window-used-by` in the state says.
     /// Without windows no run starts automatically.
     #[schema(required = false)]
     pub maintenance_windows: Vec<Window>,

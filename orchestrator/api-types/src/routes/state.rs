@@ -2,13 +2,13 @@
 //!
 //! Keys that do not apply are absent: the configuration's keys and `scheduled-workers` without a configuration,
 //! `last-upgrade-info` without a past run, `next-upgrade-in` without a future window. Extensions of the specification:
-//! `next-upgrade-at` and `next-upgrade-reason`, `current-upgrade-info` while a run is active, `id` and `counts` of a
+//! `next-upgrade-at`, `next-upgrade-reason` and `window-used-by`, `current-upgrade-info` while a run is active, `id` and `counts` of a
 //! run, `since`, `reason` and `reason-kind` of a host in it, and `hosts`, which explains why each host is not moving.
 
 use std::collections::BTreeMap;
 
 use os_upgrade_kernel::duration::Duration;
-use os_upgrade_kernel::{Config, StopCause as Cause};
+use os_upgrade_kernel::{Config, StopCause as Cause, WindowUse};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use utoipa::{IntoParams, ToSchema};
@@ -117,6 +117,10 @@ pub struct State<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<NextReasonWord>)]
     pub next_upgrade_reason: Option<&'static str>,
+    /// Why the window that is open now starts no run; absent if none is open, or the one that is open still can.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<WindowUsedBy>)]
+    pub window_used_by: Option<&'a WindowUse>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub scheduled_workers: Option<Vec<ScheduledWorker<'a>>>,
     /// The number of announced hosts that wait for approval; absent if there are none.
@@ -130,6 +134,24 @@ pub struct State<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Vec<HostState>)]
     pub hosts: Option<Vec<HostState<'a>>>,
+}
+
+/// What a window that starts no further run has had.
+#[derive(Debug, ToSchema)]
+#[serde(tag = "kind", rename_all = "kebab-case")]
+pub enum WindowUsedBy {
+    /// It has started its run.
+    Run {
+        /// The run that it started.
+        run: String,
+    },
+    /// An operator cancelled a run in it.
+    Cancel {
+        /// The cancelled run.
+        run: String,
+    },
+    /// An earlier run than the last was started or cancelled in it, or the site was restored in it.
+    Earlier,
 }
 
 /// A host, and why it is not moving.

@@ -77,7 +77,8 @@ pub(crate) fn write(
     keep: &Keep,
     now: DateTime<Utc>,
 ) -> serde_json::Result<Vec<u8>> {
-    let needs_forecast = ["next-upgrade-in", "next-upgrade-at", "next-upgrade-reason", "hosts"];
+    let needs_forecast =
+        ["next-upgrade-in", "next-upgrade-at", "next-upgrade-reason", "window-used-by", "hosts"];
     let forecast = needs_forecast.iter().any(|name| keep.has(name)).then(|| published.forecast(now));
     let mut bytes = Vec::with_capacity(1_024 + longest_list(published, keep) * BYTES_PER_HOST);
     serde_json::to_writer(&mut bytes, &Kept(&state(published, forecast.as_ref(), now, keep), keep))?;
@@ -106,6 +107,7 @@ fn state<'a>(
         next_upgrade_in: start.map(|at| until(at, now)),
         next_upgrade_at: start.map(Stamp),
         next_upgrade_reason: forecast.and_then(Forecast::blocker).map(WindowBlocker::kind),
+        window_used_by: forecast.and_then(|forecast| Some(&forecast.used.as_ref()?.by)),
         pending_hosts: waiting.filter(|hosts| *hosts > 0),
         scheduled_workers: workers.map(|applications| scheduled_workers(published, applications)),
         current_upgrade_info: current.map(current_upgrade),

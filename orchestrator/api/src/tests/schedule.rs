@@ -2,8 +2,9 @@
 
 use chrono::{DateTime, Utc};
 use os_upgrade_api_types::routes::config::sample;
-use os_upgrade_kernel::View;
-use os_upgrade_test_site::put_config;
+use os_upgrade_kernel::config::tag::Expected;
+use os_upgrade_kernel::{self as kernel, ConfigOperation, RunOperation, View};
+use os_upgrade_test_site::{cancel, put_config, run_id, trigger};
 
 use super::*;
 use crate::http::fields::Keep;
@@ -175,8 +176,8 @@ async fn every_field_can_be_selected() {
     let mut site = TestSite::new(["h01", "h02"]);
     let mut records = vec![site.decide_record(&[put_config()]), site.fence()];
     records.extend(site.whole_run("r1"));
-    records.push(site.decide_record(&[os_upgrade_test_site::trigger("r2")]));
-    records.push(site.decide_record(&[os_upgrade_test_site::cancel()]));
+    records.push(site.decide_record(&[trigger("r2")]));
+    records.push(site.decide_record(&[cancel()]));
     let api = TestApi::new(site, &records).await;
     let mut whole = sample();
     whole["deny-windows"] = json!([{"cron": "0 0 0 24 12 *", "duration": "2d", "not-before": "2026-01-01"}]);
@@ -287,4 +288,79 @@ async fn unclear_windows_are_reported() {
     let why = state["hosts"][0]["why"].as_str().unwrap();
     let expected = problem("2040-01-01T00:00:00Z");
     assert_eq!(why, format!("no run is active; no run starts automatically: {expected}"));
+}
+
+/// Gives up the only host, which ends the run.
+fn give_up() -> Input {
+    let give_up = RunOperation::GiveUpHost { host: host("h01"), reason: "no power".to_owned() };
+    Input::Request(kernel::Request::new("api", give_up).into())
+}
+
+/// A site whose open window is used after `inputs`.
+async fn in_window(inputs: &[Input]) -> TestApi {
+    let mut site = TestSite::new(["h01"]);
+    let records: Vec<_> =
+        inputs.iter().map(|input| site.decide_record(std::slice::from_ref(input))).collect();
+    let api = TestApi::new(site, &records).await;
+    let config = json!({
+        "worker-applications": [{"name": "os-upgrade-debian"}],
+        "maintenance-windows": [{"days-of-week": "Saturday", "start-time": "01:00", "duration": "5h"}],
+    });
+    let (status, answer) = api.call(&format!("PUT {CONFIG}"), &config.to_string()).await;
+    assert!([201, 204].contains(&status), "{answer}");
+    api
+}
+
+#[tokio::test]
+async fn used_window_is_named() {
+    let window = json!([{"days-of-week": "Saturday", "start-time": "02:00", "duration": "4h"}]);
+    let config =
+        json!({"worker-applications": [{"name": "os-upgrade-debian"}], "maintenance-windows": window});
+    let expected = Expected::Anything;
+    let put = ConfigOperation::Put { config: serde_json::from_value(config).unwrap(), expected };
+    let put = Input::Request(kernel::Request::new("api", put).into());
+    let due = Input::Due { run: run_id("r1") };
+    let now = "2026-11-21T05:30:00Z";
+    for (inputs, used_by, text) in [
+        (vec![put.clone()], None, None),
+        (
+            vec![put.clone(), due.clone(), cancel()],
+            Some(json!({"kind": "run", "run": "r1"})),
+            Some("it has had its run, r1"),
+        ),
+        (
+            vec![put_config(), trigger("r2"), cancel()],
+            Some(json!({"kind": "cancel", "run": "r2"})),
+            Some("run r2 was cancelled in it"),
+        ),
+        (
+            vec![put, due, cancel(), trigger("r2"), give_up()],
+            Some(json!({"kind": "earlier"})),
+            Some("it has had a run or a cancel, or the site was restored in it"),
+        ),
+    ] {
+        let api = in_window(&inputs).await;
+        let state = at(&api, now);
+        assert_eq!(state.get("window-used-by"), used_by.as_ref());
+        let next = if used_by.is_some() { "2026-11-28T01:00:00Z" } else { now };
+        assert_eq!(state["next-upgrade-at"], next);
+        let (why, blockers) = (&state["hosts"][0]["why"], &state["hosts"][0]["blockers"]);
+        match text {
+            None => assert_eq!(blockers, &json!([{"kind": "no-run", "until": now}]), "{why}"),
+            Some(text) => {
+                let text = format!(
+                    "no run is active; the next starts automatically at {next}; the maintenance window that is \
+                     open until 2026-11-21T06:00:00Z starts none, because {text}"
+                );
+                assert_eq!(why, &text);
+                let used = json!({
+                    "kind": "window-used", "window-used-by": used_by,
+                    "open-until": "2026-11-21T06:00:00Z", "until": "2026-11-21T06:00:00Z",
+                });
+                assert_eq!(blockers[1], used);
+            }
+        }
+        // After the window it is history.
+        assert_eq!(at(&api, "2026-11-21T06:00:00Z").get("window-used-by"), None);
+    }
 }

@@ -84,7 +84,7 @@
 # At most one run starts in an occurrence, also when another configuration moves its start or end somewhat earlier.
 > due r2
 > explain h1
-  no run is active; the next starts automatically at 2026-11-28T01:30:00Z | blockers=no-run@2026-11-28T01:30:00Z
+  no run is active; the next starts automatically at 2026-11-28T01:30:00Z; the maintenance window that is open until 2026-11-21T03:30:00Z starts none, because it has had its run, r1 | blockers=no-run@2026-11-28T01:30:00Z,window-used@2026-11-21T03:30:00Z
 > put-config debian maintenance-windows=Saturday~02:00~3h
   + config-replaced actor=admin config=(maintenance-windows=[(days-of-week=Saturday duration=3h start-time=02:00 timezone=site-local)] worker-applications=[(name=debian)]) difference=[(after=[(days-of-week=Saturday duration=3h start-time=02:00 timezone=site-local)] before=[(days-of-week=Saturday duration=2h start-time=02:30 timezone=site-local)] path=maintenance-windows)]
   = done
@@ -94,7 +94,7 @@
   = done
 > due r2
 > explain h1
-  no run is active; the next starts automatically at 2026-11-28T01:00:00Z | blockers=no-run@2026-11-28T01:00:00Z
+  no run is active; the next starts automatically at 2026-11-28T01:00:00Z; the maintenance window that is open until 2026-11-21T06:00:00Z starts none, because it has had its run, r1 | blockers=no-run@2026-11-28T01:00:00Z,window-used@2026-11-21T06:00:00Z
 # A run started by an operator does not count, and while it is active none starts.
 > wait 167h
 > explain h1
@@ -118,7 +118,7 @@
   h1 cancelled: the run was cancelled by admin
 > due r4
 > explain h1
-  no run is active; the next starts automatically at 2026-12-05T01:00:00Z | blockers=no-run@2026-12-05T01:00:00Z
+  no run is active; the next starts automatically at 2026-12-05T01:00:00Z; the maintenance window that is open until 2026-11-28T06:00:00Z starts none, because run r3 was cancelled in it | blockers=no-run@2026-12-05T01:00:00Z,window-used@2026-11-28T06:00:00Z
 # A cancel holds for the rest of the occurrence.
 > wait 6h
 > tick
@@ -235,7 +235,7 @@
   slot h1: begun=true command=(action=upgrade sequence=10) group=default provider=embedded run=r9 since=2026-12-08T01:00:00Z standing=held unsent-at-fence=null
 > due r10
 > explain h2
-  no run is active; the next starts automatically at 2026-12-15T01:00:00Z | blockers=no-run@2026-12-15T01:00:00Z
+  no run is active; the next starts automatically at 2026-12-15T01:00:00Z; the maintenance window that is open until 2026-12-08T05:00:00Z starts none, because it has had a run or a cancel, or the site was restored in it | blockers=no-run@2026-12-15T01:00:00Z,window-used@2026-12-08T05:00:00Z
 # No run starts in an occurrence with less than minimum-remaining left; then there is no blocker.
 > put-config debian maintenance-windows=Wednesday~02:00~4h minimum-remaining=3h
   + config-replaced actor=admin config=(maintenance-windows=[(days-of-week=Wednesday duration=4h start-time=02:00 timezone=site-local)] minimum-remaining=3h worker-applications=[(name=debian)]) difference=[(after=[(days-of-week=Wednesday duration=4h start-time=02:00 timezone=site-local)] before=[(days-of-week=Tuesday duration=4h start-time=02:00 timezone=site-local)] path=maintenance-windows) (before=(max-concurrent=2) path=rollout) (after=3h path=minimum-remaining)]
