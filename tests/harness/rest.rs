@@ -242,7 +242,8 @@ impl Rest {
         eventually(&format!("{hosts:?} to be scheduled"), async || {
             let (_, state) = self.try_call(Method::GET, STATE, "").await?;
             let scheduled = state["scheduled-workers"].as_array()?.clone();
-            let names: Vec<&str> = scheduled.iter().filter_map(|entry| entry["host"].as_str()).collect();
+            let mut names: Vec<&str> = scheduled.iter().filter_map(|entry| entry["host"].as_str()).collect();
+            names.dedup();
             (names == hosts).then_some(())
         })
         .await;

@@ -121,6 +121,8 @@ pub struct State<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<WindowUsedBy>)]
     pub window_used_by: Option<&'a WindowUse>,
+    /// Every worker of the configured applications on a host that takes part in runs. If a host has several, the one
+    /// whose application is configured first handles it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub scheduled_workers: Option<Vec<ScheduledWorker<'a>>>,
     /// The number of announced hosts that wait for approval; absent if there are none.

@@ -15,8 +15,8 @@ use os_upgrade_api_types::routes::state::{
 };
 use os_upgrade_kernel::config::WorkerApplication;
 use os_upgrade_kernel::duration::Duration;
-use os_upgrade_kernel::{Forecast, HostStatus, Run, WindowBlocker, explain};
-use os_upgrade_protocol::{ApplicationName, HostName};
+use os_upgrade_kernel::{Forecast, HostStatus, Run, SeenHost, WindowBlocker, explain};
+use os_upgrade_protocol::HostName;
 use os_upgrade_site::published_state::PublishedState;
 
 use crate::context::Api;
@@ -137,18 +137,19 @@ fn explanations<'a>(published: &'a PublishedState, forecast: &Forecast) -> Vec<H
     hosts::known(published).into_iter().map(host).collect()
 }
 
-/// Every host that would take part in a run, with the application that would handle it.
+/// Every worker of the configured applications on a host that takes part in runs, by host, then as configured. The first
+/// one of a host handles it.
 fn scheduled_workers<'a>(
     published: &'a PublishedState,
     applications: &'a [WorkerApplication],
 ) -> Vec<ScheduledWorker<'a>> {
-    let takes_part = |host| published.state.enrolled(host).takes_part();
-    let serving = published.view.serving(applications).filter(|(host, ..)| takes_part(*host));
-    let worker = |(host, _, application): (&'a HostName, _, &'a ApplicationName)| ScheduledWorker {
-        host: host.as_str(),
-        application: application.as_str(),
+    let takes_part = |(host, _): &(&'a HostName, _)| published.state.enrolled(host).takes_part();
+    let workers = |(host, seen): (&'a HostName, &'a SeenHost)| {
+        let names = applications.iter().map(|configured| &configured.name);
+        let names = names.filter(|name| seen.applications.contains(*name));
+        names.map(|name| ScheduledWorker { host: host.as_str(), application: name.as_str() })
     };
-    serving.map(worker).collect()
+    published.view.hosts.iter().filter(takes_part).flat_map(workers).collect()
 }
 
 fn current_upgrade(run: &Run) -> CurrentUpgrade<'_> {

@@ -290,6 +290,30 @@ async fn unclear_windows_are_reported() {
     assert_eq!(why, format!("no run is active; no run starts automatically: {expected}"));
 }
 
+#[tokio::test]
+async fn every_scheduled_worker_is_listed() {
+    let mut site = TestSite::new(["h01", "h02", "h03"]);
+    let application = |name: &str| os_upgrade_protocol::ApplicationName::new(name).unwrap();
+    for (name, applications) in [
+        ("h01", &["os-upgrade-debian", "firmware", "another"][..]),
+        ("h02", &["firmware"]),
+        ("h03", &["another"]),
+    ] {
+        let applications = applications.iter().map(|name| application(name)).collect();
+        site.view.hosts.get_mut(&host(name)).unwrap().applications = applications;
+    }
+    let api = TestApi::new(site, &[]).await;
+    let config = json!({"worker-applications": [{"name": "os-upgrade-debian"}, {"name": "firmware"}]});
+    assert_eq!(api.call(&format!("PUT {CONFIG}"), &config.to_string()).await.0, 201);
+    let (_, state) = api.call(&format!("{STATE}?fields=scheduled-workers"), "").await;
+    let expected = json!({"scheduled-workers": [
+        {"host": "h01", "application": "os-upgrade-debian"},
+        {"host": "h01", "application": "firmware"},
+        {"host": "h02", "application": "firmware"},
+    ]});
+    assert_eq!(state, expected);
+}
+
 /// Gives up the only host, which ends the run.
 fn give_up() -> Input {
     let give_up = RunOperation::GiveUpHost { host: host("h01"), reason: "no power".to_owned() };
