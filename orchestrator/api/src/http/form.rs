@@ -2,7 +2,7 @@
 //! here and in `document`.
 //!
 //! YAML is read as version 1.2: `01:00`, `2026-12-01` and `no` are strings. Written strings are quoted where a YAML
-//! 1.1 reader would not take them for strings.
+//! 1.1 reader would not take them for strings, except for timestamps, which are plain in the specification's samples.
 
 use std::convert::Infallible;
 use std::sync::Arc;
@@ -211,18 +211,57 @@ async fn yaml_of(body: Body, renders: &Arc<Semaphore>) -> Result<String, String>
     written.await.map_err(|error| error.to_string())?
 }
 
-/// Converts JSON to YAML, keeping the order of keys.
+/// Converts JSON to YAML, keeping the order of keys. A string that is a timestamp in UTC is not quoted.
 pub(crate) fn to_yaml(json: &[u8]) -> Result<String, String> {
     let options = serde_saphyr::ser_options! { compact_list_indent: false, prefer_block_scalars: false };
     let mut reader = serde_json::Deserializer::from_slice(json);
     let mut text = String::with_capacity(json.len());
     serde_saphyr::to_fmt_writer_with_options(&mut text, &Transcoder::new(&mut reader), options)
         .map_err(|error| format!("cannot be written as YAML: {error}"))?;
-    Ok(text)
+    Ok(with_plain_timestamps(&text))
+}
+
+/// `yaml`, in which every scalar takes one line, without the quotes around timestamps. The serializer quotes either all
+/// that YAML 1.1 does not take for a string, or nothing of it.
+fn with_plain_timestamps(yaml: &str) -> String {
+    let mut plain = String::with_capacity(yaml.len());
+    for line in yaml.split_inclusive('\n') {
+        match quoted_timestamp(line) {
+            Some((before, timestamp)) => plain.extend([before, timestamp, "\n"]),
+            None => plain.push_str(line),
+        }
+    }
+    plain
+}
+
+/// What precedes the timestamp on a line whose value is one in quotes, and the timestamp.
+fn quoted_timestamp(line: &str) -> Option<(&str, &str)> {
+    let value = line.strip_suffix("Z\"\n")?;
+    let (before, timestamp) = value.rsplit_once('"')?;
+    let timestamp = &line[before.len() + 1..before.len() + 1 + timestamp.len() + 1];
+    // Nothing but list markers and a plain key: within a plain value, quotes are characters of it.
+    let key = before.trim_start_matches([' ', '-']);
+    let is_key = key.is_empty() || key.strip_suffix(": ").is_some_and(|key| !key.contains([':', '"', '\'']));
+    let is_value = is_key && before.ends_with(' ');
+    (is_value && is_timestamp(timestamp)).then_some((before, timestamp))
+}
+
+/// Whether `text` is like `2023-03-17T01:00:00Z`; the seconds may have a fraction.
+fn is_timestamp(text: &str) -> bool {
+    let digits = text.bytes().take(19).map(|byte| if byte.is_ascii_digit() { b'0' } else { byte });
+    let is_fraction = |rest: &str| {
+        rest.strip_prefix('.')
+            .is_some_and(|rest| !rest.is_empty() && rest.bytes().all(|b| b.is_ascii_digit()))
+    };
+    digits.eq(*b"0000-00-00T00:00:00")
+        && text[19..].strip_suffix('Z').is_some_and(|rest| rest.is_empty() || is_fraction(rest))
 }
 
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
+    use serde_json::{Value, json};
+
     use super::*;
 
     fn wanted(accept: &[&str]) -> Option<&'static str> {
@@ -275,7 +314,37 @@ mod tests {
                        "text":"a: b","lines":"a\nb","when":"2023-03-17T01:00:00Z","in":"1d4h18s","count":3}"#;
         let expected = "z: 01:00\nb: \"12:30\"\na:\n  - \"2026-12-01\"\n  - \"no\"\n  - \"1e3\"\n  - \"\"\n\
                         none: null\nempty: {}\nlist: []\ntext: \"a: b\"\nlines: \"a\\nb\"\n\
-                        when: \"2023-03-17T01:00:00Z\"\nin: 1d4h18s\ncount: 3\n";
+                        when: 2023-03-17T01:00:00Z\nin: 1d4h18s\ncount: 3\n";
         assert_eq!(to_yaml(json.as_bytes()).unwrap(), expected);
+    }
+    /// The specification's sample of a state has them so.
+    #[test]
+    fn timestamps_are_plain() {
+        let stamp = "2023-03-17T01:00:00Z";
+        let json = json!({
+            "at": stamp, "finer": "2026-11-21T05:00:00.123Z", "list": [stamp, [stamp], {"at": stamp}],
+            "date": "2026-12-01", "local": "2026-12-01T05:00:00", "offset": "2026-12-01T05:00:00+01:00",
+        });
+        let expected = "at: 2023-03-17T01:00:00Z\ndate: \"2026-12-01\"\nfiner: 2026-11-21T05:00:00.123Z\nlist:\n  \
+                        - 2023-03-17T01:00:00Z\n  - - 2023-03-17T01:00:00Z\n  - at: 2023-03-17T01:00:00Z\n\
+                        local: \"2026-12-01T05:00:00\"\noffset: \"2026-12-01T05:00:00+01:00\"\n";
+        assert_eq!(to_yaml(json.to_string().as_bytes()).unwrap(), expected);
+    }
+
+    proptest! {
+        /// Timestamps, and the parts of which quotes, keys and list markers consist, in any place.
+        #[test]
+        fn yaml_reads_back(
+            parts in prop::collection::vec(
+                prop::sample::select(&["2023-03-17T01:00:00Z", "\"", "\\", ": ", "- ", "'", "\n", " ", "a", "#", "Z\""][..]),
+                0..6,
+            ),
+            key in "[a: \"'-]{0,3}",
+        ) {
+            let text = parts.concat();
+            let json = json!({ &key: text, "list": [&text, [&text], {&key: [&text]}], &text: key });
+            let yaml = to_yaml(json.to_string().as_bytes()).unwrap();
+            prop_assert_eq!(serde_saphyr::from_str::<Value>(&yaml).unwrap(), json, "{}", yaml);
+        }
     }
 }
