@@ -75,9 +75,13 @@ pub fn announcement(data: &[u8]) {
 pub fn versions(data: &[u8]) {
     let host = HostName::new("h1").expect("a name");
     let (payload, at) = (Bytes::copy_from_slice(data), DateTime::UNIX_EPOCH);
-    let applied = Inventory::default().apply(NOW, WorkerMessage::Versions { host, payload, at });
+    let mut inventory = Inventory::default();
+    let applied = inventory.apply(NOW, WorkerMessage::Versions { host: host.clone(), payload, at });
     let versions = Versions::parse(data);
     assert_eq!(applied.is_ok(), versions.is_ok());
+    // A single key may be unusable, or the whole message.
+    let recorded = inventory.versions().get(&host).map(|recorded| &recorded.versions);
+    assert_eq!(recorded, Versions::parse_plain(data).as_ref().ok().map(|(versions, _)| versions));
     let Ok(versions) = versions else { return };
     assert!(data.len() <= VERSIONS_BYTES_MAX && is_object(data));
     assert_eq!(Versions::parse(&versions.to_payload()).expect("a written value is read back"), versions);

@@ -230,16 +230,16 @@ impl Inventory {
         Ok(())
     }
 
-    /// Records a host's versions; the bus stored them `at`.
+    /// Records a host's versions; the bus stored them `at`. On an error about one of them the others are recorded.
     fn versions_published(
         &mut self,
         host: &HostName,
         payload: &[u8],
         at: DateTime<Utc>,
     ) -> Result<(), InventoryError> {
-        let versions = Versions::parse(payload)?;
+        let (versions, fault) = Versions::parse_plain(payload)?;
         self.versions.insert(host.clone(), HostVersions { versions, published_at: at });
-        Ok(())
+        fault.map_or(Ok(()), |fault| Err(fault.into()))
     }
 
     /// Records a host's progress. Anybody can send it, even for hosts that were never announced; those are ignored.
