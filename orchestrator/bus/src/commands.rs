@@ -7,7 +7,7 @@ use async_nats::jetstream::stream::Stream;
 use bytes::Bytes;
 use chrono::{DateTime, Utc};
 use futures::TryStreamExt;
-use os_upgrade_protocol::{Command, CommandId, HostName, header as names, subject};
+use os_upgrade_protocol::{Command, CommandId, Fence, HostName, header as names, subject};
 use os_upgrade_shell::control_stream::RawControl;
 use os_upgrade_shell::dispatch::PublishOutcome;
 use tokio::sync::mpsc;
@@ -19,7 +19,7 @@ use super::{Bus, header};
 impl Bus {
     /// Publishes a fence. Returns its sequence, or `None` unless it is certainly stored.
     pub async fn publish_fence(&self, leader: &str, nonce: &str) -> Option<u64> {
-        let payload = serde_json::json!({ "leader": leader, "nonce": nonce }).to_string();
+        let payload = Fence::new(leader, nonce).to_payload();
         let mut headers = HeaderMap::new();
         headers.insert(names::PRODUCER_NAME, names::CONTROLLER);
         let sent = self.publish(subject::LEADER.to_owned(), headers, payload.into()).await;

@@ -52,7 +52,8 @@ fn in_reply_to(raw: &RawControl) -> Result<Option<u64>, String> {
 }
 
 fn read_reply(raw: &RawControl, host: &os_upgrade_protocol::HostName) -> Result<Reply, String> {
-    let reply = Reply::parse(&raw.payload).map_err(|error| bounded_message(&with_causes(&error)))?;
+    let reply =
+        Reply::parse_any_result(&raw.payload).map_err(|error| bounded_message(&with_causes(&error)))?;
     // The subject names the host. A reply whose payload names another one is invalid.
     match serde_json::from_slice::<NamedHost>(&raw.payload) {
         Ok(NamedHost { host: Some(named) }) if named != host.as_str() => {
@@ -102,6 +103,13 @@ mod tests {
             reply_of(REPLY, r#"{"action":"upgrade","result":"done","host":"h2"}"#),
             Err("the reply of h1 names another host, \"h2\"".to_owned())
         );
+        for (payload, message) in [
+            (r#"{"action":"upgrade"}"#, "the reply has no result"),
+            (r#"{"action":"upgrade","result":1}"#, "the reply's result is not a text: 1"),
+        ] {
+            let result = Outcome::Error(message.to_owned());
+            assert_eq!(reply_of(REPLY, payload), Ok(Reply { action: Action::Upgrade, result }));
+        }
         assert!(reply_of(REPLY, "not json").unwrap_err().starts_with("payload is not a valid message: "));
         let large = vec![b'x'; 1 << 20];
         assert_eq!(

@@ -6,6 +6,8 @@ use async_nats::HeaderMap;
 use harness::raw_worker::RawWorker;
 use harness::rest::{Rest, Run};
 use harness::site::Site;
+use harness::streams::stored;
+use os_upgrade_protocol::subject;
 use serde_json::{Value, json};
 
 /// A site with one raw worker on `h01`, and a run whose `prepare` is in the stream.
@@ -40,13 +42,12 @@ async fn malformed_replies_are_only_recorded() {
     let mut huge = br#"{"action":"prepare","result":""#.to_vec();
     huge.resize(1024 * 1024 - 1024, b'x');
     huge.extend_from_slice(br#""}"#);
-    let unreadable: [&[u8]; 8] = [
+    let unreadable: [&[u8]; 7] = [
         b"",
         b"done",
         b"\xff\xfe",
         b"[]",
         br#"{"action":"dance","result":"done"}"#,
-        br#"{"action":"prepare"}"#,
         br#"{"action":"prepare","result":"done","host":"h02"}"#,
         &huge,
     ];
@@ -54,10 +55,52 @@ async fn malformed_replies_are_only_recorded() {
         worker.publish_reply(payload).await;
     }
     let run = complete_run(&rest, &worker, &id).await;
-    assert_eq!(run.ignored(), ignored(&[("h01", "malformed"); 8]));
+    assert_eq!(run.ignored(), ignored(&[("h01", "malformed"); 7]));
     let detail = |text: &str| run.0.to_string().contains(text);
     assert!(detail(r#"the reply of h01 names another host, \"h02\""#), "{}", run.0);
     assert!(run.0.to_string().len() < 64 * 1024, "a fact is bounded");
+}
+
+/// "Any other value is interpreted as the error message", one that is missing or no text too: nobody waits for another
+/// reply until the end of the run.
+#[tokio::test]
+async fn result_that_is_no_text_is_an_error() {
+    let (_site, rest, worker, id) = site_with_a_run().await;
+    worker.expect("prepare").await.ack().await;
+    worker.publish_reply(br#"{"action":"prepare"}"#).await;
+    let run = rest.await_end(&id).await;
+    assert_eq!((run.result(), run.ignored()), (Some("failed"), Vec::new()));
+    assert_eq!(run.reasons()["h01"], "prepare failed: the reply has no result");
+    let id = rest.start_run().await;
+    worker.answer("prepare", "done").await;
+    worker.expect("upgrade").await.ack().await;
+    worker.publish_reply(br#"{"action":"upgrade","result":{"code":1}}"#).await;
+    let run = rest.await_end(&id).await;
+    assert_eq!(run.reasons()["h01"], r#"upgrade failed: the reply's result is not a text: {"code":1}"#);
+}
+
+/// The specification's workers share one topic. One that reads all of it, and looks in each message for an action and for
+/// its host, as a command has them, finds nothing for it in the orchestrators' own.
+#[tokio::test]
+async fn worker_may_read_the_whole_stream() {
+    let (site, rest, worker, id) = site_with_a_run().await;
+    complete_run(&rest, &worker, &id).await;
+    let jetstream = async_nats::jetstream::new(site.nats.client().await);
+    let all = stored(&jetstream, subject::CONTROL_STREAM, ">").await;
+    let of_leader = all.iter().filter(|message| message.subject.as_str() == subject::LEADER);
+    assert!(of_leader.count() > 0);
+    for message in &all {
+        let read: Value = serde_json::from_slice(&message.payload).unwrap();
+        let action = read["action"].as_str().unwrap();
+        let is_reply = read.get("result").is_some();
+        let names_host = match action {
+            "prepare" if !is_reply => read["hosts"].as_array().unwrap().contains(&json!("h01")),
+            _ if is_reply => false,
+            _ => read["host"].as_str().unwrap() == "h01",
+        };
+        let is_command = message.subject.as_str() == "os-upgrade:control.command.h01";
+        assert_eq!(names_host, is_command, "{read}");
+    }
 }
 
 #[tokio::test]

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use bytes::Bytes;
 use chrono::{DateTime, Utc};
-use os_upgrade_protocol::{Command, CommandId, HostName, subject};
+use os_upgrade_protocol::{Command, CommandId, Fence, HostName, subject};
 use os_upgrade_shell::control_stream::RawControl;
 use os_upgrade_shell::journal::append::ReadBack;
 use os_upgrade_shell::journal::codec::{Kind, Message};
@@ -215,7 +215,8 @@ impl Bus {
 
     pub(crate) fn publish_fence(&mut self, time: DateTime<Utc>) -> u64 {
         let subject = subject::LEADER.to_owned();
-        let fence = Stored { subject, id: None, in_reply_to: None, payload: Bytes::new(), time };
+        let payload = Fence::new("leader", "nonce").to_payload().into();
+        let fence = Stored { subject, id: None, in_reply_to: None, payload, time };
         self.fence = self.push(fence);
         self.fence
     }

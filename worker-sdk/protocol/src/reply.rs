@@ -1,6 +1,7 @@
 //! Replies of a worker to commands.
 
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 
 use crate::json::parse_bounded;
 use crate::limits::{REPLY_BYTES_MAX, bounded_message};
@@ -70,13 +71,36 @@ pub struct Reply {
     pub result: Outcome,
 }
 
+/// A reply whose result may be anything.
+#[derive(Deserialize)]
+struct Claimed {
+    action: Action,
+    #[serde(default)]
+    result: Option<Value>,
+}
+
 impl Reply {
-    /// Reads a reply from a message's payload.
+    /// Reads a reply that conforms to the protocol from a message's payload.
     ///
     /// # Errors
     /// The payload is larger than [`REPLY_BYTES_MAX`] or not a reply of this protocol.
     pub fn parse(payload: &[u8]) -> Result<Self, ParseError> {
         parse_bounded(payload, REPLY_BYTES_MAX)
+    }
+
+    /// Reads a reply as the orchestrator takes it: every result other than the words of success is an error message, so
+    /// one that is missing or no text is an error too.
+    ///
+    /// # Errors
+    /// The payload is larger than [`REPLY_BYTES_MAX`], is not a JSON object, or has no action of this protocol.
+    pub fn parse_any_result(payload: &[u8]) -> Result<Self, ParseError> {
+        let Claimed { action, result } = parse_bounded(payload, REPLY_BYTES_MAX)?;
+        let result = match result {
+            Some(Value::String(text)) => Outcome::from(text),
+            Some(other) => Outcome::error(&format!("the reply's result is not a text: {other}")),
+            None => Outcome::error("the reply has no result"),
+        };
+        Ok(Self { action, result })
     }
 
     /// The payload of this reply.
@@ -133,7 +157,43 @@ mod tests {
             assert!(matches!(Reply::parse(json.as_bytes()), Err(ParseError::Json(_))), "{json}");
         }
         assert!(matches!(Reply::parse(&vec![b'x'; 1 << 20]), Err(ParseError::TooLarge { .. })));
+        assert!(matches!(Reply::parse_any_result(&vec![b'x'; 1 << 20]), Err(ParseError::TooLarge { .. })));
         let extra = r#"{"action":"prepare","result":"done","took":3}"#;
         assert!(Reply::parse(extra.as_bytes()).is_ok());
+    }
+
+    #[test]
+    fn any_other_result_is_an_error() {
+        let error = |message: &str| Outcome::Error(message.to_owned());
+        for (json, result) in [
+            (r#"{"action":"upgrade","result":"done"}"#, Outcome::Done),
+            (r#"{"action":"upgrade","result":"reboot-required"}"#, Outcome::RebootRequired),
+            (r#"{"action":"upgrade","result":"no space left"}"#, error("no space left")),
+            (r#"{"action":"upgrade"}"#, error("the reply has no result")),
+            (r#"{"action":"upgrade","result":null}"#, error("the reply has no result")),
+            (r#"{"action":"upgrade","result":0}"#, error("the reply's result is not a text: 0")),
+            (r#"{"action":"upgrade","result":true}"#, error("the reply's result is not a text: true")),
+            (
+                r#"{"action":"upgrade","result":{"code": 1}}"#,
+                error(r#"the reply's result is not a text: {"code":1}"#),
+            ),
+            (
+                r#"{"action":"upgrade","result":["done"]}"#,
+                error(r#"the reply's result is not a text: ["done"]"#),
+            ),
+        ] {
+            let reply = Reply { action: Action::Upgrade, result };
+            assert_eq!(Reply::parse_any_result(json.as_bytes()).unwrap(), reply, "{json}");
+        }
+        for json in
+            ["", "null", "{}", r#"{"result":"done"}"#, r#"{"action":"explode"}"#, r#"["upgrade","done"]"#]
+        {
+            assert!(matches!(Reply::parse_any_result(json.as_bytes()), Err(ParseError::Json(_))), "{json}");
+        }
+        let long = format!(r#"{{"action":"upgrade","result":["{}"]}}"#, "x".repeat(5_000));
+        let Outcome::Error(message) = Reply::parse_any_result(long.as_bytes()).unwrap().result else {
+            panic!()
+        };
+        assert_eq!(message.len(), MESSAGE_BYTES_MAX);
     }
 }
