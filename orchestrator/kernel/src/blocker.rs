@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize, Serializer};
 use strum::{IntoStaticStr, VariantNames};
 
 use crate::clock::ClockDoubt;
-use crate::reason::{Reason, skew};
+use crate::reason::{Reason, ReleaseRefusal, skew};
 use crate::strongbox::Sealed;
 use crate::window::CalendarError;
 
@@ -97,8 +97,12 @@ pub enum HostBlocker {
     #[error("waiting until it is certain that its earlier command can no longer appear")]
     EarlierCommand,
     /// Its earlier slot is being released.
-    #[error("waiting until its earlier slot has been given back")]
-    EarlierSlot,
+    #[error("waiting until its earlier slot has been given back{}", refused(refusal.as_ref()))]
+    EarlierSlot {
+        /// Why its lock server has not released it so far; absent if it has not refused.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        refusal: Option<ReleaseRefusal>,
+    },
     /// It was approved after the run had skipped it.
     #[error("it was approved after the run had started")]
     ApprovedLate,
@@ -144,10 +148,13 @@ pub enum HostBlocker {
         reason: Option<Reason>,
     },
     /// The slot that it holds outside of runs is being released.
-    #[error("its slot of group {group} is being given back")]
+    #[error("its slot of group {group} is being given back{}", refused(refusal.as_ref()))]
     SlotReleasing {
         /// The slot's group.
         group: GroupName,
+        /// Why its lock server has not released it so far; absent if it has not refused.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        refusal: Option<ReleaseRefusal>,
     },
 }
 
@@ -196,6 +203,10 @@ fn more_hosts(count: usize) -> String {
 
 fn because(reason: Option<&Reason>) -> String {
     reason.map(|reason| format!(": {reason}")).unwrap_or_default()
+}
+
+fn refused(refusal: Option<&ReleaseRefusal>) -> String {
+    refusal.map(|refusal| format!(": {refusal}")).unwrap_or_default()
 }
 
 impl Cause {

@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 use crate::client_id::ClientId;
 use crate::config::difference::Difference;
 use crate::config::{Config, Rollout, Settings, is_false};
-use crate::reason::Reason;
+use crate::reason::{Reason, ReleaseRefusal};
 use crate::restore_record::{Outstanding, RestoreSource};
 use crate::run::{Enlisted, HostEvent, RunResult, StopCause, Trigger};
 use crate::slot::ReleaseCause;
@@ -104,6 +104,13 @@ pub enum Fact {
         host: HostName,
         /// The reason for the release.
         why: ReleaseCause,
+    },
+    /// The lock server has not released a host's slot; it is asked again.
+    SlotReleaseRefused {
+        /// The host.
+        host: HostName,
+        /// Why not.
+        refusal: ReleaseRefusal,
     },
     /// A host's slot is free.
     SlotReleased {
@@ -338,9 +345,9 @@ impl Fact {
                 About { actor: event.actor(), ..of_host(RunRef::Named(run), host) }
             }
             Self::SlotRequested { host, run, .. } => of_host(RunRef::Named(run), host),
-            Self::SlotReleaseDue { host, .. } | Self::SlotReleased { host, .. } => {
-                of_host(RunRef::OfSlot, host)
-            }
+            Self::SlotReleaseDue { host, .. }
+            | Self::SlotReleaseRefused { host, .. }
+            | Self::SlotReleased { host, .. } => of_host(RunRef::OfSlot, host),
             Self::LateCommandSeen { host, .. } => of_host(RunRef::OfLateCommand, host),
             Self::CommandRetracted { host, sequence, .. } => of_host(RunRef::OfCommand(*sequence), host),
             Self::Ignored { host, .. } => About { run: RunRef::Active, host: host.as_ref(), actor: None },
@@ -379,6 +386,7 @@ impl Fact {
             | Self::Fenced { .. }
             | Self::SlotRequested { .. }
             | Self::SlotReleaseDue { .. }
+            | Self::SlotReleaseRefused { .. }
             | Self::SlotReleased { .. }
             | Self::LockGranted { .. }
             | Self::LockAwaited { .. }
@@ -457,6 +465,7 @@ impl Fact {
             }
             Self::HostWithdrawn { host, actor, .. } => (Outcome, format!("{host} withdrawn by {actor}")),
             Self::SlotReleased { host, .. } => (Step, format!("slot of {host} released")),
+            Self::SlotReleaseRefused { host, .. } => (Step, format!("slot of {host} not released")),
             Self::SlotRequested { host, .. } => (Step, format!("slot of {host} requested")),
             Self::LateCommandSeen { host, .. } => (Step, format!("late command of {host} seen")),
             Self::LockGranted { id, .. } => (Step, format!("slot granted to {id}")),

@@ -157,6 +157,39 @@ pub enum NoAnswer {
     },
 }
 
+/// Why a lock server has not released a slot. `Display` gives the clause for operators.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error, Serialize, Deserialize)]
+#[serde(tag = "kind", rename_all = "kebab-case", rename_all_fields = "kebab-case")]
+pub enum ReleaseRefusal {
+    /// It refused, with a FleetLock error.
+    #[error("the lock server refuses: {value} ({lock_kind})")]
+    Denied {
+        /// The error's `kind`, as received.
+        lock_kind: String,
+        /// The error's `value`, as received.
+        value: String,
+    },
+    /// It did not answer.
+    #[error("the lock server is unreachable: {why}")]
+    Unreachable {
+        /// Why there is no answer.
+        why: NoAnswer,
+    },
+    /// Its answer does not follow the FleetLock protocol.
+    #[error("the lock server violated the FleetLock protocol: {detail}")]
+    Protocol {
+        /// A description of the answer.
+        detail: String,
+    },
+}
+
+impl ReleaseRefusal {
+    /// Whether `other` is of the same kind. Only another kind is recorded: servers may add a time or an id to each answer.
+    pub(crate) fn is_like(&self, other: &Self) -> bool {
+        std::mem::discriminant(self) == std::mem::discriminant(other)
+    }
+}
+
 /// Who refused a slot, and why.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error, Serialize, Deserialize)]
 #[serde(tag = "provider", rename_all = "kebab-case", rename_all_fields = "kebab-case")]

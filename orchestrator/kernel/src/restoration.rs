@@ -100,6 +100,7 @@ impl State {
             state: SlotState::Held,
             since: at,
             held_since: None,
+            refusal: None,
             run: command.run.clone(),
             command: None,
             begun: true,
@@ -108,6 +109,7 @@ impl State {
         // The slot may have been in release after an earlier command.
         slot.state = SlotState::Held;
         slot.since = slot.held_since.take().unwrap_or(slot.since);
+        slot.refusal = None;
         slot.run = command.run.clone();
         slot.command = Some(sent);
         let (group, run, since) = (slot.group.clone(), slot.run.clone(), slot.since);

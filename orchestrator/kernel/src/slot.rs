@@ -6,6 +6,7 @@ use os_upgrade_protocol::{Action, GroupName, RunId};
 use serde::{Deserialize, Serialize};
 
 use crate::config::LockProvider;
+use crate::reason::ReleaseRefusal;
 
 /// A host's slot.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -23,6 +24,9 @@ pub struct Slot {
     /// When it was granted, if it is being released and had been held before.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub held_since: Option<DateTime<Utc>>,
+    /// Why its lock server has not released it so far, if it is being released and has been refused.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub refusal: Option<ReleaseRefusal>,
     /// The run that requested it last.
     pub run: RunId,
     /// The last command of the step it is held for: `done` to this very command releases it, however late. Absent until

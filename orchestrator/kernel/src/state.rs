@@ -153,6 +153,10 @@ impl State {
                 slot.since = at;
                 Ok(())
             }
+            Fact::SlotReleaseRefused { host, refusal } => {
+                self.slot(host)?.refusal = Some(refusal.clone());
+                Ok(())
+            }
             Fact::SlotReleased { host, why: _ } => self.apply_slot_released(host),
             Fact::LockGranted { group, id, actor: _ } => {
                 self.semaphores.lock_for_client(group, id, at);
@@ -375,6 +379,7 @@ impl State {
                     state: SlotState::Held,
                     since: held.map_or(at, |slot| slot.since),
                     held_since: None,
+                    refusal: None,
                     run: run.clone(),
                     // The earlier command counts until the new one appears in the stream.
                     command: held.and_then(|slot| slot.command),
@@ -453,6 +458,7 @@ impl State {
             state: SlotState::Requested,
             since: at,
             held_since: None,
+            refusal: None,
             run: run.clone(),
             command: None,
             begun: false,

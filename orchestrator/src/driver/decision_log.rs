@@ -32,6 +32,8 @@ fn log_fact(fact: &Fact) {
     } = fact
     {
         tracing::warn!(%run, %host, %reason, "host not upgraded");
+    } else if let Fact::SlotReleaseRefused { host, refusal } = fact {
+        tracing::warn!(%host, %refusal, "the lock server has not released a slot; it is asked again");
     } else if let Fact::ConfigReplaced { config, actor, .. } = fact {
         tracing::info!(target: CAUSED, actor, deleted = config.is_none(), "configuration changed");
     }

@@ -201,6 +201,9 @@ pub struct SlotHolder<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub hold: Option<Hold<'a>>,
     pub reason: String,
+    /// Why the lock server has not released the slot so far; absent if it has not been asked to, or has not refused.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub refusal: Option<String>,
     /// Whether the slot has been held for longer than `[fleet-lock] stuck-after`.
     pub stuck: bool,
 }

@@ -145,6 +145,7 @@ fn of_holder<'a>(site: &'a Site, id: &'a str, holder: &'a Holder, now: DateTime<
             since: Stamp(*since),
         }),
         reason: reasons.into_iter().flatten().collect::<Vec<_>>().join("; "),
+        refusal: None,
         stuck: site.settings.is_stuck(*since, now),
     }
 }
@@ -154,7 +155,10 @@ fn of_slot<'a>(site: &'a Site, host: &'a HostName, slot: &'a Slot, now: DateTime
     let reason = match slot.state {
         SlotState::Requested => format!("being requested in run {}", slot.run),
         SlotState::Held => of_run(site, host.as_str(), &slot.run),
-        SlotState::Releasing { why } => format!("being released: {}", why.as_str()),
+        SlotState::Releasing { why } => match &slot.refusal {
+            Some(refusal) => format!("being released: {}; {refusal}", why.as_str()),
+            None => format!("being released: {}", why.as_str()),
+        },
     };
     SlotHolder {
         id: host.as_str(),
@@ -163,6 +167,7 @@ fn of_slot<'a>(site: &'a Site, host: &'a HostName, slot: &'a Slot, now: DateTime
         run: Some(&slot.run),
         hold: None,
         reason,
+        refusal: slot.refusal.as_ref().map(ToString::to_string),
         stuck: site.settings.is_stuck(since, now),
     }
 }

@@ -1,7 +1,8 @@
 //! Holders and waiters of slots, and operators' actions on them.
 
 use os_upgrade_kernel::{
-    JobDone, LockOutcome, LockProvider, OnFailure, Reclaim, Settings, SlotJob, SlotOrder,
+    ClientId, JobDone, LockOutcome, LockProvider, OnFailure, Reclaim, Settings, SlotJob, SlotOperation,
+    SlotOrder,
 };
 use os_upgrade_protocol::{Action, GroupName, Outcome};
 use os_upgrade_test_site::{put_config, trigger};
@@ -138,7 +139,7 @@ async fn slots_of_another_lock_server() {
     let settings = Settings { provider, groups: [].into(), auto_approve: true, ..Settings::default() };
     let group = GroupName::new("default").unwrap();
     let job = SlotJob { order: SlotOrder::Lock, host: host("h01"), group };
-    let granted = Input::JobDone(JobDone::LockServer(job, LockOutcome::Granted));
+    let granted = Input::JobDone(JobDone::LockServer(job.clone(), LockOutcome::Granted));
     let mut records =
         Vec::from([Input::Settings(settings), put_config()].map(|input| site.decide_record(&[input])));
     records.push(site.fence());
@@ -148,7 +149,7 @@ async fn slots_of_another_lock_server() {
     records.push(site.decide_record(&[granted]));
     records.push(site.send());
     records.push(site.reply(["h01"], Action::Upgrade, &Outcome::error("no space left")));
-    let api = TestApi::new(site, &records).await;
+    let api = TestApi::new(site.clone(), &records).await;
     let since = "2026-11-21T05:00:07Z";
     let holder = |reason: &str, stuck: bool| {
         json!({
@@ -184,6 +185,40 @@ async fn slots_of_another_lock_server() {
         (status, &refused["errors"][0]["error-info"]["lock-kind"]),
         (409, &json!("other_lock_server"))
     );
+    // It refuses the release, as some do for a host that they do not know.
+    site.decide_record(&[release("h01")]);
+    let denied = LockOutcome::Denied { lock_kind: "error".to_owned(), value: "no such node".to_owned() };
+    let unlocked = Input::JobDone(JobDone::LockServer(SlotJob { order: SlotOrder::Unlock, ..job }, denied));
+    assert_eq!(site.decide_record(std::slice::from_ref(&unlocked)).record.facts.len(), 1);
+    assert_eq!(site.decide_record(&[unlocked]).record.facts, []);
+    let mut expected =
+        holder("being released: operator; the lock server refuses: no such node (error)", true);
+    let refusal = "the lock server refuses: no such node (error)";
+    expected["groups"][0]["holders"][0]["refusal"] = json!(refusal);
+    assert_eq!(slots_json(&site.state, late), expected);
+    let text = resources::metrics::text(
+        &Answers::default(),
+        &published(&site),
+        &Authenticator::default(),
+        &Options::default(),
+        late,
+    )
+    .unwrap();
+    assert!(text.contains("os_upgrade_fleet_lock_refused_releases{group=\"default\"} 1\n"), "{text}");
+    let keep = http::fields::Keep::All;
+    let state = state::write(&Arc::new(published(&site)), &keep, late).unwrap();
+    let why = serde_json::from_slice::<Value>(&state).unwrap()["hosts"][0]["why"].clone();
+    assert!(
+        why.as_str().unwrap().ends_with(&format!("group default is being given back: {refusal}")),
+        "{why}"
+    );
+}
+
+/// An operator releases the slot of `id`.
+fn release(id: &str) -> Input {
+    let (group, id) = (GroupName::new("default").unwrap(), ClientId::new(id).unwrap());
+    let release = SlotOperation::Release { group, id, reason: "it burnt".to_owned() };
+    Input::Request(os_upgrade_kernel::Request::new("api", release).into())
 }
 
 #[tokio::test]

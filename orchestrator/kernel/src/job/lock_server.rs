@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use super::system_job::SystemJob;
 use crate::config::LockProvider;
 use crate::fact::Fact;
-use crate::reason::{Denial, NoAnswer, Reason};
+use crate::reason::{Denial, NoAnswer, Reason, ReleaseRefusal};
 use crate::run::{HostEvent, Run};
 use crate::slot::{Slot, SlotState};
 use crate::state::State;
@@ -169,16 +169,21 @@ fn reason(group: &GroupName, outcome: &LockOutcome) -> Option<Reason> {
 
 /// The facts after a request to release the slot of `host`. It is repeated until the lock server confirms it.
 fn unlocked(state: &State, host: &HostName, outcome: &LockOutcome) -> Vec<Fact> {
-    match (state.slots.get(host).map(|slot| slot.state), outcome) {
-        (Some(SlotState::Releasing { why }), LockOutcome::Granted) => {
-            vec![Fact::SlotReleased { host: host.clone(), why }]
-        }
-        (
-            None | Some(SlotState::Requested | SlotState::Held | SlotState::Releasing { .. }),
-            LockOutcome::Granted
-            | LockOutcome::Denied { .. }
-            | LockOutcome::Unreachable { .. }
-            | LockOutcome::Protocol { .. },
-        ) => Vec::new(),
+    let Some(slot) = state.slots.get(host) else { return Vec::new() };
+    let SlotState::Releasing { why } = slot.state else { return Vec::new() };
+    let host = host.clone();
+    match refusal(outcome) {
+        None => vec![Fact::SlotReleased { host, why }],
+        Some(refusal) if slot.refusal.as_ref().is_some_and(|known| known.is_like(&refusal)) => Vec::new(),
+        Some(refusal) => vec![Fact::SlotReleaseRefused { host, refusal }],
+    }
+}
+
+fn refusal(outcome: &LockOutcome) -> Option<ReleaseRefusal> {
+    match outcome.clone() {
+        LockOutcome::Granted => None,
+        LockOutcome::Denied { lock_kind, value } => Some(ReleaseRefusal::Denied { lock_kind, value }),
+        LockOutcome::Unreachable { why } => Some(ReleaseRefusal::Unreachable { why }),
+        LockOutcome::Protocol { detail } => Some(ReleaseRefusal::Protocol { detail }),
     }
 }

@@ -11,7 +11,7 @@ use os_upgrade_kernel::Enlisted;
 use os_upgrade_kernel::config::Rollout;
 use os_upgrade_kernel::duration::Duration;
 use os_upgrade_kernel::fact::IgnoreCause;
-use os_upgrade_kernel::reason::Denial;
+use os_upgrade_kernel::reason::{Denial, ReleaseRefusal};
 use os_upgrade_kernel::semaphore::{Denied, Full, Hold, Holder, HostDenied, NamedHolder, Semaphore, Waiter};
 use os_upgrade_kernel::slot::ReleaseCause;
 use os_upgrade_kernel::{
@@ -73,6 +73,7 @@ fn fact_variant(fact: &Fact) -> usize {
         Fact::SecretRemoved { .. } => 23,
         Fact::HostsApproved { .. } => 24,
         Fact::HostWithdrawn { .. } => 25,
+        Fact::SlotReleaseRefused { .. } => 26,
     }
 }
 
@@ -192,6 +193,13 @@ fn facts() {
             r#"{"type":"slot-release-due","host":"h1","why":"not-needed"}"#,
         ),
         (
+            Fact::SlotReleaseRefused {
+                host: h.clone(),
+                refusal: ReleaseRefusal::Denied { lock_kind: "server".to_owned(), value: "no".to_owned() },
+            },
+            r#"{"type":"slot-release-refused","host":"h1","refusal":{"kind":"denied","lock-kind":"server","value":"no"}}"#,
+        ),
+        (
             Fact::SlotReleased { host: h.clone(), why: ReleaseCause::LateDone },
             r#"{"type":"slot-released","host":"h1","why":"late-done"}"#,
         ),
@@ -306,7 +314,7 @@ fn facts() {
             r#"{"type":"host-withdrawn","host":"h1","actor":"eve","reason":"scrapped","forgotten":true}"#,
         ),
     ];
-    check(&table, fact_variant, 26);
+    check(&table, fact_variant, 27);
     for (fact, json) in &table {
         assert!(json.starts_with(&format!(r#"{{"type":"{}""#, fact.name())), "{json}");
     }
@@ -546,6 +554,25 @@ fn words() {
         (SlotState::Releasing { why: ReleaseCause::Failed }, r#"{"releasing":{"why":"failed"}}"#),
     ];
     check(&table, slot_state, 3);
+
+    let refusal = |refusal: &ReleaseRefusal| match refusal {
+        ReleaseRefusal::Denied { .. } => 0,
+        ReleaseRefusal::Unreachable { .. } => 1,
+        ReleaseRefusal::Protocol { .. } => 2,
+    };
+    let text = || "no".to_owned();
+    let table = [
+        (
+            ReleaseRefusal::Denied { lock_kind: text(), value: text() },
+            r#"{"kind":"denied","lock-kind":"no","value":"no"}"#,
+        ),
+        (
+            ReleaseRefusal::Unreachable { why: NoAnswer::TimedOut },
+            r#"{"kind":"unreachable","why":{"kind":"timed-out"}}"#,
+        ),
+        (ReleaseRefusal::Protocol { detail: text() }, r#"{"kind":"protocol","detail":"no"}"#),
+    ];
+    check(&table, refusal, 3);
 
     let phase = |phase: &Phase| match phase {
         Phase::Preparing => 0,

@@ -69,8 +69,11 @@
   + r1 h2: waiting reason=(asking-for-slot group=default)
   ! lock h2 of default, unlock h1 of default
 > unlocked h1 unreachable
+  + slot-release-refused host=h1 refusal=(unreachable why=(failed detail="connection refused"))
 > unlocked h1 denied
+  + slot-release-refused host=h1 refusal=(denied lock-kind=failed_lock_semaphore_full value="semaphore currently full, all slots are locked already")
 > unlocked h1 protocol
+  + slot-release-refused host=h1 refusal=(protocol detail="200 with a body of HTML")
 > locked h2 granted
   + r1 h2: slot-granted group=default provider=external
   ! send r1/h2/upgrade/1 until 2026-11-21T05:00:00Z, unlock h1 of default

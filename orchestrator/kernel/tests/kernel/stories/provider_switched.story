@@ -37,6 +37,7 @@
 > locked h1 granted
 > tick
 > unlocked h1 unreachable
+  + slot-release-refused host=h1 refusal=(unreachable why=(failed detail="connection refused"))
 > unlocked h1 granted
   + slot-released host=h1 why=not-needed
   + r1 h1: slot-granted group=default provider=embedded
