@@ -61,21 +61,24 @@ impl Semaphores {
         Err(Denied::Full(semaphore.full()))
     }
 
-    /// Whether `host`, which has waited since `arrived`, may hold a slot of `group` at `now` on behalf of a run. One
-    /// slot is left for each client that was refused before `arrived`.
+    /// Whether `host`, which has waited since `arrived`, may hold a slot of `group` at `now` on behalf of a run that ends
+    /// at `not_after`. One slot is left for each client that was refused before `arrived`, as long as it plausibly retries.
+    /// If that may be longer than the run has left, the slot is not left to it: the run would end without its host.
     pub fn admits_host(
         &self,
         group: &GroupName,
         host: &str,
         arrived: DateTime<Utc>,
         now: DateTime<Utc>,
+        not_after: DateTime<Utc>,
     ) -> Result<(), HostDenied> {
         self.admits(group, host)?;
         let semaphore = self.known(group)?;
         // `arrived` is later than `now` if the clock has been set back.
         let arrived = arrived.min(now);
         let before = semaphore.waiters.remembered(now).take_while(|(_, waiter)| waiter.turn <= arrived);
-        let mut before = before.filter(|(id, _)| id.as_str() != host);
+        let is_expected = |waiter: &Waiter| (now..not_after).contains(&waiter.expected_until());
+        let mut before = before.filter(|(id, waiter)| id.as_str() != host && is_expected(waiter));
         // The host is refused if there are at least as many earlier clients as free slots.
         match semaphore.free().checked_sub(1).and_then(|others| before.nth(others)) {
             Some((id, waiter)) if !semaphore.holders.contains_key(host) => {
@@ -317,7 +320,7 @@ mod tests {
         let (mut semaphores, default) = (Semaphores::default(), group("default"));
         let later = |seconds| at() + TimeDelta::seconds(seconds);
         let admits = |semaphores: &Semaphores, arrived| {
-            semaphores.admits_host(&default, "h", later(arrived), later(100)).is_ok()
+            semaphores.admits_host(&default, "h", later(arrived), later(100), later(9_000)).is_ok()
         };
         semaphores.configure([(&default, &2)]);
         semaphores.refused(&default, &client("a"), later(10));
@@ -326,11 +329,19 @@ mod tests {
         assert!(admits(&semaphores, 14));
         assert!(!admits(&semaphores, 15), "at the same time, the client is first");
         assert_eq!(
-            semaphores.admits_host(&default, "h", later(20), later(100)).unwrap_err().to_string(),
+            semaphores
+                .admits_host(&default, "h", later(20), later(100), later(9_000))
+                .unwrap_err()
+                .to_string(),
             "free slots are left to earlier clients: b has waited since 2026-11-21T01:00:15Z"
         );
-        let forgotten = later(10) + REMEMBERED;
-        assert_eq!(semaphores.admits_host(&default, "h", later(20), forgotten), Ok(()));
+        let admitted =
+            |seconds| semaphores.admits_host(&default, "h", later(20), later(seconds), later(9_000));
+        assert!(admitted(370).is_err());
+        assert_eq!(admitted(371), Ok(()), "the first is not expected any more");
+        // Nobody waits for a client until the run has ended.
+        let left = |until| semaphores.admits_host(&default, "h", later(20), later(100), later(until));
+        assert_eq!((left(375), left(376).is_err()), (Ok(()), true));
         // A newcomer that is faster uses up the arrival of the first.
         semaphores.lock_for_client(&default, &client("c"), later(30));
         assert!(!admits(&semaphores, 20));

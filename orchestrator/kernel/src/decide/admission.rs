@@ -73,7 +73,7 @@ fn admit_embedded(state: &State, run: &Run, fronts: &[Front<'_>], now: DateTime<
     let admits = |group: &GroupName, host: &HostName| {
         let waiting = run.host(host).filter(|in_run| in_run.status == HostStatus::Waiting);
         let arrived = waiting.map_or(now, |in_run| in_run.since);
-        state.semaphores.admits_host(group, host.as_str(), arrived, now)
+        state.semaphores.admits_host(group, host.as_str(), arrived, now, run.not_after)
     };
     let admitted = |(group, host, slot): &&Front<'_>| !is_releasing(*slot) && admits(group, host).is_ok();
     if let Some((group, host, _)) = fronts.iter().find(admitted) {

@@ -7,8 +7,12 @@ use serde::{Deserialize, Serialize};
 
 use crate::client_id::ClientId;
 
-/// How long a client that does not retry is remembered. Zincati retries after 300 to 330 s.
+/// How long a client that does not retry is remembered: if it comes back by then, it has its turn.
 pub const REMEMBERED: TimeDelta = TimeDelta::minutes(7);
+/// How long a client that has asked once is expected to retry. Zincati does after 300 to 330 s, and a request takes time.
+const EXPECTED: TimeDelta = TimeDelta::minutes(6);
+/// A client that has retried is expected for the interval that it has shown, a quarter of it, and this.
+const EXPECTED_SLACK: TimeDelta = TimeDelta::seconds(30);
 /// A retry of a client is recorded at most once in this time; recording each one would fill the journal.
 pub const RECORD_INTERVAL: TimeDelta = TimeDelta::minutes(1);
 /// Most waiters of a group. Further clients are refused and not remembered.
@@ -25,6 +29,9 @@ pub struct Waiter {
     /// Its time of arrival in the queue. A client that is granted a slot uses up the earliest arrival of all; the waiter
     /// with that arrival gets the arrival of the granted client.
     pub turn: DateTime<Utc>,
+    /// The time between its last two recorded requests, in seconds; absent until it has retried.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub interval_secs: Option<u32>,
 }
 
 impl Waiter {
@@ -32,6 +39,21 @@ impl Waiter {
     /// back.
     pub fn is_remembered(&self, now: DateTime<Utc>) -> bool {
         now < self.asked + REMEMBERED && self.asked < now + REMEMBERED
+    }
+
+    /// Until when it plausibly retries. A free slot is left to it no longer.
+    pub fn expected_until(&self) -> DateTime<Utc> {
+        let shown = self.interval_secs.map(|seconds| TimeDelta::seconds(seconds.into()));
+        let expected = shown.map_or(EXPECTED, |shown| shown + shown / 4 + EXPECTED_SLACK);
+        self.asked + expected.min(REMEMBERED)
+    }
+
+    /// This waiter after a further request.
+    fn asked_again(self, at: DateTime<Utc>) -> Self {
+        let Self { since, asked, turn, interval_secs } = self;
+        // The clock may have been set back.
+        let shown = u32::try_from((at - asked).num_seconds()).ok().filter(|seconds| *seconds > 0);
+        Self { since: since.min(at), asked: at, turn: turn.min(at), interval_secs: shown.or(interval_secs) }
     }
 }
 
@@ -96,10 +118,8 @@ impl Waiters {
     pub(super) fn refused(&mut self, id: &ClientId, at: DateTime<Utc>) {
         self.prune(at);
         let waiter = match self.remove(id) {
-            Some(Waiter { since, asked: _, turn }) => {
-                Waiter { since: since.min(at), asked: at, turn: turn.min(at) }
-            }
-            None => Waiter { since: at, asked: at, turn: at },
+            Some(waiter) => waiter.asked_again(at),
+            None => Waiter { since: at, asked: at, turn: at, interval_secs: None },
         };
         self.insert(id, waiter);
     }
@@ -205,6 +225,30 @@ mod tests {
         );
         let json = serde_json::to_string(&waiters).unwrap();
         assert_eq!(serde_json::from_str::<Waiters>(&json).unwrap(), waiters);
+    }
+
+    #[test]
+    fn clients_are_expected_at_the_interval_they_show() {
+        let expected = |asked: &[i64]| {
+            let mut waiters = Waiters::default();
+            asked.iter().for_each(|time| waiters.refused(&id("a"), at(*time)));
+            let last = asked.last().copied().unwrap_or_default();
+            waiters.known.get(&id("a")).map(|waiter| waiter.expected_until().timestamp() - last)
+        };
+        for (asked, seconds) in [
+            (&[0][..], 360),
+            (&[0, 60], 105),
+            (&[0, 60, 180], 180),
+            // Zincati's.
+            (&[0, 315], 420),
+            (&[0, 419], 420),
+            // It was forgotten.
+            (&[0, 60, 480], 360),
+            // The clock was set back.
+            (&[0, 100, 90], 155),
+        ] {
+            assert_eq!(expected(asked), Some(seconds), "{asked:?}");
+        }
     }
 
     #[test]

@@ -611,10 +611,11 @@ fn records_and_snapshots() {
 
     // A waiter.
     let mut waiting = Semaphore { slots: 1, ..Semaphore::default() };
-    waiting.waiters = [(client("n1"), Waiter { since: start(), asked: start(), turn: start() })]
-        .into_iter()
-        .collect::<imbl::OrdMap<_, _>>()
-        .into();
+    waiting.waiters =
+        [(client("n1"), Waiter { since: start(), asked: start(), turn: start(), interval_secs: None })]
+            .into_iter()
+            .collect::<imbl::OrdMap<_, _>>()
+            .into();
     let json = concat!(
         r#"{"slots":1,"holders":{},"waiters":{"n1":{"since":"2026-11-21T01:00:00Z","#,
         r#""asked":"2026-11-21T01:00:00Z","turn":"2026-11-21T01:00:00Z"}}}"#,

@@ -16,6 +16,8 @@ use crate::checker::violation::Violation;
 
 /// How long a client that does not ask again is remembered.
 const REMEMBERED: TimeDelta = TimeDelta::minutes(7);
+/// How long a client that has asked once may keep a slot from a host.
+const EXPECTED: TimeDelta = TimeDelta::minutes(6);
 
 /// The answer to a call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -57,12 +59,21 @@ struct Waiter {
     last_asked: DateTime<Utc>,
     /// Its place in the order of arrival.
     turn: DateTime<Utc>,
+    /// The time between its last two requests.
+    interval: Option<TimeDelta>,
 }
 
 impl Waiter {
     /// A client that asked while the clock was far ahead is forgotten too.
     fn is_remembered(self, now: DateTime<Utc>) -> bool {
         now < self.last_asked + REMEMBERED && self.last_asked < now + REMEMBERED
+    }
+
+    /// Whether a slot is left to it at `now` by a host whose run ends at `not_after`.
+    fn precedes(self, now: DateTime<Utc>, not_after: DateTime<Utc>) -> bool {
+        let retries = self.interval.map_or(EXPECTED, |shown| shown * 5 / 4 + TimeDelta::seconds(30));
+        let until = self.last_asked + retries.min(REMEMBERED);
+        now <= until && until < not_after
     }
 }
 
@@ -83,6 +94,8 @@ pub(super) struct Specification {
     arrivals: BTreeMap<HostName, DateTime<Utc>>,
     /// Hosts that are at work on their upgrade.
     under_way: BTreeSet<HostName>,
+    /// When the run ends at the latest.
+    not_after: DateTime<Utc>,
     /// The host whose slot the previous fact released for an operator.
     just_released: Option<HostName>,
 }
@@ -96,6 +109,7 @@ impl Specification {
             slots: BTreeMap::new(),
             arrivals: BTreeMap::new(),
             under_way: BTreeSet::new(),
+            not_after: DateTime::UNIX_EPOCH,
             just_released: None,
         }
     }
@@ -206,10 +220,11 @@ impl Specification {
                     holder.hold = None;
                 });
             }
-            Fact::RunStarted { .. } | Fact::RunEnded { .. } => {
-                self.arrivals.clear();
-                self.under_way.clear();
+            Fact::RunStarted { not_after, .. } => {
+                self.not_after = *not_after;
+                self.forget_run();
             }
+            Fact::RunEnded { .. } => self.forget_run(),
             Fact::Host { host, event, .. } => self.host(at, host, event)?,
             Fact::SlotReleased { host, why } => {
                 if let Some(group) = self.slots.remove(host) {
@@ -221,6 +236,11 @@ impl Specification {
             _ => {}
         }
         Ok(())
+    }
+
+    fn forget_run(&mut self) {
+        self.arrivals.clear();
+        self.under_way.clear();
     }
 
     fn host(&mut self, at: DateTime<Utc>, host: &HostName, event: &HostEvent) -> Result<(), Violation> {
@@ -237,7 +257,8 @@ impl Specification {
                     self.slots.insert(host.clone(), group.clone());
                     self.group(group)?.waiters.remove(host.as_str());
                     if !held {
-                        self.group(group)?.check_fair(host, arrived, at)?;
+                        let not_after = self.not_after;
+                        self.group(group)?.check_fair(host, arrived, at, not_after)?;
                     }
                 }
             }
@@ -315,9 +336,12 @@ impl Group {
 
     fn refused(&mut self, id: &str, at: DateTime<Utc>) {
         self.forget(at);
-        let waiter = self.waiters.entry(id.to_owned()).or_insert(Waiter { last_asked: at, turn: at });
+        let new = Waiter { last_asked: at, turn: at, interval: None };
+        let waiter = self.waiters.entry(id.to_owned()).or_insert(new);
         // A clock may have been set back.
-        *waiter = Waiter { last_asked: at, turn: waiter.turn.min(at) };
+        let shown = TimeDelta::seconds((at - waiter.last_asked).num_seconds());
+        let interval = if shown > TimeDelta::zero() { Some(shown) } else { waiter.interval };
+        *waiter = Waiter { last_asked: at, turn: waiter.turn.min(at), interval };
     }
 
     /// Whichever client is granted a slot, the earliest arrival among the clients is used up; a client that already
@@ -340,15 +364,17 @@ impl Group {
     }
 
     /// After a host was granted a slot, one must be left free for each client that was refused before the host's turn
-    /// came.
+    /// came, and that can be expected to ask again before the run ends.
     fn check_fair(
         &self,
         host: &HostName,
         arrived: DateTime<Utc>,
         at: DateTime<Utc>,
+        not_after: DateTime<Utc>,
     ) -> Result<(), Violation> {
         let before = |(id, waiter): &(&String, &Waiter)| {
-            waiter.turn <= arrived.min(at) && waiter.is_remembered(at) && id.as_str() != host.as_str()
+            let is_first = waiter.turn <= arrived.min(at) && id.as_str() != host.as_str();
+            is_first && waiter.is_remembered(at) && waiter.precedes(at, not_after)
         };
         let waiters: Vec<_> = self.waiters.iter().filter(before).collect();
         if waiters.len() > self.free() {
