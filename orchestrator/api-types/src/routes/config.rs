@@ -10,7 +10,7 @@ use os_upgrade_kernel::config as kernel;
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
-use utoipa::openapi::schema::{AdditionalProperties, ObjectBuilder, Type};
+use utoipa::openapi::schema::{ObjectBuilder, OneOfBuilder, Type};
 use utoipa::openapi::{RefOr, Schema};
 use utoipa::{IntoParams, PartialSchema, ToSchema};
 
@@ -57,8 +57,8 @@ pub const REPLACE: Route<Config> = Route::new(
     sample_with(json!({"rollout": rollout(json!({"max-concurrent": 2, "max-failures": 1}))}))
 })
 .description(
-    "A window that is open now starts a run at once, unless it has had its run. An active run continues with its old configuration: cancel it \
-        to stop it.",
+    "A window that is open now starts a run at once, unless it has had its run or its cancel. An active run continues \
+        with its old configuration: cancel it to stop it.",
 )
 .headers::<TagsOfWrites>()
 .query::<Validate>()
@@ -222,8 +222,9 @@ pub struct ReadParameters {
     /// answered as usual.
     #[param(inline)]
     pub validate: Option<True>,
-    /// Retrieve only requested fields from the resource: names, nested with `/`, separated by commas.
-    #[param(example = "worker-applications/name,rollout")]
+    /// Retrieve only requested fields from the resource: names, nested with `/`, separated by commas. An empty list is
+    /// refused, as is an unknown name.
+    #[param(min_length = 1, example = "worker-applications/name,rollout")]
     pub fields: Option<String>,
 }
 
@@ -360,15 +361,40 @@ pub struct ConfigPatch;
 
 impl PartialSchema for ConfigPatch {
     fn schema() -> RefOr<Schema> {
-        let meaning = "A merge patch (RFC 7396): the fields to set; null removes one.";
-        let object = ObjectBuilder::new().schema_type(Type::Object).description(Some(meaning));
-        object.additional_properties(Some(AdditionalProperties::FreeForm(true))).into()
+        let mut schema = removable(ConfigBody::schema());
+        if let RefOr::T(Schema::Object(whole)) = &mut schema {
+            whole.description =
+                Some("A merge patch (RFC 7396): the fields to set; null removes one.".to_owned());
+            // It is merged too; lists are replaced as a whole.
+            whole.properties.insert("rollout".to_owned(), or_null(removable(Rollout::schema())));
+        }
+        schema
     }
+}
+
+/// The schema of an object in a merge patch: each of its fields may be null.
+fn removable(mut schema: RefOr<Schema>) -> RefOr<Schema> {
+    if let RefOr::T(Schema::Object(object)) = &mut schema {
+        for field in object.properties.values_mut() {
+            *field = or_null(std::mem::take(field));
+        }
+    }
+    schema
+}
+
+fn or_null(schema: RefOr<Schema>) -> RefOr<Schema> {
+    let null = ObjectBuilder::new().schema_type(Type::Null);
+    OneOfBuilder::new().item(schema).item(null).into()
 }
 
 impl ToSchema for ConfigPatch {
     fn name() -> Cow<'static, str> {
         "ConfigPatch".into()
+    }
+
+    fn schemas(schemas: &mut Vec<(String, RefOr<Schema>)>) {
+        ConfigBody::schemas(schemas);
+        Rollout::schemas(schemas);
     }
 }
 
@@ -381,7 +407,7 @@ pub struct PatchStep {
     pub path: String,
     /// The source of `move` and `copy`, a JSON Pointer; ignored by other operations.
     #[schema(required = false)]
-    pub from: serde_json::Value,
+    pub from: String,
     /// The value for `add`, `replace` and `test`.
     #[schema(required = false)]
     pub value: serde_json::Value,

@@ -77,8 +77,9 @@ fn example() -> Value {
 #[derive(Debug, Deserialize, IntoParams)]
 #[into_params(parameter_in = Query)]
 pub struct ReadParameters {
-    /// Retrieve only requested fields from the resource: names, nested with `/`, separated by commas.
-    #[param(example = "status,last-upgrade-info/result")]
+    /// Retrieve only requested fields from the resource: names, nested with `/`, separated by commas. An empty list is
+    /// refused, as is an unknown name.
+    #[param(min_length = 1, example = "status,last-upgrade-info/result")]
     pub fields: Option<String>,
     /// Filter descendant nodes in the response: only the configuration's, or only the others.
     #[param(inline)]

@@ -184,7 +184,8 @@ async fn change(
     if body.iter().all(u8::is_ascii_whitespace) {
         return Err(empty_body());
     }
-    let patch = match Patch::read(&headers, &body) {
+    let patch = Patch::read(&headers, &body);
+    let patch = match patch.and_then(|patch| patch.check_removals(&FIELDS).map(|()| patch)) {
         Ok(patch) => patch,
         Err(problem) => return Ok(patch_refused(problem)),
     };

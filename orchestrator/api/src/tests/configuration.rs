@@ -343,3 +343,53 @@ async fn run_is_unaffected_by_configuration_changes() {
     assert_eq!((&now.id, &now.rollout, now.not_after), (&run.id, &run.rollout, run.not_after));
     assert_eq!(api.call("GET /v1/state/os-upgrade", "").await.1["status"], "preparing");
 }
+
+/// The document and the server agree on what a patch may be.
+#[tokio::test]
+async fn patches_are_accepted_as_described() {
+    let merge = ("application/merge-patch+json", json!({"$ref": "#/components/schemas/ConfigPatch"}));
+    let step = json!({"$ref": "#/components/schemas/PatchStep"});
+    let steps = ("application/json-patch+json", json!({"type": "array", "items": step}));
+    let name = "/worker-applications/0/name";
+    for ((media_type, schema), body, accepted) in [
+        (&merge, json!({}), true),
+        (&merge, json!({"rollout": {"max-concurrent": 2}, "minimum-remaining": "1h"}), true),
+        (&merge, json!({"rollout": {"max-failures": null}, "minimum-remaining": null}), true),
+        (&merge, json!({"rollout": null, "maintenance-windows": null, "worker-applications": []}), true),
+        (&merge, json!({"rollouts": {}}), false),
+        (&merge, json!({"maintenance-window": null}), false),
+        (&merge, json!({"rollout": {"max-concurent": 2}}), false),
+        (&merge, json!({"rollout": {"max-concurent": null}}), false),
+        (&merge, json!({"worker-applications": "os-upgrade-debian"}), false),
+        (&merge, json!({"worker-applications": [{"name": null}]}), false),
+        (&steps, json!([{"op": "test", "path": name, "value": "os-upgrade-debian", "from": "/a"}]), true),
+        (
+            &steps,
+            json!([{"op": "copy", "path": "/worker-applications/-", "from": "/worker-applications/0"}]),
+            false,
+        ),
+        (&steps, json!([{"op": "remove", "path": "/worker-applications/0", "from": 7}]), false),
+        (&steps, json!([{"op": "copy", "path": "/worker-applications/-", "from": {}}]), false),
+    ] {
+        let api = configured(r#"{"worker-applications":[{"name":"os-upgrade-debian"}]}"#).await;
+        let request = build("PATCH /v1/config/os-upgrade", media_type, &body.to_string());
+        let (status, _, answer) = api.send(request).await;
+        let repeats = answer.contains("twice");
+        assert_eq!(status, if accepted { 204 } else { 400 }, "{body}: {answer}");
+        // That a name is given twice is beyond a schema.
+        let faults = conformance::faults(schema, &body);
+        assert_eq!(faults.is_empty(), accepted || repeats, "{body}: {faults:?}");
+    }
+}
+
+#[tokio::test]
+async fn empty_list_of_fields_is_refused_as_described() {
+    let api = configured(ONE).await;
+    let document: Value = serde_json::from_str(description()).unwrap();
+    for path in ["/v1/config/os-upgrade", "/v1/state/os-upgrade"] {
+        let parameters = document["paths"][path]["get"]["parameters"].as_array().unwrap();
+        let fields = parameters.iter().find(|parameter| parameter["name"] == "fields").unwrap();
+        assert_eq!(fields["schema"]["minLength"], 1, "{fields}");
+        assert_eq!(api.call(&format!("GET {path}?fields="), "").await.0, 400, "{path}");
+    }
+}

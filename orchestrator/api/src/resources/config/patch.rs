@@ -5,7 +5,7 @@ use axum::http::{HeaderMap, StatusCode};
 use json_patch::{CopyOperation, MoveOperation, PatchErrorKind, PatchOperation};
 use serde_json::{Value, json};
 
-use crate::http::document::{from_value, parse_value};
+use crate::http::document::{from_value, parse_value, problem_at};
 use crate::http::error::Problem;
 use crate::http::extract::Content;
 use crate::http::form::Syntax;
@@ -64,12 +64,26 @@ impl Patch {
             return Err(Problem::bad_request(format!("a JSON Patch has at most {STEPS_MAX} operations")));
         }
         let steps = steps.into_iter().enumerate().map(|(index, step)| {
-            from_value(step).map_err(|problem| {
-                let message = format!("operation {index}: {}", problem.into_message());
+            let refused = |message: &str| {
+                let message = format!("operation {index}: {message}");
                 Problem::bad_request(message).with_info(json!({ "step": index }))
-            })
+            };
+            // The library reads it only where an operation has a source.
+            if step.get("from").is_some_and(|from| !from.is_string()) {
+                return Err(refused("from: expected a string, a JSON Pointer"));
+            }
+            from_value(step).map_err(|problem| refused(&problem.into_message()))
         });
         steps.collect::<Result<_, _>>().map(Self::Steps)
+    }
+
+    /// Checks that a merge patch removes only what a configuration may have: a misspelt field would remove nothing. Unknown
+    /// fields with a value are refused with the patched configuration. `known` are the paths of all fields.
+    pub(crate) fn check_removals(&self, known: &[String]) -> Result<(), Problem> {
+        match self {
+            Self::Merge(patch) => check_removals(patch, "", known),
+            Self::Steps(_) => Ok(()),
+        }
     }
 
     /// `document` with the patch applied.
@@ -98,6 +112,17 @@ impl Patch {
         }
         Ok(document)
     }
+}
+
+fn check_removals(patch: &Value, place: &str, known: &[String]) -> Result<(), Problem> {
+    for (name, value) in patch.as_object().into_iter().flatten() {
+        let path = if place.is_empty() { name.clone() } else { format!("{place}/{name}") };
+        if value.is_null() && !known.contains(&path) {
+            return Err(problem_at(&path, "there is no such field"));
+        }
+        check_removals(value, &path, known)?;
+    }
+    Ok(())
 }
 
 /// Explains why `step` cannot be applied to `document`, and what to do.
@@ -215,6 +240,8 @@ mod tests {
             (json!({}), "a JSON Patch is a list of operations"),
             (json!([{"op": "remove", "path": "/b/c"}, {"op": "jump", "path": "/b"}]), "operation 1: "),
             (json!([{"op": "remove"}]), "operation 0: "),
+            (json!([{"op": "copy", "from": 1, "path": "/e"}]), "operation 0: from: expected a string"),
+            (json!([{"op": "remove", "from": null, "path": "/b/c"}]), "operation 0: from: expected a string"),
             (json!([{"op": "remove", "path": "b"}]), "operation 0: "),
             (
                 json!([{"op": "test", "path": "/b/c", "value": 2}]),
