@@ -164,6 +164,7 @@ async fn plain_http_gets_advice() {
         let answer = exchange(served.address, &request).await;
         let (head, body) = answer.split_once("\r\n\r\n").unwrap();
         assert!(head.starts_with("HTTP/1.1 400 Bad Request\r\n"), "{head}");
+        assert!(head.contains("\r\nx-content-type-options: nosniff\r\n"), "{head}");
         assert_eq!(serde_json::from_str::<Value>(body).unwrap(), expected);
     }
     // Other protocols get at most a TLS alert, and are disconnected.

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use axum::http::header::{CONNECTION, HeaderValue, RETRY_AFTER};
+use axum::http::header::{CONNECTION, HeaderValue, RETRY_AFTER, X_CONTENT_TYPE_OPTIONS};
 use axum::http::{Method, StatusCode};
 use axum::response::{IntoResponse as _, Response};
 use os_upgrade_shell::not_done::NotDone;
@@ -64,6 +64,8 @@ impl Refusal {
         match self {
             Self::HttpsOnly => {
                 response.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
+                // It does not pass the router, which sets it for every other answer.
+                response.headers_mut().insert(X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
             }
             Self::Busy => retry_after(&mut response, 1),
             Self::TooMany { wait } => retry_after(&mut response, wait.as_secs() + 1),
