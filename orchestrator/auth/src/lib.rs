@@ -20,7 +20,7 @@ pub use self::authenticator::{Authenticator, Presented, Scheme};
 pub use self::caller::{Caller, Denied, Rights};
 pub use self::denials::{DenialCounts, Denials};
 pub use self::name::{NameError, TokenName};
-pub use self::oidc::Oidc;
+pub use self::oidc::{Oidc, OidcError, check_keys};
 pub use self::peer::PeerCertificate;
 pub use self::secret::{Secret, SecretHash};
 pub use self::token_file::{FileError, Proof, Token, Tokens, edit, read, read_trusted, write};

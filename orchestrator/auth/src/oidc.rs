@@ -6,11 +6,13 @@
 mod crypto;
 mod keys;
 
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use jsonwebtoken::errors::ErrorKind;
 use jsonwebtoken::{Algorithm, Validation, decode, decode_header};
-use os_upgrade_settings::{ApiOidc, StringList};
+use os_upgrade_protocol::error::with_causes;
+use os_upgrade_settings::{ApiOidc, Jwks, StringList};
 use os_upgrade_shell::text::one_line;
 use serde_json::{Map, Value};
 use tokio_util::sync::CancellationToken;
@@ -34,8 +36,39 @@ const ALGORITHMS: [Algorithm; 9] = [
 /// Largest difference between the provider's clock and ours, in seconds.
 const LEEWAY_SECS: u64 = 30;
 
-/// Longest subject in the audit, in characters; the rest is cut off.
-const SUBJECT_CHARS_MAX: usize = 128;
+/// Longest subject, in characters: more than OpenID Connect allows.
+const SUBJECT_CHARS_MAX: usize = 255;
+
+/// Why the identity provider of `[api.oidc]` cannot be used.
+#[derive(Debug, thiserror::Error)]
+pub enum OidcError {
+    /// The HTTP client cannot be created.
+    #[error("the HTTP client cannot be set up")]
+    Client(#[from] reqwest::Error),
+    /// The file with its keys cannot be used.
+    #[error("{}, the `jwks` of [api.oidc], {why}", path.display())]
+    Keys {
+        /// The file.
+        path: PathBuf,
+        /// The rest of a sentence about the file.
+        why: String,
+    },
+}
+
+/// Checks the file of `[api.oidc] jwks`; returns how many keys it has. With a `reader`, a user id, it must belong to root
+/// or `reader`.
+///
+/// # Errors
+/// It cannot be read, can be written by others, or is not a JSON Web Key Set.
+pub fn check_keys(path: &Path, reader: Option<u32>) -> Result<usize, OidcError> {
+    keys::read_of(path, reader).map(|set| set.keys.len()).map_err(|error| unusable(path, &error))
+}
+
+fn unusable(path: &Path, error: &keys::FetchError) -> OidcError {
+    // Its messages begin with "it".
+    let why = with_causes(error).strip_prefix("it ").map(str::to_owned);
+    OidcError::Keys { path: path.to_owned(), why: why.unwrap_or_else(|| with_causes(error)) }
+}
 
 /// An identity provider.
 #[derive(Debug)]
@@ -51,21 +84,25 @@ impl Oidc {
     /// The provider configured in `settings`; `None` without one.
     ///
     /// # Errors
-    /// The HTTP client cannot be created.
-    pub fn from_settings(settings: &ApiOidc) -> Result<Option<Self>, reqwest::Error> {
+    /// The HTTP client cannot be created, or others may write the file with the keys.
+    pub fn from_settings(settings: &ApiOidc) -> Result<Option<Self>, OidcError> {
         let (Some(issuer), Some(audience), Some(jwks)) =
             (&settings.issuer, &settings.audience, &settings.jwks)
         else {
             return Ok(None);
         };
         crypto::install();
+        let keys = Keys::new(jwks.clone())?;
+        if let (Jwks::File(path), Err(error)) = (jwks, keys.check_writers()) {
+            return Err(unusable(path, &error));
+        }
         let ApiOidc { viewers, operators, admins, role_claim, .. } = settings.clone();
         Ok(Some(Self {
             issuer: issuer.as_str().to_owned(),
             audience: audience.as_str().to_owned(),
             role_claim: role_claim.as_str().to_owned(),
             roles: [(Role::Admin, admins), (Role::Operator, operators), (Role::Viewer, viewers)],
-            keys: Arc::new(Keys::new(jwks.clone())?),
+            keys: Arc::new(keys),
         }))
     }
 
@@ -92,8 +129,14 @@ impl Oidc {
         let key = self.keys.find(header.kid.as_deref(), header.alg).await?;
         let decoded = decode::<Map<String, Value>>(token, &key, &self.validation(header.alg));
         let claims = decoded.map_err(|error| refused(&error))?.claims;
-        let subject = claims.get("sub").and_then(Value::as_str).ok_or(Denied::Invalid)?;
-        let actor = format!("oidc {}", one_line(subject, SUBJECT_CHARS_MAX));
+        let text = |name| claims.get(name).and_then(Value::as_str);
+        // The library accepts a list of issuers too.
+        if text("iss") != Some(&self.issuer) {
+            return Err(Denied::Invalid);
+        }
+        // Two subjects must not be one in the history, so none is shortened or changed for it.
+        let subject = text("sub").filter(|subject| is_shown_to_the_letter(subject)).ok_or(Denied::Invalid)?;
+        let actor = format!("oidc {subject}");
         Ok(Caller { actor, rights: self.role(&claims).map_or(Rights::Nothing, Rights::Role) })
     }
 
@@ -115,6 +158,11 @@ impl Oidc {
         };
         self.roles.iter().filter_map(given).max()
     }
+}
+
+/// Whether `subject` appears in logs and in the history exactly as it is.
+fn is_shown_to_the_letter(subject: &str) -> bool {
+    !subject.is_empty() && one_line(subject, SUBJECT_CHARS_MAX) == subject
 }
 
 /// The claim of this name, or at this path of names separated by dots.

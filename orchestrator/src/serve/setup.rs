@@ -5,7 +5,7 @@ use std::io;
 use std::net::SocketAddr;
 
 use os_upgrade_adapters::fleet_lock_client::FleetLockClient;
-use os_upgrade_auth::{Authenticator, FileError, Oidc, WatchedTokens};
+use os_upgrade_auth::{Authenticator, FileError, Oidc, OidcError, WatchedTokens};
 use os_upgrade_bus::connect::{ConnectError, check_access};
 use os_upgrade_cli::Failure;
 use os_upgrade_protocol::error::with_causes;
@@ -34,9 +34,9 @@ pub enum SetupError {
     /// The token file cannot be used.
     #[error(transparent)]
     Tokens(#[from] FileError),
-    /// The client for the identity provider cannot be set up.
+    /// The client for the identity provider cannot be set up, or the file of its keys cannot be used.
     #[error("cannot use the identity provider of [api.oidc]")]
-    Oidc(#[source] reqwest::Error),
+    Oidc(#[source] OidcError),
     /// A file of `[api.tls]` cannot be used.
     #[error("cannot serve HTTPS")]
     Tls(#[from] PemError),

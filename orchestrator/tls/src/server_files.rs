@@ -166,7 +166,7 @@ impl Files {
         let builder = match &self.client_ca {
             None => builder.with_no_client_auth(),
             Some(path) => {
-                let file = PemFile::read_plain("`client-ca` of [api.tls]", path)?;
+                let file = PemFile::read_trusted("`client-ca` of [api.tls]", path)?;
                 let mut roots = RootCertStore::empty();
                 roots.add_parsable_certificates(file.authorities()?);
                 // Operators with tokens have no certificate.

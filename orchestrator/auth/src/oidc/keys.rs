@@ -52,7 +52,7 @@ struct Fetched {
 }
 
 #[derive(Debug, thiserror::Error)]
-enum FetchError {
+pub(super) enum FetchError {
     #[error("it cannot be read")]
     File(#[from] io::Error),
     #[error("it {0}")]
@@ -74,6 +74,18 @@ impl Keys {
             Jwks::File(_) => None,
         };
         Ok(Self { source, http, set: ArcSwapOption::empty(), last_fetch: Mutex::default() })
+    }
+
+    /// Checks that nobody else may write the file with the keys, if they are in one. One that cannot be read yet may come
+    /// later.
+    pub(super) fn check_writers(&self) -> Result<(), FetchError> {
+        match &self.source {
+            Jwks::Url(_) => Ok(()),
+            Jwks::File(path) => match read(path) {
+                Err(refused @ FetchError::Unsafe(_)) => Err(refused),
+                Ok(_) | Err(_) => Ok(()),
+            },
+        }
     }
 
     /// Keeps the keys up to date until `shutdown`: from a URL at intervals, from a file when it changes.
@@ -191,11 +203,15 @@ async fn fetch_url(http: &Client, url: &Url) -> Result<Vec<u8>, FetchError> {
 }
 
 fn read(path: &Path) -> Result<JwkSet, FetchError> {
+    read_of(path, Some(nix::unistd::geteuid().as_raw()))
+}
+
+/// Reads the file at `path`, which must belong to root or `reader`, if there is one, a user id.
+pub(super) fn read_of(path: &Path, reader: Option<u32>) -> Result<JwkSet, FetchError> {
     let mut bytes = Vec::new();
     // Whoever can write the keys can sign the token of an admin.
     let (file, metadata) = plain_file::open(path)?;
-    plain_file::check_writers(&metadata, Some(nix::unistd::geteuid().as_raw()))
-        .map_err(FetchError::Unsafe)?;
+    plain_file::check_writers(&metadata, reader).map_err(FetchError::Unsafe)?;
     file.take(BYTES_MAX as u64 + 1).read_to_end(&mut bytes)?;
     parse(&bytes)
 }

@@ -137,11 +137,15 @@ impl Provider {
 }
 
 fn oidc(jwks: &str, more: &str) -> Oidc {
+    try_oidc(jwks, more).unwrap()
+}
+
+fn try_oidc(jwks: &str, more: &str) -> Result<Oidc, OidcError> {
     let text = format!(
         "[api.oidc]\nissuer = \"https://login.example/\"\naudience = \"os-upgrade\"\njwks = \"{jwks}\"\n{more}"
     );
     let settings = settings::parse(None, &text, []).unwrap();
-    Oidc::from_settings(&settings.api_oidc).unwrap().unwrap()
+    Oidc::from_settings(&settings.api_oidc).map(Option::unwrap)
 }
 
 fn set(keys: &[Value]) -> Value {
@@ -169,10 +173,13 @@ async fn claims_are_validated() {
         (json!({ "roles": null }), Ok(alice(Rights::Nothing))),
         (json!({ "roles": { "admin": true } }), Ok(alice(Rights::Nothing))),
         (json!({ "iss": "https://login.example" }), Err(Denied::Invalid)),
+        (json!({ "iss": "https://LOGIN.example/" }), Err(Denied::Invalid)),
+        (json!({ "iss": ["https://login.example/"] }), Err(Denied::Invalid)),
         (json!({ "iss": null }), Err(Denied::Invalid)),
         (json!({ "aud": "other" }), Err(Denied::Invalid)),
         (json!({ "aud": null }), Err(Denied::Invalid)),
         (json!({ "sub": null }), Err(Denied::Invalid)),
+        (json!({ "sub": 7 }), Err(Denied::Invalid)),
         (json!({ "exp": now() - 60 }), Err(Denied::Expired)),
         (json!({ "exp": null }), Err(Denied::Invalid)),
         (json!({ "nbf": now() + 60 }), Err(Denied::Invalid)),
@@ -180,8 +187,21 @@ async fn claims_are_validated() {
         let token = signer.token("k1", &claims(&changes));
         assert_eq!(oidc.caller(&token).await, expected, "{changes}");
     }
-    let odd = signer.token("k1", &claims(&json!({ "sub": "a\nb\u{202e}" })));
-    assert_eq!(oidc.caller(&odd).await.unwrap().actor, "oidc a b\u{fffd}");
+    // A caller is in the history under its subject to the letter, or is none.
+    for (subject, is_caller) in [
+        ("häst-馬 (7)", true),
+        (&"a".repeat(255), true),
+        (&"a".repeat(256), false),
+        ("", false),
+        ("a\nb", false),
+        ("a b\u{202e}", false),
+        ("a  b", false),
+        (" a", false),
+    ] {
+        let token = signer.token("k1", &claims(&json!({ "sub": subject })));
+        let expected = if is_caller { Ok(format!("oidc {subject}")) } else { Err(Denied::Invalid) };
+        assert_eq!(oidc.caller(&token).await.map(|caller| caller.actor), expected, "{subject:?}");
+    }
     assert_eq!(provider.requests(), 1);
 }
 
@@ -316,12 +336,26 @@ async fn key_file_writable_by_others_is_not_used() {
     let path = directory.path().join("keys.json");
     std::fs::write(&path, json!({ "keys": [signer.jwk("k1")] }).to_string()).unwrap();
     let token = signer.token("k1", &claims(&json!({ "roles": "viewer" })));
-    for (mode, expected) in
-        [(0o666, Err(Denied::Unavailable)), (0o644, Ok(alice(Rights::Role(Role::Viewer))))]
-    {
-        std::fs::set_permissions(&path, std::fs::Permissions::from_mode(mode)).unwrap();
-        assert_eq!(oidc(path.to_str().unwrap(), "").caller(&token).await, expected, "{mode:o}");
+    let set_mode = |mode| std::fs::set_permissions(&path, std::fs::Permissions::from_mode(mode)).unwrap();
+    set_mode(0o644);
+    let started = oidc(path.to_str().unwrap(), "");
+    for mode in [0o666, 0o664] {
+        set_mode(mode);
+        let refused = try_oidc(path.to_str().unwrap(), "").unwrap_err().to_string();
+        let expected = format!("can be written by others (mode {mode:o})");
+        assert!(refused.contains(&expected), "{refused}");
+        assert!(check_keys(&path, None).unwrap_err().to_string().contains(&expected));
     }
+    // As the file was found when it was first needed.
+    assert_eq!(started.caller(&token).await, Err(Denied::Unavailable));
+    set_mode(0o644);
+    assert_eq!(check_keys(&path, None).unwrap(), 1);
+    let accepted = oidc(path.to_str().unwrap(), "").caller(&token).await;
+    assert_eq!(accepted, Ok(alice(Rights::Role(Role::Viewer))));
+    // One that is not there yet may come later.
+    std::fs::remove_file(&path).unwrap();
+    assert!(try_oidc(path.to_str().unwrap(), "").is_ok());
+    assert!(check_keys(&path, None).is_err());
 }
 
 /// ring cannot generate RSA keys, so this is a fixed key, with signatures made by another program.

@@ -1,6 +1,7 @@
 //! When files are reloaded, and the warnings about certificates that expire.
 
 use std::fs;
+use std::os::unix::fs::PermissionsExt as _;
 
 use os_upgrade_test_site::authority::Authority;
 use tempfile::TempDir;
@@ -118,7 +119,15 @@ fn unusable_files_are_named() {
     site.write_pair(&(cert, key));
     site.write("ca.pem", "");
     assert_eq!(site.refused(), "ca.pem, the `client-ca` of [api.tls], holds no certificate in PEM");
-    fs::remove_file(site.directory.path().join("ca.pem")).unwrap();
+    site.write("ca.pem", &site.authority.pem);
+    let authorities = site.directory.path().join("ca.pem");
+    fs::set_permissions(&authorities, fs::Permissions::from_mode(0o664)).unwrap();
+    assert_eq!(
+        site.refused(),
+        "ca.pem, the `client-ca` of [api.tls], can be written by others (mode 664): run chmod go-w on it, and check its \
+         contents"
+    );
+    fs::remove_file(authorities).unwrap();
     let missing = "cannot read ca.pem, the `client-ca` of [api.tls]: No such file or directory (os error 2)";
     assert_eq!(site.refused(), missing);
     assert!(Tls::from_settings(&os_upgrade_settings::Settings::default().api_tls).unwrap().is_none());

@@ -9,9 +9,10 @@ use chrono::{DateTime, Utc};
 use nix::unistd::geteuid;
 use os_upgrade_auth::{self as auth, FileError, Tokens};
 use os_upgrade_kernel::State;
+use os_upgrade_platform::plain_file;
 use os_upgrade_protocol::error::with_causes;
 use os_upgrade_protocol::time;
-use os_upgrade_settings::{ApiTls, Settings};
+use os_upgrade_settings::{ApiOidc, ApiTls, Jwks, Settings};
 use os_upgrade_site::strongbox::Strongbox;
 use os_upgrade_tls::pem_file::{PemError, PemFile, not_after};
 use os_upgrade_tls::server_files::{Tls, WARN_BEFORE};
@@ -22,6 +23,7 @@ use super::check::Check;
 pub(super) fn examine(settings: &Settings, state: Option<&State>, now: DateTime<Utc>) -> Vec<Check> {
     let mut checks: Vec<Check> = current_user(&settings.store.path).into_iter().collect();
     checks.extend(settings.api.tokens.as_deref().map(|path| token_file(path, now)));
+    checks.extend(provider_keys(&settings.api_oidc));
     checks.extend(certificate(&settings.api_tls, now));
     checks.extend(settings.api_tls.key.as_deref().and_then(|path| private_key("certificate's key", path)));
     checks.extend(settings.api_tls.client_ca.as_deref().map(|path| client_authorities(path, now)));
@@ -72,6 +74,16 @@ fn check_tokens(tokens: &Tokens, now: DateTime<Utc>) -> Check {
     } else {
         Check::ok(NAME, found)
     }
+}
+
+/// The file of the identity provider's keys, if they are in one.
+fn provider_keys(settings: &ApiOidc) -> Option<Check> {
+    const NAME: &str = "identity provider's keys";
+    let Some(Jwks::File(path)) = &settings.jwks else { return None };
+    Some(match auth::check_keys(path, plain_file::examiner()) {
+        Ok(count) => Check::ok(NAME, format!("{} holds {count}", path.display())),
+        Err(error) => Check::problem(NAME, with_causes(&error), "correct the file, or [api.oidc] jwks"),
+    })
 }
 
 /// The certificate of the API, where it has one.
@@ -130,7 +142,7 @@ fn client_authorities(path: &Path, now: DateTime<Utc>) -> Check {
 }
 
 fn earliest_expiry(path: &Path) -> Result<DateTime<Utc>, PemError> {
-    let file = PemFile::read_plain("`client-ca` of [api.tls]", path)?;
+    let file = PemFile::read_trusted("`client-ca` of [api.tls]", path)?;
     let ends: Result<Vec<_>, _> = file.authorities()?.iter().map(not_after).collect();
     let ends = ends.map_err(|why| file.invalid(why))?;
     Ok(ends.into_iter().min().unwrap_or(DateTime::<Utc>::MAX_UTC))

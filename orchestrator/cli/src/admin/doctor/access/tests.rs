@@ -31,6 +31,7 @@ impl Place {
             ("api.key", &key),
             ("lock.key", &key),
             ("ca.pem", &authority.pem),
+            ("keys.json", &r#"{"keys":[]}"#.to_owned()),
             ("strongbox.key", &Key::random().unwrap().reveal()),
         ] {
             place.write(name, content);
@@ -56,12 +57,13 @@ impl Place {
         let file = |name: &str| self.path(name).display().to_string();
         let text = format!(
             "[api]\ntokens = {:?}\n[api.tls]\ncert = {:?}\nkey = {:?}\nclient-ca = {:?}\n[strongbox]\nkey-file = {:?}\n\
-             [fleet-lock]\nurl = \"https://h\"\ncertificate = {:?}\nkey = {:?}\n",
+             [api.oidc]\nissuer = \"i\"\naudience = \"a\"\njwks = {:?}\n[fleet-lock]\nurl = \"https://h\"\ncertificate = {:?}\nkey = {:?}\n",
             file("tokens.toml"),
             file("api.pem"),
             file("api.key"),
             file("ca.pem"),
             file("strongbox.key"),
+            file("keys.json"),
             file("api.pem"),
             file("lock.key"),
         );
@@ -99,6 +101,7 @@ fn good_files_are_ok() {
         Place::new().checks(),
         [
             ok("token file", "tokens: 1 valid, 0 expired, 0 expiring within 14 days"),
+            ok("identity provider's keys", "keys.json holds 0"),
             ok("certificate", "valid until 4096-01-01T00:00:00Z"),
             ok("certificate's key", "api.key is private (mode 600)"),
             ok("clients' authorities", "valid until 4096-01-01T00:00:00Z"),
@@ -108,10 +111,21 @@ fn good_files_are_ok() {
     );
 }
 
+/// The certificate cannot be served with them either.
+#[test]
+fn authorities_that_others_may_write_are_found() {
+    let place = Place::new();
+    place.set_mode("ca.pem", 0o664);
+    let mut wrong = place.checks();
+    wrong.retain(|(_, verdict, found)| *verdict == Verdict::Problem && found.contains("(mode 664)"));
+    let names: Vec<&str> = wrong.iter().map(|(name, ..)| name.as_str()).collect();
+    assert_eq!(names, ["certificate", "clients' authorities"]);
+}
+
 #[test]
 fn each_fault_is_found() {
     type Fault = fn(&Place);
-    let faults: [(Fault, &str, Verdict, &str); 13] = [
+    let faults: [(Fault, &str, Verdict, &str); 16] = [
         (
             |place| fs::remove_file(place.path("tokens.toml")).unwrap(),
             "token file",
@@ -134,6 +148,24 @@ fn each_fault_is_found() {
             "token file",
             Verdict::Warning,
             "tokens: 0 valid",
+        ),
+        (
+            |place| place.set_mode("keys.json", 0o606),
+            "identity provider's keys",
+            Verdict::Problem,
+            "mode 606",
+        ),
+        (
+            |place| fs::remove_file(place.path("keys.json")).unwrap(),
+            "identity provider's keys",
+            Verdict::Problem,
+            "keys.json, the `jwks` of [api.oidc], cannot be read: No such file",
+        ),
+        (
+            |place| place.write("keys.json", "x"),
+            "identity provider's keys",
+            Verdict::Problem,
+            "keys.json, the `jwks` of [api.oidc], is not a JSON Web Key Set",
         ),
         (|place| place.set_mode("api.key", 0o644), "certificate's key", Verdict::Warning, "(mode 644)"),
         (
