@@ -1,6 +1,6 @@
 //! The file of a backup: a gzipped tar of a manifest and the files it names, each with its length and SHA-256.
 //!
-//! Any tar can list and unpack it. The whole archive is read before anything is changed, so a damaged one does no harm.
+//! Any tar can list and unpack it. The whole archive is read before anything is written, so a damaged one does no harm.
 //! Gzip's own checksum covers the manifest.
 
 use std::collections::BTreeMap;
@@ -242,11 +242,27 @@ impl<W: Write> Write for Hashing<W> {
     }
 }
 
-/// Unpacks the archive at `path` into `directory`, and verifies all of it.
+/// Unpacks the archive at `path` into `directory`. All of it is verified before anything is written.
 ///
 /// # Errors
 /// It is not an undamaged backup of `site` that this version can read.
 pub fn read(path: &Path, site: &str, directory: &Path) -> Result<Manifest, ArchiveError> {
+    let unreadable = |source| ArchiveError::Read { path: path.to_owned(), source };
+    unpack(path, site, |_| Ok(io::sink()))?;
+    // The file may have been replaced meanwhile.
+    let manifest = unpack(path, site, |name| File::create(directory.join(name)))?;
+    for name in manifest.files.keys() {
+        File::open(directory.join(name)).and_then(|file| file.sync_all()).map_err(unreadable)?;
+    }
+    Ok(manifest)
+}
+
+/// Writes every file of the archive to what `create` makes of its name, and verifies it on the way.
+fn unpack<W: Write>(
+    path: &Path,
+    site: &str,
+    mut create: impl FnMut(&str) -> io::Result<W>,
+) -> Result<Manifest, ArchiveError> {
     let unreadable = |source| ArchiveError::Read { path: path.to_owned(), source };
     let damaged = |what: String| ArchiveError::Damaged { path: path.to_owned(), what };
     let broken = |error: io::Error| damaged(error.to_string());
@@ -266,14 +282,20 @@ pub fn read(path: &Path, site: &str, directory: &Path) -> Result<Manifest, Archi
         let mut entry = entry.map_err(broken)?;
         let name = entry.path().map_err(broken)?.to_string_lossy().into_owned();
         // Only known names are accepted, so none leads out of the directory.
-        if !manifest.files.contains_key(&name) || !FILES.contains(&name.as_str()) {
+        let Some(expected) = manifest.files.get(&name).filter(|_| FILES.contains(&name.as_str())) else {
             return Err(damaged(format!("it contains {name:?}, which its manifest does not name")));
+        };
+        let size = entry.size();
+        if size != expected.size {
+            let expected = expected.size;
+            return Err(damaged(format!("{name} has {size} bytes, and by its manifest {expected}")));
         }
-        let file = File::create(directory.join(&name)).map_err(unreadable)?;
-        let mut hashing = Hashing { inner: file, hash: Sha256::new(), size: 0 };
+        let inner = create(&name).map_err(unreadable)?;
+        let mut hashing = Hashing { inner, hash: Sha256::new(), size: 0 };
         io::copy(&mut entry, &mut hashing).map_err(broken)?;
-        hashing.inner.sync_all().map_err(unreadable)?;
-        found.insert(name, hashing.entry());
+        if found.insert(name.clone(), hashing.entry()).is_some() {
+            return Err(damaged(format!("it contains {name} twice")));
+        }
     }
     // At the end of the stream, gzip verifies its checksum.
     io::copy(&mut tar.into_inner(), &mut io::sink()).map_err(broken)?;
@@ -326,4 +348,65 @@ pub fn scratch_directory(beside: &Path) -> Result<tempfile::TempDir, ArchiveErro
     let failed = |source| ArchiveError::Write { path: beside.to_owned(), source };
     fs::metadata(beside).map_err(failed)?;
     tempfile::Builder::new().prefix(".os-upgrade-").tempdir_in(beside).map_err(failed)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// An archive of `entries` whose manifest says that the state has `size` bytes and is `content`.
+    fn archive(path: &Path, size: u64, content: &[u8], entries: &[(&str, &[u8])]) {
+        let mut hashing = Hashing { inner: io::sink(), hash: Sha256::new(), size: 0 };
+        hashing.write_all(content).unwrap();
+        let entry = Entry { size, ..hashing.entry() };
+        let manifest = Manifest {
+            format: FORMAT,
+            program: "1".to_owned(),
+            kind: Kind::Backup,
+            site: "s".to_owned(),
+            made_at: DateTime::UNIX_EPOCH,
+            position: None,
+            files: [(STATE.to_owned(), entry)].into(),
+        };
+        let manifest = serde_json::to_vec(&manifest).unwrap();
+        let mut tar = tar::Builder::new(GzEncoder::new(File::create(path).unwrap(), Compression::default()));
+        for (name, content) in [(MANIFEST, &manifest[..])].iter().chain(entries) {
+            tar.append_data(&mut header(content.len() as u64), name, *content).unwrap();
+        }
+        tar.into_inner().unwrap().finish().unwrap();
+    }
+
+    #[test]
+    fn damaged_archives_are_refused_before_anything_is_written() {
+        let directory = tempfile::tempdir().unwrap();
+        let (path, to) = (directory.path().join("a.tar.gz"), directory.path().join("to"));
+        fs::create_dir(&to).unwrap();
+        let read = |size, content: &[u8], entries: &[(&str, &[u8])]| {
+            archive(&path, size, content, entries);
+            let read = read(&path, "s", &to).map(drop).map_err(|error| match error {
+                ArchiveError::Damaged { what, .. } => what,
+                other => panic!("{other}"),
+            });
+            (read, fs::read_dir(&to).unwrap().count())
+        };
+        let state: (&str, &[u8]) = (STATE, b"state");
+        let refused = |what: &str| (Err(what.to_owned()), 0);
+        for (size, content, entries, expected) in [
+            (4, &b"stat"[..], &[state][..], "state.json has 5 bytes, and by its manifest 4"),
+            (6, b"state!", &[state], "state.json has 5 bytes, and by its manifest 6"),
+            (5, b"State", &[state], "state.json is missing or not as it was written"),
+            (5, b"state", &[state, state], "it contains state.json twice"),
+            (5, b"state", &[], "state.json is missing or not as it was written"),
+            (
+                5,
+                b"state",
+                &[state, (STORE, b"")],
+                "it contains \"store.db\", which its manifest does not name",
+            ),
+        ] {
+            assert_eq!(read(size, content, entries), refused(expected));
+        }
+        assert_eq!(read(5, b"state", &[state]), (Ok(()), 1));
+        assert_eq!(fs::read(to.join(STATE)).unwrap(), b"state");
+    }
 }

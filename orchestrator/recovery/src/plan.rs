@@ -95,24 +95,28 @@ pub struct Summary {
 }
 
 impl Plan {
-    /// Plans the restoration of `source` at `site`.
+    /// Plans the restoration of `source` at `site`. For a dry run, which writes nothing to the site, the store is copied
+    /// and a backup unpacked below the system's temporary directory instead of next to the store.
     ///
     /// # Errors
     /// An orchestrator is running, the source cannot be used, or the site has data that must not be replaced.
-    pub async fn make(site: &Site, source: &Source) -> Result<Work, RecoveryError> {
+    pub async fn make(site: &Site, source: &Source, dry_run: bool) -> Result<Work, RecoveryError> {
         if let Some(holder) = site.bus.lease_holder().await?
             && holder.instance != site.directory.instance()
         {
             return Err(RecoveryError::Led(holder.instance));
         }
         match source {
-            Source::Store => from_store(site).await,
-            Source::Backup { file, replace } => from_backup(site, file, *replace).await,
+            Source::Store => from_store(site, dry_run).await,
+            Source::Backup { file, replace } => {
+                let beside = if dry_run { std::env::temp_dir() } else { site.settings.store.path.clone() };
+                from_backup(site, file, *replace, &beside).await
+            }
         }
     }
 }
 
-async fn from_store(site: &Site) -> Result<Work, RecoveryError> {
+async fn from_store(site: &Site, dry_run: bool) -> Result<Work, RecoveryError> {
     let database = site.settings.store.database();
     let folded = store::fold(&database, site.layout().site).await?;
     let folded = folded.ok_or_else(|| RecoveryError::EmptyStore(database.clone()))?;
@@ -120,7 +124,16 @@ async fn from_store(site: &Site) -> Result<Work, RecoveryError> {
     let found = Comparison::of(site, &folded).await?;
     // If only the control stream has lost data, the journal may be ahead of the store. Its records must be kept.
     let folded = if mark.is_none() && found.has_more(&folded) {
-        catch_up(&site.bus, site.layout().site, &database, folded).await?
+        let scratch = dry_run.then(|| archive::scratch_directory(&std::env::temp_dir())).transpose()?;
+        let caught_up = match &scratch {
+            None => database.clone(),
+            Some(scratch) => {
+                let copy = scratch.path().join(archive::STORE);
+                store::copy(&database, site.layout().site, &copy).await?;
+                copy
+            }
+        };
+        catch_up(&site.bus, site.layout().site, &caught_up, folded).await?
     } else {
         folded
     };
@@ -145,8 +158,8 @@ fn nothing_missing(folded: &Folded) -> String {
     format!("nothing is missing: the journal has everything that the store has, up to message {sequence}")
 }
 
-async fn from_backup(site: &Site, file: &Path, replace: bool) -> Result<Work, RecoveryError> {
-    let (unpacked, manifest, folded) = unpack(site, file).await?;
+async fn from_backup(site: &Site, file: &Path, replace: bool, beside: &Path) -> Result<Work, RecoveryError> {
+    let (unpacked, manifest, folded) = unpack(site, file, beside).await?;
     let id = archive::id(file)?;
     let resumed = site.bus.unfinished_restoration().await?.as_ref() == Some(&id);
     let present = store::fold(&site.settings.store.database(), site.layout().site).await;
@@ -171,9 +184,13 @@ async fn from_backup(site: &Site, file: &Path, replace: bool) -> Result<Work, Re
     origin.plan(site, &found, Some(unpacked)).await
 }
 
-/// Unpacks a backup into a directory next to the store, and folds its history.
-async fn unpack(site: &Site, file: &Path) -> Result<(tempfile::TempDir, Manifest, Folded), RecoveryError> {
-    let unpacked = archive::scratch_directory(&site.settings.store.path)?;
+/// Unpacks a backup into a directory in `beside`, and folds its history.
+async fn unpack(
+    site: &Site,
+    file: &Path,
+    beside: &Path,
+) -> Result<(tempfile::TempDir, Manifest, Folded), RecoveryError> {
+    let unpacked = archive::scratch_directory(beside)?;
     let manifest = archive::read(file, site.layout().site, unpacked.path())?;
     let store = unpacked.path().join(archive::STORE);
     let folded = store::fold(&store, site.layout().site).await?;

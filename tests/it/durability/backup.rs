@@ -235,7 +235,7 @@ async fn invalid_backup_changes_nothing() {
         (
             "other content".to_owned(),
             repacked(&file, |manifest| manifest["files"]["state.json"]["size"] = json!(1)),
-            "state.json is missing or not as it was written",
+            " bytes, and by its manifest 1",
         ),
         ("more after the end".to_owned(), [&good[..good.len() - 8], &[0; 8]].concat(), "is damaged: "),
     ];
@@ -269,7 +269,11 @@ async fn invalid_backup_changes_nothing() {
     for stream in [subject::JOURNAL_STREAM, subject::CONTROL_STREAM] {
         assert!(streams.get_stream(stream).await.is_err(), "{stream} has not been made");
     }
-    // The unchanged file is valid.
+    // The unchanged file is valid. A dry run of it changes nothing either.
+    let (code, planned, stderr) = elsewhere.command(&["restore", &file, "--dry-run"]).await;
+    assert_eq!(code, Some(0), "{stderr}");
+    assert!(planned.contains("good.tar.gz"), "{planned}");
+    assert_eq!(content(&elsewhere.directory().join("data")), before);
     let (code, _, stderr) = elsewhere.command(&["restore", &file, "--yes"]).await;
     assert_eq!(code, Some(0), "{stderr}");
 }

@@ -190,7 +190,7 @@ async fn interrupted_restore_finishes_when_repeated() {
         let before = site.rest().run(&id).await.facts();
         restart_with_empty_bus(&mut site).await;
         let exclusive = Exclusive::open(settings(&site.orchestrator)).await.unwrap();
-        let Work::Restore(plan) = Plan::make(&exclusive, &Source::Store).await.unwrap() else {
+        let Work::Restore(plan) = Plan::make(&exclusive, &Source::Store, false).await.unwrap() else {
             panic!("there is something to do");
         };
         let mut steps: Vec<Step> = Vec::new();
@@ -286,7 +286,14 @@ async fn lost_control_stream_keeps_newer_journal() {
     }
     site.jetstream().delete_stream(subject::CONTROL_STREAM).await.unwrap();
 
+    // A dry run reads the newer facts too, and leaves the store as it is.
+    let kept = fs::read(site.orchestrator.store_file()).unwrap();
+    let dry =
+        json_output(&site.orchestrator, &["restore", "--from-store", "--dry-run", "--output", "json"]).await;
+    assert_eq!(fs::read(site.orchestrator.store_file()).unwrap(), kept);
+
     let done = json_output(&site.orchestrator, FROM_STORE).await;
+    assert_eq!((&done["plan"], dry["outcome"].as_str()), (&dry["plan"], Some("planned")));
     assert!(done.to_string().contains("the control stream"), "{done}");
     site.orchestrator.start_ready().await;
     site.orchestrator.await_leading().await;

@@ -74,7 +74,8 @@ pub(crate) async fn back_up(settings: Settings, options: Backup) -> anyhow::Resu
 
 /// Restores the site from a backup or from the store.
 pub(crate) async fn restore(settings: Settings, options: Restore) -> anyhow::Result<()> {
-    if options.from_store && !settings.store.path.is_dir() {
+    // A dry run does not create it either.
+    if (options.from_store || options.dry_run) && !settings.store.path.is_dir() {
         return Err(RecoveryError::NoDirectory(settings.store.path).into());
     }
     let site = Site::open(settings).await?;
@@ -88,15 +89,18 @@ async fn restore_at(site: &Site, options: &Restore) -> anyhow::Result<()> {
         Some(file) => Source::Backup { file: file.clone(), replace: options.replace },
         None => Source::Store,
     };
-    let plan = match Plan::make(site, &source).await? {
+    let plan = match Plan::make(site, &source, options.dry_run).await? {
         Work::Nothing(why) => {
             report(options.output, &json!({ "outcome": "nothing-missing", "reason": why }), &why);
             return Ok(());
         }
         Work::FinishInterrupted => {
-            if !options.dry_run {
-                restore::finish_interrupted(site).await?;
+            if options.dry_run {
+                let planned = "the interrupted restoration would be finished";
+                report(options.output, &json!({ "outcome": "planned" }), planned);
+                return Ok(());
             }
+            restore::finish_interrupted(site).await?;
             let done = "the interrupted restoration is finished; start the orchestrator";
             report(options.output, &json!({ "outcome": "finished" }), done);
             return Ok(());
