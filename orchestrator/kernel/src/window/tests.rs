@@ -374,8 +374,16 @@ fn endless_windows_are_refused() {
     let error = Err(CalendarError::Endless { since: at("2050-01-01T00:00:00Z") });
     assert_eq!(calendar.next(at("2049-12-31T12:00:00Z")), error);
     assert_eq!(calendar.containing(at("2050-06-01T00:00:00Z")), error);
-    for windows in [[weekly(EVERY_DAY, "00:00", "24h")], [weekly("Friday", "01:00", "4h")]] {
-        assert_eq!(Calendar::new(&windows, &[], Tz::Europe__Stockholm).check(now), Ok(()));
+    for (window, closes) in [
+        (weekly(EVERY_DAY, "00:00", "24h"), true),
+        (weekly("Friday", "01:00", "4h"), true),
+        (weekly("Friday", "01:00", "7d"), true),
+        (weekly("Friday", "01:00", "8d"), false),
+        (weekly("Friday", "01:00", "1y"), false),
+    ] {
+        let windows = [window];
+        let checked = Calendar::new(&windows, &[], Tz::Europe__Stockholm).check(now);
+        assert_eq!(checked.is_ok(), closes, "{windows:?}: {checked:?}");
     }
     // A week of 25 hours a day ends.
     let week = [window(json!({
