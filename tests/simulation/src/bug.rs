@@ -79,7 +79,7 @@ bugs! {
     /// A request that a follower passes on is carried out again some time later.
     CarriedOutTwice: "carried-out-twice", [] => ["semaphore"], seed 61;
     /// Waiters are forgotten at a takeover, so that hosts ignore them.
-    WaitersForgotten: "waiters-forgotten", [OrchestratorCrash, OrchestratorStop] => ["fair"], seed 48;
+    WaitersForgotten: "waiters-forgotten", [OrchestratorCrash, OrchestratorStop] => ["fair"], seed 0;
     /// An operator releases the slot of a host at work.
     TakenBackAtWork: "taken-back-at-work", [] => ["S6"], seed 12;
     /// Hosts that wait for approval, or are withdrawn, take part.
