@@ -1,6 +1,7 @@
 //! Problems at startup: each is reported in one line or waited for, and none is ignored.
 
 use std::fs;
+use std::os::unix::fs::PermissionsExt as _;
 use std::process::Command;
 
 use harness::nats_server::NatsServer;
@@ -51,6 +52,20 @@ async fn port_in_use_is_one_line() {
     let _taken = TcpListener::bind(address).await.expect("a free port");
     let text = format!("error: cannot listen on {address}: Address already in use (os error 98)");
     assert_eq!(start_failing(orchestrator).await, (Some(2), vec![text]));
+}
+
+/// Whoever can write the keys can sign the token of an admin.
+#[tokio::test]
+async fn provider_keys_that_others_may_write_are_one_line() {
+    let nats = NatsServer::start().await;
+    let more = "[api.oidc]\nissuer = \"i\"\naudience = \"a\"\njwks = \"keys.json\"\n";
+    let orchestrator = Orchestrator::new(&nats.url(), more);
+    let keys = orchestrator.directory().join("keys.json");
+    fs::write(&keys, r#"{"keys":[]}"#).expect("written");
+    fs::set_permissions(&keys, fs::Permissions::from_mode(0o664)).expect("its mode set");
+    let text = "error: cannot use the identity provider of [api.oidc]: keys.json, the `jwks` of [api.oidc], can be written by \
+                others (mode 664): run chmod go-w on it, and check its contents";
+    assert_eq!(start_failing(orchestrator).await, (Some(2), vec![text.to_owned()]));
 }
 
 #[tokio::test]
