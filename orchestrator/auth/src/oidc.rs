@@ -36,7 +36,7 @@ const ALGORITHMS: [Algorithm; 9] = [
 /// Largest difference between the provider's clock and ours, in seconds.
 const LEEWAY_SECS: u64 = 30;
 
-/// Longest subject, in characters: more than OpenID Connect allows.
+/// Longest subject, in characters: as long as the standard allows.
 const SUBJECT_CHARS_MAX: usize = 255;
 
 /// Why the identity provider of `[api.oidc]` cannot be used.

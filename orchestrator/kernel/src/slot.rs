@@ -46,6 +46,15 @@ impl Slot {
         self.provider == provider && self.group == *group
     }
 
+    /// Marks it at `at` as to be released by its lock server.
+    pub(crate) fn release_due(&mut self, why: ReleaseCause, at: DateTime<Utc>) {
+        if self.state == SlotState::Held {
+            self.held_since = Some(self.since);
+        }
+        self.state = SlotState::Releasing { why };
+        self.since = at;
+    }
+
     /// Whether a command of an ended run may still appear for it under `fence`, the current fence.
     pub fn may_see_late_command(&self, fence: Option<&Fence>) -> bool {
         let passed = fence.filter(|fence| fence.passed).map_or(0, |fence| fence.sequence);

@@ -145,12 +145,7 @@ impl State {
             Fact::Host { run, host, event } => self.apply_host(run, host, event, at),
             Fact::SlotRequested { host, group, run } => self.apply_slot_requested(host, group, run, at),
             Fact::SlotReleaseDue { host, why } => {
-                let slot = self.slot(host)?;
-                if slot.state == SlotState::Held {
-                    slot.held_since = Some(slot.since);
-                }
-                slot.state = SlotState::Releasing { why: *why };
-                slot.since = at;
+                self.slot(host)?.release_due(*why, at);
                 Ok(())
             }
             Fact::SlotReleaseRefused { host, refusal } => {

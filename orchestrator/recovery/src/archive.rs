@@ -285,10 +285,10 @@ fn unpack<W: Write>(
         let Some(expected) = manifest.files.get(&name).filter(|_| FILES.contains(&name.as_str())) else {
             return Err(damaged(format!("it contains {name:?}, which its manifest does not name")));
         };
-        let size = entry.size();
-        if size != expected.size {
-            let expected = expected.size;
-            return Err(damaged(format!("{name} has {size} bytes, and by its manifest {expected}")));
+        let (found_bytes, expected_bytes) = (entry.size(), expected.size);
+        if found_bytes != expected_bytes {
+            let what = format!("{name} has {found_bytes} bytes, and by its manifest {expected_bytes}");
+            return Err(damaged(what));
         }
         let inner = create(&name).map_err(unreadable)?;
         let mut hashing = Hashing { inner, hash: Sha256::new(), size: 0 };
@@ -383,14 +383,11 @@ mod tests {
         fs::create_dir(&to).unwrap();
         let read = |size, content: &[u8], entries: &[(&str, &[u8])]| {
             archive(&path, size, content, entries);
-            let read = read(&path, "s", &to).map(drop).map_err(|error| match error {
-                ArchiveError::Damaged { what, .. } => what,
-                other => panic!("{other}"),
-            });
+            let read = read(&path, "s", &to).map(drop).map_err(|error| error.to_string());
             (read, fs::read_dir(&to).unwrap().count())
         };
         let state: (&str, &[u8]) = (STATE, b"state");
-        let refused = |what: &str| (Err(what.to_owned()), 0);
+        let refused = |what: &str| (Err(format!("the backup {} is damaged: {what}", path.display())), 0);
         for (size, content, entries, expected) in [
             (4, &b"stat"[..], &[state][..], "state.json has 5 bytes, and by its manifest 4"),
             (6, b"state!", &[state], "state.json has 5 bytes, and by its manifest 6"),

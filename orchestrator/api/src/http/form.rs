@@ -236,9 +236,7 @@ fn with_plain_timestamps(yaml: &str) -> String {
 
 /// What precedes the timestamp on a line whose value is one in quotes, and the timestamp.
 fn quoted_timestamp(line: &str) -> Option<(&str, &str)> {
-    let value = line.strip_suffix("Z\"\n")?;
-    let (before, timestamp) = value.rsplit_once('"')?;
-    let timestamp = &line[before.len() + 1..before.len() + 1 + timestamp.len() + 1];
+    let (before, timestamp) = line.strip_suffix("\"\n")?.rsplit_once('"')?;
     // Nothing but list markers and a plain key: within a plain value, quotes are characters of it.
     let key = before.trim_start_matches([' ', '-']);
     let is_key = key.is_empty() || key.strip_suffix(": ").is_some_and(|key| !key.contains([':', '"', '\'']));

@@ -231,7 +231,9 @@ mod tests {
     fn clients_are_expected_at_the_interval_they_show() {
         let expected = |asked: &[i64]| {
             let mut waiters = Waiters::default();
-            asked.iter().for_each(|time| waiters.refused(&id("a"), at(*time)));
+            for time in asked {
+                waiters.refused(&id("a"), at(*time));
+            }
             let last = asked.last().copied().unwrap_or_default();
             waiters.known.get(&id("a")).map(|waiter| waiter.expected_until().timestamp() - last)
         };

@@ -114,13 +114,13 @@ impl Patch {
     }
 }
 
-fn check_removals(patch: &Value, place: &str, known: &[String]) -> Result<(), Problem> {
+fn check_removals(patch: &Value, parent: &str, known: &[String]) -> Result<(), Problem> {
     for (name, value) in patch.as_object().into_iter().flatten() {
-        let path = if place.is_empty() { name.clone() } else { format!("{place}/{name}") };
-        if value.is_null() && !known.contains(&path) {
-            return Err(problem_at(&path, "there is no such field"));
+        let field = if parent.is_empty() { name.clone() } else { format!("{parent}/{name}") };
+        if value.is_null() && !known.contains(&field) {
+            return Err(problem_at(&field, "there is no such field"));
         }
-        check_removals(value, &path, known)?;
+        check_removals(value, &field, known)?;
     }
     Ok(())
 }
