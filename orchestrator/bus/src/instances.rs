@@ -11,7 +11,8 @@ use os_upgrade_site::instances::Heartbeat;
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
-use super::{Bus, lease};
+use super::Bus;
+use super::streams::LEASE_STREAM;
 
 /// How long reading a stream's replicas may take.
 const REPLICATION_WITHIN: Duration = Duration::from_secs(2);
@@ -73,13 +74,12 @@ impl Bus {
 
     /// The replicas of every stream.
     pub async fn replication(&self) -> Vec<StreamReplication> {
-        let lease = lease::stream();
         let names = [
             subject::JOURNAL_STREAM,
             subject::CONTROL_STREAM,
             subject::VERSIONS_STREAM,
             subject::WORKERS_STREAM,
-            &lease,
+            LEASE_STREAM,
         ];
         join_all(names.map(|name| async move {
             let replication = tokio::time::timeout(REPLICATION_WITHIN, self.replication_of(name)).await;

@@ -5,44 +5,46 @@ use std::time::{Duration, Instant, SystemTime};
 
 use async_nats::connection::State;
 use async_nats::jetstream::kv::{self, CreateErrorKind, Operation, UpdateErrorKind};
+use async_nats::jetstream::stream::Config;
 use chrono::{DateTime, Utc};
+use os_upgrade_protocol::error::with_causes;
 use os_upgrade_protocol::json;
-use os_upgrade_shell::lease::{ANSWER_WITHIN, LEASE_TTL, LeaseAction, LeaseHolder, LeaseOutcome};
+use os_upgrade_shell::lease::{ANSWER_WITHIN, LeaseAction, LeaseHolder, LeaseOutcome};
 
 use super::Bus;
-use super::streams::StreamsError;
+use super::streams::{LEASE_BUCKET, LEASE_STREAM, Layout, StreamsError, unusable};
 
-const BUCKET: &str = "os-upgrade-lease";
 const KEY: &str = "leader";
 /// How long a server may leave lease requests unanswered before another server is tried. A server that is cut off from
 /// its cluster keeps its clients but does not answer them. A healthy cluster may take some nine seconds to elect new
 /// stream leaders.
 const UNANSWERED_MAX: Duration = Duration::from_secs(15);
 
-/// The name of the bucket's stream.
-pub(super) fn stream() -> String {
-    format!("KV_{BUCKET}")
+/// The bucket in use.
+#[derive(Debug)]
+pub(super) struct Bucket {
+    store: kv::Store,
+    /// The settings of its stream.
+    config: Config,
 }
 
 impl Bus {
-    /// Creates the bucket if it does not exist.
+    /// Checks the bucket, or creates it if it does not exist.
     ///
     /// # Errors
-    /// The bucket can neither be created nor opened.
-    pub async fn ensure_lease(&self, replicas: usize) -> Result<(), StreamsError> {
-        let config = kv::Config {
-            bucket: BUCKET.to_owned(),
-            max_age: LEASE_TTL,
-            num_replicas: replicas,
-            ..kv::Config::default()
+    /// It cannot be created, or exists with other settings. It is not changed.
+    pub async fn ensure_lease(&self, layout: &Layout<'_>) -> Result<(), StreamsError> {
+        let config = layout.lease();
+        self.ensure_stream(&config).await?;
+        let look_up = || async {
+            let store = self.jetstream.get_key_value(LEASE_BUCKET).await;
+            let store = store.map_err(|error| unusable(&config.name, error))?;
+            Ok::<_, StreamsError>(Bucket { store, config: config.clone() })
         };
-        match self.jetstream.create_key_value(config).await {
-            Ok(_) => Ok(()),
-            Err(error) => match self.jetstream.get_key_value(BUCKET).await {
-                Ok(_) => Ok(()),
-                Err(_) => Err(StreamsError::Unusable { stream: BUCKET.to_owned(), source: error.into() }),
-            },
-        }
+        // Looked up only once: the server queues look-ups with all other requests about streams and consumers, and when
+        // all workers of a site start at once, the queue is so long that the lease would expire.
+        self.lease.get_or_try_init(look_up).await?;
+        Ok(())
     }
 
     /// Carries out `action` within [`ANSWER_WITHIN`], after which the question is repeated.
@@ -74,13 +76,13 @@ impl Bus {
     }
 
     async fn try_lease(&self, action: &LeaseAction) -> Option<LeaseOutcome> {
-        let bucket = self.bucket().await?;
+        let Bucket { store: bucket, config } = self.lease.get()?;
         let value = |holder: &LeaseHolder| serde_json::to_vec(holder).ok().map(bytes::Bytes::from);
         match action {
             LeaseAction::Create(holder) => match bucket.create(KEY, value(holder)?).await {
                 Ok(revision) => Some(lease_written(bucket, revision).await),
                 Err(error) if error.kind() == CreateErrorKind::AlreadyExists => holder_of(bucket).await,
-                Err(_) => None,
+                Err(_) => self.remake_bucket(config).await,
             },
             LeaseAction::Update { holder, revision } => {
                 match bucket.update(KEY, value(holder)?, *revision).await {
@@ -88,7 +90,7 @@ impl Bus {
                     Err(error) if error.kind() == UpdateErrorKind::WrongLastRevision => {
                         holder_of(bucket).await
                     }
-                    Err(_) => None,
+                    Err(_) => self.remake_bucket(config).await,
                 }
             }
             LeaseAction::Release { revision } => {
@@ -98,25 +100,31 @@ impl Bus {
         }
     }
 
+    /// Creates the bucket again if it is missing. The question has no answer, and is repeated.
+    async fn remake_bucket(&self, config: &Config) -> Option<LeaseOutcome> {
+        let missing = self.find_stream(&config.name).await.is_ok_and(|found| found.is_none());
+        if missing {
+            tracing::warn!(stream = config.name, "the lease is not there: creating it again");
+            if let Err(error) = self.ensure_stream(config).await {
+                tracing::warn!("{}", with_causes(&error));
+            }
+        }
+        None
+    }
+
     /// The process that holds the lease; `None` if there is none.
     ///
     /// # Errors
     /// The bus does not answer.
     pub async fn lease_holder(&self) -> Result<Option<LeaseHolder>, StreamsError> {
-        let unusable = |source| StreamsError::Unusable { stream: BUCKET.to_owned(), source };
-        if self.find_stream(&stream()).await?.is_none() {
+        if self.find_stream(LEASE_STREAM).await?.is_none() {
             return Ok(None);
         }
-        let bucket = self.bucket().await.ok_or_else(|| unusable("no answer".into()))?;
-        let entry = bucket.entry(KEY).await.map_err(|error| unusable(error.into()))?;
+        let bucket = self.jetstream.get_key_value(LEASE_BUCKET).await;
+        let bucket = bucket.map_err(|error| unusable(LEASE_STREAM, error))?;
+        let entry = bucket.entry(KEY).await.map_err(|error| unusable(LEASE_STREAM, error))?;
         let entry = entry.filter(|entry| entry.operation == Operation::Put);
         Ok(entry.and_then(|entry| serde_json::from_slice(&entry.value).ok()))
-    }
-
-    /// The bucket. It is looked up only once: the server queues look-ups with all other requests about streams and
-    /// consumers, and when all workers of a site start at once, the queue is so long that the lease would expire.
-    async fn bucket(&self) -> Option<&kv::Store> {
-        self.lease.get_or_try_init(|| self.jetstream.get_key_value(BUCKET)).await.ok()
     }
 }
 

@@ -28,7 +28,7 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use async_nats::jetstream::context::{PublishAckFuture, PublishError};
-use async_nats::jetstream::{self, Context, kv};
+use async_nats::jetstream::{self, Context};
 use tokio::sync::{OnceCell, SetOnce};
 
 /// How long a publish or request may go unanswered before its outcome counts as unknown.
@@ -46,7 +46,7 @@ pub struct Bus {
     jetstream: Context,
     /// The name in the credentials, if they have one.
     user: Option<Arc<str>>,
-    lease: Arc<OnceCell<kv::Store>>,
+    lease: Arc<OnceCell<lease::Bucket>>,
     /// When the first of the lease requests was sent that have had no answer so far.
     unanswered_since: Arc<Mutex<Option<Instant>>>,
 }

@@ -17,6 +17,7 @@ use os_upgrade_protocol::subject;
 
 pub use self::error::StreamsError;
 pub use self::layout::Layout;
+pub(crate) use self::layout::{LEASE_BUCKET, LEASE_STREAM};
 use self::layout::{RESTORING, SITE, configs};
 use super::Bus;
 
@@ -29,13 +30,20 @@ impl Bus {
     pub async fn ensure_streams(&self, layout: &Layout<'_>, had_data: bool) -> Result<(), StreamsError> {
         for (index, config) in configs(layout).into_iter().enumerate() {
             let irreplaceable = index < 2;
-            match self.find_stream(&config.name).await? {
-                Some(found) => self.adopt(&found.cached_info().config, &config).await?,
-                None if irreplaceable && had_data => {}
-                None => drop(self.make_stream(&config).await?),
+            if irreplaceable && had_data && self.find_stream(&config.name).await?.is_none() {
+                continue;
             }
+            self.ensure_stream(&config).await?;
         }
-        Ok(())
+        self.ensure_lease(layout).await
+    }
+
+    /// Checks the stream, or creates it if it does not exist.
+    pub(super) async fn ensure_stream(&self, config: &Config) -> Result<(), StreamsError> {
+        match self.find_stream(&config.name).await? {
+            Some(found) => self.adopt(&found.cached_info().config, config).await,
+            None => self.make_stream(config).await.map(drop),
+        }
     }
 
     /// Checks every stream without changing any. For each, returns its name and its first problem; `None` if it does
@@ -48,7 +56,7 @@ impl Bus {
         layout: &Layout<'_>,
     ) -> Result<Vec<(String, Option<Result<(), StreamsError>>)>, StreamsError> {
         let mut checked = Vec::new();
-        for config in configs(layout) {
+        for config in configs(layout).into_iter().chain([layout.lease()]) {
             let found = self.find_stream(&config.name).await?;
             let result = found.map(|found| check::check(&found.cached_info().config, &config));
             checked.push((config.name, result));
@@ -177,6 +185,6 @@ fn has_no_jetstream(error: &GetStreamError) -> bool {
     }
 }
 
-fn unusable(stream: &str, source: impl Into<async_nats::Error>) -> StreamsError {
+pub(super) fn unusable(stream: &str, source: impl Into<async_nats::Error>) -> StreamsError {
     StreamsError::Unusable { stream: stream.to_owned(), source: source.into() }
 }

@@ -44,7 +44,7 @@ pub async fn carry_out(
     mut taken: impl FnMut(&Step) -> Result<(), RecoveryError>,
 ) -> Result<(), RecoveryError> {
     let layout = site.layout();
-    let lease = HeldLease::take(&site.bus, layout.replicas, site.directory.instance()).await?;
+    let lease = HeldLease::take(&site.bus, &layout, site.directory.instance()).await?;
     let saved = save(site).await?;
     taken(&Step::Saved(saved))?;
 
@@ -98,7 +98,7 @@ pub async fn carry_out(
 /// # Errors
 /// The bus does not answer.
 pub async fn finish_interrupted(site: &Site) -> Result<(), RecoveryError> {
-    let lease = HeldLease::take(&site.bus, site.layout().replicas, site.directory.instance()).await?;
+    let lease = HeldLease::take(&site.bus, &site.layout(), site.directory.instance()).await?;
     finish(site, lease).await
 }
 

@@ -98,8 +98,8 @@ impl HeldLease {
     ///
     /// # Errors
     /// Another instance holds it, or the bus does not answer.
-    pub async fn take(bus: &Bus, replicas: usize, instance: &str) -> Result<Self, RecoveryError> {
-        bus.ensure_lease(replicas).await?;
+    pub async fn take(bus: &Bus, layout: &Layout<'_>, instance: &str) -> Result<Self, RecoveryError> {
+        bus.ensure_lease(layout).await?;
         let nonce = uuid::Uuid::new_v4().simple().to_string();
         let me = LeaseHolder { instance: instance.to_owned(), nonce };
         let mut outcome = bus.lease(&LeaseAction::Create(me.clone())).await;

@@ -157,7 +157,6 @@ async fn attempt(
     let (bus, connected) = connect(&servers, settings.nats.access(), &format!("os-upgrade {site}")).await?;
     let replicas = settings.nats.replicas.get() as usize;
     bus.ensure_streams(&Layout { site, replicas }, known.is_some()).await?;
-    bus.ensure_lease(replicas).await?;
     let streams = bus.inspect(&known.unwrap_or_default()).await?;
     Ok((bus, connected, streams))
 }

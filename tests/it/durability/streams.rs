@@ -6,8 +6,11 @@ use async_nats::jetstream;
 use async_nats::jetstream::stream::{
     Config, DiscardPolicy, PersistenceMode, RetentionPolicy, StorageType, SubjectTransform,
 };
+use harness::cluster::ClusterSite;
 use harness::nats_server::NatsServer;
 use harness::orchestrator::Orchestrator;
+use harness::site::Site;
+use harness::wait::eventually;
 use os_upgrade_protocol::subject;
 
 /// A wrong setting: the change, and its expected error.
@@ -112,6 +115,56 @@ async fn unsafe_journal_settings_are_found() {
 #[tokio::test]
 async fn unsafe_control_stream_settings_are_found() {
     check_cases(subject::CONTROL_STREAM, ANY.iter().chain(CONTROL)).await;
+}
+
+const LEASE: &str = "KV_os-upgrade-lease";
+
+/// A lease that never ends would keep others from taking over.
+#[tokio::test]
+async fn unsafe_lease_settings_are_found() {
+    let cases: [Case; 3] = [
+        ("storage", |config| config.storage = StorageType::Memory, "storage = Memory; File is needed"),
+        ("max-age", |config| config.max_age = Duration::from_hours(1), "max-age = 3600s; 6s is needed"),
+        ("deny-delete", |config| config.deny_delete = false, "deny-delete = false; true is needed"),
+    ];
+    check_cases(LEASE, cases.iter()).await;
+}
+
+/// A site that was grown to a cluster: the lease would be lost with its one server.
+#[tokio::test]
+async fn too_few_replicas_of_the_lease_are_reported() {
+    let mut site = ClusterSite::start(1, "").await;
+    site.members[0].orchestrator.terminate().await;
+    let stream = site.jetstream().get_stream(LEASE).await.unwrap();
+    let config = Config { num_replicas: 1, ..stream.cached_info().config.clone() };
+    site.jetstream().update_stream(config).await.unwrap();
+    let text = "the stream KV_os-upgrade-lease has replicas = 1; at least 3 is needed. It is left as it is: change it, or \
+                use another NATS account";
+    let orchestrator = &mut site.members[0].orchestrator;
+    let (code, printed, _) = orchestrator.command(&["doctor"]).await;
+    assert_eq!(code, Some(1));
+    assert!(printed.contains(&format!("problem  stream {LEASE}: {text}")), "{printed}");
+    orchestrator.start();
+    let (code, output) = orchestrator.exited().await;
+    assert_eq!(code, Some(1));
+    assert!(output.contains(&format!("error: {text}")), "{output}");
+}
+
+/// Whoever deletes the lease, or the whole bucket, delays the site, and no more.
+#[tokio::test]
+async fn deleted_lease_is_created_again_while_running() {
+    let mut site = Site::start().await;
+    let mut second = Orchestrator::new(&site.nats.url(), "");
+    second.start();
+    second.await_following(&site.orchestrator).await;
+    let before = site.jetstream().get_stream(LEASE).await.unwrap().cached_info().config.clone();
+    site.jetstream().delete_stream(LEASE).await.unwrap();
+    let after = eventually("the lease", async || site.jetstream().get_stream(LEASE).await.ok()).await;
+    assert_eq!(after.cached_info().config, before);
+    // It can be held, and taken over.
+    eventually("a leader", async || second.role().await).await;
+    site.orchestrator.kill().await;
+    second.await_leading().await;
 }
 
 #[tokio::test]

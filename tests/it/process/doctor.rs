@@ -61,6 +61,7 @@ async fn healthy_site_has_no_problems() {
     for stream in ["journal", "control", "versions", "workers"] {
         assert_eq!(found(&format!("stream os-upgrade:{stream}")), "configured as needed");
     }
+    assert_eq!(found("stream KV_os-upgrade-lease"), "configured as needed");
     site.orchestrator.terminate().await;
     let before = content(&site.orchestrator.directory().join("data"));
     let (code, rows) = run_doctor(&site.orchestrator).await;

@@ -4,6 +4,12 @@ use std::collections::HashMap;
 
 use async_nats::jetstream::stream::{Config, DiscardPolicy};
 use os_upgrade_protocol::subject;
+use os_upgrade_shell::lease::LEASE_TTL;
+
+/// The bucket of the lease.
+pub(crate) const LEASE_BUCKET: &str = "os-upgrade-lease";
+/// The stream of that bucket.
+pub(crate) const LEASE_STREAM: &str = "KV_os-upgrade-lease";
 
 /// The key in a stream's metadata for its site.
 pub(super) const SITE: &str = "os-upgrade.site";
@@ -34,9 +40,26 @@ impl Layout<'_> {
         let [_, control, ..] = configs(self);
         control
     }
+
+    /// The stream of the lease's bucket: a key-value store of one entry that expires, as clients create it.
+    pub(crate) fn lease(&self) -> Config {
+        Config {
+            name: LEASE_STREAM.to_owned(),
+            subjects: vec![format!("$KV.{LEASE_BUCKET}.>")],
+            max_age: LEASE_TTL,
+            max_messages_per_subject: 1,
+            max_consumers: -1,
+            discard: DiscardPolicy::New,
+            allow_rollup: true,
+            deny_delete: true,
+            allow_direct: true,
+            num_replicas: self.replicas,
+            ..Config::default()
+        }
+    }
 }
 
-/// The settings of all streams. Journal and control stream come first: they must not lose anything, and are
+/// The settings of all streams but the lease's. Journal and control stream come first: they must not lose anything, and are
 /// tagged with the site.
 pub(super) fn configs(layout: &Layout<'_>) -> [Config; 4] {
     let [control, versions, workers] = os_upgrade_jetstream::worker_streams();
