@@ -37,17 +37,21 @@ impl Bus {
         }
     }
 
-    /// Reads the journal at `sequence`, from the stream's leader.
+    /// Reads the first message of the journal from `sequence` on, from the stream's leader.
     pub async fn read_back(&self, sequence: u64) -> ReadBack {
         use async_nats::jetstream::stream::RawMessageErrorKind;
         let Ok(stream) = self.stream(subject::JOURNAL_STREAM).await else {
             return ReadBack::Failed;
         };
-        match stream.get_raw_message(sequence).await {
+        match stream.get_first_raw_message_by_subject(">", sequence).await {
             Ok(message) => {
-                ReadBack::Found { append_id: header(&message.headers, APPEND_ID).map(AppendId::new) }
+                let append_id = header(&message.headers, APPEND_ID).map(AppendId::new);
+                ReadBack::Found { sequence: message.sequence, append_id }
             }
-            Err(error) if error.kind() == RawMessageErrorKind::NoMessageFound => ReadBack::Absent,
+            // The stream's last sequence is from before this read, so an append that expects it comes after nothing new.
+            Err(error) if error.kind() == RawMessageErrorKind::NoMessageFound => {
+                ReadBack::Absent { last: stream.cached_info().state.last_sequence }
+            }
             Err(_) => ReadBack::Failed,
         }
     }

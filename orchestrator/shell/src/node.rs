@@ -249,7 +249,8 @@ impl Node {
             }
             Event::ReadBack { sequence, found } => {
                 // An absent message would be published again, which must wait like every other publish.
-                let must_wait = found == ReadBack::Absent && !self.may_publish();
+                let is_absent = matches!(found, ReadBack::Absent { .. });
+                let must_wait = is_absent && !self.may_publish();
                 let found = if must_wait { ReadBack::Failed } else { found };
                 let step = self.appender.read_back(sequence, &found, now);
                 self.step(now, step);
@@ -346,7 +347,7 @@ impl Node {
         if matches!(self.role, Role::Halted { .. }) {
             return;
         }
-        let known = self.inspection.begin(now, &self.follower.tip, &self.follower.state);
+        let known = self.inspection.begin(now, &self.follower);
         self.out.extend(known.map(|known| Action::Inspect(Box::new(known))));
     }
 
@@ -420,12 +421,12 @@ impl Node {
             None => {}
             Some(Step::Publish { expected, message }) => self.out.push(Action::Append { expected, message }),
             Some(Step::ReadBack { sequence }) => self.out.push(Action::ReadJournal { sequence }),
-            Some(Step::Done { tip }) => self.appended(now, tip),
+            Some(Step::Done { first, tip }) => self.appended(now, first, tip),
             Some(Step::Deposed) => self.step_down("another instance has appended to the journal"),
         }
     }
 
-    fn appended(&mut self, now: Now, tip: Tip) {
+    fn appended(&mut self, now: Now, first: u64, tip: Tip) {
         match &mut self.role {
             Role::Claiming => {
                 self.follower.appended(tip, None);
@@ -437,7 +438,7 @@ impl Node {
                 self.out.push(Action::Warn(Warning::Leading));
             }
             Role::Leading(leading) => {
-                leading.appended(tip, &mut self.dispatcher, &mut self.follower, &mut self.out);
+                leading.appended((first, tip), &mut self.dispatcher, &mut self.follower, &mut self.out);
             }
             Role::Starting | Role::Following { .. } | Role::Halted { .. } => {}
         }
@@ -466,8 +467,7 @@ impl Node {
             None if self.follower.facts_since_snapshot >= self.settings.facts_per_snapshot
                 && !self.stopping.is_requested() =>
             {
-                let start = self.follower.tip.sequence + 1;
-                leading.snapshot_begun(start);
+                leading.snapshot_begun();
                 self.appender.snapshot(
                     &self.follower.journaled(),
                     self.follower.snapshot,

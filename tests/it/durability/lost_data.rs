@@ -94,6 +94,88 @@ async fn total_loss_is_reported_while_running() {
     assert_eq!(hosts[0].script_log(), ["prepare"]);
 }
 
+/// Deletes from a stream while everybody stays connected.
+#[derive(Debug, Clone, Copy)]
+enum Deletion {
+    Stream,
+    AllMessages,
+    AllButTheLast,
+}
+
+/// Waits until a site whose stream was damaged in the middle of a run says so. Returns what it says.
+async fn live_loss(stream: &str, deletion: Deletion) -> String {
+    let site = Site::start().await;
+    let hosts = site.hosts(1).await;
+    hosts[0].hold("prepare");
+    site.rest().start_run().await;
+    hosts[0].await_script("prepare").await;
+    let found = site.jetstream().get_stream(stream).await.unwrap();
+    match deletion {
+        Deletion::Stream => drop(site.jetstream().delete_stream(stream).await.unwrap()),
+        Deletion::AllMessages => drop(found.purge().await.unwrap()),
+        Deletion::AllButTheLast => drop(found.purge().keep(1).await.unwrap()),
+    }
+    let reason = await_halt(&site.orchestrator).await;
+    hosts[0].release("prepare");
+    assert_eq!(hosts[0].script_log(), ["prepare"]);
+    let (code, printed, _) = site.orchestrator.command(&["doctor"]).await;
+    assert_eq!(code, Some(1), "{printed}");
+    reason
+}
+
+#[tokio::test]
+async fn streams_deleted_while_connected_are_reported() {
+    let journal = live_loss(subject::JOURNAL_STREAM, Deletion::Stream).await;
+    assert!(
+        journal.starts_with("NATS has lost data: the journal is not there, messages up to "),
+        "{journal}"
+    );
+    let control = live_loss(subject::CONTROL_STREAM, Deletion::Stream).await;
+    assert!(control.starts_with("NATS has lost data: the control stream is not there, "), "{control}");
+}
+
+#[tokio::test]
+async fn streams_purged_while_connected_are_reported() {
+    for deletion in [Deletion::AllMessages, Deletion::AllButTheLast] {
+        let journal = live_loss(subject::JOURNAL_STREAM, deletion).await;
+        assert!(journal.starts_with("NATS has lost data: the journal begins at "), "{journal}");
+        assert!(journal.contains(": messages 1 to "), "{journal}");
+    }
+    let control = live_loss(subject::CONTROL_STREAM, Deletion::AllMessages).await;
+    assert!(control.starts_with("NATS has lost data: the control stream begins at "), "{control}");
+}
+
+async fn stray_message(site: &Site) {
+    let sent = site.jetstream().publish(subject::JOURNAL_FACT, "moin".into()).await.unwrap();
+    let stream = site.jetstream().get_stream(subject::JOURNAL_STREAM).await.unwrap();
+    assert!(stream.delete_message(sent.await.unwrap().sequence).await.unwrap());
+}
+
+/// Somebody publishes to the journal, and an operator deletes that message: nothing of the journal is lost, but the
+/// stream's last sequence lies beyond its end.
+#[tokio::test]
+async fn site_goes_on_after_deleted_stray_message() {
+    let mut site = Site::start().await;
+    let _hosts = site.hosts(1).await;
+    // While it leads, and while nobody does.
+    stray_message(&site).await;
+    complete_run(&site).await;
+    site.orchestrator.terminate().await;
+    stray_message(&site).await;
+    stray_message(&site).await;
+    site.orchestrator.start_ready().await;
+    site.orchestrator.await_leading().await;
+    site.rest().await_scheduled(&["h01"]).await;
+    let id = complete_run(&site).await;
+    let (code, printed, _) = site.orchestrator.command(&["doctor"]).await;
+    assert_eq!(code, Some(0), "{printed}");
+    // Another instance follows such a journal from its beginning.
+    let mut other = Orchestrator::new(&site.nats.url(), "");
+    other.start();
+    other.await_following(&site.orchestrator).await;
+    assert_eq!(other.rest.await_end(&id).await.result(), Some("completed"));
+}
+
 #[tokio::test]
 async fn lost_journal_tail_is_listed() {
     let mut site = Site::start().await;

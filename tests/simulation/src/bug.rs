@@ -126,6 +126,12 @@ bugs! {
     HintedForNothing: "hinted-for-nothing", [] => ["hint"], seed 47;
     /// A loss is believed at once, although a server of a cluster may only be behind.
     LossBelievedAtOnce: "loss-believed-at-once", [StaleRead, OrchestratorCutOff] => ["journal"], seed 11;
+    /// The streams are not looked at again while the connection lives.
+    LossSoughtOnce: "loss-sought-once", [StreamsPurged] => ["loss"], seed 1;
+    /// Of a stream only its last sequence and last message are looked at.
+    PurgeHidden: "purge-hidden", [StreamsPurged] => ["loss"], seed 1;
+    /// A leader does not see that messages after the journal's end were deleted.
+    StrayHidden: "stray-hidden", [StrayMessage] => ["live"], seed 1;
     /// A handler that was interrupted is told that its command is new.
     ResumedAsNew: "resumed-as-new", [WorkerCrash, HandlerHangs] => ["S3"], seed 76;
     /// A worker's consumer is created again from the beginning of the stream each time it is opened.

@@ -20,7 +20,8 @@ pub(crate) const CREATED: DateTime<Utc> = DateTime::UNIX_EPOCH;
 
 #[derive(Debug, Default)]
 pub(crate) struct Bus {
-    journal: Vec<Message>,
+    /// Deleted messages are `None`.
+    journal: Vec<Option<Message>>,
     /// Where the complete snapshots start.
     snapshots: Vec<u64>,
     control: Vec<Option<Stored>>,
@@ -104,8 +105,14 @@ impl Bus {
         self.control.len() as u64
     }
 
-    pub(crate) fn journal_at(&self, sequence: u64) -> Option<&Message> {
-        self.journal.get(index(sequence))
+    fn journal_at(&self, sequence: u64) -> Option<&Message> {
+        self.journal.get(index(sequence))?.as_ref()
+    }
+
+    /// The first message of the journal at or after `from` that has not been deleted.
+    pub(crate) fn journal_from(&self, from: u64) -> Option<(u64, &Message)> {
+        let mut messages = (from.max(1)..).zip(self.journal.iter().skip(index(from)));
+        messages.find_map(|(sequence, message)| Some((sequence, message.as_ref()?)))
     }
 
     /// The first message of the control stream at or after `from` that has not been deleted.
@@ -123,9 +130,11 @@ impl Bus {
     }
 
     pub(crate) fn read_back(&self, sequence: u64) -> ReadBack {
-        match self.journal_at(sequence) {
-            Some(message) => ReadBack::Found { append_id: Some(message.append_id.clone()) },
-            None => ReadBack::Absent,
+        match self.journal_from(sequence) {
+            Some((sequence, message)) => {
+                ReadBack::Found { sequence, append_id: Some(message.append_id.clone()) }
+            }
+            None => ReadBack::Absent { last: self.journal_len() },
         }
     }
 
@@ -133,9 +142,14 @@ impl Bus {
     pub(crate) fn inspect(&self, known: &Acknowledged, ago: u64) -> Streams {
         let journal = self.journal_len().saturating_sub(ago);
         let control = self.control_len().saturating_sub(ago);
-        let facts = |last_sequence| Some(StreamFacts { created: CREATED, first_sequence: 1, last_sequence });
+        let first_of = |first: Option<usize>, last: u64| first.map_or(last + 1, |index| index as u64 + 1);
+        let facts = |first_sequence, last_sequence| {
+            Some(StreamFacts { created: CREATED, first_sequence, last_sequence })
+        };
+        let journal_first = first_of(self.journal.iter().position(Option::is_some), journal);
+        let control_first = first_of(self.control.iter().position(Option::is_some), control);
         let reached = |stored: u64| {
-            let usable = |start: &&u64| **start <= (stored + 1).min(journal);
+            let usable = |start: &&u64| **start <= (stored + 1).min(journal) && **start >= journal_first;
             self.snapshots.iter().rev().find(usable).copied()
         };
         let at_known = Some(known.journal.sequence).filter(|sequence| (1..=journal).contains(sequence));
@@ -143,12 +157,29 @@ impl Bus {
         let mark = known.mark.as_ref().filter(|mark| mark.sequence <= control);
         let at_mark = mark.and_then(|mark| self.control.get(index(mark.sequence))?.as_ref());
         Streams {
-            journal: facts(journal),
-            control: facts(control),
+            journal: facts(journal_first, journal),
+            control: facts(control_first, control),
             at_known: at_known.map(|message| message.append_id.clone()),
             at_mark: at_mark.map(|stored| stored.subject.clone()),
-            follow_from: known.stored.and_then(reached).unwrap_or(1),
+            follow_from: known.stored.and_then(reached).unwrap_or(journal_first),
         }
+    }
+
+    /// Deletes all messages of the journal but the last `kept`, and all of the control stream.
+    pub(crate) fn purge(&mut self, kept: usize) {
+        let purged = self.journal.len().saturating_sub(kept);
+        self.journal[..purged].fill(None);
+        self.control.fill(None);
+    }
+
+    /// Stores a message in the journal that is none of its own, and deletes it.
+    pub(crate) fn stray(&mut self) {
+        self.journal.push(None);
+    }
+
+    /// Whether the journal's last message is a record.
+    pub(crate) fn ends_with_record(&self) -> bool {
+        self.journal_at(self.journal_len()).is_some_and(|message| message.kind == Kind::Record)
     }
 
     /// Forgets everything after these sequences, as a bus does that acknowledged it before it was on disk.
@@ -203,7 +234,7 @@ impl Bus {
         if expected != self.journal_len() {
             return None;
         }
-        self.journal.push(message.clone());
+        self.journal.push(Some(message.clone()));
         let sequence = self.journal_len();
         if let Kind::Snapshot { .. } = message.kind
             && message.part == message.parts

@@ -431,6 +431,14 @@ impl Checker {
         self.violations.data_lost();
     }
 
+    /// Some time after the streams were purged, the instance `unaware`, if any, has not stopped though it knew them.
+    pub(crate) fn purge_found(&mut self, unaware: Option<usize>) {
+        let found = unaware.map_or(Ok(()), |instance| {
+            Err(Violation::new("loss", format!("i{instance} has not noticed that the streams were purged")))
+        });
+        self.violations.record(found);
+    }
+
     /// Whether the bus has lost data.
     pub(crate) fn has_lost_data(&self) -> bool {
         self.loss.has_lost_data()

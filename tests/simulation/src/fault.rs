@@ -70,6 +70,10 @@ faults! {
     BusAwayForHours: "bus away for hours", occasion 150;
     /// The killed bus comes back without the last messages that it had acknowledged. No further faults happen then.
     DataLost: "bus killed and its data lost", occasion 400;
+    /// The streams are purged while everybody stays connected. No further faults happen then.
+    StreamsPurged: "streams purged", spontaneous 10;
+    /// Somebody stores a message in the journal, and an operator deletes it.
+    StrayMessage: "stray message deleted from the journal", spontaneous 30;
     /// For some time, a server of a cluster that is behind answers reads of the streams.
     StaleRead: "streams read from a stale server", spontaneous 60;
     /// The killed bus comes back without the last acknowledgements of consumers.

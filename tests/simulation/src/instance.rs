@@ -52,8 +52,8 @@ pub(crate) struct Instance {
 pub(crate) struct Reader {
     pub(crate) generation: u64,
     pub(crate) next: u64,
-    /// The journal's end when reading began, until the reader has reported it; none for the control stream.
-    pub(crate) end: Option<u64>,
+    /// Whether the end of the journal is still to be reported.
+    pub(crate) reports_end: bool,
 }
 
 /// The part of the projection that decisions depend on.

@@ -179,7 +179,7 @@ fn draw_rates(rng: &mut Rng) -> BTreeMap<Fault, u32> {
     let mut rates = BTreeMap::new();
     for fault in Fault::ALL {
         // A loss of data ends a world early, so it is rare.
-        if fault == Fault::DataLost && rng.u32(..4) > 0 {
+        if matches!(fault, Fault::DataLost | Fault::StreamsPurged) && rng.u32(..4) > 0 {
             continue;
         }
         if rng.u32(..100) < known {

@@ -1,8 +1,9 @@
 //! Appending: a record is stored in the stream exactly once, or the append detects that another instance leads.
 //!
-//! An append whose answer is lost has not failed yet. The stream is read at the sequence that the message would have.
-//! Our own message there means that it was stored; no message means that it may be published again unchanged; another
-//! message means that another instance leads.
+//! An append whose answer is lost has not failed yet. The first message after the journal's known end is read. Our own
+//! message means that it was stored; no message means that it may be published again unchanged; another message means
+//! that another instance leads. If messages after the known end were deleted, the stream's last sequence lies beyond it,
+//! and the journal goes on from there: the ids of predecessors show that nothing is missing.
 
 use std::collections::VecDeque;
 use std::time::Duration;
@@ -29,16 +30,21 @@ pub enum AppendOutcome {
     Unknown,
 }
 
-/// The outcome of reading the journal at one sequence.
+/// The first message of the journal from one sequence on.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ReadBack {
     /// There is a message.
     Found {
+        /// Its sequence.
+        sequence: u64,
         /// Its append id, if it has one.
         append_id: Option<AppendId>,
     },
     /// There is no message.
-    Absent,
+    Absent {
+        /// The stream's last sequence.
+        last: u64,
+    },
     /// The stream did not answer.
     Failed,
 }
@@ -53,17 +59,19 @@ pub enum Step {
         /// The message.
         message: Message,
     },
-    /// Read the message at this sequence.
+    /// Read the first message from this sequence on.
     ReadBack {
         /// The sequence.
         sequence: u64,
     },
     /// All messages are stored.
     Done {
+        /// The sequence of the first of them.
+        first: u64,
         /// The new end of the journal.
         tip: Tip,
     },
-    /// Another instance has appended.
+    /// Another instance has appended, or the append cannot be completed.
     Deposed,
 }
 
@@ -79,6 +87,8 @@ pub struct Appender {
 struct UnderWay {
     messages: VecDeque<Message>,
     tip: Tip,
+    /// The last sequence that the stream must have: the tip's, or that of a deleted message after it.
+    last: u64,
     phase: AppendPhase,
     since: Duration,
     /// The earliest time to publish a message again.
@@ -136,6 +146,7 @@ impl Appender {
         let append = UnderWay {
             messages: messages.into(),
             tip: tip.clone(),
+            last: tip.sequence,
             phase: AppendPhase::Publishing,
             since: now.monotonic,
             again_from: now.monotonic,
@@ -149,7 +160,9 @@ impl Appender {
     pub fn published(&mut self, append_id: &AppendId, outcome: &AppendOutcome) -> Option<Step> {
         let append = self.expecting(append_id, AppendPhase::Publishing)?;
         match outcome {
-            AppendOutcome::Stored { sequence } if *sequence == append.tip.sequence + 1 => Some(self.stored()),
+            AppendOutcome::Stored { sequence } if *sequence == append.last + 1 => {
+                Some(self.stored(*sequence))
+            }
             // Storing at another sequence should be impossible, since the server checks the expected one.
             AppendOutcome::Stored { .. } | AppendOutcome::Unknown => Some(append.read_back()),
         }
@@ -163,16 +176,24 @@ impl Appender {
         }
         let own = append.messages.front().map(|message| &message.append_id);
         match found {
-            ReadBack::Found { append_id } if append_id.as_ref() == own => Some(self.stored()),
+            ReadBack::Found { sequence, append_id } if append_id.as_ref() == own => {
+                Some(self.stored(*sequence))
+            }
             ReadBack::Found { .. } => {
                 self.under_way = None;
                 Some(Step::Deposed)
             }
-            ReadBack::Absent if now.monotonic < append.again_from => {
+            // The parts of a set are at consecutive sequences.
+            ReadBack::Absent { last } if *last > append.last && append.is_split() => {
+                self.under_way = None;
+                Some(Step::Deposed)
+            }
+            ReadBack::Absent { .. } if now.monotonic < append.again_from => {
                 append.phase = AppendPhase::Pausing { until: append.again_from };
                 None
             }
-            ReadBack::Absent => {
+            ReadBack::Absent { last } => {
+                append.last = append.last.max(*last);
                 append.phase = AppendPhase::Publishing;
                 append.again_from = now.monotonic + RETRY_AFTER;
                 Some(append.publish())
@@ -200,15 +221,16 @@ impl Appender {
         })
     }
 
-    /// The first message is stored: publishes the next one, or ends the append.
-    fn stored(&mut self) -> Step {
+    /// The first message is stored at `sequence`: publishes the next one, or ends the append.
+    fn stored(&mut self, sequence: u64) -> Step {
         let append = self.under_way.as_mut().expect("only called with an append under way");
         let stored = append.messages.pop_front().expect("an append under way has a message");
-        append.tip = Tip { sequence: append.tip.sequence + 1, append_id: Some(stored.append_id) };
+        append.tip = Tip { sequence, append_id: Some(stored.append_id.clone()) };
+        append.last = sequence;
         if append.messages.is_empty() {
-            let tip = append.tip.clone();
+            let (tip, parts) = (append.tip.clone(), u64::from(stored.parts));
             self.under_way = None;
-            return Step::Done { tip };
+            return Step::Done { first: sequence + 1 - parts, tip };
         }
         append.phase = AppendPhase::Publishing;
         append.publish()
@@ -218,7 +240,12 @@ impl Appender {
 impl UnderWay {
     fn publish(&self) -> Step {
         let message = self.messages.front().expect("an append under way has a message").clone();
-        Step::Publish { expected: self.tip.sequence, message }
+        Step::Publish { expected: self.last, message }
+    }
+
+    /// Whether a part of the payload is stored, and another is not.
+    fn is_split(&self) -> bool {
+        self.messages.front().is_some_and(|next| next.part > 1)
     }
 
     fn read_back(&mut self) -> Step {

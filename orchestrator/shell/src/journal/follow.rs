@@ -15,6 +15,8 @@ pub struct Follower {
     pub state: State,
     /// The last message read or appended.
     pub tip: Tip,
+    /// The sequence of the first message read or appended.
+    pub first: Option<u64>,
     /// The sequence at which the last complete snapshot starts, 0 if none has been seen.
     pub snapshot: u64,
     /// The number of facts after that snapshot.
@@ -40,6 +42,7 @@ impl Follower {
         }
         let first = self.tip.append_id.is_none();
         self.check_chain(sequence, message, first)?;
+        self.first.get_or_insert(sequence);
         self.tip = Tip { sequence, append_id: Some(message.append_id.clone()) };
         let Some(payload) = self.assemble(message) else {
             return Ok(None);
@@ -76,6 +79,7 @@ impl Follower {
             self.control = committed.record.control;
             self.state = state;
         }
+        self.first.get_or_insert(tip.sequence);
         self.tip = tip;
         self.parts.clear();
         self.parts_read = 0;
@@ -93,11 +97,12 @@ impl Follower {
         if root {
             return Ok(());
         }
-        if !first && sequence != self.tip.sequence + 1 {
-            return Err(JournalError::Gap { sequence, last: self.tip.sequence });
-        }
+        // A message that was deleted between the two was none of the journal's.
         if message.previous == self.tip.append_id {
             return Ok(());
+        }
+        if !first && sequence != self.tip.sequence + 1 {
+            return Err(JournalError::Gap { sequence, last: self.tip.sequence });
         }
         let text = |id: &Option<super::AppendId>| {
             id.as_ref().map_or("the beginning".to_owned(), ToString::to_string)

@@ -34,9 +34,9 @@ pub enum Action {
         /// The message.
         message: Message,
     },
-    /// Read the journal at this sequence, never from a replica.
+    /// Read the first message of the journal from this sequence on, never from a replica.
     ReadJournal {
-        /// The sequence.
+        /// The sequence to begin at.
         sequence: u64,
     },
     /// Deliver the control stream from this sequence on. Replaces an earlier `ReadControl`.

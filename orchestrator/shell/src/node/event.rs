@@ -60,9 +60,9 @@ pub enum Event {
     },
     /// A read of the journal was answered.
     ReadBack {
-        /// The sequence.
+        /// The sequence from [`super::Action::ReadJournal`].
         sequence: u64,
-        /// What was found there.
+        /// What was found from there on.
         found: ReadBack,
     },
     /// A message of the control stream.

@@ -50,10 +50,12 @@ pub enum Found {
         /// Its last sequence.
         last: u64,
     },
-    /// The stream begins too late: messages after the last known one are missing.
+    /// The stream begins too late.
     Later {
         /// Its first sequence.
         first: u64,
+        /// The sequence at which it had to begin at the latest.
+        needed: u64,
     },
     /// A known message is missing, or another has its sequence.
     Other {
@@ -69,10 +71,10 @@ pub enum Found {
 impl Loss {
     /// The first sequence that is certainly missing; `None` if the stream alone does not show it.
     pub fn first_missing(&self) -> Option<u64> {
-        match self.found {
+        match &self.found {
             Found::Nothing | Found::Recreated { .. } => Some(1),
-            Found::Shorter { last } => Some(last + 1),
-            Found::Later { .. } => Some(self.known + 1),
+            Found::Shorter { last } => Some(*last + 1),
+            Found::Later { needed, .. } => Some(*needed),
             Found::Other { .. } => None,
         }
     }
@@ -93,8 +95,8 @@ impl fmt::Display for Loss {
             Found::Shorter { last } => {
                 write!(f, "{stream} ends at {last}: {}", missing(last + 1, *known))
             }
-            Found::Later { first } => {
-                write!(f, "{stream} begins at {first}: {}", missing(known + 1, first - 1))
+            Found::Later { first, needed } => {
+                write!(f, "{stream} begins at {first}: {}", missing(*needed, first - 1))
             }
             Found::Other { sequence, known, found } => {
                 write!(f, "{stream} has {found} at {sequence}, where {known} had been acknowledged")
@@ -125,10 +127,12 @@ impl From<JournalError> for Halt {
 pub fn losses(known: &Acknowledged, streams: &Streams) -> Vec<Loss> {
     let of = |stream, known, found: Option<Found>| found.map(|found| Loss { stream, known, found });
     let (journal, control) = (known.journal.sequence, known.control);
-    let journal_found =
-        check_end(streams.journal, known.journal_created, journal).or_else(|| at_known(known, streams));
-    let control_found =
-        check_end(streams.control, known.control_created, control).or_else(|| at_mark(known, streams));
+    let journal_found = check_end(streams.journal, known.journal_created, journal)
+        .or_else(|| check_beginning(streams.journal, known.journal_from))
+        .or_else(|| at_known(known, streams));
+    let control_found = check_end(streams.control, known.control_created, control)
+        .or_else(|| check_beginning(streams.control, known.control_from))
+        .or_else(|| at_mark(known, streams));
     let both = [of(Stream::Journal, journal, journal_found), of(Stream::Control, control, control_found)];
     both.into_iter().flatten().collect()
 }
@@ -149,6 +153,12 @@ fn check_end(stream: Option<StreamFacts>, created: Option<DateTime<Utc>>, known:
     (stream.last_sequence < known).then_some(Found::Shorter { last: stream.last_sequence })
 }
 
+/// Checks that everything from `needed` on is there. A stream that was purged keeps its last sequence.
+fn check_beginning(stream: Option<StreamFacts>, needed: Option<u64>) -> Option<Found> {
+    let (first, needed) = (stream?.first_sequence, needed?);
+    (needed < first).then_some(Found::Later { first, needed })
+}
+
 /// Checks that the journal's last known message is unchanged.
 fn at_known(known: &Acknowledged, streams: &Streams) -> Option<Found> {
     let append_id = known.journal.append_id.as_ref()?;
@@ -162,7 +172,8 @@ fn at_known(known: &Acknowledged, streams: &Streams) -> Option<Found> {
             let first = streams.journal.map_or(0, |journal| journal.first_sequence);
             let missing =
                 || Found::Other { sequence, known: append_id.to_string(), found: "nothing".to_owned() };
-            Some(if first > sequence + 1 { Found::Later { first } } else { missing() })
+            let later = || Found::Later { first, needed: sequence + 1 };
+            Some(if first > sequence + 1 { later() } else { missing() })
         }
     }
 }

@@ -1,17 +1,18 @@
 //! Inspection: do the streams still contain everything that the bus has acknowledged? It is required at the start and
-//! after every reconnect, and nothing is published before it.
+//! after every reconnect, and nothing is published before it. Later it is repeated, because streams can be deleted or
+//! purged on a live connection too.
 
 use std::time::Duration;
-
-use chrono::{DateTime, Utc};
-use os_upgrade_kernel::State;
 
 use super::halt::{self, Halt};
 use super::known::{Acknowledged, StoreKnowledge, Streams};
 use crate::clock::Now;
-use crate::journal::Tip;
 use crate::journal::codec::Message;
+use crate::journal::follow::Follower;
+use chrono::{DateTime, Utc};
 
+/// How often the streams are inspected although nothing requires it.
+const INSPECT_INTERVAL: Duration = Duration::from_secs(10);
 /// A loss counts as lasting only while two inspections that find it are no further apart than this.
 const INSPECTION_GAP_MAX: Duration = Duration::from_secs(10);
 /// How long to wait before the next inspection after one that failed.
@@ -31,19 +32,21 @@ pub(super) struct Inspection {
     number: u64,
     /// When the journal and the control stream were created; `None` until they have been seen.
     created: (Option<DateTime<Utc>>, Option<DateTime<Utc>>),
+    /// The sequences at which they began when messages were last seen in them.
+    first: (Option<u64>, Option<u64>),
     /// Why the last inspection failed.
     failure: Option<String>,
     /// Set while acknowledged messages are missing.
     missing: Option<Missing>,
 }
 
-/// Whether an inspection is due.
+/// When the next inspection is due.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Due {
-    /// It is, from this time on.
-    From(Duration),
-    /// The streams have been inspected since the last connect.
-    Done,
+    /// From this time on. Nothing is published before it.
+    Required(Duration),
+    /// From this time on. The streams have been inspected since the last connect.
+    Routine(Duration),
 }
 
 /// Every inspection between these times found acknowledged messages missing.
@@ -69,10 +72,11 @@ impl Inspection {
         let created = |store: &StoreKnowledge| (Some(store.journal_created), Some(store.control_created));
         Self {
             created: store.as_ref().map(created).unwrap_or_default(),
+            first: (None, None),
             store,
             certain_after,
             connected: true,
-            due: Due::From(Duration::ZERO),
+            due: Due::Required(Duration::ZERO),
             number: 0,
             failure: None,
             missing: None,
@@ -86,7 +90,7 @@ impl Inspection {
 
     /// Whether anything may be published: the bus is connected, and an inspection since then found nothing missing.
     pub(super) fn may_publish(&self) -> bool {
-        self.connected && self.due == Due::Done
+        self.connected && !self.is_required()
     }
 
     /// Why nothing may be published; `None` if it may.
@@ -95,7 +99,11 @@ impl Inspection {
             return Some("NATS is unreachable".to_owned());
         }
         let not_yet = || "the streams have not been inspected yet".to_owned();
-        (self.due != Due::Done).then(|| self.failure.clone().unwrap_or_else(not_yet))
+        self.is_required().then(|| self.failure.clone().unwrap_or_else(not_yet))
+    }
+
+    fn is_required(&self) -> bool {
+        matches!(self.due, Due::Required(_))
     }
 
     /// The connection was made or lost.
@@ -109,23 +117,34 @@ impl Inspection {
 
     /// Requires another inspection; the result of one under way is ignored.
     pub(super) fn require(&mut self) {
-        self.due = Due::From(Duration::ZERO);
+        self.due = Due::Required(Duration::ZERO);
         self.number += 1;
     }
 
-    /// Begins an inspection if one is due: what it must find, given that the journal has been read up to `tip` and
-    /// folds to `state`.
-    pub(super) fn begin(&mut self, now: Now, tip: &Tip, state: &State) -> Option<Acknowledged> {
-        let Due::From(from) = self.due else { return None };
+    /// Begins an inspection if one is due: what it must find, given what `follower` has read.
+    pub(super) fn begin(&mut self, now: Now, follower: &Follower) -> Option<Acknowledged> {
+        let (Due::Required(from) | Due::Routine(from)) = self.due;
         if !self.connected || now.monotonic < from {
             return None;
         }
-        self.due = Due::From(now.monotonic + INSPECT_WITHIN);
+        let again = now.monotonic + INSPECT_WITHIN;
+        self.due = if self.is_required() { Due::Required(again) } else { Due::Routine(again) };
         self.number += 1;
         let (journal_created, control_created) = self.created;
         let of_store = self.store.as_ref().map(Acknowledged::of_store).unwrap_or_default();
-        let known = of_store.with(tip, state);
-        Some(Acknowledged { inspection: self.number, journal_created, control_created, ..known })
+        let known = of_store.with(&follower.tip, &follower.state);
+        // Where to follow the journal from is only asked before following: a snapshot is read to answer it.
+        let stored = known.stored.filter(|_| follower.tip.append_id.is_none());
+        let (journal, control) = self.first;
+        Some(Acknowledged {
+            inspection: self.number,
+            journal_created,
+            control_created,
+            journal_from: journal.into_iter().chain(follower.first).min(),
+            control_from: control.into_iter().chain(known.control_from).min(),
+            stored,
+            ..known
+        })
     }
 
     /// Compares the streams with what was known when the inspection began.
@@ -140,6 +159,11 @@ impl Inspection {
         }
         let streams = match streams {
             Ok(streams) => streams,
+            // What was found before still holds; a bus under load is not asked more often.
+            Err(_) if !self.is_required() => {
+                self.due = Due::Routine(now.monotonic + INSPECT_INTERVAL);
+                return Finding::Nothing;
+            }
             Err(why) => {
                 self.missing = None;
                 return self.retry(now, why);
@@ -148,7 +172,7 @@ impl Inspection {
         if let Err(halt) = halt::check(known, &streams) {
             return self.found_missing(now, halt);
         }
-        self.due = Due::Done;
+        self.due = Due::Routine(now.monotonic + INSPECT_INTERVAL);
         self.failure = None;
         self.missing = None;
         let (Some(journal), Some(control)) = (streams.journal, streams.control) else {
@@ -156,6 +180,7 @@ impl Inspection {
             return self.retry(now, "the streams do not exist".to_owned());
         };
         self.created = (Some(journal.created), Some(control.created));
+        self.first = (journal.first().or(self.first.0), control.first().or(self.first.1));
         Finding::Intact { follow_from: streams.follow_from }
     }
 
@@ -171,7 +196,6 @@ impl Inspection {
         let since = earlier.map_or(now.monotonic, |missing| missing.since);
         self.missing = Some(Missing { since, last: now.monotonic });
         if since + self.certain_after <= now.monotonic {
-            self.due = Due::Done;
             return Finding::Lost(halt);
         }
         self.retry(
@@ -182,7 +206,7 @@ impl Inspection {
 
     fn retry(&mut self, now: Now, why: String) -> Finding {
         self.failure = Some(why);
-        self.due = Due::From(now.monotonic + INSPECT_RETRY);
+        self.due = Due::Required(now.monotonic + INSPECT_RETRY);
         Finding::Nothing
     }
 }

@@ -56,7 +56,12 @@ pub struct Acknowledged {
     pub control_created: Option<DateTime<Utc>>,
     /// A message that the control stream must contain.
     pub mark: Option<ControlMark>,
-    /// The journal sequence that the store has reached.
+    /// The first message that the journal must still contain: the first that this process has seen there.
+    pub journal_from: Option<u64>,
+    /// The first message that the control stream must still contain: the first that this process has seen there, the last
+    /// fence, or an unanswered command before that.
+    pub control_from: Option<u64>,
+    /// The journal sequence that the store has reached, if it is asked from where to follow the journal.
     pub stored: Option<u64>,
 }
 
@@ -80,6 +85,8 @@ impl Acknowledged {
             control: store.control,
             control_created: Some(store.control_created),
             mark: None,
+            journal_from: None,
+            control_from: None,
             stored: Some(store.sequence),
         }
     }
@@ -92,6 +99,7 @@ impl Acknowledged {
         }
         self.control = self.control.max(state.control);
         self.mark = mark(state).or(self.mark);
+        self.control_from = control_from(state);
         self
     }
 }
@@ -108,6 +116,15 @@ fn mark(state: &State) -> Option<ControlMark> {
     fence.into_iter().chain(command).max_by_key(|mark| mark.sequence)
 }
 
+/// The first message of the control stream that is still needed, given that fences are never deleted.
+fn control_from(state: &State) -> Option<u64> {
+    let fence = state.fence.as_ref().map(|fence| fence.sequence);
+    let hosts = state.run.as_ref().into_iter().flat_map(Run::hosts);
+    let unanswered = hosts.filter_map(|(_, host)| host.unanswered()?.sequence);
+    // Without a fence nothing is known to precede a command, which may be deleted.
+    fence.and_then(|fence| unanswered.chain([fence]).min())
+}
+
 /// The extent of an existing stream.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct StreamFacts {
@@ -117,6 +134,13 @@ pub struct StreamFacts {
     pub first_sequence: u64,
     /// The sequence of its last message, 0 if it never had one.
     pub last_sequence: u64,
+}
+
+impl StreamFacts {
+    /// The sequence of its first message, if it has one.
+    pub(super) fn first(self) -> Option<u64> {
+        (1..=self.last_sequence).contains(&self.first_sequence).then_some(self.first_sequence)
+    }
 }
 
 /// What an inspection found in the streams.

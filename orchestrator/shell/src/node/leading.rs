@@ -40,7 +40,7 @@ pub(super) struct Leading {
 #[derive(Debug)]
 enum UnderWay {
     Record(Box<RecordUnderWay>),
-    Snapshot { start: u64 },
+    Snapshot,
 }
 
 fn adopted_warnings(record: &Record) -> impl Iterator<Item = Warning> {
@@ -166,7 +166,7 @@ impl Leading {
         let under_way = RecordUnderWay { record, next, answers };
         match self.under_way.insert(UnderWay::Record(Box::new(under_way))) {
             UnderWay::Record(under_way) => Some(&under_way.record),
-            UnderWay::Snapshot { .. } => None,
+            UnderWay::Snapshot => None,
         }
     }
 
@@ -184,18 +184,19 @@ impl Leading {
     pub(super) fn decided(&self) -> Option<&State> {
         match &self.under_way {
             Some(UnderWay::Record(under_way)) => Some(&under_way.next),
-            Some(UnderWay::Snapshot { .. }) | None => None,
+            Some(UnderWay::Snapshot) | None => None,
         }
     }
 
-    pub(super) fn snapshot_begun(&mut self, start: u64) {
-        self.under_way = Some(UnderWay::Snapshot { start });
+    pub(super) fn snapshot_begun(&mut self) {
+        self.under_way = Some(UnderWay::Snapshot);
     }
 
-    /// The append under way is in the journal: its state becomes the committed one, and its callers are answered.
+    /// The append under way is in the journal, from a first sequence up to its new tip: its state becomes the committed
+    /// one, and its callers are answered.
     pub(super) fn appended(
         &mut self,
-        tip: Tip,
+        (first, tip): (u64, Tip),
         dispatcher: &mut Dispatcher,
         follower: &mut Follower,
         out: &mut Vec<Action>,
@@ -220,9 +221,9 @@ impl Leading {
                     outcome: Ok(Answered { answer, sequence }),
                 }));
             }
-            Some(UnderWay::Snapshot { start }) => {
+            Some(UnderWay::Snapshot) => {
                 follower.appended(tip, None);
-                follower.snapshot_appended(start);
+                follower.snapshot_appended(first);
             }
             None => follower.appended(tip, None),
         }
@@ -234,7 +235,7 @@ impl Leading {
             Some(UnderWay::Record(under_way)) => {
                 under_way.answers.into_iter().map(|(call, _)| call).collect()
             }
-            Some(UnderWay::Snapshot { .. }) | None => Vec::new(),
+            Some(UnderWay::Snapshot) | None => Vec::new(),
         };
         let waiting: Vec<CallId> =
             self.queue.drain(..).filter_map(|(_, caller)| Some(caller?.call)).collect();

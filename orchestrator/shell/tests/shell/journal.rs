@@ -34,30 +34,43 @@ fn record(seed: &str, count: usize) -> Record {
     Record { at: DateTime::UNIX_EPOCH, control: 7, facts: vec![fact] }
 }
 
-/// A stream that stores a message if the expected sequence is its last.
+/// A stream that stores a message if the expected sequence is its last. Deleted messages are `None`.
 #[derive(Default)]
-struct Stream(Vec<Message>);
+struct Stream(Vec<Option<Message>>);
 
 impl Stream {
     fn publish(&mut self, expected: u64, message: Message) -> AppendOutcome {
         if self.0.len() as u64 != expected {
             return AppendOutcome::Unknown;
         }
-        self.0.push(message);
+        self.0.push(Some(message));
         AppendOutcome::Stored { sequence: self.0.len() as u64 }
     }
 
     fn read(&self, sequence: u64) -> ReadBack {
         let index = usize::try_from(sequence).unwrap() - 1;
-        match self.0.get(index) {
-            Some(message) => ReadBack::Found { append_id: Some(message.append_id.clone()) },
-            None => ReadBack::Absent,
+        let mut messages = (sequence..).zip(self.0.iter().skip(index));
+        match messages.find_map(|(sequence, message)| Some((sequence, message.as_ref()?))) {
+            Some((sequence, message)) => {
+                ReadBack::Found { sequence, append_id: Some(message.append_id.clone()) }
+            }
+            None => ReadBack::Absent { last: self.0.len() as u64 },
         }
+    }
+
+    fn last(&self) -> &Message {
+        self.0.last().and_then(Option::as_ref).unwrap()
+    }
+
+    /// Somebody else's message that has been deleted again.
+    fn stray(&mut self) {
+        self.0.push(None);
     }
 
     fn follow(&self, from: usize) -> Result<Follower, JournalError> {
         let mut follower = Follower::default();
         for (index, message) in self.0.iter().enumerate().skip(from - 1) {
+            let Some(message) = message else { continue };
             let headers = message.headers();
             let lookup = |name: &str| {
                 headers.iter().find(|(header, _)| *header == name).map(|(_, value)| value.as_str())
@@ -81,7 +94,7 @@ impl Stream {
                     appender.published(&append_id, &outcome)?
                 }
                 Step::ReadBack { sequence } => appender.read_back(sequence, &self.read(sequence), now(0))?,
-                Step::Done { tip } => return Some(tip),
+                Step::Done { tip, .. } => return Some(tip),
                 Step::Deposed => return None,
             }
         }
@@ -107,7 +120,7 @@ fn records_small_and_large_are_read_back() {
         assert_eq!(follower.state, expected, "{seed}");
         assert_eq!(follower.tip, tip, "{seed}");
     }
-    assert!(stream.0.iter().any(|message| message.parts > 1), "the large one was split");
+    assert!(stream.0.iter().flatten().any(|message| message.parts > 1), "the large one was split");
 }
 
 #[test]
@@ -124,7 +137,7 @@ fn incomplete_parts_are_ignored() {
     });
     let stored = split.len() - 1;
     assert!(stored > 0, "it is split");
-    stream.0.extend(split.into_iter().take(stored));
+    stream.0.extend(split.into_iter().take(stored).map(Some));
     let follower = stream.follow(1).unwrap();
     let mut successor = Appender::new("b");
     stream.append(&mut successor, &record("second", 1), &follower.tip).unwrap();
@@ -144,7 +157,7 @@ fn snapshot_gives_the_same_state() {
     let start = tip.sequence + 1;
     let step = appender.snapshot(&state, 0, &tip, now(0));
     let tip = stream.carry_out(&mut appender, step).unwrap();
-    let last = stream.0.last().unwrap();
+    let last = stream.last();
     assert!(last.parts > 1, "the snapshot was split");
     assert_eq!(snapshot_start(tip.sequence, last), Some(start));
     stream.append(&mut appender, &record("after", 3), &tip).unwrap();
@@ -220,9 +233,9 @@ fn broken_chain_is_refused() {
         tip = stream.append(&mut appender, &record(seed, 1), &tip).unwrap();
     }
     let changed = |change: Change| {
-        let mut messages = stream.0.clone();
+        let mut messages: Vec<_> = stream.0.iter().flatten().cloned().collect();
         change(&mut messages);
-        Stream(messages).follow(1).err().map(|error| error.to_string())
+        Stream(messages.into_iter().map(Some).collect()).follow(1).err().map(|error| error.to_string())
     };
     let cases: [(Change, &str); 4] = [
         (
@@ -315,7 +328,9 @@ fn refused_messages_are_published_at_a_pace() {
                 published.push(millis);
                 appender.published(&message.append_id, &AppendOutcome::Unknown)
             }
-            Some(Step::ReadBack { sequence }) => appender.read_back(sequence, &ReadBack::Absent, time),
+            Some(Step::ReadBack { sequence }) => {
+                appender.read_back(sequence, &ReadBack::Absent { last: 0 }, time)
+            }
             Some(Step::Done { .. } | Step::Deposed) => panic!("{step:?}"),
             None => appender.tick(time),
         };
@@ -324,6 +339,51 @@ fn refused_messages_are_published_at_a_pace() {
     assert_eq!(published[..2], [0, 2]);
     assert_eq!(published.len(), 6, "{published:?}");
     assert!(published[1..].is_sorted_by(|earlier, later| later - earlier >= 200), "{published:?}");
+}
+
+/// An operator deletes a message that somebody else has stored. The stream's last sequence stays beyond the journal's end.
+#[test]
+fn journal_goes_on_after_deleted_stray_messages() {
+    let mut stream = Stream::default();
+    let mut appender = Appender::new("a");
+    let mut tip = Tip::default();
+    let mut expected = State::default();
+    for (seed, count) in [("first", 1), ("split", 60_000), ("second", 1)] {
+        stream.stray();
+        stream.stray();
+        let record = record(seed, count);
+        expected.apply_record(&record).unwrap();
+        tip = stream.append(&mut appender, &record, &tip).unwrap();
+        let follower = stream.follow(1).unwrap();
+        assert_eq!((&follower.state, &follower.tip), (&expected, &tip), "{seed}");
+    }
+    // A snapshot starts after them.
+    stream.stray();
+    let step = appender.snapshot(&expected, 0, &tip, now(0));
+    let tip = stream.carry_out(&mut appender, step).unwrap();
+    let start = stream.follow(1).unwrap().snapshot;
+    assert_eq!(snapshot_start(tip.sequence, stream.last()), Some(start));
+    assert_eq!(stream.follow(usize::try_from(start).unwrap()).unwrap().state, expected);
+}
+
+/// The parts of a set are at consecutive sequences, so a set that cannot be completed is left incomplete.
+#[test]
+fn stray_message_between_parts_ends_the_append() {
+    let mut stream = Stream::default();
+    let mut appender = Appender::new("a");
+    let step = appender.record(&record("split", 60_000), &Tip::default(), now(0));
+    let Step::Publish { expected, message } = step else { panic!("an append begins with a publish") };
+    let append_id = message.append_id.clone();
+    let stored = stream.publish(expected, message);
+    stream.stray();
+    let step = appender.published(&append_id, &stored).unwrap();
+    assert_eq!(stream.carry_out(&mut appender, step), None, "it does not lead any more");
+    assert!(!appender.is_busy());
+    let tip = stream.follow(1).unwrap().tip;
+    stream.append(&mut Appender::new("b"), &record("second", 1), &tip).unwrap();
+    let mut expected = State::default();
+    expected.apply_record(&record("second", 1)).unwrap();
+    assert_eq!(stream.follow(1).unwrap().state, expected);
 }
 
 #[test]

@@ -25,6 +25,8 @@ fn known() -> Acknowledged {
         control: 20,
         control_created: Some(DateTime::UNIX_EPOCH),
         mark: Some(ControlMark { sequence: 12, subject: "leader".to_owned() }),
+        journal_from: Some(4),
+        control_from: Some(8),
         stored: Some(10),
     }
 }
@@ -46,7 +48,7 @@ fn streams() -> Streams {
 fn each_kind_of_loss_is_reported() {
     let later = DateTime::UNIX_EPOCH + TimeDelta::seconds(1);
 
-    let table: [(&str, Change, &str); 11] = [
+    let table: [(&str, Change, &str); 14] = [
         ("nothing", |_| {}, ""),
         (
             "the journal",
@@ -91,7 +93,35 @@ fn each_kind_of_loss_is_reported() {
                 *streams.journal.as_mut().unwrap() =
                     StreamFacts { created: DateTime::UNIX_EPOCH, first_sequence: 14, last_sequence: 15 };
             },
-            "the journal begins at 14: messages 11 to 13 are missing",
+            "the journal begins at 14: messages 4 to 13 are missing",
+        ),
+        (
+            "the beginning, up to what is needed",
+            |streams| {
+                streams.journal.as_mut().unwrap().first_sequence = 4;
+                streams.control.as_mut().unwrap().first_sequence = 8;
+            },
+            "",
+        ),
+        (
+            "all but the last messages",
+            |streams| {
+                streams.journal.as_mut().unwrap().first_sequence = 10;
+                streams.control.as_mut().unwrap().first_sequence = 12;
+            },
+            "the journal begins at 10: messages 4 to 9 are missing; the control stream begins at 12: messages 8 to 11 \
+             are missing",
+        ),
+        (
+            "every message",
+            |streams| {
+                streams.at_known = None;
+                streams.at_mark = None;
+                streams.journal.as_mut().unwrap().first_sequence = 12;
+                streams.control.as_mut().unwrap().first_sequence = 26;
+            },
+            "the journal begins at 12: messages 4 to 11 are missing; the control stream begins at 26: messages 8 to 25 \
+             are missing",
         ),
         (
             "a control stream's end that has grown again",
@@ -122,8 +152,8 @@ fn each_kind_of_loss_is_reported() {
     assert_eq!(losses(&Acknowledged::default(), &streams), []);
 }
 
-/// A node that expects ten messages in the journal and finds none, inspecting repeatedly for `secs` seconds.
-fn node_missing_its_journal(secs: u64) -> Node {
+/// A node that expects ten messages in the journal, and inspects the streams each time that it asks to for `secs` seconds.
+fn node_that_finds(streams_at: impl Fn(u64) -> Streams, secs: u64) -> Node {
     let mut node = Node::new(NodeSettings {
         instance: "a".to_owned(),
         nonce: "a-1".to_owned(),
@@ -144,9 +174,7 @@ fn node_missing_its_journal(secs: u64) -> Node {
         node.handle(now, Event::Tick);
         for action in node.run(now) {
             if let Action::Inspect(known) = action {
-                let facts = StreamFacts { last_sequence: 0, ..streams().journal.unwrap() };
-                let streams = Streams { journal: Some(facts), at_known: None, at_mark: None, ..streams() };
-                node.handle(now, Event::Inspected { known, streams: Ok(streams) });
+                node.handle(now, Event::Inspected { known, streams: Ok(streams_at(second)) });
             }
         }
     }
@@ -157,8 +185,23 @@ fn at(second: u64) -> Now {
     Now { wall: DateTime::UNIX_EPOCH, monotonic: Duration::from_secs(second) }
 }
 
+fn without_journal() -> Streams {
+    let facts = StreamFacts { last_sequence: 0, ..streams().journal.unwrap() };
+    Streams { journal: Some(facts), at_known: None, at_mark: None, ..streams() }
+}
+
+/// Streams can be deleted or purged while the connection lives.
+#[test]
+fn loss_on_a_live_connection_is_found() {
+    let lost_after_a_minute = |second| if second < 60 { streams() } else { without_journal() };
+    assert!(node_that_finds(lost_after_a_minute, 59).halted().is_none());
+    // Found 10 s later at the latest, and believed after another 20 s.
+    assert!(node_that_finds(lost_after_a_minute, 92).halted().is_some());
+}
+
 #[test]
 fn only_a_lasting_loss_is_believed() {
+    let node_missing_its_journal = |secs| node_that_finds(|_| without_journal(), secs);
     let node = node_missing_its_journal(19);
     assert!(node.halted().is_none());
     let why = node.not_ready(at(19)).unwrap();

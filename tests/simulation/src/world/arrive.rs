@@ -5,7 +5,7 @@ use os_upgrade_protocol::{GroupName, HostName};
 use os_upgrade_shell::dispatch::PublishOutcome;
 use os_upgrade_shell::fleet_lock::{HttpAnswer, read_answer, read_retry_after};
 use os_upgrade_shell::jobs::{JobId, JobReport, StartedJob};
-use os_upgrade_shell::journal::append::AppendOutcome;
+use os_upgrade_shell::journal::append::{AppendOutcome, ReadBack};
 use os_upgrade_shell::node::Event;
 use os_upgrade_worker_rules as rules;
 
@@ -27,7 +27,12 @@ impl World {
         let event = match &request.what {
             RequestKind::Inspect(known) => {
                 let ago = self.staleness();
-                Event::Inspected { known: known.clone(), streams: Ok(self.bus.inspect(known, ago)) }
+                let mut streams = self.bus.inspect(known, ago);
+                if self.bug == Some(Bug::PurgeHidden) {
+                    let both = [&mut streams.journal, &mut streams.control];
+                    both.into_iter().flatten().for_each(|stream| stream.first_sequence = 1);
+                }
+                Event::Inspected { known: known.clone(), streams: Ok(streams) }
             }
             RequestKind::Lease(question) => {
                 let time = match (self.bug, request.from) {
@@ -54,7 +59,11 @@ impl World {
                 Event::Appended { append_id: message.append_id.clone(), outcome }
             }
             RequestKind::ReadJournal { sequence } => {
-                Event::ReadBack { sequence: *sequence, found: self.bus.read_back(*sequence) }
+                let mut found = self.bus.read_back(*sequence);
+                if let (Some(Bug::StrayHidden), ReadBack::Absent { last }) = (self.bug, &mut found) {
+                    *last = sequence - 1;
+                }
+                Event::ReadBack { sequence: *sequence, found }
             }
             RequestKind::Fence { epoch } => {
                 let sequence = self.bus.publish_fence(self.time());

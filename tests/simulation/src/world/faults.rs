@@ -9,8 +9,13 @@ use crate::agenda::{Item, Process, Worker};
 use crate::bus::Ends;
 use crate::checker::KnownEnds;
 use crate::fault::Fault;
+use crate::instance::Instance;
 use crate::peer::Peer;
 use crate::time::{MINUTE, Micros, SECOND};
+
+/// Within this time every process that was up has found that the streams were purged: it inspects them every 10 s, and
+/// may have to find the loss for 30 s; each inspection may take 20 s to be given up.
+const PURGE_FOUND_WITHIN: Micros = 2 * MINUTE;
 
 impl World {
     pub(super) fn fault(&mut self) {
@@ -36,6 +41,8 @@ impl World {
             Fault::OrchestratorCutOff => self.cut_off(Peer::Instance(instance)),
             Fault::WorkerCutOff => self.cut_off(Peer::Host(host)),
             Fault::BusCrash => self.kill_bus(),
+            Fault::StreamsPurged => self.purge_streams(),
+            Fault::StrayMessage => self.bus.stray(),
             Fault::WorkerCrash => {
                 self.hosts[host].kill();
                 self.after(20 * SECOND, Item::StartWorker { host, boot });
@@ -170,6 +177,39 @@ impl World {
         };
         let known = (0..self.instances.len()).map(ends_of).collect();
         self.checker.data_lost(known);
+    }
+
+    /// Somebody deletes what is in the streams, while everybody stays connected. No further faults happen then.
+    fn purge_streams(&mut self) {
+        let kept = usize::from(self.bus.ends_with_record() && self.rng.bool());
+        // A journal of which no more than that was ever there has lost nothing.
+        if self.bus.journal_len() < 3 || !self.bus_up {
+            return;
+        }
+        self.bus.purge(kept);
+        self.faults_enabled = false;
+        self.trace.record(self.now, || format!("{kept} messages are left"));
+        // Where the streams end does not show it.
+        let ends = |instance: &Instance| KnownEnds {
+            process: instance.boot,
+            live: None,
+            reconnected: None,
+            stored: None,
+        };
+        self.checker.data_lost(self.instances.iter().map(ends).collect());
+        let knows = |instance: &Instance| {
+            let node = instance.node.as_ref().filter(|_| instance.paused.is_none() && instance.linked);
+            let knows = node.is_some_and(|node| node.has_read() && node.state().fence.is_some());
+            knows.then_some(instance.boot)
+        };
+        let know: Vec<Option<u32>> = self.instances.iter().map(knows).collect();
+        let found_by = self.now + PURGE_FOUND_WITHIN;
+        while self.now < found_by && self.step() {}
+        let unaware = self.instances.iter().zip(know).position(|(instance, knew)| {
+            let node = instance.node.as_ref().filter(|_| knew == Some(instance.boot));
+            node.is_some_and(|node| node.halted().is_none())
+        });
+        self.checker.purge_found(unaware);
     }
 
     pub(super) fn bus_back(&mut self) {

@@ -180,6 +180,13 @@ impl World {
             Action::Inspect(known) => {
                 let streams = Err("no answer".to_owned());
                 let fallback = Event::Inspected { known: known.clone(), streams };
+                let now = self.clock_of(index);
+                let node = self.instances[index].node.as_ref();
+                if self.bug == Some(Bug::LossSoughtOnce)
+                    && node.is_some_and(|node| node.is_leading() && node.not_ready(now).is_none())
+                {
+                    return self.deliver_event(index, fallback);
+                }
                 self.send_request(index, RequestKind::Inspect(known), fallback);
             }
             // This only tells operators what is missing; nothing depends on it.
@@ -371,11 +378,7 @@ impl World {
     fn reader(&mut self, index: usize, from: u64, journal: bool) -> Reader {
         let instance = &mut self.instances[index];
         instance.generations += 1;
-        let reader = Reader {
-            generation: instance.generations,
-            next: from,
-            end: journal.then(|| self.bus.journal_len()),
-        };
+        let reader = Reader { generation: instance.generations, next: from, reports_end: journal };
         let (boot, generation) = (instance.boot, reader.generation);
         let what = if journal { Process::Journal { generation } } else { Process::Control { generation } };
         let latency = self.latency();
@@ -395,12 +398,10 @@ impl World {
             // The node starts a new reader when the link is back.
             return self.after(SECOND, Item::Process { instance: index, boot, what });
         }
-        let event = if let Some(message) = self.bus.journal_at(reader.next) {
-            let sequence = reader.next;
-            reader.next += 1;
+        let event = if let Some((sequence, message)) = self.bus.journal_from(reader.next) {
+            reader.next = sequence + 1;
             Event::Journal { sequence, message: Ok(message.clone()) }
-        } else if reader.end.is_some_and(|end| reader.next > end) {
-            reader.end = None;
+        } else if std::mem::take(&mut reader.reports_end) {
             Event::JournalEnd
         } else {
             let idle = self.plan.tick;
