@@ -12,6 +12,11 @@ const BATCH_MAX: usize = 256;
 /// How long the first of a batch waits for others. A transaction for each record would cost more than the record,
 /// and every write to the disk delays what the bus has to sync.
 const LINGER: Duration = Duration::from_millis(20);
+/// How often it is checked that the store's file is still there.
+const LOOK_INTERVAL: Duration = Duration::from_secs(5);
+/// What is wrong with a store whose file is not there any more.
+const GONE: &str =
+    "the store was deleted or replaced while it was in use: restart, so that it is rebuilt from the journal";
 /// How long to wait before the store is tried again.
 const RETRY: Duration = Duration::from_secs(1);
 
@@ -28,7 +33,20 @@ pub(super) async fn run(
     // Without streams there are no records.
     let streams = streams.await.ok().flatten();
     let mut batch = Vec::with_capacity(BATCH_MAX);
-    while committed.recv_many(&mut batch, BATCH_MAX).await > 0 {
+    let mut look = tokio::time::interval(LOOK_INTERVAL);
+    loop {
+        let received = tokio::select! {
+            received = committed.recv_many(&mut batch, BATCH_MAX) => received,
+            _ = look.tick() => {
+                if !projector.is_in_place() {
+                    report(&problem, GONE.to_owned());
+                }
+                continue;
+            }
+        };
+        if received == 0 {
+            break;
+        }
         linger(&mut committed, &mut batch).await;
         // The journal is followed from a snapshot on, so the store may already have the first records.
         batch.retain(|record| reached.is_none_or(|sequence| record.sequence > sequence));
@@ -92,7 +110,11 @@ async fn apply(
             }
         }
     }
-    problem.send_if_modified(|problem| problem.take().is_some());
+    if projector.is_in_place() {
+        problem.send_if_modified(|problem| problem.take().is_some());
+    } else {
+        report(problem, GONE.to_owned());
+    }
     Ok(())
 }
 

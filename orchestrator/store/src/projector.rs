@@ -1,5 +1,6 @@
 //! The projector: applies the journal's records to the store, each batch in one transaction, and tracks its position.
 
+use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 
 use os_upgrade_kernel::State;
@@ -20,6 +21,8 @@ pub struct Projector {
     path: PathBuf,
     site: String,
     connection: SqliteConnection,
+    /// Which file it was when it was opened.
+    file: Option<FileId>,
     status: watch::Sender<ProjectorStatus>,
 }
 
@@ -31,6 +34,7 @@ impl Projector {
     pub async fn open(path: &Path, site: &str) -> Result<Self, OpenError> {
         let connection = open::open(path, site).await?;
         Ok(Self {
+            file: FileId::at(path),
             path: path.to_owned(),
             site: site.to_owned(),
             connection,
@@ -45,7 +49,14 @@ impl Projector {
     /// As [`Self::open`]; the old connection stays open.
     pub async fn reopen(&mut self) -> Result<(), OpenError> {
         self.connection = open::open(&self.path, &self.site).await?;
+        self.file = FileId::at(&self.path);
         Ok(())
+    }
+
+    /// Whether the open file is still the one at its path. What is written to a file that was deleted or replaced is
+    /// lost.
+    pub fn is_in_place(&self) -> bool {
+        self.file.is_some() && FileId::at(&self.path) == self.file
     }
 
     /// A reader of the same store that can wait for this projector. It has connections of its own.
@@ -150,6 +161,18 @@ impl Projector {
     /// The store cannot be written. The journal still has what is missing.
     pub async fn close(self) -> Result<(), StoreError> {
         Ok(self.connection.close().await?)
+    }
+}
+
+/// What tells a file from another: its device and inode.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct FileId(u64, u64);
+
+impl FileId {
+    /// That of the file at `path`; `None` if there is none.
+    fn at(path: &Path) -> Option<Self> {
+        let found = std::fs::metadata(path).ok()?;
+        Some(Self(found.dev(), found.ino()))
     }
 }
 

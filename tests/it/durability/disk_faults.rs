@@ -165,6 +165,35 @@ async fn corrupt_store_is_rebuilt_during_run() {
     assert_eq!(rest.runs().await.len(), 2);
 }
 
+/// The history would go on in a file that nobody finds again.
+#[tokio::test]
+async fn deleted_store_is_reported_while_running() {
+    let mut site = Site::start().await;
+    let rest = site.rest();
+    let _hosts = site.hosts(1).await;
+    let first = rest.start_run().await;
+    let history = rest.await_end(&first).await;
+    let store = site.orchestrator.store_file();
+    for suffix in ["db", "db-wal", "db-shm"] {
+        fs::remove_file(store.with_extension(suffix)).unwrap();
+    }
+    await_unready(&site.orchestrator, "the store was deleted or replaced while it was in use: ").await;
+    let (code, printed, _) = site.orchestrator.command(&["doctor"]).await;
+    assert_eq!(code, Some(1), "{printed}");
+    assert!(
+        printed.contains("problem  store: data/os-upgrade.db does not exist or is empty, and "),
+        "{printed}"
+    );
+    assert!(printed.contains("the store was deleted or replaced while it was in use: "), "{printed}");
+    // Runs go on, and what is missing comes from the journal.
+    assert_eq!(rest.trigger("").await.0, 204);
+    await_run_end(&site).await;
+    site.orchestrator.terminate().await;
+    site.orchestrator.start_ready().await;
+    assert_eq!(rest.await_end(&first).await, history);
+    assert_eq!(rest.runs().await.len(), 2);
+}
+
 /// Starts an instance as a user without write access. It fails; returns its one-line error.
 fn refused_without_rights(orchestrator: &Orchestrator) -> String {
     let directory = orchestrator.directory();

@@ -19,6 +19,8 @@ const FREE_WARNING: u64 = 1024 * 1024 * 1024;
 /// With less free space than this, in bytes, the orchestrator is about to stop working.
 const FREE_PROBLEM: u64 = 64 * 1024 * 1024;
 
+/// The file in the data directory that its user locks.
+const LOCK_FILE: &str = "lock";
 const MIB: u64 = 1024 * 1024;
 
 pub(super) fn data_directory(settings: &Settings) -> Vec<Check> {
@@ -73,7 +75,7 @@ fn free_space(path: &Path) -> Check {
 
 fn user_of(path: &Path) -> Check {
     const NAME: &str = "used by";
-    match file_lock::holder(&path.join("lock")) {
+    match file_lock::holder(&path.join(LOCK_FILE)) {
         Some(pid) => Check::ok(NAME, format!("process {pid}, an orchestrator or a restoration")),
         None => Check::ok(NAME, "no process"),
     }
@@ -87,7 +89,17 @@ pub(super) async fn store(settings: &Settings) -> (Option<Folded>, Vec<Check>) {
     let folded = match store::fold(&path, site).await {
         Ok(Some(folded)) => folded,
         Ok(None) => {
-            return (None, vec![Check::ok(NAME, format!("{} does not exist or is empty", path.display()))]);
+            let found = format!("{} does not exist or is empty", path.display());
+            // A running orchestrator has created it.
+            let check = match file_lock::holder(&settings.store.path.join(LOCK_FILE)) {
+                Some(pid) => Check::problem(
+                    NAME,
+                    format!("{found}, and process {pid} uses it"),
+                    "restart the orchestrator, so that it is rebuilt from the journal",
+                ),
+                None => Check::ok(NAME, found),
+            };
+            return (None, vec![check]);
         }
         Err(error) => return (None, vec![Check::problem(NAME, with_causes(&error), advice(&error))]),
     };
