@@ -11,7 +11,7 @@ use crate::fact::Fact;
 use crate::reason::Reason;
 
 /// Most hosts with a decision: approved and withdrawn hosts together.
-pub const ENROLLED_MAX: usize = 20_000;
+pub const ENROLLED_MAX: usize = 100_000;
 /// Most hosts approved by one request.
 pub const APPROVED_AT_ONCE_MAX: usize = 1_000;
 /// Most pending hosts in the list of a run: the first ones by name.

@@ -43,7 +43,7 @@ pub enum EnrolmentRefusal {
     ApprovalSize,
     /// The maximum number of approved and withdrawn hosts is reached.
     #[error(
-        "decisions are kept for at most 20000 hosts: forget hosts that no longer exist, with `os-upgrade hosts withdraw \
+        "decisions are kept for at most 100000 hosts: forget hosts that no longer exist, with `os-upgrade hosts withdraw \
          NAME --reason TEXT --forget`"
     )]
     EnrolmentFull,

@@ -8,7 +8,9 @@ use bytes::Bytes;
 use chrono::DateTime;
 use flate2::Compression;
 use flate2::write::DeflateEncoder;
+use os_upgrade_kernel::enrolment::{APPROVED_AT_ONCE_MAX, ENROLLED_MAX};
 use os_upgrade_kernel::{Config, Fact, Record, State};
+use os_upgrade_protocol::HostName;
 use os_upgrade_shell::clock::Now;
 use os_upgrade_shell::journal::append::{AppendOutcome, Appender, ReadBack, Step};
 use os_upgrade_shell::journal::codec::{self, Kind, Message, encode, snapshot_start};
@@ -167,6 +169,23 @@ fn snapshot_gives_the_same_state() {
     assert_eq!(whole.state, short.state);
     assert_eq!((whole.tip, whole.snapshot), (short.tip, start));
     assert_eq!((short.snapshot, short.facts_since_snapshot), (start, 1));
+}
+
+/// Decisions about the most hosts, with the longest names, still fit into a snapshot.
+#[test]
+fn snapshot_of_the_most_hosts_is_read_back() {
+    let name = |number: usize| HostName::new(&format!("{number:0>255}")).unwrap();
+    let mut state = State::default();
+    for start in (0..ENROLLED_MAX).step_by(APPROVED_AT_ONCE_MAX) {
+        let hosts = (start..start + APPROVED_AT_ONCE_MAX).map(name).collect();
+        let approved = Fact::HostsApproved { hosts, actor: "x".repeat(1_000) };
+        state.apply(DateTime::UNIX_EPOCH, &approved).unwrap();
+    }
+    let mut stream = Stream::default();
+    let mut appender = Appender::new("a");
+    let step = appender.snapshot(&state, 0, &Tip::default(), now(0));
+    stream.carry_out(&mut appender, step).unwrap();
+    assert_eq!(stream.follow(1).unwrap().state.enrolment.approved.len(), ENROLLED_MAX);
 }
 
 #[test]
