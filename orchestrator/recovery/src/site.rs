@@ -101,12 +101,13 @@ impl HeldLease {
     pub async fn take(bus: &Bus, layout: &Layout<'_>, instance: &str) -> Result<Self, RecoveryError> {
         bus.ensure_lease(layout).await?;
         let nonce = uuid::Uuid::new_v4().simple().to_string();
-        let me = LeaseHolder { instance: instance.to_owned(), nonce };
+        let mut me = LeaseHolder::new(instance, &nonce);
         let mut outcome = bus.lease(&LeaseAction::Create(me.clone())).await;
         if let LeaseOutcome::Taken { holder, revision } = &outcome
             && holder.instance == me.instance
         {
             // The data directory is locked, so that process has ended.
+            me = me.replacing(holder);
             let action = LeaseAction::Update { holder: me.clone(), revision: *revision };
             outcome = bus.lease(&action).await;
         }

@@ -28,6 +28,27 @@ pub struct LeaseHolder {
     pub instance: String,
     /// The process: never the same twice.
     pub nonce: String,
+    /// The process of the same instance from which this one has taken the lease, by its nonce. That one has ended, unless
+    /// its data directory was copied.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub replaces: Option<String>,
+}
+
+impl LeaseHolder {
+    /// The process `nonce` of `instance`.
+    pub fn new(instance: &str, nonce: &str) -> Self {
+        Self { instance: instance.to_owned(), nonce: nonce.to_owned(), replaces: None }
+    }
+
+    /// This process, when it takes the lease from `earlier`, a process of the same instance that has ended.
+    #[must_use]
+    pub fn replacing(mut self, earlier: &Self) -> Self {
+        // The outcome of its own last write may have been unknown.
+        if earlier.nonce != self.nonce {
+            self.replaces = Some(earlier.nonce.clone());
+        }
+        self
+    }
 }
 
 /// A question about the lease. Its answer has the same number. Answers to earlier questions are ignored, because the
@@ -89,6 +110,9 @@ pub enum LeaseChange {
     Gained,
     /// This process no longer holds it.
     Lost,
+    /// Another process of this instance took it from this one, which is only possible if it has a copy of the data
+    /// directory.
+    Copied,
 }
 
 /// This process's view of the lease.
@@ -242,10 +266,15 @@ impl Lease {
                 self.other = None;
                 if self.leaving { self.tick(now) } else { (None, gained) }
             }
+            LeaseOutcome::Taken { holder, .. } if self.is_replaced_by(holder) && !self.leaving => {
+                self.held = None;
+                (None, Some(LeaseChange::Copied))
+            }
             // The earlier process of this instance has ended: this one has the lock of the data directory.
             LeaseOutcome::Taken { holder, revision }
                 if holder.instance == self.me.instance && !self.leaving =>
             {
+                self.me = self.me.clone().replacing(holder);
                 let action = LeaseAction::Update { holder: self.me.clone(), revision: *revision };
                 (Some(self.request(now, action)), None)
             }
@@ -255,6 +284,11 @@ impl Lease {
             }
             LeaseOutcome::Released | LeaseOutcome::Failed => (None, None),
         }
+    }
+
+    /// Whether `holder` has taken the lease from this very process as if it had ended.
+    fn is_replaced_by(&self, holder: &LeaseHolder) -> bool {
+        holder.instance == self.me.instance && holder.replaces.as_deref() == Some(&self.me.nonce)
     }
 
     fn request(&mut self, now: Now, action: LeaseAction) -> LeaseRequest {

@@ -121,7 +121,7 @@ enum Role {
 impl Node {
     /// A node before its first event.
     pub fn new(settings: NodeSettings) -> Self {
-        let holder = LeaseHolder { instance: settings.instance.clone(), nonce: settings.nonce.clone() };
+        let holder = LeaseHolder::new(&settings.instance, &settings.nonce);
         Self {
             lease: Lease::new(holder),
             follower: Follower::default(),
@@ -370,8 +370,12 @@ impl Node {
 
     fn lease_changed(&mut self, question: Option<LeaseRequest>, change: Option<&LeaseChange>) {
         self.out.extend(question.map(Action::Lease));
-        if let Some(LeaseChange::Lost) = change {
-            self.step_down("the lease is lost");
+        match change {
+            Some(LeaseChange::Lost) => self.step_down("the lease is lost"),
+            Some(LeaseChange::Copied) => {
+                self.halt(Halt::Copied { instance: self.settings.instance.clone() });
+            }
+            Some(LeaseChange::Gained) | None => {}
         }
     }
 

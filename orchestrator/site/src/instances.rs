@@ -304,9 +304,7 @@ mod tests {
         instances.record(Heartbeat { role: Role::Leader, blocker: blocker.clone(), ..heartbeat("a") }, now);
         instances.record(heartbeat("b"), now);
         cluster.instances.store(Arc::new(instances));
-        let at = |instance: &str| {
-            Leadership::At(LeaseHolder { instance: instance.to_owned(), nonce: String::new() })
-        };
+        let at = |instance: &str| Leadership::At(LeaseHolder::new(instance, ""));
         assert_eq!(cluster.leader_startable(&at("a"), now), blocker.map(Err));
         assert_eq!(cluster.leader_startable(&at("a"), now + UNREACHABLE_AFTER), None);
         for other in [at("b"), at("c"), Leadership::Unknown] {

@@ -73,7 +73,7 @@ impl Work {
         started: Instant,
     ) -> (Self, mpsc::Receiver<Incoming>) {
         let (sender, incoming) = mpsc::channel(EVENTS_MAX);
-        let me = LeaseHolder { instance: settings.instance.clone(), nonce: settings.nonce.clone() };
+        let me = LeaseHolder::new(&settings.instance, &settings.nonce);
         let work = Self {
             bus,
             adapters,

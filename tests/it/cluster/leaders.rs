@@ -180,3 +180,46 @@ async fn every_instance_shows_leader_and_progress() {
     eventually("one to be shown as gone", async || (shown(&second).await? == one).then_some(())).await;
     assert_eq!(site.orchestrator.cluster_status().await, None);
 }
+
+/// A cloned machine: two processes with one instance's name would take the lease from each other for ever.
+#[tokio::test]
+async fn copied_data_directory_is_noticed() {
+    let mut site = Site::start().await;
+    site.orchestrator.terminate().await;
+    let mut copy = Orchestrator::new(&site.nats.url(), "");
+    let data = |orchestrator: &Orchestrator| orchestrator.directory().join("data");
+    std::fs::create_dir(data(&copy)).unwrap();
+    for file in ["instance", "os-upgrade.db"] {
+        std::fs::copy(data(&site.orchestrator).join(file), data(&copy).join(file)).unwrap();
+    }
+    site.orchestrator.start_ready().await;
+    copy.start();
+    let said = format!("another process of instance {} leads: ", site.orchestrator.instance());
+    let is_halted = async |orchestrator: &Orchestrator| {
+        orchestrator.readiness().await.is_some_and(|reason| reason.starts_with(&said))
+    };
+    let first_halted = eventually("one of the two to stop", async || {
+        let halted = (is_halted(&site.orchestrator).await, is_halted(&copy).await);
+        (halted.0 || halted.1).then_some(halted.0)
+    })
+    .await;
+    let (halted, other) =
+        if first_halted { (&mut site.orchestrator, &mut copy) } else { (&mut copy, &mut site.orchestrator) };
+    // The other one goes on alone.
+    other.ready().await;
+    other.await_leading().await;
+    let config = json!({ "worker-applications": [{ "name": APPLICATION }] }).to_string();
+    for _ in 0..20 {
+        assert_eq!(other.rest.call(Method::PUT, CONFIG, &config).await.0, 204);
+    }
+    assert!(is_halted(halted).await);
+    // An ordinary restart halts nobody.
+    other.kill_and_start().await;
+    other.ready().await;
+    other.await_leading().await;
+    // As it says.
+    halted.kill().await;
+    std::fs::remove_file(data(halted).join("instance")).unwrap();
+    halted.start();
+    halted.await_following(other).await;
+}

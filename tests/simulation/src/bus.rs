@@ -1,6 +1,6 @@
 //! The bus in memory: journal, control stream, lease, and the durable consumers of workers.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use bytes::Bytes;
 use chrono::{DateTime, Utc};
@@ -27,6 +27,8 @@ pub(crate) struct Bus {
     control: Vec<Option<Stored>>,
     fence: u64,
     lease: Option<Lease>,
+    /// Processes that have taken the lease from another one of the same name, with that one.
+    overwritten: BTreeSet<(String, String)>,
     revisions: u64,
     consumers: BTreeMap<HostName, Consumer>,
 }
@@ -218,10 +220,26 @@ impl Bus {
                 None => LeaseOutcome::Failed,
             };
         }
+        if let Some(Lease { holder: earlier, .. }) = &self.lease
+            && earlier.instance == holder.instance
+            && earlier.nonce != holder.nonce
+        {
+            self.overwritten.insert((holder.nonce.clone(), earlier.nonce.clone()));
+        }
         self.revisions += 1;
         let until = now + Micros::try_from(LEASE_TTL.as_micros()).expect("a lease is short");
         self.lease = Some(Lease { holder: holder.clone(), revision: self.revisions, until });
         LeaseOutcome::Written { revision: self.revisions, at: Some(time) }
+    }
+
+    /// Whether the process `nonce` has taken the lease from the process `other` of the same name.
+    pub(crate) fn has_overwritten(&self, nonce: &str, other: &str) -> bool {
+        self.overwritten.contains(&(nonce.to_owned(), other.to_owned()))
+    }
+
+    /// Whether another process of its name has taken the lease from the process `nonce`.
+    pub(crate) fn is_overwritten(&self, nonce: &str) -> bool {
+        self.overwritten.iter().any(|(_, other)| other == nonce)
     }
 
     /// Whether the process with this nonce holds the lease.

@@ -86,6 +86,9 @@ use crate::peer::Peer;
 use crate::plan::Plan;
 use crate::time::Micros;
 
+/// How often a process may be shown that a copy has taken its lease: an answer may belong to a question given up.
+const OVERWRITTEN_MAX: u32 = 3;
+
 #[derive(Debug)]
 pub(crate) struct Checker {
     /// The present simulated time.
@@ -296,6 +299,22 @@ impl Checker {
     pub(crate) fn halted(&mut self, instance: usize, halt: &Halt) {
         let text = format!("i{instance} has stopped: {halt}");
         self.violations.record(Err(Violation::new("journal", text)));
+    }
+
+    /// An instance has stopped because of a copy of its data directory. `is_true`: a copy has taken its lease.
+    pub(crate) fn copy_noticed(&mut self, instance: usize, is_true: bool) {
+        if !is_true {
+            let text = format!("i{instance} has stopped because of a copy, and there is none");
+            self.violations.record(Err(Violation::new("copy", text)));
+        }
+    }
+
+    /// An instance goes on though it was shown, for the `times`th time, that a copy of it took the lease from it.
+    pub(crate) fn overwritten(&mut self, instance: usize, times: u32) {
+        if times > OVERWRITTEN_MAX {
+            let text = format!("i{instance} and a copy of it take the lease from each other");
+            self.violations.record(Err(Violation::new("copy", text)));
+        }
     }
 
     /// A command leaves an orchestrator whose clock shows `wall`.

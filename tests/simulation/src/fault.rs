@@ -74,6 +74,8 @@ faults! {
     StreamsPurged: "streams purged", spontaneous 10;
     /// Somebody stores a message in the journal, and an operator deletes it.
     StrayMessage: "stray message deleted from the journal", spontaneous 30;
+    /// At its next start an orchestrator uses a copy of another's data directory.
+    DirectoryCopied: "data directory copied", occasion 100;
     /// For some time, a server of a cluster that is behind answers reads of the streams.
     StaleRead: "streams read from a stale server", spontaneous 60;
     /// The killed bus comes back without the last acknowledgements of consumers.

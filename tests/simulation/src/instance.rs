@@ -17,6 +17,8 @@ use crate::request::Request;
 
 #[derive(Debug)]
 pub(crate) struct Instance {
+    index: usize,
+    /// Its name in its data directory: another's, if the directory is a copy.
     pub(crate) name: String,
     /// The contents of its settings file.
     pub(crate) settings: Settings,
@@ -43,6 +45,8 @@ pub(crate) struct Instance {
     pub(crate) kept: Vec<Request>,
     /// Records on their way to the store.
     pub(crate) projected: VecDeque<Committed>,
+    /// How often its process was shown that a copy of it had taken the lease from it.
+    pub(crate) overwritten: u32,
     /// The journal sequence of the state that it shows readers.
     pub(crate) shown: u64,
 }
@@ -80,10 +84,15 @@ impl Store {
     }
 }
 
+fn own_name(index: usize) -> String {
+    format!("i{index}")
+}
+
 impl Instance {
     pub(crate) fn new(index: usize, settings: &Settings) -> Self {
         Self {
-            name: format!("i{index}"),
+            index,
+            name: own_name(index),
             settings: settings.clone(),
             boot: 0,
             node: None,
@@ -98,13 +107,24 @@ impl Instance {
             decision_is_due: false,
             kept: Vec::new(),
             projected: VecDeque::new(),
+            overwritten: 0,
             shown: 0,
         }
     }
 
     /// The present process's name.
     pub(crate) fn nonce(&self) -> String {
-        format!("{}-{}", self.name, self.boot)
+        format!("i{}-{}", self.index, self.boot)
+    }
+
+    /// Whether its data directory is a copy of another instance's.
+    pub(crate) fn is_copy(&self) -> bool {
+        self.name != own_name(self.index)
+    }
+
+    /// Gives it a data directory of its own.
+    pub(crate) fn make_original(&mut self) {
+        self.name = own_name(self.index);
     }
 
     /// The sequence of the last record that the store has, or that is on its way to it.
@@ -116,6 +136,7 @@ impl Instance {
     /// Starts a process.
     pub(crate) fn start(&mut self, plan: &Plan) {
         self.boot += 1;
+        self.overwritten = 0;
         let lock_server = SystemLimits { retry: Duration::from_secs(5), interval: plan.lock_interval };
         self.node = Some(Node::new(NodeSettings {
             instance: self.name.clone(),

@@ -111,6 +111,8 @@ impl Plan {
 
     /// The plan with the faults that `bug` needs, and with the bug itself if it is one of settings.
     pub(crate) fn with_bug(mut self, bug: Bug) -> Self {
+        // These end the world, perhaps before the bug has shown.
+        self.rates.retain(|fault, _| !matches!(fault, Fault::DataLost | Fault::StreamsPurged));
         for fault in bug.needed_faults() {
             self.rates.insert(*fault, fault.rate_max());
         }
@@ -118,6 +120,10 @@ impl Plan {
         if matches!(bug, Bug::JournalUnfenced | Bug::CommandUnfenced | Bug::NoBarrier) {
             self.instances = 3;
             self.act_every = 2 * SECOND;
+            self.settings.provider = LockProvider::Embedded;
+        }
+        if bug == Bug::CopyHidden {
+            self.instances = 3;
             self.settings.provider = LockProvider::Embedded;
         }
         if matches!(bug, Bug::UnapprovedEnlisted | Bug::WithdrawalForgotten) {

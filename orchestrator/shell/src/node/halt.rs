@@ -17,6 +17,15 @@ pub enum Halt {
     /// The bus has lost acknowledged messages.
     #[error("NATS has lost data: {}", join(.0))]
     Lost(Arc<[Loss]>),
+    /// Another process uses a copy of this instance's data directory.
+    #[error(
+        "another process of instance {instance} leads: its data directory is a copy of this one's. Stop one of the two, \
+         delete the file `instance` in its data directory, and start it again"
+    )]
+    Copied {
+        /// The instance.
+        instance: String,
+    },
     /// The journal cannot be followed.
     #[error("{}", with_causes(.0))]
     Journal(Arc<JournalError>),

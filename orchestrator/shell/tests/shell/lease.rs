@@ -49,7 +49,7 @@ fn at(secs: u64) -> Now {
 }
 
 fn holder(instance: &str, nonce: &str) -> LeaseHolder {
-    LeaseHolder { instance: instance.to_owned(), nonce: nonce.to_owned() }
+    LeaseHolder::new(instance, nonce)
 }
 
 /// A lease that was gained at second 0, with revision 1.
@@ -134,7 +134,8 @@ fn earlier_process_of_the_instance_is_replaced() {
     let mut lease = Lease::new(holder("me", "2"));
     lease.tick(at(0));
     let taken = LeaseOutcome::Taken { holder: holder("me", "1"), revision: 3 };
-    let update = LeaseAction::Update { holder: holder("me", "2"), revision: 3 };
+    let replacing = holder("me", "2").replacing(&holder("me", "1"));
+    let update = LeaseAction::Update { holder: replacing, revision: 3 };
     assert_eq!(lease.outcome(at(0), &taken), (Some(update), None));
     let gained = lease.outcome(at(0), &LeaseOutcome::Written { revision: 4, at: None });
     assert_eq!(gained, (None, Some(LeaseChange::Gained)));
@@ -177,4 +178,31 @@ fn leaving_releases_the_lease() {
     let mut lease = Lease::new(holder("me", "1"));
     assert_eq!(lease.leave(at(0)), None);
     assert!(lease.is_left());
+}
+
+/// Only a process that runs on a copy of the data directory can take the lease from one that lives.
+#[test]
+fn lease_taken_by_a_copy_is_noticed() {
+    let taken = |holder: LeaseHolder| LeaseOutcome::Taken { holder, revision: 3 };
+    let copy = || holder("me", "2");
+    let mut lease = held();
+    lease.tick(at(2));
+    let other = taken(holder("other", "9").replacing(&holder("me", "1")));
+    assert_eq!(lease.outcome(at(2), &other), (None, Some(LeaseChange::Lost)), "the lease had expired");
+    lease.tick(at(3));
+    let copied = taken(copy().replacing(&holder("me", "1")));
+    assert_eq!(lease.outcome(at(3), &copied), (None, Some(LeaseChange::Copied)));
+    assert!(!lease.is_held());
+
+    // A late write of an earlier process, which has replaced another one, is none.
+    let mut lease = held();
+    lease.tick(at(2));
+    let taken_back = LeaseAction::Update { holder: holder("me", "1").replacing(&copy()), revision: 3 };
+    let earlier = taken(copy().replacing(&holder("me", "0")));
+    assert_eq!(lease.outcome(at(2), &earlier), (Some(taken_back), None));
+    // Nor is its own, whose outcome was unknown.
+    let mut lease = held();
+    lease.tick(at(2));
+    let again = LeaseAction::Update { holder: holder("me", "1"), revision: 3 };
+    assert_eq!(lease.outcome(at(2), &taken(holder("me", "1"))), (Some(again), None));
 }

@@ -6,6 +6,7 @@ use os_upgrade_shell::dispatch::PublishOutcome;
 use os_upgrade_shell::fleet_lock::{HttpAnswer, read_answer, read_retry_after};
 use os_upgrade_shell::jobs::{JobId, JobReport, StartedJob};
 use os_upgrade_shell::journal::append::{AppendOutcome, ReadBack};
+use os_upgrade_shell::lease::LeaseOutcome;
 use os_upgrade_shell::node::Event;
 use os_upgrade_worker_rules as rules;
 
@@ -39,7 +40,11 @@ impl World {
                     (Some(Bug::OwnTimeForBusTime), Peer::Instance(index)) => self.clock_of(index).wall,
                     _ => self.time(),
                 };
-                let outcome = self.bus.lease(&question.action, self.now, time);
+                let mut outcome = self.bus.lease(&question.action, self.now, time);
+                if let (Some(Bug::CopyHidden), LeaseOutcome::Taken { holder, .. }) = (self.bug, &mut outcome)
+                {
+                    holder.replaces = None;
+                }
                 Event::Lease { number: question.number, outcome }
             }
             RequestKind::Append { expected, message } => {

@@ -58,7 +58,8 @@ impl World {
             }
             Fault::ClockStep => self.step_clock(instance, host),
             Fault::BusClockStep => self.step_bus_clock(instance),
-            Fault::StoreLost
+            Fault::DirectoryCopied
+            | Fault::StoreLost
             | Fault::StoreOlder
             | Fault::DataLost
             | Fault::BusAwayForHours

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use os_upgrade_kernel::{JobDone, NoAnswer};
+use os_upgrade_kernel::{JobDone, LockProvider, NoAnswer};
 use os_upgrade_protocol::hint::HintCause;
 use os_upgrade_protocol::{Announcement, Hint};
 use os_upgrade_shell::clock::Now;
@@ -12,7 +12,7 @@ use os_upgrade_shell::inventory::WorkerMessage;
 use os_upgrade_shell::jobs::{JobReport, StartedJob};
 use os_upgrade_shell::journal::append::{AppendOutcome, ReadBack};
 use os_upgrade_shell::lease::LeaseOutcome;
-use os_upgrade_shell::node::{Action, Event, Node, Warning};
+use os_upgrade_shell::node::{Action, Event, Halt, Node, Warning};
 use os_upgrade_shell::not_done::NotDone;
 
 use super::World;
@@ -43,6 +43,12 @@ impl World {
         } else if had && self.occurs(Fault::StoreOlder) {
             self.checker.store_replaced(index, earlier.as_ref().map(|store| store.sequence));
             self.instances[index].store.reached = earlier;
+        }
+        // Until the copy is noticed both lead, which a lock server cannot tell.
+        let may_copy = self.instances.len() > 1 && self.plan.settings.provider == LockProvider::Embedded;
+        if may_copy && self.occurs(Fault::DirectoryCopied) {
+            let of = self.rng.usize(..self.instances.len());
+            self.instances[index].name = format!("i{of}");
         }
         let instance = &mut self.instances[index];
         instance.start(&self.plan);
@@ -140,9 +146,21 @@ impl World {
             self.checker.retry_later(&nonce, done.job().system(), *retry_after);
         }
         let Some(event) = self.sabotage_event(index, event) else { return };
+        let lost_to = if let Event::Lease { outcome: LeaseOutcome::Taken { holder, .. }, .. } = &event {
+            Some(holder.nonce.clone())
+        } else {
+            None
+        };
         let instance = &mut self.instances[index];
         let Some(node) = &mut instance.node else { return };
         node.handle(now, event);
+        if let Some(other) = lost_to
+            && node.halted().is_none()
+            && self.bus.has_overwritten(&other, &instance.nonce())
+        {
+            instance.overwritten += 1;
+            self.checker.overwritten(index, instance.overwritten);
+        }
         // Sometimes several events are decided together.
         if instance.decision_is_due {
             return;
@@ -258,6 +276,7 @@ impl World {
                 self.instances[index].projected.push_back(*committed);
             }
             Action::Stopped => self.kill(index),
+            Action::Warn(Warning::Halted(Halt::Copied { .. })) => self.copy_noticed(index),
             Action::Warn(Warning::Halted(halt)) => self.checker.halted(index, &halt),
             Action::Warn(
                 Warning::Inventory { .. }
@@ -267,6 +286,20 @@ impl World {
                 | Warning::HoldersExceedSlots { .. }
                 | Warning::Deposed { .. },
             ) => {}
+        }
+    }
+
+    /// An instance has stopped because another has the same data directory. An operator gives each its own.
+    fn copy_noticed(&mut self, index: usize) {
+        let name = self.instances[index].name.clone();
+        self.checker.copy_noticed(index, self.bus.is_overwritten(&self.instances[index].nonce()));
+        for (other, instance) in self.instances.iter_mut().enumerate() {
+            if instance.name == name && (other == index || instance.is_copy()) {
+                instance.make_original();
+                instance.kill();
+                let start = Item::Start { instance: other };
+                self.agenda.schedule(self.now + SECOND, start);
+            }
         }
     }
 
