@@ -257,7 +257,8 @@ impl Driver {
 
     /// Publishes the committed state, the leader, and whether writes can be taken.
     fn publish(&self, now: Now) {
-        let readiness = match self.node.not_ready(now).or_else(|| self.projection.problem()) {
+        let not_ready = self.node.not_ready(now).map(|reason| reason.to_string());
+        let readiness = match not_ready.or_else(|| self.projection.problem()) {
             Some(reason) if self.node.halted().is_some() => Readiness::Halted(reason),
             Some(reason) => Readiness::NotReady(reason),
             None => Readiness::Ready,

@@ -21,7 +21,8 @@ pub struct NatsServer {
     directory: TempDir,
     port: u16,
     options: String,
-    domain: Option<&'static str>,
+    /// More settings of `JetStream`.
+    jetstream: String,
     child: Option<Child>,
 }
 
@@ -41,13 +42,19 @@ impl NatsServer {
     /// A server with more lines in its configuration, which does not run yet.
     pub fn stopped(options: &str) -> Self {
         let directory = tempfile::tempdir().unwrap();
-        Self { directory, port: 0, options: options.to_owned(), domain: None, child: None }
+        Self { directory, port: 0, options: options.to_owned(), jetstream: String::new(), child: None }
     }
 
     /// Puts the server's streams into a JetStream domain.
     #[must_use]
     pub fn in_domain(self, domain: &'static str) -> Self {
-        Self { domain: Some(domain), ..self }
+        Self { jetstream: format!(", domain: {domain}"), ..self }
+    }
+
+    /// Limits what the server stores.
+    #[must_use]
+    pub fn storing_at_most(self, bytes: usize) -> Self {
+        Self { jetstream: format!(", max_file_store: {bytes}"), ..self }
     }
 
     /// Starts a server with the streams that the orchestrator creates.
@@ -145,11 +152,11 @@ impl NatsServer {
         let config = directory.join("nats.conf");
         // The first start chooses a free port.
         let port = (self.port != 0).then_some(self.port);
-        let domain = self.domain.map(|domain| format!(", domain: {domain}")).unwrap_or_default();
         let text = format!(
-            "{}jetstream {{ store_dir: {}, sync_interval: always{domain} }}\n{}\n",
+            "{}jetstream {{ store_dir: {}, sync_interval: always{} }}\n{}\n",
             nats_server::configuration(directory, port),
             nats_server::quoted(directory),
+            self.jetstream,
             self.options,
         );
         std::fs::write(&config, text).unwrap();

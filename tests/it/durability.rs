@@ -9,4 +9,5 @@ mod disk_faults;
 mod lost_data;
 mod power_loss;
 mod restore;
+mod storage_limits;
 mod streams;

@@ -11,6 +11,7 @@ use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
 use super::reader::Read;
+use super::storage::storage_limit;
 use super::streams::StreamsError;
 use super::streams::inspect::{message, stored};
 use super::{Bus, header};
@@ -32,7 +33,7 @@ impl Bus {
             Ok(ack) => AppendOutcome::Stored { sequence: ack.sequence },
             Err(error) => {
                 tracing::debug!(%error, expected, "append");
-                AppendOutcome::Unknown
+                storage_limit(&error).map_or(AppendOutcome::Unknown, AppendOutcome::Full)
             }
         }
     }

@@ -1,5 +1,6 @@
 //! The lease: one key in a KV bucket whose entries expire.
 
+use std::error::Error;
 use std::sync::PoisonError;
 use std::time::{Duration, Instant, SystemTime};
 
@@ -11,22 +12,15 @@ use os_upgrade_protocol::error::with_causes;
 use os_upgrade_protocol::json;
 use os_upgrade_shell::lease::{ANSWER_WITHIN, LeaseAction, LeaseHolder, LeaseOutcome};
 
-use super::Bus;
+use super::storage::storage_limit;
 use super::streams::{LEASE_BUCKET, LEASE_STREAM, Layout, StreamsError, unusable};
+use super::{Bus, LeaseBucket};
 
 const KEY: &str = "leader";
 /// How long a server may leave lease requests unanswered before another server is tried. A server that is cut off from
 /// its cluster keeps its clients but does not answer them. A healthy cluster may take some nine seconds to elect new
 /// stream leaders.
 const UNANSWERED_MAX: Duration = Duration::from_secs(15);
-
-/// The bucket in use.
-#[derive(Debug)]
-pub(super) struct Bucket {
-    store: kv::Store,
-    /// The settings of its stream.
-    config: Config,
-}
 
 impl Bus {
     /// Checks the bucket, or creates it if it does not exist.
@@ -39,7 +33,7 @@ impl Bus {
         let look_up = || async {
             let store = self.jetstream.get_key_value(LEASE_BUCKET).await;
             let store = store.map_err(|error| unusable(&config.name, error))?;
-            Ok::<_, StreamsError>(Bucket { store, config: config.clone() })
+            Ok::<_, StreamsError>(LeaseBucket { store, config: config.clone() })
         };
         // Looked up only once: the server queues look-ups with all other requests about streams and consumers, and when
         // all workers of a site start at once, the queue is so long that the lease would expire.
@@ -76,13 +70,13 @@ impl Bus {
     }
 
     async fn try_lease(&self, action: &LeaseAction) -> Option<LeaseOutcome> {
-        let Bucket { store: bucket, config } = self.lease.get()?;
+        let LeaseBucket { store: bucket, config } = self.lease.get()?;
         let value = |holder: &LeaseHolder| serde_json::to_vec(holder).ok().map(bytes::Bytes::from);
         match action {
             LeaseAction::Create(holder) => match bucket.create(KEY, value(holder)?).await {
                 Ok(revision) => Some(lease_written(bucket, revision).await),
                 Err(error) if error.kind() == CreateErrorKind::AlreadyExists => holder_of(bucket).await,
-                Err(_) => self.remake_bucket(config).await,
+                Err(error) => self.refused(config, &error).await,
             },
             LeaseAction::Update { holder, revision } => {
                 match bucket.update(KEY, value(holder)?, *revision).await {
@@ -90,7 +84,7 @@ impl Bus {
                     Err(error) if error.kind() == UpdateErrorKind::WrongLastRevision => {
                         holder_of(bucket).await
                     }
-                    Err(_) => self.remake_bucket(config).await,
+                    Err(error) => self.refused(config, &error).await,
                 }
             }
             LeaseAction::Release { revision } => {
@@ -100,8 +94,16 @@ impl Bus {
         }
     }
 
-    /// Creates the bucket again if it is missing. The question has no answer, and is repeated.
-    async fn remake_bucket(&self, config: &Config) -> Option<LeaseOutcome> {
+    /// The outcome of a write that was refused. The bucket is created again if it is missing: then the question has no
+    /// answer, and is repeated.
+    async fn refused(
+        &self,
+        config: &Config,
+        error: &(dyn Error + Send + Sync + 'static),
+    ) -> Option<LeaseOutcome> {
+        if let Some(limit) = storage_limit(error) {
+            return Some(LeaseOutcome::Full(limit));
+        }
         let missing = self.find_stream(&config.name).await.is_ok_and(|found| found.is_none());
         if missing {
             tracing::warn!(stream = config.name, "the lease is not there: creating it again");

@@ -7,6 +7,7 @@
 //! - [`forward`]: requests that followers pass to the leader;
 //! - [`sites`]: requests between sites;
 //! - [`instances`]: heartbeats of instances and replicas of streams, for operators;
+//! - [`storage`]: what NATS stores, and how much it may;
 //! - [`reader`]: a stream followed across reconnects;
 //! - [`scan`]: a stream read once, to its end;
 //! - [`lease`]: the key that says which instance may try to lead.
@@ -21,6 +22,7 @@ pub mod lease;
 pub mod reader;
 pub mod scan;
 pub mod sites;
+pub mod storage;
 pub mod streams;
 pub mod worker_reports;
 
@@ -28,7 +30,7 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use async_nats::jetstream::context::{PublishAckFuture, PublishError};
-use async_nats::jetstream::{self, Context};
+use async_nats::jetstream::{self, Context, kv, stream};
 use tokio::sync::{OnceCell, SetOnce};
 
 /// How long a publish or request may go unanswered before its outcome counts as unknown.
@@ -46,9 +48,17 @@ pub struct Bus {
     jetstream: Context,
     /// The name in the credentials, if they have one.
     user: Option<Arc<str>>,
-    lease: Arc<OnceCell<lease::Bucket>>,
+    lease: Arc<OnceCell<LeaseBucket>>,
     /// When the first of the lease requests was sent that have had no answer so far.
     unanswered_since: Arc<Mutex<Option<Instant>>>,
+}
+
+/// The bucket of the lease in use.
+#[derive(Debug)]
+struct LeaseBucket {
+    store: kv::Store,
+    /// The settings of its stream.
+    config: stream::Config,
 }
 
 impl Bus {

@@ -129,6 +129,7 @@ fn messages(plan: &Plan, before: &Tip) -> Vec<Message> {
 async fn append(site: &Site, expected: u64, message: &Message) -> Result<(), RecoveryError> {
     match site.bus.append(expected, message).await {
         AppendOutcome::Stored { sequence } if sequence == expected + 1 => Ok(()),
+        AppendOutcome::Full(limit) => Err(anyhow::Error::from(limit).into()),
         AppendOutcome::Stored { .. } | AppendOutcome::Unknown => {
             Err(RecoveryError::NotAppended(expected + 1))
         }

@@ -114,6 +114,7 @@ impl HeldLease {
         let revision = match outcome {
             LeaseOutcome::Written { revision, .. } => revision,
             LeaseOutcome::Taken { holder, .. } => return Err(RecoveryError::Led(holder.instance)),
+            LeaseOutcome::Full(limit) => return Err(anyhow::Error::from(limit).into()),
             LeaseOutcome::Released | LeaseOutcome::Failed => {
                 return Err(anyhow!("the lease was not granted").into());
             }
@@ -156,7 +157,10 @@ async fn renew(bus: Bus, me: LeaseHolder, mut revision: u64, held: watch::Sender
                 revision = renewed;
                 held.send_replace(Some(renewed));
             }
-            LeaseOutcome::Taken { .. } | LeaseOutcome::Released | LeaseOutcome::Failed => {
+            LeaseOutcome::Taken { .. }
+            | LeaseOutcome::Released
+            | LeaseOutcome::Full(_)
+            | LeaseOutcome::Failed => {
                 held.send_replace(None);
                 return;
             }

@@ -7,6 +7,7 @@ use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};
 
 use crate::clock::Now;
+use crate::storage::StorageLimit;
 
 /// How long a lease lasts after its last renewal.
 pub const LEASE_TTL: Duration = Duration::from_secs(6);
@@ -99,6 +100,8 @@ pub enum LeaseOutcome {
     },
     /// The entry is deleted.
     Released,
+    /// Refused, because a limit is reached.
+    Full(StorageLimit),
     /// There was no answer, or it could not be read.
     Failed,
 }
@@ -282,7 +285,7 @@ impl Lease {
                 self.other = Some(Other { holder: holder.clone(), revision: *revision, seen_at: pending.at });
                 (None, self.held.take().map(|_| LeaseChange::Lost))
             }
-            LeaseOutcome::Released | LeaseOutcome::Failed => (None, None),
+            LeaseOutcome::Released | LeaseOutcome::Full(_) | LeaseOutcome::Failed => (None, None),
         }
     }
 

@@ -17,4 +17,5 @@ pub mod journal;
 pub mod lease;
 pub mod node;
 pub mod not_done;
+pub mod storage;
 pub mod text;

@@ -12,6 +12,7 @@ mod inspection;
 mod known;
 mod leading;
 mod leave;
+mod not_ready;
 mod stopping;
 
 use std::time::Duration;
@@ -25,6 +26,7 @@ pub use self::halt::{Found, Halt, Loss, losses};
 use self::inspection::{Finding, Inspection};
 pub use self::known::{Acknowledged, ControlMark, StoreKnowledge, Stream, StreamFacts, Streams};
 use self::leading::{Leading, Starter};
+pub use self::not_ready::NotReady;
 pub use self::stopping::STOP_WITHIN;
 use self::stopping::Stopping;
 use crate::clock::{ClockWatch, Now};
@@ -33,21 +35,15 @@ use crate::dispatch::{DispatchSettings, Dispatcher, Leader};
 pub use crate::forward::CallId;
 use crate::forward::Forwards;
 use crate::inventory::{Inventory, WorkerMessage};
-use crate::journal::append::{Appender, ReadBack, Step};
+use crate::journal::append::{AppendOutcome, Appender, ReadBack, Step};
 use crate::journal::codec::Message;
 use crate::journal::follow::Follower;
 use crate::journal::{JournalError, Tip};
 use crate::lease::{Lease, LeaseChange, LeaseHolder, LeaseOutcome, LeaseRequest};
+use crate::storage::StorageLimit;
 
 /// While an append takes longer than this, the instance is not ready.
 const APPEND_SLOW: Duration = Duration::from_secs(2);
-/// Not ready: an append has no answer. A nats-server whose disk is full does not answer at all until it is restarted.
-const NO_ANSWER: &str =
-    "the journal does not answer: NATS is overloaded, or its disk is full; its log says which";
-/// Not ready: there is no known leader.
-const NO_LEADER: &str = "no instance leads yet, as far as this one knows";
-/// Not ready: the inventory is incomplete.
-const HOSTS_UNREAD: &str = "the hosts that have announced themselves are still being read";
 
 /// The parameters of a node.
 #[derive(Debug, Clone)]
@@ -94,6 +90,8 @@ pub struct Node {
     forwards: Forwards,
     role: Role,
     inspection: Inspection,
+    /// The limit because of which the last write to NATS was refused.
+    storage: Option<StorageLimit>,
     /// Whether the journal has been read to its end.
     has_read: bool,
     stopping: Stopping,
@@ -132,6 +130,7 @@ impl Node {
             forwards: Forwards::default(),
             role: Role::Starting,
             inspection: Inspection::new(settings.store.clone(), settings.loss_confirmed_after),
+            storage: None,
             has_read: false,
             stopping: Stopping::No,
             out: Vec::new(),
@@ -186,26 +185,29 @@ impl Node {
     }
 
     /// Why this instance can neither accept nor forward a write now; `None` if it can.
-    pub fn not_ready(&self, now: Now) -> Option<String> {
+    pub fn not_ready(&self, now: Now) -> Option<NotReady> {
         if let Role::Halted { halt, account } = &self.role {
-            return Some(halted(halt, account.as_deref()));
+            return Some(NotReady::Halted(halted(halt, account.as_deref())));
         }
         if let Some(why) = self.stopping.reason_not_ready() {
-            return Some(why);
+            return Some(NotReady::Stopping(why));
         }
         if let Some(why) = self.inspection.reason_not_ready() {
-            return Some(why);
+            return Some(NotReady::NotInspected(why));
         }
         if !self.inventory.is_read() {
-            return Some(HOSTS_UNREAD.to_owned());
+            return Some(NotReady::HostsUnread);
         }
+        let full_or = |otherwise| self.storage.map_or(otherwise, NotReady::StorageFull);
         match &self.role {
-            Role::Leading(_) if self.appender.busy_for(now) > APPEND_SLOW => Some(NO_ANSWER.to_owned()),
+            Role::Leading(_) if self.appender.busy_for(now) > APPEND_SLOW => {
+                Some(full_or(NotReady::NoAnswer))
+            }
             Role::Leading(_) => None,
             Role::Following { at_end: true } if self.lease.other().is_some() => None,
-            Role::Following { at_end: false } => Some("the journal is still being read".to_owned()),
+            Role::Following { at_end: false } => Some(NotReady::JournalUnread),
             Role::Following { .. } | Role::Claiming | Role::Starting | Role::Halted { .. } => {
-                Some(NO_LEADER.to_owned())
+                Some(full_or(NotReady::NoLeader))
             }
         }
     }
@@ -238,12 +240,18 @@ impl Node {
                 {
                     self.clocks.bus_read(*at, asked, now);
                 }
+                self.lease_answered(&outcome);
                 let (action, change) = self.lease.outcome(now, number, &outcome);
                 self.lease_changed(action, change.as_ref());
             }
             Event::Journal { sequence, message } => self.journal(sequence, message),
             Event::JournalEnd => self.journal_end(now),
             Event::Appended { append_id, outcome } => {
+                self.storage = match outcome {
+                    AppendOutcome::Full(limit) => Some(limit),
+                    AppendOutcome::Stored { .. } => None,
+                    AppendOutcome::Unknown => self.storage,
+                };
                 let step = self.appender.published(&append_id, &outcome);
                 self.step(now, step);
             }
@@ -377,6 +385,15 @@ impl Node {
             }
             Some(LeaseChange::Gained) | None => {}
         }
+    }
+
+    fn lease_answered(&mut self, outcome: &LeaseOutcome) {
+        self.storage = match outcome {
+            LeaseOutcome::Full(limit) => Some(*limit),
+            LeaseOutcome::Taken { .. } => None,
+            // A small entry may fit where a record does not.
+            LeaseOutcome::Written { .. } | LeaseOutcome::Released | LeaseOutcome::Failed => self.storage,
+        };
     }
 
     fn journal(&mut self, sequence: u64, message: Result<Message, JournalError>) {

@@ -11,6 +11,7 @@ use os_upgrade_api_types::query::NoParameters;
 use os_upgrade_api_types::routes::documentation::{METRICS, OPEN_METRICS};
 use os_upgrade_api_types::routes::slots::SlotGroup;
 use os_upgrade_auth::Authenticator;
+use os_upgrade_bus::storage::Usage;
 use os_upgrade_kernel::{Forecast, State as Site, WindowBlocker};
 use os_upgrade_site::published_state::PublishedState;
 use prometheus_client::encoding::text::encode;
@@ -34,9 +35,14 @@ async fn read(
     State(api): State<Api>,
     Params(NoParameters {}): Params<NoParameters>,
 ) -> Result<Response, Problem> {
+    // Unknown until the bus is connected.
+    let usage = match api.options.sites.bus() {
+        Some(bus) => bus.usage().await,
+        None => Vec::new(),
+    };
     let now = Utc::now();
-    let text =
-        text(&api.answers, &api.site.published_for_display(now), &api.authenticator, &api.options, now);
+    let published = api.site.published_for_display(now);
+    let text = text(&api.answers, &published, &usage, &api.authenticator, &api.options, now);
     let text = text.map_err(|error| Problem::internal(error.to_string()))?;
     Ok(([(CONTENT_TYPE, OPEN_METRICS)], text).into_response())
 }
@@ -44,6 +50,7 @@ async fn read(
 pub(crate) fn text(
     answers: &Answers,
     published: &PublishedState,
+    usage: &[Usage],
     authenticator: &Authenticator,
     options: &Options,
     now: DateTime<Utc>,
@@ -56,6 +63,7 @@ pub(crate) fn text(
     if published.is_read {
         describe_next_run(&mut registry, &published.forecast(now));
     }
+    describe_storage(&mut registry, usage);
     let api = registry.sub_registry_with_prefix("os_upgrade_api");
     describe_gate(api, authenticator);
     api.register(
@@ -82,6 +90,24 @@ fn describe_hosts(registry: &mut Registry, hosts: &BTreeMap<&'static str, usize>
         family.get_or_create(&[("enrolment", *enrolment)]).set(count);
     }
     registry.register("os_upgrade_hosts", "Hosts that have announced themselves", family);
+}
+
+/// What NATS stores, and how much it may: label `of`.
+fn describe_storage(registry: &mut Registry, usage: &[Usage]) {
+    let [bytes, limits] = [(); 2].map(|()| Family::<[(&'static str, String); 1], Gauge>::default());
+    let set = |family: &Family<_, Gauge>, of: &str, bytes| {
+        let labels = [("of", of.to_owned())];
+        family.get_or_create(&labels).set(i64::try_from(bytes).unwrap_or(i64::MAX));
+    };
+    for Usage { of, bytes: stored, limit } in usage {
+        set(&bytes, of, *stored);
+        if let Some(limit) = limit {
+            set(&limits, of, *limit);
+        }
+    }
+    registry.register("os_upgrade_nats_stored_bytes", "Bytes that NATS stores, by stream and account", bytes);
+    let help = "Bytes that NATS may store; absent without a limit. A server's own limit is not known";
+    registry.register("os_upgrade_nats_limit_bytes", help, limits);
 }
 
 /// When the next run starts automatically, and what prevents it: label `reason`.

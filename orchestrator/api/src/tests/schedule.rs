@@ -107,9 +107,15 @@ async fn next_run_metrics_match_the_state() {
     let lines = |published: &PublishedState, now: &str| {
         let (answers, authenticator, options) =
             (Answers::default(), Authenticator::default(), Options::default());
-        let text =
-            resources::metrics::text(&answers, published, &authenticator, &options, now.parse().unwrap())
-                .unwrap();
+        let text = resources::metrics::text(
+            &answers,
+            published,
+            &[],
+            &authenticator,
+            &options,
+            now.parse().unwrap(),
+        )
+        .unwrap();
         let is_next_run = |line: &&str| line.starts_with("os_upgrade_next_upgrade");
         text.lines().filter(is_next_run).map(ToOwned::to_owned).collect::<Vec<_>>()
     };

@@ -173,6 +173,7 @@ async fn slots_of_another_lock_server() {
     let text = resources::metrics::text(
         &Answers::default(),
         &api.site.published(),
+        &[],
         &Authenticator::default(),
         &Options::default(),
         late,
@@ -302,6 +303,7 @@ async fn slot_metrics_are_exposed() {
         let text = resources::metrics::text(
             &Answers::default(),
             &published,
+            &[],
             &Authenticator::default(),
             &Options::default(),
             at,

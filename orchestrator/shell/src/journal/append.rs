@@ -13,6 +13,7 @@ use os_upgrade_kernel::{Record, State};
 use super::codec::{Kind, Message, encode};
 use super::{AppendId, Tip};
 use crate::clock::Now;
+use crate::storage::StorageLimit;
 
 /// How long to wait before the stream is read again after it did not answer, and between two publishes of a message
 /// that is refused and yet absent: a server that is cut off from its cluster behaves so until the lease is lost.
@@ -28,6 +29,8 @@ pub enum AppendOutcome {
     },
     /// Refused or unanswered: the stream must be read to learn whether it is stored.
     Unknown,
+    /// Refused, because a limit is reached. An earlier publish of the message may be stored.
+    Full(StorageLimit),
 }
 
 /// The first message of the journal from one sequence on.
@@ -164,7 +167,9 @@ impl Appender {
                 Some(self.stored(*sequence))
             }
             // Storing at another sequence should be impossible, since the server checks the expected one.
-            AppendOutcome::Stored { .. } | AppendOutcome::Unknown => Some(append.read_back()),
+            AppendOutcome::Stored { .. } | AppendOutcome::Unknown | AppendOutcome::Full(_) => {
+                Some(append.read_back())
+            }
         }
     }
 

@@ -5,7 +5,7 @@ use std::time::Duration;
 use os_upgrade_kernel::{Input, Operation, Request};
 
 use super::leading::Caller;
-use super::{Action, CallId, HOSTS_UNREAD, NO_LEADER, Node, Role, halted};
+use super::{Action, CallId, Node, NotReady, Role, halted};
 use crate::clock::Now;
 use crate::forward::{Forwarded, Outcome};
 use crate::not_done::NotDone;
@@ -45,7 +45,7 @@ impl Node {
                 self.answer_unchanged(call, "the request was under way for too long");
             }
             Role::Leading(_) if !self.inventory.is_read() => {
-                self.answer_unchanged(call, HOSTS_UNREAD);
+                self.answer_unchanged(call, NotReady::HostsUnread.to_string());
             }
             Role::Leading(leading) if !leading.is_full() => {
                 let until = now.monotonic + ttl(&request, forwarded_at.is_some());
@@ -99,7 +99,10 @@ impl Node {
                 let why = format!("not leading: instance {} does", other.instance);
                 self.answer_unchanged(call, why);
             }
-            (_, None) => self.answer_unchanged(call, NO_LEADER),
+            (_, None) => {
+                let why = self.storage.map_or(NotReady::NoLeader, NotReady::StorageFull);
+                self.answer_unchanged(call, why.to_string());
+            }
         }
     }
 

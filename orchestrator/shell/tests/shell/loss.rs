@@ -206,7 +206,7 @@ fn only_a_lasting_loss_is_believed() {
     assert!(node.halted().is_none());
     let why = node.not_ready(at(19)).unwrap();
     assert_eq!(
-        why,
+        why.to_string(),
         "NATS has lost data: the journal ends at 0: messages 1 to 10 are missing; checking again, as the server that \
          answers so may have been cut off"
     );

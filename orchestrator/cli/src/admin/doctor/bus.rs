@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use chrono::Utc;
 use os_upgrade_bus::Bus;
+use os_upgrade_bus::storage::Usage;
 use os_upgrade_bus::streams::StreamsError;
 use os_upgrade_bus::streams::inspect::ServerAccess;
 use os_upgrade_kernel::clock::CLOCK_SKEW_SECS_MAX;
@@ -32,6 +33,9 @@ const LISTEN_FOR: Duration = Duration::from_secs(2);
 /// The most heartbeats that are buffered.
 const HEARTBEATS_MAX: usize = 64;
 const SAME_SETTINGS: &str = "give all instances the same [site] and [fleet-lock] settings and reload them; a change of timezone or url needs a restart";
+
+/// The largest message by default: as long as it fits, nothing is refused.
+const MESSAGE_BYTES_MAX: u64 = 1024 * 1024;
 
 /// A clock skew that is tolerated but worth a warning, in seconds.
 const SKEW_WARNING_SECS: i64 = 5;
@@ -116,13 +120,13 @@ async fn streams(
     }
     checks.push(loss_check(bus, settings, folded).await?);
     checks.extend(journal(bus).await);
-    match bus.lease_holder().await? {
-        Some(holder) => {
-            checks.push(Check::ok("lease", format!("instance {} leads", holder.instance)));
-            checks.push(instances(bus, settings).await);
-        }
-        None => checks.push(Check::ok("lease", "no instance leads")),
-    }
+    checks.extend(storage(&bus.usage().await));
+    let lease = match bus.lease_holder().await? {
+        Some(holder) => format!("instance {} leads", holder.instance),
+        None => "no instance leads".to_owned(),
+    };
+    checks.push(Check::ok("lease", lease));
+    checks.extend(instances(bus, settings).await);
     checks.extend(clock(bus).await);
     Ok(())
 }
@@ -180,17 +184,41 @@ async fn journal(bus: &Bus) -> Vec<Check> {
     }
 }
 
-/// Compares the settings of running instances, which their heartbeats carry, with this configuration.
-async fn instances(bus: &Bus, settings: &Settings) -> Check {
+/// Compares what NATS stores with its limits.
+fn storage(usage: &[Usage]) -> Vec<Check> {
+    let check = |Usage { of, bytes, limit }: &Usage| {
+        let limit = (*limit)?;
+        let name = format!("storage of {of}");
+        let found = format!("{bytes} of {limit} bytes");
+        Some(if limit.saturating_sub(*bytes) < MESSAGE_BYTES_MAX {
+            Check::problem(
+                name,
+                found,
+                "raise the limit, or delete other streams: NATS refuses what does not fit",
+            )
+        } else if bytes / 4 >= limit / 5 {
+            Check::warning(name, found, "raise the limit in time")
+        } else {
+            Check::ok(name, found)
+        })
+    };
+    usage.iter().filter_map(check).collect()
+}
+
+/// What running instances say in their heartbeats: why they are not ready, and how their settings differ from this
+/// configuration.
+async fn instances(bus: &Bus, settings: &Settings) -> Vec<Check> {
     const NAME: &str = "instances";
     let (sender, mut payloads) = mpsc::channel(HEARTBEATS_MAX);
     let stop = CancellationToken::new();
     let mut heard = BTreeMap::new();
+    let mut not_ready = BTreeMap::new();
     let listening = async {
         tokio::join!(bus.read_instances(stop.clone(), sender), async {
             while let Some(payload) = payloads.recv().await {
-                let heartbeat = Heartbeat::read(&payload);
-                heard.extend(heartbeat.and_then(|beat| Some((beat.instance, beat.settings?))));
+                let Some(beat) = Heartbeat::read(&payload) else { continue };
+                heard.extend(beat.settings.map(|settings| (beat.instance.clone(), settings)));
+                not_ready.insert(beat.instance, beat.not_ready);
             }
         })
     };
@@ -200,10 +228,20 @@ async fn instances(bus: &Bus, settings: &Settings) -> Check {
     let own = SettingsDigest::of(&settings.for_kernel(), settings.lock_server().as_deref());
     let named = heard.iter().map(|(instance, settings)| (instance.as_str(), settings));
     let differences = differences(named.chain([("this configuration", &own)]));
-    if differences.is_empty() {
-        return Check::ok(NAME, found);
-    }
-    Check::warning(NAME, format!("{found}; {}", differences.join("; ")), SAME_SETTINGS)
+    let not_ready = not_ready.into_iter().filter_map(|(instance, reason)| Some((instance, reason?)));
+    let checks = not_ready.map(|(instance, reason)| {
+        Check::problem(
+            format!("instance {instance}"),
+            reason,
+            "see \"When something is wrong\" in the operations manual",
+        )
+    });
+    let same = if differences.is_empty() {
+        Check::ok(NAME, found)
+    } else {
+        Check::warning(NAME, format!("{found}; {}", differences.join("; ")), SAME_SETTINGS)
+    };
+    [same].into_iter().chain(checks).collect()
 }
 
 async fn clock(bus: &Bus) -> Option<Check> {
