@@ -144,7 +144,7 @@ fn react(state: &State, view: &View, input: &Input, now: DateTime<Utc>) -> Decis
         }
         Input::Control { sequence, .. } if *sequence <= state.control => Decision::default(),
         Input::Control { sequence, message } => {
-            Decision::facts(control_stream::decide(state, *sequence, message))
+            Decision::facts(control_stream::decide(state, *sequence, message, now))
         }
         Input::JobDone(done) => Decision::facts(done.decide(state, view)),
         Input::Retracted { host, sequence, deleted } => {

@@ -245,13 +245,14 @@ pub enum Fact {
         /// Commands in the control stream without a reply.
         outstanding: Vec<Outstanding>,
     },
-    /// A message in the control stream changed nothing.
+    /// A message in the control stream changed nothing. Of the ignored replies of a host, the first of each minute is
+    /// recorded.
     Ignored {
         /// The message's sequence.
         sequence: u64,
         /// The host in its subject, if any.
         host: Option<HostName>,
-        /// The reply, when it could be parsed.
+        /// The reply, when it could be parsed; the text of an error is left out.
         reply: Option<Reply>,
         /// Why it changed nothing.
         why: IgnoreCause,
@@ -505,4 +506,14 @@ pub enum IgnoreCause {
     AlreadyAnswered,
     /// A command that this site has not decided.
     ForeignCommand,
+}
+
+impl IgnoreCause {
+    /// Whether the message was a reply.
+    pub(crate) fn is_of_reply(&self) -> bool {
+        match self {
+            Self::Malformed { .. } | Self::NothingOutstanding | Self::AlreadyAnswered => true,
+            Self::UnknownSubject { .. } | Self::ForeignCommand => false,
+        }
+    }
 }

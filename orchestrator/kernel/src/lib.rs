@@ -29,6 +29,7 @@ pub mod explain;
 pub mod fact;
 pub mod forecast;
 pub mod hint;
+pub mod ignored_replies;
 pub mod job;
 pub mod reason;
 pub mod record;

@@ -10,6 +10,7 @@ use serde::{Deserialize, Serialize};
 use crate::config::{Config, LockProvider, Settings, tag};
 use crate::enrolment::{Enrolled, Enrolment};
 use crate::fact::{About, Fact, RunRef};
+use crate::ignored_replies::IgnoredReplies;
 use crate::reason::Reason;
 use crate::run::{Ended, HostError, HostEvent, HostStatus, Issued, Phase, Run, RunHost, StopCause, Trigger};
 use crate::semaphore::{Hold, Semaphores};
@@ -51,6 +52,9 @@ pub struct State {
     pub fence: Option<Fence>,
     /// The sequence in the control stream up to which messages have been applied.
     pub control: u64,
+    /// Whose ignored replies were journaled of late.
+    #[serde(default, skip_serializing_if = "IgnoredReplies::is_empty")]
+    pub ignored_replies: IgnoredReplies,
 }
 
 impl Default for State {
@@ -73,6 +77,7 @@ impl Default for State {
             retractions: OrdMap::new(),
             fence: None,
             control: 0,
+            ignored_replies: IgnoredReplies::default(),
         }
     }
 }
@@ -208,7 +213,11 @@ impl State {
                 self.apply_restored(*control_kept, outstanding, at);
                 Ok(())
             }
-            Fact::Ignored { .. } => Ok(()),
+            Fact::Ignored { host, why, .. } => {
+                let host = host.as_ref().filter(|_| why.is_of_reply());
+                host.into_iter().for_each(|host| self.ignored_replies.record(host, at));
+                Ok(())
+            }
         }
     }
 

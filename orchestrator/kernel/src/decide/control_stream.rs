@@ -1,5 +1,7 @@
 //! Messages of the control stream: commands, workers' replies and fences.
 
+use chrono::{DateTime, Utc};
+use os_upgrade_protocol::limits::bounded;
 use os_upgrade_protocol::{Action, CommandId, HostName, Outcome, Reply};
 
 use crate::config::OnFailure;
@@ -38,9 +40,24 @@ pub enum ControlMessage {
     },
 }
 
-pub(super) fn decide(state: &State, sequence: u64, message: &ControlMessage) -> Vec<Fact> {
+/// The most bytes of the error of a reply that cannot be read: it may repeat what the host wrote.
+const DETAIL_BYTES_MAX: usize = 256;
+/// What is recorded in place of the error in a reply that is ignored.
+const ERROR: &str = "error";
+
+pub(super) fn decide(
+    state: &State,
+    sequence: u64,
+    message: &ControlMessage,
+    now: DateTime<Utc>,
+) -> Vec<Fact> {
     let mut facts = fence_passed(state, sequence);
-    facts.extend(message_facts(state, sequence, message));
+    let of_message = message_facts(state, sequence, message);
+    let is_left_out = |fact: &Fact| {
+        let Fact::Ignored { host: Some(host), why, .. } = fact else { return false };
+        why.is_of_reply() && !state.ignored_replies.is_due(host, now)
+    };
+    facts.extend(of_message.into_iter().filter(|fact| !is_left_out(fact)));
     facts
 }
 
@@ -52,7 +69,12 @@ fn message_facts(state: &State, sequence: u64, message: &ControlMessage) -> Vec<
             reply_seen(state, &reply)
         }
         ControlMessage::Reply { host, reply: Err(detail), .. } => {
-            vec![ignored(sequence, Some(host), None, IgnoreCause::Malformed { detail: detail.clone() })]
+            vec![ignored(
+                sequence,
+                Some(host),
+                None,
+                IgnoreCause::Malformed { detail: bounded(detail, DETAIL_BYTES_MAX) },
+            )]
         }
         // Only the position of a fence matters, whichever leader stored it.
         ControlMessage::Leader => Vec::new(),
@@ -80,7 +102,14 @@ fn fence_passed(state: &State, sequence: u64) -> Vec<Fact> {
 }
 
 fn ignored(sequence: u64, host: Option<&HostName>, reply: Option<&Reply>, why: IgnoreCause) -> Fact {
-    Fact::Ignored { sequence, host: host.cloned(), reply: reply.cloned(), why }
+    let without_text = |reply: &Reply| Reply {
+        action: reply.action,
+        result: match &reply.result {
+            Outcome::Error(_) => Outcome::Error(ERROR.to_owned()),
+            result @ (Outcome::Done | Outcome::RebootRequired) => result.clone(),
+        },
+    };
+    Fact::Ignored { sequence, host: host.cloned(), reply: reply.map(without_text), why }
 }
 
 /// A command of a host that was given up, or of an ended run, has been deleted or found to be delivered.

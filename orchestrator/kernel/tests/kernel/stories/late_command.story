@@ -66,7 +66,6 @@
   + ignored host=h1 reply=(action=upgrade result=reboot-required) sequence=12 why=nothing-outstanding
 > reply h1 upgrade to=8 done
   + slot-released host=h1 why=late-done
-  + ignored host=h1 reply=(action=upgrade result=done) sequence=13 why=nothing-outstanding
 > state
   r1 timed-out
   h1 timed-out: upgrade could not be sent before not-after

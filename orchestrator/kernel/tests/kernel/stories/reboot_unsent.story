@@ -40,7 +40,6 @@
   + ignored host=h1 reply=(action=upgrade result=done) sequence=8 why=nothing-outstanding
 > reply h1 reboot to=7 done
   + slot-released host=h1 why=late-done
-  + ignored host=h1 reply=(action=reboot result=done) sequence=9 why=nothing-outstanding
 # The same with `on-failure = release`: once it is certain that no reboot will be sent, the slot is free.
 > settings embedded release default:1
   + settings-adopted settings=(auto-approve=true on-failure=release)

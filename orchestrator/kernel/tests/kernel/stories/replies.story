@@ -1,4 +1,4 @@
-# Replies that change nothing are recorded and say why.
+# Replies that change nothing are recorded and say why, the first of each minute of a host, without the text of errors.
 > host h1
 > host h2
 > host h3
@@ -15,6 +15,7 @@
   = done
   ! send r1/h1/prepare/1 until 2026-11-21T05:00:00Z, send r1/h2/prepare/1 until 2026-11-21T05:00:00Z, send r1/h3/prepare/1 until 2026-11-21T05:00:00Z
 # Before the command is seen, from an unknown host, to another command, malformed, without a meaning.
+> wait 60
 > reply h1 prepare done
   + ignored host=h1 reply=(action=prepare result=done) sequence=3 why=nothing-outstanding
 > deliver
@@ -22,16 +23,22 @@
   + r1 h2: command-sent action=prepare attempt=1 sequence=5
   + r1 h3: command-sent action=prepare attempt=1 sequence=6
   ! nothing
+> wait 60
 > reply stranger prepare done
   + ignored host=stranger reply=(action=prepare result=done) sequence=7 why=nothing-outstanding
+> wait 60
 > reply h1 prepare to=999 done
   + ignored host=h1 reply=(action=prepare result=done) sequence=8 why=nothing-outstanding
+> wait 60
 > reply h1 upgrade done
   + ignored host=h1 reply=(action=upgrade result=done) sequence=9 why=nothing-outstanding
+> wait 60
 > reply h1 prepare to=5 done
   + ignored host=h1 reply=(action=prepare result=done) sequence=10 why=nothing-outstanding
+> wait 60
 > garbage h1
   + ignored host=h1 reply=null sequence=11 why=(malformed detail="payload is not a valid message")
+> wait 60
 > garbage stranger to=4
   + ignored host=stranger reply=null sequence=12 why=(malformed detail="payload is not a valid message")
 > unknown os-upgrade:control.nonsense
@@ -47,8 +54,10 @@
 # With and without the header; and repeated.
 > reply h1 prepare to=4 done
   + r1 h1: prepared
+> wait 60
 > reply h1 prepare to=4 done
   + ignored host=h1 reply=(action=prepare result=done) sequence=19 why=already-answered
+> wait 60
 > reply h1 prepare done
   + ignored host=h1 reply=(action=prepare result=done) sequence=20 why=already-answered
 > reply h2 prepare done
@@ -59,8 +68,9 @@
   + r1 h1: slot-granted group=default provider=embedded
   ! send r1/h1/upgrade/1 until 2026-11-21T05:00:00Z
 # A late reply to prepare after the grant of the slot.
+> wait 60
 > reply h1 prepare to=4 too late
-  + ignored host=h1 reply=(action=prepare result="too late") sequence=23 why=nothing-outstanding
+  + ignored host=h1 reply=(action=prepare result=error) sequence=23 why=nothing-outstanding
 > deliver
   + r1 h1: command-sent action=upgrade attempt=1 sequence=24
   ! nothing
@@ -69,8 +79,10 @@
   + slot-released host=h1 why=upgraded
   + r1 h2: slot-granted group=default provider=embedded
   ! send r1/h2/upgrade/1 until 2026-11-21T05:00:00Z
+> wait 60
 > reply h1 upgrade done
   + ignored host=h1 reply=(action=upgrade result=done) sequence=26 why=already-answered
+> wait 60
 > reply h1 prepare done
   + ignored host=h1 reply=(action=prepare result=done) sequence=27 why=nothing-outstanding
 > cancel
@@ -86,17 +98,23 @@
   + run-ended result=cancelled run=r1
 # From the earlier run, in the next one.
 > trigger r2
-  + run-started hosts=[(application=debian group=default host=h1) (application=debian group=default host=h2) (application=debian group=default host=h3)] not-after=2026-11-21T05:00:00Z rollout=() run=r2 trigger=(operator actor=admin)
+  + run-started hosts=[(application=debian group=default host=h1) (application=debian group=default host=h2) (application=debian group=default host=h3)] not-after=2026-11-21T05:12:00Z rollout=() run=r2 trigger=(operator actor=admin)
   = done
-  ! send r2/h1/prepare/1 until 2026-11-21T05:00:00Z, send r2/h2/prepare/1 until 2026-11-21T05:00:00Z, send r2/h3/prepare/1 until 2026-11-21T05:00:00Z
+  ! send r2/h1/prepare/1 until 2026-11-21T05:12:00Z, send r2/h2/prepare/1 until 2026-11-21T05:12:00Z, send r2/h3/prepare/1 until 2026-11-21T05:12:00Z
 > sent h2 prepare
   + r2 h2: command-sent action=prepare attempt=1 sequence=30
-  ! send r2/h1/prepare/1 until 2026-11-21T05:00:00Z, send r2/h3/prepare/1 until 2026-11-21T05:00:00Z
+  ! send r2/h1/prepare/1 until 2026-11-21T05:12:00Z, send r2/h3/prepare/1 until 2026-11-21T05:12:00Z
+> wait 60
 > reply h2 upgrade done
   + ignored host=h2 reply=(action=upgrade result=done) sequence=31 why=already-answered
+> wait 60
 > reply h2 prepare to=5 done
   + ignored host=h2 reply=(action=prepare result=done) sequence=32 why=nothing-outstanding
 > reply h2 prepare done
   + r2 h2: prepared
+> wait 60
 > reply h1 prepare to=4 done
   + ignored host=h1 reply=(action=prepare result=done) sequence=34 why=nothing-outstanding
+> reply h1 prepare to=4 done
+> reply h3 prepare to=4 done
+  + ignored host=h3 reply=(action=prepare result=done) sequence=36 why=nothing-outstanding

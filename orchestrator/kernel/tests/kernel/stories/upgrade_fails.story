@@ -53,9 +53,8 @@
   no run is active; no run starts automatically: no maintenance windows are configured; it has held a slot of group default since 2026-11-21T01:00:00Z: upgrade failed: dpkg was interrupted | blockers=no-run,no-windows,slot-held
 # The same error again, or a reboot after it, changes nothing; another host waits for the slot, with the reason.
 > reply h2 upgrade dpkg was interrupted
-  + ignored host=h2 reply=(action=upgrade result="dpkg was interrupted") sequence=12 why=already-answered
+  + ignored host=h2 reply=(action=upgrade result=error) sequence=12 why=already-answered
 > reply h2 upgrade reboot-required
-  + ignored host=h2 reply=(action=upgrade result=reboot-required) sequence=13 why=already-answered
 > gone h2
 > trigger r2
   + run-started hosts=[(application=debian group=default host=h1) (application=debian group=default host=h3)] not-after=2026-11-21T05:01:00Z rollout=() run=r2 trigger=(operator actor=admin)
