@@ -1,6 +1,7 @@
 //! The driver: the one task that feeds the node with events and carries out its actions.
 //!
-//! Events that have arrived together are handled together. Every action that takes time is a task of its own whose
+//! Events that have arrived together are handled together, in turns of bounded time: however much arrives of one kind,
+//! ticks, the lease and the other kinds get theirs. Every action that takes time is a task of its own whose
 //! outcome comes back as an event ([`work`]); the driver never waits for one, and never decides anything.
 
 mod decision_log;
@@ -16,6 +17,7 @@ use arc_swap::ArcSwap;
 use chrono::Utc;
 use os_upgrade_adapters::Adapters;
 use os_upgrade_bus::Bus;
+use os_upgrade_bus::worker_reports::WorkerConnection;
 use os_upgrade_kernel::Settings;
 use os_upgrade_shell::clock::Now;
 use os_upgrade_shell::forward::Outcome;
@@ -31,12 +33,14 @@ use tokio_util::sync::CancellationToken;
 
 pub(crate) use self::decision_log::TARGET as DECISIONS;
 use self::projection::Projection;
-use self::work::{Incoming, Work};
+use self::work::{Arrivals, Incoming, ReadEvent, Work};
 
 /// Time between two ticks of the node's clock.
 const TICK: Duration = Duration::from_millis(100);
-/// The most events that are handled before the resulting actions are carried out.
+/// The most events of each kind that are handled before the resulting actions are carried out.
 const EVENTS_AT_ONCE: usize = 4096;
+/// How long events are handled before the resulting actions are carried out.
+const TURN_MAX: Duration = Duration::from_millis(20);
 
 /// The node with everything it needs to run.
 #[derive(Debug)]
@@ -60,7 +64,9 @@ struct Inputs {
     calls: mpsc::Receiver<Call>,
     changes: watch::Receiver<Settings>,
     connected: watch::Receiver<bool>,
-    incoming: mpsc::Receiver<Incoming>,
+    arrivals: Arrivals,
+    /// Whether messages of workers wait that a turn had no time for. They are handled at ticks, else.
+    workers_wait: bool,
     shutdown: CancellationToken,
 }
 
@@ -110,10 +116,11 @@ pub(crate) struct Parts {
 }
 
 impl Driver {
-    /// A driver of a new node, over `bus`. `connected` is whether the bus is connected at the moment.
+    /// A driver of a new node, over `bus` and `workers`. `connected` is whether the bus is connected at the moment.
     pub(crate) fn new(
         parts: Parts,
         bus: Bus,
+        workers: WorkerConnection,
         connected: watch::Receiver<bool>,
         calls: mpsc::Receiver<Call>,
     ) -> Self {
@@ -130,11 +137,12 @@ impl Driver {
             shutdown,
         } = parts;
         let started = Instant::now();
-        let (work, incoming) = Work::new(bus, adapters, history, &settings, started);
+        let (work, arrivals) = Work::new(bus, adapters, history, &settings, started);
+        work.read_workers_and_followers(workers, &arrivals);
         Self {
             node: Node::new(settings),
             started,
-            inputs: Inputs { calls, changes, connected, incoming, shutdown },
+            inputs: Inputs { calls, changes, connected, arrivals, workers_wait: false, shutdown },
             callers: Callers::default(),
             work,
             projection: Projection::new(projection, store_problem),
@@ -148,18 +156,22 @@ impl Driver {
     /// Runs until `shutdown` and until the node has stopped, which answers all calls.
     pub(crate) async fn run(mut self) {
         let end_readers = self.work.end_readers();
-        self.work.read_workers_and_followers();
         let mut tick = tokio::time::interval(TICK);
         tick.set_missed_tick_behavior(MissedTickBehavior::Skip);
         let mut stopping = false;
         while !self.stopped {
+            let has_room = self.node.has_room();
             tokio::select! {
+                // Most urgent first.
+                biased;
                 () = self.inputs.shutdown.cancelled(), if !stopping => {
                     stopping = true;
                     self.handle(Event::Stop);
                 }
-                Some(incoming) = self.inputs.incoming.recv() => self.handle_incoming(incoming),
-                Some(call) = self.inputs.calls.recv() => self.handle_call(call),
+                _ = tick.tick() => {
+                    self.handle(Event::Tick);
+                    self.inputs.workers_wait = true;
+                }
                 Ok(()) = self.inputs.changes.changed() => {
                     let settings = self.inputs.changes.borrow_and_update().clone();
                     self.handle(Event::Settings(settings));
@@ -168,9 +180,12 @@ impl Driver {
                     let connected = *self.inputs.connected.borrow_and_update();
                     self.handle(Event::Connected(connected));
                 }
-                _ = tick.tick() => self.handle(Event::Tick),
+                Some(incoming) = self.inputs.arrivals.outcomes.recv() => self.handle_incoming(incoming),
+                Some(call) = self.inputs.calls.recv() => self.handle_call(call),
+                Some(read) = self.inputs.arrivals.read.recv(), if has_room => self.handle_read(read),
+                () = tokio::task::yield_now(), if self.inputs.workers_wait => {}
             }
-            self.drain_inputs();
+            self.take_turn();
             self.check_secrets();
             let now = self.now();
             for action in self.node.run(now) {
@@ -202,24 +217,44 @@ impl Driver {
         }
     }
 
-    fn drain_inputs(&mut self) {
+    /// Handles what has arrived, one of each kind after the other, for [`TURN_MAX`] at most.
+    fn take_turn(&mut self) {
+        let until = Instant::now() + TURN_MAX;
         for _ in 0..EVENTS_AT_ONCE {
-            if let Ok(incoming) = self.inputs.incoming.try_recv() {
-                self.handle_incoming(incoming);
-            } else if let Ok(call) = self.inputs.calls.try_recv() {
-                self.handle_call(call);
-            } else {
+            if !self.handle_one_of_each() || Instant::now() >= until {
                 return;
             }
         }
+    }
+
+    /// Handles one event of each kind. Returns whether there was any.
+    fn handle_one_of_each(&mut self) -> bool {
+        let incoming = self.inputs.arrivals.outcomes.try_recv().ok();
+        let call = self.inputs.calls.try_recv().ok();
+        let read = if self.node.has_room() { self.inputs.arrivals.read.try_recv().ok() } else { None };
+        let has_any = incoming.is_some() || call.is_some() || read.is_some();
+        incoming.into_iter().for_each(|incoming| self.handle_incoming(incoming));
+        call.into_iter().for_each(|call| self.handle_call(call));
+        read.into_iter().for_each(|read| self.handle_read(read));
+        if !self.inputs.workers_wait {
+            return has_any;
+        }
+        let (stored, report) = (self.inputs.arrivals.stored.pop(), self.inputs.arrivals.reports.pop());
+        self.inputs.workers_wait = stored.is_some() || report.is_some();
+        stored.into_iter().chain(report).for_each(|message| self.handle(Event::Worker(message)));
+        has_any || self.inputs.workers_wait
     }
 
     fn handle_incoming(&mut self, incoming: Incoming) {
         match incoming {
             Incoming::Call(call) => self.handle_call(call),
             Incoming::Event(event) => self.handle(event),
-            Incoming::Read { reading, event } if self.work.is_current(reading) => self.handle(event),
-            Incoming::Read { .. } => {}
+        }
+    }
+
+    fn handle_read(&mut self, ReadEvent { reading, event }: ReadEvent) {
+        if self.work.is_current(reading) {
+            self.handle(event);
         }
     }
 
@@ -252,6 +287,7 @@ impl Driver {
             Action::Dispatch(dispatch) => self.work.dispatch(dispatch),
             Action::Forward { call, to, forwarded } => self.work.forward(call, to, forwarded),
             Action::Hint { hint, hosts } => self.work.hint(hint, hosts),
+            Action::DeleteAnnouncements(surplus) => self.work.delete_announcements(surplus),
         }
     }
 
@@ -268,6 +304,7 @@ impl Driver {
             view: self.node.inventory().view().clone(),
             versions: self.node.inventory().versions().clone(),
             progress: self.node.inventory().progress().clone(),
+            unused: self.node.inventory().unused(),
             readiness,
             is_read: self.node.has_read(),
             leadership: self.node.leadership(),

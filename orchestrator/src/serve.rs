@@ -220,7 +220,7 @@ impl Core {
             // Nothing has been started that must be ended.
             return Ok(());
         };
-        let ReadyBus { bus, connected, streams, calls } = ready?;
+        let ReadyBus { bus, workers, connected, streams, calls } = ready?;
         // Both are set only here, and fail only if the receiver has ended.
         drop(pending.set(bus.clone()));
         let _ = streams_found.send(store_streams(&streams));
@@ -228,7 +228,7 @@ impl Core {
             let bus = bus.clone();
             async move { bus.create_consumers(shutdown).await }
         });
-        Driver::new(parts, bus, connected, calls).run().await;
+        Driver::new(parts, bus, workers, connected, calls).run().await;
         // Whoever still needs a consumer asks again.
         consumers.abort();
         Ok(())

@@ -60,8 +60,13 @@ pub fn announcement(data: &[u8]) {
     let application = os_upgrade_protocol::ApplicationName::new("os-upgrade-debian").expect("a name");
     let mut inventory = Inventory::default();
     let payload = Bytes::copy_from_slice(data);
-    let message =
-        WorkerMessage::Announced { application, host: host.clone(), payload, at: DateTime::UNIX_EPOCH };
+    let message = WorkerMessage::Announced {
+        application,
+        host: host.clone(),
+        payload,
+        sequence: 1,
+        at: DateTime::UNIX_EPOCH,
+    };
     let applied = inventory.apply(NOW, message);
     inventory.tick(NOW, true);
     assert!(applied.is_ok() || !inventory.view().hosts.contains_key(&host));

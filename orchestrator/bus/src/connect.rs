@@ -1,20 +1,24 @@
 //! The connection to NATS.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::time::Duration;
 
-use async_nats::{ConnectErrorKind, Event, ReconnectToServer, Server, ServerAddr};
+use async_nats::{Client, ConnectErrorKind, Event, ReconnectToServer, Server, ServerAddr};
 use os_upgrade_credentials::{Access, ConnectDiagnostics, Program, address_for_client, without_userinfo};
 use os_upgrade_protocol::error::with_causes;
 use tokio::sync::watch;
 
 use super::Bus;
+use super::worker_reports::WorkerConnection;
 
 /// The oldest nats-server version that supports the fence of commands.
 const SERVER_MIN: (i64, i64) = (2, 11);
 /// How long the first connection may take.
 const CONNECT_WITHIN: Duration = Duration::from_secs(10);
+
+/// The most messages of a subscription that wait to be read; others are lost, and counted.
+const SUBSCRIPTION_MESSAGES_MAX: usize = 16_384;
 
 /// Why there is no usable connection.
 #[derive(Debug, thiserror::Error)]
@@ -71,6 +75,45 @@ pub async fn connect(
     name: &str,
 ) -> Result<(Bus, watch::Receiver<bool>), ConnectError> {
     let (connected, news) = watch::channel(true);
+    let user = access.user();
+    let client = open(servers, access, name, move |event| match event {
+        Event::Connected => drop(connected.send(true)),
+        Event::Disconnected | Event::Closed => drop(connected.send(false)),
+        Event::SlowConsumer(_) => tracing::warn!(%event, "nats"),
+        Event::LameDuckMode | Event::Draining | Event::ServerError(_) | Event::ClientError(_) => {}
+    })
+    .await?;
+    Ok((Bus::new(client, user), news))
+}
+
+/// Makes a further connection, for what workers say over core NATS.
+///
+/// # Errors
+/// See [`ConnectError`]: the first connection fails.
+pub async fn connect_to_workers(
+    servers: &[String],
+    access: Access,
+    name: &str,
+) -> Result<WorkerConnection, ConnectError> {
+    let losses = Arc::new(AtomicU64::new(0));
+    let counted = Arc::clone(&losses);
+    let client = open(servers, access, name, move |event| match event {
+        Event::Connected | Event::Disconnected | Event::Closed | Event::SlowConsumer(_) => {
+            counted.fetch_add(1, Ordering::Relaxed);
+        }
+        Event::LameDuckMode | Event::Draining | Event::ServerError(_) | Event::ClientError(_) => {}
+    })
+    .await?;
+    Ok(WorkerConnection::new(client, losses))
+}
+
+/// Connects to one of `servers`, and reconnects from then on. Each event of the connection is passed to `notice`.
+async fn open(
+    servers: &[String],
+    access: Access,
+    name: &str,
+    notice: impl Fn(&Event) + Send + Sync + 'static,
+) -> Result<Client, ConnectError> {
     let mut addresses = Vec::new();
     for server in servers {
         let address = server.parse::<ServerAddr>();
@@ -98,19 +141,17 @@ pub async fn connect(
         .max_reconnects(None)
         .reconnect_delay_callback(|attempts| Duration::from_millis((50 * attempts as u64).min(1_000)))
         .ping_interval(Duration::from_secs(5))
+        .subscription_capacity(SUBSCRIPTION_MESSAGES_MAX)
         .reconnect_to_server_callback(next)
         .connection_timeout(CONNECT_WITHIN)
         .event_callback(move |event| {
             if let Some(text) = diagnostics.describe_event(&event) {
                 tracing::warn!("NATS: {text}");
             }
-            match event {
-                Event::Connected => drop(connected.send(true)),
-                Event::Disconnected | Event::Closed => drop(connected.send(false)),
-                Event::LameDuckMode | Event::Draining => {}
-                Event::SlowConsumer(_) => tracing::warn!(%event, "nats"),
-                Event::ServerError(_) | Event::ClientError(_) => tracing::debug!("NATS: {event}"),
+            if matches!(event, Event::ServerError(_) | Event::ClientError(_)) {
+                tracing::debug!("NATS: {event}");
             }
+            notice(&event);
             std::future::ready(())
         });
     let shown = || servers.iter().map(|server| without_userinfo(server)).collect::<Vec<_>>().join(", ");
@@ -136,7 +177,7 @@ pub async fn connect(
     if !client.is_server_compatible(SERVER_MIN.0, SERVER_MIN.1, 0) {
         return Err(ConnectError::TooOld { server: shown(), found: info.version });
     }
-    Ok((Bus::new(client, access.user()), news))
+    Ok(client)
 }
 
 fn advice_suffix(advice: Option<&str>) -> String {

@@ -4,6 +4,7 @@
 //! - [`streams`]: the orchestrator's streams, created and inspected;
 //! - [`journal`], [`commands`], [`worker_reports`]: publishing to each stream and reading from it;
 //! - [`consumers`]: consumers for workers that may not create their own;
+//! - [`latest`]: a queue in which the latest message of each key matters;
 //! - [`forward`]: requests that followers pass to the leader;
 //! - [`sites`]: requests between sites;
 //! - [`instances`]: heartbeats of instances and replicas of streams, for operators;
@@ -18,6 +19,7 @@ pub mod consumers;
 pub mod forward;
 pub mod instances;
 pub mod journal;
+pub mod latest;
 pub mod lease;
 pub mod reader;
 pub mod scan;

@@ -1,15 +1,17 @@
 //! Continuous reading of a stream, in order from a sequence on, or of a core NATS subject, across reconnects.
 
+use std::marker::PhantomData;
 use std::time::Duration;
 
-use async_nats::Subscriber;
 use async_nats::jetstream::consumer::{DeliverPolicy, ReplayPolicy, push};
 use async_nats::jetstream::stream::RawMessageErrorKind;
+use async_nats::{Client, Subscriber};
 use futures::StreamExt;
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
 use super::Bus;
+use super::latest::Latest;
 
 /// How long to wait after an error before reading again.
 pub(super) const RETRY: Duration = Duration::from_millis(250);
@@ -17,6 +19,25 @@ pub(super) const RETRY: Duration = Duration::from_millis(250);
 /// After this long without a message, the stream is checked for one. A consumer lives on one server of a cluster; if
 /// that server fails, the missing heartbeats show it only after 10 s.
 const SILENCE_MAX: Duration = Duration::from_secs(2);
+
+/// Where the messages of a reader go.
+pub(super) trait Sink<T> {
+    /// Takes a message, once there is room for it.
+    fn take(&self, item: T) -> impl Future<Output = ()> + Send;
+}
+
+impl<T: Send> Sink<T> for mpsc::Sender<T> {
+    async fn take(&self, item: T) {
+        // The receiver is closed only at the end of the process.
+        drop(self.send(item).await);
+    }
+}
+
+impl<T: Send> Sink<(String, T)> for &Latest<T> {
+    async fn take(&self, (key, item): (String, T)) {
+        self.put(key, item).await;
+    }
+}
 
 /// What a reader passes to its sink.
 pub(super) enum Read {
@@ -34,10 +55,10 @@ impl Bus {
         stream: &str,
         from: u64,
         stop: CancellationToken,
-        sink: mpsc::Sender<T>,
+        sink: impl Sink<T> + Send + Sync,
         map: impl Fn(u64, Read) -> Option<T> + Send + Sync,
     ) {
-        let mut reading = Reading { next: from.max(1), end_reported: false, sink, map };
+        let mut reading = Reading { next: from.max(1), end_reported: false, sink, map, item: PhantomData };
         loop {
             tokio::select! {
                 () = stop.cancelled() => return,
@@ -55,22 +76,13 @@ impl Bus {
     /// Subscribes to a core NATS subject, retrying until it succeeds; `None` after `stop`. The client resubscribes
     /// after a reconnect.
     pub(super) async fn subscribe(&self, subject: &str, stop: &CancellationToken) -> Option<Subscriber> {
-        loop {
-            match self.client.subscribe(subject.to_owned()).await {
-                Ok(subscriber) => return Some(subscriber),
-                Err(error) => tracing::warn!(subject, %error, "cannot subscribe"),
-            }
-            tokio::select! {
-                () = stop.cancelled() => return None,
-                () = tokio::time::sleep(RETRY) => {}
-            }
-        }
+        subscribe(&self.client, subject, stop).await
     }
 
-    async fn read_once<T: Send, M: Fn(u64, Read) -> Option<T> + Send + Sync>(
+    async fn read_once<T: Send, S: Sink<T> + Sync, M: Fn(u64, Read) -> Option<T> + Send + Sync>(
         &self,
         name: &str,
-        reading: &mut Reading<T, M>,
+        reading: &mut Reading<T, S, M>,
     ) -> async_nats::Error {
         let stream = match self.stream(name).await {
             Ok(stream) => stream,
@@ -141,19 +153,38 @@ impl Bus {
     }
 }
 
-/// The position of a reader, and where its messages go.
-struct Reading<T, M> {
-    next: u64,
-    end_reported: bool,
-    sink: mpsc::Sender<T>,
-    map: M,
+/// Subscribes to a core NATS subject, retrying until it succeeds; `None` after `stop`. The client resubscribes after a
+/// reconnect.
+pub(super) async fn subscribe(
+    client: &Client,
+    subject: &str,
+    stop: &CancellationToken,
+) -> Option<Subscriber> {
+    loop {
+        match client.subscribe(subject.to_owned()).await {
+            Ok(subscriber) => return Some(subscriber),
+            Err(error) => tracing::warn!(subject, %error, "cannot subscribe"),
+        }
+        tokio::select! {
+            () = stop.cancelled() => return None,
+            () = tokio::time::sleep(RETRY) => {}
+        }
+    }
 }
 
-impl<T: Send, M: Fn(u64, Read) -> Option<T> + Send + Sync> Reading<T, M> {
+/// The position of a reader, and where its messages go.
+struct Reading<T, S, M> {
+    next: u64,
+    end_reported: bool,
+    sink: S,
+    map: M,
+    item: PhantomData<T>,
+}
+
+impl<T: Send, S: Sink<T> + Sync, M: Fn(u64, Read) -> Option<T> + Send + Sync> Reading<T, S, M> {
     async fn pass(&mut self, sequence: u64, read: Read) {
         if let Some(item) = (self.map)(sequence, read) {
-            // The receiver is closed only at the end of the process.
-            drop(self.sink.send(item).await);
+            self.sink.take(item).await;
         }
     }
 

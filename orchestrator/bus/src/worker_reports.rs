@@ -1,88 +1,109 @@
 //! Messages of workers about themselves: announcements, versions, heartbeats, progress. And hints to workers.
 
-use async_nats::Message;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
 use async_nats::connection::State;
+use async_nats::{Client, Message};
 use bytes::Bytes;
 use futures::StreamExt;
 use os_upgrade_protocol::{Heartbeat, Hint, HostName, NameError, subject};
-use os_upgrade_shell::inventory::WorkerMessage;
-use tokio::sync::mpsc;
+use os_upgrade_shell::inventory::{SurplusAnnouncement, WorkerMessage};
 use tokio_util::sync::CancellationToken;
 
 use super::Bus;
-use super::reader::Read;
+use super::latest::Latest;
+use super::reader::{Read, subscribe};
 
-impl Bus {
-    /// Maps announcements and sends them to `sink`, stored ones first, until `stop`.
-    pub async fn read_announcements<T: Send>(
-        &self,
-        stop: CancellationToken,
-        sink: mpsc::Sender<T>,
-        map: impl Fn(WorkerMessage) -> T + Send + Sync,
-    ) {
-        self.read(subject::WORKERS_STREAM, 1, stop, sink, |_, read| announced(&read).map(&map)).await;
+/// How often it is checked whether messages were lost.
+const CHECK_INTERVAL: Duration = Duration::from_millis(100);
+/// The key under which it waits that messages were lost, or that all announcements were read. No subject is like it.
+const NOTICE: &str = " ";
+
+/// A connection for what workers say over core NATS. The server and the client drop such messages when there are too
+/// many; on a connection of its own that delays nothing else.
+#[derive(Debug)]
+pub struct WorkerConnection {
+    client: Client,
+    /// Counts occasions on which messages may have been lost.
+    losses: Arc<AtomicU64>,
+}
+
+impl WorkerConnection {
+    pub(super) fn new(client: Client, losses: Arc<AtomicU64>) -> Self {
+        Self { client, losses }
     }
 
-    /// Maps versions and sends them to `sink`, stored ones first, until `stop`.
-    pub async fn read_versions<T: Send>(
-        &self,
-        stop: CancellationToken,
-        sink: mpsc::Sender<T>,
-        map: impl Fn(WorkerMessage) -> T + Send + Sync,
-    ) {
-        self.read(subject::VERSIONS_STREAM, 1, stop, sink, |_, read| versions(&read).map(&map)).await;
-    }
-
-    /// Maps heartbeats and sends them to `sink`, until `stop`.
-    pub async fn read_heartbeats<T: Send>(
-        &self,
-        stop: CancellationToken,
-        sink: mpsc::Sender<T>,
-        map: impl Fn(WorkerMessage) -> T + Send + Sync,
-    ) {
-        // Without heartbeats, every host's reachability would stay unknown, which counts as reachable.
-        let heartbeat = |message: Message| {
-            let host = subject::presence_host(&message.subject)?;
-            Ok(WorkerMessage::Heartbeat { host, time: Heartbeat::read(&message.payload).time })
-        };
-        self.read_core(subject::PRESENCES, stop, sink, |message| heartbeat(message).map(&map)).await;
-    }
-
-    /// Maps progress messages and sends them to `sink`, until `stop`.
-    pub async fn read_progress<T: Send>(
-        &self,
-        stop: CancellationToken,
-        sink: mpsc::Sender<T>,
-        map: impl Fn(WorkerMessage) -> T + Send + Sync,
-    ) {
-        let progress = |message: Message| {
-            let host = subject::progress_host(&message.subject)?;
-            Ok(WorkerMessage::Progress { host, payload: message.payload })
-        };
-        self.read_core(subject::PROGRESSES, stop, sink, |message| progress(message).map(&map)).await;
-    }
-
-    /// Sends the messages on a core NATS subject to `sink`, until `stop`.
-    async fn read_core<T: Send>(
-        &self,
-        subject: &str,
-        stop: CancellationToken,
-        sink: mpsc::Sender<T>,
-        read: impl Fn(Message) -> Result<T, NameError> + Send + Sync,
-    ) {
-        let Some(mut messages) = self.subscribe(subject, &stop).await else { return };
+    /// Puts heartbeats and progress into `queue`, and [`WorkerMessage::ReportsLost`] whenever some may have been lost,
+    /// until `stop`.
+    pub async fn read_reports(&self, stop: CancellationToken, queue: Latest<WorkerMessage>) {
+        let subscribe = async |subject| subscribe(&self.client, subject, &stop).await;
+        let Some(heartbeats) = subscribe(subject::PRESENCES).await else { return };
+        let Some(progress) = subscribe(subject::PROGRESSES).await else { return };
+        let mut messages = futures::stream::select(heartbeats, progress);
+        let mut check = tokio::time::interval(CHECK_INTERVAL);
+        let mut losses = 0;
         loop {
-            let message = tokio::select! {
+            tokio::select! {
                 () = stop.cancelled() => return,
-                message = messages.next() => message,
-            };
-            let Some(message) = message else { return };
-            let at = message.subject.clone();
-            match read(message) {
-                Ok(item) => drop(sink.send(item).await),
-                Err(error) => tracing::debug!(subject = %at, %error, "not a host"),
+                message = messages.next() => {
+                    let Some(message) = message else { return };
+                    let subject = message.subject.clone();
+                    match report(message) {
+                        Ok(report) => if queue.try_put(&subject, report).is_err() {
+                            self.losses.fetch_add(1, Ordering::Relaxed);
+                        },
+                        Err(error) => tracing::debug!(%subject, %error, "not a host"),
+                    }
+                }
+                _ = check.tick() => {
+                    let now = self.losses.load(Ordering::Relaxed);
+                    if now != losses || self.client.connection_state() != State::Connected {
+                        losses = now;
+                        queue.force(NOTICE, WorkerMessage::ReportsLost);
+                    }
+                }
             }
         }
+    }
+}
+
+fn report(message: Message) -> Result<WorkerMessage, NameError> {
+    if message.subject.starts_with(subject::PRESENCE_PREFIX) {
+        let host = subject::presence_host(&message.subject)?;
+        Ok(WorkerMessage::Heartbeat { host, time: Heartbeat::read(&message.payload).time })
+    } else {
+        let host = subject::progress_host(&message.subject)?;
+        Ok(WorkerMessage::Progress { host, payload: message.payload })
+    }
+}
+
+impl Bus {
+    /// Puts announcements into `queue`, stored ones first, until `stop`.
+    pub async fn read_announcements(&self, stop: CancellationToken, queue: Latest<WorkerMessage>) {
+        self.read(subject::WORKERS_STREAM, 1, stop, &queue, announced).await;
+    }
+
+    /// Puts versions into `queue`, stored ones first, until `stop`.
+    pub async fn read_versions(&self, stop: CancellationToken, queue: Latest<WorkerMessage>) {
+        self.read(subject::VERSIONS_STREAM, 1, stop, &queue, |_, read| versions(&read)).await;
+    }
+
+    /// Deletes announcements from their stream, one after the other. Returns how many were deleted, or are not there: the
+    /// next one could not be deleted.
+    pub async fn delete_announcements(&self, announcements: &[SurplusAnnouncement]) -> usize {
+        let Ok(stream) = self.jetstream.get_stream_no_info(subject::WORKERS_STREAM).await else { return 0 };
+        let mut deleted = 0;
+        for SurplusAnnouncement { sequence, subject } in announcements {
+            // Up to this very message, and not a later one on the subject.
+            if let Err(error) = stream.purge().filter(subject).sequence(sequence + 1).await {
+                tracing::debug!(%error, subject, "cannot delete an announcement that does not count");
+                break;
+            }
+            deleted += 1;
+        }
+        deleted
     }
 
     /// Sends a hint to the workers of these hosts. Nothing relies on it, so failures are ignored.
@@ -97,27 +118,34 @@ impl Bus {
     }
 }
 
-fn announced(read: &Read) -> Option<WorkerMessage> {
-    let Read::Message(message) = read else { return Some(WorkerMessage::AllAnnounced) };
+fn announced(sequence: u64, read: Read) -> Option<(String, WorkerMessage)> {
+    let Read::Message(message) = read else { return Some((NOTICE.to_owned(), WorkerMessage::AllAnnounced)) };
     let at = message.info().ok()?.published;
-    match subject::worker_parts(&message.subject) {
+    let subject = message.subject.to_string();
+    let announced = match subject::worker_parts(&subject) {
         Ok((application, host)) => {
-            Some(WorkerMessage::Announced { application, host, payload: message.payload.clone(), at })
+            let payload = message.payload.clone();
+            WorkerMessage::Announced { application, host, payload, sequence, at }
         }
         Err(error) => {
-            tracing::warn!(subject = %message.subject, %error, "announcement");
-            None
+            tracing::warn!(subject, %error, "announcement");
+            WorkerMessage::Stray { subject: subject.clone(), sequence }
         }
-    }
+    };
+    Some((subject, announced))
 }
 
-fn versions(read: &Read) -> Option<WorkerMessage> {
+fn versions(read: &Read) -> Option<(String, WorkerMessage)> {
     let Read::Message(message) = read else { return None };
     let at = message.info().ok()?.published;
-    match subject::versions_host(&message.subject) {
-        Ok(host) => Some(WorkerMessage::Versions { host, payload: message.payload.clone(), at }),
+    let subject = message.subject.to_string();
+    match subject::versions_host(&subject) {
+        Ok(host) => {
+            let payload = message.payload.clone();
+            Some((subject, WorkerMessage::Versions { host, payload, at }))
+        }
         Err(error) => {
-            tracing::warn!(subject = %message.subject, %error, "versions");
+            tracing::warn!(subject, %error, "versions");
             None
         }
     }

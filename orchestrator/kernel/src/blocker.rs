@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use std::fmt;
 
 use chrono::{DateTime, Utc};
-use os_upgrade_protocol::{Action, GroupName, HostName, RunId, time};
+use os_upgrade_protocol::{Action, ApplicationName, GroupName, HostName, RunId, time};
 use serde::{Deserialize, Serialize, Serializer};
 use strum::{IntoStaticStr, VariantNames};
 
@@ -130,6 +130,12 @@ pub enum HostBlocker {
     /// It has no worker of a configured application.
     #[error("its worker's application is not among the configured ones")]
     NotServed,
+    /// It has a worker of a configured application, which does not count because too many others are announced on it.
+    #[error("its application {application} does not count, because too many others are announced on it")]
+    ApplicationRefused {
+        /// The application.
+        application: ApplicationName,
+    },
     /// No run is active. Its `until` is the start of the next automatic run, if there is one.
     #[error("no run is active")]
     NoRun,

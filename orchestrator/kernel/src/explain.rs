@@ -236,8 +236,11 @@ fn left_out(state: &State, view: &View, host: &HostName) -> Option<Blocker> {
     let Some(config) = &state.config else {
         return Some(Cause::Window(StartBlocker::NoConfiguration.into()).into());
     };
-    if !config.worker_applications.iter().any(|entry| seen.applications.contains(&entry.name)) {
-        return Some(HostBlocker::NotServed.into());
+    let mut configured = config.worker_applications.iter().map(|entry| &entry.name);
+    if !configured.clone().any(|name| seen.applications.contains(name)) {
+        let refused = configured.find(|name| seen.refused.contains(*name)).cloned();
+        let refused = refused.map(|application| HostBlocker::ApplicationRefused { application });
+        return Some(refused.unwrap_or(HostBlocker::NotServed).into());
     }
     let run = state.run.as_ref()?;
     Some(Blocker::until(HostBlocker::AppearedLate, run.not_after))

@@ -36,6 +36,8 @@ pub struct View {
 pub struct SeenHost {
     /// The applications announced on it.
     pub applications: OrdSet<ApplicationName>,
+    /// Applications announced on it that do not count, because there are too many; the first ones.
+    pub refused: OrdSet<ApplicationName>,
     /// The group it announces, if any.
     pub group: Option<GroupName>,
     /// The boot id it announces, if any.

@@ -1,14 +1,21 @@
 //! The inventory: announcements, heartbeats and versions, folded into the kernel's view.
 
-use std::collections::{BTreeMap, HashMap};
+mod announced;
+mod surplus;
+
+use std::collections::HashMap;
 use std::time::Duration;
 
 use bytes::Bytes;
 use chrono::{DateTime, TimeDelta, Utc};
 use imbl::OrdMap;
 use os_upgrade_kernel::{Clock, Reachability, Sealed, SeenHost, View};
-use os_upgrade_protocol::{Announcement, ApplicationName, HostName, ParseError, Progress, Versions};
+use os_upgrade_protocol::{Announcement, ApplicationName, HostName, ParseError, Progress, Versions, subject};
 
+pub use self::announced::APPLICATIONS_MAX;
+use self::announced::{Announced, AnnouncedHost, Recorded, Said};
+use self::surplus::Surplus;
+pub use self::surplus::SurplusAnnouncement;
 use crate::clock::Now;
 
 /// A host that sends heartbeats is unreachable after this long without one.
@@ -40,6 +47,14 @@ pub enum InventoryError {
         /// Application and host of the announcement.
         announced: String,
     },
+    /// The host has announced as many other applications as count.
+    #[error(
+        "{application} does not count: {APPLICATIONS_MAX} applications are announced on the host already"
+    )]
+    TooManyApplications {
+        /// The application that does not count.
+        application: ApplicationName,
+    },
 }
 
 /// Something that a worker reports about its host.
@@ -53,8 +68,17 @@ pub enum WorkerMessage {
         host: HostName,
         /// The payload.
         payload: Bytes,
+        /// Its sequence in the stream.
+        sequence: u64,
         /// When the bus stored it.
         at: DateTime<Utc>,
+    },
+    /// A message in the stream of announcements whose subject names no application or no host.
+    Stray {
+        /// The subject.
+        subject: String,
+        /// Its sequence in the stream.
+        sequence: u64,
     },
     /// All announcements that were in the stream at the start have been delivered.
     AllAnnounced,
@@ -74,6 +98,8 @@ pub enum WorkerMessage {
         /// The worker's time when it was sent, if the heartbeat contains it.
         time: Option<DateTime<Utc>>,
     },
+    /// Heartbeats and progress may have been lost on the way.
+    ReportsLost,
     /// The progress of its command.
     Progress {
         /// The host in the subject.
@@ -83,13 +109,26 @@ pub enum WorkerMessage {
     },
 }
 
+/// How many messages of workers were not used since the start.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Unused {
+    /// Announcements, versions and progress that could not be read or did not count.
+    pub messages: u64,
+    /// Replies that changed nothing and are not journaled.
+    pub replies: u64,
+    /// Occasions on which heartbeats or progress may have been lost.
+    pub losses: u64,
+}
+
 /// What this instance sees of the site.
 #[derive(Debug, Default)]
 pub struct Inventory {
     view: View,
     versions: OrdMap<HostName, HostVersions>,
     progress: OrdMap<HostName, Progress>,
-    announced: BTreeMap<(HostName, ApplicationName), Announced>,
+    announced: HashMap<HostName, AnnouncedHost>,
+    surplus: Surplus,
+    unused: Unused,
     life_signs: HashMap<HostName, LifeSign>,
     /// The total time for which the bus has been connected.
     listened: Duration,
@@ -106,13 +145,6 @@ struct LifeSign {
     last: Option<Duration>,
     /// The value of [`Inventory::listened`] at that time.
     listened: Duration,
-}
-
-#[derive(Debug)]
-struct Announced {
-    announcement: Announcement,
-    clock_skew_secs: Option<i64>,
-    at: DateTime<Utc>,
 }
 
 impl LifeSign {
@@ -151,8 +183,8 @@ impl Inventory {
     /// The message cannot be used; the host is the one in the subject.
     pub fn apply(&mut self, now: Now, message: WorkerMessage) -> Result<(), (HostName, InventoryError)> {
         let (host, result) = match message {
-            WorkerMessage::Announced { application, host, payload, at } => {
-                let result = self.announced(now, &application, &host, &payload, at);
+            WorkerMessage::Announced { application, host, payload, sequence, at } => {
+                let result = self.announced(now, &application, &host, &payload, (sequence, at));
                 (host, result)
             }
             WorkerMessage::Versions { host, payload, at } => {
@@ -167,13 +199,40 @@ impl Inventory {
                 self.heartbeat(now, &host);
                 return Ok(());
             }
+            WorkerMessage::ReportsLost => {
+                self.reports_lost(now);
+                return Ok(());
+            }
+            WorkerMessage::Stray { subject, sequence } => {
+                self.unused.messages += 1;
+                self.surplus.add(sequence, subject);
+                return Ok(());
+            }
             // Later announcements are new.
             WorkerMessage::AllAnnounced => {
                 self.is_read = true;
                 return Ok(());
             }
         };
-        result.map_err(|error| (host, error))
+        result.map_err(|error| {
+            self.unused.messages += 1;
+            (host, error)
+        })
+    }
+
+    /// How many messages of workers were not used.
+    pub fn unused(&self) -> Unused {
+        self.unused
+    }
+
+    /// Records that replies were ignored without a record in the journal.
+    pub(crate) fn replies_ignored(&mut self, count: u64) {
+        self.unused.replies += count;
+    }
+
+    /// The announcements that nobody needs in their stream.
+    pub(crate) fn surplus(&mut self) -> &mut Surplus {
+        &mut self.surplus
     }
 
     /// Whether all announcements from before the start have been read.
@@ -201,33 +260,40 @@ impl Inventory {
         self.view.sealed = sealed;
     }
 
-    /// Applies an announcement, or the empty payload that deletes one; the bus stored it `at`. A recent announcement is
-    /// a sign of life.
+    /// Applies an announcement, or the empty payload that deletes one; the bus `stored` it with this sequence, at this time.
+    /// A recent announcement is a sign of life.
     fn announced(
         &mut self,
         now: Now,
         application: &ApplicationName,
         host: &HostName,
         payload: &[u8],
-        at: DateTime<Utc>,
+        stored: (u64, DateTime<Utc>),
     ) -> Result<(), InventoryError> {
-        let key = (host.clone(), application.clone());
-        if payload.is_empty() {
-            self.announced.remove(&key);
-        } else {
-            let announcement = Announcement::parse(payload)?;
-            if announcement.host != *host || announcement.application != *application {
-                return Err(InventoryError::OtherThanSubject {
-                    subject: format!("{application} on {host}"),
-                    announced: format!("{} on {}", announcement.application, announcement.host),
-                });
+        let (sequence, at) = stored;
+        let (said, result) = match read_announcement(application, host, payload, at) {
+            Ok(said) => (said, Ok(())),
+            Err(error) => (Said::Unusable, Err(error)),
+        };
+        let is_new = self.is_new(now, at) && matches!(said, Said::Announced(_));
+        let is_announcement = matches!(said, Said::Announced(_));
+        match self.announced.entry(host.clone()).or_default().record(application, sequence, said) {
+            Recorded::Counts => {}
+            Recorded::InsteadOf { application, sequence } => {
+                self.surplus.add(sequence, subject::worker(&application, host));
             }
-            let clock_skew_secs = announcement.time.map(|time| (time - at).num_seconds());
-            self.announced.insert(key, Announced { announcement, clock_skew_secs, at });
+            Recorded::Surplus => {
+                self.surplus.add(sequence, subject::worker(application, host));
+                self.show_refused(host);
+                result?;
+                let refused = InventoryError::TooManyApplications { application: application.clone() };
+                return if is_announcement { Err(refused) } else { Ok(()) };
+            }
         }
-        let is_new = self.is_new(now, at) && !payload.is_empty();
-        self.refresh_host(now, host, is_new);
-        Ok(())
+        if result.is_ok() {
+            self.refresh_host(now, host, is_new);
+        }
+        result
     }
 
     /// Records a host's versions; the bus stored them `at`. On an error about one of them the others are recorded.
@@ -262,6 +328,18 @@ impl Inventory {
     fn heartbeat(&mut self, now: Now, host: &HostName) {
         self.life_signs.insert(host.clone(), self.life_sign(now));
         self.set_reachability(host, Reachability::Reachable);
+    }
+
+    /// Heartbeats may have been lost, so the silence of hosts up to now proves nothing: they are awaited anew. Hosts that
+    /// were unreachable before stay so.
+    fn reports_lost(&mut self, now: Now) {
+        self.unused.losses += 1;
+        let listened = self.listened;
+        for sign in self.life_signs.values_mut() {
+            if sign.reachability(now, listened) != Reachability::Unreachable {
+                sign.listened = listened;
+            }
+        }
     }
 
     /// Updates reachability. While the bus is away, silence proves nothing.
@@ -333,33 +411,50 @@ impl Inventory {
     }
 
     fn refresh_host(&mut self, now: Now, host: &HostName, is_new: bool) {
-        let (mut seen, mut sends_heartbeats): (Option<SeenHost>, bool) = (None, false);
-        let from = (host.clone(), ApplicationName::new("\u{20}").expect("a valid name"));
-        for ((_, application), announced) in
-            self.announced.range(from..).take_while(|((announced_on, _), _)| announced_on == host)
-        {
-            let seen = seen.get_or_insert_default();
-            seen.applications.insert(application.clone());
-            let announcement = &announced.announcement;
-            seen.group = seen.group.take().or_else(|| announcement.group.clone());
-            seen.boot_id = seen.boot_id.take().or_else(|| announcement.boot_id.clone());
-            sends_heartbeats |= announcement.heartbeats;
-            seen.clock_skew_secs = seen.clock_skew_secs.or(announced.clock_skew_secs);
-            seen.announced_at = seen.announced_at.max(Some(announced.at));
-        }
-        match seen {
+        match self.announced.get(host).and_then(AnnouncedHost::seen) {
             None => {
                 self.view.hosts.remove(host);
                 self.progress.remove(host);
                 self.view.left.insert(host.clone());
             }
-            Some(mut seen) => {
+            Some((mut seen, sends_heartbeats)) => {
                 self.view.left.remove(host);
                 seen.reachability = self.reachability(now, host, sends_heartbeats, is_new);
                 self.view.hosts.insert(host.clone(), seen);
             }
         }
     }
+
+    fn show_refused(&mut self, host: &HostName) {
+        let refused = self.announced.get(host).map(AnnouncedHost::refused);
+        if let (Some(refused), Some(seen)) = (refused, self.view.hosts.get(host))
+            && seen.refused.len() != refused.len()
+        {
+            let seen = SeenHost { refused: refused.clone(), ..seen.clone() };
+            self.view.hosts.insert(host.clone(), seen);
+        }
+    }
+}
+
+/// Reads an announcement on the subject of `application` and `host`, which the bus stored `at`.
+fn read_announcement(
+    application: &ApplicationName,
+    host: &HostName,
+    payload: &[u8],
+    at: DateTime<Utc>,
+) -> Result<Said, InventoryError> {
+    if payload.is_empty() {
+        return Ok(Said::Withdrawn);
+    }
+    let announcement = Announcement::parse(payload)?;
+    if announcement.host != *host || announcement.application != *application {
+        return Err(InventoryError::OtherThanSubject {
+            subject: format!("{application} on {host}"),
+            announced: format!("{} on {}", announcement.application, announcement.host),
+        });
+    }
+    let clock_skew_secs = announcement.time.map(|time| (time - at).num_seconds());
+    Ok(Said::Announced(Box::new(Announced { announcement, clock_skew_secs, at })))
 }
 
 #[cfg(test)]
@@ -395,7 +490,7 @@ mod tests {
         payload: &[u8],
         at: DateTime<Utc>,
     ) {
-        inventory.announced(now, &application(app), &host(name), payload, at).unwrap();
+        inventory.announced(now, &application(app), &host(name), payload, (1, at)).unwrap();
     }
 
     /// Announces a host that sends heartbeats. The announcement is read at `secs` and is `age` old by then.
@@ -432,8 +527,8 @@ mod tests {
     fn announcement_for_another_host_is_refused() {
         let mut inventory = Inventory::default();
         let payload = Announcement::new(host("h2"), application("a")).to_payload();
-        let result =
-            inventory.announced(at(0), &application("a"), &host("h1"), &payload, DateTime::UNIX_EPOCH);
+        let stored = (1, DateTime::UNIX_EPOCH);
+        let result = inventory.announced(at(0), &application("a"), &host("h1"), &payload, stored);
         let error = result.unwrap_err();
         assert_eq!(error.to_string(), "the announcement on the subject of a on h1 is about a on h2");
         assert!(inventory.view().hosts.is_empty());
@@ -526,6 +621,29 @@ mod tests {
         assert_eq!(reachability(&inventory, "h1"), AWAITED);
         tick(&mut inventory, 3_729, 3_731, true);
         assert_eq!(reachability(&inventory, "h1"), UNREACHABLE, "only silence on a connected bus counts");
+    }
+
+    #[test]
+    fn silence_proves_nothing_while_heartbeats_are_lost() {
+        let mut inventory = Inventory::default();
+        for name in ["h1", "h2"] {
+            announce(&mut inventory, "a", name);
+        }
+        inventory.tick(at(100), true);
+        inventory.heartbeat(at(100), &host("h1"));
+        tick(&mut inventory, 101, 131, true);
+        assert_eq!(reachability(&inventory, "h1"), UNREACHABLE);
+        inventory.heartbeat(at(131), &host("h2"));
+        for secs in 132..300 {
+            inventory.apply(at(secs), WorkerMessage::ReportsLost).unwrap();
+            inventory.tick(at(secs), true);
+        }
+        assert_eq!(reachability(&inventory, "h2"), AWAITED);
+        assert_eq!(reachability(&inventory, "h1"), UNREACHABLE, "it was before");
+        tick(&mut inventory, 300, 327, true);
+        assert_eq!(reachability(&inventory, "h2"), AWAITED);
+        tick(&mut inventory, 328, 329, true);
+        assert_eq!(reachability(&inventory, "h2"), UNREACHABLE);
     }
 
     #[test]

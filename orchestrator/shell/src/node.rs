@@ -212,6 +212,15 @@ impl Node {
         }
     }
 
+    /// Whether it has room for further messages of the journal and the control stream. Those that are handed over
+    /// nevertheless are kept, so without room none should be.
+    pub fn has_room(&self) -> bool {
+        match &self.role {
+            Role::Leading(leading) => leading.has_room(),
+            Role::Starting | Role::Following { .. } | Role::Claiming | Role::Halted { .. } => true,
+        }
+    }
+
     /// Handles one event. The next [`Self::run`] returns the actions that follow from it.
     pub fn handle(&mut self, now: Now, event: Event) {
         if let Role::Halted { account, .. } = &mut self.role {
@@ -286,6 +295,7 @@ impl Node {
                 self.out
                     .extend(warning.map(|(host, error)| Action::Warn(Warning::Inventory { host, error })));
             }
+            Event::AnnouncementsDeleted { count } => self.inventory.surplus().deleted(now.monotonic, count),
             Event::Stop => self.stop(now),
         }
     }
@@ -307,6 +317,10 @@ impl Node {
             let (state, decided) = (&self.follower.state, leading.decided());
             let begun = self.dispatcher.begin_due(&Leader { state, decided, leased_until }, now);
             self.out.extend(begun.into_iter().map(Action::Dispatch));
+            self.out.extend(self.inventory.surplus().begin(now.monotonic).map(Action::DeleteAnnouncements));
+        }
+        if let Role::Leading(leading) = &mut self.role {
+            self.inventory.replies_ignored(leading.take_ignored());
         }
         self.continue_stopping(now);
         in_order(std::mem::take(&mut self.out))

@@ -4,7 +4,7 @@ use chrono::{DateTime, Utc};
 use imbl::OrdMap;
 use os_upgrade_kernel::{Forecast, State, View, forecast};
 use os_upgrade_protocol::{HostName, Progress};
-use os_upgrade_shell::inventory::HostVersions;
+use os_upgrade_shell::inventory::{HostVersions, Unused};
 use os_upgrade_shell::node::Leadership;
 
 /// The committed state and the view at one moment. Cheap to clone.
@@ -18,6 +18,8 @@ pub struct PublishedState {
     pub versions: OrdMap<HostName, HostVersions>,
     /// The last reported progress of hosts, perhaps of an earlier command; see [`Self::progress_of`].
     pub progress: OrdMap<HostName, Progress>,
+    /// How many messages of workers were not used.
+    pub unused: Unused,
     /// Whether this instance can accept or forward a write.
     pub readiness: Readiness,
     /// Whether the journal has been read to its end since the start. Before that, the state is out of date.

@@ -4,11 +4,14 @@ use std::time::Duration;
 
 use os_upgrade_adapters::Adapters;
 use os_upgrade_bus::Bus;
+use os_upgrade_bus::latest::Latest;
+use os_upgrade_bus::worker_reports::WorkerConnection;
 use os_upgrade_kernel::{Job, NoAnswer};
 use os_upgrade_protocol::{Hint, HostName};
 use os_upgrade_recovery::loss;
 use os_upgrade_shell::dispatch::Dispatch;
 use os_upgrade_shell::forward::Forwarded;
+use os_upgrade_shell::inventory::{SurplusAnnouncement, WorkerMessage};
 use os_upgrade_shell::jobs::{JobReport, StartedJob};
 use os_upgrade_shell::journal::codec::Message;
 use os_upgrade_shell::lease::{LeaseHolder, LeaseRequest};
@@ -20,8 +23,15 @@ use tokio::time::Instant;
 use tokio_util::sync::{CancellationToken, DropGuard};
 use tokio_util::task::{AbortOnDropHandle, TaskTracker};
 
-/// The most events that wait for the driver; readers wait while there are so many.
-const EVENTS_MAX: usize = 8192;
+/// The most outcomes that wait for the driver.
+const OUTCOMES_MAX: usize = 8192;
+/// The most messages of streams that wait for the driver; readers wait while there are so many.
+const READ_MAX: usize = 4096;
+/// The most subjects of announcements and versions with a message that waits for the driver; readers wait while there are
+/// so many.
+const STORED_MAX: usize = 4096;
+/// The most subjects of heartbeats and progress with a message that waits for the driver; others are lost.
+const REPORTS_MAX: usize = 65_536;
 /// How long a job may take: longer than its adapter's own timeout.
 const JOB_WITHIN: Duration = Duration::from_mins(1);
 /// How long the last answers to followers may take to be sent.
@@ -30,12 +40,30 @@ const FLUSH_WITHIN: Duration = Duration::from_millis(200);
 /// What tasks send to the driver.
 #[derive(Debug)]
 pub(super) enum Incoming {
-    /// An outcome, or a worker's message.
+    /// An outcome.
     Event(Event),
     /// A call passed on by a follower.
     Call(Call),
-    /// A message of a stream, for the reading that began with this number.
-    Read { reading: u64, event: Event },
+}
+
+/// A message of the journal or the control stream, for the reading that began with this number.
+#[derive(Debug)]
+pub(super) struct ReadEvent {
+    pub(super) reading: u64,
+    pub(super) event: Event,
+}
+
+/// What arrives for the driver. Each kind has a queue of its own, so that none keeps the others waiting.
+#[derive(Debug)]
+pub(super) struct Arrivals {
+    /// Outcomes, and calls that followers pass on.
+    pub(super) outcomes: mpsc::Receiver<Incoming>,
+    /// Messages of journal and control stream.
+    pub(super) read: mpsc::Receiver<ReadEvent>,
+    /// Announcements and versions.
+    pub(super) stored: Latest<WorkerMessage>,
+    /// Heartbeats and progress.
+    pub(super) reports: Latest<WorkerMessage>,
 }
 
 /// Carries out actions as tasks.
@@ -47,6 +75,7 @@ pub(super) struct Work {
     me: LeaseHolder,
     started: Instant,
     sender: mpsc::Sender<Incoming>,
+    read: mpsc::Sender<ReadEvent>,
     journal: Option<Reading>,
     control: Option<Reading>,
     readings: u64,
@@ -64,15 +93,17 @@ struct Reading {
 }
 
 impl Work {
-    /// Returns it with the receiver of everything that its tasks send.
+    /// Returns it with everything that its tasks send.
     pub(super) fn new(
         bus: Bus,
         adapters: Adapters,
         history: History,
         settings: &NodeSettings,
         started: Instant,
-    ) -> (Self, mpsc::Receiver<Incoming>) {
-        let (sender, incoming) = mpsc::channel(EVENTS_MAX);
+    ) -> (Self, Arrivals) {
+        let (sender, outcomes) = mpsc::channel(OUTCOMES_MAX);
+        let (read_sender, read) = mpsc::channel(READ_MAX);
+        let (stored, reports) = (Latest::new(STORED_MAX), Latest::new(REPORTS_MAX));
         let me = LeaseHolder::new(&settings.instance, &settings.nonce);
         let work = Self {
             bus,
@@ -81,13 +112,14 @@ impl Work {
             me,
             started,
             sender,
+            read: read_sender,
             journal: None,
             control: None,
             readings: 0,
             answers: TaskTracker::new(),
             ended: CancellationToken::new(),
         };
-        (work, incoming)
+        (work, Arrivals { outcomes, read, stored, reports })
     }
 
     /// Ends all readers when it is dropped.
@@ -163,6 +195,12 @@ impl Work {
         tokio::spawn(async move { bus.hint(&hint, hosts).await });
     }
 
+    pub(super) fn delete_announcements(&self, surplus: Vec<SurplusAnnouncement>) {
+        self.spawn(|bus| async move {
+            Event::AnnouncementsDeleted { count: bus.delete_announcements(&surplus).await }
+        });
+    }
+
     pub(super) fn dispatch(&self, dispatch: Dispatch) {
         match dispatch {
             Dispatch::Fence { epoch } => {
@@ -201,7 +239,7 @@ impl Work {
         let (reading, stop) = self.begin_reading();
         let map = tag_with(&reading);
         self.journal = Some(reading);
-        let (bus, sender) = (self.bus.clone(), self.sender.clone());
+        let (bus, sender) = (self.bus.clone(), self.read.clone());
         tokio::spawn(async move { bus.follow_journal(from, stop, sender, map).await });
     }
 
@@ -213,7 +251,7 @@ impl Work {
         let (reading, stop) = self.begin_reading();
         let map = tag_with(&reading);
         self.control = Some(reading);
-        let (bus, sender) = (self.bus.clone(), self.sender.clone());
+        let (bus, sender) = (self.bus.clone(), self.read.clone());
         let map = move |raw| map(Event::Control(raw));
         tokio::spawn(async move { bus.read_control(from, stop, sender, map).await });
     }
@@ -223,18 +261,15 @@ impl Work {
     }
 
     /// Reads workers' messages, and calls that followers pass on, until the readers end.
-    pub(super) fn read_workers_and_followers(&self) {
-        let parts = || (self.bus.clone(), self.ended.clone(), self.sender.clone());
-        let worker = |message| Incoming::Event(Event::Worker(message));
-        let (bus, stop, sink) = parts();
-        tokio::spawn(async move { bus.read_announcements(stop, sink, worker).await });
-        let (bus, stop, sink) = parts();
-        tokio::spawn(async move { bus.read_versions(stop, sink, worker).await });
-        let (bus, stop, sink) = parts();
-        tokio::spawn(async move { bus.read_heartbeats(stop, sink, worker).await });
-        let (bus, stop, sink) = parts();
-        tokio::spawn(async move { bus.read_progress(stop, sink, worker).await });
-        let (bus, stop, sink) = parts();
+    pub(super) fn read_workers_and_followers(&self, workers: WorkerConnection, arrivals: &Arrivals) {
+        let parts = || (self.bus.clone(), self.ended.clone(), arrivals.stored.clone());
+        let (bus, stop, stored) = parts();
+        tokio::spawn(async move { bus.read_announcements(stop, stored).await });
+        let (bus, stop, stored) = parts();
+        tokio::spawn(async move { bus.read_versions(stop, stored).await });
+        let (stop, reports) = (self.ended.clone(), arrivals.reports.clone());
+        tokio::spawn(async move { workers.read_reports(stop, reports).await });
+        let (bus, stop, sink) = (self.bus.clone(), self.ended.clone(), self.sender.clone());
         let (me, answers) = (self.me.clone(), self.answers.clone());
         tokio::spawn(async move { bus.read_forwarded(&me, stop, sink, Incoming::Call, answers).await });
     }
@@ -252,9 +287,9 @@ async fn report_of(job: Job, work: impl Future<Output = JobReport> + Send + 'sta
 }
 
 /// A function that marks events as read by `reading`.
-fn tag_with(reading: &Reading) -> impl Fn(Event) -> Incoming + Send + Sync + 'static {
+fn tag_with(reading: &Reading) -> impl Fn(Event) -> ReadEvent + Send + Sync + 'static {
     let reading = reading.number;
-    move |event| Incoming::Read { reading, event }
+    move |event| ReadEvent { reading, event }
 }
 
 #[cfg(test)]

@@ -12,8 +12,9 @@ use std::time::Duration;
 use arc_swap::ArcSwap;
 use chrono::Utc;
 use os_upgrade_bus::Bus;
-use os_upgrade_bus::connect::{ConnectError, connect};
+use os_upgrade_bus::connect::{ConnectError, connect, connect_to_workers};
 use os_upgrade_bus::streams::{Layout, StreamsError};
+use os_upgrade_bus::worker_reports::WorkerConnection;
 use os_upgrade_credentials::LogThrottle;
 use os_upgrade_protocol::error::with_causes;
 use os_upgrade_protocol::time;
@@ -34,6 +35,8 @@ const ITERATION: Duration = Duration::from_millis(100);
 #[derive(Debug)]
 pub(super) struct ReadyBus {
     pub(super) bus: Bus,
+    /// A connection for what workers say.
+    pub(super) workers: WorkerConnection,
     /// Whether the bus is connected at the moment.
     pub(super) connected: watch::Receiver<bool>,
     /// The journal and the control stream, as inspected.
@@ -100,11 +103,11 @@ impl Waiting {
         loop {
             let attempt = Box::pin(attempt(self.settings.clone(), self.known.clone()));
             let why = match self.answer_calls_during(attempt).await {
-                Ok((bus, connected, streams)) => {
+                Ok(Connected { bus, workers, connected, streams }) => {
                     if !throttle.is_empty() {
                         tracing::info!(waited_secs = begun.elapsed().as_secs(), "NATS can be used");
                     }
-                    return Ok(ReadyBus { bus, connected, streams, calls: self.calls });
+                    return Ok(ReadyBus { bus, workers, connected, streams, calls: self.calls });
                 }
                 Err(obstacle) => obstacle.reason_to_wait()?,
             };
@@ -143,20 +146,27 @@ impl Waiting {
     }
 }
 
+/// The connections to the bus.
+struct Connected {
+    bus: Bus,
+    workers: WorkerConnection,
+    connected: watch::Receiver<bool>,
+    streams: Streams,
+}
+
 /// Connects, and creates or checks the streams. Nothing is kept from the last attempt: credentials and server may have
 /// changed.
-async fn attempt(
-    settings: Settings,
-    known: Option<Acknowledged>,
-) -> Result<(Bus, watch::Receiver<bool>, Streams), Obstacle> {
+async fn attempt(settings: Settings, known: Option<Acknowledged>) -> Result<Connected, Obstacle> {
     let servers = match settings.nats.mode() {
         NatsMode::External { urls } => urls.servers().to_vec(),
         NatsMode::Managed => Vec::new(),
     };
     let site = settings.site.name.as_str();
-    let (bus, connected) = connect(&servers, settings.nats.access(), &format!("os-upgrade {site}")).await?;
+    let name = format!("os-upgrade {site}");
+    let (bus, connected) = connect(&servers, settings.nats.access(), &name).await?;
     let replicas = settings.nats.replicas.get() as usize;
     bus.ensure_streams(&Layout { site, replicas }, known.is_some()).await?;
     let streams = bus.inspect(&known.unwrap_or_default()).await?;
-    Ok((bus, connected, streams))
+    let workers = connect_to_workers(&servers, settings.nats.access(), &format!("{name} workers")).await?;
+    Ok(Connected { bus, workers, connected, streams })
 }

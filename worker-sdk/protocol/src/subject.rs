@@ -41,7 +41,8 @@ const COMMAND_PREFIX: &str = "os-upgrade:control.command.";
 const REPLY_PREFIX: &str = "os-upgrade:control.reply.";
 const VERSIONS_PREFIX: &str = "os-upgrade:versions.";
 const WORKERS_PREFIX: &str = "os-upgrade:workers.";
-const PRESENCE_PREFIX: &str = "os-upgrade.presence.";
+/// The prefix of every heartbeat (core NATS).
+pub const PRESENCE_PREFIX: &str = "os-upgrade.presence.";
 const PROGRESS_PREFIX: &str = "os-upgrade.progress.";
 const HINT_PREFIX: &str = "os-upgrade.hint.";
 const CONSUMER_REQUEST_PREFIX: &str = "os-upgrade.consumer.";

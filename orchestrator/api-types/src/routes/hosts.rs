@@ -197,6 +197,9 @@ pub struct Host<'a> {
     pub hostname: &'a str,
     /// The applications whose workers are announced on it.
     pub applications: Vec<&'a str>,
+    /// Applications announced on it that do not count, because there are too many; the first ones.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub refused_applications: Vec<&'a str>,
     /// The lock group whose slot it needs.
     pub group: &'a str,
     #[schema(value_type = ReachabilityWord)]

@@ -13,9 +13,7 @@ use os_upgrade_api_types::body::{Blocker, Count, Entry as ListEntry, Progress, R
 use os_upgrade_api_types::query::{ListMode, NoParameters};
 use os_upgrade_api_types::routes::hosts::{Host, LIST, ListParameters, READ};
 use os_upgrade_api_types::text::ENROLMENTS;
-use os_upgrade_kernel::{
-    Approval, Enrolled, Forecast, HostStatus, Reachability, SeenHost, Withdrawal, explain,
-};
+use os_upgrade_kernel::{Approval, Enrolled, Forecast, HostStatus, Reachability, Withdrawal, explain};
 use os_upgrade_protocol::{ApplicationName, HostName};
 use os_upgrade_shell::inventory::HostVersions;
 use os_upgrade_site::published_state::PublishedState;
@@ -134,7 +132,8 @@ impl Serialize for Entry<'_> {
         let decided = decided(enrolled);
         let body = Host {
             hostname: name.as_str(),
-            applications: seen.map(applications).unwrap_or_default(),
+            applications: seen.map(|seen| names(&seen.applications)).unwrap_or_default(),
+            refused_applications: seen.map(|seen| names(&seen.refused)).unwrap_or_default(),
             group: seen.and_then(|seen| seen.group.as_ref()).unwrap_or(default_group).as_str(),
             reachability: reachability(seen.map(|seen| seen.reachability).unwrap_or_default()),
             enrolment: enrolled.as_str(),
@@ -169,8 +168,8 @@ fn decided(enrolled: Enrolled<'_>) -> Option<(&str, DateTime<Utc>)> {
     }
 }
 
-fn applications(seen: &SeenHost) -> Vec<&str> {
-    seen.applications.iter().map(ApplicationName::as_str).collect()
+fn names<'a>(applications: impl IntoIterator<Item = &'a ApplicationName>) -> Vec<&'a str> {
+    applications.into_iter().map(ApplicationName::as_str).collect()
 }
 
 /// The wire name.

@@ -13,8 +13,10 @@ use os_upgrade_api_types::routes::slots::SlotGroup;
 use os_upgrade_auth::Authenticator;
 use os_upgrade_bus::storage::Usage;
 use os_upgrade_kernel::{Forecast, State as Site, WindowBlocker};
+use os_upgrade_shell::inventory::Unused;
 use os_upgrade_site::published_state::PublishedState;
 use prometheus_client::encoding::text::encode;
+use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::registry::Registry;
@@ -60,6 +62,7 @@ pub(crate) fn text(
     slots.register("answers", "Answers to FleetLock clients", answers.clone());
     describe_slots(slots, &published.state, now);
     describe_hosts(&mut registry, &hosts::by_enrolment(published));
+    describe_unused(&mut registry, published.unused);
     if published.is_read {
         describe_next_run(&mut registry, &published.forecast(now));
     }
@@ -108,6 +111,18 @@ fn describe_storage(registry: &mut Registry, usage: &[Usage]) {
     registry.register("os_upgrade_nats_stored_bytes", "Bytes that NATS stores, by stream and account", bytes);
     let help = "Bytes that NATS may store; absent without a limit. A server's own limit is not known";
     registry.register("os_upgrade_nats_limit_bytes", help, limits);
+}
+
+/// The number of messages of workers that were not used: label `kind`.
+fn describe_unused(registry: &mut Registry, unused: Unused) {
+    let family = Family::<[(&'static str, &'static str); 1], Counter>::default();
+    let Unused { messages, replies, losses } = unused;
+    for (kind, count) in [("message", messages), ("reply", replies), ("loss", losses)] {
+        family.get_or_create(&[("kind", kind)]).inc_by(count);
+    }
+    let help = "Messages of workers that were not used: unusable or surplus messages, ignored replies that are not journaled, and \
+                occasions on which heartbeats or progress may have been lost";
+    registry.register("os_upgrade_worker_messages_unused", help, family);
 }
 
 /// When the next run starts automatically, and what prevents it: label `reason`.

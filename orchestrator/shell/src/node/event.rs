@@ -120,6 +120,11 @@ pub enum Event {
     },
     /// A worker reports something about its host.
     Worker(WorkerMessage),
+    /// [`super::Action::DeleteAnnouncements`] was carried out.
+    AnnouncementsDeleted {
+        /// How many were deleted, or are not there, from the first one on. The next one could not be deleted.
+        count: usize,
+    },
     /// The process must end; [`super::Action::Stopped`] follows.
     Stop,
 }

@@ -35,6 +35,8 @@ pub(super) struct Leading {
     tick: bool,
     start_timer: StartTimer,
     under_way: Option<UnderWay>,
+    /// How many messages of the control stream changed nothing and are not journaled, since this was last taken.
+    ignored: u64,
 }
 
 #[derive(Debug)]
@@ -90,7 +92,13 @@ struct RecordUnderWay {
 
 impl Leading {
     pub(super) fn new() -> Self {
-        Self { queue: VecDeque::new(), tick: false, start_timer: StartTimer::default(), under_way: None }
+        Self {
+            queue: VecDeque::new(),
+            tick: false,
+            start_timer: StartTimer::default(),
+            under_way: None,
+            ignored: 0,
+        }
     }
 
     /// The empty record that claims a leadership.
@@ -107,9 +115,18 @@ impl Leading {
         self.queue.len() >= QUEUE_MAX
     }
 
+    /// Whether there is room for messages of the control stream: no more than are decided at once should wait.
+    pub(super) fn has_room(&self) -> bool {
+        self.queue.len() < BATCH_INPUTS_MAX
+    }
+
     /// Whether a caller waits for an answer.
     pub(super) fn has_calls(&self) -> bool {
         self.queue.iter().any(|(_, caller)| caller.is_some())
+    }
+
+    pub(super) fn take_ignored(&mut self) -> u64 {
+        std::mem::take(&mut self.ignored)
     }
 
     pub(super) fn tick(&mut self) {
@@ -145,7 +162,10 @@ impl Leading {
         while inputs < BATCH_INPUTS_MAX && batch.len() < BATCH_INPUTS_MAX {
             let Some((input, caller)) = self.queue.pop_front() else { break };
             inputs += 1;
+            let facts_before = batch.len();
+            let is_new = is_new_reply(&input, batch.state().control);
             let answer = batch.decide(view, &input);
+            self.ignored += u64::from(is_new && batch.len() == facts_before);
             answers.extend(caller.zip(answer).map(|(caller, answer)| (caller.call, answer)));
         }
         if std::mem::take(&mut self.tick) {
@@ -244,6 +264,11 @@ impl Leading {
             out.extend(calls.into_iter().map(|call| Action::Answer { call, outcome: outcome() }));
         }
     }
+}
+
+/// Whether `input` is a reply that was not applied before, when messages up to `control` have been.
+fn is_new_reply(input: &Input, control: u64) -> bool {
+    matches!(input, Input::Control { sequence, message: ControlMessage::Reply { .. } } if *sequence > control)
 }
 
 /// A call that waits for an answer to an input.

@@ -73,7 +73,8 @@ impl World {
         announcement.heartbeats = host.sdk;
         let payload = announcement.to_payload().into();
         let host = host.name.clone();
-        let message = WorkerMessage::Announced { application: application(), host, payload, at: CREATED };
+        let message =
+            WorkerMessage::Announced { application: application(), host, payload, sequence: 1, at: CREATED };
         Event::Worker(message)
     }
 
@@ -275,6 +276,8 @@ impl World {
                 }
                 self.instances[index].projected.push_back(*committed);
             }
+            // Hosts announce one application here.
+            Action::DeleteAnnouncements(_) => {}
             Action::Stopped => self.kill(index),
             Action::Warn(Warning::Halted(Halt::Copied { .. })) => self.copy_noticed(index),
             Action::Warn(Warning::Halted(halt)) => self.checker.halted(index, &halt),

@@ -117,6 +117,9 @@ fn change_view(site: &mut Site, words: &Words<'_>) {
             if let Some(applications) = words.named("applications") {
                 host_seen.applications = applications.split(',').map(application).collect();
             }
+            if let Some(refused) = words.named("refused") {
+                host_seen.refused = refused.split(',').map(application).collect();
+            }
             if words.has("unreachable") {
                 host_seen.reachability = Reachability::Unreachable;
             }

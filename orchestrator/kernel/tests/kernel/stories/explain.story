@@ -102,3 +102,10 @@
   = done
 > explain h1
   its worker's application is not among the configured ones | blockers=not-served
+# Too many applications are announced on it.
+> host h1 applications=a,b refused=debian,rpm
+> put-config debian
+  + config-replaced actor=admin config=(worker-applications=[(name=debian)]) difference=[(after=[(name=debian)] before=[] path=worker-applications)]
+  = done
+> explain h1
+  its application debian does not count, because too many others are announced on it | blockers=application-refused

@@ -1,0 +1,177 @@
+//! What the workers of one host have announced. Whoever has a host's credentials can announce any number of
+//! applications, so only the first ones count.
+
+use std::collections::BTreeMap;
+
+use chrono::{DateTime, Utc};
+use imbl::OrdSet;
+use os_upgrade_kernel::SeenHost;
+use os_upgrade_protocol::{Announcement, ApplicationName};
+
+/// The most applications of a host that count.
+pub const APPLICATIONS_MAX: usize = 16;
+/// The most refused applications of a host that are shown.
+const REFUSED_SHOWN_MAX: usize = 16;
+
+/// An announcement, as the bus stored it.
+#[derive(Debug)]
+pub(super) struct Announced {
+    pub(super) announcement: Announcement,
+    pub(super) clock_skew_secs: Option<i64>,
+    pub(super) at: DateTime<Utc>,
+}
+
+/// What the last message about an application says.
+#[derive(Debug)]
+pub(super) enum Said {
+    Announced(Box<Announced>),
+    Withdrawn,
+    /// It cannot be used. An earlier announcement stays in force.
+    Unusable,
+}
+
+/// What became of a message about an application.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Recorded {
+    /// It counts.
+    Counts,
+    /// It counts in place of another application's, which says nothing and is no longer needed in the stream.
+    InsteadOf { application: ApplicationName, sequence: u64 },
+    /// It does not count, and is not needed in the stream.
+    Surplus,
+}
+
+/// The applications of one host.
+#[derive(Debug, Default)]
+pub(super) struct AnnouncedHost {
+    applications: BTreeMap<ApplicationName, Entry>,
+    refused: OrdSet<ApplicationName>,
+}
+
+/// The last message about an application.
+#[derive(Debug)]
+struct Entry {
+    sequence: u64,
+    /// `None` if it withdraws the application, or cannot be used.
+    announced: Option<Box<Announced>>,
+}
+
+impl AnnouncedHost {
+    /// Records the last message about `application`, which the stream has at `sequence`. An announcement takes the place of
+    /// one that is withdrawn or cannot be used. If there is no such place, it does not count, and has to be made again
+    /// once there is one.
+    pub(super) fn record(&mut self, application: &ApplicationName, sequence: u64, said: Said) -> Recorded {
+        let announced = match said {
+            Said::Announced(announced) => Some(announced),
+            Said::Withdrawn => None,
+            Said::Unusable => self.applications.get_mut(application).and_then(|entry| entry.announced.take()),
+        };
+        let is_announcement = announced.is_some();
+        let mut recorded = Recorded::Counts;
+        if !self.applications.contains_key(application) && self.applications.len() >= APPLICATIONS_MAX {
+            let Some(other) = self.first_without_announcement().filter(|_| is_announcement) else {
+                if is_announcement && self.refused.len() < REFUSED_SHOWN_MAX {
+                    self.refused.insert(application.clone());
+                }
+                return Recorded::Surplus;
+            };
+            let sequence = self.applications.remove(&other).map_or(0, |entry| entry.sequence);
+            recorded = Recorded::InsteadOf { application: other, sequence };
+        }
+        self.refused.remove(application);
+        self.applications.insert(application.clone(), Entry { sequence, announced });
+        recorded
+    }
+
+    fn first_without_announcement(&self) -> Option<ApplicationName> {
+        let mut without = self.applications.iter().filter(|(_, entry)| entry.announced.is_none());
+        without.next().map(|(application, _)| application.clone())
+    }
+
+    /// The applications that do not count; the first ones, if there are many.
+    pub(super) fn refused(&self) -> &OrdSet<ApplicationName> {
+        &self.refused
+    }
+
+    /// The host as the kernel sees it, but for its reachability, and whether it sends heartbeats; `None` if no application
+    /// is announced.
+    pub(super) fn seen(&self) -> Option<(SeenHost, bool)> {
+        let (mut seen, mut sends_heartbeats): (Option<SeenHost>, bool) = (None, false);
+        for (application, entry) in &self.applications {
+            let Some(announced) = &entry.announced else { continue };
+            let seen = seen.get_or_insert_default();
+            seen.applications.insert(application.clone());
+            let announcement = &announced.announcement;
+            seen.group = seen.group.take().or_else(|| announcement.group.clone());
+            seen.boot_id = seen.boot_id.take().or_else(|| announcement.boot_id.clone());
+            sends_heartbeats |= announcement.heartbeats;
+            seen.clock_skew_secs = seen.clock_skew_secs.or(announced.clock_skew_secs);
+            seen.announced_at = seen.announced_at.max(Some(announced.at));
+        }
+        let mut seen = seen?;
+        seen.refused = self.refused.clone();
+        Some((seen, sends_heartbeats))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use os_upgrade_protocol::HostName;
+
+    use super::*;
+
+    fn application(number: usize) -> ApplicationName {
+        ApplicationName::new(&format!("a{number:02}")).unwrap()
+    }
+
+    fn announced(number: usize) -> Said {
+        let announcement = Announcement::new(HostName::new("h1").unwrap(), application(number));
+        let at = DateTime::UNIX_EPOCH;
+        Said::Announced(Box::new(Announced { announcement, clock_skew_secs: None, at }))
+    }
+
+    fn full() -> AnnouncedHost {
+        let mut host = AnnouncedHost::default();
+        for number in 0..APPLICATIONS_MAX {
+            assert_eq!(host.record(&application(number), number as u64, announced(number)), Recorded::Counts);
+        }
+        host
+    }
+
+    #[test]
+    fn further_applications_are_refused_by_name() {
+        let mut host = full();
+        for number in 20..20 + 2 * REFUSED_SHOWN_MAX {
+            assert_eq!(host.record(&application(number), 100, announced(number)), Recorded::Surplus);
+            // What says nothing about a further application is not needed either.
+            assert_eq!(host.record(&application(99), 101, Said::Withdrawn), Recorded::Surplus);
+            assert_eq!(host.record(&application(98), 102, Said::Unusable), Recorded::Surplus);
+        }
+        let (seen, _) = host.seen().unwrap();
+        assert_eq!(seen.applications, (0..APPLICATIONS_MAX).map(application).collect());
+        assert_eq!(seen.refused, (20..20 + REFUSED_SHOWN_MAX).map(application).collect());
+        // Those that count may announce themselves again.
+        assert_eq!(host.record(&application(3), 103, announced(3)), Recorded::Counts);
+    }
+
+    #[test]
+    fn a_refused_application_counts_once_it_is_announced_again_and_there_is_a_place() {
+        let mut host = full();
+        assert_eq!(host.record(&application(20), 100, announced(20)), Recorded::Surplus);
+        assert_eq!(host.record(&application(5), 101, Said::Withdrawn), Recorded::Counts);
+        let (seen, _) = host.seen().unwrap();
+        assert!(!seen.applications.contains(&application(20)) && seen.refused.contains(&application(20)));
+        let instead = Recorded::InsteadOf { application: application(5), sequence: 101 };
+        assert_eq!(host.record(&application(20), 102, announced(20)), instead);
+        let (seen, _) = host.seen().unwrap();
+        assert!(seen.applications.contains(&application(20)) && seen.refused.is_empty());
+        assert_eq!(host.record(&application(5), 103, announced(5)), Recorded::Surplus);
+    }
+
+    #[test]
+    fn an_unusable_announcement_changes_nothing() {
+        let mut host = full();
+        assert_eq!(host.record(&application(1), 100, Said::Unusable), Recorded::Counts);
+        assert!(host.seen().unwrap().0.applications.contains(&application(1)));
+    }
+}
