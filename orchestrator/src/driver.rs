@@ -233,15 +233,23 @@ impl Driver {
         let call = self.inputs.calls.try_recv().ok();
         let read = if self.node.has_room() { self.inputs.arrivals.read.try_recv().ok() } else { None };
         let has_any = incoming.is_some() || call.is_some() || read.is_some();
-        incoming.into_iter().for_each(|incoming| self.handle_incoming(incoming));
-        call.into_iter().for_each(|call| self.handle_call(call));
-        read.into_iter().for_each(|read| self.handle_read(read));
+        if let Some(incoming) = incoming {
+            self.handle_incoming(incoming);
+        }
+        if let Some(call) = call {
+            self.handle_call(call);
+        }
+        if let Some(read) = read {
+            self.handle_read(read);
+        }
         if !self.inputs.workers_wait {
             return has_any;
         }
         let (stored, report) = (self.inputs.arrivals.stored.pop(), self.inputs.arrivals.reports.pop());
         self.inputs.workers_wait = stored.is_some() || report.is_some();
-        stored.into_iter().chain(report).for_each(|message| self.handle(Event::Worker(message)));
+        for message in stored.into_iter().chain(report) {
+            self.handle(Event::Worker(message));
+        }
         has_any || self.inputs.workers_wait
     }
 

@@ -225,8 +225,8 @@ impl Core {
         drop(pending.set(bus.clone()));
         let _ = streams_found.send(store_streams(&streams));
         let consumers = tokio::spawn({
-            let bus = bus.clone();
-            async move { bus.create_consumers(shutdown).await }
+            let (bus, workers) = (bus.clone(), workers.clone());
+            async move { bus.create_consumers(&workers, shutdown).await }
         });
         Driver::new(parts, bus, workers, connected, calls).run().await;
         // Whoever still needs a consumer asks again.

@@ -38,6 +38,8 @@ const RENDERS_MAX: usize = 2;
 
 /// How much of a request's path is logged, in characters.
 const PATH_CHARS_MAX: usize = 200;
+/// How much of the cause of a failure is logged, in characters: it may repeat what the request had.
+const CAUSE_CHARS_MAX: usize = 1_000;
 
 pub(crate) static DESCRIPTION: LazyLock<Description> =
     LazyLock::new(|| Description::of(resources::routes().declarations()));
@@ -148,6 +150,7 @@ async fn log_failure(method: Method, uri: Uri, request: Request, next: Next) -> 
     let response = next.run(request).await;
     let status = response.status();
     let cause = response.extensions().get::<Cause>().map_or("", |cause| cause.0.as_str());
+    let cause = one_line(cause, CAUSE_CHARS_MAX);
     let code = status.as_u16();
     // Called only where a line is logged.
     let path = || one_line(uri.path(), PATH_CHARS_MAX);

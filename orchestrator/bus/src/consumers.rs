@@ -15,6 +15,7 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use super::Bus;
+use super::worker_reports::WorkerConnection;
 
 /// The queue group in which the instances of a site share requests.
 const QUEUE: &str = "orchestrators";
@@ -24,20 +25,20 @@ const UNDER_WAY_MAX: usize = 16;
 const RESUBSCRIBE_DELAY: Duration = Duration::from_secs(1);
 
 impl Bus {
-    /// Creates the consumers that workers request, until `stop`. Any instance may do so, leading or not.
-    pub async fn create_consumers(&self, stop: CancellationToken) {
+    /// Creates the consumers that workers request over `workers`, until `stop`. Any instance may do so, leading or not.
+    pub async fn create_consumers(&self, workers: &WorkerConnection, stop: CancellationToken) {
         let permits = Arc::new(Semaphore::new(UNDER_WAY_MAX));
         let under_way = TaskTracker::new();
         let hosts = Arc::new(Mutex::new(HashSet::new()));
         while !stop.is_cancelled() {
-            match self.client.queue_subscribe(subject::CONSUMER_REQUESTS, QUEUE.to_owned()).await {
+            match workers.client.queue_subscribe(subject::CONSUMER_REQUESTS, QUEUE.to_owned()).await {
                 Ok(mut requests) => {
                     while let Some(Some(message)) = stop.run_until_cancelled(requests.next()).await {
                         // Waiting requests stay in the subscription, which bounds them.
                         let Ok(permit) = Arc::clone(&permits).acquire_owned().await else { break };
-                        let (bus, hosts) = (self.clone(), Arc::clone(&hosts));
+                        let (bus, workers, hosts) = (self.clone(), workers.clone(), Arc::clone(&hosts));
                         under_way.spawn(async move {
-                            bus.make_consumer(message, &hosts).await;
+                            bus.make_consumer(&workers, message, &hosts).await;
                             drop(permit);
                         });
                     }
@@ -50,7 +51,12 @@ impl Bus {
         under_way.wait().await;
     }
 
-    async fn make_consumer(&self, message: Message, hosts: &Mutex<HashSet<HostName>>) {
+    async fn make_consumer(
+        &self,
+        workers: &WorkerConnection,
+        message: Message,
+        hosts: &Mutex<HashSet<HostName>>,
+    ) {
         let lock = || hosts.lock().unwrap_or_else(PoisonError::into_inner);
         let made = match subject::consumer_request_host(&message.subject) {
             // The server does not cope with a consumer that is deleted and created at the same time.
@@ -69,7 +75,7 @@ impl Bus {
                 tracing::debug!(subject = %message.subject, error, "a worker's consumer is not created");
             }
         }
-        if let Err(error) = consumer::answer(&self.client, message, made).await {
+        if let Err(error) = consumer::answer(&workers.client, message, made).await {
             tracing::debug!(error, "cannot send the response to a request for a consumer");
         }
     }

@@ -22,10 +22,10 @@ const CHECK_INTERVAL: Duration = Duration::from_millis(100);
 const NOTICE: &str = " ";
 
 /// A connection for what workers say over core NATS. The server and the client drop such messages when there are too
-/// many; on a connection of its own that delays nothing else.
-#[derive(Debug)]
+/// many; on a connection of its own that delays nothing else. Clones share it.
+#[derive(Debug, Clone)]
 pub struct WorkerConnection {
-    client: Client,
+    pub(super) client: Client,
     /// Counts occasions on which messages may have been lost.
     losses: Arc<AtomicU64>,
 }

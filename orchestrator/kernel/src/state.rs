@@ -196,13 +196,7 @@ impl State {
                 Ok(())
             }
             Fact::LateCommandSeen { host, action, sequence } => {
-                let of_slot = self.slots.get_mut(host).filter(|slot| slot.unsent_at_fence.is_some());
-                if let Some(slot) = of_slot.filter(|_| *action != Action::Prepare) {
-                    slot.command = Some(SentCommand { action: *action, sequence: *sequence });
-                    slot.begun = true;
-                    slot.unsent_at_fence = None;
-                }
-                self.retractions.insert(*sequence, host.clone());
+                self.apply_late_command_seen(host, SentCommand { action: *action, sequence: *sequence });
                 Ok(())
             }
             Fact::CommandRetracted { host: _, sequence, deleted: _ } => {
@@ -214,8 +208,9 @@ impl State {
                 Ok(())
             }
             Fact::Ignored { host, why, .. } => {
-                let host = host.as_ref().filter(|_| why.is_of_reply());
-                host.into_iter().for_each(|host| self.ignored_replies.record(host, at));
+                if let Some(host) = host.as_ref().filter(|_| why.is_of_reply()) {
+                    self.ignored_replies.record(host, at);
+                }
                 Ok(())
             }
         }
@@ -424,6 +419,16 @@ impl State {
             | HostEvent::Cancelled { .. } => {}
         }
         Ok(())
+    }
+
+    fn apply_late_command_seen(&mut self, host: &HostName, command: SentCommand) {
+        let of_slot = self.slots.get_mut(host).filter(|slot| slot.unsent_at_fence.is_some());
+        if let Some(slot) = of_slot.filter(|_| command.action != Action::Prepare) {
+            slot.command = Some(command);
+            slot.begun = true;
+            slot.unsent_at_fence = None;
+        }
+        self.retractions.insert(command.sequence, host.clone());
     }
 
     /// A host's slot may only be replaced by one of the same provider and group: otherwise nothing would record that the

@@ -103,7 +103,7 @@ impl Waiting {
         loop {
             let attempt = Box::pin(attempt(self.settings.clone(), self.known.clone()));
             let why = match self.answer_calls_during(attempt).await {
-                Ok(Connected { bus, workers, connected, streams }) => {
+                Ok(Connections { bus, workers, connected, streams }) => {
                     if !throttle.is_empty() {
                         tracing::info!(waited_secs = begun.elapsed().as_secs(), "NATS can be used");
                     }
@@ -147,7 +147,7 @@ impl Waiting {
 }
 
 /// The connections to the bus.
-struct Connected {
+struct Connections {
     bus: Bus,
     workers: WorkerConnection,
     connected: watch::Receiver<bool>,
@@ -156,7 +156,7 @@ struct Connected {
 
 /// Connects, and creates or checks the streams. Nothing is kept from the last attempt: credentials and server may have
 /// changed.
-async fn attempt(settings: Settings, known: Option<Acknowledged>) -> Result<Connected, Obstacle> {
+async fn attempt(settings: Settings, known: Option<Acknowledged>) -> Result<Connections, Obstacle> {
     let servers = match settings.nats.mode() {
         NatsMode::External { urls } => urls.servers().to_vec(),
         NatsMode::Managed => Vec::new(),
@@ -168,5 +168,5 @@ async fn attempt(settings: Settings, known: Option<Acknowledged>) -> Result<Conn
     bus.ensure_streams(&Layout { site, replicas }, known.is_some()).await?;
     let streams = bus.inspect(&known.unwrap_or_default()).await?;
     let workers = connect_to_workers(&servers, settings.nats.access(), &format!("{name} workers")).await?;
-    Ok(Connected { bus, workers, connected, streams })
+    Ok(Connections { bus, workers, connected, streams })
 }
