@@ -19,6 +19,16 @@ pub fn content(directory: &Path) -> Vec<(PathBuf, Vec<u8>)> {
     all
 }
 
+/// The size of all files below the directory, in bytes. A file that is deleted meanwhile does not count.
+pub fn size(directory: &Path) -> u64 {
+    let entries = fs::read_dir(directory).into_iter().flatten().filter_map(Result::ok);
+    let sizes = entries.filter_map(|entry| {
+        let metadata = entry.metadata().ok()?;
+        Some(if metadata.is_dir() { size(&entry.path()) } else { metadata.len() })
+    });
+    sizes.sum()
+}
+
 /// Copies a file with its permissions, and creates missing parent directories.
 pub fn copy(from: &Path, to: &Path) {
     fs::create_dir_all(to.parent().unwrap()).unwrap();

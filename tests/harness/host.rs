@@ -122,6 +122,13 @@ impl Host {
         self
     }
 
+    /// Makes its upgrade take this many seconds.
+    #[must_use]
+    pub fn takes(self, seconds: &str) -> Self {
+        self.script("upgrade", &format!("sleep {seconds}\n{UPGRADE}"));
+        self
+    }
+
     /// Adds a health script, which logs that it ran.
     #[must_use]
     pub fn with_health_script(self) -> Self {

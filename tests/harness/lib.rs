@@ -11,6 +11,7 @@ pub mod docker;
 pub mod faulty_lock_server;
 pub mod faulty_worker;
 pub mod files;
+pub mod floods;
 pub mod host;
 pub mod http;
 pub mod identity_provider;

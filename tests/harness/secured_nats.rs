@@ -12,7 +12,7 @@ use tempfile::TempDir;
 
 use crate::orchestrator::{Orchestrator, own_address};
 use crate::wait::eventually;
-use crate::{disk, programs};
+use crate::{disk, files, programs};
 
 /// The addresses of a nats-server.
 #[derive(Debug)]
@@ -136,6 +136,11 @@ impl SecuredNats {
 
     fn data(&self, server: &Server) -> PathBuf {
         self.directory.path().join(format!("data-{}", server.client_port))
+    }
+
+    /// The size of what the servers store, in bytes.
+    pub fn stored(&self) -> u64 {
+        self.servers.iter().map(|server| files::size(&self.data(server))).sum()
     }
 
     /// The keys, certificates and configurations of the site's NATS.
