@@ -155,7 +155,7 @@ mod tests {
     }
 
     #[test]
-    fn a_refused_application_counts_once_it_is_announced_again_and_there_is_a_place() {
+    fn refused_applications_count_once_announced_again() {
         let mut host = full();
         assert_eq!(host.record(&application(20), 100, announced(20)), Recorded::Surplus);
         assert_eq!(host.record(&application(5), 101, Said::Withdrawn), Recorded::Counts);
@@ -169,7 +169,7 @@ mod tests {
     }
 
     #[test]
-    fn an_unusable_announcement_changes_nothing() {
+    fn unusable_announcement_changes_nothing() {
         let mut host = full();
         assert_eq!(host.record(&application(1), 100, Said::Unusable), Recorded::Counts);
         assert!(host.seen().unwrap().0.applications.contains(&application(1)));
