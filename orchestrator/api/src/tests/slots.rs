@@ -200,6 +200,7 @@ async fn slots_of_another_lock_server() {
     let text = resources::metrics::text(
         &Answers::default(),
         &published(&site),
+        &[],
         &Authenticator::default(),
         &Options::default(),
         late,
