@@ -46,6 +46,7 @@ pub struct ClockWatch {
     own: Option<Reading>,
     steady_since: Option<DateTime<Utc>>,
     judged_at: Option<Duration>,
+    counted: (usize, usize, bool),
 }
 
 /// What a clock showed.
@@ -110,9 +111,16 @@ impl ClockWatch {
         self.hosts.retain(|host, _| known(host));
     }
 
-    /// The verdict, if it is time for another one. Only hosts that `count` are witnesses.
-    pub fn judge(&mut self, now: Now, count: impl Fn(&HostName) -> bool) -> Option<Clock> {
-        if self.judged_at.is_some_and(|at| now.monotonic.saturating_sub(at) < JUDGED_EVERY) {
+    /// The verdict, if it is time for another one. Only hosts that `count` are witnesses; `counted` differs when others do
+    /// than at the last call.
+    pub fn judge(
+        &mut self,
+        now: Now,
+        counted: (usize, usize, bool),
+        count: impl Fn(&HostName) -> bool,
+    ) -> Option<Clock> {
+        let same = std::mem::replace(&mut self.counted, counted) == counted;
+        if same && self.judged_at.is_some_and(|at| now.monotonic.saturating_sub(at) < JUDGED_EVERY) {
             return None;
         }
         self.judged_at = Some(now.monotonic);
@@ -202,7 +210,7 @@ mod tests {
             let now = self.now();
             self.watch.observe(now);
             self.watch.judged_at = None;
-            self.watch.judge(now, |host| host.as_str() != "stranger").unwrap()
+            self.watch.judge(now, (0, 0, false), |host| host.as_str() != "stranger").unwrap()
         }
 
         fn doubt(&mut self) -> Option<&'static str> {
@@ -288,7 +296,7 @@ mod tests {
             assert_eq!(site.clock().steady_since, if has_stepped { Some(now.wall) } else { before });
         }
         // Nothing is judged twice within a second, unless a clock steps.
-        let judged = |site: &mut Site| site.watch.judge(site.now(), |_| true).is_some();
+        let judged = |site: &mut Site| site.watch.judge(site.now(), (0, 0, false), |_| true).is_some();
         assert!(!judged(&mut site));
         site.ours = 90;
         site.watch.observe(site.now());

@@ -332,7 +332,11 @@ impl Node {
             self.lease.renew_soon();
         }
         let state = &self.follower.state;
-        let Some(clock) = self.clocks.judge(now, |host| state.enrolled(host).takes_part()) else { return };
+        let enrolled =
+            (state.enrolment.approved.len(), state.enrolment.withdrawn.len(), state.settings.auto_approve);
+        let Some(clock) = self.clocks.judge(now, enrolled, |host| state.enrolled(host).takes_part()) else {
+            return;
+        };
         let known = self.inventory.view();
         let kinds = [&known.clock, &clock].map(|clock| clock.doubt.as_ref().map(ClockDoubt::kind));
         if matches!(self.role, Role::Leading(_)) && kinds[0] != kinds[1] {

@@ -159,6 +159,16 @@ impl Leading {
         let mut batch = Batch::new(state, now.wall);
         let mut answers = Vec::new();
         let mut inputs = 0;
+        let tick = std::mem::take(&mut self.tick);
+        // First of all, because the view belongs to the committed state: the hosts that an input approves have not been
+        // asked for the time.
+        if tick
+            && let Some(starter) = starter
+            && let Some(due) = self.start_timer.due(batch.state(), view, now.wall)
+        {
+            let run = starter.run_id(due.occurrence);
+            batch.decide(view, &Input::Due { run });
+        }
         while inputs < BATCH_INPUTS_MAX && batch.len() < BATCH_INPUTS_MAX {
             let Some((input, caller)) = self.queue.pop_front() else { break };
             inputs += 1;
@@ -168,14 +178,8 @@ impl Leading {
             self.ignored += u64::from(is_new && batch.len() == facts_before);
             answers.extend(caller.zip(answer).map(|(caller, answer)| (caller.call, answer)));
         }
-        if std::mem::take(&mut self.tick) {
+        if tick {
             batch.decide(view, &Input::Tick);
-            if let Some(starter) = starter
-                && let Some(due) = self.start_timer.due(batch.state(), view, now.wall)
-            {
-                let run = starter.run_id(due.occurrence);
-                batch.decide(view, &Input::Due { run });
-            }
         }
         if batch.is_empty() && answers.is_empty() {
             // The inputs changed nothing, and would change nothing if they were read again after a restart.
