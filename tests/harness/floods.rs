@@ -72,11 +72,12 @@ pub enum Kind {
 
 impl Kind {
     /// How many messages a second a flood has, unless the bus takes less: of a kind that the bus stores, each of which waits
-    /// for the disk, and of one that it passes on.
+    /// for the disk; of one that makes the bus work; and of one that it passes on.
     pub const fn per_second(self) -> u32 {
         match self {
             Self::Announcements | Self::Junk | Self::Replies | Self::Versions => 500,
-            Self::Heartbeats | Self::Progress | Self::Consumers => 20_000,
+            Self::Consumers => 2_000,
+            Self::Heartbeats | Self::Progress => 20_000,
         }
     }
 
