@@ -197,7 +197,9 @@ async fn any_instance_serves_any_site() {
     sites.leaf.rest.configure(APPLICATION).await;
     let mut host = sites.host("h01");
     host.start();
-    leaf_follower.rest.await_scheduled(&["h01"]).await;
+    for instance in [&sites.leaf, &leaf_follower] {
+        instance.rest.await_scheduled(&["h01"]).await;
+    }
     eventually("both to subscribe to requests", async || (sites.shares().await.len() == 2).then_some(()))
         .await;
 
