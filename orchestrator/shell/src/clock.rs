@@ -28,7 +28,7 @@ const FRESH: Duration = Duration::from_secs(30);
 /// How long a reading counts while no host has a fresh one. In this time a monotonic clock is wrong by a few seconds.
 const HOST_READING_TTL: Duration = Duration::from_hours(24);
 /// Without hosts that send their time, a stepped clock of the bus is believed once it has been steady for so long.
-const SETTLED_AFTER: Duration = Duration::from_secs(60);
+const SETTLED_AFTER: Duration = Duration::from_mins(1);
 /// How often the verdict is reached anew while no clock steps.
 const JUDGED_EVERY: Duration = Duration::from_secs(1);
 
@@ -240,7 +240,7 @@ mod tests {
     fn slow_reading_is_no_skew() {
         let mut site = Site { monotonic: 100, ..Site::default() };
         let (time, now) = (site.shown(-40), site.now());
-        site.watch.bus_read(time, Duration::from_secs(60), now);
+        site.watch.bus_read(time, Duration::from_mins(1), now);
         assert_eq!(site.doubt(), None);
         site.watch.bus_read(time, Duration::from_secs(100), now);
         assert_eq!(site.doubt(), Some("clock-skew"));
