@@ -41,8 +41,12 @@ pub fn check_writers(metadata: &Metadata, reader: Option<u32>) -> Result<(), Str
 /// The user, beside root, to whom a file that is examined may belong: this process's. Absent for root, who may look at the
 /// files of another user's service.
 pub fn examiner() -> Option<u32> {
-    let user = nix::unistd::geteuid();
-    (!user.is_root()).then(|| user.as_raw())
+    Some(user()).filter(|user| *user != 0)
+}
+
+/// This process's user.
+pub fn user() -> u32 {
+    nix::unistd::geteuid().as_raw()
 }
 
 #[cfg(test)]

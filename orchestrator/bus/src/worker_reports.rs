@@ -5,11 +5,12 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use async_nats::connection::State;
+use async_nats::jetstream::stream::{self, RawMessageErrorKind};
 use async_nats::{Client, Message};
 use bytes::Bytes;
 use futures::StreamExt;
 use os_upgrade_protocol::{Heartbeat, Hint, HostName, NameError, subject};
-use os_upgrade_shell::inventory::{SurplusAnnouncement, WorkerMessage};
+use os_upgrade_shell::inventory::WorkerMessage;
 use tokio_util::sync::CancellationToken;
 
 use super::Bus;
@@ -90,15 +91,15 @@ impl Bus {
         self.read(subject::VERSIONS_STREAM, 1, stop, &queue, |_, read| versions(&read)).await;
     }
 
-    /// Deletes announcements from their stream, one after the other. Returns how many were deleted, or are not there: the
-    /// next one could not be deleted.
-    pub async fn delete_announcements(&self, announcements: &[SurplusAnnouncement]) -> usize {
+    /// Deletes the messages with these sequences from the stream of announcements, one after the other. Returns how many
+    /// were deleted, or are not there: the next one could not be deleted.
+    ///
+    /// They are named by sequence only. The subject of a message may be what its sender likes, such as one with a wildcard.
+    pub async fn delete_announcements(&self, sequences: &[u64]) -> usize {
         let Ok(stream) = self.jetstream.get_stream_no_info(subject::WORKERS_STREAM).await else { return 0 };
         let mut deleted = 0;
-        for SurplusAnnouncement { sequence, subject } in announcements {
-            // Up to this very message, and not a later one on the subject.
-            if let Err(error) = stream.purge().filter(subject).sequence(sequence + 1).await {
-                tracing::debug!(%error, subject, "cannot delete an announcement that does not count");
+        for sequence in sequences {
+            if !is_deleted(&stream, *sequence).await {
                 break;
             }
             deleted += 1;
@@ -118,6 +119,17 @@ impl Bus {
     }
 }
 
+/// Deletes a message. Returns whether it is certainly not in the stream any more.
+async fn is_deleted<I>(stream: &stream::Stream<I>, sequence: u64) -> bool {
+    let Err(error) = stream.delete_message(sequence).await else { return true };
+    let found = stream.get_raw_message(sequence).await;
+    let is_gone = found.is_err_and(|error| error.kind() == RawMessageErrorKind::NoMessageFound);
+    if !is_gone {
+        tracing::debug!(%error, sequence, "cannot delete an announcement that does not count");
+    }
+    is_gone
+}
+
 fn announced(sequence: u64, read: Read) -> Option<(String, WorkerMessage)> {
     let Read::Message(message) = read else { return Some((NOTICE.to_owned(), WorkerMessage::AllAnnounced)) };
     let at = message.info().ok()?.published;
@@ -129,7 +141,7 @@ fn announced(sequence: u64, read: Read) -> Option<(String, WorkerMessage)> {
         }
         Err(error) => {
             tracing::warn!(subject, %error, "announcement");
-            WorkerMessage::Stray { subject: subject.clone(), sequence }
+            WorkerMessage::Stray { sequence }
         }
     };
     Some((subject, announced))

@@ -9,8 +9,8 @@ use os_upgrade_protocol::{Action, ApplicationName, GroupName, HostName, RunId, t
 use serde::{Deserialize, Serialize, Serializer};
 use strum::{IntoStaticStr, VariantNames};
 
-use crate::clock::ClockDoubt;
-use crate::reason::{Reason, ReleaseRefusal, skew};
+use crate::clock::{ClockDoubt, skew};
+use crate::reason::{Reason, ReleaseRefusal};
 use crate::strongbox::Sealed;
 use crate::window::CalendarError;
 

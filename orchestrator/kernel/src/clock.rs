@@ -5,8 +5,6 @@ use chrono::{DateTime, TimeDelta, Utc};
 use serde::{Deserialize, Serialize};
 use strum::{IntoStaticStr, VariantNames};
 
-use crate::reason::skew;
-
 /// The largest clock difference at which anything is started or ended, in seconds.
 pub const CLOCK_SKEW_SECS_MAX: i64 = 30;
 
@@ -27,7 +25,7 @@ pub struct Clock {
 #[strum(serialize_all = "kebab-case")]
 pub enum ClockDoubt {
     /// The clock has not been compared with the bus's lately.
-    #[error("the orchestrator's clock has not been compared with that of NATS yet")]
+    #[error("the orchestrator's clock has not been compared with that of NATS lately")]
     ClockUnmeasured,
     /// The clocks of orchestrator and bus differ too much to keep to deadlines.
     #[error("the orchestrator's clock is {} NATS", skew(*seconds))]
@@ -55,6 +53,12 @@ impl ClockDoubt {
     }
 }
 
+/// How far a clock is from another: `seconds` is the first minus the second.
+pub(crate) fn skew(seconds: i64) -> String {
+    let side = if seconds < 0 { "behind" } else { "ahead of" };
+    format!("{} s {side}", seconds.unsigned_abs())
+}
+
 impl Default for Clock {
     /// Nothing is known yet.
     fn default() -> Self {
@@ -71,7 +75,7 @@ impl Clock {
         self.doubt.is_none()
     }
 
-    /// Whether `span` has certainly passed between `since` and `now`: only time after the last step counts, so a step
+    /// Whether `span` has certainly passed between `since` and `now`: only time after the last step counts, so each step
     /// makes a timeout later, at most by `span`, and never earlier.
     pub fn has_passed(&self, span: TimeDelta, since: DateTime<Utc>, now: DateTime<Utc>) -> bool {
         let since = match self.steady_since {

@@ -146,7 +146,7 @@ fn react(state: &State, view: &View, input: &Input, now: DateTime<Utc>) -> Decis
         Input::Control { sequence, message } => {
             Decision::facts(control_stream::decide(state, *sequence, message, now))
         }
-        Input::JobDone(done) => Decision::facts(done.decide(state, view)),
+        Input::JobDone(done) => Decision::facts(done.decide(state, view, now)),
         Input::Retracted { host, sequence, deleted } => {
             Decision::facts(control_stream::retracted(state, host, *sequence, *deleted))
         }

@@ -7,6 +7,7 @@
 mod lock_server;
 mod system_job;
 
+use chrono::{DateTime, Utc};
 use os_upgrade_protocol::{GroupName, HostName};
 
 pub use self::lock_server::{LockOutcome, SlotJob, SlotOrder};
@@ -113,9 +114,9 @@ macro_rules! systems {
             }
 
             /// The facts that follow from the outcome.
-            pub(crate) fn decide(&self, state: &State, view: &View) -> Vec<Fact> {
+            pub(crate) fn decide(&self, state: &State, view: &View, now: DateTime<Utc>) -> Vec<Fact> {
                 match self {
-                    $(Self::$system(job, outcome) => job.done(state, view, outcome),)+
+                    $(Self::$system(job, outcome) => job.done(state, view, outcome, now),)+
                     Self::NotBegun(_) => Vec::new(),
                 }
             }

@@ -216,12 +216,6 @@ pub fn quoted(name: &str) -> Cow<'_, str> {
     Cow::Owned(format!("'{}'", name.replace('\'', r"'\''")))
 }
 
-/// How far a clock is from another: `seconds` is the first minus the second.
-pub(crate) fn skew(seconds: i64) -> String {
-    let side = if seconds < 0 { "behind" } else { "ahead of" };
-    format!("{} s {side}", seconds.unsigned_abs())
-}
-
 /// Like [`quoted`], with a `--` before a name that looks like an option.
 fn shell_word(name: &str) -> Cow<'_, str> {
     if name.starts_with('-') { Cow::Owned(format!("-- {}", quoted(name))) } else { quoted(name) }

@@ -326,7 +326,9 @@ impl State {
             StopCause::Cancelled { .. } => {
                 // A failed run stays failed.
                 run.stopping.get_or_insert_with(|| cause.clone());
-                self.watermark = self.watermark.and(at);
+                // Not beyond what the run could use: the clock may have been wrong.
+                let used_until = at.min(run.not_after);
+                self.watermark = self.watermark.and(used_until);
             }
             StopCause::Failed { .. } | StopCause::Restored { .. } => run.stopping = Some(cause.clone()),
         }

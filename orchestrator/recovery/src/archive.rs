@@ -7,6 +7,7 @@ use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::fs::{self, File};
 use std::io::{self, Read, Write};
+use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 
 use chrono::{DateTime, Utc};
@@ -347,7 +348,9 @@ pub fn id(path: &Path) -> Result<String, ArchiveError> {
 pub fn scratch_directory(beside: &Path) -> Result<tempfile::TempDir, ArchiveError> {
     let failed = |source| ArchiveError::Write { path: beside.to_owned(), source };
     fs::metadata(beside).map_err(failed)?;
-    tempfile::Builder::new().prefix(".os-upgrade-").tempdir_in(beside).map_err(failed)
+    // For its user only: what it will contain is the site's history.
+    let only_here = fs::Permissions::from_mode(0o700);
+    tempfile::Builder::new().prefix(".os-upgrade-").permissions(only_here).tempdir_in(beside).map_err(failed)
 }
 
 #[cfg(test)]

@@ -18,15 +18,16 @@ pub struct Now {
 }
 
 /// A clock that moves by more than this against the monotonic one has stepped.
-const STEP: TimeDelta = TimeDelta::seconds(2);
+const STEP_MIN: TimeDelta = TimeDelta::seconds(2);
 /// How long a reading of the bus's clock counts.
 const BUS_READING_TTL: Duration = Duration::from_secs(30);
 /// How far the clock of a host that agrees may be from ours. Its heartbeat may have been under way for some seconds.
 const HOST_SKEW_MAX: TimeDelta = TimeDelta::seconds(60);
 /// For how long the reading of a host's clock counts before others.
-const FRESH: Duration = Duration::from_secs(30);
-/// How long a reading counts while no host has a fresh one. In this time a monotonic clock is wrong by a few seconds.
-const HOST_READING_TTL: Duration = Duration::from_hours(24);
+const HOST_READING_FRESH: Duration = Duration::from_secs(30);
+/// How long a reading counts while no host has a fresh one. A monotonic clock stands still in suspend, which makes the
+/// readings from before wrong.
+const HOST_READING_TTL: Duration = Duration::from_hours(1);
 /// Without hosts that send their time, a stepped clock of the bus is believed once it has been steady for so long.
 const SETTLED_AFTER: Duration = Duration::from_mins(1);
 /// How often the verdict is reached anew while no clock steps.
@@ -46,7 +47,18 @@ pub struct ClockWatch {
     own: Option<Reading>,
     steady_since: Option<DateTime<Utc>>,
     judged_at: Option<Duration>,
-    counted: (usize, usize, bool),
+    enrolled: EnrolledCounts,
+}
+
+/// Which hosts take part, as far as that shows whether it has changed.
+#[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
+pub struct EnrolledCounts {
+    /// How many are approved.
+    pub approved: usize,
+    /// How many are withdrawn.
+    pub withdrawn: usize,
+    /// Whether the others take part as well.
+    pub auto_approve: bool,
 }
 
 /// What a clock showed.
@@ -81,7 +93,8 @@ impl ClockWatch {
     /// Looks at our own clock. Returns whether it has stepped since the last call.
     pub fn observe(&mut self, now: Now) -> bool {
         let own = Reading::new(now.wall, now.monotonic, now);
-        let has_stepped = own.zip(self.own).is_some_and(|(own, before)| own.ahead_of(before).abs() > STEP);
+        let has_stepped =
+            own.zip(self.own).is_some_and(|(own, before)| own.ahead_of(before).abs() > STEP_MIN);
         if has_stepped {
             self.steady_since = Some(now.wall);
             self.judged_at = None;
@@ -93,7 +106,7 @@ impl ClockWatch {
     /// The bus's clock showed `time`, between the monotonic time `asked` and `now`.
     pub fn bus_read(&mut self, time: DateTime<Utc>, asked: Duration, now: Now) {
         let reading = Reading::new(time, asked, now);
-        if self.bus.zip(reading).is_some_and(|(before, reading)| reading.ahead_of(before).abs() > STEP) {
+        if self.bus.zip(reading).is_some_and(|(before, reading)| reading.ahead_of(before).abs() > STEP_MIN) {
             self.bus_stepped = Some(now.monotonic);
         }
         self.bus = reading;
@@ -111,15 +124,15 @@ impl ClockWatch {
         self.hosts.retain(|host, _| known(host));
     }
 
-    /// The verdict, if it is time for another one. Only hosts that `count` are witnesses; `counted` differs when others do
-    /// than at the last call.
+    /// The verdict, if it is time for another one. Only hosts that `count` are witnesses: those that take part, as
+    /// `enrolled`.
     pub fn judge(
         &mut self,
         now: Now,
-        counted: (usize, usize, bool),
+        enrolled: EnrolledCounts,
         count: impl Fn(&HostName) -> bool,
     ) -> Option<Clock> {
-        let same = std::mem::replace(&mut self.counted, counted) == counted;
+        let same = std::mem::replace(&mut self.enrolled, enrolled) == enrolled;
         if same && self.judged_at.is_some_and(|at| now.monotonic.saturating_sub(at) < JUDGED_EVERY) {
             return None;
         }
@@ -137,16 +150,17 @@ impl ClockWatch {
         let (mut fresh, mut old) = (Votes::default(), Votes::default());
         for (_, reading) in self.hosts.iter().filter(|(host, _)| count(host)) {
             match reading.age(now) {
-                age if age <= FRESH => fresh.add(own, *reading),
+                age if age <= HOST_READING_FRESH => fresh.add(own, *reading),
                 age if age <= HOST_READING_TTL => old.add(own, *reading),
                 _ => {}
             }
         }
-        let Votes { hosts, differ } = if fresh.hosts > 0 { fresh } else { old };
+        let is_settling = self.bus_stepped.is_some_and(|at| now.monotonic.saturating_sub(at) < SETTLED_AFTER);
+        // The only fresh one may be of the machine whose clock has stepped.
+        let Votes { hosts, differ } = if fresh.hosts > 0 && !is_settling { fresh } else { fresh.and(old) };
         if hosts > 0 {
             return (differ * 2 > hosts).then_some(ClockDoubt::ClockDisputed { differ, hosts });
         }
-        let is_settling = self.bus_stepped.is_some_and(|at| now.monotonic.saturating_sub(at) < SETTLED_AFTER);
         is_settling.then_some(ClockDoubt::ClockStepped)
     }
 }
@@ -159,6 +173,10 @@ struct Votes {
 }
 
 impl Votes {
+    fn and(self, other: Self) -> Self {
+        Self { hosts: self.hosts + other.hosts, differ: self.differ + other.differ }
+    }
+
     fn add(&mut self, own: Reading, host: Reading) {
         self.hosts += 1;
         self.differ += usize::from(own.ahead_of(host).abs() > HOST_SKEW_MAX);
@@ -210,7 +228,7 @@ mod tests {
             let now = self.now();
             self.watch.observe(now);
             self.watch.judged_at = None;
-            self.watch.judge(now, (0, 0, false), |host| host.as_str() != "stranger").unwrap()
+            self.watch.judge(now, EnrolledCounts::default(), |host| host.as_str() != "stranger").unwrap()
         }
 
         fn doubt(&mut self) -> Option<&'static str> {
@@ -272,11 +290,14 @@ mod tests {
         assert_eq!(site.beat("b", 3_600).doubt(), None);
         assert_eq!(site.beat("c", 0).doubt(), Some("clock-disputed"));
         // Hosts that have fallen silent are still believed, until another one speaks.
-        for _ in 0..3_000 {
+        for _ in 0..170 {
             site.pass(20);
         }
         assert_eq!(site.doubt(), Some("clock-disputed"));
         assert_eq!(site.beat("b", 3_600).doubt(), None);
+        // While the clock settles, the one that speaks is not believed alone: it may have stepped too.
+        (site.ours, site.bus) = (7_200, 7_200);
+        assert_eq!(site.pass(1).beat("b", 7_200).doubt(), Some("clock-disputed"));
         // A corrected clock agrees at once.
         (site.ours, site.bus) = (0, 0);
         site.beat("a", 0);
@@ -296,7 +317,8 @@ mod tests {
             assert_eq!(site.clock().steady_since, if has_stepped { Some(now.wall) } else { before });
         }
         // Nothing is judged twice within a second, unless a clock steps.
-        let judged = |site: &mut Site| site.watch.judge(site.now(), (0, 0, false), |_| true).is_some();
+        let judged =
+            |site: &mut Site| site.watch.judge(site.now(), EnrolledCounts::default(), |_| true).is_some();
         assert!(!judged(&mut site));
         site.ours = 90;
         site.watch.observe(site.now());

@@ -95,6 +95,8 @@ pub struct Leader<'a> {
     pub decided: Option<&'a State>,
     /// The monotonic time at which the lease ends unless it is renewed.
     pub leased_until: Duration,
+    /// Whether wall time can be relied on. If not, commands wait: by another clock they may be late.
+    pub is_time_trusted: bool,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -153,7 +155,7 @@ impl Dispatcher {
 
     /// Begins everything that can begin now.
     pub fn begin_due(&mut self, leader: &Leader<'_>, now: Now) -> Vec<Dispatch> {
-        let Leader { state, decided, leased_until } = *leader;
+        let Leader { state, decided, leased_until, is_time_trusted } = *leader;
         let mut begun = Vec::new();
         if let Fence::Needed { from } = self.fence
             && from <= now.monotonic
@@ -161,7 +163,9 @@ impl Dispatcher {
             self.fence = Fence::Publishing;
             begun.push(Dispatch::Fence { epoch: self.epoch });
         }
-        if let Some(fence) = self.open_fence(state) {
+        if let Some(fence) = self.open_fence(state)
+            && is_time_trusted
+        {
             self.begin_commands(state, decided, fence, now, &mut begun);
         }
         self.begin_other_effects(state, leased_until, now, &mut begun);

@@ -10,12 +10,11 @@ use bytes::Bytes;
 use chrono::{DateTime, TimeDelta, Utc};
 use imbl::OrdMap;
 use os_upgrade_kernel::{Clock, Reachability, Sealed, SeenHost, View};
-use os_upgrade_protocol::{Announcement, ApplicationName, HostName, ParseError, Progress, Versions, subject};
+use os_upgrade_protocol::{Announcement, ApplicationName, HostName, ParseError, Progress, Versions};
 
 pub use self::announced::APPLICATIONS_MAX;
 use self::announced::{Announced, AnnouncedHost, Recorded, Said};
 use self::surplus::Surplus;
-pub use self::surplus::SurplusAnnouncement;
 use crate::clock::Now;
 
 /// A host that sends heartbeats is unreachable after this long without one.
@@ -75,8 +74,6 @@ pub enum WorkerMessage {
     },
     /// A message in the stream of announcements whose subject names no application or no host.
     Stray {
-        /// The subject.
-        subject: String,
         /// Its sequence in the stream.
         sequence: u64,
     },
@@ -203,9 +200,9 @@ impl Inventory {
                 self.reports_lost(now);
                 return Ok(());
             }
-            WorkerMessage::Stray { subject, sequence } => {
+            WorkerMessage::Stray { sequence } => {
                 self.unused.messages += 1;
-                self.surplus.add(sequence, subject);
+                self.surplus.add(sequence);
                 return Ok(());
             }
             // Later announcements are new.
@@ -279,11 +276,10 @@ impl Inventory {
         let is_announcement = matches!(said, Said::Announced(_));
         match self.announced.entry(host.clone()).or_default().record(application, sequence, said) {
             Recorded::Counts => {}
-            Recorded::InsteadOf { application, sequence } => {
-                self.surplus.add(sequence, subject::worker(&application, host));
-            }
+            // The subjects differ where a name is spelled in another way, and then both messages are in the stream.
+            Recorded::Replaces { sequence } => self.surplus.add(sequence),
             Recorded::Surplus => {
-                self.surplus.add(sequence, subject::worker(application, host));
+                self.surplus.add(sequence);
                 self.show_refused(host);
                 result?;
                 let refused = InventoryError::TooManyApplications { application: application.clone() };

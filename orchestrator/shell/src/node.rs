@@ -29,7 +29,7 @@ use self::leading::{Leading, Starter};
 pub use self::not_ready::NotReady;
 pub use self::stopping::STOP_WITHIN;
 use self::stopping::Stopping;
-use crate::clock::{ClockWatch, Now};
+use crate::clock::{ClockWatch, EnrolledCounts, Now};
 use crate::control_stream::{self, RawControl};
 use crate::dispatch::{DispatchSettings, Dispatcher, Leader};
 pub use crate::forward::CallId;
@@ -315,7 +315,9 @@ impl Node {
             && !self.stopping.is_requested()
         {
             let (state, decided) = (&self.follower.state, leading.decided());
-            let begun = self.dispatcher.begin_due(&Leader { state, decided, leased_until }, now);
+            let is_time_trusted = self.inventory.view().clock.is_trusted();
+            let leader = Leader { state, decided, leased_until, is_time_trusted };
+            let begun = self.dispatcher.begin_due(&leader, now);
             self.out.extend(begun.into_iter().map(Action::Dispatch));
             self.out.extend(self.inventory.surplus().begin(now.monotonic).map(Action::DeleteAnnouncements));
         }
@@ -332,8 +334,11 @@ impl Node {
             self.lease.renew_soon();
         }
         let state = &self.follower.state;
-        let enrolled =
-            (state.enrolment.approved.len(), state.enrolment.withdrawn.len(), state.settings.auto_approve);
+        let enrolled = EnrolledCounts {
+            approved: state.enrolment.approved.len(),
+            withdrawn: state.enrolment.withdrawn.len(),
+            auto_approve: state.settings.auto_approve,
+        };
         let Some(clock) = self.clocks.judge(now, enrolled, |host| state.enrolled(host).takes_part()) else {
             return;
         };

@@ -55,9 +55,9 @@ pub(super) fn warn(warning: &Warning) {
             tracing::warn!(target: CAUSED, %host, %error, "a message from a worker cannot be used");
         }
         Warning::Clock { doubt: Some(why) } => {
-            tracing::warn!(%why, "the time is in doubt: nothing starts, ends or times out");
+            tracing::warn!(target: CAUSED, %why, "the time is in doubt: no run starts, goes on or times out");
         }
-        Warning::Clock { doubt: None } => tracing::info!("the time is trusted"),
+        Warning::Clock { doubt: None } => tracing::info!(target: CAUSED, "the time is certain"),
         Warning::Leading => tracing::info!("leading"),
         Warning::Adopted(settings) => {
             tracing::info!(slots = slots(settings), timezone = %settings.timezone, "changed settings are in effect");

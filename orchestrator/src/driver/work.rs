@@ -11,7 +11,7 @@ use os_upgrade_protocol::{Hint, HostName};
 use os_upgrade_recovery::loss;
 use os_upgrade_shell::dispatch::Dispatch;
 use os_upgrade_shell::forward::Forwarded;
-use os_upgrade_shell::inventory::{SurplusAnnouncement, WorkerMessage};
+use os_upgrade_shell::inventory::WorkerMessage;
 use os_upgrade_shell::jobs::{JobReport, StartedJob};
 use os_upgrade_shell::journal::codec::Message;
 use os_upgrade_shell::lease::{LeaseHolder, LeaseRequest};
@@ -195,9 +195,9 @@ impl Work {
         tokio::spawn(async move { bus.hint(&hint, hosts).await });
     }
 
-    pub(super) fn delete_announcements(&self, surplus: Vec<SurplusAnnouncement>) {
+    pub(super) fn delete_announcements(&self, sequences: Vec<u64>) {
         self.spawn(|bus| async move {
-            Event::AnnouncementsDeleted { count: bus.delete_announcements(&surplus).await }
+            Event::AnnouncementsDeleted { count: bus.delete_announcements(&sequences).await }
         });
     }
 

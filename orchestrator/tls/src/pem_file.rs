@@ -65,16 +65,16 @@ impl<'a> PemFile<'a> {
         Self::of(role, path, plain_file::open(path).map(|(file, _)| file))
     }
 
-    /// Like [`Self::read_plain`], for a file that decides who has rights: only its owner may write it, who is root or the
-    /// user of this process. Root examines other users' files too.
+    /// Like [`Self::read_plain`], for a file that decides who has rights: only its owner may write it, who is root or
+    /// `reader`; `None` stands for any user.
     ///
     /// # Errors
     /// Others may write it, it is not a regular file, cannot be read, or is larger than 4 MiB.
-    pub fn read_trusted(role: &'static str, path: &'a Path) -> Result<Self, PemError> {
+    pub fn read_trusted(role: &'static str, path: &'a Path, reader: Option<u32>) -> Result<Self, PemError> {
         let opened = plain_file::open(path);
         if let Ok((_, metadata)) = &opened {
             let invalid = |why| PemError::Invalid { role, path: path.to_owned(), why };
-            plain_file::check_writers(metadata, plain_file::examiner()).map_err(invalid)?;
+            plain_file::check_writers(metadata, reader).map_err(invalid)?;
         }
         Self::of(role, path, opened.map(|(file, _)| file))
     }

@@ -7,6 +7,7 @@ use std::sync::Arc;
 use arc_swap::ArcSwap;
 use chrono::{DateTime, TimeDelta, Utc};
 use os_upgrade_platform::file_watch::{self, Version};
+use os_upgrade_platform::plain_file;
 use os_upgrade_protocol::error::with_causes;
 use os_upgrade_protocol::time;
 use os_upgrade_settings::ApiTls;
@@ -166,7 +167,7 @@ impl Files {
         let builder = match &self.client_ca {
             None => builder.with_no_client_auth(),
             Some(path) => {
-                let file = PemFile::read_trusted("`client-ca` of [api.tls]", path)?;
+                let file = PemFile::read_trusted("`client-ca` of [api.tls]", path, Some(plain_file::user()))?;
                 let mut roots = RootCertStore::empty();
                 roots.add_parsable_certificates(file.authorities()?);
                 // Operators with tokens have no certificate.

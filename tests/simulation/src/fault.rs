@@ -95,7 +95,7 @@ faults! {
     /// A host takes very long to boot.
     SlowBoot: "host boots late", occasion 200;
     /// A requested reboot does not happen.
-    RebootFails: "reboot does not happen", occasion 150;
+    RebootFails: "reboot does not happen", occasion 300;
     /// A handler fails.
     HandlerFails: "handler fails", occasion 120;
     /// A handler takes far longer than others.

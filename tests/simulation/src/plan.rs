@@ -132,7 +132,8 @@ impl Plan {
         }
         // A leader has to fail in the seconds in which a host answers its reboot.
         if bug == Bug::GivenUpUnheard {
-            self.fault_every = 2 * SECOND;
+            self.rates.retain(|fault, _| *fault == Fault::OrchestratorCrash);
+            (self.fault_every, self.act_every) = (4 * SECOND, 2 * SECOND);
             for host in &mut self.hosts {
                 host.reboots = 1_000;
             }

@@ -3,7 +3,7 @@
 use chrono::{DateTime, Utc};
 use os_upgrade_api_types::routes::config::sample;
 use os_upgrade_kernel::config::tag::Expected;
-use os_upgrade_kernel::{self as kernel, ConfigOperation, RunOperation, View};
+use os_upgrade_kernel::{self as kernel, Clock, ConfigOperation, RunOperation, View};
 use os_upgrade_test_site::{cancel, put_config, run_id, trigger};
 
 use super::*;
@@ -122,7 +122,8 @@ async fn next_run_metrics_match_the_state() {
     // 2026-11-27T01:00:00Z.
     let at = "os_upgrade_next_upgrade_seconds 1795741200";
     assert_eq!(lines(&published, "2026-11-25T20:59:42Z"), [at]);
-    let unseen = PublishedState { view: View::default(), ..published.clone() };
+    let unseen =
+        PublishedState { view: View { clock: Clock::TRUSTED, ..View::default() }, ..published.clone() };
     let blocked = r#"os_upgrade_next_upgrade_blocked{reason="no-hosts"} 1"#;
     assert_eq!(lines(&unseen, "2026-11-27T01:00:00Z"), [at, blocked]);
     let unread = PublishedState { is_read: false, ..published };

@@ -75,7 +75,7 @@ async fn blocked_trigger_is_refused() {
 
     site.view.clock.doubt = Some(ClockDoubt::ClockSkew { seconds: -60 });
     let api = TestApi::new(site, &records).await;
-    let message = "the orchestrator's clock is 60 s behind NATS; no run starts until the clocks agree";
+    let message = "the orchestrator's clock is 60 s behind NATS; no run starts until the time is certain";
     let info = json!({"kind": "clock-skew", "seconds": -60});
     assert_eq!(api.call(TRIGGER, "").await, (503, error_with(message, &info)));
 }

@@ -18,7 +18,8 @@ type Front<'a> = (&'a GroupName, &'a HostName, Option<&'a Slot>);
 
 /// The facts that admit the next host, or that record why the hosts whose turn it is must wait.
 pub(super) fn admit(state: &State, view: &View, run: &Run, now: DateTime<Utc>) -> Option<Vec<Fact>> {
-    if !run.has_room() || run.ready().is_empty() {
+    // A run past its deadline ends once that is certain.
+    if !run.has_room() || run.ready().is_empty() || run.not_after <= now {
         return None;
     }
     let mut fronts: Vec<Front<'_>> =

@@ -101,7 +101,7 @@ fn not_startable(by: &StartBlocker) -> String {
         StartBlocker::NoConfiguration => {
             "there is no configuration: PUT /v1/config/os-upgrade first".to_owned()
         }
-        StartBlocker::Clock(_) => format!("{by}; no run starts until the clocks agree"),
+        StartBlocker::Clock(_) => format!("{by}; no run starts until the time is certain"),
         StartBlocker::NoneApproved { hosts, withdrawn } if hosts == withdrawn => format!(
             "{by}: `os-upgrade hosts history` says why, and `os-upgrade hosts approve NAME...` lets one take part again"
         ),

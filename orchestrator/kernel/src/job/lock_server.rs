@@ -1,5 +1,6 @@
 //! External lock servers: which slots of hosts to request and release there, and what follows from the answers.
 
+use chrono::{DateTime, Utc};
 use os_upgrade_protocol::{GroupName, HostName};
 use serde::{Deserialize, Serialize};
 
@@ -64,9 +65,9 @@ impl SystemJob for SlotJob {
         locks(state).chain(unlocks(state))
     }
 
-    fn done(&self, state: &State, view: &View, outcome: &LockOutcome) -> Vec<Fact> {
+    fn done(&self, state: &State, view: &View, outcome: &LockOutcome, now: DateTime<Utc>) -> Vec<Fact> {
         match self.order {
-            SlotOrder::Lock => locked(state, view, &self.host, outcome),
+            SlotOrder::Lock => locked(state, view, &self.host, outcome, now),
             SlotOrder::Unlock => unlocked(state, &self.host, outcome),
         }
     }
@@ -119,26 +120,31 @@ fn unlocks(state: &State) -> impl Iterator<Item = SlotJob> + '_ {
 
 /// The facts after a request for the slot of `host`. An answer that nobody waits for any more changes nothing: the
 /// request has been cancelled, and the slot counts as held only after another request.
-fn locked(state: &State, view: &View, host: &HostName, outcome: &LockOutcome) -> Vec<Fact> {
+fn locked(
+    state: &State,
+    view: &View,
+    host: &HostName,
+    outcome: &LockOutcome,
+    now: DateTime<Utc>,
+) -> Vec<Fact> {
     let waiting =
         state.run.as_ref().filter(|run| run.stopping.is_none() && state.needs_external_lock(run, host));
     let Some((run, slot)) = waiting.zip(state.slots.get(host)) else {
         return Vec::new();
     };
     match outcome {
-        LockOutcome::Granted => granted(state, view, run, host, slot),
+        // The request is repeated once the clock is trusted; until then the slot may be held. A run past its deadline
+        // gives it back when it ends.
+        LockOutcome::Granted if !view.clock.is_trusted() || run.not_after <= now => Vec::new(),
+        LockOutcome::Granted => granted(state, run, host, slot),
         refused @ (LockOutcome::Denied { .. }
         | LockOutcome::Unreachable { .. }
         | LockOutcome::Protocol { .. }) => refuse(run, host, slot, refused),
     }
 }
 
-fn granted(state: &State, view: &View, run: &Run, host: &HostName, slot: &Slot) -> Vec<Fact> {
+fn granted(state: &State, run: &Run, host: &HostName, slot: &Slot) -> Vec<Fact> {
     if run.has_room() {
-        // The request is repeated once the clock is trusted; until then the slot may be held.
-        if !view.clock.is_trusted() {
-            return Vec::new();
-        }
         let event = HostEvent::SlotGranted { group: slot.group.clone(), provider: LockProvider::External };
         return vec![Fact::of_host(&run.id, host, event)];
     }

@@ -1,5 +1,6 @@
 //! What each system outside of the bus implements for its jobs.
 
+use chrono::{DateTime, Utc};
 use os_upgrade_protocol::{GroupName, HostName};
 
 use crate::fact::Fact;
@@ -16,7 +17,7 @@ pub(super) trait SystemJob: Sized {
     fn wanted(state: &State) -> impl Iterator<Item = Self>;
 
     /// The facts that follow from `outcome`.
-    fn done(&self, state: &State, view: &View, outcome: &Self::Outcome) -> Vec<Fact>;
+    fn done(&self, state: &State, view: &View, outcome: &Self::Outcome, now: DateTime<Utc>) -> Vec<Fact>;
 
     /// The outcome when there is no answer.
     fn unanswered(why: NoAnswer) -> Self::Outcome;

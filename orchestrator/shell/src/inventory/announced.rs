@@ -35,8 +35,9 @@ pub(super) enum Said {
 pub(super) enum Recorded {
     /// It counts.
     Counts,
-    /// It counts in place of another application's, which says nothing and is no longer needed in the stream.
-    InsteadOf { application: ApplicationName, sequence: u64 },
+    /// It counts in place of an earlier message about the application, which is no longer needed in the stream, or of one
+    /// about another application that says nothing.
+    Replaces { sequence: u64 },
     /// It does not count, and is not needed in the stream.
     Surplus,
 }
@@ -67,20 +68,22 @@ impl AnnouncedHost {
             Said::Unusable => self.applications.get_mut(application).and_then(|entry| entry.announced.take()),
         };
         let is_announcement = announced.is_some();
-        let mut recorded = Recorded::Counts;
+        let mut replaced = None;
         if !self.applications.contains_key(application) && self.applications.len() >= APPLICATIONS_MAX {
             let Some(other) = self.first_without_announcement().filter(|_| is_announcement) else {
-                if is_announcement && self.refused.len() < REFUSED_SHOWN_MAX {
+                if !is_announcement {
+                    self.refused.remove(application);
+                } else if self.refused.len() < REFUSED_SHOWN_MAX {
                     self.refused.insert(application.clone());
                 }
                 return Recorded::Surplus;
             };
-            let sequence = self.applications.remove(&other).map_or(0, |entry| entry.sequence);
-            recorded = Recorded::InsteadOf { application: other, sequence };
+            replaced = self.applications.remove(&other);
         }
         self.refused.remove(application);
-        self.applications.insert(application.clone(), Entry { sequence, announced });
-        recorded
+        let earlier = self.applications.insert(application.clone(), Entry { sequence, announced });
+        let replaced = earlier.or(replaced).filter(|replaced| replaced.sequence < sequence);
+        replaced.map_or(Recorded::Counts, |replaced| Recorded::Replaces { sequence: replaced.sequence })
     }
 
     fn first_without_announcement(&self) -> Option<ApplicationName> {
@@ -150,18 +153,21 @@ mod tests {
         let (seen, _) = host.seen().unwrap();
         assert_eq!(seen.applications, (0..APPLICATIONS_MAX).map(application).collect());
         assert_eq!(seen.refused, (20..20 + REFUSED_SHOWN_MAX).map(application).collect());
+        // One that is withdrawn is not refused any more.
+        assert_eq!(host.record(&application(20), 102, Said::Withdrawn), Recorded::Surplus);
+        assert!(!host.seen().unwrap().0.refused.contains(&application(20)));
         // Those that count may announce themselves again.
-        assert_eq!(host.record(&application(3), 103, announced(3)), Recorded::Counts);
+        assert_eq!(host.record(&application(3), 103, announced(3)), Recorded::Replaces { sequence: 3 });
     }
 
     #[test]
     fn refused_applications_count_once_announced_again() {
         let mut host = full();
         assert_eq!(host.record(&application(20), 100, announced(20)), Recorded::Surplus);
-        assert_eq!(host.record(&application(5), 101, Said::Withdrawn), Recorded::Counts);
+        assert_eq!(host.record(&application(5), 101, Said::Withdrawn), Recorded::Replaces { sequence: 5 });
         let (seen, _) = host.seen().unwrap();
         assert!(!seen.applications.contains(&application(20)) && seen.refused.contains(&application(20)));
-        let instead = Recorded::InsteadOf { application: application(5), sequence: 101 };
+        let instead = Recorded::Replaces { sequence: 101 };
         assert_eq!(host.record(&application(20), 102, announced(20)), instead);
         let (seen, _) = host.seen().unwrap();
         assert!(seen.applications.contains(&application(20)) && seen.refused.is_empty());
@@ -171,7 +177,7 @@ mod tests {
     #[test]
     fn unusable_announcement_changes_nothing() {
         let mut host = full();
-        assert_eq!(host.record(&application(1), 100, Said::Unusable), Recorded::Counts);
+        assert_eq!(host.record(&application(1), 100, Said::Unusable), Recorded::Replaces { sequence: 1 });
         assert!(host.seen().unwrap().0.applications.contains(&application(1)));
     }
 }

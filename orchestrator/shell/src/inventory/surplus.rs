@@ -1,52 +1,42 @@
 //! Announcements in the stream that count for nothing. The leader deletes them, so that whoever reads the stream
 //! from its beginning finds the same as those who have followed it, and so that no host fills it.
 
-use std::collections::BTreeMap;
+use std::collections::BTreeSet;
 use std::time::Duration;
 
-/// The most that are remembered. Others stay in the stream until an instance reads it again, at its start.
+/// The most that are remembered. Of more the first are forgotten: on a follower the leader has deleted those long ago, and
+/// on a leader they stay in the stream until an instance reads it again, at its start.
 const SURPLUS_MAX: usize = 8_192;
 /// The most that are deleted at once.
 const DELETED_AT_ONCE_MAX: usize = 256;
 /// The time between a failure and the next attempt.
 const RETRY_DELAY: Duration = Duration::from_secs(1);
 
-/// An announcement that counts for nothing.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct SurplusAnnouncement {
-    /// Its sequence in the stream.
-    pub sequence: u64,
-    /// Its subject.
-    pub subject: String,
-}
-
 /// The announcements to delete.
 #[derive(Debug, Default)]
 pub(crate) struct Surplus {
-    waiting: BTreeMap<u64, String>,
-    /// The sequences of those that are being deleted.
+    /// Their sequences in the stream.
+    waiting: BTreeSet<u64>,
+    /// Of these, the ones that are being deleted.
     under_way: Vec<u64>,
     not_before: Duration,
 }
 
 impl Surplus {
-    pub(super) fn add(&mut self, sequence: u64, subject: String) {
-        if self.waiting.len() < SURPLUS_MAX {
-            self.waiting.insert(sequence, subject);
+    pub(super) fn add(&mut self, sequence: u64) {
+        self.waiting.insert(sequence);
+        if self.waiting.len() > SURPLUS_MAX {
+            self.waiting.pop_first();
         }
     }
 
-    /// What to delete now; `None` while a deletion is under way.
-    pub(crate) fn begin(&mut self, monotonic: Duration) -> Option<Vec<SurplusAnnouncement>> {
+    /// The sequences to delete now; `None` while a deletion is under way.
+    pub(crate) fn begin(&mut self, monotonic: Duration) -> Option<Vec<u64>> {
         if !self.under_way.is_empty() || self.waiting.is_empty() || monotonic < self.not_before {
             return None;
         }
-        let first = self.waiting.iter().take(DELETED_AT_ONCE_MAX);
-        let first: Vec<_> = first
-            .map(|(sequence, subject)| SurplusAnnouncement { sequence: *sequence, subject: subject.clone() })
-            .collect();
-        self.under_way = first.iter().map(|announcement| announcement.sequence).collect();
-        Some(first)
+        self.under_way = self.waiting.iter().take(DELETED_AT_ONCE_MAX).copied().collect();
+        Some(self.under_way.clone())
     }
 
     /// The first `count` of those under way were deleted. If these are not all, the next one could not be.
@@ -70,11 +60,9 @@ mod tests {
         let mut surplus = Surplus::default();
         let at = Duration::from_secs;
         for sequence in 1..=300 {
-            surplus.add(sequence, format!("os-upgrade:workers.a{sequence}.h1"));
+            surplus.add(sequence);
         }
-        let range = |begun: Option<Vec<SurplusAnnouncement>>| {
-            begun.map(|all| (all.first().unwrap().sequence, all.last().unwrap().sequence))
-        };
+        let range = |begun: Option<Vec<u64>>| begun.map(|all| (all[0], all[all.len() - 1]));
         assert_eq!(range(surplus.begin(at(0))), Some((1, 256)));
         assert_eq!(surplus.begin(at(0)), None, "one deletion at a time");
         surplus.deleted(at(0), 100);

@@ -6,7 +6,7 @@ use os_upgrade_protocol::{GroupName, Hint, HostName};
 use super::{Acknowledged, CallId, Halt};
 use crate::dispatch::Dispatch;
 use crate::forward::{Forwarded, Outcome};
-use crate::inventory::{InventoryError, SurplusAnnouncement};
+use crate::inventory::InventoryError;
 use crate::journal::Committed;
 use crate::journal::codec::Message;
 use crate::lease::{LeaseHolder, LeaseRequest};
@@ -81,8 +81,8 @@ pub enum Action {
         /// Its recipients.
         hosts: Vec<HostName>,
     },
-    /// Delete these announcements, which count for nothing, from their stream.
-    DeleteAnnouncements(Vec<SurplusAnnouncement>),
+    /// Delete the announcements with these sequences, which count for nothing, from their stream.
+    DeleteAnnouncements(Vec<u64>),
     /// Log a warning for the operator.
     Warn(Warning),
     /// The process may end: every call has been answered, and the lease is released as far as that was possible.

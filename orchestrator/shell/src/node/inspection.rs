@@ -14,7 +14,7 @@ use chrono::{DateTime, Utc};
 /// How often the streams are inspected although nothing requires it.
 const INSPECT_INTERVAL: Duration = Duration::from_secs(10);
 /// A loss counts as lasting only while two inspections that find it are no further apart than this.
-const INSPECTION_GAP_MAX: Duration = Duration::from_secs(10);
+const INSPECTION_GAP_MAX: Duration = Duration::from_secs(25);
 /// How long to wait before the next inspection after one that failed.
 const INSPECT_RETRY: Duration = Duration::from_millis(500);
 /// How long an inspection may take before another is begun. A bus under load takes seconds for each read.

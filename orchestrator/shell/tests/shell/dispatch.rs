@@ -24,7 +24,8 @@ fn commit(state: &mut State, dispatcher: &mut Dispatcher, facts: Vec<Fact>) {
 }
 
 fn begin_due(state: &State, dispatcher: &mut Dispatcher) -> Vec<Dispatch> {
-    let leader = Leader { state, decided: None, leased_until: NOW.monotonic + Duration::from_secs(6) };
+    let leased_until = NOW.monotonic + Duration::from_secs(6);
+    let leader = Leader { state, decided: None, leased_until, is_time_trusted: true };
     dispatcher.begin_due(&leader, NOW)
 }
 

@@ -282,7 +282,7 @@ impl World {
             }
         }
         self.trace.record(self.now, || format!("the clock of the bus steps by {step}, with i{instance}"));
-        let wrong_for = *self.rng.choice(&[2 * SECOND, MINUTE, 10 * MINUTE]).expect("not empty");
+        let wrong_for = *self.rng.choice(&[2 * SECOND, 20 * SECOND, 2 * MINUTE]).expect("not empty");
         self.after(wrong_for, Item::ClocksCorrected);
     }
 

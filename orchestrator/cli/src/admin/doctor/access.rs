@@ -142,7 +142,7 @@ fn client_authorities(path: &Path, now: DateTime<Utc>) -> Check {
 }
 
 fn earliest_expiry(path: &Path) -> Result<DateTime<Utc>, PemError> {
-    let file = PemFile::read_trusted("`client-ca` of [api.tls]", path)?;
+    let file = PemFile::read_trusted("`client-ca` of [api.tls]", path, plain_file::examiner())?;
     let ends: Result<Vec<_>, _> = file.authorities()?.iter().map(not_after).collect();
     let ends = ends.map_err(|why| file.invalid(why))?;
     Ok(ends.into_iter().min().unwrap_or(DateTime::<Utc>::MAX_UTC))

@@ -1,8 +1,8 @@
 //! Checks after every input, whatever it was: the kernel's part of the promises S1 to S6.
 
 use os_upgrade_kernel::{
-    Batch, Effect, Fact, HostStatus, Input, LockProvider, Reason, Record, Run, SlotJob, SlotOrder, SlotState,
-    State, View, effects,
+    Batch, Effect, Fact, HostEvent, HostStatus, Input, LockProvider, Reason, Record, Run, SlotJob, SlotOrder,
+    SlotState, State, View, effects,
 };
 use os_upgrade_protocol::Action;
 use serde::Serialize;
@@ -173,6 +173,12 @@ fn runs_end(step: &Step<'_>, after: &State) {
     if let Some(run) = &after.run {
         assert!(run.ended.is_none() && !run.is_finished());
         assert!(step.record.at < run.not_after || !step.view.may_time_out());
+        let is_grant = |fact: &Fact| match fact {
+            Fact::Host { event, .. } => matches!(event, HostEvent::SlotGranted { .. }),
+            Fact::SlotRequested { .. } => true,
+            _ => false,
+        };
+        assert!(step.record.at < run.not_after || !step.record.facts.iter().any(is_grant));
     } else {
         // Without a run no slot is requested.
         assert!(after.slots.values().all(|slot| slot.state != SlotState::Requested));

@@ -11,7 +11,7 @@
   + fence-passed sequence=1
 > clock 31
 > trigger r1
-  = refused: the orchestrator's clock is 31 s ahead of NATS; no run starts until the clocks agree
+  = refused: the orchestrator's clock is 31 s ahead of NATS; no run starts until the time is certain
 > clock trusted
 > trigger r1
   + run-started hosts=[(application=debian group=default host=h1) (application=debian group=default host=h2)] not-after=2026-11-21T05:00:00Z rollout=() run=r1 trigger=(operator actor=admin)

@@ -39,9 +39,9 @@
   no run is active; no run starts automatically: no maintenance windows are configured; it is unreachable: no heartbeat arrives from it | blockers=no-run,no-windows,silent
 > clock 31
 > trigger r1
-  = refused: the orchestrator's clock is 31 s ahead of NATS; no run starts until the clocks agree
+  = refused: the orchestrator's clock is 31 s ahead of NATS; no run starts until the time is certain
 > trigger r1 validate
-  = refused: the orchestrator's clock is 31 s ahead of NATS; no run starts until the clocks agree
+  = refused: the orchestrator's clock is 31 s ahead of NATS; no run starts until the time is certain
 > clock trusted
 > trigger r1 timeout=0s
   = refused: timeout: must be at least 1s
