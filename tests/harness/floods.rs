@@ -226,8 +226,9 @@ pub async fn run(flood: Flood) -> Cost {
         incomplete += usize::from(!complete);
     }
     sender.abort();
-    drop(sender.await);
+    assert!(sender.await.is_err_and(|error| error.is_cancelled()), "the flood ended by itself");
     let watched = watch.stop().await;
+    assert!(watched.looks > 0, "the site was never seen");
     let after = site.sizes();
     let grown_log = site.orchestrator.log().len() - log;
     let began = Instant::now();
@@ -246,7 +247,7 @@ pub async fn run(flood: Flood) -> Cost {
         flood,
         sent: sent.load(Ordering::Relaxed),
         run_before,
-        run_during: run_during / runs,
+        run_during: run_during.checked_div(runs).unwrap_or_default(),
         leaderships_lost: lost,
         unreachable: watched.unreachable,
         incomplete,
@@ -356,6 +357,8 @@ struct Watch(JoinHandle<()>, Arc<Mutex<Watched>>);
 struct Watched {
     unreachable: BTreeSet<String>,
     memory_max: u64,
+    /// How often the site answered.
+    looks: u64,
 }
 
 impl Watch {
@@ -365,10 +368,12 @@ impl Watch {
         let task = tokio::spawn(async move {
             loop {
                 let hosts = rest.try_call(Method::GET, "/v1/state/os-upgrade/hosts", "").await;
-                let silent = hosts.map(|(_, hosts)| unreachable(&hosts)).unwrap_or_default();
                 {
                     let mut watched = shared.lock().unwrap();
-                    watched.unreachable.extend(silent);
+                    if let Some((200, hosts)) = hosts {
+                        watched.looks += 1;
+                        watched.unreachable.extend(unreachable(&hosts));
+                    }
                     watched.memory_max = watched.memory_max.max(memory(pid));
                 }
                 tokio::time::sleep(SAMPLE_INTERVAL).await;

@@ -26,7 +26,7 @@ pub struct Usage {
 }
 
 impl Bus {
-    /// What the account and each stream store. What is not answered in time is left out.
+    /// What the account and each stream store. Nothing if not all is answered in time.
     pub async fn usage(&self) -> Vec<Usage> {
         if self.client.connection_state() != State::Connected {
             return Vec::new();

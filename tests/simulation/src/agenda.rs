@@ -16,55 +16,33 @@ use crate::time::Micros;
 #[derive(Debug)]
 pub(crate) enum Item {
     /// Something happens to an orchestrator's process, if it is still the same.
-    Process {
-        instance: usize,
-        boot: u32,
-        what: Process,
-    },
+    Process { instance: usize, boot: u32, what: Process },
     /// An orchestrator is started.
-    Start {
-        instance: usize,
-    },
+    Start { instance: usize },
     /// A paused orchestrator goes on.
-    Resume {
-        instance: usize,
-        boot: u32,
-    },
+    Resume { instance: usize, boot: u32 },
     /// A request reaches the bus or the lock server.
     Arrive(Box<Request>),
     /// Something happens in a worker's process, if it is still the same.
-    Worker {
-        host: usize,
-        process: u32,
-        what: Worker,
-    },
+    Worker { host: usize, process: u32, what: Worker },
     /// A worker is started.
-    StartWorker {
-        host: usize,
-        boot: u32,
-    },
+    StartWorker { host: usize, boot: u32 },
     /// A host goes down to reboot, if it is still in that boot.
-    Reboot {
-        host: usize,
-        boot: u32,
-    },
+    Reboot { host: usize, boot: u32 },
     /// A host has booted.
-    Booted {
-        host: usize,
-    },
+    Booted { host: usize },
     /// A link to the bus is back.
     LinkBack(Peer),
     /// The bus is back.
     BusBack,
     /// The lock server is back.
     LocksBack,
+    /// The clocks of the bus and of all instances show the right time again.
     ClocksCorrected,
     /// An operator does something.
     Act,
     /// A FleetLock client does something.
-    Client {
-        client: usize,
-    },
+    Client { client: usize },
     /// A spontaneous fault happens.
     Fault,
 }

@@ -17,7 +17,7 @@
 //! | S6 | a slot is never freed by a timeout alone, nor by an operator while its host is at work | `steps` |
 //! | window | a run starts automatically in an open window only, once in each occurrence, and ends with it | `runs` |
 //! | semaphore | the history of all calls about slots is linearisable | `semaphore` |
-//! | fair | a host leaves a free slot to each client that was refused before the host's turn came; no client waits for long | `semaphore`, `turns` |
+//! | fair | a host leaves a free slot to each client that was refused before the host's turn came and may still ask again; no client waits for long | `semaphore`, `turns` |
 //! | lease | only the process that holds the lease sends requests to the lock server | `lock_server` |
 //! | rate | requests do not exceed the lock server's limits, and respect `Retry-After` | `lock_server` |
 //! | once | no command is in the stream twice | `commands` |
@@ -27,6 +27,8 @@
 //! | journal | it can be followed, and no instance stops permanently | `journal` |
 //! | store | the projection misses nothing | `journal` |
 //! | loss | an instance that knows that the bus has lost acknowledged data stops, and writes nothing | `loss` |
+//! | copy | of two processes with copies of one data directory, the one that has lost the lease to the other stops | `checker` |
+//! | clock | while a clock is wrong and another shows it, no run starts automatically and nothing times out | `clock` |
 //! | live | runs end, slots are freed, the next run succeeds | `end`, `steps` |
 //!
 //! Each of these files keeps what its rules need and reports their violations; [`Checker`] passes each event to the

@@ -405,7 +405,7 @@ pub struct PatchStep {
     pub op: String,
     /// The target, a JSON Pointer (RFC 6901).
     pub path: String,
-    /// The source of `move` and `copy`, a JSON Pointer; ignored by other operations.
+    /// The source of `move` and `copy`, a JSON Pointer. Other operations ignore it, but it must be a string.
     #[schema(required = false)]
     pub from: String,
     /// The value for `add`, `replace` and `test`.

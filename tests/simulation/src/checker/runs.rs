@@ -73,11 +73,11 @@ impl Runs {
                 }
             }
             Fact::RunStopping { run, cause } => {
+                let Some(run) = self.seen.get_mut(run) else { return Ok(()) };
+                run.stopped.get_or_insert(now);
+                let not_after = run.not_after;
                 if let StopCause::Cancelled { .. } = cause {
-                    self.spend(at);
-                }
-                if let Some(run) = self.seen.get_mut(run) {
-                    run.stopped.get_or_insert(now);
+                    self.spend(at.min(not_after));
                 }
             }
             Fact::RunEnded { run, .. } => {
