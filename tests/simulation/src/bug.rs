@@ -87,11 +87,11 @@ bugs! {
     /// Withdrawals are forgotten at a takeover.
     WithdrawalForgotten: "withdrawal-forgotten", [OrchestratorCrash] => ["enrol"], seed 49;
     /// A new leader gives up hosts that have not come back, before it has read their answers.
-    GivenUpUnheard: "given-up-unheard", [OrchestratorCrash] => ["live"], seed 191;
+    GivenUpUnheard: "given-up-unheard", [OrchestratorCrash] => ["live"], seed 4;
     /// Commands are sent before the facts that they follow from are in the journal.
     SentBeforeCommit: "sent-before-commit", [MessageLost, OrchestratorCrash] => ["S2", "S4"], seed 20;
     /// The orchestrator does not check `not-after` again when a command leaves it.
-    NotAfterUncheckedByOrchestrator: "not-after-unchecked-by-orchestrator", [PausedBeforeWrite] => ["S2"], seed 91;
+    NotAfterUncheckedByOrchestrator: "not-after-unchecked-by-orchestrator", [PausedBeforeWrite] => ["S2"], seed 10;
     /// The worker does not check `not-after`.
     NotAfterUncheckedByWorker: "not-after-unchecked-by-worker", [WorkerCutOff, MessageLate] => ["S2"], seed 5;
     /// The worker acknowledges before it replies.
@@ -107,7 +107,7 @@ bugs! {
     /// Requests to the lock server are not paced.
     LockServerHurried: "lock-server-hurried", [] => ["rate"], seed 15;
     /// The lock server's `Retry-After` is ignored.
-    RetryAfterIgnored: "retry-after-ignored", [LockAnswers429] => ["rate"], seed 23;
+    RetryAfterIgnored: "retry-after-ignored", [LockAnswers429] => ["rate"], seed 35;
     /// A slot is given back when its host fails, whatever the setting.
     SlotFreedOnFailure: "slot-freed-on-failure", [HandlerFails] => ["S6"], seed 22;
     /// The projection sometimes drops a record.
@@ -139,7 +139,7 @@ bugs! {
     /// A worker's consumer is created again from the beginning of the stream each time it is opened.
     ConsumerFromTheBeginning: "consumer-from-the-beginning", [WorkerStateLost, WorkerCrash] => ["S3"], seed 9;
     /// Heartbeats are read without the times that they contain.
-    HostTimesUnread: "host-times-unread", [BusClockStep] => ["clock"], seed 148;
+    HostTimesUnread: "host-times-unread", [BusClockStep] => ["clock"], seed 241;
     /// The bus's time of a renewal of the lease is taken from the instance's own clock.
     OwnTimeForBusTime: "own-time-for-bus-time", [ClockStep] => ["clock"], seed 49;
 }

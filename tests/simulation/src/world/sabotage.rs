@@ -4,10 +4,11 @@ use bytes::Bytes;
 use os_upgrade_kernel::semaphore::{Denied, Full};
 use os_upgrade_kernel::slot::ReleaseCause;
 use os_upgrade_kernel::{
-    Accepted, Batch, ClientId, Effect, Fact, HostEvent, Input, LockOperation, Operation, Reason, Record,
-    Request, RunHost, State, sends,
+    Accepted, Batch, ClientId, ControlMessage, Effect, Fact, HostEvent, Input, LockOperation, Operation,
+    Reason, Record, Request, RunHost, State, sends,
 };
 use os_upgrade_protocol::{Action, Command, HostName};
+use os_upgrade_shell::control_stream;
 use os_upgrade_shell::forward::{Answered, Forwarded, Outcome, decode};
 use os_upgrade_shell::journal::codec::{Kind, Message};
 use os_upgrade_shell::node::{CallId, Event, Node};
@@ -18,6 +19,7 @@ use os_upgrade_worker_rules::{BootId, Loaded, StateFile};
 use super::World;
 use crate::agenda::{Item, Process};
 use crate::bug::Bug;
+use crate::bus::Bus;
 use crate::request::RequestKind;
 use crate::time::SECOND;
 
@@ -79,8 +81,10 @@ impl World {
     pub(super) fn sabotage_record(&self, index: usize, message: Message) -> Message {
         let instead: fn(Fact) -> Vec<Fact> = match self.bug {
             Some(Bug::GivenUpUnheard) => {
-                let given_up = self.instances[index].node.as_ref().map(|node| give_up_unheard(node.state()));
-                return with_facts(message, |facts| given_up.into_iter().flatten().chain(facts).collect());
+                let node = self.instances[index].node.as_ref();
+                let given_up = node.map(|node| give_up_unheard(node.state(), &self.bus)).unwrap_or_default();
+                // The record's own facts would follow from the answers.
+                return if given_up.is_empty() { message } else { with_facts(message, |_| given_up) };
             }
             Some(Bug::GrantBeyondSlots) => grant_anyway,
             Some(Bug::UnlockEndsHold) => release_hold_too,
@@ -207,14 +211,22 @@ fn without_withdrawal(fact: Fact) -> Vec<Fact> {
     if let Fact::HostWithdrawn { .. } = fact { Vec::new() } else { vec![fact] }
 }
 
-/// While a leader's fence has not been read: gives up every host that was sent `reboot` and whose answer has not been
-/// read either.
-fn give_up_unheard(state: &State) -> Vec<Fact> {
-    let unread = state.fence.as_ref().is_some_and(|fence| !fence.passed);
-    let Some(run) = state.run.as_ref().filter(|_| unread) else { return Vec::new() };
+/// While a leader's fence has not been read: gives up every host that was sent `reboot` and whose answer precedes
+/// it and has not been read either.
+fn give_up_unheard(state: &State, bus: &Bus) -> Vec<Fact> {
+    let Some(fence) = state.fence.as_ref().filter(|fence| !fence.passed) else { return Vec::new() };
+    let Some(run) = &state.run else { return Vec::new() };
+    let mut unheard = Vec::new();
+    let mut next = state.control + 1;
+    while let Some(raw) = bus.control_from(next).filter(|raw| raw.sequence < fence.sequence) {
+        next = raw.sequence + 1;
+        if let ControlMessage::Reply { host, .. } = control_stream::read(&raw) {
+            unheard.push(host);
+        }
+    }
     let reboots = |host: &&HostName| {
         let command = run.host(host).and_then(RunHost::unanswered);
-        command.is_some_and(|command| command.action == Action::Reboot)
+        command.is_some_and(|command| command.action == Action::Reboot) && unheard.contains(host)
     };
     let reason = Reason::BootTimeout { after: run.rollout.boot_timeout };
     let given_up = |host| Fact::of_host(&run.id, host, HostEvent::TimedOut { reason: reason.clone() });
