@@ -173,10 +173,11 @@ fn runs_end(step: &Step<'_>, after: &State) {
     if let Some(run) = &after.run {
         assert!(run.ended.is_none() && !run.is_finished());
         assert!(step.record.at < run.not_after || !step.view.may_time_out());
-        let is_grant = |fact: &Fact| match fact {
-            Fact::Host { event, .. } => matches!(event, HostEvent::SlotGranted { .. }),
-            Fact::SlotRequested { .. } => true,
-            _ => false,
+        let is_grant = |fact: &Fact| {
+            matches!(
+                fact,
+                Fact::SlotRequested { .. } | Fact::Host { event: HostEvent::SlotGranted { .. }, .. }
+            )
         };
         assert!(step.record.at < run.not_after || !step.record.facts.iter().any(is_grant));
     } else {
