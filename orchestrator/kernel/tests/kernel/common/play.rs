@@ -410,6 +410,7 @@ impl Play {
     /// Faults stop: every effect is carried out and every worker answers, until no run is active.
     pub(crate) fn heal(&mut self) {
         self.site.view.clock.doubt = None;
+        self.site.view.has_awaited_replies = true;
         let claimed = self.site.state.fence.as_ref().map_or(0, |fence| fence.sequence);
         self.site.last_sequence = self.site.last_sequence.max(claimed);
         self.site.fence();
