@@ -65,6 +65,36 @@ async fn sixteen_applications_of_a_host_count() {
     .await;
 }
 
+/// A message is deleted, and nothing that its subject would match as a filter. Nor do other spellings of a name fill the
+/// stream.
+#[tokio::test]
+async fn strays_take_no_announcement_with_them() {
+    let site = Site::start().await;
+    let rest = site.rest();
+    site.announce("a01", "h02").await;
+    let client = site.nats.client().await;
+    client.publish("os-upgrade:workers.>.h01", "{}".into()).await.unwrap();
+    let announcement = r#"{"host":"h01","application":"app"}"#;
+    for spelling in ["app", "%61pp", "a%70p", "ap%70"] {
+        client.publish(format!("os-upgrade:workers.{spelling}.h01"), announcement.into()).await.unwrap();
+    }
+    client.flush().await.unwrap();
+    eventually("the stray to be counted", async || {
+        let metrics = rest.get_as("/metrics", "*/*").await;
+        metrics.contains("messages_unused_total{kind=\"message\"} 1\n").then_some(())
+    })
+    .await;
+    let stream = async || site.jetstream().get_stream(subject::WORKERS_STREAM).await.ok();
+    eventually("one announcement of each host to be left", async || {
+        (stream().await?.cached_info().state.messages == 2).then_some(())
+    })
+    .await;
+    let of_another =
+        stream().await.unwrap().get_last_raw_message_by_subject("os-upgrade:workers.a01.h02").await;
+    assert!(of_another.is_ok(), "{of_another:?}");
+    assert_eq!(rest.try_host("h01").await.unwrap()["applications"], json!(["app"]));
+}
+
 /// The most bytes that a flood of refused requests may add to the log.
 const LOG_BYTES_MAX: usize = 200_000;
 
