@@ -116,6 +116,10 @@ impl ClockWatch {
     /// A host's clock showed `time` shortly before `now`.
     pub fn host_read(&mut self, host: &HostName, time: DateTime<Utc>, now: Now) {
         let reading = Reading::new(time, now.monotonic, now);
+        // A witness against our clock is heard at once: a run may be about to start.
+        if self.own.zip(reading).is_some_and(|(own, reading)| own.ahead_of(reading).abs() > HOST_SKEW_MAX) {
+            self.judged_at = None;
+        }
         self.hosts.extend(reading.map(|reading| (host.clone(), reading)));
     }
 
@@ -319,7 +323,7 @@ mod tests {
         // Nothing is judged twice within a second, unless a clock steps.
         let judged =
             |site: &mut Site| site.watch.judge(site.now(), EnrolledCounts::default(), |_| true).is_some();
-        assert!(!judged(&mut site));
+        assert!(!judged(&mut site.beat("a", -59)) && judged(&mut site.beat("a", 3_600)));
         site.ours = 90;
         site.watch.observe(site.now());
         assert!(judged(&mut site) && !judged(&mut site));
