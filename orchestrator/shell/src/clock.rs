@@ -323,7 +323,7 @@ mod tests {
         // Nothing is judged twice within a second, unless a clock steps.
         let judged =
             |site: &mut Site| site.watch.judge(site.now(), EnrolledCounts::default(), |_| true).is_some();
-        assert!(!judged(&mut site.beat("a", -59)) && judged(&mut site.beat("a", 3_600)));
+        assert!(!judged(site.beat("a", -59)) && judged(site.beat("a", 3_600)));
         site.ours = 90;
         site.watch.observe(site.now());
         assert!(judged(&mut site) && !judged(&mut site));
