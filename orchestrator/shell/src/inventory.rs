@@ -272,8 +272,8 @@ impl Inventory {
             Ok(said) => (said, Ok(())),
             Err(error) => (Said::Unusable, Err(error)),
         };
-        let is_new = self.is_new(now, at) && matches!(said, Said::Announced(_));
         let is_announcement = matches!(said, Said::Announced(_));
+        let is_new = is_announcement && self.is_new(now, at);
         match self.announced.entry(host.clone()).or_default().record(application, sequence, said) {
             Recorded::Counts => {}
             // The subjects differ where a name is spelled in another way, and then both messages are in the stream.
