@@ -21,9 +21,9 @@ use os_upgrade_bus::worker_reports::WorkerConnection;
 use os_upgrade_kernel::Settings;
 use os_upgrade_shell::clock::Now;
 use os_upgrade_shell::forward::Outcome;
-use os_upgrade_shell::journal::Committed;
 use os_upgrade_shell::node::{Action, CallId, Event, Node, NodeSettings};
 use os_upgrade_site::call::Call;
+use os_upgrade_site::instances::Cluster;
 use os_upgrade_site::published_state::{PublishedState, Readiness};
 use os_upgrade_site::strongbox::Strongbox;
 use os_upgrade_store::History;
@@ -32,7 +32,7 @@ use tokio::time::{Instant, MissedTickBehavior};
 use tokio_util::sync::CancellationToken;
 
 pub(crate) use self::decision_log::TARGET as DECISIONS;
-use self::projection::Projection;
+pub(crate) use self::projection::Projection;
 use self::work::{Arrivals, Incoming, ReadEvent, Work};
 
 /// Time between two ticks of the node's clock.
@@ -51,6 +51,7 @@ pub(crate) struct Driver {
     callers: Callers,
     work: Work,
     projection: Projection,
+    cluster: Cluster,
     strongbox: Strongbox,
     published: Arc<ArcSwap<PublishedState>>,
     /// Counts the iterations of the loop.
@@ -102,9 +103,9 @@ pub(crate) struct Parts {
     pub(crate) strongbox: Strongbox,
     pub(crate) history: History,
     /// The queue of committed records for the store.
-    pub(crate) projection: mpsc::Sender<Committed>,
-    /// What is wrong with the store; `None` if nothing is.
-    pub(crate) store_problem: watch::Receiver<Option<String>>,
+    pub(crate) projection: Projection,
+    /// The instances of the site.
+    pub(crate) cluster: Cluster,
     /// The published state, which the API reads.
     pub(crate) published: Arc<ArcSwap<PublishedState>>,
     /// Reloaded settings.
@@ -130,7 +131,7 @@ impl Driver {
             strongbox,
             history,
             projection,
-            store_problem,
+            cluster,
             published,
             changes,
             iterations,
@@ -145,7 +146,8 @@ impl Driver {
             inputs: Inputs { calls, changes, connected, arrivals, workers_wait: false, shutdown },
             callers: Callers::default(),
             work,
-            projection: Projection::new(projection, store_problem),
+            projection,
+            cluster,
             strongbox,
             published,
             iterations,
@@ -170,6 +172,8 @@ impl Driver {
                 }
                 _ = tick.tick() => {
                     self.handle(Event::Tick);
+                    let by_all = self.cluster.stored_by_all(&self.published.load(), Utc::now());
+                    self.handle(Event::Stored { by_all });
                     self.inputs.workers_wait = true;
                 }
                 Ok(()) = self.inputs.changes.changed() => {
@@ -295,6 +299,7 @@ impl Driver {
             Action::Dispatch(dispatch) => self.work.dispatch(dispatch),
             Action::Forward { call, to, forwarded } => self.work.forward(call, to, forwarded),
             Action::Hint { hint, hosts } => self.work.hint(hint, hosts),
+            Action::Trim(trim) => self.work.trim(trim),
             Action::DeleteAnnouncements(surplus) => self.work.delete_announcements(surplus),
         }
     }
@@ -317,7 +322,8 @@ impl Driver {
             is_read: self.node.has_read(),
             leadership: self.node.leadership(),
             position: self.node.position(),
-            recorded: self.projection.recorded(),
+            recorded: self.projection.recorded,
+            stored: self.projection.synced(),
         }));
     }
 }

@@ -24,7 +24,7 @@ use os_upgrade_platform::data_directory::{self, DataDirectory};
 use os_upgrade_settings::Settings;
 use os_upgrade_shell::dispatch::DispatchSettings;
 use os_upgrade_shell::jobs::SystemLimits;
-use os_upgrade_shell::node::{Acknowledged, NodeSettings, StoreKnowledge, Streams};
+use os_upgrade_shell::node::{Acknowledged, NodeSettings, RetentionSettings, StoreKnowledge, Streams};
 use os_upgrade_site::handle::SiteHandle;
 use os_upgrade_site::instances::{About, Cluster};
 use os_upgrade_site::published_state::PublishedState;
@@ -34,15 +34,19 @@ use tokio::task::{JoinError, JoinHandle};
 use tokio_util::sync::CancellationToken;
 
 use self::bus_startup::{ReadyBus, Waiting};
+use self::projection::Projection;
 pub(crate) use self::setup::Setup;
-use crate::driver::{Driver, Parts};
+use crate::driver::{self, Driver, Parts};
 
 /// The most requests that wait for the driver.
 const CALLS_MAX: usize = 1024;
-/// The most committed records that wait for the store. If there are more, the history stops until the next start.
+/// The most committed records that wait for the store. It reads further ones from the journal.
 const PROJECTION_MAX: usize = 65_536;
-/// The number of facts after which a snapshot of the state is written to the journal.
-const FACTS_PER_SNAPSHOT: usize = 20_000;
+/// How much there may be to read in the journal before a snapshot of the state is written to it.
+const SNAPSHOT_WEIGHT: usize = 20_000;
+/// What is deleted of the streams: nothing before a NATS server has certainly synced the snapshot in place of it.
+const RETENTION: RetentionSettings =
+    RetentionSettings { snapshot_stands: Duration::from_mins(10), journal_messages_max: 500_000 };
 /// The most commands that are published at once to a single server. In a cluster, which refuses concurrent messages under
 /// one fence, they are published one by one.
 const PUBLISHES_MAX: usize = 256;
@@ -138,13 +142,17 @@ impl Opened {
         };
         let cluster = Cluster::new(about);
         let handle = handle.with_cluster(cluster.clone());
-        let heartbeats = heartbeats::run(cluster, Arc::clone(&bus), Arc::clone(&published), shutdown.clone());
-        let cluster = spawn(&shutdown, heartbeats);
+        let heartbeats =
+            heartbeats::run(cluster.clone(), Arc::clone(&bus), Arc::clone(&published), shutdown.clone());
+        let heartbeats = spawn(&shutdown, heartbeats);
         let sites = api::Sites::new(settings.site.name.as_str(), Arc::clone(&bus));
-        let (projection, committed) = mpsc::channel(PROJECTION_MAX);
+        let (store_sender, committed) = mpsc::channel(PROJECTION_MAX);
         let (streams_found, streams) = oneshot::channel();
         let (problem, store_problem) = watch::channel(None);
+        let (missed_sender, missed) = watch::channel(0);
+        let (synced_sender, synced) = watch::channel(0);
         let iterations = Arc::default();
+        let trust = Arc::clone(&published);
         let store = position.as_ref().map(Position::knowledge);
         let core = Core {
             waiting: Waiting {
@@ -154,7 +162,7 @@ impl Opened {
                 calls,
                 iterations: Arc::clone(&iterations),
             },
-            bus,
+            bus: Arc::clone(&bus),
             streams_found,
             parts: Parts {
                 settings: node_settings(&settings, directory.instance(), store),
@@ -163,8 +171,14 @@ impl Opened {
                 },
                 strongbox: strongbox.clone(),
                 history: history.clone(),
-                projection,
-                store_problem,
+                projection: driver::Projection {
+                    store: store_sender,
+                    missed: missed_sender,
+                    problem: store_problem,
+                    synced,
+                    recorded: 0,
+                },
+                cluster,
                 published,
                 changes,
                 iterations: Arc::clone(&iterations),
@@ -173,7 +187,20 @@ impl Opened {
         };
 
         // Whichever ends first ends the others: an API without a driver would show an outdated state.
-        let projection = spawn(&shutdown, projection::run(projector, position, streams, committed, problem));
+        let projection = Projection {
+            projector,
+            position,
+            bus,
+            streams,
+            committed,
+            missed,
+            problem,
+            synced: synced_sender,
+            keep: settings.history.keep.get(),
+            published: trust,
+            shutdown: shutdown.clone(),
+        };
+        let projection = spawn(&shutdown, projection.run());
         let core = spawn(&shutdown, core.run(shutdown.clone()));
         let notifier =
             spawn(&shutdown, service_manager::notify(handle.clone(), iterations, shutdown.clone()));
@@ -186,14 +213,14 @@ impl Opened {
         shutdown.cancel();
         let core = core.await;
         // The driver sends records to the store until it ends, so the projection is awaited after it.
-        let rest = async { tokio::join!(projection, cluster, notifier, token_watch) };
+        let rest = async { tokio::join!(projection, heartbeats, notifier, token_watch) };
         let rest = tokio::time::timeout(REST_WITHIN, rest).await;
         drop(directory);
         let failed = |task| move |source| ServeError::Task { task, source };
         core.map_err(failed("driver"))??;
-        if let Ok((projection, cluster, notifier, token_watch)) = rest {
+        if let Ok((projection, heartbeats, notifier, token_watch)) = rest {
             projection.map_err(failed("projection"))?;
-            cluster.map_err(failed("heartbeat task"))?;
+            heartbeats.map_err(failed("heartbeat task"))?;
             notifier.map_err(failed("service manager notifier"))?;
             token_watch.map_err(failed("token file watch"))?;
         } else {
@@ -276,7 +303,8 @@ fn node_settings(settings: &Settings, instance: &str, store: Option<StoreKnowled
             publishes_max: if is_cluster { 1 } else { PUBLISHES_MAX },
             systems: BTreeMap::from([(System::LockServer, lock_server)]),
         },
-        facts_per_snapshot: FACTS_PER_SNAPSHOT,
+        snapshot_weight: SNAPSHOT_WEIGHT,
+        retention: RETENTION,
         store,
         loss_confirmed_after: if is_cluster { LOSS_CERTAIN_AFTER } else { Duration::ZERO },
     }

@@ -22,6 +22,7 @@ pub mod journal;
 pub mod latest;
 pub mod lease;
 pub mod reader;
+mod retention;
 pub mod scan;
 pub mod sites;
 pub mod storage;

@@ -100,13 +100,16 @@ async fn await_position(history: &History, known: u64) -> Result<(), Error> {
 /// The sequence after the last record that store and journal share, found by bisection: before a shared record, all
 /// records are shared.
 async fn first_other_record(bus: &Bus, history: &History) -> Result<u64, Error> {
-    let sequences = history.sequences().await?;
+    let mut sequences = history.sequences().await?;
+    // What was trimmed is in no journal.
+    let begins = bus.first_sequence(subject::JOURNAL_STREAM, ">").await?.unwrap_or(1);
+    sequences.retain(|sequence| *sequence >= begins);
     let mut bisection = Bisection::of(sequences.len());
     while let Some(index) = bisection.next() {
         bisection.record(index, same_record(bus, history, sequences[index]).await?);
     }
     let last_common = bisection.good().checked_sub(1).and_then(|last| sequences.get(last));
-    Ok(last_common.map_or(1, |last| last + 1))
+    Ok(last_common.map_or(begins, |last| last + 1))
 }
 
 async fn same_record(bus: &Bus, history: &History, sequence: u64) -> Result<bool, Error> {
@@ -153,7 +156,11 @@ impl Bisection {
 }
 
 async fn control(bus: &Bus, history: &History, loss: &Loss) -> Result<String, Error> {
-    let commands = history.commands().await?;
+    let mut commands = history.commands().await?;
+    // Answered commands before the first that is there were purged.
+    if let Some(first) = bus.first_sequence(subject::CONTROL_STREAM, subject::COMMANDS).await? {
+        commands.retain(|command| command.sequence >= first);
+    }
     let common = if let Some(first) = loss.first_missing() {
         commands.partition_point(|command| command.sequence < first)
     } else {

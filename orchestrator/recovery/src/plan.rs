@@ -268,7 +268,7 @@ impl Origin {
         unpacked: Option<tempfile::TempDir>,
     ) -> Result<Work, RecoveryError> {
         let Self { folded, source, because, id } = self;
-        let Folded { state, position, facts } = folded;
+        let Folded { state, position, facts, extent: _ } = folded;
         let control_kept = found.control_kept();
         let outstanding = collect::outstanding(&site.bus, &state, control_kept).await?;
         let control_end = found.streams.control.map_or(0, |control| control.last_sequence);

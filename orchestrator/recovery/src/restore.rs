@@ -69,6 +69,7 @@ pub async fn carry_out(
     }
     let last = messages.last().expect("a restoration has a record");
     let committed = Committed {
+        follows: before.sequence,
         sequence: before.sequence + messages.len() as u64,
         append_id: last.append_id.clone(),
         before: plan.state.clone(),

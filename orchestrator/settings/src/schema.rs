@@ -171,6 +171,12 @@ sections! {
         "path" => path: PathBuf = Initial::Is("data");
     }
 
+    /// The history: runs, and who did what. It is in SQLite, of each instance for itself.
+    "history" => history: History {
+        /// How long it is kept. The newest 200 runs stay, however old they are.
+        "keep" => keep: Interval<86_400_000, 3_155_760_000_000> = Initial::Is("2years");
+    }
+
     /// The slots that hosts take before they upgrade.
     "fleet-lock" => fleet_lock: FleetLock {
         /// A FleetLock server, `http://` or `https://`, with `user:password@` if it requires HTTP Basic authentication.

@@ -13,6 +13,7 @@ mod known;
 mod leading;
 mod leave;
 mod not_ready;
+mod retention;
 mod stopping;
 
 use std::time::Duration;
@@ -27,6 +28,8 @@ use self::inspection::{Finding, Inspection};
 pub use self::known::{Acknowledged, ControlMark, StoreKnowledge, Stream, StreamFacts, Streams};
 use self::leading::{Leading, Starter};
 pub use self::not_ready::NotReady;
+use self::retention::Retention;
+pub use self::retention::{RetentionSettings, Trim};
 pub use self::stopping::STOP_WITHIN;
 use self::stopping::Stopping;
 use crate::clock::{ClockWatch, EnrolledCounts, Now};
@@ -56,8 +59,10 @@ pub struct NodeSettings {
     pub settings: Settings,
     /// The limits of dispatching.
     pub dispatch: DispatchSettings,
-    /// The number of facts after which a snapshot is written.
-    pub facts_per_snapshot: usize,
+    /// How much there may be to read after a snapshot, see [`Follower::weight_since_snapshot`], before another is written.
+    pub snapshot_weight: usize,
+    /// What is deleted of the streams.
+    pub retention: RetentionSettings,
     /// The store's position when the process started; `None` without a store.
     pub store: Option<StoreKnowledge>,
     /// How long every inspection must find a loss before it is believed: in a cluster, a server that was paused or cut
@@ -90,6 +95,7 @@ pub struct Node {
     forwards: Forwards,
     role: Role,
     inspection: Inspection,
+    retention: Retention,
     /// The limit because of which the last write to NATS was refused.
     storage: Option<StorageLimit>,
     /// Whether the journal has been read to its end.
@@ -130,6 +136,7 @@ impl Node {
             forwards: Forwards::default(),
             role: Role::Starting,
             inspection: Inspection::new(settings.store.clone(), settings.loss_confirmed_after),
+            retention: Retention::default(),
             storage: None,
             has_read: false,
             stopping: Stopping::No,
@@ -295,6 +302,8 @@ impl Node {
                 self.out
                     .extend(warning.map(|(host, error)| Action::Warn(Warning::Inventory { host, error })));
             }
+            Event::Stored { by_all } => self.retention.stored(by_all),
+            Event::Trimmed { trim, done } => self.retention.trimmed(trim, done),
             Event::AnnouncementsDeleted { count } => self.inventory.surplus().deleted(now.monotonic, count),
             Event::Stop => self.stop(now),
         }
@@ -306,6 +315,7 @@ impl Node {
         self.judge_clock(now);
         self.claim(now);
         self.append_next(now);
+        self.retention.observe(now, &self.follower);
         let shown = self.forwards.take_visible(now, self.position()).into_iter();
         self.out.extend(shown.map(|(call, answered)| Action::Answer { call, outcome: Ok(answered) }));
         // While the bus is away, commands are not published either: one might be stored after its deadline.
@@ -320,6 +330,9 @@ impl Node {
             let begun = self.dispatcher.begin_due(&leader, now);
             self.out.extend(begun.into_iter().map(Action::Dispatch));
             self.out.extend(self.inventory.surplus().begin(now.monotonic).map(Action::DeleteAnnouncements));
+            let (settings, journal_from) = (self.settings.retention, self.inspection.journal_from());
+            let trim = self.retention.begin(now, settings, journal_from, self.follower.tip.sequence);
+            self.out.extend(trim.map(Action::Trim));
         }
         if let Role::Leading(leading) = &mut self.role {
             self.inventory.replies_ignored(leading.take_ignored());
@@ -508,7 +521,7 @@ impl Node {
         let step = match leading.next_record(&mut self.follower.state, view, now, starter) {
             Some(record) => self.appender.record(record, &self.follower.tip, now),
             // A stopping instance leaves the snapshot to its successor.
-            None if self.follower.facts_since_snapshot >= self.settings.facts_per_snapshot
+            None if self.follower.weight_since_snapshot >= self.settings.snapshot_weight
                 && !self.stopping.is_requested() =>
             {
                 leading.snapshot_begun();

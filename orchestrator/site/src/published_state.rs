@@ -30,6 +30,8 @@ pub struct PublishedState {
     pub position: u64,
     /// The sequence of the last record passed to the projection; 0 before the first.
     pub recorded: u64,
+    /// The sequence of the last record that a power cut does not take from the store; 0 before the first.
+    pub stored: u64,
 }
 
 impl PublishedState {

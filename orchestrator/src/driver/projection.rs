@@ -3,42 +3,37 @@
 use os_upgrade_shell::journal::Committed;
 use tokio::sync::{mpsc, watch};
 
-/// The queue to the store. When it is full, the history stops, and continues from the journal at the next start.
+/// The queue to the store, and what it says of itself.
 #[derive(Debug)]
-pub(super) struct Projection {
-    store: mpsc::Sender<Committed>,
-    problem: watch::Receiver<Option<String>>,
-    overflowed: bool,
-    recorded: u64,
+pub(crate) struct Projection {
+    /// Records for the store.
+    pub(crate) store: mpsc::Sender<Committed>,
+    /// The last record that found no room in the queue. The store reads it from the journal.
+    pub(crate) missed: watch::Sender<u64>,
+    /// What is wrong with the store; `None` if nothing is.
+    pub(crate) problem: watch::Receiver<Option<String>>,
+    /// The last record that a power cut does not take from the store; 0 before the first.
+    pub(crate) synced: watch::Receiver<u64>,
+    /// The last record that was passed on; 0 before the first.
+    pub(crate) recorded: u64,
 }
 
 impl Projection {
-    pub(super) fn new(store: mpsc::Sender<Committed>, problem: watch::Receiver<Option<String>>) -> Self {
-        Self { store, problem, overflowed: false, recorded: 0 }
-    }
-
-    /// Queues a record, unless the queue has been full before.
+    /// Passes a record on.
     pub(super) fn send(&mut self, committed: Committed) {
-        if self.overflowed {
-            return;
+        self.recorded = committed.sequence;
+        if let Err(unsent) = self.store.try_send(committed) {
+            self.missed.send_replace(unsent.into_inner().sequence);
         }
-        let sequence = committed.sequence;
-        if self.store.try_send(committed).is_ok() {
-            self.recorded = sequence;
-        } else {
-            self.overflowed = true;
-            tracing::error!("the store is too far behind: the history stops until the next start");
-        }
-    }
-
-    /// The sequence of the last queued record; 0 if there was none.
-    pub(super) fn recorded(&self) -> u64 {
-        self.recorded
     }
 
     /// What is wrong with the store; `None` if nothing is.
     pub(super) fn problem(&self) -> Option<String> {
-        let overflow = || "the store is too far behind: restart to continue the history".to_owned();
-        self.problem.borrow().clone().or_else(|| self.overflowed.then(overflow))
+        self.problem.borrow().clone()
+    }
+
+    /// The last record that a power cut does not take from the store; 0 before the first.
+    pub(super) fn synced(&self) -> u64 {
+        *self.synced.borrow()
     }
 }

@@ -15,7 +15,7 @@ use os_upgrade_shell::inventory::WorkerMessage;
 use os_upgrade_shell::jobs::{JobReport, StartedJob};
 use os_upgrade_shell::journal::codec::Message;
 use os_upgrade_shell::lease::{LeaseHolder, LeaseRequest};
-use os_upgrade_shell::node::{Acknowledged, CallId, Event, Halt, NodeSettings};
+use os_upgrade_shell::node::{Acknowledged, CallId, Event, Halt, NodeSettings, Trim};
 use os_upgrade_site::call::Call;
 use os_upgrade_store::History;
 use tokio::sync::mpsc;
@@ -199,6 +199,10 @@ impl Work {
         self.spawn(|bus| async move {
             Event::AnnouncementsDeleted { count: bus.delete_announcements(&sequences).await }
         });
+    }
+
+    pub(super) fn trim(&self, trim: Trim) {
+        self.spawn(|bus| async move { Event::Trimmed { trim, done: bus.trim(trim).await } });
     }
 
     pub(super) fn dispatch(&self, dispatch: Dispatch) {

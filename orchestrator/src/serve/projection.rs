@@ -1,11 +1,25 @@
 //! The task that applies committed records to the store, in batches.
+//!
+//! The driver passes records on as they are committed, from the snapshot on with which it began. What the store lacks
+//! before them, and what the driver could not pass on because the store was slow, is read from the journal here.
 
+mod store_writer;
+
+use std::sync::Arc;
 use std::time::Duration;
 
-use os_upgrade_protocol::error::with_causes;
+use arc_swap::ArcSwap;
+use chrono::{TimeDelta, Utc};
+use os_upgrade_bus::{Bus, PendingBus};
 use os_upgrade_shell::journal::Committed;
-use os_upgrade_store::{ApplyError, Position, Projector, StoreError, Streams};
+use os_upgrade_shell::journal::follow::Follower;
+use os_upgrade_shell::node::Event;
+use os_upgrade_site::published_state::PublishedState;
+use os_upgrade_store::{Position, Projector, Streams};
 use tokio::sync::{mpsc, oneshot, watch};
+use tokio_util::sync::CancellationToken;
+
+use self::store_writer::{Over, StoreWriter};
 
 /// The most records that are applied at once.
 const BATCH_MAX: usize = 256;
@@ -14,56 +28,194 @@ const BATCH_MAX: usize = 256;
 const LINGER: Duration = Duration::from_millis(20);
 /// How often it is checked that the store's file is still there.
 const LOOK_INTERVAL: Duration = Duration::from_secs(5);
-/// What is wrong with a store whose file is not there any more.
-const GONE: &str =
-    "the store was deleted or replaced while it was in use: restart, so that it is rebuilt from the journal";
-/// How long to wait before the store is tried again.
+/// How often what was applied is made to survive a power cut, so that the journal may be trimmed.
+const SYNC_INTERVAL: Duration = Duration::from_secs(30);
+/// How often the state with which folding the store begins is moved. What is before it may be pruned.
+const BASE_INTERVAL: Duration = Duration::from_hours(1);
+/// How long to wait between two steps of pruning, which take the store's lock.
+const PRUNE_INTERVAL: Duration = Duration::from_millis(100);
+/// How long to wait before the store, or the bus, is tried again.
 const RETRY: Duration = Duration::from_secs(1);
 
-/// Applies `committed` records until the channel is closed. `streams` resolves to the streams they are from, before the
-/// first record. `problem` is set to what is wrong with the store; `None` while nothing is.
-pub(super) async fn run(
-    mut projector: Projector,
-    position: Option<Position>,
-    streams: oneshot::Receiver<Option<Streams>>,
-    mut committed: mpsc::Receiver<Committed>,
-    problem: watch::Sender<Option<String>>,
-) {
-    let mut reached = position.map(|position| position.sequence);
-    // Without streams there are no records.
-    let streams = streams.await.ok().flatten();
-    let mut batch = Vec::with_capacity(BATCH_MAX);
-    let mut look = tokio::time::interval(LOOK_INTERVAL);
-    loop {
-        let received = tokio::select! {
-            received = committed.recv_many(&mut batch, BATCH_MAX) => received,
-            _ = look.tick() => {
-                if !projector.is_in_place() {
-                    report(&problem, GONE.to_owned());
+/// What the task works with.
+pub(super) struct Projection {
+    pub(super) projector: Projector,
+    /// What the store has at the start.
+    pub(super) position: Option<Position>,
+    /// The bus, once `streams` is resolved.
+    pub(super) bus: PendingBus,
+    /// Resolves to the streams that the records are from, before the first record.
+    pub(super) streams: oneshot::Receiver<Option<Streams>>,
+    /// Records, in order; some may be missing in between. The task ends when this is closed.
+    pub(super) committed: mpsc::Receiver<Committed>,
+    /// The last record that found no room in `committed`.
+    pub(super) missed: watch::Receiver<u64>,
+    /// Set to what is wrong with the store; `None` while nothing is.
+    pub(super) problem: watch::Sender<Option<String>>,
+    /// Set to the last record that a power cut does not take from the store.
+    pub(super) synced: watch::Sender<u64>,
+    /// How long the history is kept.
+    pub(super) keep: Duration,
+    /// Says whether the time can be relied on: what is old depends on it.
+    pub(super) published: Arc<ArcSwap<PublishedState>>,
+    /// Stops reading the journal.
+    pub(super) shutdown: CancellationToken,
+}
+
+impl Projection {
+    pub(super) async fn run(self) {
+        let Self {
+            projector,
+            position,
+            bus,
+            streams,
+            mut committed,
+            missed,
+            problem,
+            synced,
+            keep,
+            published,
+            shutdown,
+        } = self;
+        // Without streams there are no records.
+        if let Some(streams) = streams.await.ok().flatten() {
+            let writer = StoreWriter::new(projector, streams, position.as_ref(), problem, synced);
+            let mut task = Task { writer, bus, missed, keep, published, shutdown };
+            // An error has been reported.
+            let _: Result<(), Over> = task.run(&mut committed).await;
+            task.writer.close().await;
+        }
+        // A failed store must not delay runs, so records are dropped: they are in the journal.
+        while committed.recv().await.is_some() {}
+    }
+}
+
+struct Task {
+    writer: StoreWriter,
+    bus: PendingBus,
+    missed: watch::Receiver<u64>,
+    keep: Duration,
+    published: Arc<ArcSwap<PublishedState>>,
+    shutdown: CancellationToken,
+}
+
+impl Task {
+    async fn run(&mut self, committed: &mut mpsc::Receiver<Committed>) -> Result<(), Over> {
+        let mut batch = Vec::with_capacity(BATCH_MAX);
+        let mut look = tokio::time::interval(LOOK_INTERVAL);
+        let mut sync = tokio::time::interval(SYNC_INTERVAL);
+        let mut base = tokio::time::interval(BASE_INTERVAL);
+        let mut prunes = false;
+        loop {
+            tokio::select! {
+                received = committed.recv_many(&mut batch, BATCH_MAX) => {
+                    if received == 0 {
+                        return Ok(());
+                    }
+                    linger(committed, &mut batch).await;
+                    self.apply(&mut batch).await?;
+                    prunes |= self.writer.has_moved_base();
                 }
-                continue;
+                Ok(()) = self.missed.changed() => {
+                    let missed = *self.missed.borrow_and_update();
+                    self.catch_up(missed).await?;
+                }
+                _ = look.tick() => self.writer.look(),
+                _ = sync.tick() => self.writer.sync().await,
+                _ = base.tick() => self.writer.base_is_due(),
+                () = tokio::time::sleep(PRUNE_INTERVAL), if prunes => prunes = self.prune().await,
+            }
+        }
+    }
+
+    /// Applies what the store does not have of `batch`, and what comes before it.
+    async fn apply(&mut self, batch: &mut Vec<Committed>) -> Result<(), Over> {
+        // Following begins with a snapshot, so the store may already have the first records.
+        batch.retain(|record| record.sequence > self.writer.covered());
+        while let Some(first) = batch.first() {
+            if first.follows > self.writer.covered() {
+                self.catch_up(first.follows).await?;
+            }
+            let is_next = |pair: &&[Committed]| pair[1].follows == pair[0].sequence;
+            let count = 1 + batch.windows(2).take_while(is_next).count();
+            self.writer.apply(&batch[..count], &self.shutdown).await?;
+            batch.drain(..count);
+        }
+        Ok(())
+    }
+
+    /// Prunes some of what is too old. Returns whether there is more.
+    async fn prune(&mut self) -> bool {
+        let keep = TimeDelta::from_std(self.keep).ok();
+        let before = keep.and_then(|keep| Utc::now().checked_sub_signed(keep));
+        match before {
+            // A clock that is ahead would make everything old.
+            Some(before) if self.published.load().view.clock.is_trusted() => self.writer.prune(before).await,
+            Some(_) | None => false,
+        }
+    }
+
+    /// Applies what the store lacks of the journal up to `until`.
+    async fn catch_up(&mut self, until: u64) -> Result<(), Over> {
+        if until <= self.writer.covered() {
+            return Ok(());
+        }
+        let Some(bus) = self.shutdown.run_until_cancelled(self.bus.wait()).await.cloned() else {
+            return Err(Over);
+        };
+        tracing::info!(from = self.writer.covered() + 1, until, "the history is filled from the journal");
+        self.writer.is_behind(true);
+        let stop = self.shutdown.child_token();
+        let filled = self.fill(bus, until, &stop).await;
+        stop.cancel();
+        self.writer.is_behind(false);
+        filled?;
+        self.writer.cover(until);
+        tracing::info!(until, "the history is complete");
+        Ok(())
+    }
+
+    async fn fill(&mut self, bus: Bus, until: u64, stop: &CancellationToken) -> Result<(), Over> {
+        let from = loop {
+            match bus.follow_for_store(self.writer.covered()).await {
+                Ok(Some(from)) => break from,
+                Ok(None) => return Err(Over),
+                Err(error) => {
+                    tracing::warn!(%error, "the history cannot be filled from the journal; trying again")
+                }
+            }
+            if stop.run_until_cancelled(tokio::time::sleep(RETRY)).await.is_none() {
+                return Err(Over);
             }
         };
-        if received == 0 {
-            break;
+        let (sender, mut events) = mpsc::channel(BATCH_MAX);
+        let reading = stop.clone();
+        tokio::spawn(async move { bus.follow_journal(from, reading, sender, |event| event).await });
+        let (mut follower, mut batch) = (Follower::default(), Vec::with_capacity(BATCH_MAX));
+        loop {
+            let Some(event) = stop.run_until_cancelled(events.recv()).await.flatten() else {
+                return Err(Over);
+            };
+            let mut is_end = true;
+            if let Event::Journal { sequence, message } = event {
+                let read = message.and_then(|message| {
+                    if follower.tip.append_id.is_none() {
+                        self.writer.begins_at(sequence, &message);
+                    }
+                    follower.read(sequence, &message)
+                });
+                batch.extend(read.map_err(|error| self.writer.fail(&error))?);
+                is_end = sequence >= until;
+            }
+            if is_end || batch.len() >= BATCH_MAX {
+                batch.retain(|record: &Committed| record.sequence > self.writer.covered());
+                self.writer.apply(&batch, stop).await?;
+                batch.clear();
+            }
+            if is_end {
+                return Ok(());
+            }
         }
-        linger(&mut committed, &mut batch).await;
-        // The journal is followed from a snapshot on, so the store may already have the first records.
-        batch.retain(|record| reached.is_none_or(|sequence| record.sequence > sequence));
-        let Some(streams) = streams else { break };
-        if apply(&mut projector, &streams, reached, &batch, &committed, &problem).await.is_err() {
-            break;
-        }
-        reached = batch.last().map(|record| record.sequence).or(reached);
-        batch.clear();
-    }
-    // The store gets no more records, so its readers need not wait for them.
-    if let Err(error) = projector.close().await {
-        tracing::warn!(%error, "the store was not closed cleanly; the journal has what is missing");
-    }
-    // A failed store must not delay runs, so records are dropped: they are in the journal.
-    while committed.recv_many(&mut batch, BATCH_MAX).await > 0 {
-        batch.clear();
     }
 }
 
@@ -76,51 +228,5 @@ async fn linger(committed: &mut mpsc::Receiver<Committed>, batch: &mut Vec<Commi
         && let Ok(record) = committed.try_recv()
     {
         batch.push(record);
-    }
-}
-
-/// Applies `batch`. While the store cannot be written, it is tried again; other errors would only repeat. Nothing is lost
-/// either way, since the journal has the records.
-async fn apply(
-    projector: &mut Projector,
-    streams: &Streams,
-    reached: Option<u64>,
-    batch: &[Committed],
-    committed: &mpsc::Receiver<Committed>,
-    problem: &watch::Sender<Option<String>>,
-) -> Result<(), ()> {
-    while let Err(error) = projector.apply(streams, reached, batch).await {
-        match &error {
-            ApplyError::Store(StoreError::Sqlite(_) | StoreError::Busy) => {
-                report(problem, format!("the store cannot be written: {}", with_causes(&error)));
-                if committed.is_closed() {
-                    return Err(());
-                }
-                tokio::time::sleep(RETRY).await;
-                if let Err(error) = projector.reopen().await {
-                    report(problem, format!("the store cannot be written: {}", with_causes(&error)));
-                }
-            }
-            ApplyError::Store(_)
-            | ApplyError::OtherStreams { .. }
-            | ApplyError::Gap { .. }
-            | ApplyError::Fact { .. } => {
-                report(problem, format!("the history has stopped: {}", with_causes(&error)));
-                return Err(());
-            }
-        }
-    }
-    if projector.is_in_place() {
-        problem.send_if_modified(|problem| problem.take().is_some());
-    } else {
-        report(problem, GONE.to_owned());
-    }
-    Ok(())
-}
-
-fn report(problem: &watch::Sender<Option<String>>, text: String) {
-    if problem.borrow().as_ref() != Some(&text) {
-        tracing::error!("{text}");
-        problem.send_replace(Some(text));
     }
 }

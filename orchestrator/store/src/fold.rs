@@ -12,6 +12,7 @@ use sqlx::sqlite::SqliteConnection;
 use sqlx::{Connection as _, Row as _, query, query_scalar};
 
 use super::error::{OpenError, StoreError};
+use super::extent::{self, Extent};
 use super::history::read_position;
 use super::position::Position;
 use super::{open, row};
@@ -23,8 +24,10 @@ pub struct Folded {
     pub state: State,
     /// The position in the journal.
     pub position: Position,
-    /// The number of facts.
+    /// The number of facts that were folded.
     pub facts: u64,
+    /// What the history covers.
+    pub extent: Extent,
 }
 
 /// Why a store cannot be folded.
@@ -73,10 +76,11 @@ pub async fn fold(path: &Path, site: &str) -> Result<Option<Folded>, FoldError> 
     // In one transaction, so that facts and position are consistent.
     let mut reader = connection.begin().await.map_err(StoreError::from)?;
     let Some(position) = read_position(&mut reader).await? else { return Ok(None) };
-    let mut state = base(&mut reader).await?;
+    let extent = extent::read(&mut reader).await?;
+    let (mut state, from) = base(&mut reader).await?;
     let mut facts = 0;
-    let select = "SELECT sequence, place, at, fact FROM facts ORDER BY sequence, place";
-    let mut rows = query(select).fetch(&mut *reader);
+    let select = "SELECT sequence, place, at, fact FROM facts WHERE sequence >= ? ORDER BY sequence, place";
+    let mut rows = query(select).bind(from.cast_signed()).fetch(&mut *reader);
     while let Some(row) = rows.try_next().await.map_err(StoreError::from)? {
         let (sequence, place): (u64, u64) = (
             row.try_get("sequence").map_err(StoreError::from)?,
@@ -100,23 +104,26 @@ pub async fn fold(path: &Path, site: &str) -> Result<Option<Folded>, FoldError> 
         facts += 1;
     }
     state.control = position.control;
-    Ok(Some(Folded { state, position, facts }))
+    Ok(Some(Folded { state, position, facts, extent }))
 }
 
-/// The state before the first fact.
-async fn base(reader: &mut SqliteConnection) -> Result<State, StoreError> {
+/// The state with which the fold begins, and the first record after it.
+async fn base(reader: &mut SqliteConnection) -> Result<(State, u64), StoreError> {
     let exists: i64 =
         query_scalar("SELECT count(*) FROM sqlite_schema WHERE type = 'table' AND name = 'base'")
             .fetch_one(&mut *reader)
             .await?;
     if exists == 0 {
         // Stores of older versions always begin with the journal.
-        return Ok(State::default());
+        return Ok((State::default(), 0));
     }
-    let stored: Option<String> = query_scalar("SELECT state FROM base").fetch_optional(reader).await?;
-    let Some(stored) = stored else { return Ok(State::default()) };
-    serde_json::from_str(&stored)
-        .map_err(|error| StoreError::BadValue { column: "state", value: error.to_string() })
+    let Some(row) = query("SELECT sequence, state FROM base").fetch_optional(reader).await? else {
+        return Ok((State::default(), 0));
+    };
+    let (sequence, stored): (u64, &str) = (row.try_get("sequence")?, row.try_get("state")?);
+    let state = serde_json::from_str(stored)
+        .map_err(|error| StoreError::BadValue { column: "state", value: error.to_string() })?;
+    Ok((state, sequence))
 }
 
 /// Copies the store of `site` at `path`, as it is at one moment, into the new file `copy`. Returns `false` if there is

@@ -13,6 +13,7 @@ use sqlx::{Row as _, query, query_scalar};
 use tokio::sync::watch;
 
 use super::error::{OpenError, StoreError};
+use super::extent::{self, Extent};
 use super::position::{Position, ProjectorStatus, Streams};
 use super::{open, row};
 
@@ -210,12 +211,14 @@ impl History {
         Self { status: Some(status), ..self }
     }
 
-    /// Waits until record `sequence` has been applied, the last write failed, or the projector has ended. That may take
+    /// Waits until record `sequence` has been applied, the last write failed, the store is being filled, or the projector has ended. That may take
     /// long: the caller must bound it.
     pub async fn wait_for(&self, sequence: u64) {
         if let Some(mut status) = self.status.clone() {
             // An error means that the projector has ended.
-            drop(status.wait_for(|status| status.failed || status.sequence >= sequence).await);
+            drop(
+                status.wait_for(|status| status.failed || status.behind || status.sequence >= sequence).await,
+            );
         }
     }
 
@@ -308,6 +311,14 @@ impl History {
     /// The store cannot be read.
     pub async fn position(&self) -> Result<Option<Position>, StoreError> {
         read_position(&mut *self.pool.acquire().await?).await
+    }
+
+    /// What the history covers.
+    ///
+    /// # Errors
+    /// The store cannot be read.
+    pub async fn extent(&self) -> Result<Extent, StoreError> {
+        extent::read(&mut *self.pool.acquire().await?).await
     }
 
     /// The sequences of all records that have facts, in order.

@@ -10,16 +10,19 @@
 
 mod changes;
 mod error;
+mod extent;
 mod fold;
 mod history;
 mod open;
 mod position;
 mod projector;
+mod prune;
 mod row;
 mod time;
 mod write;
 
 pub use self::error::{ApplyError, OpenError, StoreError};
+pub use self::extent::Extent;
 pub use self::fold::{FoldError, Folded, copy, fold, integrity};
 pub use self::history::{Audit, CommandRow, FactPage, FactRow, History, HostRow, RunDetail, RunPage, RunRow};
 pub use self::position::{Position, Streams};

@@ -4,7 +4,9 @@ use std::path::Path;
 use std::time::Duration;
 
 use sqlx::migrate::{MigrateError, Migration, MigrationType, Migrator};
-use sqlx::sqlite::{SqliteConnectOptions, SqliteConnection, SqliteJournalMode, SqliteSynchronous};
+use sqlx::sqlite::{
+    SqliteAutoVacuum, SqliteConnectOptions, SqliteConnection, SqliteJournalMode, SqliteSynchronous,
+};
 use sqlx::{ConnectOptions as _, Connection as _, SqlSafeStr as _};
 
 use super::error::OpenError;
@@ -12,12 +14,17 @@ use super::error::OpenError;
 /// "OSUP", as the first migration writes it.
 const APPLICATION_ID: u32 = 0x4F53_5550;
 
+/// The value of `PRAGMA auto_vacuum` with which space is given back in steps.
+const INCREMENTAL: i64 = 2;
+
 /// How long a connection waits for another's lock.
 const BUSY_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// Every migration: number, name, SQL. Append only: a released migration never changes, not even in its comments.
-const MIGRATIONS: [(i64, &str, &str); 1] =
-    [(8, "projection", include_str!("../../../migrations/0008_projection.sql"))];
+const MIGRATIONS: [(i64, &str, &str); 2] = [
+    (8, "projection", include_str!("../../../migrations/0008_projection.sql")),
+    (9, "retention", include_str!("../../../migrations/0009_retention.sql")),
+];
 
 /// The options of every connection to the file at `path`.
 pub(super) fn options(path: &Path) -> SqliteConnectOptions {
@@ -32,7 +39,8 @@ pub(super) fn options(path: &Path) -> SqliteConnectOptions {
 pub(super) async fn open(path: &Path, site: &str) -> Result<SqliteConnection, OpenError> {
     let error = |source| OpenError::of(path, source);
     // Before the owner is known nothing is changed, not even the journal mode.
-    let mut connection = options(path).create_if_missing(true).connect().await.map_err(error)?;
+    let new = options(path).create_if_missing(true).auto_vacuum(SqliteAutoVacuum::Incremental);
+    let mut connection = new.connect().await.map_err(error)?;
     check_owner(&mut connection, path, site).await?;
     connection.close().await.map_err(error)?;
     // What a power cut takes from a projection is read from the journal again, so NORMAL is enough.
@@ -43,6 +51,15 @@ pub(super) async fn open(path: &Path, site: &str) -> Result<SqliteConnection, Op
         .await
         .map_err(error)?;
     migrate(&mut connection, path).await?;
+    let auto_vacuum: i64 =
+        sqlx::query_scalar("PRAGMA auto_vacuum").fetch_one(&mut connection).await.map_err(error)?;
+    // Stores of older versions never give space back. It is changed by rewriting the file, once.
+    if auto_vacuum != INCREMENTAL {
+        sqlx::raw_sql("PRAGMA auto_vacuum = INCREMENTAL; VACUUM")
+            .execute(&mut connection)
+            .await
+            .map_err(error)?;
+    }
     let written = sqlx::query("INSERT INTO site (one, name) VALUES (1, ?) ON CONFLICT DO NOTHING").bind(site);
     written.execute(&mut connection).await.map_err(error)?;
     // If the row already existed, nothing has been written so far: check that the file can be written.

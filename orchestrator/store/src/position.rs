@@ -46,6 +46,8 @@ pub(crate) struct ProjectorStatus {
     pub(crate) sequence: u64,
     /// Whether the last write failed. It may take long until the next one succeeds.
     pub(crate) failed: bool,
+    /// Whether the store is being filled, which may take long.
+    pub(crate) behind: bool,
 }
 
 impl Position {

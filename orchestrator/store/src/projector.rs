@@ -20,7 +20,7 @@ use super::{open, write};
 pub struct Projector {
     path: PathBuf,
     site: String,
-    connection: SqliteConnection,
+    pub(super) connection: SqliteConnection,
     /// Which file it was when it was opened.
     file: Option<FileId>,
     status: watch::Sender<ProjectorStatus>,
@@ -104,6 +104,36 @@ impl Projector {
         applied
     }
 
+    /// Applies `batch` as [`Self::apply`] does, though records before it are missing that cannot be had any more. The store
+    /// begins anew with the state before the batch, and keeps what it had for reading.
+    ///
+    /// # Errors
+    /// The batch is of other streams or does not fit its own state, or the store cannot be written.
+    pub async fn apply_after_gap(
+        &mut self,
+        streams: &Streams,
+        batch: &[Committed],
+    ) -> Result<(), ApplyError> {
+        let Some((first, last)) = batch.first().zip(batch.last()) else { return Ok(()) };
+        let mut transaction = self.connection.begin_with("BEGIN IMMEDIATE").await?;
+        if let Some(position) = read_position(&mut transaction).await? {
+            check_streams(&position, streams)?;
+            write::gap(&mut transaction, position.sequence, first).await?;
+        }
+        write::base(&mut transaction, first).await?;
+        query("DELETE FROM position").execute(&mut *transaction).await?;
+        let changes = Changes::of(batch, true)?;
+        write_changes(&mut transaction, streams, &changes, last).await?;
+        transaction.commit().await?;
+        self.status.send_modify(|status| status.sequence = last.sequence);
+        Ok(())
+    }
+
+    /// Whether the store is being filled, so that nobody should wait for it.
+    pub fn set_behind(&self, behind: bool) {
+        self.status.send_modify(|status| status.behind = behind);
+    }
+
     async fn apply_all(
         &mut self,
         streams: &Streams,
@@ -122,7 +152,7 @@ impl Projector {
     /// The store cannot be written.
     pub async fn reset(&mut self) -> Result<(), StoreError> {
         let mut transaction = self.connection.begin_with("BEGIN IMMEDIATE").await?;
-        for table in ["facts", "run_hosts", "runs", "base", "position"] {
+        for table in ["facts", "run_hosts", "runs", "base", "gaps", "position"] {
             let delete = sqlx::AssertSqlSafe(format!("DELETE FROM {table}"));
             query(delete).execute(&mut *transaction).await?;
         }
@@ -193,7 +223,17 @@ async fn write_batch(
     if let Some(first) = batch.first().filter(needs_base) {
         write::base(transaction, first).await?;
     }
-    write::changes(transaction, &changes).await?;
+    write_changes(transaction, streams, &changes, last).await
+}
+
+/// Writes `changes`, and the position after `last`.
+async fn write_changes(
+    transaction: &mut SqliteConnection,
+    streams: &Streams,
+    changes: &Changes,
+    last: &Committed,
+) -> Result<(), ApplyError> {
+    write::changes(transaction, changes).await?;
     let position = Position {
         sequence: last.sequence,
         append_id: last.append_id.clone(),
@@ -203,6 +243,11 @@ async fn write_batch(
     Ok(write::position(transaction, &position).await?)
 }
 
+fn check_streams(position: &Position, streams: &Streams) -> Result<(), ApplyError> {
+    let stored = position.streams;
+    if stored == *streams { Ok(()) } else { Err(ApplyError::OtherStreams { stored, given: *streams }) }
+}
+
 /// Checks that `batch` is from the store's streams, follows its position, and is in order.
 fn check(
     position: Option<&Position>,
@@ -210,8 +255,8 @@ fn check(
     follows: Option<u64>,
     batch: &[Committed],
 ) -> Result<(), ApplyError> {
-    if let Some(stored) = position.map(|position| position.streams).filter(|stored| stored != streams) {
-        return Err(ApplyError::OtherStreams { stored, given: *streams });
+    if let Some(position) = position {
+        check_streams(position, streams)?;
     }
     let gap = |follows, first| ApplyError::Gap { position: position.cloned(), follows, first };
     let (mut last, mut control) = (position.map(|at| at.sequence), position.map(|at| at.control));

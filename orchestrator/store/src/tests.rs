@@ -2,6 +2,7 @@
 
 mod files;
 mod fold;
+mod prune;
 mod records;
 
 use std::path::{Path, PathBuf};

@@ -45,9 +45,20 @@ pub(super) async fn position(connection: &mut SqliteConnection, position: &Posit
     Ok(())
 }
 
+/// Notes that the records after `last` and before `first` are missing.
+pub(super) async fn gap(connection: &mut SqliteConnection, last: u64, first: &Committed) -> sqlx::Result<()> {
+    query("INSERT INTO gaps (last, next, next_at) VALUES (?, ?, ?)")
+        .bind(last.cast_signed())
+        .bind(first.sequence.cast_signed())
+        .bind(to_text(first.record.at))
+        .execute(connection)
+        .await?;
+    Ok(())
+}
+
 /// Writes the state before the first record.
 pub(super) async fn base(connection: &mut SqliteConnection, first: &Committed) -> sqlx::Result<()> {
-    query("INSERT INTO base (one, sequence, state) VALUES (1, ?, ?)")
+    query("INSERT OR REPLACE INTO base (one, sequence, state) VALUES (1, ?, ?)")
         .bind(first.sequence.cast_signed())
         .bind(json(&first.before))
         .execute(connection)

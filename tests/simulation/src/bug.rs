@@ -126,6 +126,12 @@ bugs! {
     HintedForNothing: "hinted-for-nothing", [] => ["hint"], seed 22;
     /// A loss is believed at once, although a server of a cluster may only be behind.
     LossBelievedAtOnce: "loss-believed-at-once", [StaleRead, OrchestratorCutOff] => ["journal"], seed 2;
+    /// The journal is trimmed to its end, where no snapshot is.
+    TrimmedWithoutSnapshot: "trimmed-without-snapshot", [] => ["trim"], seed 1;
+    /// The journal is trimmed before every store has what is deleted.
+    TrimmedUnstored: "trimmed-unstored", [OrchestratorCutOff, OrchestratorCrash] => ["trim"], seed 1;
+    /// Messages are purged from the control stream that no orchestrator has read.
+    ControlPurgedUnread: "control-purged-unread", [] => ["trim"], seed 1;
     /// The streams are not looked at again while the connection lives.
     LossSoughtOnce: "loss-sought-once", [StreamsPurged] => ["loss"], seed 23;
     /// Of a stream only its last sequence and last message are looked at.

@@ -9,7 +9,7 @@ use os_upgrade_shell::control_stream::RawControl;
 use os_upgrade_shell::journal::append::ReadBack;
 use os_upgrade_shell::journal::codec::{Kind, Message};
 use os_upgrade_shell::lease::{LEASE_TTL, LeaseAction, LeaseHolder, LeaseOutcome};
-use os_upgrade_shell::node::{Acknowledged, StreamFacts, Streams};
+use os_upgrade_shell::node::{Acknowledged, StreamFacts, Streams, Trim};
 use os_upgrade_worker_rules::consumer::{ConsumerState, DeliverFrom};
 use os_upgrade_worker_rules::limits::ACK_WAIT;
 
@@ -142,29 +142,63 @@ impl Bus {
 
     /// The streams as they were `ago` messages before.
     pub(crate) fn inspect(&self, known: &Acknowledged, ago: u64) -> Streams {
+        let first_of = |first: Option<usize>, last: u64| first.map_or(last + 1, |index| index as u64 + 1);
+        // A server that is behind has what was deleted since; where nothing else is left, none is behind.
+        let begins = first_of(self.journal.iter().position(Option::is_some), self.journal_len());
+        let ago = if begins + ago <= self.journal_len() { ago } else { 0 };
         let journal = self.journal_len().saturating_sub(ago);
         let control = self.control_len().saturating_sub(ago);
-        let first_of = |first: Option<usize>, last: u64| first.map_or(last + 1, |index| index as u64 + 1);
         let facts = |first_sequence, last_sequence| {
             Some(StreamFacts { created: CREATED, first_sequence, last_sequence })
         };
         let journal_first = first_of(self.journal.iter().position(Option::is_some), journal);
         let control_first = first_of(self.control.iter().position(Option::is_some), control);
-        let reached = |stored: u64| {
-            let usable = |start: &&u64| **start <= (stored + 1).min(journal) && **start >= journal_first;
-            self.snapshots.iter().rev().find(usable).copied()
-        };
         let at_known = Some(known.journal.sequence).filter(|sequence| (1..=journal).contains(sequence));
-        let at_known = at_known.and_then(|sequence| self.journal_at(sequence));
+        let at_known = at_known.and_then(|sequence| match self.journal_at(sequence) {
+            Some(message) => Some(&message.append_id),
+            None => self.journal_at(sequence + 1)?.previous.as_ref(),
+        });
         let mark = known.mark.as_ref().filter(|mark| mark.sequence <= control);
         let at_mark = mark.and_then(|mark| self.control.get(index(mark.sequence))?.as_ref());
         Streams {
             journal: facts(journal_first, journal),
             control: facts(control_first, control),
-            at_known: at_known.map(|message| message.append_id.clone()),
+            at_known: at_known.cloned(),
             at_mark: at_mark.map(|stored| stored.subject.clone()),
-            follow_from: known.stored.and_then(reached).unwrap_or(journal_first),
+            follow_from: self.snapshot_before(journal).unwrap_or(journal_first),
+            begins_with_snapshot: self.snapshots.contains(&journal_first),
         }
+    }
+
+    /// The sequence at which the newest complete snapshot starts that begins at `latest` or before.
+    fn snapshot_before(&self, latest: u64) -> Option<u64> {
+        self.snapshots
+            .iter()
+            .rev()
+            .find(|start| **start <= latest && self.journal_at(**start).is_some())
+            .copied()
+    }
+
+    /// From where to follow the journal for a store that has it up to `stored`.
+    pub(crate) fn follow_for_store(&self, stored: u64) -> u64 {
+        let beginning = || self.journal_from(1).map_or(1, |(sequence, _)| sequence);
+        self.snapshot_before(stored + 1).unwrap_or_else(beginning)
+    }
+
+    /// Deletes what nobody needs any more. Returns whether the journal begins with a complete snapshot.
+    pub(crate) fn trim(&mut self, trim: Trim) -> bool {
+        let Trim { journal_from, control_from } = trim;
+        for message in self.journal.iter_mut().take(index(journal_from)) {
+            *message = None;
+        }
+        for stored in self.control.iter_mut().take(index(control_from.max(1))) {
+            stored.take_if(|stored| stored.subject != subject::LEADER);
+        }
+        for consumer in self.consumers.values_mut() {
+            consumer.pending.take_if(|pending| pending.sequence < control_from);
+        }
+        self.snapshots.retain(|start| *start >= journal_from);
+        self.journal_from(1).is_some_and(|(first, _)| self.snapshots.contains(&first))
     }
 
     /// Deletes all messages of the journal but the last `kept`, and all of the control stream.

@@ -26,6 +26,7 @@
 //! | worker | an executed command is acknowledged after its reply; a reboot follows its `reboot-required` | `commands`, `workers` |
 //! | journal | it can be followed, and no instance stops permanently | `journal` |
 //! | store | the projection misses nothing | `journal` |
+//! | trim | the journal begins with a snapshot, and what is deleted is in every live store, or read and answered | `retention` |
 //! | loss | an instance that knows that the bus has lost acknowledged data stops, and writes nothing | `loss` |
 //! | copy | of two processes with copies of one data directory, the one that has lost the lease to the other stops | `checker` |
 //! | clock | while a clock is wrong and another shows it, no run starts automatically and nothing times out | `clock` |
@@ -43,6 +44,7 @@ mod enrolment;
 mod journal;
 mod lock_server;
 mod loss;
+mod retention;
 mod runs;
 mod secrets;
 mod semaphore;
@@ -62,7 +64,7 @@ use os_upgrade_shell::fleet_lock::RetryAfter;
 use os_upgrade_shell::forward::Outcome;
 use os_upgrade_shell::journal::Committed;
 use os_upgrade_shell::journal::codec::{Kind, Message};
-use os_upgrade_shell::node::{CallId, Halt};
+use os_upgrade_shell::node::{CallId, Halt, Trim};
 use os_upgrade_shell::not_done::NotDone;
 
 use self::answers::{Actors, AnswerContext};
@@ -109,6 +111,7 @@ pub(crate) struct Checker {
     steps: Steps,
     turns: Turns,
     workers: Workers,
+    journal_messages_max: u64,
     /// Whether some clock is always right. Otherwise nobody can know that the bus's clock is wrong.
     clocks_are_witnessed: bool,
 }
@@ -131,6 +134,7 @@ impl Checker {
             turns: Turns::default(),
             workers: Workers::new(&plan.hosts, &names),
             semaphores: Semaphores::new(plan.settings.provider, names),
+            journal_messages_max: plan.retention.journal_messages_max,
             clocks_are_witnessed: plan.clocks_are_witnessed(),
         }
     }
@@ -178,6 +182,21 @@ impl Checker {
     /// The settings of an instance have changed; they come into force if it leads.
     pub(crate) fn settings_changed(&mut self, settings: &Settings) {
         self.steps.settings_changed(settings);
+    }
+
+    /// The streams were trimmed; `is_rooted`: the journal begins with a complete snapshot. `stored` is the last record that
+    /// all stores have had, `length` is the journal's last sequence.
+    pub(crate) fn trimmed(&mut self, trim: Trim, is_rooted: bool, stored: Option<u64>, length: u64) {
+        let is_too_long = length > self.journal_messages_max;
+        let journal = retention::check_journal(trim, is_rooted, stored.unwrap_or(0), is_too_long);
+        self.violations.record(journal);
+        self.violations.record(retention::check_control(trim, self.journal.state()));
+    }
+
+    /// The store of an instance cannot be filled from the journal.
+    pub(crate) fn unreadable(&mut self, instance: usize, error: &str) {
+        let text = format!("i{instance} cannot fill its store: {error}");
+        self.violations.record(Err(Violation::new("store", text)));
     }
 
     /// A call is made.

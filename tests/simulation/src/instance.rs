@@ -45,6 +45,12 @@ pub(crate) struct Instance {
     pub(crate) kept: Vec<Request>,
     /// Records on their way to the store.
     pub(crate) projected: VecDeque<Committed>,
+    /// Records up to here were not passed to the store, which reads them from the journal.
+    pub(crate) skipped: u64,
+    /// The last record that its store had when the other instances last heard of it.
+    pub(crate) announced: Option<u64>,
+    /// The largest of these. A store that is lost later has had it.
+    pub(crate) stored_once: Option<u64>,
     /// How often its process was shown that a copy of it had taken the lease from it.
     pub(crate) overwritten: u32,
     /// The journal sequence of the state that it shows readers.
@@ -69,6 +75,11 @@ pub(crate) struct Store {
 }
 
 impl Store {
+    /// The last record that it has; 0 without one.
+    pub(crate) fn sequence(&self) -> u64 {
+        self.reached.as_ref().map_or(0, |reached| reached.sequence)
+    }
+
     /// Ingests a record.
     pub(crate) fn ingest(&mut self, committed: &Committed) {
         self.reached = Some(StoreKnowledge {
@@ -107,6 +118,9 @@ impl Instance {
             decision_is_due: false,
             kept: Vec::new(),
             projected: VecDeque::new(),
+            skipped: 0,
+            announced: None,
+            stored_once: None,
             overwritten: 0,
             shown: 0,
         }
@@ -127,10 +141,10 @@ impl Instance {
         self.name = own_name(self.index);
     }
 
-    /// The sequence of the last record that the store has, or that is on its way to it.
+    /// The sequence of the last record that the store has, that is on its way to it, or that it reads by itself.
     pub(crate) fn given(&self) -> u64 {
-        let stored = || self.store.reached.as_ref().map_or(0, |reached| reached.sequence);
-        self.projected.back().map_or_else(stored, |committed| committed.sequence)
+        let stored = || self.store.sequence();
+        self.projected.back().map_or_else(stored, |committed| committed.sequence).max(self.skipped)
     }
 
     /// Starts a process.
@@ -146,7 +160,8 @@ impl Instance {
                 publishes_max: plan.publishes_max,
                 systems: BTreeMap::from([(System::LockServer, lock_server)]),
             },
-            facts_per_snapshot: plan.facts_per_snapshot,
+            snapshot_weight: plan.snapshot_weight,
+            retention: plan.retention,
             store: self.store.reached.clone(),
             loss_confirmed_after: if plan.trusts_loss_at_once {
                 Duration::ZERO
@@ -166,5 +181,6 @@ impl Instance {
         self.decision_is_due = false;
         self.kept.clear();
         self.projected.clear();
+        self.skipped = 0;
     }
 }

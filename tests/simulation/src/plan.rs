@@ -12,6 +12,7 @@ use os_upgrade_kernel::duration::Duration as BootTimeout;
 use os_upgrade_kernel::window::Window;
 use os_upgrade_kernel::{ClientId, Config, LockProvider, OnFailure, Reclaim, Settings};
 use os_upgrade_protocol::{ApplicationName, GroupName};
+use os_upgrade_shell::node::RetentionSettings;
 use serde_json::json;
 
 use crate::bug::Bug;
@@ -26,7 +27,8 @@ pub(crate) struct Plan {
     pub(crate) settings: Settings,
     pub(crate) config: Config,
     pub(crate) publishes_max: usize,
-    pub(crate) facts_per_snapshot: usize,
+    pub(crate) snapshot_weight: usize,
+    pub(crate) retention: RetentionSettings,
     pub(crate) loss_confirmed_after: Duration,
     /// The time between two requests to the lock server.
     pub(crate) lock_interval: Duration,
@@ -90,7 +92,11 @@ impl Plan {
             settings: draw_settings(rng),
             config: draw_config(rng),
             publishes_max: *rng.choice(&[1, 4, 64]).expect("not empty"),
-            facts_per_snapshot: *rng.choice(&[5, 20, 1_000]).expect("not empty"),
+            snapshot_weight: *rng.choice(&[20, 80, 4_000]).expect("not empty"),
+            retention: RetentionSettings {
+                snapshot_stands: Duration::from_secs(*rng.choice(&[0, 10, 60]).expect("not empty")),
+                journal_messages_max: *rng.choice(&[30, 10_000]).expect("not empty"),
+            },
             trusts_loss_at_once: false,
             loss_confirmed_after: if rng.bool() { Duration::ZERO } else { Duration::from_secs(30) },
             lock_interval: Duration::from_millis(1_100),

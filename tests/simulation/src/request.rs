@@ -6,7 +6,7 @@ use os_upgrade_protocol::{CommandId, HostName};
 use os_upgrade_shell::jobs::StartedJob;
 use os_upgrade_shell::journal::codec::Message;
 use os_upgrade_shell::lease::{LeaseHolder, LeaseRequest};
-use os_upgrade_shell::node::{Acknowledged, CallId, Event};
+use os_upgrade_shell::node::{Acknowledged, CallId, Event, Trim};
 use os_upgrade_worker_rules as rules;
 
 use crate::peer::Peer;
@@ -61,6 +61,8 @@ pub(crate) enum RequestKind {
         to: LeaseHolder,
         payload: Vec<u8>,
     },
+    /// The streams are to be trimmed.
+    Trim(Trim),
     /// A job in a system outside of the bus.
     Job(StartedJob),
     /// A request of a worker.

@@ -82,13 +82,14 @@ impl TestSite {
     /// The record of `inputs`, decided together, and the answers to them.
     pub fn decide(&mut self, inputs: &[Input]) -> (Committed, Vec<Answer>) {
         self.now += TimeDelta::seconds(1);
+        let follows = self.journal;
         self.journal += 1;
         let mut batch = Batch::new(&self.state, self.now);
         let answers = inputs.iter().filter_map(|input| batch.decide(&self.view, input)).collect();
         let (record, after) = batch.finish();
         let before = std::mem::replace(&mut self.state, after);
         let append_id = AppendId::new(&format!("test-{}", self.journal));
-        (Committed { sequence: self.journal, append_id, before, record }, answers)
+        (Committed { sequence: self.journal, append_id, follows, before, record }, answers)
     }
 
     /// The record of `inputs`, decided together.

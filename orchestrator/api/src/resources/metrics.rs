@@ -15,6 +15,7 @@ use os_upgrade_bus::storage::Usage;
 use os_upgrade_kernel::{Forecast, State as Site, WindowBlocker};
 use os_upgrade_shell::inventory::Unused;
 use os_upgrade_site::published_state::PublishedState;
+use os_upgrade_store::Extent;
 use prometheus_client::encoding::text::encode;
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
@@ -42,17 +43,26 @@ async fn read(
         Some(bus) => bus.usage().await,
         None => Vec::new(),
     };
+    let stored = Stored { nats: usage, history: api.history().await.extent().await.ok() };
     let now = Utc::now();
     let published = api.site.published_for_display(now);
-    let text = text(&api.answers, &published, &usage, &api.authenticator, &api.options, now);
+    let text = text(&api.answers, &published, &stored, &api.authenticator, &api.options, now);
     let text = text.map_err(|error| Problem::internal(error.to_string()))?;
     Ok(([(CONTENT_TYPE, OPEN_METRICS)], text).into_response())
+}
+
+/// What is stored for the site.
+#[derive(Default)]
+pub(crate) struct Stored {
+    pub(crate) nats: Vec<Usage>,
+    /// The history of this instance; `None` if it cannot be read.
+    pub(crate) history: Option<Extent>,
 }
 
 pub(crate) fn text(
     answers: &Answers,
     published: &PublishedState,
-    usage: &[Usage],
+    stored: &Stored,
     authenticator: &Authenticator,
     options: &Options,
     now: DateTime<Utc>,
@@ -66,7 +76,10 @@ pub(crate) fn text(
     if published.is_read {
         describe_next_run(&mut registry, &published.forecast(now));
     }
-    describe_storage(&mut registry, usage);
+    describe_storage(&mut registry, &stored.nats);
+    if let Some(extent) = stored.history {
+        describe_history(registry.sub_registry_with_prefix("os_upgrade_history"), extent);
+    }
     let api = registry.sub_registry_with_prefix("os_upgrade_api");
     describe_gate(api, authenticator);
     api.register(
@@ -111,6 +124,28 @@ fn describe_storage(registry: &mut Registry, usage: &[Usage]) {
     registry.register("os_upgrade_nats_stored_bytes", "Bytes that NATS stores, by stream and account", bytes);
     let help = "Bytes that NATS may store; absent without a limit. A server's own limit is not known";
     registry.register("os_upgrade_nats_limit_bytes", help, limits);
+}
+
+/// What the history of this instance covers.
+fn describe_history(registry: &mut Registry, extent: Extent) {
+    let gauge = |value: i64| {
+        let gauge = Gauge::<i64>::default();
+        gauge.set(value);
+        gauge
+    };
+    let count = |count: u64| gauge(i64::try_from(count).unwrap_or(i64::MAX));
+    registry.register(
+        "bytes",
+        "The size of the SQLite database, without its write-ahead log",
+        count(extent.bytes),
+    );
+    let help =
+        "How many times records are missing, because the journal was trimmed while the instance was away";
+    registry.register("gaps", help, count(extent.gaps));
+    if let Some(since) = extent.since {
+        let help = "The time of the oldest record, in seconds since 1970";
+        registry.register("since_seconds", help, gauge(since.timestamp()));
+    }
 }
 
 /// The number of messages of workers that were not used: label `kind`.

@@ -110,7 +110,7 @@ async fn next_run_metrics_match_the_state() {
         let text = resources::metrics::text(
             &answers,
             published,
-            &[],
+            &resources::metrics::Stored::default(),
             &authenticator,
             &options,
             now.parse().unwrap(),

@@ -173,7 +173,7 @@ async fn slots_of_another_lock_server() {
     let text = resources::metrics::text(
         &Answers::default(),
         &api.site.published(),
-        &[],
+        &resources::metrics::Stored::default(),
         &Authenticator::default(),
         &Options::default(),
         late,
@@ -200,7 +200,7 @@ async fn slots_of_another_lock_server() {
     let text = resources::metrics::text(
         &Answers::default(),
         &published(&site),
-        &[],
+        &resources::metrics::Stored::default(),
         &Authenticator::default(),
         &Options::default(),
         late,
@@ -304,7 +304,7 @@ async fn slot_metrics_are_exposed() {
         let text = resources::metrics::text(
             &Answers::default(),
             &published,
-            &[],
+            &resources::metrics::Stored::default(),
             &Authenticator::default(),
             &Options::default(),
             at,

@@ -41,15 +41,22 @@ impl Bus {
             (Some(_) | None, _) => None,
         };
         let follow_from = match &journal {
-            Some(journal) => follow_from(journal, known.stored).await?,
-            None => 1,
+            Some(journal) if known.asks_start => snapshot_before(journal, u64::MAX).await?,
+            Some(_) | None => None,
         };
+        let begins_with_snapshot = match &journal {
+            Some(journal) => begins_later(journal, known) && begins_with_snapshot(journal).await?,
+            None => false,
+        };
+        let beginning =
+            journal.as_ref().map_or(1, |journal| journal.cached_info().state.first_sequence.max(1));
         Ok(Streams {
             journal: journal.as_ref().map(facts),
             control: control.as_ref().map(facts),
             at_known,
             at_mark: at_mark.map(|message| message.subject.to_string()),
-            follow_from,
+            follow_from: follow_from.unwrap_or(beginning),
+            begins_with_snapshot,
         })
     }
 }
@@ -62,6 +69,19 @@ impl Bus {
     pub async fn last_sequence(&self, name: &str) -> Result<u64, StreamsError> {
         let stream = self.find_stream(name).await?;
         Ok(stream.map_or(0, |stream| stream.cached_info().state.last_sequence))
+    }
+
+    /// The sequence of the first message of the stream `name` to `subjects`; `None` if there is none.
+    ///
+    /// # Errors
+    /// The bus does not answer.
+    pub async fn first_sequence(&self, name: &str, subjects: &str) -> Result<Option<u64>, StreamsError> {
+        let Some(stream) = self.find_stream(name).await? else { return Ok(None) };
+        match stream.get_first_raw_message_by_subject(subjects, 1).await {
+            Ok(message) => Ok(Some(message.sequence)),
+            Err(error) if error.kind() == RawMessageErrorKind::NoMessageFound => Ok(None),
+            Err(error) => Err(unusable(name, error)),
+        }
     }
 
     /// The server's time, from its info about the stream `name`; `None` if there is no answer.
@@ -89,6 +109,17 @@ impl Bus {
             wants_tls: info.tls_required,
             is_loopback: info.host.parse().is_ok_and(|address: IpAddr| address.is_loopback()),
         }
+    }
+
+    /// From where to follow the journal for a store that has it up to `stored`: from the newest complete snapshot that
+    /// precedes what is missing there, else from the beginning. `None` if the journal does not exist.
+    ///
+    /// # Errors
+    /// The bus does not answer, or a snapshot cannot be read.
+    pub async fn follow_for_store(&self, stored: u64) -> Result<Option<u64>, StreamsError> {
+        let Some(journal) = self.find_stream(subject::JOURNAL_STREAM).await? else { return Ok(None) };
+        let beginning = journal.cached_info().state.first_sequence.max(1);
+        Ok(Some(snapshot_before(&journal, stored + 1).await?.unwrap_or(beginning)))
     }
 
     /// When the control stream was created.
@@ -141,30 +172,42 @@ async fn at_known(journal: &Stream, known: &Acknowledged) -> Result<Option<Appen
     Ok(next.and_then(|next| header(&next.headers, PREVIOUS_ID).map(AppendId::new)))
 }
 
-/// The sequence at which the newest complete snapshot starts that the store has reached, so that the store misses no
-/// record; else the first sequence.
-async fn follow_from(journal: &Stream, stored: Option<u64>) -> Result<u64, StreamsError> {
-    let beginning = journal.cached_info().state.first_sequence.max(1);
-    let Some(stored) = stored else { return Ok(beginning) };
+/// Whether the journal begins later than it is known to have begun, or after its last known message.
+fn begins_later(journal: &Stream, known: &Acknowledged) -> bool {
+    let first = journal.cached_info().state.first_sequence;
+    known.journal_from.is_some_and(|needed| needed < first) || known.journal.sequence + 1 < first
+}
+
+/// Whether the journal's first message is the first part of a complete snapshot.
+async fn begins_with_snapshot(journal: &Stream) -> Result<bool, StreamsError> {
+    let first = journal.cached_info().state.first_sequence;
+    let Some(found) = message(journal, first).await? else { return Ok(false) };
+    // One that was cut off is followed by a complete one, or by nothing that can be read without it.
+    Ok(stored(&found)?.begins_snapshot()
+        && snapshot_before(journal, u64::MAX).await?.is_some_and(|start| start >= first))
+}
+
+/// The sequence at which the newest complete snapshot starts that begins at `latest` or before; `None` if there is none.
+async fn snapshot_before(journal: &Stream, latest: u64) -> Result<Option<u64>, StreamsError> {
+    let beginning = journal.cached_info().state.first_sequence;
     let unusable = |source| unusable(subject::JOURNAL_STREAM, source);
     let last = match journal.get_last_raw_message_by_subject(subject::JOURNAL_SNAPSHOT).await {
         Ok(message) => message,
-        Err(error) if error.kind() == LastRawMessageErrorKind::NoMessageFound => return Ok(beginning),
+        Err(error) if error.kind() == LastRawMessageErrorKind::NoMessageFound => return Ok(None),
         Err(error) => return Err(unusable(async_nats::Error::from(error))),
     };
-    let mut candidate = snapshot_start(last.sequence, &self::stored(&last)?);
-    while let Some(start) = candidate {
-        if start <= stored + 1 {
-            return Ok(start);
+    let mut candidate = snapshot_start(last.sequence, &stored(&last)?);
+    while let Some(start) = candidate.filter(|start| *start >= beginning) {
+        if start <= latest {
+            return Ok(Some(start));
         }
-        let first =
-            journal.get_raw_message(start).await.map_err(|error| unusable(async_nats::Error::from(error)))?;
-        candidate = match self::stored(&first)?.kind {
+        let Some(first) = message(journal, start).await? else { return Ok(None) };
+        candidate = match stored(&first)?.kind {
             Kind::Snapshot { previous } => (previous > 0).then_some(previous),
             Kind::Record => None,
         };
     }
-    Ok(beginning)
+    Ok(None)
 }
 
 /// Parses a stored message of the journal.

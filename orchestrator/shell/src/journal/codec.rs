@@ -110,6 +110,11 @@ impl Message {
         headers
     }
 
+    /// Whether it is the first part of a snapshot.
+    pub fn begins_snapshot(&self) -> bool {
+        matches!(self.kind, Kind::Snapshot { .. }) && self.part == 1
+    }
+
     /// Parses a message; `header` looks up a header by name.
     pub fn read<'a>(
         sequence: u64,

@@ -11,6 +11,8 @@ pub struct Committed {
     pub sequence: u64,
     /// The append id of that message.
     pub append_id: AppendId,
+    /// The sequence of the record before it, or of the end of the snapshot with which reading began; 0 if it is the first.
+    pub follows: u64,
     /// The state before the record, so that its facts can be applied one by one.
     pub before: State,
     /// The record.

@@ -1,11 +1,15 @@
 //! Following the journal: messages are folded into the state in order, and a broken chain is refused.
 
 use bytes::BytesMut;
-use os_upgrade_kernel::State;
+use os_upgrade_kernel::{Record, State};
 
 use super::codec::{Content, Kind, Message, decode};
 use super::{JournalError, Tip};
 use crate::journal::Committed;
+
+/// What a record counts towards the next snapshot, besides its facts: reading a message takes longer than folding a few
+/// facts.
+const RECORD_WEIGHT: usize = 4;
 
 /// The fold of the journal so far.
 #[derive(Debug, Clone, Default)]
@@ -19,10 +23,14 @@ pub struct Follower {
     pub first: Option<u64>,
     /// The sequence at which the last complete snapshot starts, 0 if none has been seen.
     pub snapshot: u64,
-    /// The number of facts after that snapshot.
-    pub facts_since_snapshot: usize,
+    /// How much there is to read after that snapshot: its facts, and [`RECORD_WEIGHT`] for each record.
+    pub weight_since_snapshot: usize,
+    /// The sequence of the last record, or of the end of the snapshot with which reading began.
+    record: u64,
     /// Whether the fold has begun, with the first record or a snapshot.
     rooted: bool,
+    /// Whether messages were missed that the next snapshot contains.
+    missed: bool,
     /// The position in the control stream according to the journal.
     control: u64,
     parts: BytesMut,
@@ -32,7 +40,7 @@ pub struct Follower {
 impl Follower {
     /// Continues after `tip` with the state there.
     pub fn resume(state: State, tip: Tip) -> Self {
-        Self { control: state.control, state, tip, rooted: true, ..Self::default() }
+        Self { control: state.control, state, record: tip.sequence, tip, rooted: true, ..Self::default() }
     }
 
     /// Folds the message at `sequence`. Returns the record that it completes, if any.
@@ -40,7 +48,15 @@ impl Follower {
         if sequence <= self.tip.sequence {
             return Ok(None);
         }
-        let first = self.tip.append_id.is_none();
+        // While this instance lagged behind, the journal may have been trimmed: it goes on from a snapshot, which contains
+        // what was missed.
+        if sequence > self.tip.sequence + 1
+            && message.begins_snapshot()
+            && message.previous != self.tip.append_id
+        {
+            self.missed = true;
+        }
+        let first = self.tip.append_id.is_none() || self.missed && message.begins_snapshot();
         self.check_chain(sequence, message, first)?;
         self.first.get_or_insert(sequence);
         self.tip = Tip { sequence, append_id: Some(message.append_id.clone()) };
@@ -50,15 +66,21 @@ impl Follower {
         let content =
             decode(message, &payload).map_err(|source| JournalError::Undecodable { sequence, source })?;
         match content {
+            Content::Record(_) if self.missed => Err(JournalError::Gap { sequence, last: self.record }),
             Content::Record(record) => {
                 self.rooted = true;
                 let before = self.journaled();
                 self.state
                     .apply_record(&record)
                     .map_err(|source| JournalError::Unfit { sequence, source })?;
-                self.control = record.control;
-                self.facts_since_snapshot += record.facts.len();
-                Ok(Some(Committed { sequence, append_id: message.append_id.clone(), before, record }))
+                let follows = self.record_read(sequence, &record);
+                Ok(Some(Committed {
+                    sequence,
+                    append_id: message.append_id.clone(),
+                    follows,
+                    before,
+                    record,
+                }))
             }
             Content::Snapshot(state) => {
                 self.snapshot_read(sequence, message, *state);
@@ -75,8 +97,7 @@ impl Follower {
     /// Moves the tip after an append of our own; a record brings the state after it.
     pub fn appended(&mut self, tip: Tip, committed: Option<(&Committed, State)>) {
         if let Some((committed, state)) = committed {
-            self.facts_since_snapshot += committed.record.facts.len();
-            self.control = committed.record.control;
+            self.record_read(committed.sequence, &committed.record);
             self.state = state;
         }
         self.first.get_or_insert(tip.sequence);
@@ -85,10 +106,22 @@ impl Follower {
         self.parts_read = 0;
     }
 
+    /// The sequence of the last record; see [`Committed::follows`].
+    pub fn last_record(&self) -> u64 {
+        self.record
+    }
+
+    /// Takes note of the record at `sequence`; returns the sequence of the one before.
+    fn record_read(&mut self, sequence: u64, record: &Record) -> u64 {
+        self.control = record.control;
+        self.weight_since_snapshot += RECORD_WEIGHT + record.facts.len();
+        std::mem::replace(&mut self.record, sequence)
+    }
+
     /// Records a complete snapshot whose parts start at `start`.
     pub fn snapshot_appended(&mut self, start: u64) {
         self.snapshot = start;
-        self.facts_since_snapshot = 0;
+        self.weight_since_snapshot = 0;
     }
 
     fn check_chain(&self, sequence: u64, message: &Message, first: bool) -> Result<(), JournalError> {
@@ -135,10 +168,11 @@ impl Follower {
 
     fn snapshot_read(&mut self, sequence: u64, message: &Message, state: State) {
         // A later snapshot contains the state that is already known.
-        if !self.rooted {
-            self.rooted = true;
+        if !self.rooted || self.missed {
+            (self.rooted, self.missed) = (true, false);
             self.control = state.control;
             self.state = state;
+            self.record = sequence;
         }
         // All of its parts have been read, at consecutive sequences.
         self.snapshot_appended(sequence - (u64::from(message.parts) - 1));

@@ -3,7 +3,7 @@
 use os_upgrade_kernel::{ClockDoubt, Settings};
 use os_upgrade_protocol::{GroupName, Hint, HostName};
 
-use super::{Acknowledged, CallId, Halt};
+use super::{Acknowledged, CallId, Halt, Trim};
 use crate::dispatch::Dispatch;
 use crate::forward::{Forwarded, Outcome};
 use crate::inventory::InventoryError;
@@ -83,6 +83,8 @@ pub enum Action {
     },
     /// Delete the announcements with these sequences, which count for nothing, from their stream.
     DeleteAnnouncements(Vec<u64>),
+    /// Delete from the streams what nobody needs any more.
+    Trim(Trim),
     /// Log a warning for the operator.
     Warn(Warning),
     /// The process may end: every call has been answered, and the lease is released as far as that was possible.

@@ -4,7 +4,7 @@ use chrono::{DateTime, Utc};
 use os_upgrade_kernel::{Request, Sealed, Settings};
 use os_upgrade_protocol::{CommandId, HostName};
 
-use super::{Acknowledged, Streams};
+use super::{Acknowledged, Streams, Trim};
 use crate::control_stream::RawControl;
 use crate::dispatch::PublishOutcome;
 use crate::forward::{CallId, Outcome};
@@ -124,6 +124,18 @@ pub enum Event {
     AnnouncementsDeleted {
         /// How many were deleted, or are not there, from the first one on. The next one could not be deleted.
         count: usize,
+    },
+    /// The stores of this instance and of every other live one have, and will not lose, the journal up to this record.
+    Stored {
+        /// Its sequence; `None` if it is not known of all.
+        by_all: Option<u64>,
+    },
+    /// [`super::Action::Trim`] was carried out.
+    Trimmed {
+        /// What was to be deleted.
+        trim: Trim,
+        /// Whether it is.
+        done: bool,
     },
     /// The process must end; [`super::Action::Stopped`] follows.
     Stop,

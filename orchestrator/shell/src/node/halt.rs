@@ -137,7 +137,9 @@ pub fn losses(known: &Acknowledged, streams: &Streams) -> Vec<Loss> {
     let of = |stream, known, found: Option<Found>| found.map(|found| Loss { stream, known, found });
     let (journal, control) = (known.journal.sequence, known.control);
     let journal_found = check_end(streams.journal, known.journal_created, journal)
-        .or_else(|| check_beginning(streams.journal, known.journal_from))
+        .or_else(|| {
+            check_beginning(streams.journal, known.journal_from).filter(|_| !streams.begins_with_snapshot)
+        })
         .or_else(|| at_known(known, streams));
     let control_found = check_end(streams.control, known.control_created, control)
         .or_else(|| check_beginning(streams.control, known.control_from))
@@ -181,8 +183,11 @@ fn at_known(known: &Acknowledged, streams: &Streams) -> Option<Found> {
             let first = streams.journal.map_or(0, |journal| journal.first_sequence);
             let missing =
                 || Found::Other { sequence, known: append_id.to_string(), found: "nothing".to_owned() };
-            let later = || Found::Later { first, needed: sequence + 1 };
-            Some(if first > sequence + 1 { later() } else { missing() })
+            if first <= sequence + 1 {
+                return Some(missing());
+            }
+            // While this instance was away, the journal was trimmed beyond what it knows.
+            (!streams.begins_with_snapshot).then_some(Found::Later { first, needed: sequence + 1 })
         }
     }
 }

@@ -93,6 +93,11 @@ impl Inspection {
         self.connected && !self.is_required()
     }
 
+    /// The sequence of the journal's first message when it was last inspected; `None` if it had none.
+    pub(super) fn journal_from(&self) -> Option<u64> {
+        self.first.0
+    }
+
     /// Why nothing may be published; `None` if it may.
     pub(super) fn reason_not_ready(&self) -> Option<String> {
         if !self.connected {
@@ -133,16 +138,16 @@ impl Inspection {
         let (journal_created, control_created) = self.created;
         let of_store = self.store.as_ref().map(Acknowledged::of_store).unwrap_or_default();
         let known = of_store.with(&follower.tip, &follower.state);
-        // Where to follow the journal from is only asked before following: a snapshot is read to answer it.
-        let stored = known.stored.filter(|_| follower.tip.append_id.is_none());
         let (journal, control) = self.first;
         Some(Acknowledged {
             inspection: self.number,
             journal_created,
             control_created,
-            journal_from: journal.into_iter().chain(follower.first).min(),
-            control_from: control.into_iter().chain(known.control_from).min(),
-            stored,
+            journal_from: journal.or(follower.first),
+            // Messages of hosts may precede the first fence, and are purged.
+            control_from: known.control_from.or(control),
+            // Only before following: a snapshot is read to answer it.
+            asks_start: follower.tip.append_id.is_none(),
             ..known
         })
     }

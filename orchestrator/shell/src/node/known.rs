@@ -61,8 +61,8 @@ pub struct Acknowledged {
     /// The first message that the control stream must still contain: the first that this process has seen there, the last
     /// fence, or an unanswered command before that.
     pub control_from: Option<u64>,
-    /// The journal sequence that the store has reached, if it is asked from where to follow the journal.
-    pub stored: Option<u64>,
+    /// Whether it is asked from where to follow the journal.
+    pub asks_start: bool,
 }
 
 /// A message of an orchestrator in the control stream. A stream that lost its end and has grown again has a different
@@ -87,7 +87,7 @@ impl Acknowledged {
             mark: None,
             journal_from: None,
             control_from: None,
-            stored: Some(store.sequence),
+            asks_start: false,
         }
     }
 
@@ -116,8 +116,9 @@ fn mark(state: &State) -> Option<ControlMark> {
     fence.into_iter().chain(command).max_by_key(|mark| mark.sequence)
 }
 
-/// The first message of the control stream that is still needed, given that fences are never deleted.
-fn control_from(state: &State) -> Option<u64> {
+/// The first message of the control stream that is still needed, given that fences are never deleted. Of what hosts have
+/// said, and have been sent, before it, everything is in `state`.
+pub(super) fn control_from(state: &State) -> Option<u64> {
     let fence = state.fence.as_ref().map(|fence| fence.sequence);
     let hosts = state.run.as_ref().into_iter().flat_map(Run::hosts);
     let unanswered = hosts.filter_map(|(_, host)| host.unanswered()?.sequence);
@@ -138,7 +139,7 @@ pub struct StreamFacts {
 
 impl StreamFacts {
     /// The sequence of its first message, if it has one.
-    pub(super) fn first(self) -> Option<u64> {
+    pub fn first(self) -> Option<u64> {
         (1..=self.last_sequence).contains(&self.first_sequence).then_some(self.first_sequence)
     }
 }
@@ -155,7 +156,9 @@ pub struct Streams {
     pub at_known: Option<AppendId>,
     /// The subject of the message at the mark; `None` if there is none.
     pub at_mark: Option<String>,
-    /// The sequence from which to follow the journal: its first, or that of a complete snapshot that the store has
-    /// reached.
+    /// The sequence from which to follow the journal: that at which its newest complete snapshot starts, else its first.
     pub follow_from: u64,
+    /// Whether the journal begins with a complete snapshot, as it does after it was trimmed. Only looked at if it begins
+    /// later than it is known to have begun.
+    pub begins_with_snapshot: bool,
 }

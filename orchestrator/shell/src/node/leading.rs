@@ -236,8 +236,8 @@ impl Leading {
                 let hint = hint(&record.facts, &next);
                 out.extend(hint.map(|(hint, hosts)| Action::Hint { hint, hosts }));
                 let append_id = tip.append_id.clone().expect("an append has an id");
-                let before = follower.journaled();
-                let committed = Committed { sequence, append_id, before, record };
+                let (before, follows) = (follower.journaled(), follower.last_record());
+                let committed = Committed { sequence, append_id, follows, before, record };
                 follower.appended(tip, Some((&committed, next)));
                 out.push(Action::Project { committed: Box::new(committed), decided_here: true });
                 out.extend(answers.into_iter().map(|(call, answer)| Action::Answer {

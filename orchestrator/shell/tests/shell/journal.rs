@@ -168,7 +168,48 @@ fn snapshot_gives_the_same_state() {
     let short = stream.follow(usize::try_from(start).unwrap()).unwrap();
     assert_eq!(whole.state, short.state);
     assert_eq!((whole.tip, whole.snapshot), (short.tip, start));
-    assert_eq!((short.snapshot, short.facts_since_snapshot), (start, 1));
+    assert_eq!((short.snapshot, short.weight_since_snapshot), (start, 5));
+}
+
+/// Another instance trims the journal below a snapshot while this one lags behind.
+#[test]
+fn follower_goes_on_from_a_snapshot_when_the_journal_was_trimmed() {
+    let mut stream = Stream::default();
+    let mut appender = Appender::new("a");
+    let tip = stream.append(&mut appender, &record("first", 1), &Tip::default()).unwrap();
+    let mut behind = stream.follow(1).unwrap();
+    let tip = stream.append(&mut appender, &record("missed", 60_000), &tip).unwrap();
+    let start = tip.sequence + 1;
+    let whole = stream.follow(1).unwrap().state;
+    let step = appender.snapshot(&whole, 0, &tip, now(0));
+    let tip = stream.carry_out(&mut appender, step).unwrap();
+    stream.append(&mut appender, &record("after", 3), &tip).unwrap();
+
+    let before = behind.state.clone();
+    let mut shown = Vec::new();
+    let mut records = Vec::new();
+    for (sequence, message) in (1..).zip(stream.0.iter().flatten()).filter(|(sequence, _)| *sequence >= start)
+    {
+        records.extend(behind.read(sequence, message).unwrap());
+        shown.push(behind.state == before);
+    }
+    assert_eq!(behind.state, stream.follow(1).unwrap().state);
+    let parts = usize::try_from(tip.sequence - start).unwrap();
+    assert!(parts > 0 && shown[..parts].iter().all(|unchanged| *unchanged), "until the snapshot is complete");
+    assert_eq!(records.iter().map(|record| record.follows).collect::<Vec<_>>(), [tip.sequence]);
+
+    // Without a snapshot, what is missing is lost.
+    let mut behind = stream.follow(1).unwrap();
+    let lost = encode(Kind::Record, &record("lost", 1), &behind.tip, || AppendId::new("x"));
+    let later = encode(
+        Kind::Record,
+        &record("later", 1),
+        &Tip { sequence: 0, append_id: Some(lost[0].append_id.clone()) },
+        || AppendId::new("y"),
+    );
+    let sequence = behind.tip.sequence + 2;
+    let error = behind.read(sequence, &later[0]).unwrap_err();
+    assert!(matches!(error, JournalError::Gap { .. }), "{error:?}");
 }
 
 /// Decisions about the most hosts, with the longest names, still fit into a snapshot.

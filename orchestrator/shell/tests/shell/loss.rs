@@ -9,8 +9,8 @@ use os_upgrade_shell::clock::Now;
 use os_upgrade_shell::dispatch::DispatchSettings;
 use os_upgrade_shell::journal::{AppendId, Tip};
 use os_upgrade_shell::node::{
-    Acknowledged, Action, ControlMark, Event, Halt, Node, NodeSettings, StoreKnowledge, StreamFacts, Streams,
-    losses,
+    Acknowledged, Action, ControlMark, Event, Halt, Node, NodeSettings, RetentionSettings, StoreKnowledge,
+    StreamFacts, Streams, losses,
 };
 
 /// How a case damages the streams.
@@ -27,7 +27,7 @@ fn known() -> Acknowledged {
         mark: Some(ControlMark { sequence: 12, subject: "leader".to_owned() }),
         journal_from: Some(4),
         control_from: Some(8),
-        stored: Some(10),
+        asks_start: false,
     }
 }
 
@@ -41,6 +41,7 @@ fn streams() -> Streams {
         at_known: Some(AppendId::new("a-10")),
         at_mark: Some("leader".to_owned()),
         follow_from: 1,
+        begins_with_snapshot: false,
     }
 }
 
@@ -132,7 +133,7 @@ fn each_kind_of_loss_is_reported() {
 /// A purged stream keeps its last sequence.
 #[test]
 fn purged_streams_are_reported() {
-    let table: [(&str, Change, &str); 3] = [
+    let table: [(&str, Change, &str); 6] = [
         (
             "the beginning, up to what is needed",
             |streams| {
@@ -149,6 +150,33 @@ fn purged_streams_are_reported() {
             },
             "the journal begins at 10: messages 4 to 9 are missing; the control stream begins at 12: messages 8 to 11 \
              are missing",
+        ),
+        (
+            "everything before a snapshot",
+            |streams| {
+                streams.begins_with_snapshot = true;
+                streams.journal.as_mut().unwrap().first_sequence = 10;
+            },
+            "",
+        ),
+        (
+            "everything before a snapshot that this instance has not seen",
+            |streams| {
+                streams.begins_with_snapshot = true;
+                streams.at_known = None;
+                *streams.journal.as_mut().unwrap() =
+                    StreamFacts { created: DateTime::UNIX_EPOCH, first_sequence: 14, last_sequence: 15 };
+            },
+            "",
+        ),
+        (
+            "everything before a snapshot, and a known message after it",
+            |streams| {
+                streams.begins_with_snapshot = true;
+                streams.at_known = None;
+                streams.journal.as_mut().unwrap().first_sequence = 5;
+            },
+            "the journal has nothing at 10, where a-10 had been acknowledged",
         ),
         (
             "every message",
@@ -172,7 +200,11 @@ fn node_that_finds(streams_at: impl Fn(u64) -> Streams, secs: u64) -> Node {
         nonce: "a-1".to_owned(),
         settings: Settings::default(),
         dispatch: DispatchSettings { publishes_max: 1, systems: BTreeMap::new() },
-        facts_per_snapshot: 100,
+        snapshot_weight: 100,
+        retention: RetentionSettings {
+            snapshot_stands: Duration::from_secs(600),
+            journal_messages_max: 1_000,
+        },
         store: Some(StoreKnowledge {
             sequence: 10,
             append_id: AppendId::new("a-10"),

@@ -107,9 +107,9 @@ async fn newer_schema_is_refused() {
     let error = refused(&path).await;
     assert_eq!(
         error.to_string(),
-        format!("store {} has schema 99, newer than 8, the newest that this program knows", path.display())
+        format!("store {} has schema 99, newer than 9, the newest that this program knows", path.display())
     );
-    assert!(matches!(error, OpenError::Newer { found: 99, known: 8, .. }), "{error:?}");
+    assert!(matches!(error, OpenError::Newer { found: 99, known: 9, .. }), "{error:?}");
 }
 
 /// Its facts have an older format of the journal.
@@ -117,7 +117,7 @@ async fn newer_schema_is_refused() {
 async fn older_schema_is_refused() {
     let directory = TempDir::new().unwrap();
     let path = store_of(&directory, "site").await;
-    execute(&path, "UPDATE _sqlx_migrations SET version = 7").await;
+    execute(&path, "DELETE FROM _sqlx_migrations; INSERT INTO _sqlx_migrations VALUES (7, 'earlier', '2026-01-01', 1, x'00', 1)").await;
     let error = refused(&path).await;
     assert_eq!(
         error.to_string(),

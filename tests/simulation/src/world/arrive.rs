@@ -7,7 +7,7 @@ use os_upgrade_shell::fleet_lock::{HttpAnswer, read_answer, read_retry_after};
 use os_upgrade_shell::jobs::{JobId, JobReport, StartedJob};
 use os_upgrade_shell::journal::append::{AppendOutcome, ReadBack};
 use os_upgrade_shell::lease::LeaseOutcome;
-use os_upgrade_shell::node::Event;
+use os_upgrade_shell::node::{Event, Trim};
 use os_upgrade_worker_rules as rules;
 
 use super::World;
@@ -70,6 +70,10 @@ impl World {
                 }
                 Event::ReadBack { sequence: *sequence, found }
             }
+            RequestKind::Trim(trim) => {
+                self.trim(*trim);
+                Event::Trimmed { trim: *trim, done: true }
+            }
             RequestKind::Fence { epoch } => {
                 let sequence = self.bus.publish_fence(self.time());
                 Event::FencePublished { epoch: *epoch, stored: Some(sequence) }
@@ -95,6 +99,18 @@ impl World {
             }
         };
         self.answer(&request, Answer::Node(event));
+    }
+
+    fn trim(&mut self, mut trim: Trim) {
+        match self.bug {
+            Some(Bug::TrimmedWithoutSnapshot) => trim.journal_from = self.bus.journal_len(),
+            Some(Bug::ControlPurgedUnread) => trim.control_from = self.bus.control_len() + 1,
+            _ => {}
+        }
+        let stored = self.instances.iter().filter_map(|instance| instance.stored_once).min();
+        let length = self.bus.journal_len();
+        let is_rooted = self.bus.trim(trim);
+        self.checker.trimmed(trim, is_rooted, stored, length);
     }
 
     /// By how many messages a read of the streams is behind. Only in a cluster a server can be behind.

@@ -10,7 +10,9 @@ use os_upgrade_shell::dispatch::{Dispatch, PublishOutcome};
 use os_upgrade_shell::forward::encode;
 use os_upgrade_shell::inventory::WorkerMessage;
 use os_upgrade_shell::jobs::{JobReport, StartedJob};
+use os_upgrade_shell::journal::Committed;
 use os_upgrade_shell::journal::append::{AppendOutcome, ReadBack};
+use os_upgrade_shell::journal::follow::Follower;
 use os_upgrade_shell::lease::LeaseOutcome;
 use os_upgrade_shell::node::{Action, Event, Halt, Node, Warning};
 use os_upgrade_shell::not_done::NotDone;
@@ -107,6 +109,7 @@ impl World {
             Process::Tick => {
                 let tick = self.plan.tick;
                 self.at(tick, Item::Process { instance: index, boot, what: Process::Tick });
+                self.announce_store(index);
                 self.deliver_event(index, Event::Tick);
             }
             Process::Event(event) => {
@@ -215,6 +218,7 @@ impl World {
                 self.send_request(index, RequestKind::Lease(question), fallback);
             }
             Action::FollowJournal { from } => {
+                self.instances[index].skipped = from - 1;
                 let reader = self.reader(index, from, true);
                 self.instances[index].journal = Some(reader);
             }
@@ -278,6 +282,9 @@ impl World {
             }
             // Hosts announce one application here.
             Action::DeleteAnnouncements(_) => {}
+            Action::Trim(trim) => {
+                self.send_request(index, RequestKind::Trim(trim), Event::Trimmed { trim, done: false });
+            }
             Action::Stopped => self.kill(index),
             Action::Warn(Warning::Halted(Halt::Copied { .. })) => self.copy_noticed(index),
             Action::Warn(Warning::Halted(halt)) => self.checker.halted(index, &halt),
@@ -435,6 +442,9 @@ impl World {
             return self.after(SECOND, Item::Process { instance: index, boot, what });
         }
         let event = if let Some((sequence, message)) = self.bus.journal_from(reader.next) {
+            if sequence > reader.next && message.begins_snapshot() {
+                instance.skipped = sequence - 1;
+            }
             reader.next = sequence + 1;
             Event::Journal { sequence, message: Ok(message.clone()) }
         } else if std::mem::take(&mut reader.reports_end) {
@@ -470,17 +480,71 @@ impl World {
     }
 
     fn project(&mut self, index: usize) {
-        let instance = &mut self.instances[index];
-        for committed in std::mem::take(&mut instance.projected) {
-            // Following begins at a snapshot, which may precede the store's position.
-            let reached = instance.store.reached.as_ref().map(|store| store.sequence);
-            if reached.is_none_or(|sequence| sequence < committed.sequence) {
-                if self.bug == Some(Bug::RecordNotProjected) && self.rng.u32(..20) == 0 {
-                    continue;
+        let may_read = self.is_linked(Peer::Instance(index));
+        while let Some(committed) = self.instances[index].projected.pop_front() {
+            // Following begins at a snapshot, and the store may have less, or more.
+            let reached = self.instances[index].store.sequence();
+            if reached < committed.follows {
+                if !may_read {
+                    let instance = &mut self.instances[index];
+                    instance.projected.push_front(committed);
+                    let boot = instance.boot;
+                    return self
+                        .after(SECOND, Item::Process { instance: index, boot, what: Process::Project });
                 }
-                self.checker.projected(index, &committed);
-                instance.store.ingest(&committed);
+                self.fill_store(index, committed.follows);
             }
+            if self.bug == Some(Bug::RecordNotProjected) && self.rng.u32(..20) == 0 {
+                continue;
+            }
+            self.ingest(index, &committed);
+        }
+    }
+
+    /// The store reads from the journal what it lacks up to `until`.
+    fn fill_store(&mut self, index: usize, until: u64) {
+        let reached = self.instances[index].store.sequence();
+        let mut next = self.bus.follow_for_store(reached);
+        let mut follower = Follower::default();
+        let mut filled = Vec::new();
+        while let Some((sequence, message)) =
+            self.bus.journal_from(next).filter(|(sequence, _)| *sequence <= until)
+        {
+            next = sequence + 1;
+            match follower.read(sequence, message) {
+                Ok(committed) => filled.extend(committed),
+                Err(error) => return self.checker.unreadable(index, &error.to_string()),
+            }
+        }
+        if self.bus.journal_from(1).is_some_and(|(first, _)| first > reached + 1) {
+            self.checker.store_replaced(index, Some(self.bus.follow_for_store(reached)));
+        }
+        filled.iter().for_each(|committed| self.ingest(index, committed));
+    }
+
+    fn ingest(&mut self, index: usize, committed: &Committed) {
+        let instance = &mut self.instances[index];
+        if instance.store.sequence() < committed.sequence {
+            self.checker.projected(index, committed);
+            instance.store.ingest(committed);
+        }
+    }
+
+    /// The other instances hear what the store of one has, and it hears what all have.
+    fn announce_store(&mut self, index: usize) {
+        if !self.is_linked(Peer::Instance(index)) {
+            return;
+        }
+        let instance = &mut self.instances[index];
+        instance.announced = Some(instance.store.sequence());
+        instance.stored_once = instance.stored_once.max(instance.announced);
+        let by_all = match self.bug {
+            Some(Bug::TrimmedUnstored) => Some(u64::MAX),
+            _ => self.instances.iter().filter_map(|instance| instance.announced).min(),
+        };
+        let now = self.clock_of(index);
+        if let Some(node) = &mut self.instances[index].node {
+            node.handle(now, Event::Stored { by_all });
         }
     }
 

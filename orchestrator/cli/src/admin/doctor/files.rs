@@ -1,5 +1,6 @@
 //! Checks of this machine: data directory, store, lock server client, nats-server.
 
+use std::fmt::Write as _;
 use std::fs;
 use std::path::Path;
 
@@ -9,6 +10,7 @@ use os_upgrade_adapters::fleet_lock_client::FleetLockClient;
 use os_upgrade_platform::file_lock;
 use os_upgrade_platform::{nats_server, plain_file};
 use os_upgrade_protocol::error::with_causes;
+use os_upgrade_protocol::time;
 use os_upgrade_settings::{NatsMode, Settings};
 use os_upgrade_store::{self as store, FoldError, Folded, OpenError};
 
@@ -103,11 +105,23 @@ pub(super) async fn store(settings: &Settings) -> (Option<Folded>, Vec<Check>) {
         }
         Err(error) => return (None, vec![Check::problem(NAME, with_causes(&error), advice(&error))]),
     };
-    let position = &folded.position;
-    let found = format!(
-        "site {site}, {} facts up to journal message {}, control message {}",
-        folded.facts, position.sequence, position.control
+    let (position, extent) = (&folded.position, folded.extent);
+    let mut found = format!(
+        "site {site}, up to journal message {}, control message {}, {} MiB",
+        position.sequence,
+        position.control,
+        extent.bytes.div_ceil(MIB)
     );
+    if let Some(since) = extent.since {
+        let _ = write!(found, ", history since {}", time::format(since));
+    }
+    if extent.gaps > 0 {
+        let _ = write!(
+            found,
+            ", with {} gaps: another instance may have what was recorded meanwhile",
+            extent.gaps
+        );
+    }
     let whole = match store::integrity(&path, site).await {
         Ok(None) => Check::ok(NAME, found),
         Ok(Some(damage)) => Check::problem(NAME, format!("it is damaged: {damage}"), REBUILD),

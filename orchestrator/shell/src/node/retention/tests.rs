@@ -1,0 +1,88 @@
+//! When the streams are trimmed, and to what.
+
+use chrono::DateTime;
+use os_upgrade_kernel::{Fact, State};
+
+use super::*;
+
+const SETTINGS: RetentionSettings =
+    RetentionSettings { snapshot_stands: Duration::from_secs(600), journal_messages_max: 1_000 };
+
+fn at(seconds: u64) -> Now {
+    Now { wall: DateTime::UNIX_EPOCH, monotonic: Duration::from_secs(seconds) }
+}
+
+/// A follower that has seen a snapshot at `start`, and the control stream up to 40 with a fence at 7.
+fn follower(start: u64) -> Follower {
+    let mut state = State { control: 40, ..State::default() };
+    let fence = Fact::Fenced { sequence: 7, leader: "a".to_owned() };
+    state.apply(DateTime::UNIX_EPOCH, &fence).unwrap();
+    let mut follower = Follower::resume(State { control: 40, ..state }, crate::journal::Tip::default());
+    follower.snapshot_appended(start);
+    follower
+}
+
+fn trim(journal_from: u64) -> Trim {
+    Trim { journal_from, control_from: 7 }
+}
+
+#[test]
+fn journal_is_trimmed_once_a_snapshot_stands_and_every_store_has_the_rest() {
+    // Seconds, what all stores have, where the journal begins and ends; what is deleted.
+    let cases: [(&str, u64, Option<u64>, u64, u64, bool); 7] = [
+        ("at once", 0, Some(100), 1, 120, false),
+        ("too early", 599, Some(100), 1, 120, false),
+        ("in time", 600, Some(100), 1, 120, true),
+        ("exactly what is deleted is stored", 600, Some(99), 1, 120, true),
+        ("a store is behind", 6_000, Some(98), 1, 120, false),
+        ("a store is not heard of", 6_000, None, 1, 120, false),
+        ("a store is behind for too long", 600, None, 1, 1_002, true),
+    ];
+    for (name, seconds, stored, first, last, is_due) in cases {
+        let mut retention = Retention::default();
+        retention.observe(at(0), &follower(100));
+        retention.stored(stored);
+        let begun = retention.begin(at(seconds), SETTINGS, Some(first), last);
+        assert_eq!(begun, is_due.then_some(trim(100)), "{name}");
+    }
+}
+
+#[test]
+fn newer_snapshots_do_not_restart_the_wait() {
+    let mut retention = Retention::default();
+    retention.stored(Some(10_000));
+    for minute in 0..10 {
+        retention.observe(at(minute * 60), &follower(100 + minute));
+        assert_eq!(retention.begin(at(minute * 60), SETTINGS, Some(1), 200), None);
+    }
+    assert_eq!(retention.begin(at(600), SETTINGS, Some(1), 200), Some(trim(100)));
+    retention.trimmed(trim(100), true);
+    retention.observe(at(600), &follower(109));
+    assert_eq!(retention.begin(at(1_199), SETTINGS, Some(100), 200), None);
+    assert_eq!(retention.begin(at(1_200), SETTINGS, Some(100), 200), Some(trim(109)));
+}
+
+#[test]
+fn failed_trim_is_tried_again_and_a_done_one_is_not() {
+    let mut retention = Retention::default();
+    retention.stored(Some(10_000));
+    retention.observe(at(0), &follower(100));
+    assert_eq!(retention.begin(at(600), SETTINGS, Some(1), 200), Some(trim(100)));
+    retention.trimmed(trim(100), false);
+    assert_eq!(retention.begin(at(659), SETTINGS, Some(1), 200), None);
+    assert_eq!(retention.begin(at(660), SETTINGS, Some(1), 200), Some(trim(100)));
+    retention.trimmed(trim(100), true);
+    retention.observe(at(800), &follower(100));
+    assert_eq!(retention.begin(at(100_000), SETTINGS, Some(100), 200), None);
+}
+
+#[test]
+fn nothing_of_the_control_stream_is_deleted_before_a_fence_is_known() {
+    let mut follower = Follower::default();
+    follower.snapshot_appended(100);
+    let mut retention = Retention::default();
+    retention.stored(Some(10_000));
+    retention.observe(at(0), &follower);
+    let begun = retention.begin(at(600), SETTINGS, Some(1), 200);
+    assert_eq!(begun, Some(Trim { journal_from: 100, control_from: 0 }));
+}

@@ -1,0 +1,41 @@
+//! How far back the history goes, what is missing in it, and how large it is.
+
+use chrono::{DateTime, Utc};
+use sqlx::sqlite::SqliteConnection;
+use sqlx::{query, query_scalar};
+
+use super::error::StoreError;
+use super::row;
+
+/// What the history covers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Extent {
+    /// When the oldest fact became true; `None` without facts.
+    pub since: Option<DateTime<Utc>>,
+    /// How many times records are missing: the journal was trimmed while this instance was away.
+    pub gaps: u64,
+    /// The size of the database, in bytes, without its write-ahead log.
+    pub bytes: u64,
+}
+
+pub(super) async fn read(connection: &mut SqliteConnection) -> Result<Extent, StoreError> {
+    let oldest = query("SELECT at FROM facts ORDER BY sequence, place LIMIT 1")
+        .fetch_optional(&mut *connection)
+        .await?;
+    let since = oldest.map(|oldest| row::time(&oldest, "at")).transpose()?;
+    // Stores of older versions have no such table, and no gaps.
+    let has_gaps: bool =
+        query_scalar("SELECT count(*) > 0 FROM sqlite_schema WHERE type = 'table' AND name = 'gaps'")
+            .fetch_one(&mut *connection)
+            .await?;
+    let gaps: i64 = if has_gaps {
+        query_scalar("SELECT count(*) FROM gaps").fetch_one(&mut *connection).await?
+    } else {
+        0
+    };
+    let bytes: i64 =
+        query_scalar("SELECT page_count * page_size FROM pragma_page_count(), pragma_page_size()")
+            .fetch_one(connection)
+            .await?;
+    Ok(Extent { since, gaps: gaps.cast_unsigned(), bytes: bytes.cast_unsigned() })
+}

@@ -1,0 +1,98 @@
+//! Pruning: what is too old is deleted, in small steps, and its space is given back to the file system.
+
+use chrono::{DateTime, Utc};
+use os_upgrade_shell::journal::Committed;
+use sqlx::sqlite::SqliteConnection;
+use sqlx::{Connection as _, query, query_scalar};
+
+use super::error::StoreError;
+use super::projector::Projector;
+use super::time::to_text;
+use super::write;
+
+/// How many of the newest runs are kept, however old they are.
+pub(super) const RUNS_KEPT_MIN: u32 = 200;
+/// The most runs that are deleted in one transaction, with their hosts and facts.
+const RUNS_AT_ONCE: u32 = 10;
+/// The most other facts that are deleted in one transaction.
+const FACTS_AT_ONCE: u32 = 2_000;
+/// The most pages that are given back at once.
+const PAGES_AT_ONCE: u32 = 2_000;
+
+impl Projector {
+    /// Moves the state with which folding begins to before `next`, the record that was applied last or any before it. Only
+    /// facts before it are pruned.
+    ///
+    /// # Errors
+    /// The store cannot be written.
+    pub async fn advance_base(&mut self, next: &Committed) -> Result<(), StoreError> {
+        Ok(write::base(&mut self.connection, next).await?)
+    }
+
+    /// Deletes some of the runs that ended before `before`, of facts that are about no run and became true before then, and
+    /// of records that a client waited for a slot. What folding needs, and the newest 200 runs, stay. Returns
+    /// whether there is more to delete.
+    ///
+    /// # Errors
+    /// The store cannot be written.
+    pub async fn prune(&mut self, before: DateTime<Utc>) -> Result<bool, StoreError> {
+        let mut transaction = self.connection.begin_with("BEGIN IMMEDIATE").await?;
+        let base: Option<i64> =
+            query_scalar("SELECT sequence FROM base").fetch_optional(&mut *transaction).await?;
+        let Some(base) = base else { return Ok(false) };
+        let is_more = [
+            runs(&mut transaction, base, before).await?,
+            facts_without_run(&mut transaction, base, before).await?,
+            waits(&mut transaction, base).await?,
+        ]
+        .contains(&true);
+        transaction.commit().await?;
+        let give_back = format!("PRAGMA incremental_vacuum({PAGES_AT_ONCE})");
+        query(sqlx::AssertSqlSafe(give_back)).fetch_all(&mut self.connection).await?;
+        Ok(is_more)
+    }
+}
+
+/// Runs are deleted only once all of their facts precede the base.
+async fn runs(connection: &mut SqliteConnection, base: i64, before: DateTime<Utc>) -> sqlx::Result<bool> {
+    let old = "SELECT id FROM runs WHERE ended_at < ?1 \
+         AND number <= (SELECT number FROM runs ORDER BY number DESC LIMIT 1 OFFSET ?2) \
+         AND NOT EXISTS (SELECT 1 FROM facts WHERE run = id AND sequence >= ?3) ORDER BY ended_at LIMIT ?4";
+    let old: Vec<String> = query_scalar(old)
+        .bind(to_text(before))
+        .bind(RUNS_KEPT_MIN)
+        .bind(base)
+        .bind(RUNS_AT_ONCE)
+        .fetch_all(&mut *connection)
+        .await?;
+    for id in &old {
+        for delete in [
+            "DELETE FROM facts WHERE run = ?",
+            "DELETE FROM run_hosts WHERE run = ?",
+            "DELETE FROM runs WHERE id = ?",
+        ] {
+            query(delete).bind(id).execute(&mut *connection).await?;
+        }
+    }
+    Ok(old.len() >= RUNS_AT_ONCE as usize)
+}
+
+async fn facts_without_run(
+    connection: &mut SqliteConnection,
+    base: i64,
+    before: DateTime<Utc>,
+) -> sqlx::Result<bool> {
+    let delete = "DELETE FROM facts WHERE (sequence, place) IN \
+         (SELECT sequence, place FROM facts WHERE run IS NULL AND at < ? AND sequence < ? LIMIT ?)";
+    let deleted =
+        query(delete).bind(to_text(before)).bind(base).bind(FACTS_AT_ONCE).execute(connection).await?;
+    Ok(deleted.rows_affected() >= FACTS_AT_ONCE.into())
+}
+
+/// That a client waits is in the state, and of no interest later.
+async fn waits(connection: &mut SqliteConnection, base: i64) -> sqlx::Result<bool> {
+    let delete = "DELETE FROM facts WHERE (sequence, place) IN \
+         (SELECT sequence, place FROM facts WHERE type = 'lock-awaited' AND sequence < ? LIMIT ?)";
+    let deleted = query(delete).bind(base).bind(FACTS_AT_ONCE).execute(connection).await?;
+    Ok(deleted.rows_affected() >= FACTS_AT_ONCE.into())
+}
