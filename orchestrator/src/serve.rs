@@ -44,9 +44,10 @@ const CALLS_MAX: usize = 1024;
 const PROJECTION_MAX: usize = 65_536;
 /// How much there may be to read in the journal before a snapshot of the state is written to it.
 const SNAPSHOT_WEIGHT: usize = 20_000;
-/// What is deleted of the streams: nothing before a NATS server has certainly synced the snapshot in place of it.
-const RETENTION: RetentionSettings =
-    RetentionSettings { snapshot_stands: Duration::from_mins(10), journal_messages_max: 500_000 };
+/// How many messages the journal may have before it is trimmed although a live instance's store is behind.
+const JOURNAL_MESSAGES_MAX: u64 = 500_000;
+/// How many times the servers' `sync_interval` a snapshot stands before the streams are trimmed to it.
+const SYNCS_BEFORE_TRIM: u32 = 5;
 /// The most commands that are published at once to a single server. In a cluster, which refuses concurrent messages under
 /// one fence, they are published one by one.
 const PUBLISHES_MAX: usize = 256;
@@ -304,7 +305,10 @@ fn node_settings(settings: &Settings, instance: &str, store: Option<StoreKnowled
             systems: BTreeMap::from([(System::LockServer, lock_server)]),
         },
         snapshot_weight: SNAPSHOT_WEIGHT,
-        retention: RETENTION,
+        retention: RetentionSettings {
+            snapshot_stands: settings.nats.sync_interval.get() * SYNCS_BEFORE_TRIM,
+            journal_messages_max: JOURNAL_MESSAGES_MAX,
+        },
         store,
         loss_confirmed_after: if is_cluster { LOSS_CERTAIN_AFTER } else { Duration::ZERO },
     }

@@ -1,5 +1,5 @@
 //! Nothing acknowledged is lost when processes are killed, power is cut, disks fill up or streams are lost; backups and
-//! restores.
+//! restores; what nobody needs any more is deleted.
 
 mod absence;
 mod backup;
@@ -9,5 +9,6 @@ mod disk_faults;
 mod lost_data;
 mod power_loss;
 mod restore;
+mod retention;
 mod storage_limits;
 mod streams;

@@ -153,6 +153,9 @@ sections! {
         "certificate" => certificate: Option<PathBuf> = Initial::Unset("/etc/os-upgrade/nats.pem");
         /// A PEM file with the private key of `certificate`, not encrypted.
         "key" => key: Option<PathBuf> = Initial::Unset("/etc/os-upgrade/nats.key");
+        /// The `sync_interval` of the servers of `url`, `0s` if it is `always`: a server that loses power loses what it has
+        /// acknowledged for so long. A snapshot of the state stands five times as long before the streams are trimmed to it.
+        "sync-interval" => sync_interval: Interval<0, 86_400_000> = Initial::Is("2m");
         /// Copies of each stream, 1 to 5: 3 in a cluster of three.
         "replicas" => replicas: Bounded<1, 5> = Initial::Is("1");
     }

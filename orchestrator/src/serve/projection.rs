@@ -29,7 +29,7 @@ const LINGER: Duration = Duration::from_millis(20);
 /// How often it is checked that the store's file is still there.
 const LOOK_INTERVAL: Duration = Duration::from_secs(5);
 /// How often what was applied is made to survive a power cut, so that the journal may be trimmed.
-const SYNC_INTERVAL: Duration = Duration::from_secs(30);
+const SYNC_INTERVAL: Duration = Duration::from_secs(10);
 /// How often the state with which folding the store begins is moved. What is before it may be pruned.
 const BASE_INTERVAL: Duration = Duration::from_hours(1);
 /// How long to wait between two steps of pruning, which take the store's lock.

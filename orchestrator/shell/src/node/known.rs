@@ -116,14 +116,18 @@ fn mark(state: &State) -> Option<ControlMark> {
     fence.into_iter().chain(command).max_by_key(|mark| mark.sequence)
 }
 
-/// The first message of the control stream that is still needed, given that fences are never deleted. Of what hosts have
-/// said, and have been sent, before it, everything is in `state`.
-pub(super) fn control_from(state: &State) -> Option<u64> {
+/// The first message of the control stream that is still needed, given that fences are never deleted.
+fn control_from(state: &State) -> Option<u64> {
     let fence = state.fence.as_ref().map(|fence| fence.sequence);
-    let hosts = state.run.as_ref().into_iter().flat_map(Run::hosts);
-    let unanswered = hosts.filter_map(|(_, host)| host.unanswered()?.sequence);
+    let unanswered = unanswered(state);
     // Without a fence nothing is known to precede a command, which may be deleted.
     fence.and_then(|fence| unanswered.chain([fence]).min())
+}
+
+/// The sequences of the commands that are not answered yet.
+pub(super) fn unanswered(state: &State) -> impl Iterator<Item = u64> {
+    let hosts = state.run.as_ref().into_iter().flat_map(Run::hosts);
+    hosts.filter_map(|(_, host)| host.unanswered()?.sequence)
 }
 
 /// The extent of an existing stream.
@@ -139,7 +143,7 @@ pub struct StreamFacts {
 
 impl StreamFacts {
     /// The sequence of its first message, if it has one.
-    pub fn first(self) -> Option<u64> {
+    pub(super) fn first(self) -> Option<u64> {
         (1..=self.last_sequence).contains(&self.first_sequence).then_some(self.first_sequence)
     }
 }

@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use os_upgrade_kernel::State;
 
-use super::known::control_from;
+use super::known::unanswered;
 use crate::clock::Now;
 use crate::journal::follow::Follower;
 
@@ -119,7 +119,7 @@ impl Retention {
 
 /// The first sequence of the control stream of which `state` does not have everything that hosts were sent and have said.
 fn unneeded_before(state: &State) -> u64 {
-    control_from(state).map_or(0, |needed| needed.min(state.control + 1))
+    unanswered(state).chain([state.control + 1]).min().unwrap_or(0)
 }
 
 #[cfg(test)]

@@ -1,7 +1,7 @@
 //! When the streams are trimmed, and to what.
 
 use chrono::DateTime;
-use os_upgrade_kernel::{Fact, State};
+use os_upgrade_kernel::State;
 
 use super::*;
 
@@ -12,18 +12,16 @@ fn at(seconds: u64) -> Now {
     Now { wall: DateTime::UNIX_EPOCH, monotonic: Duration::from_secs(seconds) }
 }
 
-/// A follower that has seen a snapshot at `start`, and the control stream up to 40 with a fence at 7.
+/// A follower that has seen a snapshot at `start`, and the control stream up to 40.
 fn follower(start: u64) -> Follower {
-    let mut state = State { control: 40, ..State::default() };
-    let fence = Fact::Fenced { sequence: 7, leader: "a".to_owned() };
-    state.apply(DateTime::UNIX_EPOCH, &fence).unwrap();
-    let mut follower = Follower::resume(State { control: 40, ..state }, crate::journal::Tip::default());
+    let state = State { control: 40, ..State::default() };
+    let mut follower = Follower::resume(state, crate::journal::Tip::default());
     follower.snapshot_appended(start);
     follower
 }
 
 fn trim(journal_from: u64) -> Trim {
-    Trim { journal_from, control_from: 7 }
+    Trim { journal_from, control_from: 41 }
 }
 
 #[test]
@@ -74,15 +72,4 @@ fn failed_trim_is_tried_again_and_a_done_one_is_not() {
     retention.trimmed(trim(100), true);
     retention.observe(at(800), &follower(100));
     assert_eq!(retention.begin(at(100_000), SETTINGS, Some(100), 200), None);
-}
-
-#[test]
-fn nothing_of_the_control_stream_is_deleted_before_a_fence_is_known() {
-    let mut follower = Follower::default();
-    follower.snapshot_appended(100);
-    let mut retention = Retention::default();
-    retention.stored(Some(10_000));
-    retention.observe(at(0), &follower);
-    let begun = retention.begin(at(600), SETTINGS, Some(1), 200);
-    assert_eq!(begun, Some(Trim { journal_from: 100, control_from: 0 }));
 }
