@@ -191,3 +191,33 @@ async fn departed_hosts_slot_is_released() {
     assert_eq!(ids(&group(&site.orchestrator).await, "holders"), [""; 0]);
     assert_eq!(forget().await.0, 404);
 }
+
+/// Clients that ask again and again do not fill the journal.
+#[tokio::test]
+async fn refused_clients_share_records() {
+    const CLIENTS: usize = 16;
+    const ROUNDS: usize = 4;
+    let nats = NatsServer::start().await;
+    let mut orchestrator = Orchestrator::new(&nats.url(), "");
+    orchestrator.start_ready().await;
+    assert_eq!(request(&orchestrator, LOCK, "holder").await, 200);
+    let jetstream = async_nats::jetstream::new(nats.client().await);
+    let journal = async || {
+        let stream = jetstream.get_stream(subject::JOURNAL_STREAM).await.unwrap();
+        stream.cached_info().state.last_sequence
+    };
+    let before = journal().await;
+    let clients = (0..CLIENTS).map(async |client| {
+        for round in 0..ROUNDS {
+            let id = format!("node-{client}-{round}");
+            assert_eq!(request(&orchestrator, LOCK, &id).await, 409);
+        }
+    });
+    futures::future::join_all(clients).await;
+    let records = journal().await - before;
+    assert!(records < (CLIENTS * ROUNDS / 4) as u64, "{records} records");
+    assert_eq!(ids(&group(&orchestrator).await, "waiters").len(), CLIENTS * ROUNDS);
+    // Nobody waits for others while there is a slot.
+    assert_eq!(request(&orchestrator, UNLOCK, "holder").await, 200);
+    assert_eq!(request(&orchestrator, LOCK, "node-0-0").await, 200);
+}

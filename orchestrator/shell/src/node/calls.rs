@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use os_upgrade_kernel::{Input, Operation, Request};
+use os_upgrade_kernel::{Batch, Input, LockOperation, Operation, Request, State, View};
 
 use super::leading::Caller;
 use super::{Action, CallId, Node, NotReady, Role, halted};
@@ -31,6 +31,13 @@ const fn ttl(request: &Request, is_forwarded: bool) -> Duration {
     }
 }
 
+/// Whether `request` is one for a slot that is refused, as things are.
+fn is_refused_slot(state: &State, view: &View, request: &Request, now: Now) -> bool {
+    let Operation::Lock(LockOperation::Lock { .. }) = request.operation else { return false };
+    let answer = Batch::new(state, now.wall).decide(view, &Input::Request(request.clone()));
+    matches!(answer, Some(Err(_)))
+}
+
 impl Node {
     /// Queues a request, forwards it, or answers why not. `forwarded_at` is the lease revision of a forwarded request.
     pub(super) fn call(&mut self, now: Now, call: CallId, request: Request, forwarded_at: Option<u64>) {
@@ -49,7 +56,8 @@ impl Node {
             }
             Role::Leading(leading) if !leading.is_full() => {
                 let until = now.monotonic + ttl(&request, forwarded_at.is_some());
-                leading.queue.push_back((Input::Request(request), Some(Caller { call, until })));
+                let is_refused = is_refused_slot(&self.follower.state, self.inventory.view(), &request, now);
+                leading.push_call(request, Caller { call, until }, is_refused);
             }
             Role::Leading(_) => {
                 self.answer_unchanged(call, "too many requests wait for the journal");

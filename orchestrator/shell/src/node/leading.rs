@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use os_upgrade_kernel::forecast::StartTimer;
 use os_upgrade_kernel::window::Occurrence;
-use os_upgrade_kernel::{Answer, Batch, ControlMessage, Fact, Input, Record, State, View, hint};
+use os_upgrade_kernel::{Answer, Batch, ControlMessage, Fact, Input, Record, Request, State, View, hint};
 use os_upgrade_protocol::RunId;
 
 use super::{Action, CallId, Warning};
@@ -21,6 +21,8 @@ use crate::not_done::NotDone;
 const BATCH_INPUTS_MAX: usize = 4096;
 /// The most inputs that wait for a more urgent one, if they can wait.
 const LINGER_INPUTS_MAX: usize = 256;
+/// How often refused lock requests are decided that could wait for others. It is less than such a request may wait.
+const REFUSALS_INTERVAL: Duration = Duration::from_millis(500);
 /// How many characters of a process's name are in its run ids: enough to tell leaders at the same journal sequence
 /// apart.
 const STARTER_CHARACTERS: usize = 8;
@@ -30,13 +32,24 @@ const QUEUE_MAX: usize = 100_000;
 /// A leadership.
 #[derive(Debug)]
 pub(super) struct Leading {
-    /// Inputs to decide, each with the caller that waits for an answer, if any.
-    pub(super) queue: VecDeque<(Input, Option<Caller>)>,
+    queue: VecDeque<Queued>,
     tick: bool,
+    /// From when on lock requests that are refused are decided, although nothing else is to be.
+    refusals_from: Duration,
     start_timer: StartTimer,
     under_way: Option<UnderWay>,
     /// How many messages of the control stream changed nothing and are not journaled, since this was last taken.
     ignored: u64,
+}
+
+/// An input to decide.
+#[derive(Debug)]
+struct Queued {
+    input: Input,
+    /// The caller that waits for an answer, if any.
+    caller: Option<Caller>,
+    /// Whether it is a lock request that is refused, as things are.
+    is_refused: bool,
 }
 
 #[derive(Debug)]
@@ -95,6 +108,7 @@ impl Leading {
         Self {
             queue: VecDeque::new(),
             tick: false,
+            refusals_from: Duration::ZERO,
             start_timer: StartTimer::default(),
             under_way: None,
             ignored: 0,
@@ -108,7 +122,12 @@ impl Leading {
 
     /// Queues `input`, for which no caller waits.
     pub(super) fn push(&mut self, input: Input) {
-        self.queue.push_back((input, None));
+        self.queue.push_back(Queued { input, caller: None, is_refused: false });
+    }
+
+    /// Queues `request`; `is_refused`: it is a lock request that is refused, as things are.
+    pub(super) fn push_call(&mut self, request: Request, caller: Caller, is_refused: bool) {
+        self.queue.push_back(Queued { input: Input::Request(request), caller: Some(caller), is_refused });
     }
 
     pub(super) fn is_full(&self) -> bool {
@@ -122,7 +141,7 @@ impl Leading {
 
     /// Whether a caller waits for an answer.
     pub(super) fn has_calls(&self) -> bool {
-        self.queue.iter().any(|(_, caller)| caller.is_some())
+        self.queue.iter().any(|queued| queued.caller.is_some())
     }
 
     pub(super) fn take_ignored(&mut self) -> u64 {
@@ -134,8 +153,8 @@ impl Leading {
     }
 
     pub(super) fn drop_stale_calls(&mut self, now: Now, out: &mut Vec<Action>) {
-        self.queue.retain(|(_, caller)| {
-            let stale = caller.filter(|caller| caller.until <= now.monotonic);
+        self.queue.retain(|queued| {
+            let stale = queued.caller.filter(|caller| caller.until <= now.monotonic);
             let not_done = || NotDone::unchanged("the journal did not answer in time");
             out.extend(stale.map(|Caller { call, .. }| Action::Answer { call, outcome: Err(not_done()) }));
             stale.is_none()
@@ -153,13 +172,17 @@ impl Leading {
         now: Now,
         starter: Option<Starter<'_>>,
     ) -> Option<&Record> {
-        if self.can_wait() {
+        let tick = std::mem::take(&mut self.tick);
+        let is_due = self.is_due(tick, now);
+        if !tick && !is_due {
             return None;
+        }
+        if is_due && self.queue.iter().all(|queued| queued.is_refused) {
+            self.refusals_from = now.monotonic + REFUSALS_INTERVAL;
         }
         let mut batch = Batch::new(state, now.wall);
         let mut answers = Vec::new();
         let mut inputs = 0;
-        let tick = std::mem::take(&mut self.tick);
         // First of all, because the view belongs to the committed state: the hosts that an input approves have not been
         // asked for the time.
         if tick
@@ -169,8 +192,8 @@ impl Leading {
             let run = starter.run_id(due.occurrence);
             batch.decide(view, &Input::Due { run });
         }
-        while inputs < BATCH_INPUTS_MAX && batch.len() < BATCH_INPUTS_MAX {
-            let Some((input, caller)) = self.queue.pop_front() else { break };
+        while is_due && inputs < BATCH_INPUTS_MAX && batch.len() < BATCH_INPUTS_MAX {
+            let Some(Queued { input, caller, .. }) = self.queue.pop_front() else { break };
             inputs += 1;
             let facts_before = batch.len();
             let is_new = is_new_reply(&input, batch.state().control);
@@ -194,14 +217,19 @@ impl Leading {
         }
     }
 
-    /// Whether the queue has only commands that were seen in the control stream. They trigger no sending, and a restart
-    /// would read them again. So they wait for the next record, which is usually that of a reply, instead of delaying
-    /// it with an append of their own. They wait until the next tick at most.
-    fn can_wait(&self) -> bool {
-        let seen = |(input, _): &(Input, Option<Caller>)| {
-            matches!(input, Input::Control { message: ControlMessage::Command { .. }, .. })
+    /// Whether the queued inputs are to be decided now. What can wait shares a record with what cannot.
+    ///
+    /// Commands that were seen in the control stream trigger no sending, and a restart would read them again. So they
+    /// wait for the next record, which is usually that of a reply, instead of delaying it with an append of their own.
+    /// They wait until the next tick at most. Requests for slots that are refused need an append to be true, but a crowd of
+    /// waiting clients must not fill the journal: they share one in each [`REFUSALS_INTERVAL`].
+    fn is_due(&self, tick: bool, now: Now) -> bool {
+        let is_due = |queued: &Queued| {
+            let is_seen =
+                matches!(&queued.input, Input::Control { message: ControlMessage::Command { .. }, .. });
+            if is_seen { tick } else { !queued.is_refused || self.refusals_from <= now.monotonic }
         };
-        !self.tick && self.queue.len() <= LINGER_INPUTS_MAX && self.queue.iter().all(seen)
+        self.queue.len() > LINGER_INPUTS_MAX || self.queue.iter().any(is_due)
     }
 
     /// The state after the record under way; `None` if no record is.
@@ -262,7 +290,7 @@ impl Leading {
             Some(UnderWay::Snapshot) | None => Vec::new(),
         };
         let waiting: Vec<CallId> =
-            self.queue.drain(..).filter_map(|(_, caller)| Some(caller?.call)).collect();
+            self.queue.drain(..).filter_map(|queued| Some(queued.caller?.call)).collect();
         for (calls, not_done) in [(begun, NotDone::unknown(why)), (waiting, NotDone::unchanged(why))] {
             let outcome = || Err(not_done.clone());
             out.extend(calls.into_iter().map(|call| Action::Answer { call, outcome: outcome() }));

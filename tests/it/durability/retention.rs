@@ -1,0 +1,90 @@
+//! The streams are trimmed, and nothing is missing: neither the state, nor the history, nor what a new instance needs.
+
+use async_nats::jetstream::{self, stream};
+use futures::future::join_all;
+use harness::orchestrator::Orchestrator;
+use harness::rest::Rest;
+use harness::site::Site;
+use harness::wait::eventually;
+use os_upgrade_protocol::subject;
+
+/// So many FleetLock clients take and give back slots at once: snapshots are soon due.
+const CLIENTS: usize = 32;
+/// A server that syncs every message: a snapshot need not stand before the streams are trimmed to it.
+const SYNCED: &str = "sync-interval = \"0s\"\n[fleet-lock.groups]\ndefault = 32";
+
+async fn state_of(jetstream: &jetstream::Context, name: &str) -> stream::State {
+    jetstream.get_stream(name).await.unwrap().cached_info().state.clone()
+}
+
+/// Each client takes its slot and gives it back.
+async fn lock_and_unlock(rest: &Rest) {
+    let clients = (0..CLIENTS).map(async |client| {
+        let id = format!("node-{client}");
+        for path in ["/v1/pre-reboot", "/v1/steady-state"] {
+            assert_eq!(rest.try_fleet_lock(path, "default", &id).await, Some(200), "{path} {id}");
+        }
+    });
+    join_all(clients).await;
+}
+
+/// Slots change hands until the journal begins after `sequence`.
+async fn until_trimmed_beyond(sequence: u64, rest: &Rest, jetstream: &jetstream::Context) -> stream::State {
+    loop {
+        for _ in 0..50 {
+            lock_and_unlock(rest).await;
+        }
+        let journal = state_of(jetstream, subject::JOURNAL_STREAM).await;
+        if journal.first_sequence > sequence {
+            return journal;
+        }
+    }
+}
+
+#[tokio::test]
+async fn streams_are_trimmed_and_nothing_is_missing() {
+    let mut site = Site::start_with(SYNCED).await;
+    let rest = site.rest();
+    let jetstream = jetstream::new(site.nats.client().await);
+    let mut follower = Orchestrator::new(&site.nats.url(), SYNCED);
+    follower.start_ready().await;
+    let _hosts = site.hosts(2).await;
+    let run = rest.start_run().await;
+    let run_before = rest.await_end(&run).await;
+    assert_eq!(run_before.result(), Some("completed"));
+
+    let journal = until_trimmed_beyond(1, &rest, &jetstream).await;
+    let control = eventually("the control stream to be purged", async || {
+        let control = state_of(&jetstream, subject::CONTROL_STREAM).await;
+        (control.messages < 8).then_some(control)
+    })
+    .await;
+    assert_eq!(control.first_sequence, 1, "fences stay");
+    let later = until_trimmed_beyond(journal.first_sequence, &rest, &jetstream).await;
+    assert!(later.messages < 3 * journal.last_sequence, "{journal:?}, then {later:?}");
+
+    // Whoever restarts knows everything, and its history as well.
+    site.orchestrator.kill_and_start().await;
+    site.orchestrator.ready().await;
+    assert_eq!(rest.run(&run).await, run_before);
+    follower.ready().await;
+    assert_eq!(follower.rest.run(&run).await, run_before);
+
+    // A store that is lost begins with the snapshot, in which the last run is.
+    follower.terminate().await;
+    std::fs::remove_file(follower.store_file()).unwrap();
+    follower.start_ready().await;
+    let known = follower.rest.run(&run).await;
+    assert_eq!(known.statuses(), run_before.statuses());
+    assert_eq!(known.facts(), Vec::<String>::new(), "from before the snapshot");
+    let shown = rest.state().await;
+    assert_eq!(follower.rest.state().await["last-upgrade-info"], shown["last-upgrade-info"]);
+
+    let next = rest.start_run().await;
+    assert_eq!(rest.await_end(&next).await.result(), Some("completed"));
+    assert_eq!(follower.rest.await_end(&next).await, rest.run(&next).await);
+    for orchestrator in [&site.orchestrator, &follower] {
+        let log = orchestrator.log();
+        assert!(!log.contains("halted"), "{log}");
+    }
+}
