@@ -207,7 +207,10 @@ async fn refused_clients_share_records() {
         stream.cached_info().state.last_sequence
     };
     let before = journal().await;
+    // They do not ask at the same moment, so that they would not share one by chance.
+    let apart = std::time::Duration::from_millis(15);
     let clients = (0..CLIENTS).map(async |client| {
+        tokio::time::sleep(apart * u32::try_from(client).unwrap()).await;
         for round in 0..ROUNDS {
             let id = format!("node-{client}-{round}");
             assert_eq!(request(&orchestrator, LOCK, &id).await, 409);
