@@ -44,6 +44,7 @@ impl World {
                 if let (Some(Bug::CopyHidden), LeaseOutcome::Taken { holder, .. }) = (self.bug, &mut outcome)
                 {
                     holder.replaces = None;
+                    holder.replaced_before.clear();
                 }
                 Event::Lease { number: question.number, outcome }
             }

@@ -147,18 +147,13 @@ impl World {
             self.checker.retry_later(&nonce, done.job().system(), *retry_after);
         }
         let Some(event) = self.sabotage_event(index, event) else { return };
-        let lost_to = if let Event::Lease { outcome: LeaseOutcome::Taken { holder, .. }, .. } = &event {
-            Some(holder.nonce.clone())
-        } else {
-            None
-        };
         let instance = &mut self.instances[index];
+        let nonce = instance.nonce();
+        let lost_to_copy = matches!(&event, Event::Lease { outcome: LeaseOutcome::Taken { holder, .. }, .. }
+            if holder.instance == instance.name && holder.nonce != nonce);
         let Some(node) = &mut instance.node else { return };
         node.handle(now, event);
-        if let Some(other) = lost_to
-            && node.halted().is_none()
-            && self.bus.has_overwritten(&other, &instance.nonce())
-        {
+        if lost_to_copy && node.halted().is_none() && self.bus.is_overwritten(&nonce) {
             instance.overwritten += 1;
             self.checker.overwritten(index, instance.overwritten);
         }
