@@ -476,6 +476,7 @@ impl Node {
                 self.follower.appended(tip, None);
                 self.dispatcher.begin_leadership(now);
                 let mut leading = Leading::new();
+                leading.push(Input::LeadershipBegan);
                 leading.push(Input::Settings(self.settings.settings.clone()));
                 self.role = Role::Leading(Box::new(leading));
                 self.out.push(Action::ReadControl { from: self.follower.state.control + 1 });

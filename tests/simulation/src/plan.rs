@@ -138,6 +138,9 @@ impl Plan {
                 host.reboots = 1_000;
             }
         }
+        if bug == Bug::LateRequestForgotten {
+            self.settings.provider = LockProvider::External;
+        }
         if bug == Bug::LockServerHurried {
             self.lock_interval = Duration::ZERO;
         }

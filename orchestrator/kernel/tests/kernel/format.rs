@@ -74,6 +74,8 @@ fn fact_variant(fact: &Fact) -> usize {
         Fact::HostsApproved { .. } => 24,
         Fact::HostWithdrawn { .. } => 25,
         Fact::SlotReleaseRefused { .. } => 26,
+        Fact::SlotInDoubt { .. } => 27,
+        Fact::SlotUnlocked { .. } => 28,
     }
 }
 
@@ -143,7 +145,10 @@ fn facts() {
                 trigger: Trigger::Operator { actor: "admin".to_owned() },
                 not_after: start(),
                 rollout: Rollout::default(),
-                hosts: vec![enlisted("h1", None), enlisted("häst", Some(Reason::Unreachable))],
+                hosts: vec![
+                    enlisted("h1", None),
+                    enlisted("häst", Some(Reason::Unreachable)),
+                ],
             },
             concat!(
                 r#"{"type":"run-started","run":"r1","trigger":{"kind":"operator","actor":"admin"},"#,
@@ -199,6 +204,8 @@ fn facts() {
             },
             r#"{"type":"slot-release-refused","host":"h1","refusal":{"kind":"denied","lock-kind":"server","value":"no"}}"#,
         ),
+        (Fact::SlotInDoubt { host: h.clone() }, r#"{"type":"slot-in-doubt","host":"h1"}"#),
+        (Fact::SlotUnlocked { host: h.clone() }, r#"{"type":"slot-unlocked","host":"h1"}"#),
         (
             Fact::SlotReleased { host: h.clone(), why: ReleaseCause::LateDone },
             r#"{"type":"slot-released","host":"h1","why":"late-done"}"#,
@@ -314,7 +321,7 @@ fn facts() {
             r#"{"type":"host-withdrawn","host":"h1","actor":"eve","reason":"scrapped","forgotten":true}"#,
         ),
     ];
-    check(&table, fact_variant, 27);
+    check(&table, fact_variant, 29);
     for (fact, json) in &table {
         assert!(json.starts_with(&format!(r#"{{"type":"{}""#, fact.name())), "{json}");
     }

@@ -83,6 +83,7 @@ impl World {
             | Fault::SentOnReconnect
             | Fault::LockDenied
             | Fault::LockLate
+            | Fault::LockCarriedOutLate
             | Fault::LockAnswers202
             | Fault::LockAnswers429
             | Fault::LockAnswers500 => {}

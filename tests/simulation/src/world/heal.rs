@@ -4,7 +4,7 @@ use chrono::TimeDelta;
 use os_upgrade_kernel::config::Rollout;
 use os_upgrade_kernel::{
     ClientId, Config, ConfigOperation, Expected, Operation, Reachability, Request, RunOperation, RunResult,
-    SlotOperation, State, Trigger,
+    Slot, SlotOperation, SlotState, State, Trigger,
 };
 use os_upgrade_protocol::{GroupName, HostName};
 
@@ -283,5 +283,7 @@ impl World {
 fn is_settled(state: &State) -> bool {
     let fence = state.fence.as_ref();
     let nothing_due = os_upgrade_kernel::other_effects(state).next().is_none();
-    nothing_due && state.slots.values().all(|slot| !slot.may_see_late_command(fence))
+    let is_settled =
+        |slot: &Slot| !slot.may_see_late_command(fence) && !matches!(slot.state, SlotState::Releasing { .. });
+    nothing_due && state.slots.values().all(is_settled)
 }

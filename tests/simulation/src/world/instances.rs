@@ -394,9 +394,7 @@ impl World {
         if self.occurs(Fault::MessageLost) {
             return;
         }
-        // A lock server receives a request while its connection exists, or never. If a server held a request back and
-        // carried it out after its sender had given up and asked again, it could free a slot that is in use: FleetLock
-        // has no way to detect this.
+        // A lock server receives a request while its connection exists, or never, though it may carry it out late.
         let may_be_late = !request.what.is_job();
         let delay = if may_be_late && self.occurs(Fault::MessageLate) {
             self.rng.u64(TIMEOUT..60 * SECOND)

@@ -4,8 +4,8 @@ use bytes::Bytes;
 use os_upgrade_kernel::semaphore::{Denied, Full};
 use os_upgrade_kernel::slot::ReleaseCause;
 use os_upgrade_kernel::{
-    Accepted, Batch, ClientId, ControlMessage, Effect, Fact, HostEvent, Input, LockOperation, Operation,
-    Reason, Record, Request, RunHost, State, sends,
+    Accepted, Batch, ClientId, ControlMessage, Effect, Fact, HostEvent, Input, JobDone, LockOperation,
+    LockOutcome, Operation, Reason, Record, Request, RunHost, State, sends,
 };
 use os_upgrade_protocol::{Action, Command, HostName};
 use os_upgrade_shell::control_stream;
@@ -28,6 +28,11 @@ impl World {
     pub(super) fn sabotage_event(&mut self, index: usize, mut event: Event) -> Option<Event> {
         if let (Some(Bug::RetryAfterIgnored), Event::JobDone { report, .. }) = (self.bug, &mut event) {
             report.retry_after = None;
+        }
+        if let (Some(Bug::LateRequestForgotten), Event::JobDone { report, .. }) = (self.bug, &mut event)
+            && let JobDone::LockServer(_, LockOutcome::Unreachable { .. }) = report.done
+        {
+            report.done = JobDone::NotBegun(report.done.job());
         }
         let leads = self.instances[index].node.as_ref().is_some_and(Node::is_leading);
         let (Some(bug), true, Event::Call { call, request, forwarded_at: None }) = (self.bug, leads, &event)
