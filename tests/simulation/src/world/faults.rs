@@ -253,7 +253,11 @@ impl World {
         match peer {
             Peer::Instance(instance) => {
                 let boot = self.instances[instance].boot;
-                for request in std::mem::take(&mut self.instances[instance].kept) {
+                let kept = std::mem::take(&mut self.instances[instance].kept);
+                if !kept.is_empty() {
+                    self.checker.kept_until_now();
+                }
+                for request in kept {
                     self.send(request);
                 }
                 let what = Process::Event(Event::Connected(true));

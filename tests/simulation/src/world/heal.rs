@@ -243,13 +243,16 @@ impl World {
     }
 
     pub(super) fn until(&mut self, what: &'static str, done: impl Fn(&Self) -> bool) -> bool {
-        let not_after = self.leader().and_then(|leader| leader.state().run.as_ref().map(|run| run.not_after));
-        let left = not_after.map_or(TimeDelta::zero(), |not_after| not_after - self.time());
-        let left = Micros::try_from(left.num_microseconds().unwrap_or(0)).unwrap_or(0);
-        let until = self.now + left + REST_MAX;
+        let mut until = self.now + REST_MAX;
         while self.checker.is_clean() {
             if done(self) {
                 return true;
+            }
+            // The active run may have started since, or its leader may be a new one.
+            if let Some(not_after) = self.checker.run_ends().filter(|_| self.now > until) {
+                let left = (not_after - self.time()).num_microseconds().unwrap_or(0);
+                let end = self.now.saturating_add_signed(left) + REST_MAX;
+                until = until.max(end);
             }
             if self.now > until || !self.step() {
                 let state = self.leader().map(|leader| format!("{:#?}", leader.state()));

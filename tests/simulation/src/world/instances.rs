@@ -84,7 +84,7 @@ impl World {
             return;
         }
         self.trace.record(self.now, || format!("i{index} goes on"));
-        self.checker.resumed();
+        self.checker.kept_until_now();
         for what in instance.paused.take().unwrap_or_default() {
             self.agenda.schedule(self.now, Item::Process { instance: index, boot, what });
         }
