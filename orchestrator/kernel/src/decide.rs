@@ -162,6 +162,6 @@ fn react(state: &State, view: &View, input: &Input, now: DateTime<Utc>) -> Decis
             Decision::facts(vec![Fact::SettingsAdopted { settings: settings.clone() }])
         }
         Input::Due { run } => Decision::facts(start::due(state, view, run, now)),
-        Input::Tick => Decision::default(),
+        Input::Tick => Decision::facts(start::leave_out_unreachable(state, view)),
     }
 }
