@@ -197,8 +197,9 @@ fn lease_taken_by_a_copy_is_noticed() {
     // A late write of an earlier process, which has replaced another one, is none.
     let mut lease = held();
     lease.tick(at(2));
-    let taken_back = LeaseAction::Update { holder: holder("me", "1").replacing(&copy()), revision: 3 };
-    let earlier = taken(copy().replacing(&holder("me", "0")));
+    let late = copy().replacing(&holder("me", "0"));
+    let taken_back = LeaseAction::Update { holder: holder("me", "1").replacing(&late), revision: 3 };
+    let earlier = taken(late);
     assert_eq!(lease.outcome(at(2), &earlier), (Some(taken_back), None));
     // Nor is its own, whose outcome was unknown.
     let mut lease = held();
