@@ -44,7 +44,12 @@ pub struct LeaseHolder {
 impl LeaseHolder {
     /// The process `nonce` of `instance`.
     pub fn new(instance: &str, nonce: &str) -> Self {
-        Self { instance: instance.to_owned(), nonce: nonce.to_owned(), replaces: None, replaced_before: Vec::new() }
+        Self {
+            instance: instance.to_owned(),
+            nonce: nonce.to_owned(),
+            replaces: None,
+            replaced_before: Vec::new(),
+        }
     }
 
     /// This process, when it takes the lease from `earlier`, a process of the same instance that has ended.

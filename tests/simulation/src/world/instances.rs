@@ -279,6 +279,7 @@ impl World {
             Action::Warn(
                 Warning::Inventory { .. }
                 | Warning::Clock { .. }
+                | Warning::Inspection { .. }
                 | Warning::Leading
                 | Warning::Adopted(_)
                 | Warning::HoldersExceedSlots { .. }
