@@ -105,7 +105,7 @@ bugs! {
     /// The lock server is asked even though the process was paused for longer than its lease.
     LockWithoutLease: "lock-without-lease", [PausedBeforeWrite] => ["lease"], seed 40;
     /// A request to the lock server that times out counts as not made.
-    LateRequestForgotten: "late-request-forgotten", [LockCarriedOutLate] => ["S4", "S6", "live"], seed 0;
+    LateRequestForgotten: "late-request-forgotten", [LockCarriedOutLate] => ["S4", "S6", "live"], seed 38;
     /// Requests to the lock server are not paced.
     LockServerHurried: "lock-server-hurried", [] => ["rate"], seed 15;
     /// The lock server's `Retry-After` is ignored.

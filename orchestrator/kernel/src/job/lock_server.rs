@@ -208,6 +208,8 @@ fn unlocked(state: &State, host: &HostName, outcome: &LockOutcome) -> Vec<Fact> 
     let host = host.clone();
     match refusal(outcome) {
         None if slot.in_doubt => vec![Fact::SlotUnlocked { host }],
+        // This request was begun before the answer to another one was in the journal.
+        _ if slot.unlocked_at.is_some() => Vec::new(),
         None => vec![Fact::SlotReleased { host, why }],
         Some(refusal) if slot.refusal.as_ref().is_some_and(|known| known.is_like(&refusal)) => Vec::new(),
         Some(refusal) => vec![Fact::SlotReleaseRefused { host, refusal }],
