@@ -251,8 +251,8 @@ impl Run {
     }
 
     /// Hosts that have not answered `prepare` and whose heartbeat was awaited when the run started.
-    pub(crate) fn awaited(&self) -> &OrdSet<HostName> {
-        &self.index.awaited
+    pub(crate) fn unheard(&self) -> &OrdSet<HostName> {
+        &self.index.unheard
     }
 
     /// How many hosts are in `status`.

@@ -80,6 +80,8 @@ bugs! {
     CarriedOutTwice: "carried-out-twice", [] => ["semaphore"], seed 25;
     /// Waiters are forgotten at a takeover, so that hosts ignore them.
     WaitersForgotten: "waiters-forgotten", [OrchestratorCrash, OrchestratorStop] => ["fair"], seed 96;
+    /// Hosts leave free slots to clients that do not come back, as long as these are remembered.
+    LeftForTooLong: "left-for-too-long", [] => ["fair"], seed 0;
     /// An operator releases the slot of a host at work.
     TakenBackAtWork: "taken-back-at-work", [] => ["S6"], seed 22;
     /// Hosts that wait for approval, or are withdrawn, take part.

@@ -138,6 +138,9 @@ impl Plan {
                 host.reboots = 1_000;
             }
         }
+        if bug == Bug::LeftForTooLong {
+            self.settings.provider = LockProvider::Embedded;
+        }
         if bug == Bug::LateRequestForgotten {
             self.settings.provider = LockProvider::External;
         }

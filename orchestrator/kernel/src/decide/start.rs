@@ -57,7 +57,7 @@ fn enlist(Startable { state, view, config, .. }: Startable<'_>) -> Vec<Enlisted>
             host: name.clone(),
             application: application.clone(),
             group: host.group.clone().unwrap_or_else(|| state.settings.default_group.clone()),
-            awaited: skipped.is_none() && host.reachability == Reachability::Awaited,
+            unheard: skipped.is_none() && host.reachability == Reachability::Awaited,
             skipped,
         })
     });
@@ -71,7 +71,7 @@ pub(super) fn leave_out_unreachable(state: &State, view: &View) -> Vec<Fact> {
     let is_off = |host: &&HostName| {
         view.hosts.get(*host).is_some_and(|seen| seen.reachability == Reachability::Unreachable)
     };
-    let off: Vec<&HostName> = run.awaited().iter().filter(is_off).collect();
+    let off: Vec<&HostName> = run.unheard().iter().filter(is_off).collect();
     let cancelled =
         |host: &HostName| Fact::of_host(&run.id, host, HostEvent::Cancelled { reason: Reason::Unreachable });
     let fails = run.stopping.is_none() && run.rollout.unreachable == UnreachablePolicy::Fail;

@@ -21,7 +21,7 @@ pub struct Enlisted {
     pub skipped: Option<Reason>,
     /// Whether its heartbeat was awaited, so that it may be off.
     #[serde(default, skip_serializing_if = "is_false")]
-    pub awaited: bool,
+    pub unheard: bool,
 }
 
 /// What happens to a host in a run.

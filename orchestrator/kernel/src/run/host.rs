@@ -145,7 +145,7 @@ pub struct RunHost {
     pub reason: Option<Reason>,
     /// Whether its heartbeat was awaited when the run started, so that it may be off.
     #[serde(default, skip_serializing_if = "is_false")]
-    pub awaited: bool,
+    pub unheard: bool,
     /// Its current or last command; absent for a skipped host.
     pub command: Option<Issued>,
 }
@@ -182,7 +182,7 @@ impl RunHost {
             status: if skipped { HostStatus::Skipped } else { HostStatus::Pending },
             since: at,
             reason: entry.skipped.clone(),
-            awaited: entry.awaited,
+            unheard: entry.unheard,
             command: (!skipped).then_some(Issued::first(Action::Prepare)),
         }
     }

@@ -14,7 +14,7 @@ pub(super) struct Index {
     pub(super) waiting: OrdSet<HostName>,
     pub(super) unprepared: usize,
     /// Hosts that have not answered `prepare` and whose heartbeat was awaited when the run started.
-    pub(super) awaited: OrdSet<HostName>,
+    pub(super) unheard: OrdSet<HostName>,
     counts: [usize; HostStatus::ALL.len()],
 }
 
@@ -39,8 +39,8 @@ impl Index {
         match host.status {
             HostStatus::Pending | HostStatus::Preparing => {
                 self.unprepared += 1;
-                if host.awaited {
-                    self.awaited.insert(name.clone());
+                if host.unheard {
+                    self.unheard.insert(name.clone());
                 }
             }
             HostStatus::Prepared => self.insert_ready(name, host),
@@ -64,7 +64,7 @@ impl Index {
         self.unsent.remove(name);
         self.under_way.remove(name);
         self.waiting.remove(name);
-        self.awaited.remove(name);
+        self.unheard.remove(name);
         if host.status.is_unprepared() {
             self.unprepared -= 1;
         }

@@ -102,7 +102,7 @@ fn facts() {
         application: application("debian"),
         group: group("default"),
         skipped,
-        awaited: false,
+        unheard: false,
     };
     let cancelled = StopCause::Cancelled { actor: "eve".to_owned() };
     let reply = Reply { action: Action::Upgrade, result: Outcome::error("no space left") };
@@ -149,7 +149,7 @@ fn facts() {
                 hosts: vec![
                     enlisted("h1", None),
                     enlisted("häst", Some(Reason::Unreachable)),
-                    Enlisted { awaited: true, ..enlisted("h2", None) },
+                    Enlisted { unheard: true, ..enlisted("h2", None) },
                 ],
             },
             concat!(
@@ -160,7 +160,7 @@ fn facts() {
                 r#","hosts":["#,
                 r#"{"host":"h1","application":"debian","group":"default"},"#,
                 r#"{"host":"häst","application":"debian","group":"default","skipped":{"kind":"unreachable"}},"#,
-                r#"{"host":"h2","application":"debian","group":"default","awaited":true}]}"#,
+                r#"{"host":"h2","application":"debian","group":"default","unheard":true}]}"#,
             ),
         ),
         (

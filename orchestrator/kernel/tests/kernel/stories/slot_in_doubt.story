@@ -45,7 +45,11 @@
 > unlocked h1 granted
 > unlocked h1 denied
 > unlocked h1 timeout
+  + slot-in-doubt host=h1
+  ! unlock h1 of default
 > unlocked h1 granted
+  + slot-unlocked host=h1
+  ! nothing
 > explain h1
   no run is active; no run starts automatically: no maintenance windows are configured; its slot of group default is being given back: once more at 2026-11-21T01:00:30Z, as the lock server may still carry out an earlier request | blockers=no-run,no-windows,slot-releasing
 > state
