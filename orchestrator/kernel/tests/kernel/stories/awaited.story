@@ -10,7 +10,7 @@
   + fenced leader=one sequence=1
   + fence-passed sequence=1
 > trigger r1
-  + run-started hosts=[(application=debian group=default host=h1) (application=debian awaited=true group=default host=h2) (application=debian awaited=true group=default host=h3) (application=debian awaited=true group=default host=h4)] not-after=2026-11-21T05:00:00Z rollout=() run=r1 trigger=(operator actor=admin)
+  + run-started hosts=[(application=debian group=default host=h1) (application=debian group=default host=h2 unheard=true) (application=debian group=default host=h3 unheard=true) (application=debian group=default host=h4 unheard=true)] not-after=2026-11-21T05:00:00Z rollout=() run=r1 trigger=(operator actor=admin)
   = done
   ! send r1/h1/prepare/1 until 2026-11-21T05:00:00Z, send r1/h2/prepare/1 until 2026-11-21T05:00:00Z, send r1/h3/prepare/1 until 2026-11-21T05:00:00Z, send r1/h4/prepare/1 until 2026-11-21T05:00:00Z
 > deliver
@@ -74,7 +74,7 @@
   = done
 > host h3 awaited
 > trigger r2
-  + run-started hosts=[(application=debian group=default host=h1) (application=debian group=default host=h2) (application=debian awaited=true group=default host=h3) (application=debian group=default host=h4)] not-after=2026-11-21T05:00:00Z rollout=(unreachable=fail) run=r2 trigger=(operator actor=admin)
+  + run-started hosts=[(application=debian group=default host=h1) (application=debian group=default host=h2) (application=debian group=default host=h3 unheard=true) (application=debian group=default host=h4)] not-after=2026-11-21T05:00:00Z rollout=(unreachable=fail) run=r2 trigger=(operator actor=admin)
   = done
   ! send r2/h1/prepare/1 until 2026-11-21T05:00:00Z, send r2/h2/prepare/1 until 2026-11-21T05:00:00Z, send r2/h3/prepare/1 until 2026-11-21T05:00:00Z, send r2/h4/prepare/1 until 2026-11-21T05:00:00Z, retract 4 of h3
 > deliver
