@@ -233,9 +233,8 @@ async fn restore_interrupted_between_streams_is_repeated() {
     let lease = HeldLease::take(&exclusive.bus, &exclusive.layout(), instance).await.unwrap();
     let planned = Plan::make(&exclusive, &Source::Store, Some(&lease)).await.unwrap();
     let Work::Restore(plan) = planned else { panic!("there is something to do") };
-    let cut = restore::carry_out(&exclusive, &plan, &lease, |step| match step {
-        Step::ControlReady => Err(RecoveryError::LeaseLost),
-        _ => Ok(()),
+    let cut = restore::carry_out(&exclusive, &plan, &lease, |step| {
+        if *step == Step::ControlReady { Err(RecoveryError::LeaseLost) } else { Ok(()) }
     });
     assert!(cut.await.is_err());
     lease.release().await;

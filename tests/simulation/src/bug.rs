@@ -130,8 +130,8 @@ bugs! {
     HintedForNothing: "hinted-for-nothing", [] => ["hint"], seed 13;
     /// A loss is believed at once, although a server of a cluster may only be behind.
     LossBelievedAtOnce: "loss-believed-at-once", [StaleRead, OrchestratorCutOff] => ["journal"], seed 1;
-    /// The streams are not looked at again while the connection lives.
-    LossSoughtOnce: "loss-sought-once", [StreamsPurged] => ["loss"], seed 23;
+    /// The streams are not looked at again by an instance that leads.
+    LossSoughtOnce: "loss-sought-once", [StreamsPurged] => ["loss"], seed 0;
     /// Of a stream only its last sequence and last message are looked at.
     PurgeHidden: "purge-hidden", [StreamsPurged] => ["loss"], seed 13;
     /// A leader does not see that messages after the journal's end were deleted.

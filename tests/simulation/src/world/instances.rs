@@ -194,11 +194,8 @@ impl World {
             Action::Inspect(known) => {
                 let streams = Err("no answer".to_owned());
                 let fallback = Event::Inspected { known: known.clone(), streams };
-                let now = self.clock_of(index);
                 let node = self.instances[index].node.as_ref();
-                if self.bug == Some(Bug::LossSoughtOnce)
-                    && node.is_some_and(|node| node.is_leading() && node.not_ready(now).is_none())
-                {
+                if self.bug == Some(Bug::LossSoughtOnce) && node.is_some_and(Node::is_leading) {
                     return self.deliver_event(index, fallback);
                 }
                 self.send_request(index, RequestKind::Inspect(known), fallback);
