@@ -9,7 +9,7 @@ use crate::config::LockProvider;
 use crate::fact::Fact;
 use crate::reason::{Denial, NoAnswer, Reason, ReleaseRefusal};
 use crate::run::{HostEvent, Run};
-use crate::slot::{Slot, SlotState};
+use crate::slot::{ReleaseCause, Slot, SlotState};
 use crate::state::State;
 use crate::view::View;
 
@@ -83,8 +83,13 @@ impl SystemJob for SlotJob {
             SlotOrder::Lock => locked(state, view, &self.host, outcome, now),
             SlotOrder::Unlock => unlocked(state, &self.host, outcome),
         };
-        if outcome.may_come_late() && state.slots.get(&self.host).is_some_and(|slot| !slot.in_doubt) {
+        let slot = state.slots.get(&self.host).filter(|_| outcome.may_come_late());
+        if slot.is_some_and(|slot| !slot.in_doubt) {
             facts.push(Fact::SlotInDoubt { host: self.host.clone() });
+        }
+        // It was begun for an earlier slot. Carried out late, it would free this one while the host is at work.
+        if self.order == SlotOrder::Unlock && slot.is_some_and(|slot| slot.state == SlotState::Requested) {
+            facts.push(Fact::SlotReleaseDue { host: self.host.clone(), why: ReleaseCause::NotNeeded });
         }
         facts
     }

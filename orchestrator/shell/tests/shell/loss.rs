@@ -195,14 +195,12 @@ fn node_that_inspects(
         let now = at(second);
         node.handle(now, Event::Tick);
         for action in node.run(now) {
-            match action {
-                Action::Inspect(known) => {
-                    if let Some(streams) = streams_at(second) {
-                        node.handle(now, Event::Inspected { known, streams });
-                    }
+            if let Action::Inspect(known) = action {
+                if let Some(streams) = streams_at(second) {
+                    node.handle(now, Event::Inspected { known, streams });
                 }
-                Action::Warn(Warning::Inspection { overdue }) => said.push((second, overdue)),
-                _ => {}
+            } else if let Action::Warn(Warning::Inspection { overdue }) = action {
+                said.push((second, overdue));
             }
         }
     }

@@ -202,3 +202,13 @@
   r3 cancelled
   h1 cancelled: the run was cancelled by admin
   h2 cancelled: the run was cancelled by admin
+# A release that was begun for an earlier slot, and whose outcome is not known, could free the new one.
+> trigger r4
+> deliver
+> reply h1 prepare done
+> reply h2 prepare done
+> unlocked h1 timeout
+> unlocked h1 granted
+> wait 30
+> tick
+> unlocked h1 granted
