@@ -21,6 +21,19 @@ pub(crate) use self::layout::{LEASE_BUCKET, LEASE_STREAM};
 use self::layout::{RESTORING, SITE, configs};
 use super::Bus;
 
+/// The streams that a restoration marks. The mark of the journal is removed last: it alone means that everything is
+/// restored but the marks.
+const RESTORED: [&str; 2] = [subject::CONTROL_STREAM, subject::JOURNAL_STREAM];
+
+/// A restoration that is not finished.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Unfinished {
+    /// Its id.
+    pub id: String,
+    /// Whether it has created the journal that is there. Otherwise that is the one from before, or there is none.
+    pub has_journal: bool,
+}
+
 impl Bus {
     /// Checks existing streams and creates missing ones. `had_data`: journal and control stream are known to have
     /// existed, so a missing one is lost and is not created.
@@ -28,6 +41,12 @@ impl Bus {
     /// # Errors
     /// A stream cannot be created, or exists with other settings or for another site. It is not changed.
     pub async fn ensure_streams(&self, layout: &Layout<'_>, had_data: bool) -> Result<(), StreamsError> {
+        // Before anything is created, because a restoration may have deleted the journal.
+        for stream in RESTORED {
+            if self.restoration_of(stream).await?.is_some() {
+                return Err(StreamsError::Restoring { stream: stream.to_owned() });
+            }
+        }
         for (index, config) in configs(layout).into_iter().enumerate() {
             let irreplaceable = index < 2;
             if irreplaceable && had_data && self.find_stream(&config.name).await?.is_none() {
@@ -84,7 +103,19 @@ impl Bus {
         self.make_stream(&config).await
     }
 
-    /// Empties the control stream, or creates it. Its next message will have at least `first_sequence`.
+    /// Marks the control stream as that of a restoration. No orchestrator uses it before [`Self::finish_restoration`].
+    ///
+    /// # Errors
+    /// The bus does not answer or refuses.
+    pub async fn begin_restoration(&self, restoration: &str) -> Result<(), StreamsError> {
+        let mut config = self.stream(subject::CONTROL_STREAM).await?.cached_info().config.clone();
+        config.metadata.insert(RESTORING.to_owned(), restoration.to_owned());
+        let updated = self.jetstream.update_stream(config).await;
+        updated.map(drop).map_err(|error| unusable(subject::CONTROL_STREAM, error))
+    }
+
+    /// Empties the control stream, or creates it. Its next message will have at least `first_sequence`. No orchestrator
+    /// uses it before [`Self::finish_restoration`].
     ///
     /// # Errors
     /// The bus does not answer or refuses.
@@ -92,11 +123,14 @@ impl Bus {
         &self,
         layout: &Layout<'_>,
         first_sequence: u64,
+        restoration: &str,
     ) -> Result<Stream, StreamsError> {
-        let config = Config { first_sequence: Some(first_sequence), ..layout.control() };
+        let mut config = Config { first_sequence: Some(first_sequence), ..layout.control() };
         let Some(stream) = self.find_stream(&config.name).await? else {
+            config.metadata.insert(RESTORING.to_owned(), restoration.to_owned());
             return self.make_stream(&config).await;
         };
+        self.begin_restoration(restoration).await?;
         // Purging keeps workers' consumers. A sequence beyond the end becomes the stream's next one.
         let next = first_sequence.max(stream.cached_info().state.last_sequence + 1);
         let purged = stream.purge().sequence(next).await;
@@ -104,24 +138,38 @@ impl Bus {
         self.stream(&config.name).await
     }
 
-    /// The id of the restoration that created the journal and is not finished; `None` if there is none.
+    /// The restoration that is not finished; `None` if there is none.
     ///
     /// # Errors
     /// The bus does not answer.
-    pub async fn unfinished_restoration(&self) -> Result<Option<String>, StreamsError> {
-        let journal = self.find_stream(subject::JOURNAL_STREAM).await?;
-        Ok(journal.and_then(|journal| journal.cached_info().config.metadata.get(RESTORING).cloned()))
+    pub async fn unfinished_restoration(&self) -> Result<Option<Unfinished>, StreamsError> {
+        let journal = self.restoration_of(subject::JOURNAL_STREAM).await?;
+        let has_journal = journal.is_some();
+        let id = match journal {
+            Some(id) => Some(id),
+            None => self.restoration_of(subject::CONTROL_STREAM).await?,
+        };
+        Ok(id.map(|id| Unfinished { id, has_journal }))
     }
 
-    /// Ends the restoration, so that orchestrators use the journal.
+    async fn restoration_of(&self, stream: &str) -> Result<Option<String>, StreamsError> {
+        let found = self.find_stream(stream).await?;
+        Ok(found.and_then(|found| found.cached_info().config.metadata.get(RESTORING).cloned()))
+    }
+
+    /// Ends the restoration, so that orchestrators use the streams.
     ///
     /// # Errors
     /// The bus does not answer or refuses.
     pub async fn finish_restoration(&self) -> Result<(), StreamsError> {
-        let mut config = self.stream(subject::JOURNAL_STREAM).await?.cached_info().config.clone();
-        config.metadata.remove(RESTORING);
-        let updated = self.jetstream.update_stream(config).await;
-        updated.map(drop).map_err(|error| unusable(subject::JOURNAL_STREAM, error))
+        for stream in RESTORED {
+            let mut config = self.stream(stream).await?.cached_info().config.clone();
+            if config.metadata.remove(RESTORING).is_some() {
+                let updated = self.jetstream.update_stream(config).await;
+                updated.map_err(|error| unusable(stream, error))?;
+            }
+        }
+        Ok(())
     }
 
     async fn make_stream(&self, config: &Config) -> Result<Stream, StreamsError> {

@@ -97,11 +97,15 @@ pub enum HostBlocker {
     #[error("waiting until it is certain that its earlier command can no longer appear")]
     EarlierCommand,
     /// Its earlier slot is being released.
-    #[error("waiting until its earlier slot has been given back{}", refused(refusal.as_ref()))]
+    #[error("waiting until its earlier slot has been given back{}", so_far(refusal.as_ref(), *again_at))]
     EarlierSlot {
         /// Why its lock server has not released it so far; absent if it has not refused.
         #[serde(skip_serializing_if = "Option::is_none")]
         refusal: Option<ReleaseRefusal>,
+        /// When its lock server, which has released it, is asked once more; absent unless it may carry out an earlier
+        /// request until then.
+        #[serde(skip_serializing_if = "Option::is_none", serialize_with = "in_seconds_if_any")]
+        again_at: Option<DateTime<Utc>>,
     },
     /// It was approved after the run had skipped it.
     #[error("it was approved after the run had started")]
@@ -154,13 +158,17 @@ pub enum HostBlocker {
         reason: Option<Reason>,
     },
     /// The slot that it holds outside of runs is being released.
-    #[error("its slot of group {group} is being given back{}", refused(refusal.as_ref()))]
+    #[error("its slot of group {group} is being given back{}", so_far(refusal.as_ref(), *again_at))]
     SlotReleasing {
         /// The slot's group.
         group: GroupName,
         /// Why its lock server has not released it so far; absent if it has not refused.
         #[serde(skip_serializing_if = "Option::is_none")]
         refusal: Option<ReleaseRefusal>,
+        /// When its lock server, which has released it, is asked once more; absent unless it may carry out an earlier
+        /// request until then.
+        #[serde(skip_serializing_if = "Option::is_none", serialize_with = "in_seconds_if_any")]
+        again_at: Option<DateTime<Utc>>,
     },
 }
 
@@ -203,6 +211,11 @@ fn in_seconds<S: Serializer>(time: &DateTime<Utc>, serializer: S) -> Result<S::O
     serializer.serialize_str(&time::format(*time))
 }
 
+#[expect(clippy::ref_option, reason = "the signature that serde requires")]
+fn in_seconds_if_any<S: Serializer>(time: &Option<DateTime<Utc>>, serializer: S) -> Result<S::Ok, S::Error> {
+    time.map(time::format).serialize(serializer)
+}
+
 fn more_hosts(count: usize) -> String {
     if count == 1 { "1 more host is".to_owned() } else { format!("{count} more hosts are") }
 }
@@ -211,8 +224,13 @@ fn because(reason: Option<&Reason>) -> String {
     reason.map(|reason| format!(": {reason}")).unwrap_or_default()
 }
 
-fn refused(refusal: Option<&ReleaseRefusal>) -> String {
-    refusal.map(|refusal| format!(": {refusal}")).unwrap_or_default()
+fn so_far(refusal: Option<&ReleaseRefusal>, again_at: Option<DateTime<Utc>>) -> String {
+    let refusal = refusal.map(|refusal| format!(": {refusal}"));
+    let again = again_at.map(|at| {
+        let at = time::format(at);
+        format!(": once more at {at}, as the lock server may still carry out an earlier request")
+    });
+    refusal.or(again).unwrap_or_default()
 }
 
 impl Cause {

@@ -32,7 +32,7 @@ pub use self::secrets::{SecretOperation, SecretRefusal};
 pub use self::slots::{SlotOperation, SlotRefusal};
 use crate::config::Settings;
 use crate::fact::Fact;
-use crate::job::JobDone;
+use crate::job::{self, JobDone};
 use crate::state::State;
 use crate::view::View;
 
@@ -60,6 +60,8 @@ pub enum Input {
         /// Whether it was deleted.
         deleted: bool,
     },
+    /// A leadership has begun.
+    LeadershipBegan,
     /// This leader's fence has been stored.
     FenceStored {
         /// Its sequence in the control stream.
@@ -106,6 +108,7 @@ pub(crate) fn decide_on(state: &mut State, view: &View, input: &Input, now: Date
         Input::Control { .. }
         | Input::JobDone(_)
         | Input::Retracted { .. }
+        | Input::LeadershipBegan
         | Input::FenceStored { .. }
         | Input::Settings(_)
         | Input::Tick => Vec::new(),
@@ -150,6 +153,7 @@ fn react(state: &State, view: &View, input: &Input, now: DateTime<Utc>) -> Decis
         Input::Retracted { host, sequence, deleted } => {
             Decision::facts(control_stream::retracted(state, host, *sequence, *deleted))
         }
+        Input::LeadershipBegan => Decision::facts(job::leadership_began(state)),
         Input::FenceStored { sequence, leader } => {
             Decision::facts(control_stream::fence_stored(state, *sequence, leader))
         }
@@ -158,6 +162,6 @@ fn react(state: &State, view: &View, input: &Input, now: DateTime<Utc>) -> Decis
             Decision::facts(vec![Fact::SettingsAdopted { settings: settings.clone() }])
         }
         Input::Due { run } => Decision::facts(start::due(state, view, run, now)),
-        Input::Tick => Decision::default(),
+        Input::Tick => Decision::facts(start::leave_out_unreachable(state, view)),
     }
 }

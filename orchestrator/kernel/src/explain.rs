@@ -193,7 +193,7 @@ fn earlier_slot(state: &State, name: &HostName) -> Option<HostBlocker> {
     if slot.may_see_late_command(state.fence.as_ref()) {
         Some(HostBlocker::EarlierCommand)
     } else if matches!(slot.state, SlotState::Releasing { .. }) {
-        Some(HostBlocker::EarlierSlot { refusal: slot.refusal.clone() })
+        Some(HostBlocker::EarlierSlot { refusal: slot.refusal.clone(), again_at: slot.unlock_again_at() })
     } else {
         None
     }
@@ -275,7 +275,11 @@ fn remaining_slot(state: &State, name: &HostName) -> Option<HostBlocker> {
     let slot = state.slots.get(name)?;
     let group = slot.group.clone();
     Some(match slot.state {
-        SlotState::Releasing { .. } => HostBlocker::SlotReleasing { group, refusal: slot.refusal.clone() },
+        SlotState::Releasing { .. } => HostBlocker::SlotReleasing {
+            group,
+            refusal: slot.refusal.clone(),
+            again_at: slot.unlock_again_at(),
+        },
         SlotState::Requested | SlotState::Held => {
             let reason = state.last_run.as_ref().and_then(|run| run.host(name)?.reason.clone());
             HostBlocker::SlotHeld { group, since: slot.since.trunc_subsecs(0), reason }

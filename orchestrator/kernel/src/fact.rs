@@ -98,7 +98,7 @@ pub enum Fact {
         /// The run that needs the slot.
         run: RunId,
     },
-    /// A host's slot is no longer needed and must be released at the lock server.
+    /// A host's slot is no longer needed and must be released at the lock server, or once more if it was in doubt.
     SlotReleaseDue {
         /// The host.
         host: HostName,
@@ -111,6 +111,17 @@ pub enum Fact {
         host: HostName,
         /// Why not.
         refusal: ReleaseRefusal,
+    },
+    /// The outcome of a request to the lock server about a host's slot is not known, so that it may still be carried out.
+    SlotInDoubt {
+        /// The host.
+        host: HostName,
+    },
+    /// The lock server has released a host's slot that is in doubt. It is asked once more after a while, in case it has
+    /// carried out an earlier request meanwhile.
+    SlotUnlocked {
+        /// The host.
+        host: HostName,
     },
     /// A host's slot is free.
     SlotReleased {
@@ -348,6 +359,8 @@ impl Fact {
             Self::SlotRequested { host, run, .. } => of_host(RunRef::Named(run), host),
             Self::SlotReleaseDue { host, .. }
             | Self::SlotReleaseRefused { host, .. }
+            | Self::SlotInDoubt { host }
+            | Self::SlotUnlocked { host }
             | Self::SlotReleased { host, .. } => of_host(RunRef::OfSlot, host),
             Self::LateCommandSeen { host, .. } => of_host(RunRef::OfLateCommand, host),
             Self::CommandRetracted { host, sequence, .. } => of_host(RunRef::OfCommand(*sequence), host),
@@ -388,6 +401,8 @@ impl Fact {
             | Self::SlotRequested { .. }
             | Self::SlotReleaseDue { .. }
             | Self::SlotReleaseRefused { .. }
+            | Self::SlotInDoubt { .. }
+            | Self::SlotUnlocked { .. }
             | Self::SlotReleased { .. }
             | Self::LockGranted { .. }
             | Self::LockAwaited { .. }
@@ -472,6 +487,8 @@ impl Fact {
             Self::LockGranted { id, .. } => (Step, format!("slot granted to {id}")),
             Self::LockReleased { id, .. } => (Step, format!("slot of {id} released")),
             Self::LockAwaited { id, .. } => (Bookkeeping, format!("{id} waits for a slot")),
+            Self::SlotInDoubt { host } => (Bookkeeping, format!("slot of {host} in doubt")),
+            Self::SlotUnlocked { host } => (Bookkeeping, format!("slot of {host} to be released once more")),
             Self::SlotReleaseDue { host, .. } => (Bookkeeping, format!("slot of {host} to be released")),
             Self::UpgradesBegan { run } => (Bookkeeping, format!("upgrades of {run} began")),
             Self::StrongboxKeySet { .. } => (Bookkeeping, "strongbox got a new key".to_owned()),

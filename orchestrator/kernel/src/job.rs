@@ -49,6 +49,11 @@ macro_rules! systems {
             std::iter::empty()$(.chain(<$job>::wanted(state).map(Job::$system)))+
         }
 
+        /// The facts that follow when a leadership begins: jobs of an earlier one may still be under way.
+        pub(crate) fn leadership_began(state: &State) -> Vec<Fact> {
+            std::iter::empty()$(.chain(<$job>::leadership_began(state)))+.collect()
+        }
+
         impl Job {
             /// The system in which it is done.
             pub const fn system(&self) -> System {

@@ -101,6 +101,8 @@ impl State {
             since: at,
             held_since: None,
             refusal: None,
+            in_doubt: false,
+            unlocked_at: None,
             run: command.run.clone(),
             command: None,
             begun: true,
@@ -110,6 +112,7 @@ impl State {
         slot.state = SlotState::Held;
         slot.since = slot.held_since.take().unwrap_or(slot.since);
         slot.refusal = None;
+        slot.in_doubt |= slot.unlocked_at.take().is_some();
         slot.run = command.run.clone();
         slot.command = Some(sent);
         let (group, run, since) = (slot.group.clone(), slot.run.clone(), slot.since);

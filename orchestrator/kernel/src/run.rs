@@ -250,6 +250,11 @@ impl Run {
         self.index.unprepared
     }
 
+    /// Hosts that have not answered `prepare` and whose heartbeat was awaited when the run started.
+    pub(crate) fn unheard(&self) -> &OrdSet<HostName> {
+        &self.index.unheard
+    }
+
     /// How many hosts are in `status`.
     pub fn count(&self, status: HostStatus) -> usize {
         self.index.count(status)

@@ -1,12 +1,16 @@
 //! Slots that hosts hold, or may hold, on behalf of runs, and the fence, which shows which of their commands may still
 //! appear. Slots outlive the run that took them.
 
-use chrono::{DateTime, Utc};
+use chrono::{DateTime, TimeDelta, Utc};
 use os_upgrade_protocol::{Action, GroupName, RunId};
 use serde::{Deserialize, Serialize};
 
-use crate::config::LockProvider;
+use crate::config::{LockProvider, is_false};
 use crate::reason::ReleaseRefusal;
+
+/// For how long a lock server may still carry out a request whose outcome is not known, after it has confirmed a later
+/// release.
+pub const LATE_REQUEST_MAX: TimeDelta = TimeDelta::seconds(30);
 
 /// A host's slot.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -27,6 +31,13 @@ pub struct Slot {
     /// Why its lock server has not released it so far, if it is being released and has been refused.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub refusal: Option<ReleaseRefusal>,
+    /// Whether its lock server may still carry out an earlier request about it, whose outcome is not known.
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub in_doubt: bool,
+    /// When its lock server confirmed its release, if it was in doubt then: [`LATE_REQUEST_MAX`] later it is released once
+    /// more.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub unlocked_at: Option<DateTime<Utc>>,
     /// The run that requested it last.
     pub run: RunId,
     /// The last command of the step it is held for: `done` to this very command releases it, however late. Absent until
@@ -46,13 +57,52 @@ impl Slot {
         self.provider == provider && self.group == *group
     }
 
-    /// Marks it at `at` as to be released by its lock server.
+    /// A slot of `group` that is requested at `at` for `run` from a lock server.
+    pub(crate) fn requested(group: &GroupName, run: &RunId, at: DateTime<Utc>) -> Self {
+        Self {
+            group: group.clone(),
+            provider: LockProvider::External,
+            state: SlotState::Requested,
+            since: at,
+            held_since: None,
+            refusal: None,
+            in_doubt: false,
+            unlocked_at: None,
+            run: run.clone(),
+            command: None,
+            begun: false,
+            unsent_at_fence: None,
+        }
+    }
+
+    /// Marks it at `at` as to be released by its lock server, perhaps once more.
     pub(crate) fn release_due(&mut self, why: ReleaseCause, at: DateTime<Utc>) {
+        if self.unlocked_at.take().is_some() {
+            return;
+        }
         if self.state == SlotState::Held {
             self.held_since = Some(self.since);
         }
         self.state = SlotState::Releasing { why };
         self.since = at;
+    }
+
+    /// The outcome of a request about it is not known, or will not be.
+    pub(crate) fn doubted(&mut self) {
+        self.in_doubt = true;
+        self.unlocked_at = None;
+    }
+
+    /// Its lock server confirmed its release at `at`, though it may carry out an earlier request later.
+    pub(crate) fn unlocked(&mut self, at: DateTime<Utc>) {
+        self.in_doubt = false;
+        self.unlocked_at = Some(at);
+        self.refusal = None;
+    }
+
+    /// When its lock server, which has released it, is asked to do so once more; absent unless that is due later.
+    pub fn unlock_again_at(&self) -> Option<DateTime<Utc>> {
+        self.unlocked_at.map(|at| at + LATE_REQUEST_MAX)
     }
 
     /// Whether a command of an ended run may still appear for it under `fence`, the current fence.

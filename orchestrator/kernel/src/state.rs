@@ -149,14 +149,13 @@ impl State {
             Fact::RunEnded { run, result } => self.apply_run_ended(run, Ended { at, result: *result }),
             Fact::Host { run, host, event } => self.apply_host(run, host, event, at),
             Fact::SlotRequested { host, group, run } => self.apply_slot_requested(host, group, run, at),
-            Fact::SlotReleaseDue { host, why } => {
-                self.slot(host)?.release_due(*why, at);
-                Ok(())
-            }
+            Fact::SlotReleaseDue { host, why } => self.slot(host).map(|slot| slot.release_due(*why, at)),
             Fact::SlotReleaseRefused { host, refusal } => {
                 self.slot(host)?.refusal = Some(refusal.clone());
                 Ok(())
             }
+            Fact::SlotInDoubt { host } => self.slot(host).map(Slot::doubted),
+            Fact::SlotUnlocked { host } => self.slot(host).map(|slot| slot.unlocked(at)),
             Fact::SlotReleased { host, why: _ } => self.apply_slot_released(host),
             Fact::LockGranted { group, id, actor: _ } => {
                 self.semaphores.lock_for_client(group, id, at);
@@ -381,6 +380,8 @@ impl State {
                     since: held.map_or(at, |slot| slot.since),
                     held_since: None,
                     refusal: None,
+                    in_doubt: self.slots.get(host).is_some_and(|slot| slot.in_doubt),
+                    unlocked_at: None,
                     run: run.clone(),
                     // The earlier command counts until the new one appears in the stream.
                     command: held.and_then(|slot| slot.command),
@@ -463,19 +464,7 @@ impl State {
         if self.slots.contains_key(host) {
             return Err(ApplyError::SlotTaken(host.clone()));
         }
-        let slot = Slot {
-            group: group.clone(),
-            provider: LockProvider::External,
-            state: SlotState::Requested,
-            since: at,
-            held_since: None,
-            refusal: None,
-            run: run.clone(),
-            command: None,
-            begun: false,
-            unsent_at_fence: None,
-        };
-        self.slots.insert(host.clone(), slot);
+        self.slots.insert(host.clone(), Slot::requested(group, run, at));
         Ok(())
     }
 

@@ -11,7 +11,7 @@ use os_upgrade_bus::Bus;
 use os_upgrade_bus::scan::{ScanError, Scanned};
 use os_upgrade_kernel::slot::SentCommand;
 use os_upgrade_kernel::{ControlMessage, Outstanding, State};
-use os_upgrade_protocol::{Action, CommandId, HostName, Outcome, Reply, subject};
+use os_upgrade_protocol::{Action, Announcement, CommandId, GroupName, HostName, Outcome, Reply, subject};
 use os_upgrade_shell::control_stream;
 use os_upgrade_shell::journal::Committed;
 use os_upgrade_shell::journal::JournalError;
@@ -92,8 +92,24 @@ pub(super) async fn outstanding(
         Ok(())
     })
     .await?;
+    // A run of which nothing is known, such as one whose start is lost, has taken the groups that hosts announce.
+    let mut announced = BTreeMap::new();
+    if open.0.keys().any(|(host, _)| known_group(state, host).is_none()) {
+        bus.scan(subject::WORKERS_STREAM, 1, |message| {
+            if let Ok(Announcement { host, group: Some(group), .. }) = Announcement::parse(message.payload())
+            {
+                announced.insert(host, group);
+            }
+            Ok(())
+        })
+        .await?;
+    }
+    let group_of = |host: &HostName| {
+        let group = known_group(state, host).or_else(|| announced.get(host));
+        group.unwrap_or(&state.settings.default_group).clone()
+    };
     let open = open.0.into_iter().map(|((host, _), (sequence, id))| Outstanding {
-        group: group_of(state, &host),
+        group: group_of(&host),
         host,
         run: id.run,
         action: id.action,
@@ -150,9 +166,10 @@ fn is_settled(reply: &Reply) -> bool {
     }
 }
 
-fn group_of(state: &State, host: &HostName) -> os_upgrade_protocol::GroupName {
+/// The group of the host's slot, or else its group in the last runs.
+fn known_group<'a>(state: &'a State, host: &HostName) -> Option<&'a GroupName> {
     let of_run =
         state.run.iter().chain(&state.last_run).find_map(|run| run.host(host)).map(|host| &host.group);
     let of_slot = state.slots.get(host).map(|slot| &slot.group);
-    of_slot.or(of_run).unwrap_or(&state.settings.default_group).clone()
+    of_slot.or(of_run)
 }

@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use chrono::Utc;
+use os_upgrade_bus::streams::Unfinished;
 use os_upgrade_kernel::{
     ApplyError, HostStatus, Record, Restoration, RestoreSource, SlotState, State, restoration,
 };
@@ -15,7 +16,7 @@ use serde::Serialize;
 
 use super::archive::{self, Kind, Manifest};
 use super::backup::catch_up;
-use super::site::Site;
+use super::site::{HeldLease, Site};
 use super::{RecoveryError, collect};
 use crate::loss;
 
@@ -23,6 +24,8 @@ use crate::loss;
 const ACTOR: &str = "os-upgrade restore";
 /// The id of a restoration from the store.
 const FROM_STORE: &str = "store";
+/// Why there is something to restore although nothing else is missing.
+const INTERRUPTED: &str = "an earlier restoration was interrupted before it had replaced the journal";
 
 /// What is restored.
 #[derive(Debug)]
@@ -43,7 +46,7 @@ pub enum Source {
 pub enum Work {
     /// Nothing, for this reason.
     Nothing(String),
-    /// An earlier restoration was interrupted just before its end: only its mark is left.
+    /// An earlier restoration was interrupted just before its end: only its marks are left.
     FinishInterrupted,
     /// Carry out this plan.
     Restore(Box<Plan>),
@@ -95,13 +98,20 @@ pub struct Summary {
 }
 
 impl Plan {
-    /// Plans the restoration of `source` at `site`. For a dry run, which writes nothing to the site, the store is copied
-    /// and a backup unpacked below the system's temporary directory instead of next to the store.
+    /// Plans the restoration of `source` at `site` while the site's `lease` is held, so that the plan still holds when it
+    /// is carried out. Without it this is a dry run, which writes nothing to the site: the store is copied and a backup
+    /// unpacked below the system's temporary directory instead of next to the store.
     ///
     /// # Errors
     /// An orchestrator is running, the source cannot be used, or the site has data that must not be replaced.
-    pub async fn make(site: &Site, source: &Source, dry_run: bool) -> Result<Work, RecoveryError> {
-        if let Some(holder) = site.bus.lease_holder().await?
+    pub async fn make(
+        site: &Site,
+        source: &Source,
+        lease: Option<&HeldLease>,
+    ) -> Result<Work, RecoveryError> {
+        let dry_run = lease.is_none();
+        if dry_run
+            && let Some(holder) = site.bus.lease_holder().await?
             && holder.instance != site.directory.instance()
         {
             return Err(RecoveryError::Led(holder.instance));
@@ -139,9 +149,14 @@ async fn from_store(site: &Site, dry_run: bool) -> Result<Work, RecoveryError> {
     };
     let mut because = found.describe(site).await?;
     if because.is_empty() {
-        if mark.is_some() {
-            return Ok(Work::FinishInterrupted);
+        match mark {
+            Some(Unfinished { has_journal: true, .. }) => return Ok(Work::FinishInterrupted),
+            // The control stream may have been emptied, and a commands be missing that the journal has.
+            Some(Unfinished { has_journal: false, .. }) => because.push(INTERRUPTED.to_owned()),
+            None => {}
         }
+    }
+    if because.is_empty() {
         match collect::fold_journal(&site.bus).await? {
             Ok(_) => return Ok(Work::Nothing(nothing_missing(&folded))),
             // A journal of another version is not lost and must not be replaced.
@@ -161,9 +176,9 @@ fn nothing_missing(folded: &Folded) -> String {
 async fn from_backup(site: &Site, file: &Path, replace: bool, beside: &Path) -> Result<Work, RecoveryError> {
     let (unpacked, manifest, folded) = unpack(site, file, beside).await?;
     let id = archive::id(file)?;
-    let resumed = site.bus.unfinished_restoration().await?.as_ref() == Some(&id);
+    let resumed = site.bus.unfinished_restoration().await?.filter(|unfinished| unfinished.id == id);
     let present = store::fold(&site.settings.store.database(), site.layout().site).await;
-    if resumed
+    if resumed.as_ref().is_some_and(|unfinished| unfinished.has_journal)
         && let Ok(Some(present)) = &present
         && Comparison::of(site, present).await?.losses.is_empty()
     {
@@ -171,7 +186,7 @@ async fn from_backup(site: &Site, file: &Path, replace: bool, beside: &Path) -> 
     }
     let found = Comparison::of(site, &folded).await?;
     let existing = existing_data(&found.streams, matches!(present, Ok(None)));
-    if let Some(existing) = existing.filter(|_| !replace && !resumed) {
+    if let Some(existing) = existing.filter(|_| !replace && resumed.is_none()) {
         return Err(RecoveryError::NotEmpty(existing));
     }
     let kind = match manifest.kind {

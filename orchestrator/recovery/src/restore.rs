@@ -21,7 +21,7 @@ use super::{RecoveryError, collect};
 pub enum Step {
     /// The site's previous data is saved in this file.
     Saved(PathBuf),
-    /// The control stream is emptied, or kept.
+    /// The control stream is marked, and emptied or kept.
     ControlReady,
     /// The journal is created from scratch, and empty.
     JournalEmptied,
@@ -41,18 +41,21 @@ pub enum Step {
 pub async fn carry_out(
     site: &Site,
     plan: &Plan,
+    lease: &HeldLease,
     mut taken: impl FnMut(&Step) -> Result<(), RecoveryError>,
 ) -> Result<(), RecoveryError> {
     let layout = site.layout();
-    let lease = HeldLease::take(&site.bus, &layout, site.directory.instance()).await?;
+    lease.check()?;
     let saved = save(site).await?;
     taken(&Step::Saved(saved))?;
 
     lease.check()?;
     let control = if plan.summary.control_kept {
+        site.bus.begin_restoration(&plan.id).await?;
         site.bus.control_created().await?
     } else {
-        site.bus.renew_control(&layout, plan.summary.control_from).await?.cached_info().created
+        let control = site.bus.renew_control(&layout, plan.summary.control_from, &plan.id).await?;
+        control.cached_info().created
     };
     taken(&Step::ControlReady)?;
 
@@ -94,19 +97,13 @@ pub async fn carry_out(
     taken(&Step::Finished)
 }
 
-/// Finishes a restoration of which only the mark on the journal is left.
+/// Finishes a restoration of which only the marks on the streams are left.
 ///
 /// # Errors
 /// The bus does not answer.
-pub async fn finish_interrupted(site: &Site) -> Result<(), RecoveryError> {
-    let lease = HeldLease::take(&site.bus, &site.layout(), site.directory.instance()).await?;
-    finish(site, lease).await
-}
-
-async fn finish(site: &Site, lease: HeldLease) -> Result<(), RecoveryError> {
-    site.bus.finish_restoration().await?;
-    lease.release().await;
-    Ok(())
+pub async fn finish(site: &Site, lease: &HeldLease) -> Result<(), RecoveryError> {
+    lease.check()?;
+    Ok(site.bus.finish_restoration().await?)
 }
 
 /// The new journal's messages: the restored state, and the record that follows it. Their chain of append ids continues

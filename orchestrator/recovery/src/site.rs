@@ -1,7 +1,7 @@
 //! Exclusive access to a site for a restoration: the data directory locked, the bus connected, and the lease held, so
 //! that no orchestrator runs in the meantime.
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use anyhow::anyhow;
 use os_upgrade_bus::Bus;
@@ -11,7 +11,7 @@ use os_upgrade_platform::data_directory::DataDirectory;
 use os_upgrade_platform::managed_nats::{self, ManagedNats};
 use os_upgrade_platform::nats_server;
 use os_upgrade_settings::{NatsMode, Settings};
-use os_upgrade_shell::lease::{LeaseAction, LeaseHolder, LeaseOutcome};
+use os_upgrade_shell::lease::{LEASE_TTL, LeaseAction, LeaseHolder, LeaseOutcome};
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
 
@@ -19,6 +19,9 @@ use super::RecoveryError;
 
 /// How often the lease is renewed: three times in its duration.
 const RENEW_INTERVAL: Duration = Duration::from_secs(2);
+
+/// How much of the lease must be left when a step begins.
+const LEFT_MIN: Duration = Duration::from_secs(1);
 
 /// A site that no orchestrator on this machine runs.
 #[derive(Debug)]
@@ -89,8 +92,24 @@ pub async fn connect_to(settings: &Settings, managed: Option<String>) -> Result<
 #[derive(Debug)]
 pub struct HeldLease {
     bus: Bus,
-    revision: watch::Receiver<Option<u64>>,
+    /// The last renewal; `None` once one has failed.
+    renewal: watch::Receiver<Option<Renewal>>,
     renewing: JoinHandle<()>,
+}
+
+/// A write of the lease.
+#[derive(Debug, Clone, Copy)]
+struct Renewal {
+    revision: u64,
+    /// When it was requested: the lease lasts no shorter from then on.
+    asked: Instant,
+}
+
+impl Renewal {
+    /// Whether the lease still lasts at `now`, long enough to begin a step. A process that was paused has not renewed it.
+    fn lasts(self, now: Instant) -> bool {
+        now.saturating_duration_since(self.asked) + LEFT_MIN <= LEASE_TTL
+    }
 }
 
 impl HeldLease {
@@ -102,6 +121,7 @@ impl HeldLease {
         bus.ensure_lease(layout).await?;
         let nonce = uuid::Uuid::new_v4().simple().to_string();
         let mut me = LeaseHolder::new(instance, &nonce);
+        let mut asked = Instant::now();
         let mut outcome = bus.lease(&LeaseAction::Create(me.clone())).await;
         if let LeaseOutcome::Taken { holder, revision } = &outcome
             && holder.instance == me.instance
@@ -109,6 +129,7 @@ impl HeldLease {
             // The data directory is locked, so that process has ended.
             me = me.replacing(holder);
             let action = LeaseAction::Update { holder: me.clone(), revision: *revision };
+            asked = Instant::now();
             outcome = bus.lease(&action).await;
         }
         let revision = match outcome {
@@ -119,24 +140,25 @@ impl HeldLease {
                 return Err(anyhow!("the lease was not granted").into());
             }
         };
-        let (sender, receiver) = watch::channel(Some(revision));
+        let (sender, renewal) = watch::channel(Some(Renewal { revision, asked }));
         let renewing = tokio::spawn(renew(bus.clone(), me, revision, sender));
-        Ok(Self { bus: bus.clone(), revision: receiver, renewing })
+        Ok(Self { bus: bus.clone(), renewal, renewing })
     }
 
     /// Checks that no other process can have begun to lead.
     ///
     /// # Errors
-    /// The lease could not be renewed.
+    /// The lease could not be renewed, or not for too long.
     pub fn check(&self) -> Result<(), RecoveryError> {
-        self.revision.borrow().map(drop).ok_or(RecoveryError::LeaseLost)
+        let renewal = *self.renewal.borrow();
+        renewal.filter(|renewal| renewal.lasts(Instant::now())).map(drop).ok_or(RecoveryError::LeaseLost)
     }
 
     /// Releases the lease, so that the next orchestrator need not wait.
     pub async fn release(self) {
         self.renewing.abort();
-        let revision = *self.revision.borrow();
-        if let Some(revision) = revision {
+        let renewal = *self.renewal.borrow();
+        if let Some(Renewal { revision, .. }) = renewal {
             // If this fails, the lease expires.
             self.bus.lease(&LeaseAction::Release { revision }).await;
         }
@@ -149,13 +171,14 @@ impl Drop for HeldLease {
     }
 }
 
-async fn renew(bus: Bus, me: LeaseHolder, mut revision: u64, held: watch::Sender<Option<u64>>) {
+async fn renew(bus: Bus, me: LeaseHolder, mut revision: u64, held: watch::Sender<Option<Renewal>>) {
     loop {
         tokio::time::sleep(RENEW_INTERVAL).await;
+        let asked = Instant::now();
         match bus.lease(&LeaseAction::Update { holder: me.clone(), revision }).await {
             LeaseOutcome::Written { revision: renewed, .. } => {
                 revision = renewed;
-                held.send_replace(Some(renewed));
+                held.send_replace(Some(Renewal { revision, asked }));
             }
             LeaseOutcome::Taken { .. }
             | LeaseOutcome::Released
@@ -165,5 +188,21 @@ async fn renew(bus: Bus, me: LeaseHolder, mut revision: u64, held: watch::Sender
                 return;
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn renewal_lasts_as_long_as_the_lease() {
+        let asked = Instant::now();
+        let lasts = |after: Duration| Renewal { revision: 1, asked }.lasts(asked + after);
+        assert!(lasts(RENEW_INTERVAL));
+        let most = LEASE_TTL.saturating_sub(LEFT_MIN);
+        assert!(lasts(most));
+        assert!(!lasts(most + Duration::from_nanos(1)));
+        assert!(!lasts(Duration::from_hours(1)));
     }
 }

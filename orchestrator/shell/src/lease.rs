@@ -18,6 +18,8 @@ const RENEW_INTERVAL: Duration = Duration::from_secs(2);
 const CHECK_INTERVAL: Duration = Duration::from_millis(500);
 /// A revision counts as recent for this many renewals: as long as a follower waits for its leader, plus one.
 const RECENT_RENEWALS: u64 = 3;
+/// How many processes an entry names besides the last that was replaced.
+const REPLACED_BEFORE_MAX: usize = 8;
 /// How long an answer may take before the question is asked again.
 pub const ANSWER_WITHIN: Duration = Duration::from_secs(2);
 
@@ -33,22 +35,45 @@ pub struct LeaseHolder {
     /// its data directory was copied.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub replaces: Option<String>,
+    /// The processes from which the lease was taken in this way before that, the last first; at most
+    /// [`REPLACED_BEFORE_MAX`]. While several copies take the lease in turns, each finds its own name here.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub replaced_before: Vec<String>,
 }
 
 impl LeaseHolder {
     /// The process `nonce` of `instance`.
     pub fn new(instance: &str, nonce: &str) -> Self {
-        Self { instance: instance.to_owned(), nonce: nonce.to_owned(), replaces: None }
+        Self {
+            instance: instance.to_owned(),
+            nonce: nonce.to_owned(),
+            replaces: None,
+            replaced_before: Vec::new(),
+        }
     }
 
     /// This process, when it takes the lease from `earlier`, a process of the same instance that has ended.
     #[must_use]
     pub fn replacing(mut self, earlier: &Self) -> Self {
         // The outcome of its own last write may have been unknown.
-        if earlier.nonce != self.nonce {
-            self.replaces = Some(earlier.nonce.clone());
+        if earlier.nonce == self.nonce {
+            return self;
         }
+        let known = earlier.replaced().chain(self.replaced()).filter(|nonce| **nonce != self.nonce);
+        let mut before: Vec<String> = Vec::new();
+        for nonce in known {
+            if before.len() < REPLACED_BEFORE_MAX && *nonce != earlier.nonce && !before.contains(nonce) {
+                before.push(nonce.clone());
+            }
+        }
+        self.replaces = Some(earlier.nonce.clone());
+        self.replaced_before = before;
         self
+    }
+
+    /// The processes of the same instance from which the lease was taken, the last first.
+    fn replaced(&self) -> impl Iterator<Item = &String> {
+        self.replaces.iter().chain(&self.replaced_before)
     }
 }
 
@@ -289,9 +314,9 @@ impl Lease {
         }
     }
 
-    /// Whether `holder` has taken the lease from this very process as if it had ended.
+    /// Whether the lease was taken from this very process as if it had ended, and is `holder`'s since.
     fn is_replaced_by(&self, holder: &LeaseHolder) -> bool {
-        holder.instance == self.me.instance && holder.replaces.as_deref() == Some(&self.me.nonce)
+        holder.instance == self.me.instance && holder.replaced().any(|nonce| *nonce == self.me.nonce)
     }
 
     fn request(&mut self, now: Now, action: LeaseAction) -> LeaseRequest {

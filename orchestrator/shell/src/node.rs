@@ -391,12 +391,20 @@ impl Node {
         if matches!(self.role, Role::Halted { .. }) {
             return;
         }
+        let was_overdue = self.inspection.overdue().is_some();
         let known = self.inspection.begin(now, &self.follower);
+        let overdue = self.inspection.overdue().filter(|_| !was_overdue);
+        self.out.extend(overdue.map(|why| Action::Warn(Warning::Inspection { overdue: Some(why) })));
         self.out.extend(known.map(|known| Action::Inspect(Box::new(known))));
     }
 
     fn inspected(&mut self, now: Now, known: &Acknowledged, streams: Result<Streams, String>) {
-        match self.inspection.inspected(now, known, streams) {
+        let was_overdue = self.inspection.overdue().is_some();
+        let finding = self.inspection.inspected(now, known, streams);
+        if was_overdue && self.inspection.overdue().is_none() {
+            self.out.push(Action::Warn(Warning::Inspection { overdue: None }));
+        }
+        match finding {
             Finding::Nothing => {}
             Finding::Intact { follow_from } if matches!(self.role, Role::Starting) => {
                 self.role = Role::Following { at_end: false };
@@ -489,6 +497,7 @@ impl Node {
                 self.follower.appended(tip, None);
                 self.dispatcher.begin_leadership(now);
                 let mut leading = Leading::new();
+                leading.push(Input::LeadershipBegan);
                 leading.push(Input::Settings(self.settings.settings.clone()));
                 self.role = Role::Leading(Box::new(leading));
                 self.out.push(Action::ReadControl { from: self.follower.state.control + 1 });

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::fs;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use harness::host::Host;
 use harness::orchestrator::Orchestrator;
@@ -12,7 +12,7 @@ use os_upgrade_protocol::subject;
 use os_upgrade_recovery::RecoveryError;
 use os_upgrade_recovery::plan::{Plan, Source, Work};
 use os_upgrade_recovery::restore::{self, Step};
-use os_upgrade_recovery::site::Site as Exclusive;
+use os_upgrade_recovery::site::{HeldLease, Site as Exclusive};
 use os_upgrade_settings::{self as settings, Settings};
 use serde_json::{Value, json};
 
@@ -190,25 +190,27 @@ async fn interrupted_restore_finishes_when_repeated() {
         let before = site.rest().run(&id).await.facts();
         restart_with_empty_bus(&mut site).await;
         let exclusive = Exclusive::open(settings(&site.orchestrator)).await.unwrap();
-        let Work::Restore(plan) = Plan::make(&exclusive, &Source::Store, false).await.unwrap() else {
-            panic!("there is something to do");
-        };
+        let instance = exclusive.directory.instance();
+        let lease = HeldLease::take(&exclusive.bus, &exclusive.layout(), instance).await.unwrap();
+        let planned = Plan::make(&exclusive, &Source::Store, Some(&lease)).await.unwrap();
+        let Work::Restore(plan) = planned else { panic!("there is something to do") };
         let mut steps: Vec<Step> = Vec::new();
-        let cut = restore::carry_out(&exclusive, &plan, |step| {
+        let cut = restore::carry_out(&exclusive, &plan, &lease, |step| {
             steps.push(step.clone());
             if steps.len() > cut_after { Err(RecoveryError::LeaseLost) } else { Ok(()) }
         });
         assert!(cut.await.is_err());
         assert_eq!(steps.len(), cut_after + 1);
+        drop(lease);
         exclusive.close().await;
 
-        // An incomplete journal is never accepted, with this store or with none.
-        if cut_after >= 2 {
+        // Incomplete streams are never accepted, with this store or with none.
+        if cut_after >= 1 {
             let mut other = Orchestrator::new(&site.nats.url(), "");
             other.start();
             let (code, stderr) = other.exited().await;
             assert_eq!(code, Some(1));
-            let text = "error: the stream os-upgrade:journal has not been restored to its end: run `os-upgrade restore` \
+            let text = "error: the stream os-upgrade:control has not been restored to its end: run `os-upgrade restore` \
                         again, as before";
             assert!(stderr.contains(text), "{stderr}");
         }
@@ -216,6 +218,80 @@ async fn interrupted_restore_finishes_when_repeated() {
         let expected = if cut_after == 4 { "finished" } else { "restored" };
         assert_eq!(done["outcome"], expected, "{steps:?}: {done}");
         assert_recovers(&mut site, &hosts, &id, &before).await;
+    }
+}
+
+/// The control stream is emptied and the journal not replaced yet: with both, the site would wait for commands that are gone.
+#[tokio::test]
+async fn restore_interrupted_between_streams_is_repeated() {
+    let (mut site, hosts, id) = site_during_run().await;
+    let before = site.rest().run(&id).await.facts();
+    site.orchestrator.kill().await;
+    site.jetstream().delete_stream(subject::CONTROL_STREAM).await.unwrap();
+    let exclusive = Exclusive::open(settings(&site.orchestrator)).await.unwrap();
+    let instance = exclusive.directory.instance();
+    let lease = HeldLease::take(&exclusive.bus, &exclusive.layout(), instance).await.unwrap();
+    let planned = Plan::make(&exclusive, &Source::Store, Some(&lease)).await.unwrap();
+    let Work::Restore(plan) = planned else { panic!("there is something to do") };
+    let cut = restore::carry_out(&exclusive, &plan, &lease, |step| {
+        if *step == Step::ControlReady { Err(RecoveryError::LeaseLost) } else { Ok(()) }
+    });
+    assert!(cut.await.is_err());
+    lease.release().await;
+    exclusive.close().await;
+
+    let journal = site.last_sequence(subject::JOURNAL_STREAM).await;
+    site.orchestrator.start();
+    let (code, stderr) = site.orchestrator.exited().await;
+    assert_eq!(code, Some(1));
+    assert!(stderr.contains("the stream os-upgrade:control has not been restored to its end"), "{stderr}");
+    assert_eq!(site.last_sequence(subject::JOURNAL_STREAM).await, journal);
+    let done = json_output(&site.orchestrator, FROM_STORE).await;
+    assert_eq!(done["outcome"], "restored", "{done}");
+    assert_eq!(done["plan"]["held"], json!(["h02"]));
+    assert_recovers(&mut site, &hosts, &id, &before).await;
+}
+
+/// The store is from before a run whose command is in the control stream. The host at work is of another group than the
+/// default one.
+#[tokio::test]
+async fn command_of_lost_run_holds_slot_of_announced_group() {
+    let mut site = Site::start_with("[fleet-lock.groups]\ndefault = 1\nedge = 1").await;
+    let mut hosts = vec![site.host("h01").of_group("edge")];
+    hosts[0].hold("upgrade");
+    site.run(&mut hosts).await;
+    site.orchestrator.terminate().await;
+    let copy = tempfile::tempdir().unwrap();
+    copy_store(&site.orchestrator, copy.path(), true);
+    site.orchestrator.start_ready().await;
+    site.orchestrator.await_leading().await;
+    site.rest().start_run().await;
+    hosts[0].await_script("upgrade-begins").await;
+    site.orchestrator.kill().await;
+    copy_store(&site.orchestrator, copy.path(), false);
+    site.jetstream().delete_stream(subject::JOURNAL_STREAM).await.unwrap();
+
+    let done = json_output(&site.orchestrator, FROM_STORE).await;
+    assert_eq!(done["plan"]["control-kept"], true, "{done}");
+    assert_eq!(done["plan"]["held"], json!(["h01"]));
+    site.orchestrator.start_ready().await;
+    site.orchestrator.await_leading().await;
+    let (_, slots) = site.rest().get("/v1/state/fleet-lock").await;
+    let held = |group: &str| {
+        let groups = slots["groups"].as_array().unwrap();
+        groups.iter().find(|it| it["group"] == group).map(|it| it["held"].clone())
+    };
+    assert_eq!((held("default"), held("edge")), (Some(json!(0)), Some(json!(1))), "{slots}");
+}
+
+/// Copies the files of the store, which is not in use, to `directory`, or back.
+fn copy_store(orchestrator: &Orchestrator, directory: &Path, save: bool) {
+    for name in ["os-upgrade.db", "os-upgrade.db-wal", "os-upgrade.db-shm"] {
+        let (file, copy) = (orchestrator.store_file().with_file_name(name), directory.join(name));
+        let (from, to) = if save { (&file, &copy) } else { (&copy, &file) };
+        let _ = fs::remove_file(to);
+        // There is no log after an orderly end.
+        let _ = fs::copy(from, to);
     }
 }
 
@@ -271,19 +347,12 @@ async fn lost_control_stream_keeps_newer_journal() {
     site.rest().configure("os-upgrade-test").await;
     site.orchestrator.terminate().await;
     let copy = tempfile::tempdir().unwrap();
-    let files = ["os-upgrade.db", "os-upgrade.db-wal", "os-upgrade.db-shm"];
-    let at = |site: &Site, name: &str| site.orchestrator.store_file().with_file_name(name);
-    for name in files {
-        let _ = fs::copy(at(&site, name), copy.path().join(name));
-    }
+    copy_store(&site.orchestrator, copy.path(), true);
     site.orchestrator.start_ready().await;
     site.orchestrator.await_leading().await;
     assert_eq!(site.rest().try_fleet_lock("/v1/pre-reboot", "default", "node-7").await, Some(200));
     site.orchestrator.kill().await;
-    for name in files {
-        let _ = fs::remove_file(at(&site, name));
-        let _ = fs::copy(copy.path().join(name), at(&site, name));
-    }
+    copy_store(&site.orchestrator, copy.path(), false);
     site.jetstream().delete_stream(subject::CONTROL_STREAM).await.unwrap();
 
     // A dry run reads the newer facts too, and leaves the store as it is.

@@ -53,101 +53,105 @@ macro_rules! bugs {
 
 bugs! {
     /// The journal accepts an append whatever sequence it expects.
-    JournalUnfenced: "journal-unfenced", [PausedBeforeWrite] => ["journal"], seed 47;
+    JournalUnfenced: "journal-unfenced", [PausedBeforeWrite] => ["journal"], seed 38;
     /// The control stream accepts a command whatever its fence.
-    CommandUnfenced: "command-unfenced", [PausedBeforeWrite, OrchestratorPause, MessageLate] => ["S4", "once"], seed 50;
+    CommandUnfenced: "command-unfenced", [PausedBeforeWrite, OrchestratorPause, MessageLate] => ["S4", "once"], seed 16;
     /// A request that changes nothing is answered without an append.
-    NoBarrier: "no-barrier", [OrchestratorPause, PausedBeforeWrite] => ["S5", "semaphore"], seed 53;
+    NoBarrier: "no-barrier", [OrchestratorPause, PausedBeforeWrite] => ["S5", "semaphore"], seed 35;
     /// A command whose acknowledgement is lost counts as not stored, and is sent again as a new message.
-    LostAckIsFailure: "lost-ack-is-failure", [AnswerLost] => ["once"], seed 3;
+    LostAckIsFailure: "lost-ack-is-failure", [AnswerLost] => ["once"], seed 81;
     /// An append without an acknowledgement counts as stored.
-    LostAckIsSuccess: "lost-ack-is-success", [MessageLost, MessageLate] => ["S5"], seed 23;
+    LostAckIsSuccess: "lost-ack-is-success", [MessageLost, MessageLate] => ["S5"], seed 90;
     /// Grants of slots to hosts are forgotten at a restart.
     SlotForgotten: "slot-forgotten", [OrchestratorCrash] => ["S1", "journal"], seed 8;
     /// A client that should be refused is granted a slot.
-    GrantBeyondSlots: "grant-beyond-slots", [] => ["semaphore"], seed 31;
+    GrantBeyondSlots: "grant-beyond-slots", [] => ["semaphore"], seed 6;
     /// A client is told that it holds a slot before that is in the journal.
-    GrantBeforeCommit: "grant-before-commit", [] => ["semaphore"], seed 6;
+    GrantBeforeCommit: "grant-before-commit", [] => ["semaphore"], seed 21;
     /// A client is sometimes refused a slot although one is free.
-    RefusedThoughFree: "refused-though-free", [] => ["semaphore"], seed 6;
+    RefusedThoughFree: "refused-though-free", [] => ["semaphore"], seed 5;
     /// A client that gives its slot back frees another's.
-    UnlockFreesAnother: "unlock-frees-another", [] => ["semaphore"], seed 32;
+    UnlockFreesAnother: "unlock-frees-another", [] => ["semaphore"], seed 21;
     /// A client that gives its slot back ends an operator's hold.
-    UnlockEndsHold: "unlock-ends-hold", [] => ["semaphore"], seed 27;
+    UnlockEndsHold: "unlock-ends-hold", [] => ["semaphore"], seed 6;
     /// Grants of slots to clients are forgotten at a takeover.
-    LockForgotten: "lock-forgotten", [OrchestratorCrash] => ["semaphore"], seed 6;
+    LockForgotten: "lock-forgotten", [OrchestratorCrash] => ["semaphore"], seed 5;
     /// A request that a follower passes on is carried out again some time later.
-    CarriedOutTwice: "carried-out-twice", [] => ["semaphore"], seed 25;
+    CarriedOutTwice: "carried-out-twice", [] => ["semaphore"], seed 28;
     /// Waiters are forgotten at a takeover, so that hosts ignore them.
-    WaitersForgotten: "waiters-forgotten", [OrchestratorCrash, OrchestratorStop] => ["fair"], seed 96;
+    WaitersForgotten: "waiters-forgotten", [OrchestratorCrash, OrchestratorStop] => ["fair"], seed 48;
+    /// Hosts leave free slots to clients that do not come back, as long as these are remembered.
+    LeftForTooLong: "left-for-too-long", [] => ["fair"], seed 3;
     /// An operator releases the slot of a host at work.
-    TakenBackAtWork: "taken-back-at-work", [] => ["S6"], seed 22;
+    TakenBackAtWork: "taken-back-at-work", [] => ["S6"], seed 17;
     /// Hosts that wait for approval, or are withdrawn, take part.
-    UnapprovedEnlisted: "unapproved-enlisted", [] => ["enrol"], seed 4;
+    UnapprovedEnlisted: "unapproved-enlisted", [] => ["enrol"], seed 46;
     /// Withdrawals are forgotten at a takeover.
-    WithdrawalForgotten: "withdrawal-forgotten", [OrchestratorCrash] => ["enrol"], seed 49;
+    WithdrawalForgotten: "withdrawal-forgotten", [OrchestratorCrash] => ["enrol"], seed 18;
     /// A new leader gives up hosts that have not come back, before it has read their answers.
-    GivenUpUnheard: "given-up-unheard", [OrchestratorCrash] => ["live"], seed 4;
+    GivenUpUnheard: "given-up-unheard", [OrchestratorCrash] => ["live"], seed 31;
     /// Commands are sent before the facts that they follow from are in the journal.
     SentBeforeCommit: "sent-before-commit", [MessageLost, OrchestratorCrash] => ["S2", "S4"], seed 20;
     /// The orchestrator does not check `not-after` again when a command leaves it.
-    NotAfterUncheckedByOrchestrator: "not-after-unchecked-by-orchestrator", [PausedBeforeWrite] => ["S2"], seed 10;
+    NotAfterUncheckedByOrchestrator: "not-after-unchecked-by-orchestrator", [PausedBeforeWrite] => ["S2"], seed 453;
     /// The worker does not check `not-after`.
-    NotAfterUncheckedByWorker: "not-after-unchecked-by-worker", [WorkerCutOff, MessageLate] => ["S2"], seed 5;
+    NotAfterUncheckedByWorker: "not-after-unchecked-by-worker", [WorkerCutOff, MessageLate] => ["S2"], seed 84;
     /// The worker acknowledges before it replies.
-    AckBeforeReply: "ack-before-reply", [] => ["worker"], seed 23;
+    AckBeforeReply: "ack-before-reply", [] => ["worker"], seed 10;
     /// A worker without a state file carries out a `reboot`.
-    RebootWithoutStateFile: "reboot-without-state-file", [WorkerStateLost, PowerCut, WorkerCrash] => ["worker"], seed 33;
+    RebootWithoutStateFile: "reboot-without-state-file", [WorkerStateLost, PowerCut, WorkerCrash] => ["worker"], seed 6;
     /// A worker does not save its state file.
-    StateFileNotKept: "state-file-not-kept", [WorkerCrash, DeliveredTwice] => ["worker"], seed 3;
+    StateFileNotKept: "state-file-not-kept", [WorkerCrash, DeliveredTwice] => ["worker"], seed 10;
     /// 202 counts as a grant.
-    GrantOn202: "grant-on-202", [LockAnswers202] => ["S4"], seed 15;
+    GrantOn202: "grant-on-202", [LockAnswers202] => ["S4"], seed 54;
     /// The lock server is asked even though the process was paused for longer than its lease.
-    LockWithoutLease: "lock-without-lease", [PausedBeforeWrite] => ["lease"], seed 40;
+    LockWithoutLease: "lock-without-lease", [PausedBeforeWrite] => ["lease"], seed 54;
+    /// A request to the lock server that times out counts as not made.
+    LateRequestForgotten: "late-request-forgotten", [LockCarriedOutLate] => ["S4", "S6", "live"], seed 49;
     /// Requests to the lock server are not paced.
-    LockServerHurried: "lock-server-hurried", [] => ["rate"], seed 15;
+    LockServerHurried: "lock-server-hurried", [] => ["rate"], seed 11;
     /// The lock server's `Retry-After` is ignored.
-    RetryAfterIgnored: "retry-after-ignored", [LockAnswers429] => ["rate"], seed 35;
+    RetryAfterIgnored: "retry-after-ignored", [LockAnswers429] => ["rate"], seed 53;
     /// A slot is given back when its host fails, whatever the setting.
-    SlotFreedOnFailure: "slot-freed-on-failure", [HandlerFails] => ["S6"], seed 22;
+    SlotFreedOnFailure: "slot-freed-on-failure", [HandlerFails] => ["S6"], seed 51;
     /// The projection sometimes drops a record.
-    RecordNotProjected: "record-not-projected", [] => ["store"], seed 34;
+    RecordNotProjected: "record-not-projected", [] => ["store"], seed 33;
     /// A caller whose request was carried out is sometimes told that nothing was changed.
-    DoneCalledUnchanged: "done-called-unchanged", [] => ["S5", "semaphore"], seed 28;
+    DoneCalledUnchanged: "done-called-unchanged", [] => ["S5", "semaphore"], seed 44;
     /// Readers are sometimes shown a state that is older than an answer already given.
-    ShownLate: "shown-late", [] => ["shown"], seed 32;
+    ShownLate: "shown-late", [] => ["shown"], seed 21;
     /// Readers are shown a state before the store has received the records that led to it.
-    ShownBeforeProjected: "shown-before-projected", [] => ["shown"], seed 13;
+    ShownBeforeProjected: "shown-before-projected", [] => ["shown"], seed 15;
     /// Every instance logs the decisions of all.
-    LoggedByAll: "logged-by-all", [] => ["log"], seed 34;
+    LoggedByAll: "logged-by-all", [] => ["log"], seed 19;
     /// A secret that was accepted is not stored.
-    SecretNotKept: "secret-not-kept", [] => ["S5"], seed 49;
+    SecretNotKept: "secret-not-kept", [] => ["S5"], seed 27;
     /// Workers are told that their run is stopping when they are sent a command.
-    HintedForNothing: "hinted-for-nothing", [] => ["hint"], seed 22;
+    HintedForNothing: "hinted-for-nothing", [] => ["hint"], seed 13;
     /// A loss is believed at once, although a server of a cluster may only be behind.
-    LossBelievedAtOnce: "loss-believed-at-once", [StaleRead, OrchestratorCutOff] => ["journal"], seed 2;
+    LossBelievedAtOnce: "loss-believed-at-once", [StaleRead, OrchestratorCutOff] => ["journal"], seed 1;
     /// The journal is trimmed to its end, where no snapshot is.
     TrimmedWithoutSnapshot: "trimmed-without-snapshot", [] => ["trim"], seed 1;
     /// The journal is trimmed before every store has what is deleted.
     TrimmedUnstored: "trimmed-unstored", [OrchestratorCutOff, OrchestratorCrash] => ["trim"], seed 1;
     /// Messages are purged from the control stream that no orchestrator has read.
     ControlPurgedUnread: "control-purged-unread", [] => ["trim"], seed 1;
-    /// The streams are not looked at again while the connection lives.
-    LossSoughtOnce: "loss-sought-once", [StreamsPurged] => ["loss"], seed 23;
+    /// The streams are not looked at again by an instance that leads.
+    LossSoughtOnce: "loss-sought-once", [StreamsPurged] => ["loss"], seed 0;
     /// Of a stream only its last sequence and last message are looked at.
-    PurgeHidden: "purge-hidden", [StreamsPurged] => ["loss"], seed 3;
+    PurgeHidden: "purge-hidden", [StreamsPurged] => ["loss"], seed 13;
     /// A leader does not see that messages after the journal's end were deleted.
-    StrayHidden: "stray-hidden", [StrayMessage] => ["live"], seed 3;
+    StrayHidden: "stray-hidden", [StrayMessage] => ["live"], seed 47;
     /// A process is not told that another one of its instance has taken the lease from it.
     CopyHidden: "copy-hidden", [DirectoryCopied] => ["copy"], seed 29;
     /// A handler that was interrupted is told that its command is new.
-    ResumedAsNew: "resumed-as-new", [WorkerCrash, HandlerHangs] => ["S3"], seed 3;
+    ResumedAsNew: "resumed-as-new", [WorkerCrash, HandlerHangs] => ["S3"], seed 53;
     /// A worker's consumer is created again from the beginning of the stream each time it is opened.
-    ConsumerFromTheBeginning: "consumer-from-the-beginning", [WorkerStateLost, WorkerCrash] => ["S3"], seed 9;
+    ConsumerFromTheBeginning: "consumer-from-the-beginning", [WorkerStateLost, WorkerCrash] => ["S3"], seed 53;
     /// Heartbeats are read without the times that they contain.
-    HostTimesUnread: "host-times-unread", [BusClockStep] => ["clock"], seed 241;
+    HostTimesUnread: "host-times-unread", [BusClockStep] => ["clock"], seed 567;
     /// The bus's time of a renewal of the lease is taken from the instance's own clock.
-    OwnTimeForBusTime: "own-time-for-bus-time", [ClockStep] => ["clock"], seed 49;
+    OwnTimeForBusTime: "own-time-for-bus-time", [ClockStep] => ["clock"], seed 128;
 }
 
 impl Bug {

@@ -27,8 +27,8 @@ pub(crate) struct Bus {
     control: Vec<Option<Stored>>,
     fence: u64,
     lease: Option<Lease>,
-    /// Processes that have taken the lease from another one of the same name, with that one.
-    overwritten: BTreeSet<(String, String)>,
+    /// Processes from which another one of the same name has taken the lease.
+    overwritten: BTreeSet<String>,
     revisions: u64,
     consumers: BTreeMap<HostName, Consumer>,
 }
@@ -258,7 +258,7 @@ impl Bus {
             && earlier.instance == holder.instance
             && earlier.nonce != holder.nonce
         {
-            self.overwritten.insert((holder.nonce.clone(), earlier.nonce.clone()));
+            self.overwritten.insert(earlier.nonce.clone());
         }
         self.revisions += 1;
         let until = now + Micros::try_from(LEASE_TTL.as_micros()).expect("a lease is short");
@@ -266,14 +266,9 @@ impl Bus {
         LeaseOutcome::Written { revision: self.revisions, at: Some(time) }
     }
 
-    /// Whether the process `nonce` has taken the lease from the process `other` of the same name.
-    pub(crate) fn has_overwritten(&self, nonce: &str, other: &str) -> bool {
-        self.overwritten.contains(&(nonce.to_owned(), other.to_owned()))
-    }
-
     /// Whether another process of its name has taken the lease from the process `nonce`.
     pub(crate) fn is_overwritten(&self, nonce: &str) -> bool {
-        self.overwritten.iter().any(|(_, other)| other == nonce)
+        self.overwritten.contains(nonce)
     }
 
     /// Whether the process with this nonce holds the lease.

@@ -234,9 +234,10 @@ impl Checker {
         self.violations.record(answers::check_shown(outcome, shown));
     }
 
-    /// A paused orchestrator goes on.
-    pub(crate) fn resumed(&mut self) {
-        self.semaphores.resumed(self.now);
+    /// A paused orchestrator goes on, or one that was cut off, perhaps for hours, is connected again: what it has kept leaves
+    /// it now.
+    pub(crate) fn kept_until_now(&mut self) {
+        self.semaphores.kept_until(self.now);
     }
 
     /// Workers are told that a run is stopping.
@@ -247,6 +248,10 @@ impl Checker {
     /// An instance whose clock is wrong by `error` begins to append `message`.
     pub(crate) fn decided(&mut self, message: &Message, error: TimeDelta) {
         if !self.clocks_are_witnessed || message.kind != Kind::Record {
+            return;
+        }
+        // Hosts that take no part are not asked for the time.
+        if !self.workers.names().any(|host| self.journal.state().enrolled(host).takes_part()) {
             return;
         }
         // Large records are compressed, and not looked at.
@@ -477,6 +482,11 @@ impl Checker {
             Err(Violation::new("loss", format!("i{instance} has not noticed that the streams were purged")))
         });
         self.violations.record(found);
+    }
+
+    /// When the active run ends at the latest, if the journal has one.
+    pub(crate) fn run_ends(&self) -> Option<DateTime<Utc>> {
+        self.journal.state().run.as_ref().map(|run| run.not_after)
     }
 
     /// Whether the bus has lost data.

@@ -122,6 +122,8 @@ faults! {
     LockServerDown: "lock server unreachable", spontaneous 40;
     /// The lock server carries out a request and answers too late.
     LockLate: "lock server answers late", occasion 150;
+    /// The lock server carries out a request after its sender has given up.
+    LockCarriedOutLate: "lock server carries out late", occasion 100;
     /// The lock server answers 202, neither a grant nor a refusal.
     LockAnswers202: "lock server answers 202", occasion 150;
     /// The lock server grants a slot and answers 500.

@@ -144,6 +144,12 @@ impl Plan {
                 host.reboots = 1_000;
             }
         }
+        if bug == Bug::LeftForTooLong {
+            self.settings.provider = LockProvider::Embedded;
+        }
+        if bug == Bug::LateRequestForgotten {
+            self.settings.provider = LockProvider::External;
+        }
         if bug == Bug::LockServerHurried {
             self.lock_interval = Duration::ZERO;
         }

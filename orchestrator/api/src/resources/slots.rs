@@ -15,7 +15,7 @@ use os_upgrade_api_types::routes::slots::{
 };
 use os_upgrade_kernel::semaphore::{Hold as Placed, Holder, Semaphore};
 use os_upgrade_kernel::{ClientId, LockProvider, Request, Slot, SlotOperation, SlotState, State as Site};
-use os_upgrade_protocol::{GroupName, HostName, RunId};
+use os_upgrade_protocol::{GroupName, HostName, RunId, time};
 use os_upgrade_store::Audit;
 
 use crate::context::Api;
@@ -155,10 +155,11 @@ fn of_slot<'a>(site: &'a Site, host: &'a HostName, slot: &'a Slot, now: DateTime
     let reason = match slot.state {
         SlotState::Requested => format!("being requested in run {}", slot.run),
         SlotState::Held => of_run(site, host.as_str(), &slot.run),
-        SlotState::Releasing { why } => match &slot.refusal {
-            Some(refusal) => format!("being released: {}; {refusal}", why.as_str()),
-            None => format!("being released: {}", why.as_str()),
-        },
+        SlotState::Releasing { why } => {
+            let refusal = slot.refusal.as_ref().map(|refusal| format!("; {refusal}"));
+            let again = slot.unlock_again_at().map(|at| format!("; once more at {}", time::format(at)));
+            format!("being released: {}{}", why.as_str(), refusal.or(again).unwrap_or_default())
+        }
     };
     SlotHolder {
         id: host.as_str(),

@@ -14,7 +14,7 @@ pub(crate) const LEASE_STREAM: &str = "KV_os-upgrade-lease";
 /// The key in a stream's metadata for its site.
 pub(super) const SITE: &str = "os-upgrade.site";
 
-/// The key in the journal's metadata for the id of an unfinished restoration.
+/// The key in the metadata of control stream and journal for the id of an unfinished restoration.
 pub(super) const RESTORING: &str = "os-upgrade.restoring";
 
 /// What the settings of the streams depend on.

@@ -7,7 +7,7 @@ use anyhow::{Context as _, bail};
 use clap::Args;
 use os_upgrade_recovery::plan::{Plan, Source, Summary, Work};
 use os_upgrade_recovery::restore::{self, Step};
-use os_upgrade_recovery::site::Site;
+use os_upgrade_recovery::site::{HeldLease, Site};
 use os_upgrade_recovery::{RecoveryError, backup};
 use os_upgrade_settings::Settings;
 use serde_json::json;
@@ -85,39 +85,50 @@ pub(crate) async fn restore(settings: Settings, options: Restore) -> anyhow::Res
 }
 
 async fn restore_at(site: &Site, options: &Restore) -> anyhow::Result<()> {
+    if options.dry_run {
+        return restore_under(site, options, None).await;
+    }
+    let lease = HeldLease::take(&site.bus, &site.layout(), site.directory.instance()).await?;
+    let restored = restore_under(site, options, Some(&lease)).await;
+    lease.release().await;
+    restored
+}
+
+/// Restores the site while its lease is held; without a lease, only says what would be done.
+async fn restore_under(site: &Site, options: &Restore, lease: Option<&HeldLease>) -> anyhow::Result<()> {
     let source = match &options.file {
         Some(file) => Source::Backup { file: file.clone(), replace: options.replace },
         None => Source::Store,
     };
-    let plan = match Plan::make(site, &source, options.dry_run).await? {
+    let plan = match Plan::make(site, &source, lease).await? {
         Work::Nothing(why) => {
             report(options.output, &json!({ "outcome": "nothing-missing", "reason": why }), &why);
             return Ok(());
         }
         Work::FinishInterrupted => {
-            if options.dry_run {
+            let Some(lease) = lease else {
                 let planned = "the interrupted restoration would be finished";
                 report(options.output, &json!({ "outcome": "planned" }), planned);
                 return Ok(());
-            }
-            restore::finish_interrupted(site).await?;
+            };
+            restore::finish(site, lease).await?;
             let done = "the interrupted restoration is finished; start the orchestrator";
             report(options.output, &json!({ "outcome": "finished" }), done);
             return Ok(());
         }
         Work::Restore(plan) => plan,
     };
-    if options.dry_run {
+    let Some(lease) = lease else {
         report(
             options.output,
             &json!({ "outcome": "planned", "plan": plan.summary }),
             &describe(&plan.summary),
         );
         return Ok(());
-    }
+    };
     confirm(options, &plan.summary)?;
     let mut saved = None;
-    restore::carry_out(site, &plan, |step| {
+    restore::carry_out(site, &plan, lease, |step| {
         if let Step::Saved(path) = step {
             saved = Some(path.clone());
             // Printed at once, so that the operator knows the file even if the next step fails.

@@ -58,9 +58,14 @@ fn front<'a>(
 ) -> Option<Front<'a>> {
     let holder =
         state.slots.iter().find(|(host, slot)| slot.state == SlotState::Held && hosts.contains(*host));
-    let front = match holder {
-        Some((host, _)) => host,
-        None => run.waiting().iter().find(|host| hosts.contains(*host)).or_else(|| hosts.get_min())?,
+    let front = if let Some((host, _)) = holder {
+        host
+    } else {
+        let waiting = || run.waiting().iter().filter(|host| hosts.contains(*host));
+        // Nobody waits for a slot that is being released.
+        let is_free = |host: &&HostName| !is_releasing(state.slots.get(*host));
+        let free = waiting().find(is_free).or_else(|| hosts.iter().find(is_free));
+        free.or_else(|| waiting().next()).or_else(|| hosts.get_min())?
     };
     Some((group, front, state.slots.get(front)))
 }

@@ -10,7 +10,7 @@ use crate::fact::Fact;
 use crate::reason::Reason;
 use crate::run::{HostEvent, HostStatus, Phase, Run, RunHost, RunResult, StopCause};
 use crate::slot::ReleaseCause;
-use crate::slot::{Slot, SlotState};
+use crate::slot::{LATE_REQUEST_MAX, Slot, SlotState};
 use crate::state::State;
 use crate::view::View;
 
@@ -24,7 +24,11 @@ pub(super) fn advance(state: &State, view: &View, now: DateTime<Utc>) -> Vec<Fac
             .or_else(|| begin_upgrades(run))
             .or_else(|| admission::admit(state, view, run, now))
     });
-    of_run.flatten().or_else(|| release_unsent(state)).unwrap_or_default()
+    of_run
+        .flatten()
+        .or_else(|| release_unsent(state))
+        .or_else(|| release_again(state, view, now))
+        .unwrap_or_default()
 }
 
 /// Ends a run whose deadline has passed. A new leader waits for answers first; meanwhile hosts say what time it is.
@@ -140,4 +144,15 @@ fn release_unsent(state: &State) -> Option<Vec<Fact>> {
     };
     let unsent = state.slots.iter().filter(|(_, slot)| was_never_sent(slot) && slot.state == SlotState::Held);
     non_empty(unsent.filter_map(|(host, slot)| state.release_slot(host, cause(slot)?)).collect())
+}
+
+/// Releases slots once more that were in doubt: a request whose outcome is not known may have been carried out after the
+/// release.
+fn release_again(state: &State, view: &View, now: DateTime<Utc>) -> Option<Vec<Fact>> {
+    let due = state.slots.iter().filter_map(|(host, slot)| {
+        let SlotState::Releasing { why } = slot.state else { return None };
+        let is_due = view.clock.has_passed(LATE_REQUEST_MAX, slot.unlocked_at?, now);
+        is_due.then(|| Fact::SlotReleaseDue { host: host.clone(), why })
+    });
+    non_empty(due.collect())
 }

@@ -1,14 +1,14 @@
 //! The facts of a run's start, and runs that start automatically in maintenance windows.
 
 use chrono::{DateTime, Utc};
-use os_upgrade_protocol::RunId;
+use os_upgrade_protocol::{HostName, RunId};
 
 use crate::config::UnreachablePolicy;
 use crate::enrolment::{Enrolled, PENDING_NAMED_MAX};
 use crate::fact::Fact;
 use crate::forecast::{Due, StartTimer};
 use crate::reason::Reason;
-use crate::run::{Enlisted, StopCause, Trigger};
+use crate::run::{Enlisted, HostEvent, StopCause, Trigger};
 use crate::start::Startable;
 use crate::state::State;
 use crate::view::{Reachability, View};
@@ -52,12 +52,32 @@ fn enlist(Startable { state, view, config, .. }: Startable<'_>) -> Vec<Enlisted>
             }
         }
         let unreachable = || (host.reachability == Reachability::Unreachable).then_some(Reason::Unreachable);
+        let skipped = enrolled.left_out(name).or_else(unreachable);
         Some(Enlisted {
             host: name.clone(),
             application: application.clone(),
             group: host.group.clone().unwrap_or_else(|| state.settings.default_group.clone()),
-            skipped: enrolled.left_out(name).or_else(unreachable),
+            unheard: skipped.is_none() && host.reachability == Reachability::Awaited,
+            skipped,
         })
     });
     enlisted.collect()
+}
+
+/// Leaves out the hosts that turn out to be off: an operator may have started the run before that was known.
+pub(super) fn leave_out_unreachable(state: &State, view: &View) -> Vec<Fact> {
+    // A host that has answered is not off, though its answer may not have been read yet.
+    let Some(run) = state.run.as_ref().filter(|_| view.has_read_control) else { return Vec::new() };
+    let is_off = |host: &&HostName| {
+        view.hosts.get(*host).is_some_and(|seen| seen.reachability == Reachability::Unreachable)
+    };
+    let off: Vec<&HostName> = run.unheard().iter().filter(is_off).collect();
+    let cancelled =
+        |host: &HostName| Fact::of_host(&run.id, host, HostEvent::Cancelled { reason: Reason::Unreachable });
+    let fails = run.stopping.is_none() && run.rollout.unreachable == UnreachablePolicy::Fail;
+    let stopping = off.first().filter(|_| fails).map(|host| Fact::RunStopping {
+        run: run.id.clone(),
+        cause: StopCause::Failed { host: (*host).clone() },
+    });
+    off.iter().map(|host| cancelled(host)).chain(stopping).collect()
 }

@@ -9,7 +9,7 @@ use crate::config::LockProvider;
 use crate::fact::Fact;
 use crate::reason::{Denial, NoAnswer, Reason, ReleaseRefusal};
 use crate::run::{HostEvent, Run};
-use crate::slot::{Slot, SlotState};
+use crate::slot::{ReleaseCause, Slot, SlotState};
 use crate::state::State;
 use crate::view::View;
 
@@ -58,6 +58,19 @@ pub enum LockOutcome {
     },
 }
 
+impl LockOutcome {
+    /// Whether the request was sent, and the server may still carry it out.
+    const fn may_come_late(&self) -> bool {
+        match self {
+            Self::Granted
+            | Self::Denied { .. }
+            | Self::Unreachable { why: NoAnswer::NotConfigured | NoAnswer::Sealed { .. } } => false,
+            Self::Unreachable { why: NoAnswer::TimedOut | NoAnswer::Failed { .. } }
+            | Self::Protocol { .. } => true,
+        }
+    }
+}
+
 impl SystemJob for SlotJob {
     type Outcome = LockOutcome;
 
@@ -66,10 +79,27 @@ impl SystemJob for SlotJob {
     }
 
     fn done(&self, state: &State, view: &View, outcome: &LockOutcome, now: DateTime<Utc>) -> Vec<Fact> {
-        match self.order {
+        let mut facts = match self.order {
             SlotOrder::Lock => locked(state, view, &self.host, outcome, now),
             SlotOrder::Unlock => unlocked(state, &self.host, outcome),
+        };
+        let slot = state.slots.get(&self.host).filter(|_| outcome.may_come_late());
+        if slot.is_some_and(|slot| !slot.in_doubt) {
+            facts.push(Fact::SlotInDoubt { host: self.host.clone() });
         }
+        // It was begun for an earlier slot. Carried out late, it would free this one while the host is at work.
+        if self.order == SlotOrder::Unlock && slot.is_some_and(|slot| slot.state == SlotState::Requested) {
+            facts.push(Fact::SlotReleaseDue { host: self.host.clone(), why: ReleaseCause::NotNeeded });
+        }
+        facts
+    }
+
+    fn leadership_began(state: &State) -> impl Iterator<Item = Fact> + '_ {
+        // The outcomes of requests about held slots are known, or were in doubt before.
+        let may_be_asked =
+            |slot: &Slot| slot.provider == LockProvider::External && slot.state != SlotState::Held;
+        let doubtful = state.slots.iter().filter(move |(_, slot)| may_be_asked(slot) && !slot.in_doubt);
+        doubtful.map(|(host, _)| Fact::SlotInDoubt { host: host.clone() })
     }
 
     fn unanswered(why: NoAnswer) -> LockOutcome {
@@ -110,7 +140,9 @@ fn locks(state: &State) -> impl Iterator<Item = SlotJob> + '_ {
 }
 
 fn unlocks(state: &State) -> impl Iterator<Item = SlotJob> + '_ {
-    let releasing = state.slots.iter().filter(|(_, slot)| matches!(slot.state, SlotState::Releasing { .. }));
+    let is_due =
+        |slot: &Slot| matches!(slot.state, SlotState::Releasing { .. }) && slot.unlocked_at.is_none();
+    let releasing = state.slots.iter().filter(move |(_, slot)| is_due(slot));
     releasing.map(|(host, slot)| SlotJob {
         order: SlotOrder::Unlock,
         host: host.clone(),
@@ -173,12 +205,16 @@ fn reason(group: &GroupName, outcome: &LockOutcome) -> Option<Reason> {
     }
 }
 
-/// The facts after a request to release the slot of `host`. It is repeated until the lock server confirms it.
+/// The facts after a request to release the slot of `host`. It is repeated until the lock server confirms it; once more
+/// if the server may carry out an earlier request after that.
 fn unlocked(state: &State, host: &HostName, outcome: &LockOutcome) -> Vec<Fact> {
     let Some(slot) = state.slots.get(host) else { return Vec::new() };
     let SlotState::Releasing { why } = slot.state else { return Vec::new() };
     let host = host.clone();
     match refusal(outcome) {
+        None if slot.in_doubt => vec![Fact::SlotUnlocked { host }],
+        // This request was begun before the answer to another one was in the journal.
+        _ if slot.unlocked_at.is_some() => Vec::new(),
         None => vec![Fact::SlotReleased { host, why }],
         Some(refusal) if slot.refusal.as_ref().is_some_and(|known| known.is_like(&refusal)) => Vec::new(),
         Some(refusal) => vec![Fact::SlotReleaseRefused { host, refusal }],

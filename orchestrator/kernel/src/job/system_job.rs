@@ -19,6 +19,9 @@ pub(super) trait SystemJob: Sized {
     /// The facts that follow from `outcome`.
     fn done(&self, state: &State, view: &View, outcome: &Self::Outcome, now: DateTime<Utc>) -> Vec<Fact>;
 
+    /// The facts that follow when a leadership begins: jobs of an earlier one may still be under way.
+    fn leadership_began(state: &State) -> impl Iterator<Item = Fact> + '_;
+
     /// The outcome when there is no answer.
     fn unanswered(why: NoAnswer) -> Self::Outcome;
 

@@ -3,7 +3,7 @@
 use os_upgrade_protocol::{Action, ApplicationName, GroupName, HostName};
 use serde::{Deserialize, Serialize};
 
-use crate::config::LockProvider;
+use crate::config::{LockProvider, is_false};
 use crate::reason::Reason;
 
 /// A host in the list with which a run starts.
@@ -19,6 +19,9 @@ pub struct Enlisted {
     /// Why it is skipped; absent when it takes part.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub skipped: Option<Reason>,
+    /// Whether its heartbeat was awaited, so that it may be off.
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub unheard: bool,
 }
 
 /// What happens to a host in a run.

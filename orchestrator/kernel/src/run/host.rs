@@ -7,6 +7,7 @@ use os_upgrade_protocol::{Action, ApplicationName, GroupName};
 use serde::{Deserialize, Serialize};
 
 use super::event::{Enlisted, HostEvent};
+use crate::config::is_false;
 use crate::reason::Reason;
 
 /// The status of a host in a run.
@@ -142,6 +143,9 @@ pub struct RunHost {
     pub since: DateTime<Utc>,
     /// Why it waits, was skipped, or did not succeed.
     pub reason: Option<Reason>,
+    /// Whether its heartbeat was awaited when the run started, so that it may be off.
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub unheard: bool,
     /// Its current or last command; absent for a skipped host.
     pub command: Option<Issued>,
 }
@@ -178,6 +182,7 @@ impl RunHost {
             status: if skipped { HostStatus::Skipped } else { HostStatus::Pending },
             since: at,
             reason: entry.skipped.clone(),
+            unheard: entry.unheard,
             command: (!skipped).then_some(Issued::first(Action::Prepare)),
         }
     }

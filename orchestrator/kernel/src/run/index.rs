@@ -13,6 +13,8 @@ pub(super) struct Index {
     pub(super) ready: OrdMap<GroupName, OrdSet<HostName>>,
     pub(super) waiting: OrdSet<HostName>,
     pub(super) unprepared: usize,
+    /// Hosts that have not answered `prepare` and whose heartbeat was awaited when the run started.
+    pub(super) unheard: OrdSet<HostName>,
     counts: [usize; HostStatus::ALL.len()],
 }
 
@@ -35,7 +37,12 @@ impl Index {
             self.unsent.insert(name.clone());
         }
         match host.status {
-            HostStatus::Pending | HostStatus::Preparing => self.unprepared += 1,
+            HostStatus::Pending | HostStatus::Preparing => {
+                self.unprepared += 1;
+                if host.unheard {
+                    self.unheard.insert(name.clone());
+                }
+            }
             HostStatus::Prepared => self.insert_ready(name, host),
             HostStatus::Waiting => {
                 self.insert_ready(name, host);
@@ -57,6 +64,7 @@ impl Index {
         self.unsent.remove(name);
         self.under_way.remove(name);
         self.waiting.remove(name);
+        self.unheard.remove(name);
         if host.status.is_unprepared() {
             self.unprepared -= 1;
         }

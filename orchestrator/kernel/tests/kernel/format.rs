@@ -74,6 +74,8 @@ fn fact_variant(fact: &Fact) -> usize {
         Fact::HostsApproved { .. } => 24,
         Fact::HostWithdrawn { .. } => 25,
         Fact::SlotReleaseRefused { .. } => 26,
+        Fact::SlotInDoubt { .. } => 27,
+        Fact::SlotUnlocked { .. } => 28,
     }
 }
 
@@ -100,6 +102,7 @@ fn facts() {
         application: application("debian"),
         group: group("default"),
         skipped,
+        unheard: false,
     };
     let cancelled = StopCause::Cancelled { actor: "eve".to_owned() };
     let reply = Reply { action: Action::Upgrade, result: Outcome::error("no space left") };
@@ -143,7 +146,11 @@ fn facts() {
                 trigger: Trigger::Operator { actor: "admin".to_owned() },
                 not_after: start(),
                 rollout: Rollout::default(),
-                hosts: vec![enlisted("h1", None), enlisted("häst", Some(Reason::Unreachable))],
+                hosts: vec![
+                    enlisted("h1", None),
+                    enlisted("häst", Some(Reason::Unreachable)),
+                    Enlisted { unheard: true, ..enlisted("h2", None) },
+                ],
             },
             concat!(
                 r#"{"type":"run-started","run":"r1","trigger":{"kind":"operator","actor":"admin"},"#,
@@ -152,7 +159,8 @@ fn facts() {
                 rollout!(),
                 r#","hosts":["#,
                 r#"{"host":"h1","application":"debian","group":"default"},"#,
-                r#"{"host":"häst","application":"debian","group":"default","skipped":{"kind":"unreachable"}}]}"#,
+                r#"{"host":"häst","application":"debian","group":"default","skipped":{"kind":"unreachable"}},"#,
+                r#"{"host":"h2","application":"debian","group":"default","unheard":true}]}"#,
             ),
         ),
         (
@@ -199,6 +207,8 @@ fn facts() {
             },
             r#"{"type":"slot-release-refused","host":"h1","refusal":{"kind":"denied","lock-kind":"server","value":"no"}}"#,
         ),
+        (Fact::SlotInDoubt { host: h.clone() }, r#"{"type":"slot-in-doubt","host":"h1"}"#),
+        (Fact::SlotUnlocked { host: h.clone() }, r#"{"type":"slot-unlocked","host":"h1"}"#),
         (
             Fact::SlotReleased { host: h.clone(), why: ReleaseCause::LateDone },
             r#"{"type":"slot-released","host":"h1","why":"late-done"}"#,
@@ -314,7 +324,7 @@ fn facts() {
             r#"{"type":"host-withdrawn","host":"h1","actor":"eve","reason":"scrapped","forgotten":true}"#,
         ),
     ];
-    check(&table, fact_variant, 27);
+    check(&table, fact_variant, 29);
     for (fact, json) in &table {
         assert!(json.starts_with(&format!(r#"{{"type":"{}""#, fact.name())), "{json}");
     }

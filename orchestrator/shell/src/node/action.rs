@@ -108,6 +108,11 @@ pub enum Warning {
         /// Why it cannot; absent if it can again.
         doubt: Option<ClockDoubt>,
     },
+    /// Whether the streams can be inspected has changed.
+    Inspection {
+        /// Why they cannot, for so long that a loss would go unnoticed; absent if they can again.
+        overdue: Option<String>,
+    },
     /// This instance has begun to lead.
     Leading,
     /// New settings are in force.

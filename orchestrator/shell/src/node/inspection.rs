@@ -17,6 +17,9 @@ const INSPECT_INTERVAL: Duration = Duration::from_secs(10);
 const INSPECTION_GAP_MAX: Duration = Duration::from_secs(25);
 /// How long to wait before the next inspection after one that failed.
 const INSPECT_RETRY: Duration = Duration::from_millis(500);
+/// How many routine inspections in a row may come to nothing before that is reported. It takes 70 s if they fail at once,
+/// and 140 s if they are not answered.
+const FRUITLESS_MAX: u32 = 6;
 /// How long an inspection may take before another is begun. A bus under load takes seconds for each read.
 const INSPECT_WITHIN: Duration = Duration::from_secs(20);
 
@@ -36,6 +39,8 @@ pub(super) struct Inspection {
     first: (Option<u64>, Option<u64>),
     /// Why the last inspection failed.
     failure: Option<String>,
+    /// How many routine inspections in a row have come to nothing, and why the last that was answered did.
+    fruitless: (u32, Option<String>),
     /// Set while acknowledged messages are missing.
     missing: Option<Missing>,
 }
@@ -79,6 +84,7 @@ impl Inspection {
             due: Due::Required(Duration::ZERO),
             number: 0,
             failure: None,
+            fruitless: (0, None),
             missing: None,
         }
     }
@@ -104,7 +110,16 @@ impl Inspection {
             return Some("NATS is unreachable".to_owned());
         }
         let not_yet = || "the streams have not been inspected yet".to_owned();
-        self.is_required().then(|| self.failure.clone().unwrap_or_else(not_yet))
+        let required = self.is_required().then(|| self.failure.clone().unwrap_or_else(not_yet));
+        required.or_else(|| self.overdue())
+    }
+
+    /// Why the streams have not been inspected for so long that a loss would go unnoticed; `None` if they have been.
+    pub(super) fn overdue(&self) -> Option<String> {
+        let (times, why) = &self.fruitless;
+        let why = why.as_deref().unwrap_or("no answer");
+        let text = || format!("the streams cannot be inspected, so that a loss would go unnoticed: {why}");
+        (*times > FRUITLESS_MAX).then(text)
     }
 
     fn is_required(&self) -> bool {
@@ -122,6 +137,7 @@ impl Inspection {
 
     /// Requires another inspection; the result of one under way is ignored.
     pub(super) fn require(&mut self) {
+        self.fruitless = (0, None);
         self.due = Due::Required(Duration::ZERO);
         self.number += 1;
     }
@@ -133,7 +149,13 @@ impl Inspection {
             return None;
         }
         let again = now.monotonic + INSPECT_WITHIN;
-        self.due = if self.is_required() { Due::Required(again) } else { Due::Routine(again) };
+        if self.is_required() {
+            self.due = Due::Required(again);
+        } else {
+            self.due = Due::Routine(again);
+            // Until it finds something.
+            self.fruitless.0 = self.fruitless.0.saturating_add(1);
+        }
         self.number += 1;
         let (journal_created, control_created) = self.created;
         let of_store = self.store.as_ref().map(Acknowledged::of_store).unwrap_or_default();
@@ -165,8 +187,9 @@ impl Inspection {
         let streams = match streams {
             Ok(streams) => streams,
             // What was found before still holds; a bus under load is not asked more often.
-            Err(_) if !self.is_required() => {
+            Err(why) if !self.is_required() => {
                 self.due = Due::Routine(now.monotonic + INSPECT_INTERVAL);
+                self.fruitless.1 = Some(why);
                 return Finding::Nothing;
             }
             Err(why) => {
@@ -174,6 +197,7 @@ impl Inspection {
                 return self.retry(now, why);
             }
         };
+        self.fruitless = (0, None);
         if let Err(halt) = halt::check(known, &streams) {
             return self.found_missing(now, halt);
         }

@@ -51,6 +51,7 @@ fn withdrawn_host_gets_no_command() {
         application: ApplicationName::new("debian").unwrap(),
         group: GroupName::new("default").unwrap(),
         skipped: None,
+        unheard: false,
     });
     let not_after: DateTime<Utc> = NOW.wall + TimeDelta::hours(1);
     let started = Fact::RunStarted {

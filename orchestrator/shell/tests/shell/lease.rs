@@ -197,12 +197,45 @@ fn lease_taken_by_a_copy_is_noticed() {
     // A late write of an earlier process, which has replaced another one, is none.
     let mut lease = held();
     lease.tick(at(2));
-    let taken_back = LeaseAction::Update { holder: holder("me", "1").replacing(&copy()), revision: 3 };
-    let earlier = taken(copy().replacing(&holder("me", "0")));
+    let late = copy().replacing(&holder("me", "0"));
+    let taken_back = LeaseAction::Update { holder: holder("me", "1").replacing(&late), revision: 3 };
+    let earlier = taken(late);
     assert_eq!(lease.outcome(at(2), &earlier), (Some(taken_back), None));
     // Nor is its own, whose outcome was unknown.
     let mut lease = held();
     lease.tick(at(2));
     let again = LeaseAction::Update { holder: holder("me", "1"), revision: 3 };
     assert_eq!(lease.outcome(at(2), &taken(holder("me", "1"))), (Some(again), None));
+}
+
+/// Each of three copies takes the lease from another one than that which took it from itself.
+#[test]
+fn copies_that_take_the_lease_in_turns_notice() {
+    let copies = [holder("me", "1"), holder("me", "2"), holder("me", "3"), holder("me", "1")];
+    let in_turns = |last: LeaseHolder, next: &LeaseHolder| next.clone().replacing(&last);
+    let third = copies[1..3].iter().fold(copies[0].clone(), in_turns);
+    let mut lease = held();
+    lease.tick(at(2));
+    let taken = LeaseOutcome::Taken { holder: third.clone(), revision: 3 };
+    assert_eq!(lease.outcome(at(2), &taken), (None, Some(LeaseChange::Copied)));
+    // What an entry names is bounded, and never the holder itself.
+    let many: Vec<LeaseHolder> = (4..40).map(|nonce| holder("me", &nonce.to_string())).collect();
+    let last = many.iter().chain(&many).fold(third, in_turns);
+    let nonces: Vec<String> = (30..39).rev().map(|nonce| nonce.to_string()).collect();
+    assert_eq!((last.nonce.as_str(), last.replaces.as_ref()), ("39", nonces.first()));
+    assert_eq!(last.replaced_before, nonces[1..]);
+}
+
+/// The entry of an earlier version, and what an earlier version reads of ours.
+#[test]
+fn entry_of_an_earlier_version_is_read() {
+    let read = |json: &str| serde_json::from_str::<LeaseHolder>(json).unwrap();
+    let earlier = r#"{"instance":"me","nonce":"2","replaces":"1"}"#;
+    let known = holder("me", "2").replacing(&holder("me", "1"));
+    assert_eq!(read(earlier), known);
+    assert_eq!(serde_json::to_string(&known).unwrap(), earlier);
+    let third = holder("me", "3").replacing(&known);
+    let written = r#"{"instance":"me","nonce":"3","replaces":"2","replaced-before":["1"]}"#;
+    assert_eq!(serde_json::to_string(&third).unwrap(), written);
+    assert_eq!(read(written), third);
 }

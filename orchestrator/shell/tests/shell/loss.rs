@@ -10,7 +10,7 @@ use os_upgrade_shell::dispatch::DispatchSettings;
 use os_upgrade_shell::journal::{AppendId, Tip};
 use os_upgrade_shell::node::{
     Acknowledged, Action, ControlMark, Event, Halt, Node, NodeSettings, RetentionSettings, StoreKnowledge,
-    StreamFacts, Streams, losses,
+    StreamFacts, Streams, Warning, losses,
 };
 
 /// How a case damages the streams.
@@ -195,6 +195,14 @@ fn purged_streams_are_reported() {
 
 /// A node that expects ten messages in the journal, and inspects the streams each time that it asks to for `secs` seconds.
 fn node_that_finds(streams_at: impl Fn(u64) -> Streams, secs: u64) -> Node {
+    node_that_inspects(|second| Some(Ok(streams_at(second))), secs).0
+}
+
+/// The same, if some inspections fail or are never answered, and what it has said about that.
+fn node_that_inspects(
+    streams_at: impl Fn(u64) -> Option<Result<Streams, String>>,
+    secs: u64,
+) -> (Node, Vec<(u64, Option<String>)>) {
     let mut node = Node::new(NodeSettings {
         instance: "a".to_owned(),
         nonce: "a-1".to_owned(),
@@ -214,16 +222,21 @@ fn node_that_finds(streams_at: impl Fn(u64) -> Streams, secs: u64) -> Node {
         }),
         loss_confirmed_after: Duration::from_secs(20),
     });
+    let mut said = Vec::new();
     for second in 0..=secs {
         let now = at(second);
         node.handle(now, Event::Tick);
         for action in node.run(now) {
             if let Action::Inspect(known) = action {
-                node.handle(now, Event::Inspected { known, streams: Ok(streams_at(second)) });
+                if let Some(streams) = streams_at(second) {
+                    node.handle(now, Event::Inspected { known, streams });
+                }
+            } else if let Action::Warn(Warning::Inspection { overdue }) = action {
+                said.push((second, overdue));
             }
         }
     }
-    node
+    (node, said)
 }
 
 fn at(second: u64) -> Now {
@@ -243,6 +256,31 @@ fn loss_on_a_live_connection_is_found() {
     // Found 10 s later at the latest, and believed after another 20 s.
     assert!(node_that_finds(lost_after_a_minute, 92).halted().is_some());
 }
+
+/// A loss would go unnoticed.
+#[test]
+fn inspections_that_come_to_nothing_are_reported() {
+    let overdue =
+        |why: &str| format!("the streams cannot be inspected, so that a loss would go unnoticed: {why}");
+    let refuses_from_5 =
+        |second| Some(if (5..200).contains(&second) { Err("no".to_owned()) } else { Ok(streams()) });
+    let (node, said) = node_that_inspects(refuses_from_5, 69);
+    assert_eq!((said, node.not_ready(at(69)).map(|why| why.to_string())), (vec![], Some(UNREAD.to_owned())));
+    let (node, said) = node_that_inspects(refuses_from_5, 199);
+    assert_eq!(said, [(70, Some(overdue("no")))]);
+    assert_eq!(node.not_ready(at(199)).unwrap().to_string(), overdue("no"));
+    let (node, said) = node_that_inspects(refuses_from_5, 201);
+    assert_eq!(said, [(70, Some(overdue("no"))), (201, None)]);
+    assert_eq!(node.not_ready(at(201)).unwrap().to_string(), UNREAD);
+    let silent = |second| (second < 5).then(|| Ok(streams()));
+    assert_eq!(node_that_inspects(silent, 200).1, [(130, Some(overdue("no answer")))]);
+    // One now and then proves that the streams are there.
+    let often_refuses = |second| Some(if second % 60 == 0 { Ok(streams()) } else { Err("no".to_owned()) });
+    assert_eq!(node_that_inspects(often_refuses, 600).1, []);
+}
+
+/// What keeps the nodes here from being ready otherwise.
+const UNREAD: &str = "the hosts that have announced themselves are still being read";
 
 #[test]
 fn only_a_lasting_loss_is_believed() {

@@ -11,7 +11,8 @@ use os_upgrade_shell::not_done::NotDone;
 use crate::time::{Micros, SECOND};
 
 /// How long after the answer "unknown outcome" a call may still have its effect: an append arrives at most a minute
-/// after it left, and one of a paused process after that goes on.
+/// after it left, one of a paused process after that goes on, and one that a client kept while it was disconnected after
+/// it is connected again.
 pub(super) const LATE_EFFECT_MAX: Micros = 70 * SECOND;
 
 #[derive(Debug, Default)]

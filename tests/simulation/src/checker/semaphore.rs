@@ -160,8 +160,8 @@ impl Semaphores {
         self.check_changes(intent)
     }
 
-    /// A paused process goes on: what it has kept may leave it only now.
-    pub(super) fn resumed(&mut self, now: Micros) {
+    /// What a process has kept leaves it now.
+    pub(super) fn kept_until(&mut self, now: Micros) {
         for until in
             self.open.values_mut().flat_map(BTreeMap::values_mut).filter_map(|open| open.until.as_mut())
         {

@@ -56,6 +56,10 @@ impl Workers {
         Self { hosts: names.iter().zip(hosts).map(seen).collect(), acks_forgotten: false }
     }
 
+    pub(super) fn names(&self) -> impl Iterator<Item = &HostName> {
+        self.hosts.iter().map(|host| &host.name)
+    }
+
     pub(super) fn name(&self, host: usize) -> &HostName {
         &self.hosts[host].name
     }

@@ -17,7 +17,10 @@ use crate::describe;
 use crate::fault::Fault;
 use crate::peer::Peer;
 use crate::request::{Answer, Request, RequestKind, WorkerRequest};
-use crate::time::MILLI;
+use crate::time::{MILLI, Micros, SECOND};
+
+/// How much later than its sender gives up the lock server may carry out a request.
+const LATE_MAX: Micros = 20 * SECOND;
 
 impl World {
     pub(super) fn arrive(&mut self, request: Request) {
@@ -44,6 +47,7 @@ impl World {
                 if let (Some(Bug::CopyHidden), LeaseOutcome::Taken { holder, .. }) = (self.bug, &mut outcome)
                 {
                     holder.replaces = None;
+                    holder.replaced_before.clear();
                 }
                 Event::Lease { number: question.number, outcome }
             }
@@ -185,6 +189,12 @@ impl World {
     fn lock_request_arrives(&mut self, request: &Request, id: JobId, job: &SlotJob) {
         if !self.locks.is_up {
             return;
+        }
+        // Not those that were held back before.
+        let is_in_time = self.now < request.sent + request.timeout;
+        if is_in_time && self.occurs(Fault::LockCarriedOutLate) {
+            let late = request.timeout + self.rng.u64(..LATE_MAX);
+            return self.at(late, Item::Arrive(Box::new(request.clone())));
         }
         let SlotJob { order, host, group } = job;
         let report =

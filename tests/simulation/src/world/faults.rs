@@ -83,6 +83,7 @@ impl World {
             | Fault::SentOnReconnect
             | Fault::LockDenied
             | Fault::LockLate
+            | Fault::LockCarriedOutLate
             | Fault::LockAnswers202
             | Fault::LockAnswers429
             | Fault::LockAnswers500 => {}
@@ -252,7 +253,11 @@ impl World {
         match peer {
             Peer::Instance(instance) => {
                 let boot = self.instances[instance].boot;
-                for request in std::mem::take(&mut self.instances[instance].kept) {
+                let kept = std::mem::take(&mut self.instances[instance].kept);
+                if !kept.is_empty() {
+                    self.checker.kept_until_now();
+                }
+                for request in kept {
                     self.send(request);
                 }
                 let what = Process::Event(Event::Connected(true));

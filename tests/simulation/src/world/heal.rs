@@ -4,7 +4,7 @@ use chrono::TimeDelta;
 use os_upgrade_kernel::config::Rollout;
 use os_upgrade_kernel::{
     ClientId, Config, ConfigOperation, Expected, Operation, Reachability, Request, RunOperation, RunResult,
-    SlotOperation, State, Trigger,
+    Slot, SlotOperation, SlotState, State, Trigger,
 };
 use os_upgrade_protocol::{GroupName, HostName};
 
@@ -243,13 +243,16 @@ impl World {
     }
 
     pub(super) fn until(&mut self, what: &'static str, done: impl Fn(&Self) -> bool) -> bool {
-        let not_after = self.leader().and_then(|leader| leader.state().run.as_ref().map(|run| run.not_after));
-        let left = not_after.map_or(TimeDelta::zero(), |not_after| not_after - self.time());
-        let left = Micros::try_from(left.num_microseconds().unwrap_or(0)).unwrap_or(0);
-        let until = self.now + left + REST_MAX;
+        let mut until = self.now + REST_MAX;
         while self.checker.is_clean() {
             if done(self) {
                 return true;
+            }
+            // The active run may have started since, or its leader may be a new one.
+            if let Some(not_after) = self.checker.run_ends().filter(|_| self.now > until) {
+                let left = (not_after - self.time()).num_microseconds().unwrap_or(0);
+                let end = self.now.saturating_add_signed(left) + REST_MAX;
+                until = until.max(end);
             }
             if self.now > until || !self.step() {
                 let state = self.leader().map(|leader| format!("{:#?}", leader.state()));
@@ -283,5 +286,7 @@ impl World {
 fn is_settled(state: &State) -> bool {
     let fence = state.fence.as_ref();
     let nothing_due = os_upgrade_kernel::other_effects(state).next().is_none();
-    nothing_due && state.slots.values().all(|slot| !slot.may_see_late_command(fence))
+    let is_settled =
+        |slot: &Slot| !slot.may_see_late_command(fence) && !matches!(slot.state, SlotState::Releasing { .. });
+    nothing_due && state.slots.values().all(is_settled)
 }

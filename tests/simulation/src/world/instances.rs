@@ -86,7 +86,7 @@ impl World {
             return;
         }
         self.trace.record(self.now, || format!("i{index} goes on"));
-        self.checker.resumed();
+        self.checker.kept_until_now();
         for what in instance.paused.take().unwrap_or_default() {
             self.agenda.schedule(self.now, Item::Process { instance: index, boot, what });
         }
@@ -150,18 +150,13 @@ impl World {
             self.checker.retry_later(&nonce, done.job().system(), *retry_after);
         }
         let Some(event) = self.sabotage_event(index, event) else { return };
-        let lost_to = if let Event::Lease { outcome: LeaseOutcome::Taken { holder, .. }, .. } = &event {
-            Some(holder.nonce.clone())
-        } else {
-            None
-        };
         let instance = &mut self.instances[index];
+        let nonce = instance.nonce();
+        let lost_to_copy = matches!(&event, Event::Lease { outcome: LeaseOutcome::Taken { holder, .. }, .. }
+            if holder.instance == instance.name && holder.nonce != nonce);
         let Some(node) = &mut instance.node else { return };
         node.handle(now, event);
-        if let Some(other) = lost_to
-            && node.halted().is_none()
-            && self.bus.has_overwritten(&other, &instance.nonce())
-        {
+        if lost_to_copy && node.halted().is_none() && self.bus.is_overwritten(&nonce) {
             instance.overwritten += 1;
             self.checker.overwritten(index, instance.overwritten);
         }
@@ -202,11 +197,8 @@ impl World {
             Action::Inspect(known) => {
                 let streams = Err("no answer".to_owned());
                 let fallback = Event::Inspected { known: known.clone(), streams };
-                let now = self.clock_of(index);
                 let node = self.instances[index].node.as_ref();
-                if self.bug == Some(Bug::LossSoughtOnce)
-                    && node.is_some_and(|node| node.is_leading() && node.not_ready(now).is_none())
-                {
+                if self.bug == Some(Bug::LossSoughtOnce) && node.is_some_and(Node::is_leading) {
                     return self.deliver_event(index, fallback);
                 }
                 self.send_request(index, RequestKind::Inspect(known), fallback);
@@ -291,6 +283,7 @@ impl World {
             Action::Warn(
                 Warning::Inventory { .. }
                 | Warning::Clock { .. }
+                | Warning::Inspection { .. }
                 | Warning::Leading
                 | Warning::Adopted(_)
                 | Warning::HoldersExceedSlots { .. }
@@ -406,9 +399,7 @@ impl World {
         if self.occurs(Fault::MessageLost) {
             return;
         }
-        // A lock server receives a request while its connection exists, or never. If a server held a request back and
-        // carried it out after its sender had given up and asked again, it could free a slot that is in use: FleetLock
-        // has no way to detect this.
+        // A lock server receives a request while its connection exists, or never, though it may carry it out late.
         let may_be_late = !request.what.is_job();
         let delay = if may_be_late && self.occurs(Fault::MessageLate) {
             self.rng.u64(TIMEOUT..60 * SECOND)

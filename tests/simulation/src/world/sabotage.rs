@@ -1,11 +1,13 @@
 //! Planted bugs, at the edge of the code that ships. See [`crate::bug`].
 
 use bytes::Bytes;
-use os_upgrade_kernel::semaphore::{Denied, Full};
+use chrono::{DateTime, Utc};
+use os_upgrade_kernel::reason::Denial;
+use os_upgrade_kernel::semaphore::{Denied, Full, HostDenied, Waiter};
 use os_upgrade_kernel::slot::ReleaseCause;
 use os_upgrade_kernel::{
-    Accepted, Batch, ClientId, ControlMessage, Effect, Fact, HostEvent, Input, LockOperation, Operation,
-    Reason, Record, Request, RunHost, State, sends,
+    Accepted, Batch, ClientId, ControlMessage, Effect, Fact, HostEvent, Input, JobDone, LockOperation,
+    LockOutcome, LockProvider, Operation, Reason, Record, Request, RunHost, State, sends,
 };
 use os_upgrade_protocol::{Action, Command, HostName};
 use os_upgrade_shell::control_stream;
@@ -28,6 +30,11 @@ impl World {
     pub(super) fn sabotage_event(&mut self, index: usize, mut event: Event) -> Option<Event> {
         if let (Some(Bug::RetryAfterIgnored), Event::JobDone { report, .. }) = (self.bug, &mut event) {
             report.retry_after = None;
+        }
+        if let (Some(Bug::LateRequestForgotten), Event::JobDone { report, .. }) = (self.bug, &mut event)
+            && let JobDone::LockServer(_, LockOutcome::Unreachable { .. }) = report.done
+        {
+            report.done = JobDone::NotBegun(report.done.job());
         }
         let leads = self.instances[index].node.as_ref().is_some_and(Node::is_leading);
         let (Some(bug), true, Event::Call { call, request, forwarded_at: None }) = (self.bug, leads, &event)
@@ -85,6 +92,13 @@ impl World {
                 let given_up = node.map(|node| give_up_unheard(node.state(), &self.bus)).unwrap_or_default();
                 // The record's own facts would follow from the answers.
                 return if given_up.is_empty() { message } else { with_facts(message, |_| given_up) };
+            }
+            Some(Bug::LeftForTooLong) => {
+                let Some(node) = &self.instances[index].node else { return message };
+                let (state, now) = (node.state(), self.clock_of(index).wall);
+                return with_facts(message, |facts| {
+                    facts.into_iter().map(|fact| leave_for_too_long(state, now, fact)).collect()
+                });
             }
             Some(Bug::GrantBeyondSlots) => grant_anyway,
             Some(Bug::UnlockEndsHold) => release_hold_too,
@@ -238,6 +252,26 @@ fn grant_anyway(fact: Fact) -> Vec<Fact> {
         return vec![Fact::LockGranted { group, id, actor }];
     }
     vec![fact]
+}
+
+/// A client that was refused before keeps the slot from the host, though it is not expected any more.
+fn leave_for_too_long(state: &State, now: DateTime<Utc>, fact: Fact) -> Fact {
+    let Fact::Host { run, host, event: HostEvent::SlotGranted { group, provider: LockProvider::Embedded } } =
+        &fact
+    else {
+        return fact;
+    };
+    let waiting = state.run.as_ref().and_then(|run| run.host(host)).map(|in_run| in_run.since);
+    let first = state.semaphores.get(group).and_then(|semaphore| {
+        let mut before = semaphore.waiters.remembered(now);
+        let is_before =
+            |waiter: &Waiter| waiter.turn <= waiting.unwrap_or(now) && waiter.expected_until() <= now;
+        before.find(|(id, waiter)| is_before(waiter) && id.as_str() != host.as_str())
+    });
+    let Some((id, waiter)) = first else { return fact };
+    let left = HostDenied::LeftToEarlier { id: id.clone(), since: waiter.since };
+    let reason = Reason::SlotDenied { group: group.clone(), denial: Denial::Embedded(left) };
+    Fact::of_host(run, host, HostEvent::Waiting { reason })
 }
 
 fn enlist_anyway(mut fact: Fact) -> Vec<Fact> {

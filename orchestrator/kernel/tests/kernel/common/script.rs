@@ -244,6 +244,7 @@ fn input(words: &Words<'_>) -> Input {
             request(RunOperation::GiveUpHost { host: host(words.at(1)), reason }.into())
         }
         "settings" => Input::Settings(settings(words)),
+        "leadership-began" => Input::LeadershipBegan,
         "fence-stored" => {
             Input::FenceStored { sequence: words.number("at").unwrap(), leader: words.at(1).to_owned() }
         }
@@ -323,6 +324,8 @@ fn outcome(word: &str) -> LockOutcome {
         "unreachable" => {
             LockOutcome::Unreachable { why: NoAnswer::Failed { detail: "connection refused".to_owned() } }
         }
+        "timeout" => LockOutcome::Unreachable { why: NoAnswer::TimedOut },
+        "not-sent" => LockOutcome::Unreachable { why: NoAnswer::NotConfigured },
         "protocol" => LockOutcome::Protocol { detail: "200 with a body of HTML".to_owned() },
         other => panic!("there is no outcome {other:?}"),
     }

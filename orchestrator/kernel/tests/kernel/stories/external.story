@@ -36,6 +36,7 @@
 > locked h1 denied
 > locked h1 unreachable
   + r1 h1: waiting reason=(slot-unreachable group=default why=(failed detail="connection refused"))
+  + slot-in-doubt host=h1
 > explain h1
   no slot of group default: the lock server is unreachable: connection refused | status=waiting | since=2026-11-21T01:00:00Z | reason=slot-unreachable | blockers=slot-unreachable@2026-11-21T05:00:00Z
 > locked h1 protocol
@@ -81,6 +82,14 @@
   + r1 h2: command-sent action=upgrade attempt=1 sequence=12
   ! unlock h1 of default
 > unlocked h1 granted
+  + slot-unlocked host=h1
+  ! nothing
+# The lock server may still carry out a request that it did not answer.
+> wait 30
+> tick
+  + slot-release-due host=h1 why=upgraded
+  ! unlock h1 of default
+> unlocked h1 granted
   + slot-released host=h1 why=upgraded
   ! nothing
 > reply h2 upgrade kernel panic
@@ -96,9 +105,9 @@
   h3 cancelled: the run was ended by the failure of h2
   slot h2: begun=true command=(action=upgrade sequence=12) group=default provider=external run=r1 since=2026-11-21T01:00:00Z standing=held unsent-at-fence=null
 > trigger r2
-  + run-started hosts=[(application=debian group=default host=h1) (application=debian group=default host=h2) (application=debian group=default host=h3)] not-after=2026-11-21T05:00:00Z rollout=() run=r2 trigger=(operator actor=admin)
+  + run-started hosts=[(application=debian group=default host=h1) (application=debian group=default host=h2) (application=debian group=default host=h3)] not-after=2026-11-21T05:00:30Z rollout=() run=r2 trigger=(operator actor=admin)
   = done
-  ! send r2/h1/prepare/1 until 2026-11-21T05:00:00Z, send r2/h2/prepare/1 until 2026-11-21T05:00:00Z, send r2/h3/prepare/1 until 2026-11-21T05:00:00Z
+  ! send r2/h1/prepare/1 until 2026-11-21T05:00:30Z, send r2/h2/prepare/1 until 2026-11-21T05:00:30Z, send r2/h3/prepare/1 until 2026-11-21T05:00:30Z
 > deliver
   + r2 h1: command-sent action=prepare attempt=1 sequence=14
   + r2 h2: command-sent action=prepare attempt=1 sequence=15
@@ -115,7 +124,7 @@
   ! lock h2 of default
 > locked h2 granted
   + r2 h2: slot-granted group=default provider=external
-  ! send r2/h2/upgrade/1 until 2026-11-21T05:00:00Z
+  ! send r2/h2/upgrade/1 until 2026-11-21T05:00:30Z
 > state
   r2 active
   h1 prepared

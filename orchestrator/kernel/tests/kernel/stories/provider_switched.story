@@ -31,61 +31,61 @@
 > settings embedded default:1
   + settings-adopted settings=(auto-approve=true)
   + slot-release-due host=h1 why=not-needed
-  ! unlock h1 of default
+  + r1 h2: slot-granted group=default provider=embedded
+  ! send r1/h2/upgrade/1 until 2026-11-21T05:00:00Z, unlock h1 of default
 > explain h1
   waiting until its earlier slot has been given back | status=waiting | since=2026-11-21T01:00:00Z | reason=asking-for-slot | blockers=earlier-slot@2026-11-21T05:00:00Z
 > locked h1 granted
 > tick
-> unlocked h1 unreachable
-  + slot-release-refused host=h1 refusal=(unreachable why=(failed detail="connection refused"))
+> unlocked h1 denied
+  + slot-release-refused host=h1 refusal=(denied lock-kind=failed_lock_semaphore_full value="semaphore currently full, all slots are locked already")
 > unlocked h1 granted
   + slot-released host=h1 why=not-needed
-  + r1 h1: slot-granted group=default provider=embedded
-  ! send r1/h1/upgrade/1 until 2026-11-21T05:00:00Z
+  ! send r1/h2/upgrade/1 until 2026-11-21T05:00:00Z
 > deliver
-  + r1 h1: command-sent action=upgrade attempt=1 sequence=6
+  + r1 h2: command-sent action=upgrade attempt=1 sequence=6
   ! nothing
 # Back to the lock server: a host under way keeps its slot, the next host's slot is requested there.
 > settings external
   + settings-adopted settings=(auto-approve=true groups=() provider=external)
-> reply h1 upgrade done
-  + r1 h1: upgraded
-  + slot-released host=h1 why=upgraded
-  + slot-requested group=default host=h2 run=r1
-  + r1 h2: waiting reason=(asking-for-slot group=default)
-  ! lock h2 of default
+> reply h2 upgrade done
+  + r1 h2: upgraded
+  + slot-released host=h2 why=upgraded
+  + slot-requested group=default host=h1 run=r1
+  + r1 h1: waiting reason=(asking-for-slot group=default)
+  ! lock h1 of default
 > state
   r1 active
-  h1 upgraded
-  h2 waiting: asking for a slot of group default
-  slot h2: begun=false command=null group=default provider=external run=r1 since=2026-11-21T01:00:00Z standing=requested unsent-at-fence=null
+  h1 waiting: asking for a slot of group default
+  h2 upgraded
+  slot h1: begun=false command=null group=default provider=external run=r1 since=2026-11-21T01:00:00Z standing=requested unsent-at-fence=null
 # No slot is free at the embedded semaphore, so the host waits; then its slot is requested from the lock server.
 > settings embedded default:0
   + settings-adopted settings=(auto-approve=true groups=(default=0))
-  + slot-release-due host=h2 why=not-needed
-  + r1 h2: waiting reason=(slot-denied denial=(full held=0 holders=[] provider=embedded slots=0) group=default)
-  ! unlock h2 of default
-> unlocked h2 granted
-  + slot-released host=h2 why=not-needed
+  + slot-release-due host=h1 why=not-needed
+  + r1 h1: waiting reason=(slot-denied denial=(full held=0 holders=[] provider=embedded slots=0) group=default)
+  ! unlock h1 of default
+> unlocked h1 granted
+  + slot-released host=h1 why=not-needed
   ! nothing
 > settings external
   + settings-adopted settings=(auto-approve=true groups=() provider=external)
-  + slot-requested group=default host=h2 run=r1
-  + r1 h2: waiting reason=(asking-for-slot group=default)
-  ! lock h2 of default
-> locked h2 granted
-  + r1 h2: slot-granted group=default provider=external
-  ! send r1/h2/upgrade/1 until 2026-11-21T05:00:00Z
+  + slot-requested group=default host=h1 run=r1
+  + r1 h1: waiting reason=(asking-for-slot group=default)
+  ! lock h1 of default
+> locked h1 granted
+  + r1 h1: slot-granted group=default provider=external
+  ! send r1/h1/upgrade/1 until 2026-11-21T05:00:00Z
 > deliver
-  + r1 h2: command-sent action=upgrade attempt=1 sequence=8
+  + r1 h1: command-sent action=upgrade attempt=1 sequence=8
   ! nothing
-> reply h2 upgrade done
-  + r1 h2: upgraded
-  + slot-release-due host=h2 why=upgraded
+> reply h1 upgrade done
+  + r1 h1: upgraded
+  + slot-release-due host=h1 why=upgraded
   + run-ended result=completed run=r1
-  ! unlock h2 of default
-> unlocked h2 granted
-  + slot-released host=h2 why=upgraded
+  ! unlock h1 of default
+> unlocked h1 granted
+  + slot-released host=h1 why=upgraded
   ! nothing
 > state
   r1 completed

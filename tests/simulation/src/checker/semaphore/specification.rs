@@ -6,9 +6,12 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use chrono::{DateTime, TimeDelta, Utc};
+use os_upgrade_kernel::reason::Denial;
+use os_upgrade_kernel::semaphore::HostDenied;
 use os_upgrade_kernel::slot::ReleaseCause;
 use os_upgrade_kernel::{
-    Fact, HostEvent, LockOperation, LockProvider, Operation, Reclaim, Request, Settings, SlotOperation,
+    Fact, HostEvent, LockOperation, LockProvider, Operation, Reason, Reclaim, Request, Settings,
+    SlotOperation,
 };
 use os_upgrade_protocol::{GroupName, HostName};
 
@@ -245,8 +248,14 @@ impl Specification {
 
     fn host(&mut self, at: DateTime<Utc>, host: &HostName, event: &HostEvent) -> Result<(), Violation> {
         match event {
-            HostEvent::Waiting { .. } => {
-                self.arrivals.entry(host.clone()).or_insert(at);
+            HostEvent::Waiting { reason } => {
+                let arrived = *self.arrivals.entry(host.clone()).or_insert(at);
+                if let Reason::SlotDenied { group, denial } = reason
+                    && let Denial::Embedded(HostDenied::LeftToEarlier { id, .. }) = denial
+                {
+                    let not_after = self.not_after;
+                    self.group(group)?.check_left(host, id.as_str(), arrived, at, not_after)?;
+                }
             }
             HostEvent::SlotGranted { group, provider } => {
                 self.under_way.insert(host.clone());
@@ -361,6 +370,26 @@ impl Group {
 
     fn forget(&mut self, at: DateTime<Utc>) {
         self.waiters.retain(|_, waiter| waiter.is_remembered(at));
+    }
+
+    /// A host leaves a free slot to the client `id` only if that was refused before the host's turn came, and can be
+    /// expected to ask again before the run ends.
+    fn check_left(
+        &self,
+        host: &HostName,
+        id: &str,
+        arrived: DateTime<Utc>,
+        at: DateTime<Utc>,
+        not_after: DateTime<Utc>,
+    ) -> Result<(), Violation> {
+        let waiter = self.waiters.get(id).filter(|waiter| waiter.turn <= arrived.min(at));
+        if waiter.is_some_and(|waiter| waiter.is_remembered(at) && waiter.precedes(at, not_after)) {
+            return Ok(());
+        }
+        let text = format!(
+            "{host}, waiting since {arrived}, leaves a slot to {id}, which is not expected: {self:?}"
+        );
+        Err(Violation::new("fair", text))
     }
 
     /// After a host was granted a slot, one must be left free for each client that was refused before the host's turn
