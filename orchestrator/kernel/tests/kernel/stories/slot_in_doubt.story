@@ -204,11 +204,36 @@
   h2 cancelled: the run was cancelled by admin
 # A release that was begun for an earlier slot, and whose outcome is not known, could free the new one.
 > trigger r4
+  + run-started hosts=[(application=debian group=default host=h1) (application=debian group=default host=h2)] not-after=2026-11-21T06:02:00Z rollout=() run=r4 trigger=(operator actor=admin)
+  = done
+  ! send r4/h1/prepare/1 until 2026-11-21T06:02:00Z, send r4/h2/prepare/1 until 2026-11-21T06:02:00Z
 > deliver
+  + r4 h1: command-sent action=prepare attempt=1 sequence=16
+  + r4 h2: command-sent action=prepare attempt=1 sequence=17
+  ! nothing
 > reply h1 prepare done
+  + r4 h1: prepared
 > reply h2 prepare done
+  + r4 h2: prepared
+  + upgrades-began run=r4
+  + slot-requested group=default host=h1 run=r4
+  + r4 h1: waiting reason=(asking-for-slot group=default)
+  ! lock h1 of default
 > unlocked h1 timeout
+  + slot-in-doubt host=h1
+  + slot-release-due host=h1 why=not-needed
+  + slot-requested group=default host=h2 run=r4
+  + r4 h2: waiting reason=(asking-for-slot group=default)
+  ! lock h2 of default, unlock h1 of default
 > unlocked h1 granted
+  + slot-unlocked host=h1
+  ! lock h2 of default
 > wait 30
 > tick
+  + slot-release-due host=h1 why=not-needed
+  ! lock h2 of default, unlock h1 of default
 > unlocked h1 granted
+  + slot-released host=h1 why=not-needed
+  + slot-requested group=default host=h1 run=r4
+  + r4 h1: waiting reason=(asking-for-slot group=default)
+  ! lock h1 of default, lock h2 of default
