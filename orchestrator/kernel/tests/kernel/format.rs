@@ -1,6 +1,7 @@
 //! The on-disk format: every fact, event, reason and cause as JSON, which must stay readable permanently.
 //!
-//! Lines here may be added and never changed. Each list must have every variant: the functions named `…_variant` do not
+//! Lines here may be added and never changed. What is new has a format of its own, and its words in that format's file,
+//! `format/words-N.txt`. Each list must have every variant: the functions named `…_variant` do not
 //! compile when one is missing, and the lists are compared with the number of variants.
 
 use std::collections::BTreeSet;
@@ -11,17 +12,19 @@ use os_upgrade_kernel::Enlisted;
 use os_upgrade_kernel::config::Rollout;
 use os_upgrade_kernel::duration::Duration;
 use os_upgrade_kernel::fact::IgnoreCause;
+use os_upgrade_kernel::format::{NEWEST, OLDEST, ReadError, Stored as _, read};
 use os_upgrade_kernel::reason::{Denial, ReleaseRefusal};
 use os_upgrade_kernel::semaphore::{Denied, Full, Hold, Holder, HostDenied, NamedHolder, Semaphore, Waiter};
 use os_upgrade_kernel::slot::ReleaseCause;
 use os_upgrade_kernel::{
     ClockDoubt, Fact, HostEvent, HostStatus, LockProvider, NoAnswer, OnFailure, Outstanding, Phase, Reason,
-    Reclaim, Record, RestoreSource, RunResult, SecretName, Settings, SlotState, State, StopCause, Trigger,
+    Reclaim, Record, RestoreSource, RunResult, SecretName, Settings, Slot, SlotState, State, StopCause,
+    Trigger,
 };
 use os_upgrade_protocol::{Action, Outcome, Reply};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::common::{self, application, client, config, group, host, run, start};
 
@@ -37,12 +40,102 @@ fn check<T>(table: &[(T, &str)], variant: impl Fn(&T) -> usize, count: usize)
 where
     T: Serialize + DeserializeOwned + PartialEq + std::fmt::Debug,
 {
-    for (value, json) in table {
-        assert_eq!(serde_json::to_string(value).unwrap(), *json);
-        assert_eq!(serde_json::from_str::<T>(json).unwrap(), *value);
-    }
+    check_formats(table, |_| NEWEST);
     let seen: BTreeSet<usize> = table.iter().map(|(value, _)| variant(value)).collect();
     assert_eq!(seen, (0..count).collect(), "every variant has a line, and a number of its own");
+}
+
+/// Checks that each value reads and writes exactly as its JSON, that every word in it belongs to its format, and that
+/// nothing that is added to it is ignored.
+fn check_formats<T>(table: &[(T, &str)], format: impl Fn(&T) -> u32)
+where
+    T: Serialize + DeserializeOwned + PartialEq + std::fmt::Debug,
+{
+    for (value, json) in table {
+        assert_eq!(serde_json::to_string(value).unwrap(), *json);
+        assert_eq!(read::<T>(json.as_bytes()).unwrap(), *value);
+        let written: Value = serde_json::from_str(json).unwrap();
+        for more in with_unknown_fields(&written) {
+            let more = more.to_string();
+            assert!(read::<T>(more.as_bytes()).is_err(), "{more}");
+        }
+        let name = std::any::type_name::<T>().rsplit("::").next().unwrap();
+        check_words(name, &written, format(value));
+    }
+}
+
+/// Checks that every word of a value is in the list of a format up to its own.
+fn check_words(name: &str, written: &Value, format: u32) {
+    const WORDS: [(u32, &str); 2] =
+        [(2, include_str!("format/words-2.txt")), (3, include_str!("format/words-3.txt"))];
+    assert_eq!((WORDS[0].0, WORDS[WORDS.len() - 1].0), (OLDEST, NEWEST));
+    let known = WORDS.iter().filter(|(of, _)| *of <= format).flat_map(|(_, words)| words.lines());
+    let known: BTreeSet<&str> = known.collect();
+    let mut words = BTreeSet::new();
+    collect_words(name, written, &mut words);
+    let unknown: Vec<_> = words.iter().filter(|word| !known.contains(word.as_str())).collect();
+    assert!(
+        unknown.is_empty(),
+        "format {format} has no words {unknown:?}, so an instance that reads it cannot read {written}; they belong to a \
+         format that is not released yet"
+    );
+}
+
+/// The kinds, fields and words of the value in the field `name`: `name:kind`, `name:kind.field`. Names of hosts, clients
+/// and groups are none of them.
+fn collect_words(name: &str, value: &Value, words: &mut BTreeSet<String>) {
+    const TAGS: [&str; 3] = ["type", "kind", "provider"];
+    match value {
+        Value::Object(fields) => {
+            let tags = TAGS.into_iter().filter_map(|tag| fields.get(tag)?.as_str());
+            let name = tags.last().map_or_else(|| name.to_owned(), |kind| format!("{name}:{kind}"));
+            words.insert(name.clone());
+            for (field, value) in fields {
+                if ["h1", "h2", "h3", "h4", "n1", "default", "edge"].contains(&field.as_str()) {
+                    collect_words(&name, value, words);
+                } else if !TAGS.contains(&field.as_str()) {
+                    words.insert(format!("{name}.{field}"));
+                    collect_words(field, value, words);
+                }
+            }
+        }
+        Value::Array(elements) => elements.iter().for_each(|element| collect_words(name, element, words)),
+        // A type is capitalized: an enumeration of words.
+        Value::String(word) if name.starts_with(char::is_uppercase) => {
+            words.insert(format!("{name}:{word}"));
+        }
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}
+    }
+}
+
+/// The value with a further field in each of its objects, one after the other.
+fn with_unknown_fields(value: &Value) -> Vec<Value> {
+    let mut all = Vec::new();
+    match value {
+        Value::Object(fields) => {
+            let mut more = fields.clone();
+            more.insert("unknown".to_owned(), json!({ "more": true }));
+            all.push(Value::Object(more));
+            for (name, field) in fields {
+                all.extend(with_unknown_fields(field).into_iter().map(|field| {
+                    let mut fields = fields.clone();
+                    fields.insert(name.clone(), field);
+                    Value::Object(fields)
+                }));
+            }
+        }
+        Value::Array(elements) => {
+            for (index, element) in elements.iter().enumerate() {
+                all.extend(with_unknown_fields(element).into_iter().map(|element| {
+                    let mut elements = elements.clone();
+                    elements[index] = element;
+                    Value::Array(elements)
+                }));
+            }
+        }
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}
+    }
+    all
 }
 
 fn fact_variant(fact: &Fact) -> usize {
@@ -315,6 +408,7 @@ fn facts() {
         ),
     ];
     check(&table, fact_variant, 27);
+    check_formats(&table, Fact::format);
     for (fact, json) in &table {
         assert!(json.starts_with(&format!(r#"{{"type":"{}""#, fact.name())), "{json}");
     }
@@ -366,6 +460,7 @@ fn events() {
         (HostEvent::Cancelled { reason }, r#"{"type":"cancelled","reason":{"kind":"run-timed-out"}}"#),
     ];
     check(&table, event_variant, 10);
+    check_formats(&table, |event| Fact::of_host(&run("r1"), &host("h1"), event.clone()).format());
     for (event, json) in &table {
         assert!(json.starts_with(&format!(r#"{{"type":"{}""#, event.name())), "{json}");
     }
@@ -451,6 +546,10 @@ fn reasons() {
     let kinds: Vec<_> = Reason::kinds().collect();
     let variant = |reason: &Reason| kinds.iter().position(|kind| *kind == reason.kind()).unwrap();
     check(&table, variant, kinds.len());
+    check_formats(&table, |reason| {
+        let waiting = HostEvent::Waiting { reason: reason.clone() };
+        Fact::of_host(&run("r1"), &host("h1"), waiting).format()
+    });
     for (reason, json) in &table {
         assert!(json.starts_with(&format!(r#"{{"kind":"{}""#, reason.kind())), "{json}");
     }
@@ -609,18 +708,87 @@ fn records_and_snapshots() {
     ];
     check(&table, |_| 0, 1);
 
-    // A waiter.
-    let mut waiting = Semaphore { slots: 1, ..Semaphore::default() };
-    waiting.waiters =
-        [(client("n1"), Waiter { since: start(), asked: start(), turn: start(), interval_secs: None })]
-            .into_iter()
-            .collect::<imbl::OrdMap<_, _>>()
-            .into();
+    // Waiters: one that has asked once, and one that has retried.
+    let waiting = |interval_secs| {
+        let waiter = Waiter { since: start(), asked: start(), turn: start(), interval_secs };
+        let waiters = [(client("n1"), waiter)].into_iter().collect::<imbl::OrdMap<_, _>>().into();
+        Semaphore { slots: 1, waiters, ..Semaphore::default() }
+    };
+    let table = [
+        (
+            waiting(None),
+            concat!(
+                r#"{"slots":1,"holders":{},"waiters":{"n1":{"since":"2026-11-21T01:00:00Z","#,
+                r#""asked":"2026-11-21T01:00:00Z","turn":"2026-11-21T01:00:00Z"}}}"#,
+            ),
+        ),
+        (
+            waiting(Some(300)),
+            concat!(
+                r#"{"slots":1,"holders":{},"waiters":{"n1":{"since":"2026-11-21T01:00:00Z","#,
+                r#""asked":"2026-11-21T01:00:00Z","turn":"2026-11-21T01:00:00Z","interval-secs":300}}}"#,
+            ),
+        ),
+    ];
+    check(&table, |_| 0, 1);
+
+    // A slot that its lock server does not take back.
+    let slot = |refusal| Slot {
+        group: group("edge"),
+        provider: LockProvider::External,
+        state: SlotState::Releasing { why: ReleaseCause::Upgraded },
+        since: start(),
+        held_since: Some(start()),
+        refusal,
+        run: run("r1"),
+        command: None,
+        begun: false,
+        unsent_at_fence: None,
+    };
+    let refused = || slot(Some(ReleaseRefusal::Unreachable { why: NoAnswer::TimedOut }));
     let json = concat!(
-        r#"{"slots":1,"holders":{},"waiters":{"n1":{"since":"2026-11-21T01:00:00Z","#,
-        r#""asked":"2026-11-21T01:00:00Z","turn":"2026-11-21T01:00:00Z"}}}"#,
+        r#"{"group":"edge","provider":"external","standing":{"releasing":{"why":"upgraded"}},"#,
+        r#""since":"2026-11-21T01:00:00Z","held-since":"2026-11-21T01:00:00Z","#,
+        r#""refusal":{"kind":"unreachable","why":{"kind":"timed-out"}},"#,
+        r#""run":"r1","command":null,"begun":false,"unsent-at-fence":null}"#,
     );
-    check(&[(waiting, json)], |_| 0, 1);
+    check(&[(refused(), json)], |_| 0, 1);
+
+    // A snapshot has the format of the newest thing in it.
+    let state_of = |change: &dyn Fn(&mut State)| {
+        let mut state = State::default();
+        change(&mut state);
+        state.format()
+    };
+    let semaphores = |interval: &str| {
+        let waiter = format!(
+            r#"{{"since":"2026-11-21T01:00:00Z","asked":"2026-11-21T01:00:00Z","turn":"2026-11-21T01:00:00Z"{interval}}}"#
+        );
+        serde_json::from_str(&format!(
+            r#"{{"default":{{"slots":1,"holders":{{}},"waiters":{{"n1":{waiter}}}}}}}"#
+        ))
+        .unwrap()
+    };
+    assert_eq!(state_of(&|_| ()), 2);
+    assert_eq!(state_of(&|state| state.semaphores = semaphores("")), 2);
+    assert_eq!(state_of(&|state| state.semaphores = semaphores(r#","interval-secs":300"#)), 3);
+    assert_eq!(state_of(&|state| drop(state.slots.insert(host("h1"), slot(None)))), 2);
+    assert_eq!(state_of(&|state| drop(state.slots.insert(host("h1"), refused()))), 3);
+    let mut ignoring = State::default();
+    let ignored = Fact::Ignored {
+        sequence: 3,
+        host: Some(host("h1")),
+        reply: None,
+        why: IgnoreCause::NothingOutstanding,
+    };
+    ignoring.apply(start(), &ignored).unwrap();
+    assert_eq!((ignored.format(), ignoring.format()), (2, 3));
+    let written = serde_json::to_value(&ignoring.ignored_replies).unwrap();
+    let minute = start().timestamp() / 60;
+    assert_eq!(written, json!({ "minute": minute, "hosts": ["h1"] }));
+    let snapshot = serde_json::to_value(&ignoring).unwrap();
+    assert_eq!(snapshot["ignored-replies"], written);
+    check_words("State", &snapshot, 3);
 
     // A site with a busy state: a newer program must read whatever an older one wrote.
     let mut site = common::Site::ready(&["h1", "h2"]);
@@ -654,17 +822,37 @@ fn records_and_snapshots() {
         assert_eq!(serde_json::from_str::<State>(&written).unwrap(), site.state);
         let written = common::defaults::leave_out_lines(&written);
         if json == format!("{written}\n") {
-            assert_eq!(serde_json::from_str::<State>(json).unwrap(), site.state);
+            assert_eq!(read::<State>(json.as_bytes()).unwrap(), site.state);
+        }
+        let value = serde_json::to_value(&site.state).unwrap();
+        check_words("State", &value, site.state.format());
+        for more in with_unknown_fields(&value) {
+            let more = more.to_string();
+            assert!(read::<State>(more.as_bytes()).is_err(), "{more}");
         }
         written + "\n"
     });
 }
 
-/// Fields that a newer program writes.
+/// Fields and kinds that a newer program writes are not left out: what they say would be lost.
 #[test]
-fn unknown_fields_are_ignored() {
+fn unknown_fields_are_refused() {
+    let fact = Fact::FencePassed { sequence: 7 };
+    for json in [
+        r#"{"type":"fence-passed","sequence":7}"#,
+        r#"{"sequence":7,"type":"fence-passed"}"#,
+        // Nothing is lost where nothing is said.
+        r#"{ "type": "fence-passed", "sequence": 7, "since": null }"#,
+    ] {
+        assert_eq!(read::<Fact>(json.as_bytes()).unwrap(), fact);
+    }
     let newer = r#"{"type":"fence-passed","sequence":7,"since":"yesterday"}"#;
-    assert_eq!(serde_json::from_str::<Fact>(newer).unwrap(), Fact::FencePassed { sequence: 7 });
-    let unknown = serde_json::from_str::<Fact>(r#"{"type":"moon-landed"}"#).unwrap_err();
-    assert!(unknown.to_string().starts_with("unknown variant `moon-landed`"), "{unknown}");
+    let refused = read::<Fact>(newer.as_bytes()).unwrap_err();
+    assert_eq!(refused.to_string(), "it has since, which this version does not know");
+    let nested = r#"{"at":"2026-11-21T01:00:00Z","control":1,"facts":[{"type":"host","run":"r1","host":"h1","event":{"type":"turn-lost","to":"h2"}}]}"#;
+    let refused = read::<Record>(nested.as_bytes()).unwrap_err();
+    assert_eq!(refused.to_string(), "it has facts/event/to, which this version does not know");
+    let unknown = read::<Fact>(br#"{"type":"moon-landed"}"#).unwrap_err();
+    let ReadError::Invalid(source) = unknown else { panic!("{unknown}") };
+    assert!(source.to_string().starts_with("unknown variant `moon-landed`"), "{source}");
 }

@@ -21,6 +21,8 @@ pub struct Follower {
     pub snapshot: u64,
     /// The number of facts after that snapshot.
     pub facts_since_snapshot: usize,
+    /// The newest format of the payloads that were read.
+    pub format: u32,
     /// Whether the fold has begun, with the first record or a snapshot.
     rooted: bool,
     /// The position in the control stream according to the journal.
@@ -42,13 +44,30 @@ impl Follower {
         }
         let first = self.tip.append_id.is_none();
         self.check_chain(sequence, message, first)?;
+        let committed = match self.assemble(message) {
+            Some(payload) => self.complete(sequence, message, &payload)?,
+            None => None,
+        };
         self.first.get_or_insert(sequence);
         self.tip = Tip { sequence, append_id: Some(message.append_id.clone()) };
-        let Some(payload) = self.assemble(message) else {
+        Ok(committed)
+    }
+
+    /// Folds a whole payload. Returns the record, if it is one.
+    fn complete(
+        &mut self,
+        sequence: u64,
+        message: &Message,
+        payload: &[u8],
+    ) -> Result<Option<Committed>, JournalError> {
+        if matches!(message.kind, Kind::Snapshot { .. }) && self.rooted {
+            // It contains the state that is already known.
+            self.snapshot_read(sequence, message);
             return Ok(None);
-        };
+        }
         let content =
-            decode(message, &payload).map_err(|source| JournalError::Undecodable { sequence, source })?;
+            decode(message, payload).map_err(|source| JournalError::Undecodable { sequence, source })?;
+        self.format = self.format.max(message.format);
         match content {
             Content::Record(record) => {
                 self.rooted = true;
@@ -61,7 +80,10 @@ impl Follower {
                 Ok(Some(Committed { sequence, append_id: message.append_id.clone(), before, record }))
             }
             Content::Snapshot(state) => {
-                self.snapshot_read(sequence, message, *state);
+                self.rooted = true;
+                self.control = state.control;
+                self.state = *state;
+                self.snapshot_read(sequence, message);
                 Ok(None)
             }
         }
@@ -133,14 +155,8 @@ impl Follower {
         Some(self.parts.split())
     }
 
-    fn snapshot_read(&mut self, sequence: u64, message: &Message, state: State) {
-        // A later snapshot contains the state that is already known.
-        if !self.rooted {
-            self.rooted = true;
-            self.control = state.control;
-            self.state = state;
-        }
-        // All of its parts have been read, at consecutive sequences.
+    /// A snapshot is complete: all of its parts have been read, at consecutive sequences.
+    fn snapshot_read(&mut self, sequence: u64, message: &Message) {
         self.snapshot_appended(sequence - (u64::from(message.parts) - 1));
     }
 }
