@@ -311,6 +311,8 @@ mod tests {
         let read: Heartbeat = serde_json::from_str(text).unwrap();
         assert_eq!((read.role, read.position, read.not_ready), (Role::Leader, 7, None));
         assert_eq!((read.timezone, read.settings, read.blocker), (None, None, None));
+        // The versions that do not say which formats they read.
+        assert_eq!(read.reads_format, 2);
         let with = |blocker| text.replace(r#""new":1"#, &format!(r#""blocker":{blocker}"#));
         let read = |blocker| serde_json::from_str::<Heartbeat>(&with(blocker)).unwrap().blocker;
         let sealed = StartBlocker::StrongboxSealed { why: Sealed::NoKey };
@@ -339,6 +341,21 @@ mod tests {
         for other in [at("b"), at("c"), Leadership::Unknown] {
             assert_eq!(cluster.leader_startable(&other, now), None);
         }
+    }
+
+    #[test]
+    fn older_instances_are_reported() {
+        let now = DateTime::UNIX_EPOCH;
+        let mut instances = Instances::default();
+        instances.record(heartbeat("a"), now);
+        instances.record(heartbeat("b"), now);
+        assert_eq!(instances.differences(now), Vec::<String>::new());
+        instances.record(Heartbeat { reads_format: 2, ..heartbeat("c") }, now);
+        instances.record(Heartbeat { reads_format: 2, ..heartbeat("d") }, now);
+        let expected = "instances read the journal up to different formats: upgrade c, d (2); others read 3, and as \
+                        soon as something needs it, these stop";
+        assert_eq!(instances.differences(now), [expected]);
+        assert_eq!(instances.differences(now + UNREACHABLE_AFTER), Vec::<String>::new());
     }
 
     #[test]

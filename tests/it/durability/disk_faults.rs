@@ -6,11 +6,11 @@ use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 use std::process::Command;
 
-use async_nats::HeaderMap;
 use harness::disk;
 use harness::orchestrator::Orchestrator;
 use harness::programs;
 use harness::site::Site;
+use harness::streams;
 use harness::wait::eventually;
 use os_upgrade_protocol::subject;
 use reqwest::Method;
@@ -240,24 +240,6 @@ async fn write_errors_are_one_line() {
     allow(&data, 0o755);
 }
 
-/// Appends a record of another version to the journal.
-async fn append(site: &Site, format: &str, payload: &str) -> u64 {
-    let last = site.last_sequence(subject::JOURNAL_STREAM).await;
-    let stream = site.jetstream().get_stream(subject::JOURNAL_STREAM).await.unwrap();
-    let previous = stream.get_raw_message(last).await.unwrap();
-    let mut headers = HeaderMap::new();
-    headers.insert("Os-Upgrade-Append-Id", "newer-1");
-    headers.insert(
-        "Os-Upgrade-Previous-Append-Id",
-        previous.headers.get("Os-Upgrade-Append-Id").unwrap().clone(),
-    );
-    headers.insert("Os-Upgrade-Format", format);
-    let subject = subject::JOURNAL_FACT.to_owned();
-    let sent =
-        site.jetstream().publish_with_headers(subject, headers, payload.to_owned().into()).await.unwrap();
-    sent.await.unwrap().sequence
-}
-
 #[tokio::test]
 async fn newer_journal_is_refused_untouched() {
     let moon = r#"{"at":"2026-11-21T01:00:00Z","control":1,"facts":[{"type":"moon-landed"}]}"#;
@@ -273,7 +255,7 @@ async fn newer_journal_is_refused_untouched() {
     ] {
         let mut site = Site::start().await;
         site.orchestrator.terminate().await;
-        let sequence = append(&site, format, payload).await;
+        let sequence = streams::append_record(site.jetstream(), format, payload).await;
         site.orchestrator.start();
         let reason = await_unready(&site.orchestrator, &format!("journal message {sequence} ")).await;
         let unreadable = format!("journal message {sequence} cannot be read: {expected}");
