@@ -4,6 +4,9 @@
 //! `format/words-N.txt`. Each list must have every variant: the functions named `…_variant` do not
 //! compile when one is missing, and the lists are compared with the number of variants.
 
+mod snapshots;
+mod words;
+
 use std::collections::BTreeSet;
 
 use chrono_tz::Tz;
@@ -12,20 +15,20 @@ use os_upgrade_kernel::Enlisted;
 use os_upgrade_kernel::config::Rollout;
 use os_upgrade_kernel::duration::Duration;
 use os_upgrade_kernel::fact::IgnoreCause;
-use os_upgrade_kernel::format::{NEWEST, OLDEST, ReadError, Stored as _, read};
+use os_upgrade_kernel::format::{NEWEST, ReadError, Stored as _, read};
 use os_upgrade_kernel::reason::{Denial, ReleaseRefusal};
-use os_upgrade_kernel::semaphore::{Denied, Full, Hold, Holder, HostDenied, NamedHolder, Semaphore, Waiter};
+use os_upgrade_kernel::semaphore::{Denied, Full, Hold, Holder, HostDenied, NamedHolder};
 use os_upgrade_kernel::slot::ReleaseCause;
 use os_upgrade_kernel::{
     ClockDoubt, Fact, HostEvent, HostStatus, LockProvider, NoAnswer, OnFailure, Outstanding, Phase, Reason,
-    Reclaim, Record, RestoreSource, RunResult, SecretName, Settings, Slot, SlotState, State, StopCause,
-    Trigger,
+    Reclaim, Record, RestoreSource, RunResult, SecretName, Settings, SlotState, State, StopCause, Trigger,
 };
 use os_upgrade_protocol::{Action, Outcome, Reply};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
-use serde_json::{Value, json};
+use serde_json::json;
 
+use self::words::{check_formats, check_words, with_unknown_fields};
 use crate::common::{self, application, client, config, group, host, run, start};
 
 /// The default rollout: the only place in these tests, including the stories, with all its fields.
@@ -43,99 +46,6 @@ where
     check_formats(table, |_| NEWEST);
     let seen: BTreeSet<usize> = table.iter().map(|(value, _)| variant(value)).collect();
     assert_eq!(seen, (0..count).collect(), "every variant has a line, and a number of its own");
-}
-
-/// Checks that each value reads and writes exactly as its JSON, that every word in it belongs to its format, and that
-/// nothing that is added to it is ignored.
-fn check_formats<T>(table: &[(T, &str)], format: impl Fn(&T) -> u32)
-where
-    T: Serialize + DeserializeOwned + PartialEq + std::fmt::Debug,
-{
-    for (value, json) in table {
-        assert_eq!(serde_json::to_string(value).unwrap(), *json);
-        assert_eq!(read::<T>(json.as_bytes()).unwrap(), *value);
-        let written: Value = serde_json::from_str(json).unwrap();
-        for more in with_unknown_fields(&written) {
-            let more = more.to_string();
-            assert!(read::<T>(more.as_bytes()).is_err(), "{more}");
-        }
-        let name = std::any::type_name::<T>().rsplit("::").next().unwrap();
-        check_words(name, &written, format(value));
-    }
-}
-
-/// Checks that every word of a value is in the list of a format up to its own.
-fn check_words(name: &str, written: &Value, format: u32) {
-    const WORDS: [(u32, &str); 2] =
-        [(2, include_str!("format/words-2.txt")), (3, include_str!("format/words-3.txt"))];
-    assert_eq!((WORDS[0].0, WORDS[WORDS.len() - 1].0), (OLDEST, NEWEST));
-    let known = WORDS.iter().filter(|(of, _)| *of <= format).flat_map(|(_, words)| words.lines());
-    let known: BTreeSet<&str> = known.collect();
-    let mut words = BTreeSet::new();
-    collect_words(name, written, &mut words);
-    let unknown: Vec<_> = words.iter().filter(|word| !known.contains(word.as_str())).collect();
-    assert!(
-        unknown.is_empty(),
-        "format {format} has no words {unknown:?}, so an instance that reads it cannot read {written}; they belong to a \
-         format that is not released yet"
-    );
-}
-
-/// The kinds, fields and words of the value in the field `name`: `name:kind`, `name:kind.field`. Names of hosts, clients
-/// and groups are none of them.
-fn collect_words(name: &str, value: &Value, words: &mut BTreeSet<String>) {
-    const TAGS: [&str; 3] = ["type", "kind", "provider"];
-    match value {
-        Value::Object(fields) => {
-            let tags = TAGS.into_iter().filter_map(|tag| fields.get(tag)?.as_str());
-            let name = tags.last().map_or_else(|| name.to_owned(), |kind| format!("{name}:{kind}"));
-            words.insert(name.clone());
-            for (field, value) in fields {
-                if ["h1", "h2", "h3", "h4", "n1", "default", "edge"].contains(&field.as_str()) {
-                    collect_words(&name, value, words);
-                } else if !TAGS.contains(&field.as_str()) {
-                    words.insert(format!("{name}.{field}"));
-                    collect_words(field, value, words);
-                }
-            }
-        }
-        Value::Array(elements) => elements.iter().for_each(|element| collect_words(name, element, words)),
-        // A type is capitalized: an enumeration of words.
-        Value::String(word) if name.starts_with(char::is_uppercase) => {
-            words.insert(format!("{name}:{word}"));
-        }
-        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}
-    }
-}
-
-/// The value with a further field in each of its objects, one after the other.
-fn with_unknown_fields(value: &Value) -> Vec<Value> {
-    let mut all = Vec::new();
-    match value {
-        Value::Object(fields) => {
-            let mut more = fields.clone();
-            more.insert("unknown".to_owned(), json!({ "more": true }));
-            all.push(Value::Object(more));
-            for (name, field) in fields {
-                all.extend(with_unknown_fields(field).into_iter().map(|field| {
-                    let mut fields = fields.clone();
-                    fields.insert(name.clone(), field);
-                    Value::Object(fields)
-                }));
-            }
-        }
-        Value::Array(elements) => {
-            for (index, element) in elements.iter().enumerate() {
-                all.extend(with_unknown_fields(element).into_iter().map(|element| {
-                    let mut elements = elements.clone();
-                    elements[index] = element;
-                    Value::Array(elements)
-                }));
-            }
-        }
-        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}
-    }
-    all
 }
 
 fn fact_variant(fact: &Fact) -> usize {
@@ -707,88 +617,6 @@ fn records_and_snapshots() {
         ),
     ];
     check(&table, |_| 0, 1);
-
-    // Waiters: one that has asked once, and one that has retried.
-    let waiting = |interval_secs| {
-        let waiter = Waiter { since: start(), asked: start(), turn: start(), interval_secs };
-        let waiters = [(client("n1"), waiter)].into_iter().collect::<imbl::OrdMap<_, _>>().into();
-        Semaphore { slots: 1, waiters, ..Semaphore::default() }
-    };
-    let table = [
-        (
-            waiting(None),
-            concat!(
-                r#"{"slots":1,"holders":{},"waiters":{"n1":{"since":"2026-11-21T01:00:00Z","#,
-                r#""asked":"2026-11-21T01:00:00Z","turn":"2026-11-21T01:00:00Z"}}}"#,
-            ),
-        ),
-        (
-            waiting(Some(300)),
-            concat!(
-                r#"{"slots":1,"holders":{},"waiters":{"n1":{"since":"2026-11-21T01:00:00Z","#,
-                r#""asked":"2026-11-21T01:00:00Z","turn":"2026-11-21T01:00:00Z","interval-secs":300}}}"#,
-            ),
-        ),
-    ];
-    check(&table, |_| 0, 1);
-
-    // A slot that its lock server does not take back.
-    let slot = |refusal| Slot {
-        group: group("edge"),
-        provider: LockProvider::External,
-        state: SlotState::Releasing { why: ReleaseCause::Upgraded },
-        since: start(),
-        held_since: Some(start()),
-        refusal,
-        run: run("r1"),
-        command: None,
-        begun: false,
-        unsent_at_fence: None,
-    };
-    let refused = || slot(Some(ReleaseRefusal::Unreachable { why: NoAnswer::TimedOut }));
-    let json = concat!(
-        r#"{"group":"edge","provider":"external","standing":{"releasing":{"why":"upgraded"}},"#,
-        r#""since":"2026-11-21T01:00:00Z","held-since":"2026-11-21T01:00:00Z","#,
-        r#""refusal":{"kind":"unreachable","why":{"kind":"timed-out"}},"#,
-        r#""run":"r1","command":null,"begun":false,"unsent-at-fence":null}"#,
-    );
-    check(&[(refused(), json)], |_| 0, 1);
-
-    // A snapshot has the format of the newest thing in it.
-    let state_of = |change: &dyn Fn(&mut State)| {
-        let mut state = State::default();
-        change(&mut state);
-        state.format()
-    };
-    let semaphores = |interval: &str| {
-        let waiter = format!(
-            r#"{{"since":"2026-11-21T01:00:00Z","asked":"2026-11-21T01:00:00Z","turn":"2026-11-21T01:00:00Z"{interval}}}"#
-        );
-        serde_json::from_str(&format!(
-            r#"{{"default":{{"slots":1,"holders":{{}},"waiters":{{"n1":{waiter}}}}}}}"#
-        ))
-        .unwrap()
-    };
-    assert_eq!(state_of(&|_| ()), 2);
-    assert_eq!(state_of(&|state| state.semaphores = semaphores("")), 2);
-    assert_eq!(state_of(&|state| state.semaphores = semaphores(r#","interval-secs":300"#)), 3);
-    assert_eq!(state_of(&|state| drop(state.slots.insert(host("h1"), slot(None)))), 2);
-    assert_eq!(state_of(&|state| drop(state.slots.insert(host("h1"), refused()))), 3);
-    let mut ignoring = State::default();
-    let ignored = Fact::Ignored {
-        sequence: 3,
-        host: Some(host("h1")),
-        reply: None,
-        why: IgnoreCause::NothingOutstanding,
-    };
-    ignoring.apply(start(), &ignored).unwrap();
-    assert_eq!((ignored.format(), ignoring.format()), (2, 3));
-    let written = serde_json::to_value(&ignoring.ignored_replies).unwrap();
-    let minute = start().timestamp() / 60;
-    assert_eq!(written, json!({ "minute": minute, "hosts": ["h1"] }));
-    let snapshot = serde_json::to_value(&ignoring).unwrap();
-    assert_eq!(snapshot["ignored-replies"], written);
-    check_words("State", &snapshot, 3);
 
     // A site with a busy state: a newer program must read whatever an older one wrote.
     let mut site = common::Site::ready(&["h1", "h2"]);
