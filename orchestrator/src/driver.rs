@@ -308,8 +308,10 @@ impl Driver {
     fn publish(&self, now: Now) {
         let not_ready = self.node.not_ready(now).map(|reason| reason.to_string());
         let readiness = match not_ready.or_else(|| self.projection.problem()) {
-            Some(reason) if self.node.halted().is_some() => Readiness::Halted(reason),
-            Some(reason) => Readiness::NotReady(reason),
+            Some(why) => match self.node.halted() {
+                Some(halt) => Readiness::Halted { kind: halt.kind(), why },
+                None => Readiness::NotReady(why),
+            },
             None => Readiness::Ready,
         };
         self.published.store(Arc::new(PublishedState {

@@ -45,6 +45,8 @@ pub struct Orchestrator {
     /// A client of its API.
     pub rest: Rest,
     environment: Vec<(&'static str, String)>,
+    /// The program of its next process.
+    program: PathBuf,
     child: Option<Child>,
 }
 
@@ -70,7 +72,13 @@ impl Orchestrator {
         let config = format!("[api]\nlisten = \"{address}\"\n{config}");
         fs::write(directory.path().join("os-upgrade.toml"), config).unwrap();
         let environment = vec![(AUTO_APPROVE, "true".to_owned())];
-        Self { rest: Rest::new(address), directory, address, environment, child: None }
+        let program = programs::path(programs::ORCHESTRATOR);
+        Self { rest: Rest::new(address), directory, address, environment, program, child: None }
+    }
+
+    /// Sets the program, perhaps one of another version, from its next start on.
+    pub fn set_program(&mut self, program: PathBuf) {
+        self.program = program;
     }
 
     /// Sets an environment variable, from its next start on.
@@ -115,7 +123,7 @@ impl Orchestrator {
     /// Starts the process; use [`Self::ready`] to wait for it.
     pub fn start(&mut self) {
         let log = File::options().create(true).append(true).open(self.log_file()).unwrap();
-        let mut command = disk::command(&programs::path(programs::ORCHESTRATOR));
+        let mut command = disk::command(&self.program);
         command.args(["serve", "--config", "os-upgrade.toml"]).current_dir(self.directory());
         command
             .env("RUST_LOG", "info,os_upgrade=debug,os_upgrade_api=off")

@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 use std::time::Duration;
 
+use async_nats::HeaderMap;
 use async_nats::jetstream::stream::RawMessageErrorKind;
 use async_nats::jetstream::{self, message::StreamMessage};
 use os_upgrade_protocol::subject;
@@ -67,4 +68,20 @@ pub async fn assert_no_command_twice(jetstream: &jetstream::Context) {
         assert!(!seen.contains(&command), "{command} is there twice");
         seen.insert(command);
     }
+}
+
+/// Appends a record of this format to the journal, as another version would. Returns its sequence.
+pub async fn append_record(jetstream: &jetstream::Context, format: &str, payload: &str) -> u64 {
+    let stream = jetstream.get_stream(subject::JOURNAL_STREAM).await.unwrap();
+    let previous = stream.get_raw_message(stream.cached_info().state.last_sequence).await.unwrap();
+    let mut headers = HeaderMap::new();
+    headers.insert("Os-Upgrade-Append-Id", "newer-1");
+    headers.insert(
+        "Os-Upgrade-Previous-Append-Id",
+        previous.headers.get("Os-Upgrade-Append-Id").unwrap().clone(),
+    );
+    headers.insert("Os-Upgrade-Format", format);
+    let payload = payload.to_owned().into();
+    let sent = jetstream.publish_with_headers(subject::JOURNAL_FACT, headers, payload).await.unwrap();
+    sent.await.unwrap().sequence
 }

@@ -3,3 +3,4 @@
 mod failover;
 mod leaders;
 mod sites;
+mod upgrade;

@@ -28,6 +28,7 @@ pub mod enrolment;
 pub mod explain;
 pub mod fact;
 pub mod forecast;
+pub mod format;
 pub mod hint;
 pub mod ignored_replies;
 pub mod job;

@@ -160,7 +160,7 @@ async fn from_store(site: &Site, dry_run: bool) -> Result<Work, RecoveryError> {
         match collect::fold_journal(&site.bus).await? {
             Ok(_) => return Ok(Work::Nothing(nothing_missing(&folded))),
             // A journal of another version is not lost and must not be replaced.
-            Err(error @ JournalError::OtherFormat { .. }) => return Err(error.into()),
+            Err(error) if error.is_of_another_version() => return Err(error.into()),
             Err(error) => because.push(with_causes(&error)),
         }
     }

@@ -8,7 +8,8 @@ use std::collections::BTreeSet;
 use std::fmt;
 use std::time::Duration;
 
-use os_upgrade_kernel::{Answer, Request};
+use os_upgrade_kernel::{Answer, Request, format};
+use os_upgrade_protocol::error::with_causes;
 use os_upgrade_protocol::json;
 use serde::{Deserialize, Serialize};
 
@@ -70,10 +71,12 @@ pub fn encode(forwarded: &Forwarded) -> Result<Vec<u8>, NotDone> {
     Ok(payload)
 }
 
-/// Decodes a forwarded request.
+/// Decodes a forwarded request. A follower of a newer version may ask for something that this one does not know: that is
+/// refused and not left out.
 pub fn decode(payload: &[u8]) -> Result<Forwarded, NotDone> {
-    json::object(payload)
-        .map_err(|error| NotDone::unchanged(format!("the leader cannot read the request: {error}")))
+    format::read(payload).map_err(|error| {
+        NotDone::unchanged(format!("the leader cannot read the request: {}", with_causes(&error)))
+    })
 }
 
 /// Encodes the outcome of a forwarded request for the bus.
@@ -189,6 +192,16 @@ mod tests {
             assert!(matches!(outcome, Err(NotDone::Unknown { .. })), "{payload}");
             assert!(matches!(decode(payload.as_bytes()), Err(NotDone::Unchanged { .. })), "{payload}");
         }
+    }
+
+    /// An older leader that left out what it does not know would do something else than was asked for.
+    #[test]
+    fn requests_of_newer_versions_are_refused() {
+        let forwarded = Forwarded { lease: 7, request: Request::new("a", RunOperation::Cancel).into() };
+        let request = String::from_utf8(encode(&forwarded).unwrap()).unwrap();
+        let newer = request.replace(r#""validate""#, r#""only":["h1"],"validate""#);
+        let why = "the leader cannot read the request: it has request/only, which this version does not know";
+        assert_eq!(decode(newer.as_bytes()), Err(NotDone::unchanged(why)));
     }
 
     #[test]

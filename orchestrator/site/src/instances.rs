@@ -10,7 +10,7 @@ use std::sync::Arc;
 
 use arc_swap::ArcSwap;
 use chrono::{DateTime, TimeDelta, Utc};
-use os_upgrade_kernel::{self as kernel, NextRun, WindowBlocker};
+use os_upgrade_kernel::{self as kernel, NextRun, WindowBlocker, format};
 use os_upgrade_protocol::json;
 use os_upgrade_shell::node::Leadership;
 use serde::de::DeserializeOwned;
@@ -64,6 +64,9 @@ pub struct Heartbeat {
     pub address: String,
     /// The version of its program.
     pub version: String,
+    /// The newest format of the journal that it reads. Versions that do not say so read the oldest one only.
+    #[serde(default = "oldest_format")]
+    pub reads_format: u32,
     /// Why it accepts no writes; absent if it does.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub not_ready: Option<String>,
@@ -79,6 +82,10 @@ pub struct Heartbeat {
     /// What keeps a run from starting automatically now; absent if nothing does, or if it does not lead.
     #[serde(default, deserialize_with = "ignore_unknown", skip_serializing_if = "Option::is_none")]
     pub blocker: Option<WindowBlocker>,
+}
+
+const fn oldest_format() -> u32 {
+    format::OLDEST
 }
 
 impl Heartbeat {
@@ -131,16 +138,37 @@ impl Instances {
         }
     }
 
-    /// How reachable instances differ in settings that apply to the site, one sentence per setting.
+    /// How reachable instances differ where they should not, a sentence each: in settings that apply to the site, and in
+    /// the formats that they read.
     pub fn differences(&self, now: DateTime<Utc>) -> Vec<String> {
-        let reachable = self.iter().filter(|known| known.is_reachable(now)).map(|known| &known.heartbeat);
-        differences(reachable.filter_map(|beat| Some((beat.instance.as_str(), beat.settings.as_ref()?))))
+        let reachable = || self.iter().filter(|known| known.is_reachable(now)).map(|known| &known.heartbeat);
+        let settings = reachable().filter_map(|beat| Some((beat.instance.as_str(), beat.settings.as_ref()?)));
+        let formats = reachable().map(|beat| (beat.instance.as_str(), beat.reads_format));
+        differences(settings).into_iter().chain(outdated(formats)).collect()
     }
 
     /// All instances, by name.
     pub fn iter(&self) -> impl Iterator<Item = &Instance> {
         self.0.values()
     }
+}
+
+/// Which of the named instances read older formats of the journal than others.
+pub fn outdated<'a>(named: impl IntoIterator<Item = (&'a str, u32)>) -> Option<String> {
+    let mut by_format: BTreeMap<u32, Vec<&str>> = BTreeMap::new();
+    for (who, format) in named {
+        by_format.entry(format).or_default().push(who);
+    }
+    let (newest, _) = by_format.pop_last()?;
+    let older: Vec<String> =
+        by_format.iter().map(|(format, who)| format!("{} ({format})", who.join(", "))).collect();
+    (!older.is_empty()).then(|| {
+        format!(
+            "instances read the journal up to different formats: upgrade {}; others read {newest}, and as soon as \
+             something needs it, these stop",
+            older.join(", ")
+        )
+    })
 }
 
 /// What this instance reports about itself besides the published state.
@@ -177,6 +205,7 @@ impl About {
             position: published.position,
             address: self.address.clone(),
             version: env!("CARGO_PKG_VERSION").to_owned(),
+            reads_format: format::NEWEST,
             not_ready: published.readiness.reason_not_ready().map(str::to_owned),
             stored: Some(published.stored),
             timezone: Some(settings.timezone.to_string()),
@@ -295,6 +324,8 @@ mod tests {
         let read: Heartbeat = serde_json::from_str(text).unwrap();
         assert_eq!((read.role, read.position, read.not_ready), (Role::Leader, 7, None));
         assert_eq!((read.timezone, read.settings, read.blocker), (None, None, None));
+        // The versions that do not say which formats they read.
+        assert_eq!(read.reads_format, 2);
         let with = |blocker| text.replace(r#""new":1"#, &format!(r#""blocker":{blocker}"#));
         let read = |blocker| serde_json::from_str::<Heartbeat>(&with(blocker)).unwrap().blocker;
         let sealed = StartBlocker::StrongboxSealed { why: Sealed::NoKey };
@@ -323,6 +354,21 @@ mod tests {
         for other in [at("b"), at("c"), Leadership::Unknown] {
             assert_eq!(cluster.leader_startable(&other, now), None);
         }
+    }
+
+    #[test]
+    fn older_instances_are_reported() {
+        let now = DateTime::UNIX_EPOCH;
+        let mut instances = Instances::default();
+        instances.record(heartbeat("a"), now);
+        instances.record(heartbeat("b"), now);
+        assert_eq!(instances.differences(now), Vec::<String>::new());
+        instances.record(Heartbeat { reads_format: 2, ..heartbeat("c") }, now);
+        instances.record(Heartbeat { reads_format: 2, ..heartbeat("d") }, now);
+        let expected = "instances read the journal up to different formats: upgrade c, d (2); others read 3, and as \
+                        soon as something needs it, these stop";
+        assert_eq!(instances.differences(now), [expected]);
+        assert_eq!(instances.differences(now + UNREACHABLE_AFTER), Vec::<String>::new());
     }
 
     #[test]

@@ -54,8 +54,13 @@ pub enum Readiness {
     Ready,
     /// It cannot, for this reason.
     NotReady(String),
-    /// It cannot until an operator intervenes, for this reason.
-    Halted(String),
+    /// It cannot until an operator intervenes.
+    Halted {
+        /// The kind of the reason, for programs.
+        kind: &'static str,
+        /// The reason.
+        why: String,
+    },
 }
 
 impl Readiness {
@@ -63,7 +68,7 @@ impl Readiness {
     pub fn reason_not_ready(&self) -> Option<&str> {
         match self {
             Self::Ready => None,
-            Self::NotReady(reason) | Self::Halted(reason) => Some(reason),
+            Self::NotReady(why) | Self::Halted { why, .. } => Some(why),
         }
     }
 }

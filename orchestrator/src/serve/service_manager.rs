@@ -108,7 +108,7 @@ impl Notifier {
             Readiness::Ready => (true, "ready"),
             Readiness::NotReady(why) => (false, why.as_str()),
             // It is up, so that an operator can see why it halted.
-            Readiness::Halted(why) => (true, why.as_str()),
+            Readiness::Halted { why, .. } => (true, why.as_str()),
         };
         if (up || self.up_at <= now) && !self.ready {
             self.ready = true;
@@ -166,7 +166,7 @@ mod tests {
     #[test]
     fn halted_is_reported_ready() {
         let now = Instant::now();
-        let halted = Readiness::Halted("the journal was made anew".to_owned());
+        let halted = Readiness::Halted { kind: "data-lost", why: "the journal was made anew".to_owned() };
         let due = Notifier::new(None, now).update(&halted, 1, now);
         assert_eq!(due, [Notification::Ready, status("the journal was made anew")]);
     }

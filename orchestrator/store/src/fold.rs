@@ -7,7 +7,9 @@ use std::path::{Path, PathBuf};
 
 use chrono::{DateTime, Utc};
 use futures::TryStreamExt as _;
+use os_upgrade_kernel::format::{self, ReadError};
 use os_upgrade_kernel::{ApplyError, Fact, State};
+use os_upgrade_protocol::error::with_causes;
 use sqlx::sqlite::SqliteConnection;
 use sqlx::{Connection as _, Row as _, query, query_scalar};
 
@@ -48,9 +50,9 @@ pub enum FoldError {
         sequence: u64,
         /// Its place in the record, from 0.
         place: u64,
-        /// The parser's error.
+        /// What cannot be read.
         #[source]
-        source: serde_json::Error,
+        source: ReadError,
     },
     /// A fact does not fit the state before it, because others are missing.
     #[error("store {path}: fact {place} of record {sequence} does not fit what comes before it")]
@@ -89,7 +91,7 @@ pub async fn fold(path: &Path, site: &str) -> Result<Option<Folded>, FoldError> 
         let at: DateTime<Utc> = row::time(&row, "at")?;
         let text: &str = row.try_get("fact").map_err(StoreError::from)?;
         let path = || path.to_owned();
-        let fact: Fact = serde_json::from_str(text).map_err(|source| FoldError::Unknown {
+        let fact: Fact = format::read(text.as_bytes()).map_err(|source| FoldError::Unknown {
             path: path(),
             sequence,
             place,
@@ -121,8 +123,8 @@ async fn base(reader: &mut SqliteConnection) -> Result<(State, u64), StoreError>
         return Ok((State::default(), 0));
     };
     let (sequence, stored): (u64, &str) = (row.try_get("sequence")?, row.try_get("state")?);
-    let state = serde_json::from_str(stored)
-        .map_err(|error| StoreError::BadValue { column: "state", value: error.to_string() })?;
+    let state = format::read(stored.as_bytes())
+        .map_err(|error| StoreError::BadValue { column: "state", value: with_causes(&error) })?;
     Ok((state, sequence))
 }
 

@@ -6,11 +6,11 @@ use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 use std::process::Command;
 
-use async_nats::HeaderMap;
 use harness::disk;
 use harness::orchestrator::Orchestrator;
 use harness::programs;
 use harness::site::Site;
+use harness::streams;
 use harness::wait::eventually;
 use os_upgrade_protocol::subject;
 use reqwest::Method;
@@ -240,49 +240,52 @@ async fn write_errors_are_one_line() {
     allow(&data, 0o755);
 }
 
-/// Appends a record of another version to the journal.
-async fn append(site: &Site, format: &str, payload: &str) -> u64 {
-    let last = site.last_sequence(subject::JOURNAL_STREAM).await;
-    let stream = site.jetstream().get_stream(subject::JOURNAL_STREAM).await.unwrap();
-    let previous = stream.get_raw_message(last).await.unwrap();
-    let mut headers = HeaderMap::new();
-    headers.insert("Os-Upgrade-Append-Id", "newer-1");
-    headers.insert(
-        "Os-Upgrade-Previous-Append-Id",
-        previous.headers.get("Os-Upgrade-Append-Id").unwrap().clone(),
-    );
-    headers.insert("Os-Upgrade-Format", format);
-    let subject = subject::JOURNAL_FACT.to_owned();
-    let sent =
-        site.jetstream().publish_with_headers(subject, headers, payload.to_owned().into()).await.unwrap();
-    sent.await.unwrap().sequence
-}
-
 #[tokio::test]
 async fn newer_journal_is_refused_untouched() {
     let moon = r#"{"at":"2026-11-21T01:00:00Z","control":1,"facts":[{"type":"moon-landed"}]}"#;
+    let more = r#"{"at":"2026-11-21T01:00:00Z","control":1,"facts":[],"moon":1}"#;
     for (format, payload, expected) in [
-        ("3", "{}", "has format 3; this version reads format 2"),
+        ("4", "{}", "its format, 4, is newer than those that this version reads, up to 3"),
+        ("3", more, "the payload cannot be used: it has moon, which this version does not know"),
         (
             "2",
             moon,
-            "cannot be read: the payload is not valid: unknown variant `moon-landed`, expected one of ",
+            "the payload cannot be used: it is not valid: unknown variant `moon-landed`, expected one of ",
         ),
     ] {
         let mut site = Site::start().await;
         site.orchestrator.terminate().await;
-        let sequence = append(&site, format, payload).await;
+        let sequence = streams::append_record(site.jetstream(), format, payload).await;
         site.orchestrator.start();
         let reason = await_unready(&site.orchestrator, &format!("journal message {sequence} ")).await;
-        assert!(reason.starts_with(&format!("journal message {sequence} {expected}")), "{reason}");
+        let unreadable = format!("journal message {sequence} cannot be read: {expected}");
+        assert!(reason.starts_with(&unreadable), "{reason}");
+        let advice = "; upgrade this instance to the version that wrote it, or a newer one";
+        assert!(reason.ends_with(advice), "{reason}");
+        let (_, answer) = site.rest().get("/readyz").await;
+        assert_eq!(answer["errors"][0]["error-info"], json!({ "kind": "other-version" }));
+        // Before anybody stops it: in the status, in the metrics and in `doctor`.
+        let (_, cluster) = site.rest().get("/v1/state/cluster").await;
+        let own = &cluster["instances"][0];
+        assert_eq!(own["not-ready-reason"], json!(reason), "{cluster}");
+        // It has not folded what it cannot read.
+        assert_eq!((&own["position"], &own["reads-format"]), (&json!(sequence - 1), &json!(3)));
+        let metrics = site.rest().get_as("/metrics", "*/*").await;
+        assert!(metrics.contains("os_upgrade_halted{kind=\"other-version\"} 1"), "{metrics}");
+        let (code, found, _) = site.orchestrator.command(&["doctor"]).await;
+        assert_eq!(code, Some(1));
+        let advice = "use the version of the program that wrote it, or a newer one";
+        assert!(
+            found.contains(&format!("problem  journal: {unreadable}")) && found.contains(advice),
+            "{found}"
+        );
         assert_eq!(site.rest().trigger("").await.0, 503);
         assert_eq!(site.last_sequence(subject::JOURNAL_STREAM).await, sequence);
         site.orchestrator.terminate().await;
         // Nor are records of a newer version reported as damage.
-        if format == "3" {
-            let (code, _, stderr) = site.orchestrator.command(&["restore", "--from-store", "--yes"]).await;
-            assert_eq!((code, stderr), (Some(1), format!("error: journal message {sequence} {expected}")));
-        }
+        let (code, _, stderr) = site.orchestrator.command(&["restore", "--from-store", "--yes"]).await;
+        assert_eq!(code, Some(1));
+        assert!(stderr.starts_with(&format!("error: {unreadable}")), "{stderr}");
         assert_eq!(site.last_sequence(subject::JOURNAL_STREAM).await, sequence);
     }
 }

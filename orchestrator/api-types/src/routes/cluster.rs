@@ -36,6 +36,7 @@ fn example() -> Value {
             "lag": 0,
             "address": "10.0.0.1:8080",
             "version": "0.1.0",
+            "reads-format": 3,
             "timezone": "Europe/Stockholm",
             "last-seen": "2026-11-21T01:00:00Z",
         }],
@@ -77,6 +78,8 @@ pub struct InstanceState<'a> {
     pub lag: Option<u64>,
     pub address: &'a str,
     pub version: &'a str,
+    /// The newest format of the journal that it reads; records of a newer one stop it.
+    pub reads_format: u32,
     /// `[site] timezone` of its settings; absent for an instance of an older version.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub timezone: Option<&'a str>,

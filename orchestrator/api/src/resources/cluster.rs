@@ -61,6 +61,7 @@ fn instance(known: &Instance, end: Option<u64>, reachable: bool) -> InstanceStat
         lag: end.map(|end| end.saturating_sub(heartbeat.position)),
         address: &heartbeat.address,
         version: &heartbeat.version,
+        reads_format: heartbeat.reads_format,
         timezone: heartbeat.timezone.as_deref(),
         last_seen: Stamp(known.seen),
     }

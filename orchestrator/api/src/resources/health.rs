@@ -8,6 +8,7 @@ use os_upgrade_api_types::routes::health::{HEALTHY, Health, READY, Ready};
 use os_upgrade_shell::node::Leadership;
 use os_upgrade_site::instances::Role;
 use os_upgrade_site::published_state::Readiness;
+use serde_json::json;
 
 use crate::context::Api;
 use crate::http::error::{Problem, Routine};
@@ -46,8 +47,10 @@ async fn ready(
             };
             reply::json(&ready).map_err(|problem| (Extension(Routine), problem))
         }
-        Readiness::NotReady(reason) | Readiness::Halted(reason) => {
-            Err((Extension(Routine), Problem::unavailable(reason.clone())))
+        Readiness::NotReady(why) => Err((Extension(Routine), Problem::unavailable(why.clone()))),
+        Readiness::Halted { kind, why } => {
+            let problem = Problem::unavailable(why.clone()).with_info(json!({ "kind": kind }));
+            Err((Extension(Routine), problem))
         }
     }
 }

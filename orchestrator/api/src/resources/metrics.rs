@@ -14,7 +14,7 @@ use os_upgrade_auth::Authenticator;
 use os_upgrade_bus::storage::Usage;
 use os_upgrade_kernel::{Forecast, State as Site, WindowBlocker};
 use os_upgrade_shell::inventory::Unused;
-use os_upgrade_site::published_state::PublishedState;
+use os_upgrade_site::published_state::{PublishedState, Readiness};
 use os_upgrade_store::Extent;
 use prometheus_client::encoding::text::encode;
 use prometheus_client::metrics::counter::Counter;
@@ -73,6 +73,7 @@ pub(crate) fn text(
     describe_slots(slots, &published.state, now);
     describe_hosts(&mut registry, &hosts::by_enrolment(published));
     describe_unused(&mut registry, published.unused);
+    describe_halt(&mut registry, &published.readiness);
     if published.is_read {
         describe_next_run(&mut registry, &published.forecast(now));
     }
@@ -158,6 +159,17 @@ fn describe_unused(registry: &mut Registry, unused: Unused) {
     let help = "Messages of workers that were not used: unusable or surplus messages, ignored replies that are not journaled, and \
                 occasions on which heartbeats or progress may have been lost";
     registry.register("os_upgrade_worker_messages_unused", help, family);
+}
+
+/// Whether this instance waits for an operator: label `kind`, as in the answer of `/readyz`.
+fn describe_halt(registry: &mut Registry, readiness: &Readiness) {
+    let family = Family::<[(&'static str, &'static str); 1], Gauge>::default();
+    if let Readiness::Halted { kind, .. } = readiness {
+        family.get_or_create(&[("kind", *kind)]).set(1);
+    }
+    let help =
+        "Whether this instance has halted until an operator intervenes: it reads and decides nothing more";
+    registry.register("os_upgrade_halted", help, family);
 }
 
 /// When the next run starts automatically, and what prevents it: label `reason`.

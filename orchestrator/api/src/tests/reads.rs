@@ -333,6 +333,11 @@ async fn health() {
     let (api, _calls) = TestApi::silent(Readiness::default()).await;
     assert_eq!(api.call("GET /healthz", "").await, (200, json!({"healthy": true})));
     assert_eq!(api.call("GET /readyz", "").await, (503, error("starting")));
+    let halted = Readiness::Halted { kind: "other-version", why: "it is newer".to_owned() };
+    let (api, _calls) = TestApi::silent(halted).await;
+    let answer =
+        json!({"errors": [{"error-message": "it is newer", "error-info": {"kind": "other-version"}}]});
+    assert_eq!(api.call("GET /readyz", "").await, (503, answer));
 }
 
 /// Large answers are serialized on other threads, with the same result.

@@ -52,6 +52,8 @@ struct Instance {
     lag: Option<u64>,
     address: String,
     version: String,
+    /// Absent in the answers of older versions.
+    reads_format: Option<u32>,
     last_seen: String,
 }
 
@@ -92,7 +94,7 @@ pub(crate) async fn run(command: Command) -> anyhow::Result<()> {
 
 fn text(state: &State) -> String {
     let leader = state.leader.as_deref().unwrap_or("none that this instance knows of");
-    let heads = ["INSTANCE", "ROLE", "POSITION", "LAG", "ADDRESS", "VERSION", "LAST SEEN", ""];
+    let heads = ["INSTANCE", "ROLE", "POSITION", "LAG", "ADDRESS", "VERSION", "FORMAT", "LAST SEEN", ""];
     let instances = table(&heads, state.instances.iter().map(Instance::row).collect());
     let streams = table(&["STREAM", "LEADER", "REPLICAS"], state.streams.iter().map(Stream::row).collect());
     let mut text = format!("leader: {leader}\n\n{instances}\n{streams}");
@@ -117,6 +119,7 @@ impl Instance {
             lag,
             self.address.clone(),
             self.version.clone(),
+            self.reads_format.map_or_else(|| "-".to_owned(), |format| format.to_string()),
             self.last_seen.clone(),
             remark,
         ]
@@ -150,7 +153,7 @@ mod tests {
         let instance = |name: &str, role: &str, reachable: bool| {
             json!({
                 "instance": name, "role": role, "reachable": reachable, "ready": true, "position": 120, "lag": 3,
-                "address": "127.0.0.1:8646", "version": "0.1.0", "last-seen": "2026-11-20T12:00:00Z"
+                "address": "127.0.0.1:8646", "version": "0.1.0", "reads-format": 3, "last-seen": "2026-11-20T12:00:00Z"
             })
         };
         let replica = |server: &str, current: bool, offline: bool, lag: u64| json!({ "server": server, "current": current, "offline": offline, "lag": lag });
@@ -167,9 +170,9 @@ mod tests {
         let expected = "\
 leader: a1
 
-INSTANCE  ROLE      POSITION  LAG  ADDRESS         VERSION  LAST SEEN
-a1        leader    120       3    127.0.0.1:8646  0.1.0    2026-11-20T12:00:00Z
-b22       follower  120       3    127.0.0.1:8646  0.1.0    2026-11-20T12:00:00Z  unreachable
+INSTANCE  ROLE      POSITION  LAG  ADDRESS         VERSION  FORMAT  LAST SEEN
+a1        leader    120       3    127.0.0.1:8646  0.1.0    3       2026-11-20T12:00:00Z
+b22       follower  120       3    127.0.0.1:8646  0.1.0    3       2026-11-20T12:00:00Z  unreachable
 
 STREAM  LEADER  REPLICAS
 s1      n1      n2 current, n3 behind by 9

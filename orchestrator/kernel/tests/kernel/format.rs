@@ -1,7 +1,11 @@
 //! The on-disk format: every fact, event, reason and cause as JSON, which must stay readable permanently.
 //!
-//! Lines here may be added and never changed. Each list must have every variant: the functions named `…_variant` do not
+//! Lines here may be added and never changed. What is new has a format of its own, and its words in that format's file,
+//! `format/words-N.txt`. Each list must have every variant: the functions named `…_variant` do not
 //! compile when one is missing, and the lists are compared with the number of variants.
+
+mod snapshots;
+mod words;
 
 use std::collections::BTreeSet;
 
@@ -11,8 +15,9 @@ use os_upgrade_kernel::Enlisted;
 use os_upgrade_kernel::config::Rollout;
 use os_upgrade_kernel::duration::Duration;
 use os_upgrade_kernel::fact::IgnoreCause;
+use os_upgrade_kernel::format::{NEWEST, ReadError, Stored as _, read};
 use os_upgrade_kernel::reason::{Denial, ReleaseRefusal};
-use os_upgrade_kernel::semaphore::{Denied, Full, Hold, Holder, HostDenied, NamedHolder, Semaphore, Waiter};
+use os_upgrade_kernel::semaphore::{Denied, Full, Hold, Holder, HostDenied, NamedHolder};
 use os_upgrade_kernel::slot::ReleaseCause;
 use os_upgrade_kernel::{
     ClockDoubt, Fact, HostEvent, HostStatus, LockProvider, NoAnswer, OnFailure, Outstanding, Phase, Reason,
@@ -23,6 +28,7 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::json;
 
+use self::words::{check_formats, check_words, with_unknown_fields};
 use crate::common::{self, application, client, config, group, host, run, start};
 
 /// The default rollout: the only place in these tests, including the stories, with all its fields.
@@ -37,10 +43,7 @@ fn check<T>(table: &[(T, &str)], variant: impl Fn(&T) -> usize, count: usize)
 where
     T: Serialize + DeserializeOwned + PartialEq + std::fmt::Debug,
 {
-    for (value, json) in table {
-        assert_eq!(serde_json::to_string(value).unwrap(), *json);
-        assert_eq!(serde_json::from_str::<T>(json).unwrap(), *value);
-    }
+    check_formats(table, |_| NEWEST);
     let seen: BTreeSet<usize> = table.iter().map(|(value, _)| variant(value)).collect();
     assert_eq!(seen, (0..count).collect(), "every variant has a line, and a number of its own");
 }
@@ -325,6 +328,7 @@ fn facts() {
         ),
     ];
     check(&table, fact_variant, 29);
+    check_formats(&table, Fact::format);
     for (fact, json) in &table {
         assert!(json.starts_with(&format!(r#"{{"type":"{}""#, fact.name())), "{json}");
     }
@@ -376,6 +380,7 @@ fn events() {
         (HostEvent::Cancelled { reason }, r#"{"type":"cancelled","reason":{"kind":"run-timed-out"}}"#),
     ];
     check(&table, event_variant, 10);
+    check_formats(&table, |event| Fact::of_host(&run("r1"), &host("h1"), event.clone()).format());
     for (event, json) in &table {
         assert!(json.starts_with(&format!(r#"{{"type":"{}""#, event.name())), "{json}");
     }
@@ -461,6 +466,10 @@ fn reasons() {
     let kinds: Vec<_> = Reason::kinds().collect();
     let variant = |reason: &Reason| kinds.iter().position(|kind| *kind == reason.kind()).unwrap();
     check(&table, variant, kinds.len());
+    check_formats(&table, |reason| {
+        let waiting = HostEvent::Waiting { reason: reason.clone() };
+        Fact::of_host(&run("r1"), &host("h1"), waiting).format()
+    });
     for (reason, json) in &table {
         assert!(json.starts_with(&format!(r#"{{"kind":"{}""#, reason.kind())), "{json}");
     }
@@ -619,19 +628,6 @@ fn records_and_snapshots() {
     ];
     check(&table, |_| 0, 1);
 
-    // A waiter.
-    let mut waiting = Semaphore { slots: 1, ..Semaphore::default() };
-    waiting.waiters =
-        [(client("n1"), Waiter { since: start(), asked: start(), turn: start(), interval_secs: None })]
-            .into_iter()
-            .collect::<imbl::OrdMap<_, _>>()
-            .into();
-    let json = concat!(
-        r#"{"slots":1,"holders":{},"waiters":{"n1":{"since":"2026-11-21T01:00:00Z","#,
-        r#""asked":"2026-11-21T01:00:00Z","turn":"2026-11-21T01:00:00Z"}}}"#,
-    );
-    check(&[(waiting, json)], |_| 0, 1);
-
     // A site with a busy state: a newer program must read whatever an older one wrote.
     let mut site = common::Site::ready(&["h1", "h2"]);
     let story = [
@@ -664,17 +660,37 @@ fn records_and_snapshots() {
         assert_eq!(serde_json::from_str::<State>(&written).unwrap(), site.state);
         let written = common::defaults::leave_out_lines(&written);
         if json == format!("{written}\n") {
-            assert_eq!(serde_json::from_str::<State>(json).unwrap(), site.state);
+            assert_eq!(read::<State>(json.as_bytes()).unwrap(), site.state);
+        }
+        let value = serde_json::to_value(&site.state).unwrap();
+        check_words("State", &value, site.state.format());
+        for more in with_unknown_fields(&value) {
+            let more = more.to_string();
+            assert!(read::<State>(more.as_bytes()).is_err(), "{more}");
         }
         written + "\n"
     });
 }
 
-/// Fields that a newer program writes.
+/// Fields and kinds that a newer program writes are not left out: what they say would be lost.
 #[test]
-fn unknown_fields_are_ignored() {
+fn unknown_fields_are_refused() {
+    let fact = Fact::FencePassed { sequence: 7 };
+    for json in [
+        r#"{"type":"fence-passed","sequence":7}"#,
+        r#"{"sequence":7,"type":"fence-passed"}"#,
+        // Nothing is lost where nothing is said.
+        r#"{ "type": "fence-passed", "sequence": 7, "since": null }"#,
+    ] {
+        assert_eq!(read::<Fact>(json.as_bytes()).unwrap(), fact);
+    }
     let newer = r#"{"type":"fence-passed","sequence":7,"since":"yesterday"}"#;
-    assert_eq!(serde_json::from_str::<Fact>(newer).unwrap(), Fact::FencePassed { sequence: 7 });
-    let unknown = serde_json::from_str::<Fact>(r#"{"type":"moon-landed"}"#).unwrap_err();
-    assert!(unknown.to_string().starts_with("unknown variant `moon-landed`"), "{unknown}");
+    let refused = read::<Fact>(newer.as_bytes()).unwrap_err();
+    assert_eq!(refused.to_string(), "it has since, which this version does not know");
+    let nested = r#"{"at":"2026-11-21T01:00:00Z","control":1,"facts":[{"type":"host","run":"r1","host":"h1","event":{"type":"turn-lost","to":"h2"}}]}"#;
+    let refused = read::<Record>(nested.as_bytes()).unwrap_err();
+    assert_eq!(refused.to_string(), "it has facts/event/to, which this version does not know");
+    let unknown = read::<Fact>(br#"{"type":"moon-landed"}"#).unwrap_err();
+    let ReadError::Invalid(source) = unknown else { panic!("{unknown}") };
+    assert!(source.to_string().starts_with("unknown variant `moon-landed`"), "{source}");
 }

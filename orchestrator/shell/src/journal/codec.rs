@@ -1,7 +1,8 @@
 //! The format of records and snapshots in the stream.
 //!
 //! A payload is JSON, deflated if it is large, and split if it would not fit into one message. The parts of one payload
-//! are consecutive messages and take effect with the last; an incomplete set is ignored.
+//! are consecutive messages and take effect with the last; an incomplete set is ignored. Headers mean the same in every
+//! format, so the chain can be followed through messages whose payload cannot be read.
 
 use std::io::{Read, Write};
 
@@ -9,6 +10,7 @@ use bytes::Bytes;
 use flate2::Compression;
 use flate2::read::DeflateDecoder;
 use flate2::write::DeflateEncoder;
+use os_upgrade_kernel::format::{self, Stored};
 use os_upgrade_kernel::{Record, State};
 use os_upgrade_protocol::subject;
 use serde::Serialize;
@@ -16,8 +18,6 @@ use serde::Serialize;
 use super::error::INFLATED_BYTES_MAX;
 use super::{AppendId, DecodeError, JournalError, Tip};
 
-/// The format that this version writes, and the only one it reads.
-pub const FORMAT: u32 = 2;
 /// The smallest payload that is deflated, in bytes.
 const DEFLATE_BYTES_MIN: usize = 8 * 1024;
 /// The largest payload of one message, in bytes; NATS accepts 1 MiB by default, including headers.
@@ -125,9 +125,6 @@ impl Message {
         let missing = |header| JournalError::Header { sequence, header };
         let format: u32 =
             header(FORMAT_HEADER).and_then(|text| text.parse().ok()).ok_or_else(|| missing(FORMAT_HEADER))?;
-        if format != FORMAT {
-            return Err(JournalError::OtherFormat { sequence, found: format, known: FORMAT });
-        }
         let (part, parts) = match header(PART) {
             None => (1, 1),
             // Part n cannot come before sequence n.
@@ -161,13 +158,14 @@ fn read_part(text: &str) -> Option<(u32, u32)> {
 }
 
 /// Encodes `content` as the messages that follow `tip`; `next_id` provides their ids.
-pub fn encode<T: Serialize>(
+pub fn encode<T: Serialize + Stored>(
     kind: Kind,
     content: &T,
     tip: &Tip,
     mut next_id: impl FnMut() -> AppendId,
 ) -> Vec<Message> {
     let json = serde_json::to_vec(content).expect("records and states serialise");
+    let format = content.format();
     // A larger payload could not be read back.
     assert!(
         json.len() <= INFLATED_BYTES_MAX,
@@ -186,7 +184,7 @@ pub fn encode<T: Serialize>(
                 kind,
                 previous: previous.replace(append_id.clone()),
                 append_id,
-                format: FORMAT,
+                format,
                 part: count(index + 1),
                 parts: count(parts),
                 deflated,
@@ -208,6 +206,11 @@ fn deflate(json: &[u8]) -> Vec<u8> {
 
 /// Decodes a joined payload; `last` is its last message.
 pub fn decode(last: &Message, payload: &[u8]) -> Result<Content, DecodeError> {
+    match last.format {
+        format::OLDEST..=format::NEWEST => {}
+        found @ ..format::OLDEST => return Err(DecodeError::OldFormat(found)),
+        found => return Err(DecodeError::NewFormat(found)),
+    }
     let inflated;
     let json = if last.deflated {
         let mut buffer = Vec::new();
@@ -222,10 +225,10 @@ pub fn decode(last: &Message, payload: &[u8]) -> Result<Content, DecodeError> {
         payload
     };
     match last.kind {
-        Kind::Record => serde_json::from_slice(json).map(Content::Record),
-        Kind::Snapshot { .. } => serde_json::from_slice(json).map(|state| Content::Snapshot(Box::new(state))),
+        Kind::Record => format::read(json).map(Content::Record),
+        Kind::Snapshot { .. } => format::read(json).map(|state| Content::Snapshot(Box::new(state))),
     }
-    .map_err(DecodeError::Json)
+    .map_err(DecodeError::Content)
 }
 
 /// The sequence at which the last complete snapshot starts, given the last stored snapshot message: the one that

@@ -1,5 +1,7 @@
 //! Why the journal cannot be followed.
 
+use os_upgrade_kernel::format::{NEWEST, OLDEST, ReadError};
+
 /// The largest payload before deflating and splitting, in bytes: the state of some hundred thousand hosts. A payload
 /// that is read is never inflated beyond this size.
 pub(super) const INFLATED_BYTES_MAX: usize = 256 * 1024 * 1024;
@@ -33,16 +35,6 @@ pub enum JournalError {
         /// The header.
         header: &'static str,
     },
-    /// Another version of this program wrote the message.
-    #[error("journal message {sequence} has format {found}; this version reads format {known}")]
-    OtherFormat {
-        /// The message's sequence.
-        sequence: u64,
-        /// Its format.
-        found: u32,
-        /// The format that this version reads.
-        known: u32,
-    },
     /// The payload cannot be read.
     #[error("journal message {sequence} cannot be read")]
     Undecodable {
@@ -66,13 +58,36 @@ pub enum JournalError {
 /// Why a payload cannot be read.
 #[derive(Debug, thiserror::Error)]
 pub enum DecodeError {
+    /// It may have something that this version does not know.
+    #[error("its format, {0}, is newer than those that this version reads, up to {NEWEST}")]
+    NewFormat(u32),
+    /// It has a format that is not read any more.
+    #[error("its format, {0}, is older than those that this version reads, from {OLDEST} on")]
+    OldFormat(u32),
     /// Inflating failed.
     #[error("the payload does not inflate")]
     Inflate(#[source] std::io::Error),
     /// It inflates to more than [`INFLATED_BYTES_MAX`].
     #[error("the payload inflates to more than {INFLATED_BYTES_MAX} bytes")]
     TooLarge,
-    /// It is not a valid record or state.
-    #[error("the payload is not valid")]
-    Json(#[source] serde_json::Error),
+    /// It is not a record or state as this version knows them.
+    #[error("the payload cannot be used")]
+    Content(#[source] ReadError),
+}
+
+impl JournalError {
+    /// Whether nothing is wrong with the message, but a program of another version has written it.
+    pub fn is_of_another_version(&self) -> bool {
+        match self {
+            Self::Undecodable { source, .. } => match source {
+                DecodeError::NewFormat(_)
+                | DecodeError::OldFormat(_)
+                | DecodeError::Content(ReadError::Unknown(_)) => true,
+                // JSON with other content than expected.
+                DecodeError::Content(ReadError::Invalid(error)) => error.is_data(),
+                DecodeError::Inflate(_) | DecodeError::TooLarge => false,
+            },
+            Self::BrokenChain { .. } | Self::Gap { .. } | Self::Header { .. } | Self::Unfit { .. } => false,
+        }
+    }
 }

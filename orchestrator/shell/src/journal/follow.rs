@@ -27,6 +27,8 @@ pub struct Follower {
     pub weight_since_snapshot: usize,
     /// The sequence of the last record, or of the end of the snapshot with which reading began.
     record: u64,
+    /// The newest format of the payloads that were read.
+    pub format: u32,
     /// Whether the fold has begun, with the first record or a snapshot.
     rooted: bool,
     /// Whether messages were missed that the next snapshot contains.
@@ -58,13 +60,30 @@ impl Follower {
         }
         let first = self.tip.append_id.is_none() || self.missed && message.begins_snapshot();
         self.check_chain(sequence, message, first)?;
+        let committed = match self.assemble(message) {
+            Some(payload) => self.complete(sequence, message, &payload)?,
+            None => None,
+        };
         self.first.get_or_insert(sequence);
         self.tip = Tip { sequence, append_id: Some(message.append_id.clone()) };
-        let Some(payload) = self.assemble(message) else {
+        Ok(committed)
+    }
+
+    /// Folds a whole payload. Returns the record, if it is one.
+    fn complete(
+        &mut self,
+        sequence: u64,
+        message: &Message,
+        payload: &[u8],
+    ) -> Result<Option<Committed>, JournalError> {
+        if matches!(message.kind, Kind::Snapshot { .. }) && self.rooted && !self.missed {
+            // It contains the state that is already known.
+            self.snapshot_read(sequence, message);
             return Ok(None);
-        };
+        }
         let content =
-            decode(message, &payload).map_err(|source| JournalError::Undecodable { sequence, source })?;
+            decode(message, payload).map_err(|source| JournalError::Undecodable { sequence, source })?;
+        self.format = self.format.max(message.format);
         match content {
             Content::Record(_) if self.missed => Err(JournalError::Gap { sequence, last: self.record }),
             Content::Record(record) => {
@@ -83,7 +102,11 @@ impl Follower {
                 }))
             }
             Content::Snapshot(state) => {
-                self.snapshot_read(sequence, message, *state);
+                (self.rooted, self.missed) = (true, false);
+                self.control = state.control;
+                self.state = *state;
+                self.record = sequence;
+                self.snapshot_read(sequence, message);
                 Ok(None)
             }
         }
@@ -166,15 +189,8 @@ impl Follower {
         Some(self.parts.split())
     }
 
-    fn snapshot_read(&mut self, sequence: u64, message: &Message, state: State) {
-        // A later snapshot contains the state that is already known.
-        if !self.rooted || self.missed {
-            (self.rooted, self.missed) = (true, false);
-            self.control = state.control;
-            self.state = state;
-            self.record = sequence;
-        }
-        // All of its parts have been read, at consecutive sequences.
+    /// A snapshot is complete: all of its parts have been read, at consecutive sequences.
+    fn snapshot_read(&mut self, sequence: u64, message: &Message) {
         self.snapshot_appended(sequence - (u64::from(message.parts) - 1));
     }
 }

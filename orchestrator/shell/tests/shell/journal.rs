@@ -9,8 +9,10 @@ use chrono::DateTime;
 use flate2::Compression;
 use flate2::write::DeflateEncoder;
 use os_upgrade_kernel::enrolment::{APPROVED_AT_ONCE_MAX, ENROLLED_MAX};
+use os_upgrade_kernel::reason::ReleaseRefusal;
 use os_upgrade_kernel::{Config, Fact, Record, State};
 use os_upgrade_protocol::HostName;
+use os_upgrade_protocol::error::with_causes;
 use os_upgrade_shell::clock::Now;
 use os_upgrade_shell::journal::append::{AppendOutcome, Appender, ReadBack, Step};
 use os_upgrade_shell::journal::codec::{self, Kind, Message, encode, snapshot_start};
@@ -297,7 +299,7 @@ fn broken_chain_is_refused() {
         change(&mut messages);
         Stream(messages.into_iter().map(Some).collect()).follow(1).err().map(|error| error.to_string())
     };
-    let cases: [(Change, &str); 4] = [
+    let cases: [(Change, &str); 3] = [
         (
             &|messages| messages[1].append_id = AppendId::new("other"),
             "journal message 3 follows a-2, but the one before it is other",
@@ -308,13 +310,74 @@ fn broken_chain_is_refused() {
             },
             "journal message 2 follows a-2, but the one before it is a-1",
         ),
-        (&|messages| messages[2].format = 9, "journal message 3 has format 9; this version reads format 2"),
         (&|messages| messages[2].payload = "{}".into(), "journal message 3 cannot be read"),
     ];
     for (change, error) in cases {
         assert_eq!(changed(change).as_deref(), Some(error));
     }
     assert_eq!(changed(&|_| {}), None);
+}
+
+/// What another version has written is refused as such, and nothing of it is folded.
+#[test]
+fn messages_of_other_versions_are_refused() {
+    let mut stream = Stream::default();
+    let mut appender = Appender::new("a");
+    let tip = stream.append(&mut appender, &record("one", 1), &Tip::default()).unwrap();
+    stream.append(&mut appender, &record("two", 1), &tip).unwrap();
+    let known = stream.0[0].clone().unwrap();
+    let second = stream.0[1].clone().unwrap();
+    let refused = |message: Message| {
+        let mut follower = Follower::default();
+        follower.read(1, &known).unwrap();
+        let before = (follower.state.clone(), follower.tip.clone());
+        let error = follower.read(2, &message).unwrap_err();
+        assert_eq!((&follower.state, &follower.tip), (&before.0, &before.1));
+        (with_causes(&error), error.is_of_another_version())
+    };
+    let of_format = |format| refused(Message { format, ..second.clone() });
+    let newer = "journal message 2 cannot be read: its format, 4, is newer than those that this version reads, up to 3";
+    assert_eq!(of_format(4), (newer.to_owned(), true));
+    let older = "journal message 2 cannot be read: its format, 1, is older than those that this version reads, from 2 on";
+    assert_eq!(of_format(1), (older.to_owned(), true));
+
+    let with = |payload: &'static str| refused(Message { payload: payload.into(), ..second.clone() });
+    let unknown = "journal message 2 cannot be read: the payload cannot be used: it has moon, which this version does not know";
+    let record = r#"{"at":"2026-11-21T01:00:00Z","control":1,"facts":[],"moon":1}"#;
+    assert_eq!(with(record), (unknown.to_owned(), true));
+    let (text, of_another_version) =
+        with(r#"{"at":"2026-11-21T01:00:00Z","control":1,"facts":[{"type":"moon-landed"}]}"#);
+    assert!(text.contains("unknown variant `moon-landed`") && of_another_version, "{text}");
+    let (_, of_another_version) = with("torn");
+    assert!(!of_another_version);
+}
+
+/// A snapshot says nothing new to whoever has followed the records, so one of a newer format does not stop it.
+#[test]
+fn newer_snapshots_stop_only_those_that_need_them() {
+    let mut stream = Stream::default();
+    let mut appender = Appender::new("a");
+    let tip = stream.append(&mut appender, &record("one", 1), &Tip::default()).unwrap();
+    let state = stream.follow(1).unwrap().state;
+    let step = appender.snapshot(&state, 0, &tip, now(0));
+    let tip = stream.carry_out(&mut appender, step).unwrap();
+    stream.0[1].as_mut().unwrap().format = 4;
+    stream.append(&mut appender, &record("two", 1), &tip).unwrap();
+    let whole = stream.follow(1).unwrap();
+    assert_eq!((whole.tip.sequence, whole.snapshot, whole.format), (3, 2, 2));
+    assert!(stream.follow(2).unwrap_err().is_of_another_version());
+}
+
+/// A message has the oldest format in which it can be read, so that an older instance reads on for as long as it can.
+#[test]
+fn messages_have_the_format_that_they_need() {
+    let refusal = ReleaseRefusal::Protocol { detail: "no".to_owned() };
+    let newer = Fact::SlotReleaseRefused { host: HostName::new("h1").unwrap(), refusal };
+    let with_newer = Record { facts: vec![newer], ..record("one", 1) };
+    for (record, format) in [(record("one", 1), 2), (record("split", 60_000), 2), (with_newer, 3)] {
+        let messages = encode(Kind::Record, &record, &Tip::default(), || AppendId::new("x"));
+        assert!(messages.iter().all(|message| message.format == format));
+    }
 }
 
 #[test]

@@ -78,6 +78,10 @@ async fn unknown_or_missing_facts_are_named() {
             "UPDATE facts SET fact = '{\"type\":\"moon-landed\"}' WHERE sequence = 3 AND place = 0",
             "fact 0 of record 3 was written by another version, or is damaged",
         ),
+        (
+            "UPDATE facts SET fact = json_set(fact, '$.moon', 1) WHERE sequence = 3 AND place = 0",
+            "fact 0 of record 3 was written by another version, or is damaged",
+        ),
         ("DELETE FROM facts WHERE type = 'run-started'", "does not fit what comes before it"),
     ] {
         let mut store = TestStore::new().await;

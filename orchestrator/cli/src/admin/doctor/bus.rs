@@ -18,7 +18,7 @@ use os_upgrade_recovery::site::{connect_to, layout};
 use os_upgrade_settings::{NatsMode, Settings};
 use os_upgrade_shell::journal::Tip;
 use os_upgrade_shell::node::{Acknowledged, losses};
-use os_upgrade_site::instances::{Heartbeat, SettingsDigest, differences};
+use os_upgrade_site::instances::{Heartbeat, SettingsDigest, differences, outdated};
 use os_upgrade_store::{Folded, History};
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
@@ -167,7 +167,14 @@ async fn journal(bus: &Bus) -> Vec<Check> {
     const NAME: &str = "journal";
     match collect::fold_journal(bus).await {
         Ok(Ok(follower)) => {
-            let read = Check::ok(NAME, format!("readable up to its end, message {}", follower.tip.sequence));
+            let (end, format) = (follower.tip.sequence, follower.format);
+            let read = match end {
+                0 => Check::ok(NAME, "empty"),
+                _ => Check::ok(
+                    NAME,
+                    format!("readable up to its end, message {end}; its newest format is {format}"),
+                ),
+            };
             // Until the first leader has written to the journal, the state has no settings.
             let hosts = match follower.tip.sequence {
                 0 => None,
@@ -176,8 +183,11 @@ async fn journal(bus: &Bus) -> Vec<Check> {
             [read].into_iter().chain(hosts).collect()
         }
         Ok(Err(error)) => {
-            let advice = "use the version of the program that wrote it, or go on from the store or a backup with \
-                          `os-upgrade restore`";
+            let advice = if error.is_of_another_version() {
+                "use the version of the program that wrote it, or a newer one"
+            } else {
+                "go on from the store or a backup with `os-upgrade restore`"
+            };
             vec![Check::problem(NAME, with_causes(&error), advice)]
         }
         Err(error) => vec![Check::problem(NAME, with_causes(&error), "check NATS")],
@@ -213,11 +223,13 @@ async fn instances(bus: &Bus, settings: &Settings) -> Vec<Check> {
     let stop = CancellationToken::new();
     let mut heard = BTreeMap::new();
     let mut not_ready = BTreeMap::new();
+    let mut formats = BTreeMap::new();
     let listening = async {
         tokio::join!(bus.read_instances(stop.clone(), sender), async {
             while let Some(payload) = payloads.recv().await {
                 let Some(beat) = Heartbeat::read(&payload) else { continue };
                 heard.extend(beat.settings.map(|settings| (beat.instance.clone(), settings)));
+                formats.insert(beat.instance.clone(), beat.reads_format);
                 not_ready.insert(beat.instance, beat.not_ready);
             }
         })
@@ -241,7 +253,10 @@ async fn instances(bus: &Bus, settings: &Settings) -> Vec<Check> {
     } else {
         Check::warning(NAME, format!("{found}; {}", differences.join("; ")), SAME_SETTINGS)
     };
-    [same].into_iter().chain(checks).collect()
+    let older = outdated(formats.iter().map(|(instance, format)| (instance.as_str(), *format)));
+    let older =
+        older.map(|older| Check::warning("versions", older, "finish the upgrade of the orchestrators"));
+    [same].into_iter().chain(older).chain(checks).collect()
 }
 
 async fn clock(bus: &Bus) -> Option<Check> {

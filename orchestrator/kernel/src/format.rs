@@ -1,0 +1,232 @@
+//! The formats of records and snapshots: which one a payload needs, and reading without losing anything.
+//!
+//! A payload has the oldest format with a word for everything in it. So an instance of an older version reads on until
+//! something appears that it does not know, and then it can tell. A new kind, field or value of anything that is stored
+//! belongs to a format newer than the last released one, and has a line here.
+
+use std::io;
+
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use serde_json::Value;
+
+use crate::clock::ClockDoubt;
+use crate::fact::Fact;
+use crate::reason::Reason;
+use crate::record::Record;
+use crate::run::{Enlisted, HostEvent, Run, RunHost};
+use crate::semaphore::{Semaphore, Waiter};
+use crate::slot::Slot;
+use crate::state::State;
+
+/// The oldest format that is read and written.
+pub const OLDEST: u32 = 2;
+/// The newest format that is read and written.
+pub const NEWEST: u32 = 3;
+
+/// Something that is stored in the journal.
+pub trait Stored {
+    /// The oldest format with a word for everything in it, from [`OLDEST`] to [`NEWEST`].
+    fn format(&self) -> u32;
+}
+
+impl Stored for Record {
+    fn format(&self) -> u32 {
+        let Self { at: _, control: _, facts } = self;
+        newest(facts.iter().map(Fact::format))
+    }
+}
+
+impl Stored for State {
+    fn format(&self) -> u32 {
+        let Self {
+            settings: _,
+            config: _,
+            config_revision: _,
+            semaphores,
+            strongbox: _,
+            enrolment: _,
+            slots,
+            run,
+            last_run,
+            watermark: _,
+            retractions: _,
+            fence: _,
+            control: _,
+            ignored_replies,
+        } = self;
+        newest(
+            [since(3, !ignored_replies.is_empty())]
+                .into_iter()
+                .chain(slots.values().map(of_slot))
+                .chain(semaphores.iter().map(|(_, semaphore)| of_semaphore(semaphore)))
+                .chain(run.iter().chain(last_run).map(of_run)),
+        )
+    }
+}
+
+impl Fact {
+    /// The oldest format with a word for everything in it.
+    pub fn format(&self) -> u32 {
+        match self {
+            Self::SlotReleaseRefused { .. } | Self::SlotInDoubt { .. } | Self::SlotUnlocked { .. } => 3,
+            Self::RunStarted { hosts, .. } => newest(hosts.iter().map(of_entry)),
+            Self::Host { event, .. } => of_event(event),
+            Self::SettingsAdopted { .. }
+            | Self::ConfigReplaced { .. }
+            | Self::Fenced { .. }
+            | Self::FencePassed { .. }
+            | Self::UpgradesBegan { .. }
+            | Self::RunStopping { .. }
+            | Self::RunEnded { .. }
+            | Self::SlotRequested { .. }
+            | Self::SlotReleaseDue { .. }
+            | Self::SlotReleased { .. }
+            | Self::LockGranted { .. }
+            | Self::LockAwaited { .. }
+            | Self::LockReleased { .. }
+            | Self::HoldPlaced { .. }
+            | Self::HolderReleased { .. }
+            | Self::StrongboxKeySet { .. }
+            | Self::SecretStored { .. }
+            | Self::SecretRemoved { .. }
+            | Self::HostsApproved { .. }
+            | Self::HostWithdrawn { .. }
+            | Self::LateCommandSeen { .. }
+            | Self::CommandRetracted { .. }
+            | Self::Restored { .. }
+            | Self::Ignored { .. } => OLDEST,
+        }
+    }
+}
+
+fn of_event(event: &HostEvent) -> u32 {
+    match event {
+        HostEvent::Waiting { reason }
+        | HostEvent::Failed { reason }
+        | HostEvent::TimedOut { reason }
+        | HostEvent::Cancelled { reason } => of_reason(reason),
+        HostEvent::CommandSent { .. }
+        | HostEvent::Prepared
+        | HostEvent::TurnLost
+        | HostEvent::SlotGranted { .. }
+        | HostEvent::RebootRequired
+        | HostEvent::Upgraded => OLDEST,
+    }
+}
+
+fn of_reason(reason: &Reason) -> u32 {
+    match reason {
+        Reason::Clock(ClockDoubt::ClockSkew { .. }) => OLDEST,
+        Reason::Clock(
+            ClockDoubt::ClockUnmeasured | ClockDoubt::ClockDisputed { .. } | ClockDoubt::ClockStepped,
+        ) => 3,
+        Reason::AskingForSlot { .. }
+        | Reason::SlotDenied { .. }
+        | Reason::SlotUnreachable { .. }
+        | Reason::SlotProtocol { .. }
+        | Reason::Unreachable
+        | Reason::WorkerError { .. }
+        | Reason::NoReply { .. }
+        | Reason::BootTimeout { .. }
+        | Reason::GivenUp { .. }
+        | Reason::NotSent { .. }
+        | Reason::RunFailed { .. }
+        | Reason::RunCancelled { .. }
+        | Reason::RunTimedOut
+        | Reason::Restored { .. }
+        | Reason::AwaitsApproval { .. }
+        | Reason::HostWithdrawn { .. } => OLDEST,
+    }
+}
+
+fn of_entry(entry: &Enlisted) -> u32 {
+    entry.skipped.as_ref().map_or(OLDEST, of_reason).max(since(3, entry.unheard))
+}
+
+fn of_run(run: &Run) -> u32 {
+    let of_host = |host: &RunHost| host.reason.as_ref().map_or(OLDEST, of_reason).max(since(3, host.unheard));
+    newest(run.hosts().values().map(of_host))
+}
+
+fn of_slot(slot: &Slot) -> u32 {
+    since(3, slot.refusal.is_some() || slot.in_doubt || slot.unlocked_at.is_some())
+}
+
+fn of_semaphore(semaphore: &Semaphore) -> u32 {
+    let of_waiter = |waiter: &Waiter| since(3, waiter.interval_secs.is_some());
+    newest(semaphore.waiters.all().map(of_waiter))
+}
+
+/// The format that introduced something, if it is there.
+const fn since(format: u32, is_there: bool) -> u32 {
+    if is_there { format } else { OLDEST }
+}
+
+fn newest(formats: impl Iterator<Item = u32>) -> u32 {
+    formats.max().unwrap_or(OLDEST)
+}
+
+/// Why a stored value cannot be read.
+#[derive(Debug, thiserror::Error)]
+pub enum ReadError {
+    /// It is no value of its type.
+    #[error("it is not valid")]
+    Invalid(#[from] serde_json::Error),
+    /// It has something that this version does not know, and would lose.
+    #[error("it has {0}, which this version does not know")]
+    Unknown(String),
+}
+
+/// Reads a stored value from JSON. Nothing in it is ignored: what is read must say again what was written.
+///
+/// # Errors
+/// It is not valid, or has something that this version does not know.
+pub fn read<T: DeserializeOwned + Serialize>(json: &[u8]) -> Result<T, ReadError> {
+    let value: T = serde_json::from_slice(json)?;
+    let mut left = Left(json);
+    if serde_json::to_writer(&mut left, &value).is_ok() && left.0.is_empty() {
+        return Ok(value);
+    }
+    // Other versions and other programs may have written it in another order, or with other spaces.
+    let mut path = Vec::new();
+    if has_all(&serde_json::from_slice(json)?, &serde_json::to_value(&value)?, &mut path) {
+        Ok(value)
+    } else {
+        Err(ReadError::Unknown(path.join("/")))
+    }
+}
+
+/// The bytes that are still to be written; others are refused.
+struct Left<'a>(&'a [u8]);
+
+impl io::Write for Left<'_> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.0 = self.0.strip_prefix(bytes).ok_or(io::ErrorKind::InvalidData)?;
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+/// Whether `read` has every field and element of `written`; otherwise `path` leads to the first that it lacks.
+fn has_all(written: &Value, read: &Value, path: &mut Vec<String>) -> bool {
+    match (written, read) {
+        (Value::Object(written), Value::Object(read)) => written.iter().all(|(name, written)| {
+            path.push(name.clone());
+            let has = read.get(name).map_or(written.is_null(), |read| has_all(written, read, path));
+            if has {
+                path.pop();
+            }
+            has
+        }),
+        (Value::Array(written), Value::Array(read)) => {
+            written.len() == read.len()
+                && written.iter().zip(read).all(|(written, read)| has_all(written, read, path))
+        }
+        (Value::Object(_) | Value::Array(_), _) => false,
+        (Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_), _) => true,
+    }
+}

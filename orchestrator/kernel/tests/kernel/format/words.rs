@@ -1,0 +1,100 @@
+//! The words of each format, and what must hold for every value that is stored.
+
+use std::collections::BTreeSet;
+
+use os_upgrade_kernel::format::{NEWEST, OLDEST, read};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use serde_json::{Value, json};
+
+/// Checks that each value reads and writes exactly as its JSON, that every word in it belongs to its format, and that
+/// nothing that is added to it is ignored.
+pub(super) fn check_formats<T>(table: &[(T, &str)], format: impl Fn(&T) -> u32)
+where
+    T: Serialize + DeserializeOwned + PartialEq + std::fmt::Debug,
+{
+    for (value, json) in table {
+        assert_eq!(serde_json::to_string(value).unwrap(), *json);
+        assert_eq!(read::<T>(json.as_bytes()).unwrap(), *value);
+        let written: Value = serde_json::from_str(json).unwrap();
+        for more in with_unknown_fields(&written) {
+            let more = more.to_string();
+            assert!(read::<T>(more.as_bytes()).is_err(), "{more}");
+        }
+        let name = std::any::type_name::<T>().rsplit("::").next().unwrap();
+        check_words(name, &written, format(value));
+    }
+}
+
+/// Checks that every word of a value is in the list of a format up to its own.
+pub(super) fn check_words(name: &str, written: &Value, format: u32) {
+    const WORDS: [(u32, &str); 2] = [(2, include_str!("words-2.txt")), (3, include_str!("words-3.txt"))];
+    assert_eq!((WORDS[0].0, WORDS[WORDS.len() - 1].0), (OLDEST, NEWEST));
+    let known = WORDS.iter().filter(|(of, _)| *of <= format).flat_map(|(_, words)| words.lines());
+    let known: BTreeSet<&str> = known.collect();
+    let mut words = BTreeSet::new();
+    collect_words(name, written, &mut words);
+    let unknown: Vec<_> = words.iter().filter(|word| !known.contains(word.as_str())).collect();
+    assert!(
+        unknown.is_empty(),
+        "format {format} has no words {unknown:?}, so an instance that reads it cannot read {written}; they belong to a \
+         format that is not released yet"
+    );
+}
+
+/// The kinds, fields and words of the value in the field `name`: `name:kind`, `name:kind.field`. Names of hosts, clients
+/// and groups are none of them.
+fn collect_words(name: &str, value: &Value, words: &mut BTreeSet<String>) {
+    const TAGS: [&str; 3] = ["type", "kind", "provider"];
+    match value {
+        Value::Object(fields) => {
+            let mut tags = TAGS.into_iter().filter_map(|tag| fields.get(tag)?.as_str());
+            let name = tags.next_back().map_or_else(|| name.to_owned(), |kind| format!("{name}:{kind}"));
+            words.insert(name.clone());
+            for (field, value) in fields {
+                if ["h1", "h2", "h3", "h4", "n1", "default", "edge"].contains(&field.as_str()) {
+                    collect_words(&name, value, words);
+                } else if !TAGS.contains(&field.as_str()) {
+                    words.insert(format!("{name}.{field}"));
+                    collect_words(field, value, words);
+                }
+            }
+        }
+        Value::Array(elements) => elements.iter().for_each(|element| collect_words(name, element, words)),
+        // A type is capitalized: an enumeration of words.
+        Value::String(word) if name.starts_with(char::is_uppercase) => {
+            words.insert(format!("{name}:{word}"));
+        }
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}
+    }
+}
+
+/// The value with a further field in each of its objects, one after the other.
+pub(super) fn with_unknown_fields(value: &Value) -> Vec<Value> {
+    let mut all = Vec::new();
+    match value {
+        Value::Object(fields) => {
+            let mut more = fields.clone();
+            more.insert("unknown".to_owned(), json!({ "more": true }));
+            all.push(Value::Object(more));
+            for (name, field) in fields {
+                all.extend(with_unknown_fields(field).into_iter().map(|field| {
+                    let mut fields = fields.clone();
+                    fields.insert(name.clone(), field);
+                    Value::Object(fields)
+                }));
+            }
+        }
+        Value::Array(elements) => {
+            for (index, element) in elements.iter().enumerate() {
+                all.extend(with_unknown_fields(element).into_iter().map(|element| {
+                    let mut elements = elements.clone();
+                    elements[index] = element;
+                    Value::Array(elements)
+                }));
+            }
+        }
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}
+    }
+    all
+}
