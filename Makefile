@@ -17,7 +17,7 @@ BUILT := $(or $(CARGO_TARGET_DIR),target)
 export PATH := $(PATH):$(CURDIR)/.tools/bin
 
 .DEFAULT_GOAL := help
-.PHONY: help nats-server tools debian-tree vm-guest build demo dev test test-programs test-system test-at-length test-docker test-api test-debian test-vm soak lint deny audit bench sim fuzz chaos floods absence races power-loss oracle cargo-deb deb images worker-static fmt clean
+.PHONY: help nats-server tools debian-tree vm-guest build demo dev test test-programs test-system test-at-length test-docker test-api test-debian test-vm soak lint deny audit bench sim fuzz chaos floods losses absence races power-loss oracle cargo-deb deb images worker-static fmt clean
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-15s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -172,6 +172,9 @@ chaos: test-programs ## Kill, pause and cut off parts of a cluster in ROUNDS=50 
 FLOOD_SECONDS ?= 60
 floods: test-programs ## Let one host send as much as it can for FLOOD_SECONDS=60, each kind of message, while 20 others are upgraded (some 2 minutes each)
 	$(BUILT)/debug/floods --seconds $(FLOOD_SECONDS)
+
+losses: test-programs ## Kill or restart one part of a site in each of ROUNDS=50 runs, and compare how long they take with an undisturbed one
+	$(BUILT)/debug/losses --runs $(or $(ROUNDS),50)
 
 ABSENCE_SECONDS ?= 3600
 absence: tools ## Stop NATS during upgrades for ABSENCE_SECONDS=3600 (takes a minute more)
