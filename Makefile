@@ -17,7 +17,7 @@ BUILT := $(or $(CARGO_TARGET_DIR),target)
 export PATH := $(PATH):$(CURDIR)/.tools/bin
 
 .DEFAULT_GOAL := help
-.PHONY: help nats-server tools debian-tree vm-guest build demo dev test test-programs test-system test-at-length test-docker test-api test-debian test-vm soak lint deny audit bench sim fuzz chaos floods absence test-upgrade races power-loss oracle cargo-deb deb images worker-static fmt clean
+.PHONY: help nats-server tools debian-tree vm-guest build demo dev test test-programs test-system test-at-length test-docker test-api test-debian test-vm soak lint deny audit bench sim fuzz chaos floods losses absence test-upgrade races power-loss oracle cargo-deb deb images worker-static fmt clean
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-15s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -173,7 +173,9 @@ FLOOD_SECONDS ?= 60
 floods: test-programs ## Let one host send as much as it can for FLOOD_SECONDS=60, each kind of message, while 20 others are upgraded (some 2 minutes each)
 	$(BUILT)/debug/floods --seconds $(FLOOD_SECONDS)
 
-ABSENCE_SECONDS ?= 3600
+losses: test-programs ## Kill or restart one part of a site in each of ROUNDS=50 runs, and compare how long they take with an undisturbed one
+	$(BUILT)/debug/losses --runs $(or $(ROUNDS),50)
+
 OLD ?= HEAD~1
 test-upgrade: tools ## Upgrade a site of two orchestrators from the commit OLD=HEAD~1 to the present one during a run (builds that commit in target/upgrade/, some 5 minutes)
 	@mkdir -p $(BUILT)/upgrade && rm -rf $(BUILT)/upgrade/source && git worktree prune
@@ -182,6 +184,7 @@ test-upgrade: tools ## Upgrade a site of two orchestrators from the commit OLD=H
 	git worktree remove --force $(BUILT)/upgrade/source
 	OLD_PROGRAM=$(abspath $(BUILT))/upgrade/target/debug/os-upgrade $(NEXTEST) -E 'test(/^cluster::upgrade::/)'
 
+ABSENCE_SECONDS ?= 3600
 absence: tools ## Stop NATS during upgrades for ABSENCE_SECONDS=3600 (takes a minute more)
 	ABSENCE_SECONDS=$(ABSENCE_SECONDS) $(NEXTEST) --profile soak --success-output immediate -E 'test(/^durability::absence::/)'
 

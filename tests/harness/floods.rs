@@ -291,14 +291,9 @@ impl FloodedSite {
         orchestrator.rest.configure(APPLICATION).await;
         let directory = tempfile::tempdir().unwrap();
         let log = directory.path().join("said");
-        let ca = nats.issued().ca().display().to_string();
         let mut running = Vec::new();
         for number in 1..=hosts {
-            let name = format!("h{number:02}");
-            let credentials = nats.admit(&name).await.display().to_string();
-            let mut host = Host::new(&nats.urls(), &log, &name)
-                .with_arguments(&["--credentials", &credentials, "--tls-ca", &ca])
-                .takes(UPGRADE_SECS);
+            let mut host = nats.host(&log, &format!("h{number:02}")).await.takes(UPGRADE_SECS);
             host.start();
             running.push(host);
         }

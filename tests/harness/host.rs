@@ -122,6 +122,13 @@ impl Host {
         self
     }
 
+    /// Makes its upgrade take this many seconds, and request a reboot.
+    #[must_use]
+    pub fn reboots_after(self, seconds: &str) -> Self {
+        self.script("upgrade", &format!("sleep {seconds}\n{UPGRADE}exit 3"));
+        self
+    }
+
     /// Makes its upgrade take this many seconds.
     #[must_use]
     pub fn takes(self, seconds: &str) -> Self {

@@ -17,6 +17,7 @@ pub mod http;
 pub mod identity_provider;
 pub mod library_host;
 pub mod lock_server;
+pub mod losses;
 pub mod nats_cluster;
 pub mod nats_server;
 pub mod orchestrator;

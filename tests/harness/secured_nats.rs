@@ -1,15 +1,19 @@
 //! nats-servers set up by `os-upgrade nats-config`: TLS, and an account for each host.
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::process::Output;
 
+use async_nats::jetstream::stream::Info;
 use async_nats::{Client, jetstream};
+use futures::TryStreamExt as _;
 use os_upgrade_credentials::Access;
 use os_upgrade_platform::child::Child;
 use os_upgrade_platform::nats_server;
 use os_upgrade_protocol::HostName;
 use tempfile::TempDir;
 
+use crate::host::Host;
 use crate::orchestrator::{Orchestrator, own_address};
 use crate::wait::eventually;
 use crate::{disk, files, programs};
@@ -25,6 +29,11 @@ struct Server {
 impl Server {
     fn url(&self) -> String {
         format!("tls://{}:{}", self.host, self.client_port)
+    }
+
+    /// As `nats-config` calls it.
+    fn name(&self) -> String {
+        format!("{}-{}", self.host, self.client_port)
     }
 }
 
@@ -54,14 +63,14 @@ impl Issued {
     }
 
     fn server(&self, server: &Server) -> PathBuf {
-        self.0.join("servers").join(format!("{}-{}", server.host, server.client_port))
+        self.0.join("servers").join(server.name())
     }
 }
 
 /// The servers of one test, one or three.
 pub struct SecuredNats {
     // First field: dropped before the servers' files.
-    children: Vec<Child>,
+    children: Vec<Option<Child>>,
     directory: TempDir,
     servers: Vec<Server>,
 }
@@ -82,7 +91,7 @@ impl SecuredNats {
         this.init().await;
         for index in 0..this.servers.len() {
             let child = this.launch(index).await;
-            this.children.push(child);
+            this.children.push(Some(child));
         }
         eventually("the servers to admit orchestrators, and to have a leader", async || {
             let client = this.try_client(&this.issued().orchestrator_credentials()).await?;
@@ -122,12 +131,37 @@ impl SecuredNats {
         Child::start(command).unwrap()
     }
 
+    /// Kills a server, and waits until its process has ended.
+    pub fn kill(&mut self, index: usize) {
+        self.children[index] = None;
+    }
+
+    /// Starts a killed server.
+    pub async fn start_again(&mut self, index: usize) {
+        self.children[index] = Some(self.launch(index).await);
+    }
+
+    /// The index of the server with this name in the configuration.
+    pub fn index_of(&self, name: &str) -> Option<usize> {
+        self.servers.iter().position(|server| name == server.name())
+    }
+
+    /// The index of the server that leads each stream; `None` while one has no leader.
+    /// `jetstream` is a client of the orchestrators' account.
+    pub async fn stream_leaders(&self, jetstream: &jetstream::Context) -> Option<BTreeMap<String, usize>> {
+        let streams: Vec<_> = jetstream.streams().try_collect().await.ok()?;
+        let leader = |info: Info| {
+            let leader = self.index_of(&info.cluster?.leader?)?;
+            Some((info.config.name, leader))
+        };
+        streams.into_iter().map(leader).collect()
+    }
+
     /// Kills a server and starts it again without the accounts pushed to it. Its streams stay.
     pub async fn lose_accounts(&mut self, index: usize) {
-        drop(self.children.remove(index));
+        self.kill(index);
         std::fs::remove_dir_all(self.data(&self.servers[index]).join("accounts")).unwrap();
-        let child = self.launch(index).await;
-        self.children.insert(index, child);
+        self.start_again(index).await;
         eventually("the server to admit orchestrators", async || {
             self.try_client(&self.issued().orchestrator_credentials()).await
         })
@@ -174,14 +208,30 @@ impl SecuredNats {
         self.issued().host_credentials(host)
     }
 
+    /// A host with its own credentials, whose scripts write to `log`. Its worker does not run yet.
+    pub async fn host(&self, log: &Path, name: &str) -> Host {
+        let [credentials, ca] =
+            [self.admit(name).await, self.issued().ca()].map(|path| path.display().to_string());
+        Host::new(&self.urls(), log, name).with_arguments(&["--credentials", &credentials, "--tls-ca", &ca])
+    }
+
     /// A client with these credentials; `None` if it is rejected.
     pub async fn try_client(&self, credentials: &Path) -> Option<Client> {
+        self.try_client_of(&self.servers, credentials).await
+    }
+
+    /// A client of one server, with these credentials.
+    pub async fn client_of(&self, index: usize, credentials: &Path) -> Client {
+        self.try_client_of(&self.servers[index..=index], credentials).await.unwrap()
+    }
+
+    async fn try_client_of(&self, servers: &[Server], credentials: &Path) -> Option<Client> {
         let access = Access {
             credentials: Some(credentials.to_owned()),
             ca: Some(self.issued().ca()),
             ..Access::default()
         };
-        let addresses: Vec<_> = self.servers.iter().map(|server| server.url().parse().unwrap()).collect();
+        let addresses: Vec<_> = servers.iter().map(|server| server.url().parse().unwrap()).collect();
         access.options(&addresses).unwrap().connect(addresses).await.ok()
     }
 

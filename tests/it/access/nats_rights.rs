@@ -102,6 +102,45 @@ async fn three_servers_accept_the_same_credentials() {
     assert_eq!(journal.cached_info().config.num_replicas, 3);
 }
 
+/// In a cluster, the server of a consumer does not notice that nobody listens any more in the account of the host: the
+/// request of a connection that is gone waits, and would get the next command.
+#[tokio::test]
+async fn requests_of_dead_connections_get_no_command() {
+    let site = Secured::start(3).await;
+    let mut hosts = [site.host("h01").await];
+    site.run(&mut hosts).await;
+    hosts[0].stop().await;
+    let jetstream = jetstream::new(site.orchestrator_client().await);
+    let control = jetstream.get_stream(subject::CONTROL_STREAM).await.unwrap();
+    let name = subject::consumer(&HostName::new("h01").unwrap());
+    let server = control.consumer_info(&name).await.unwrap().cluster.unwrap().leader.unwrap();
+    let another = (site.nats.index_of(&server).unwrap() + 1) % 3;
+    {
+        let client = site.nats.client_of(another, &site.credentials("h01")).await;
+        let inbox = client.new_inbox();
+        let mut answers = client.subscribe(inbox.clone()).await.unwrap();
+        let next =
+            format!("{}.CONSUMER.MSG.NEXT.{}.{name}", subject::JETSTREAM_PREFIX, subject::CONTROL_STREAM);
+        let hour = Duration::from_hours(1).as_nanos();
+        let request =
+            json!({ "batch": 1, "expires": u64::try_from(hour).unwrap(), "idle_heartbeat": 100_000_000 });
+        client.publish_with_reply(next, inbox, request.to_string().into()).await.unwrap();
+        let heartbeat = answers.next().await.unwrap();
+        assert_eq!(heartbeat.status, Some(StatusCode::IDLE_HEARTBEAT));
+    }
+    hosts[0].start();
+    eventually("a consumer at which only the worker's own request waits", async || {
+        let info = control.consumer_info(&name).await.ok()?;
+        (info.num_waiting == 1 && info.delivered.consumer_sequence == 0).then_some(())
+    })
+    .await;
+    let rest = &site.orchestrator.rest;
+    let run = rest.await_end(&rest.start_run().await).await;
+    assert_eq!(run.result(), Some("completed"));
+    // `prepare` and `upgrade`, each delivered once.
+    assert_eq!(control.consumer_info(&name).await.unwrap().delivered.consumer_sequence, 2);
+}
+
 #[tokio::test]
 async fn missing_credentials_or_tls_are_rejected() {
     let nats = SecuredNats::start(1).await;

@@ -358,6 +358,8 @@ impl Bus {
             delivered: consumer.delivered,
             ack_floor: consumer.floor,
             pending: usize::from(consumer.pending.is_some()),
+            // Requests end with their connections here.
+            waiting: 0,
         })
     }
 

@@ -12,10 +12,12 @@ use async_nats::{Client, jetstream};
 use os_upgrade_protocol::error::with_causes;
 use os_upgrade_protocol::{ConsumerAnswer, ConsumerRequest, HostName, subject};
 
-/// Time limit for each of two steps: deleting the existing consumer and creating the new one.
-const STEP_WITHIN: Duration = Duration::from_secs(5);
-/// The time limit when a worker has requested the consumer. Both steps together take less than the worker waits.
-const REQUESTED_STEP_WITHIN: Duration = Duration::from_secs(2);
+/// Time limit for deleting the existing consumer. If its server is gone, the cluster deletes it but does not answer.
+const DELETED_WITHIN: Duration = Duration::from_secs(1);
+/// Time limit for creating the new one.
+const CREATED_WITHIN: Duration = Duration::from_secs(5);
+/// The same when a worker has requested it. Both together take less than the worker waits.
+const REQUESTED_WITHIN: Duration = Duration::from_secs(2);
 
 /// The configuration of the consumer that `request` asks for, for `host`.
 pub fn config(host: &HostName, request: &ConsumerRequest) -> Config {
@@ -35,7 +37,7 @@ pub fn config(host: &HostName, request: &ConsumerRequest) -> Config {
     }
 }
 
-/// Creates the consumer of `host` on the control stream, replacing an existing one, within ten seconds.
+/// Creates the consumer of `host` on the control stream, replacing an existing one, within six seconds.
 ///
 /// # Errors
 /// JetStream refuses or does not answer.
@@ -44,24 +46,24 @@ pub async fn create<I>(
     host: &HostName,
     request: &ConsumerRequest,
 ) -> Result<PullConsumer, String> {
-    make_within(STEP_WITHIN, control, host, request).await
+    make_within(CREATED_WITHIN, control, host, request).await
 }
 
 async fn make_within<I>(
-    step_within: Duration,
+    created_within: Duration,
     control: &Stream<I>,
     host: &HostName,
     request: &ConsumerRequest,
 ) -> Result<PullConsumer, String> {
-    // The old consumer may not exist, or its node may be dead; a new one can be created in both cases.
-    drop(tokio::time::timeout(step_within, control.delete_consumer(&subject::consumer(host))).await);
-    match tokio::time::timeout(step_within, control.create_consumer(config(host, request))).await {
+    // The old consumer may not exist, or its server may be gone; a new one can be created in both cases.
+    drop(tokio::time::timeout(DELETED_WITHIN, control.delete_consumer(&subject::consumer(host))).await);
+    match tokio::time::timeout(created_within, control.create_consumer(config(host, request))).await {
         Ok(created) => created.map_err(|error| with_causes(&error)),
         Err(_) => Err("JetStream does not answer".to_owned()),
     }
 }
 
-/// Creates the consumer that a worker requests with `payload`, as [`create`] does, but within four seconds.
+/// Creates the consumer that a worker requests with `payload`, as [`create`] does, but within three seconds.
 ///
 /// # Errors
 /// The payload is not a request, or JetStream refuses or does not answer.
@@ -73,7 +75,7 @@ pub async fn create_requested(
     let request = ConsumerRequest::parse(payload).map_err(|error| with_causes(&error))?;
     let control = jetstream.get_stream_no_info(subject::CONTROL_STREAM).await;
     let control = control.map_err(|error| with_causes(&error))?;
-    make_within(REQUESTED_STEP_WITHIN, &control, host, &request).await.map(drop)
+    make_within(REQUESTED_WITHIN, &control, host, &request).await.map(drop)
 }
 
 /// Sends the outcome to the worker that sent `request`. A worker without an answer requests again.

@@ -48,6 +48,8 @@ pub struct ConsumerState {
     pub ack_floor: u64,
     /// How many messages are delivered but not acknowledged: at most one, the last one delivered.
     pub pending: usize,
+    /// How many requests for messages wait. None is of this process, which sends its first one afterwards.
+    pub waiting: usize,
 }
 
 /// What the state file contains about commands.
@@ -80,6 +82,8 @@ pub fn last_sequence_at_open(existing: Option<ConsumerState>, stream: StreamStat
 /// acknowledgements: a server that was killed forgets the last ones and would redeliver a settled command, and nothing
 /// else until that command's acknowledgement times out. It is also replaced when it delivered a command to a process
 /// that died before it began: a new consumer delivers that command now instead of after its acknowledgement times out.
+/// And when a request waits at it, which is of an earlier connection: across accounts, a cluster does not notice that
+/// nobody listens to the answer any more, and would give the next command to that request.
 pub fn plan(existing: Option<ConsumerState>, saved: SavedState, stream: StreamState) -> Plan {
     let replace = Plan::Make(deliver_from(saved.settled, stream));
     let Some(existing) = existing else { return replace };
@@ -89,7 +93,8 @@ pub fn plan(existing: Option<ConsumerState>, saved: SavedState, stream: StreamSt
     if !usable {
         return replace;
     }
-    if existing.pending == 0 || saved.current == Some(existing.delivered) {
+    let is_known = existing.pending == 0 || saved.current == Some(existing.delivered);
+    if is_known && existing.waiting == 0 {
         return Plan::Keep;
     }
     Plan::Make(DeliverFrom::Sequence(existing.ack_floor + 1))
@@ -104,9 +109,10 @@ mod tests {
         let time = |second| DateTime::from_timestamp(second, 0).unwrap();
         let settled = |sequence| Some(Position { sequence, published: time(100) });
         let stream = StreamState { created: time(0), last_sequence: 9 };
-        let existing = |delivered, ack_floor, pending| {
-            Some(ConsumerState { as_configured: true, delivered, ack_floor, pending })
+        let with_requests = |delivered, ack_floor, pending, waiting| {
+            Some(ConsumerState { as_configured: true, delivered, ack_floor, pending, waiting })
         };
+        let existing = |delivered, ack_floor, pending| with_requests(delivered, ack_floor, pending, 0);
         let saved = |settled, current| SavedState { settled, current };
         let from = |sequence| Plan::Make(DeliverFrom::Sequence(sequence));
         let last = Plan::Make(DeliverFrom::LastOfSubject);
@@ -117,6 +123,9 @@ mod tests {
             (existing(7, 4, 1), saved(settled(4), Some(7)), Plan::Keep),
             // Delivered to a process that died before it began.
             (existing(7, 4, 1), saved(settled(4), None), from(5)),
+            // A request of an earlier connection would get the next command.
+            (with_requests(4, 4, 0, 1), saved(settled(4), None), from(5)),
+            (with_requests(7, 4, 1, 1), saved(settled(4), Some(7)), from(5)),
             // It has forgotten that 4 was acknowledged.
             (existing(4, 2, 1), saved(settled(4), None), from(5)),
             // It belongs to a longer stream.
@@ -124,7 +133,8 @@ mod tests {
         ] {
             assert_eq!(plan(existing, saved, stream), expected, "{existing:?} {saved:?}");
         }
-        let foreign = ConsumerState { as_configured: false, delivered: 4, ack_floor: 4, pending: 0 };
+        let foreign =
+            ConsumerState { as_configured: false, delivered: 4, ack_floor: 4, pending: 0, waiting: 0 };
         assert_eq!(plan(Some(foreign), saved(settled(4), None), stream), from(5));
     }
 

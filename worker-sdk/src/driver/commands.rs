@@ -21,12 +21,12 @@ use tracing::{debug, info, warn};
 use super::input::Input;
 use crate::bus::Bus;
 
-/// The interval of the server's idle heartbeats; after two missed ones, 5 s, the consumer counts as silent.
-const IDLE_HEARTBEAT: Duration = Duration::from_millis(2500);
+/// The interval of the server's idle heartbeats; after two missed ones, 4 s, the consumer counts as silent.
+const IDLE_HEARTBEAT: Duration = Duration::from_secs(2);
 /// How long one pull request is valid.
 const PULL_EXPIRES: Duration = Duration::from_secs(30);
-/// Time limit for looking up a consumer.
-const LOOKUP_TIMEOUT: Duration = Duration::from_secs(5);
+/// Time limit for looking up a consumer. If its server is gone, there is no answer.
+const LOOKUP_TIMEOUT: Duration = Duration::from_secs(3);
 /// The first pause after a failure; doubled up to [`PAUSE_MAX`].
 const PAUSE_FIRST: Duration = Duration::from_millis(100);
 /// The longest pause after a failure.
@@ -152,6 +152,7 @@ fn consumer_state(consumer: &PullConsumer, host: &HostName) -> ConsumerState {
         delivered: info.delivered.stream_sequence,
         ack_floor: info.ack_floor.stream_sequence,
         pending: info.num_ack_pending,
+        waiting: info.num_waiting,
     }
 }
 
