@@ -53,105 +53,105 @@ macro_rules! bugs {
 
 bugs! {
     /// The journal accepts an append whatever sequence it expects.
-    JournalUnfenced: "journal-unfenced", [PausedBeforeWrite] => ["journal"], seed 38;
+    JournalUnfenced: "journal-unfenced", [PausedBeforeWrite] => ["journal"], seed 33;
     /// The control stream accepts a command whatever its fence.
-    CommandUnfenced: "command-unfenced", [PausedBeforeWrite, OrchestratorPause, MessageLate] => ["S4", "once"], seed 16;
+    CommandUnfenced: "command-unfenced", [PausedBeforeWrite, OrchestratorPause, MessageLate] => ["S4", "once"], seed 19;
     /// A request that changes nothing is answered without an append.
-    NoBarrier: "no-barrier", [OrchestratorPause, PausedBeforeWrite] => ["S5", "semaphore"], seed 35;
+    NoBarrier: "no-barrier", [OrchestratorPause, PausedBeforeWrite] => ["S5", "semaphore"], seed 46;
     /// A command whose acknowledgement is lost counts as not stored, and is sent again as a new message.
-    LostAckIsFailure: "lost-ack-is-failure", [AnswerLost] => ["once"], seed 81;
+    LostAckIsFailure: "lost-ack-is-failure", [AnswerLost] => ["once"], seed 4;
     /// An append without an acknowledgement counts as stored.
-    LostAckIsSuccess: "lost-ack-is-success", [MessageLost, MessageLate] => ["S5"], seed 90;
+    LostAckIsSuccess: "lost-ack-is-success", [MessageLost, MessageLate] => ["S5"], seed 24;
     /// Grants of slots to hosts are forgotten at a restart.
-    SlotForgotten: "slot-forgotten", [OrchestratorCrash] => ["S1", "journal"], seed 8;
+    SlotForgotten: "slot-forgotten", [OrchestratorCrash] => ["S1", "journal"], seed 14;
     /// A client that should be refused is granted a slot.
-    GrantBeyondSlots: "grant-beyond-slots", [] => ["semaphore"], seed 6;
+    GrantBeyondSlots: "grant-beyond-slots", [] => ["semaphore"], seed 28;
     /// A client is told that it holds a slot before that is in the journal.
-    GrantBeforeCommit: "grant-before-commit", [] => ["semaphore"], seed 21;
+    GrantBeforeCommit: "grant-before-commit", [] => ["semaphore"], seed 44;
     /// A client is sometimes refused a slot although one is free.
-    RefusedThoughFree: "refused-though-free", [] => ["semaphore"], seed 5;
+    RefusedThoughFree: "refused-though-free", [] => ["semaphore"], seed 31;
     /// A client that gives its slot back frees another's.
-    UnlockFreesAnother: "unlock-frees-another", [] => ["semaphore"], seed 21;
+    UnlockFreesAnother: "unlock-frees-another", [] => ["semaphore"], seed 28;
     /// A client that gives its slot back ends an operator's hold.
-    UnlockEndsHold: "unlock-ends-hold", [] => ["semaphore"], seed 6;
+    UnlockEndsHold: "unlock-ends-hold", [] => ["semaphore"], seed 38;
     /// Grants of slots to clients are forgotten at a takeover.
-    LockForgotten: "lock-forgotten", [OrchestratorCrash] => ["semaphore"], seed 5;
+    LockForgotten: "lock-forgotten", [OrchestratorCrash] => ["semaphore"], seed 20;
     /// A request that a follower passes on is carried out again some time later.
-    CarriedOutTwice: "carried-out-twice", [] => ["semaphore"], seed 28;
+    CarriedOutTwice: "carried-out-twice", [] => ["semaphore"], seed 20;
     /// Waiters are forgotten at a takeover, so that hosts ignore them.
-    WaitersForgotten: "waiters-forgotten", [OrchestratorCrash, OrchestratorStop] => ["fair"], seed 48;
+    WaitersForgotten: "waiters-forgotten", [OrchestratorCrash, OrchestratorStop] => ["fair"], seed 17;
     /// Hosts leave free slots to clients that do not come back, as long as these are remembered.
-    LeftForTooLong: "left-for-too-long", [] => ["fair"], seed 3;
+    LeftForTooLong: "left-for-too-long", [] => ["fair"], seed 47;
     /// An operator releases the slot of a host at work.
-    TakenBackAtWork: "taken-back-at-work", [] => ["S6"], seed 17;
+    TakenBackAtWork: "taken-back-at-work", [] => ["S6"], seed 6;
     /// Hosts that wait for approval, or are withdrawn, take part.
-    UnapprovedEnlisted: "unapproved-enlisted", [] => ["enrol"], seed 46;
+    UnapprovedEnlisted: "unapproved-enlisted", [] => ["enrol"], seed 25;
     /// Withdrawals are forgotten at a takeover.
-    WithdrawalForgotten: "withdrawal-forgotten", [OrchestratorCrash] => ["enrol"], seed 18;
+    WithdrawalForgotten: "withdrawal-forgotten", [OrchestratorCrash] => ["enrol"], seed 6;
     /// A new leader gives up hosts that have not come back, before it has read their answers.
-    GivenUpUnheard: "given-up-unheard", [OrchestratorCrash] => ["live"], seed 31;
+    GivenUpUnheard: "given-up-unheard", [OrchestratorCrash] => ["live"], seed 1;
     /// Commands are sent before the facts that they follow from are in the journal.
-    SentBeforeCommit: "sent-before-commit", [MessageLost, OrchestratorCrash] => ["S2", "S4"], seed 20;
+    SentBeforeCommit: "sent-before-commit", [MessageLost, OrchestratorCrash] => ["S2", "S4"], seed 6;
     /// The orchestrator does not check `not-after` again when a command leaves it.
-    NotAfterUncheckedByOrchestrator: "not-after-unchecked-by-orchestrator", [PausedBeforeWrite] => ["S2"], seed 453;
+    NotAfterUncheckedByOrchestrator: "not-after-unchecked-by-orchestrator", [PausedBeforeWrite] => ["S2"], seed 41;
     /// The worker does not check `not-after`.
-    NotAfterUncheckedByWorker: "not-after-unchecked-by-worker", [WorkerCutOff, MessageLate] => ["S2"], seed 84;
+    NotAfterUncheckedByWorker: "not-after-unchecked-by-worker", [WorkerCutOff, MessageLate] => ["S2"], seed 47;
     /// The worker acknowledges before it replies.
-    AckBeforeReply: "ack-before-reply", [] => ["worker"], seed 10;
+    AckBeforeReply: "ack-before-reply", [] => ["worker"], seed 17;
     /// A worker without a state file carries out a `reboot`.
-    RebootWithoutStateFile: "reboot-without-state-file", [WorkerStateLost, PowerCut, WorkerCrash] => ["worker"], seed 6;
+    RebootWithoutStateFile: "reboot-without-state-file", [WorkerStateLost, PowerCut, WorkerCrash] => ["worker"], seed 100;
     /// A worker does not save its state file.
-    StateFileNotKept: "state-file-not-kept", [WorkerCrash, DeliveredTwice] => ["worker"], seed 10;
+    StateFileNotKept: "state-file-not-kept", [WorkerCrash, DeliveredTwice] => ["worker"], seed 37;
     /// 202 counts as a grant.
     GrantOn202: "grant-on-202", [LockAnswers202] => ["S4"], seed 54;
     /// The lock server is asked even though the process was paused for longer than its lease.
-    LockWithoutLease: "lock-without-lease", [PausedBeforeWrite] => ["lease"], seed 54;
+    LockWithoutLease: "lock-without-lease", [PausedBeforeWrite] => ["lease"], seed 146;
     /// A request to the lock server that times out counts as not made.
-    LateRequestForgotten: "late-request-forgotten", [LockCarriedOutLate] => ["S4", "S6", "live"], seed 49;
+    LateRequestForgotten: "late-request-forgotten", [LockCarriedOutLate] => ["S4", "S6", "live"], seed 117;
     /// Requests to the lock server are not paced.
-    LockServerHurried: "lock-server-hurried", [] => ["rate"], seed 11;
+    LockServerHurried: "lock-server-hurried", [] => ["rate"], seed 1;
     /// The lock server's `Retry-After` is ignored.
-    RetryAfterIgnored: "retry-after-ignored", [LockAnswers429] => ["rate"], seed 53;
+    RetryAfterIgnored: "retry-after-ignored", [LockAnswers429] => ["rate"], seed 54;
     /// A slot is given back when its host fails, whatever the setting.
-    SlotFreedOnFailure: "slot-freed-on-failure", [HandlerFails] => ["S6"], seed 51;
-    /// The projection sometimes drops a record.
-    RecordNotProjected: "record-not-projected", [] => ["store"], seed 33;
+    SlotFreedOnFailure: "slot-freed-on-failure", [HandlerFails] => ["S6"], seed 42;
+    /// What a store lacks before the records that it is given is not read from the journal.
+    StoreNotFilled: "store-not-filled", [StoreLost, StoreOlder, OrchestratorCrash] => ["store"], seed 0;
     /// A caller whose request was carried out is sometimes told that nothing was changed.
-    DoneCalledUnchanged: "done-called-unchanged", [] => ["S5", "semaphore"], seed 44;
+    DoneCalledUnchanged: "done-called-unchanged", [] => ["S5", "semaphore"], seed 0;
     /// Readers are sometimes shown a state that is older than an answer already given.
-    ShownLate: "shown-late", [] => ["shown"], seed 21;
+    ShownLate: "shown-late", [] => ["shown"], seed 18;
     /// Readers are shown a state before the store has received the records that led to it.
-    ShownBeforeProjected: "shown-before-projected", [] => ["shown"], seed 15;
+    ShownBeforeProjected: "shown-before-projected", [] => ["shown"], seed 17;
     /// Every instance logs the decisions of all.
-    LoggedByAll: "logged-by-all", [] => ["log"], seed 19;
+    LoggedByAll: "logged-by-all", [] => ["log"], seed 14;
     /// A secret that was accepted is not stored.
-    SecretNotKept: "secret-not-kept", [] => ["S5"], seed 27;
+    SecretNotKept: "secret-not-kept", [] => ["S5"], seed 6;
     /// Workers are told that their run is stopping when they are sent a command.
-    HintedForNothing: "hinted-for-nothing", [] => ["hint"], seed 13;
+    HintedForNothing: "hinted-for-nothing", [] => ["hint"], seed 27;
     /// A loss is believed at once, although a server of a cluster may only be behind.
-    LossBelievedAtOnce: "loss-believed-at-once", [StaleRead, OrchestratorCutOff] => ["journal"], seed 1;
+    LossBelievedAtOnce: "loss-believed-at-once", [StaleRead, OrchestratorCutOff] => ["journal"], seed 46;
     /// The journal is trimmed to its end, where no snapshot is.
-    TrimmedWithoutSnapshot: "trimmed-without-snapshot", [] => ["trim"], seed 1;
+    TrimmedWithoutSnapshot: "trimmed-without-snapshot", [] => ["trim"], seed 36;
     /// The journal is trimmed before every store has what is deleted.
-    TrimmedUnstored: "trimmed-unstored", [OrchestratorCutOff, OrchestratorCrash] => ["trim"], seed 1;
+    TrimmedUnstored: "trimmed-unstored", [OrchestratorCutOff, OrchestratorCrash] => ["trim"], seed 5;
     /// Messages are purged from the control stream that no orchestrator has read.
     ControlPurgedUnread: "control-purged-unread", [] => ["trim"], seed 1;
     /// The streams are not looked at again by an instance that leads.
-    LossSoughtOnce: "loss-sought-once", [StreamsPurged] => ["loss"], seed 0;
+    LossSoughtOnce: "loss-sought-once", [StreamsPurged] => ["loss"], seed 6;
     /// Of a stream only its last sequence and last message are looked at.
-    PurgeHidden: "purge-hidden", [StreamsPurged] => ["loss"], seed 13;
+    PurgeHidden: "purge-hidden", [StreamsPurged] => ["loss"], seed 40;
     /// A leader does not see that messages after the journal's end were deleted.
-    StrayHidden: "stray-hidden", [StrayMessage] => ["live"], seed 47;
+    StrayHidden: "stray-hidden", [StrayMessage] => ["live"], seed 6;
     /// A process is not told that another one of its instance has taken the lease from it.
-    CopyHidden: "copy-hidden", [DirectoryCopied] => ["copy"], seed 29;
+    CopyHidden: "copy-hidden", [DirectoryCopied] => ["copy"], seed 19;
     /// A handler that was interrupted is told that its command is new.
-    ResumedAsNew: "resumed-as-new", [WorkerCrash, HandlerHangs] => ["S3"], seed 53;
+    ResumedAsNew: "resumed-as-new", [WorkerCrash, HandlerHangs] => ["S3"], seed 37;
     /// A worker's consumer is created again from the beginning of the stream each time it is opened.
-    ConsumerFromTheBeginning: "consumer-from-the-beginning", [WorkerStateLost, WorkerCrash] => ["S3"], seed 53;
+    ConsumerFromTheBeginning: "consumer-from-the-beginning", [WorkerStateLost, WorkerCrash] => ["S3"], seed 13;
     /// Heartbeats are read without the times that they contain.
-    HostTimesUnread: "host-times-unread", [BusClockStep] => ["clock"], seed 567;
+    HostTimesUnread: "host-times-unread", [BusClockStep] => ["clock"], seed 28;
     /// The bus's time of a renewal of the lease is taken from the instance's own clock.
-    OwnTimeForBusTime: "own-time-for-bus-time", [ClockStep] => ["clock"], seed 128;
+    OwnTimeForBusTime: "own-time-for-bus-time", [ClockStep] => ["clock"], seed 114;
 }
 
 impl Bug {

@@ -475,7 +475,7 @@ impl World {
         while let Some(committed) = self.instances[index].projected.pop_front() {
             // Following begins at a snapshot, and the store may have less, or more.
             let reached = self.instances[index].store.sequence();
-            if reached < committed.follows {
+            if reached < committed.follows && self.bug != Some(Bug::StoreNotFilled) {
                 if !may_read {
                     let instance = &mut self.instances[index];
                     instance.projected.push_front(committed);
@@ -484,9 +484,6 @@ impl World {
                         .after(SECOND, Item::Process { instance: index, boot, what: Process::Project });
                 }
                 self.fill_store(index, committed.follows);
-            }
-            if self.bug == Some(Bug::RecordNotProjected) && self.rng.u32(..20) == 0 {
-                continue;
             }
             self.ingest(index, &committed);
         }
