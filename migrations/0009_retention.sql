@@ -10,6 +10,5 @@ CREATE TABLE gaps (
 ) STRICT;
 
 -- For pruning: what is older than a point in time.
-CREATE INDEX runs_by_end ON runs (ended_at) WHERE ended_at IS NOT NULL;
 CREATE INDEX facts_without_run ON facts (at) WHERE run IS NULL;
 CREATE INDEX facts_of_waits ON facts (sequence, place) WHERE type = 'lock-awaited';

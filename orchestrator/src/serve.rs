@@ -48,6 +48,8 @@ const SNAPSHOT_WEIGHT: usize = 20_000;
 const JOURNAL_MESSAGES_MAX: u64 = 500_000;
 /// How many times the servers' `sync_interval` a snapshot stands before the streams are trimmed to it.
 const SYNCS_BEFORE_TRIM: u32 = 5;
+/// How long it stands at least: until a leader has heard of the other instances, which beat every second.
+const SNAPSHOT_STANDS_MIN: Duration = Duration::from_secs(3);
 /// The most commands that are published at once to a single server. In a cluster, which refuses concurrent messages under
 /// one fence, they are published one by one.
 const PUBLISHES_MAX: usize = 256;
@@ -306,7 +308,7 @@ fn node_settings(settings: &Settings, instance: &str, store: Option<StoreKnowled
         },
         snapshot_weight: SNAPSHOT_WEIGHT,
         retention: RetentionSettings {
-            snapshot_stands: settings.nats.sync_interval.get() * SYNCS_BEFORE_TRIM,
+            snapshot_stands: SNAPSHOT_STANDS_MIN.max(settings.nats.sync_interval.get() * SYNCS_BEFORE_TRIM),
             journal_messages_max: JOURNAL_MESSAGES_MAX,
         },
         store,

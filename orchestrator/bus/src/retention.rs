@@ -12,24 +12,31 @@ impl Bus {
     /// Trims the journal, then the control stream. Returns whether everything that `trim` names is gone.
     pub async fn trim(&self, trim: Trim) -> bool {
         let trimmed = async {
-            self.trim_journal(trim.journal_from).await?;
-            self.trim_control(trim.control_from).await
+            let is_trimmed = self.trim_journal(trim.journal_from).await?;
+            if is_trimmed {
+                self.trim_control(trim.control_from).await?;
+            }
+            Ok::<_, StreamsError>(is_trimmed)
         };
-        trimmed.await.inspect_err(|error| tracing::warn!(%error, "the streams cannot be trimmed")).is_ok()
+        let trimmed: Result<bool, StreamsError> = trimmed.await;
+        trimmed.inspect_err(|error| tracing::warn!(%error, "the streams cannot be trimmed")).unwrap_or(false)
     }
 
-    async fn trim_journal(&self, from: u64) -> Result<(), StreamsError> {
+    /// Returns whether the journal begins at `from` or later.
+    async fn trim_journal(&self, from: u64) -> Result<bool, StreamsError> {
         let journal = self.stream(subject::JOURNAL_STREAM).await?;
         // It may have been trimmed further by now. Without a snapshot to begin with, what is left could not be read.
-        let Some(first) = message(&journal, from).await? else { return Ok(()) };
+        let Some(first) = message(&journal, from).await? else {
+            return Ok(journal.cached_info().state.first_sequence > from);
+        };
         if !stored(&first)?.begins_snapshot() {
             tracing::error!(from, "the journal is not trimmed: there is no snapshot");
-            return Ok(());
+            return Ok(false);
         }
         let before = messages(&journal);
         journal.purge().sequence(from).await.map_err(|error| unusable(subject::JOURNAL_STREAM, error))?;
         tracing::info!(from, before, "the journal is trimmed to a snapshot");
-        Ok(())
+        Ok(true)
     }
 
     /// Fences stay: an instance that lags behind looks for the last one that it knows of.

@@ -118,9 +118,17 @@ pub(super) async fn catch_up(
     collect::follow(bus, &mut follower, |record| records.push(record)).await?;
     let mut projector = Projector::open(copy, site).await?;
     let mut follows = position.sequence;
-    for batch in records.chunks(BATCH_MAX) {
-        projector.apply(&position.streams, Some(follows), batch).await?;
-        follows = batch.last().map_or(follows, |last| last.sequence);
+    for part in records.chunk_by(|earlier, later| later.follows == earlier.sequence) {
+        // The journal was trimmed beyond what the store has, so that its records go on from a snapshot.
+        let mut is_after_gap = part.first().is_some_and(|first| first.follows > follows);
+        for batch in part.chunks(BATCH_MAX) {
+            if std::mem::take(&mut is_after_gap) {
+                projector.apply_after_gap(&position.streams, batch).await?;
+            } else {
+                projector.apply(&position.streams, Some(follows), batch).await?;
+            }
+            follows = batch.last().map_or(follows, |last| last.sequence);
+        }
     }
     projector.sync().await?;
     projector.close().await?;

@@ -11,12 +11,13 @@ use std::time::Duration;
 use arc_swap::ArcSwap;
 use chrono::{TimeDelta, Utc};
 use os_upgrade_bus::{Bus, PendingBus};
-use os_upgrade_shell::journal::Committed;
 use os_upgrade_shell::journal::follow::Follower;
-use os_upgrade_shell::node::Event;
+use os_upgrade_shell::journal::{Committed, JournalError};
+use os_upgrade_shell::node::{Event, Leadership};
 use os_upgrade_site::published_state::PublishedState;
 use os_upgrade_store::{Position, Projector, Streams};
 use tokio::sync::{mpsc, oneshot, watch};
+use tokio::time::MissedTickBehavior;
 use tokio_util::sync::CancellationToken;
 
 use self::store_writer::{Over, StoreWriter};
@@ -105,6 +106,8 @@ impl Task {
         let mut look = tokio::time::interval(LOOK_INTERVAL);
         let mut sync = tokio::time::interval(SYNC_INTERVAL);
         let mut base = tokio::time::interval(BASE_INTERVAL);
+        let mut prune = tokio::time::interval(PRUNE_INTERVAL);
+        prune.set_missed_tick_behavior(MissedTickBehavior::Delay);
         let mut prunes = false;
         loop {
             tokio::select! {
@@ -123,7 +126,7 @@ impl Task {
                 _ = look.tick() => self.writer.look(),
                 _ = sync.tick() => self.writer.sync().await,
                 _ = base.tick() => self.writer.base_is_due(),
-                () = tokio::time::sleep(PRUNE_INTERVAL), if prunes => prunes = self.prune().await,
+                _ = prune.tick(), if prunes => prunes = self.prune().await,
             }
         }
     }
@@ -146,13 +149,14 @@ impl Task {
 
     /// Prunes some of what is too old. Returns whether there is more.
     async fn prune(&mut self) -> bool {
+        // A clock that is ahead would make everything old. The leader knows that of its own; others compare theirs with it.
+        let published = self.published.load_full();
+        let is_certain =
+            !matches!(published.leadership, Leadership::Here(_)) || published.view.clock.is_trusted();
+        let now = self.writer.last_at().filter(|_| is_certain).map(|last| last.min(Utc::now()));
         let keep = TimeDelta::from_std(self.keep).ok();
-        let before = keep.and_then(|keep| Utc::now().checked_sub_signed(keep));
-        match before {
-            // A clock that is ahead would make everything old.
-            Some(before) if self.published.load().view.clock.is_trusted() => self.writer.prune(before).await,
-            Some(_) | None => false,
-        }
+        let before = now.zip(keep).and_then(|(now, keep)| now.checked_sub_signed(keep));
+        self.writer.prune(before).await
     }
 
     /// Applies what the store lacks of the journal up to `until`.
@@ -179,7 +183,11 @@ impl Task {
         let from = loop {
             match bus.follow_for_store(self.writer.covered()).await {
                 Ok(Some(from)) => break from,
-                Ok(None) => return Err(Over),
+                Ok(None) => {
+                    return Err(self
+                        .writer
+                        .fail(&JournalError::Gap { sequence: until, last: self.writer.covered() }));
+                }
                 Err(error) => {
                     tracing::warn!(%error, "the history cannot be filled from the journal; trying again")
                 }
@@ -196,19 +204,21 @@ impl Task {
             let Some(event) = stop.run_until_cancelled(events.recv()).await.flatten() else {
                 return Err(Over);
             };
-            let mut is_end = true;
+            // The end of the journal counts for nothing: a server that is behind has an earlier one.
+            let mut is_end = false;
             if let Event::Journal { sequence, message } = event {
-                let read = message.and_then(|message| {
-                    if follower.tip.append_id.is_none() {
-                        self.writer.begins_at(sequence, &message);
-                    }
-                    follower.read(sequence, &message)
-                });
-                batch.extend(read.map_err(|error| self.writer.fail(&error))?);
+                let message = message.map_err(|error| self.writer.fail(&error))?;
+                // It may be trimmed while it is read.
+                if follower.tip.append_id.is_none() || sequence > follower.tip.sequence + 1 {
+                    self.writer.apply(&batch, stop).await?;
+                    batch.clear();
+                    self.writer.begins_at(sequence, &message);
+                }
+                let read = follower.read(sequence, &message).map_err(|error| self.writer.fail(&error))?;
+                batch.extend(read.filter(|record| record.sequence > self.writer.covered()));
                 is_end = sequence >= until;
             }
             if is_end || batch.len() >= BATCH_MAX {
-                batch.retain(|record: &Committed| record.sequence > self.writer.covered());
                 self.writer.apply(&batch, stop).await?;
                 batch.clear();
             }

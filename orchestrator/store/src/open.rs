@@ -55,10 +55,8 @@ pub(super) async fn open(path: &Path, site: &str) -> Result<SqliteConnection, Op
         sqlx::query_scalar("PRAGMA auto_vacuum").fetch_one(&mut connection).await.map_err(error)?;
     // Stores of older versions never give space back. It is changed by rewriting the file, once.
     if auto_vacuum != INCREMENTAL {
-        sqlx::raw_sql("PRAGMA auto_vacuum = INCREMENTAL; VACUUM")
-            .execute(&mut connection)
-            .await
-            .map_err(error)?;
+        // Without room for a copy it goes on as before.
+        drop(sqlx::raw_sql("PRAGMA auto_vacuum = INCREMENTAL; VACUUM").execute(&mut connection).await);
     }
     let written = sqlx::query("INSERT INTO site (one, name) VALUES (1, ?) ON CONFLICT DO NOTHING").bind(site);
     written.execute(&mut connection).await.map_err(error)?;

@@ -29,23 +29,22 @@ impl Projector {
         Ok(write::base(&mut self.connection, next).await?)
     }
 
-    /// Deletes some of the runs that ended before `before`, of facts that are about no run and became true before then, and
-    /// of records that a client waited for a slot. What folding needs, and the newest 200 runs, stay. Returns
+    /// Deletes some of the records that a client waited for a slot, and, if `before` is given, of the runs that ended before
+    /// then, and of facts that are about no run and became true before then. What folding needs, and the newest 200 runs, stay. Returns
     /// whether there is more to delete.
     ///
     /// # Errors
     /// The store cannot be written.
-    pub async fn prune(&mut self, before: DateTime<Utc>) -> Result<bool, StoreError> {
+    pub async fn prune(&mut self, before: Option<DateTime<Utc>>) -> Result<bool, StoreError> {
         let mut transaction = self.connection.begin_with("BEGIN IMMEDIATE").await?;
         let base: Option<i64> =
             query_scalar("SELECT sequence FROM base").fetch_optional(&mut *transaction).await?;
         let Some(base) = base else { return Ok(false) };
-        let is_more = [
-            runs(&mut transaction, base, before).await?,
-            facts_without_run(&mut transaction, base, before).await?,
-            waits(&mut transaction, base).await?,
-        ]
-        .contains(&true);
+        let mut is_more = waits(&mut transaction, base).await?;
+        if let Some(before) = before {
+            is_more |= runs(&mut transaction, base, before).await?;
+            is_more |= facts_without_run(&mut transaction, base, before).await?;
+        }
         transaction.commit().await?;
         let give_back = format!("PRAGMA incremental_vacuum({PAGES_AT_ONCE})");
         query(sqlx::AssertSqlSafe(give_back)).fetch_all(&mut self.connection).await?;
@@ -53,11 +52,11 @@ impl Projector {
     }
 }
 
-/// Runs are deleted only once all of their facts precede the base.
+/// A run whose end is missing, because it was in a gap, counts from its start. Runs are deleted only once all of their facts precede the base.
 async fn runs(connection: &mut SqliteConnection, base: i64, before: DateTime<Utc>) -> sqlx::Result<bool> {
-    let old = "SELECT id FROM runs WHERE ended_at < ?1 \
+    let old = "SELECT id FROM runs WHERE coalesce(ended_at, started_at) < ?1 \
          AND number <= (SELECT number FROM runs ORDER BY number DESC LIMIT 1 OFFSET ?2) \
-         AND NOT EXISTS (SELECT 1 FROM facts WHERE run = id AND sequence >= ?3) ORDER BY ended_at LIMIT ?4";
+         AND NOT EXISTS (SELECT 1 FROM facts WHERE run = id AND sequence >= ?3) ORDER BY number LIMIT ?4";
     let old: Vec<String> = query_scalar(old)
         .bind(to_text(before))
         .bind(RUNS_KEPT_MIN)

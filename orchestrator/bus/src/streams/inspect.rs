@@ -36,6 +36,15 @@ impl Bus {
             Some(journal) => at_known(journal, known).await?,
             None => None,
         };
+        if let Some(stream) = &journal
+            && known.journal.sequence > 0
+            && at_known.is_none()
+            && self.stream(subject::JOURNAL_STREAM).await?.cached_info().state.first_sequence
+                != stream.cached_info().state.first_sequence
+        {
+            let trimmed = "it was trimmed while it was inspected";
+            return Err(unusable(subject::JOURNAL_STREAM, async_nats::Error::from(trimmed)));
+        }
         let at_mark = match (&control, &known.mark) {
             (Some(control), Some(mark)) => message(control, mark.sequence).await?,
             (Some(_) | None, _) => None,

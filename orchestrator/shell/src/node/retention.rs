@@ -25,7 +25,7 @@ pub struct RetentionSettings {
 }
 
 /// How long to wait before the streams are trimmed again after that failed.
-const RETRY: Duration = Duration::from_secs(60);
+const RETRY: Duration = Duration::from_mins(1);
 
 /// What to delete from the streams.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -50,6 +50,8 @@ pub(super) struct Retention {
 #[derive(Debug)]
 struct Candidate {
     trim: Trim,
+    /// The last record of which `trim` takes account.
+    record: u64,
     since: Duration,
 }
 
@@ -77,7 +79,7 @@ impl Retention {
             return;
         }
         let trim = Trim { journal_from: newest, control_from: unneeded_before(&follower.journaled()) };
-        self.next = Some(Candidate { trim, since: now.monotonic });
+        self.next = Some(Candidate { trim, record: follower.last_record(), since: now.monotonic });
     }
 
     /// What to delete now, if anything. `journal_first` is where the journal begins.
@@ -99,7 +101,7 @@ impl Retention {
         }
         let first = journal_first?;
         let is_due = |candidate: &mut Candidate| {
-            let before = candidate.trim.journal_from.saturating_sub(1);
+            let before = candidate.record.max(candidate.trim.journal_from.saturating_sub(1));
             let is_stored = self.stored_by_all.is_some_and(|stored| stored >= before);
             let is_too_long = journal_last.saturating_sub(first) > settings.journal_messages_max;
             candidate.since + settings.snapshot_stands <= now.monotonic && (is_stored || is_too_long)
@@ -118,8 +120,11 @@ impl Retention {
 }
 
 /// The first sequence of the control stream of which `state` does not have everything that hosts were sent and have said.
+/// What a slot is held for stays: an older backup would not know of it.
 fn unneeded_before(state: &State) -> u64 {
-    unanswered(state).chain([state.control + 1]).min().unwrap_or(0)
+    let held = state.slots.values().filter_map(|slot| Some(slot.command?.sequence));
+    let retracted = state.retractions.keys().copied();
+    unanswered(state).chain(held).chain(retracted).chain([state.control + 1]).min().unwrap_or(0)
 }
 
 #[cfg(test)]

@@ -26,6 +26,8 @@ pub(super) struct StoreWriter {
     streams: Streams,
     /// The last record applied.
     last: Option<(u64, AppendId)>,
+    /// The time of the last record that this process has applied.
+    last_at: Option<DateTime<Utc>>,
     /// The store has everything up to here, except for what cannot be had any more.
     covered: u64,
     /// Whether records before the next one cannot be had any more.
@@ -55,6 +57,7 @@ impl StoreWriter {
             projector,
             streams,
             last,
+            last_at: None,
             covered,
             has_gap: false,
             is_dirty: covered > 0,
@@ -68,6 +71,11 @@ impl StoreWriter {
     /// The store has everything up to this sequence, except for what cannot be had any more.
     pub(super) fn covered(&self) -> u64 {
         self.covered
+    }
+
+    /// The time of the last record that this process has applied.
+    pub(super) fn last_at(&self) -> Option<DateTime<Utc>> {
+        self.last_at
     }
 
     /// Everything up to `sequence` was read, whether there were records or not.
@@ -117,6 +125,7 @@ impl StoreWriter {
             }
         }
         self.last = Some((last.sequence, last.append_id.clone()));
+        self.last_at = Some(last.record.at);
         self.cover(last.sequence);
         if self.projector.is_in_place() {
             self.problem.send_if_modified(|problem| problem.take().is_some());
@@ -154,7 +163,8 @@ impl StoreWriter {
 
     /// Makes what was applied survive a power cut.
     pub(super) async fn sync(&mut self) {
-        if !self.is_dirty {
+        // What is written to a file that was deleted is lost.
+        if !self.is_dirty || !self.projector.is_in_place() {
             return;
         }
         match self.projector.sync().await {
@@ -177,8 +187,8 @@ impl StoreWriter {
         std::mem::take(&mut self.base_moved)
     }
 
-    /// Prunes some of what is older than `before`. Returns whether there is more.
-    pub(super) async fn prune(&mut self, before: DateTime<Utc>) -> bool {
+    /// Prunes some of what is older than `before`, and of what is of no use at any age. Returns whether there is more.
+    pub(super) async fn prune(&mut self, before: Option<DateTime<Utc>>) -> bool {
         let pruned = self.projector.prune(before).await;
         pruned.unwrap_or_else(|error| {
             tracing::warn!(error = with_causes(&error), "the history is not pruned");

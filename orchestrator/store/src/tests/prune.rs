@@ -26,7 +26,7 @@ async fn store_of(records: &[Committed]) -> TestStore {
 }
 
 async fn prune_all(store: &mut TestStore, before: DateTime<Utc>) {
-    while store.projector.prune(before).await.unwrap() {}
+    while store.projector.prune(Some(before)).await.unwrap() {}
 }
 
 async fn count(store: &TestStore, select: &'static str) -> u64 {
@@ -87,7 +87,7 @@ async fn space_is_given_back() {
     let before = pages(&store).await;
     prune_all(&mut store, site.now + TimeDelta::days(1)).await;
     // What a step frees is given back by the same one, or the next.
-    store.projector.prune(site.now).await.unwrap();
+    store.projector.prune(Some(site.now)).await.unwrap();
     let after = pages(&store).await;
     assert!(after * 2 < before, "{before} pages, then {after}");
     assert_eq!(count(&store, "PRAGMA freelist_count").await, 0);
