@@ -152,10 +152,8 @@ impl Opened {
         let (store_sender, committed) = mpsc::channel(PROJECTION_MAX);
         let (streams_found, streams) = oneshot::channel();
         let (problem, store_problem) = watch::channel(None);
-        let (missed_sender, missed) = watch::channel(0);
-        let (synced_sender, synced) = watch::channel(0);
-        let iterations = Arc::default();
-        let trust = Arc::clone(&published);
+        let ((missed_sender, missed), (synced_sender, synced)) = (watch::channel(0), watch::channel(0));
+        let (iterations, trust) = (Arc::default(), Arc::clone(&published));
         let store = position.as_ref().map(Position::knowledge);
         let core = Core {
             waiting: Waiting {

@@ -20,7 +20,7 @@ use tokio::sync::{mpsc, oneshot, watch};
 use tokio::time::MissedTickBehavior;
 use tokio_util::sync::CancellationToken;
 
-use self::store_writer::{Over, StoreWriter};
+use self::store_writer::{Over, RETRY, StoreWriter};
 
 /// The most records that are applied at once.
 const BATCH_MAX: usize = 256;
@@ -35,8 +35,6 @@ const SYNC_INTERVAL: Duration = Duration::from_secs(10);
 const BASE_INTERVAL: Duration = Duration::from_hours(1);
 /// How long to wait between two steps of pruning, which take the store's lock.
 const PRUNE_INTERVAL: Duration = Duration::from_millis(100);
-/// How long to wait before the store, or the bus, is tried again.
-const RETRY: Duration = Duration::from_secs(1);
 
 /// What the task works with.
 pub(super) struct Projection {
@@ -189,7 +187,7 @@ impl Task {
                         .fail(&JournalError::Gap { sequence: until, last: self.writer.covered() }));
                 }
                 Err(error) => {
-                    tracing::warn!(%error, "the history cannot be filled from the journal; trying again")
+                    tracing::warn!(%error, "the history cannot be filled from the journal; trying again");
                 }
             }
             if stop.run_until_cancelled(tokio::time::sleep(RETRY)).await.is_none() {

@@ -175,7 +175,7 @@ fn snapshot_gives_the_same_state() {
 
 /// Another instance trims the journal below a snapshot while this one lags behind.
 #[test]
-fn follower_goes_on_from_a_snapshot_when_the_journal_was_trimmed() {
+fn lagging_follower_goes_on_from_snapshot() {
     let mut stream = Stream::default();
     let mut appender = Appender::new("a");
     let tip = stream.append(&mut appender, &record("first", 1), &Tip::default()).unwrap();

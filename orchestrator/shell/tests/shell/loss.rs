@@ -210,7 +210,7 @@ fn node_that_inspects(
         dispatch: DispatchSettings { publishes_max: 1, systems: BTreeMap::new() },
         snapshot_weight: 100,
         retention: RetentionSettings {
-            snapshot_stands: Duration::from_secs(600),
+            snapshot_stands: Duration::from_mins(10),
             journal_messages_max: 1_000,
         },
         store: Some(StoreKnowledge {

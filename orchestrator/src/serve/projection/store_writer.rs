@@ -1,6 +1,7 @@
 //! Writes to the store, again and again while it cannot be written, and says what is wrong with it.
 
 use std::error::Error;
+use std::time::Duration;
 
 use chrono::{DateTime, Utc};
 use os_upgrade_protocol::error::with_causes;
@@ -10,8 +11,8 @@ use os_upgrade_store::{ApplyError, Position, Projector, StoreError, Streams};
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
-use super::RETRY;
-
+/// How long to wait before the store, or the bus, is tried again.
+pub(super) const RETRY: Duration = Duration::from_secs(1);
 /// What is wrong with a store whose file is not there any more.
 const GONE: &str =
     "the store was deleted or replaced while it was in use: restart, so that it is rebuilt from the journal";
@@ -32,8 +33,6 @@ pub(super) struct StoreWriter {
     covered: u64,
     /// Whether records before the next one cannot be had any more.
     has_gap: bool,
-    /// Whether something was applied that a power cut may take.
-    is_dirty: bool,
     /// Whether the state with which folding begins is to be moved.
     base_is_due: bool,
     /// Whether it was moved since that was last asked.
@@ -52,7 +51,6 @@ impl StoreWriter {
     ) -> Self {
         let last = position.map(|position| (position.sequence, position.append_id.clone()));
         let covered = last.as_ref().map_or(0, |(sequence, _)| *sequence);
-        // What an earlier process applied may not have survived it.
         Self {
             projector,
             streams,
@@ -60,7 +58,6 @@ impl StoreWriter {
             last_at: None,
             covered,
             has_gap: false,
-            is_dirty: covered > 0,
             base_is_due: false,
             base_moved: false,
             problem,
@@ -108,7 +105,7 @@ impl StoreWriter {
                 self.projector.apply(&self.streams, follows, batch).await
             };
             let Err(error) = applied else { break };
-            self.failed(error)?;
+            self.failed(&error)?;
             if stop.run_until_cancelled(tokio::time::sleep(RETRY)).await.is_none() {
                 return Err(Over);
             }
@@ -116,7 +113,7 @@ impl StoreWriter {
                 self.report(format!("the store cannot be written: {}", with_causes(&error)));
             }
         }
-        (self.has_gap, self.is_dirty) = (false, true);
+        self.has_gap = false;
         if self.base_is_due {
             // A state that is later than the facts to be pruned.
             match self.projector.advance_base(&batch[0]).await {
@@ -135,16 +132,16 @@ impl StoreWriter {
         Ok(())
     }
 
-    fn failed(&self, error: ApplyError) -> Result<(), Over> {
+    fn failed(&self, error: &ApplyError) -> Result<(), Over> {
         match error {
             ApplyError::Store(StoreError::Sqlite(_) | StoreError::Busy) => {
-                self.report(format!("the store cannot be written: {}", with_causes(&error)));
+                self.report(format!("the store cannot be written: {}", with_causes(error)));
                 Ok(())
             }
             ApplyError::Store(_)
             | ApplyError::OtherStreams { .. }
             | ApplyError::Gap { .. }
-            | ApplyError::Fact { .. } => Err(self.fail(&error)),
+            | ApplyError::Fact { .. } => Err(self.fail(error)),
         }
     }
 
@@ -164,14 +161,12 @@ impl StoreWriter {
     /// Makes what was applied survive a power cut.
     pub(super) async fn sync(&mut self) {
         // What is written to a file that was deleted is lost.
-        if !self.is_dirty || !self.projector.is_in_place() {
+        let last = self.last.as_ref().map_or(0, |(sequence, _)| *sequence);
+        if last == *self.synced.borrow() || !self.projector.is_in_place() {
             return;
         }
         match self.projector.sync().await {
-            Ok(()) => {
-                self.is_dirty = false;
-                self.synced.send_replace(self.last.as_ref().map_or(0, |(sequence, _)| *sequence));
-            }
+            Ok(()) => drop(self.synced.send_replace(last)),
             // Readers are in the way; the next time will do.
             Err(error) => tracing::debug!(%error, "the store is not synced"),
         }

@@ -507,7 +507,9 @@ impl World {
         if self.bus.journal_from(1).is_some_and(|(first, _)| first > reached + 1) {
             self.checker.store_replaced(index, Some(self.bus.follow_for_store(reached)));
         }
-        filled.iter().for_each(|committed| self.ingest(index, committed));
+        for committed in &filled {
+            self.ingest(index, committed);
+        }
     }
 
     fn ingest(&mut self, index: usize, committed: &Committed) {
