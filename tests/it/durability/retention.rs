@@ -74,7 +74,11 @@ async fn streams_are_trimmed_and_nothing_is_missing() {
     follower.terminate().await;
     std::fs::remove_file(follower.store_file()).unwrap();
     follower.start_ready().await;
-    let known = follower.rest.run(&run).await;
+    let known = eventually("the history to be filled", async || {
+        let known = follower.rest.run(&run).await;
+        known.result().is_some().then_some(known)
+    })
+    .await;
     assert_eq!(known.statuses(), run_before.statuses());
     assert_eq!(known.facts(), Vec::<String>::new(), "from before the snapshot");
     let shown = rest.state().await;
