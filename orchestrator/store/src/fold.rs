@@ -26,7 +26,7 @@ pub struct Folded {
     pub state: State,
     /// The position in the journal.
     pub position: Position,
-    /// The number of facts that were folded.
+    /// The number of facts in the store, of which those that the first state contains are not folded.
     pub facts: u64,
     /// What the history covers.
     pub extent: Extent,
@@ -79,8 +79,9 @@ pub async fn fold(path: &Path, site: &str) -> Result<Option<Folded>, FoldError> 
     let mut reader = connection.begin().await.map_err(StoreError::from)?;
     let Some(position) = read_position(&mut reader).await? else { return Ok(None) };
     let extent = extent::read(&mut reader).await?;
+    let facts: i64 =
+        query_scalar("SELECT count(*) FROM facts").fetch_one(&mut *reader).await.map_err(StoreError::from)?;
     let (mut state, from) = base(&mut reader).await?;
-    let mut facts = 0;
     let select = "SELECT sequence, place, at, fact FROM facts WHERE sequence >= ? ORDER BY sequence, place";
     let mut rows = query(select).bind(from.cast_signed()).fetch(&mut *reader);
     while let Some(row) = rows.try_next().await.map_err(StoreError::from)? {
@@ -103,10 +104,9 @@ pub async fn fold(path: &Path, site: &str) -> Result<Option<Folded>, FoldError> 
             place,
             source,
         })?;
-        facts += 1;
     }
     state.control = position.control;
-    Ok(Some(Folded { state, position, facts, extent }))
+    Ok(Some(Folded { state, position, facts: facts.cast_unsigned(), extent }))
 }
 
 /// The state with which the fold begins, and the first record after it.

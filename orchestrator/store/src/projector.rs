@@ -95,13 +95,7 @@ impl Projector {
         batch: &[Committed],
     ) -> Result<(), ApplyError> {
         let applied = self.apply_all(streams, follows, batch).await;
-        self.status.send_modify(|status| {
-            status.failed = applied.is_err();
-            if let (Ok(()), Some(last)) = (&applied, batch.last()) {
-                status.sequence = last.sequence;
-            }
-        });
-        applied
+        self.report(applied, batch)
     }
 
     /// Applies `batch` as [`Self::apply`] does, though records before it are missing that cannot be had any more. The store
@@ -114,6 +108,15 @@ impl Projector {
         streams: &Streams,
         batch: &[Committed],
     ) -> Result<(), ApplyError> {
+        let applied = self.apply_all_after_gap(streams, batch).await;
+        self.report(applied, batch)
+    }
+
+    async fn apply_all_after_gap(
+        &mut self,
+        streams: &Streams,
+        batch: &[Committed],
+    ) -> Result<(), ApplyError> {
         let Some((first, last)) = batch.first().zip(batch.last()) else { return Ok(()) };
         let mut transaction = self.connection.begin_with("BEGIN IMMEDIATE").await?;
         if let Some(position) = read_position(&mut transaction).await? {
@@ -121,12 +124,21 @@ impl Projector {
             write::gap(&mut transaction, position.sequence, first).await?;
         }
         write::base(&mut transaction, first).await?;
-        query("DELETE FROM position").execute(&mut *transaction).await?;
         let changes = Changes::of(batch, true)?;
         write_changes(&mut transaction, streams, &changes, last).await?;
         transaction.commit().await?;
-        self.status.send_modify(|status| status.sequence = last.sequence);
         Ok(())
+    }
+
+    /// Tells readers whether `batch` was applied.
+    fn report(&self, applied: Result<(), ApplyError>, batch: &[Committed]) -> Result<(), ApplyError> {
+        self.status.send_modify(|status| {
+            status.failed = applied.is_err();
+            if let (Ok(()), Some(last)) = (&applied, batch.last()) {
+                status.sequence = last.sequence;
+            }
+        });
+        applied
     }
 
     /// Whether the store is being filled, so that nobody should wait for it.
