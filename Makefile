@@ -17,7 +17,7 @@ BUILT := $(or $(CARGO_TARGET_DIR),target)
 export PATH := $(PATH):$(CURDIR)/.tools/bin
 
 .DEFAULT_GOAL := help
-.PHONY: help nats-server tools debian-tree vm-guest build demo dev test test-programs test-system test-at-length test-docker test-api test-debian test-vm soak lint deny audit bench sim fuzz chaos floods losses absence test-upgrade races power-loss oracle cargo-deb deb images worker-static fmt clean
+.PHONY: help nats-server tools debian-tree vm-guest build demo dev test test-programs test-system test-at-length test-docker test-api test-debian test-vm soak lint deny audit bench growth sim fuzz chaos floods losses absence clock-steps test-upgrade races power-loss oracle cargo-deb deb images worker-static fmt clean
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-15s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -70,6 +70,7 @@ test-system: ## Run the tests that need root, Debian's archive and a container e
 	@.ci/needs "make test-system" "root and Debian's archive, for a small Debian system, and a container engine with BuildKit" \
 		$(SYSTEM_NEEDS)
 	@$(MAKE) --no-print-directory tools debian-tree
+	@.ci/clock-steps
 	@tests='all()'; .ci/container-engine >/dev/null || \
 		{ echo "the tests of docker/ are skipped"; tests='not test(/^docker::/)'; }; \
 	set -x; $(IN_SYSTEM) -E "$$tests $(if $(TESTS),and ($(TESTS)))"
@@ -124,9 +125,12 @@ test-vm: vm-guest cargo-deb test-programs ## Upgrade two virtual machines that r
 	cargo deb --no-build --strip --package os-upgrade-worker-sdk --output $(VM_PACKAGE)
 	$(BUILT)/debug/vm --package $(VM_PACKAGE) --rounds $(or $(ROUNDS),1)
 
-bench: tools ## Measure speed against a floor measured in the same run (5 minutes after building), ROWS=locks,reads or all
+bench: tools ## Measure speed against a floor measured in the same run (5 minutes after building), ROWS=locks,reads or all but growth
 	cargo build --release --locked $(PROGRAMS) --example smallest --package os-upgrade-tests --bin bench
-	$(BUILT)/release/bench $(if $(ROWS),--rows $(ROWS))
+	$(BUILT)/release/bench $(if $(ROWS),--rows $(ROWS)) $(if $(RUNS),--runs $(RUNS))
+
+growth: ROWS := growth
+growth: bench ## Drive RUNS=2000 runs of 50 hosts, and compare what is stored, memory, starts and takeovers with 1000 runs before
 
 cargo-deb:
 	@cargo deb --version >/dev/null 2>&1 || \
@@ -170,8 +174,9 @@ chaos: test-programs ## Kill, pause and cut off parts of a cluster in ROUNDS=50 
 	$(BUILT)/debug/chaos --runs $(or $(ROUNDS),50)
 
 FLOOD_SECONDS ?= 60
-floods: test-programs ## Let one host send as much as it can for FLOOD_SECONDS=60, each kind of message, while 20 others are upgraded (some 2 minutes each)
-	$(BUILT)/debug/floods --seconds $(FLOOD_SECONDS)
+floods: tools ## Let one host send as much as it can for FLOOD_SECONDS=60, each kind of message, while 20 others are upgraded (some 2 minutes each)
+	cargo build --release --locked $(PROGRAMS) --package os-upgrade-tests --bin floods
+	$(BUILT)/release/floods --seconds $(FLOOD_SECONDS)
 
 losses: test-programs ## Kill or restart one part of a site in each of ROUNDS=50 runs, and compare how long they take with an undisturbed one
 	$(BUILT)/debug/losses --runs $(or $(ROUNDS),50)
@@ -187,6 +192,13 @@ test-upgrade: tools ## Upgrade a site of two orchestrators from the commit OLD=H
 ABSENCE_SECONDS ?= 3600
 absence: tools ## Stop NATS during upgrades for ABSENCE_SECONDS=3600 (takes a minute more)
 	ABSENCE_SECONDS=$(ABSENCE_SECONDS) $(NEXTEST) --profile soak --success-output immediate -E 'test(/^durability::absence::/)'
+
+clock-steps: ## Step the clocks of orchestrator, NATS and hosts while a site runs (downloads libfaketime and qemu-user with apt-get)
+	@.ci/needs "make clock-steps" "what make test needs, and Debian's archive; no root, unless package lists are out of date" \
+		cargo:rustup cc:gcc python3:python3-pip apt-get:apt setpriv:util-linux
+	@$(MAKE) --no-print-directory tools
+	@.ci/clock-steps
+	$(NEXTEST) --profile system -E 'test(/^clocks::/)'
 
 races: tools ## Let clients race for slots through two orchestrators, ROUNDS=1000 times, with kills in between
 	RACE_ROUNDS=$(or $(ROUNDS),1000) $(AT_LENGTH) -E 'test(/^locks::races::/)'

@@ -15,6 +15,8 @@ use hdrhistogram::Histogram;
 use os_upgrade_platform::managed_nats;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
+use tokio::task::JoinSet;
+use tokio::time::MissedTickBehavior;
 
 use crate::workers::context;
 
@@ -142,6 +144,38 @@ pub(crate) async fn refused(
     });
     let parts = try_join_all(work).await?;
     load(parts, begun.elapsed())
+}
+
+/// Clients that wait for the only slot of [`CROWDED`], which is held: they ask for it again and again, as Zincati does, each
+/// over a new connection. Dropping them ends them.
+#[derive(Debug)]
+pub(crate) struct Waiting {
+    clients: JoinSet<anyhow::Result<()>>,
+}
+
+impl Waiting {
+    /// `clients` clients, each of which asks once in `interval`.
+    pub(crate) fn start(server: SocketAddr, clients: usize, interval: Duration) -> Self {
+        Self { clients: (0..clients).map(|client| wait_for_slot(server, client, interval)).collect() }
+    }
+
+    /// Fails if a client was granted the slot.
+    pub(crate) fn check(&mut self) -> anyhow::Result<()> {
+        self.clients.try_join_next().map_or(Ok(()), |ended| ended?)
+    }
+}
+
+async fn wait_for_slot(server: SocketAddr, client: usize, interval: Duration) -> anyhow::Result<()> {
+    let id = format!("waiter-{client}");
+    let mut due = tokio::time::interval(interval);
+    due.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    loop {
+        due.tick().await;
+        // While nobody leads, there are other answers than a refusal, or none.
+        let Ok(mut connection) = Client::connect(server).await else { continue };
+        let status = connection.send(LOCK, CROWDED, &id).await.ok();
+        ensure!(status != Some(200), "{id} was granted a slot that is held");
+    }
 }
 
 fn load(parts: Vec<Histogram<u64>>, took: Duration) -> anyhow::Result<Load> {

@@ -7,12 +7,14 @@
 //!
 //! - [`workers`]: the hosts, all in this process, over the raw NATS client; the floor uses the same ones;
 //! - [`floor`]: the bare loop;
-//! - [`site`]: the orchestrator and its HTTP client;
+//! - [`instance`]: the orchestrator and its HTTP client;
+//! - [`site`]: the orchestrator with its hosts;
 //! - [`testbed`]: a nats-server with a site and a floor;
 //! - [`rows`]: the measurements;
 //! - [`locks`]: FleetLock clients, and their floor;
 //! - [`reads`]: reads of the state, and their floor;
 //! - [`worker_process`]: the cost of a worker for its host;
+//! - [`growth`]: what is stored after many runs, and what that costs;
 //! - [`windows`]: the next occurrence of maintenance windows, computed without a server;
 //! - [`report`]: pairs of measurements, and the table of them;
 //! - [`options`]: the command line.
@@ -20,6 +22,8 @@
 //! The workers answer at once and keep no state file, so that the orchestrator is measured and not the worker SDK.
 
 mod floor;
+mod growth;
+mod instance;
 mod locks;
 mod options;
 mod reads;

@@ -11,7 +11,7 @@ use clap::Parser;
 #[derive(Debug, Clone, Parser)]
 #[command(name = "bench")]
 pub(crate) struct Options {
-    /// Rows to measure, separated by commas; all unless given.
+    /// Rows to measure, separated by commas; all but `growth`, which takes long, unless given.
     #[arg(long, value_delimiter = ',', value_enum)]
     rows: Vec<RowKind>,
     /// Number of hosts of the small site.
@@ -32,6 +32,12 @@ pub(crate) struct Options {
     /// Number of FleetLock clients that wait for one slot.
     #[arg(long, default_value_t = 10_000, value_parser = clap::value_parser!(u32).range(4..=20_000))]
     pub(crate) waiters: u32,
+    /// Number of runs in the row for growth, a multiple of 8.
+    #[arg(long, default_value_t = 2_000, value_parser = clap::value_parser!(u32).range(8..=1_000_000))]
+    pub(crate) runs: u32,
+    /// Number of runs that are in the journal when an instance loses its store, in the row for growth.
+    #[arg(long, default_value_t = 800, value_parser = clap::value_parser!(u32).range(1..=10_000))]
+    pub(crate) kept_runs: u32,
     /// Print JSON instead of a table.
     #[arg(long)]
     pub(crate) json: bool,
@@ -64,17 +70,33 @@ pub(crate) enum RowKind {
     Restart,
     /// Slots taken and released by FleetLock clients.
     Locks,
-    /// Number of FleetLock clients that wait for one slot.
+    /// FleetLock clients that wait for one slot.
     Waiters,
     /// The next occurrence of maintenance windows.
     Windows,
     /// The cost of a worker for its host.
     Worker,
+    /// What is stored after many runs, and how long starts and takeovers take then. Only measured if it is named.
+    Growth,
+}
+
+impl RowKind {
+    /// What is measured on test beds of a site and a floor.
+    pub(crate) const ON_TESTBEDS: [Self; 8] = [
+        Self::OneByOne,
+        Self::Prepare,
+        Self::Memory,
+        Self::Reads,
+        Self::Restart,
+        Self::Locks,
+        Self::Waiters,
+        Self::Worker,
+    ];
 }
 
 impl Options {
     pub(crate) fn wants(&self, row: RowKind) -> bool {
-        self.rows.is_empty() || self.rows.contains(&row)
+        self.rows.contains(&row) || self.rows.is_empty() && row != RowKind::Growth
     }
 
     pub(crate) fn program(&self) -> anyhow::Result<PathBuf> {

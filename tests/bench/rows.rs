@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
+use crate::growth::Growth;
 use crate::locks::{self, Journal};
 use crate::options::{Options, RowKind};
 use crate::report::{Pairs, Report, Target, Unit, progress};
@@ -57,6 +58,14 @@ impl Rows {
         if self.wants(&[RowKind::Windows]) {
             progress("the next occurrence of windows");
             windows::measure(report)?;
+        }
+        if self.wants(&[RowKind::Growth]) {
+            let growth = Growth { program: &self.program, directory: &self.directory.join("growth") };
+            growth.measure(self.options.runs, report).await?;
+            growth.measure_lost_store(self.options.kept_runs, report).await?;
+        }
+        if !self.wants(&RowKind::ON_TESTBEDS) {
+            return Ok(());
         }
         let mut small = self.testbed("small").await?;
         if self.wants(&[RowKind::Worker]) {
@@ -118,7 +127,8 @@ impl Rows {
             let (mut rates, mut times) = (Pairs::default(), Pairs::default());
             for _ in 0..self.options.lock_turns {
                 let floor = journal.append(clients, LOCK_TURN).await?;
-                let ours = locks::lock_and_unlock(testbed.site.address(), clients, LOCK_TURN).await?;
+                let ours =
+                    locks::lock_and_unlock(testbed.site.instance.address(), clients, LOCK_TURN).await?;
                 rates.push(floor.rate, ours.rate);
                 times.push_times(floor.p99, ours.p99);
             }
@@ -134,19 +144,19 @@ impl Rows {
     async fn waiters(&self, testbed: &Testbed, report: &mut Report) -> anyhow::Result<()> {
         let waiters = self.options.waiters as usize;
         progress(format!("{waiters} clients wait for one slot"));
-        let server = testbed.site.address();
+        let server = testbed.site.instance.address();
         locks::hold(server, locks::QUIET).await?;
         locks::hold(server, locks::CROWDED).await?;
         let quiet = || locks::refused(server, locks::QUIET, QUIET_CLIENTS, waiters);
         let crowd = || locks::refused(server, locks::CROWDED, waiters, waiters);
         quiet().await?;
         crowd().await?;
-        let before = testbed.site.memory()?;
+        let before = testbed.site.instance.memory()?;
         let mut times = Pairs::default();
         for _ in 0..CROWD_ROUNDS {
             times.push_times(quiet().await?.p99, crowd().await?.p99);
         }
-        let memory = Pairs::once(before.now, testbed.site.memory()?.now);
+        let memory = Pairs::once(before, testbed.site.instance.memory()?);
         let what = format!("memory with {waiters} waiters, {CROWD_ROUNDS} rounds later");
         report.push(what, Unit::Mebibytes, memory, Target::AtMost(CROWD_MEMORY_MAX));
         let what = format!("lock refused, {waiters} waiters, p99");
@@ -204,14 +214,16 @@ impl Rows {
         }
         let mut empty = self.testbed("empty").await?;
         if self.wants(&[RowKind::Memory]) {
-            let memory = Pairs::once(empty.site.memory()?.highest, testbed.site.memory()?.highest);
+            let floor = empty.site.instance.highest_memory()?;
+            let memory = Pairs::once(floor, testbed.site.instance.highest_memory()?);
             let what = format!("memory at its highest, {hosts} hosts in a run");
             report.push(what, Unit::Mebibytes, memory, Target::AtMost(MEMORY_MAX));
         }
         if self.wants(&[RowKind::Restart]) {
             let mut times = Pairs::default();
             for _ in 0..RESTARTS {
-                times.push_times(empty.site.restart().await?, testbed.site.restart().await?);
+                times
+                    .push_times(empty.site.instance.restart().await?, testbed.site.instance.restart().await?);
                 // The run continues: the next host gets its command.
                 testbed.site.upgrade(1).await?;
             }

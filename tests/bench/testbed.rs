@@ -6,6 +6,7 @@ use os_upgrade_platform::managed_nats::{self, ManagedNats};
 use os_upgrade_platform::nats_server;
 
 use crate::floor::Floor;
+use crate::locks;
 use crate::report::progress;
 use crate::site::Site;
 
@@ -26,7 +27,14 @@ impl Testbed {
         let options = managed_nats::Options { directory: directory.join("nats"), port: None };
         let nats = ManagedNats::start(server, &options).await?;
         let floor = Floor::new(&nats.url()).await?;
-        let site = Site::start(program, directory.join("site"), &nats.url()).await?;
+        let groups = format!(
+            "[fleet-lock.groups]\ndefault = 1\n{} = {}\n{} = 1\n{} = 1\n",
+            locks::GROUP,
+            locks::SLOTS,
+            locks::CROWDED,
+            locks::QUIET
+        );
+        let site = Site::start(program, directory.join("site"), &nats.url(), &groups).await?;
         Ok(Self { floor, site, hosts: 0, nats })
     }
 

@@ -8,12 +8,12 @@ use std::time::{Duration, Instant};
 use anyhow::{Context as _, ensure};
 use async_nats::{Client, Subscriber};
 use futures::StreamExt as _;
+use harness::memory::Memory;
 use os_upgrade_platform::child::{self, Child};
 use os_upgrade_platform::managed_nats;
 use os_upgrade_protocol::{ApplicationName, HostName, subject};
 
 use crate::report::{Pairs, Report, Target, Unit, mebibytes};
-use crate::site::Memory;
 
 /// Limits of the worker relative to the smallest program: its memory while it waits for commands, the time until it has
 /// announced itself, and its size.
@@ -123,7 +123,7 @@ impl Started {
         for _ in 0..2 {
             within(self.heartbeats.next()).await?.context("no heartbeat")?;
         }
-        Ok(Memory::of(self.child.pid())?.now)
+        Ok(mebibytes(Memory::of(self.child.pid())?.now))
     }
 }
 

@@ -60,6 +60,7 @@ pub struct Host {
     directory: TempDir,
     nats: String,
     log: PathBuf,
+    program: PathBuf,
     group: Option<&'static str>,
     arguments: Vec<String>,
     supervisor: Option<JoinHandle<()>>,
@@ -70,8 +71,9 @@ impl Host {
     pub fn new(nats: &str, log: &Path, name: &str) -> Self {
         let directory = tempfile::tempdir().unwrap();
         let (nats, log) = (nats.to_owned(), log.to_owned());
-        let name = name.to_owned();
-        let host = Self { name, directory, nats, log, group: None, arguments: Vec::new(), supervisor: None };
+        let (name, program) = (name.to_owned(), programs::path(programs::WORKER));
+        let (group, arguments, supervisor) = (None, Vec::new(), None);
+        let host = Self { name, directory, nats, log, program, group, arguments, supervisor };
         fs::create_dir(host.path("scripts")).unwrap();
         fs::write(host.path("version"), "1\n").unwrap();
         fs::write(host.path("boot-id"), "boot-1\n").unwrap();
@@ -105,6 +107,13 @@ impl Host {
     #[must_use]
     pub fn of_group(mut self, group: &'static str) -> Self {
         self.group = Some(group);
+        self
+    }
+
+    /// Runs the worker by another program.
+    #[must_use]
+    pub fn with_program(mut self, program: PathBuf) -> Self {
+        self.program = program;
         self
     }
 
@@ -166,7 +175,7 @@ impl Host {
 
     /// Starts the worker and keeps it running.
     pub fn start(&mut self) {
-        let program = programs::path(programs::WORKER);
+        let program = self.program.clone();
         let arguments = ["exec", "--nats", &self.nats, "--application", APPLICATION, "--host", &self.name];
         let group = self.group.into_iter().flat_map(|group| ["--group", group]);
         let more = self.arguments.iter().map(String::as_str);

@@ -4,6 +4,7 @@
 #![expect(clippy::unwrap_used, reason = "a failed unwrap is a failed test")]
 
 pub mod chaos;
+pub mod clock;
 pub mod cluster;
 pub mod debian;
 pub mod disk;
@@ -18,6 +19,7 @@ pub mod identity_provider;
 pub mod library_host;
 pub mod lock_server;
 pub mod losses;
+pub mod memory;
 pub mod nats_cluster;
 pub mod nats_server;
 pub mod orchestrator;

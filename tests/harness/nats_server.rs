@@ -10,6 +10,7 @@ use os_upgrade_platform::nats_server;
 use tempfile::TempDir;
 
 use crate::disk;
+use crate::files::copy_all;
 use crate::wait::{self, eventually};
 
 /// The subdirectory of the streams.
@@ -23,6 +24,8 @@ pub struct NatsServer {
     options: String,
     /// More settings of `JetStream`.
     jetstream: String,
+    /// What runs instead of the nats-server of this machine.
+    program: Option<PathBuf>,
     child: Option<Child>,
 }
 
@@ -42,7 +45,14 @@ impl NatsServer {
     /// A server with more lines in its configuration, which does not run yet.
     pub fn stopped(options: &str) -> Self {
         let directory = tempfile::tempdir().unwrap();
-        Self { directory, port: 0, options: options.to_owned(), jetstream: String::new(), child: None }
+        let (options, jetstream) = (options.to_owned(), String::new());
+        Self { directory, port: 0, options, jetstream, program: None, child: None }
+    }
+
+    /// Runs the server by a program of its own.
+    #[must_use]
+    pub fn with_program(self, program: PathBuf) -> Self {
+        Self { program: Some(program), ..self }
     }
 
     /// Puts the server's streams into a JetStream domain.
@@ -160,7 +170,10 @@ impl NatsServer {
             self.options,
         );
         std::fs::write(&config, text).unwrap();
-        let program = nats_server::find().await.unwrap().path;
+        let program = match &self.program {
+            Some(program) => program.clone(),
+            None => nats_server::find().await.unwrap().path,
+        };
         let mut command = disk::command(&program);
         command.arg("-c").arg(&config);
         let child = Child::start(command).unwrap();
@@ -183,19 +196,6 @@ impl NatsServer {
 /// A copy of all streams' files.
 #[derive(Debug)]
 pub struct Saved(TempDir);
-
-fn copy_all(from: &Path, to: &Path) {
-    std::fs::create_dir_all(to).unwrap();
-    for entry in std::fs::read_dir(from).unwrap() {
-        let entry = entry.unwrap();
-        let target = to.join(entry.file_name());
-        if entry.file_type().unwrap().is_dir() {
-            copy_all(&entry.path(), &target);
-        } else {
-            std::fs::copy(entry.path(), target).unwrap();
-        }
-    }
-}
 
 /// Creates the missing streams, as the orchestrator does.
 pub async fn create_streams(jetstream: &jetstream::Context) {

@@ -15,6 +15,7 @@ use tempfile::TempDir;
 use tokio::io::AsyncWriteExt as _;
 
 use crate::disk;
+use crate::files::copy_all;
 use crate::programs;
 use crate::rest::Rest;
 use crate::wait::{self, PATIENCE, eventually};
@@ -99,6 +100,19 @@ impl Orchestrator {
     /// The database file of its history.
     pub fn store_file(&self) -> PathBuf {
         self.directory().join("data/os-upgrade.db")
+    }
+
+    /// Copies its data directory to `to`. The process must not run.
+    pub fn save_data(&self, to: &Path) {
+        assert!(self.child.is_none(), "files of a running process cannot be copied");
+        copy_all(&self.directory().join("data"), to);
+    }
+
+    /// Replaces its data directory by that copy. The process must not run.
+    pub fn restore_data(&self, from: &Path) {
+        assert!(self.child.is_none(), "a running process would overwrite them");
+        fs::remove_dir_all(self.directory().join("data")).unwrap();
+        copy_all(from, &self.directory().join("data"));
     }
 
     /// The address of its API.

@@ -9,8 +9,9 @@ use os_upgrade_protocol::{Announcement, ApplicationName, HostName, subject};
 use serde_json::Value;
 use tempfile::TempDir;
 
+use crate::clock::Clock;
 use crate::host::{APPLICATION, Host};
-use crate::nats_server::NatsServer;
+use crate::nats_server::{NatsServer, Saved};
 use crate::orchestrator::Orchestrator;
 use crate::rest::Rest;
 use crate::streams;
@@ -36,11 +37,54 @@ impl Site {
     /// Starts a site with `more` in its orchestrator's configuration. It is ready, and upgrades hosts with [`APPLICATION`].
     pub async fn start_with(more: &str) -> Self {
         let nats = NatsServer::start().await;
-        let mut orchestrator = Orchestrator::new(&nats.url(), more);
+        let orchestrator = Orchestrator::new(&nats.url(), more);
+        Self::of(nats, orchestrator).await
+    }
+
+    /// Starts a site whose orchestrator and nats-server have clocks of their own.
+    pub async fn start_by(orchestrators: &Clock, servers: &Clock) -> Self {
+        let mut nats = NatsServer::stopped("").with_program(servers.nats_server().await);
+        nats.start_again().await;
+        let mut orchestrator = Orchestrator::new(&nats.url(), "");
+        orchestrator.set_program(orchestrators.orchestrator());
+        Self::of(nats, orchestrator).await
+    }
+
+    async fn of(nats: NatsServer, mut orchestrator: Orchestrator) -> Self {
         orchestrator.start_ready().await;
         orchestrator.rest.configure(APPLICATION).await;
         let jetstream = jetstream::new(nats.client().await);
         Self { orchestrator, nats, directory: tempfile::tempdir().unwrap(), jetstream }
+    }
+
+    /// Kills nats-server and orchestrator.
+    async fn cut_power(&mut self) {
+        self.orchestrator.kill().await;
+        self.nats.kill();
+    }
+
+    async fn start_again(&mut self) {
+        self.nats.start_again().await;
+        self.orchestrator.start_ready().await;
+        self.orchestrator.await_leading().await;
+    }
+
+    /// Copies everything that nats-server and orchestrator have on their disks, both of which are killed for it and
+    /// started again.
+    pub async fn save_machine(&mut self) -> SavedMachine {
+        self.cut_power().await;
+        let saved = SavedMachine { streams: self.nats.save(), data: tempfile::tempdir().unwrap() };
+        self.orchestrator.save_data(saved.data.path());
+        self.start_again().await;
+        saved
+    }
+
+    /// Kills nats-server and orchestrator, and starts them as they were then. The hosts go on.
+    pub async fn put_machine_back(&mut self, saved: &SavedMachine) {
+        self.cut_power().await;
+        self.nats.restore_streams(&saved.streams);
+        self.orchestrator.restore_data(saved.data.path());
+        self.start_again().await;
     }
 
     /// A client of the orchestrator's API.
@@ -124,6 +168,13 @@ impl Site {
         let commands = self.commands().await.into_iter();
         commands.filter_map(|command| command.strip_suffix(&suffix).map(str::to_owned)).collect()
     }
+}
+
+/// What nats-server and orchestrator of a site had on their disks.
+#[derive(Debug)]
+pub struct SavedMachine {
+    streams: Saved,
+    data: TempDir,
 }
 
 /// Fails if the upgrades of two hosts overlap, each from its begin to its end or reboot.

@@ -10,5 +10,6 @@ mod lost_data;
 mod power_loss;
 mod restore;
 mod retention;
+mod rollback;
 mod storage_limits;
 mod streams;

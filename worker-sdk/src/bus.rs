@@ -117,6 +117,11 @@ impl Bus {
         self.link.subscribe()
     }
 
+    /// How many connections there have been, including the present one: [`Link::epoch`] as of now.
+    pub(crate) fn connections(&self) -> u64 {
+        link_of(&self.client).epoch
+    }
+
     pub(crate) fn is_connected(&self) -> bool {
         self.client.connection_state() == State::Connected
     }

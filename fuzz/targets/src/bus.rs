@@ -113,9 +113,9 @@ pub fn hint(data: &[u8]) {
     assert_eq!(Hint::read(&hint.to_payload()), hint);
 }
 
-/// A message of the control stream: a line each for subject, command id and in-reply-to, then the payload.
+/// A message of the control stream: a line each for subject, command id, in-reply-to and run, then the payload.
 pub fn control(data: &[u8]) {
-    let [subject, command_id, in_reply_to, payload] = split(data, b'\n');
+    let [subject, command_id, in_reply_to, run, payload] = split(data, b'\n');
     let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
     let header = |bytes: &[u8]| (!bytes.is_empty()).then(|| text(bytes));
     let raw = RawControl {
@@ -124,6 +124,7 @@ pub fn control(data: &[u8]) {
         subject: text(subject),
         command_id: header(command_id),
         in_reply_to: header(in_reply_to),
+        run: header(run),
         payload: Bytes::copy_from_slice(payload),
     };
     match read(&raw) {
@@ -138,7 +139,8 @@ pub fn control(data: &[u8]) {
         }
         ControlMessage::Reply { host, reply, in_reply_to } => {
             assert_eq!(ControlSubject::parse(&subjects::reply(&host)), Ok(Some(ControlSubject::Reply(host))));
-            assert!(in_reply_to.is_none() || raw.in_reply_to.is_some());
+            assert!(in_reply_to.sequence.is_none() || raw.in_reply_to.is_some());
+            assert!(in_reply_to.run.is_none_or(|run| raw.run.as_deref() == Some(run.as_str())));
             match reply {
                 Ok(reply) => check_outcome(&reply.result),
                 Err(problem) => assert!(problem.len() <= MESSAGE_BYTES_MAX && !problem.is_empty()),

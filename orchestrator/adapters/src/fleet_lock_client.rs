@@ -190,6 +190,10 @@ async fn read_response(response: Response) -> Reply {
 /// The outcome of a failed request or incomplete body; `begun` once headers have arrived.
 fn failure(begun: bool, error: &reqwest::Error) -> LockOutcome {
     let detail = bounded_message(&causes(error));
+    // Connecting includes TLS; the request is sent after it.
+    if error.is_connect() {
+        return LockOutcome::Unreachable { why: NoAnswer::NotSent { detail } };
+    }
     if error.is_timeout() {
         return LockOutcome::Unreachable { why: NoAnswer::TimedOut };
     }

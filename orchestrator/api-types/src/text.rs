@@ -40,6 +40,8 @@ words! {
     HostStatusWord = HostStatus::ALL.map(HostStatus::as_str);
     /// The result of a run.
     RunResultWord = RunResult::ALL.map(RunResult::as_str);
+    /// The result of a run in the history; `unknown` if it ended while this instance was away for long.
+    PastRunResultWord = RunResult::ALL.map(RunResult::as_str).into_iter().chain(["unknown"]).collect::<Vec<_>>();
     /// The phase of a run, or its last phase.
     PhaseWord = ["preparing", "upgrading"];
     /// The state of upgrades on the site.

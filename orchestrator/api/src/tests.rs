@@ -15,6 +15,7 @@ mod schedule;
 mod served;
 mod sites;
 mod slots;
+mod storage;
 mod strongbox;
 mod tls;
 mod window_places;

@@ -13,7 +13,7 @@ use os_upgrade_shell::dispatch::PublishOutcome;
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
-use super::reader::Read;
+use super::reader::{Delivery, Read};
 use super::{Bus, header};
 
 impl Bus {
@@ -91,10 +91,16 @@ impl Bus {
         sink: mpsc::Sender<T>,
         map: impl Fn(RawControl) -> T + Send + Sync,
     ) {
-        self.read(subject::CONTROL_STREAM, from, stop, sink, |sequence, read| match read {
-            Read::Message(message) => raw(sequence, &message).map(&map),
-            Read::End => None,
-        })
+        self.read(
+            (subject::CONTROL_STREAM, Delivery::Pushed),
+            from,
+            stop,
+            sink,
+            |sequence, read| match read {
+                Read::Message(message) => raw(sequence, &message).map(&map),
+                Read::End => None,
+            },
+        )
         .await;
     }
 }
@@ -166,6 +172,7 @@ pub(crate) fn raw(sequence: u64, message: &async_nats::jetstream::Message) -> Op
         subject: message.subject.to_string(),
         command_id: lookup(names::COMMAND_ID).or_else(|| lookup(names::LEGACY_COMMAND_ID)),
         in_reply_to: lookup(names::IN_REPLY_TO),
+        run: lookup(names::RUN),
         payload: Bytes::clone(&message.payload),
     })
 }

@@ -10,7 +10,7 @@ use os_upgrade_shell::node::Event;
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
-use super::reader::Read;
+use super::reader::{Delivery, Read};
 use super::storage::storage_limit;
 use super::streams::StreamsError;
 use super::streams::inspect::{message, stored};
@@ -86,10 +86,14 @@ impl Bus {
         sink: mpsc::Sender<T>,
         map: impl Fn(Event) -> T + Send + Sync,
     ) {
-        self.read(subject::JOURNAL_STREAM, from, stop, sink, |sequence, read| {
-            Some(map(followed(sequence, read)))
-        })
-        .await;
+        let map = |sequence, read| Some(map(followed(sequence, read)));
+        self.read((subject::JOURNAL_STREAM, Delivery::Pushed), from, stop, sink, map).await;
+    }
+
+    /// Sends the journal's messages from sequence `from` on to `sink`, until `stop`, for a slow reader of many.
+    pub async fn read_journal(&self, from: u64, stop: CancellationToken, sink: mpsc::Sender<Event>) {
+        let map = |sequence, read| Some(followed(sequence, read));
+        self.read((subject::JOURNAL_STREAM, Delivery::Pulled), from, stop, sink, map).await;
     }
 }
 

@@ -3,10 +3,12 @@
 use std::marker::PhantomData;
 use std::time::Duration;
 
-use async_nats::jetstream::consumer::{DeliverPolicy, ReplayPolicy, push};
-use async_nats::jetstream::stream::RawMessageErrorKind;
+use async_nats::jetstream::Message;
+use async_nats::jetstream::consumer::{DeliverPolicy, ReplayPolicy, pull, push};
+use async_nats::jetstream::stream::{RawMessageErrorKind, Stream};
 use async_nats::{Client, Subscriber};
-use futures::StreamExt;
+use futures::stream::BoxStream;
+use futures::{StreamExt, TryStreamExt};
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
@@ -19,6 +21,9 @@ pub(super) const RETRY: Duration = Duration::from_millis(250);
 /// After this long without a message, the stream is checked for one. A consumer lives on one server of a cluster; if
 /// that server fails, the missing heartbeats show it only after 10 s.
 const SILENCE_MAX: Duration = Duration::from_secs(2);
+
+/// Messages of a stream, in order.
+type Messages = BoxStream<'static, Result<Message, async_nats::Error>>;
 
 /// Where the messages of a reader go.
 pub(super) trait Sink<T> {
@@ -39,10 +44,19 @@ impl<T: Send> Sink<(String, T)> for &Latest<T> {
     }
 }
 
+/// How messages get from the server to a reader.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum Delivery {
+    /// As soon as they are stored. Up to 32 MiB that were stored before wait in this process.
+    Pushed,
+    /// As the reader asks for them, so that few wait in this process.
+    Pulled,
+}
+
 /// What a reader passes to its sink.
 pub(super) enum Read {
     /// A message.
-    Message(Box<async_nats::jetstream::Message>),
+    Message(Box<Message>),
     /// Everything that was in the stream when reading began has been passed. Passed once.
     End,
 }
@@ -52,7 +66,7 @@ impl Bus {
     /// `stop`. The reader waits while `sink` is full.
     pub(super) async fn read<T: Send>(
         &self,
-        stream: &str,
+        (stream, delivery): (&str, Delivery),
         from: u64,
         stop: CancellationToken,
         sink: impl Sink<T> + Send + Sync,
@@ -62,7 +76,7 @@ impl Bus {
         loop {
             tokio::select! {
                 () = stop.cancelled() => return,
-                error = self.read_once(stream, &mut reading) => {
+                error = self.read_once(stream, delivery, &mut reading) => {
                     tracing::debug!(stream, %error, "reading again");
                 }
             }
@@ -82,6 +96,7 @@ impl Bus {
     async fn read_once<T: Send, S: Sink<T> + Sync, M: Fn(u64, Read) -> Option<T> + Send + Sync>(
         &self,
         name: &str,
+        delivery: Delivery,
         reading: &mut Reading<T, S, M>,
     ) -> async_nats::Error {
         let stream = match self.stream(name).await {
@@ -97,19 +112,13 @@ impl Bus {
             0 | 1 => DeliverPolicy::All,
             next => DeliverPolicy::ByStartSequence { start_sequence: next - 1 },
         };
-        let config = push::OrderedConfig {
-            deliver_subject: self.client.new_inbox(),
-            deliver_policy,
-            replay_policy: ReplayPolicy::Instant,
-            ..push::OrderedConfig::default()
+        let opened = match delivery {
+            Delivery::Pushed => self.pushed(&stream, deliver_policy).await,
+            Delivery::Pulled => pulled(&stream, deliver_policy).await,
         };
-        let consumer = match stream.create_consumer(config).await {
-            Ok(consumer) => consumer,
-            Err(error) => return error.into(),
-        };
-        let mut messages = match consumer.messages().await {
+        let mut messages = match opened {
             Ok(messages) => messages,
-            Err(error) => return error.into(),
+            Err(error) => return error,
         };
         loop {
             let Ok(message) = tokio::time::timeout(SILENCE_MAX, messages.next()).await else {
@@ -124,7 +133,7 @@ impl Bus {
             let Some(message) = message else { return "the subscription ended".into() };
             let message = match message {
                 Ok(message) => message,
-                Err(error) => return error.into(),
+                Err(error) => return error,
             };
             let sequence = match message.info() {
                 Ok(info) => info.stream_sequence,
@@ -141,6 +150,21 @@ impl Bus {
         }
     }
 
+    async fn pushed(
+        &self,
+        stream: &Stream,
+        deliver_policy: DeliverPolicy,
+    ) -> Result<Messages, async_nats::Error> {
+        let config = push::OrderedConfig {
+            deliver_subject: self.client.new_inbox(),
+            deliver_policy,
+            replay_policy: ReplayPolicy::Instant,
+            ..push::OrderedConfig::default()
+        };
+        let messages = stream.create_consumer(config).await?.messages().await?;
+        Ok(messages.err_into().boxed())
+    }
+
     /// Whether the stream has a message at `sequence` or later; `None` if unknown. Its last sequence does not show
     /// that, because its last messages may have been deleted.
     async fn has_message_from(&self, name: &str, sequence: u64) -> Option<bool> {
@@ -151,6 +175,16 @@ impl Bus {
             Err(_) => None,
         }
     }
+}
+
+async fn pulled(stream: &Stream, deliver_policy: DeliverPolicy) -> Result<Messages, async_nats::Error> {
+    let config = pull::OrderedConfig {
+        deliver_policy,
+        replay_policy: ReplayPolicy::Instant,
+        ..pull::OrderedConfig::default()
+    };
+    let messages = stream.create_consumer(config).await?.messages().await?;
+    Ok(messages.err_into().boxed())
 }
 
 /// Subscribes to a core NATS subject, retrying until it succeeds; `None` after `stop`. The client resubscribes after a

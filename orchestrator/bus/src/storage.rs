@@ -21,6 +21,8 @@ pub struct Usage {
     pub of: String,
     /// How many bytes it stores.
     pub bytes: u64,
+    /// How many messages it stores; `None` for an account, which does not tell.
+    pub messages: Option<u64>,
     /// How many it may store; `None` without a limit of its own. A server may have another, which it does not tell.
     pub limit: Option<u64>,
 }
@@ -42,11 +44,13 @@ impl Bus {
             usage.push(Usage {
                 of: "account".to_owned(),
                 bytes,
+                messages: None,
                 limit: limit_of_all.filter(|limit| *limit > 0),
             });
             usage.extend(account.tiers.iter().map(|(name, tier)| Usage {
                 of: format!("account {name}"),
                 bytes: tier.storage,
+                messages: None,
                 limit: limit(tier.limits.max_storage),
             }));
         }
@@ -60,7 +64,12 @@ impl Bus {
             let Ok(stream) = self.stream(name).await else { continue };
             let info = stream.cached_info();
             let of_stream = limit(Some(info.config.max_bytes)).filter(|limit| *limit > 0);
-            usage.push(Usage { of: name.to_owned(), bytes: info.state.bytes, limit: of_stream });
+            usage.push(Usage {
+                of: name.to_owned(),
+                bytes: info.state.bytes,
+                messages: Some(info.state.messages),
+                limit: of_stream,
+            });
         }
         usage
     }

@@ -9,13 +9,14 @@ use async_nats::jetstream::stream::{self, RawMessageErrorKind};
 use async_nats::{Client, Message};
 use bytes::Bytes;
 use futures::StreamExt;
+use os_upgrade_protocol::limits::{ANNOUNCEMENT_BYTES_MAX, PROGRESS_BYTES_MAX, VERSIONS_BYTES_MAX};
 use os_upgrade_protocol::{Heartbeat, Hint, HostName, NameError, subject};
 use os_upgrade_shell::inventory::WorkerMessage;
 use tokio_util::sync::CancellationToken;
 
 use super::Bus;
 use super::latest::Latest;
-use super::reader::{Read, subscribe};
+use super::reader::{Delivery, Read, subscribe};
 
 /// How often it is checked whether messages were lost.
 const CHECK_INTERVAL: Duration = Duration::from_millis(100);
@@ -70,25 +71,32 @@ impl WorkerConnection {
     }
 }
 
+/// A payload that is larger than `max` bytes stays so, but takes no more room than that needs.
+fn cut(payload: Bytes, max: usize) -> Bytes {
+    // A slice would keep the whole.
+    if payload.len() > max { Bytes::copy_from_slice(&payload[..=max]) } else { payload }
+}
+
 fn report(message: Message) -> Result<WorkerMessage, NameError> {
     if message.subject.starts_with(subject::PRESENCE_PREFIX) {
         let host = subject::presence_host(&message.subject)?;
         Ok(WorkerMessage::Heartbeat { host, time: Heartbeat::read(&message.payload).time })
     } else {
         let host = subject::progress_host(&message.subject)?;
-        Ok(WorkerMessage::Progress { host, payload: message.payload })
+        Ok(WorkerMessage::Progress { host, payload: cut(message.payload, PROGRESS_BYTES_MAX) })
     }
 }
 
 impl Bus {
     /// Puts announcements into `queue`, stored ones first, until `stop`.
     pub async fn read_announcements(&self, stop: CancellationToken, queue: Latest<WorkerMessage>) {
-        self.read(subject::WORKERS_STREAM, 1, stop, &queue, announced).await;
+        self.read((subject::WORKERS_STREAM, Delivery::Pushed), 1, stop, &queue, announced).await;
     }
 
     /// Puts versions into `queue`, stored ones first, until `stop`.
     pub async fn read_versions(&self, stop: CancellationToken, queue: Latest<WorkerMessage>) {
-        self.read(subject::VERSIONS_STREAM, 1, stop, &queue, |_, read| versions(&read)).await;
+        self.read((subject::VERSIONS_STREAM, Delivery::Pushed), 1, stop, &queue, |_, read| versions(&read))
+            .await;
     }
 
     /// Deletes the messages with these sequences from the stream of announcements, one after the other. Returns how many
@@ -136,7 +144,7 @@ fn announced(sequence: u64, read: Read) -> Option<(String, WorkerMessage)> {
     let subject = message.subject.to_string();
     let announced = match subject::worker_parts(&subject) {
         Ok((application, host)) => {
-            let payload = message.payload.clone();
+            let payload = cut(message.payload.clone(), ANNOUNCEMENT_BYTES_MAX);
             WorkerMessage::Announced { application, host, payload, sequence, at }
         }
         Err(error) => {
@@ -153,12 +161,28 @@ fn versions(read: &Read) -> Option<(String, WorkerMessage)> {
     let subject = message.subject.to_string();
     match subject::versions_host(&subject) {
         Ok(host) => {
-            let payload = message.payload.clone();
+            let payload = cut(message.payload.clone(), VERSIONS_BYTES_MAX);
             Some((subject, WorkerMessage::Versions { host, payload, at }))
         }
         Err(error) => {
             tracing::warn!(subject, %error, "versions");
             None
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use os_upgrade_protocol::Announcement;
+
+    use super::*;
+
+    #[test]
+    fn large_payload_is_cut_and_still_too_large() {
+        let large = Bytes::from(vec![b' '; 1 << 20]);
+        let kept = cut(large, ANNOUNCEMENT_BYTES_MAX);
+        assert_eq!(kept.len(), ANNOUNCEMENT_BYTES_MAX + 1);
+        assert!(Announcement::parse(&kept).is_err());
+        assert_eq!(cut(Bytes::from_static(b"{}"), ANNOUNCEMENT_BYTES_MAX), "{}");
     }
 }

@@ -12,7 +12,7 @@ use serde_json::Value;
 
 use crate::clock::ClockDoubt;
 use crate::fact::Fact;
-use crate::reason::Reason;
+use crate::reason::{NoAnswer, Reason};
 use crate::record::Record;
 use crate::run::{Enlisted, HostEvent, Run, RunHost};
 use crate::semaphore::{Semaphore, Waiter};
@@ -121,9 +121,14 @@ fn of_reason(reason: &Reason) -> u32 {
         Reason::Clock(
             ClockDoubt::ClockUnmeasured | ClockDoubt::ClockDisputed { .. } | ClockDoubt::ClockStepped,
         ) => 3,
-        Reason::AskingForSlot { .. }
+        Reason::SlotUnreachable { why: NoAnswer::NotSent { .. }, .. } => 3,
+        Reason::SlotUnreachable {
+            why:
+                NoAnswer::NotConfigured | NoAnswer::Sealed { .. } | NoAnswer::TimedOut | NoAnswer::Failed { .. },
+            ..
+        }
+        | Reason::AskingForSlot { .. }
         | Reason::SlotDenied { .. }
-        | Reason::SlotUnreachable { .. }
         | Reason::SlotProtocol { .. }
         | Reason::Unreachable
         | Reason::WorkerError { .. }

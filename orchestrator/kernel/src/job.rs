@@ -62,8 +62,8 @@ macro_rules! systems {
                 }
             }
 
-            /// The host it is about. A system has at most one job under way for a host, so that an opposite job waits for
-            /// its outcome.
+            /// The host it is about. A system has at most one job under way for a host, and the next one waits until its
+            /// outcome is committed.
             pub fn host(&self) -> &HostName {
                 match self {
                     $(Self::$system(job) => job.host(),)+

@@ -69,7 +69,7 @@ pub use record::{Batch, FactCursor, Record};
 pub use restoration::{Restoration, restoration};
 pub use restore_record::{Outstanding, RestoreSource};
 pub use run::{Enlisted, HostEvent, HostStatus, Phase, Run, RunHost, RunResult, StopCause, Trigger};
-pub use slot::{Slot, SlotState};
+pub use slot::{InReplyTo, Slot, SlotState};
 pub use start::{Startable, startable};
 pub use state::{ApplyError, State};
 pub use strongbox::{Sealed, Secret, SecretName, SecretNameError, Strongbox};

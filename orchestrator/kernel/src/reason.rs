@@ -149,7 +149,13 @@ pub enum NoAnswer {
     /// It did not answer in time.
     #[error("timed out")]
     TimedOut,
-    /// The request failed, such as in connecting or in TLS.
+    /// No connection to it could be made, so no request was sent.
+    #[error("{detail}")]
+    NotSent {
+        /// The library's error message.
+        detail: String,
+    },
+    /// The request failed, and may have been sent.
     #[error("{detail}")]
     Failed {
         /// The library's error message.

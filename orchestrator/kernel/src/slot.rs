@@ -150,15 +150,25 @@ pub struct SentCommand {
 }
 
 impl SentCommand {
-    /// Whether a reply to `action` at `sequence` answers this command. A reply that does not name the command it answers
-    /// counts if it has the same action and comes later in the stream.
-    pub fn answered_by(self, action: Action, in_reply_to: Option<u64>, sequence: u64) -> bool {
+    /// Whether a reply to `action` at `sequence` answers this command, which is of `run` if that is known. A reply that does
+    /// not name the command it answers counts if it has the same action and comes later in the stream.
+    pub fn answered_by(self, run: Option<&RunId>, action: Action, to: &InReplyTo, sequence: u64) -> bool {
         self.action == action
-            && match in_reply_to {
+            && run.zip(to.run.as_ref()).is_none_or(|(run, named)| run == named)
+            && match to.sequence {
                 Some(command) => command == self.sequence,
                 None => sequence > self.sequence,
             }
     }
+}
+
+/// What a reply says of the command that it answers.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct InReplyTo {
+    /// Its sequence in the control stream.
+    pub sequence: Option<u64>,
+    /// Its run. A site that was rolled back to an earlier state stores another command at the same sequence.
+    pub run: Option<RunId>,
 }
 
 /// Why a slot is released.

@@ -141,7 +141,8 @@ impl OpenCommands {
                 let key = (host, reply.action == Action::Prepare);
                 let settled = |(command, id): &mut (u64, CommandId)| {
                     let command = SentCommand { action: id.action, sequence: *command };
-                    command.answered_by(reply.action, in_reply_to, sequence) && is_settled(&reply)
+                    command.answered_by(Some(&id.run), reply.action, &in_reply_to, sequence)
+                        && is_settled(&reply)
                 };
                 if let btree_map::Entry::Occupied(mut open) = self.0.entry(key)
                     && settled(open.get_mut())

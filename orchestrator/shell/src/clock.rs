@@ -28,6 +28,11 @@ const HOST_READING_FRESH: Duration = Duration::from_secs(30);
 /// How long a reading counts while no host has a fresh one. A monotonic clock stands still in suspend, which makes the
 /// readings from before wrong.
 const HOST_READING_TTL: Duration = Duration::from_hours(1);
+/// How many hosts that are no longer known remain witnesses.
+const WITNESSES_LEFT_MAX: usize = 10_000;
+/// How long a dispute lasts at least, unless a clock is set: a host that sends one time and then another must not change
+/// the verdict, of which a run keeps a record, each time.
+const DISPUTE_MIN: Duration = HOST_READING_FRESH;
 /// Without hosts that send their time, a stepped clock of the bus is believed once it has been steady for so long.
 const SETTLED_AFTER: Duration = Duration::from_mins(1);
 /// How often the verdict is reached anew while no clock steps.
@@ -42,7 +47,9 @@ pub struct ClockWatch {
     bus: Option<Reading>,
     /// The monotonic time at which the bus's clock was last seen to have stepped.
     bus_stepped: Option<Duration>,
-    hosts: HashMap<HostName, Reading>,
+    hosts: HashMap<HostName, HostReading>,
+    /// The last dispute, and when it was found, on the monotonic clock.
+    dispute: Option<(ClockDoubt, Duration)>,
     /// Our clock, at the last call.
     own: Option<Reading>,
     steady_since: Option<DateTime<Utc>>,
@@ -68,6 +75,15 @@ struct Reading {
     epoch: (DateTime<Utc>, DateTime<Utc>),
     /// When it was read, on the monotonic clock.
     at: Duration,
+}
+
+/// What a host's clock showed.
+#[derive(Debug, Clone, Copy)]
+struct HostReading {
+    reading: Reading,
+    /// Whether the host took part in runs then or later. It remains a witness when it no longer does: a doubt ends when
+    /// another witness agrees or the reading is too old, and not because a witness leaves.
+    counts: bool,
 }
 
 impl Reading {
@@ -97,7 +113,7 @@ impl ClockWatch {
             own.zip(self.own).is_some_and(|(own, before)| own.ahead_of(before).abs() > STEP_MIN);
         if has_stepped {
             self.steady_since = Some(now.wall);
-            self.judged_at = None;
+            self.stepped();
         }
         self.own = own;
         has_stepped
@@ -108,27 +124,49 @@ impl ClockWatch {
         let reading = Reading::new(time, asked, now);
         if self.bus.zip(reading).is_some_and(|(before, reading)| reading.ahead_of(before).abs() > STEP_MIN) {
             self.bus_stepped = Some(now.monotonic);
+            self.stepped();
         }
         self.bus = reading;
         self.judged_at = None;
     }
 
-    /// A host's clock showed `time` shortly before `now`.
-    pub fn host_read(&mut self, host: &HostName, time: DateTime<Utc>, now: Now) {
-        let reading = Reading::new(time, now.monotonic, now);
+    /// What clocks were compared before says nothing any more.
+    fn stepped(&mut self) {
+        self.judged_at = None;
+        self.dispute = None;
+    }
+
+    /// A host's clock showed `time` shortly before `now`. `takes_part`: it takes part in runs.
+    pub fn host_read(&mut self, host: &HostName, time: DateTime<Utc>, takes_part: bool, now: Now) {
+        let Some(reading) = Reading::new(time, now.monotonic, now) else { return };
         // A witness against our clock is heard at once: a run may be about to start.
-        if self.own.zip(reading).is_some_and(|(own, reading)| own.ahead_of(reading).abs() > HOST_SKEW_MAX) {
+        if takes_part && self.own.is_some_and(|own| own.ahead_of(reading).abs() > HOST_SKEW_MAX) {
             self.judged_at = None;
         }
-        self.hosts.extend(reading.map(|reading| (host.clone(), reading)));
+        // What it says after it has left does not replace what it said before.
+        if takes_part || self.hosts.get(host).is_none_or(|known| !known.counts) {
+            self.hosts.insert(host.clone(), HostReading { reading, counts: takes_part });
+        }
     }
 
-    /// Forgets the hosts that are not `known`.
-    pub fn retain_hosts(&mut self, known: impl Fn(&HostName) -> bool) {
-        self.hosts.retain(|host, _| known(host));
+    /// Forgets the hosts that are neither `known` nor witnesses, and the oldest witnesses that are too many.
+    pub fn retain_hosts(&mut self, now: Now, known: impl Fn(&HostName) -> bool) {
+        let is_witness = |host: &HostReading| host.counts && host.reading.age(now) <= HOST_READING_TTL;
+        let mut left = Vec::new();
+        self.hosts.retain(|host, reading| {
+            let (is_known, is_witness) = (known(host), is_witness(reading));
+            if is_witness && !is_known {
+                left.push((reading.reading.at, host.clone()));
+            }
+            is_known || is_witness
+        });
+        left.sort_unstable();
+        for (_, host) in left.iter().take(left.len().saturating_sub(WITNESSES_LEFT_MAX)) {
+            self.hosts.remove(host);
+        }
     }
 
-    /// The verdict, if it is time for another one. Only hosts that `count` are witnesses: those that take part, as
+    /// The verdict, if it is time for another one. Only hosts that `count` become witnesses: those that take part, as
     /// `enrolled`.
     pub fn judge(
         &mut self,
@@ -141,31 +179,42 @@ impl ClockWatch {
             return None;
         }
         self.judged_at = Some(now.monotonic);
-        Some(Clock { doubt: self.doubt(now, count), steady_since: self.steady_since })
+        for (host, reading) in &mut self.hosts {
+            reading.counts |= count(host);
+        }
+        Some(Clock { doubt: self.doubt(now), steady_since: self.steady_since })
     }
 
-    fn doubt(&self, now: Now, count: impl Fn(&HostName) -> bool) -> Option<ClockDoubt> {
+    fn doubt(&mut self, now: Now) -> Option<ClockDoubt> {
         let recent = self.bus.filter(|bus| bus.age(now) <= BUS_READING_TTL);
         let Some((own, bus)) = self.own.zip(recent) else { return Some(ClockDoubt::ClockUnmeasured) };
         let seconds = own.ahead_of(bus).num_seconds();
         if seconds.abs() > CLOCK_SKEW_SECS_MAX {
             return Some(ClockDoubt::ClockSkew { seconds });
         }
+        let is_settling = self.bus_stepped.is_some_and(|at| now.monotonic.saturating_sub(at) < SETTLED_AFTER);
+        let Votes { hosts, differ } = self.votes(own, is_settling, now);
+        if differ * 2 > hosts {
+            self.dispute = Some((ClockDoubt::ClockDisputed { differ, hosts }, now.monotonic));
+        }
+        match &self.dispute {
+            Some((dispute, at)) if now.monotonic.saturating_sub(*at) < DISPUTE_MIN => Some(dispute.clone()),
+            _ => (hosts == 0 && is_settling).then_some(ClockDoubt::ClockStepped),
+        }
+    }
+
+    /// Of the hosts with fresh readings, or else of all, how many differ from our clock.
+    fn votes(&self, own: Reading, is_settling: bool, now: Now) -> Votes {
         let (mut fresh, mut old) = (Votes::default(), Votes::default());
-        for (_, reading) in self.hosts.iter().filter(|(host, _)| count(host)) {
+        for HostReading { reading, .. } in self.hosts.values().filter(|host| host.counts) {
             match reading.age(now) {
                 age if age <= HOST_READING_FRESH => fresh.add(own, *reading),
                 age if age <= HOST_READING_TTL => old.add(own, *reading),
                 _ => {}
             }
         }
-        let is_settling = self.bus_stepped.is_some_and(|at| now.monotonic.saturating_sub(at) < SETTLED_AFTER);
         // The only fresh one may be of the machine whose clock has stepped.
-        let Votes { hosts, differ } = if fresh.hosts > 0 && !is_settling { fresh } else { fresh.and(old) };
-        if hosts > 0 {
-            return (differ * 2 > hosts).then_some(ClockDoubt::ClockDisputed { differ, hosts });
-        }
-        is_settling.then_some(ClockDoubt::ClockStepped)
+        if fresh.hosts > 0 && !is_settling { fresh } else { fresh.and(old) }
     }
 }
 
@@ -198,6 +247,7 @@ mod tests {
         monotonic: u64,
         ours: i64,
         bus: i64,
+        withdrawn: Option<&'static str>,
     }
 
     const BEGINNING: DateTime<Utc> = DateTime::from_timestamp(1_800_000_000, 0).unwrap();
@@ -224,15 +274,22 @@ mod tests {
 
         fn beat(&mut self, host: &str, wrong: i64) -> &mut Self {
             let (time, now) = (self.shown(wrong), self.now());
-            self.watch.host_read(&HostName::new(host).unwrap(), time, now);
+            let takes_part = self.takes_part()(host);
+            self.watch.host_read(&HostName::new(host).unwrap(), time, takes_part, now);
             self
         }
 
+        fn takes_part(&self) -> impl Fn(&str) -> bool + use<> {
+            let withdrawn = self.withdrawn;
+            move |host| host != "stranger" && withdrawn != Some(host)
+        }
+
         fn clock(&mut self) -> Clock {
-            let now = self.now();
+            let (now, takes_part) = (self.now(), self.takes_part());
             self.watch.observe(now);
             self.watch.judged_at = None;
-            self.watch.judge(now, EnrolledCounts::default(), |host| host.as_str() != "stranger").unwrap()
+            self.watch.retain_hosts(now, |host| takes_part(host.as_str()));
+            self.watch.judge(now, EnrolledCounts::default(), |host| takes_part(host.as_str())).unwrap()
         }
 
         fn doubt(&mut self) -> Option<&'static str> {
@@ -290,15 +347,17 @@ mod tests {
         assert_eq!(site.doubt(), None);
         (site.ours, site.bus) = (3_600, 3_600);
         assert_eq!(site.pass(2).doubt(), Some("clock-disputed"));
-        // Half of them suffices.
-        assert_eq!(site.beat("b", 3_600).doubt(), None);
+        // Half of them suffices, after a while.
+        site.pass(29).beat("a", 0).beat("b", 3_600);
+        assert_eq!(site.doubt(), Some("clock-disputed"));
+        assert_eq!(site.pass(1).doubt(), None);
         assert_eq!(site.beat("c", 0).doubt(), Some("clock-disputed"));
         // Hosts that have fallen silent are still believed, until another one speaks.
         for _ in 0..170 {
             site.pass(20);
         }
         assert_eq!(site.doubt(), Some("clock-disputed"));
-        assert_eq!(site.beat("b", 3_600).doubt(), None);
+        assert_eq!(site.pass(30).beat("b", 3_600).doubt(), None);
         // While the clock settles, the one that speaks is not believed alone: it may have stepped too.
         (site.ours, site.bus) = (7_200, 7_200);
         assert_eq!(site.pass(1).beat("b", 7_200).doubt(), Some("clock-disputed"));
@@ -306,8 +365,59 @@ mod tests {
         (site.ours, site.bus) = (0, 0);
         site.beat("a", 0);
         assert_eq!(site.pass(1).doubt(), None);
-        site.watch.retain_hosts(|_| false);
-        assert_eq!(site.doubt(), Some("clock-stepped"));
+    }
+
+    /// Each change of the verdict may be a record of the journal.
+    #[test]
+    fn host_of_two_times_changes_the_verdict_seldom() {
+        for period in 2..60 {
+            let mut site = Site::default();
+            let mut verdicts = Vec::new();
+            for secs in 0..600 {
+                site.pass(1).beat("a", if secs % period == 0 { 3_600 } else { 0 });
+                verdicts.push(site.doubt());
+            }
+            verdicts.dedup();
+            assert!(verdicts.contains(&Some("clock-disputed")));
+            assert!(verdicts.len() <= 1 + 2 * 600 / 30, "{period}: {}", verdicts.len());
+        }
+    }
+
+    #[test]
+    fn witness_that_leaves_ends_no_doubt() {
+        let mut site = Site::default();
+        site.pass(1).beat("a", 0);
+        assert_eq!(site.doubt(), None);
+        (site.ours, site.bus) = (3_600, 3_600);
+        site.pass(1).withdrawn = Some("a");
+        assert_eq!(site.doubt(), Some("clock-disputed"));
+        for _ in 0..100 {
+            site.pass(30);
+        }
+        assert_eq!(site.beat("a", 3_600).doubt(), Some("clock-disputed"), "it has no say any more");
+        // Another one agrees.
+        assert_eq!(site.pass(30).beat("b", 3_600).doubt(), None);
+        // Both leave, and the later reading becomes too old.
+        assert_eq!(site.beat("b", 0).doubt(), Some("clock-disputed"));
+        site.withdrawn = Some("b");
+        for (passed, doubt) in [(3_600, Some("clock-disputed")), (30, None)] {
+            assert_eq!(site.pass(passed).doubt(), doubt);
+        }
+    }
+
+    #[test]
+    fn witnesses_that_have_left_are_bounded() {
+        let mut site = Site::default();
+        site.pass(1).beat("known", 0);
+        for number in 0..WITNESSES_LEFT_MAX + 5 {
+            site.beat(&format!("h{number}"), 0);
+        }
+        site.pass(1).beat("last", 0);
+        site.watch.retain_hosts(site.now(), |host| host.as_str() == "known");
+        assert_eq!(site.watch.hosts.len(), 1 + WITNESSES_LEFT_MAX);
+        assert!(
+            ["known", "last"].iter().all(|host| site.watch.hosts.contains_key(&HostName::new(host).unwrap()))
+        );
     }
 
     #[test]
@@ -335,7 +445,7 @@ mod tests {
         site.pass(1);
         for time in [DateTime::<Utc>::MIN_UTC, DateTime::<Utc>::MAX_UTC] {
             let now = site.now();
-            site.watch.host_read(&HostName::new("a").unwrap(), time, now);
+            site.watch.host_read(&HostName::new("a").unwrap(), time, true, now);
             site.watch.bus_read(time, Duration::ZERO, now);
             assert_ne!(site.doubt(), None, "{time}");
         }

@@ -1,11 +1,11 @@
 //! Messages of the control stream: from bytes to what the kernel understands.
 
 use chrono::{DateTime, Utc};
-use os_upgrade_kernel::ControlMessage;
+use os_upgrade_kernel::{ControlMessage, InReplyTo};
 use os_upgrade_protocol::error::with_causes;
 use os_upgrade_protocol::limits::bounded_message;
 use os_upgrade_protocol::subject::ControlSubject;
-use os_upgrade_protocol::{CommandId, Reply};
+use os_upgrade_protocol::{CommandId, Reply, RunId, header};
 
 /// A message of the control stream as it was read.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -20,6 +20,8 @@ pub struct RawControl {
     pub command_id: Option<String>,
     /// `Os-Upgrade-In-Reply-To`.
     pub in_reply_to: Option<String>,
+    /// `Os-Upgrade-Run`.
+    pub run: Option<String>,
     /// Its payload.
     pub payload: bytes::Bytes,
 }
@@ -34,7 +36,7 @@ pub fn read(raw: &RawControl) -> ControlMessage {
         Ok(Some(ControlSubject::Reply(host))) => {
             let (reply, in_reply_to) = match in_reply_to(raw) {
                 Ok(in_reply_to) => (read_reply(raw, &host), in_reply_to),
-                Err(problem) => (Err(problem), None),
+                Err(problem) => (Err(problem), InReplyTo::default()),
             };
             ControlMessage::Reply { host, reply, in_reply_to }
         }
@@ -43,12 +45,14 @@ pub fn read(raw: &RawControl) -> ControlMessage {
     }
 }
 
-fn in_reply_to(raw: &RawControl) -> Result<Option<u64>, String> {
-    let parse = |text: &String| {
-        let header = os_upgrade_protocol::header::IN_REPLY_TO;
-        text.parse().map_err(|_| bounded_message(&format!("{header} {text:?} is not a sequence")))
-    };
-    raw.in_reply_to.as_ref().map(parse).transpose()
+fn in_reply_to(raw: &RawControl) -> Result<InReplyTo, String> {
+    let odd = |header, text: &str, kind| bounded_message(&format!("{header} {text:?} is not a {kind}"));
+    let sequence = |text: &str| text.parse().map_err(|_| odd(header::IN_REPLY_TO, text, "sequence"));
+    let run = |text: &str| RunId::new(text).map_err(|_| odd(header::RUN, text, "run"));
+    Ok(InReplyTo {
+        sequence: raw.in_reply_to.as_deref().map(sequence).transpose()?,
+        run: raw.run.as_deref().map(run).transpose()?,
+    })
 }
 
 fn read_reply(raw: &RawControl, host: &os_upgrade_protocol::HostName) -> Result<Reply, String> {
@@ -82,6 +86,7 @@ mod tests {
             subject: subject.to_owned(),
             command_id: None,
             in_reply_to: None,
+            run: None,
             payload: payload.into(),
         }
     }
@@ -112,20 +117,27 @@ mod tests {
         }
         assert!(reply_of(REPLY, "not json").unwrap_err().starts_with("payload is not a valid message: "));
         let large = vec![b'x'; 1 << 20];
-        assert_eq!(
-            reply_of(REPLY, large),
-            Err("payload of 1048576 bytes exceeds the limit of 65536".to_owned())
-        );
-        let odd = RawControl {
-            in_reply_to: Some("x".to_owned()),
-            ..raw(REPLY, r#"{"action":"upgrade","result":"done"}"#)
+        assert_eq!(reply_of(REPLY, large), Err("payload exceeds the limit of 65536 bytes".to_owned()));
+    }
+
+    #[test]
+    fn replies_name_their_command() {
+        let named = |sequence: Option<&str>, run: Option<&str>| {
+            let raw = raw(REPLY, r#"{"action":"upgrade","result":"done"}"#);
+            let (in_reply_to, run) = (sequence.map(str::to_owned), run.map(str::to_owned));
+            let ControlMessage::Reply { reply, in_reply_to, .. } =
+                read(&RawControl { in_reply_to, run, ..raw })
+            else {
+                panic!("not a reply");
+            };
+            reply.map(|_| in_reply_to)
         };
-        let message = ControlMessage::Reply {
-            host: HostName::new("h1").unwrap(),
-            reply: Err("Os-Upgrade-In-Reply-To \"x\" is not a sequence".to_owned()),
-            in_reply_to: None,
-        };
-        assert_eq!(read(&odd), message);
+        let run = Some(RunId::new("r1").unwrap());
+        assert_eq!(named(None, None), Ok(InReplyTo::default()));
+        assert_eq!(named(Some("4"), Some("r1")), Ok(InReplyTo { sequence: Some(4), run }));
+        let odd = "Os-Upgrade-In-Reply-To \"x\" is not a sequence";
+        assert_eq!(named(Some("x"), None), Err(odd.to_owned()));
+        assert_eq!(named(None, Some("r 1")), Err("Os-Upgrade-Run \"r 1\" is not a run".to_owned()));
     }
 
     #[test]

@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use chrono::{DateTime, Utc};
 use os_upgrade_kernel::fact::Part;
-use os_upgrade_kernel::{Effect, Record, RunHost, State, System, other_effects, sends};
+use os_upgrade_kernel::{Effect, Job, Record, RunHost, State, System, other_effects, sends};
 use os_upgrade_protocol::{CommandId, HostName};
 
 use crate::clock::Now;
@@ -285,6 +285,11 @@ impl Dispatcher {
     /// A job has ended. Returns whether its outcome counts: not if the job was begun in an earlier leadership.
     pub fn job_done(&mut self, now: Now, id: JobId, report: &JobReport) -> bool {
         self.jobs.done(now, id, report)
+    }
+
+    /// What follows from the outcome of `job` is in the committed state.
+    pub fn job_committed(&mut self, job: &Job) {
+        self.jobs.committed(job);
     }
 
     /// A retraction was answered; a failed one is tried again later. Returns whether the answer counts: not if the

@@ -20,6 +20,10 @@ use crate::clock::Now;
 /// A host that sends heartbeats is unreachable after this long without one.
 pub const PRESENCE_TTL: Duration = Duration::from_secs(30);
 
+/// How long a host may be awaited in all without a heartbeat, though signs of life come or heartbeats may have been lost:
+/// a run that starts automatically waits for it.
+const AWAITED_MAX: Duration = Duration::from_mins(5);
+
 /// The most time between two ticks that counts as listening: a paused process hears nothing.
 const TICK_MAX: Duration = Duration::from_secs(1);
 
@@ -135,16 +139,36 @@ pub struct Inventory {
     is_read: bool,
 }
 
-/// The last sign of life of a host that sends heartbeats.
+/// What was heard last of a host that sends heartbeats.
 #[derive(Debug, Clone, Copy)]
 struct LifeSign {
-    /// When it arrived, on the monotonic clock; `None` if only an old announcement is known.
+    /// When its last sign of life arrived, on the monotonic clock; `None` before its first heartbeat.
     last: Option<Duration>,
-    /// The value of [`Inventory::listened`] at that time.
+    /// The value of [`Inventory::listened`] from which on its silence counts.
     listened: Duration,
+    /// The value of [`Inventory::listened`] when it last counted as reachable, or became known.
+    heard: Duration,
 }
 
 impl LifeSign {
+    /// A sign of life that is no heartbeat. It counts as one once a heartbeat has been heard: the first must be one, because
+    /// it brings the host's time, without which a wrong clock could start a run. Until then the host is awaited, but not
+    /// for ever.
+    fn shown_alive(&mut self, now: Now, listened: Duration) {
+        if let Some(last) = &mut self.last {
+            *last = now.monotonic;
+            self.heard = listened;
+        }
+        self.listen_anew(listened);
+    }
+
+    /// The silence so far does not count, unless it has lasted too long.
+    fn listen_anew(&mut self, listened: Duration) {
+        if listened.saturating_sub(self.heard) < AWAITED_MAX {
+            self.listened = listened;
+        }
+    }
+
     /// The host's reachability now, given the current value of [`Inventory::listened`]. After an absence of the bus,
     /// hosts are awaited again.
     fn reachability(self, now: Now, listened: Duration) -> Reachability {
@@ -313,27 +337,31 @@ impl Inventory {
         Ok(())
     }
 
-    /// Records a host's reply, which the bus stored `at`. If it is recent and the host sends heartbeats, it counts as
-    /// one: after a reboot the first heartbeat may arrive later than the reply.
+    /// Records a host's reply, which the bus stored `at`. If it is recent and the host sends heartbeats, it is a sign of
+    /// life: after a reboot the first heartbeat may arrive later than the reply.
     pub fn replied(&mut self, now: Now, host: &HostName, at: DateTime<Utc>) {
-        if self.is_new(now, at) && self.life_signs.contains_key(host) {
-            self.heartbeat(now, host);
-        }
+        let (is_new, listened) = (self.is_new(now, at), self.listened);
+        let Some(sign) = self.life_signs.get_mut(host).filter(|_| is_new) else { return };
+        sign.shown_alive(now, listened);
+        let reachability = sign.reachability(now, listened);
+        self.set_reachability(host, reachability);
     }
 
     fn heartbeat(&mut self, now: Now, host: &HostName) {
-        self.life_signs.insert(host.clone(), self.life_sign(now));
+        let listened = self.listened;
+        let sign = LifeSign { last: Some(now.monotonic), listened, heard: listened };
+        self.life_signs.insert(host.clone(), sign);
         self.set_reachability(host, Reachability::Reachable);
     }
 
-    /// Heartbeats may have been lost, so the silence of hosts up to now proves nothing: they are awaited anew. Hosts that
-    /// were unreachable before stay so.
+    /// Heartbeats may have been lost, so the silence of hosts up to now proves nothing: they are awaited anew, up to
+    /// [`AWAITED_MAX`]. Hosts that were unreachable before stay so.
     fn reports_lost(&mut self, now: Now) {
         self.unused.losses += 1;
         let listened = self.listened;
         for sign in self.life_signs.values_mut() {
             if sign.reachability(now, listened) != Reachability::Unreachable {
-                sign.listened = listened;
+                sign.listen_anew(listened);
             }
         }
     }
@@ -370,10 +398,6 @@ impl Inventory {
         self.is_read && (now.wall - at).abs() < TimeDelta::from_std(PRESENCE_TTL).expect("it is short")
     }
 
-    fn life_sign(&self, now: Now) -> LifeSign {
-        LifeSign { last: Some(now.monotonic), listened: self.listened }
-    }
-
     /// The reachability of a host that has announced itself. `is_new`: the announcement is a sign of life.
     fn reachability(
         &mut self,
@@ -382,21 +406,15 @@ impl Inventory {
         sends_heartbeats: bool,
         is_new: bool,
     ) -> Reachability {
-        let life_sign = self.life_sign(now);
-        let last = match self.life_signs.get_mut(host) {
-            Some(last) if is_new => {
-                *last = life_sign;
-                life_sign
-            }
-            Some(last) => *last,
-            None if sends_heartbeats => {
-                let last = if is_new { life_sign } else { LifeSign { last: None, ..life_sign } };
-                self.life_signs.insert(host.clone(), last);
-                last
-            }
-            None => return Reachability::Unknown,
-        };
-        last.reachability(now, self.listened)
+        let listened = self.listened;
+        if sends_heartbeats && !self.life_signs.contains_key(host) {
+            self.life_signs.insert(host.clone(), LifeSign { last: None, listened, heard: listened });
+        }
+        let Some(sign) = self.life_signs.get_mut(host) else { return Reachability::Unknown };
+        if is_new {
+            sign.shown_alive(now, listened);
+        }
+        sign.reachability(now, listened)
     }
 
     fn set_reachability(&mut self, host: &HostName, reachability: Reachability) {
@@ -454,239 +472,4 @@ fn read_announcement(
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn host(name: &str) -> HostName {
-        HostName::new(name).unwrap()
-    }
-
-    fn application(name: &str) -> ApplicationName {
-        ApplicationName::new(name).unwrap()
-    }
-
-    fn at(secs: u64) -> Now {
-        let monotonic = Duration::from_secs(secs);
-        Now { wall: LATER + monotonic, monotonic }
-    }
-
-    /// Long after the announcements made at the epoch.
-    const LATER: DateTime<Utc> = DateTime::from_timestamp(1_000_000, 0).unwrap();
-
-    fn announce(inventory: &mut Inventory, app: &str, name: &str) {
-        let announcement = Announcement::new(host(name), application(app));
-        receive(inventory, at(0), app, name, &announcement.to_payload(), DateTime::UNIX_EPOCH);
-    }
-
-    fn receive(
-        inventory: &mut Inventory,
-        now: Now,
-        app: &str,
-        name: &str,
-        payload: &[u8],
-        at: DateTime<Utc>,
-    ) {
-        inventory.announced(now, &application(app), &host(name), payload, (1, at)).unwrap();
-    }
-
-    /// Announces a host that sends heartbeats. The announcement is read at `secs` and is `age` old by then.
-    fn announce_heartbeats(inventory: &mut Inventory, name: &str, secs: u64, age: TimeDelta) {
-        let announcement =
-            Announcement { heartbeats: true, ..Announcement::new(host(name), application("a")) };
-        receive(inventory, at(secs), "a", name, &announcement.to_payload(), at(secs).wall - age);
-    }
-
-    /// Ticks every second from `from` to `to`.
-    fn tick(inventory: &mut Inventory, from: u64, to: u64, connected: bool) {
-        (from..=to).for_each(|secs| inventory.tick(at(secs), connected));
-    }
-
-    fn reachability(inventory: &Inventory, name: &str) -> Option<Reachability> {
-        inventory.view().hosts.get(&host(name)).map(|seen| seen.reachability)
-    }
-
-    #[test]
-    fn announcements_are_per_application() {
-        let mut inventory = Inventory::default();
-        announce(&mut inventory, "a", "h1");
-        announce(&mut inventory, "b", "h1");
-        announce(&mut inventory, "a", "h10");
-        assert_eq!(inventory.view().hosts[&host("h1")].applications.len(), 2);
-        assert_eq!(inventory.view().hosts[&host("h10")].applications.len(), 1);
-        receive(&mut inventory, at(0), "a", "h1", b"", DateTime::UNIX_EPOCH);
-        assert_eq!(inventory.view().hosts[&host("h1")].applications.len(), 1);
-        receive(&mut inventory, at(0), "b", "h1", b"", DateTime::UNIX_EPOCH);
-        assert_eq!(inventory.view().hosts.get(&host("h1")), None);
-    }
-
-    #[test]
-    fn announcement_for_another_host_is_refused() {
-        let mut inventory = Inventory::default();
-        let payload = Announcement::new(host("h2"), application("a")).to_payload();
-        let stored = (1, DateTime::UNIX_EPOCH);
-        let result = inventory.announced(at(0), &application("a"), &host("h1"), &payload, stored);
-        let error = result.unwrap_err();
-        assert_eq!(error.to_string(), "the announcement on the subject of a on h1 is about a on h2");
-        assert!(inventory.view().hosts.is_empty());
-    }
-
-    #[test]
-    fn workers_have_time_to_answer() {
-        let mut inventory = Inventory::default();
-        let mut tick_from = |from: u64, to: u64, connected: bool| {
-            let heard = (from..=to).find(|secs| {
-                inventory.tick(at(*secs), connected);
-                inventory.control_read(connected);
-                inventory.view().has_awaited_replies
-            });
-            (heard, inventory.view().has_awaited_replies)
-        };
-        assert_eq!(tick_from(0, 60, true), (Some(30), true));
-        // The bus is away for a moment.
-        assert_eq!(tick_from(61, 61, false), (None, false));
-        assert_eq!(tick_from(62, 120, true), (Some(92), true));
-        // This process was paused for an hour, and no answer has arrived since.
-        assert_eq!(tick_from(3_720, 3_780, true), (Some(3_750), true));
-        assert!(inventory.view().has_read_control);
-        inventory.control_read(false);
-        let view = inventory.view();
-        assert!(!view.has_awaited_replies && !view.has_read_control, "another leadership begins");
-        inventory.control_read(true);
-        let view = inventory.view();
-        assert!(!view.has_awaited_replies && view.has_read_control, "and has read what was there");
-    }
-
-    const AWAITED: Option<Reachability> = Some(Reachability::Awaited);
-    const REACHABLE: Option<Reachability> = Some(Reachability::Reachable);
-    const UNREACHABLE: Option<Reachability> = Some(Reachability::Unreachable);
-
-    #[test]
-    fn hosts_with_heartbeats_are_awaited() {
-        let mut inventory = Inventory::default();
-        let long_ago = TimeDelta::hours(8);
-        for name in ["h1", "h2"] {
-            announce_heartbeats(&mut inventory, name, 0, long_ago);
-        }
-        inventory.is_read = true;
-        let both = |inventory: &Inventory| ["h1", "h2"].map(|name| reachability(inventory, name));
-        // Time in which the bus is away or the process is paused does not count.
-        tick(&mut inventory, 1_000, 1_100, false);
-        tick(&mut inventory, 1_200, 1_228, true);
-        assert_eq!(both(&inventory), [AWAITED; 2]);
-        inventory.heartbeat(at(1_228), &host("h1"));
-        inventory.tick(at(1_229), true);
-        assert_eq!(both(&inventory), [REACHABLE, UNREACHABLE]);
-        // An old announcement is no sign of life; a recent one is.
-        announce_heartbeats(&mut inventory, "h2", 1_230, long_ago);
-        assert_eq!(both(&inventory), [REACHABLE, UNREACHABLE]);
-        announce_heartbeats(&mut inventory, "h2", 1_231, TimeDelta::milliseconds(40));
-        assert_eq!(both(&inventory), [REACHABLE, REACHABLE]);
-        tick(&mut inventory, 1_232, 1_261, true);
-        assert_eq!(both(&inventory), [UNREACHABLE; 2]);
-    }
-
-    #[test]
-    fn reannouncing_does_not_prolong_awaiting() {
-        let mut inventory = Inventory::default();
-        // Even the host of a recent announcement may have been turned off since.
-        announce_heartbeats(&mut inventory, "h1", 0, TimeDelta::seconds(1));
-        assert_eq!(reachability(&inventory, "h1"), AWAITED);
-        inventory.is_read = true;
-        for secs in 1..=40 {
-            if secs % 20 == 0 {
-                receive(&mut inventory, at(secs), "a", "h1", b"", at(secs).wall);
-                announce_heartbeats(&mut inventory, "h1", secs, TimeDelta::hours(8));
-            }
-            // The bus disconnects now and then, too.
-            inventory.tick(at(secs), secs % 10 != 0);
-        }
-        assert_eq!(reachability(&inventory, "h1"), UNREACHABLE);
-    }
-
-    #[test]
-    fn hosts_are_awaited_after_an_absence_of_the_bus() {
-        let mut inventory = Inventory::default();
-        announce(&mut inventory, "a", "h1");
-        inventory.tick(at(100), true);
-        inventory.heartbeat(at(100), &host("h1"));
-        tick(&mut inventory, 101, 3_700, false);
-        assert_eq!(reachability(&inventory, "h1"), REACHABLE);
-        inventory.tick(at(3_701), true);
-        assert_eq!(reachability(&inventory, "h1"), AWAITED);
-        tick(&mut inventory, 3_702, 3_728, true);
-        assert_eq!(reachability(&inventory, "h1"), AWAITED);
-        tick(&mut inventory, 3_729, 3_731, true);
-        assert_eq!(reachability(&inventory, "h1"), UNREACHABLE, "only silence on a connected bus counts");
-    }
-
-    #[test]
-    fn silence_proves_nothing_while_heartbeats_are_lost() {
-        let mut inventory = Inventory::default();
-        for name in ["h1", "h2"] {
-            announce(&mut inventory, "a", name);
-        }
-        inventory.tick(at(100), true);
-        inventory.heartbeat(at(100), &host("h1"));
-        tick(&mut inventory, 101, 131, true);
-        assert_eq!(reachability(&inventory, "h1"), UNREACHABLE);
-        inventory.heartbeat(at(131), &host("h2"));
-        for secs in 132..300 {
-            inventory.apply(at(secs), WorkerMessage::ReportsLost).unwrap();
-            inventory.tick(at(secs), true);
-        }
-        assert_eq!(reachability(&inventory, "h2"), AWAITED);
-        assert_eq!(reachability(&inventory, "h1"), UNREACHABLE, "it was before");
-        tick(&mut inventory, 300, 327, true);
-        assert_eq!(reachability(&inventory, "h2"), AWAITED);
-        tick(&mut inventory, 328, 329, true);
-        assert_eq!(reachability(&inventory, "h2"), UNREACHABLE);
-    }
-
-    #[test]
-    fn reachability_follows_heartbeats() {
-        let mut inventory = Inventory::default();
-        announce(&mut inventory, "a", "h1");
-        assert_eq!(reachability(&inventory, "h1"), Some(Reachability::Unknown));
-        inventory.tick(at(100), true);
-        assert_eq!(reachability(&inventory, "h1"), Some(Reachability::Unknown));
-        inventory.heartbeat(at(100), &host("h1"));
-        tick(&mut inventory, 101, 129, true);
-        assert_eq!(reachability(&inventory, "h1"), REACHABLE);
-        inventory.tick(at(130), true);
-        assert_eq!(reachability(&inventory, "h1"), UNREACHABLE);
-        inventory.heartbeat(at(230), &host("h2"));
-        announce(&mut inventory, "a", "h2");
-        assert_eq!(reachability(&inventory, "h2"), REACHABLE);
-        inventory.is_read = true;
-        inventory.replied(at(231), &host("h1"), at(231).wall);
-        assert_eq!(reachability(&inventory, "h1"), REACHABLE);
-        tick(&mut inventory, 232, 261, true);
-        inventory.replied(at(261), &host("h1"), at(231).wall);
-        assert_eq!(reachability(&inventory, "h1"), UNREACHABLE, "an old reply proves nothing");
-        inventory.replied(at(261), &host("h3"), at(261).wall);
-        announce(&mut inventory, "a", "h3");
-        assert_eq!(reachability(&inventory, "h3"), Some(Reachability::Unknown), "it sends no heartbeats");
-        announce(&mut inventory, "a", "h2");
-        inventory.heartbeat(at(230), &host("h2"));
-        // A host that is never announced is forgotten.
-        inventory.heartbeat(at(230), &host("nobody"));
-        tick(&mut inventory, 231, 261, true);
-        assert_eq!(inventory.life_signs.len(), 2);
-    }
-
-    #[test]
-    fn progress_is_kept_for_announced_hosts() {
-        let mut inventory = Inventory::default();
-        let progress = |percent| Progress::new(7, percent, "unpacking");
-        inventory.progress_reported(&host("h01"), &progress(1).to_payload()).unwrap();
-        assert!(inventory.progress().is_empty());
-        announce(&mut inventory, "a", "h01");
-        for percent in [10, 20] {
-            inventory.progress_reported(&host("h01"), &progress(percent).to_payload()).unwrap();
-        }
-        assert_eq!(inventory.progress().get(&host("h01")), Some(&progress(20)));
-        assert!(inventory.progress_reported(&host("h01"), b"20 %").is_err());
-        receive(&mut inventory, at(0), "a", "h01", b"", DateTime::UNIX_EPOCH);
-        assert!(inventory.progress().is_empty());
-    }
-}
+mod tests;

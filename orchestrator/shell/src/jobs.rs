@@ -5,8 +5,8 @@
 //! honoured within bounds. Every pause gets up to a quarter of jitter, so that sites refused together do not retry
 //! together. A token bucket limits all requests to a system ([`rate`]).
 //!
-//! A job that is no longer wanted is not cut off, because a system without a fence may still carry it out. The opposite
-//! job waits for its outcome.
+//! A job that is no longer wanted is not cut off, because a system without a fence may still carry it out. The next job
+//! about its host waits for its outcome, and until that has been committed: before, the state does not know of it.
 
 mod pace;
 mod rate;
@@ -122,6 +122,14 @@ impl Jobs {
         let job = report.done.job();
         self.systems.get_mut(&job.system()).is_some_and(|jobs| jobs.done(now, id, job.host(), report))
     }
+
+    /// What follows from the outcome of `job` is in the committed state.
+    pub(crate) fn committed(&mut self, job: &Job) {
+        let jobs = self.systems.get_mut(&job.system()).and_then(|jobs| jobs.hosts.get_mut(job.host()));
+        if let Some(jobs) = jobs {
+            jobs.uncommitted = false;
+        }
+    }
 }
 
 /// The jobs in one system.
@@ -141,6 +149,8 @@ struct HostJobs {
     pace: Pace,
     /// The last job that was begun.
     id: JobId,
+    /// Whether it has ended with an outcome that the committed state does not know yet.
+    uncommitted: bool,
     /// Whether a release is wanted.
     releasing: bool,
     /// How often the release has been tried, or how often in a row a lock got no clear answer.
@@ -163,6 +173,7 @@ impl SystemJobs {
         self.bucket.empty(now);
         for jobs in self.hosts.values_mut() {
             jobs.pace.leadership_begins();
+            jobs.uncommitted = false;
             // Another leader may have released the slot and taken it again.
             jobs.releasing = false;
             jobs.tries = 0;
@@ -182,7 +193,8 @@ impl SystemJobs {
         started: &mut JobId,
     ) -> impl Iterator<Item = (JobId, Job)> {
         let hosts: HashSet<&HostName> = wanted.iter().map(Job::host).collect();
-        self.hosts.retain(|host, jobs| hosts.contains(host) || !jobs.pace.is_at_rest(now));
+        self.hosts
+            .retain(|host, jobs| hosts.contains(host) || jobs.uncommitted || !jobs.pace.is_at_rest(now));
         let untried = self.pools_with_untried_releases(&wanted);
         let may_begin = |job: &Job| job.is_release() || job.pool().is_none_or(|pool| !untried.contains(pool));
         let wanted = wanted.into_iter().filter(may_begin);
@@ -221,13 +233,12 @@ impl SystemJobs {
         let release = job.is_release();
         let jobs = self.host_mut(job.host());
         jobs.set_releasing(release);
-        let due = jobs.pace.due(now)?;
+        let due = jobs.pace.due(now).filter(|_| !jobs.uncommitted)?;
         let can_wait = !release || jobs.tries > 0;
         self.backoff.is_over(now, release).then_some((can_wait, due, !release))
     }
 
-    /// A job about `host` has ended. Granted jobs pause too, because the fact is not in the journal yet and the job
-    /// still counts as wanted.
+    /// A job about `host` has ended.
     fn done(&mut self, now: Now, id: JobId, host: &HostName, report: &JobReport) -> bool {
         let (retry, nonce) = (self.retry, &self.nonce);
         let Some(jobs) = self.hosts.get_mut(host).filter(|jobs| jobs.id == id) else { return false };
@@ -240,7 +251,8 @@ impl SystemJobs {
         let own = if is_current { jobs.pause(report.done.is_answer(), retry) } else { Duration::ZERO };
         let wanted = report.retry_after.map_or(Duration::ZERO, RetryAfter::pause);
         let wanted = bounded(wanted, jobs.releasing);
-        jobs.pace.done(now, spread(own.max(wanted)))
+        jobs.uncommitted = jobs.pace.done(now, spread(own.max(wanted)));
+        jobs.uncommitted
     }
 
     fn host_mut(&mut self, host: &HostName) -> &mut HostJobs {

@@ -156,6 +156,8 @@ pub struct Lease {
     next: Duration,
     /// Whether to release it and not to request it again.
     leaving: bool,
+    /// Whether to leave it to others for now.
+    abstains: bool,
 }
 
 /// Another process that holds it.
@@ -190,6 +192,7 @@ impl Lease {
             questions: 0,
             next: Duration::ZERO,
             leaving: false,
+            abstains: false,
         }
     }
 
@@ -236,6 +239,11 @@ impl Lease {
         }
     }
 
+    /// Whether to leave it to others: it is neither requested nor renewed.
+    pub fn abstain(&mut self, abstains: bool) {
+        self.abstains = abstains;
+    }
+
     /// Returns what to do now, and whether the lease has expired.
     pub fn tick(&mut self, now: Now) -> (Option<LeaseRequest>, Option<LeaseChange>) {
         let expired = self.held.as_ref().is_some_and(|held| held.until <= now.monotonic);
@@ -252,7 +260,7 @@ impl Lease {
                 release.map(|held| self.request(now, LeaseAction::Release { revision: held.revision }));
             return (question, change);
         }
-        if waiting || now.monotonic < self.next {
+        if waiting || now.monotonic < self.next || self.abstains {
             return (None, change);
         }
         let holder = self.me.clone();

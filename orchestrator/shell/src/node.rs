@@ -28,7 +28,7 @@ use self::inspection::{Finding, Inspection};
 pub use self::known::{Acknowledged, ControlMark, StoreKnowledge, Stream, StreamFacts, Streams};
 use self::leading::{Leading, Starter};
 pub use self::not_ready::NotReady;
-use self::retention::Retention;
+use self::retention::{Extent, Retention};
 pub use self::retention::{RetentionSettings, Trim};
 pub use self::stopping::STOP_WITHIN;
 use self::stopping::Stopping;
@@ -246,7 +246,10 @@ impl Node {
             Event::Tick => self.tick(now),
             Event::Settings(settings) => self.settings_changed(settings),
             Event::Sealed(sealed) => self.inventory.secrets_seen(sealed),
-            Event::Connected(connected) => self.inspection.connection(connected),
+            Event::Connected(connected) => {
+                self.retention.listen();
+                self.inspection.connection(connected);
+            }
             Event::Inspected { known, streams } => self.inspected(now, &known, streams),
             // Only a halted node requests an account, and it handles the event above.
             Event::LossDescribed(_) => {}
@@ -296,7 +299,8 @@ impl Node {
                 if let WorkerMessage::Heartbeat { host, time: Some(time) } = &message
                     && self.inventory.view().hosts.contains_key(host)
                 {
-                    self.clocks.host_read(host, *time, now);
+                    let takes_part = self.follower.state.enrolled(host).takes_part();
+                    self.clocks.host_read(host, *time, takes_part, now);
                 }
                 let warning = self.inventory.apply(now, message).err();
                 self.out
@@ -320,6 +324,11 @@ impl Node {
         self.out.extend(shown.map(|(call, answered)| Action::Answer { call, outcome: Ok(answered) }));
         // While the bus is away, commands are not published either: one might be stored after its deadline.
         let may_publish = self.may_publish();
+        if let Role::Leading(leading) = &mut self.role {
+            for job in leading.take_committed_jobs() {
+                self.dispatcher.job_committed(&job);
+            }
+        }
         if let (Role::Leading(leading), Some(leased_until)) = (&self.role, self.lease.held_until())
             && may_publish
             && !self.stopping.is_requested()
@@ -330,9 +339,13 @@ impl Node {
             let begun = self.dispatcher.begin_due(&leader, now);
             self.out.extend(begun.into_iter().map(Action::Dispatch));
             self.out.extend(self.inventory.surplus().begin(now.monotonic).map(Action::DeleteAnnouncements));
-            let (settings, journal_from) = (self.settings.retention, self.inspection.journal_from());
-            let trim = self.retention.begin(now, settings, journal_from, self.follower.tip.sequence);
-            self.out.extend(trim.map(Action::Trim));
+            let settings = self.settings.retention;
+            if let Some(since) = self.retention.stands_since(now, settings) {
+                self.inspection.expect_since(since, now);
+            }
+            let (first, intact_at) = (self.inspection.journal_from(), self.inspection.intact_at());
+            let journal = Extent { first, last: self.follower.tip.sequence, intact_at };
+            self.out.extend(self.retention.begin(now, settings, journal).map(Action::Trim));
         }
         if let Role::Leading(leading) = &mut self.role {
             self.inventory.replies_ignored(leading.take_ignored());
@@ -360,7 +373,7 @@ impl Node {
         if matches!(self.role, Role::Leading(_)) && kinds[0] != kinds[1] {
             self.out.push(Action::Warn(Warning::Clock { doubt: clock.doubt.clone() }));
         }
-        self.clocks.retain_hosts(|host| known.hosts.contains_key(host));
+        self.clocks.retain_hosts(now, |host| known.hosts.contains_key(host));
         self.inventory.clock_judged(clock);
     }
 
@@ -369,6 +382,9 @@ impl Node {
         if matches!(self.role, Role::Starting) {
             return;
         }
+        // Without an inspection it could not lead, and would only keep others from leading.
+        let is_leading = matches!(self.role, Role::Leading(_));
+        self.lease.abstain(!is_leading && self.inspection.overdue().is_some());
         let (action, change) = self.lease.tick(now);
         self.lease_changed(action, change.as_ref());
         let step = self.appender.tick(now);
@@ -427,7 +443,9 @@ impl Node {
             Some(LeaseChange::Copied) => {
                 self.halt(Halt::Copied { instance: self.settings.instance.clone() });
             }
-            Some(LeaseChange::Gained) | None => {}
+            // A loss since the last inspection would be trimmed away, and its traces with it.
+            Some(LeaseChange::Gained) => self.inspection.require(),
+            None => {}
         }
     }
 
@@ -494,6 +512,7 @@ impl Node {
     fn appended(&mut self, now: Now, first: u64, tip: Tip) {
         match &mut self.role {
             Role::Claiming => {
+                self.retention.listen();
                 self.follower.appended(tip, None);
                 self.dispatcher.begin_leadership(now);
                 let mut leading = Leading::new();

@@ -196,7 +196,7 @@ impl Task {
         };
         let (sender, mut events) = mpsc::channel(BATCH_MAX);
         let reading = stop.clone();
-        tokio::spawn(async move { bus.follow_journal(from, reading, sender, |event| event).await });
+        tokio::spawn(async move { bus.read_journal(from, reading, sender).await });
         let (mut follower, mut batch) = (Follower::default(), Vec::with_capacity(BATCH_MAX));
         loop {
             let Some(event) = stop.run_until_cancelled(events.recv()).await.flatten() else {

@@ -1,5 +1,7 @@
 //! How far back the history goes, what is missing in it, and how large it is.
 
+use std::fs;
+
 use chrono::{DateTime, Utc};
 use sqlx::sqlite::SqliteConnection;
 use sqlx::{query, query_scalar};
@@ -14,8 +16,12 @@ pub struct Extent {
     pub since: Option<DateTime<Utc>>,
     /// How many times records are missing: the journal was trimmed while this instance was away.
     pub gaps: u64,
+    /// The number of runs.
+    pub runs: u64,
     /// The size of the database, in bytes, without its write-ahead log.
     pub bytes: u64,
+    /// The size of its write-ahead log, in bytes.
+    pub log_bytes: u64,
 }
 
 pub(super) async fn read(connection: &mut SqliteConnection) -> Result<Extent, StoreError> {
@@ -33,9 +39,20 @@ pub(super) async fn read(connection: &mut SqliteConnection) -> Result<Extent, St
     } else {
         0
     };
+    let runs: i64 = query_scalar("SELECT count(*) FROM runs").fetch_one(&mut *connection).await?;
     let bytes: i64 =
         query_scalar("SELECT page_count * page_size FROM pragma_page_count(), pragma_page_size()")
-            .fetch_one(connection)
+            .fetch_one(&mut *connection)
             .await?;
-    Ok(Extent { since, gaps: gaps.cast_unsigned(), bytes: bytes.cast_unsigned() })
+    let log: String = query_scalar("SELECT file || '-wal' FROM pragma_database_list WHERE name = 'main'")
+        .fetch_one(connection)
+        .await?;
+    Ok(Extent {
+        since,
+        gaps: gaps.cast_unsigned(),
+        runs: runs.cast_unsigned(),
+        bytes: bytes.cast_unsigned(),
+        // A database that nobody has open has no log.
+        log_bytes: fs::metadata(log).map_or(0, |log| log.len()),
+    })
 }

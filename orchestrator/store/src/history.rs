@@ -49,7 +49,7 @@ pub struct RunRow {
     pub stopping: Option<Box<RawValue>>,
     /// When it ended; `None` while it is under way.
     pub ended_at: Option<DateTime<Utc>>,
-    /// Its result, one word; `None` while it is under way.
+    /// Its result, one word; `None` while it is under way. It is `unknown` if its end is in a gap of this store.
     pub result: Option<String>,
     /// A JSON object of status to number of hosts, without zeros.
     pub counts: Box<RawValue>,

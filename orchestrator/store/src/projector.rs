@@ -122,6 +122,7 @@ impl Projector {
         if let Some(position) = read_position(&mut transaction).await? {
             check_streams(&position, streams)?;
             write::gap(&mut transaction, position.sequence, first).await?;
+            write::unknown_results(&mut transaction, &first.before).await?;
         }
         write::base(&mut transaction, first).await?;
         let changes = Changes::of(batch, true)?;

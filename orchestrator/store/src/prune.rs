@@ -29,9 +29,9 @@ impl Projector {
         Ok(write::base(&mut self.connection, next).await?)
     }
 
-    /// Deletes some of the records that a client waited for a slot, and, if `before` is given, of the runs that ended before
-    /// then, and of facts that are about no run and became true before then. What folding needs, and the newest 200 runs, stay. Returns
-    /// whether there is more to delete.
+    /// Deletes some of the records that a client waited for a slot, and, if `before` is given, of the runs that ended
+    /// before then, and of facts that are about no run and became true before then. What folding needs, and the newest
+    /// 200 runs, stay. Returns whether there is more to delete.
     ///
     /// # Errors
     /// The store cannot be written.
@@ -52,7 +52,8 @@ impl Projector {
     }
 }
 
-/// A run whose end is missing, because it was in a gap, counts from its start. Runs are deleted only once all of their facts precede the base.
+/// A run whose end is missing, because it was in a gap, counts from its start. Runs are deleted only once all of their
+/// facts precede the base.
 async fn runs(connection: &mut SqliteConnection, base: i64, before: DateTime<Utc>) -> sqlx::Result<bool> {
     let old = "SELECT id FROM runs WHERE coalesce(ended_at, started_at) < ?1 \
          AND number <= (SELECT number FROM runs ORDER BY number DESC LIMIT 1 OFFSET ?2) \

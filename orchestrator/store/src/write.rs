@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use os_upgrade_kernel::{HostStatus, Reason, Run, RunHost};
+use os_upgrade_kernel::{HostStatus, Reason, Run, RunHost, State};
 use os_upgrade_protocol::{HostName, RunId};
 use os_upgrade_shell::journal::Committed;
 use serde::Serialize;
@@ -12,6 +12,9 @@ use sqlx::{QueryBuilder, query};
 use super::changes::{Changes, FactEntry, RunChange};
 use super::position::Position;
 use super::time::to_text;
+
+/// The result of a run whose end is in a gap. It has no end time, and its hosts are as they were last known.
+const RESULT_UNKNOWN: &str = "unknown";
 
 /// The most rows per statement. More would gain nothing; each number of rows is a statement of its own to prepare.
 const ROWS_PER_STATEMENT: usize = 64;
@@ -51,6 +54,18 @@ pub(super) async fn gap(connection: &mut SqliteConnection, last: u64, first: &Co
         .bind(last.cast_signed())
         .bind(first.sequence.cast_signed())
         .bind(to_text(first.record.at))
+        .execute(connection)
+        .await?;
+    Ok(())
+}
+
+/// Notes that it is not known how those runs ended that `state` does not know any more.
+pub(super) async fn unknown_results(connection: &mut SqliteConnection, state: &State) -> sqlx::Result<()> {
+    let id = |run: &Option<Run>| run.as_ref().map(|run| run.id.as_str().to_owned());
+    query("UPDATE runs SET result = ? WHERE result IS NULL AND id IS NOT ? AND id IS NOT ?")
+        .bind(RESULT_UNKNOWN)
+        .bind(id(&state.run))
+        .bind(id(&state.last_run))
         .execute(connection)
         .await?;
     Ok(())

@@ -11,9 +11,13 @@ use os_upgrade_protocol::subject;
 use reqwest::Method;
 use serde_json::json;
 
+/// The most messages a second: a program without optimizations, on a machine that runs other tests too, keeps up with them.
+const PER_SECOND_MAX: u32 = 2_000;
+
 async fn check(kind: Kind) {
     let lasts = Duration::from_secs(2);
-    let cost = floods::run(Flood { kind, lasts, per_second: kind.per_second(), hosts: 3 }).await;
+    let per_second = kind.per_second().min(PER_SECOND_MAX);
+    let cost = floods::run(Flood { kind, lasts, per_second, hosts: 3 }).await;
     assert_eq!(cost.harm(), [""; 0]);
 }
 

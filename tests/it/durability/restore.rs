@@ -170,7 +170,8 @@ async fn restore_keeps_control_stream_and_replies() {
 
     let done = json_output(&site.orchestrator, FROM_STORE).await;
     assert_eq!(done["plan"]["control-kept"], true, "{done}");
-    assert_eq!(done["plan"]["control-from"], control + 1);
+    // A worker may have repeated an answer whose acknowledgement was lost.
+    assert!(done["plan"]["control-from"].as_u64().unwrap() > control, "{done}");
     assert_eq!(done["plan"]["held"], json!(["h02"]));
     assert_recovers(&mut site, &hosts, &id, &before).await;
 }
@@ -182,6 +183,16 @@ fn settings(orchestrator: &Orchestrator) -> Settings {
     settings::load(Some(&directory.join("os-upgrade.toml")), environment).unwrap()
 }
 
+/// A restoration of `site` that is planned, with the lease held.
+async fn planned(site: &Site) -> (Exclusive, HeldLease, Box<Plan>) {
+    let exclusive = Exclusive::open(settings(&site.orchestrator)).await.unwrap();
+    let instance = exclusive.directory.instance();
+    let lease = HeldLease::take(&exclusive.bus, &exclusive.layout(), instance).await.unwrap();
+    let planned = Plan::make(&exclusive, &Source::Store, Some(&lease)).await.unwrap();
+    let Work::Restore(plan) = planned else { panic!("there is something to do") };
+    (exclusive, lease, plan)
+}
+
 /// The restore is interrupted after each of its steps, as by kill -9 or a power cut, and run again.
 #[tokio::test]
 async fn interrupted_restore_finishes_when_repeated() {
@@ -189,11 +200,7 @@ async fn interrupted_restore_finishes_when_repeated() {
         let (mut site, hosts, id) = site_during_run().await;
         let before = site.rest().run(&id).await.facts();
         restart_with_empty_bus(&mut site).await;
-        let exclusive = Exclusive::open(settings(&site.orchestrator)).await.unwrap();
-        let instance = exclusive.directory.instance();
-        let lease = HeldLease::take(&exclusive.bus, &exclusive.layout(), instance).await.unwrap();
-        let planned = Plan::make(&exclusive, &Source::Store, Some(&lease)).await.unwrap();
-        let Work::Restore(plan) = planned else { panic!("there is something to do") };
+        let (exclusive, lease, plan) = planned(&site).await;
         let mut steps: Vec<Step> = Vec::new();
         let cut = restore::carry_out(&exclusive, &plan, &lease, |step| {
             steps.push(step.clone());
@@ -221,6 +228,29 @@ async fn interrupted_restore_finishes_when_repeated() {
     }
 }
 
+/// An orchestrator comes to the empty streams while a restoration is planned. It does not lead, and what it has made there is
+/// replaced.
+#[tokio::test]
+async fn nobody_leads_between_plan_and_restoration() {
+    let (mut site, hosts, id) = site_during_run().await;
+    let before = site.rest().run(&id).await.facts();
+    restart_with_empty_bus(&mut site).await;
+    let (exclusive, lease, plan) = planned(&site).await;
+    let mut other = Orchestrator::new(&site.nats.url(), "");
+    other.start();
+    let follows = ("follower".to_owned(), exclusive.directory.instance().to_owned());
+    eventually("the other to follow", async || (other.role().await? == follows).then_some(())).await;
+    restore::carry_out(&exclusive, &plan, &lease, |_| Ok(())).await.unwrap();
+    lease.release().await;
+    exclusive.close().await;
+    eventually("the other to notice that its streams are gone", async || {
+        other.log().contains("halted").then_some(())
+    })
+    .await;
+    assert!(!other.log().contains("leading"), "{}", other.log());
+    assert_recovers(&mut site, &hosts, &id, &before).await;
+}
+
 /// The control stream is emptied and the journal not replaced yet: with both, the site would wait for commands that are gone.
 #[tokio::test]
 async fn restore_interrupted_between_streams_is_repeated() {
@@ -228,11 +258,7 @@ async fn restore_interrupted_between_streams_is_repeated() {
     let before = site.rest().run(&id).await.facts();
     site.orchestrator.kill().await;
     site.jetstream().delete_stream(subject::CONTROL_STREAM).await.unwrap();
-    let exclusive = Exclusive::open(settings(&site.orchestrator)).await.unwrap();
-    let instance = exclusive.directory.instance();
-    let lease = HeldLease::take(&exclusive.bus, &exclusive.layout(), instance).await.unwrap();
-    let planned = Plan::make(&exclusive, &Source::Store, Some(&lease)).await.unwrap();
-    let Work::Restore(plan) = planned else { panic!("there is something to do") };
+    let (exclusive, lease, plan) = planned(&site).await;
     let cut = restore::carry_out(&exclusive, &plan, &lease, |step| {
         if *step == Step::ControlReady { Err(RecoveryError::LeaseLost) } else { Ok(()) }
     });

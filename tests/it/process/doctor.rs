@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use async_nats::jetstream;
 use harness::nats_server::NatsServer;
 use harness::orchestrator::Orchestrator;
 use harness::site::Site;
@@ -59,6 +60,14 @@ async fn healthy_site_has_no_problems() {
     assert_eq!(found("journal"), readable, "an ordinary run needs no newer one");
     assert_eq!(found("acknowledged data"), "everything that the store has is in the streams");
     assert!(found("store").starts_with("site site, "), "{rows:?}");
+    for stream in ["journal", "control", "versions", "workers"] {
+        let of = format!("os-upgrade:{stream}");
+        let mut stored = jetstream::new(site.nats.client().await).get_stream(&of).await.unwrap();
+        let state = &stored.info().await.unwrap().state;
+        let stored = format!("{} bytes, {} messages", state.bytes, state.messages);
+        assert_eq!(found(&format!("storage of {of}")), stored);
+    }
+    assert!(found("storage of history").ends_with(" facts, 1 runs"), "{rows:?}");
     for stream in ["journal", "control", "versions", "workers"] {
         assert_eq!(found(&format!("stream os-upgrade:{stream}")), "configured as needed");
     }

@@ -195,12 +195,20 @@ async fn earlier_runs_reply_is_ignored() {
 
     let second = rest.start_run().await;
     rest.await_status("h01", "preparing").await;
-    let mut headers = HeaderMap::new();
-    headers.insert("Os-Upgrade-In-Reply-To", late.as_str());
-    let payload = r#"{"action":"prepare","result":"no space"}"#;
-    let subject = "os-upgrade:control.reply.h01";
-    let sent = site.jetstream().publish_with_headers(subject, headers, payload.into()).await;
-    sent.expect("sent").await.expect("stored");
+    let commands = site.control("os-upgrade:control.command.h01").await;
+    let current = commands.last().expect("the command").sequence.to_string();
+    // The second one is of a site that was rolled back, and has used the sequence again.
+    for (command, run) in [(&late, None), (&current, Some(&first))] {
+        let mut headers = HeaderMap::new();
+        headers.insert("Os-Upgrade-In-Reply-To", command.as_str());
+        if let Some(run) = run {
+            headers.insert("Os-Upgrade-Run", run.as_str());
+        }
+        let payload = r#"{"action":"prepare","result":"no space"}"#;
+        let subject = "os-upgrade:control.reply.h01";
+        let sent = site.jetstream().publish_with_headers(subject, headers, payload.into()).await;
+        sent.expect("sent").await.expect("stored");
+    }
     let run = complete_run(&rest, &worker, &second).await;
     assert_eq!(run.ignored(), ignored(&[("h01", "nothing-outstanding")]));
 }

@@ -132,6 +132,7 @@ async fn kill_before_ack_repeats_nothing() {
     let mut state = StateFile::new(host.host.clone());
     state.current = Some(Current {
         position: Position { sequence: prepare, published: DateTime::<Utc>::from(published) },
+        id: None,
         ack_subject: message.reply.as_ref().unwrap().to_string(),
         action: Action::Prepare,
         run: None,
@@ -206,16 +207,13 @@ async fn repeated_kills_upgrade_once() {
     for number in 0..12_u64 {
         let run = format!("r{number}");
         let prepare = host.send(&run, &host.prepare("")).await;
-        if number == 0 {
-            // A consumer without a state file starts at the last message of its subject.
-            host.result_of(prepare).await;
-        }
+        // One at a time, as the orchestrator sends them: a new consumer starts at the last message of its subject.
+        assert_eq!(host.result_of(prepare).await, "done");
         let upgrade = host.send(&run, &host.upgrade()).await;
         let moment = Instant::now() + Duration::from_millis(number * 7);
         eventually("the moment", async || (Instant::now() >= moment).then_some(())).await;
         host.kill();
         host.start();
-        assert_eq!(host.result_of(prepare).await, "done");
         assert_eq!(host.result_of(upgrade).await, "done");
         host.await_acked(upgrade).await;
         runs.push(run);
@@ -226,6 +224,36 @@ async fn repeated_kills_upgrade_once() {
     once.dedup();
     assert_eq!(calls, once);
     assert!(calls.iter().all(|run| runs.contains(run)));
+}
+
+/// A cloned machine has its host's name as well. One of the two workers serves the host, and the other waits until it ends.
+#[tokio::test]
+async fn one_of_two_workers_serves_their_host() {
+    let server = NatsServer::with_streams().await;
+    let mut hosts = [WorkerHost::new(&server, "h1").await, WorkerHost::new(&server, "h1").await];
+    for host in &hosts {
+        host.script("upgrade", "echo upgraded >> ../calls");
+    }
+    hosts[0].start();
+    let reads = async || hosts[0].consumer().await.filter(|info| info.num_waiting > 0);
+    eventually("the first to wait for commands", reads).await;
+    hosts[1].start();
+    let notices = |host: &&WorkerHost| host.log().contains("another worker of this host seems to run");
+    eventually("one to notice the other", async || hosts.iter().any(|host| notices(&host)).then_some(()))
+        .await;
+    let upgrades = |hosts: &[WorkerHost]| hosts.iter().map(|host| host.lines("calls").len()).sum::<usize>();
+    for (number, run) in (1..).zip(["r1", "r2"]) {
+        let prepare = hosts[0].send(run, &hosts[0].prepare("")).await;
+        assert_eq!(hosts[0].result_of(prepare).await, "done");
+        let upgrade = hosts[0].send(run, &hosts[0].upgrade()).await;
+        assert_eq!(hosts[0].result_of(upgrade).await, "done");
+        hosts[0].await_acked(upgrade).await;
+        assert_eq!(upgrades(&hosts), number);
+    }
+    let serving = hosts.iter().position(|host| !host.lines("calls").is_empty()).unwrap();
+    assert_eq!(hosts[serving].lines("calls").len(), 2, "always the same one");
+    hosts[serving].kill();
+    hosts[1 - serving].prepared("r3").await;
 }
 
 /// A hung server keeps its connections; the worker notices only that it does not answer.

@@ -53,105 +53,109 @@ macro_rules! bugs {
 
 bugs! {
     /// The journal accepts an append whatever sequence it expects.
-    JournalUnfenced: "journal-unfenced", [PausedBeforeWrite] => ["journal"], seed 33;
+    JournalUnfenced: "journal-unfenced", [PausedBeforeWrite] => ["journal"], seed 22;
     /// The control stream accepts a command whatever its fence.
-    CommandUnfenced: "command-unfenced", [PausedBeforeWrite, OrchestratorPause, MessageLate] => ["S4", "once"], seed 19;
+    CommandUnfenced: "command-unfenced", [PausedBeforeWrite, OrchestratorPause, MessageLate] => ["S4", "once"], seed 22;
     /// A request that changes nothing is answered without an append.
-    NoBarrier: "no-barrier", [OrchestratorPause, PausedBeforeWrite] => ["S5", "semaphore"], seed 46;
+    NoBarrier: "no-barrier", [OrchestratorPause, PausedBeforeWrite] => ["S5", "semaphore"], seed 1;
     /// A command whose acknowledgement is lost counts as not stored, and is sent again as a new message.
-    LostAckIsFailure: "lost-ack-is-failure", [AnswerLost] => ["once"], seed 4;
+    LostAckIsFailure: "lost-ack-is-failure", [AnswerLost] => ["once"], seed 49;
     /// An append without an acknowledgement counts as stored.
-    LostAckIsSuccess: "lost-ack-is-success", [MessageLost, MessageLate] => ["S5"], seed 24;
+    LostAckIsSuccess: "lost-ack-is-success", [MessageLost, MessageLate] => ["S5"], seed 32;
     /// Grants of slots to hosts are forgotten at a restart.
-    SlotForgotten: "slot-forgotten", [OrchestratorCrash] => ["S1", "journal"], seed 14;
+    SlotForgotten: "slot-forgotten", [OrchestratorCrash] => ["S1", "journal"], seed 27;
     /// A client that should be refused is granted a slot.
-    GrantBeyondSlots: "grant-beyond-slots", [] => ["semaphore"], seed 28;
+    GrantBeyondSlots: "grant-beyond-slots", [] => ["semaphore"], seed 46;
     /// A client is told that it holds a slot before that is in the journal.
-    GrantBeforeCommit: "grant-before-commit", [] => ["semaphore"], seed 44;
+    GrantBeforeCommit: "grant-before-commit", [] => ["semaphore"], seed 5;
     /// A client is sometimes refused a slot although one is free.
-    RefusedThoughFree: "refused-though-free", [] => ["semaphore"], seed 31;
+    RefusedThoughFree: "refused-though-free", [] => ["semaphore"], seed 0;
     /// A client that gives its slot back frees another's.
-    UnlockFreesAnother: "unlock-frees-another", [] => ["semaphore"], seed 28;
+    UnlockFreesAnother: "unlock-frees-another", [] => ["semaphore"], seed 19;
     /// A client that gives its slot back ends an operator's hold.
-    UnlockEndsHold: "unlock-ends-hold", [] => ["semaphore"], seed 38;
+    UnlockEndsHold: "unlock-ends-hold", [] => ["semaphore"], seed 46;
     /// Grants of slots to clients are forgotten at a takeover.
-    LockForgotten: "lock-forgotten", [OrchestratorCrash] => ["semaphore"], seed 20;
+    LockForgotten: "lock-forgotten", [OrchestratorCrash] => ["semaphore"], seed 0;
     /// A request that a follower passes on is carried out again some time later.
-    CarriedOutTwice: "carried-out-twice", [] => ["semaphore"], seed 20;
+    CarriedOutTwice: "carried-out-twice", [] => ["semaphore"], seed 43;
     /// Waiters are forgotten at a takeover, so that hosts ignore them.
-    WaitersForgotten: "waiters-forgotten", [OrchestratorCrash, OrchestratorStop] => ["fair"], seed 17;
+    WaitersForgotten: "waiters-forgotten", [OrchestratorCrash, OrchestratorStop] => ["fair"], seed 86;
     /// Hosts leave free slots to clients that do not come back, as long as these are remembered.
     LeftForTooLong: "left-for-too-long", [] => ["fair"], seed 47;
     /// An operator releases the slot of a host at work.
-    TakenBackAtWork: "taken-back-at-work", [] => ["S6"], seed 6;
+    TakenBackAtWork: "taken-back-at-work", [] => ["S6"], seed 24;
     /// Hosts that wait for approval, or are withdrawn, take part.
-    UnapprovedEnlisted: "unapproved-enlisted", [] => ["enrol"], seed 25;
+    UnapprovedEnlisted: "unapproved-enlisted", [] => ["enrol"], seed 22;
     /// Withdrawals are forgotten at a takeover.
-    WithdrawalForgotten: "withdrawal-forgotten", [OrchestratorCrash] => ["enrol"], seed 6;
+    WithdrawalForgotten: "withdrawal-forgotten", [OrchestratorCrash] => ["enrol"], seed 32;
     /// A new leader gives up hosts that have not come back, before it has read their answers.
-    GivenUpUnheard: "given-up-unheard", [OrchestratorCrash] => ["live"], seed 1;
+    GivenUpUnheard: "given-up-unheard", [OrchestratorCrash] => ["live"], seed 28;
     /// Commands are sent before the facts that they follow from are in the journal.
-    SentBeforeCommit: "sent-before-commit", [MessageLost, OrchestratorCrash] => ["S2", "S4"], seed 6;
+    SentBeforeCommit: "sent-before-commit", [MessageLost, OrchestratorCrash] => ["S2", "S4"], seed 19;
+    /// Jobs begin before the facts that they follow from are in the journal.
+    JobBeforeCommit: "job-before-commit", [MessageLost, OrchestratorCrash] => ["S4", "S6", "live"], seed 35;
     /// The orchestrator does not check `not-after` again when a command leaves it.
-    NotAfterUncheckedByOrchestrator: "not-after-unchecked-by-orchestrator", [PausedBeforeWrite] => ["S2"], seed 41;
+    NotAfterUncheckedByOrchestrator: "not-after-unchecked-by-orchestrator", [PausedBeforeWrite] => ["S2"], seed 146;
     /// The worker does not check `not-after`.
-    NotAfterUncheckedByWorker: "not-after-unchecked-by-worker", [WorkerCutOff, MessageLate] => ["S2"], seed 47;
+    NotAfterUncheckedByWorker: "not-after-unchecked-by-worker", [WorkerCutOff, MessageLate] => ["S2"], seed 7;
     /// The worker acknowledges before it replies.
-    AckBeforeReply: "ack-before-reply", [] => ["worker"], seed 17;
+    AckBeforeReply: "ack-before-reply", [] => ["worker"], seed 24;
     /// A worker without a state file carries out a `reboot`.
-    RebootWithoutStateFile: "reboot-without-state-file", [WorkerStateLost, PowerCut, WorkerCrash] => ["worker"], seed 100;
+    RebootWithoutStateFile: "reboot-without-state-file", [WorkerStateLost, PowerCut, WorkerCrash] => ["worker"], seed 117;
     /// A worker does not save its state file.
-    StateFileNotKept: "state-file-not-kept", [WorkerCrash, DeliveredTwice] => ["worker"], seed 37;
+    StateFileNotKept: "state-file-not-kept", [WorkerCrash, DeliveredTwice] => ["worker"], seed 80;
     /// 202 counts as a grant.
-    GrantOn202: "grant-on-202", [LockAnswers202] => ["S4"], seed 54;
+    GrantOn202: "grant-on-202", [LockAnswers202] => ["S4"], seed 52;
     /// The lock server is asked even though the process was paused for longer than its lease.
-    LockWithoutLease: "lock-without-lease", [PausedBeforeWrite] => ["lease"], seed 146;
+    LockWithoutLease: "lock-without-lease", [PausedBeforeWrite] => ["lease"], seed 50;
     /// A request to the lock server that times out counts as not made.
-    LateRequestForgotten: "late-request-forgotten", [LockCarriedOutLate] => ["S4", "S6", "live"], seed 117;
+    LateRequestForgotten: "late-request-forgotten", [LockCarriedOutLate] => ["S4", "S6", "live"], seed 64;
     /// Requests to the lock server are not paced.
-    LockServerHurried: "lock-server-hurried", [] => ["rate"], seed 1;
+    LockServerHurried: "lock-server-hurried", [] => ["rate"], seed 16;
     /// The lock server's `Retry-After` is ignored.
-    RetryAfterIgnored: "retry-after-ignored", [LockAnswers429] => ["rate"], seed 54;
+    RetryAfterIgnored: "retry-after-ignored", [LockAnswers429] => ["rate"], seed 52;
     /// A slot is given back when its host fails, whatever the setting.
-    SlotFreedOnFailure: "slot-freed-on-failure", [HandlerFails] => ["S6"], seed 42;
+    SlotFreedOnFailure: "slot-freed-on-failure", [HandlerFails] => ["S6"], seed 52;
     /// What a store lacks before the records that it is given is not read from the journal.
-    StoreNotFilled: "store-not-filled", [StoreLost, StoreOlder, OrchestratorCrash] => ["store"], seed 0;
+    StoreNotFilled: "store-not-filled", [StoreLost, StoreOlder, OrchestratorCrash] => ["store"], seed 16;
     /// A caller whose request was carried out is sometimes told that nothing was changed.
-    DoneCalledUnchanged: "done-called-unchanged", [] => ["S5", "semaphore"], seed 0;
+    DoneCalledUnchanged: "done-called-unchanged", [] => ["S5", "semaphore"], seed 9;
     /// Readers are sometimes shown a state that is older than an answer already given.
-    ShownLate: "shown-late", [] => ["shown"], seed 18;
+    ShownLate: "shown-late", [] => ["shown"], seed 5;
     /// Readers are shown a state before the store has received the records that led to it.
-    ShownBeforeProjected: "shown-before-projected", [] => ["shown"], seed 17;
+    ShownBeforeProjected: "shown-before-projected", [] => ["shown"], seed 25;
     /// Every instance logs the decisions of all.
-    LoggedByAll: "logged-by-all", [] => ["log"], seed 14;
+    LoggedByAll: "logged-by-all", [] => ["log"], seed 43;
     /// A secret that was accepted is not stored.
-    SecretNotKept: "secret-not-kept", [] => ["S5"], seed 6;
+    SecretNotKept: "secret-not-kept", [] => ["S5"], seed 33;
     /// Workers are told that their run is stopping when they are sent a command.
-    HintedForNothing: "hinted-for-nothing", [] => ["hint"], seed 27;
+    HintedForNothing: "hinted-for-nothing", [] => ["hint"], seed 24;
     /// A loss is believed at once, although a server of a cluster may only be behind.
-    LossBelievedAtOnce: "loss-believed-at-once", [StaleRead, OrchestratorCutOff] => ["journal"], seed 46;
+    LossBelievedAtOnce: "loss-believed-at-once", [StaleRead, OrchestratorCutOff] => ["journal"], seed 7;
     /// The journal is trimmed to its end, where no snapshot is.
-    TrimmedWithoutSnapshot: "trimmed-without-snapshot", [] => ["trim"], seed 36;
+    TrimmedWithoutSnapshot: "trimmed-without-snapshot", [] => ["trim"], seed 22;
     /// The journal is trimmed before every store has what is deleted.
-    TrimmedUnstored: "trimmed-unstored", [OrchestratorCutOff, OrchestratorCrash] => ["trim"], seed 5;
+    TrimmedUnstored: "trimmed-unstored", [OrchestratorCutOff, OrchestratorCrash] => ["trim"], seed 0;
     /// Messages are purged from the control stream that no orchestrator has read.
-    ControlPurgedUnread: "control-purged-unread", [] => ["trim"], seed 1;
+    ControlPurgedUnread: "control-purged-unread", [] => ["trim"], seed 24;
     /// The streams are not looked at again by an instance that leads.
-    LossSoughtOnce: "loss-sought-once", [StreamsPurged] => ["loss"], seed 6;
+    LossSoughtOnce: "loss-sought-once", [StreamsPurged] => ["loss"], seed 22;
     /// Of a stream only its last sequence and last message are looked at.
-    PurgeHidden: "purge-hidden", [StreamsPurged] => ["loss"], seed 40;
+    PurgeHidden: "purge-hidden", [StreamsPurged] => ["loss"], seed 22;
     /// A leader does not see that messages after the journal's end were deleted.
-    StrayHidden: "stray-hidden", [StrayMessage] => ["live"], seed 6;
+    StrayHidden: "stray-hidden", [StrayMessage] => ["live"], seed 11;
     /// A process is not told that another one of its instance has taken the lease from it.
-    CopyHidden: "copy-hidden", [DirectoryCopied] => ["copy"], seed 19;
+    CopyHidden: "copy-hidden", [DirectoryCopied] => ["copy"], seed 31;
+    /// An older version leaves out the facts that it does not know.
+    UnknownFactsDropped: "unknown-facts-dropped", [OlderVersion] => ["journal"], seed 189;
     /// A handler that was interrupted is told that its command is new.
-    ResumedAsNew: "resumed-as-new", [WorkerCrash, HandlerHangs] => ["S3"], seed 37;
+    ResumedAsNew: "resumed-as-new", [WorkerCrash, HandlerHangs] => ["S3"], seed 88;
     /// A worker's consumer is created again from the beginning of the stream each time it is opened.
-    ConsumerFromTheBeginning: "consumer-from-the-beginning", [WorkerStateLost, WorkerCrash] => ["S3"], seed 13;
+    ConsumerFromTheBeginning: "consumer-from-the-beginning", [WorkerStateLost, WorkerCrash] => ["S3"], seed 19;
     /// Heartbeats are read without the times that they contain.
-    HostTimesUnread: "host-times-unread", [BusClockStep] => ["clock"], seed 28;
+    HostTimesUnread: "host-times-unread", [BusClockStep] => ["clock"], seed 442;
     /// The bus's time of a renewal of the lease is taken from the instance's own clock.
-    OwnTimeForBusTime: "own-time-for-bus-time", [ClockStep] => ["clock"], seed 114;
+    OwnTimeForBusTime: "own-time-for-bus-time", [ClockStep] => ["clock"], seed 360;
 }
 
 impl Bug {

@@ -13,6 +13,7 @@ use os_upgrade_shell::node::{Acknowledged, StreamFacts, Streams, Trim};
 use os_upgrade_worker_rules::consumer::{ConsumerState, DeliverFrom};
 use os_upgrade_worker_rules::limits::ACK_WAIT;
 
+use crate::request::Answers;
 use crate::time::Micros;
 
 /// The creation time of all streams.
@@ -38,7 +39,8 @@ pub(crate) struct Bus {
 pub(crate) struct Stored {
     pub(crate) subject: String,
     pub(crate) id: Option<CommandId>,
-    pub(crate) in_reply_to: Option<String>,
+    /// Of a reply.
+    pub(crate) answers: Answers,
     pub(crate) payload: Bytes,
     pub(crate) time: DateTime<Utc>,
 }
@@ -126,7 +128,8 @@ impl Bus {
             time: stored.time,
             subject: stored.subject.clone(),
             command_id: stored.id.as_ref().map(ToString::to_string),
-            in_reply_to: stored.in_reply_to.clone(),
+            in_reply_to: stored.answers.command.clone(),
+            run: stored.answers.run.clone(),
             payload: stored.payload.clone(),
         })
     }
@@ -166,7 +169,7 @@ impl Bus {
             at_known: at_known.cloned(),
             at_mark: at_mark.map(|stored| stored.subject.clone()),
             follow_from: self.snapshot_before(journal).unwrap_or(journal_first),
-            begins_with_snapshot: self.snapshots.contains(&journal_first),
+            begins_with_snapshot: self.has_snapshot_at(journal_first),
         }
     }
 
@@ -206,6 +209,11 @@ impl Bus {
         let purged = self.journal.len().saturating_sub(kept);
         self.journal[..purged].fill(None);
         self.control.fill(None);
+    }
+
+    /// Whether a snapshot starts at `sequence`.
+    pub(crate) fn has_snapshot_at(&self, sequence: u64) -> bool {
+        self.snapshots.contains(&sequence)
     }
 
     /// Stores a message in the journal that is none of its own, and deletes it.
@@ -294,7 +302,7 @@ impl Bus {
     pub(crate) fn publish_fence(&mut self, time: DateTime<Utc>) -> u64 {
         let subject = subject::LEADER.to_owned();
         let payload = Fence::new("leader", "nonce").to_payload().into();
-        let fence = Stored { subject, id: None, in_reply_to: None, payload, time };
+        let fence = Stored { subject, id: None, answers: Answers::default(), payload, time };
         self.fence = self.push(fence);
         self.fence
     }
@@ -318,17 +326,18 @@ impl Bus {
         let command = Command::for_host(id.action, id.host.clone(), Some(not_after));
         let payload = Bytes::from(command.to_payload());
         let subject = subject::command(&id.host);
-        Some(self.push(Stored { subject, id: Some(id.clone()), in_reply_to: None, payload, time }))
+        let answers = Answers::default();
+        Some(self.push(Stored { subject, id: Some(id.clone()), answers, payload, time }))
     }
 
     pub(crate) fn publish_reply(
         &mut self,
         host: &HostName,
         payload: Bytes,
-        in_reply_to: Option<String>,
+        answers: Answers,
         time: DateTime<Utc>,
     ) -> u64 {
-        self.push(Stored { subject: subject::reply(host), id: None, in_reply_to, payload, time })
+        self.push(Stored { subject: subject::reply(host), id: None, answers, payload, time })
     }
 
     fn push(&mut self, stored: Stored) -> u64 {

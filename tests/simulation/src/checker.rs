@@ -53,7 +53,7 @@ mod turns;
 mod violation;
 mod workers;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 
 use chrono::{DateTime, TimeDelta, Utc};
 use os_upgrade_kernel::{
@@ -62,8 +62,8 @@ use os_upgrade_kernel::{
 use os_upgrade_protocol::{Action, CommandId, Hint, HostName, Reply};
 use os_upgrade_shell::fleet_lock::RetryAfter;
 use os_upgrade_shell::forward::Outcome;
-use os_upgrade_shell::journal::Committed;
 use os_upgrade_shell::journal::codec::{Kind, Message};
+use os_upgrade_shell::journal::{AppendId, Committed};
 use os_upgrade_shell::node::{CallId, Halt, Trim};
 use os_upgrade_shell::not_done::NotDone;
 
@@ -114,6 +114,8 @@ pub(crate) struct Checker {
     journal_messages_max: u64,
     /// Whether some clock is always right. Otherwise nobody can know that the bus's clock is wrong.
     clocks_are_witnessed: bool,
+    /// What was appended, or tried to.
+    decided: HashSet<AppendId>,
 }
 
 impl Checker {
@@ -136,6 +138,7 @@ impl Checker {
             semaphores: Semaphores::new(plan.settings.provider, names),
             journal_messages_max: plan.retention.journal_messages_max,
             clocks_are_witnessed: plan.clocks_are_witnessed(),
+            decided: HashSet::new(),
         }
     }
 
@@ -245,9 +248,10 @@ impl Checker {
         self.violations.record(self.runs.hinted(hint));
     }
 
-    /// An instance whose clock is wrong by `error` begins to append `message`.
+    /// An instance whose clock is wrong by `error` begins to append `message`. If it has done so before, it decided then.
     pub(crate) fn decided(&mut self, message: &Message, error: TimeDelta) {
-        if !self.clocks_are_witnessed || message.kind != Kind::Record {
+        let is_first = self.decided.insert(message.append_id.clone());
+        if !is_first || !self.clocks_are_witnessed || message.kind != Kind::Record {
             return;
         }
         // Hosts that take no part are not asked for the time.

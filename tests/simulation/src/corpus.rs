@@ -16,7 +16,7 @@ pub struct Found {
 }
 
 /// Every recorded seed.
-pub const CORPUS: [Found; 4] = [
+pub const CORPUS: [Found; 10] = [
     Found {
         seed: 1_561,
         when: "2026-11-21",
@@ -36,5 +36,35 @@ pub const CORPUS: [Found; 4] = [
         seed: 1_795_407_632_538,
         when: "2026-11-23",
         what: "the world tried to release the slot of a host at work, in a run of hours, and waited for that without end",
+    },
+    Found {
+        seed: 1_010_886,
+        when: "2026-11-23",
+        what: "the checker judged a record that was appended once more by the clock of that moment",
+    },
+    Found {
+        seed: 1_000_245,
+        when: "2026-11-23",
+        what: "an instance that took over did not notice a purge since its last inspection, and trimmed its traces away",
+    },
+    Found {
+        seed: 20_003_471,
+        when: "2026-11-24",
+        what: "the checker called a copy none that had taken the lease once it had expired",
+    },
+    Found {
+        seed: 20_012_457,
+        when: "2026-11-24",
+        what: "a leader trimmed the journal to a snapshot after a purge, before the next inspection could find it",
+    },
+    Found {
+        seed: 20_070_096,
+        when: "2026-11-24",
+        what: "a leader that had been cut off trimmed the journal by what it had known of the others' stores before",
+    },
+    Found {
+        seed: 20_075_666,
+        when: "2026-11-24",
+        what: "the checker wanted a purge to be found after which a snapshot came first",
     },
 ];

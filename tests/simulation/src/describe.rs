@@ -61,8 +61,8 @@ pub(crate) fn request(what: &RequestKind) -> Option<String> {
             format!("append {} after {expected}", message.append_id)
         }
         RequestKind::Command { fence, id, .. } => format!("{id} under fence {fence}"),
-        RequestKind::Worker(WorkerRequest::Reply { payload, in_reply_to, .. }) => {
-            format!("reply {} to {in_reply_to:?}", String::from_utf8_lossy(payload))
+        RequestKind::Worker(WorkerRequest::Reply { payload, answers, .. }) => {
+            format!("reply {} to {:?}", String::from_utf8_lossy(payload), answers.command)
         }
         other => plain(&format!("{other:?}")),
     })

@@ -76,6 +76,8 @@ faults! {
     StrayMessage: "stray message deleted from the journal", spontaneous 30;
     /// At its next start an orchestrator uses a copy of another's data directory.
     DirectoryCopied: "data directory copied", occasion 100;
+    /// At its next start an orchestrator is of a version that does not know the newest format of the journal.
+    OlderVersion: "older version started", occasion 100;
     /// For some time, a server of a cluster that is behind answers reads of the streams.
     StaleRead: "streams read from a stale server", spontaneous 60;
     /// The killed bus comes back without the last acknowledgements of consumers.
@@ -118,7 +120,7 @@ faults! {
     SentOnReconnect: "message kept while disconnected", occasion 500;
     /// The lock server refuses though it has slots.
     LockDenied: "lock server denies", occasion 200;
-    /// The lock server is unreachable for a while.
+    /// The lock server refuses connections for a while.
     LockServerDown: "lock server unreachable", spontaneous 40;
     /// The lock server carries out a request and answers too late.
     LockLate: "lock server answers late", occasion 150;
@@ -127,7 +129,7 @@ faults! {
     /// The lock server answers 202, neither a grant nor a refusal.
     LockAnswers202: "lock server answers 202", occasion 150;
     /// The lock server grants a slot and answers 500.
-    LockAnswers500: "lock server grants and answers 500", occasion 100;
+    LockAnswers500: "lock server grants and answers 500", occasion 50;
     /// The lock server is overloaded, and answers 429 with `Retry-After`.
     LockAnswers429: "lock server answers 429", occasion 100;
     /// A host's or an instance's clock is set forwards or backwards.

@@ -34,6 +34,8 @@ pub(crate) struct Host {
     pub(crate) reads: bool,
     /// The last sequence of the stream when the consumer was opened.
     pub(crate) last_sequence_at_open: u64,
+    /// Counts how often the worker has opened its consumer, which it does once for each connection.
+    pub(crate) connection: u64,
 }
 
 /// A worker's process.
@@ -82,6 +84,7 @@ impl Host {
             process: None,
             reads: false,
             last_sequence_at_open: 0,
+            connection: 0,
         }
     }
 

@@ -30,6 +30,8 @@ pub(crate) struct Instance {
     pub(crate) paused: Option<Vec<Process>>,
     /// Whether its link to the bus works.
     pub(crate) linked: bool,
+    /// Whether its version does not know the newest format of the journal.
+    pub(crate) is_older: bool,
     /// Its clock minus the right time.
     pub(crate) clock: TimeDelta,
     pub(crate) store: Store,
@@ -109,6 +111,7 @@ impl Instance {
             node: None,
             paused: None,
             linked: true,
+            is_older: false,
             clock: TimeDelta::zero(),
             store: Store::default(),
             journal: None,

@@ -75,7 +75,7 @@ pub(crate) enum WorkerRequest {
     Reply {
         sequence: u64,
         payload: Bytes,
-        in_reply_to: Option<String>,
+        answers: Answers,
     },
     /// An acknowledgement, with the worker's time when it was decided.
     Ack {
@@ -86,6 +86,13 @@ pub(crate) enum WorkerRequest {
     InProgress {
         generation: u64,
     },
+}
+
+/// The headers in which a reply names what it answers.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Answers {
+    pub(crate) command: Option<String>,
+    pub(crate) run: Option<String>,
 }
 
 impl RequestKind {

@@ -6,8 +6,8 @@ pub mod authority;
 
 use chrono::{DateTime, TimeDelta, Utc};
 use os_upgrade_kernel::{
-    Answer, Batch, Clock, Config, ConfigOperation, ControlMessage, Effect, Expected, Fact, Input, Request,
-    RunOperation, SeenHost, Settings, State, View, effects,
+    Answer, Batch, Clock, Config, ConfigOperation, ControlMessage, Effect, Expected, Fact, InReplyTo, Input,
+    Request, RunOperation, SeenHost, Settings, State, View, effects,
 };
 use os_upgrade_protocol::{Action, ApplicationName, GroupName, HostName, Outcome, Reply, RunId};
 use os_upgrade_shell::journal::AppendId;
@@ -129,7 +129,8 @@ impl TestSite {
         for name in hosts {
             self.control += 1;
             let reply = Ok(Reply { action, result: result.clone() });
-            let message = ControlMessage::Reply { host: host(name), reply, in_reply_to: None };
+            let message =
+                ControlMessage::Reply { host: host(name), reply, in_reply_to: InReplyTo::default() };
             inputs.push(Input::Control { sequence: self.control, message });
         }
         self.decide_record(&inputs)

@@ -10,8 +10,8 @@ database.executescript("PRAGMA synchronous = EXTRA; CREATE TABLE IF NOT EXISTS s
 state = {"settled": "", "answers": {}, "prepared": {}, "upgrade": "", "reboot_due": "", "reboots": 0, "versions": {}}
 state.update(json.loads(next(database.execute("SELECT value FROM state"), ["{}"])[0]))
 
-def save(**changes):
-    state.update(changes)
+def save(answer=None, **changes):  # The last answers are kept: the stream may be rolled back to before them.
+    state.update(changes, answers=dict([*state["answers"].items(), *filter(None, [answer])][-8:]))
     database.execute("REPLACE INTO state VALUES (0, ?)", [json.dumps(state)])
 
 async def run(script, *arguments, **changes):  # Saves changes first. Returns the answer and the output.
@@ -20,21 +20,21 @@ async def run(script, *arguments, **changes):  # Saves changes first. Returns th
     error = f"{script}: {ended.stderr[-1000:].decode(errors='replace')}"
     return {0: "done", 3: "reboot-required"}.get(ended.returncode, error), ended.stdout
 
-async def execute(at, of_run, command):  # `at`, when the stream stored it, identifies a command.
+async def execute(id, of_run, command):
     now = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
-    action, until, resumed = command.get("action"), command.get("not-after") or "9999", state["upgrade"] == at
+    action, until, resumed = command.get("action"), command.get("not-after") or "9999", state["upgrade"] == id
     if action == "prepare" and until >= now:
         result, _ = await run("prepare", prepared={}, reboot_due="", reboots=0)
-        save(answers={at: result}, prepared={of_run: until} if result == "done" else {})
+        save((id, result), prepared={of_run: until} if result == "done" else {})
     elif action == "upgrade" and (resumed or state["prepared"].get(of_run, "") >= now):
-        result, _ = await run("upgrade", "resume" if resumed else "begin", upgrade=at, prepared={}, reboot_due="")
-        save(answers={at: result}, reboot_due=BOOT if result == "reboot-required" else "")
+        result, _ = await run("upgrade", "resume" if resumed else "begin", upgrade=id, prepared={}, reboot_due="")
+        save((id, result), reboot_due=BOOT if result == "reboot-required" else "")
     elif action == "reboot" and state["reboot_due"] == BOOT and state["reboots"] < 3:
         outcome, _ = await run("reboot", reboots=state["reboots"] + 1)
         await asyncio.sleep(300 if outcome == "done" else 0)  # Ends this process; then the command is redelivered.
-        save(answers={at: f"the host has not rebooted: {outcome}"})
+        save((id, f"the host has not rebooted: {outcome}"))
     elif action == "reboot":
-        save(answers={at: "the host does not reboot" if state["reboot_due"] == BOOT else "done"})
+        save((id, "the host does not reboot" if state["reboot_due"] == BOOT else "done"))
 
 async def every(seconds, do, *arguments):
     while True:
@@ -43,15 +43,20 @@ async def every(seconds, do, *arguments):
 
 async def handle(message, js):
     at, command = message.metadata.timestamp.isoformat(), json.loads(message.data)
+    id = (message.headers or {}).get("Os-Upgrade-Command-Id", at)  # Or when the stream stored it.
+    is_new = id not in state["answers"] and (id != at or at > state["settled"])
     alive = asyncio.create_task(every(3, message.in_progress))
-    if at > max(state["settled"], *state["answers"], "") and HOST in command.get("hosts", [command.get("host")]):
-        await execute(at, (message.headers or {}).get("Os-Upgrade-Run", ""), command)
-    if at in state["answers"]:  # Anything else is only acknowledged.
-        reply = {"action": command["action"], "result": state["answers"][at]}
-        await js.publish(f"os-upgrade:control.reply.{TOKEN}", json.dumps(reply).encode())
+    of_run = (message.headers or {}).get("Os-Upgrade-Run", "")
+    if is_new and HOST in command.get("hosts", [command.get("host")]):
+        await execute(id, of_run, command)
+    if id in state["answers"]:  # Anything else is only acknowledged.
+        reply = {"action": command["action"], "result": state["answers"][id]}
+        names = {"Os-Upgrade-In-Reply-To": str(message.metadata.sequence.stream), "Os-Upgrade-Run": of_run}
+        headers = {name: text for name, text in names.items() if text}
+        await js.publish(f"os-upgrade:control.reply.{TOKEN}", json.dumps(reply).encode(), headers=headers)
     alive.cancel()
     await message.ack_sync()
-    save(settled=at, answers={})
+    save(settled=max(at, state["settled"]))
 
 async def main():
     nc = await nats.connect(URL, user_credentials=CREDENTIALS, tls=ssl.create_default_context(cafile=CA))

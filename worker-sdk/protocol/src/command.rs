@@ -128,7 +128,8 @@ impl Command {
 /// The unique id of a command: `<run>/<host>/<action>/<attempt>` in the header
 /// [`COMMAND_ID`](crate::header::COMMAND_ID), with the host as a subject token. A resent command keeps its id; only a
 /// retry under the retry policy increases `attempt`.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(try_from = "String", into = "String")]
 pub struct CommandId {
     /// The run it belongs to.
     pub run: RunId,
@@ -150,6 +151,20 @@ impl fmt::Display for CommandId {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{0:?} is not <run>/<host>/<action>/<attempt>")]
 pub struct CommandIdError(String);
+
+impl From<CommandId> for String {
+    fn from(id: CommandId) -> Self {
+        id.to_string()
+    }
+}
+
+impl TryFrom<String> for CommandId {
+    type Error = CommandIdError;
+
+    fn try_from(text: String) -> Result<Self, CommandIdError> {
+        text.parse()
+    }
+}
 
 impl FromStr for CommandId {
     type Err = CommandIdError;

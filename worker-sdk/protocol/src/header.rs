@@ -4,7 +4,7 @@ use crate::{ApplicationName, HostName};
 
 /// Who produced a message: [`CONTROLLER`] on commands, `<application>/<host>` on replies.
 pub const PRODUCER_NAME: &str = "Producer-Name";
-/// On a command, the id of its run.
+/// On a command, the id of its run; on a reply, that of the run of the command it answers.
 pub const RUN: &str = "Os-Upgrade-Run";
 /// On a reply, the stream sequence of the command it answers.
 pub const IN_REPLY_TO: &str = "Os-Upgrade-In-Reply-To";

@@ -7,10 +7,8 @@ use serde::de::Error as _;
 #[derive(Debug, thiserror::Error)]
 pub enum ParseError {
     /// The payload is larger than the limit for its kind.
-    #[error("payload of {actual} bytes exceeds the limit of {limit}")]
+    #[error("payload exceeds the limit of {limit} bytes")]
     TooLarge {
-        /// Size of the payload, in bytes.
-        actual: usize,
         /// Largest payload of this kind, in bytes.
         limit: usize,
     },
@@ -28,7 +26,7 @@ pub(crate) fn parse_bounded<'de, T: Deserialize<'de>>(
     limit: usize,
 ) -> Result<T, ParseError> {
     if payload.len() > limit {
-        return Err(ParseError::TooLarge { actual: payload.len(), limit });
+        return Err(ParseError::TooLarge { limit });
     }
     object(payload).map_err(ParseError::Json)
 }

@@ -112,12 +112,17 @@ pub struct Received {
     /// The stream's last sequence when this process opened its consumer. Commands up to there may have been delivered to
     /// another process and begun by it, even if `delivered` is 1: a new consumer counts from 1.
     pub last_sequence_at_open: u64,
+    /// Which of this process's connections to NATS it came over: the first one is 1, and a later one has a larger number. A stream can have been
+    /// rolled back to an earlier moment between two connections, and not during one.
+    pub connection: u64,
     /// The subject it was published on.
     pub subject: String,
     /// Where its acknowledgement goes.
     pub ack_subject: String,
     /// Its `Os-Upgrade-Run` header, unparsed.
     pub run_header: Option<String>,
+    /// Its `Os-Upgrade-Command-Id` header, unparsed.
+    pub id_header: Option<String>,
     /// Its payload.
     pub payload: Vec<u8>,
 }

@@ -6,6 +6,9 @@
 //! Everything depends on this order: the state file is saved, *then* the handler runs or the host reboots; the
 //! outcome is saved, *then* the reply is published; the stream has stored the reply, *then* the command is
 //! acknowledged. So the process may die between any two actions, and the next process continues from the file.
+//!
+//! The stream may be rolled back to an earlier moment as well, with the orchestrator and without the worker. What then
+//! identifies a command is in [`state_file`]; the answers there are sent again, and nothing is done again.
 
 pub mod action;
 pub mod consumer;
@@ -18,9 +21,11 @@ pub mod state_file;
 pub mod versions;
 
 pub use action::{Action, OutgoingReply, RebootCall};
-pub use consumer::{DeliverFrom, StreamState, deliver_from};
+pub use consumer::DeliverFrom;
 pub use event::{Event, Loaded, Received};
 pub use handler::{Call, HandlerCall, HandlerResult, Upgraded};
 pub use log_message::{DropReason, Ignored, Level, LogMessage};
 pub use logic::{Activity, WorkerConfig, WorkerLogic};
-pub use state_file::{BootId, Current, Phase, Position, Prepared, RebootDue, StateFile, StateFileError};
+pub use state_file::{
+    Answer, BootId, Current, Phase, Position, Prepared, RebootDue, StateFile, StateFileError,
+};

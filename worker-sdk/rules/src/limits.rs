@@ -22,6 +22,13 @@ pub const ACK_ATTEMPTS_MAX: u32 = 5;
 /// The longest pause between two attempts.
 pub const BACKOFF_MAX: TimeDelta = TimeDelta::seconds(30);
 
+/// The first pause before a consumer that somebody else has deleted is created again; doubled each time.
+pub const CONTENDED_PAUSE_FIRST: TimeDelta = TimeDelta::milliseconds(100);
+/// The longest of these pauses. Two workers of one host then delete each other's consumer about once in it.
+pub const CONTENDED_PAUSE_MAX: TimeDelta = TimeDelta::minutes(1);
+/// A consumer that nobody has deleted for so long has no other worker.
+pub const UNCONTENDED_AFTER: TimeDelta = TimeDelta::minutes(3);
+
 /// The pause after attempt number `attempt`, counted from 1: 1 s, doubled each time, up to [`BACKOFF_MAX`].
 pub fn backoff(attempt: u32) -> TimeDelta {
     let doublings = attempt.saturating_sub(1).min(5);

@@ -93,6 +93,8 @@ pub enum LogMessage {
     Resumed { sequence: u64, action: Action, attempt: u32 },
     /// A command was delivered again after its answer was stored.
     AlreadySettled { sequence: u64 },
+    /// A command was delivered again over a later connection, whose stream may have lost the answer.
+    AnsweredAgain { sequence: u64, action: Action, result: String },
     /// The command under way was delivered again.
     Redelivered { sequence: u64, delivered: u64 },
     /// A command was delivered while another is under way; it waits.
@@ -128,6 +130,7 @@ impl LogMessage {
             Self::Ignored(_) | Self::VersionsUnchanged | Self::Redelivered { .. } => Level::Debug,
             Self::Begun { .. }
             | Self::AlreadySettled { .. }
+            | Self::AnsweredAgain { .. }
             | Self::Answered { .. }
             | Self::RebootNotDue { .. }
             | Self::Rebooted { .. } => Level::Info,
@@ -168,6 +171,9 @@ impl fmt::Display for LogMessage {
             }
             Self::AlreadySettled { sequence } => {
                 write!(f, "command {sequence} is already settled and is acknowledged again")
+            }
+            Self::AnsweredAgain { sequence, action, result } => {
+                write!(f, "{action} (command {sequence}) was answered before and is answered again: {result}")
             }
             Self::Redelivered { sequence, delivered } => {
                 write!(f, "command {sequence} is under way and was delivered again, {delivered} times so far")

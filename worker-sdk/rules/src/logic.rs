@@ -69,14 +69,9 @@ pub enum Activity {
         at: DateTime<Utc>,
     },
     /// The server to confirm the acknowledgement.
-    Acking {
-        /// Number of this attempt, counted from 1.
-        attempt: u32,
-    },
-    /// The time to acknowledge again.
+    Acking,
+    /// The time to reply and acknowledge again.
     AckRetry {
-        /// How many attempts failed.
-        attempt: u32,
         /// When to try again.
         at: DateTime<Utc>,
     },
@@ -91,8 +86,13 @@ pub struct WorkerLogic {
     file: StateFile,
     activity: Activity,
     /// A command that was delivered while another is under way. One place suffices: the consumer delivers one command
-    /// at a time, and a second one only when the first is deleted from the stream or the consumer is created again.
+    /// at a time, and a second one only when the first is deleted from the stream or the consumer is created again. So
+    /// the server no longer waits for the acknowledgement of the first.
     held: Option<Received>,
+    /// The last command that this process has begun or answered again, and the connection over which it came.
+    last: Option<(Position, u64)>,
+    /// How often the acknowledgement of the command under way was sent.
+    acks: u32,
     in_progress_at: DateTime<Utc>,
     versions: VersionsLogic,
 }
@@ -106,6 +106,8 @@ impl WorkerLogic {
             config,
             activity: Activity::NotStarted,
             held: None,
+            last: None,
+            acks: 0,
             in_progress_at: DateTime::UNIX_EPOCH,
             versions: VersionsLogic::new(),
         }
@@ -114,11 +116,6 @@ impl WorkerLogic {
     /// What the logic waits for.
     pub const fn activity(&self) -> &Activity {
         &self.activity
-    }
-
-    /// The position up to which commands are settled; a new consumer starts after it.
-    pub const fn settled(&self) -> Option<Position> {
-        self.file.settled
     }
 
     /// What the worker remembers.
@@ -188,7 +185,7 @@ impl WorkerLogic {
         match self.activity {
             Activity::SaveRetry { attempt, at } if at <= now => self.save_attempt(attempt + 1, out),
             Activity::ReplyRetry { attempt, at } if at <= now => self.reply(attempt + 1, out),
-            Activity::AckRetry { attempt, at } if at <= now => self.ack(attempt + 1, out),
+            Activity::AckRetry { at } if at <= now => self.reply(1, out),
             Activity::Rebooting { since } => self.check_reboot_wait(now, since, out),
             Activity::SaveRetry { .. }
             | Activity::ReplyRetry { .. }
@@ -198,7 +195,7 @@ impl WorkerLogic {
             | Activity::Saving { .. }
             | Activity::Handling(_)
             | Activity::Replying { .. }
-            | Activity::Acking { .. } => {}
+            | Activity::Acking => {}
         }
     }
 
@@ -207,7 +204,7 @@ impl WorkerLogic {
         self.versions.check(out);
         match self.activity {
             Activity::ReplyRetry { attempt, .. } => self.reply(attempt + 1, out),
-            Activity::AckRetry { attempt, .. } => self.ack(attempt + 1, out),
+            Activity::AckRetry { .. } => self.reply(1, out),
             Activity::NotStarted
             | Activity::Idle
             | Activity::Saving { .. }
@@ -215,7 +212,7 @@ impl WorkerLogic {
             | Activity::Handling(_)
             | Activity::Rebooting { .. }
             | Activity::Replying { .. }
-            | Activity::Acking { .. } => {}
+            | Activity::Acking => {}
         }
     }
 

@@ -7,14 +7,16 @@ use async_nats::jetstream::consumer::PullConsumer;
 use async_nats::jetstream::consumer::pull::MessagesErrorKind;
 use async_nats::jetstream::stream::Stream;
 use async_nats::jetstream::{self};
-use chrono::{DateTime, Utc};
+use chrono::{DateTime, TimeDelta, Utc};
 use futures::StreamExt;
 use os_upgrade_credentials::LogThrottle;
 use os_upgrade_jetstream::consumer;
 use os_upgrade_protocol::error::with_causes;
 use os_upgrade_protocol::{ConsumerRequest, HostName, header, subject};
-use os_upgrade_worker_rules::consumer::{ConsumerState, Plan, SavedState, last_sequence_at_open, plan};
-use os_upgrade_worker_rules::{DeliverFrom, Event, Received, StreamState, limits};
+use os_upgrade_worker_rules::consumer::{
+    ConsumerState, Contention, Plan, SavedState, last_sequence_at_open, plan,
+};
+use os_upgrade_worker_rules::{DeliverFrom, Event, Received, limits};
 use tokio::sync::{mpsc, watch};
 use tracing::{debug, info, warn};
 
@@ -32,11 +34,34 @@ const PAUSE_FIRST: Duration = Duration::from_millis(100);
 /// The longest pause after a failure.
 const PAUSE_MAX: Duration = Duration::from_secs(5);
 
+/// How often a worker looks whether another one of its host still runs.
+const STAND_BY_INTERVAL: Duration = Duration::from_secs(5);
+
+/// How a consumer was opened.
+#[derive(Debug, Clone, Copy)]
+struct Opened {
+    /// The stream sequence up to which commands may have been delivered to another process.
+    last_sequence: u64,
+    /// The number of the connection before that. What comes over a later one is not of a consumer that was checked.
+    connection: u64,
+}
+
 /// Why reading has ended.
 struct ReadFailure {
     error: String,
-    /// The consumer is dead or deleted and must be replaced.
-    replace: bool,
+    /// What to do about the consumer.
+    remedy: Remedy,
+}
+
+/// What to do about a consumer that can no longer be read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Remedy {
+    /// Check it.
+    Check,
+    /// Replace it: it is dead.
+    Replace,
+    /// Replace it, unless whoever has deleted it reads another one.
+    ReplaceLater,
 }
 
 /// Reads the commands of `host` and passes them to the loop; returns only when the loop has ended.
@@ -49,19 +74,23 @@ pub(super) async fn run(
     let mut pause = PAUSE_FIRST;
     let mut replace = false;
     let mut throttle = LogThrottle::default();
+    let mut contention = Contention::default();
     loop {
+        // Read first: what is looked at then is at least as new as this connection.
+        let connection = bus.connections();
         let stream = bus.await_stream(subject::CONTROL_STREAM).await;
         let known = *saved.borrow();
+        let begun = Instant::now();
         let failure = match open(&bus, &stream, &host, known, replace).await {
-            Ok((consumer, last_sequence_at_open)) => {
-                debug!(last_sequence_at_open, "commands are read");
-                let epoch = bus.link().borrow().epoch;
+            Ok((consumer, last_sequence)) => {
+                debug!(last_sequence, "commands are read");
+                let opened = Opened { last_sequence, connection };
                 let reconnected = async {
                     // The sender lives in `bus`, so this cannot fail.
-                    let _ = bus.link().wait_for(|link| link.epoch != epoch).await;
+                    let _ = bus.link().wait_for(|link| link.epoch > connection).await;
                 };
                 tokio::select! {
-                    (alive, failure) = read(&consumer, last_sequence_at_open, &inputs) => {
+                    (alive, failure) = read(&bus, &consumer, opened, &inputs) => {
                         if alive {
                             pause = PAUSE_FIRST;
                             throttle.reset();
@@ -76,21 +105,52 @@ pub(super) async fn run(
                     }
                 }
             }
-            Err(error) => ReadFailure { error, replace },
+            Err(error) => {
+                ReadFailure { error, remedy: if replace { Remedy::Replace } else { Remedy::Check } }
+            }
         };
         if inputs.is_closed() {
             return;
         }
         // Without a connection, the failure does not mean that the consumer is dead.
-        replace = failure.replace && bus.is_connected();
+        replace = failure.remedy != Remedy::Check && bus.is_connected();
         if bus.is_connected() && throttle.is_due(&failure.error, Instant::now()) {
             warn!(replace, "commands cannot be read: {}", failure.error);
         } else {
             debug!("commands cannot be read: {}", failure.error);
         }
+        if replace && failure.remedy == Remedy::ReplaceLater {
+            let lasted = TimeDelta::from_std(begun.elapsed()).unwrap_or(TimeDelta::MAX);
+            let pause = contention.deleted(lasted).to_std().unwrap_or_default();
+            tokio::time::sleep(pause).await;
+            stand_by(&bus, &host, &inputs, &mut throttle).await;
+            replace = false;
+            continue;
+        }
         tokio::time::sleep(pause).await;
         pause = (pause * 2).min(PAUSE_MAX);
     }
+}
+
+/// Waits while another process reads the consumer that it has put in place of this one's: with one consumer after the other,
+/// both would be given the same command.
+async fn stand_by(bus: &Bus, host: &HostName, inputs: &mpsc::Sender<Input>, throttle: &mut LogThrottle) {
+    let why = "another worker of this host seems to run: it has replaced the consumer, and this one waits until it ends";
+    while !inputs.is_closed() && is_read(bus, host).await {
+        if throttle.is_due(why, Instant::now()) {
+            warn!("{why}");
+        }
+        tokio::time::sleep(STAND_BY_INTERVAL).await;
+    }
+}
+
+/// Whether requests for commands wait at the host's consumer. None is of this process, which has not opened it.
+async fn is_read(bus: &Bus, host: &HostName) -> bool {
+    let stream = bus.await_stream(subject::CONTROL_STREAM).await;
+    let name = subject::consumer(host);
+    let found = tokio::time::timeout(LOOKUP_TIMEOUT, stream.get_consumer(&name)).await;
+    let found: Option<PullConsumer> = found.ok().and_then(Result::ok);
+    found.is_some_and(|consumer| consumer.cached_info().num_waiting > 0)
 }
 
 /// Opens the existing consumer, or a new one. Also returns the stream sequence up to which commands may have been
@@ -103,16 +163,15 @@ async fn open(
     replace: bool,
 ) -> Result<(PullConsumer, u64), String> {
     let name = subject::consumer(host);
-    let info = stream.cached_info();
-    let state = StreamState { created: utc(info.created), last_sequence: info.state.last_sequence };
+    let last_sequence = stream.cached_info().state.last_sequence;
     let mut existing = None;
     if !replace {
         let found = tokio::time::timeout(LOOKUP_TIMEOUT, stream.get_consumer(&name)).await;
         existing = found.ok().and_then(Result::ok);
     }
     let seen = existing.as_ref().map(|consumer| consumer_state(consumer, host));
-    let last_sequence_at_open = last_sequence_at_open(seen, state);
-    let from = match (plan(seen, saved, state), existing) {
+    let last_sequence_at_open = last_sequence_at_open(seen, last_sequence);
+    let from = match (plan(seen, saved, last_sequence), existing) {
         (Plan::Keep, Some(consumer)) => return Ok((consumer, last_sequence_at_open)),
         (Plan::Keep, None) => DeliverFrom::LastOfSubject,
         (Plan::Make(from), _) => from,
@@ -158,8 +217,9 @@ fn consumer_state(consumer: &PullConsumer, host: &HostName) -> ConsumerState {
 
 /// Passes commands to the loop until reading fails. Also returns whether the consumer has delivered anything.
 async fn read(
+    bus: &Bus,
     consumer: &PullConsumer,
-    last_sequence_at_open: u64,
+    opened: Opened,
     inputs: &mpsc::Sender<Input>,
 ) -> (bool, ReadFailure) {
     let messages = consumer
@@ -173,42 +233,45 @@ async fn read(
         Ok(messages) => messages,
         Err(error) => {
             let error = with_causes(&error);
-            return (false, ReadFailure { error, replace: false });
+            return (false, ReadFailure { error, remedy: Remedy::Check });
         }
     };
     let mut read = false;
     loop {
         match messages.next().await {
+            // The consumer is about to be checked, and delivers it again.
+            Some(Ok(_)) if bus.connections() > opened.connection => {}
             Some(Ok(message)) => {
                 read = true;
-                if let Some(received) = received(&message, last_sequence_at_open)
+                if let Some(received) = received(&message, opened)
                     && inputs.send(Input::Event(Event::CommandReceived(received))).await.is_err()
                 {
                     let error = "the worker is shutting down".to_owned();
-                    return (read, ReadFailure { error, replace: false });
+                    return (read, ReadFailure { error, remedy: Remedy::Check });
                 }
             }
             Some(Err(error)) => {
-                let replace = is_fatal(error.kind());
+                let remedy = remedy(error.kind());
                 let error = with_causes(&error);
-                return (read, ReadFailure { error, replace });
+                return (read, ReadFailure { error, remedy });
             }
             None => {
                 let error = "the consumer's messages have ended".to_owned();
-                return (read, ReadFailure { error, replace: false });
+                return (read, ReadFailure { error, remedy: Remedy::Check });
             }
         }
     }
 }
 
-/// Whether the error means that the consumer is dead or deleted.
-const fn is_fatal(kind: MessagesErrorKind) -> bool {
+const fn remedy(kind: MessagesErrorKind) -> Remedy {
     match kind {
         MessagesErrorKind::MissingHeartbeat
         | MessagesErrorKind::NoResponders
-        | MessagesErrorKind::ConsumerDeleted
-        | MessagesErrorKind::PushBasedConsumer => true,
-        MessagesErrorKind::Pull | MessagesErrorKind::RequestLimitExceeded | MessagesErrorKind::Other => false,
+        | MessagesErrorKind::PushBasedConsumer => Remedy::Replace,
+        MessagesErrorKind::ConsumerDeleted => Remedy::ReplaceLater,
+        MessagesErrorKind::Pull | MessagesErrorKind::RequestLimitExceeded | MessagesErrorKind::Other => {
+            Remedy::Check
+        }
     }
 }
 
@@ -218,7 +281,7 @@ fn utc(time: impl Into<SystemTime>) -> DateTime<Utc> {
 }
 
 /// The command in the terms of the rules; `None` if the message is not from the stream.
-fn received(message: &jetstream::Message, last_sequence_at_open: u64) -> Option<Received> {
+fn received(message: &jetstream::Message, opened: Opened) -> Option<Received> {
     let info = match message.info() {
         Ok(info) => info,
         Err(error) => {
@@ -226,17 +289,17 @@ fn received(message: &jetstream::Message, last_sequence_at_open: u64) -> Option<
             return None;
         }
     };
-    let headers = message.headers.as_ref();
+    let header = |name| Some(message.headers.as_ref()?.get(name)?.as_str().to_owned());
     Some(Received {
         sequence: info.stream_sequence,
         published: utc(info.published),
         delivered: u64::try_from(info.delivered).unwrap_or(0),
-        last_sequence_at_open,
+        last_sequence_at_open: opened.last_sequence,
+        connection: opened.connection,
         subject: message.subject.to_string(),
         ack_subject: message.reply.as_ref()?.to_string(),
-        run_header: headers
-            .and_then(|headers| headers.get(header::RUN))
-            .map(|value| value.as_str().to_owned()),
+        run_header: header(header::RUN),
+        id_header: header(header::COMMAND_ID),
         payload: message.payload.to_vec(),
     })
 }

@@ -99,10 +99,7 @@ impl<W: Worker> Executor<W> {
                 events.extend(self.carry_out(action).await);
             }
         }
-        self.saved.send_replace(SavedState {
-            settled: self.logic.settled(),
-            current: self.logic.state().current.as_ref().map(|current| current.position.sequence),
-        });
+        self.saved.send_replace(self.logic.state().into());
     }
 
     /// Begins one action; a save is carried out immediately and returns its outcome.
@@ -320,7 +317,7 @@ impl<W: Worker> Executor<W> {
                 Activity::Saving { .. }
                 | Activity::Handling(_)
                 | Activity::Replying { .. }
-                | Activity::Acking { .. } => false,
+                | Activity::Acking => false,
             }
     }
 

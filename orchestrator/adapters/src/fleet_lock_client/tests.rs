@@ -182,14 +182,13 @@ async fn connect_and_total_timeouts_apply() {
     // It accepts connections and sends nothing, so the TLS handshake does not end.
     let silent = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = silent.local_addr().unwrap();
+    let connecting =
+        answer_with(&format!("https://{address}"), Timeouts { connect: SOON, total: NEVER }).await;
+    assert!(not_sent(&connecting).contains("timed out"), "{connecting:?}");
     let timed_out = LockOutcome::Unreachable { why: NoAnswer::TimedOut };
-    for (scheme, timeouts) in [
-        ("https", Timeouts { connect: SOON, total: NEVER }),
-        ("https", Timeouts { connect: NEVER, total: SOON }),
-        ("http", Timeouts { connect: NEVER, total: SOON }),
-    ] {
-        let outcome = answer_with(&format!("{scheme}://{address}"), timeouts).await;
-        assert_eq!(outcome, timed_out, "{scheme} {timeouts:?}");
+    for scheme in ["https", "http"] {
+        let timeouts = Timeouts { connect: NEVER, total: SOON };
+        assert_eq!(answer_with(&format!("{scheme}://{address}"), timeouts).await, timed_out, "{scheme}");
     }
     // The headers arrive, and the body does not end.
     let held = serve_held("HTTP/1.1 500 Oops\r\nContent-Length: 9\r\n\r\n{").await;
@@ -206,20 +205,27 @@ async fn no_answer_is_unreachable() {
 
     let address = TcpListener::bind("127.0.0.1:0").await.unwrap().local_addr().unwrap();
     let refused = answer(&format!("http://user:secret@{address}")).await;
-    let LockOutcome::Unreachable { why: NoAnswer::Failed { detail } } = &refused else {
-        panic!("{refused:?}")
-    };
+    let detail = not_sent(&refused);
     assert!(detail.contains("Connection refused") && !detail.contains("secret"), "{detail}");
+    not_sent(&answer("http://lock-server.invalid").await);
+    // Plain HTTP where TLS is expected.
+    not_sent(&answer(&format!("https://{}", server.address)).await);
 
+    // These have the request, and may carry it out.
     for half in [&b""[..], b"HTTP/1.1 200"] {
         let server = serve_bytes(half).await;
         let answer = answer(&format!("http://{}", server.address)).await;
-        assert!(matches!(answer, LockOutcome::Unreachable { .. }), "{half:?}: {answer:?}");
+        let is_unknown = matches!(&answer, LockOutcome::Unreachable { why: NoAnswer::Failed { .. } });
+        assert!(is_unknown, "{half:?}: {answer:?}");
     }
+}
 
-    // Plain HTTP where TLS is expected.
-    let tls = answer(&format!("https://{}", server.address)).await;
-    assert!(matches!(tls, LockOutcome::Unreachable { .. }), "{tls:?}");
+/// The message of an outcome that says that no request was sent.
+fn not_sent(outcome: &LockOutcome) -> &str {
+    let LockOutcome::Unreachable { why: NoAnswer::NotSent { detail } } = outcome else {
+        panic!("{outcome:?}")
+    };
+    detail
 }
 
 #[tokio::test]

@@ -124,7 +124,9 @@ async fn ask(settings: &FleetLock) -> LockOutcome {
 }
 
 fn unreachable(outcome: &LockOutcome) -> &str {
-    let LockOutcome::Unreachable { why: NoAnswer::Failed { detail } } = outcome else {
+    let LockOutcome::Unreachable { why: NoAnswer::NotSent { detail } | NoAnswer::Failed { detail } } =
+        outcome
+    else {
         panic!("{outcome:?}")
     };
     detail

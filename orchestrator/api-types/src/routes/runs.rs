@@ -15,8 +15,8 @@ use crate::query::{self, Parameters, Validate, paged};
 use crate::route::{Answer, Method, OPERATOR, PathName, Route, Shape, Tag, VIEWER};
 use crate::routes::config::{Rollout, rollout};
 use crate::text::{
-    ActionWord, AuditReasonText, FactKeyText, HostStatusWord, NameText, PhaseWord, ReasonKindWord, RunIdText,
-    RunResultWord, TimeoutText,
+    ActionWord, AuditReasonText, FactKeyText, HostStatusWord, NameText, PastRunResultWord, PhaseWord,
+    ReasonKindWord, RunIdText, TimeoutText,
 };
 
 /// Most facts in an answer: all facts of a run of some 2 000 hosts.
@@ -200,7 +200,7 @@ pub struct Run<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub end_time: Option<Stamp>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(value_type = Option<RunResultWord>)]
+    #[schema(value_type = Option<PastRunResultWord>)]
     pub result: Option<&'a str>,
     /// The phase of the run, or its last phase.
     #[schema(value_type = PhaseWord)]

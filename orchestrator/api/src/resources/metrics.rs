@@ -2,6 +2,7 @@
 //! and the API's certificate.
 
 use std::collections::BTreeMap;
+use std::fs;
 
 use axum::extract::State;
 use axum::http::header::CONTENT_TYPE;
@@ -43,7 +44,8 @@ async fn read(
         Some(bus) => bus.usage().await,
         None => Vec::new(),
     };
-    let stored = Stored { nats: usage, history: api.history().await.extent().await.ok() };
+    let history = api.history().await.extent().await.ok();
+    let stored = Stored { nats: usage, history, memory: resident_bytes() };
     let now = Utc::now();
     let published = api.site.published_for_display(now);
     let text = text(&api.answers, &published, &stored, &api.authenticator, &api.options, now);
@@ -57,6 +59,15 @@ pub(crate) struct Stored {
     pub(crate) nats: Vec<Usage>,
     /// The history of this instance; `None` if it cannot be read.
     pub(crate) history: Option<Extent>,
+    /// The resident memory of this process in bytes; `None` where the system does not tell.
+    pub(crate) memory: Option<u64>,
+}
+
+fn resident_bytes() -> Option<u64> {
+    let status = fs::read_to_string("/proc/self/status").ok()?;
+    let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"))?;
+    let kibibytes: u64 = line.trim().strip_suffix(" kB")?.parse().ok()?;
+    Some(kibibytes * 1024)
 }
 
 pub(crate) fn text(
@@ -78,6 +89,12 @@ pub(crate) fn text(
         describe_next_run(&mut registry, &published.forecast(now));
     }
     describe_storage(&mut registry, &stored.nats);
+    if let Some(bytes) = stored.memory {
+        // By this name Prometheus knows it of every program.
+        let memory = Gauge::<i64>::default();
+        memory.set(i64::try_from(bytes).unwrap_or(i64::MAX));
+        registry.register("process_resident_memory_bytes", "The resident memory of the process", memory);
+    }
     if let Some(extent) = stored.history {
         describe_history(registry.sub_registry_with_prefix("os_upgrade_history"), extent);
     }
@@ -111,20 +128,21 @@ fn describe_hosts(registry: &mut Registry, hosts: &BTreeMap<&'static str, usize>
 
 /// What NATS stores, and how much it may: label `of`.
 fn describe_storage(registry: &mut Registry, usage: &[Usage]) {
-    let [bytes, limits] = [(); 2].map(|()| Family::<[(&'static str, String); 1], Gauge>::default());
-    let set = |family: &Family<_, Gauge>, of: &str, bytes| {
-        let labels = [("of", of.to_owned())];
-        family.get_or_create(&labels).set(i64::try_from(bytes).unwrap_or(i64::MAX));
-    };
-    for Usage { of, bytes: stored, limit } in usage {
-        set(&bytes, of, *stored);
-        if let Some(limit) = limit {
-            set(&limits, of, *limit);
+    let mut describe = |name: &str, help: &str, measure: fn(&Usage) -> Option<u64>| {
+        let family = Family::<[(&'static str, String); 1], Gauge>::default();
+        for part in usage {
+            if let Some(value) = measure(part) {
+                let labels = [("of", part.of.clone())];
+                family.get_or_create(&labels).set(i64::try_from(value).unwrap_or(i64::MAX));
+            }
         }
-    }
-    registry.register("os_upgrade_nats_stored_bytes", "Bytes that NATS stores, by stream and account", bytes);
+        registry.register(name, help, family);
+    };
+    let help = "Bytes that NATS stores, by stream and account";
+    describe("os_upgrade_nats_stored_bytes", help, |part| Some(part.bytes));
+    describe("os_upgrade_nats_stored_messages", "Messages that NATS stores, by stream", |part| part.messages);
     let help = "Bytes that NATS may store; absent without a limit. A server's own limit is not known";
-    registry.register("os_upgrade_nats_limit_bytes", help, limits);
+    describe("os_upgrade_nats_limit_bytes", help, |part| part.limit);
 }
 
 /// What the history of this instance covers.
@@ -140,11 +158,16 @@ fn describe_history(registry: &mut Registry, extent: Extent) {
         "The size of the SQLite database, without its write-ahead log",
         count(extent.bytes),
     );
-    let help =
-        "How many times records are missing, because the journal was trimmed while the instance was away";
+    registry.register(
+        "log_bytes",
+        "The size of the write-ahead log of the SQLite database",
+        count(extent.log_bytes),
+    );
+    registry.register("runs", "The runs in the history", count(extent.runs));
+    let help = "How many times records are missing in the history, because the journal was trimmed while the instance was away";
     registry.register("gaps", help, count(extent.gaps));
     if let Some(since) = extent.since {
-        let help = "The time of the oldest record, in seconds since 1970";
+        let help = "The time of the oldest record of the history, in seconds since 1970";
         registry.register("since_seconds", help, gauge(since.timestamp()));
     }
 }

@@ -14,7 +14,7 @@ const HOLD: &str = "POST /v1/state/fleet-lock/hold";
 const RELEASE: &str = "POST /v1/state/fleet-lock/release";
 
 /// A site with two slots, whose host h01 has failed in run r1, and its records.
-fn failed() -> (TestSite, Vec<Committed>) {
+pub(super) fn failed() -> (TestSite, Vec<Committed>) {
     let mut site = TestSite::new(["h01", "h02"]);
     let groups = [(GroupName::new("default").unwrap(), 2)].into();
     let settings =

@@ -70,5 +70,6 @@ async fn examine(settings: Result<Settings, settings::Error>) -> Vec<Check> {
     checks.extend(files::lock_server(&settings));
     checks.extend(files::nats_server(&settings).await);
     checks.extend(bus::examine(&settings, folded.as_ref()).await);
+    checks.extend(folded.as_ref().map(files::storage));
     checks
 }

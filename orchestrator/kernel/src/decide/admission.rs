@@ -18,8 +18,7 @@ type Front<'a> = (&'a GroupName, &'a HostName, Option<&'a Slot>);
 
 /// The facts that admit the next host, or that record why the hosts whose turn it is must wait.
 pub(super) fn admit(state: &State, view: &View, run: &Run, now: DateTime<Utc>) -> Option<Vec<Fact>> {
-    // A run past its deadline ends once that is certain.
-    if !run.has_room() || run.ready().is_empty() || run.not_after <= now {
+    if !run.has_room() || run.ready().is_empty() {
         return None;
     }
     let mut fronts: Vec<Front<'_>> =
@@ -34,6 +33,10 @@ pub(super) fn admit(state: &State, view: &View, run: &Run, now: DateTime<Utc>) -
             let recorded = run.host(host)?.reason.as_ref().map(Reason::kind);
             (recorded != Some(doubt.kind())).then(|| doubt.clone().into())
         }));
+    }
+    // A run past its deadline ends as soon as its hosts have had time to answer.
+    if run.not_after <= now {
+        return None;
     }
     let unusable = fronts
         .iter()

@@ -2,14 +2,13 @@
 
 use chrono::{DateTime, Utc};
 use os_upgrade_protocol::limits::bounded;
-use os_upgrade_protocol::{Action, CommandId, HostName, Outcome, Reply};
+use os_upgrade_protocol::{Action, CommandId, HostName, Outcome, Reply, RunId};
 
 use crate::config::OnFailure;
 use crate::fact::{Fact, IgnoreCause};
 use crate::reason::Reason;
 use crate::run::{HostEvent, HostStatus, Issued, Run, RunHost};
-use crate::slot::ReleaseCause;
-use crate::slot::SentCommand;
+use crate::slot::{InReplyTo, ReleaseCause, SentCommand, Slot};
 use crate::state::State;
 
 /// A message of the control stream.
@@ -28,8 +27,8 @@ pub enum ControlMessage {
         host: HostName,
         /// Its content, or the parse error.
         reply: Result<Reply, String>,
-        /// The sequence of the command that it answers, if it names one.
-        in_reply_to: Option<u64>,
+        /// The command that it answers, as far as it names one.
+        in_reply_to: InReplyTo,
     },
     /// A fence, of this leader or another.
     Leader,
@@ -65,7 +64,7 @@ fn message_facts(state: &State, sequence: u64, message: &ControlMessage) -> Vec<
     match message {
         ControlMessage::Command { host, id } => command_seen(state, sequence, host, id.as_ref()),
         ControlMessage::Reply { host, reply: Ok(reply), in_reply_to } => {
-            let reply = SeenReply { host, reply, in_reply_to: *in_reply_to, sequence };
+            let reply = SeenReply { host, reply, in_reply_to, sequence };
             reply_seen(state, &reply)
         }
         ControlMessage::Reply { host, reply: Err(detail), .. } => {
@@ -177,13 +176,13 @@ fn sent_too_late(state: &State, sequence: u64, id: &CommandId) -> Option<Fact> {
 struct SeenReply<'a> {
     host: &'a HostName,
     reply: &'a Reply,
-    in_reply_to: Option<u64>,
+    in_reply_to: &'a InReplyTo,
     sequence: u64,
 }
 
 impl SeenReply<'_> {
-    fn answers(&self, command: SentCommand) -> bool {
-        command.answered_by(self.reply.action, self.in_reply_to, self.sequence)
+    fn answers(&self, run: Option<&RunId>, command: SentCommand) -> bool {
+        command.answered_by(run, self.reply.action, self.in_reply_to, self.sequence)
     }
 
     fn ignored(&self, why: IgnoreCause) -> Vec<Fact> {
@@ -196,7 +195,7 @@ fn reply_seen(state: &State, seen: &SeenReply<'_>) -> Vec<Fact> {
         && let Some(host) = run.host(seen.host)
         && let Some(command) = host.command
         && let Some(sequence) = command.sequence
-        && seen.answers(SentCommand { action: command.action, sequence })
+        && seen.answers(Some(&run.id), SentCommand { action: command.action, sequence })
         && !host.status.is_final()
     {
         return answered(state, run, host, seen);
@@ -262,19 +261,29 @@ fn fail(state: &State, run: &Run, seen: &SeenReply<'_>, message: &str) -> Vec<Fa
 /// `done` to the very command for which a slot is held releases it, however late. No other reply does.
 fn late_done(state: &State, seen: &SeenReply<'_>) -> Vec<Fact> {
     let under_way = state.run.as_ref().is_some_and(|run| run.under_way().contains(seen.host));
-    let slot = state.slots.get(seen.host).and_then(|slot| slot.command);
-    if !under_way && seen.reply.result == Outcome::Done && slot.is_some_and(|command| seen.answers(command)) {
+    let slot = state.slots.get(seen.host);
+    let is_for = |slot: &Slot| {
+        slot.command.is_some_and(|command| seen.answers(run_of(state, seen.host, slot, command), command))
+    };
+    if !under_way && seen.reply.result == Outcome::Done && slot.is_some_and(is_for) {
         state.release_slot(seen.host, ReleaseCause::LateDone).into_iter().collect()
     } else {
         Vec::new()
     }
 }
 
+/// The run of the command for which the slot of `host` is held. `None` if it may be of an earlier one than the slot's.
+fn run_of<'a>(state: &State, host: &HostName, slot: &'a Slot, command: SentCommand) -> Option<&'a RunId> {
+    let run = state.run.iter().chain(&state.last_run).find(|run| run.id == slot.run)?;
+    let sent = run.host(host)?.command?.sequence;
+    (sent == Some(command.sequence)).then_some(&slot.run)
+}
+
 fn was_answered(state: &State, seen: &SeenReply<'_>) -> bool {
-    let commands = state.run.iter().chain(&state.last_run).filter_map(|run| run.host(seen.host)?.command);
-    commands.filter(|command| command.answered).any(|command| {
-        command
-            .sequence
-            .is_some_and(|sequence| seen.answers(SentCommand { action: command.action, sequence }))
+    state.run.iter().chain(&state.last_run).any(|run| {
+        let command = run.host(seen.host).and_then(|host| host.command).filter(|command| command.answered);
+        command.is_some_and(|Issued { action, sequence, .. }| {
+            sequence.is_some_and(|sequence| seen.answers(Some(&run.id), SentCommand { action, sequence }))
+        })
     })
 }

@@ -64,7 +64,9 @@ impl LockOutcome {
         match self {
             Self::Granted
             | Self::Denied { .. }
-            | Self::Unreachable { why: NoAnswer::NotConfigured | NoAnswer::Sealed { .. } } => false,
+            | Self::Unreachable {
+                why: NoAnswer::NotConfigured | NoAnswer::Sealed { .. } | NoAnswer::NotSent { .. },
+            } => false,
             Self::Unreachable { why: NoAnswer::TimedOut | NoAnswer::Failed { .. } }
             | Self::Protocol { .. } => true,
         }

@@ -10,8 +10,9 @@ pub(crate) mod script;
 use chrono::{DateTime, TimeZone, Utc};
 use os_upgrade_kernel::config::WorkerApplication;
 use os_upgrade_kernel::{
-    Answer, Batch, ClientId, Clock, Config, ConfigOperation, ControlMessage, Effect, Expected, Fact, Input,
-    JobDone, LockOutcome, Request, SeenHost, Settings, SlotJob, SlotOrder, State, View, effects, hint,
+    Answer, Batch, ClientId, Clock, Config, ConfigOperation, ControlMessage, Effect, Expected, Fact,
+    InReplyTo, Input, JobDone, LockOutcome, Request, SeenHost, Settings, SlotJob, SlotOrder, State, View,
+    effects, hint,
 };
 use os_upgrade_protocol::{
     Action, ApplicationName, CommandId, GroupName, Hint, HostName, Outcome, Reply, RunId,
@@ -177,7 +178,7 @@ impl Site {
         from: &str,
         action: Action,
         result: Outcome,
-        in_reply_to: Option<u64>,
+        in_reply_to: InReplyTo,
     ) -> Outputs {
         let reply = Ok(Reply { action, result });
         self.control(ControlMessage::Reply { host: host(from), reply, in_reply_to })

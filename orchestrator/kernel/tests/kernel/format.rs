@@ -431,6 +431,10 @@ fn reasons() {
             r#"{"kind":"slot-unreachable","group":"edge","why":{"kind":"failed","detail":"refused"}}"#,
         ),
         (
+            Reason::SlotUnreachable { group: edge(), why: NoAnswer::NotSent { detail: detail() } },
+            r#"{"kind":"slot-unreachable","group":"edge","why":{"kind":"not-sent","detail":"refused"}}"#,
+        ),
+        (
             Reason::SlotProtocol { group: edge(), detail: detail() },
             r#"{"kind":"slot-protocol","group":"edge","detail":"refused"}"#,
         ),

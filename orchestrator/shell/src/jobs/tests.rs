@@ -30,7 +30,7 @@ fn jobs(retry: Duration, interval: Duration, nonce: &str) -> Jobs {
     Jobs::new([(System::LockServer, SystemLimits { retry, interval })], nonce)
 }
 
-/// The job ends with `outcome`; returns whether that counts.
+/// The job ends with `outcome`, which is committed at once; returns whether that counts.
 fn done(
     jobs: &mut Jobs,
     now: Now,
@@ -38,8 +38,14 @@ fn done(
     outcome: &LockOutcome,
     retry_after: Option<RetryAfter>,
 ) -> bool {
-    let done = JobDone::LockServer(SlotJob::of(&job).unwrap().clone(), outcome.clone());
-    jobs.done(now, id, &JobReport { done, retry_after })
+    let counts = jobs.done(now, id, &report(&job, outcome, retry_after));
+    jobs.committed(&job);
+    counts
+}
+
+fn report(job: &Job, outcome: &LockOutcome, retry_after: Option<RetryAfter>) -> JobReport {
+    let done = JobDone::LockServer(SlotJob::of(job).unwrap().clone(), outcome.clone());
+    JobReport { done, retry_after }
 }
 
 fn unreachable() -> LockOutcome {
@@ -356,4 +362,31 @@ fn one_job_per_host_at_a_time() {
     let wanted = [in_one_group(1, SlotOrder::Lock), in_one_group(1, SlotOrder::Unlock)];
     let (_, begun) = next(&mut jobs, 0, &wanted);
     assert_eq!(begun.len(), 1, "{begun:?}");
+}
+
+/// While the append of its outcome is slow, a job still counts as wanted. Begun again, a release could be carried out
+/// late, and free the slot that the host is granted next.
+#[test]
+fn next_job_of_a_host_waits_until_the_outcome_is_committed() {
+    const LATER: Now = Now { wall: DateTime::<Utc>::UNIX_EPOCH, monotonic: Duration::from_hours(1) };
+    for (ended, wanted) in [(true, true), (true, false), (false, true), (false, false)] {
+        let mut jobs = jobs(RETRY, INTERVAL, "a");
+        let (now, mut begun) = next(&mut jobs, 0, &[job(1, ended)]);
+        let StartedJob { id, job: first, .. } = begun.remove(0);
+        assert!(jobs.done(at(now), id, &report(&first, &LockOutcome::Granted, None)));
+        // For a while, nothing may be wanted.
+        for wanted in [vec![job(1, wanted)], Vec::new(), vec![job(1, wanted)]] {
+            assert!(jobs.begin(wanted, LATER, Duration::MAX).is_empty(), "{first:?}");
+        }
+        jobs.committed(&first);
+        let mut begun = jobs.begin(vec![job(1, wanted)], LATER, Duration::MAX);
+        assert!(done(&mut jobs, LATER, begun.remove(0), &LockOutcome::Granted, None));
+
+        // The outcomes of another leadership are nothing to wait for.
+        let (now, mut begun) = next(&mut jobs, 7_200_000, &[job(1, ended)]);
+        let StartedJob { id, job: second, .. } = begun.remove(0);
+        assert!(jobs.done(at(now), id, &report(&second, &LockOutcome::Granted, None)));
+        jobs.leadership_begins(at(now));
+        next(&mut jobs, now, &[job(1, wanted)]);
+    }
 }

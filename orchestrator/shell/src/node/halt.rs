@@ -19,8 +19,8 @@ pub enum Halt {
     Lost(Arc<[Loss]>),
     /// Another process uses a copy of this instance's data directory.
     #[error(
-        "another process of instance {instance} leads: its data directory is a copy of this one's. Stop one of the two, \
-         delete the file `instance` in its data directory, and start it again"
+        "another process of instance {instance} leads: one of the two uses a copy of the other's data directory. Stop that \
+         one, delete the file `instance` in the copy, and start it again; restart this one in any case"
     )]
     Copied {
         /// The instance.

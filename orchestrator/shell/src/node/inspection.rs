@@ -1,6 +1,6 @@
-//! Inspection: do the streams still contain everything that the bus has acknowledged? It is required at the start and
-//! after every reconnect, and nothing is published before it. Later it is repeated, because streams can be deleted or
-//! purged on a live connection too.
+//! Inspection: do the streams still contain everything that the bus has acknowledged? It is required at the start, after
+//! every reconnect and before each leadership, and nothing is published before it. Later it is repeated, because streams
+//! can be deleted or purged on a live connection too.
 
 use std::time::Duration;
 
@@ -17,8 +17,8 @@ const INSPECT_INTERVAL: Duration = Duration::from_secs(10);
 const INSPECTION_GAP_MAX: Duration = Duration::from_secs(25);
 /// How long to wait before the next inspection after one that failed.
 const INSPECT_RETRY: Duration = Duration::from_millis(500);
-/// How many routine inspections in a row may come to nothing before that is reported. It takes 70 s if they fail at once,
-/// and 140 s if they are not answered.
+/// How many inspections in a row may come to nothing before that is reported. It takes 70 s if they fail at once, and
+/// 140 s if they are not answered.
 const FRUITLESS_MAX: u32 = 6;
 /// How long an inspection may take before another is begun. A bus under load takes seconds for each read.
 const INSPECT_WITHIN: Duration = Duration::from_secs(20);
@@ -37,10 +37,17 @@ pub(super) struct Inspection {
     created: (Option<DateTime<Utc>>, Option<DateTime<Utc>>),
     /// The sequences at which they began when messages were last seen in them.
     first: (Option<u64>, Option<u64>),
+    /// When the last inspection was begun.
+    begun_at: Option<Duration>,
+    /// When the last one was begun that found everything.
+    intact_at: Option<Duration>,
     /// Why the last inspection failed.
     failure: Option<String>,
-    /// How many routine inspections in a row have come to nothing, and why the last that was answered did.
+    /// How many inspections in a row have come to nothing, of those within [`INSPECT_INTERVAL`] only the first, and why the
+    /// last that was answered did.
     fruitless: (u32, Option<String>),
+    /// When the last of these was begun.
+    counted_at: Option<Duration>,
     /// Set while acknowledged messages are missing.
     missing: Option<Missing>,
 }
@@ -50,7 +57,7 @@ pub(super) struct Inspection {
 enum Due {
     /// From this time on. Nothing is published before it.
     Required(Duration),
-    /// From this time on. The streams have been inspected since the last connect.
+    /// From this time on. The streams have been inspected since that was required last.
     Routine(Duration),
 }
 
@@ -83,8 +90,11 @@ impl Inspection {
             connected: true,
             due: Due::Required(Duration::ZERO),
             number: 0,
+            begun_at: None,
+            intact_at: None,
             failure: None,
             fruitless: (0, None),
+            counted_at: None,
             missing: None,
         }
     }
@@ -94,7 +104,8 @@ impl Inspection {
         self.connected
     }
 
-    /// Whether anything may be published: the bus is connected, and an inspection since then found nothing missing.
+    /// Whether anything may be published: the bus is connected, and an inspection since one was required last found
+    /// nothing missing.
     pub(super) fn may_publish(&self) -> bool {
         self.connected && !self.is_required()
     }
@@ -102,6 +113,18 @@ impl Inspection {
     /// The sequence of the journal's first message when it was last inspected; `None` if it had none.
     pub(super) fn journal_from(&self) -> Option<u64> {
         self.first.0
+    }
+
+    /// When the last inspection was begun that found everything, on the monotonic clock.
+    pub(super) fn intact_at(&self) -> Option<Duration> {
+        self.intact_at
+    }
+
+    /// Begins one at the next tick, unless one was begun at `since` or later.
+    pub(super) fn expect_since(&mut self, since: Duration, now: Now) {
+        if !self.is_required() && self.begun_at < Some(since) {
+            self.due = Due::Routine(now.monotonic);
+        }
     }
 
     /// Why nothing may be published; `None` if it may.
@@ -130,6 +153,7 @@ impl Inspection {
     pub(super) fn connection(&mut self, connected: bool) {
         // Even if no disconnect was reported: two changes may be reported as one.
         if connected {
+            self.fruitless = (0, None);
             self.require();
         }
         self.connected = connected;
@@ -137,7 +161,6 @@ impl Inspection {
 
     /// Requires another inspection; the result of one under way is ignored.
     pub(super) fn require(&mut self) {
-        self.fruitless = (0, None);
         self.due = Due::Required(Duration::ZERO);
         self.number += 1;
     }
@@ -149,14 +172,14 @@ impl Inspection {
             return None;
         }
         let again = now.monotonic + INSPECT_WITHIN;
-        if self.is_required() {
-            self.due = Due::Required(again);
-        } else {
-            self.due = Due::Routine(again);
+        self.due = if self.is_required() { Due::Required(again) } else { Due::Routine(again) };
+        if self.counted_at.is_none_or(|at| at + INSPECT_INTERVAL <= now.monotonic) {
+            self.counted_at = Some(now.monotonic);
             // Until it finds something.
             self.fruitless.0 = self.fruitless.0.saturating_add(1);
         }
         self.number += 1;
+        self.begun_at = Some(now.monotonic);
         let (journal_created, control_created) = self.created;
         let of_store = self.store.as_ref().map(Acknowledged::of_store).unwrap_or_default();
         let known = of_store.with(&follower.tip, &follower.state);
@@ -194,6 +217,7 @@ impl Inspection {
             }
             Err(why) => {
                 self.missing = None;
+                self.fruitless.1 = Some(why.clone());
                 return self.retry(now, why);
             }
         };
@@ -208,6 +232,7 @@ impl Inspection {
             // A stream that does not exist is not known to have existed. It is created at the start.
             return self.retry(now, "the streams do not exist".to_owned());
         };
+        self.intact_at = self.begun_at;
         self.created = (Some(journal.created), Some(control.created));
         self.first = (journal.first().or(self.first.0), control.first().or(self.first.1));
         Finding::Intact { follow_from: streams.follow_from }

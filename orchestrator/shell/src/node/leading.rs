@@ -5,7 +5,9 @@ use std::time::Duration;
 
 use os_upgrade_kernel::forecast::StartTimer;
 use os_upgrade_kernel::window::Occurrence;
-use os_upgrade_kernel::{Answer, Batch, ControlMessage, Fact, Input, Record, Request, State, View, hint};
+use os_upgrade_kernel::{
+    Answer, Batch, ControlMessage, Fact, Input, Job, Record, Request, State, View, hint,
+};
 use os_upgrade_protocol::RunId;
 
 use super::{Action, CallId, Warning};
@@ -38,6 +40,8 @@ pub(super) struct Leading {
     refusals_from: Duration,
     start_timer: StartTimer,
     under_way: Option<UnderWay>,
+    /// Jobs with an outcome that the committed state knows, since this was last taken.
+    committed_jobs: Vec<Job>,
     /// How many messages of the control stream changed nothing and are not journaled, since this was last taken.
     ignored: u64,
 }
@@ -101,6 +105,8 @@ struct RecordUnderWay {
     record: Record,
     next: State,
     answers: Vec<(CallId, Answer)>,
+    /// The jobs whose outcomes were decided on.
+    jobs: Vec<Job>,
 }
 
 impl Leading {
@@ -111,6 +117,7 @@ impl Leading {
             refusals_from: Duration::ZERO,
             start_timer: StartTimer::default(),
             under_way: None,
+            committed_jobs: Vec::new(),
             ignored: 0,
         }
     }
@@ -142,6 +149,10 @@ impl Leading {
     /// Whether a caller waits for an answer.
     pub(super) fn has_calls(&self) -> bool {
         self.queue.iter().any(|queued| queued.caller.is_some())
+    }
+
+    pub(super) fn take_committed_jobs(&mut self) -> Vec<Job> {
+        std::mem::take(&mut self.committed_jobs)
     }
 
     pub(super) fn take_ignored(&mut self) -> u64 {
@@ -181,7 +192,7 @@ impl Leading {
             self.refusals_from = now.monotonic + REFUSALS_INTERVAL;
         }
         let mut batch = Batch::new(state, now.wall);
-        let mut answers = Vec::new();
+        let (mut answers, mut jobs) = (Vec::new(), Vec::new());
         let mut inputs = 0;
         // First of all, because the view belongs to the committed state: the hosts that an input approves have not been
         // asked for the time.
@@ -196,6 +207,9 @@ impl Leading {
             let Some(Queued { input, caller, .. }) = self.queue.pop_front() else { break };
             inputs += 1;
             let facts_before = batch.len();
+            if let Input::JobDone(done) = &input {
+                jobs.push(done.job());
+            }
             let is_new = is_new_reply(&input, batch.state().control);
             let answer = batch.decide(view, &input);
             self.ignored += u64::from(is_new && batch.len() == facts_before);
@@ -207,10 +221,11 @@ impl Leading {
         if batch.is_empty() && answers.is_empty() {
             // The inputs changed nothing, and would change nothing if they were read again after a restart.
             *state = batch.finish().1;
+            self.committed_jobs.extend(jobs);
             return None;
         }
         let (record, next) = batch.finish();
-        let under_way = RecordUnderWay { record, next, answers };
+        let under_way = RecordUnderWay { record, next, answers, jobs };
         match self.under_way.insert(UnderWay::Record(Box::new(under_way))) {
             UnderWay::Record(under_way) => Some(&under_way.record),
             UnderWay::Snapshot => None,
@@ -255,7 +270,8 @@ impl Leading {
     ) {
         match self.under_way.take() {
             Some(UnderWay::Record(under_way)) => {
-                let RecordUnderWay { record, next, answers } = *under_way;
+                let RecordUnderWay { record, next, answers, jobs } = *under_way;
+                self.committed_jobs.extend(jobs);
                 dispatcher.committed(&record);
                 out.extend(
                     adopted_warnings(&record).chain(excess_warnings(&record, &next)).map(Action::Warn),

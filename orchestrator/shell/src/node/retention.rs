@@ -1,8 +1,9 @@
 //! Retention: which part of the streams nobody needs any more.
 //!
-//! A snapshot contains everything before it. Once it has stood for a while and every live instance has the earlier records
-//! in its store, the journal is trimmed to it, and what hosts were sent and have said before it is purged from the control
-//! stream. An instance that was away for longer begins with the snapshot, and lacks that part of the history.
+//! A snapshot contains everything before it. Once it has stood for a while, the streams have been inspected since, and
+//! every live instance has the earlier records in its store, the journal is trimmed to it, and what hosts were sent and have
+//! said before it is purged from the control stream. An instance that was away for longer begins with the snapshot, and
+//! lacks that part of the history.
 //!
 //! What is deleted once may be deleted again: a deposed leader that does it late does no harm.
 
@@ -27,6 +28,21 @@ pub struct RetentionSettings {
 /// How long to wait before the streams are trimmed again after that failed.
 const RETRY: Duration = Duration::from_mins(1);
 
+/// How long the other instances are listened to, from the beginning of a leadership or of a connection, before it counts
+/// what their stores have: they say it every second.
+const HEARD_WITHIN: Duration = Duration::from_secs(10);
+
+/// The journal, as it was last seen.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Extent {
+    /// Its first message; `None` if it had none.
+    pub(super) first: Option<u64>,
+    /// Its last message.
+    pub(super) last: u64,
+    /// When the last inspection was begun that found everything.
+    pub(super) intact_at: Option<Duration>,
+}
+
 /// What to delete from the streams.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Trim {
@@ -41,6 +57,8 @@ pub struct Trim {
 pub(super) struct Retention {
     /// The last record that the stores of all live instances have; `None` while that is unknown.
     stored_by_all: Option<u64>,
+    /// Since when the other instances are listened to.
+    heard_since: Option<Duration>,
     /// The snapshot to which the streams are trimmed next.
     next: Option<Candidate>,
     /// The last trim that was asked for.
@@ -68,6 +86,17 @@ impl Retention {
         self.stored_by_all = by_all;
     }
 
+    /// From now on the other instances are listened to anew.
+    pub(super) fn listen(&mut self) {
+        self.heard_since = None;
+    }
+
+    /// Since when the next snapshot has stood, if it has stood for long enough.
+    pub(super) fn stands_since(&self, now: Now, settings: RetentionSettings) -> Option<Duration> {
+        let since = self.next.as_ref()?.since;
+        (since + settings.snapshot_stands <= now.monotonic).then_some(since)
+    }
+
     /// Notes the newest snapshot that `follower` has seen.
     pub(super) fn observe(&mut self, now: Now, follower: &Follower) {
         let newest = follower.snapshot;
@@ -82,14 +111,12 @@ impl Retention {
         self.next = Some(Candidate { trim, record: follower.last_record(), since: now.monotonic });
     }
 
-    /// What to delete now, if anything. `journal_first` is where the journal begins.
-    pub(super) fn begin(
-        &mut self,
-        now: Now,
-        settings: RetentionSettings,
-        journal_first: Option<u64>,
-        journal_last: u64,
-    ) -> Option<Trim> {
+    /// What to delete now, if anything.
+    pub(super) fn begin(&mut self, now: Now, settings: RetentionSettings, journal: Extent) -> Option<Trim> {
+        let heard_since = *self.heard_since.get_or_insert(now.monotonic);
+        if now.monotonic < heard_since + HEARD_WITHIN {
+            return None;
+        }
         if let Some(asked) = &mut self.asked
             && let Some(again) = asked.again
         {
@@ -99,12 +126,14 @@ impl Retention {
             asked.again = Some(now.monotonic + RETRY);
             return Some(asked.trim);
         }
-        let first = journal_first?;
+        let first = journal.first?;
+        // A loss before the snapshot would leave no trace.
+        self.stands_since(now, settings).filter(|since| journal.intact_at >= Some(*since))?;
         let is_due = |candidate: &mut Candidate| {
             let before = candidate.record.max(candidate.trim.journal_from.saturating_sub(1));
             let is_stored = self.stored_by_all.is_some_and(|stored| stored >= before);
-            let is_too_long = journal_last.saturating_sub(first) > settings.journal_messages_max;
-            candidate.since + settings.snapshot_stands <= now.monotonic && (is_stored || is_too_long)
+            let is_too_long = journal.last.saturating_sub(first) > settings.journal_messages_max;
+            is_stored || is_too_long
         };
         let trim = self.next.take_if(is_due)?.trim;
         self.asked = Some(Asked { trim, again: Some(now.monotonic + RETRY) });

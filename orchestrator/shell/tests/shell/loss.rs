@@ -8,10 +8,14 @@ use os_upgrade_kernel::Settings;
 use os_upgrade_shell::clock::Now;
 use os_upgrade_shell::dispatch::DispatchSettings;
 use os_upgrade_shell::journal::{AppendId, Tip};
+use os_upgrade_shell::lease::{LeaseOutcome, LeaseRequest};
 use os_upgrade_shell::node::{
     Acknowledged, Action, ControlMark, Event, Halt, Node, NodeSettings, RetentionSettings, StoreKnowledge,
     StreamFacts, Streams, Warning, losses,
 };
+
+/// What a node has said about inspections that come to nothing, and in which second.
+type Said = Vec<(u64, Option<String>)>;
 
 /// How a case damages the streams.
 type Change = fn(&mut Streams);
@@ -202,7 +206,17 @@ fn node_that_finds(streams_at: impl Fn(u64) -> Streams, secs: u64) -> Node {
 fn node_that_inspects(
     streams_at: impl Fn(u64) -> Option<Result<Streams, String>>,
     secs: u64,
-) -> (Node, Vec<(u64, Option<String>)>) {
+) -> (Node, Said) {
+    let (node, said, _) = node_that_asks(streams_at, false, secs);
+    (node, said)
+}
+
+/// The same, and when it has asked for the lease, which it is granted each time or never.
+fn node_that_asks(
+    streams_at: impl Fn(u64) -> Option<Result<Streams, String>>,
+    is_granted: bool,
+    secs: u64,
+) -> (Node, Said, Vec<u64>) {
     let mut node = Node::new(NodeSettings {
         instance: "a".to_owned(),
         nonce: "a-1".to_owned(),
@@ -222,7 +236,7 @@ fn node_that_inspects(
         }),
         loss_confirmed_after: Duration::from_secs(20),
     });
-    let mut said = Vec::new();
+    let (mut said, mut asked) = (Vec::new(), Vec::new());
     for second in 0..=secs {
         let now = at(second);
         node.handle(now, Event::Tick);
@@ -233,10 +247,16 @@ fn node_that_inspects(
                 }
             } else if let Action::Warn(Warning::Inspection { overdue }) = action {
                 said.push((second, overdue));
+            } else if let Action::Lease(LeaseRequest { number, .. }) = action {
+                asked.push(second);
+                if is_granted {
+                    let outcome = LeaseOutcome::Written { revision: second, at: None };
+                    node.handle(now, Event::Lease { number, outcome });
+                }
             }
         }
     }
-    (node, said)
+    (node, said, asked)
 }
 
 fn at(second: u64) -> Now {
@@ -277,6 +297,17 @@ fn inspections_that_come_to_nothing_are_reported() {
     // One now and then proves that the streams are there.
     let often_refuses = |second| Some(if second % 60 == 0 { Ok(streams()) } else { Err("no".to_owned()) });
     assert_eq!(node_that_inspects(often_refuses, 600).1, []);
+}
+
+/// An instance that cannot inspect the streams would hold the lease, and neither lead nor let another lead.
+#[test]
+fn lease_is_left_while_inspections_fail() {
+    let refuses_from_5 =
+        |second| Some(if (5..200).contains(&second) { Err("no".to_owned()) } else { Ok(streams()) });
+    let (_, _, asked) = node_that_asks(refuses_from_5, true, 300);
+    let gap = asked.windows(2).map(|pair| (pair[0], pair[1])).max_by_key(|(last, next)| next - last);
+    let (last, next) = gap.unwrap();
+    assert!((70..=72).contains(&last) && (200..=212).contains(&next), "{last}, then {next}");
 }
 
 /// What keeps the nodes here from being ready otherwise.

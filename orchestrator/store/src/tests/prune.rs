@@ -107,6 +107,25 @@ async fn older_store_learns_to_give_space_back() {
     assert_eq!(rows(&path, "PRAGMA auto_vacuum").await, ["2"]);
 }
 
+/// Nobody waits for a run that was under way before a gap, and is over after it.
+#[tokio::test]
+async fn run_that_ended_in_a_gap_has_an_unknown_result() {
+    let (_, records) = after_runs(4);
+    let began = records.iter().position(|committed| committed.before.run.is_some()).unwrap();
+    let is_last =
+        |committed: &Committed| committed.before.last_run.as_ref().is_some_and(|run| run.id.as_str() == "r0");
+    let ended = records.iter().rposition(is_last).unwrap();
+    for (after, result) in [(ended, "completed"), (records.len() - 1, "unknown")] {
+        let mut store = TestStore::new().await;
+        store.projector.apply(&streams(), None, &records[..=began]).await.unwrap();
+        let path = store.path();
+        let result_now = async || rows(&path, "SELECT result FROM runs WHERE id = 'r0'").await;
+        assert_eq!(result_now().await, ["-"]);
+        store.projector.apply_after_gap(&streams(), &records[after..]).await.unwrap();
+        assert_eq!(result_now().await, [result], "after record {after}");
+    }
+}
+
 /// The journal was trimmed beyond what the store had.
 #[tokio::test]
 async fn store_goes_on_after_a_gap() {

@@ -1,6 +1,6 @@
 //! What happens when requests reach the bus or the lock server: they are answered.
 
-use os_upgrade_kernel::{JobDone, LockOutcome, SlotJob, SlotOrder};
+use os_upgrade_kernel::{Job, JobDone, LockOutcome, NoAnswer, SlotJob, SlotOrder};
 use os_upgrade_protocol::{GroupName, HostName};
 use os_upgrade_shell::dispatch::PublishOutcome;
 use os_upgrade_shell::fleet_lock::{HttpAnswer, read_answer, read_retry_after};
@@ -167,10 +167,10 @@ impl World {
         let Peer::Host(host) = request.from else { return };
         let name = self.hosts[host].name.clone();
         match worker_request {
-            WorkerRequest::Reply { sequence, payload, in_reply_to } => {
+            WorkerRequest::Reply { sequence, payload, answers } => {
                 let time = self.time();
-                let stored = self.bus.publish_reply(&name, payload.clone(), in_reply_to.clone(), time);
-                self.checker.reply_stored(host, stored, payload, in_reply_to.as_deref());
+                let stored = self.bus.publish_reply(&name, payload.clone(), answers.clone(), time);
+                self.checker.reply_stored(host, stored, payload, answers.command.as_deref());
                 let event = rules::Event::ReplyStored { sequence: *sequence };
                 self.answer(request, Answer::Worker(event));
             }
@@ -187,11 +187,16 @@ impl World {
     }
 
     fn lock_request_arrives(&mut self, request: &Request, id: JobId, job: &SlotJob) {
-        if !self.locks.is_up {
-            return;
-        }
         // Not those that were held back before.
         let is_in_time = self.now < request.sent + request.timeout;
+        if !self.locks.is_up {
+            if is_in_time {
+                let why = NoAnswer::NotSent { detail: "connection refused".to_owned() };
+                let report = Job::LockServer(job.clone()).unanswered(why).into();
+                self.answer(request, Answer::Node(Event::JobDone { id, report }));
+            }
+            return;
+        }
         if is_in_time && self.occurs(Fault::LockCarriedOutLate) {
             let late = request.timeout + self.rng.u64(..LATE_MAX);
             return self.at(late, Item::Arrive(Box::new(request.clone())));

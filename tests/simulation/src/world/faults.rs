@@ -59,6 +59,7 @@ impl World {
             Fault::ClockStep => self.step_clock(instance, host),
             Fault::BusClockStep => self.step_bus_clock(instance),
             Fault::DirectoryCopied
+            | Fault::OlderVersion
             | Fault::StoreLost
             | Fault::StoreOlder
             | Fault::DataLost
@@ -188,6 +189,7 @@ impl World {
         if self.bus.journal_len() < 3 || !self.bus_up {
             return;
         }
+        let next = self.bus.journal_len() + 1;
         self.bus.purge(kept);
         self.faults_enabled = false;
         self.trace.record(self.now, || format!("{kept} messages are left"));
@@ -206,12 +208,16 @@ impl World {
         };
         let know: Vec<Option<u32>> = self.instances.iter().map(knows).collect();
         let found_by = self.now + PURGE_FOUND_WITHIN;
-        while self.now < found_by && self.step() {}
+        // With a snapshot in its place the journal looks as if it had been trimmed, and lacks nothing that anybody needs.
+        let mut is_replaced = false;
+        while self.now < found_by && self.step() {
+            is_replaced |= kept == 0 && self.bus.has_snapshot_at(next);
+        }
         let unaware = self.instances.iter().zip(know).position(|(instance, knew)| {
             let node = instance.node.as_ref().filter(|_| knew == Some(instance.boot));
             node.is_some_and(|node| node.halted().is_none())
         });
-        self.checker.purge_found(unaware);
+        self.checker.purge_found(unaware.filter(|_| !is_replaced));
     }
 
     pub(super) fn bus_back(&mut self) {

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use os_upgrade_kernel::format::{NEWEST, OLDEST};
 use os_upgrade_kernel::{JobDone, LockProvider, NoAnswer};
 use os_upgrade_protocol::hint::HintCause;
 use os_upgrade_protocol::{Announcement, Hint};
@@ -12,6 +13,7 @@ use os_upgrade_shell::inventory::WorkerMessage;
 use os_upgrade_shell::jobs::{JobReport, StartedJob};
 use os_upgrade_shell::journal::Committed;
 use os_upgrade_shell::journal::append::{AppendOutcome, ReadBack};
+use os_upgrade_shell::journal::codec::Message;
 use os_upgrade_shell::journal::follow::Follower;
 use os_upgrade_shell::lease::LeaseOutcome;
 use os_upgrade_shell::node::{Action, Event, Halt, Node, Warning};
@@ -23,7 +25,7 @@ use crate::bug::Bug;
 use crate::bus::CREATED;
 use crate::describe;
 use crate::fault::Fault;
-use crate::instance::Reader;
+use crate::instance::{Instance, Reader};
 use crate::peer::Peer;
 use crate::plan::application;
 use crate::request::{Request, RequestKind};
@@ -52,10 +54,13 @@ impl World {
             let of = self.rng.usize(..self.instances.len());
             self.instances[index].name = format!("i{of}");
         }
+        let is_older = self.occurs(Fault::OlderVersion);
         let instance = &mut self.instances[index];
+        instance.is_older = is_older;
         instance.start(&self.plan);
         let boot = instance.boot;
-        self.trace.record(self.now, || format!("i{index} starts, process {boot}"));
+        let version = if is_older { ", of an older version" } else { "" };
+        self.trace.record(self.now, || format!("i{index} starts, process {boot}{version}"));
         if !self.is_linked(Peer::Instance(index)) {
             self.deliver_event(index, Event::Connected(false));
         }
@@ -215,6 +220,7 @@ impl World {
                 self.instances[index].journal = Some(reader);
             }
             Action::StopJournal => self.instances[index].journal = None,
+            Action::Append { message, .. } if !self.knows(index, &message) => self.upgrade(index),
             Action::Append { expected, message } => {
                 self.sabotage_append(index, &message);
                 let message = self.sabotage_record(index, message);
@@ -278,8 +284,7 @@ impl World {
                 self.send_request(index, RequestKind::Trim(trim), Event::Trimmed { trim, done: false });
             }
             Action::Stopped => self.kill(index),
-            Action::Warn(Warning::Halted(Halt::Copied { .. })) => self.copy_noticed(index),
-            Action::Warn(Warning::Halted(halt)) => self.checker.halted(index, &halt),
+            Action::Warn(Warning::Halted(halt)) => self.halted(index, &halt),
             Action::Warn(
                 Warning::Inventory { .. }
                 | Warning::Clock { .. }
@@ -292,10 +297,43 @@ impl World {
         }
     }
 
+    fn halted(&mut self, index: usize, halt: &Halt) {
+        match halt {
+            Halt::Copied { .. } => self.copy_noticed(index),
+            Halt::OtherVersion(_) if self.instances[index].is_older => self.upgrade(index),
+            Halt::OtherVersion(_) | Halt::Lost(_) | Halt::Journal(_) => self.checker.halted(index, halt),
+        }
+    }
+
+    /// The event as an instance reads it: an older version knows nothing of a newer format but that it is newer.
+    fn read_by(&self, index: usize, mut event: Event) -> Event {
+        if let Event::Journal { message: Ok(message), .. } = &mut event
+            && !self.knows(index, message)
+        {
+            message.format = NEWEST + 1;
+        }
+        event
+    }
+
+    /// Whether the instance's version has a word for everything in a message of the journal.
+    pub(super) fn knows(&self, index: usize, message: &Message) -> bool {
+        message.format <= OLDEST || !self.instances[index].is_older
+    }
+
+    /// An operator installs the newest version: the older one has stopped at what it does not know, or would do what it
+    /// cannot.
+    fn upgrade(&mut self, index: usize) {
+        self.trace.record(self.now, || format!("i{index} is upgraded"));
+        self.kill(index);
+    }
+
     /// An instance has stopped because another has the same data directory. An operator gives each its own.
     fn copy_noticed(&mut self, index: usize) {
         let name = self.instances[index].name.clone();
-        self.checker.copy_noticed(index, self.bus.is_overwritten(&self.instances[index].nonce()));
+        let is_named_alike = |(other, instance): (usize, &Instance)| other != index && instance.name == name;
+        let is_true = self.instances.iter().enumerate().any(is_named_alike)
+            || self.bus.is_overwritten(&self.instances[index].nonce());
+        self.checker.copy_noticed(index, is_true);
         for (other, instance) in self.instances.iter_mut().enumerate() {
             if instance.name == name && (other == index || instance.is_copy()) {
                 instance.make_original();
@@ -445,8 +483,8 @@ impl World {
             return self.after(idle, Item::Process { instance: index, boot, what });
         };
         self.after(MILLI, Item::Process { instance: index, boot, what });
-        let event = self.sabotage_journal(event);
-        self.deliver_event(index, event);
+        let event = self.sabotage_journal(index, event);
+        self.deliver_event(index, self.read_by(index, event));
     }
 
     fn read_control(&mut self, index: usize, generation: u64) {

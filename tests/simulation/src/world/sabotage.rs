@@ -1,17 +1,21 @@
 //! Planted bugs, at the edge of the code that ships. See [`crate::bug`].
 
+use std::time::Duration;
+
 use bytes::Bytes;
 use chrono::{DateTime, Utc};
+use os_upgrade_kernel::format::OLDEST;
 use os_upgrade_kernel::reason::Denial;
 use os_upgrade_kernel::semaphore::{Denied, Full, HostDenied, Waiter};
 use os_upgrade_kernel::slot::ReleaseCause;
 use os_upgrade_kernel::{
     Accepted, Batch, ClientId, ControlMessage, Effect, Fact, HostEvent, Input, JobDone, LockOperation,
-    LockOutcome, LockProvider, Operation, Reason, Record, Request, RunHost, State, sends,
+    LockOutcome, LockProvider, Operation, Reason, Record, Request, RunHost, State, effects,
 };
 use os_upgrade_protocol::{Action, Command, HostName};
 use os_upgrade_shell::control_stream;
 use os_upgrade_shell::forward::{Answered, Forwarded, Outcome, decode};
+use os_upgrade_shell::jobs::{JobId, StartedJob};
 use os_upgrade_shell::journal::codec::{Kind, Message};
 use os_upgrade_shell::node::{CallId, Event, Node};
 use os_upgrade_shell::not_done::NotDone;
@@ -110,30 +114,43 @@ impl World {
         with_facts(message, |facts| each(facts, instead))
     }
 
-    /// Sends the commands that follow from a record at once, while it is being appended.
+    /// Sends the commands, or begins the jobs, that follow from a record at once, while it is being appended.
     pub(super) fn sabotage_append(&mut self, index: usize, message: &Message) {
-        if self.bug != Some(Bug::SentBeforeCommit) || message.kind != Kind::Record || message.deflated {
+        let hurries = matches!(self.bug, Some(Bug::SentBeforeCommit | Bug::JobBeforeCommit));
+        if !hurries || message.kind != Kind::Record || message.deflated {
             return;
         }
         let Some(node) = &self.instances[index].node else { return };
         let Ok(record) = serde_json::from_slice::<Record>(&message.payload) else { return };
         let mut state = node.state().clone();
         let Some(fence) = state.fence.as_ref().map(|fence| fence.sequence) else { return };
-        let earlier: Vec<Effect> = sends(&state).collect();
+        let earlier: Vec<Effect> = effects(&state).collect();
         if state.apply_record(&record).is_err() {
             return;
         }
-        for effect in sends(&state).filter(|effect| !earlier.contains(effect)).collect::<Vec<_>>() {
-            if let Effect::Send { id, not_after } = effect {
-                let what = RequestKind::Command { epoch: u64::MAX, fence, id, not_after };
-                self.send_request(index, what, Event::Tick);
-            }
+        for effect in effects(&state).filter(|effect| !earlier.contains(effect)).collect::<Vec<_>>() {
+            let what = match (self.bug, effect) {
+                (Some(Bug::SentBeforeCommit), Effect::Send { id, not_after }) => {
+                    RequestKind::Command { epoch: u64::MAX, fence, id, not_after }
+                }
+                (Some(Bug::JobBeforeCommit), Effect::Job(job)) => {
+                    RequestKind::Job(StartedJob { id: JobId::MAX, job, before: Duration::MAX })
+                }
+                _ => continue,
+            };
+            self.send_request(index, what, Event::Tick);
         }
     }
 
     /// Leaves out facts when the journal is read.
-    pub(super) fn sabotage_journal(&self, event: Event) -> Event {
-        let Event::Journal { sequence, message: Ok(message) } = event else { return event };
+    pub(super) fn sabotage_journal(&self, index: usize, event: Event) -> Event {
+        let Event::Journal { sequence, message: Ok(mut message) } = event else { return event };
+        if self.bug == Some(Bug::UnknownFactsDropped) && !self.knows(index, &message) {
+            message = with_facts(message, |facts| {
+                facts.into_iter().filter(|fact| fact.format() <= OLDEST).collect()
+            });
+            message.format = OLDEST;
+        }
         let instead: fn(Fact) -> Vec<Fact> = match self.bug {
             Some(Bug::SlotForgotten) => without_slot,
             Some(Bug::LockForgotten) => without_lock,

@@ -6,9 +6,7 @@ use os_upgrade_protocol::{
     Action as CommandAction, Command, Hint, HostName, Outcome, Reply, Versions, header,
 };
 use os_upgrade_shell::inventory::WorkerMessage;
-use os_upgrade_worker_rules::consumer::{
-    DeliverFrom, Plan, SavedState, StreamState, last_sequence_at_open, plan,
-};
+use os_upgrade_worker_rules::consumer::{DeliverFrom, Plan, SavedState, last_sequence_at_open, plan};
 use os_upgrade_worker_rules::{
     self as rules, Action, BootId, Call, HandlerCall, HandlerResult, Loaded, OutgoingReply, Phase,
     RebootCall, Received, StateFile, Upgraded,
@@ -17,13 +15,13 @@ use os_upgrade_worker_rules::{
 use super::World;
 use crate::agenda::{Item, Worker};
 use crate::bug::Bug;
-use crate::bus::{CREATED, Delivery};
+use crate::bus::Delivery;
 use crate::checker::Begun;
 use crate::describe;
 use crate::fault::Fault;
 use crate::host::{PlainWork, Process};
 use crate::peer::Peer;
-use crate::request::{Request, RequestKind, WorkerRequest};
+use crate::request::{Answers, Request, RequestKind, WorkerRequest};
 use crate::time::{MILLI, MINUTE, Micros, SECOND, beginning, span};
 
 /// How long a worker waits for the bus.
@@ -147,27 +145,22 @@ impl World {
         if !self.is_linked(Peer::Host(index)) {
             return;
         }
-        let stream = StreamState { created: CREATED, last_sequence: self.bus.control_len() };
-        let standing = match self.hosts[index].sdk() {
-            Some(sdk) => SavedState {
-                settled: sdk.logic.settled(),
-                current: sdk.logic.state().current.as_ref().map(|current| current.position.sequence),
-            },
-            None => SavedState::default(),
-        };
+        let last_sequence = self.bus.control_len();
+        let saved = self.hosts[index].sdk().map_or_else(SavedState::default, |sdk| sdk.logic.state().into());
         let existing = self.bus.consumer(&name);
         let planned = match (self.hosts[index].sdk, existing) {
             _ if self.bug == Some(Bug::ConsumerFromTheBeginning) => Plan::Make(DeliverFrom::Sequence(1)),
             // A plain worker uses the existing consumer.
             (false, Some(_)) => Plan::Keep,
-            (_, existing) => plan(existing, standing, stream),
+            (_, existing) => plan(existing, saved, last_sequence),
         };
         if let Plan::Make(from) = planned {
             self.trace.record(self.now, || format!("{name} makes its consumer: {from:?}"));
             self.bus.make_consumer(&name, from);
         }
         self.hosts[index].reads = true;
-        self.hosts[index].last_sequence_at_open = last_sequence_at_open(existing, stream);
+        self.hosts[index].last_sequence_at_open = last_sequence_at_open(existing, last_sequence);
+        self.hosts[index].connection += 1;
         self.pull(index);
     }
 
@@ -209,9 +202,11 @@ impl World {
                 published: stored.time,
                 delivered: delivery.count,
                 last_sequence_at_open: self.hosts[index].last_sequence_at_open,
+                connection: self.hosts[index].connection,
                 subject: stored.subject.clone(),
                 ack_subject: delivery.generation.to_string(),
                 run_header: stored.id.as_ref().map(|id| id.run.to_string()),
+                id_header: stored.id.as_ref().map(ToString::to_string),
                 payload: self.sabotage_payload(&stored.payload),
             };
             return self.enqueue(index, rules::Event::CommandReceived(received));
@@ -352,9 +347,12 @@ impl World {
 
     fn reply(&mut self, index: usize, reply: OutgoingReply, decided: DateTime<Utc>) {
         let sequence = reply.sequence;
-        let in_reply_to =
-            reply.headers.into_iter().find(|(name, _)| *name == header::IN_REPLY_TO).map(|(_, value)| value);
-        let what = WorkerRequest::Reply { sequence, payload: Bytes::from(reply.payload), in_reply_to };
+        let header = |name| {
+            let header = reply.headers.iter().find(|(header, _)| *header == name);
+            header.map(|(_, value)| value.clone())
+        };
+        let answers = Answers { command: header(header::IN_REPLY_TO), run: header(header::RUN) };
+        let what = WorkerRequest::Reply { sequence, payload: Bytes::from(reply.payload), answers };
         if self.bug == Some(Bug::AckBeforeReply) {
             let state = self.hosts[index].sdk().and_then(|sdk| sdk.logic.state().current.clone());
             if let Some(current) = state {
@@ -420,13 +418,10 @@ impl World {
         }
         let times = 1 + usize::from(self.occurs(Fault::WorkerAnswersTwice));
         for _ in 0..times {
-            let in_reply_to = self.rng.bool().then(|| work.sequence.to_string());
-            let payload = Bytes::from(payload.clone());
-            self.send_worker_request(
-                index,
-                WorkerRequest::Reply { sequence: work.sequence, payload, in_reply_to },
-                None,
-            );
+            let command = self.rng.bool().then(|| work.sequence.to_string());
+            let (answers, payload) = (Answers { command, run: None }, Bytes::from(payload.clone()));
+            let reply = WorkerRequest::Reply { sequence: work.sequence, payload, answers };
+            self.send_worker_request(index, reply, None);
         }
     }
 

@@ -6,7 +6,7 @@ use os_upgrade_protocol::{Outcome, Reply, header, subject};
 use super::{Activity, WorkerLogic, ignore};
 use crate::limits::{ACK_ATTEMPTS_MAX, SAVE_ATTEMPTS_MAX, backoff};
 use crate::log_message::{Ignored, LogMessage};
-use crate::state_file::Phase;
+use crate::state_file::{Answer, Current, Phase};
 use crate::{Action, OutgoingReply};
 
 const CURRENT: &str = "an answer belongs to a current command";
@@ -32,7 +32,7 @@ impl WorkerLogic {
             | Activity::Rebooting { .. }
             | Activity::Replying { .. }
             | Activity::ReplyRetry { .. }
-            | Activity::Acking { .. }
+            | Activity::Acking
             | Activity::AckRetry { .. } => ignore(Ignored::Unexpected("StateSaved"), out),
         }
     }
@@ -67,6 +67,10 @@ impl WorkerLogic {
     }
 
     pub(super) fn reply(&mut self, attempt: u32, out: &mut Vec<Action>) {
+        if self.is_replaced() {
+            // Its reply would count for the command that the stream has in its place.
+            return self.settle_and_save(out);
+        }
         let current = self.file.current.as_ref().expect(CURRENT);
         let Phase::Answered { outcome } = &current.phase else {
             unreachable!("only an answered command is replied to");
@@ -74,11 +78,14 @@ impl WorkerLogic {
         let sequence = current.position.sequence;
         let reply = Reply { action: current.action, result: outcome.clone() };
         let producer = header::worker_producer(&self.config.application, &self.config.host);
+        let mut headers =
+            vec![(header::PRODUCER_NAME, producer), (header::IN_REPLY_TO, sequence.to_string())];
+        headers.extend(current.run.as_ref().map(|run| (header::RUN, run.to_string())));
         out.push(Action::Reply(OutgoingReply {
             sequence,
             subject: subject::reply(&self.config.host),
             payload: reply.to_payload(),
-            headers: vec![(header::PRODUCER_NAME, producer), (header::IN_REPLY_TO, sequence.to_string())],
+            headers,
         }));
         self.activity = Activity::Replying { attempt };
     }
@@ -86,7 +93,12 @@ impl WorkerLogic {
     pub(super) fn reply_stored(&mut self, sequence: u64, out: &mut Vec<Action>) {
         match self.activity {
             Activity::Replying { .. } | Activity::ReplyRetry { .. } if self.is_current(sequence) => {
-                self.ack(1, out);
+                if self.held.is_some() {
+                    // The server no longer waits for it, and would take it for that of a command at the same sequence.
+                    self.settle_and_save(out);
+                } else {
+                    self.ack(out);
+                }
             }
             Activity::Replying { .. } | Activity::ReplyRetry { .. } => {
                 ignore(Ignored::OtherCommand(sequence), out);
@@ -97,7 +109,7 @@ impl WorkerLogic {
             | Activity::SaveRetry { .. }
             | Activity::Handling(_)
             | Activity::Rebooting { .. }
-            | Activity::Acking { .. }
+            | Activity::Acking
             | Activity::AckRetry { .. } => ignore(Ignored::Unexpected("ReplyStored"), out),
         }
     }
@@ -121,10 +133,11 @@ impl WorkerLogic {
         self.activity = Activity::ReplyRetry { attempt, at };
     }
 
-    pub(super) fn ack(&mut self, attempt: u32, out: &mut Vec<Action>) {
+    pub(super) fn ack(&mut self, out: &mut Vec<Action>) {
         let current = self.file.current.as_ref().expect(CURRENT);
         out.push(Action::Ack { sequence: current.position.sequence, subject: current.ack_subject.clone() });
-        self.activity = Activity::Acking { attempt };
+        self.activity = Activity::Acking;
+        self.acks += 1;
     }
 
     pub(super) fn acked(&mut self, sequence: u64, out: &mut Vec<Action>) {
@@ -133,7 +146,7 @@ impl WorkerLogic {
             return;
         }
         match self.activity {
-            Activity::Acking { .. } | Activity::AckRetry { .. } => self.settle(out),
+            Activity::Acking | Activity::AckRetry { .. } => self.settle_and_save(out),
             Activity::NotStarted
             | Activity::Idle
             | Activity::Saving { .. }
@@ -153,7 +166,7 @@ impl WorkerLogic {
         out: &mut Vec<Action>,
     ) {
         let attempt = match self.activity {
-            Activity::Acking { attempt } if self.is_current(sequence) => attempt,
+            Activity::Acking if self.is_current(sequence) => self.acks,
             // The command was dropped or settled before: it is acknowledged again when it is redelivered.
             Activity::NotStarted
             | Activity::Idle
@@ -163,7 +176,7 @@ impl WorkerLogic {
             | Activity::Rebooting { .. }
             | Activity::Replying { .. }
             | Activity::ReplyRetry { .. }
-            | Activity::Acking { .. }
+            | Activity::Acking
             | Activity::AckRetry { .. } => {
                 out.push(Action::Log(LogMessage::AckFailed { sequence, attempt: 1, error, giving_up: true }));
                 return;
@@ -172,17 +185,31 @@ impl WorkerLogic {
         let giving_up = attempt >= ACK_ATTEMPTS_MAX;
         out.push(Action::Log(LogMessage::AckFailed { sequence, attempt, error, giving_up }));
         if giving_up {
-            self.settle(out);
+            self.settle_and_save(out);
         } else {
+            // Until then the stream may be rolled back to before the reply, which is therefore sent again first.
             let at = now + backoff(attempt);
-            self.activity = Activity::AckRetry { attempt, at };
+            self.activity = Activity::AckRetry { at };
         }
     }
 
-    /// Settles the current command: its reply is stored, and it is acknowledged or will be redelivered.
-    fn settle(&mut self, out: &mut Vec<Action>) {
-        let current = self.file.current.take().expect(CURRENT);
-        self.file.settled = Some(current.position);
+    fn settle_and_save(&mut self, out: &mut Vec<Action>) {
+        self.settle();
         self.save(out);
+    }
+
+    /// Settles the current command: it is answered, and acknowledged if the server still waits for that.
+    pub(super) fn settle(&mut self) {
+        let Current { position, id, action, phase, .. } = self.file.current.take().expect(CURRENT);
+        if let Phase::Answered { outcome } = phase {
+            self.file.remember(Answer { position, id, action, outcome });
+        }
+        self.file.settled = Some(position);
+        self.acks = 0;
+    }
+
+    /// Whether the stream has another command at the sequence of the current one, which it has lost.
+    fn is_replaced(&self) -> bool {
+        self.held.as_ref().is_some_and(|held| self.is_current(held.sequence))
     }
 }

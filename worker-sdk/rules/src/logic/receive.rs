@@ -1,12 +1,13 @@
-//! Decides about each delivered command.
+//! Decides about each delivered command: whether it is the one under way, was answered or dropped before, or is new.
+//! [`crate::state_file`] says what identifies it.
 
 use chrono::{DateTime, Utc};
 use os_upgrade_protocol::error::with_causes;
-use os_upgrade_protocol::{self as protocol, Command, Outcome, RunId, limits, subject};
+use os_upgrade_protocol::{self as protocol, Command, CommandId, Outcome, RunId, limits, subject};
 
 use super::{Activity, WorkerLogic, has_passed};
 use crate::log_message::{DropReason, LogMessage};
-use crate::state_file::{Current, Phase, Position, RebootDue};
+use crate::state_file::{Answer, Current, Phase, Position, RebootDue};
 use crate::{Action, Received};
 
 /// The answer to `reboot` after the state file was damaged.
@@ -30,23 +31,28 @@ enum Verdict {
 impl WorkerLogic {
     pub(super) fn command_received(&mut self, now: DateTime<Utc>, received: Received, out: &mut Vec<Action>) {
         let position = received.position();
-        if self.file.settled.is_some_and(|settled| settled.covers(position)) {
-            out.push(Action::Log(LogMessage::AlreadySettled { sequence: position.sequence }));
-            out.push(received.ack());
-            return;
-        }
         if let Some(current) = &mut self.file.current {
             if current.position == position {
                 // A new consumer delivers it with another ack subject; the old subject may no longer work.
                 current.ack_subject = received.ack_subject;
+                // What was held is no longer at the server if the stream was rolled back; if it is, it is delivered again.
+                self.held = None;
                 out.push(Action::Log(LogMessage::Redelivered {
                     sequence: position.sequence,
                     delivered: received.delivered,
                 }));
-                return self.redelivered(out);
+                let delivery = Some((position, received.connection));
+                let on_this_connection = std::mem::replace(&mut self.last, delivery) == delivery;
+                return self.redelivered(on_this_connection, out);
             }
-            let behind = current.position.sequence;
-            return self.hold(received, behind, out);
+            if !matches!(self.activity, Activity::Acking | Activity::AckRetry { .. }) {
+                let behind = current.position.sequence;
+                return self.hold(received, behind, out);
+            }
+            // The server no longer waits for that acknowledgement. If it has arrived, it may have counted for this
+            // command, which is then not delivered again: the next save has to include it.
+            self.settle();
+            self.activity = Activity::Idle;
         }
         if self.activity != Activity::Idle {
             let behind = self.file.settled.map_or(0, |settled| settled.sequence);
@@ -55,10 +61,18 @@ impl WorkerLogic {
         self.decide(now, &received, out);
     }
 
-    /// The command under way was delivered again. If it only lacks its acknowledgement, the server has lost that.
-    fn redelivered(&mut self, out: &mut Vec<Action>) {
+    /// The command under way was delivered again. If it only lacks its acknowledgement, the server has lost that, and if
+    /// there is a new connection, possibly the reply too.
+    fn redelivered(&mut self, on_this_connection: bool, out: &mut Vec<Action>) {
         match self.activity {
-            Activity::Acking { .. } | Activity::AckRetry { .. } => self.ack(1, out),
+            Activity::Acking | Activity::AckRetry { .. } => {
+                self.acks = 0;
+                if on_this_connection {
+                    self.ack(out);
+                } else {
+                    self.reply(1, out);
+                }
+            }
             Activity::NotStarted
             | Activity::Idle
             | Activity::Saving { .. }
@@ -76,11 +90,24 @@ impl WorkerLogic {
     }
 
     fn decide(&mut self, now: DateTime<Utc>, received: &Received, out: &mut Vec<Action>) {
-        let run = received.run(out);
-        let command = match self.parse(received) {
+        let position = received.position();
+        let parsed = self.parse(received);
+        let id = self.id(received, parsed.as_ref().ok());
+        let answer = self.file.answer_to(id.as_ref(), position);
+        let on_this_connection = self.last == Some((position, received.connection));
+        if let Some(answer) = answer.filter(|_| !on_this_connection) {
+            return self.answer_again(now, received, answer.clone(), out);
+        }
+        if answer.is_some() || self.file.settled == Some(position) {
+            out.push(Action::Log(LogMessage::AlreadySettled { sequence: position.sequence }));
+            out.push(received.ack());
+            return;
+        }
+        let command = match parsed {
             Ok(command) => command,
             Err(reason) => return self.drop_received(received, reason, out),
         };
+        let run = received.run(out);
         let sequence = received.sequence;
         let (phase, not_after, outcome) = match self.judge(now, received, &command, run.as_ref(), out) {
             Verdict::Drop(reason) => return self.drop_received(received, reason, out),
@@ -89,21 +116,44 @@ impl WorkerLogic {
             Verdict::Answer(outcome) => (Phase::Checking, command.not_after(), Some(outcome)),
         };
         let action = command.action();
-        self.file.current = Some(Current {
-            position: received.position(),
-            ack_subject: received.ack_subject.clone(),
-            action,
-            run,
-            not_after,
-            phase,
-            attempts: 1,
-        });
-        self.in_progress_at = now;
+        self.begin(now, received, Current { not_after, ..received.current(id, action, run, phase) });
         if let Some(outcome) = outcome {
             return self.answer(outcome, out);
         }
         out.push(Action::Log(LogMessage::Begun { sequence, action }));
         self.save(out);
+    }
+
+    /// Sends an answer again, by way of the state file like any other.
+    fn answer_again(
+        &mut self,
+        now: DateTime<Utc>,
+        received: &Received,
+        answer: Answer,
+        out: &mut Vec<Action>,
+    ) {
+        let Answer { id, action, outcome, .. } = answer;
+        out.push(Action::Log(LogMessage::AnsweredAgain {
+            sequence: received.sequence,
+            action,
+            result: outcome.as_str().to_owned(),
+        }));
+        let run = received.run(out);
+        self.begin(now, received, received.current(id, action, run, Phase::Answered { outcome }));
+        self.save(out);
+    }
+
+    fn begin(&mut self, now: DateTime<Utc>, received: &Received, current: Current) {
+        self.last = Some((current.position, received.connection));
+        self.file.current = Some(current);
+        self.in_progress_at = now;
+    }
+
+    /// The command's id. One that names another host or action is of a controller that gives one id to several commands.
+    fn id(&self, received: &Received, command: Option<&Command>) -> Option<CommandId> {
+        let id: CommandId = received.id_header.as_deref()?.parse().ok()?;
+        let action = command?.action();
+        (id.host == self.config.host && id.action == action).then_some(id)
     }
 
     fn parse(&self, received: &Received) -> Result<Command, DropReason> {
@@ -223,6 +273,26 @@ impl Received {
 
     fn ack(&self) -> Action {
         Action::Ack { sequence: self.sequence, subject: self.ack_subject.clone() }
+    }
+
+    /// What is known of it when it begins, in `phase`.
+    fn current(
+        &self,
+        id: Option<CommandId>,
+        action: protocol::Action,
+        run: Option<RunId>,
+        phase: Phase,
+    ) -> Current {
+        Current {
+            position: self.position(),
+            id,
+            ack_subject: self.ack_subject.clone(),
+            action,
+            run,
+            not_after: None,
+            phase,
+            attempts: 1,
+        }
     }
 
     fn run(&self, out: &mut Vec<Action>) -> Option<RunId> {

@@ -10,6 +10,9 @@ use crate::limits::HANDLER_STARTS_MAX;
 use crate::log_message::{Ignored, LogMessage};
 use crate::state_file::{BootId, Phase};
 
+/// The number of a process's first connection.
+const FIRST_CONNECTION: u64 = 1;
+
 impl WorkerLogic {
     pub(super) fn started(
         &mut self,
@@ -45,6 +48,8 @@ impl WorkerLogic {
         let Some(current) = &self.file.current else {
             return;
         };
+        // This process answers it over its first connection, or a later one.
+        self.last = Some((current.position, FIRST_CONNECTION));
         match &current.phase {
             Phase::Answered { .. } => self.reply(1, out),
             Phase::Rebooting { boot_id } => {

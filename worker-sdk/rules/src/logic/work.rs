@@ -197,7 +197,9 @@ impl WorkerLogic {
         let sequence = current.position.sequence;
         self.file.settled = Some(current.position);
         out.push(Action::Log(LogMessage::Dropped { sequence, reason }));
-        out.push(Action::Ack { sequence, subject: current.ack_subject });
+        if self.held.is_none() {
+            out.push(Action::Ack { sequence, subject: current.ack_subject });
+        }
         self.save(out);
     }
 }

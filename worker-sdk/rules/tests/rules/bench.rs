@@ -71,14 +71,19 @@ pub(crate) fn line(action: &Action) -> Option<String> {
         Action::Reboot(call) => format!("reboot{}", if call.resume { " resume" } else { "" }),
         Action::Reply(reply) => {
             assert_eq!(reply.subject, subject::reply(&host()));
+            let (of_any, of_run) = reply.headers.split_at(2);
             assert_eq!(
-                reply.headers,
+                of_any,
                 [
                     ("Producer-Name", "app/h1".to_owned()),
                     ("Os-Upgrade-In-Reply-To", reply.sequence.to_string())
                 ]
             );
-            format!("reply {}", String::from_utf8(reply.payload.clone()).unwrap())
+            let run = match of_run {
+                [("Os-Upgrade-Run", run)] if run == "r1" => String::new(),
+                _ => format!(" {of_run:?}"),
+            };
+            format!("reply {}{run}", String::from_utf8(reply.payload.clone()).unwrap())
         }
         Action::Ack { subject, .. } => format!("ack {subject}"),
         Action::InProgress { subject } => format!("in-progress {subject}"),
@@ -107,9 +112,11 @@ pub(crate) fn command(sequence: u64, run: &str, payload: &str) -> Event {
         published: at(i64::try_from(sequence).unwrap() - 100),
         delivered: 1,
         last_sequence_at_open: 0,
+        connection: 1,
         subject: subject::command(&host()),
         ack_subject: format!("a{sequence}"),
         run_header: (!run.is_empty()).then(|| run.to_owned()),
+        id_header: None,
         payload: payload.as_bytes().to_vec(),
     })
 }

@@ -5,5 +5,6 @@ mod bench;
 mod delivery;
 mod properties;
 mod reboots;
+mod rollback;
 mod upgrades;
 mod world;

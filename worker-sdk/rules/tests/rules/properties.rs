@@ -1,5 +1,5 @@
-//! Random histories: whatever fails or crashes in whatever order, the worker keeps its promises (`world.rs` checks
-//! them at each action), and once nothing fails any more every command is settled.
+//! Random histories: whatever fails, crashes or is rolled back in whatever order, the worker keeps its promises (`world.rs`
+//! checks them at each action), and once nothing fails any more every command is settled.
 
 use os_upgrade_protocol::Action;
 use proptest::prelude::*;
@@ -16,6 +16,7 @@ enum Op {
     Pass(i64),
     Crash,
     Boot,
+    RollBack(u8),
 }
 
 fn op() -> impl Strategy<Value = Op> {
@@ -33,6 +34,7 @@ fn op() -> impl Strategy<Value = Op> {
         2 => prop_oneof![0..3i64, 20..70i64].prop_map(Op::Pass),
         1 => Just(Op::Crash),
         1 => Just(Op::Boot),
+        1 => any::<u8>().prop_map(Op::RollBack),
     ]
 }
 
@@ -67,6 +69,7 @@ proptest! {
                 Op::Pass(seconds) => world.pass(seconds),
                 Op::Crash => world.crash(),
                 Op::Boot => world.boot(),
+                Op::RollBack(moment) => world.roll_back(moment),
             }
         }
         world.heal();

@@ -120,7 +120,6 @@ async fn streams(
     }
     checks.push(loss_check(bus, settings, folded).await?);
     checks.extend(journal(bus).await);
-    checks.extend(storage(&bus.usage().await));
     let lease = match bus.lease_holder().await? {
         Some(holder) => format!("instance {} leads", holder.instance),
         None => "no instance leads".to_owned(),
@@ -128,6 +127,7 @@ async fn streams(
     checks.push(Check::ok("lease", lease));
     checks.extend(instances(bus, settings).await);
     checks.extend(clock(bus).await);
+    checks.extend(bus.usage().await.iter().map(storage));
     Ok(())
 }
 
@@ -194,25 +194,20 @@ async fn journal(bus: &Bus) -> Vec<Check> {
     }
 }
 
-/// Compares what NATS stores with its limits.
-fn storage(usage: &[Usage]) -> Vec<Check> {
-    let check = |Usage { of, bytes, limit }: &Usage| {
-        let limit = (*limit)?;
-        let name = format!("storage of {of}");
-        let found = format!("{bytes} of {limit} bytes");
-        Some(if limit.saturating_sub(*bytes) < MESSAGE_BYTES_MAX {
-            Check::problem(
-                name,
-                found,
-                "raise the limit, or delete other streams: NATS refuses what does not fit",
-            )
-        } else if bytes / 4 >= limit / 5 {
-            Check::warning(name, found, "raise the limit in time")
-        } else {
-            Check::ok(name, found)
-        })
-    };
-    usage.iter().filter_map(check).collect()
+/// Compares what a part of NATS stores with its limit.
+fn storage(Usage { of, bytes, messages, limit }: &Usage) -> Check {
+    let name = format!("storage of {of}");
+    let messages = messages.map(|messages| format!(", {messages} messages")).unwrap_or_default();
+    let Some(limit) = limit else { return Check::ok(name, format!("{bytes} bytes{messages}")) };
+    let found = format!("{bytes} of {limit} bytes{messages}");
+    if limit.saturating_sub(*bytes) < MESSAGE_BYTES_MAX {
+        let advice = "raise the limit, or delete other streams: NATS refuses what does not fit";
+        Check::problem(name, found, advice)
+    } else if bytes / 4 >= limit / 5 {
+        Check::warning(name, found, "raise the limit in time")
+    } else {
+        Check::ok(name, found)
+    }
 }
 
 /// What running instances say in their heartbeats: why they are not ready, and how their settings differ from this
@@ -245,7 +240,7 @@ async fn instances(bus: &Bus, settings: &Settings) -> Vec<Check> {
         Check::problem(
             format!("instance {instance}"),
             reason,
-            "see \"When something is wrong\" in the operations manual",
+            "see \"When something is wrong\" and \"When something is lost\" in the operations manual",
         )
     });
     let same = if differences.is_empty() {
@@ -281,6 +276,24 @@ async fn clock(bus: &Bus) -> Option<Check> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::admin::doctor::check::Verdict;
+
+    #[test]
+    fn storage_is_compared_with_its_limit() {
+        const MIB: u64 = 1024 * 1024;
+        for (bytes, messages, limit, verdict, found) in [
+            (7, Some(2), None, Verdict::Ok, "7 bytes, 2 messages"),
+            (7, None, Some(10 * MIB), Verdict::Ok, "7 of 10485760 bytes"),
+            (8 * MIB, Some(2), Some(10 * MIB), Verdict::Warning, "8388608 of 10485760 bytes, 2 messages"),
+            (9 * MIB + 1, None, Some(10 * MIB), Verdict::Problem, "9437185 of 10485760 bytes"),
+        ] {
+            let check = storage(&Usage { of: "a".to_owned(), bytes, messages, limit });
+            assert_eq!(
+                (check.name.as_str(), check.verdict, check.found.as_str()),
+                ("storage of a", verdict, found)
+            );
+        }
+    }
 
     #[test]
     fn an_open_nats_is_a_warning() {

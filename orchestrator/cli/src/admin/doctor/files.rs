@@ -12,7 +12,7 @@ use os_upgrade_platform::{nats_server, plain_file};
 use os_upgrade_protocol::error::with_causes;
 use os_upgrade_protocol::time;
 use os_upgrade_settings::{NatsMode, Settings};
-use os_upgrade_store::{self as store, FoldError, Folded, OpenError};
+use os_upgrade_store::{self as store, Extent, FoldError, Folded, OpenError};
 
 use super::check::Check;
 
@@ -107,10 +107,8 @@ pub(super) async fn store(settings: &Settings) -> (Option<Folded>, Vec<Check>) {
     };
     let (position, extent) = (&folded.position, folded.extent);
     let mut found = format!(
-        "site {site}, up to journal message {}, control message {}, {} MiB",
-        position.sequence,
-        position.control,
-        extent.bytes.div_ceil(MIB)
+        "site {site}, up to journal message {}, control message {}",
+        position.sequence, position.control
     );
     if let Some(since) = extent.since {
         let _ = write!(found, ", history since {}", time::format(since));
@@ -128,6 +126,13 @@ pub(super) async fn store(settings: &Settings) -> (Option<Folded>, Vec<Check>) {
         Err(error) => Check::problem(NAME, with_causes(&error), advice(&error)),
     };
     (Some(folded), vec![whole])
+}
+
+/// How large the history is.
+pub(super) fn storage(Folded { facts, extent, .. }: &Folded) -> Check {
+    let Extent { runs, bytes, log_bytes, since: _, gaps: _ } = extent;
+    let found = format!("{bytes} bytes, {log_bytes} in its write-ahead log, {facts} facts, {runs} runs");
+    Check::ok("storage of history", found)
 }
 
 const REBUILD: &str = "stop the orchestrator and move the file away: the next start rebuilds it from the journal; if that is \

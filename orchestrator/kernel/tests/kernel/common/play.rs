@@ -6,11 +6,11 @@ use chrono::TimeDelta;
 use os_upgrade_kernel::config::{Rollout, UnreachablePolicy};
 use os_upgrade_kernel::duration::Duration;
 use os_upgrade_kernel::{
-    ClockDoubt, Config, ConfigOperation, ControlMessage, Effect, EnrolmentOperation, Expected, Input,
-    JobDone, LockOperation, LockOutcome, LockProvider, NoAnswer, OnFailure, Reachability, Reclaim, Request,
-    Run, RunOperation, Settings, SlotJob, SlotOperation, SlotOrder, SlotState,
+    ClockDoubt, Config, ConfigOperation, ControlMessage, Effect, EnrolmentOperation, Expected, InReplyTo,
+    Input, JobDone, LockOperation, LockOutcome, LockProvider, NoAnswer, OnFailure, Reachability, Reclaim,
+    Request, RunOperation, Settings, SlotJob, SlotOperation, SlotOrder, SlotState,
 };
-use os_upgrade_protocol::{Action, CommandId, GroupName, HostName, Outcome, Reply};
+use os_upgrade_protocol::{Action, CommandId, GroupName, HostName, Outcome, Reply, RunId};
 
 use super::moves::{CLIENTS, HOSTS, Lie, Move};
 use super::{Site, application, client, config, group, host, run, seen, slot_done};
@@ -270,6 +270,7 @@ impl Play {
             Lie::Reply { host, action, result, in_reply_to, malformed } => {
                 let reply = Reply { action: Action::ALL[action % 3], result: result_of(result) };
                 let reply = if malformed { Err("not JSON".to_owned()) } else { Ok(reply) };
+                let in_reply_to = InReplyTo { sequence: in_reply_to, run: None };
                 self.site.control(ControlMessage::Reply { host: name_of(host), reply, in_reply_to });
             }
             Lie::OldControl { sequence } => {
@@ -367,15 +368,15 @@ impl Play {
 
     /// The worker of one of the hosts with a command answers it.
     pub(crate) fn answer(&mut self, index: usize, result: usize, header: bool) {
-        let of_run = self.site.state.run.iter().chain(&self.site.state.last_run).flat_map(Run::hosts);
-        let sent: Vec<(HostName, Action, u64)> = of_run
-            .filter_map(|(name, host)| {
+        let runs = self.site.state.run.iter().chain(&self.site.state.last_run);
+        let of_run = runs.flat_map(|run| run.hosts().iter().map(|(name, host)| (run.id.clone(), name, host)));
+        let sent: Vec<(RunId, HostName, Action, u64)> = of_run
+            .filter_map(|(run, name, host)| {
                 let command = host.command?;
-                Some((name.clone(), command.action, command.sequence?))
+                Some((run, name.clone(), command.action, command.sequence?))
             })
             .collect();
-        if let Some((name, action, sequence)) = sent.get(index % sent.len().max(1)) {
-            let in_reply_to = header.then_some(*sequence);
+        if let Some((run, name, action, sequence)) = sent.get(index % sent.len().max(1)) {
             let answers = |at: &u64| !header || at == sequence;
             if let Some(world) =
                 self.world.as_mut().filter(|world| world.at_work.get(name).is_some_and(answers))
@@ -384,6 +385,8 @@ impl Play {
             {
                 world.at_work.remove(name);
             }
+            let in_reply_to =
+                InReplyTo { sequence: header.then_some(*sequence), run: header.then(|| run.clone()) };
             self.site.reply(name.as_str(), *action, result_of(result), in_reply_to);
         }
     }

@@ -8,9 +8,9 @@ use chrono::TimeDelta;
 use chrono_tz::Tz;
 use os_upgrade_kernel::duration::Duration;
 use os_upgrade_kernel::{
-    ClockDoubt, ConfigOperation, ControlMessage, Effect, EnrolmentOperation, Expected, Input, LockOperation,
-    LockOutcome, LockProvider, NoAnswer, OnFailure, Operation, Reachability, Reclaim, Request, RunOperation,
-    Sealed, SecretName, Settings, SlotOperation, SlotOrder, explain, forecast,
+    ClockDoubt, ConfigOperation, ControlMessage, Effect, EnrolmentOperation, Expected, InReplyTo, Input,
+    LockOperation, LockOutcome, LockProvider, NoAnswer, OnFailure, Operation, Reachability, Reclaim, Request,
+    RunOperation, Sealed, SecretName, Settings, SlotOperation, SlotOrder, explain, forecast,
 };
 use os_upgrade_protocol::{Action, CommandId, Outcome, Reply};
 
@@ -89,7 +89,7 @@ pub(crate) fn perform(site: &mut Site, line: &str) -> Vec<String> {
                 "garbage" => ControlMessage::Reply {
                     host: host(words.at(1)),
                     reply: Err("payload is not a valid message".to_owned()),
-                    in_reply_to: words.number("to"),
+                    in_reply_to: in_reply_to(&words),
                 },
                 "unknown" => ControlMessage::Unknown { subject: words.at(1).to_owned() },
                 _ => ControlMessage::Command { host: host(words.at(1)), id: None },
@@ -192,11 +192,15 @@ fn sent(site: &mut Site, words: &Words<'_>) -> Outputs {
 }
 
 fn reply(site: &mut Site, words: &Words<'_>) -> Outputs {
-    let skipped = 3 + usize::from(words.named("to").is_some());
+    let skipped = 3 + ["to", "run"].iter().filter(|name| words.named(name).is_some()).count();
     let result = Outcome::from(words.rest(skipped).to_owned());
     let reply = Reply { action: action(words.at(2)), result };
-    let in_reply_to = words.number("to");
+    let in_reply_to = in_reply_to(words);
     site.control(ControlMessage::Reply { host: host(words.at(1)), reply: Ok(reply), in_reply_to })
+}
+
+fn in_reply_to(words: &Words<'_>) -> InReplyTo {
+    InReplyTo { sequence: words.number("to"), run: words.named("run").map(run) }
 }
 
 fn input(words: &Words<'_>) -> Input {
@@ -322,10 +326,12 @@ fn outcome(word: &str) -> LockOutcome {
             value: "semaphore currently full, all slots are locked already".to_owned(),
         },
         "unreachable" => {
-            LockOutcome::Unreachable { why: NoAnswer::Failed { detail: "connection refused".to_owned() } }
+            LockOutcome::Unreachable { why: NoAnswer::Failed { detail: "connection reset".to_owned() } }
         }
         "timeout" => LockOutcome::Unreachable { why: NoAnswer::TimedOut },
-        "not-sent" => LockOutcome::Unreachable { why: NoAnswer::NotConfigured },
+        "not-sent" => {
+            LockOutcome::Unreachable { why: NoAnswer::NotSent { detail: "connection refused".to_owned() } }
+        }
         "protocol" => LockOutcome::Protocol { detail: "200 with a body of HTML".to_owned() },
         other => panic!("there is no outcome {other:?}"),
     }

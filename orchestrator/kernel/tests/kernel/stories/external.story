@@ -35,10 +35,10 @@
   denied a slot of group default: semaphore currently full, all slots are locked already (failed_lock_semaphore_full) | status=waiting | since=2026-11-21T01:00:00Z | reason=slot-denied | blockers=slot-denied@2026-11-21T05:00:00Z
 > locked h1 denied
 > locked h1 unreachable
-  + r1 h1: waiting reason=(slot-unreachable group=default why=(failed detail="connection refused"))
+  + r1 h1: waiting reason=(slot-unreachable group=default why=(failed detail="connection reset"))
   + slot-in-doubt host=h1
 > explain h1
-  no slot of group default: the lock server is unreachable: connection refused | status=waiting | since=2026-11-21T01:00:00Z | reason=slot-unreachable | blockers=slot-unreachable@2026-11-21T05:00:00Z
+  no slot of group default: the lock server is unreachable: connection reset | status=waiting | since=2026-11-21T01:00:00Z | reason=slot-unreachable | blockers=slot-unreachable@2026-11-21T05:00:00Z
 > locked h1 protocol
   + r1 h1: waiting reason=(slot-protocol detail="200 with a body of HTML" group=default)
 > explain h1
@@ -70,7 +70,7 @@
   + r1 h2: waiting reason=(asking-for-slot group=default)
   ! lock h2 of default, unlock h1 of default
 > unlocked h1 unreachable
-  + slot-release-refused host=h1 refusal=(unreachable why=(failed detail="connection refused"))
+  + slot-release-refused host=h1 refusal=(unreachable why=(failed detail="connection reset"))
 > unlocked h1 denied
   + slot-release-refused host=h1 refusal=(denied lock-kind=failed_lock_semaphore_full value="semaphore currently full, all slots are locked already")
 > unlocked h1 protocol

@@ -58,7 +58,7 @@
   r2 timed-out
   h1 timed-out: upgrade could not be sent before not-after
   slot h1: begun=true command=(action=upgrade sequence=4) group=default provider=embedded run=r2 since=2026-11-21T01:00:00Z standing=held unsent-at-fence=1
-> reply h1 upgrade to=4 done
+> reply h1 upgrade to=4 run=r1 done
   + slot-released host=h1 why=late-done
   + ignored host=h1 reply=(action=upgrade result=done) sequence=8 why=nothing-outstanding
 > state

@@ -51,15 +51,19 @@
   + ignored host=h1 reply=null sequence=16 why=foreign-command
 > sent h1 upgrade
   + ignored host=h1 reply=null sequence=17 why=foreign-command
+# To the command of another run at the same sequence, which the site had before it was rolled back.
+> wait 60
+> reply h1 prepare to=4 run=r0 done
+  + ignored host=h1 reply=(action=prepare result=done) sequence=18 why=nothing-outstanding
 # With and without the header; and repeated.
 > reply h1 prepare to=4 done
   + r1 h1: prepared
 > wait 60
 > reply h1 prepare to=4 done
-  + ignored host=h1 reply=(action=prepare result=done) sequence=19 why=already-answered
+  + ignored host=h1 reply=(action=prepare result=done) sequence=20 why=already-answered
 > wait 60
 > reply h1 prepare done
-  + ignored host=h1 reply=(action=prepare result=done) sequence=20 why=already-answered
+  + ignored host=h1 reply=(action=prepare result=done) sequence=21 why=already-answered
 > reply h2 prepare done
   + r1 h2: prepared
 > reply h3 prepare done
@@ -70,9 +74,9 @@
 # A late reply to prepare after the grant of the slot.
 > wait 60
 > reply h1 prepare to=4 too late
-  + ignored host=h1 reply=(action=prepare result=error) sequence=23 why=nothing-outstanding
+  + ignored host=h1 reply=(action=prepare result=error) sequence=24 why=nothing-outstanding
 > deliver
-  + r1 h1: command-sent action=upgrade attempt=1 sequence=24
+  + r1 h1: command-sent action=upgrade attempt=1 sequence=25
   ! nothing
 > reply h1 upgrade done
   + r1 h1: upgraded
@@ -81,16 +85,16 @@
   ! send r1/h2/upgrade/1 until 2026-11-21T05:00:00Z
 > wait 60
 > reply h1 upgrade done
-  + ignored host=h1 reply=(action=upgrade result=done) sequence=26 why=already-answered
+  + ignored host=h1 reply=(action=upgrade result=done) sequence=27 why=already-answered
 > wait 60
 > reply h1 prepare done
-  + ignored host=h1 reply=(action=prepare result=done) sequence=27 why=nothing-outstanding
+  + ignored host=h1 reply=(action=prepare result=done) sequence=28 why=nothing-outstanding
 > cancel
   + run-stopping cause=(cancelled actor=admin) run=r1
   + r1 h3: cancelled reason=(run-cancelled actor=admin)
   = done
 > deliver
-  + r1 h2: command-sent action=upgrade attempt=1 sequence=28
+  + r1 h2: command-sent action=upgrade attempt=1 sequence=29
   ! nothing
 > reply h2 upgrade done
   + r1 h2: upgraded
@@ -98,23 +102,23 @@
   + run-ended result=cancelled run=r1
 # From the earlier run, in the next one.
 > trigger r2
-  + run-started hosts=[(application=debian group=default host=h1) (application=debian group=default host=h2) (application=debian group=default host=h3)] not-after=2026-11-21T05:12:00Z rollout=() run=r2 trigger=(operator actor=admin)
+  + run-started hosts=[(application=debian group=default host=h1) (application=debian group=default host=h2) (application=debian group=default host=h3)] not-after=2026-11-21T05:13:00Z rollout=() run=r2 trigger=(operator actor=admin)
   = done
-  ! send r2/h1/prepare/1 until 2026-11-21T05:12:00Z, send r2/h2/prepare/1 until 2026-11-21T05:12:00Z, send r2/h3/prepare/1 until 2026-11-21T05:12:00Z
+  ! send r2/h1/prepare/1 until 2026-11-21T05:13:00Z, send r2/h2/prepare/1 until 2026-11-21T05:13:00Z, send r2/h3/prepare/1 until 2026-11-21T05:13:00Z
 > sent h2 prepare
-  + r2 h2: command-sent action=prepare attempt=1 sequence=30
-  ! send r2/h1/prepare/1 until 2026-11-21T05:12:00Z, send r2/h3/prepare/1 until 2026-11-21T05:12:00Z
+  + r2 h2: command-sent action=prepare attempt=1 sequence=31
+  ! send r2/h1/prepare/1 until 2026-11-21T05:13:00Z, send r2/h3/prepare/1 until 2026-11-21T05:13:00Z
 > wait 60
 > reply h2 upgrade done
-  + ignored host=h2 reply=(action=upgrade result=done) sequence=31 why=already-answered
+  + ignored host=h2 reply=(action=upgrade result=done) sequence=32 why=already-answered
 > wait 60
 > reply h2 prepare to=5 done
-  + ignored host=h2 reply=(action=prepare result=done) sequence=32 why=nothing-outstanding
+  + ignored host=h2 reply=(action=prepare result=done) sequence=33 why=nothing-outstanding
 > reply h2 prepare done
   + r2 h2: prepared
 > wait 60
 > reply h1 prepare to=4 done
-  + ignored host=h1 reply=(action=prepare result=done) sequence=34 why=nothing-outstanding
+  + ignored host=h1 reply=(action=prepare result=done) sequence=35 why=nothing-outstanding
 > reply h1 prepare to=4 done
 > reply h3 prepare to=4 done
-  + ignored host=h3 reply=(action=prepare result=done) sequence=36 why=nothing-outstanding
+  + ignored host=h3 reply=(action=prepare result=done) sequence=37 why=nothing-outstanding

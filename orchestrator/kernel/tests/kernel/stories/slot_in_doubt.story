@@ -186,7 +186,7 @@
   + r3 h1: waiting reason=(asking-for-slot group=default)
   ! lock h1 of default
 > locked h1 not-sent
-  + r3 h1: waiting reason=(slot-unreachable group=default why=not-configured)
+  + r3 h1: waiting reason=(slot-unreachable group=default why=(not-sent detail="connection refused"))
 > cancel
   + run-stopping cause=(cancelled actor=admin) run=r3
   + r3 h1: cancelled reason=(run-cancelled actor=admin)

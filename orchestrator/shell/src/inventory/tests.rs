@@ -1,0 +1,260 @@
+//! Reachability, announcements and what is told of them, by the clock.
+
+use super::*;
+
+fn host(name: &str) -> HostName {
+    HostName::new(name).unwrap()
+}
+
+fn application(name: &str) -> ApplicationName {
+    ApplicationName::new(name).unwrap()
+}
+
+fn at(secs: u64) -> Now {
+    let monotonic = Duration::from_secs(secs);
+    Now { wall: LATER + monotonic, monotonic }
+}
+
+/// Long after the announcements made at the epoch.
+const LATER: DateTime<Utc> = DateTime::from_timestamp(1_000_000, 0).unwrap();
+
+fn announce(inventory: &mut Inventory, app: &str, name: &str) {
+    let announcement = Announcement::new(host(name), application(app));
+    receive(inventory, at(0), app, name, &announcement.to_payload(), DateTime::UNIX_EPOCH);
+}
+
+fn receive(inventory: &mut Inventory, now: Now, app: &str, name: &str, payload: &[u8], at: DateTime<Utc>) {
+    inventory.announced(now, &application(app), &host(name), payload, (1, at)).unwrap();
+}
+
+/// Announces a host that sends heartbeats. The announcement is read at `secs` and is `age` old by then.
+fn announce_heartbeats(inventory: &mut Inventory, name: &str, secs: u64, age: TimeDelta) {
+    let announcement = Announcement { heartbeats: true, ..Announcement::new(host(name), application("a")) };
+    receive(inventory, at(secs), "a", name, &announcement.to_payload(), at(secs).wall - age);
+}
+
+/// Ticks every second from `from` to `to`.
+fn tick(inventory: &mut Inventory, from: u64, to: u64, connected: bool) {
+    (from..=to).for_each(|secs| inventory.tick(at(secs), connected));
+}
+
+fn reachability(inventory: &Inventory, name: &str) -> Option<Reachability> {
+    inventory.view().hosts.get(&host(name)).map(|seen| seen.reachability)
+}
+
+#[test]
+fn announcements_are_per_application() {
+    let mut inventory = Inventory::default();
+    announce(&mut inventory, "a", "h1");
+    announce(&mut inventory, "b", "h1");
+    announce(&mut inventory, "a", "h10");
+    assert_eq!(inventory.view().hosts[&host("h1")].applications.len(), 2);
+    assert_eq!(inventory.view().hosts[&host("h10")].applications.len(), 1);
+    receive(&mut inventory, at(0), "a", "h1", b"", DateTime::UNIX_EPOCH);
+    assert_eq!(inventory.view().hosts[&host("h1")].applications.len(), 1);
+    receive(&mut inventory, at(0), "b", "h1", b"", DateTime::UNIX_EPOCH);
+    assert_eq!(inventory.view().hosts.get(&host("h1")), None);
+}
+
+#[test]
+fn announcement_for_another_host_is_refused() {
+    let mut inventory = Inventory::default();
+    let payload = Announcement::new(host("h2"), application("a")).to_payload();
+    let stored = (1, DateTime::UNIX_EPOCH);
+    let result = inventory.announced(at(0), &application("a"), &host("h1"), &payload, stored);
+    let error = result.unwrap_err();
+    assert_eq!(error.to_string(), "the announcement on the subject of a on h1 is about a on h2");
+    assert!(inventory.view().hosts.is_empty());
+}
+
+#[test]
+fn workers_have_time_to_answer() {
+    let mut inventory = Inventory::default();
+    let mut tick_from = |from: u64, to: u64, connected: bool| {
+        let heard = (from..=to).find(|secs| {
+            inventory.tick(at(*secs), connected);
+            inventory.control_read(connected);
+            inventory.view().has_awaited_replies
+        });
+        (heard, inventory.view().has_awaited_replies)
+    };
+    assert_eq!(tick_from(0, 60, true), (Some(30), true));
+    // The bus is away for a moment.
+    assert_eq!(tick_from(61, 61, false), (None, false));
+    assert_eq!(tick_from(62, 120, true), (Some(92), true));
+    // This process was paused for an hour, and no answer has arrived since.
+    assert_eq!(tick_from(3_720, 3_780, true), (Some(3_750), true));
+    assert!(inventory.view().has_read_control);
+    inventory.control_read(false);
+    let view = inventory.view();
+    assert!(!view.has_awaited_replies && !view.has_read_control, "another leadership begins");
+    inventory.control_read(true);
+    let view = inventory.view();
+    assert!(!view.has_awaited_replies && view.has_read_control, "and has read what was there");
+}
+
+const AWAITED: Option<Reachability> = Some(Reachability::Awaited);
+const REACHABLE: Option<Reachability> = Some(Reachability::Reachable);
+const UNREACHABLE: Option<Reachability> = Some(Reachability::Unreachable);
+
+#[test]
+fn hosts_with_heartbeats_are_awaited() {
+    let mut inventory = Inventory::default();
+    let long_ago = TimeDelta::hours(8);
+    for name in ["h1", "h2"] {
+        announce_heartbeats(&mut inventory, name, 0, long_ago);
+    }
+    inventory.is_read = true;
+    let both = |inventory: &Inventory| ["h1", "h2"].map(|name| reachability(inventory, name));
+    // Time in which the bus is away or the process is paused does not count.
+    tick(&mut inventory, 1_000, 1_100, false);
+    tick(&mut inventory, 1_200, 1_228, true);
+    assert_eq!(both(&inventory), [AWAITED; 2]);
+    inventory.heartbeat(at(1_228), &host("h1"));
+    inventory.tick(at(1_229), true);
+    assert_eq!(both(&inventory), [REACHABLE, UNREACHABLE]);
+    // An old announcement is no sign of life; a recent one is. Of a host that was never heard it does not bring the
+    // time, so the heartbeat is still awaited.
+    for (age, expected) in [(long_ago, UNREACHABLE), (TimeDelta::milliseconds(40), AWAITED)] {
+        announce_heartbeats(&mut inventory, "h2", 1_230, age);
+        assert_eq!(both(&inventory), [REACHABLE, expected]);
+    }
+    inventory.replied(at(1_231), &host("h2"), at(1_231).wall);
+    assert_eq!(both(&inventory), [REACHABLE, AWAITED]);
+    inventory.heartbeat(at(1_232), &host("h2"));
+    assert_eq!(both(&inventory), [REACHABLE; 2]);
+    tick(&mut inventory, 1_232, 1_262, true);
+    assert_eq!(both(&inventory), [UNREACHABLE; 2]);
+    announce_heartbeats(&mut inventory, "h2", 1_263, TimeDelta::milliseconds(40));
+    assert_eq!(both(&inventory), [UNREACHABLE, REACHABLE]);
+}
+
+/// Only heartbeats bring the time, so nothing else may end the wait for them, nor prolong it for ever.
+#[test]
+fn host_without_heartbeats_is_not_awaited_for_ever() {
+    let mut inventory = Inventory { is_read: true, ..Inventory::default() };
+    inventory.tick(at(0), true);
+    let given_up = (0..1_000).find(|secs| {
+        let now = at(*secs);
+        inventory.apply(now, WorkerMessage::ReportsLost).unwrap();
+        announce_heartbeats(&mut inventory, "h1", *secs, TimeDelta::zero());
+        inventory.replied(now, &host("h1"), now.wall);
+        inventory.tick(now, true);
+        reachability(&inventory, "h1") != AWAITED
+    });
+    assert_eq!(given_up, Some(329));
+    assert_eq!(reachability(&inventory, "h1"), UNREACHABLE);
+}
+
+#[test]
+fn reannouncing_does_not_prolong_awaiting() {
+    let mut inventory = Inventory::default();
+    // Even the host of a recent announcement may have been turned off since.
+    announce_heartbeats(&mut inventory, "h1", 0, TimeDelta::seconds(1));
+    assert_eq!(reachability(&inventory, "h1"), AWAITED);
+    inventory.is_read = true;
+    for secs in 1..=40 {
+        if secs % 20 == 0 {
+            receive(&mut inventory, at(secs), "a", "h1", b"", at(secs).wall);
+            announce_heartbeats(&mut inventory, "h1", secs, TimeDelta::hours(8));
+        }
+        // The bus disconnects now and then, too.
+        inventory.tick(at(secs), secs % 10 != 0);
+    }
+    assert_eq!(reachability(&inventory, "h1"), UNREACHABLE);
+}
+
+#[test]
+fn hosts_are_awaited_after_an_absence_of_the_bus() {
+    let mut inventory = Inventory::default();
+    announce(&mut inventory, "a", "h1");
+    inventory.tick(at(100), true);
+    inventory.heartbeat(at(100), &host("h1"));
+    tick(&mut inventory, 101, 3_700, false);
+    assert_eq!(reachability(&inventory, "h1"), REACHABLE);
+    inventory.tick(at(3_701), true);
+    assert_eq!(reachability(&inventory, "h1"), AWAITED);
+    tick(&mut inventory, 3_702, 3_728, true);
+    assert_eq!(reachability(&inventory, "h1"), AWAITED);
+    tick(&mut inventory, 3_729, 3_731, true);
+    assert_eq!(reachability(&inventory, "h1"), UNREACHABLE, "only silence on a connected bus counts");
+}
+
+#[test]
+fn silence_proves_nothing_while_heartbeats_are_lost() {
+    let mut inventory = Inventory::default();
+    for name in ["h1", "h2"] {
+        announce(&mut inventory, "a", name);
+    }
+    inventory.tick(at(100), true);
+    inventory.heartbeat(at(100), &host("h1"));
+    tick(&mut inventory, 101, 131, true);
+    assert_eq!(reachability(&inventory, "h1"), UNREACHABLE);
+    inventory.heartbeat(at(131), &host("h2"));
+    for secs in 132..300 {
+        inventory.apply(at(secs), WorkerMessage::ReportsLost).unwrap();
+        inventory.tick(at(secs), true);
+    }
+    assert_eq!(reachability(&inventory, "h2"), AWAITED);
+    assert_eq!(reachability(&inventory, "h1"), UNREACHABLE, "it was before");
+    tick(&mut inventory, 300, 327, true);
+    assert_eq!(reachability(&inventory, "h2"), AWAITED);
+    tick(&mut inventory, 328, 329, true);
+    assert_eq!(reachability(&inventory, "h2"), UNREACHABLE);
+    // A window does not wait for a host that has been silent for minutes, whatever is lost.
+    inventory.heartbeat(at(329), &host("h2"));
+    let given_up = (330..1_000).find(|secs| {
+        inventory.apply(at(*secs), WorkerMessage::ReportsLost).unwrap();
+        inventory.tick(at(*secs), true);
+        reachability(&inventory, "h2") == UNREACHABLE
+    });
+    assert_eq!(given_up, Some(658));
+}
+
+#[test]
+fn reachability_follows_heartbeats() {
+    let mut inventory = Inventory::default();
+    announce(&mut inventory, "a", "h1");
+    assert_eq!(reachability(&inventory, "h1"), Some(Reachability::Unknown));
+    inventory.tick(at(100), true);
+    assert_eq!(reachability(&inventory, "h1"), Some(Reachability::Unknown));
+    inventory.heartbeat(at(100), &host("h1"));
+    tick(&mut inventory, 101, 129, true);
+    assert_eq!(reachability(&inventory, "h1"), REACHABLE);
+    inventory.tick(at(130), true);
+    assert_eq!(reachability(&inventory, "h1"), UNREACHABLE);
+    inventory.heartbeat(at(230), &host("h2"));
+    announce(&mut inventory, "a", "h2");
+    assert_eq!(reachability(&inventory, "h2"), REACHABLE);
+    inventory.is_read = true;
+    inventory.replied(at(231), &host("h1"), at(231).wall);
+    assert_eq!(reachability(&inventory, "h1"), REACHABLE);
+    tick(&mut inventory, 232, 261, true);
+    inventory.replied(at(261), &host("h1"), at(231).wall);
+    assert_eq!(reachability(&inventory, "h1"), UNREACHABLE, "an old reply proves nothing");
+    inventory.replied(at(261), &host("h3"), at(261).wall);
+    announce(&mut inventory, "a", "h3");
+    assert_eq!(reachability(&inventory, "h3"), Some(Reachability::Unknown), "it sends no heartbeats");
+    announce(&mut inventory, "a", "h2");
+    inventory.heartbeat(at(230), &host("h2"));
+    // A host that is never announced is forgotten.
+    inventory.heartbeat(at(230), &host("nobody"));
+    tick(&mut inventory, 231, 261, true);
+    assert_eq!(inventory.life_signs.len(), 2);
+}
+
+#[test]
+fn progress_is_kept_for_announced_hosts() {
+    let mut inventory = Inventory::default();
+    let progress = |percent| Progress::new(7, percent, "unpacking");
+    inventory.progress_reported(&host("h01"), &progress(1).to_payload()).unwrap();
+    assert!(inventory.progress().is_empty());
+    announce(&mut inventory, "a", "h01");
+    for percent in [10, 20] {
+        inventory.progress_reported(&host("h01"), &progress(percent).to_payload()).unwrap();
+    }
+    assert_eq!(inventory.progress().get(&host("h01")), Some(&progress(20)));
+    assert!(inventory.progress_reported(&host("h01"), b"20 %").is_err());
+    receive(&mut inventory, at(0), "a", "h01", b"", DateTime::UNIX_EPOCH);
+    assert!(inventory.progress().is_empty());
+}
