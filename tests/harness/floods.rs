@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-use async_nats::{Client, HeaderMap, Message};
+use async_nats::{Client, HeaderMap, Message, jetstream};
 use futures::StreamExt as _;
 use os_upgrade_protocol::{Announcement, ApplicationName, HostName, Progress, subject};
 use reqwest::Method;
@@ -267,7 +267,8 @@ pub async fn run(flood: Flood) -> Cost {
 async fn assert_arrival(client: &Client, orchestrators: &Client, kind: Kind, number: u64) {
     let (to, payload) = kind.message(&HostName::new(FLOODER).unwrap(), number);
     let mut messages = orchestrators.subscribe(to.clone()).await.unwrap();
-    orchestrators.flush().await.unwrap();
+    // Its answer comes once the server has the subscription; a flush only tells that the request for it was written.
+    jetstream::new(orchestrators.clone()).query_account().await.unwrap();
     let mut headers = HeaderMap::new();
     headers.insert(LAST, "1");
     client.publish_with_headers(to, headers, payload.into()).await.unwrap();

@@ -225,7 +225,8 @@ async fn instances(bus: &Bus, settings: &Settings) -> Vec<Check> {
                 let Some(beat) = Heartbeat::read(&payload) else { continue };
                 heard.extend(beat.settings.map(|settings| (beat.instance.clone(), settings)));
                 formats.insert(beat.instance.clone(), beat.reads_format);
-                not_ready.insert(beat.instance, beat.not_ready);
+                // A copy of the instance may be ready, which must not hide that this one is not.
+                not_ready.extend(beat.not_ready.map(|reason| (beat.instance, reason)));
             }
         })
     };
@@ -235,8 +236,7 @@ async fn instances(bus: &Bus, settings: &Settings) -> Vec<Check> {
     let own = SettingsDigest::of(&settings.for_kernel(), settings.lock_server().as_deref());
     let named = heard.iter().map(|(instance, settings)| (instance.as_str(), settings));
     let differences = differences(named.chain([("this configuration", &own)]));
-    let not_ready = not_ready.into_iter().filter_map(|(instance, reason)| Some((instance, reason?)));
-    let checks = not_ready.map(|(instance, reason)| {
+    let checks = not_ready.into_iter().map(|(instance, reason)| {
         Check::problem(
             format!("instance {instance}"),
             reason,
