@@ -33,6 +33,8 @@ pub(crate) enum Item {
     Booted { host: usize },
     /// A link to the bus is back.
     LinkBack(Peer),
+    /// The machine of bus and orchestrators is put back to the moment that was saved.
+    RollBack,
     /// The bus is back.
     BusBack,
     /// The lock server is back.
@@ -128,6 +130,11 @@ impl Agenda {
     pub(crate) fn schedule(&mut self, at: Micros, item: Item) {
         self.scheduled += 1;
         self.heap.push(Entry { at, order: self.scheduled, item });
+    }
+
+    /// Drops what `keep` does not want to happen any more.
+    pub(crate) fn retain(&mut self, keep: impl Fn(&Item) -> bool) {
+        self.heap.retain(|entry| keep(&entry.item));
     }
 
     pub(crate) fn next(&mut self) -> Option<(Micros, Item)> {

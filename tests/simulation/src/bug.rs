@@ -53,109 +53,113 @@ macro_rules! bugs {
 
 bugs! {
     /// The journal accepts an append whatever sequence it expects.
-    JournalUnfenced: "journal-unfenced", [PausedBeforeWrite] => ["journal"], seed 22;
+    JournalUnfenced: "journal-unfenced", [PausedBeforeWrite] => ["journal"], seed 29;
     /// The control stream accepts a command whatever its fence.
-    CommandUnfenced: "command-unfenced", [PausedBeforeWrite, OrchestratorPause, MessageLate] => ["S4", "once"], seed 22;
+    CommandUnfenced: "command-unfenced", [PausedBeforeWrite, OrchestratorPause, MessageLate] => ["S4", "once"], seed 36;
     /// A request that changes nothing is answered without an append.
-    NoBarrier: "no-barrier", [OrchestratorPause, PausedBeforeWrite] => ["S5", "semaphore"], seed 1;
+    NoBarrier: "no-barrier", [OrchestratorPause, PausedBeforeWrite] => ["S5", "semaphore"], seed 4;
     /// A command whose acknowledgement is lost counts as not stored, and is sent again as a new message.
-    LostAckIsFailure: "lost-ack-is-failure", [AnswerLost] => ["once"], seed 49;
+    LostAckIsFailure: "lost-ack-is-failure", [AnswerLost] => ["once"], seed 36;
     /// An append without an acknowledgement counts as stored.
-    LostAckIsSuccess: "lost-ack-is-success", [MessageLost, MessageLate] => ["S5"], seed 32;
+    LostAckIsSuccess: "lost-ack-is-success", [MessageLost, MessageLate] => ["S5"], seed 80;
     /// Grants of slots to hosts are forgotten at a restart.
-    SlotForgotten: "slot-forgotten", [OrchestratorCrash] => ["S1", "journal"], seed 27;
+    SlotForgotten: "slot-forgotten", [OrchestratorCrash] => ["S1", "journal"], seed 34;
     /// A client that should be refused is granted a slot.
-    GrantBeyondSlots: "grant-beyond-slots", [] => ["semaphore"], seed 46;
+    GrantBeyondSlots: "grant-beyond-slots", [] => ["semaphore"], seed 29;
     /// A client is told that it holds a slot before that is in the journal.
-    GrantBeforeCommit: "grant-before-commit", [] => ["semaphore"], seed 5;
+    GrantBeforeCommit: "grant-before-commit", [] => ["semaphore"], seed 29;
     /// A client is sometimes refused a slot although one is free.
-    RefusedThoughFree: "refused-though-free", [] => ["semaphore"], seed 0;
+    RefusedThoughFree: "refused-though-free", [] => ["semaphore"], seed 29;
     /// A client that gives its slot back frees another's.
-    UnlockFreesAnother: "unlock-frees-another", [] => ["semaphore"], seed 19;
+    UnlockFreesAnother: "unlock-frees-another", [] => ["semaphore"], seed 31;
     /// A client that gives its slot back ends an operator's hold.
-    UnlockEndsHold: "unlock-ends-hold", [] => ["semaphore"], seed 46;
+    UnlockEndsHold: "unlock-ends-hold", [] => ["semaphore"], seed 29;
     /// Grants of slots to clients are forgotten at a takeover.
-    LockForgotten: "lock-forgotten", [OrchestratorCrash] => ["semaphore"], seed 0;
+    LockForgotten: "lock-forgotten", [OrchestratorCrash] => ["semaphore"], seed 29;
     /// A request that a follower passes on is carried out again some time later.
-    CarriedOutTwice: "carried-out-twice", [] => ["semaphore"], seed 43;
+    CarriedOutTwice: "carried-out-twice", [] => ["semaphore"], seed 46;
     /// Waiters are forgotten at a takeover, so that hosts ignore them.
-    WaitersForgotten: "waiters-forgotten", [OrchestratorCrash, OrchestratorStop] => ["fair"], seed 86;
+    WaitersForgotten: "waiters-forgotten", [OrchestratorCrash, OrchestratorStop] => ["fair"], seed 53;
     /// Hosts leave free slots to clients that do not come back, as long as these are remembered.
-    LeftForTooLong: "left-for-too-long", [] => ["fair"], seed 47;
+    LeftForTooLong: "left-for-too-long", [] => ["fair"], seed 3;
     /// An operator releases the slot of a host at work.
-    TakenBackAtWork: "taken-back-at-work", [] => ["S6"], seed 24;
+    TakenBackAtWork: "taken-back-at-work", [] => ["S6"], seed 40;
     /// Hosts that wait for approval, or are withdrawn, take part.
     UnapprovedEnlisted: "unapproved-enlisted", [] => ["enrol"], seed 22;
     /// Withdrawals are forgotten at a takeover.
-    WithdrawalForgotten: "withdrawal-forgotten", [OrchestratorCrash] => ["enrol"], seed 32;
+    WithdrawalForgotten: "withdrawal-forgotten", [OrchestratorCrash] => ["enrol"], seed 19;
     /// A new leader gives up hosts that have not come back, before it has read their answers.
-    GivenUpUnheard: "given-up-unheard", [OrchestratorCrash] => ["live"], seed 28;
+    GivenUpUnheard: "given-up-unheard", [OrchestratorCrash] => ["live"], seed 23;
     /// Commands are sent before the facts that they follow from are in the journal.
-    SentBeforeCommit: "sent-before-commit", [MessageLost, OrchestratorCrash] => ["S2", "S4"], seed 19;
+    SentBeforeCommit: "sent-before-commit", [MessageLost, OrchestratorCrash] => ["S2", "S4"], seed 36;
     /// Jobs begin before the facts that they follow from are in the journal.
-    JobBeforeCommit: "job-before-commit", [MessageLost, OrchestratorCrash] => ["S4", "S6", "live"], seed 35;
+    JobBeforeCommit: "job-before-commit", [MessageLost, OrchestratorCrash] => ["S4", "S6", "live"], seed 67;
     /// The orchestrator does not check `not-after` again when a command leaves it.
-    NotAfterUncheckedByOrchestrator: "not-after-unchecked-by-orchestrator", [PausedBeforeWrite] => ["S2"], seed 146;
+    NotAfterUncheckedByOrchestrator: "not-after-unchecked-by-orchestrator", [PausedBeforeWrite] => ["S2"], seed 44;
     /// The worker does not check `not-after`.
-    NotAfterUncheckedByWorker: "not-after-unchecked-by-worker", [WorkerCutOff, MessageLate] => ["S2"], seed 7;
+    NotAfterUncheckedByWorker: "not-after-unchecked-by-worker", [WorkerCutOff, MessageLate] => ["S2"], seed 52;
     /// The worker acknowledges before it replies.
-    AckBeforeReply: "ack-before-reply", [] => ["worker"], seed 24;
+    AckBeforeReply: "ack-before-reply", [] => ["worker"], seed 40;
     /// A worker without a state file carries out a `reboot`.
-    RebootWithoutStateFile: "reboot-without-state-file", [WorkerStateLost, PowerCut, WorkerCrash] => ["worker"], seed 117;
+    RebootWithoutStateFile: "reboot-without-state-file", [WorkerStateLost, PowerCut, WorkerCrash] => ["worker"], seed 17;
     /// A worker does not save its state file.
-    StateFileNotKept: "state-file-not-kept", [WorkerCrash, DeliveredTwice] => ["worker"], seed 80;
+    StateFileNotKept: "state-file-not-kept", [WorkerCrash, DeliveredTwice] => ["worker"], seed 39;
     /// 202 counts as a grant.
-    GrantOn202: "grant-on-202", [LockAnswers202] => ["S4"], seed 52;
+    GrantOn202: "grant-on-202", [LockAnswers202] => ["S4"], seed 11;
     /// The lock server is asked even though the process was paused for longer than its lease.
-    LockWithoutLease: "lock-without-lease", [PausedBeforeWrite] => ["lease"], seed 50;
+    LockWithoutLease: "lock-without-lease", [PausedBeforeWrite] => ["lease"], seed 39;
     /// A request to the lock server that times out counts as not made.
-    LateRequestForgotten: "late-request-forgotten", [LockCarriedOutLate] => ["S4", "S6", "live"], seed 64;
+    LateRequestForgotten: "late-request-forgotten", [LockCarriedOutLate] => ["S4", "S6", "live"], seed 117;
     /// Requests to the lock server are not paced.
-    LockServerHurried: "lock-server-hurried", [] => ["rate"], seed 16;
+    LockServerHurried: "lock-server-hurried", [] => ["rate"], seed 44;
     /// The lock server's `Retry-After` is ignored.
-    RetryAfterIgnored: "retry-after-ignored", [LockAnswers429] => ["rate"], seed 52;
+    RetryAfterIgnored: "retry-after-ignored", [LockAnswers429] => ["rate"], seed 44;
     /// A slot is given back when its host fails, whatever the setting.
-    SlotFreedOnFailure: "slot-freed-on-failure", [HandlerFails] => ["S6"], seed 52;
+    SlotFreedOnFailure: "slot-freed-on-failure", [HandlerFails] => ["S6"], seed 34;
     /// What a store lacks before the records that it is given is not read from the journal.
-    StoreNotFilled: "store-not-filled", [StoreLost, StoreOlder, OrchestratorCrash] => ["store"], seed 16;
+    StoreNotFilled: "store-not-filled", [StoreLost, StoreOlder, OrchestratorCrash] => ["store"], seed 39;
     /// A caller whose request was carried out is sometimes told that nothing was changed.
-    DoneCalledUnchanged: "done-called-unchanged", [] => ["S5", "semaphore"], seed 9;
+    DoneCalledUnchanged: "done-called-unchanged", [] => ["S5", "semaphore"], seed 33;
     /// Readers are sometimes shown a state that is older than an answer already given.
-    ShownLate: "shown-late", [] => ["shown"], seed 5;
+    ShownLate: "shown-late", [] => ["shown"], seed 31;
     /// Readers are shown a state before the store has received the records that led to it.
-    ShownBeforeProjected: "shown-before-projected", [] => ["shown"], seed 25;
+    ShownBeforeProjected: "shown-before-projected", [] => ["shown"], seed 15;
     /// Every instance logs the decisions of all.
-    LoggedByAll: "logged-by-all", [] => ["log"], seed 43;
+    LoggedByAll: "logged-by-all", [] => ["log"], seed 28;
     /// A secret that was accepted is not stored.
-    SecretNotKept: "secret-not-kept", [] => ["S5"], seed 33;
+    SecretNotKept: "secret-not-kept", [] => ["S5"], seed 22;
     /// Workers are told that their run is stopping when they are sent a command.
-    HintedForNothing: "hinted-for-nothing", [] => ["hint"], seed 24;
+    HintedForNothing: "hinted-for-nothing", [] => ["hint"], seed 27;
     /// A loss is believed at once, although a server of a cluster may only be behind.
-    LossBelievedAtOnce: "loss-believed-at-once", [StaleRead, OrchestratorCutOff] => ["journal"], seed 7;
+    LossBelievedAtOnce: "loss-believed-at-once", [StaleRead, OrchestratorCutOff] => ["journal"], seed 13;
     /// The journal is trimmed to its end, where no snapshot is.
-    TrimmedWithoutSnapshot: "trimmed-without-snapshot", [] => ["trim"], seed 22;
+    TrimmedWithoutSnapshot: "trimmed-without-snapshot", [] => ["trim"], seed 30;
     /// The journal is trimmed before every store has what is deleted.
-    TrimmedUnstored: "trimmed-unstored", [OrchestratorCutOff, OrchestratorCrash] => ["trim"], seed 0;
+    TrimmedUnstored: "trimmed-unstored", [OrchestratorCutOff, OrchestratorCrash] => ["trim"], seed 30;
     /// Messages are purged from the control stream that no orchestrator has read.
-    ControlPurgedUnread: "control-purged-unread", [] => ["trim"], seed 24;
+    ControlPurgedUnread: "control-purged-unread", [] => ["trim"], seed 33;
     /// The streams are not looked at again by an instance that leads.
     LossSoughtOnce: "loss-sought-once", [StreamsPurged] => ["loss"], seed 22;
     /// Of a stream only its last sequence and last message are looked at.
-    PurgeHidden: "purge-hidden", [StreamsPurged] => ["loss"], seed 22;
+    PurgeHidden: "purge-hidden", [StreamsPurged] => ["loss"], seed 79;
     /// A leader does not see that messages after the journal's end were deleted.
-    StrayHidden: "stray-hidden", [StrayMessage] => ["live"], seed 11;
+    StrayHidden: "stray-hidden", [StrayMessage] => ["live"], seed 39;
     /// A process is not told that another one of its instance has taken the lease from it.
-    CopyHidden: "copy-hidden", [DirectoryCopied] => ["copy"], seed 31;
+    CopyHidden: "copy-hidden", [DirectoryCopied] => ["copy"], seed 19;
     /// An older version leaves out the facts that it does not know.
-    UnknownFactsDropped: "unknown-facts-dropped", [OlderVersion] => ["journal"], seed 189;
+    UnknownFactsDropped: "unknown-facts-dropped", [OlderVersion] => ["journal"], seed 317;
     /// A handler that was interrupted is told that its command is new.
-    ResumedAsNew: "resumed-as-new", [WorkerCrash, HandlerHangs] => ["S3"], seed 88;
+    ResumedAsNew: "resumed-as-new", [WorkerCrash, HandlerHangs] => ["S3"], seed 22;
     /// A worker's consumer is created again from the beginning of the stream each time it is opened.
-    ConsumerFromTheBeginning: "consumer-from-the-beginning", [WorkerStateLost, WorkerCrash] => ["S3"], seed 19;
+    ConsumerFromTheBeginning: "consumer-from-the-beginning", [WorkerStateLost, WorkerCrash] => ["S3"], seed 32;
+    /// A worker does not answer again what it has answered.
+    AnsweredOnce: "answered-once", [MachineRolledBack] => ["live"], seed 44;
+    /// A worker does not see that a command is one that it has carried out.
+    IdsUnread: "ids-unread", [MachineRolledBack] => ["S3"], seed 44;
     /// Heartbeats are read without the times that they contain.
-    HostTimesUnread: "host-times-unread", [BusClockStep] => ["clock"], seed 442;
+    HostTimesUnread: "host-times-unread", [BusClockStep] => ["clock"], seed 385;
     /// The bus's time of a renewal of the lease is taken from the instance's own clock.
-    OwnTimeForBusTime: "own-time-for-bus-time", [ClockStep] => ["clock"], seed 360;
+    OwnTimeForBusTime: "own-time-for-bus-time", [ClockStep] => ["clock"], seed 49;
 }
 
 impl Bug {

@@ -19,7 +19,7 @@ use crate::time::Micros;
 /// The creation time of all streams.
 pub(crate) const CREATED: DateTime<Utc> = DateTime::UNIX_EPOCH;
 
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default)]
 pub(crate) struct Bus {
     /// Deleted messages are `None`.
     journal: Vec<Option<Message>>,
@@ -45,7 +45,7 @@ pub(crate) struct Stored {
     pub(crate) time: DateTime<Utc>,
 }
 
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 struct Lease {
     holder: LeaseHolder,
     revision: u64,

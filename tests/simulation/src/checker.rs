@@ -71,7 +71,7 @@ use self::answers::{Actors, AnswerContext};
 use self::calls::Calls;
 use self::commands::Commands;
 use self::enrolment::Enrolled;
-use self::journal::Journal;
+pub(crate) use self::journal::Journal;
 use self::lock_server::LockRequests;
 pub(crate) use self::loss::KnownEnds;
 use self::loss::Loss;
@@ -477,7 +477,20 @@ impl Checker {
     /// The bus has lost data; `knows` has what each instance knows.
     pub(crate) fn data_lost(&mut self, knows: Vec<KnownEnds>) {
         self.loss.data_lost(knows);
-        self.violations.data_lost();
+        // Nothing else is promised then.
+        self.violations.only(&["loss"]);
+    }
+
+    /// What has been seen of the journal.
+    pub(crate) fn journal(&self) -> &Journal {
+        &self.journal
+    }
+
+    /// The bus and all instances are put back to a moment at which `journal` had been seen. What was answered since is
+    /// forgotten, but nothing gets stuck, and no host does anything twice.
+    pub(crate) fn rolled_back(&mut self, journal: Journal) {
+        self.journal = journal;
+        self.violations.only(&["journal", "store", "shown", "log", "S3", "live", "panic"]);
     }
 
     /// Some time after the streams were purged, the instance `unaware`, if any, has not stopped though it knew them.

@@ -72,6 +72,9 @@ faults! {
     DataLost: "bus killed and its data lost", occasion 400;
     /// The streams are purged while everybody stays connected. No further faults happen then.
     StreamsPurged: "streams purged", spontaneous 10;
+    /// The machine of bus and orchestrators is put back to an earlier moment, and the hosts are not. No further faults happen
+    /// then.
+    MachineRolledBack: "machine rolled back", spontaneous 10;
     /// Somebody stores a message in the journal, and an operator deletes it.
     StrayMessage: "stray message deleted from the journal", spontaneous 30;
     /// At its next start an orchestrator uses a copy of another's data directory.
@@ -138,6 +141,13 @@ faults! {
     BusClockStep: "clock of the bus steps", spontaneous 30;
     /// The settings of an instance are changed, and it is restarted with them.
     Reconfigured: "settings changed", spontaneous 30;
+}
+
+impl Fault {
+    /// Whether no further faults happen then.
+    pub(crate) const fn ends_the_world(self) -> bool {
+        matches!(self, Self::DataLost | Self::StreamsPurged | Self::MachineRolledBack)
+    }
 }
 
 impl fmt::Display for Fault {

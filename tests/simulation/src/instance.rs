@@ -69,7 +69,7 @@ pub(crate) struct Reader {
 }
 
 /// The part of the projection that decisions depend on.
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default)]
 pub(crate) struct Store {
     pub(crate) reached: Option<StoreKnowledge>,
     /// An earlier state of `reached`.

@@ -85,6 +85,8 @@ impl Plan {
         let rates = if no_faults { BTreeMap::new() } else { draw_rates(rng) };
         // Then some runs should still be active when the bus is back.
         let bus_stays_away = rates.contains_key(&Fault::BusAwayForHours) && rng.bool();
+        // Then it shows whether a host is waited for until the end of its run.
+        let rolls_back = rates.contains_key(&Fault::MachineRolledBack) && rng.bool();
         let hosts = if rng.u32(..12) == 0 { rng.usize(5..10) } else { rng.usize(1..5) };
         Self {
             instances: rng.usize(1..=3),
@@ -111,14 +113,14 @@ impl Plan {
             contended: rng.u32(..6) == 0,
             handler_max: *rng.choice(&[50 * MILLI, 3 * SECOND, 40 * SECOND]).expect("not empty"),
             boot_max: *rng.choice(&[SECOND, 30 * SECOND, 90 * SECOND]).expect("not empty"),
-            timeout_max: TimeDelta::seconds(rng.i64(20..300)) * if bus_stays_away { 60 } else { 1 },
+            timeout_max: TimeDelta::seconds(rng.i64(20..300)) * if bus_stays_away || rolls_back { 60 } else { 1 },
         }
     }
 
     /// The plan with the faults that `bug` needs, and with the bug itself if it is one of settings.
     pub(crate) fn with_bug(mut self, bug: Bug) -> Self {
         // These end the world, perhaps before the bug has shown.
-        self.rates.retain(|fault, _| !matches!(fault, Fault::DataLost | Fault::StreamsPurged));
+        self.rates.retain(|fault, _| !fault.ends_the_world());
         for fault in bug.needed_faults() {
             self.rates.insert(*fault, fault.rate_max());
         }
@@ -149,6 +151,9 @@ impl Plan {
         }
         if bug == Bug::LateRequestForgotten {
             self.settings.provider = LockProvider::External;
+        }
+        if matches!(bug, Bug::AnsweredOnce | Bug::IdsUnread) {
+            self.timeout_max = TimeDelta::hours(2);
         }
         if bug == Bug::LockServerHurried {
             self.lock_interval = Duration::ZERO;
@@ -197,8 +202,8 @@ fn draw_rates(rng: &mut Rng) -> BTreeMap<Fault, u32> {
     let known = rng.u32(10..60);
     let mut rates = BTreeMap::new();
     for fault in Fault::ALL {
-        // A loss of data ends a world early, so it is rare.
-        if matches!(fault, Fault::DataLost | Fault::StreamsPurged) && rng.u32(..4) > 0 {
+        // Those that end a world early are rare.
+        if fault.ends_the_world() && rng.u32(..4) > 0 {
             continue;
         }
         if rng.u32(..100) < known {

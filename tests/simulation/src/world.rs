@@ -7,6 +7,7 @@ mod contend;
 mod faults;
 mod heal;
 mod instances;
+mod rollback;
 mod sabotage;
 mod work;
 
@@ -30,6 +31,7 @@ use crate::operator::Operators;
 use crate::peer::Peer;
 use crate::plan::Plan;
 use crate::request::{Answer, Request};
+use self::rollback::Machine;
 use crate::time::{MILLI, Micros, SECOND, beginning, span};
 use crate::trace::Trace;
 
@@ -53,6 +55,10 @@ pub(crate) struct World {
     pub(crate) hosts: Vec<Host>,
     pub(crate) operators: Operators,
     pub(crate) checker: Checker,
+    /// The machine of bus and orchestrators at an earlier moment.
+    saved: Option<Machine>,
+    /// When the machine was put back to that moment, if it was.
+    pub(crate) rolled_back: Option<Micros>,
     /// Whether faults still happen.
     pub(crate) faults_enabled: bool,
     pub(crate) faults: BTreeMap<Fault, u64>,
@@ -90,6 +96,8 @@ impl World {
             away_until: 0,
             stale_until: 0,
             hosts,
+            saved: None,
+            rolled_back: None,
             faults_enabled: true,
             faults: BTreeMap::new(),
             steps: 0,
@@ -180,6 +188,7 @@ impl World {
             Item::Booted { host } => self.booted(host),
             Item::LinkBack(peer) => self.link_back(peer),
             Item::BusBack => self.bus_back(),
+            Item::RollBack => self.roll_back(),
             Item::LocksBack => self.locks.is_up = true,
             Item::ClocksCorrected => self.correct_clocks(),
             Item::Act => self.act(),

@@ -9,8 +9,8 @@ use os_upgrade_shell::journal::follow::Follower;
 
 use super::violation::Violation;
 
-#[derive(Debug, Default)]
-pub(super) struct Journal {
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Journal {
     follower: Follower,
     /// The sequences of records that hold facts.
     records: Vec<u64>,

@@ -27,19 +27,19 @@ impl fmt::Display for Violation {
 #[derive(Debug, Default)]
 pub(super) struct Violations {
     first: Option<Violation>,
-    data_is_lost: bool,
+    /// The rules that count; `None` for all.
+    only: Option<&'static [&'static str]>,
 }
 
 impl Violations {
-    /// From now on only the rule `loss` counts: once data is lost, nothing is promised except that the loss is
-    /// noticed.
-    pub(super) fn data_lost(&mut self) {
-        self.data_is_lost = true;
+    /// From now on only these rules count.
+    pub(super) fn only(&mut self, rules: &'static [&'static str]) {
+        self.only = Some(rules);
     }
 
     pub(super) fn record(&mut self, checked: Result<(), Violation>) {
         if let Err(violation) = checked
-            && (!self.data_is_lost || violation.rule == "loss")
+            && self.only.is_none_or(|rules| rules.contains(&violation.rule))
         {
             self.first.get_or_insert(violation);
         }

@@ -15,6 +15,8 @@ use crate::plan::HostPlan;
 pub(crate) struct Begun {
     pub(crate) sequence: u64,
     pub(crate) call: Call,
+    /// Its run, if the command named one.
+    pub(crate) run: Option<RunId>,
     pub(crate) resume: bool,
     /// The time by the worker's clock when it decided to start the handler.
     pub(crate) wall: DateTime<Utc>,
@@ -83,7 +85,7 @@ impl Workers {
             Call::Health => false,
         };
         let executes = begun.call == Call::Upgrade && !begun.resume;
-        let again = executes && !self.hosts[host].upgraded.insert(id.run.clone());
+        let again = executes && !self.hosts[host].upgraded.insert(begun.run.as_ref().unwrap_or(&id.run).clone());
         if starts && begun.wall > *not_after {
             let text = format!("{id} is begun at {}, after its not-after {not_after}", begun.wall);
             return Err(Violation::new("S2", text));

@@ -42,6 +42,7 @@ impl World {
             Fault::WorkerCutOff => self.cut_off(Peer::Host(host)),
             Fault::BusCrash => self.kill_bus(),
             Fault::StreamsPurged => self.purge_streams(),
+            Fault::MachineRolledBack => self.save_machine(),
             Fault::StrayMessage => self.bus.stray(),
             Fault::WorkerCrash => {
                 self.hosts[host].kill();
@@ -235,13 +236,13 @@ impl World {
         self.link_restored(peer);
     }
 
-    fn peers(&self) -> Vec<Peer> {
+    pub(super) fn peers(&self) -> Vec<Peer> {
         let instances = (0..self.instances.len()).map(Peer::Instance);
         instances.chain((0..self.hosts.len()).map(Peer::Host)).collect()
     }
 
     /// A peer that has lost its link notices sooner or later, or not at all if the link is back soon enough.
-    fn link_lost(&mut self, peer: Peer) {
+    pub(super) fn link_lost(&mut self, peer: Peer) {
         match peer {
             Peer::Instance(instance) => {
                 let boot = self.instances[instance].boot;

@@ -25,7 +25,9 @@ const LAST_RUNS_MAX: u32 = 3;
 impl World {
     /// Runs the world with faults, for as long as planned. Stops at the first violation.
     pub(crate) fn run_with_faults(&mut self) {
-        let resumed = |world: &Self| !world.checker.has_lost_data() && world.checker.is_clean();
+        let resumed = |world: &Self| {
+            !world.checker.has_lost_data() && world.rolled_back.is_none() && world.checker.is_clean()
+        };
         while self.now < self.plan.faults_until && resumed(self) && self.step() {}
     }
 
@@ -81,6 +83,9 @@ impl World {
         }
         let group = self.plan.settings.default_group.clone();
         self.locks.unlock(&group, "other");
+        if self.rolled_back.is_some() {
+            self.unlock_what_nobody_remembers();
+        }
         // Hosts at work keep their slots until the run has ended, which may be hours away.
         if !self.release_foreign_slots()
             || !self.until("the active run has ended and nothing is left to do", World::is_at_rest)
@@ -89,6 +94,7 @@ impl World {
         {
             return;
         }
+        self.check_rolled_back_run();
         if self.can_schedule_run() && !self.scheduled_run_ends() {
             return;
         }
@@ -104,7 +110,8 @@ impl World {
                 break;
             }
         }
-        if self.contend() {
+        // What the checker remembers of slots and steps is of the moment before.
+        if self.rolled_back.is_none() && self.contend() {
             self.check_the_end();
         }
     }

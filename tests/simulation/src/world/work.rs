@@ -196,6 +196,14 @@ impl World {
 
     fn delivered(&mut self, index: usize, delivery: &Delivery) {
         let stored = &delivery.stored;
+        let is_rolled_back = self.rolled_back.is_some();
+        if let (Some(Bug::AnsweredOnce), true, Some(sdk)) = (self.bug, is_rolled_back, self.hosts[index].sdk())
+            && sdk.logic.state().answers.iter().any(|answer| answer.id == stored.id)
+        {
+            let (acks, now) = (delivery.generation.to_string(), self.clock_of_host(index));
+            return self.ack(index, delivery.sequence, &acks, now);
+        }
+        let ids_unread = is_rolled_back && self.bug == Some(Bug::IdsUnread);
         if self.hosts[index].sdk {
             let received = Received {
                 sequence: delivery.sequence,
@@ -206,7 +214,7 @@ impl World {
                 subject: stored.subject.clone(),
                 ack_subject: delivery.generation.to_string(),
                 run_header: stored.id.as_ref().map(|id| id.run.to_string()),
-                id_header: stored.id.as_ref().map(ToString::to_string),
+                id_header: stored.id.as_ref().filter(|_| !ids_unread).map(ToString::to_string),
                 payload: self.sabotage_payload(&stored.payload),
             };
             return self.enqueue(index, rules::Event::CommandReceived(received));
@@ -310,7 +318,7 @@ impl World {
 
     fn run_handler(&mut self, index: usize, call: &HandlerCall, wall: DateTime<Utc>) {
         let resume = call.resume && self.bug != Some(Bug::ResumedAsNew);
-        let begun = Begun { sequence: call.sequence, call: call.call, resume, wall };
+        let begun = Begun { sequence: call.sequence, call: call.call, run: call.run.clone(), resume, wall };
         self.checker.handler_begun(index, &begun);
         let time = self.handler_time();
         let host = &self.hosts[index];
