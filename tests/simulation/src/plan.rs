@@ -113,7 +113,8 @@ impl Plan {
             contended: rng.u32(..6) == 0,
             handler_max: *rng.choice(&[50 * MILLI, 3 * SECOND, 40 * SECOND]).expect("not empty"),
             boot_max: *rng.choice(&[SECOND, 30 * SECOND, 90 * SECOND]).expect("not empty"),
-            timeout_max: TimeDelta::seconds(rng.i64(20..300)) * if bus_stays_away || rolls_back { 60 } else { 1 },
+            timeout_max: TimeDelta::seconds(rng.i64(20..300))
+                * if bus_stays_away || rolls_back { 60 } else { 1 },
         }
     }
 

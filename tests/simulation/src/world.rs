@@ -19,6 +19,7 @@ use os_upgrade_kernel::OnFailure;
 use os_upgrade_protocol::HostName;
 use os_upgrade_shell::node::Node;
 
+use self::rollback::Machine;
 use crate::agenda::{Agenda, Item, Process, Worker};
 use crate::bug::Bug;
 use crate::bus::Bus;
@@ -31,7 +32,6 @@ use crate::operator::Operators;
 use crate::peer::Peer;
 use crate::plan::Plan;
 use crate::request::{Answer, Request};
-use self::rollback::Machine;
 use crate::time::{MILLI, Micros, SECOND, beginning, span};
 use crate::trace::Trace;
 

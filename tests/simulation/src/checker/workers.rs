@@ -85,7 +85,8 @@ impl Workers {
             Call::Health => false,
         };
         let executes = begun.call == Call::Upgrade && !begun.resume;
-        let again = executes && !self.hosts[host].upgraded.insert(begun.run.as_ref().unwrap_or(&id.run).clone());
+        let again =
+            executes && !self.hosts[host].upgraded.insert(begun.run.as_ref().unwrap_or(&id.run).clone());
         if starts && begun.wall > *not_after {
             let text = format!("{id} is begun at {}, after its not-after {not_after}", begun.wall);
             return Err(Violation::new("S2", text));

@@ -76,9 +76,9 @@ impl World {
             instance.kill();
         }
         // What is on its way to the bus is lost with the connections.
-        self.agenda.retain(|item| {
-            !matches!(item, Item::Arrive(request) if !matches!(request.what, RequestKind::Job(_)))
-        });
+        self.agenda.retain(
+            |item| !matches!(item, Item::Arrive(request) if !matches!(request.what, RequestKind::Job(_))),
+        );
         self.bus_up = false;
         for peer in self.peers() {
             self.link_lost(peer);
@@ -106,7 +106,8 @@ impl World {
         let run = self.leader().and_then(|leader| leader.state().last_run.clone());
         let Some(run) = run else { return };
         let could_end_by = beginning() + span(rolled_back) + ENDS_WITHIN;
-        if run.ended.is_some_and(|ended| ended.result == RunResult::TimedOut) && run.not_after > could_end_by {
+        if run.ended.is_some_and(|ended| ended.result == RunResult::TimedOut) && run.not_after > could_end_by
+        {
             self.checker.never_happened("a run ends although the machine was put back", &format!("{run:#?}"));
         }
     }

@@ -197,7 +197,8 @@ impl World {
     fn delivered(&mut self, index: usize, delivery: &Delivery) {
         let stored = &delivery.stored;
         let is_rolled_back = self.rolled_back.is_some();
-        if let (Some(Bug::AnsweredOnce), true, Some(sdk)) = (self.bug, is_rolled_back, self.hosts[index].sdk())
+        if let (Some(Bug::AnsweredOnce), true, Some(sdk)) =
+            (self.bug, is_rolled_back, self.hosts[index].sdk())
             && sdk.logic.state().answers.iter().any(|answer| answer.id == stored.id)
         {
             let (acks, now) = (delivery.generation.to_string(), self.clock_of_host(index));
