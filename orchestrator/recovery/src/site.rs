@@ -120,7 +120,7 @@ impl HeldLease {
     pub async fn take(bus: &Bus, layout: &Layout<'_>, instance: &str) -> Result<Self, RecoveryError> {
         bus.ensure_lease(layout).await?;
         let nonce = uuid::Uuid::new_v4().simple().to_string();
-        let mut me = LeaseHolder::new(instance, &nonce);
+        let mut me = LeaseHolder { restores: true, ..LeaseHolder::new(instance, &nonce) };
         let mut asked = Instant::now();
         let mut outcome = bus.lease(&LeaseAction::Create(me.clone())).await;
         if let LeaseOutcome::Taken { holder, revision } = &outcome

@@ -39,6 +39,9 @@ pub struct LeaseHolder {
     /// [`REPLACED_BEFORE_MAX`]. While several copies take the lease in turns, each finds its own name here.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub replaced_before: Vec<String>,
+    /// Whether it restores the streams. It takes no requests then.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub restores: bool,
 }
 
 impl LeaseHolder {
@@ -49,6 +52,7 @@ impl LeaseHolder {
             nonce: nonce.to_owned(),
             replaces: None,
             replaced_before: Vec::new(),
+            restores: false,
         }
     }
 
@@ -211,9 +215,14 @@ impl Lease {
         self.held.as_ref().map(|held| held.until)
     }
 
-    /// The other process that holds it; `None` if that is unknown or was seen too long ago.
-    pub fn other(&self) -> Option<&LeaseHolder> {
-        self.other.as_ref().map(|other| &other.holder)
+    /// The other instance that leads; `None` if that is unknown or was seen too long ago, or while the streams are restored.
+    pub fn leader(&self) -> Option<&LeaseHolder> {
+        self.other.as_ref().map(|other| &other.holder).filter(|holder| !holder.restores)
+    }
+
+    /// Whether a restoration holds it.
+    pub fn is_restoring(&self) -> bool {
+        self.other.as_ref().is_some_and(|other| other.holder.restores)
     }
 
     /// The other process that holds it, and the revision at which that was seen.

@@ -167,7 +167,7 @@ impl Node {
 
     /// Who leads.
     pub fn leadership(&self) -> Leadership {
-        match (&self.role, self.lease.other()) {
+        match (&self.role, self.lease.leader()) {
             (Role::Leading(_), _) => Leadership::Here(self.lease.me().clone()),
             (Role::Starting | Role::Following { .. } | Role::Claiming | Role::Halted { .. }, Some(other)) => {
                 Leadership::At(other.clone())
@@ -205,18 +205,23 @@ impl Node {
         if !self.inventory.is_read() {
             return Some(NotReady::HostsUnread);
         }
-        let full_or = |otherwise| self.storage.map_or(otherwise, NotReady::StorageFull);
         match &self.role {
             Role::Leading(_) if self.appender.busy_for(now) > APPEND_SLOW => {
-                Some(full_or(NotReady::NoAnswer))
+                Some(self.storage.map_or(NotReady::NoAnswer, NotReady::StorageFull))
             }
             Role::Leading(_) => None,
-            Role::Following { at_end: true } if self.lease.other().is_some() => None,
+            Role::Following { at_end: true } if self.lease.leader().is_some() => None,
             Role::Following { at_end: false } => Some(NotReady::JournalUnread),
             Role::Following { .. } | Role::Claiming | Role::Starting | Role::Halted { .. } => {
-                Some(full_or(NotReady::NoLeader))
+                Some(self.why_no_leader())
             }
         }
+    }
+
+    /// Why no instance leads.
+    fn why_no_leader(&self) -> NotReady {
+        let otherwise = if self.lease.is_restoring() { NotReady::Restoring } else { NotReady::NoLeader };
+        self.storage.map_or(otherwise, NotReady::StorageFull)
     }
 
     /// Whether it has room for further messages of the journal and the control stream. Those that are handed over

@@ -238,8 +238,10 @@ async fn nobody_leads_between_plan_and_restoration() {
     let (exclusive, lease, plan) = planned(&site).await;
     let mut other = Orchestrator::new(&site.nats.url(), "");
     other.start();
-    let follows = ("follower".to_owned(), exclusive.directory.instance().to_owned());
-    eventually("the other to follow", async || (other.role().await? == follows).then_some(())).await;
+    eventually("the other to see the restoration", async || {
+        (other.readiness().await? == "the streams are being restored").then_some(())
+    })
+    .await;
     restore::carry_out(&exclusive, &plan, &lease, |_| Ok(())).await.unwrap();
     lease.release().await;
     exclusive.close().await;

@@ -13,6 +13,7 @@ mod fault;
 mod host;
 mod instance;
 mod locks;
+mod machine;
 mod operator;
 mod peer;
 mod plan;

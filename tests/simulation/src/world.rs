@@ -19,7 +19,6 @@ use os_upgrade_kernel::OnFailure;
 use os_upgrade_protocol::HostName;
 use os_upgrade_shell::node::Node;
 
-use self::rollback::Machine;
 use crate::agenda::{Agenda, Item, Process, Worker};
 use crate::bug::Bug;
 use crate::bus::Bus;
@@ -28,6 +27,7 @@ use crate::fault::Fault;
 use crate::host::Host;
 use crate::instance::Instance;
 use crate::locks::LockServer;
+use crate::machine::Machine;
 use crate::operator::Operators;
 use crate::peer::Peer;
 use crate::plan::Plan;

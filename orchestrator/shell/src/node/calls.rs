@@ -94,7 +94,7 @@ impl Node {
     }
 
     pub(super) fn refuse(&mut self, call: CallId) {
-        match (&self.role, self.lease.other()) {
+        match (&self.role, self.lease.leader()) {
             (Role::Halted { halt, account }, _) => {
                 let why = halted(halt, account.as_deref());
                 self.answer_unchanged(call, why);
@@ -107,10 +107,7 @@ impl Node {
                 let why = format!("not leading: instance {} does", other.instance);
                 self.answer_unchanged(call, why);
             }
-            (_, None) => {
-                let why = self.storage.map_or(NotReady::NoLeader, NotReady::StorageFull);
-                self.answer_unchanged(call, why.to_string());
-            }
+            (_, None) => self.answer_unchanged(call, self.why_no_leader().to_string()),
         }
     }
 

@@ -26,6 +26,9 @@ pub enum NotReady {
     /// An append has no answer. A nats-server whose disk is full does not answer at all until it is restarted.
     #[error("the journal does not answer: NATS is overloaded, or its disk is full; its log says which")]
     NoAnswer,
+    /// The lease is a restoration's.
+    #[error("the streams are being restored")]
+    Restoring,
     /// There is no known leader.
     #[error("no instance leads yet, as far as this one knows")]
     NoLeader,

@@ -116,13 +116,17 @@ fn another_holder_is_respected() {
     lease.tick(at(0));
     let taken = LeaseOutcome::Taken { holder: holder("other", "9"), revision: 3 };
     assert_eq!(lease.outcome(at(0), &taken), (None, None));
-    assert_eq!(lease.other(), Some(&holder("other", "9")));
+    assert_eq!(lease.leader(), Some(&holder("other", "9")));
     // The lease is checked again soon, and the other holder is forgotten after a while.
     assert_eq!(lease.tick(at(1)), (Some(LeaseAction::Create(holder("me", "1"))), None));
     assert_eq!(lease.outcome(at(1), &LeaseOutcome::Failed), (None, None));
-    assert_eq!(lease.other(), Some(&holder("other", "9")));
+    assert_eq!(lease.leader(), Some(&holder("other", "9")));
     lease.tick(at(LEASE_TTL.as_secs()));
-    assert_eq!(lease.other(), None);
+    assert_eq!(lease.leader(), None);
+    // A restoration holds it too, and leads nobody.
+    let restoration = LeaseHolder { restores: true, ..holder("other", "10") };
+    lease.outcome(at(LEASE_TTL.as_secs()), &LeaseOutcome::Taken { holder: restoration, revision: 4 });
+    assert_eq!((lease.leader(), lease.is_restoring()), (None, true));
 
     let mut lease = held();
     lease.tick(at(2));

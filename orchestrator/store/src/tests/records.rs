@@ -262,6 +262,20 @@ async fn damaged_page_is_reported() {
     assert!(matches!(error, StoreError::Damaged(_)), "{error:?}");
 }
 
+/// A file that was deleted can be read over connections that have it open, at most.
+#[tokio::test]
+async fn deleted_file_is_reported() {
+    let (_, records) = completed_run();
+    let mut store = TestStore::new().await;
+    store.projector.apply(&streams(), None, &records).await.unwrap();
+    let history = store.projector.history().await.unwrap();
+    assert_eq!(history.count_runs().await.unwrap(), 1);
+    std::fs::remove_file(store.path()).unwrap();
+    // The second read opens a connection of its own.
+    let (_, second) = tokio::join!(history.count_runs(), history.count_runs());
+    assert!(matches!(second, Err(StoreError::Deleted)), "{second:?}");
+}
+
 #[tokio::test]
 async fn sync_writes_back_into_the_file() {
     let (_, records) = completed_run();

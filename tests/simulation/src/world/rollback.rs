@@ -6,9 +6,7 @@ use os_upgrade_kernel::RunResult;
 
 use super::World;
 use crate::agenda::Item;
-use crate::bus::Bus;
-use crate::checker::Journal;
-use crate::instance::{Instance, Store};
+use crate::machine::Machine;
 use crate::request::RequestKind;
 use crate::time::{MINUTE, SECOND, beginning, span};
 
@@ -16,51 +14,13 @@ use crate::time::{MINUTE, SECOND, beginning, span};
 /// ten minutes, and a boot takes five.
 const ENDS_WITHIN: TimeDelta = TimeDelta::hours(1);
 
-/// The disks of the machine, and what the checker had seen of them.
-#[derive(Debug)]
-pub(super) struct Machine {
-    bus: Bus,
-    directories: Vec<Directory>,
-    journal: Journal,
-}
-
-/// The data directory of an instance, and what others had heard of it.
-#[derive(Debug)]
-struct Directory {
-    name: String,
-    store: Store,
-    announced: Option<u64>,
-    stored_once: Option<u64>,
-}
-
-impl Directory {
-    fn of(instance: &Instance) -> Self {
-        Self {
-            name: instance.name.clone(),
-            store: instance.store.clone(),
-            announced: instance.announced,
-            stored_once: instance.stored_once,
-        }
-    }
-
-    fn put_back(self, instance: &mut Instance) {
-        let Self { name, store, announced, stored_once } = self;
-        (instance.name, instance.store) = (name, store);
-        (instance.announced, instance.stored_once) = (announced, stored_once);
-    }
-}
-
 impl World {
     /// Saves the disks, to put the machine back to this moment later.
     pub(super) fn save_machine(&mut self) {
         if self.saved.is_some() {
             return;
         }
-        self.saved = Some(Machine {
-            bus: self.bus.clone(),
-            directories: self.instances.iter().map(Directory::of).collect(),
-            journal: self.checker.journal().clone(),
-        });
+        self.saved = Some(Machine::of(&self.bus, &self.instances, self.checker.journal()));
         let longest = if self.rng.bool() { 20 * SECOND } else { 3 * MINUTE };
         self.after(longest, Item::RollBack);
     }
@@ -68,7 +28,6 @@ impl World {
     /// Puts the machine back. Hosts go on, and the lock server does.
     pub(super) fn roll_back(&mut self) {
         let Some(saved) = self.saved.take().filter(|_| self.faults_enabled) else { return };
-        let Machine { bus, directories, journal } = saved;
         self.faults_enabled = false;
         self.rolled_back = Some(self.now);
         self.trace.record(self.now, || "the machine is put back".to_owned());
@@ -83,10 +42,7 @@ impl World {
         for peer in self.peers() {
             self.link_lost(peer);
         }
-        self.bus = bus;
-        for (directory, instance) in directories.into_iter().zip(&mut self.instances) {
-            directory.put_back(instance);
-        }
+        let journal = saved.put_back(&mut self.bus, &mut self.instances);
         self.checker.rolled_back(journal);
     }
 
