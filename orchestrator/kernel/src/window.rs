@@ -2,6 +2,7 @@
 
 mod cron;
 mod cron_error;
+mod crontab;
 mod date;
 mod days;
 mod definition;

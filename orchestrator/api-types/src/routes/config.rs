@@ -317,7 +317,7 @@ impl ToSchema for ConfigFields {
 #[schema(rename_all = "kebab-case")]
 #[serde(deny_unknown_fields)]
 pub struct Window {
-    /// Full English names, each at most once. Requires `start-time`, and excludes `cron`.
+    /// English names such as `Friday` or `Fri`, and ranges such as `Mon-Fri`, each day at most once; shown in full. Requires `start-time`, and excludes `cron`.
     #[schema(required = false, value_type = DaysText)]
     pub days_of_week: String,
     /// The local time at which the window opens.
@@ -325,8 +325,8 @@ pub struct Window {
     pub start_time: String,
     /// Second (a single one), minute, hour, day of the month, month, day of the week, and optionally year; or
     /// `@hourly`, `@daily`, `@weekly`, `@monthly`, `@yearly`. Both the day of the month and the day of the week must
-    /// match. Write days of the week by name, such as `0 0 1 * * Mon-Fri`: numbers count from 1, which is Sunday. The
-    /// list of windows shows the resulting times.
+    /// match. Write days of the week by name, such as `0 0 1 * * Mon-Fri`: numbers count from 1, which is Sunday. Five
+    /// fields are a crontab's, and are shown as what they mean. The list of windows shows the resulting times.
     #[schema(required = false)]
     pub cron: String,
     /// An IANA name, or `site-local`, the default.

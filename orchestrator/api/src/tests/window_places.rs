@@ -42,7 +42,7 @@ async fn invalid_window_has_a_place() {
     let api = TestApi::new(TestSite::new(["h01"]), &[]).await;
     for (changes, below) in [
         (json!({"days-of-week": "friday"}), "/days-of-week"),
-        (json!({"days-of-week": "Fri"}), "/days-of-week"),
+        (json!({"days-of-week": "Fr"}), "/days-of-week"),
         (json!({"days-of-week": "Friday, Friday"}), "/days-of-week"),
         (json!({"days-of-week": ""}), "/days-of-week"),
         (json!({"days-of-week": "Friday,"}), "/days-of-week"),

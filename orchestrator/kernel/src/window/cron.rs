@@ -9,6 +9,7 @@ use cron::{Schedule, TimeUnitSpec};
 use serde::Serialize;
 
 use super::cron_error::first_error;
+use super::crontab;
 use crate::deserialize::from_text;
 use crate::deserialize::quoted;
 
@@ -17,7 +18,8 @@ const FIRST_YEAR: i32 = 1970;
 const LAST_YEAR: i32 = 2100;
 
 /// A schedule in the syntax of the crate `cron`: second, minute, hour, day of the month, month, day of the week (1 is
-/// Sunday) and optionally year, up to 2100; or a shorthand such as `@daily`.
+/// Sunday) and optionally year, up to 2100; or a shorthand such as `@daily`. Five fields are a crontab's, and are shown
+/// as what they mean in this syntax.
 ///
 /// It gives the local times at which a window starts, at most one in a minute.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -68,6 +70,10 @@ impl Cron {
     }
 }
 
+fn parse(text: &str) -> Result<Schedule, String> {
+    text.parse::<Schedule>().map_err(|error| reason(text, &error))
+}
+
 /// The mistake in `text`, or else the library's message without the quoted schedule and the caret under it.
 fn reason(text: &str, error: &cron::error::Error) -> String {
     if let Some(mistake) = first_error(text) {
@@ -84,9 +90,12 @@ impl FromStr for Cron {
     type Err = CronError;
 
     fn from_str(text: &str) -> Result<Self, CronError> {
-        let schedule = text
-            .parse::<Schedule>()
-            .map_err(|error| CronError::Syntax { text: quoted(text), reason: reason(text, &error) })?;
+        let schedule = match crontab::translate(text) {
+            Some(Ok(translated)) => parse(&translated),
+            Some(Err(mistake)) => Err(format!(": {mistake}")),
+            None => parse(text),
+        };
+        let schedule = schedule.map_err(|reason| CronError::Syntax { text: quoted(text), reason })?;
         if schedule.seconds().count() != 1 {
             return Err(CronError::TooOften(quoted(text)));
         }

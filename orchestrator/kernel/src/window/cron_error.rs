@@ -60,8 +60,7 @@ pub(super) fn first_error(text: &str) -> Option<String> {
     let fields: Vec<&str> = text.split_whitespace().collect();
     match fields.len() {
         6 | 7 => {}
-        5 => return Some("it has 5 fields; put the second before them, such as 0".to_owned()),
-        count => return Some(format!("it has {count} fields, not 6 or 7")),
+        count => return Some(format!("it has {count} fields, not 5 to 7")),
     }
     let parts =
         fields.iter().zip(&FIELDS).flat_map(|(text, field)| text.split(',').map(move |part| (part, field)));

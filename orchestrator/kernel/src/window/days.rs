@@ -1,6 +1,7 @@
 //! Days of the week by their English names.
 
 use std::fmt;
+use std::iter;
 use std::str::FromStr;
 
 use chrono::Weekday;
@@ -12,10 +13,13 @@ use crate::deserialize::quoted;
 /// The names, from Monday on.
 const NAMES: [&str; 7] = ["Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday"];
 
-/// Minimum length of an abbreviation for which an error suggests the day.
-const ABBREVIATION_MIN: usize = 2;
+/// The length of an abbreviated name.
+const ABBREVIATION: usize = 3;
+/// Minimum length of a text that an error takes for the beginning of a name.
+const BEGINNING_MIN: usize = 2;
 
-/// Some days of the week, at least one and none twice, in the order in which they were written.
+/// Some days of the week, at least one and none twice, in the order in which they were written: names such as `Friday` or
+/// `Fri`, and ranges such as `Mon-Fri`. They are shown by their full names.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(into = "String")]
 pub struct DaysOfWeek {
@@ -31,16 +35,16 @@ pub enum DaysError {
     /// There is an empty entry between commas.
     #[error("a day is missing before, after or between commas; write \"Friday, Saturday\"")]
     Missing,
-    /// A day is abbreviated or misspelt.
-    #[error("write {name} instead of {text:?}: days have their full English names")]
-    NotInFull {
+    /// A day is misspelt.
+    #[error("{text:?} is not a day; did you mean {name}?")]
+    Misspelt {
         /// The text of the entry.
         text: String,
-        /// The full name of the day that is probably meant.
+        /// The name of the day that is probably meant.
         name: &'static str,
     },
     /// An entry is not a day.
-    #[error("{0:?} is not a day; write Monday, Tuesday, Wednesday, Thursday, Friday, Saturday or Sunday")]
+    #[error("{0:?} is not a day; write days as in \"Friday, Saturday\" or \"Mon-Fri\"")]
     Unknown(String),
     /// A day is listed twice.
     #[error("{0} is listed twice; write it once")]
@@ -59,20 +63,27 @@ fn name(day: Weekday) -> &'static str {
 }
 
 fn day(text: &str) -> Result<Weekday, DaysError> {
-    // The library also accepts abbreviations, in upper and lower case.
-    if let Some(name) = NAMES.into_iter().find(|name| *name == text) {
+    // The library also accepts other abbreviations, in upper and lower case.
+    if let Some(name) = NAMES.into_iter().find(|name| *name == text || name[..ABBREVIATION] == *text) {
         return name.parse().map_err(|_| DaysError::Unknown(quoted(text)));
     }
     let lower = text.to_ascii_lowercase();
     let meant = NAMES.into_iter().find(|name| {
         let name = name.to_ascii_lowercase();
-        lower.len() >= ABBREVIATION_MIN
-            && (name.starts_with(&lower) || strsim::levenshtein(&name, &lower) == 1)
+        lower.len() >= BEGINNING_MIN && (name.starts_with(&lower) || strsim::levenshtein(&name, &lower) == 1)
     });
     match meant {
-        Some(name) => Err(DaysError::NotInFull { text: quoted(text), name }),
+        Some(name) => Err(DaysError::Misspelt { text: quoted(text), name }),
         None => Err(DaysError::Unknown(quoted(text))),
     }
+}
+
+/// The days from the first to the last of a range, or the one day that is named.
+fn range(text: &str) -> Result<Vec<Weekday>, DaysError> {
+    let Some((first, last)) = text.split_once('-') else { return Ok(vec![day(text)?]) };
+    let (first, last) = (day(first.trim_end())?, day(last.trim_start())?);
+    let following = iter::successors(Some(first), |day| (*day != last).then(|| day.succ()));
+    Ok(following.collect())
 }
 
 impl FromStr for DaysOfWeek {
@@ -87,11 +98,12 @@ impl FromStr for DaysOfWeek {
             if part.is_empty() {
                 return Err(DaysError::Missing);
             }
-            let day = day(part)?;
-            if days.contains(&day) {
-                return Err(DaysError::Duplicate(name(day)));
+            for day in range(part)? {
+                if days.contains(&day) {
+                    return Err(DaysError::Duplicate(name(day)));
+                }
+                days.push(day);
             }
-            days.push(day);
         }
         Ok(Self { days })
     }

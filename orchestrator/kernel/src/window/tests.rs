@@ -50,17 +50,61 @@ fn windows_round_trip() {
 }
 
 #[test]
+fn days_are_shown_in_full() {
+    for (written, shown) in [
+        ("Fri", "Friday"),
+        ("Mon-Fri", "Monday, Tuesday, Wednesday, Thursday, Friday"),
+        ("Sat - Monday,Wed", "Saturday, Sunday, Monday, Wednesday"),
+        ("Sun-Sun", "Sunday"),
+        ("Mon-Sun", EVERY_DAY),
+    ] {
+        let window = serde_json::to_value(weekly(written, "01:00", "4h")).unwrap();
+        assert_eq!(window["days-of-week"], shown, "{written}");
+    }
+}
+
+/// Five fields are a crontab's, in which days of the week count from 0, which is Sunday.
+#[test]
+fn crontab_schedules_are_shown_as_what_they_mean() {
+    for (written, shown) in [
+        ("0 1 * * *", "0 0 1 * * *"),
+        ("30 2 * * 1-5", "0 30 2 * * Mon-Fri"),
+        ("30 2 * * Mon-Fri", "0 30 2 * * Mon-Fri"),
+        ("0 1 * * 0", "0 0 1 * * Sun"),
+        ("0 1 * * 7,3", "0 0 1 * * Sun,Wed"),
+        ("0 1 * * 5-7", "0 0 1 * * Fri,Sat,Sun"),
+        ("0 1 * * 0-6/2", "0 0 1 * * Sun,Tue,Thu,Sat"),
+        ("*/15 1-3 1 1,7 *", "0 */15 1-3 1 1,7 *"),
+    ] {
+        assert_eq!(written.parse::<Cron>().unwrap().to_string(), shown, "{written}");
+    }
+    for (written, mistake) in [
+        ("0 1 1 * Mon", "a crontab means either the day of the month or the day of the week"),
+        ("0 1 * * 8", "8 is not a day of the week"),
+        ("0 1 * * 5-3", "5-3 is not a range of days of the week"),
+        ("0 1 * * 5/0", "5/0 has no step after the /"),
+        ("0 24 * * 1", "24 is not an hour: 0 to 23"),
+    ] {
+        let found = written.parse::<Cron>().unwrap_err().to_string();
+        assert!(found.starts_with(&format!("{written:?} is not a cron schedule: {mistake}")), "{found}");
+    }
+}
+
+#[test]
 fn invalid_days_are_explained() {
     let one = |changed: &str| {
         let json = json!({"days-of-week": changed, "start-time": "01:00", "duration": "4h"});
         serde_json::from_value::<Window>(json).unwrap_err().to_string()
     };
     for (text, message) in [
-        ("friday", r#"write Friday instead of "friday": days have their full English names"#),
-        ("Fri", r#"write Friday instead of "Fri": days have their full English names"#),
-        ("Wedensday", r#""Wedensday" is not a day; write Monday"#),
-        ("Thurday", r#"write Thursday instead of "Thurday""#),
-        ("Fredag", r#""Fredag" is not a day; write Monday"#),
+        ("friday", r#""friday" is not a day; did you mean Friday?"#),
+        ("Fr", r#""Fr" is not a day; did you mean Friday?"#),
+        ("Wedensday", r#""Wedensday" is not a day; write days as in"#),
+        ("Thurday", r#""Thurday" is not a day; did you mean Thursday?"#),
+        ("Fredag", r#""Fredag" is not a day; write days as in "Friday, Saturday" or "Mon-Fri""#),
+        ("Mon-Fredag", r#""Fredag" is not a day"#),
+        ("Mon-Wed-Fri", r#""Wed-Fri" is not a day"#),
+        ("Mon-Fri, Wed", "Wednesday is listed twice; write it once"),
         ("Friday, Saturday, Friday", "Friday is listed twice; write it once"),
         ("", "no day is named; write one day or more"),
         (" ", "no day is named; write one day or more"),
@@ -100,8 +144,7 @@ fn invalid_schedules_are_explained() {
         ("0 0 Mon * * *", "Mon is not an hour: 0 to 23"),
         ("0 0 1 * * Fri-Mon", "Fri-Mon goes backwards; list the values, separated by commas"),
         ("0 */0 1 * * *", "\"0\" is not a step, after a /: 1 to 59"),
-        ("0 1 * * *", "it has 5 fields; put the second before them, such as 0"),
-        ("0 1", "it has 2 fields, not 6 or 7"),
+        ("0 1", "it has 2 fields, not 5 to 7"),
         ("@midnight", "use @hourly, @daily, @weekly, @monthly or @yearly"),
     ] {
         let found = cron.parse::<Cron>().unwrap_err().to_string();
@@ -157,7 +200,7 @@ fn invalid_windows_are_explained() {
         ("dst", json!(true), r#"invalid type: boolean `true`, expected "elapsed" or "wall-clock""#),
         ("start-time", Value::Null, "start-time is missing: the local time"),
         ("cron", json!("@daily"), "a window has either cron, or days-of-week and start-time"),
-        ("cron", json!("0 1 * * *"), r#""0 1 * * *" is not a cron schedule"#),
+        ("cron", json!("0 1 * *"), r#""0 1 * * *" is not a cron schedule"#),
         ("cron", json!("0 0 25 * * *"), r#""0 0 25 * * *" is not a cron schedule: "#),
         ("cron", json!("* 0 1 * * *"), r#""* 0 1 * * *" starts more often than once a minute"#),
         ("cron", json!("0 0 1 30 2 *"), r#""0 0 1 30 2 *" never starts"#),
