@@ -126,6 +126,7 @@ fn file_errors_name_their_place() {
     for (text, expected) in [
         ("x".to_owned(), "line 1: "),
         ("\n[[tokens]]\n".to_owned(), "line 2: unknown field `tokens`"),
+        (r#""a\nb" = 1"#.to_owned(), "line 1: unknown field `a b`"),
         (entry("name = \"a b\"\n"), "line 3: a name is 1 to 64 letters, digits or any of . _ @ -"),
         (entry("name = \"a\"\nrole = \"root\"\n"), "line 4: unknown variant `root`"),
         (entry(&format!("name = \"a\"\n{hashed}")), "token a: give either role or group"),

@@ -14,6 +14,7 @@ use chrono::{DateTime, Datelike as _, TimeDelta, Timelike as _, Utc};
 use os_upgrade_platform::file_watch::Version;
 use os_upgrade_platform::plain_file;
 use os_upgrade_protocol::GroupName;
+use os_upgrade_shell::text::one_line;
 use serde::{Deserialize, Serialize};
 
 use super::{Caller, Rights, Role, SecretHash, TokenName};
@@ -23,6 +24,9 @@ const FILE_BYTES_MAX: u64 = 1024 * 1024;
 
 /// Most entries in a file: each bearer token is compared with all of them.
 pub(super) const TOKENS_MAX: usize = 1_000;
+
+/// The most of a mistake that is shown, in characters: it may contain a key of the file.
+const MISTAKE_CHARS_MAX: usize = 200;
 
 /// The mode of a new file: its owner can read and write it.
 const MODE: u32 = 0o600;
@@ -234,7 +238,7 @@ pub fn parse(text: &str) -> Result<Tokens, String> {
     }
     let document: Document = toml::from_str(text).map_err(|error| {
         let line = error.span().map_or(1, |span| text[..span.start].lines().count().max(1));
-        format!("line {line}: {}", error.message())
+        format!("line {line}: {}", one_line(error.message(), MISTAKE_CHARS_MAX))
     })?;
     if document.tokens.len() > TOKENS_MAX {
         return Err(format!("more than {TOKENS_MAX} entries"));
