@@ -126,7 +126,7 @@ texts! {
     TimeoutText = "^(?=.*[1-9])([0-9]{1,2}y)?([0-9]{1,3}d)?([0-9]{1,4}h)?([0-9]{1,5}m)?([0-9]{1,7}s)?$", (Some(1), Some(25));
     /// `[<n>d][<n>h][<n>m][<n>s]`, such as `4h` or `1d12h`; 1 s to 366 days.
     WindowDurationText = "^(?=.*[1-9])((36[0-6]|3[0-5][0-9]|[12]?[0-9]{1,2})d)?([0-9]{1,4}h)?([0-9]{1,5}m)?([0-9]{1,7}s)?$", (Some(1), Some(25));
-    /// Days of the week, separated by commas, such as `Friday, Saturday`.
+    /// Days of the week and ranges of days, separated by commas, such as `Friday, Saturday` or `Mon-Fri`.
     DaysText = r"^(Mon(day)?|Tue(sday)?|Wed(nesday)?|Thu(rsday)?|Fri(day)?|Sat(urday)?|Sun(day)?)( *- *(Mon(day)?|Tue(sday)?|Wed(nesday)?|Thu(rsday)?|Fri(day)?|Sat(urday)?|Sun(day)?))?(, *(Mon(day)?|Tue(sday)?|Wed(nesday)?|Thu(rsday)?|Fri(day)?|Sat(urday)?|Sun(day)?)( *- *(Mon(day)?|Tue(sday)?|Wed(nesday)?|Thu(rsday)?|Fri(day)?|Sat(urday)?|Sun(day)?))?)*$", (Some(1), Some(80));
     /// A local time of day, `HH:MM`.
     TimeText = "^([01][0-9]|2[0-3]):[0-5][0-9]$", (Some(1), Some(5));

@@ -217,7 +217,7 @@ impl Lease {
 
     /// The other instance that leads; `None` if that is unknown or was seen too long ago, or while the streams are restored.
     pub fn leader(&self) -> Option<&LeaseHolder> {
-        self.other.as_ref().map(|other| &other.holder).filter(|holder| !holder.restores)
+        self.seen().map(|(holder, _)| holder)
     }
 
     /// Whether a restoration holds it.
@@ -225,9 +225,10 @@ impl Lease {
         self.other.as_ref().is_some_and(|other| other.holder.restores)
     }
 
-    /// The other process that holds it, and the revision at which that was seen.
+    /// The same, with the revision at which that was seen.
     pub fn seen(&self) -> Option<(&LeaseHolder, u64)> {
-        self.other.as_ref().map(|other| (&other.holder, other.revision))
+        let leads = self.other.as_ref().filter(|other| !other.holder.restores);
+        leads.map(|other| (&other.holder, other.revision))
     }
 
     /// Whether this process holds it and has renewed it only a few times since `revision`.

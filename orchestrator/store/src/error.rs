@@ -106,9 +106,9 @@ pub enum StoreError {
     /// The file is damaged.
     #[error("the store is damaged; it can be rebuilt from the journal: move it away and start again")]
     Damaged(#[source] sqlx::Error),
-    /// There is no file any more: somebody has deleted it.
-    #[error("the store was deleted")]
-    Deleted,
+    /// It was there when it was opened first, and cannot be opened again.
+    #[error("the store cannot be opened any more")]
+    CannotOpen(#[source] sqlx::Error),
     /// Readers or another process kept the store busy for too long.
     #[error("the store is busy")]
     Busy,
@@ -171,8 +171,7 @@ impl From<sqlx::Error> for StoreError {
         match primary_code(&source) {
             Some(code::CORRUPT | code::NOTADB) => Self::Damaged(source),
             Some(code::BUSY) => Self::Busy,
-            // The file was there when the store was opened.
-            Some(code::CANTOPEN) => Self::Deleted,
+            Some(code::CANTOPEN) => Self::CannotOpen(source),
             Some(_) | None => Self::Sqlite(source),
         }
     }

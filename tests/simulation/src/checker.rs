@@ -104,6 +104,8 @@ pub(crate) struct Checker {
     commands: Commands,
     enrolled: Enrolled,
     journal: Journal,
+    /// Whether bus and instances were put back to an earlier moment.
+    is_rolled_back: bool,
     loss: Loss,
     runs: Runs,
     secrets: Secrets,
@@ -129,6 +131,7 @@ impl Checker {
             commands: Commands::default(),
             enrolled: Enrolled::default(),
             journal: Journal::default(),
+            is_rolled_back: false,
             loss: Loss::default(),
             runs: Runs::new(),
             secrets: Secrets::default(),
@@ -282,6 +285,10 @@ impl Checker {
     }
 
     fn fact(&mut self, at: DateTime<Utc>, fact: &Fact) {
+        // What is remembered of runs, steps and slots is of the time before.
+        if self.is_rolled_back {
+            return;
+        }
         let now = self.now;
         self.violations.record(self.actors.fact(fact));
         self.violations.record(self.runs.fact(now, at, fact));
@@ -490,7 +497,9 @@ impl Checker {
     /// forgotten, but nothing gets stuck, and no host does anything twice.
     pub(crate) fn rolled_back(&mut self, journal: Journal) {
         self.journal = journal;
-        self.violations.only(&["journal", "store", "shown", "log", "S3", "live", "panic"]);
+        self.is_rolled_back = true;
+        self.workers.acks_forgotten();
+        self.violations.only(&["journal", "store", "shown", "log", "S3", "live"]);
     }
 
     /// Some time after the streams were purged, the instance `unaware`, if any, has not stopped though it knew them.

@@ -16,7 +16,7 @@ use std::collections::BTreeMap;
 use chrono::{DateTime, TimeDelta, Utc};
 use fastrand::Rng;
 use os_upgrade_kernel::OnFailure;
-use os_upgrade_protocol::HostName;
+use os_upgrade_protocol::{HostName, RunId};
 use os_upgrade_shell::node::Node;
 
 use crate::agenda::{Agenda, Item, Process, Worker};
@@ -57,8 +57,10 @@ pub(crate) struct World {
     pub(crate) checker: Checker,
     /// The machine of bus and orchestrators at an earlier moment.
     saved: Option<Machine>,
-    /// When the machine was put back to that moment, if it was.
-    pub(crate) rolled_back: Option<Micros>,
+    /// Whether the machine was put back to that moment.
+    pub(crate) is_rolled_back: bool,
+    /// The run that was active then, if it had long to go.
+    remembered: Option<RunId>,
     /// Whether faults still happen.
     pub(crate) faults_enabled: bool,
     pub(crate) faults: BTreeMap<Fault, u64>,
@@ -97,7 +99,8 @@ impl World {
             stale_until: 0,
             hosts,
             saved: None,
-            rolled_back: None,
+            is_rolled_back: false,
+            remembered: None,
             faults_enabled: true,
             faults: BTreeMap::new(),
             steps: 0,

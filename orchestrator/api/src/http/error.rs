@@ -175,9 +175,10 @@ impl From<StoreError> for Problem {
         match error {
             StoreError::UnknownRun(id) => Self::bad_request(format!("after: there is no run {id:?}")),
             StoreError::Busy => Self::unavailable("the history is busy"),
-            StoreError::Deleted => Self::unavailable(
-                "the history was deleted: restart this instance, so that it is filled again from the journal",
-            ),
+            StoreError::CannotOpen(source) => Self::unavailable(format!(
+                "the history cannot be opened: {source}; if its file was deleted, restart this instance, so that it is \
+                 filled again from the journal"
+            )),
             StoreError::Sqlite(source) => Self::internal(format!("the history cannot be read: {source}")),
             StoreError::Damaged(source) => Self::internal(format!("the history is damaged: {source}")),
             StoreError::BadValue { .. } => Self::internal(error.to_string()),

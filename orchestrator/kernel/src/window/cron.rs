@@ -90,11 +90,12 @@ impl FromStr for Cron {
     type Err = CronError;
 
     fn from_str(text: &str) -> Result<Self, CronError> {
-        let schedule = match crontab::translate(text) {
+        // Nothing that the library reads has another meaning here.
+        let schedule = parse(text).or_else(|mistake| match crontab::translate(text) {
             Some(Ok(translated)) => parse(&translated),
             Some(Err(mistake)) => Err(format!(": {mistake}")),
-            None => parse(text),
-        };
+            None => Err(mistake),
+        });
         let schedule = schedule.map_err(|reason| CronError::Syntax { text: quoted(text), reason })?;
         if schedule.seconds().count() != 1 {
             return Err(CronError::TooOften(quoted(text)));

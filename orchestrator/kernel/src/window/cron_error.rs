@@ -4,7 +4,7 @@
 use crate::deserialize::quoted;
 
 /// A field of a schedule: its description, its range of numbers, and the names of the numbers, if any.
-struct Field {
+pub(super) struct Field {
     what: &'static str,
     first: u32,
     last: u32,
@@ -39,24 +39,23 @@ const FIELDS: [Field; 7] = [
     Field { what: "an hour", first: 0, last: 23, names: &[], range: "0 to 23" },
     Field { what: "a day of the month", first: 1, last: 31, names: &[], range: "1 to 31" },
     Field { what: "a month", first: 1, last: 12, names: &MONTHS, range: "Jan to Dec, or 1 to 12" },
-    Field {
-        what: "a day of the week",
-        first: 1,
-        last: 7,
-        names: &DAYS,
-        range: "Sun to Sat, or 1 (Sunday) to 7",
-    },
+    Field::WEEKDAY,
     Field { what: "a year", first: 1970, last: 2100, names: &[], range: "1970 to 2100" },
 ];
+
+/// `text` without spaces around separators within a field.
+pub(super) fn joined(text: &str) -> String {
+    [",", "/", "-"].into_iter().fold(text.to_owned(), |text, separator| {
+        text.split(separator).map(str::trim).collect::<Vec<_>>().join(separator)
+    })
+}
 
 /// The first mistake found in `text`, if any.
 pub(super) fn first_error(text: &str) -> Option<String> {
     if text.trim_start().starts_with('@') {
         return Some("use @hourly, @daily, @weekly, @monthly or @yearly".to_owned());
     }
-    let text = [",", "/", "-"].into_iter().fold(text.to_owned(), |text, separator| {
-        text.split(separator).map(str::trim).collect::<Vec<_>>().join(separator)
-    });
+    let text = joined(text);
     let fields: Vec<&str> = text.split_whitespace().collect();
     match fields.len() {
         6 | 7 => {}
@@ -68,7 +67,15 @@ pub(super) fn first_error(text: &str) -> Option<String> {
 }
 
 impl Field {
-    fn first_error(&self, part: &str) -> Option<String> {
+    pub(super) const WEEKDAY: Self = Self {
+        what: "a day of the week",
+        first: 1,
+        last: 7,
+        names: &DAYS,
+        range: "Sun to Sat, or 1 (Sunday) to 7",
+    };
+
+    pub(super) fn first_error(&self, part: &str) -> Option<String> {
         let (range, step) = part.split_once('/').map_or((part, None), |(range, step)| (range, Some(step)));
         if let Some(step) = step
             && !step.parse().is_ok_and(|step| (1..=self.last).contains(&step))

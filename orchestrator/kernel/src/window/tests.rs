@@ -74,6 +74,11 @@ fn crontab_schedules_are_shown_as_what_they_mean() {
         ("0 1 * * 7,3", "0 0 1 * * Sun,Wed"),
         ("0 1 * * 5-7", "0 0 1 * * Fri,Sat,Sun"),
         ("0 1 * * 0-6/2", "0 0 1 * * Sun,Tue,Thu,Sat"),
+        ("0 1 * * 1/2", "0 0 1 * * Mon,Wed,Fri"),
+        ("0 1 * * 1, 3", "0 0 1 * * Mon,Wed"),
+        ("0 1 ? * Mon - Fri", "0 0 1 ? * Mon-Fri"),
+        ("0 1 1 * ?", "0 0 1 1 * ?"),
+        ("0 0 1 ** Mon", "0 0 1 ** Mon"),
         ("*/15 1-3 1 1,7 *", "0 */15 1-3 1 1,7 *"),
     ] {
         assert_eq!(written.parse::<Cron>().unwrap().to_string(), shown, "{written}");
@@ -81,8 +86,9 @@ fn crontab_schedules_are_shown_as_what_they_mean() {
     for (written, mistake) in [
         ("0 1 1 * Mon", "a crontab means either the day of the month or the day of the week"),
         ("0 1 * * 8", "8 is not a day of the week"),
-        ("0 1 * * 5-3", "5-3 is not a range of days of the week"),
-        ("0 1 * * 5/0", "5/0 has no step after the /"),
+        ("0 1 * * Foo", "Foo is not a day of the week: Sun to Sat, or 0 (Sunday) to 7"),
+        ("0 1 * * 5-3", "5-3 goes backwards; list the values"),
+        ("0 1 * * 5/0", "5/0 has no step from 1 to 7 after the /"),
         ("0 24 * * 1", "24 is not an hour: 0 to 23"),
     ] {
         let found = written.parse::<Cron>().unwrap_err().to_string();
@@ -200,7 +206,7 @@ fn invalid_windows_are_explained() {
         ("dst", json!(true), r#"invalid type: boolean `true`, expected "elapsed" or "wall-clock""#),
         ("start-time", Value::Null, "start-time is missing: the local time"),
         ("cron", json!("@daily"), "a window has either cron, or days-of-week and start-time"),
-        ("cron", json!("0 1 * *"), r#""0 1 * * *" is not a cron schedule"#),
+        ("cron", json!("0 1 * *"), r#""0 1 * *" is not a cron schedule"#),
         ("cron", json!("0 0 25 * * *"), r#""0 0 25 * * *" is not a cron schedule: "#),
         ("cron", json!("* 0 1 * * *"), r#""* 0 1 * * *" starts more often than once a minute"#),
         ("cron", json!("0 0 1 30 2 *"), r#""0 0 1 30 2 *" never starts"#),

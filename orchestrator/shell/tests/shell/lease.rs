@@ -126,7 +126,7 @@ fn another_holder_is_respected() {
     // A restoration holds it too, and leads nobody.
     let restoration = LeaseHolder { restores: true, ..holder("other", "10") };
     lease.outcome(at(LEASE_TTL.as_secs()), &LeaseOutcome::Taken { holder: restoration, revision: 4 });
-    assert_eq!((lease.leader(), lease.is_restoring()), (None, true));
+    assert_eq!((lease.seen(), lease.leader(), lease.is_restoring()), (None, None, true));
 
     let mut lease = held();
     lease.tick(at(2));
@@ -242,4 +242,10 @@ fn entry_of_an_earlier_version_is_read() {
     let written = r#"{"instance":"me","nonce":"3","replaces":"2","replaced-before":["1"]}"#;
     assert_eq!(serde_json::to_string(&third).unwrap(), written);
     assert_eq!(read(written), third);
+    // A restoration says what it is, and whoever leads after it is none.
+    let restoration = LeaseHolder { restores: true, ..holder("me", "4") }.replacing(&holder("me", "3"));
+    let written = r#"{"instance":"me","nonce":"4","replaces":"3","restores":true}"#;
+    assert_eq!(serde_json::to_string(&restoration).unwrap(), written);
+    assert_eq!(read(written), restoration);
+    assert!(!holder("me", "5").replacing(&restoration).restores);
 }

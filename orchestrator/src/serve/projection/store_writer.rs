@@ -134,7 +134,7 @@ impl StoreWriter {
 
     fn failed(&self, error: &ApplyError) -> Result<(), Over> {
         match error {
-            ApplyError::Store(StoreError::Sqlite(_) | StoreError::Busy | StoreError::Deleted) => {
+            ApplyError::Store(StoreError::Sqlite(_) | StoreError::Busy | StoreError::CannotOpen(_)) => {
                 self.report(format!("the store cannot be written: {}", with_causes(error)));
                 Ok(())
             }

@@ -273,7 +273,7 @@ async fn deleted_file_is_reported() {
     std::fs::remove_file(store.path()).unwrap();
     // The second read opens a connection of its own.
     let (_, second) = tokio::join!(history.count_runs(), history.count_runs());
-    assert!(matches!(second, Err(StoreError::Deleted)), "{second:?}");
+    assert!(matches!(second, Err(StoreError::CannotOpen(_))), "{second:?}");
 }
 
 #[tokio::test]

@@ -22,7 +22,7 @@ pub(crate) struct Journal {
 
 impl Journal {
     /// The state that the journal folds to.
-    pub(super) fn state(&self) -> &State {
+    pub(crate) fn state(&self) -> &State {
         &self.follower.state
     }
 

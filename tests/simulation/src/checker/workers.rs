@@ -85,14 +85,13 @@ impl Workers {
             Call::Health => false,
         };
         let executes = begun.call == Call::Upgrade && !begun.resume;
-        let again =
-            executes && !self.hosts[host].upgraded.insert(begun.run.as_ref().unwrap_or(&id.run).clone());
+        let run = begun.run.as_ref().unwrap_or(&id.run);
+        if executes && !self.hosts[host].upgraded.insert(run.clone()) {
+            return Err(Violation::new("S3", format!("{} executes upgrade twice in {run}", id.host)));
+        }
         if starts && begun.wall > *not_after {
             let text = format!("{id} is begun at {}, after its not-after {not_after}", begun.wall);
             return Err(Violation::new("S2", text));
-        }
-        if again {
-            return Err(Violation::new("S3", format!("{} executes upgrade twice in {}", id.host, id.run)));
         }
         Ok(())
     }

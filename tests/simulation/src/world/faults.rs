@@ -25,7 +25,10 @@ impl World {
         let every = 2 * self.plan.fault_every * self.slowdown();
         self.after(every, Item::Fault);
         let Some(fault) = self.plan.pick_fault(&mut self.rng) else { return };
-        self.count(fault);
+        // It only counts once the machine is put back.
+        if fault != Fault::MachineRolledBack {
+            self.count(fault);
+        }
         let instance = self.rng.usize(..self.instances.len());
         let host = self.rng.usize(..self.hosts.len());
         let boot = self.hosts[host].boot;

@@ -26,7 +26,7 @@ impl World {
     /// Runs the world with faults, for as long as planned. Stops at the first violation.
     pub(crate) fn run_with_faults(&mut self) {
         let resumed = |world: &Self| {
-            !world.checker.has_lost_data() && world.rolled_back.is_none() && world.checker.is_clean()
+            !world.checker.has_lost_data() && !world.is_rolled_back && world.checker.is_clean()
         };
         while self.now < self.plan.faults_until && resumed(self) && self.step() {}
     }
@@ -83,7 +83,7 @@ impl World {
         }
         let group = self.plan.settings.default_group.clone();
         self.locks.unlock(&group, "other");
-        if self.rolled_back.is_some() {
+        if self.is_rolled_back {
             self.unlock_what_nobody_remembers();
         }
         // Hosts at work keep their slots until the run has ended, which may be hours away.
@@ -94,7 +94,7 @@ impl World {
         {
             return;
         }
-        self.check_rolled_back_run();
+        self.check_remembered_run();
         if self.can_schedule_run() && !self.scheduled_run_ends() {
             return;
         }
@@ -111,7 +111,7 @@ impl World {
             }
         }
         // What the checker remembers of slots and steps is of the moment before.
-        if self.rolled_back.is_none() && self.contend() {
+        if !self.is_rolled_back && self.contend() {
             self.check_the_end();
         }
     }

@@ -2,17 +2,21 @@
 //! Hosts and the lock server are not.
 
 use chrono::TimeDelta;
-use os_upgrade_kernel::RunResult;
+use os_upgrade_kernel::Reason;
 
 use super::World;
 use crate::agenda::Item;
+use crate::fault::Fault;
+use crate::host::Host;
 use crate::machine::Machine;
 use crate::request::RequestKind;
-use crate::time::{MINUTE, SECOND, beginning, span};
+use crate::time::{MINUTE, Micros, SECOND, beginning, span};
 
 /// A run that has this long left ends by itself, unless a host is waited for that does not answer. A handler hangs for up to
 /// ten minutes, and a boot takes five.
 const ENDS_WITHIN: TimeDelta = TimeDelta::hours(1);
+/// For how long the machine is away at most.
+const AWAY_MAX: Micros = MINUTE;
 
 impl World {
     /// Saves the disks, to put the machine back to this moment later.
@@ -28,9 +32,8 @@ impl World {
     /// Puts the machine back. Hosts go on, and the lock server does.
     pub(super) fn roll_back(&mut self) {
         let Some(saved) = self.saved.take().filter(|_| self.faults_enabled) else { return };
-        self.faults_enabled = false;
-        self.rolled_back = Some(self.now);
-        self.trace.record(self.now, || "the machine is put back".to_owned());
+        self.count(Fault::MachineRolledBack);
+        (self.faults_enabled, self.is_rolled_back) = (false, true);
         for instance in &mut self.instances {
             instance.kill();
         }
@@ -43,7 +46,12 @@ impl World {
             self.link_lost(peer);
         }
         let journal = saved.put_back(&mut self.bus, &mut self.instances);
+        let run = journal.state().run.as_ref();
+        let could_end_by = beginning() + span(self.now) + ENDS_WITHIN;
+        self.remembered = run.filter(|run| run.not_after > could_end_by).map(|run| run.id.clone());
         self.checker.rolled_back(journal);
+        let back = self.now + self.rng.u64(..AWAY_MAX);
+        while self.now < back && self.step() {}
     }
 
     /// An operator gives back slots of the lock server that were taken after the moment to which the machine was put back.
@@ -56,15 +64,21 @@ impl World {
         }
     }
 
-    /// A run that the machine remembers does not wait for an answer until its end.
-    pub(super) fn check_rolled_back_run(&mut self) {
-        let Some(rolled_back) = self.rolled_back else { return };
+    /// In a run that the machine remembers, no host is waited for until its end that has answered. A worker that keeps no
+    /// answers, has lost them, or dropped a command by a wrong clock, has none to give again.
+    pub(super) fn check_remembered_run(&mut self) {
+        if [Fault::WorkerStateLost, Fault::ClockStep].iter().any(|fault| self.plan.rate(*fault) > 0) {
+            return;
+        }
         let run = self.leader().and_then(|leader| leader.state().last_run.clone());
-        let Some(run) = run else { return };
-        let could_end_by = beginning() + span(rolled_back) + ENDS_WITHIN;
-        if run.ended.is_some_and(|ended| ended.result == RunResult::TimedOut) && run.not_after > could_end_by
-        {
-            self.checker.never_happened("a run ends although the machine was put back", &format!("{run:#?}"));
+        let Some(run) = run.filter(|run| self.remembered.as_ref() == Some(&run.id)) else { return };
+        let is_silent = |host: &&Host| {
+            let reason = run.host(&host.name).and_then(|host| host.reason.as_ref());
+            host.sdk && matches!(reason, Some(Reason::NoReply { .. }))
+        };
+        if let Some(host) = self.hosts.iter().find(is_silent) {
+            let what = "a host gives again the answers that were lost";
+            self.checker.never_happened(what, &format!("{}\n{run:#?}", host.name));
         }
     }
 }

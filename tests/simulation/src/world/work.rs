@@ -196,7 +196,7 @@ impl World {
 
     fn delivered(&mut self, index: usize, delivery: &Delivery) {
         let stored = &delivery.stored;
-        let is_rolled_back = self.rolled_back.is_some();
+        let is_rolled_back = self.is_rolled_back;
         if let (Some(Bug::AnsweredOnce), true, Some(sdk)) =
             (self.bug, is_rolled_back, self.hosts[index].sdk())
             && sdk.logic.state().answers.iter().any(|answer| answer.id == stored.id)

@@ -121,6 +121,7 @@ async fn streams(
     checks.push(loss_check(bus, settings, folded).await?);
     checks.extend(journal(bus).await);
     let lease = match bus.lease_holder().await? {
+        Some(holder) if holder.restores => format!("instance {} restores the streams", holder.instance),
         Some(holder) => format!("instance {} leads", holder.instance),
         None => "no instance leads".to_owned(),
     };
