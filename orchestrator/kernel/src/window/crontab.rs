@@ -44,8 +44,8 @@ fn weekdays(entry: &str) -> Result<String, String> {
     }
     let (last, step) = match step.map(str::parse::<usize>) {
         None => (last, 1),
-        // As in the other fields, one number with a step goes to the end.
-        Some(Ok(step)) if step > 0 && !range.contains('-') => (DAYS.len() - 2, step),
+        // As in the other fields, one number with a step goes to the end: Saturday, or Sunday if that is written as 7.
+        Some(Ok(step)) if step > 0 && !range.contains('-') => (last.max(DAYS.len() - 2), step),
         Some(Ok(step)) if step > 0 => (last, step),
         Some(_) => return Err(format!("{} has no step from 1 to 7 after the /", quoted(entry))),
     };

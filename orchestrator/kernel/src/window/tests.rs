@@ -75,6 +75,7 @@ fn crontab_schedules_are_shown_as_what_they_mean() {
         ("0 1 * * 5-7", "0 0 1 * * Fri,Sat,Sun"),
         ("0 1 * * 0-6/2", "0 0 1 * * Sun,Tue,Thu,Sat"),
         ("0 1 * * 1/2", "0 0 1 * * Mon,Wed,Fri"),
+        ("0 1 * * 7/2", "0 0 1 * * Sun"),
         ("0 1 * * 1, 3", "0 0 1 * * Mon,Wed"),
         ("0 1 ? * Mon - Fri", "0 0 1 ? * Mon-Fri"),
         ("0 1 1 * ?", "0 0 1 1 * ?"),
