@@ -1,6 +1,6 @@
 //! Untrusted text, made safe for terminals and log lines.
 
-/// The beginning of `text` on one line, with an ellipsis if it is longer, and with control and bidi characters
+/// The beginning of `text` on one line, with an ellipsis if it is longer, and with control, bidi and invisible characters
 /// replaced, so that it cannot affect a terminal or the text around it.
 pub fn one_line(text: &str, chars_max: usize) -> String {
     let line = text.split_whitespace().collect::<Vec<_>>().join(" ");
@@ -12,7 +12,8 @@ pub fn one_line(text: &str, chars_max: usize) -> String {
     shown
 }
 
-/// `text` with control and bidi characters replaced, so that it cannot affect a terminal or the text around it.
+/// `text` with control, bidi and invisible characters replaced, so that it cannot affect a terminal or the text around it,
+/// and texts that differ look different.
 pub fn sanitized(text: &str) -> String {
     text.chars().map(sanitized_character).collect()
 }
@@ -23,7 +24,9 @@ fn sanitized_character(character: char) -> char {
 
 fn is_shown_as_is(character: char) -> bool {
     let is_bidi_control = matches!(character, '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
-    !character.is_control() && !is_bidi_control
+    // Without a width: soft hyphen, zero-width spaces and joiners, invisible operators, tags.
+    let is_invisible = matches!(character, '\u{ad}' | '\u{180e}' | '\u{200b}'..='\u{200d}' | '\u{2060}'..='\u{2064}' | '\u{feff}' | '\u{e0000}'..='\u{e007f}');
+    !character.is_control() && !is_bidi_control && !is_invisible
 }
 
 #[cfg(test)]
@@ -36,6 +39,7 @@ mod tests {
             ("plain", "plain"),
             ("a\u{1b}[2Jb", "a\u{fffd}[2Jb"),
             ("a\u{202e}b", "a\u{fffd}b"),
+            ("a\u{200b}b", "a\u{fffd}b"),
             ("a\nb", "a\u{fffd}b"),
         ] {
             assert_eq!(sanitized(text), expected);

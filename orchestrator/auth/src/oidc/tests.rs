@@ -195,6 +195,7 @@ async fn claims_are_validated() {
         ("", false),
         ("a\nb", false),
         ("a b\u{202e}", false),
+        ("a\u{200b}b", false),
         ("a  b", false),
         (" a", false),
     ] {
