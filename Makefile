@@ -139,6 +139,8 @@ cargo-deb:
 DEBS := target/debian
 deb: debian-tree cargo-deb ## Build Debian packages of both programs into target/debian/, and test them in a small Debian system (builds cargo-deb if missing)
 	cargo build --release --locked $(PROGRAMS)
+	rm -rf target/manual
+	$(BUILT)/release/os-upgrade manual target/manual
 	cargo deb --no-build --strip --package os-upgrade-orchestrator --output $(DEBS)/os-upgrade.deb
 	cargo deb --no-build --strip --package os-upgrade-worker-sdk --output $(DEBS)/os-upgrade-worker.deb
 	@.ci/check-debs $(DEBS)/os-upgrade.deb $(DEBS)/os-upgrade-worker.deb

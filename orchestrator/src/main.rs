@@ -1,13 +1,15 @@
 //! The program `os-upgrade`: its command line, and the commands that run an orchestrator.
 //!
 //! Exit codes: 0 done; 1 failed, with the reason in one line on standard error; 2 wrong usage, or a configuration that
-//! stays unusable until somebody corrects it, with every error on standard error; 5 a change was certainly not made, as no
+//! stays unusable until somebody corrects it, with every error on standard error; 3 and 4 a run that was watched timed out
+//! or was cancelled; 5 a change was certainly not made, as no
 //! instance could be reached or the site could not take it; 6 a change may have been made, or may still be made. `lock run`
 //! exits with the status of its command.
 
 mod dev;
 mod driver;
 mod logging;
+mod manual;
 mod serve;
 mod shutdown;
 
@@ -18,7 +20,7 @@ use std::process::ExitCode;
 use anyhow::Context as _;
 use clap::{Args, CommandFactory as _, FromArgMatches as _, Parser, Subcommand};
 use os_upgrade_cli::output::outln;
-use os_upgrade_cli::{self as cli, EXIT_CODES, Failure};
+use os_upgrade_cli::{self as cli, Failure};
 use os_upgrade_credentials::without_empty_variables;
 use os_upgrade_settings as settings;
 
@@ -29,7 +31,7 @@ use self::serve::{Setup, reload, with_nats};
 /// Commands go to a worker on each host over NATS JetStream. Hosts are upgraded one at a time by default, each holding
 /// a FleetLock slot. The history records what happened.
 #[derive(Debug, Parser)]
-#[command(name = "os-upgrade", version, max_term_width = 100, after_help = EXIT_CODES)]
+#[command(name = "os-upgrade", version, max_term_width = 100, after_help = cli::HELP)]
 struct Cli {
     #[command(subcommand)]
     command: Command,
@@ -43,16 +45,41 @@ enum Command {
     /// `RUST_LOG` sets what is logged, `info` by default. SIGHUP reloads the configuration: `auto-approve` and, of
     /// `[fleet-lock]`, `default-group`, `on-failure`, `reclaim`, `stuck-after` and `groups` change at once, everything else
     /// at the next start.
+    #[command(after_help = "\
+Examples:
+  os-upgrade serve
+  os-upgrade serve --config /etc/os-upgrade/os-upgrade.toml")]
     Serve(Serve),
     /// Try everything on this machine: nats-server, orchestrator, and workers that upgrade demo hosts
     ///
     /// The hosts are directories in `--data-dir`; their workers are real processes that change these directories. It needs
     /// os-upgrade-worker next to this program, and a nats-server on `PATH`, or the one that `OS_UPGRADE_NATS_SERVER` names.
+    #[command(after_help = "\
+Examples:
+  os-upgrade dev
+  os-upgrade dev --hosts 3 --once --data-dir target/demo")]
     Dev(dev::Options),
     #[command(flatten)]
     Other(cli::Command),
     /// Print the description of the REST API, which instances serve at /openapi.json
+    #[command(after_help = "Examples:\n  os-upgrade openapi")]
     Openapi,
+    /// Print the completions of a shell
+    #[command(after_help = "\
+Examples:
+  os-upgrade completion bash > ~/.local/share/bash-completion/completions/os-upgrade
+  os-upgrade completion zsh > ~/.zfunc/_os-upgrade
+  os-upgrade completion fish > ~/.config/fish/completions/os-upgrade.fish")]
+    Completion {
+        /// The shell
+        shell: manual::Shell,
+    },
+    /// Write a manual page for each command, and the completions of each shell, as packages ship them
+    #[command(hide = true, after_help = "Examples:\n  os-upgrade manual target/manual")]
+    Manual {
+        /// The directory, which is created
+        directory: PathBuf,
+    },
 }
 
 #[derive(Debug, Args)]
@@ -98,6 +125,11 @@ fn run(command: Command) -> Result<(), Failure> {
             outln!("{}", os_upgrade_api::description());
             Ok(())
         }
+        Command::Completion { shell } => {
+            manual::print_completions(shell, Cli::command());
+            Ok(())
+        }
+        Command::Manual { directory } => Ok(manual::write(&directory, &Cli::command())?),
     }
 }
 
@@ -116,8 +148,38 @@ fn block_on<E: From<anyhow::Error>>(future: impl Future<Output = Result<(), E>>)
 mod tests {
     use super::*;
 
+    /// The commands below `command` that can be run, with their words.
+    fn leaves(command: &clap::Command, words: &str) -> Vec<(String, clap::Command)> {
+        let words = format!("{words}{} ", command.get_name());
+        let below: Vec<_> = command.get_subcommands().flat_map(|command| leaves(command, &words)).collect();
+        if below.is_empty() { vec![(words.trim_end().to_owned(), command.clone())] } else { below }
+    }
+
+    /// The examples in the help of a command, as arguments.
+    fn examples(command: &mut clap::Command) -> Vec<Vec<String>> {
+        let help = command.render_long_help().to_string();
+        let lines = help.lines().skip_while(|line| *line != "Examples:").skip(1);
+        let examples = lines.map_while(|line| line.strip_prefix("  "));
+        // What comes after is the shell's.
+        examples.map(|line| shlex::split(line.split(" > ").next().unwrap()).unwrap()).collect()
+    }
+
     #[test]
     fn the_arguments_are_consistent() {
         Cli::command().debug_assert();
+    }
+
+    #[test]
+    fn every_command_has_examples_that_parse() {
+        for (words, mut command) in leaves(&Cli::command(), "") {
+            let examples = examples(&mut command);
+            assert!(!examples.is_empty(), "`{words}` has no examples");
+            for example in examples {
+                let line = example.join(" ");
+                assert!(line.starts_with(&words), "`{words}` has an example of another command: {line}");
+                let parsed = Cli::command().try_get_matches_from(&example);
+                assert!(parsed.is_ok(), "{line}: {}", parsed.unwrap_err());
+            }
+        }
     }
 }

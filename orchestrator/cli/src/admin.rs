@@ -26,17 +26,24 @@ pub(crate) enum Command {
     ///
     /// It changes nothing, and neither orchestrator nor NATS has to be running; streams are checked if NATS answers. It
     /// exits with 0 if there is no problem, even if there are warnings.
+    #[command(after_help = examples!["doctor", "doctor --config /etc/os-upgrade/os-upgrade.toml"])]
     Doctor(doctor::Doctor),
     /// Write everything of a site to one file, while it runs
     ///
     /// History and state are of one moment: the file has every change that was acknowledged before the backup began.
+    #[command(after_help = examples!["backup site.tar --config /etc/os-upgrade/os-upgrade.toml"])]
     Backup(recovery::Backup),
     /// Restore a site from a backup, or from the store after NATS has lost data
     ///
     /// Stop all orchestrators of the site first. An active run ends as failed, and every host that may be at work keeps
     /// its slot. If it is interrupted, run it again.
+    #[command(after_help = examples![
+        "restore site.tar --dry-run --config /etc/os-upgrade/os-upgrade.toml",
+        "restore --from-store --config /etc/os-upgrade/os-upgrade.toml",
+    ])]
     Restore(recovery::Restore),
     /// Print a configuration file with every key, its help and its default
+    #[command(after_help = examples!["default-config"])]
     DefaultConfig,
 }
 
@@ -58,15 +65,15 @@ pub(crate) async fn run(command: Command) -> Result<(), Failure> {
         Command::NatsConfig(command) => nats_config::run(command).await,
         Command::Doctor(options) => {
             let settings = settings::load(options.config.as_deref(), vars_os());
-            Ok(doctor::run(settings, options).await?)
+            doctor::run(settings, options).await
         }
         Command::Backup(options) => {
             let settings = settings::load(options.config.as_deref(), vars_os())?;
-            Ok(Box::pin(recovery::back_up(settings, options)).await?)
+            Box::pin(recovery::back_up(settings, options)).await
         }
         Command::Restore(options) => {
             let settings = settings::load(options.config.as_deref(), vars_os())?;
-            Ok(Box::pin(recovery::restore(settings, options)).await?)
+            Box::pin(recovery::restore(settings, options)).await
         }
         Command::DefaultConfig => {
             outln!("{}", settings::default_file().trim_end());

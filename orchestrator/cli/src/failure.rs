@@ -2,20 +2,13 @@
 
 use std::process::ExitCode;
 
+use os_upgrade_conformance as conformance;
+use os_upgrade_recovery::RecoveryError;
 use os_upgrade_settings as settings;
 use os_upgrade_shell::not_done::NotDone;
 use os_upgrade_shell::text::one_line;
 
-use crate::output::errln;
-
-/// The exit codes, as `--help` lists them.
-pub const EXIT_CODES: &str = "\
-Exit codes:
-  0  done
-  1  refused, or failed
-  2  wrong usage, or an unusable configuration
-  5  the change was certainly not made; it is safe to try again
-  6  the change may have been made, or may still be made: check the state";
+use crate::lines::errln;
 
 /// The exit code of a command whose change was certainly not made.
 const UNCHANGED: u8 = 5;
@@ -51,6 +44,18 @@ impl From<settings::Error> for Failure {
 impl From<anyhow::Error> for Failure {
     fn from(error: anyhow::Error) -> Self {
         Self::Runtime(error)
+    }
+}
+
+impl From<RecoveryError> for Failure {
+    fn from(error: RecoveryError) -> Self {
+        Self::Runtime(error.into())
+    }
+}
+
+impl From<conformance::Error> for Failure {
+    fn from(error: conformance::Error) -> Self {
+        Self::Runtime(error.into())
     }
 }
 

@@ -1,8 +1,16 @@
 //! The commands of `os-upgrade`, except those that run an orchestrator. [`remote`] calls an orchestrator's API, [`lock`]
 //! is about slots, of any FleetLock server and of an instance, and [`admin`] works with this machine's files, settings and NATS.
 
+/// The examples at the end of a command's help.
+macro_rules! examples {
+    ($($example:literal),+ $(,)?) => { concat!("Examples:", $("\n  os-upgrade ", $example),+) };
+}
+
+mod address;
 mod admin;
+mod contexts;
 mod failure;
+pub mod lines;
 mod lock;
 pub mod output;
 mod remote;
@@ -10,7 +18,27 @@ pub mod rest;
 
 use clap::Subcommand;
 
-pub use self::failure::{EXIT_CODES, Failure};
+pub use self::failure::Failure;
+
+/// What the program's `--help` says at its end.
+pub const HELP: &str = "\
+Examples:
+  os-upgrade dev
+  os-upgrade hosts list
+  os-upgrade context add prod --url https://upgrade.example:8646 --ca ca.pem --token-file ~/.prod-token
+
+Which instance a command calls: --url or --context; else OS_UPGRADE_URL; else the current context; else
+http://127.0.0.1:8646. OS_UPGRADE_TOKEN and OS_UPGRADE_CA come after --token-file and --ca, and before what the context
+has. Each command lists its options; NO_COLOR turns colours off.
+
+Exit codes:
+  0  done
+  1  refused, or failed
+  2  wrong usage, or an unusable configuration
+  3  the run that was watched timed out
+  4  the run that was watched was cancelled
+  5  the change was certainly not made; it is safe to try again
+  6  the change may have been made, or may still be made: check the state";
 
 /// Every command of this crate.
 #[derive(Debug, Subcommand)]
@@ -44,7 +72,7 @@ impl Command {
 /// The command failed.
 pub async fn run(command: Command) -> Result<(), Failure> {
     match command {
-        Command::Remote(command) => Ok(remote::run(command).await?),
+        Command::Remote(command) => remote::run(command).await,
         Command::Lock(command) => lock::run(command).await,
         Command::Admin(command) => admin::run(command).await,
     }

@@ -1,69 +1,176 @@
-//! Lines for people, on standard output and standard error.
+//! What commands print: lines on standard output and standard error, and answers in the format that was asked for.
 
-use std::fmt::Write as _;
+mod table;
+mod zone;
 
-use clap::ValueEnum;
+use clap::{Args, ValueEnum};
+use console::Term;
 use os_upgrade_shell::text::sanitized;
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use serde_json::Value;
+
+pub(crate) use self::table::{Canvas, Column, Row, table};
+pub(crate) use self::zone::Zone;
+use crate::Failure;
+pub use crate::lines::{errln, outln};
 
 /// The format in which a command prints its results.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub enum Output {
-    /// For people
-    Text,
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Format {
+    /// For people; fits the terminal
+    #[default]
+    Table,
+    /// For people, with every column; nothing is cut
+    Wide,
     /// JSON, for programs
     Json,
+    /// YAML, for programs
+    Yaml,
+    /// Only the names of what is listed, one a line
+    Name,
 }
 
-/// Prints a line to standard output. A closed pipe is not an error.
-#[macro_export]
-macro_rules! outln {
-    ($($arg:tt)*) => {{
-        use std::io::Write as _;
-        let _ = writeln!(std::io::stdout(), $($arg)*);
-    }};
+/// The options for what a command prints.
+#[derive(Debug, Clone, Copy, Default, Args)]
+#[command(next_help_heading = "Global options")]
+pub(crate) struct Output {
+    /// The output format
+    #[arg(short = 'o', long = "output", value_name = "FORMAT", value_enum, default_value_t)]
+    format: Format,
+    /// Show times in UTC; by default they are local
+    #[arg(long)]
+    utc: bool,
+    /// Print results and errors, but no confirmations and notes
+    #[arg(long)]
+    quiet: bool,
 }
 
-/// Prints a line to standard error.
-#[macro_export]
-macro_rules! errln {
-    ($($arg:tt)*) => {{
-        use std::io::Write as _;
-        let _ = writeln!(std::io::stderr(), $($arg)*);
-    }};
+/// An answer of the API as people see it.
+pub(crate) trait View: DeserializeOwned {
+    /// Its text, without a line break at its end.
+    fn text(&self, canvas: &Canvas) -> String;
+
+    /// The names of what it lists; absent if it is not a list.
+    fn names(&self) -> Option<Vec<String>>;
 }
 
-pub use crate::{errln, outln};
+impl<R: Row + DeserializeOwned> View for Vec<R> {
+    fn text(&self, canvas: &Canvas) -> String {
+        if self.is_empty() { R::NONE.to_owned() } else { table(self, canvas).trim_end().to_owned() }
+    }
 
-/// A table with columns as wide as their widest entry. Names and reasons are untrusted, so control characters in them are
-/// replaced.
-pub fn table(heads: &[&str], rows: Vec<Vec<String>>) -> String {
-    let heads = heads.iter().map(|head| (*head).to_owned()).collect();
-    let shown = rows.into_iter().map(|row| row.iter().map(|entry| sanitized(entry)).collect());
-    let rows: Vec<Vec<String>> = std::iter::once(heads).chain(shown).collect();
-    let columns = rows.iter().map(Vec::len).max().unwrap_or_default();
-    let width = |column: usize| {
-        rows.iter().filter_map(|row| row.get(column)).map(|entry| entry.chars().count()).max().unwrap_or(0)
-    };
-    let widths: Vec<usize> = (0..columns).map(width).collect();
-    let mut text = String::new();
-    for row in &rows {
-        let mut line = String::new();
-        for (entry, width) in row.iter().zip(&widths) {
-            let _ = write!(line, "{entry:width$}  ");
+    fn names(&self) -> Option<Vec<String>> {
+        self.iter().map(Row::name).collect()
+    }
+}
+
+impl Output {
+    /// Prints `answer`: as it is for programs, as a `V` for people.
+    ///
+    /// # Errors
+    /// The answer is not a `V`, or has no names to print.
+    pub(crate) fn show<V: View>(self, answer: &Value) -> Result<(), Failure> {
+        let view = || V::deserialize(answer).map_err(unexpected);
+        match self.format {
+            Format::Table | Format::Wide => outln!("{}", view()?.text(&self.canvas())),
+            Format::Json | Format::Yaml => self.format.document(answer)?,
+            Format::Name => {
+                for name in view()?.names().ok_or_else(no_names)? {
+                    // A control character in a name must not look like another name.
+                    outln!("{}", sanitized(&name));
+                }
+            }
         }
-        text.push_str(line.trim_end());
-        text.push('\n');
+        Ok(())
     }
-    text
+
+    /// Prints that something was `done`, such as `approved`, with each of `names`.
+    ///
+    /// # Errors
+    /// It cannot be written in the format that was asked for.
+    pub(crate) fn done(self, done: &str, names: &[&str]) -> Result<(), Failure> {
+        match self.format {
+            Format::Table | Format::Wide => {
+                for name in names {
+                    self.note(&format!("{done}: {}", sanitized(name)));
+                }
+            }
+            Format::Json | Format::Yaml => self.format.document(&serde_json::json!({ done: names }))?,
+            Format::Name => {
+                for name in names {
+                    outln!("{}", sanitized(name));
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Prints a line for people: not with `--quiet`, and not for programs.
+    pub(crate) fn note(self, line: &str) {
+        match self.format {
+            Format::Table | Format::Wide if !self.quiet => outln!("{line}"),
+            Format::Table | Format::Wide | Format::Json | Format::Yaml | Format::Name => {}
+        }
+    }
+
+    /// What text for people is drawn on.
+    pub(crate) fn canvas(self) -> Canvas {
+        let zone = if self.utc { Zone::Utc } else { Zone::Local };
+        match self.format {
+            Format::Wide => Canvas { is_wide: true, columns: None, zone },
+            Format::Table | Format::Json | Format::Yaml | Format::Name => {
+                Canvas { is_wide: false, columns: terminal_columns(), zone }
+            }
+        }
+    }
 }
 
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn control_characters_are_replaced() {
-        let rows = vec![vec!["a\u{202e}b\u{1b}[2J\nc".to_owned(), "ä馬".to_owned()]];
-        assert_eq!(table(&["ID", "X"], rows), "ID         X\na\u{fffd}b\u{fffd}[2J\u{fffd}c  ä馬\n");
+impl Format {
+    /// Prints `value` for programs, or `text` for people.
+    ///
+    /// # Errors
+    /// It cannot be written, or names were asked for, and there are none.
+    pub(crate) fn print(self, value: &impl Serialize, text: impl FnOnce() -> String) -> Result<(), Failure> {
+        match self {
+            Self::Table | Self::Wide => outln!("{}", text()),
+            Self::Json | Self::Yaml => self.document(value)?,
+            Self::Name => return Err(no_names()),
+        }
+        Ok(())
     }
+
+    /// Whether people read it.
+    pub(crate) const fn is_for_people(self) -> bool {
+        match self {
+            Self::Table | Self::Wide => true,
+            Self::Json | Self::Yaml | Self::Name => false,
+        }
+    }
+
+    fn document(self, value: &impl Serialize) -> Result<(), Failure> {
+        let text = match self {
+            Self::Yaml => serde_saphyr::to_string(value).map_err(anyhow::Error::from)?,
+            Self::Table | Self::Wide | Self::Json | Self::Name => {
+                serde_json::to_string_pretty(value).map_err(anyhow::Error::from)?
+            }
+        };
+        outln!("{}", text.trim_end());
+        Ok(())
+    }
+}
+
+fn unexpected(error: serde_json::Error) -> Failure {
+    anyhow::Error::from(error).context("unexpected response").into()
+}
+
+fn no_names() -> Failure {
+    Failure::Usage("this command lists nothing that has a name; leave out -o name".to_owned())
+}
+
+/// The width of the terminal; absent if standard output is none.
+fn terminal_columns() -> Option<usize> {
+    let terminal = Term::stdout();
+    let (_, columns) = terminal.is_term().then(|| terminal.size_checked()).flatten()?;
+    Some(usize::from(columns))
 }

@@ -1,10 +1,10 @@
 //! The client of an instance's API: one request, and its response or the reason that there is none.
 
-use std::path::{Path, PathBuf};
+mod server;
+
 use std::time::Duration;
 
 use anyhow::{Context as _, anyhow, bail};
-use clap::Args;
 use os_upgrade_api_types::route::Call;
 use os_upgrade_protocol::error::with_causes;
 use os_upgrade_settings::HttpUrl;
@@ -12,11 +12,13 @@ use os_upgrade_shell::not_done::NotDone;
 use os_upgrade_tls::client_files::TlsFiles;
 use os_upgrade_tls::http_client::{self, read_up_to};
 use reqwest::{Method, StatusCode, Url};
+use serde::de::DeserializeOwned;
 use serde::{Deserialize as _, Serialize};
 use serde_json::Value;
 
-/// Where an instance listens by default.
-pub const DEFAULT_URL: &str = "http://127.0.0.1:8646";
+pub(crate) use self::server::Server;
+use self::server::{TOKEN_VARIABLE, Target};
+use crate::Failure;
 
 /// How long a request may take, in total.
 const ANSWER_WITHIN: Duration = Duration::from_secs(10);
@@ -24,67 +26,17 @@ const ANSWER_WITHIN: Duration = Duration::from_secs(10);
 /// The largest response that is read, in bytes: far more than the state of a large site needs.
 const ANSWER_BYTES_MAX: usize = 64 * 1024 * 1024;
 
-/// The variable with the token to send. There is no option for the token itself, because everybody on the machine can
-/// read command lines.
-const TOKEN_VARIABLE: &str = "OS_UPGRADE_TOKEN";
-
 /// A read got no response.
 #[derive(Debug, thiserror::Error)]
 #[error("{0}")]
 struct Unread(String);
 
-/// The instance to call, and how.
-#[derive(Debug, Args)]
-pub struct Server {
-    /// The API of an instance
-    #[arg(long, value_name = "URL", env = "OS_UPGRADE_URL", default_value = DEFAULT_URL, value_parser = http_url)]
-    url: HttpUrl,
-    /// A file with the token to send; by default the token is taken from the variable `OS_UPGRADE_TOKEN`, if set
-    #[arg(long, value_name = "FILE")]
-    token_file: Option<PathBuf>,
-    /// A PEM file with certificate authorities to trust instead of the system's
-    #[arg(long, value_name = "FILE")]
-    ca: Option<PathBuf>,
-}
-
-impl Server {
-    fn token(&self) -> anyhow::Result<Option<String>> {
-        if let Some(path) = &self.token_file {
-            return read_token(path).map(Some);
-        }
-        let variable = std::env::var(TOKEN_VARIABLE).ok();
-        let token = variable.map(|token| token.trim().to_owned()).filter(|token| !token.is_empty());
-        Ok(token)
-    }
-}
-
-fn read_token(path: &Path) -> anyhow::Result<String> {
-    let text = std::fs::read_to_string(path);
-    let text = text.with_context(|| format!("cannot read the file of --token-file, {}", path.display()))?;
-    let token = text.trim();
-    if token.is_empty() || token.contains(char::is_whitespace) {
-        bail!("the file of --token-file, {}, holds no token", path.display());
-    }
-    Ok(token.to_owned())
-}
-
-/// Parses a URL given on the command line.
-pub fn http_url(text: &str) -> Result<HttpUrl, String> {
-    text.parse().map_err(|_| "an http:// or https:// URL is expected".to_owned())
-}
-
-/// Calls a route without a request body. Returns the JSON of the response, or null if there is none.
-pub async fn call(server: &Server, call: impl Into<Call>) -> anyhow::Result<Value> {
-    request(server, &call.into(), None::<&()>).await
-}
-
-/// Calls a route with `body`.
-pub async fn call_with_body<B: Serialize>(
-    server: &Server,
-    call: impl Into<Call<B>>,
-    body: &B,
-) -> anyhow::Result<()> {
-    request(server, &call.into(), Some(body)).await.map(drop)
+/// A client of the API of one instance.
+#[derive(Debug)]
+pub(crate) struct Client {
+    base: HttpUrl,
+    http: reqwest::Client,
+    token: Option<String>,
 }
 
 /// The URL of `call`. The API is at the server's root, even if `base` has a path, as URLs for FleetLock clients may.
@@ -102,48 +54,85 @@ pub fn url<B>(base: &Url, call: &Call<B>) -> anyhow::Result<Url> {
     Ok(url)
 }
 
-async fn request<B: Serialize>(server: &Server, call: &Call<B>, body: Option<&B>) -> anyhow::Result<Value> {
-    let Server { url: base, ca, .. } = server;
-    let url = url(base.url(), call)?;
-    let method = Method::from_bytes(call.method().as_str().as_bytes())?;
-    if ca.is_some() && url.scheme() != "https" {
-        bail!("--ca needs a --url that begins with https://");
+impl Client {
+    /// A client of the instance that `server` selects.
+    ///
+    /// # Errors
+    /// It is not clear which instance is meant, or the token or a certificate cannot be read.
+    pub(crate) fn new(server: &Server) -> Result<Self, Failure> {
+        let target = server.target()?;
+        Ok(Self::of(&target)?)
     }
-    let roles = ["file of --ca", "certificate", "key"];
-    let tls = TlsFiles { ca: ca.clone(), certificate: None, key: None, roles, pipes: true };
-    let http = tls.apply_to(http_client::builder(&url).timeout(ANSWER_WITHIN))?.build()?;
-    let is_change = !method.is_safe();
-    let request = http.request(method, url);
-    let request = server.token()?.into_iter().fold(request, reqwest::RequestBuilder::bearer_auth);
-    let request = body.into_iter().fold(request, reqwest::RequestBuilder::json);
-    let unanswered = |error: reqwest::Error| -> anyhow::Error {
-        // `base` is displayed without its password, the URL in the error is not.
-        let error = error.without_url();
-        let text = with_causes(&error);
-        let was_sent = !error.is_connect() && !error.is_builder();
-        let what = if was_sent { format!("{base} has not answered") } else { format!("cannot reach {base}") };
-        let why = format!("{what}: {text}{}", advice(&text));
-        match (is_change, was_sent) {
-            (false, _) => Unread(why).into(),
-            (true, false) => NotDone::unchanged(why).into(),
-            (true, true) => NotDone::unknown(why).into(),
+
+    fn of(target: &Target) -> anyhow::Result<Self> {
+        let Target { url: base, ca, .. } = target;
+        if ca.is_some() && base.url().scheme() != "https" {
+            bail!("{base}: certificate authorities need a URL that begins with https://");
         }
-    };
-    let response = request.send().await.map_err(unanswered)?;
-    let status = response.status();
-    let answer = read_up_to(response, ANSWER_BYTES_MAX).await.map_err(unanswered)?;
-    if answer.len() > ANSWER_BYTES_MAX {
-        let why = format!("{base} answers with more than {ANSWER_BYTES_MAX} bytes");
-        return Err(if is_change { NotDone::unknown(why).into() } else { anyhow!(why) });
+        let roles = ["file of --ca", "certificate", "key"];
+        let tls = TlsFiles { ca: ca.clone(), certificate: None, key: None, roles, pipes: true };
+        let http = tls.apply_to(http_client::builder(base.url()).timeout(ANSWER_WITHIN))?.build()?;
+        Ok(Self { base: base.clone(), http, token: target.token()? })
     }
-    match status {
-        StatusCode::OK => serde_json::from_slice(&answer).context("unexpected response"),
-        StatusCode::CREATED | StatusCode::NO_CONTENT => Ok(Value::Null),
-        StatusCode::UNAUTHORIZED => {
-            let refusal = refusal(status, &answer, is_change);
-            bail!("{refusal}; give it with --token-file or in {TOKEN_VARIABLE}")
+
+    /// Calls a route without a request body. Returns the JSON of the response, or null if there is none.
+    pub(crate) async fn call(&self, call: impl Into<Call>) -> anyhow::Result<Value> {
+        self.request(&call.into(), None::<&()>).await
+    }
+
+    /// Calls a route without a request body, and reads the response as a `T`.
+    pub(crate) async fn read<T: DeserializeOwned>(&self, call: impl Into<Call>) -> anyhow::Result<T> {
+        T::deserialize(self.call(call).await?).context("unexpected response")
+    }
+
+    /// Calls a route with `body`.
+    pub(crate) async fn call_with_body<B: Serialize>(
+        &self,
+        call: impl Into<Call<B>>,
+        body: &B,
+    ) -> anyhow::Result<Value> {
+        self.request(&call.into(), Some(body)).await
+    }
+
+    async fn request<B: Serialize>(&self, call: &Call<B>, body: Option<&B>) -> anyhow::Result<Value> {
+        let base = &self.base;
+        let url = url(base.url(), call)?;
+        let method = Method::from_bytes(call.method().as_str().as_bytes())?;
+        let is_change = !method.is_safe();
+        let request = self.http.request(method, url);
+        let request = self.token.iter().fold(request, reqwest::RequestBuilder::bearer_auth);
+        let request = body.into_iter().fold(request, reqwest::RequestBuilder::json);
+        let unanswered = |error: reqwest::Error| -> anyhow::Error {
+            // `base` is displayed without its password, the URL in the error is not.
+            let error = error.without_url();
+            let text = with_causes(&error);
+            let was_sent = !error.is_connect() && !error.is_builder();
+            let what =
+                if was_sent { format!("{base} has not answered") } else { format!("cannot reach {base}") };
+            let why = format!("{what}: {text}{}", advice(&text));
+            match (is_change, was_sent) {
+                (false, _) => Unread(why).into(),
+                (true, false) => NotDone::unchanged(why).into(),
+                (true, true) => NotDone::unknown(why).into(),
+            }
+        };
+        let response = request.send().await.map_err(unanswered)?;
+        let status = response.status();
+        let answer = read_up_to(response, ANSWER_BYTES_MAX).await.map_err(unanswered)?;
+        if answer.len() > ANSWER_BYTES_MAX {
+            let why = format!("{base} answers with more than {ANSWER_BYTES_MAX} bytes");
+            return Err(if is_change { NotDone::unknown(why).into() } else { anyhow!(why) });
         }
-        _ => Err(refusal(status, &answer, is_change)),
+        match status {
+            StatusCode::OK => serde_json::from_slice(&answer).context("unexpected response"),
+            StatusCode::CREATED | StatusCode::NO_CONTENT if answer.is_empty() => Ok(Value::Null),
+            StatusCode::CREATED => serde_json::from_slice(&answer).context("unexpected response"),
+            StatusCode::UNAUTHORIZED => {
+                let refusal = refusal(status, &answer, is_change);
+                bail!("{refusal}; give it with --token-file or in {TOKEN_VARIABLE}")
+            }
+            _ => Err(refusal(status, &answer, is_change)),
+        }
     }
 }
 
@@ -206,19 +195,22 @@ mod tests {
         assert_eq!(refused(false).to_string(), "x");
     }
 
+    fn client(url: &str) -> Client {
+        Client::new(&Server::at(url)).unwrap()
+    }
+
     /// The error message when the API at `url` is called.
     async fn error_of(url: String) -> String {
-        let server = Server { url: url.parse().unwrap(), token_file: None, ca: None };
-        format!("{:#}", call(&server, &state::READ).await.unwrap_err())
+        format!("{:#}", client(&url).call(&state::READ).await.unwrap_err())
     }
 
     #[tokio::test]
     async fn unanswered_change_has_an_outcome() {
         let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
         let url = format!("http://{}", listener.local_addr().unwrap());
-        let server = Server { url: url.parse().unwrap(), token_file: None, ca: None };
+        let client = client(&url);
         let change = async || {
-            let error = call_with_body(&server, &runs::CANCEL, &NoFields {}).await.unwrap_err();
+            let error = client.call_with_body(&runs::CANCEL, &NoFields {}).await.unwrap_err();
             error.downcast::<NotDone>().unwrap()
         };
         let (sent, ()) = tokio::join!(change(), async { drop(listener.accept().await.unwrap()) });

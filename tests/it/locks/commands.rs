@@ -471,7 +471,7 @@ async fn operators_list_and_release_slots() {
     };
     let about = ["--group", "default", "--id", "rack 7/ä", "--reason", "a new disk"];
     let held = lock(&[&["hold"], &about[..]].concat()).await;
-    assert_eq!(held, (Some(0), "held: rack 7/ä, group default".to_owned(), String::new()));
+    assert_eq!(held, (Some(0), "held: rack 7/ä".to_owned(), String::new()));
     assert_eq!(ids(&slots(&site).await["holders"]), ["rack 7/ä"]);
     let (code, _, stderr) = lock(&["hold", "--id", "b", "--reason", "x"]).await;
     assert!(
@@ -492,7 +492,7 @@ async fn operators_list_and_release_slots() {
     let (code, _, stderr) = lock(&["forget", "--id", "rack 7/ä"]).await;
     assert!(code == Some(1) && stderr.contains("reclaim"), "{stderr}");
     let released = lock(&[&["release"], &about[..]].concat()).await;
-    assert_eq!(released, (Some(0), "released: rack 7/ä, group default".to_owned(), String::new()));
+    assert_eq!(released, (Some(0), "released: rack 7/ä".to_owned(), String::new()));
     assert_eq!(slots(&site).await["holders"], json!([]));
     let (code, _, stderr) = lock(&[&["release"], &about[..]].concat()).await;
     assert_eq!(

@@ -9,12 +9,13 @@ mod hosts;
 
 use std::path::PathBuf;
 
-use anyhow::bail;
+use anyhow::anyhow;
 use clap::Args;
 use os_upgrade_settings::{self as settings, Settings};
 
 use self::check::{Check, Verdict};
-use crate::output::{Output, outln};
+use crate::Failure;
+use crate::output::Format;
 
 #[derive(Debug, Args)]
 pub(crate) struct Doctor {
@@ -22,21 +23,18 @@ pub(crate) struct Doctor {
     #[arg(long, value_name = "FILE")]
     pub(crate) config: Option<PathBuf>,
     /// The output format
-    #[arg(long, value_enum, default_value_t = Output::Text)]
-    output: Output,
+    #[arg(short, long, value_name = "FORMAT", value_enum, default_value_t)]
+    output: Format,
 }
 
 /// Prints every check; fails if there is a problem.
-pub(crate) async fn run(settings: Result<Settings, settings::Error>, options: Doctor) -> anyhow::Result<()> {
+pub(crate) async fn run(settings: Result<Settings, settings::Error>, options: Doctor) -> Result<(), Failure> {
     let checks = examine(settings).await;
-    match options.output {
-        Output::Json => outln!("{}", serde_json::to_string_pretty(&checks)?),
-        Output::Text => outln!("{}", checks.iter().map(text).collect::<Vec<_>>().join("\n")),
-    }
+    options.output.print(&checks, || checks.iter().map(text).collect::<Vec<_>>().join("\n"))?;
     match checks.iter().filter(|check| check.verdict == Verdict::Problem).count() {
         0 => Ok(()),
-        1 => bail!("1 problem found"),
-        problems => bail!("{problems} problems found"),
+        1 => Err(anyhow!("1 problem found").into()),
+        problems => Err(anyhow!("{problems} problems found").into()),
     }
 }
 

@@ -19,12 +19,16 @@ pub(crate) enum Command {
     /// Run it again to create what is missing. It never overwrites a key, but it does overwrite everything derived from
     /// keys, such as configurations and `ca.pem`: make your changes in the copies on the servers. Whoever has DIR/keys can
     /// grant any right on NATS: keep DIR away from servers and hosts.
+    #[command(after_help = examples!["nats-config init --dir nats --server bus.example"])]
     Init(Init),
     /// Create an account and credentials for each host
+    #[command(after_help = examples!["nats-config host --dir nats h01 h02"])]
     Host(Hosts),
     /// Revoke the credentials of hosts
+    #[command(after_help = examples!["nats-config revoke --dir nats h01 --nats nats://bus.example"])]
     Revoke(Hosts),
     /// Send all accounts to running servers
+    #[command(after_help = examples!["nats-config push --dir nats --nats nats://bus.example"])]
     Push(Push),
 }
 

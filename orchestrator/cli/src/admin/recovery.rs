@@ -12,7 +12,8 @@ use os_upgrade_recovery::{RecoveryError, backup};
 use os_upgrade_settings::Settings;
 use serde_json::json;
 
-use crate::output::{Output, errln, outln};
+use crate::Failure;
+use crate::output::{Format, errln};
 
 /// How many hosts are named; of the rest only the number is shown.
 const NAMED_MAX: usize = 20;
@@ -28,8 +29,8 @@ pub(crate) struct Backup {
     #[arg(long)]
     force: bool,
     /// The output format
-    #[arg(long, value_enum, default_value_t = Output::Text)]
-    output: Output,
+    #[arg(short, long, value_name = "FORMAT", value_enum, default_value_t)]
+    output: Format,
 }
 
 #[derive(Debug, Args)]
@@ -54,26 +55,22 @@ pub(crate) struct Restore {
     #[arg(long)]
     yes: bool,
     /// The output format
-    #[arg(long, value_enum, default_value_t = Output::Text)]
-    output: Output,
+    #[arg(short, long, value_name = "FORMAT", value_enum, default_value_t)]
+    output: Format,
 }
 
 /// Writes a backup.
-pub(crate) async fn back_up(settings: Settings, options: Backup) -> anyhow::Result<()> {
+pub(crate) async fn back_up(settings: Settings, options: Backup) -> Result<(), Failure> {
     let Backup { file, config: _, force, output } = options;
-    let manifest = backup::backup(settings, &file, force).await?;
-    match output {
-        Output::Json => outln!("{}", json!({ "file": file, "manifest": manifest })),
-        Output::Text => {
-            let at = manifest.position.as_ref().map_or(0, |at| at.journal);
-            outln!("{}: site {}, journal up to message {at}", file.display(), manifest.site);
-        }
-    }
-    Ok(())
+    let manifest = backup::backup(settings, &file, force).await.map_err(anyhow::Error::from)?;
+    output.print(&json!({ "file": file, "manifest": manifest }), || {
+        let at = manifest.position.as_ref().map_or(0, |at| at.journal);
+        format!("{}: site {}, journal up to message {at}", file.display(), manifest.site)
+    })
 }
 
 /// Restores the site from a backup or from the store.
-pub(crate) async fn restore(settings: Settings, options: Restore) -> anyhow::Result<()> {
+pub(crate) async fn restore(settings: Settings, options: Restore) -> Result<(), Failure> {
     // A dry run does not create it either.
     if (options.from_store || options.dry_run) && !settings.store.path.is_dir() {
         return Err(RecoveryError::NoDirectory(settings.store.path).into());
@@ -84,7 +81,7 @@ pub(crate) async fn restore(settings: Settings, options: Restore) -> anyhow::Res
     restored
 }
 
-async fn restore_at(site: &Site, options: &Restore) -> anyhow::Result<()> {
+async fn restore_at(site: &Site, options: &Restore) -> Result<(), Failure> {
     if options.dry_run {
         return restore_under(site, options, None).await;
     }
@@ -95,36 +92,31 @@ async fn restore_at(site: &Site, options: &Restore) -> anyhow::Result<()> {
 }
 
 /// Restores the site while its lease is held; without a lease, only says what would be done.
-async fn restore_under(site: &Site, options: &Restore, lease: Option<&HeldLease>) -> anyhow::Result<()> {
+async fn restore_under(site: &Site, options: &Restore, lease: Option<&HeldLease>) -> Result<(), Failure> {
     let source = match &options.file {
         Some(file) => Source::Backup { file: file.clone(), replace: options.replace },
         None => Source::Store,
     };
     let plan = match Plan::make(site, &source, lease).await? {
         Work::Nothing(why) => {
-            report(options.output, &json!({ "outcome": "nothing-missing", "reason": why }), &why);
-            return Ok(());
+            return options
+                .output
+                .print(&json!({ "outcome": "nothing-missing", "reason": why }), || why.clone());
         }
         Work::FinishInterrupted => {
             let Some(lease) = lease else {
-                let planned = "the interrupted restoration would be finished";
-                report(options.output, &json!({ "outcome": "planned" }), planned);
-                return Ok(());
+                let planned = || "the interrupted restoration would be finished".to_owned();
+                return options.output.print(&json!({ "outcome": "planned" }), planned);
             };
             restore::finish(site, lease).await?;
-            let done = "the interrupted restoration is finished; start the orchestrator";
-            report(options.output, &json!({ "outcome": "finished" }), done);
-            return Ok(());
+            let done = || "the interrupted restoration is finished; start the orchestrator".to_owned();
+            return options.output.print(&json!({ "outcome": "finished" }), done);
         }
         Work::Restore(plan) => plan,
     };
     let Some(lease) = lease else {
-        report(
-            options.output,
-            &json!({ "outcome": "planned", "plan": plan.summary }),
-            &describe(&plan.summary),
-        );
-        return Ok(());
+        let planned = json!({ "outcome": "planned", "plan": plan.summary });
+        return options.output.print(&planned, || describe(&plan.summary));
     };
     confirm(options, &plan.summary)?;
     let mut saved = None;
@@ -138,24 +130,14 @@ async fn restore_under(site: &Site, options: &Restore, lease: Option<&HeldLease>
     })
     .await?;
     let done = json!({ "outcome": "restored", "plan": plan.summary, "saved": saved });
-    report(
-        options.output,
-        &done,
-        "restored; start the orchestrator, then start a run for the hosts that are left",
-    );
-    Ok(())
-}
-
-fn report(output: Output, json: &serde_json::Value, text: &str) {
-    match output {
-        Output::Json => outln!("{json}"),
-        Output::Text => outln!("{text}"),
-    }
+    options.output.print(&done, || {
+        "restored; start the orchestrator, then start a run for the hosts that are left".to_owned()
+    })
 }
 
 /// Prints the plan and asks for confirmation, unless `--yes` is given.
 fn confirm(options: &Restore, summary: &Summary) -> anyhow::Result<()> {
-    if options.output == Output::Text || !options.yes {
+    if options.output.is_for_people() || !options.yes {
         errln!("{}", describe(summary));
     }
     if options.yes {

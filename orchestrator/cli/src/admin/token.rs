@@ -12,10 +12,10 @@ use os_upgrade_auth::{
 };
 use os_upgrade_protocol::{GroupName, time};
 use os_upgrade_settings as settings;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use crate::Failure;
-use crate::output::{Output, errln, outln, table};
+use crate::output::{Canvas, Column, Output, Row, View, errln};
 
 /// The shortest lifetime of a token: less is a mistake.
 const VALIDITY_MIN: Duration = Duration::from_secs(1);
@@ -25,10 +25,13 @@ pub(crate) enum Command {
     /// Create a token and print its secret, which is not stored anywhere
     ///
     /// The token file is created if it does not exist. A running orchestrator accepts the token within two seconds.
+    #[command(after_help = examples!["token create --name ci --role operator --expires 90d --file tokens.toml"])]
     Create(Create),
     /// List the tokens
+    #[command(after_help = examples!["token list --file tokens.toml"])]
     List(List),
     /// Remove a token; requests with it are refused within two seconds
+    #[command(after_help = examples!["token revoke ci --file tokens.toml"])]
     Revoke(Revoke),
 }
 
@@ -70,8 +73,7 @@ pub(crate) struct Create {
 pub(crate) struct List {
     #[command(flatten)]
     place: Place,
-    /// The output format
-    #[arg(long, value_enum, default_value_t = Output::Text)]
+    #[command(flatten)]
     output: Output,
 }
 
@@ -168,24 +170,17 @@ fn revoke(options: Revoke) -> Result<(), Failure> {
 fn list(options: List) -> Result<(), Failure> {
     let List { place, output } = options;
     let tokens = auth::read(&place.path()?).map_err(anyhow::Error::from)?;
-    let rows: Vec<Row> = tokens.iter().map(|token| Row::of(token, Utc::now())).collect();
-    match output {
-        Output::Json => {
-            let text = serde_json::to_string_pretty(&serde_json::json!({ "tokens": rows }));
-            outln!("{}", text.context("cannot write JSON")?);
-        }
-        Output::Text => outln!("{}", text(&rows)),
-    }
-    Ok(())
+    let rows: Vec<Listed> = tokens.iter().map(|token| Listed::of(token, Utc::now())).collect();
+    output.show::<Listing>(&serde_json::json!({ "tokens": rows }))
 }
 
 /// A token as `token list` shows it.
-#[derive(Debug, Serialize)]
-struct Row {
+#[derive(Debug, Serialize, Deserialize)]
+struct Listed {
     name: TokenName,
     #[serde(flatten)]
     rights: Rights,
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     certificate: Option<String>,
     created: String,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -193,7 +188,7 @@ struct Row {
     expired: bool,
 }
 
-impl Row {
+impl Listed {
     fn of(token: &Token, now: DateTime<Utc>) -> Self {
         let certificate = match &token.proof {
             Proof::Certificate(name) => Some(name.clone()),
@@ -209,34 +204,57 @@ impl Row {
         }
     }
 
-    fn cells(&self) -> Vec<String> {
-        let rights = match &self.rights {
+    fn rights(&self) -> String {
+        match &self.rights {
             Rights::Role(role) => role.to_string(),
             Rights::Group(group) => format!("slots of {group}"),
             // Tokens never have these.
             Rights::Groups(_) | Rights::Nothing => "nothing".to_owned(),
-        };
-        let proof = self
-            .certificate
-            .as_ref()
-            .map_or_else(|| "secret".to_owned(), |name| format!("certificate {name}"));
-        let expires = self.expires.clone().unwrap_or_else(|| "never".to_owned());
-        let remark = if self.expired { "expired" } else { "" };
-        vec![self.name.to_string(), rights, proof, self.created.clone(), expires, remark.to_owned()]
+        }
     }
 }
 
-fn text(rows: &[Row]) -> String {
-    if rows.is_empty() {
-        return "there are no tokens".to_owned();
+/// The tokens as `token list` shows them.
+#[derive(Debug, Deserialize)]
+struct Listing {
+    tokens: Vec<Listed>,
+}
+
+impl View for Listing {
+    fn text(&self, canvas: &Canvas) -> String {
+        self.tokens.text(canvas)
     }
-    let heads = ["NAME", "RIGHTS", "AUTH", "CREATED", "EXPIRES", ""];
-    table(&heads, rows.iter().map(Row::cells).collect()).trim_end().to_owned()
+
+    fn names(&self) -> Option<Vec<String>> {
+        self.tokens.names()
+    }
+}
+
+impl Row for Listed {
+    const COLUMNS: &'static [Column<Self>] = &[
+        Column::new("NAME", |token, _| token.name.to_string()),
+        Column::new("RIGHTS", |token, _| token.rights()),
+        Column::new("AUTH", |token, _| {
+            let certificate = token.certificate.as_ref();
+            certificate.map_or_else(|| "secret".to_owned(), |name| format!("certificate {name}"))
+        }),
+        Column::wide("CREATED", |token, zone| zone.time(&token.created)),
+        Column::new("EXPIRES", |token, zone| {
+            token.expires.as_deref().map_or_else(|| "never".to_owned(), |expires| zone.time(expires))
+        }),
+        Column::new("", |token, _| if token.expired { "expired" } else { "" }.to_owned()),
+    ];
+    const NONE: &'static str = "there are no tokens";
+
+    fn name(&self) -> Option<String> {
+        Some(self.name.to_string())
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::output::Zone;
 
     #[test]
     fn lifetimes_are_parsed() {
@@ -263,7 +281,7 @@ mod tests {
     fn tokens_in_a_table() {
         let now: DateTime<Utc> = "2026-11-21T12:00:00Z".parse().unwrap();
         let token = |name: &str, rights, proof, expires| {
-            Row::of(&Token::new(name.parse().unwrap(), rights, proof, now, expires), now)
+            Listed::of(&Token::new(name.parse().unwrap(), rights, proof, now, expires), now)
         };
         let secret = || Proof::Secret(SecretHash::of(&Secret::random().unwrap()).unwrap());
         let group = || Rights::Group(GroupName::new("workers").unwrap());
@@ -277,12 +295,17 @@ NAME  RIGHTS            AUTH                    CREATED               EXPIRES
 ci    operator          secret                  2026-11-21T12:00:00Z  2026-11-22T12:00:00Z
 old   admin             secret                  2026-11-21T12:00:00Z  2026-11-21T12:00:00Z  expired
 n1    slots of workers  certificate n1.example  2026-11-21T12:00:00Z  never";
-        assert_eq!(text(&rows), expected);
-        assert_eq!(text(&[]), "there are no tokens");
+        let canvas = Canvas { is_wide: true, columns: None, zone: Zone::Utc };
+        assert_eq!(Vec::from(rows).text(&canvas), expected);
+        assert_eq!(Vec::<Listed>::new().text(&canvas), "there are no tokens");
         let json = serde_json::json!({
             "name": "n1", "group": "workers", "certificate": "n1.example", "created": "2026-11-21T12:00:00Z",
             "expired": false,
         });
-        assert_eq!(serde_json::to_value(&rows[2]).unwrap(), json);
+        assert_eq!(
+            serde_json::to_value(token("n1", group(), Proof::Certificate("n1.example".to_owned()), None))
+                .unwrap(),
+            json
+        );
     }
 }

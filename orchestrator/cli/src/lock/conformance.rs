@@ -13,8 +13,8 @@ use super::credentials::Credentials;
 use super::signals::Signals;
 use super::tls::Tls;
 use crate::Failure;
-use crate::output::{Output, errln, outln};
-use crate::rest::http_url;
+use crate::address::http_url;
+use crate::output::{Format, errln, outln};
 
 /// The width of the column with what was expected, in characters.
 const EXPECTED_WIDTH: usize = 52;
@@ -43,8 +43,8 @@ pub(crate) struct Options {
     #[arg(long, value_name = "N", default_value_t = 16, value_parser = count())]
     slots_max: usize,
     /// The output format
-    #[arg(long, value_enum, default_value_t = Output::Text)]
-    output: Output,
+    #[arg(short, long, value_name = "FORMAT", value_enum, default_value_t)]
+    output: Format,
 }
 
 /// The maximum of `--slots` and `--slots-max`.
@@ -61,31 +61,26 @@ pub(super) async fn run(options: Options) -> Result<(), Failure> {
     let tls = Some(tls.files(&url)?);
     let (url, _) = credentials.in_url(&url)?;
     let wanted = conformance::Options { url, tls, group, level, slots, slots_max };
-    Ok(examine(&wanted, output).await?)
+    examine(&wanted, output).await
 }
 
-async fn examine(wanted: &conformance::Options, output: Output) -> anyhow::Result<()> {
+async fn examine(wanted: &conformance::Options, output: Format) -> Result<(), Failure> {
     let report = conformance::run(wanted, &on_signal()?, |row| {
-        if output == Output::Text {
+        if output.is_for_people() {
             outln!("{}", line(row));
         }
     })
     .await?;
     let counted = [Verdict::Pass, Verdict::Fail, Verdict::Skip].map(|verdict| report.count(verdict));
     let [passed, failed, skipped] = counted;
-    match output {
-        Output::Text => outln!("{passed} passed, {failed} failed, {skipped} skipped"),
-        Output::Json => {
-            let Report { rows, interrupted, left } = &report;
-            let whole = json!({
-                "url": wanted.url.to_string(), "group": wanted.group, "level": wanted.level, "rows": rows,
-                "passed": passed, "failed": failed, "skipped": skipped,
-                "interrupted": interrupted, "left": left,
-            });
-            outln!("{}", serde_json::to_string_pretty(&whole)?);
-        }
-    }
-    conclude(&report, &wanted.group)
+    let Report { rows, interrupted, left } = &report;
+    let whole = json!({
+        "url": wanted.url.to_string(), "group": wanted.group, "level": wanted.level, "rows": rows,
+        "passed": passed, "failed": failed, "skipped": skipped,
+        "interrupted": interrupted, "left": left,
+    });
+    output.print(&whole, || format!("{passed} passed, {failed} failed, {skipped} skipped"))?;
+    Ok(conclude(&report, &wanted.group)?)
 }
 
 /// A token that the first signal cancels. A second signal ends the process at once, and may leave slots held.

@@ -4,7 +4,9 @@ use clap::Args;
 use os_upgrade_api_types::routes::slots;
 use serde::Deserialize;
 
-use crate::remote::histories::{self, Shown};
+use crate::Failure;
+use crate::output::{Column, Row};
+use crate::remote::histories::{self, Entry};
 
 #[derive(Debug, Args)]
 pub(crate) struct Options {
@@ -25,28 +27,43 @@ struct Fact {
 }
 
 /// Prints the history.
-pub(super) async fn run(Options { page, clients }: Options) -> anyhow::Result<()> {
+pub(super) async fn run(Options { page, clients }: Options) -> Result<(), Failure> {
     let call = slots::HISTORY.call();
     histories::show::<Fact>(page, if clients { call.with("clients", "true") } else { call }).await
 }
 
-impl Shown for Fact {
-    const HEADS: &'static [&'static str] = &["ACTION", "HOLDER", "GROUP", "REASON"];
+impl Row for Entry<Fact> {
+    const COLUMNS: &'static [Column<Self>] = &[
+        Column::new("TIME", |entry, zone| zone.time(&entry.time)),
+        Column::new("WHO", |entry, _| entry.actor.clone()),
+        Column::new("ACTION", |entry, _| entry.fact.action().to_owned()),
+        Column::new("HOLDER", |entry, _| entry.fact.id.clone()),
+        Column::new("GROUP", |entry, _| entry.fact.group.clone()),
+        Column::text("REASON", |entry, _| entry.fact.reason().to_owned()),
+    ];
     const NONE: &'static str = "no slot has been held or released";
 
-    fn row(&self) -> Vec<String> {
-        let did = match self.r#type.as_str() {
+    fn name(&self) -> Option<String> {
+        None
+    }
+}
+
+impl Fact {
+    fn action(&self) -> &str {
+        match self.r#type.as_str() {
             "hold-placed" => "held",
             "holder-released" => "released",
             "lock-granted" => "locked",
             "lock-released" => "unlocked",
             other => other,
-        };
-        let reason = match (self.r#type.as_str(), self.reason.as_deref()) {
+        }
+    }
+
+    fn reason(&self) -> &str {
+        match (self.r#type.as_str(), self.reason.as_deref()) {
             ("holder-released", None) => "it has left the inventory",
             (_, reason) => reason.unwrap_or_default(),
-        };
-        [did, &self.id, &self.group, reason].map(str::to_owned).to_vec()
+        }
     }
 }
 
@@ -55,6 +72,7 @@ mod tests {
     use serde_json::json;
 
     use super::*;
+    use crate::output::{Canvas, View as _, Zone};
     use crate::remote::histories::Page;
 
     #[test]
@@ -70,12 +88,13 @@ mod tests {
         let items = [item("holder-released"), reclaimed, item("hold-placed"), old];
         let page = json!({ "items": items, "next": "9.0" });
         let expected = "\
-TIME                      WHO  ACTION    HOLDER  GROUP    REASON
-2026-11-21T01:00:00.000Z  api  released  h01     default  it burnt
-2026-11-21T01:00:00.000Z  api  released  h01     default  it has left the inventory
-2026-11-21T01:00:00.000Z  api  held      h01     default  it burnt
-2026-11-21T01:00:00.000Z       locked    h01     default";
-        let text = |page| histories::text(&Page::<Fact>::deserialize(page).unwrap());
+TIME                  WHO  ACTION    HOLDER  GROUP    REASON
+2026-11-21T01:00:00Z  api  released  h01     default  it burnt
+2026-11-21T01:00:00Z  api  released  h01     default  it has left the inventory
+2026-11-21T01:00:00Z  api  held      h01     default  it burnt
+2026-11-21T01:00:00Z       locked    h01     default";
+        let canvas = Canvas { is_wide: false, columns: None, zone: Zone::Utc };
+        let text = |page| Page::<Fact>::deserialize(page).unwrap().text(&canvas);
         assert_eq!(text(page), expected);
         assert_eq!(text(json!({ "items": [] })), "no slot has been held or released");
     }

@@ -7,19 +7,17 @@ use os_upgrade_shell::text::sanitized;
 use serde::Deserialize;
 use serde_json::Value;
 
-use crate::output::{Output, outln, table};
-use crate::rest::{self, Server};
+use crate::Failure;
+use crate::output::{Canvas, Column, Row, View, table};
+use crate::remote::options::Remote;
 
 #[derive(Debug, Args)]
 pub(crate) struct List {
-    #[command(flatten)]
-    server: Server,
     /// Only this group
     #[arg(long)]
     group: Option<String>,
-    /// The output format
-    #[arg(long, value_enum, default_value_t = Output::Text)]
-    output: Output,
+    #[command(flatten)]
+    remote: Remote,
 }
 
 /// The response of `GET /v1/state/fleet-lock`.
@@ -43,7 +41,7 @@ struct Group {
     waiters: Vec<Waiter>,
 }
 
-#[derive(Debug, Default, Deserialize)]
+#[derive(Debug, Clone, Default, Deserialize)]
 #[serde(default, rename_all = "kebab-case")]
 struct Holder {
     id: String,
@@ -53,7 +51,7 @@ struct Holder {
     stuck: bool,
 }
 
-#[derive(Debug, Default, Deserialize)]
+#[derive(Debug, Clone, Default, Deserialize)]
 #[serde(default, rename_all = "kebab-case")]
 struct Waiter {
     id: String,
@@ -63,20 +61,12 @@ struct Waiter {
 }
 
 /// Prints the slots.
-pub(super) async fn run(options: List) -> anyhow::Result<()> {
-    let List { server, group, output } = options;
-    let mut state = rest::call(&server, &slots::READ).await?;
+pub(super) async fn run(List { group, remote }: List) -> Result<(), Failure> {
+    let mut state = remote.client()?.call(&slots::READ).await?;
     if let Some(group) = &group {
         only(&mut state, group)?;
     }
-    match output {
-        Output::Json => outln!("{}", serde_json::to_string_pretty(&state)?),
-        Output::Text => {
-            let state = State::deserialize(state).context("unexpected response")?;
-            outln!("{}", text(&state));
-        }
-    }
-    Ok(())
+    remote.output.show::<State>(&state)
 }
 
 /// Removes all other groups from `state`.
@@ -89,44 +79,89 @@ fn only(state: &mut Value, group: &str) -> anyhow::Result<()> {
     Ok(())
 }
 
-fn text(state: &State) -> String {
-    let State { provider, reclaim, groups } = state;
-    let mut parts = vec![format!("provider: {}, reclaim: {}\n", sanitized(provider), sanitized(reclaim))];
-    let heads = ["GROUP", "SLOTS", "HELD", "WAITING", ""];
-    parts.push(table(&heads, groups.iter().map(Group::row).collect()));
-    let holders = groups.iter().flat_map(|group| group.holders.iter().map(|holder| holder.row(&group.name)));
-    let heads = ["GROUP", "HOLDER", "SINCE", "FOR", "REASON"];
-    parts.extend(filled(&heads, holders.collect()));
-    let waiters = groups.iter().flat_map(|group| group.waiters.iter().map(|waiter| waiter.row(&group.name)));
-    let heads = ["GROUP", "WAITER", "KIND", "SINCE", "LAST ASKED"];
-    parts.extend(filled(&heads, waiters.collect()));
-    parts.join("\n").trim_end().to_owned()
-}
+impl View for State {
+    fn text(&self, canvas: &Canvas) -> String {
+        let State { provider, reclaim, groups } = self;
+        let provider = format!("provider: {}, reclaim: {}\n", sanitized(provider), sanitized(reclaim));
+        let mut parts = vec![provider, table(groups, canvas)];
+        let of = |group: &Group| group.name.clone();
+        let holders = groups.iter().flat_map(|group| {
+            group.holders.iter().map(move |holder| InGroup { group: of(group), entry: holder.clone() })
+        });
+        parts.extend(filled::<InGroup<Holder>>(&holders.collect::<Vec<_>>(), canvas));
+        let waiters = groups.iter().flat_map(|group| {
+            group.waiters.iter().map(move |waiter| InGroup { group: of(group), entry: waiter.clone() })
+        });
+        parts.extend(filled::<InGroup<Waiter>>(&waiters.collect::<Vec<_>>(), canvas));
+        parts.join("\n").trim_end().to_owned()
+    }
 
-fn filled(heads: &[&str], rows: Vec<Vec<String>>) -> Option<String> {
-    (!rows.is_empty()).then(|| table(heads, rows))
-}
-
-impl Group {
-    fn row(&self) -> Vec<String> {
-        let slots = self.slots.map_or_else(|| "-".to_owned(), |slots| slots.to_string());
-        let excess = if self.excess > 0 { format!("{} too many", self.excess) } else { String::new() };
-        vec![self.name.clone(), slots, self.held.to_string(), self.waiters.len().to_string(), excess]
+    fn names(&self) -> Option<Vec<String>> {
+        let holders = self.groups.iter().flat_map(|group| &group.holders);
+        Some(holders.map(|holder| holder.id.clone()).collect())
     }
 }
 
-impl Holder {
-    fn row(&self, group: &str) -> Vec<String> {
-        let stuck = if self.stuck { "stuck: " } else { "" };
-        let behalf = self.on_behalf_of.join(", ");
-        vec![group.to_owned(), self.id.clone(), self.since.clone(), behalf, format!("{stuck}{}", self.reason)]
+fn filled<R: Row>(rows: &[R], canvas: &Canvas) -> Option<String> {
+    (!rows.is_empty()).then(|| table(rows, canvas))
+}
+
+/// A holder or waiter, with the name of its group.
+#[derive(Debug)]
+struct InGroup<E> {
+    group: String,
+    entry: E,
+}
+
+impl Row for Group {
+    const COLUMNS: &'static [Column<Self>] =
+        &[
+            Column::new("GROUP", |group, _| group.name.clone()),
+            Column::new("SLOTS", |group, _| {
+                group.slots.map_or_else(|| "-".to_owned(), |slots| slots.to_string())
+            }),
+            Column::new("HELD", |group, _| group.held.to_string()),
+            Column::new("WAITING", |group, _| group.waiters.len().to_string()),
+            Column::new("", |group, _| {
+                if group.excess > 0 { format!("{} too many", group.excess) } else { String::new() }
+            }),
+        ];
+    const NONE: &'static str = "there is no group";
+
+    fn name(&self) -> Option<String> {
+        Some(self.name.clone())
     }
 }
 
-impl Waiter {
-    fn row(&self, group: &str) -> Vec<String> {
-        let asked = self.last_asked.clone().unwrap_or_else(|| "-".to_owned());
-        vec![group.to_owned(), self.id.clone(), self.kind.clone(), self.since.clone(), asked]
+impl Row for InGroup<Holder> {
+    const COLUMNS: &'static [Column<Self>] = &[
+        Column::new("GROUP", |row, _| row.group.clone()),
+        Column::new("HOLDER", |row, _| row.entry.id.clone()),
+        Column::new("SINCE", |row, zone| zone.time(&row.entry.since)),
+        Column::new("FOR", |row, _| row.entry.on_behalf_of.join(", ")),
+        Column::text("REASON", |row, _| {
+            format!("{}{}", if row.entry.stuck { "stuck: " } else { "" }, row.entry.reason)
+        }),
+    ];
+    const NONE: &'static str = "nobody holds a slot";
+
+    fn name(&self) -> Option<String> {
+        Some(self.entry.id.clone())
+    }
+}
+
+impl Row for InGroup<Waiter> {
+    const COLUMNS: &'static [Column<Self>] = &[
+        Column::new("GROUP", |row, _| row.group.clone()),
+        Column::new("WAITER", |row, _| row.entry.id.clone()),
+        Column::new("KIND", |row, _| row.entry.kind.clone()),
+        Column::new("SINCE", |row, zone| zone.time(&row.entry.since)),
+        Column::new("LAST ASKED", |row, zone| zone.time_or_dash(row.entry.last_asked.as_deref())),
+    ];
+    const NONE: &'static str = "nobody waits for a slot";
+
+    fn name(&self) -> Option<String> {
+        Some(self.entry.id.clone())
     }
 }
 
@@ -135,6 +170,9 @@ mod tests {
     use serde_json::json;
 
     use super::*;
+    use crate::output::Zone;
+
+    const CANVAS: Canvas = Canvas { is_wide: false, columns: None, zone: Zone::Utc };
 
     fn sample() -> Value {
         json!({
@@ -176,7 +214,7 @@ default  node-7  2026-11-21T01:02:00Z  client         taken
 GROUP    WAITER  KIND    SINCE                 LAST ASKED
 default  node-9  client  2026-11-21T01:03:00Z  2026-11-21T01:08:00Z
 default  h02     host    2026-11-21T01:04:00Z  -";
-        assert_eq!(text(&State::deserialize(sample()).unwrap()), expected);
+        assert_eq!(State::deserialize(sample()).unwrap().text(&CANVAS), expected);
     }
 
     #[test]
@@ -185,7 +223,7 @@ default  h02     host    2026-11-21T01:04:00Z  -";
         only(&mut state, "infra").unwrap();
         assert_eq!(state["groups"], json!([{ "group": "infra" }]));
         assert_eq!(
-            text(&State::deserialize(state).unwrap()),
+            State::deserialize(state).unwrap().text(&CANVAS),
             "provider: embedded, reclaim: never\n\nGROUP  SLOTS  HELD  WAITING\ninfra  -      0     0"
         );
         assert_eq!(only(&mut sample(), "x").unwrap_err().to_string(), "there is no group x");

@@ -6,8 +6,8 @@ use os_upgrade_api_types::routes::slots::{self, AboutSlot};
 use os_upgrade_kernel::ClientId;
 use os_upgrade_protocol::GroupName;
 
-use crate::output::outln;
-use crate::rest::{self, Server};
+use crate::Failure;
+use crate::remote::options::Remote;
 
 #[derive(Debug, Args)]
 pub(crate) struct Slot {
@@ -18,7 +18,7 @@ pub(crate) struct Slot {
     #[arg(long, value_parser = ClientId::new)]
     id: ClientId,
     #[command(flatten)]
-    server: Server,
+    remote: Remote,
 }
 
 #[derive(Debug, Args)]
@@ -31,27 +31,25 @@ pub(crate) struct Order {
 }
 
 /// Holds a slot until it is released.
-pub(super) async fn hold(order: Order) -> anyhow::Result<()> {
+pub(super) async fn hold(order: Order) -> Result<(), Failure> {
     send(order, &slots::HOLD, "held").await
 }
 
 /// Releases a slot, whoever holds it.
-pub(super) async fn release(order: Order) -> anyhow::Result<()> {
+pub(super) async fn release(order: Order) -> Result<(), Failure> {
     send(order, &slots::RELEASE, "released").await
 }
 
-async fn send(order: Order, route: &Route<AboutSlot>, done: &str) -> anyhow::Result<()> {
-    let Order { slot: Slot { group, id, server }, reason } = order;
-    let body = AboutSlot { group: group.clone(), id: id.clone(), reason };
-    rest::call_with_body(&server, route, &body).await?;
-    outln!("{done}: {id}, group {group}");
-    Ok(())
+async fn send(order: Order, route: &Route<AboutSlot>, done: &str) -> Result<(), Failure> {
+    let Order { slot: Slot { group, id, remote }, reason } = order;
+    let body = AboutSlot { group, id: id.clone(), reason };
+    remote.client()?.call_with_body(route, &body).await?;
+    remote.output.done(done, &[id.as_str()])
 }
 
 /// Releases the slot of a host that has left the inventory.
-pub(super) async fn forget(slot: Slot) -> anyhow::Result<()> {
-    let Slot { group, id, server } = slot;
-    rest::call(&server, slots::RECLAIM.named([group.as_str(), id.as_str()])).await?;
-    outln!("released: {id}, group {group}");
-    Ok(())
+pub(super) async fn forget(slot: Slot) -> Result<(), Failure> {
+    let Slot { group, id, remote } = slot;
+    remote.client()?.call(slots::RECLAIM.named([group.as_str(), id.as_str()])).await?;
+    remote.output.done("released", &[id.as_str()])
 }

@@ -36,11 +36,16 @@ const SIGNALLED: u8 = 128;
 const RETRY_MAX: Duration = Duration::from_hours(24);
 
 #[derive(Debug, Args)]
-#[command(after_long_help = "\
-Exit status: the command's own, or 128 + n if signal n ended it or the wait; 75 if there was no slot in time; 69 if \
-the server was never reached; 127 if there is no such command, 126 if it cannot be started; 2 on wrong usage, 1 if a \
-file of --ca, --cert, --key or --credentials-file cannot be used. If the slot could not be given back, it prints a \
-command that does.")]
+#[command(after_help = concat!(
+    examples![
+        "lock run --group workers --id backup-job -- backup --full",
+        "lock run --url http://lock.example:8080 --id h01 --wait 10m -- apt-get --yes upgrade",
+    ],
+    "\n\nExit status: the command's own, or 128 + n if signal n ended it or the wait; 75 if there was no slot in time; 69 if \
+     the server was never reached; 127 if there is no such command, 126 if it cannot be started; 2 on wrong usage, 1 if a \
+     file of --ca, --cert, --key or --credentials-file cannot be used. If the slot could not be given back, it prints a \
+     command that does.",
+))]
 pub(crate) struct Run {
     #[command(flatten)]
     server: Server,

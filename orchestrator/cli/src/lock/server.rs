@@ -7,7 +7,7 @@ use os_upgrade_tls::client_files::TlsFiles;
 use super::credentials::{Credentials, Source};
 use super::tls::Tls;
 use crate::Failure;
-use crate::rest::{DEFAULT_URL, http_url};
+use crate::address::{DEFAULT_URL, http_url};
 
 #[derive(Debug, Args)]
 pub(super) struct Server {

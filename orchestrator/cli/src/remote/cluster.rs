@@ -1,32 +1,27 @@
 //! `os-upgrade cluster`: the instances and streams of a site, as one instance sees them.
 
-use anyhow::Context as _;
-use clap::{Args, Subcommand};
+use clap::Subcommand;
 use os_upgrade_api_types::routes::{cluster, health};
+use os_upgrade_shell::text::sanitized;
 use serde::Deserialize;
 
-use crate::output::{Output, outln, table};
-use crate::rest::{self, Server};
+use super::options::Remote;
+use crate::Failure;
+use crate::output::{Canvas, Column, Row, View, table};
+use crate::rest::{Client, Server};
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
     /// Show the leader, how far the others lag, whether all replicas of the streams are current, and settings that differ
     ///
     /// Any instance can be asked. It exits with 0 if the status could be read, whatever the status is.
-    Status(Status),
+    #[command(after_help = examples!["cluster status", "cluster status -o wide", "cluster status -o json"])]
+    Status(Remote),
     /// Exit with 0 if an instance can take a write, or pass it on to the leader; else print why and exit with 1
     ///
     /// It needs no token, and is suitable as a health check for containers and virtual machines.
+    #[command(after_help = examples!["cluster ready", "cluster ready --url https://b.example:8646 --ca ca.pem"])]
     Ready(Server),
-}
-
-#[derive(Debug, Args)]
-pub(crate) struct Status {
-    #[command(flatten)]
-    server: Server,
-    /// The output format
-    #[arg(long, value_enum, default_value_t = Output::Text)]
-    output: Output,
 }
 
 /// The response of `GET /v1/state/cluster`.
@@ -76,58 +71,81 @@ struct Replica {
 }
 
 /// Carries the command out.
-pub(crate) async fn run(command: Command) -> anyhow::Result<()> {
-    let Status { server, output } = match command {
-        Command::Ready(server) => return rest::call(&server, &health::READY).await.map(drop),
-        Command::Status(status) => status,
-    };
-    let state = rest::call(&server, &cluster::READ).await?;
-    match output {
-        Output::Json => outln!("{}", serde_json::to_string_pretty(&state)?),
-        Output::Text => {
-            let state = State::deserialize(state).context("unexpected response")?;
-            outln!("{}", text(&state));
+pub(crate) async fn run(command: Command) -> Result<(), Failure> {
+    match command {
+        Command::Ready(server) => {
+            Client::new(&server)?.call(&health::READY).await?;
+            Ok(())
+        }
+        Command::Status(remote) => {
+            let state = remote.client()?.call(&cluster::READ).await?;
+            remote.output.show::<State>(&state)
         }
     }
-    Ok(())
 }
 
-fn text(state: &State) -> String {
-    let leader = state.leader.as_deref().unwrap_or("none that this instance knows of");
-    let heads = ["INSTANCE", "ROLE", "POSITION", "LAG", "ADDRESS", "VERSION", "FORMAT", "LAST SEEN", ""];
-    let instances = table(&heads, state.instances.iter().map(Instance::row).collect());
-    let streams = table(&["STREAM", "LEADER", "REPLICAS"], state.streams.iter().map(Stream::row).collect());
-    let mut text = format!("leader: {leader}\n\n{instances}\n{streams}");
-    for warning in &state.warnings {
-        text.extend(["\nwarning: ", warning, "\n"]);
+impl View for State {
+    fn text(&self, canvas: &Canvas) -> String {
+        let leader = self.leader.as_deref().unwrap_or("none that this instance knows of");
+        let (instances, streams) = (table(&self.instances, canvas), table(&self.streams, canvas));
+        let mut text = format!("leader: {}\n\n{instances}\n{streams}", sanitized(leader));
+        for warning in &self.warnings {
+            text.extend(["\nwarning: ", &sanitized(warning), "\n"]);
+        }
+        text.trim_end().to_owned()
     }
-    text.trim_end().to_owned()
+
+    fn names(&self) -> Option<Vec<String>> {
+        self.instances.iter().map(Row::name).collect()
+    }
+}
+
+impl Row for Instance {
+    const COLUMNS: &'static [Column<Self>] = &[
+        Column::new("INSTANCE", |instance, _| instance.name.clone()),
+        Column::new("ROLE", |instance, _| instance.role.clone()),
+        Column::new("LAG", |instance, _| instance.lag.map_or_else(|| "-".to_owned(), |lag| lag.to_string())),
+        Column::wide("POSITION", |instance, _| instance.position.to_string()),
+        Column::new("ADDRESS", |instance, _| instance.address.clone()),
+        Column::wide("VERSION", |instance, _| instance.version.clone()),
+        Column::wide("FORMAT", |instance, _| {
+            instance.reads_format.map_or_else(|| "-".to_owned(), |format| format.to_string())
+        }),
+        Column::new("LAST SEEN", |instance, zone| zone.time(&instance.last_seen)),
+        Column::text("", |instance, _| instance.remark()),
+    ];
+    const NONE: &'static str = "no instance is known";
+
+    fn name(&self) -> Option<String> {
+        Some(self.name.clone())
+    }
 }
 
 impl Instance {
-    fn row(&self) -> Vec<String> {
-        let lag = self.lag.map_or_else(|| "-".to_owned(), |lag| lag.to_string());
-        let remark = match &self.not_ready_reason {
+    fn remark(&self) -> String {
+        match &self.not_ready_reason {
             _ if !self.reachable => "unreachable".to_owned(),
             Some(reason) => format!("not ready: {reason}"),
             None => String::new(),
-        };
-        vec![
-            self.name.clone(),
-            self.role.clone(),
-            self.position.to_string(),
-            lag,
-            self.address.clone(),
-            self.version.clone(),
-            self.reads_format.map_or_else(|| "-".to_owned(), |format| format.to_string()),
-            self.last_seen.clone(),
-            remark,
-        ]
+        }
+    }
+}
+
+impl Row for Stream {
+    const COLUMNS: &'static [Column<Self>] = &[
+        Column::new("STREAM", |stream, _| stream.name.clone()),
+        Column::new("LEADER", |stream, _| stream.leader.clone().unwrap_or_else(|| "-".to_owned())),
+        Column::text("REPLICAS", |stream, _| stream.problem.clone().unwrap_or_else(|| stream.replicas())),
+    ];
+    const NONE: &'static str = "no stream is known";
+
+    fn name(&self) -> Option<String> {
+        Some(self.name.clone())
     }
 }
 
 impl Stream {
-    fn row(&self) -> Vec<String> {
+    fn replicas(&self) -> String {
         let replicas = self.replicas.iter().map(|replica| {
             let server = &replica.server;
             match replica {
@@ -136,9 +154,7 @@ impl Stream {
                 Replica { lag, .. } => format!("{server} behind by {lag}"),
             }
         });
-        let replicas = replicas.collect::<Vec<_>>().join(", ");
-        let leader = self.leader.clone().unwrap_or_else(|| "-".to_owned());
-        vec![self.name.clone(), leader, self.problem.clone().unwrap_or(replicas)]
+        replicas.collect::<Vec<_>>().join(", ")
     }
 }
 
@@ -147,6 +163,7 @@ mod tests {
     use serde_json::json;
 
     use super::*;
+    use crate::output::Zone;
 
     #[test]
     fn a_cluster_in_tables() {
@@ -170,9 +187,9 @@ mod tests {
         let expected = "\
 leader: a1
 
-INSTANCE  ROLE      POSITION  LAG  ADDRESS         VERSION  FORMAT  LAST SEEN
-a1        leader    120       3    127.0.0.1:8646  0.1.0    3       2026-11-20T12:00:00Z
-b22       follower  120       3    127.0.0.1:8646  0.1.0    3       2026-11-20T12:00:00Z  unreachable
+INSTANCE  ROLE      LAG  POSITION  ADDRESS         VERSION  FORMAT  LAST SEEN
+a1        leader    3    120       127.0.0.1:8646  0.1.0    3       2026-11-20T12:00:00Z
+b22       follower  3    120       127.0.0.1:8646  0.1.0    3       2026-11-20T12:00:00Z  unreachable
 
 STREAM  LEADER  REPLICAS
 s1      n1      n2 current, n3 behind by 9
@@ -180,6 +197,7 @@ s2      -       n2 offline
 s3      -       NATS does not answer
 
 warning: the instances differ";
-        assert_eq!(text(&State::deserialize(state).unwrap()), expected);
+        let canvas = Canvas { is_wide: true, columns: None, zone: Zone::Utc };
+        assert_eq!(State::deserialize(state).unwrap().text(&canvas), expected);
     }
 }

@@ -1,70 +1,65 @@
 //! Histories of what operators did: a page of facts from the API, newest first.
 
-use anyhow::Context as _;
 use clap::Args;
 use os_upgrade_api_types::route::Call;
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 
-use crate::output::{Output, outln, table};
-use crate::rest::{self, Server};
+use super::options::Remote;
+use crate::Failure;
+use crate::output::{Canvas, Row, View, table};
 
 #[derive(Debug, Args)]
 pub(crate) struct PageOptions {
-    #[command(flatten)]
-    server: Server,
     /// How many to show, newest first
     #[arg(long, value_name = "N", default_value_t = 50, value_parser = clap::value_parser!(u32).range(1..=500))]
     limit: u32,
-    /// The output format
-    #[arg(long, value_enum, default_value_t = Output::Text)]
-    output: Output,
+    #[command(flatten)]
+    remote: Remote,
 }
 
+/// A page of a history.
 #[derive(Debug, Deserialize)]
 pub(crate) struct Page<F> {
-    items: Vec<Item<F>>,
+    items: Vec<Entry<F>>,
 }
 
+/// An entry of a history.
 #[derive(Debug, Deserialize)]
-struct Item<F> {
-    time: String,
+pub(crate) struct Entry<F> {
+    /// When it was decided, RFC 3339.
+    pub(crate) time: String,
+    /// Who asked for it; empty in entries of older versions.
     #[serde(default)]
-    actor: String,
-    fact: F,
+    pub(crate) actor: String,
+    /// What was decided.
+    pub(crate) fact: F,
 }
 
-/// How facts of one kind are shown in a table, after the columns with their time and actor.
-pub(crate) trait Shown: DeserializeOwned {
-    /// The heads of its columns.
-    const HEADS: &'static [&'static str];
-    /// The text that is printed when there are none.
-    const NONE: &'static str;
+impl<F: DeserializeOwned> View for Page<F>
+where
+    Entry<F>: Row,
+{
+    fn text(&self, canvas: &Canvas) -> String {
+        if self.items.is_empty() {
+            return Entry::<F>::NONE.to_owned();
+        }
+        table(&self.items, canvas).trim_end().to_owned()
+    }
 
-    /// The entries of its columns.
-    fn row(&self) -> Vec<String>;
+    fn names(&self) -> Option<Vec<String>> {
+        self.items.iter().map(Row::name).collect()
+    }
 }
 
 /// Requests a page with `call`, and prints it.
-pub(crate) async fn show<F: Shown>(options: PageOptions, call: Call) -> anyhow::Result<()> {
-    let PageOptions { server, limit, output } = options;
-    let page = rest::call(&server, call.with("limit", limit.to_string())).await?;
-    match output {
-        Output::Json => outln!("{}", serde_json::to_string_pretty(&page)?),
-        Output::Text => {
-            let page = Page::<F>::deserialize(page).context("unexpected response")?;
-            outln!("{}", text(&page));
-        }
-    }
-    Ok(())
-}
-
-/// The page as a table.
-pub(crate) fn text<F: Shown>(page: &Page<F>) -> String {
-    if page.items.is_empty() {
-        return F::NONE.to_owned();
-    }
-    let row = |item: &Item<F>| [vec![item.time.clone(), item.actor.clone()], item.fact.row()].concat();
-    let heads = [&["TIME", "WHO"], F::HEADS].concat();
-    table(&heads, page.items.iter().map(row).collect()).trim_end().to_owned()
+pub(crate) async fn show<F: DeserializeOwned>(
+    PageOptions { limit, remote }: PageOptions,
+    call: Call,
+) -> Result<(), Failure>
+where
+    Entry<F>: Row,
+{
+    let page = remote.client()?.call(call.with("limit", limit.to_string())).await?;
+    remote.output.show::<Page<F>>(&page)
 }

@@ -6,13 +6,15 @@ use anyhow::{Context as _, bail};
 use clap::{Args, Subcommand};
 use os_upgrade_api_types::routes::strongbox::{self as routes, SecretValue, StrongboxKey};
 use os_upgrade_kernel::SecretName;
+use os_upgrade_shell::text::sanitized;
 use os_upgrade_site::strongbox::SECRET_BYTES_MAX;
 use os_upgrade_site::strongbox::key::Key;
-use serde_json::Value;
+use serde::Deserialize;
 use zeroize::Zeroizing;
 
-use crate::output::{Output, outln, table};
-use crate::rest::{self, Server};
+use super::options::Remote;
+use crate::Failure;
+use crate::output::{Canvas, Column, Row, View, outln};
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
@@ -20,28 +22,26 @@ pub(crate) enum Command {
     ///
     /// Keep it safe: without it the secrets are lost. Put it into the file of `[strongbox] key-file` of every instance, or
     /// give it to `unseal` after each start.
+    #[command(after_help = examples!["strongbox key"])]
     Key,
     /// Show whether an instance can use the secrets
-    Status(ReadOptions),
+    #[command(after_help = examples!["strongbox status", "strongbox status -o json"])]
+    Status(Remote),
     /// Give an instance the key, which is read from standard input
-    Unseal(Server),
+    #[command(after_help = examples!["strongbox unseal"])]
+    Unseal(Remote),
     /// Store a secret, which is read from standard input; one line break at its end is dropped
+    #[command(after_help = examples!["strongbox put smtp-password"])]
     Put(SecretOptions),
     /// List the secrets, without their values
-    List(ReadOptions),
+    #[command(after_help = examples!["strongbox list", "strongbox list -o name"])]
+    List(Remote),
     /// Remove a secret
+    #[command(after_help = examples!["strongbox remove smtp-password"])]
     Remove(SecretOptions),
     /// Show who stored and removed which secrets, newest first
+    #[command(after_help = examples!["strongbox history", "strongbox history --limit 10"])]
     History(HistoryOptions),
-}
-
-#[derive(Debug, Args)]
-pub(crate) struct ReadOptions {
-    #[command(flatten)]
-    server: Server,
-    /// The output format
-    #[arg(long, value_enum, default_value_t = Output::Text)]
-    output: Output,
 }
 
 #[derive(Debug, Args)]
@@ -50,51 +50,58 @@ pub(crate) struct HistoryOptions {
     #[arg(long, value_name = "N", default_value_t = 50, value_parser = clap::value_parser!(u32).range(1..=500))]
     limit: u32,
     #[command(flatten)]
-    read: ReadOptions,
+    remote: Remote,
 }
 
 #[derive(Debug, Args)]
 pub(crate) struct SecretOptions {
-    #[command(flatten)]
-    server: Server,
     /// The name of the secret
     #[arg(value_name = "NAME", value_parser = SecretName::new)]
     name: SecretName,
+    #[command(flatten)]
+    remote: Remote,
 }
 
 /// Carries the command out.
-pub(crate) async fn run(command: Command) -> anyhow::Result<()> {
+pub(crate) async fn run(command: Command) -> Result<(), Failure> {
     match command {
-        Command::Key => outln!("{}", *Key::random()?.reveal()),
-        Command::Status(ReadOptions { server, output }) => {
-            show(&rest::call(&server, &routes::READ).await?, output, status)?;
+        Command::Key => {
+            let key = Key::random().map_err(anyhow::Error::from)?;
+            outln!("{}", *key.reveal());
+            Ok(())
         }
-        Command::Unseal(server) => {
+        Command::Status(remote) => {
+            let status = remote.client()?.call(&routes::READ).await?;
+            remote.output.show::<Status>(&status)
+        }
+        Command::Unseal(remote) => {
             let key = standard_input()?;
             let body = StrongboxKey { key: key.trim().to_owned() };
-            rest::call_with_body(&server, &routes::UNSEAL, &body).await?;
-            outln!("unsealed");
+            remote.client()?.call_with_body(&routes::UNSEAL, &body).await?;
+            remote.output.note("unsealed");
+            Ok(())
         }
-        Command::Put(SecretOptions { server, name }) => {
+        Command::Put(SecretOptions { name, remote }) => {
             let value = standard_input()?;
             let value = value.strip_suffix('\n').unwrap_or(&value);
             let body = SecretValue { value: value.to_owned() };
-            rest::call_with_body(&server, routes::PUT.named([name.as_str()]), &body).await?;
-            outln!("stored: {name}");
+            remote.client()?.call_with_body(routes::PUT.named([name.as_str()]), &body).await?;
+            remote.output.done("stored", &[name.as_str()])
         }
-        Command::List(ReadOptions { server, output }) => {
-            show(&rest::call(&server, &routes::LIST).await?, output, list)?;
+        Command::List(remote) => {
+            let list = remote.client()?.call(&routes::LIST).await?;
+            remote.output.show::<Secrets>(&list)
         }
-        Command::Remove(SecretOptions { server, name }) => {
-            rest::call(&server, routes::REMOVE.named([name.as_str()])).await?;
-            outln!("removed: {name}");
+        Command::Remove(SecretOptions { name, remote }) => {
+            remote.client()?.call(routes::REMOVE.named([name.as_str()])).await?;
+            remote.output.done("removed", &[name.as_str()])
         }
-        Command::History(HistoryOptions { limit, read: ReadOptions { server, output } }) => {
+        Command::History(HistoryOptions { limit, remote }) => {
             let call = routes::HISTORY.call().with("limit", limit.to_string());
-            show(&rest::call(&server, call).await?, output, history)?;
+            let history = remote.client()?.call(call).await?;
+            remote.output.show::<History>(&history)
         }
     }
-    Ok(())
 }
 
 fn standard_input() -> anyhow::Result<Zeroizing<String>> {
@@ -107,47 +114,109 @@ fn standard_input() -> anyhow::Result<Zeroizing<String>> {
     Ok(text)
 }
 
-fn show(answer: &Value, output: Output, text: fn(&Value) -> String) -> anyhow::Result<()> {
-    match output {
-        Output::Json => outln!("{}", serde_json::to_string_pretty(answer)?),
-        Output::Text => outln!("{}", text(answer).trim_end()),
-    }
-    Ok(())
+/// The response of `GET /v1/state/strongbox`.
+#[derive(Debug, Deserialize)]
+struct Status {
+    /// How many secrets there are.
+    secrets: u64,
+    /// Why they cannot be used; absent if they can.
+    reason: Option<String>,
 }
 
-fn status(answer: &Value) -> String {
-    let secrets = &answer["secrets"];
-    match answer["reason"].as_str() {
-        Some(reason) => format!("{secrets} secrets; {reason}"),
-        None => format!("{secrets} secrets; not sealed"),
+impl View for Status {
+    fn text(&self, _: &Canvas) -> String {
+        let reason = self.reason.as_deref().unwrap_or("not sealed");
+        format!("{} secrets; {}", self.secrets, sanitized(reason))
+    }
+
+    fn names(&self) -> Option<Vec<String>> {
+        None
     }
 }
 
-fn list(answer: &Value) -> String {
-    table(&["NAME", "STORED BY", "SINCE"], rows(&answer["secrets"], ["name", "actor", "since"]))
+/// The secrets, without their values.
+#[derive(Debug, Deserialize)]
+struct Secrets {
+    secrets: Vec<Secret>,
 }
 
-fn history(answer: &Value) -> String {
-    let mut rows = rows(&answer["items"], ["time", "actor", "type", "name"]);
-    if rows.is_empty() {
-        return "no secret has been stored or removed".to_owned();
-    }
-    for did in rows.iter_mut().filter_map(|row| row.get_mut(2)) {
-        let word = match did.as_str() {
-            "secret-kept" => "stored",
-            "secret-removed" => "removed",
-            "strongbox-made" => "new key",
-            other => other,
-        };
-        *did = word.to_owned();
-    }
-    table(&["TIME", "WHO", "ACTION", "SECRET"], rows)
+#[derive(Debug, Deserialize)]
+struct Secret {
+    name: String,
+    #[serde(default)]
+    actor: String,
+    since: String,
 }
 
-fn rows<const N: usize>(entries: &Value, fields: [&str; N]) -> Vec<Vec<String>> {
-    let row =
-        |entry: &Value| fields.map(|field| entry[field].as_str().unwrap_or_default().to_owned()).to_vec();
-    entries.as_array().into_iter().flatten().map(row).collect()
+impl View for Secrets {
+    fn text(&self, canvas: &Canvas) -> String {
+        self.secrets.text(canvas)
+    }
+
+    fn names(&self) -> Option<Vec<String>> {
+        self.secrets.names()
+    }
+}
+
+impl Row for Secret {
+    const COLUMNS: &'static [Column<Self>] = &[
+        Column::new("NAME", |secret, _| secret.name.clone()),
+        Column::new("STORED BY", |secret, _| secret.actor.clone()),
+        Column::new("SINCE", |secret, zone| zone.time(&secret.since)),
+    ];
+    const NONE: &'static str = "there is no secret";
+
+    fn name(&self) -> Option<String> {
+        Some(self.name.clone())
+    }
+}
+
+/// A page of what was stored and removed, newest first.
+#[derive(Debug, Deserialize)]
+struct History {
+    items: Vec<Entry>,
+}
+
+#[derive(Debug, Deserialize)]
+struct Entry {
+    time: String,
+    #[serde(default)]
+    actor: String,
+    r#type: String,
+    #[serde(default)]
+    name: String,
+}
+
+impl View for History {
+    fn text(&self, canvas: &Canvas) -> String {
+        self.items.text(canvas)
+    }
+
+    fn names(&self) -> Option<Vec<String>> {
+        self.items.names()
+    }
+}
+
+impl Row for Entry {
+    const COLUMNS: &'static [Column<Self>] = &[
+        Column::new("TIME", |entry, zone| zone.time(&entry.time)),
+        Column::new("WHO", |entry, _| entry.actor.clone()),
+        Column::new("ACTION", |entry, _| {
+            let word = match entry.r#type.as_str() {
+                "secret-kept" => "stored",
+                "secret-removed" => "removed",
+                "strongbox-made" => "new key",
+                other => other,
+            };
+            word.to_owned()
+        }),
+        Column::new("SECRET", |entry, _| entry.name.clone()),
+    ];
+    const NONE: &'static str = "no secret has been stored or removed";
+
+    fn name(&self) -> Option<String> {
+        None
+    }
 }
 
 #[cfg(test)]
@@ -155,6 +224,7 @@ mod tests {
     use serde_json::json;
 
     use super::*;
+    use crate::output::Zone;
 
     #[test]
     fn history_in_a_table() {
@@ -162,11 +232,13 @@ mod tests {
         let made = json!({"time": "2026-11-21T01:00:00.000Z", "type": "strongbox-made"});
         let answer = json!({"items": [item("secret-removed"), item("secret-kept"), made], "next": "9.0"});
         let expected = "\
-TIME                      WHO  ACTION   SECRET
-2026-11-21T01:00:00.000Z  api  removed  x
-2026-11-21T01:00:00.000Z  api  stored   x
-2026-11-21T01:00:00.000Z       new key";
-        assert_eq!(history(&answer).trim_end(), expected);
-        assert_eq!(history(&json!({"items": []})), "no secret has been stored or removed");
+TIME                  WHO  ACTION   SECRET
+2026-11-21T01:00:00Z  api  removed  x
+2026-11-21T01:00:00Z  api  stored   x
+2026-11-21T01:00:00Z       new key";
+        let canvas = Canvas { is_wide: false, columns: None, zone: Zone::Utc };
+        let history = |answer| History::deserialize(answer).unwrap().text(&canvas);
+        assert_eq!(history(answer), expected);
+        assert_eq!(history(json!({"items": []})), "no secret has been stored or removed");
     }
 }

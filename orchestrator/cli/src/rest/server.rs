@@ -1,0 +1,226 @@
+//! Which instance is called, and with what: by options, variables, a context, or the default.
+
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context as _, bail};
+use clap::Args;
+use os_upgrade_settings::HttpUrl;
+
+use crate::Failure;
+use crate::address::{DEFAULT_URL, http_url};
+use crate::contexts::{self, Context, ContextError, ContextName, Contexts};
+
+/// The variable with the URL to call.
+const URL_VARIABLE: &str = "OS_UPGRADE_URL";
+/// The variable with the token to send. There is no option for the token itself, because everybody on the machine can
+/// read command lines.
+pub(super) const TOKEN_VARIABLE: &str = "OS_UPGRADE_TOKEN";
+/// The variable with the file of the certificate authorities to trust.
+const CA_VARIABLE: &str = "OS_UPGRADE_CA";
+
+/// The instance to call, and how.
+///
+/// An option comes before a variable, a variable before the context, and the context before the default. A context is
+/// used if it is named, or if it is the current one and neither option nor variable has a URL: its token goes to its
+/// own URL only.
+#[derive(Debug, Clone, Default, Args)]
+#[command(next_help_heading = "Global options")]
+pub(crate) struct Server {
+    /// The API of an instance; else `OS_UPGRADE_URL`, the current context, or `http://127.0.0.1:8646`
+    #[arg(long, value_name = "URL", value_parser = http_url, conflicts_with = "context")]
+    url: Option<HttpUrl>,
+    /// A file with the token to send; else the token in `OS_UPGRADE_TOKEN`, or the file of the context that is used
+    #[arg(long, value_name = "FILE")]
+    token_file: Option<PathBuf>,
+    /// A PEM file with certificate authorities to trust instead of the system's; else `OS_UPGRADE_CA`, or the file of the
+    /// context that is used
+    #[arg(long, value_name = "FILE")]
+    ca: Option<PathBuf>,
+    /// The context to use, of those that `os-upgrade context` manages; it comes before `OS_UPGRADE_URL`
+    #[arg(long, value_name = "NAME")]
+    context: Option<ContextName>,
+}
+
+/// Where a token comes from.
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum TokenSource {
+    /// The variable; absent if it is not set.
+    Variable(Option<String>),
+    /// A file.
+    File(PathBuf),
+}
+
+/// The instance to call: what follows from options, variables and contexts.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Target {
+    pub(super) url: HttpUrl,
+    pub(super) ca: Option<PathBuf>,
+    token: TokenSource,
+}
+
+impl Server {
+    /// The instance at `url`, without anything else.
+    #[cfg(test)]
+    pub(crate) fn at(url: &str) -> Self {
+        Self { url: Some(url.parse().unwrap()), ..Self::default() }
+    }
+
+    /// The instance to call, in this process's environment.
+    ///
+    /// # Errors
+    /// A variable has no URL, or the context does not exist or cannot be read.
+    pub(super) fn target(&self) -> Result<Target, Failure> {
+        let variable = |name: &str| std::env::var(name).ok();
+        let contexts = || match contexts::path(variable) {
+            Ok(path) => contexts::read(&path),
+            // Without a configuration directory there are no contexts.
+            Err(ContextError::NoDirectory) => Ok(Contexts::default()),
+            Err(error) => Err(error),
+        };
+        self.resolve(variable, contexts)
+    }
+
+    /// The instance to call. Contexts are read only if they matter.
+    fn resolve(
+        &self,
+        variable: impl Fn(&str) -> Option<String>,
+        contexts: impl FnOnce() -> Result<Contexts, ContextError>,
+    ) -> Result<Target, Failure> {
+        let variable =
+            |name| variable(name).map(|value| value.trim().to_owned()).filter(|value| !value.is_empty());
+        let (url, context) = match (&self.url, &self.context, variable(URL_VARIABLE)) {
+            (Some(url), _, _) => (url.clone(), None),
+            (None, Some(name), _) => of_context(contexts().and_then(|all| all.named(name).cloned()))?,
+            (None, None, Some(url)) => {
+                let wrong = |why| Failure::Usage(format!("{URL_VARIABLE}: {why}"));
+                (http_url(&url).map_err(wrong)?, None)
+            }
+            (None, None, None) => {
+                match contexts().and_then(|all| all.current().map(Option::<&Context>::cloned)).transpose() {
+                    Some(context) => of_context(context)?,
+                    None => (http_url(DEFAULT_URL).map_err(Failure::Usage)?, None),
+                }
+            }
+        };
+        let (context_ca, context_token) =
+            context.map_or((None, None), |context| (context.ca, context.token_file));
+        let ca = self.ca.clone().or_else(|| variable(CA_VARIABLE).map(PathBuf::from)).or(context_ca);
+        let token = match (&self.token_file, variable(TOKEN_VARIABLE), context_token) {
+            (Some(file), _, _) => TokenSource::File(file.clone()),
+            (None, Some(token), _) => TokenSource::Variable(Some(token)),
+            (None, None, Some(file)) => TokenSource::File(file),
+            (None, None, None) => TokenSource::Variable(None),
+        };
+        Ok(Target { url, ca, token })
+    }
+}
+
+fn of_context(context: Result<Context, ContextError>) -> Result<(HttpUrl, Option<Context>), Failure> {
+    let context = context.map_err(|error| Failure::Usage(os_upgrade_protocol::error::with_causes(&error)))?;
+    Ok((context.url.clone(), Some(context)))
+}
+
+impl Target {
+    /// The token to send, if there is one.
+    pub(super) fn token(&self) -> anyhow::Result<Option<String>> {
+        match &self.token {
+            TokenSource::Variable(token) => Ok(token.clone()),
+            TokenSource::File(path) => read_token(path).map(Some),
+        }
+    }
+}
+
+fn read_token(path: &Path) -> anyhow::Result<String> {
+    let text = std::fs::read_to_string(path);
+    let text = text.with_context(|| format!("cannot read the token file {}", path.display()))?;
+    let token = text.trim();
+    if token.is_empty() || token.contains(char::is_whitespace) {
+        bail!("the token file {} holds no token", path.display());
+    }
+    Ok(token.to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn name(text: &str) -> ContextName {
+        text.parse().unwrap()
+    }
+
+    /// Two contexts; `current` is the current one.
+    fn contexts(current: Option<&str>) -> Contexts {
+        let context = |at: &str| Context {
+            url: format!("https://{at}/").parse().unwrap(),
+            ca: Some(format!("/{at}.pem").into()),
+            token_file: Some(format!("/{at}.token").into()),
+        };
+        Contexts {
+            current: current.map(name),
+            contexts: [(name("a"), context("a")), (name("b"), context("b"))].into(),
+        }
+    }
+
+    fn resolve(server: &Server, variables: &[(&str, &str)], current: Option<&str>) -> Result<Target, String> {
+        let variable =
+            |name: &str| variables.iter().find(|(key, _)| *key == name).map(|(_, value)| (*value).to_owned());
+        server.resolve(variable, || Ok(contexts(current))).map_err(|failure| format!("{failure:?}"))
+    }
+
+    fn target(url: &str, ca: Option<&str>, token: TokenSource) -> Target {
+        Target { url: url.parse().unwrap(), ca: ca.map(PathBuf::from), token }
+    }
+
+    #[test]
+    fn options_precede_variables_contexts_and_the_default() {
+        let none = Server::default();
+        let url = Server::at("http://option/");
+        let files = Server { token_file: Some("/t".into()), ca: Some("/c".into()), ..Server::default() };
+        let named = Server { context: Some(name("b")), ..Server::default() };
+        let variables = [
+            ("OS_UPGRADE_URL", "http://variable/"),
+            ("OS_UPGRADE_TOKEN", " secret\n"),
+            ("OS_UPGRADE_CA", "/v"),
+        ];
+        let no_token = || TokenSource::Variable(None);
+        let variable = || TokenSource::Variable(Some("secret".to_owned()));
+        let file = |path: &str| TokenSource::File(path.into());
+        for (server, variables, current, expected) in [
+            (&none, &variables[..0], None, target(DEFAULT_URL, None, no_token())),
+            (&none, &[], Some("a"), target("https://a/", Some("/a.pem"), file("/a.token"))),
+            (&named, &[], Some("a"), target("https://b/", Some("/b.pem"), file("/b.token"))),
+            (&named, &variables[..1], Some("a"), target("https://b/", Some("/b.pem"), file("/b.token"))),
+            (&named, &variables, None, target("https://b/", Some("/v"), variable())),
+            (&files, &[], Some("a"), target("https://a/", Some("/c"), file("/t"))),
+            (&files, &variables, Some("a"), target("http://variable/", Some("/c"), file("/t"))),
+            // The token of a context is sent to its own URL only.
+            (&url, &[], Some("a"), target("http://option/", None, no_token())),
+            (&none, &variables[..1], Some("a"), target("http://variable/", None, no_token())),
+            (
+                &none,
+                &[("OS_UPGRADE_URL", "")],
+                Some("a"),
+                target("https://a/", Some("/a.pem"), file("/a.token")),
+            ),
+        ] {
+            assert_eq!(
+                resolve(server, variables, current),
+                Ok(expected),
+                "{server:?} {variables:?} {current:?}"
+            );
+        }
+    }
+
+    #[test]
+    fn a_wrong_instance_is_never_the_default() {
+        let unknown = Server { context: Some(name("c")), ..Server::default() };
+        for (server, variables, current, expected) in [
+            (&unknown, &[][..], None, "there is no context c"),
+            (&Server::default(), &[], Some("c"), "there is no context c"),
+            (&Server::default(), &[("OS_UPGRADE_URL", "nonsense")], None, "OS_UPGRADE_URL: an http:// or"),
+        ] {
+            let refused = resolve(server, variables, current).unwrap_err();
+            assert!(refused.contains(expected), "{refused}");
+        }
+    }
+}
