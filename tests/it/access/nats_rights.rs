@@ -9,11 +9,13 @@ use async_nats::jetstream::{self, Context};
 use async_nats::{Client, HeaderMap, HeaderName, Request, StatusCode};
 use futures::StreamExt;
 use harness::host::{APPLICATION, Host};
+use harness::nats_server::{NatsServer, create_streams};
 use harness::orchestrator::Orchestrator;
 use harness::secured_nats::SecuredNats;
 use harness::streams;
 use harness::wait::eventually;
-use os_upgrade_protocol::{HostName, subject};
+use os_upgrade_jetstream::consumer;
+use os_upgrade_protocol::{ConsumerRequest, HostName, subject};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
@@ -139,6 +141,32 @@ async fn requests_of_dead_connections_get_no_command() {
     assert_eq!(run.result(), Some("completed"));
     // `prepare` and `upgrade`, each delivered once.
     assert_eq!(control.consumer_info(&name).await.unwrap().delivered.consumer_sequence, 2);
+}
+
+/// A deletion of which nobody knows the outcome, such as one without an answer, does not end with the old consumer and the
+/// requests that wait at it.
+#[tokio::test]
+async fn undeleted_consumers_are_not_taken_for_new_ones() {
+    let users = r#"
+        authorization { users: [
+            { user: any, password: x },
+            { user: keeps, password: x, permissions: { publish: { deny: "$JS.API.CONSUMER.DELETE.>" } } },
+        ] }
+        no_auth_user: any"#;
+    let server = NatsServer::start_with(users).await;
+    let jetstream = jetstream::new(server.client().await);
+    create_streams(&jetstream).await;
+    let keeps = async_nats::ConnectOptions::with_user_and_password("keeps".into(), "x".into());
+    let keeps = jetstream::new(keeps.connect(server.url()).await.unwrap());
+    let host = HostName::new("h01").unwrap();
+    let request = ConsumerRequest { from: None, ack_wait_secs: None };
+    let create = async |jetstream: &Context| {
+        let control = jetstream.get_stream(subject::CONTROL_STREAM).await.unwrap();
+        consumer::create(&control, &host, &request).await.map(|consumer| consumer.cached_info().created)
+    };
+    let first = create(&jetstream).await.unwrap();
+    assert_eq!(create(&keeps).await, Err("consumer already exists".to_owned()));
+    assert_ne!(create(&jetstream).await.unwrap(), first);
 }
 
 #[tokio::test]

@@ -3,6 +3,7 @@
 //! A worker creates its own consumer if its credentials allow it. Otherwise it sends a request, and the orchestrator
 //! (or the test kit in its place) creates the consumer and answers.
 
+use std::collections::HashMap;
 use std::time::Duration;
 
 use async_nats::jetstream::consumer::pull::Config;
@@ -11,6 +12,9 @@ use async_nats::jetstream::stream::Stream;
 use async_nats::{Client, jetstream};
 use os_upgrade_protocol::error::with_causes;
 use os_upgrade_protocol::{ConsumerAnswer, ConsumerRequest, HostName, subject};
+
+/// The metadata that tells a consumer from all others of its host.
+const CREATION: &str = "os-upgrade-creation";
 
 /// Time limit for deleting the existing consumer. If its server is gone, the cluster deletes it but does not answer.
 const DELETED_WITHIN: Duration = Duration::from_secs(1);
@@ -40,7 +44,7 @@ pub fn config(host: &HostName, request: &ConsumerRequest) -> Config {
 /// Creates the consumer of `host` on the control stream, replacing an existing one, within six seconds.
 ///
 /// # Errors
-/// JetStream refuses or does not answer.
+/// JetStream refuses or does not answer, or the existing one has not been deleted in time.
 pub async fn create<I>(
     control: &Stream<I>,
     host: &HostName,
@@ -57,7 +61,11 @@ async fn make_within<I>(
 ) -> Result<PullConsumer, String> {
     // The old consumer may not exist, or its server may be gone; a new one can be created in both cases.
     drop(tokio::time::timeout(DELETED_WITHIN, control.delete_consumer(&subject::consumer(host))).await);
-    match tokio::time::timeout(created_within, control.create_consumer(config(host, request))).await {
+    // The cluster may also not have deleted it. With the same configuration, creating would then succeed, with the old
+    // consumer and the requests that wait at it.
+    let creation = HashMap::from([(CREATION.to_owned(), format!("{:016x}", fastrand::u64(..)))]);
+    let config = Config { metadata: creation, ..config(host, request) };
+    match tokio::time::timeout(created_within, control.create_consumer_strict(config)).await {
         Ok(created) => created.map_err(|error| with_causes(&error)),
         Err(_) => Err("JetStream does not answer".to_owned()),
     }

@@ -105,9 +105,8 @@ pub(super) async fn run(
                     }
                 }
             }
-            Err(error) => {
-                ReadFailure { error, remedy: if replace { Remedy::Replace } else { Remedy::Check } }
-            }
+            // The existing one was to be replaced. Looking at it again would take seconds if its server is gone.
+            Err(error) => ReadFailure { error, remedy: Remedy::Replace },
         };
         if inputs.is_closed() {
             return;
