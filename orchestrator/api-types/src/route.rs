@@ -194,6 +194,11 @@ impl Answer {
         Self { json: Some(Content::new(JSON, shape, example)), ..Self::new(200, when) }
     }
 
+    /// The answer 201 in JSON, such as `example`.
+    pub const fn created(when: &'static str, shape: Shape, example: fn() -> Value) -> Self {
+        Self { json: Some(Content::new(JSON, shape, example)), ..Self::new(201, when) }
+    }
+
     /// The answer 200 in text of one of these media types.
     pub const fn text(when: &'static str, media_types: &'static [&'static str]) -> Self {
         Self { texts: media_types, ..Self::new(200, when) }

@@ -8,4 +8,5 @@ pub(crate) mod fields;
 pub(crate) mod form;
 pub(crate) mod listener;
 pub(crate) mod lock_error;
+pub(crate) mod prefer;
 pub(crate) mod reply;

@@ -11,7 +11,7 @@ use std::sync::Arc;
 use axum::Router;
 use axum::body::{Body, Bytes, to_bytes};
 use axum::extract::{Query, Request, State};
-use axum::http::header::CONTENT_TYPE;
+use axum::http::header::{CONTENT_TYPE, HeaderName, LOCATION};
 use axum::http::uri::PathAndQuery;
 use axum::http::{HeaderMap, HeaderValue, Method, StatusCode, Uri};
 use axum::middleware::Next;
@@ -24,6 +24,7 @@ use os_upgrade_bus::{Bus, PendingBus};
 use os_upgrade_shell::not_done::NotDone;
 use os_upgrade_site::handle::SiteHandle;
 use os_upgrade_site::published_state::Readiness;
+use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
 use serde_json::json;
 use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
@@ -34,12 +35,15 @@ use crate::http::authorization::Identity;
 use crate::http::error::Problem;
 use crate::http::extract;
 use crate::http::listener::DRAIN_TIMEOUT;
+use crate::http::prefer::{PREFER, PREFERENCE_APPLIED};
 
 /// Oldest change that is still applied, by the clocks of both sites. The caller of an older one has long been told
 /// that its outcome is unknown, and may have requested the opposite since.
 const CHANGE_AGE_MAX: TimeDelta = TimeDelta::seconds(30);
 /// How many requests from other sites are handled at once.
 const CONCURRENT_REQUESTS_MAX: usize = 64;
+/// The fields of an answer that reach the client, beside the type of its body.
+const PASSED_ON: [HeaderName; 3] = [LOCATION, PREFERENCE_APPLIED, HeaderName::from_static("os-upgrade-run")];
 /// Longest name of a caller, in bytes.
 const ACTOR_BYTES_MAX: usize = 2_048;
 
@@ -105,6 +109,7 @@ impl Sites {
             content_type: content_type
                 .map_err(|error| Problem::bad_request(error.to_string()))?
                 .map(Into::into),
+            prefer: text(request.headers(), &PREFER),
             caller: Caller {
                 actor: format!("{} at {}", caller.actor, self.own),
                 rights: caller.rights.clone(),
@@ -178,6 +183,11 @@ fn value_of(part: &str) -> Option<String> {
     pairs.into_iter().find(|(name, _)| name == PARAMETER).map(|(_, value)| value)
 }
 
+/// The field `name` of `headers`, if it is text.
+fn text(headers: &HeaderMap, name: &HeaderName) -> Option<String> {
+    headers.get(name)?.to_str().ok().map(ToOwned::to_owned)
+}
+
 fn target(uri: &Uri) -> String {
     uri.path_and_query().map_or_else(|| uri.path().to_owned(), ToString::to_string)
 }
@@ -191,17 +201,33 @@ async fn read_response(name: &str, message: Bytes, method: &Method) -> Result<Re
     // Large answers are compressed: decompress them off the runtime's threads.
     let read = tokio::task::spawn_blocking(move || read_answer(&message)).await;
     let read = read.map_err(|error| Problem::internal(error.to_string()))?;
-    read.map(IntoResponse::into_response).map_err(|why| bad(&why))
+    let (status, mut headers, body) = read.map_err(|why| bad(&why))?;
+    if let Some(location) = headers.get_mut(LOCATION) {
+        *location = at_site(location, name).map_err(|why| bad(&why))?;
+    }
+    Ok((status, headers, body).into_response())
+}
+
+/// The location of something of the site `name`, as this site's clients reach it.
+fn at_site(location: &HeaderValue, name: &str) -> Result<HeaderValue, String> {
+    let path = location.to_str().map_err(|error| error.to_string())?;
+    let name = utf8_percent_encode(name, NON_ALPHANUMERIC);
+    HeaderValue::try_from(format!("{path}?{PARAMETER}={name}")).map_err(|error| error.to_string())
 }
 
 /// Reads an answer from a message of the bus.
 pub(crate) fn read_answer(message: &Bytes) -> Result<(StatusCode, HeaderMap, Bytes), String> {
-    let (SiteAnswer { status, content_type, .. }, body) = message::decode_answer(message)?;
+    let (SiteAnswer { status, content_type, headers: others, .. }, body) = message::decode_answer(message)?;
     let status = StatusCode::from_u16(status).map_err(|error| error.to_string())?;
     let mut headers = HeaderMap::new();
     if let Some(content_type) = content_type {
         let value = HeaderValue::try_from(content_type).map_err(|error| error.to_string())?;
         headers.insert(CONTENT_TYPE, value);
+    }
+    for name in PASSED_ON {
+        if let Some(value) = others.get(name.as_str()) {
+            headers.insert(name, HeaderValue::try_from(value).map_err(|error| error.to_string())?);
+        }
     }
     Ok((status, headers, body))
 }
@@ -238,7 +264,7 @@ impl AnswerSites for Responder {
 pub(crate) fn read_request(message: &Bytes, now: DateTime<Utc>) -> Result<Request, Problem> {
     let bad = |why: String| Problem::bad_request(format!("a request of another site is invalid: {why}"));
     let (head, body) = message::decode_request(message).map_err(bad)?;
-    let SiteRequest { method, target, content_type, caller, sent } = head;
+    let SiteRequest { method, target, content_type, prefer, caller, sent } = head;
     let method: Method = method.parse().map_err(|_| bad("its method is malformed".to_owned()))?;
     let target: PathAndQuery = target.parse().map_err(|_| bad("its path is malformed".to_owned()))?;
     if !takes_site(target.path()) {
@@ -254,10 +280,9 @@ pub(crate) fn read_request(message: &Bytes, now: DateTime<Utc>) -> Result<Reques
         return Err(bad("the caller's name is malformed".to_owned()));
     }
     let request = Request::builder().method(method).uri(target);
-    let request = match content_type {
-        Some(content_type) => request.header(CONTENT_TYPE, content_type),
-        None => request,
-    };
+    let fields = [(CONTENT_TYPE, content_type), (PREFER, prefer)];
+    let fields = fields.into_iter().filter_map(|(name, value)| Some((name, value?)));
+    let request = fields.fold(request, |request, (name, value)| request.header(name, value));
     let mut request = request.body(Body::from(body)).map_err(|error| bad(error.to_string()))?;
     request.extensions_mut().insert(caller.clone());
     request.extensions_mut().insert(Identity(Ok(caller)));
@@ -284,9 +309,12 @@ async fn encode_within(response: Response, room: usize) -> Bytes {
 }
 
 async fn encode_response(response: Response) -> Result<Bytes, String> {
-    let content_type = response.headers().get(CONTENT_TYPE);
-    let content_type = content_type.and_then(|value| value.to_str().ok()).map(ToOwned::to_owned);
-    let answer = SiteAnswer::new(response.status().as_u16(), content_type);
+    let mut answer = SiteAnswer::new(response.status().as_u16(), text(response.headers(), &CONTENT_TYPE));
+    let passed_on = PASSED_ON.into_iter().filter_map(|name| {
+        let value = text(response.headers(), &name)?;
+        Some((name.as_str().to_owned(), value))
+    });
+    answer.headers = passed_on.collect();
     let body = to_bytes(response.into_body(), usize::MAX).await.map_err(|error| error.to_string())?;
     let message = tokio::task::spawn_blocking(move || message::encode_answer(answer, &body)).await;
     message.map_err(|error| error.to_string())?.map(Bytes::from)
@@ -325,6 +353,7 @@ mod tests {
                 method: method.to_owned(),
                 target: target.to_owned(),
                 content_type: None,
+                prefer: None,
                 caller: Caller { actor: actor.to_owned(), rights: Rights::Role(Role::Admin) },
                 sent: now - TimeDelta::seconds(seconds),
             };
@@ -346,6 +375,26 @@ mod tests {
             let refused = of(method, target, seconds, actor).unwrap_err();
             assert!(refused.contains(why), "{method} {target}: {refused}");
         }
+    }
+
+    /// Of an answer's headers those reach the client that are listed, and its location is one of this site.
+    #[tokio::test]
+    async fn listed_headers_reach_the_client() {
+        let fields = [
+            ("location", "/v1/state/os-upgrade/runs/r1"),
+            ("os-upgrade-run", "r1"),
+            ("preference-applied", "return=representation"),
+            ("set-cookie", "a=b"),
+        ];
+        let answer = (StatusCode::CREATED, fields, "{}").into_response();
+        let message = encode_response(answer).await.unwrap();
+        let response = read_response("löv", message, &Method::POST).await.unwrap();
+        assert_eq!(response.status(), StatusCode::CREATED);
+        let shown = |name: &str| response.headers().get(name).map(|value| value.to_str().unwrap());
+        assert_eq!(shown("location"), Some("/v1/state/os-upgrade/runs/r1?site=l%C3%B6v"));
+        assert_eq!(shown("os-upgrade-run"), Some("r1"));
+        assert_eq!(shown("preference-applied"), Some("return=representation"));
+        assert_eq!(shown("set-cookie"), None);
     }
 
     #[tokio::test]

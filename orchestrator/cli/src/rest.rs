@@ -172,7 +172,7 @@ fn refusal(status: StatusCode, answer: &[u8], is_change: bool) -> anyhow::Error 
 
 #[cfg(test)]
 mod tests {
-    use os_upgrade_api_types::routes::runs::{self, NoFields};
+    use os_upgrade_api_types::routes::runs::{self, Cancel};
     use os_upgrade_api_types::routes::{hosts, slots, state};
     use serde_json::json;
 
@@ -210,7 +210,7 @@ mod tests {
         let url = format!("http://{}", listener.local_addr().unwrap());
         let client = client(&url);
         let change = async || {
-            let error = client.call_with_body(&runs::CANCEL, &NoFields {}).await.unwrap_err();
+            let error = client.call_with_body(&runs::CANCEL, &Cancel { reason: None }).await.unwrap_err();
             error.downcast::<NotDone>().unwrap()
         };
         let (sent, ()) = tokio::join!(change(), async { drop(listener.accept().await.unwrap()) });

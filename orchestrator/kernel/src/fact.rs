@@ -436,7 +436,7 @@ impl Fact {
                 Site,
                 match cause {
                     StopCause::Failed { host } => format!("run {run} stopped because {host} failed"),
-                    StopCause::Cancelled { actor } => format!("run {run} cancelled by {actor}"),
+                    StopCause::Cancelled { actor, .. } => format!("run {run} cancelled by {actor}"),
                     StopCause::Restored { actor } => format!("run {run} given up by {actor}"),
                 },
             ),

@@ -14,7 +14,7 @@ use crate::clock::ClockDoubt;
 use crate::fact::Fact;
 use crate::reason::{NoAnswer, Reason};
 use crate::record::Record;
-use crate::run::{Enlisted, HostEvent, Run, RunHost};
+use crate::run::{Enlisted, HostEvent, Run, RunHost, StopCause, Trigger};
 use crate::semaphore::{Semaphore, Waiter};
 use crate::slot::Slot;
 use crate::state::State;
@@ -22,7 +22,7 @@ use crate::state::State;
 /// The oldest format that is read and written.
 pub const OLDEST: u32 = 2;
 /// The newest format that is read and written.
-pub const NEWEST: u32 = 3;
+pub const NEWEST: u32 = 4;
 
 /// Something that is stored in the journal.
 pub trait Stored {
@@ -70,14 +70,16 @@ impl Fact {
     pub fn format(&self) -> u32 {
         match self {
             Self::SlotReleaseRefused { .. } | Self::SlotInDoubt { .. } | Self::SlotUnlocked { .. } => 3,
-            Self::RunStarted { hosts, .. } => newest(hosts.iter().map(of_entry)),
+            Self::RunStarted { trigger, hosts, .. } => {
+                of_trigger(trigger).max(newest(hosts.iter().map(of_entry)))
+            }
+            Self::RunStopping { cause, .. } => of_cause(cause),
             Self::Host { event, .. } => of_event(event),
             Self::SettingsAdopted { .. }
             | Self::ConfigReplaced { .. }
             | Self::Fenced { .. }
             | Self::FencePassed { .. }
             | Self::UpgradesBegan { .. }
-            | Self::RunStopping { .. }
             | Self::RunEnded { .. }
             | Self::SlotRequested { .. }
             | Self::SlotReleaseDue { .. }
@@ -151,7 +153,19 @@ fn of_entry(entry: &Enlisted) -> u32 {
 
 fn of_run(run: &Run) -> u32 {
     let of_host = |host: &RunHost| host.reason.as_ref().map_or(OLDEST, of_reason).max(since(3, host.unheard));
-    newest(run.hosts().values().map(of_host))
+    let of_stopping = run.stopping.as_ref().map_or(OLDEST, of_cause);
+    of_trigger(&run.trigger).max(of_stopping).max(newest(run.hosts().values().map(of_host)))
+}
+
+fn of_trigger(trigger: &Trigger) -> u32 {
+    since(4, trigger.reason().is_some())
+}
+
+fn of_cause(cause: &StopCause) -> u32 {
+    match cause {
+        StopCause::Cancelled { reason, .. } => since(4, reason.is_some()),
+        StopCause::Failed { .. } | StopCause::Restored { .. } => OLDEST,
+    }
 }
 
 fn of_slot(slot: &Slot) -> u32 {

@@ -78,6 +78,9 @@ pub enum Trigger {
     Operator {
         /// The operator.
         actor: String,
+        /// Why, as the operator says.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        reason: Option<String>,
     },
     /// A maintenance window.
     Window {
@@ -97,7 +100,15 @@ impl Trigger {
     /// The operator, if one started the run.
     pub fn actor(&self) -> Option<&str> {
         match self {
-            Self::Operator { actor } => Some(actor),
+            Self::Operator { actor, .. } => Some(actor),
+            Self::Window { .. } => None,
+        }
+    }
+
+    /// The operator's reason, if one is given.
+    pub fn reason(&self) -> Option<&str> {
+        match self {
+            Self::Operator { reason, .. } => reason.as_deref(),
             Self::Window { .. } => None,
         }
     }
@@ -134,6 +145,9 @@ pub enum StopCause {
     Cancelled {
         /// The operator.
         actor: String,
+        /// Why, as the operator says.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        reason: Option<String>,
     },
     /// The site was restored while the run was active, so the state of its hosts is not known.
     Restored {
@@ -147,7 +161,7 @@ impl StopCause {
     pub fn actor(&self) -> Option<&str> {
         match self {
             Self::Failed { .. } => None,
-            Self::Cancelled { actor } | Self::Restored { actor } => Some(actor),
+            Self::Cancelled { actor, .. } | Self::Restored { actor } => Some(actor),
         }
     }
 }

@@ -197,7 +197,8 @@ mod tests {
     /// An older leader that left out what it does not know would do something else than was asked for.
     #[test]
     fn requests_of_newer_versions_are_refused() {
-        let forwarded = Forwarded { lease: 7, request: Request::new("a", RunOperation::Cancel).into() };
+        let forwarded =
+            Forwarded { lease: 7, request: Request::new("a", RunOperation::Cancel { reason: None }).into() };
         let request = String::from_utf8(encode(&forwarded).unwrap()).unwrap();
         let newer = request.replace(r#""validate""#, r#""only":["h1"],"validate""#);
         let why = "the leader cannot read the request: it has request/only, which this version does not know";
@@ -206,7 +207,7 @@ mod tests {
 
     #[test]
     fn requests_are_bounded() {
-        let request = |length| Request::new("a".repeat(length), RunOperation::Cancel).into();
+        let request = |length| Request::new("a".repeat(length), RunOperation::Cancel { reason: None }).into();
         let forwarded = |length| Forwarded { lease: 7, request: request(length) };
         assert_eq!(decode(&encode(&forwarded(9)).unwrap()), Ok(forwarded(9)));
         assert!(matches!(encode(&forwarded(REQUEST_BYTES_MAX)), Err(NotDone::Unchanged { .. })));

@@ -18,7 +18,8 @@ fn log_fact(fact: &Fact) {
     if let Fact::RunStarted { run, trigger, not_after, hosts, .. } = fact {
         let skipped = hosts.iter().filter(|host| host.skipped.is_some()).count();
         let by = trigger.actor().unwrap_or("a maintenance window");
-        tracing::info!(%run, by, %not_after, hosts = hosts.len() - skipped, skipped, "run started");
+        let reason = trigger.reason();
+        tracing::info!(%run, by, reason, %not_after, hosts = hosts.len() - skipped, skipped, "run started");
     } else if let Fact::RunEnded { run, result: RunResult::Completed } = fact {
         tracing::info!(%run, "run completed");
     } else if let Fact::RunEnded { run, result } = fact {

@@ -37,6 +37,8 @@ pub struct RunRow {
     pub trigger_kind: String,
     /// Who started it; `None` for an automatic start.
     pub actor: Option<String>,
+    /// Why, as the operator says; `None` also if its start is in a gap of this store.
+    pub reason: Option<String>,
     /// When it started.
     pub started_at: DateTime<Utc>,
     /// Its deadline.
@@ -192,7 +194,8 @@ pub struct RunDetail {
 }
 
 const RUN_COLUMNS: &str = "id, trigger_kind, actor, started_at, not_after, phase, rollout, stopping, ended_at, \
-                           result, counts";
+                           result, counts, (SELECT json_extract(fact, '$.trigger.reason') FROM facts \
+                           WHERE facts.run = runs.id AND type = 'run-started' LIMIT 1) AS reason";
 
 impl History {
     /// Opens the store at `path` for reading. The caller must have checked it with [`super::Projector`] or
@@ -411,6 +414,7 @@ impl RunRow {
             id: row.try_get("id")?,
             trigger_kind: row.try_get("trigger_kind")?,
             actor: row.try_get("actor")?,
+            reason: row.try_get("reason")?,
             started_at: row::time(row, "started_at")?,
             not_after: row::time(row, "not_after")?,
             phase: row.try_get("phase")?,

@@ -53,13 +53,13 @@ pub fn put_config() -> Input {
 /// Starts the run `run`, which has four hours.
 pub fn trigger(run: &str) -> Input {
     let timeout = "4h".parse().unwrap();
-    let trigger = RunOperation::Trigger { run: run_id(run), timeout };
+    let trigger = RunOperation::Trigger { run: run_id(run), timeout, reason: None };
     Input::Request(Request::new("api", trigger).into())
 }
 
 /// Cancels the run.
 pub fn cancel() -> Input {
-    Input::Request(Request::new("api", RunOperation::Cancel).into())
+    Input::Request(Request::new("api", RunOperation::Cancel { reason: None }).into())
 }
 
 impl TestSite {

@@ -36,7 +36,7 @@ fn example() -> Value {
             "lag": 0,
             "address": "10.0.0.1:8080",
             "version": "0.1.0",
-            "reads-format": 3,
+            "reads-format": 4,
             "timezone": "Europe/Stockholm",
             "last-seen": "2026-11-21T01:00:00Z",
         }],

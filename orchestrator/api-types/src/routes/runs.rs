@@ -10,6 +10,7 @@ use serde_json::{Value, json};
 use utoipa::{IntoParams, ToSchema};
 
 use crate::body::{Counts, Fact, Stamp};
+use crate::headers::{self, Preferences};
 use crate::lists::list;
 use crate::query::{self, Parameters, Validate, paged};
 use crate::route::{Answer, Method, OPERATOR, PathName, Route, Shape, Tag, VIEWER};
@@ -59,16 +60,23 @@ pub const TRIGGER: Route<Trigger> = Route::new(
     "trigger-upgrade-site",
     "Trigger an upgrade on this site now, whatever the maintenance windows",
 )
-.optional_body::<Trigger>(|| json!({"timeout": "4h"}))
+.optional_body::<Trigger>(|| json!({"timeout": "4h", "reason": "a security update"}))
+.headers::<Preferences>()
 .query::<Validate>()
 .answers(&[
-    Answer::new(204, "the run has started, or could be"),
+    Answer::created(
+        "the run has started, and the client prefers to see it",
+        Shape::of::<RunInFull<'static>>(),
+        run_in_full,
+    )
+    .with_headers(STARTED),
+    Answer::new(204, "the run has started, or could be").with_headers(STARTED),
     Answer::new(404, "there is no configuration"),
     Answer::new(409, "a run is active, or no host could take part"),
 ]);
 
 /// 204 once it is durable that no further host is started; 409 when no run is active.
-pub const CANCEL: Route<NoFields> = Route::new(
+pub const CANCEL: Route<Cancel> = Route::new(
     Method::Post,
     "/v1/state/os-upgrade/cancel",
     OPERATOR,
@@ -76,7 +84,7 @@ pub const CANCEL: Route<NoFields> = Route::new(
     "cancel-upgrade",
     "Start no further host in the active run",
 )
-.optional_body::<NoFields>(|| json!({}))
+.optional_body::<Cancel>(|| json!({"reason": "the power is about to fail"}))
 .answers(&[Answer::new(204, "no further host is started"), Answer::new(409, "no run is active")]);
 
 /// 204 once it is durable that the run no longer waits for the host. If the host had begun its upgrade, its slot stays
@@ -97,11 +105,16 @@ pub const GIVE_UP: Route<HostToGiveUp> = Route::new(
     Answer::new(409, "no run is active, the host has already finished, or its last command is not known yet"),
 ]);
 
+/// The headers of an answer to a trigger; a request that is only validated starts no run, so that it has none of them.
+const STARTED: &[(&str, Option<&str>)] =
+    &[("Location", Some("the path of the run")), (headers::RUN, Some("the id of the run"))];
+
 fn run() -> Value {
     json!({
         "id": "019aa3f0-0000-7000-8000-000000000001",
         "trigger": "operator",
         "actor": "api 127.0.0.1",
+        "reason": "a security update",
         "start-time": "2026-11-21T01:00:00Z",
         "not-after": "2026-11-21T05:00:00Z",
         "end-time": "2026-11-21T01:24:07Z",
@@ -161,14 +174,24 @@ impl Parameters for ReadParameters {
 #[serde(deny_unknown_fields)]
 pub struct Trigger {
     /// The upgrade is aborted if not all hosts are upgraded within this time.
+    #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<TimeoutText>, default = "4h")]
     pub timeout: Option<Duration>,
+    /// Why, for the history.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<AuditReasonText>)]
+    pub reason: Option<String>,
 }
 
-/// An empty body.
+/// Options of a cancel.
 #[derive(Debug, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
-pub struct NoFields {}
+pub struct Cancel {
+    /// Why, for the history.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<AuditReasonText>)]
+    pub reason: Option<String>,
+}
 
 /// A host without which the active run continues.
 #[derive(Debug, Serialize, Deserialize, ToSchema)]
@@ -195,6 +218,9 @@ pub struct Run<'a> {
     pub trigger: &'a str,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub actor: Option<&'a str>,
+    /// Why, as the operator says.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub reason: Option<&'a str>,
     pub start_time: Stamp,
     pub not_after: Stamp,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -272,6 +298,9 @@ pub enum StopCause {
     Cancelled {
         /// The operator.
         actor: String,
+        /// Why, as the operator says.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        reason: Option<String>,
     },
     /// The site was restored while the run was active.
     Restored {

@@ -2,8 +2,8 @@
 //!
 //! Keys that do not apply are absent: the configuration's keys and `scheduled-workers` without a configuration,
 //! `last-upgrade-info` without a past run, `next-upgrade-in` without a future window. Extensions of the specification:
-//! `next-upgrade-at`, `next-upgrade-reason` and `window-used-by`, `current-upgrade-info` while a run is active, `id` and `counts` of a
-//! run, `since`, `reason` and `reason-kind` of a host in it, and `hosts`, which explains why each host is not moving.
+//! `next-upgrade-at`, `next-upgrade-reason` and `window-used-by`, `current-upgrade-info` while a run is active, `id`, `reason` and
+//! `counts` of a run, `since`, `reason` and `reason-kind` of a host in it, and `hosts`, which explains why each host is not moving.
 
 use std::collections::BTreeMap;
 
@@ -186,6 +186,9 @@ pub struct ScheduledWorker<'a> {
 #[serde(rename_all = "kebab-case")]
 pub struct CurrentUpgrade<'a> {
     pub id: &'a str,
+    /// Why it was started, as the operator says.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub reason: Option<&'a str>,
     pub start_time: Stamp,
     pub not_after: Stamp,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -201,6 +204,9 @@ pub struct CurrentUpgrade<'a> {
 #[serde(rename_all = "kebab-case")]
 pub struct LastUpgrade<'a> {
     pub id: &'a str,
+    /// Why it was started, as the operator says.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub reason: Option<&'a str>,
     pub start_time: Stamp,
     pub end_time: Stamp,
     #[schema(value_type = RunResultWord)]

@@ -56,9 +56,20 @@ async fn read(
     let not_found = || Problem::not_found(format!("there is no run {name:?}"));
     let id = RunId::new(&name).map_err(|_| not_found())?;
     let limit = params.facts_limit.unwrap_or(FACTS_MAX);
-    let detail = api.history().await.run(&id, limit, params.facts_after).await?.ok_or_else(not_found)?;
+    render(&api, &id, limit, params.facts_after).await?.ok_or_else(not_found)
+}
+
+/// A run with its hosts and at most `limit` of its facts, those after `after` if given; `None` if the history has no such
+/// run.
+pub(crate) async fn render(
+    api: &Api,
+    id: &RunId,
+    limit: u32,
+    after: Option<FactCursor>,
+) -> Result<Option<Response>, Problem> {
+    let Some(detail) = api.history().await.run(id, limit, after).await? else { return Ok(None) };
     let size = detail.hosts.len().max(detail.facts.items.len());
-    api.render(size, move || serde_json::to_vec(&in_full(&detail))).await
+    api.render(size, move || serde_json::to_vec(&in_full(&detail))).await.map(Some)
 }
 
 #[derive(Serialize)]
@@ -80,6 +91,7 @@ fn brief(run: &RunRow) -> Run<'_> {
         id: &run.id,
         trigger: &run.trigger_kind,
         actor: run.actor.as_deref(),
+        reason: run.reason.as_deref(),
         start_time: Stamp(run.started_at),
         not_after: Stamp(run.not_after),
         end_time: run.ended_at.map(Stamp),

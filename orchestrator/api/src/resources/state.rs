@@ -155,6 +155,7 @@ fn scheduled_workers<'a>(
 fn current_upgrade(run: &Run) -> CurrentUpgrade<'_> {
     CurrentUpgrade {
         id: run.id.as_str(),
+        reason: run.trigger.reason(),
         start_time: Stamp(run.started_at),
         not_after: Stamp(run.not_after),
         stopping: run.stopping.as_ref(),
@@ -167,6 +168,7 @@ fn last_upgrade(run: &Run) -> Option<LastUpgrade<'_>> {
     let ended = run.ended?;
     Some(LastUpgrade {
         id: run.id.as_str(),
+        reason: run.trigger.reason(),
         start_time: Stamp(run.started_at),
         end_time: Stamp(ended.at),
         result: ended.result.as_str(),

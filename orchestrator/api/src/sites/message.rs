@@ -1,5 +1,6 @@
 //! The messages between sites: a line of JSON with the head of a request or an answer, followed by the raw body.
 
+use std::collections::BTreeMap;
 use std::io::{self, Read as _, Write as _};
 
 use axum::body::Bytes;
@@ -28,6 +29,9 @@ pub(crate) struct SiteRequest {
     /// The `Content-Type` of the body; absent when the client sent none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) content_type: Option<String>,
+    /// Its `Prefer`; absent when the client sent none that is text.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) prefer: Option<String>,
     /// Who calls, and the site where the request arrived.
     pub(crate) caller: Caller,
     /// When the request was forwarded, by the clock of that site.
@@ -43,6 +47,9 @@ pub(crate) struct SiteAnswer {
     /// The `Content-Type` of the body; absent without a body.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) content_type: Option<String>,
+    /// Its other headers that reach the client, by name.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub(crate) headers: BTreeMap<String, String>,
     /// Whether the body is compressed with gzip.
     #[serde(default)]
     gzip: bool,
@@ -51,7 +58,7 @@ pub(crate) struct SiteAnswer {
 impl SiteAnswer {
     /// An answer with `status`, and a body of this type.
     pub(crate) const fn new(status: u16, content_type: Option<String>) -> Self {
-        Self { status, content_type, gzip: false }
+        Self { status, content_type, headers: BTreeMap::new(), gzip: false }
     }
 }
 
@@ -128,6 +135,7 @@ mod tests {
             method: "POST".to_owned(),
             target: "/v1/state/os-upgrade/cancel".to_owned(),
             content_type: Some("application/json".to_owned()),
+            prefer: Some("return=representation".to_owned()),
             caller: Caller { actor: "token e\nve".to_owned(), rights: Rights::Role(Role::Operator) },
             sent: "2026-11-21T05:00:00Z".parse().unwrap(),
         };

@@ -51,6 +51,56 @@ async fn run_is_triggered_once_and_cancelled() {
     assert_eq!((status, items), (200, vec![&json!("cancelled")]));
 }
 
+/// The answer says which run has started, and shows it to clients that prefer so.
+#[tokio::test]
+async fn trigger_names_its_run() {
+    for (prefer, query, expected) in
+        [("", "", 204), ("return=representation", "", 201), ("return=representation", "?validate=true", 204)]
+    {
+        let api = TestApi::new(TestSite::new(["h01"]), &[]).await;
+        assert_eq!(api.call(CONFIG, BODY).await.0, 201);
+        let mut request = build(&format!("{TRIGGER}{query}"), "application/json", r#"{"reason":" a CVE "}"#);
+        request.headers_mut().insert("prefer", prefer.parse().unwrap());
+        let (status, headers, body) = api.send(request).await;
+        assert_eq!(status, expected, "{prefer} {query}");
+        let text = |name: &str| headers.get(name).map(|value| value.to_str().unwrap().to_owned());
+        let run = api.site.published().state.run.clone();
+        let id = run.as_ref().map(|run| run.id.to_string());
+        assert_eq!(id.is_none(), query == "?validate=true");
+        let path = id.as_ref().map(|id| format!("/v1/state/os-upgrade/runs/{id}"));
+        assert_eq!((text("os-upgrade-run"), text("location")), (id, path.clone()));
+        assert_eq!(text("preference-applied").as_deref(), (status == 201).then_some("return=representation"));
+        if status == 201 {
+            let shown = api.call(&format!("GET {}", path.unwrap()), "").await;
+            assert_eq!((200, serde_json::from_str(&body).unwrap()), shown);
+        } else {
+            assert_eq!(body, "");
+        }
+    }
+}
+
+#[tokio::test]
+async fn reasons_of_trigger_and_cancel_are_shown() {
+    let api = TestApi::new(TestSite::new(["h01"]), &[]).await;
+    assert_eq!(api.call(CONFIG, BODY).await.0, 201);
+    for body in [json!({"reason": " "}), json!({"reason": "x".repeat(1_001)}), json!({"reason": "a\nb"})] {
+        assert_eq!(api.call(TRIGGER, &body.to_string()).await.0, 400, "{body}");
+        assert_eq!(api.call(CANCEL, &body.to_string()).await.0, 400, "{body}");
+    }
+    assert_eq!(api.call(TRIGGER, r#"{"reason":" a CVE "}"#).await.0, 204);
+    let state = async || api.call("GET /v1/state/os-upgrade", "").await.1;
+    assert_eq!(state().await["current-upgrade-info"]["reason"], "a CVE");
+    assert_eq!(api.call(CANCEL, r#"{"reason":"a storm"}"#).await.0, 204);
+    assert_eq!(state().await["last-upgrade-info"]["reason"], "a CVE");
+    let listed = api.call("GET /v1/state/os-upgrade/runs", "").await.1["items"][0].clone();
+    assert_eq!(listed["reason"], "a CVE");
+    assert_eq!(listed["stopping"], json!({"kind": "cancelled", "actor": "api", "reason": "a storm"}));
+    // A start without a reason shows none.
+    assert_eq!(api.call(TRIGGER, "").await.0, 204);
+    let listed = api.call("GET /v1/state/os-upgrade/runs", "").await.1["items"][0].clone();
+    assert_eq!(listed.get("reason"), None);
+}
+
 #[tokio::test]
 async fn default_timeout_is_four_hours() {
     for body in ["", " \n", "{}"] {

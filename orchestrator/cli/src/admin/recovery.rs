@@ -62,7 +62,7 @@ pub(crate) struct Restore {
 /// Writes a backup.
 pub(crate) async fn back_up(settings: Settings, options: Backup) -> Result<(), Failure> {
     let Backup { file, config: _, force, output } = options;
-    let manifest = backup::backup(settings, &file, force).await.map_err(anyhow::Error::from)?;
+    let manifest = Box::pin(backup::backup(settings, &file, force)).await.map_err(anyhow::Error::from)?;
     output.print(&json!({ "file": file, "manifest": manifest }), || {
         let at = manifest.position.as_ref().map_or(0, |at| at.journal);
         format!("{}: site {}, journal up to message {at}", file.display(), manifest.site)

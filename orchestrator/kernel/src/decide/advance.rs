@@ -96,7 +96,7 @@ fn time_out_boots(view: &View, run: &Run, now: DateTime<Utc>) -> Option<Vec<Fact
 fn stop(state: &State, run: &Run) -> Option<Vec<Fact>> {
     let reason = match run.stopping.as_ref()? {
         StopCause::Failed { host } => Reason::RunFailed { host: host.clone() },
-        StopCause::Cancelled { actor } => Reason::RunCancelled { actor: actor.clone() },
+        StopCause::Cancelled { actor, .. } => Reason::RunCancelled { actor: actor.clone() },
         StopCause::Restored { actor } => Reason::Restored { actor: actor.clone() },
     };
     let startable = [HostStatus::Pending, HostStatus::Preparing, HostStatus::Prepared, HostStatus::Waiting];

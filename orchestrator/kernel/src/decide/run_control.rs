@@ -26,9 +26,16 @@ pub enum RunOperation {
         run: RunId,
         /// How long the run may take.
         timeout: Duration,
+        /// Why, as the operator says.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        reason: Option<String>,
     },
     /// Start no further host in the active run.
-    Cancel,
+    Cancel {
+        /// Why, as the operator says.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        reason: Option<String>,
+    },
     /// Let the active run continue without a host.
     GiveUpHost {
         /// The host.
@@ -124,8 +131,11 @@ pub(super) fn decide(
     now: DateTime<Utc>,
 ) -> Result<Granted, RunRefusal> {
     let facts = match operation {
-        RunOperation::Trigger { run, timeout } => trigger(state, view, run, *timeout, actor, now),
-        RunOperation::Cancel => cancel(state, actor),
+        RunOperation::Trigger { run, timeout, reason } => {
+            let trigger = Trigger::Operator { actor: actor.to_owned(), reason: reason.clone() };
+            start_now(state, view, run, *timeout, trigger, now)
+        }
+        RunOperation::Cancel { reason } => cancel(state, actor, reason.as_deref()),
         RunOperation::GiveUpHost { host, reason } => {
             let reason = Reason::GivenUp { actor: actor.to_owned(), reason: reason.clone() };
             give_up(state, view, host, reason)
@@ -135,12 +145,12 @@ pub(super) fn decide(
 }
 
 /// Starts a run on an operator's request.
-fn trigger(
+fn start_now(
     state: &State,
     view: &View,
     run: &RunId,
     timeout: Duration,
-    actor: &str,
+    trigger: Trigger,
     now: DateTime<Utc>,
 ) -> Result<Vec<Fact>, RunRefusal> {
     match startable(state, view) {
@@ -153,19 +163,19 @@ fn trigger(
         Ok(startable) => {
             // In whole seconds, as messages carry it: both sides must mean the same instant.
             let not_after = now.trunc_subsecs(0) + timeout.to_delta();
-            Ok(start(startable, run, Trigger::Operator { actor: actor.to_owned() }, not_after))
+            Ok(start(startable, run, trigger, not_after))
         }
     }
 }
 
-fn cancel(state: &State, actor: &str) -> Result<Vec<Fact>, RunRefusal> {
+fn cancel(state: &State, actor: &str, reason: Option<&str>) -> Result<Vec<Fact>, RunRefusal> {
     let run = state.run.as_ref().ok_or(RunRefusal::NoRun)?;
     // A failed run is stopping already and stays failed; the cancel still keeps the occurrence from starting another run.
     let is_recorded = state.watermark.is_after(run.started_at);
     if matches!(run.stopping, Some(StopCause::Cancelled { .. })) || run.stopping.is_some() && is_recorded {
         return Ok(Vec::new());
     }
-    let cause = StopCause::Cancelled { actor: actor.to_owned() };
+    let cause = StopCause::Cancelled { actor: actor.to_owned(), reason: reason.map(ToOwned::to_owned) };
     Ok(vec![Fact::RunStopping { run: run.id.clone(), cause }])
 }
 

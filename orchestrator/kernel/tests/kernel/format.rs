@@ -4,14 +4,13 @@
 //! `format/words-N.txt`. Each list must have every variant: the functions named `…_variant` do not
 //! compile when one is missing, and the lists are compared with the number of variants.
 
+mod reasons;
 mod snapshots;
 mod words;
 
 use std::collections::BTreeSet;
 
 use chrono_tz::Tz;
-use os_upgrade_kernel::Difference;
-use os_upgrade_kernel::Enlisted;
 use os_upgrade_kernel::config::Rollout;
 use os_upgrade_kernel::duration::Duration;
 use os_upgrade_kernel::fact::IgnoreCause;
@@ -20,14 +19,16 @@ use os_upgrade_kernel::reason::{Denial, ReleaseRefusal};
 use os_upgrade_kernel::semaphore::{Denied, Full, Hold, Holder, HostDenied, NamedHolder};
 use os_upgrade_kernel::slot::ReleaseCause;
 use os_upgrade_kernel::{
-    ClockDoubt, Fact, HostEvent, HostStatus, LockProvider, NoAnswer, OnFailure, Outstanding, Phase, Reason,
-    Reclaim, Record, RestoreSource, RunResult, SecretName, Settings, SlotState, State, StopCause, Trigger,
+    ClockDoubt, Difference, Enlisted, Fact, HostEvent, HostStatus, LockProvider, NoAnswer, OnFailure,
+    Outstanding, Phase, Reason, Reclaim, Record, RestoreSource, RunResult, SecretName, Settings, SlotState,
+    State, StopCause, Trigger,
 };
 use os_upgrade_protocol::{Action, Outcome, Reply};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::json;
 
+use self::reasons::cancelled;
 use self::words::{check_formats, check_words, with_unknown_fields};
 use crate::common::{self, application, client, config, group, host, run, start};
 
@@ -107,7 +108,6 @@ fn facts() {
         skipped,
         unheard: false,
     };
-    let cancelled = StopCause::Cancelled { actor: "eve".to_owned() };
     let reply = Reply { action: Action::Upgrade, result: Outcome::error("no space left") };
     let (r, h) = (run("r1"), host("h1"));
     let difference = vec![
@@ -146,7 +146,7 @@ fn facts() {
         (
             Fact::RunStarted {
                 run: r.clone(),
-                trigger: Trigger::Operator { actor: "admin".to_owned() },
+                trigger: Trigger::Operator { actor: "admin".to_owned(), reason: None },
                 not_after: start(),
                 rollout: Rollout::default(),
                 hosts: vec![
@@ -184,7 +184,7 @@ fn facts() {
         ),
         (Fact::UpgradesBegan { run: r.clone() }, r#"{"type":"upgrades-began","run":"r1"}"#),
         (
-            Fact::RunStopping { run: r.clone(), cause: cancelled },
+            Fact::RunStopping { run: r.clone(), cause: cancelled(None) },
             r#"{"type":"run-stopping","run":"r1","cause":{"kind":"cancelled","actor":"eve"}}"#,
         ),
         (
@@ -510,7 +510,7 @@ fn causes() {
     };
     let table = [
         (StopCause::Failed { host: host("h1") }, r#"{"kind":"failed","host":"h1"}"#),
-        (StopCause::Cancelled { actor: "eve".to_owned() }, r#"{"kind":"cancelled","actor":"eve"}"#),
+        (cancelled(None), r#"{"kind":"cancelled","actor":"eve"}"#),
         (StopCause::Restored { actor: "cli".to_owned() }, r#"{"kind":"restored","actor":"cli"}"#),
     ];
     check(&table, stopped, 3);

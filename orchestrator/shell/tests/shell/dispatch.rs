@@ -56,7 +56,7 @@ fn withdrawn_host_gets_no_command() {
     let not_after: DateTime<Utc> = NOW.wall + TimeDelta::hours(1);
     let started = Fact::RunStarted {
         run: run.clone(),
-        trigger: Trigger::Operator { actor: "eve".to_owned() },
+        trigger: Trigger::Operator { actor: "eve".to_owned(), reason: None },
         not_after,
         rollout: Rollout::default(),
         hosts: enlisted.to_vec(),

@@ -9,6 +9,7 @@ use chrono::DateTime;
 use flate2::Compression;
 use flate2::write::DeflateEncoder;
 use os_upgrade_kernel::enrolment::{APPROVED_AT_ONCE_MAX, ENROLLED_MAX};
+use os_upgrade_kernel::format::NEWEST;
 use os_upgrade_kernel::reason::ReleaseRefusal;
 use os_upgrade_kernel::{Config, Fact, Record, State};
 use os_upgrade_protocol::HostName;
@@ -336,8 +337,11 @@ fn messages_of_other_versions_are_refused() {
         (with_causes(&error), error.is_of_another_version())
     };
     let of_format = |format| refused(Message { format, ..second.clone() });
-    let newer = "journal message 2 cannot be read: its format, 4, is newer than those that this version reads, up to 3";
-    assert_eq!(of_format(4), (newer.to_owned(), true));
+    let newer = format!(
+        "journal message 2 cannot be read: its format, {}, is newer than those that this version reads, up to {NEWEST}",
+        NEWEST + 1
+    );
+    assert_eq!(of_format(NEWEST + 1), (newer, true));
     let older = "journal message 2 cannot be read: its format, 1, is older than those that this version reads, from 2 on";
     assert_eq!(of_format(1), (older.to_owned(), true));
 
@@ -361,7 +365,7 @@ fn newer_snapshots_stop_only_those_that_need_them() {
     let state = stream.follow(1).unwrap().state;
     let step = appender.snapshot(&state, 0, &tip, now(0));
     let tip = stream.carry_out(&mut appender, step).unwrap();
-    stream.0[1].as_mut().unwrap().format = 4;
+    stream.0[1].as_mut().unwrap().format = NEWEST + 1;
     stream.append(&mut appender, &record("two", 1), &tip).unwrap();
     let whole = stream.follow(1).unwrap();
     assert_eq!((whole.tip.sequence, whole.snapshot, whole.format), (3, 2, 2));

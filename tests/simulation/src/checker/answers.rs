@@ -92,7 +92,7 @@ impl AnswerContext<'_> {
             Operation::Config(ConfigOperation::Delete { .. }) => self.runs.was_configured(None, self.called),
             Operation::Run(RunOperation::Trigger { run, .. }) => self.runs.get(run).is_some(),
             Operation::Run(RunOperation::GiveUpHost { host, .. }) => self.was_final(host),
-            Operation::Run(RunOperation::Cancel) => self.runs.was_stopping(self.called),
+            Operation::Run(RunOperation::Cancel { .. }) => self.runs.was_stopping(self.called),
             // Slots are checked more closely in `semaphore`; of enrolment only its consequences are.
             Operation::Enrolment(_) | Operation::Slot(_) | Operation::Lock(_) => true,
             Operation::Secret(secret) => self.secrets.took_effect(secret, self.called),

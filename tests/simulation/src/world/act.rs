@@ -25,7 +25,9 @@ impl World {
             2 => self.slot_of_operator(),
             3 => self.enrolment(),
             4 if self.operators.runs > 0 => self.give_up(),
-            5 if self.operators.runs > 0 => Request::new("operator", RunOperation::Cancel).into(),
+            5 if self.operators.runs > 0 => {
+                Request::new("operator", RunOperation::Cancel { reason: None }).into()
+            }
             6 => self.secret(),
             _ if self.operators.granted == 0 => self.configuration(),
             _ if !self.plan.settings.auto_approve && self.rng.u32(..3) == 0 => self.approval(),
@@ -169,7 +171,7 @@ impl World {
         let seconds = u64::try_from(self.plan.timeout_max.num_seconds()).unwrap_or(60);
         let run = RunId::new(&format!("r{}", self.operators.runs)).expect("a valid id");
         let timeout = Duration::from_secs(self.rng.u64(5..=seconds));
-        Request::new("operator", RunOperation::Trigger { run, timeout }).into()
+        Request::new("operator", RunOperation::Trigger { run, timeout, reason: None }).into()
     }
 
     /// Sends a request to an instance, if its process is running.

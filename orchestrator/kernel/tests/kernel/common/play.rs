@@ -148,11 +148,12 @@ impl Play {
             Move::Trigger { timeout_secs, validate } => {
                 self.runs += 1;
                 let (id, timeout) = (run(&format!("r{}", self.runs)), Duration::from_secs(timeout_secs));
-                let operation = RunOperation::Trigger { run: id, timeout };
+                let operation = RunOperation::Trigger { run: id, timeout, reason: None };
                 let request = Request { actor: "admin".to_owned(), validate, operation };
                 self.input(Input::Request(request.into()));
             }
-            Move::Cancel => self.input(Input::Request(Request::new("admin", RunOperation::Cancel).into())),
+            Move::Cancel => self
+                .input(Input::Request(Request::new("admin", RunOperation::Cancel { reason: None }).into())),
             Move::Wait { seconds } => {
                 self.site.now += TimeDelta::seconds(seconds);
                 self.input(Input::Tick);

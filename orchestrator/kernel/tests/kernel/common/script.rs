@@ -217,9 +217,12 @@ fn input(words: &Words<'_>) -> Input {
         "delete-config" => request(ConfigOperation::Delete { expected: expected(words) }.into()),
         "trigger" => {
             let timeout = words.named("timeout").unwrap_or("4h").parse().unwrap();
-            request(RunOperation::Trigger { run: run(words.at(1)), timeout }.into())
+            let reason = words.named("reason").map(ToOwned::to_owned);
+            request(RunOperation::Trigger { run: run(words.at(1)), timeout, reason }.into())
         }
-        "cancel" => request(RunOperation::Cancel.into()),
+        "cancel" => {
+            request(RunOperation::Cancel { reason: words.named("reason").map(ToOwned::to_owned) }.into())
+        }
         "lock" => request(LockOperation::Lock { group: group(words.at(1)), id: client(words.at(2)) }.into()),
         "unlock" => {
             request(LockOperation::Unlock { group: group(words.at(1)), id: client(words.at(2)) }.into())
