@@ -2,6 +2,7 @@
 
 mod api;
 mod bench;
+mod cli;
 mod dev;
 mod docker_files;
 mod exit_codes;

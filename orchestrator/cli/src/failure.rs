@@ -47,6 +47,12 @@ impl From<anyhow::Error> for Failure {
     }
 }
 
+impl From<NotDone> for Failure {
+    fn from(not_done: NotDone) -> Self {
+        Self::Runtime(not_done.into())
+    }
+}
+
 impl From<RecoveryError> for Failure {
     fn from(error: RecoveryError) -> Self {
         Self::Runtime(error.into())

@@ -24,6 +24,8 @@ pub use self::failure::Failure;
 pub const HELP: &str = "\
 Examples:
   os-upgrade dev
+  os-upgrade status
+  os-upgrade run start --watch
   os-upgrade hosts list
   os-upgrade context add prod --url https://upgrade.example:8646 --ca ca.pem --token-file ~/.prod-token
 

@@ -3,6 +3,9 @@
 mod table;
 mod zone;
 
+use std::io::{self, BufRead as _, Write as _};
+
+use anyhow::Context as _;
 use clap::{Args, ValueEnum};
 use console::Term;
 use os_upgrade_shell::text::sanitized;
@@ -114,6 +117,11 @@ impl Output {
         }
     }
 
+    /// Whether people read it.
+    pub(crate) const fn is_for_people(self) -> bool {
+        self.format.is_for_people()
+    }
+
     /// What text for people is drawn on.
     pub(crate) fn canvas(self) -> Canvas {
         let zone = if self.utc { Zone::Utc } else { Zone::Local };
@@ -158,6 +166,19 @@ impl Format {
         outln!("{}", text.trim_end());
         Ok(())
     }
+}
+
+/// Asks a question on the terminal; only `y` and `yes` are a yes.
+///
+/// # Errors
+/// The answer cannot be read.
+pub(crate) fn confirm(question: &str) -> anyhow::Result<bool> {
+    let mut stderr = io::stderr();
+    write!(stderr, "{question} [y/N] ")?;
+    stderr.flush()?;
+    let mut answer = String::new();
+    io::stdin().lock().read_line(&mut answer).context("cannot read the answer")?;
+    Ok(matches!(answer.trim(), "y" | "Y" | "yes"))
 }
 
 fn unexpected(error: serde_json::Error) -> Failure {

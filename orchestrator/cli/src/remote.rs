@@ -5,7 +5,10 @@ mod context;
 pub(crate) mod histories;
 mod hosts;
 pub(crate) mod options;
+mod run;
+mod status;
 mod strongbox;
+mod windows;
 
 use clap::Subcommand;
 
@@ -14,6 +17,14 @@ use crate::Failure;
 /// Every command of this folder.
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
+    /// Show what goes on: the run, who works and who waits, what is next, and what needs a person
+    ///
+    /// With --watch it is read every second.
+    #[command(after_help = examples!["status", "status --watch", "status -o json"])]
+    Status(status::Status),
+    /// Start, watch, list and cancel runs
+    #[command(subcommand)]
+    Run(run::Command),
     /// Show the instances of a site
     #[command(subcommand)]
     Cluster(cluster::Command),
@@ -23,6 +34,9 @@ pub(crate) enum Command {
     /// List the hosts of a site, and decide which take part in runs
     #[command(subcommand)]
     Hosts(hosts::Command),
+    /// List when the maintenance windows are open
+    #[command(after_help = examples!["windows", "windows --count 3 --utc"])]
+    Windows(windows::Windows),
     /// Manage the site's secrets, and the key that seals them
     #[command(subcommand)]
     Strongbox(strongbox::Command),
@@ -31,6 +45,9 @@ pub(crate) enum Command {
 /// Runs `command`.
 pub(crate) async fn run(command: Command) -> Result<(), Failure> {
     match command {
+        Command::Status(options) => status::run(options).await,
+        Command::Run(command) => run::run(command).await,
+        Command::Windows(options) => windows::run(options).await,
         Command::Cluster(command) => cluster::run(command).await,
         Command::Context(command) => context::run(command),
         Command::Hosts(command) => hosts::run(command).await,

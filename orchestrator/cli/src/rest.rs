@@ -26,6 +26,11 @@ const ANSWER_WITHIN: Duration = Duration::from_secs(10);
 /// The largest response that is read, in bytes: far more than the state of a large site needs.
 const ANSWER_BYTES_MAX: usize = 64 * 1024 * 1024;
 
+/// The header that asks for the result of a change, RFC 7240.
+const PREFER: &str = "Prefer";
+/// Its value.
+const RETURN_RESULT: &str = "return=representation";
+
 /// A read got no response.
 #[derive(Debug, thiserror::Error)]
 #[error("{0}")]
@@ -77,7 +82,7 @@ impl Client {
 
     /// Calls a route without a request body. Returns the JSON of the response, or null if there is none.
     pub(crate) async fn call(&self, call: impl Into<Call>) -> anyhow::Result<Value> {
-        self.request(&call.into(), None::<&()>).await
+        self.request(&call.into(), None::<&()>, false).await
     }
 
     /// Calls a route without a request body, and reads the response as a `T`.
@@ -91,10 +96,24 @@ impl Client {
         call: impl Into<Call<B>>,
         body: &B,
     ) -> anyhow::Result<Value> {
-        self.request(&call.into(), Some(body)).await
+        self.request(&call.into(), Some(body), false).await
     }
 
-    async fn request<B: Serialize>(&self, call: &Call<B>, body: Option<&B>) -> anyhow::Result<Value> {
+    /// Calls a route with `body`, and returns what the change has made.
+    pub(crate) async fn call_for_result<B: Serialize>(
+        &self,
+        call: impl Into<Call<B>>,
+        body: &B,
+    ) -> anyhow::Result<Value> {
+        self.request(&call.into(), Some(body), true).await
+    }
+
+    async fn request<B: Serialize>(
+        &self,
+        call: &Call<B>,
+        body: Option<&B>,
+        prefers_result: bool,
+    ) -> anyhow::Result<Value> {
         let base = &self.base;
         let url = url(base.url(), call)?;
         let method = Method::from_bytes(call.method().as_str().as_bytes())?;
@@ -102,6 +121,7 @@ impl Client {
         let request = self.http.request(method, url);
         let request = self.token.iter().fold(request, reqwest::RequestBuilder::bearer_auth);
         let request = body.into_iter().fold(request, reqwest::RequestBuilder::json);
+        let request = if prefers_result { request.header(PREFER, RETURN_RESULT) } else { request };
         let unanswered = |error: reqwest::Error| -> anyhow::Error {
             // `base` is displayed without its password, the URL in the error is not.
             let error = error.without_url();
@@ -134,6 +154,11 @@ impl Client {
             _ => Err(refusal(status, &answer, is_change)),
         }
     }
+}
+
+/// Whether a read got no response, which may pass.
+pub(crate) fn is_unanswered(error: &anyhow::Error) -> bool {
+    error.is::<Unread>()
 }
 
 /// Turns the failure of a read that precedes a change into "unchanged": the change was not requested.

@@ -14,7 +14,7 @@ async fn run(arguments: &[&str], address: SocketAddr) -> (Option<i32>, String) {
     (output.status.code(), String::from_utf8_lossy(&output.stderr).into_owned())
 }
 
-const CHANGE: [&str; 3] = ["hosts", "approve", "h01"];
+const CHANGE: [&str; 4] = ["hosts", "approve", "h01", "--new"];
 
 #[tokio::test]
 async fn unanswered_changes_have_own_code() {
@@ -31,7 +31,7 @@ async fn unanswered_changes_have_own_code() {
     assert_eq!(code, Some(1), "{stderr}");
     drop(listener);
     // The last one reads the waiting hosts first.
-    for change in [&CHANGE[..], &["hosts", "approve", "--all"]] {
+    for change in [&CHANGE[..], &["hosts", "approve", "--all", "--yes"]] {
         let (code, stderr) = run(change, address).await;
         assert_eq!(code, Some(5), "{change:?}: {stderr}");
     }

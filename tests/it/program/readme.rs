@@ -66,13 +66,28 @@ async fn usage_commands_work_for_operators() {
     let rest = site.rest();
     harness::wait::eventually("the host is seen", async || rest.try_host("h01").await.map(drop)).await;
 
-    let commands = commands(USAGE);
+    let directory = tempfile::tempdir().unwrap();
+    let url = format!("http://{}", site.orchestrator.address());
     let mut statuses = Vec::new();
-    for words in commands.iter().filter(|words| words[0] == "curl") {
-        statuses.push(curl(&rest, words).await);
+    let mut done = 0;
+    for words in commands(USAGE) {
+        match words[0].as_str() {
+            "curl" => statuses.push(curl(&rest, &words).await),
+            "os-upgrade" => {
+                // What comes after is the shell's.
+                let arguments = words[1..].iter().take_while(|word| *word != ">");
+                let mut command = tokio::process::Command::new(programs::path(programs::ORCHESTRATOR));
+                command.args(arguments).current_dir(directory.path());
+                command.env("OS_UPGRADE_URL", &url).env("XDG_CONFIG_HOME", directory.path());
+                let output = command.output().await.unwrap();
+                assert!(output.status.success(), "{words:?}: {output:?}");
+                done += 1;
+            }
+            _ => {}
+        }
     }
     // The site had a configuration before, or the first would be a 201.
-    assert_eq!(statuses, [204, 204, 204, 200, 200, 204, 200, 200, 200]);
+    assert_eq!((statuses, done), (vec![204, 204, 200], 9));
 }
 
 #[test]
@@ -93,7 +108,7 @@ fn shown_arguments_are_known() {
         }
         seen.insert(format!("{name} {}", arguments[0]));
     }
-    assert_eq!(seen.len(), 5, "{seen:?}");
+    assert_eq!(seen.len(), 9, "{seen:?}");
 }
 
 #[test]

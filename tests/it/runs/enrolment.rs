@@ -57,8 +57,8 @@ async fn only_approved_hosts_are_upgraded() {
     assert!(printed.contains(expected), "{printed}");
 
     assert_eq!(command_output(&site.orchestrator, &["hosts", "approve", "h01"]).await, "approved: h01");
-    let mistyped = command_output(&site.orchestrator, &["hosts", "approve", "h10"]).await;
-    assert_eq!(mistyped, "approved: h10 (no worker has announced itself under this name)");
+    let mistyped = command_output(&site.orchestrator, &["hosts", "approve", "h10", "--new"]).await;
+    assert_eq!(mistyped, "approved: h10");
     let forgotten = ["hosts", "withdraw", "h10", "--reason", "mistyped", "--forget"];
     assert_eq!(command_output(&site.orchestrator, &forgotten).await, "forgotten: h10");
     let run = site.rest().start_run().await;
@@ -71,8 +71,11 @@ async fn only_approved_hosts_are_upgraded() {
     site.orchestrator.ready().await;
     await_enrolment(&site.orchestrator, "h01", "approved").await;
     await_enrolment(&site.orchestrator, "h02", "pending").await;
-    assert_eq!(command_output(&site.orchestrator, &["hosts", "approve", "--all"]).await, "approved: h02");
-    let again = command_output(&site.orchestrator, &["hosts", "approve", "--all"]).await;
+    assert_eq!(
+        command_output(&site.orchestrator, &["hosts", "approve", "--all", "--yes"]).await,
+        "approved: h02"
+    );
+    let again = command_output(&site.orchestrator, &["hosts", "approve", "--all", "--yes"]).await;
     assert_eq!(again, "no host waits for approval");
     let withdrawn =
         command_output(&site.orchestrator, &["hosts", "withdraw", "h01", "--reason", "sold"]).await;
@@ -92,6 +95,29 @@ async fn only_approved_hosts_are_upgraded() {
 }
 
 #[tokio::test]
+async fn patterns_are_confirmed_before_they_approve() {
+    let (site, _hosts) = site_with_waiting_hosts().await;
+    let program = &site.orchestrator;
+    for host in ["web-1", "web-2", "web-*"] {
+        site.announce(APPLICATION, host).await;
+    }
+    let pending = async || program.ask(&["hosts", "list", "--pending", "-o", "name"], "").await.1;
+    eventually("all hosts are seen", async || (pending().await.lines().count() == 5).then_some(())).await;
+    for unconfirmed in
+        [&["hosts", "approve", "web-?"][..], &["hosts", "approve", "--all"], &["hosts", "approve", "web-*"]]
+    {
+        assert_eq!(program.ask(unconfirmed, "y\n").await.0, Some(2), "{unconfirmed:?}");
+    }
+    assert_eq!(program.ask(&["hosts", "approve", "wbe-1"], "").await.0, Some(2), "a mistyped name");
+    let (code, approved, _) = program.ask(&["hosts", "approve", "web-*", "--yes", "-o", "name"], "").await;
+    assert_eq!((code, approved.as_str()), (Some(0), "web-*"), "the host with just that name, and no other");
+    let (code, approved, _) = program.ask(&["hosts", "approve", "web-?", "--yes", "-o", "name"], "").await;
+    assert_eq!((code, approved.as_str()), (Some(0), "web-*\nweb-1\nweb-2"));
+    assert_eq!(pending().await, "h01\nh02");
+    assert_eq!(program.ask(&["hosts", "approve", "new", "--new"], "").await.0, Some(0));
+}
+
+#[tokio::test]
 async fn waiting_for_approval_is_not_journaled() {
     let (site, _hosts) = site_with_waiting_hosts().await;
     let before = site.journal().await;
@@ -107,7 +133,7 @@ async fn waiting_for_approval_is_not_journaled() {
 #[tokio::test]
 async fn withdrawn_host_finishes_started_upgrade() {
     let (site, hosts) = site_with_waiting_hosts().await;
-    command_output(&site.orchestrator, &["hosts", "approve", "--all"]).await;
+    command_output(&site.orchestrator, &["hosts", "approve", "--all", "--yes"]).await;
     hosts[0].hold("upgrade");
     let run = site.rest().start_run().await;
     hosts[0].await_script("upgrade-begins").await;

@@ -384,13 +384,13 @@ async fn run_continues_without_abandoned_host() {
     let id = rest.start_run().await;
     // All hosts wait for the one that does not answer prepare.
     hosts[2].await_script("prepare").await;
-    let given_up = ["hosts", "give-up", "h03", "--reason", "its disk is full"];
+    let given_up = ["run", "give-up", "h03", "--reason", "its disk is full"];
     assert_eq!(command_output(&site, &given_up).await, "given up: h03");
     hosts[0].await_script("upgrade-begins").await;
     hosts[0].stop().await;
     // The orchestrator may not have read the command back from the stream yet.
     let printed = eventually("h01 to be given up", async || {
-        let arguments = ["hosts", "give-up", "h01", "--reason", "it burnt"];
+        let arguments = ["run", "give-up", "h01", "--reason", "it burnt"];
         let (code, printed, _) = site.orchestrator.ask(&arguments, "").await;
         (code == Some(0)).then_some(printed)
     })

@@ -1,14 +1,17 @@
 //! `os-upgrade hosts`: the hosts of a site, and which of them take part in runs.
 
+mod selection;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::io::IsTerminal as _;
+
 use clap::{Args, Subcommand};
 use os_upgrade_api_types::route::Call;
 use os_upgrade_api_types::routes::hosts::{self as routes, HostToWithdraw, HostsToApprove};
-use os_upgrade_api_types::routes::runs::{GIVE_UP, HostToGiveUp};
-use os_upgrade_api_types::routes::slots;
 use os_upgrade_kernel::HostStatus;
 use os_upgrade_kernel::enrolment::APPROVED_AT_ONCE_MAX;
-use os_upgrade_kernel::reason::quoted;
 use os_upgrade_protocol::HostName;
+use os_upgrade_shell::not_done::NotDone;
 use os_upgrade_shell::text::sanitized;
 use serde::Deserialize;
 use serde_json::Value;
@@ -16,7 +19,7 @@ use serde_json::Value;
 use super::histories::{self, Entry};
 use super::options::Remote;
 use crate::Failure;
-use crate::output::{Column, Row};
+use crate::output::{Canvas, Column, Row, View, confirm, errln};
 use crate::rest::{self, Client};
 
 #[derive(Debug, Subcommand)]
@@ -24,11 +27,14 @@ pub(crate) enum Command {
     /// Show the hosts, whether they take part in runs, and what keeps them from moving
     #[command(after_help = examples!["hosts list", "hosts list --pending -o name"])]
     List(List),
+    /// Show everything about a host
+    #[command(after_help = examples!["hosts show h01", "hosts show h01 -o yaml"])]
+    Show(Show),
     /// Let hosts take part in runs, from the next one on
     ///
-    /// A host can be approved before it has announced itself. --all approves every host that waits for approval: check
-    /// them with `list --pending` first, since anybody who can reach NATS can announce a host.
-    #[command(after_help = examples!["hosts approve h01 h02", "hosts approve --all"])]
+    /// In a NAME, * and ? stand for characters of the names of hosts, unless a host has exactly that name. The hosts that
+    /// match are shown first: check them, since anybody who can reach NATS can announce a host.
+    #[command(after_help = examples!["hosts approve h01 h02", "hosts approve 'web-*'", "hosts approve --all --yes"])]
     Approve(Approve),
     /// Exclude a host from runs, even if hosts are approved automatically
     ///
@@ -36,13 +42,6 @@ pub(crate) enum Command {
     /// left in the middle of an upgrade would have neither the old nor the new system.
     #[command(after_help = examples!["hosts withdraw h01 --reason 'it is being rebuilt'"])]
     Withdraw(Withdraw),
-    /// Let the active run go on without a host, such as one that is down and will not answer
-    ///
-    /// If it has not begun, it is not started. If it is upgrading or rebooting, it may still be at work: its slot stays
-    /// held until it reports that it is done, or until `os-upgrade lock release`. The next run includes it again, unless
-    /// it is also withdrawn.
-    #[command(after_help = examples!["hosts give-up h01 --reason 'power supply failed'"])]
-    GiveUp(GiveUp),
     /// Show which hosts operators approved and withdrew
     #[command(after_help = examples!["hosts history", "hosts history --limit 10"])]
     History(histories::PageOptions),
@@ -53,18 +52,36 @@ pub(crate) struct List {
     /// Only hosts that wait for approval
     #[arg(long)]
     pending: bool,
+    /// Only hosts with this status in the active run, such as waiting or failed
+    #[arg(long, value_parser = status)]
+    status: Option<HostStatus>,
+    #[command(flatten)]
+    remote: Remote,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Show {
+    /// The host
+    #[arg(value_name = "NAME")]
+    host: HostName,
     #[command(flatten)]
     remote: Remote,
 }
 
 #[derive(Debug, Args)]
 pub(crate) struct Approve {
-    /// The hosts
+    /// The hosts, or patterns with * and ?
     #[arg(value_name = "NAME", required_unless_present = "all")]
     hosts: Vec<HostName>,
     /// Every host that waits for approval
     #[arg(long, conflicts_with = "hosts")]
     all: bool,
+    /// Accept names that no worker has announced yet; then * and ? are nothing special
+    #[arg(long, conflicts_with = "all")]
+    new: bool,
+    /// Do not ask for confirmation of the hosts that --all or a pattern stands for
+    #[arg(long)]
+    yes: bool,
     #[command(flatten)]
     remote: Remote,
 }
@@ -85,18 +102,6 @@ pub(crate) struct Withdraw {
     remote: Remote,
 }
 
-#[derive(Debug, Args)]
-pub(crate) struct GiveUp {
-    /// The host
-    #[arg(value_name = "NAME")]
-    host: HostName,
-    /// Why, for the history
-    #[arg(long, value_name = "TEXT")]
-    reason: String,
-    #[command(flatten)]
-    remote: Remote,
-}
-
 /// A host in the response of `GET /v1/state/os-upgrade/hosts`.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default, rename_all = "kebab-case")]
@@ -109,6 +114,10 @@ struct Host {
     enrolment: String,
     decided_by: Option<String>,
     decided_at: Option<String>,
+    since: Option<String>,
+    versions: BTreeMap<String, String>,
+    reason: Option<String>,
+    progress: Option<Progress>,
     announced_at: Option<String>,
     why: String,
 }
@@ -127,15 +136,21 @@ struct Fact {
 pub(crate) async fn run(command: Command) -> Result<(), Failure> {
     match command {
         Command::List(options) => list(options).await,
+        Command::Show(Show { host, remote }) => {
+            let host = remote.client()?.call(routes::READ.named([host.as_str()])).await?;
+            remote.output.show::<Host>(&host)
+        }
         Command::Approve(options) => approve(options).await,
         Command::Withdraw(options) => withdraw(options).await,
-        Command::GiveUp(options) => give_up(options).await,
         Command::History(options) => histories::show::<Fact>(options, routes::HISTORY.call()).await,
     }
 }
 
-async fn list(List { pending, remote }: List) -> Result<(), Failure> {
-    let hosts = remote.client()?.call(list_call(pending)).await?;
+async fn list(List { pending, status, remote }: List) -> Result<(), Failure> {
+    let mut hosts = remote.client()?.call(list_call(pending)).await?;
+    if let (Some(status), Some(hosts)) = (status, hosts.as_array_mut()) {
+        hosts.retain(|host| host["status"] == status.as_str());
+    }
     remote.output.show::<Vec<Host>>(&hosts)
 }
 
@@ -144,13 +159,12 @@ fn list_call(pending: bool) -> Call {
     if pending { call.with("pending", "true") } else { call }
 }
 
-async fn approve(Approve { hosts, all, remote }: Approve) -> Result<(), Failure> {
-    let client = remote.client()?;
-    // Hosts that wait for approval have announced themselves.
-    let maybe_unknown = !all;
-    let hosts = if all { pending(&client).await.map_err(rest::before_change)? } else { hosts };
+async fn approve(options: Approve) -> Result<(), Failure> {
+    let client = options.remote.client()?;
+    let hosts = selected(&client, &options).await?;
+    let output = options.remote.output;
     if hosts.is_empty() {
-        remote.output.note("no host waits for approval");
+        output.note("no host waits for approval");
     }
     for (chunk, hosts) in hosts.chunks(APPROVED_AT_ONCE_MAX).enumerate() {
         let body = HostsToApprove { hosts: hosts.to_vec() };
@@ -158,19 +172,53 @@ async fn approve(Approve { hosts, all, remote }: Approve) -> Result<(), Failure>
         // Earlier chunks are approved even if this one fails.
         let remaining = |error: anyhow::Error| error.context("approving the remaining hosts");
         sent.map_err(|error| if chunk == 0 { error } else { remaining(error) })?;
-        for host in hosts {
-            // If the host cannot be read, no note is printed.
-            let unseen =
-                maybe_unknown && shown(&client, host).await.is_some_and(|shown| shown.announced_at.is_none());
-            let note = if unseen { " (no worker has announced itself under this name)" } else { "" };
-            remote.output.note(&format!("approved: {}{note}", sanitized(host.as_str())));
-        }
     }
-    Ok(())
+    output.done("approved", &hosts.iter().map(HostName::as_str).collect::<Vec<_>>())
 }
 
-async fn pending(client: &Client) -> anyhow::Result<Vec<HostName>> {
-    client.read(list_call(true).with("keys", "true")).await
+/// The hosts to approve, confirmed if the operator did not name each of them.
+async fn selected(client: &Client, options: &Approve) -> Result<Vec<HostName>, Failure> {
+    let Approve { hosts: patterns, all, new, yes, remote: _ } = options;
+    if *new {
+        return Ok(patterns.clone());
+    }
+    let asks = !yes && (*all || patterns.iter().any(selection::is_pattern));
+    if asks && !std::io::stdin().is_terminal() {
+        return Err(Failure::Usage("without a terminal, confirm with --yes".to_owned()));
+    }
+    if *all {
+        let hosts = names(client, true).await.map_err(rest::before_change)?;
+        return confirmed(hosts, asks);
+    }
+    let known: BTreeSet<HostName> =
+        names(client, false).await.map_err(rest::before_change)?.into_iter().collect();
+    let hosts = selection::expand(patterns, &known).map_err(Failure::Usage)?;
+    // Even a host with just that name: a stranger may have called it like a pattern that an operator would write.
+    confirmed(hosts.into_iter().collect(), asks)
+}
+
+/// Shows `hosts`, and asks whether they are meant.
+fn confirmed(hosts: Vec<HostName>, asks: bool) -> Result<Vec<HostName>, Failure> {
+    if asks && !hosts.is_empty() {
+        for host in &hosts {
+            errln!("{}", sanitized(host.as_str()));
+        }
+        if !confirm(&format!("Approve these {} hosts?", hosts.len()))? {
+            return Err(NotDone::unchanged("nothing was done").into());
+        }
+    }
+    Ok(hosts)
+}
+
+/// The names of the hosts, or of those that wait for approval.
+async fn names(client: &Client, pending: bool) -> anyhow::Result<Vec<HostName>> {
+    client.read(list_call(pending).with("keys", "true")).await
+}
+
+/// Parses the status of a host in a run.
+fn status(text: &str) -> Result<HostStatus, String> {
+    let known = HostStatus::ALL.into_iter().find(|status| status.as_str() == text);
+    known.ok_or_else(|| format!("it is one of {}", HostStatus::ALL.map(HostStatus::as_str).join(", ")))
 }
 
 async fn withdraw(Withdraw { host, reason, forget, remote }: Withdraw) -> Result<(), Failure> {
@@ -183,32 +231,6 @@ async fn withdraw(Withdraw { host, reason, forget, remote }: Withdraw) -> Result
         remote.output.note(&format!("it is {status} in the active run, and finishes there"));
     }
     Ok(())
-}
-
-async fn give_up(GiveUp { host, reason, remote }: GiveUp) -> Result<(), Failure> {
-    let client = remote.client()?;
-    let body = HostToGiveUp { host: host.clone(), reason };
-    client.call_with_body(&GIVE_UP, &body).await?;
-    remote.output.done("given up", &[host.as_str()])?;
-    if let Some(group) = slot_of(&client, &host).await {
-        let (shown, group, id) = (sanitized(&group), quoted(&group), quoted(host.as_str()));
-        remote.output.note(&format!(
-            "it keeps its slot of group {shown}, because it may be at work, until it reports that it is done. If it never \
-             will:\nos-upgrade lock release --group={group} --id={id} --reason=TEXT"
-        ));
-    }
-    Ok(())
-}
-
-/// The group whose slot `host` holds. `None` also if that cannot be read: it is only for a note.
-async fn slot_of(client: &Client, host: &HostName) -> Option<String> {
-    let slots = client.call(&slots::READ).await.ok()?;
-    let holds = |group: &&Value| {
-        let holders = group["holders"].as_array();
-        holders.is_some_and(|holders| holders.iter().any(|holder| holder["id"] == host.as_str()))
-    };
-    let group = slots["groups"].as_array()?.iter().find(holds)?;
-    group["group"].as_str().map(ToOwned::to_owned)
 }
 
 /// The host as the API shows it. `None` also if that cannot be read: it is only for a note.
@@ -232,6 +254,53 @@ impl Row for Host {
 
     fn name(&self) -> Option<String> {
         Some(self.hostname.clone())
+    }
+}
+
+/// What the worker says of its command.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+struct Progress {
+    percent: Option<u8>,
+    text: String,
+}
+
+impl View for Host {
+    fn text(&self, canvas: &Canvas) -> String {
+        let zone = canvas.zone;
+        let time = |time: &Option<String>| time.as_deref().map(|time| zone.time(time));
+        let decided = self.decided_by.as_ref().map(|by| format!("{} by {by}", self.enrolment));
+        let status = self.status.as_ref().and_then(Value::as_str).map(ToOwned::to_owned);
+        let progress = self.progress.as_ref().map(|Progress { percent, text }| match percent {
+            Some(percent) => format!("{percent} % {text}"),
+            None => text.clone(),
+        });
+        let versions = self.versions.iter().map(|(name, version)| format!("{name} {version}"));
+        let versions = versions.collect::<Vec<_>>().join(", ");
+        let lines = [
+            ("host", Some(self.hostname.clone())),
+            ("why", Some(self.why.clone())),
+            ("enrolment", decided.or_else(|| Some(self.enrolment.clone()))),
+            ("decided", time(&self.decided_at)),
+            ("announced", time(&self.announced_at)),
+            ("reachability", Some(self.reachability.clone())),
+            ("applications", Some(self.applications.join(", "))),
+            ("group", Some(self.group.clone())),
+            ("status", status),
+            ("since", time(&self.since)),
+            ("reason", self.reason.clone()),
+            ("progress", progress),
+            ("versions", Some(versions).filter(|versions| !versions.is_empty())),
+        ];
+        let lines = lines.into_iter().filter_map(|(name, text)| Some((name, text?)));
+        lines
+            .map(|(name, text)| format!("{:<14}{}", format!("{name}:"), sanitized(&text)))
+            .collect::<Vec<_>>()
+            .join("\n")
+    }
+
+    fn names(&self) -> Option<Vec<String>> {
+        Some(vec![self.hostname.clone()])
     }
 }
 
@@ -270,7 +339,7 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::output::{Canvas, View as _, Zone};
+    use crate::output::Zone;
     use crate::remote::histories::Page;
 
     const WIDE: Canvas = Canvas { is_wide: true, columns: None, zone: Zone::Utc };

@@ -1,0 +1,246 @@
+//! `os-upgrade run`: starts, lists, shows, watches and cancels runs, and lets one go on without a host.
+
+pub(super) mod view;
+mod watch;
+
+use clap::{Args, Subcommand};
+use os_upgrade_api_types::routes::runs::{self as routes, Cancel, HostToGiveUp, Trigger};
+use os_upgrade_api_types::routes::{slots, state};
+use os_upgrade_kernel::duration::Duration;
+use os_upgrade_kernel::reason::quoted;
+use os_upgrade_protocol::HostName;
+use os_upgrade_shell::text::sanitized;
+use serde::Deserialize;
+use serde_json::Value;
+
+use self::view::{Run, RunPage};
+use super::options::Remote;
+use crate::Failure;
+use crate::rest::Client;
+
+/// The shortest beginning of a run's id that stands for the id.
+const ID_CHARS_MIN: usize = 8;
+/// How many of the newest runs are searched for an id that begins so.
+const SEARCHED_MAX: u32 = 500;
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    /// Start a run now, whatever the maintenance windows
+    ///
+    /// With --watch it shows what happens until the run ends, and exits with 0 if it completed, 1 if it failed, 3 if it
+    /// timed out, and 4 if it was cancelled.
+    #[command(after_help = examples!["run start", "run start --timeout 2h --reason 'a security update' --watch"])]
+    Start(Start),
+    /// List the runs, newest first
+    #[command(after_help = examples!["run list", "run list --limit 5 -o json"])]
+    List(List),
+    /// Show a run, with every host in it
+    #[command(after_help = examples!["run show", "run show 019aa3f0-0000 -o wide"])]
+    Show(Show),
+    /// Show what happens in a run until it ends
+    ///
+    /// It exits with 0 if the run completed, 1 if it failed, 3 if it timed out, and 4 if it was cancelled. To stop watching
+    /// does not stop the run.
+    #[command(after_help = examples!["run watch", "run watch 019aa3f0-0000"])]
+    Watch(Show),
+    /// Start no further host in the active run; hosts that hold a slot finish
+    #[command(after_help = examples!["run cancel", "run cancel --reason 'the power is about to fail'"])]
+    Cancel(CancelOptions),
+    /// Let the active run go on without a host, such as one that is down and will not answer
+    ///
+    /// If it has not begun, it is not started. If it is upgrading or rebooting, it may still be at work: its slot stays
+    /// held until it reports that it is done, or until `os-upgrade lock release`. The next run includes it again, unless
+    /// it is also withdrawn.
+    #[command(after_help = examples!["run give-up h01 --reason 'power supply failed'"])]
+    GiveUp(GiveUp),
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Start {
+    /// How long the run may take, such as 90m or 4h; 4h by default
+    #[arg(long, value_name = "DURATION")]
+    timeout: Option<Duration>,
+    /// Why, for the history
+    #[arg(long, value_name = "TEXT")]
+    reason: Option<String>,
+    /// Show what happens until the run ends
+    #[arg(long)]
+    watch: bool,
+    #[command(flatten)]
+    remote: Remote,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct List {
+    /// How many to show, newest first
+    #[arg(long, value_name = "N", default_value_t = 20, value_parser = clap::value_parser!(u32).range(1..=500))]
+    limit: u32,
+    #[command(flatten)]
+    remote: Remote,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Show {
+    /// The id of the run, or at least 8 characters of its beginning, or `last`
+    #[arg(value_name = "ID", default_value = "last")]
+    id: String,
+    #[command(flatten)]
+    remote: Remote,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct CancelOptions {
+    /// Why, for the history
+    #[arg(long, value_name = "TEXT")]
+    reason: Option<String>,
+    #[command(flatten)]
+    remote: Remote,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct GiveUp {
+    /// The host
+    #[arg(value_name = "NAME")]
+    host: HostName,
+    /// Why, for the history
+    #[arg(long, value_name = "TEXT")]
+    reason: String,
+    #[command(flatten)]
+    remote: Remote,
+}
+
+/// Carries the command out.
+pub(crate) async fn run(command: Command) -> Result<(), Failure> {
+    match command {
+        Command::Start(options) => start(options).await,
+        Command::List(List { limit, remote }) => {
+            let call = routes::LIST.call().with("limit", limit.to_string());
+            let page = remote.client()?.call(call).await?;
+            remote.output.show::<RunPage>(&page)
+        }
+        Command::Show(Show { id, remote }) => {
+            let client = remote.client()?;
+            let id = find(&client, &id).await?;
+            let run = client.call(routes::READ.named([id.as_str()])).await?;
+            remote.output.show::<Run>(&run)
+        }
+        Command::Watch(Show { id, remote }) => {
+            let client = remote.client()?;
+            let id = find(&client, &id).await?;
+            watch::watch(&client, &id, remote.output).await
+        }
+        Command::Cancel(CancelOptions { reason, remote }) => {
+            remote.client()?.call_with_body(&routes::CANCEL, &Cancel { reason }).await?;
+            remote.output.note("cancelled: no further host is started, and hosts that hold a slot finish");
+            Ok(())
+        }
+        Command::GiveUp(options) => give_up(options).await,
+    }
+}
+
+async fn start(Start { timeout, reason, watch, remote }: Start) -> Result<(), Failure> {
+    let client = remote.client()?;
+    let started = client.call_for_result(&routes::TRIGGER, &Trigger { timeout, reason }).await?;
+    let id = match started["id"].as_str() {
+        Some(id) => id.to_owned(),
+        // An instance of an older version does not say.
+        None => newest(&client).await?,
+    };
+    if !watch {
+        return remote.output.done("started", &[&id]);
+    }
+    remote.output.note(&format!("started: {}", sanitized(&id)));
+    watch::watch(&client, &id, remote.output).await
+}
+
+/// The ids of the newest runs.
+async fn ids(client: &Client) -> anyhow::Result<Vec<String>> {
+    #[derive(Deserialize)]
+    struct Ids {
+        items: Vec<String>,
+    }
+    let call = routes::LIST.call().with("keys", "true").with("limit", SEARCHED_MAX.to_string());
+    Ok(client.read::<Ids>(call).await?.items)
+}
+
+/// The id of the active run, else of the last one. The state knows them before the history does.
+async fn newest(client: &Client) -> Result<String, Failure> {
+    #[derive(Deserialize)]
+    struct Id {
+        id: String,
+    }
+    #[derive(Deserialize)]
+    #[serde(rename_all = "kebab-case")]
+    struct Newest {
+        current_upgrade_info: Option<Id>,
+        last_upgrade_info: Option<Id>,
+    }
+    let call = state::READ.call().with("fields", "current-upgrade-info/id,last-upgrade-info/id");
+    let Newest { current_upgrade_info, last_upgrade_info } = client.read(call).await?;
+    let newest = current_upgrade_info.or(last_upgrade_info).map(|run| run.id);
+    newest.ok_or_else(|| anyhow::anyhow!("there has been no run").into())
+}
+
+/// The id that `named` stands for.
+async fn find(client: &Client, named: &str) -> Result<String, Failure> {
+    if named == "last" {
+        return newest(client).await;
+    }
+    let ids = ids(client).await?;
+    matching(named, &ids).map_err(Failure::Usage)
+}
+
+/// The one of `ids` that begins with `named`; `named` itself if none does, since older runs are not searched.
+fn matching(named: &str, ids: &[String]) -> Result<String, String> {
+    if named.chars().count() < ID_CHARS_MIN {
+        return Err(format!("{named:?}: give at least {ID_CHARS_MIN} characters of the run's id"));
+    }
+    let mut found = ids.iter().filter(|id| id.starts_with(named));
+    match (found.next(), found.next()) {
+        (Some(_), Some(_)) => Err(format!("several runs begin with {named:?}: give more of the id")),
+        (Some(id), None) => Ok(id.clone()),
+        (None, _) => Ok(named.to_owned()),
+    }
+}
+
+async fn give_up(GiveUp { host, reason, remote }: GiveUp) -> Result<(), Failure> {
+    let client = remote.client()?;
+    let body = HostToGiveUp { host: host.clone(), reason };
+    client.call_with_body(&routes::GIVE_UP, &body).await?;
+    remote.output.done("given up", &[host.as_str()])?;
+    if let Some(group) = slot_of(&client, &host).await {
+        let (shown, group, id) = (sanitized(&group), quoted(&group), quoted(host.as_str()));
+        remote.output.note(&format!(
+            "it keeps its slot of group {shown}, because it may be at work, until it reports that it is done. If it never \
+             will:\nos-upgrade lock release --group={group} --id={id} --reason=TEXT"
+        ));
+    }
+    Ok(())
+}
+
+/// The group whose slot `host` holds. `None` also if that cannot be read: it is only for a note.
+async fn slot_of(client: &Client, host: &HostName) -> Option<String> {
+    let slots = client.call(&slots::READ).await.ok()?;
+    let holds = |group: &&Value| {
+        let holders = group["holders"].as_array();
+        holders.is_some_and(|holders| holders.iter().any(|holder| holder["id"] == host.as_str()))
+    };
+    let group = slots["groups"].as_array()?.iter().find(holds)?;
+    group["group"].as_str().map(ToOwned::to_owned)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn runs_are_named_by_the_beginning_of_their_id() {
+        let ids = ["019aa3f0-0001-7000", "019aa3f0-0002-7000", "019bbbbb-0000-7000"].map(ToOwned::to_owned);
+        let matching = |named| matching(named, &ids);
+        assert_eq!(matching("019aa3f0-0002").as_deref(), Ok("019aa3f0-0002-7000"));
+        assert_eq!(matching("019bbbbb").as_deref(), Ok("019bbbbb-0000-7000"));
+        assert_eq!(matching("018ccccc-0000-7000").as_deref(), Ok("018ccccc-0000-7000"));
+        assert!(matching("019aa3f0").unwrap_err().starts_with("several runs"));
+        assert!(matching("019b").unwrap_err().contains("at least 8"));
+    }
+}

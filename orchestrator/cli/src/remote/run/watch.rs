@@ -1,0 +1,316 @@
+//! Watching a run: on a terminal a bar for each host under way, else a line for each change.
+
+use std::collections::BTreeMap;
+use std::io::IsTerminal as _;
+use std::time::Duration;
+
+use chrono::{DateTime, Utc};
+use indicatif::{MultiProgress, ProgressBar, ProgressStyle};
+use os_upgrade_api_types::route::Call;
+use os_upgrade_api_types::routes::{runs, state};
+use os_upgrade_kernel::HostStatus;
+use os_upgrade_shell::text::one_line;
+use serde::Deserialize;
+use serde::de::DeserializeOwned;
+use tokio::time::{Instant, sleep};
+
+use super::view::{self, Host, Run};
+use crate::Failure;
+use crate::output::Output;
+use crate::rest::Client;
+
+/// How often the state is read.
+const PERIOD: Duration = Duration::from_secs(1);
+/// How long the API may be away, such as when an instance is replaced by another, before watching ends.
+const ABSENCE_MAX: Duration = Duration::from_mins(1);
+/// The longest reason or progress in a line, in characters.
+const TEXT_CHARS_MAX: usize = 200;
+/// The most bars on a screen; further hosts under way are not drawn.
+const BARS_MAX: usize = 10;
+/// What is read of the state.
+const FIELDS: &str = "current-upgrade-info,hosts/hostname,hosts/progress";
+
+/// The run timed out.
+const TIMED_OUT: u8 = 3;
+/// The run was cancelled.
+const CANCELLED: u8 = 4;
+
+/// The part of the state that is watched.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default, rename_all = "kebab-case")]
+struct State {
+    current_upgrade_info: Option<Current>,
+    hosts: Vec<WithProgress>,
+}
+
+/// The active run.
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+struct Current {
+    id: String,
+    not_after: String,
+    hosts: Vec<Host>,
+}
+
+#[derive(Debug, Deserialize)]
+struct WithProgress {
+    hostname: String,
+    progress: Option<Progress>,
+}
+
+/// What a worker says of its command.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+struct Progress {
+    percent: Option<u8>,
+    text: String,
+}
+
+/// Shows what happens in the run `id` until it ends.
+///
+/// # Errors
+/// It did not complete, or the API was away for too long.
+pub(super) async fn watch(client: &Client, id: &str, output: Output) -> Result<(), Failure> {
+    let mut screen = Screen::new(output);
+    let mut changes = Changes::default();
+    let run = loop {
+        let state: State = patiently(client, || state::READ.call().with("fields", FIELDS)).await?;
+        if let Some(current) = state.current_upgrade_info.filter(|current| current.id == id) {
+            let progress = by_host(state.hosts);
+            screen.say(&changes.lines(&current.hosts));
+            screen.draw(&current, &progress, Utc::now());
+        } else {
+            let run: Run = patiently(client, || runs::READ.named([id]).with("facts-limit", "1")).await?;
+            // The history may be behind the state.
+            if run.result.is_some() {
+                break run;
+            }
+        }
+        sleep(PERIOD).await;
+    };
+    screen.say(&changes.lines(&run.hosts));
+    screen.clear();
+    output.note(&summary(&run));
+    conclude(run.result.as_deref().unwrap_or_default(), id)
+}
+
+/// Reads from the API, which may be away for a while.
+async fn patiently<T: DeserializeOwned>(client: &Client, call: impl Fn() -> Call) -> anyhow::Result<T> {
+    let begun = Instant::now();
+    loop {
+        match client.read(call()).await {
+            Err(error) if begun.elapsed() > ABSENCE_MAX || !crate::rest::is_unanswered(&error) => {
+                return Err(error.context("the run is no longer watched, and goes on"));
+            }
+            Err(_) => sleep(PERIOD).await,
+            read => return read,
+        }
+    }
+}
+
+fn by_host(hosts: Vec<WithProgress>) -> BTreeMap<String, Progress> {
+    hosts.into_iter().filter_map(|host| Some((host.hostname, host.progress?))).collect()
+}
+
+/// What the end of a run means for the one who watched it.
+fn conclude(result: &str, id: &str) -> Result<(), Failure> {
+    match result {
+        "completed" => Ok(()),
+        "timed-out" => Err(Failure::Status(TIMED_OUT)),
+        "cancelled" => Err(Failure::Status(CANCELLED)),
+        other => Err(anyhow::anyhow!("run {id} ended {other}: `os-upgrade run show {id}`").into()),
+    }
+}
+
+fn summary(run: &Run) -> String {
+    let result = run.result.as_deref().unwrap_or("unknown");
+    let took = run.end_time.as_deref().and_then(|end| view::took(&run.start_time, end));
+    let after = took.map(|took| format!(" after {took}")).unwrap_or_default();
+    one_line(&format!("{result}{after}: {}", view::counted(&run.counts)), TEXT_CHARS_MAX)
+}
+
+/// Which hosts have changed since the last look.
+#[derive(Debug, Default)]
+struct Changes {
+    shown: BTreeMap<String, String>,
+}
+
+impl Changes {
+    /// A line for each host whose status or reason has changed.
+    fn lines(&mut self, hosts: &[Host]) -> Vec<String> {
+        let mut lines = Vec::new();
+        for host in hosts {
+            let words = words(host);
+            if self.shown.get(&host.hostname) != Some(&words) {
+                lines.push(format!("{}: {words}", one_line(&host.hostname, TEXT_CHARS_MAX)));
+                self.shown.insert(host.hostname.clone(), words);
+            }
+        }
+        lines
+    }
+}
+
+/// Status and reason of a host.
+fn words(host: &Host) -> String {
+    match &host.reason {
+        Some(reason) => one_line(&format!("{} ({reason})", host.status), TEXT_CHARS_MAX),
+        None => one_line(&host.status, TEXT_CHARS_MAX),
+    }
+}
+
+/// Whether a host has nothing more to do in the run.
+fn has_ended(host: &Host) -> bool {
+    status(host).is_some_and(HostStatus::is_final)
+}
+
+/// Whether a host is at work.
+fn is_under_way(host: &Host) -> bool {
+    status(host).is_some_and(|status| status == HostStatus::Preparing || status.is_under_way())
+}
+
+/// The status; absent if this program does not know it.
+fn status(host: &Host) -> Option<HostStatus> {
+    HostStatus::deserialize(serde_json::Value::from(host.status.as_str())).ok()
+}
+
+/// Where the run is shown.
+struct Screen {
+    output: Output,
+    /// Absent without a terminal.
+    bars: Option<Bars>,
+}
+
+/// A bar for the run, and one for each host under way.
+struct Bars {
+    all: MultiProgress,
+    run: ProgressBar,
+    hosts: BTreeMap<String, ProgressBar>,
+}
+
+impl Screen {
+    fn new(output: Output) -> Self {
+        let is_drawn = std::io::stderr().is_terminal() && output.is_for_people();
+        Self { output, bars: is_drawn.then(Bars::new) }
+    }
+
+    /// Prints lines about changes, above the bars if there are any.
+    fn say(&self, lines: &[String]) {
+        for line in lines {
+            match &self.bars {
+                Some(bars) => bars.all.suspend(|| self.output.note(line)),
+                None => self.output.note(line),
+            }
+        }
+    }
+
+    fn draw(&mut self, current: &Current, progress: &BTreeMap<String, Progress>, now: DateTime<Utc>) {
+        if let Some(bars) = &mut self.bars {
+            bars.draw(current, progress, now);
+        }
+    }
+
+    fn clear(&mut self) {
+        if let Some(bars) = self.bars.take() {
+            bars.run.finish_and_clear();
+            bars.hosts.into_values().for_each(|bar| bar.finish_and_clear());
+        }
+    }
+}
+
+impl Bars {
+    fn new() -> Self {
+        let all = MultiProgress::new();
+        let run = all.add(ProgressBar::new(0).with_style(style("[{bar:30}] {pos}/{len} hosts, {msg}")));
+        Self { all, run, hosts: BTreeMap::new() }
+    }
+
+    fn draw(&mut self, current: &Current, progress: &BTreeMap<String, Progress>, now: DateTime<Utc>) {
+        let ended = current.hosts.iter().filter(|host| has_ended(host)).count();
+        self.run.set_length(current.hosts.len() as u64);
+        self.run.set_position(ended as u64);
+        self.run.set_message(left(&current.not_after, now));
+        let at_work = || current.hosts.iter().filter(|host| is_under_way(host));
+        self.hosts.retain(|name, bar| {
+            let stays = at_work().any(|host| host.hostname == *name);
+            if !stays {
+                bar.finish_and_clear();
+            }
+            stays
+        });
+        for host in at_work() {
+            if !self.hosts.contains_key(&host.hostname) && self.hosts.len() < BARS_MAX {
+                let bar = ProgressBar::new(100).with_style(style("  {prefix:20!} [{bar:20}] {wide_msg}"));
+                let bar = self.all.add(bar.with_prefix(one_line(&host.hostname, TEXT_CHARS_MAX)));
+                self.hosts.insert(host.hostname.clone(), bar);
+            }
+            if let Some(bar) = self.hosts.get(&host.hostname) {
+                let progress = progress.get(&host.hostname);
+                bar.set_position(progress.and_then(|progress| progress.percent).map_or(0, u64::from));
+                bar.set_message(message(host, progress));
+            }
+        }
+    }
+}
+
+fn style(template: &str) -> ProgressStyle {
+    let style = ProgressStyle::with_template(template);
+    style.unwrap_or_else(|_| ProgressStyle::default_bar()).progress_chars("##-")
+}
+
+/// How much time is left until `not_after`.
+fn left(not_after: &str, now: DateTime<Utc>) -> String {
+    let end = DateTime::parse_from_rfc3339(not_after);
+    end.map(|end| format!("{} left", view::span(now, end.to_utc()))).unwrap_or_default()
+}
+
+/// Status and progress of a host.
+fn message(host: &Host, progress: Option<&Progress>) -> String {
+    let Some(Progress { percent, text }) = progress else { return words(host) };
+    let percent = percent.map(|percent| format!(" {percent} %")).unwrap_or_default();
+    one_line(&format!("{}{percent} {text}", host.status), TEXT_CHARS_MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn host(name: &str, status: &str, reason: Option<&str>) -> Host {
+        let reason = reason.map(ToOwned::to_owned);
+        Host { hostname: name.to_owned(), status: status.to_owned(), reason, ..Host::default() }
+    }
+
+    #[test]
+    fn only_changes_are_said() {
+        let mut changes = Changes::default();
+        let first = [host("h01", "upgrading", None), host("h\u{1b}2", "waiting", Some("h01 has\nthe slot"))];
+        assert_eq!(changes.lines(&first), ["h01: upgrading", "h\u{fffd}2: waiting (h01 has the slot)"]);
+        assert_eq!(changes.lines(&first), [""; 0]);
+        assert_eq!(changes.lines(&[host("h01", "upgraded", None)]), ["h01: upgraded"]);
+    }
+
+    #[test]
+    fn results_have_exit_codes() {
+        let status = |result| match conclude(result, "r") {
+            Ok(()) => Some(0),
+            Err(Failure::Status(status)) => Some(status),
+            Err(_) => None,
+        };
+        assert_eq!(status("completed"), Some(0));
+        assert_eq!(status("timed-out"), Some(3));
+        assert_eq!(status("cancelled"), Some(4));
+        // These exit with 1, and say why.
+        assert_eq!((status("failed"), status("unknown"), status("new")), (None, None, None));
+    }
+
+    #[test]
+    fn progress_is_said_with_the_status() {
+        let progress = Progress { percent: Some(40), text: "unpacking\u{1b}[2J".to_owned() };
+        let upgrading = host("h01", "upgrading", None);
+        assert_eq!(message(&upgrading, Some(&progress)), "upgrading 40 % unpacking\u{fffd}[2J");
+        assert_eq!(message(&upgrading, None), "upgrading");
+        assert!(is_under_way(&upgrading) && !has_ended(&upgrading));
+        assert!(has_ended(&host("h01", "failed", None)));
+        assert!(!has_ended(&host("h01", "of a newer version", None)));
+        let now = "2026-11-21T01:00:00Z".parse().unwrap();
+        assert_eq!(left("2026-11-21T05:00:30Z", now), "4h30s left");
+    }
+}

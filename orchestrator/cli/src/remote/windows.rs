@@ -1,0 +1,88 @@
+//! `os-upgrade windows`: when the maintenance windows are open.
+
+use clap::Args;
+use os_upgrade_api_types::routes::windows as routes;
+use os_upgrade_shell::text::sanitized;
+use serde::Deserialize;
+
+use super::options::Remote;
+use super::run::view::took;
+use crate::Failure;
+use crate::output::{Canvas, Column, Row, View};
+
+#[derive(Debug, Args)]
+pub(crate) struct Windows {
+    /// How many to show
+    #[arg(long, value_name = "N", default_value_t = 10, value_parser = clap::value_parser!(u32).range(1..=1_000))]
+    count: u32,
+    #[command(flatten)]
+    remote: Remote,
+}
+
+/// The response of `GET /v1/state/os-upgrade/windows`.
+#[derive(Debug, Deserialize)]
+pub(super) struct Answer {
+    pub(super) windows: Vec<Window>,
+    /// Why there are no further ones.
+    problem: Option<String>,
+}
+
+/// A time in which upgrades may run.
+#[derive(Debug, Deserialize)]
+pub(super) struct Window {
+    pub(super) start: String,
+    pub(super) end: String,
+}
+
+/// Prints the windows.
+pub(super) async fn run(Windows { count, remote }: Windows) -> Result<(), Failure> {
+    let windows = remote.client()?.call(routes::LIST.call().with("count", count.to_string())).await?;
+    remote.output.show::<Answer>(&windows)
+}
+
+impl View for Answer {
+    fn text(&self, canvas: &Canvas) -> String {
+        let problem = self.problem.as_deref().map(|problem| format!("\n\nno more: {}", sanitized(problem)));
+        self.windows.text(canvas) + &problem.unwrap_or_default()
+    }
+
+    fn names(&self) -> Option<Vec<String>> {
+        None
+    }
+}
+
+impl Row for Window {
+    const COLUMNS: &'static [Column<Self>] = &[
+        Column::new("START", |window, zone| zone.time(&window.start)),
+        Column::new("END", |window, zone| zone.time(&window.end)),
+        Column::new("DURATION", |window, _| took(&window.start, &window.end).unwrap_or_default()),
+    ];
+    const NONE: &'static str = "no maintenance window opens";
+
+    fn name(&self) -> Option<String> {
+        None
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::output::Zone;
+
+    #[test]
+    fn windows_in_a_table() {
+        let windows = json!({
+            "windows": [{ "start": "2026-11-27T01:00:00Z", "end": "2026-11-27T05:00:00Z" }],
+            "problem": "the calendar ends",
+        });
+        let canvas = Canvas { is_wide: false, columns: Some(80), zone: Zone::Utc };
+        let expected = "\
+START                 END                   DURATION
+2026-11-27T01:00:00Z  2026-11-27T05:00:00Z  4h
+
+no more: the calendar ends";
+        assert_eq!(Answer::deserialize(windows).unwrap().text(&canvas), expected);
+    }
+}

@@ -1,0 +1,74 @@
+//! Operators at work with the command line alone.
+
+use harness::site::Site;
+use harness::wait::eventually;
+use serde_json::Value;
+
+const START: [&str; 3] = ["run", "start", "--watch"];
+
+#[tokio::test]
+async fn watched_runs_exit_with_their_result() {
+    let site = Site::start().await;
+    let program = &site.orchestrator;
+    let hosts = site.hosts(2).await;
+    let (code, printed, stderr) = program.ask(&START, "").await;
+    assert_eq!(code, Some(0), "{printed}\n{stderr}");
+    let lines: Vec<&str> = printed.lines().collect();
+    assert!(lines[0].starts_with("started: "), "{printed}");
+    assert!(lines.contains(&"h01: upgraded") && lines.contains(&"h02: upgraded"), "{printed}");
+    assert!(printed.ends_with(": 2 upgraded"), "{printed}");
+    let id = lines[0].strip_prefix("started: ").unwrap();
+
+    let (code, printed, _) = program.ask(&["run", "show", &id[..13], "-o", "json"], "").await;
+    let shown: Value = serde_json::from_str(&printed).unwrap();
+    assert_eq!(
+        (code, shown["id"].as_str(), shown["result"].as_str()),
+        (Some(0), Some(id), Some("completed"))
+    );
+    assert_eq!(program.ask(&["run", "list", "-o", "name"], "").await.1, id);
+    assert_eq!(program.ask(&["run", "watch"], "").await.0, Some(0), "a run that has ended is not waited for");
+    let (_, status, _) = program.ask(&["status", "--utc"], "").await;
+    assert!(status.contains("completed") && !status.contains("NEEDS A PERSON"), "{status}");
+
+    hosts[0].hold("prepare");
+    let cancelled = async {
+        let started = async || (program.ask(&["status"], "").await.1.starts_with("run ")).then_some(());
+        eventually("the run is shown", started).await;
+        assert_eq!(program.ask(&["run", "cancel"], "").await.0, Some(0));
+        hosts[0].release("prepare");
+    };
+    let ((code, printed, stderr), ()) = tokio::join!(program.ask(&START, ""), cancelled);
+    assert_eq!(code, Some(4), "{printed}\n{stderr}");
+
+    hosts[0].fail("upgrade", "no space left");
+    let (code, printed, stderr) = program.ask(&START, "").await;
+    assert_eq!(code, Some(1), "{printed}\n{stderr}");
+    assert!(
+        printed.contains("no space left") && stderr.contains("os-upgrade run show"),
+        "{printed}\n{stderr}"
+    );
+    let (_, status, _) = program.ask(&["status"], "").await;
+    assert!(status.contains("h01 holds a slot of group default"), "{status}");
+
+    hosts[0].repair();
+    hosts[0].hold("upgrade");
+    let timed_out = [&START[..], &["--timeout", "3s"]].concat();
+    let (code, printed, stderr) = program.ask(&timed_out, "").await;
+    assert_eq!(code, Some(3), "{printed}\n{stderr}");
+    hosts[0].release("upgrade");
+}
+
+#[tokio::test]
+async fn contexts_name_the_instance() {
+    let mut site = Site::start().await;
+    let directory = tempfile::tempdir().unwrap();
+    site.orchestrator.set_environment("XDG_CONFIG_HOME", directory.path().to_str().unwrap());
+    let program = &site.orchestrator;
+    let address = format!("http://{}", program.address());
+    let run = async |arguments: &[&str]| program.run(arguments, "").await;
+    let (code, _, stderr) = run(&["context", "add", "here", "--url", &address]).await;
+    assert_eq!(code, Some(0), "{stderr}");
+    assert_eq!(run(&["hosts", "list", "-o", "json"]).await, (Some(0), "[]".to_owned(), String::new()));
+    assert_eq!(run(&["hosts", "list", "--context", "there"]).await.0, Some(2));
+    assert_eq!(run(&["context", "list", "-o", "name"]).await.1, "here");
+}
