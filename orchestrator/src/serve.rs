@@ -18,6 +18,7 @@ use arc_swap::ArcSwap;
 use os_upgrade_adapters::Adapters;
 use os_upgrade_api as api;
 use os_upgrade_bus::PendingBus;
+use os_upgrade_bus::output::StreamOfOutputs;
 use os_upgrade_bus::streams::StreamsError;
 use os_upgrade_kernel::{self as kernel, System};
 use os_upgrade_platform::data_directory::{self, DataDirectory};
@@ -27,6 +28,7 @@ use os_upgrade_shell::jobs::SystemLimits;
 use os_upgrade_shell::node::{Acknowledged, NodeSettings, RetentionSettings, StoreKnowledge, Streams};
 use os_upgrade_site::handle::SiteHandle;
 use os_upgrade_site::instances::{About, Cluster};
+use os_upgrade_site::outputs::Outputs;
 use os_upgrade_site::published_state::PublishedState;
 use os_upgrade_store::{History, OpenError, Position, Projector, StoreError};
 use tokio::sync::{mpsc, oneshot, watch};
@@ -148,6 +150,7 @@ impl Opened {
         let heartbeats =
             heartbeats::run(cluster.clone(), Arc::clone(&bus), Arc::clone(&published), shutdown.clone());
         let heartbeats = spawn(&shutdown, heartbeats);
+        let outputs = Outputs::new(StreamOfOutputs(Arc::clone(&bus)));
         let sites = api::Sites::new(settings.site.name.as_str(), Arc::clone(&bus));
         let (store_sender, committed) = mpsc::channel(PROJECTION_MAX);
         let (streams_found, streams) = oneshot::channel();
@@ -206,10 +209,9 @@ impl Opened {
         let notifier =
             spawn(&shutdown, service_manager::notify(handle.clone(), iterations, shutdown.clone()));
         let token_watch = spawn(&shutdown, authenticator.clone().watch(shutdown.clone()));
-        let address = settings.api.listen;
-        tracing::info!(%address, tls = tls.is_some(), "the API listens");
+        tracing::info!(address = %settings.api.listen, tls = tls.is_some(), "the API listens");
         let limits = api::Limits::from_settings(&settings.api);
-        let options = api::Options { tls, limits, strongbox, sites };
+        let options = api::Options { tls, limits, strongbox, sites, outputs };
         let served = api::serve(listener, handle, history, authenticator, options, shutdown.clone()).await;
         shutdown.cancel();
         let core = core.await;
@@ -244,6 +246,7 @@ struct Core {
 impl Core {
     async fn run(self, shutdown: CancellationToken) -> Result<(), ServeError> {
         let Self { waiting, bus: pending, streams_found, parts } = self;
+        let replicas = waiting.settings.nats.replicas.get() as usize;
         let Some(ready) = shutdown.run_until_cancelled(waiting.ready()).await else {
             // Nothing has been started that must be ended.
             return Ok(());
@@ -253,12 +256,17 @@ impl Core {
         drop(pending.set(bus.clone()));
         let _ = streams_found.send(store_streams(&streams));
         let consumers = tokio::spawn({
-            let (bus, workers) = (bus.clone(), workers.clone());
-            async move { bus.create_consumers(&workers, shutdown).await }
+            let (bus, workers, stop) = (bus.clone(), workers.clone(), shutdown.clone());
+            async move { bus.create_consumers(&workers, stop).await }
+        });
+        let output_stream = tokio::spawn({
+            let bus = bus.clone();
+            async move { bus.keep_output_stream(replicas, shutdown).await }
         });
         Driver::new(parts, bus, workers, connected, calls).run().await;
-        // Whoever still needs a consumer asks again.
+        // Whoever still needs a consumer asks again, and the next start creates the stream.
         consumers.abort();
+        output_stream.abort();
         Ok(())
     }
 }

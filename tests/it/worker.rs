@@ -6,3 +6,4 @@ mod faults;
 mod handlers;
 mod image;
 mod library;
+mod output;

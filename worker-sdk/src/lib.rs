@@ -39,6 +39,7 @@ mod builder;
 mod bus;
 mod driver;
 mod error;
+mod output;
 mod progress;
 mod store;
 #[cfg(feature = "testing")]
@@ -50,5 +51,6 @@ pub use builder::WorkerBuilder;
 pub use error::Error;
 pub use os_upgrade_protocol::{ApplicationName, GroupName, HostName, NameError, RunId, Versions, limits};
 pub use os_upgrade_worker_rules::Upgraded;
+pub use output::CommandOutput;
 pub use tokio_util::sync::CancellationToken;
 pub use worker::{Cause, Context, HandlerError, HandlerResult, VersionsNotifier, Worker};

@@ -11,6 +11,7 @@ use os_upgrade_worker_rules::Upgraded;
 use tokio::sync::{Notify, watch};
 use tokio_util::sync::CancellationToken;
 
+use crate::output::CommandOutput;
 use crate::progress::ProgressReporter;
 
 /// How often the clock is read while waiting for a time, in case it is set.
@@ -99,6 +100,7 @@ pub struct Context {
     pub(crate) shutdown: CancellationToken,
     pub(crate) versions: VersionsNotifier,
     pub(crate) progress: ProgressReporter,
+    pub(crate) output: CommandOutput,
 }
 
 /// Why a handler should stop, if it can.
@@ -214,6 +216,11 @@ impl Context {
     /// Reports what is being done when the percentage is unknown; otherwise as [`Self::progress`].
     pub fn step(&self, text: &str) {
         self.progress.report(None, text);
+    }
+
+    /// What is printed during the command, for operators. Outside of a command, as in `versions`, it goes nowhere.
+    pub const fn output(&self) -> &CommandOutput {
+        &self.output
     }
 
     /// Resolves when this process is shutting down. A handler has about ten seconds; then its future is dropped.

@@ -4,12 +4,13 @@ use bytes::Bytes;
 use chrono::DateTime;
 use os_upgrade_kernel::ControlMessage;
 use os_upgrade_protocol::limits::{
-    ANNOUNCEMENT_BYTES_MAX, COMMAND_BYTES_MAX, MESSAGE_BYTES_MAX, NAME_BYTES_MAX, PROGRESS_BYTES_MAX,
-    PROGRESS_TEXT_BYTES_MAX, REPLY_BYTES_MAX, VERSIONS_BYTES_MAX,
+    ANNOUNCEMENT_BYTES_MAX, COMMAND_BYTES_MAX, MESSAGE_BYTES_MAX, NAME_BYTES_MAX, OUTPUT_BYTES_MAX,
+    OUTPUT_LINES_MAX, PROGRESS_BYTES_MAX, PROGRESS_TEXT_BYTES_MAX, REPLY_BYTES_MAX, VERSIONS_BYTES_MAX,
 };
 use os_upgrade_protocol::subject::ControlSubject;
 use os_upgrade_protocol::{
-    Announcement, Command, CommandId, Hint, HostName, Outcome, Progress, Reply, Versions, subject as subjects,
+    Announcement, Command, CommandId, Hint, HostName, Outcome, Output, Progress, Reply, Versions,
+    subject as subjects,
 };
 use os_upgrade_shell::clock::Now;
 use os_upgrade_shell::control_stream::{RawControl, read};
@@ -104,6 +105,21 @@ pub fn progress(data: &[u8]) {
     assert!(progress.text.len() <= PROGRESS_TEXT_BYTES_MAX);
     assert!(progress.percent.is_none_or(|percent| percent <= 100));
     assert_eq!(Progress::parse(&progress.to_payload()).expect("a written value is read back"), progress);
+}
+
+/// What a command has printed. The first line is the header with the command's id.
+pub fn output(data: &[u8]) {
+    let host = HostName::new("h1").expect("a name");
+    let end = data.iter().position(|byte| *byte == b'\n').unwrap_or(data.len());
+    let (id, payload) = (std::str::from_utf8(&data[..end]).ok(), data.get(end + 1..).unwrap_or_default());
+    let Ok(output) = Output::parse(&host, id, payload) else { return };
+    assert_eq!(output.command.host, host);
+    let text = output.tail.to_string();
+    assert!(text.len() <= OUTPUT_BYTES_MAX && text.lines().count() <= OUTPUT_LINES_MAX);
+    assert!(!text.contains(|shown: char| shown.is_control() && shown != '\n' && shown != '\t'));
+    let id = output.command.to_string();
+    let again = Output::parse(&host, Some(&id), text.as_bytes()).expect("a written value is read back");
+    assert_eq!(again, output);
 }
 
 /// A hint that a run is stopping. Any payload is a hint.

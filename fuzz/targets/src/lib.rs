@@ -12,7 +12,7 @@ mod sites;
 mod text;
 mod window;
 
-pub use bus::{announcement, command, control, forward, hint, progress, reply, subject, versions};
+pub use bus::{announcement, command, control, forward, hint, output, progress, reply, subject, versions};
 pub use files::{settings, state_file, token_file};
 pub use http::{claim, config, lock_answer, patch, query, trigger, yaml};
 pub use journal::{follow, journal};
@@ -23,7 +23,7 @@ pub use window::window;
 pub type Target = fn(&[u8]);
 
 /// Every target with its name, which is also the name of its corpus and of its program in `fuzz/`.
-pub const TARGETS: [(&str, Target); 23] = [
+pub const TARGETS: [(&str, Target); 24] = [
     ("announcement", announcement),
     ("claim", claim),
     ("command", command),
@@ -34,6 +34,7 @@ pub const TARGETS: [(&str, Target); 23] = [
     ("lock_answer", lock_answer),
     ("patch", patch),
     ("hint", hint),
+    ("output", output),
     ("progress", progress),
     ("query", query),
     ("reply", reply),

@@ -10,6 +10,7 @@ use os_upgrade_auth::Authenticator;
 use os_upgrade_kernel::{Accepted, Family, Request};
 use os_upgrade_shell::not_done::NotDone;
 use os_upgrade_site::handle::SiteHandle;
+use os_upgrade_site::outputs::Outputs;
 use os_upgrade_site::published_state::PublishedState;
 use os_upgrade_site::strongbox::Strongbox;
 use os_upgrade_store::History;
@@ -143,4 +144,6 @@ pub struct Options {
     pub strongbox: Strongbox,
     /// Other sites, reached with `?site=`; none by default.
     pub sites: Sites,
+    /// What hosts' commands have printed; nothing by default.
+    pub outputs: Outputs,
 }

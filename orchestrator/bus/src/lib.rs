@@ -3,6 +3,7 @@
 //! - [`connect`]: the connection and its state;
 //! - [`streams`]: the orchestrator's streams, created and inspected;
 //! - [`journal`], [`commands`], [`worker_reports`]: publishing to each stream and reading from it;
+//! - [`output`]: what hosts' commands have printed;
 //! - [`consumers`]: consumers for workers that may not create their own;
 //! - [`latest`]: a queue in which the latest message of each key matters;
 //! - [`forward`]: requests that followers pass to the leader;
@@ -21,6 +22,7 @@ pub mod instances;
 pub mod journal;
 pub mod latest;
 pub mod lease;
+pub mod output;
 pub mod reader;
 mod retention;
 pub mod scan;

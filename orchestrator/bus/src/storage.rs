@@ -4,6 +4,7 @@ use std::error::Error;
 use std::time::Duration;
 
 use async_nats::connection::State;
+use async_nats::jetstream::stream::DiscardPolicy;
 use async_nats::jetstream::{self, ErrorCode};
 use os_upgrade_protocol::subject;
 use os_upgrade_shell::storage::StorageLimit;
@@ -23,7 +24,9 @@ pub struct Usage {
     pub bytes: u64,
     /// How many messages it stores; `None` for an account, which does not tell.
     pub messages: Option<u64>,
-    /// How many it may store; `None` without a limit of its own. A server may have another, which it does not tell.
+    /// Whether the oldest messages are dropped at the limit. Otherwise nothing more is stored.
+    pub drops_oldest: bool,
+    /// How many bytes it may store; `None` without a limit of its own. A server may have another, which it does not tell.
     pub limit: Option<u64>,
 }
 
@@ -45,12 +48,14 @@ impl Bus {
                 of: "account".to_owned(),
                 bytes,
                 messages: None,
+                drops_oldest: false,
                 limit: limit_of_all.filter(|limit| *limit > 0),
             });
             usage.extend(account.tiers.iter().map(|(name, tier)| Usage {
                 of: format!("account {name}"),
                 bytes: tier.storage,
                 messages: None,
+                drops_oldest: false,
                 limit: limit(tier.limits.max_storage),
             }));
         }
@@ -59,6 +64,7 @@ impl Bus {
             subject::CONTROL_STREAM,
             subject::VERSIONS_STREAM,
             subject::WORKERS_STREAM,
+            subject::OUTPUT_STREAM,
             LEASE_STREAM,
         ] {
             let Ok(stream) = self.stream(name).await else { continue };
@@ -68,6 +74,7 @@ impl Bus {
                 of: name.to_owned(),
                 bytes: info.state.bytes,
                 messages: Some(info.state.messages),
+                drops_oldest: info.config.discard == DiscardPolicy::Old,
                 limit: of_stream,
             });
         }

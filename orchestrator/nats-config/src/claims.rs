@@ -106,6 +106,11 @@ pub(super) fn revoked(jwt: &str) -> Option<i64> {
     read(jwt)?["nats"]["revocations"]["*"].as_i64()
 }
 
+/// The name in an account's JWT: that of its host.
+pub(super) fn account_name(jwt: &str) -> Option<String> {
+    Some(read(jwt)?["name"].as_str()?.to_owned())
+}
+
 /// The claims of a JWT. The signature is not checked: the JWT is from our own file.
 pub(super) fn read(jwt: &str) -> Option<Value> {
     let claims = BASE64.decode(jwt.trim().split('.').nth(1)?).ok()?;

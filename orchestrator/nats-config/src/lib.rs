@@ -133,11 +133,16 @@ impl NatsConfig {
         self.directory.join("hosts").join(format!("{}.jwt", host.token()))
     }
 
+    fn host_key(&self, host: &HostName) -> PathBuf {
+        self.key(&format!("host-{}.nk", host.token()))
+    }
+
     fn key(&self, name: &str) -> PathBuf {
         self.directory.join("keys").join(name)
     }
 
-    /// Creates missing keys, credentials and certificates, and writes everything else from scratch. It can be run again.
+    /// Creates missing keys, credentials and certificates, and writes everything else from scratch, the accounts of hosts
+    /// too. It can be run again; what has changed of accounts must then be pushed to the servers.
     ///
     /// # Errors
     /// A file cannot be read or written.
@@ -157,6 +162,12 @@ impl NatsConfig {
         let system_jwt = claims::system_account(&keys.system, &keys.operator, now)?;
         let site_jwt = claims::site_account(&keys.site, &keys.operator, now)?;
         write_public(&self.directory.join("site.jwt"), &site_jwt)?;
+        // Rights may have been added since their accounts were made.
+        for account in files::read_all(&self.directory.join("hosts"), "jwt")? {
+            if let Some(host) = claims::account_name(&account).and_then(|name| HostName::new(&name).ok()) {
+                self.write_account(&host, &keys.site, &keys.operator, claims::revoked(&account), now)?;
+            }
+        }
         let common = Common {
             servers: &layout.servers,
             listen: layout.listen,
@@ -193,10 +204,8 @@ impl NatsConfig {
         if files::exists(&path)? {
             return Err(Error::Exists { host: host.clone(), path });
         }
-        let account = secret_key(&self.key(&format!("host-{}.nk", host.token())), KeyPairType::Account)?;
         let revoked = self.revoked(host)?;
-        let jwt = claims::host_account(&account, host, &site.public_key(), revoked, &operator, now)?;
-        write_public(&self.host_account(host), &jwt)?;
+        let account = self.write_account(host, &site, &operator, revoked, now)?;
         // A revocation in this very second would cover the new credentials too.
         let issued = revoked.and_then(|revoked| DateTime::from_timestamp(revoked + 1, 0));
         credentials(&path, host.as_str(), &account, issued.map_or(now, |issued| issued.max(now)))?;
@@ -210,14 +219,11 @@ impl NatsConfig {
     pub fn revoke_host(&self, host: &HostName, now: DateTime<Utc>) -> Result<(), Error> {
         let operator = self.existing("operator.nk")?;
         let site = self.existing("site.nk")?;
-        let key = self.key(&format!("host-{}.nk", host.token()));
-        if !files::exists(&key)? {
+        if !files::exists(&self.host_key(host))? {
             return Err(Error::UnknownHost { host: host.clone(), directory: self.directory.clone() });
         }
-        let account = secret_key(&key, KeyPairType::Account)?;
         let revoked = self.revoked(host)?.map_or(now.timestamp(), |before| before.max(now.timestamp()));
-        let jwt = claims::host_account(&account, host, &site.public_key(), Some(revoked), &operator, now)?;
-        write_public(&self.host_account(host), &jwt)?;
+        self.write_account(host, &site, &operator, Some(revoked), now)?;
         files::remove(&self.host_credentials(host))?;
         Ok(())
     }
@@ -250,6 +256,21 @@ impl NatsConfig {
     /// They do not answer, or refuse an account.
     pub async fn push(&self, url: &str, accounts: &[String]) -> Result<(), PushError> {
         push::push(url, &self.system_credentials(), &self.ca(), accounts).await
+    }
+
+    /// Writes the account of `host`, and returns its key. It is made if it does not exist.
+    fn write_account(
+        &self,
+        host: &HostName,
+        site: &KeyPair,
+        operator: &KeyPair,
+        revoked: Option<i64>,
+        now: DateTime<Utc>,
+    ) -> Result<KeyPair, Error> {
+        let account = secret_key(&self.host_key(host), KeyPairType::Account)?;
+        let jwt = claims::host_account(&account, host, &site.public_key(), revoked, operator, now)?;
+        write_public(&self.host_account(host), &jwt)?;
+        Ok(account)
     }
 
     fn existing(&self, name: &str) -> Result<KeyPair, Error> {

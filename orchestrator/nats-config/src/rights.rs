@@ -39,6 +39,7 @@ const JETSTREAM: &str = "$JS.API";
 pub(super) const RIGHTS: &[Right] = &[
     right("replies", Kind::Request, "os-upgrade:control.reply.*", "os-upgrade:control.reply.HOST"),
     right("versions", Kind::Request, "os-upgrade:versions.*", "os-upgrade:versions.HOST"),
+    right("output", Kind::Request, "os-upgrade:output.*", "os-upgrade:output.HOST"),
     right("announcements", Kind::Request, "os-upgrade:workers.*.*", "os-upgrade:workers.*.HOST"),
     right("heartbeats", Kind::Request, "os-upgrade.presence.*", "os-upgrade.presence.HOST"),
     right("progress", Kind::Request, "os-upgrade.progress.*", "os-upgrade.progress.HOST"),
@@ -104,6 +105,7 @@ mod tests {
         for subject in [
             subject::reply(&host),
             subject::versions(&host),
+            subject::output(&host),
             subject::presence(&host),
             subject::hint(&host),
             subject::consumer_request(&host),

@@ -77,6 +77,31 @@ fn new_credentials_survive_the_revocation() {
 }
 
 #[test]
+fn hosts_get_new_rights_and_stay_revoked() {
+    let directory = tempfile::tempdir().unwrap();
+    let config = NatsConfig::new(directory.path());
+    let [h1, h2] = ["h.1", "h2"].map(|name| HostName::new(name).unwrap());
+    let made = Utc::now();
+    config.init(&layout(&["b1"]), made).unwrap();
+    config.add_host(&h1, made).unwrap();
+    config.add_host(&h2, made).unwrap();
+    config.revoke_host(&h2, made).unwrap();
+    let rights = |host: &HostName| {
+        let claims = claims::read(&config.account_of(host).unwrap()).unwrap();
+        (claims["sub"].clone(), claims["nats"]["imports"].clone())
+    };
+    let before = [rights(&h1), rights(&h2)];
+    // As an earlier version made it.
+    let key = files::read_key(&config.host_key(&h1)).unwrap();
+    let older = claims::user(&key, h1.as_str(), &key, made).unwrap();
+    write_public(&config.host_account(&h1), &older).unwrap();
+    assert_ne!(rights(&h1), before[0]);
+    config.init(&layout(&["b1"]), Utc::now()).unwrap();
+    assert_eq!([rights(&h1), rights(&h2)], before);
+    assert_eq!(claims::revoked(&config.account_of(&h2).unwrap()), Some(made.timestamp()));
+}
+
+#[test]
 fn servers_advertise_their_certificate_names() {
     let directory = tempfile::tempdir().unwrap();
     let config = NatsConfig::new(directory.path());

@@ -1,5 +1,7 @@
 //! Untrusted text, made safe for terminals and log lines.
 
+use os_upgrade_protocol::text::sanitized_character;
+
 /// The beginning of `text` on one line, with an ellipsis if it is longer, and with control, bidi and invisible characters
 /// replaced, so that it cannot affect a terminal or the text around it.
 pub fn one_line(text: &str, chars_max: usize) -> String {
@@ -16,17 +18,6 @@ pub fn one_line(text: &str, chars_max: usize) -> String {
 /// and texts that differ look different.
 pub fn sanitized(text: &str) -> String {
     text.chars().map(sanitized_character).collect()
-}
-
-fn sanitized_character(character: char) -> char {
-    if is_shown_as_is(character) { character } else { char::REPLACEMENT_CHARACTER }
-}
-
-fn is_shown_as_is(character: char) -> bool {
-    let is_bidi_control = matches!(character, '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
-    // Without a width: soft hyphen, zero-width spaces and joiners, invisible operators, tags.
-    let is_invisible = matches!(character, '\u{ad}' | '\u{180e}' | '\u{200b}'..='\u{200d}' | '\u{2060}'..='\u{2064}' | '\u{feff}' | '\u{e0000}'..='\u{e007f}');
-    !character.is_control() && !is_bidi_control && !is_invisible
 }
 
 #[cfg(test)]

@@ -4,5 +4,6 @@
 pub mod call;
 pub mod handle;
 pub mod instances;
+pub mod outputs;
 pub mod published_state;
 pub mod strongbox;

@@ -357,6 +357,7 @@ fn allowed() -> Vec<(String, String)> {
     vec![
         (subject::reply(&host), json!({ "action": "prepare", "result": "done" }).to_string()),
         (subject::versions(&host), json!({ "linux": "3" }).to_string()),
+        (subject::output(&host), "unpacking".to_owned()),
         (subject::worker(&application, &host), announcement),
         (subject::consumer_request(&host), "{}".to_owned()),
         api("CONSUMER.INFO.os-upgrade:control.worker-h01"),
@@ -379,6 +380,7 @@ fn forbidden() -> Vec<(String, String)> {
     let mut found = vec![
         (subject::reply(&other), json!({ "action": "upgrade", "result": "done" }).to_string()),
         (subject::versions(&other), json!({ "linux": "666" }).to_string()),
+        (subject::output(&other), "all is well".to_owned()),
         (
             subject::worker(&application, &other),
             json!({ "host": "h02", "application": APPLICATION, "group": "x" }).to_string(),
@@ -454,6 +456,7 @@ fn forbidden() -> Vec<(String, String)> {
         "STREAM.PURGE.os-upgrade:control",
         "STREAM.PURGE.os-upgrade:journal",
         "STREAM.PURGE.os-upgrade:versions",
+        "STREAM.PURGE.os-upgrade:output",
         "STREAM.DELETE.os-upgrade:control",
         "STREAM.DELETE.os-upgrade:journal",
         "STREAM.DELETE.KV_os-upgrade-lease",
@@ -468,7 +471,9 @@ fn forbidden() -> Vec<(String, String)> {
 /// The state that no host may change.
 async fn protected_state(jetstream: &Context) -> Value {
     let mut found = json!({});
-    for name in [subject::CONTROL_STREAM, subject::VERSIONS_STREAM, subject::WORKERS_STREAM] {
+    for name in
+        [subject::CONTROL_STREAM, subject::VERSIONS_STREAM, subject::WORKERS_STREAM, subject::OUTPUT_STREAM]
+    {
         let filter = ">";
         let messages = streams::stored(jetstream, name, filter).await;
         let messages = messages.iter().filter(|message| !message.subject.ends_with(".h01"));

@@ -3,7 +3,10 @@
 
 pub mod consumer;
 
-use async_nats::jetstream::stream::{Config, RetentionPolicy, StorageType};
+use std::time::Duration;
+
+use async_nats::jetstream::stream::{Config, DiscardPolicy, RetentionPolicy, StorageType};
+use os_upgrade_protocol::limits::OUTPUT_MESSAGE_BYTES_MAX;
 use os_upgrade_protocol::subject;
 
 /// Consumer limit of the control stream, which has one per host and those of readers. The default of nats-server 2.15
@@ -13,6 +16,12 @@ const CONSUMERS_MAX: i32 = 100_000;
 const READERS_MAX: i32 = 10_000;
 /// Versions kept for each host.
 const VERSIONS_KEPT: i64 = 64;
+/// Outputs of commands kept for each host: a run has a `prepare`, an `upgrade` and a `reboot`.
+const OUTPUTS_KEPT: i64 = 3;
+/// How long output is kept.
+const OUTPUT_AGE_MAX: Duration = Duration::from_hours(30 * 24);
+/// The size of the stream of output: the largest outputs of some 5 000 hosts.
+const OUTPUT_STREAM_BYTES_MAX: i64 = 1024 * 1024 * 1024;
 
 /// A stream that keeps all messages on `subjects` on disk.
 pub fn stream(name: &str, subjects: &[&str]) -> Config {
@@ -26,7 +35,7 @@ pub fn stream(name: &str, subjects: &[&str]) -> Config {
     }
 }
 
-/// The streams that workers use, with one replica each: commands and replies, versions, announcements.
+/// The streams that workers need, with one replica each: commands and replies, versions, announcements.
 pub fn worker_streams() -> [Config; 3] {
     [
         Config {
@@ -39,4 +48,17 @@ pub fn worker_streams() -> [Config; 3] {
         },
         Config { max_messages_per_subject: 1, ..stream(subject::WORKERS_STREAM, &[subject::WORKERS]) },
     ]
+}
+
+/// The stream of output, with one replica. Beyond its limits the oldest output is dropped. However much a host publishes, it
+/// has three messages in the stream, so it can take no more than a small part of it from the others.
+pub fn output_stream() -> Config {
+    Config {
+        max_messages_per_subject: OUTPUTS_KEPT,
+        max_age: OUTPUT_AGE_MAX,
+        max_bytes: OUTPUT_STREAM_BYTES_MAX,
+        max_message_size: i32::try_from(OUTPUT_MESSAGE_BYTES_MAX).unwrap_or(i32::MAX),
+        discard: DiscardPolicy::Old,
+        ..stream(subject::OUTPUT_STREAM, &[subject::OUTPUTS])
+    }
 }

@@ -4,11 +4,11 @@ use crate::{ApplicationName, HostName};
 
 /// Who produced a message: [`CONTROLLER`] on commands, `<application>/<host>` on replies.
 pub const PRODUCER_NAME: &str = "Producer-Name";
-/// On a command, the id of its run; on a reply, that of the run of the command it answers.
+/// On a command, the id of its run; on a reply and on output, that of the run of the command that they are about.
 pub const RUN: &str = "Os-Upgrade-Run";
 /// On a reply, the stream sequence of the command it answers.
 pub const IN_REPLY_TO: &str = "Os-Upgrade-In-Reply-To";
-/// A command's id. JetStream's `Nats-Msg-Id` is not used: a host that guesses the id of a command to another host could
+/// A command's id, on the command and on its output. JetStream's `Nats-Msg-Id` is not used: a host that guesses the id of a command to another host could
 /// publish a message with that id first, and the server would drop the command as a duplicate.
 pub const COMMAND_ID: &str = "Os-Upgrade-Command-Id";
 /// The header in which earlier versions of the orchestrator wrote a command's id. Their commands are accepted.

@@ -1,4 +1,4 @@
-//! The largest message of each kind that either side reads, in bytes.
+//! The largest message of each kind that either side reads, in bytes unless it says otherwise.
 
 /// A command; `prepare` may name many hosts.
 pub const COMMAND_BYTES_MAX: usize = 1024 * 1024;
@@ -12,6 +12,14 @@ pub const VERSIONS_BYTES_MAX: usize = 256 * 1024;
 pub const PROGRESS_BYTES_MAX: usize = 4 * 1024;
 /// A heartbeat.
 pub const HEARTBEAT_BYTES_MAX: usize = 1024;
+/// The lines of a command's output, as a number.
+pub const OUTPUT_LINES_MAX: usize = 200;
+/// The text of a command's output.
+pub const OUTPUT_BYTES_MAX: usize = 64 * 1024;
+/// One line of a command's output.
+pub const OUTPUT_LINE_BYTES_MAX: usize = 4 * 1024;
+/// A message with a command's output, with its headers.
+pub const OUTPUT_MESSAGE_BYTES_MAX: usize = OUTPUT_BYTES_MAX + 4 * 1024;
 /// The text of a progress message.
 pub const PROGRESS_TEXT_BYTES_MAX: usize = 256;
 /// The message in a reply, and any reason shown to an operator.

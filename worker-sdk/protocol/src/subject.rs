@@ -9,6 +9,8 @@ pub const CONTROL_STREAM: &str = "os-upgrade:control";
 pub const VERSIONS_STREAM: &str = "os-upgrade:versions";
 /// The last announcement of every worker.
 pub const WORKERS_STREAM: &str = "os-upgrade:workers";
+/// The last output of the commands of every host; a worker may do without it.
+pub const OUTPUT_STREAM: &str = "os-upgrade:output";
 /// The orchestrator's log of facts; no worker reads or writes it.
 pub const JOURNAL_STREAM: &str = "os-upgrade:journal";
 
@@ -22,6 +24,8 @@ pub const LEADER: &str = "os-upgrade:control.leader";
 pub const VERSIONS: &str = "os-upgrade:versions.*";
 /// Matches every announcement.
 pub const WORKERS: &str = "os-upgrade:workers.*.*";
+/// Matches the output of every host.
+pub const OUTPUTS: &str = "os-upgrade:output.*";
 /// Matches every heartbeat (core NATS).
 pub const PRESENCES: &str = "os-upgrade.presence.*";
 /// Matches the progress of every host (core NATS).
@@ -41,6 +45,7 @@ const COMMAND_PREFIX: &str = "os-upgrade:control.command.";
 const REPLY_PREFIX: &str = "os-upgrade:control.reply.";
 const VERSIONS_PREFIX: &str = "os-upgrade:versions.";
 const WORKERS_PREFIX: &str = "os-upgrade:workers.";
+const OUTPUT_PREFIX: &str = "os-upgrade:output.";
 /// The prefix of every heartbeat (core NATS).
 pub const PRESENCE_PREFIX: &str = "os-upgrade.presence.";
 const PROGRESS_PREFIX: &str = "os-upgrade.progress.";
@@ -68,6 +73,11 @@ pub fn versions(host: &HostName) -> String {
 /// The announcement of `application` on `host`.
 pub fn worker(application: &ApplicationName, host: &HostName) -> String {
     format!("{WORKERS_PREFIX}{}.{}", application.token(), host.token())
+}
+
+/// The output of the commands of `host`.
+pub fn output(host: &HostName) -> String {
+    format!("{OUTPUT_PREFIX}{}", host.token())
 }
 
 /// The heartbeat of `host` (core NATS).
@@ -208,6 +218,7 @@ mod tests {
     fn subjects_match_the_documentation() {
         let host = HostName::new("h1.example.com").unwrap();
         assert_eq!(command(&host), "os-upgrade:control.command.h1%2Eexample%2Ecom");
+        assert_eq!(output(&host), "os-upgrade:output.h1%2Eexample%2Ecom");
         assert_eq!(hint(&host), "os-upgrade.hint.h1%2Eexample%2Ecom");
         assert_eq!(consumer(&host), "worker-h1%2Eexample%2Ecom");
         assert_eq!(instance("a.b"), "os-upgrade.instance.a%2Eb");

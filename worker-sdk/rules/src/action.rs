@@ -1,7 +1,7 @@
 //! Actions that the rules request from their executor.
 
 use chrono::{DateTime, Utc};
-use os_upgrade_protocol::RunId;
+use os_upgrade_protocol::{CommandId, RunId};
 
 use crate::{HandlerCall, LogMessage, StateFile};
 
@@ -59,6 +59,8 @@ pub struct RebootCall {
 pub struct OutgoingReply {
     /// Stream sequence of the command that it answers.
     pub sequence: u64,
+    /// The id of that command, if it has one. Output can be sent with it.
+    pub command: Option<CommandId>,
     /// Where it goes.
     pub subject: String,
     /// The JSON of the reply.

@@ -24,6 +24,7 @@ use tracing::{Instrument, Span, debug, error, info, info_span, warn};
 
 use super::input::Input;
 use crate::bus::Bus;
+use crate::output::{CommandOutput, OutputSender};
 use crate::progress::ProgressReporter;
 use crate::store::Store;
 use crate::{Cause, Context, VersionsNotifier, Worker, worker};
@@ -41,6 +42,7 @@ pub(super) struct Executor<W> {
     shutdown: CancellationToken,
     versions: VersionsNotifier,
     progress: ProgressReporter,
+    output: OutputSender,
     tasks: JoinSet<()>,
     /// The run of the handler under way, and the sender that asks the handler to stop.
     under_way: (Option<RunId>, watch::Sender<Option<Cause>>),
@@ -74,6 +76,7 @@ impl<W: Worker> Executor<W> {
             shutdown,
             versions,
             progress,
+            output: OutputSender::default(),
             tasks: JoinSet::new(),
             under_way: Default::default(),
             reboot: None,
@@ -183,7 +186,9 @@ impl<W: Worker> Executor<W> {
         let sequence = reply.sequence;
         // The command is no longer under way.
         self.progress.clear();
+        let output = self.output.clone();
         self.report(async move {
+            output.send(&bus, sequence, reply.command).await;
             let stored = bus.publish_stored(reply.subject, headers, reply.payload.into());
             match stored.await {
                 Ok(()) => Event::ReplyStored { sequence },
@@ -259,15 +264,18 @@ impl<W: Worker> Executor<W> {
             shutdown: self.shutdown.clone(),
             versions: self.versions.clone(),
             progress: ProgressReporter::default(),
+            output: CommandOutput::default(),
         }
     }
 
-    /// Registers the handler of the command with this stream sequence, and connects its context to hints and progress.
+    /// Registers the handler of the command with this stream sequence, and connects its context to hints, progress
+    /// and output.
     fn begin(&mut self, sequence: u64, context: Context) -> Context {
         let hints = watch::Sender::default();
         let hinted = hints.subscribe();
         self.under_way = (context.run.clone(), hints);
-        Context { progress: self.progress.for_command(sequence), hinted, ..context }
+        let (progress, output) = (self.progress.for_command(sequence), self.output.of_command(sequence));
+        Context { hinted, progress, output, ..context }
     }
 
     /// The span of all log lines of a command's handler.

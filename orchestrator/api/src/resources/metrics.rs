@@ -141,8 +141,8 @@ fn describe_storage(registry: &mut Registry, usage: &[Usage]) {
     let help = "Bytes that NATS stores, by stream and account";
     describe("os_upgrade_nats_stored_bytes", help, |part| Some(part.bytes));
     describe("os_upgrade_nats_stored_messages", "Messages that NATS stores, by stream", |part| part.messages);
-    let help = "Bytes that NATS may store; absent without a limit. A server's own limit is not known";
-    describe("os_upgrade_nats_limit_bytes", help, |part| part.limit);
+    let help = "Bytes that NATS may store; absent without a limit, and where the oldest are dropped. A server's own limit is not known";
+    describe("os_upgrade_nats_limit_bytes", help, |part| part.limit.filter(|_| !part.drops_oldest));
 }
 
 /// What the history of this instance covers.

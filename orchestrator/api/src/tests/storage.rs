@@ -27,7 +27,13 @@ async fn sizes_of_history_and_process_are_exposed() {
 
 #[test]
 fn sizes_of_streams_are_exposed() {
-    let part = |of: &str, messages, limit| Usage { of: of.to_owned(), bytes: 7, messages, limit };
+    let part = |of: &str, messages, limit| Usage {
+        of: of.to_owned(),
+        bytes: 7,
+        messages,
+        drops_oldest: false,
+        limit,
+    };
     let nats = vec![part("account", None, Some(9)), part("os-upgrade:journal", Some(2), None)];
     let text = resources::metrics::text(
         &Answers::default(),

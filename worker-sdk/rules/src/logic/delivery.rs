@@ -83,6 +83,7 @@ impl WorkerLogic {
         headers.extend(current.run.as_ref().map(|run| (header::RUN, run.to_string())));
         out.push(Action::Reply(OutgoingReply {
             sequence,
+            command: current.id.clone(),
             subject: subject::reply(&self.config.host),
             payload: reply.to_payload(),
             headers,

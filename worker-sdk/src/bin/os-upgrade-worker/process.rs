@@ -1,4 +1,5 @@
-//! Runs a script in its own process group, with its standard error in the log and its standard output bounded.
+//! Runs a script in its own process group, with its standard error in the log, its standard output bounded, and the last lines
+//! of both for operators.
 
 use std::io;
 use std::path::Path;
@@ -8,8 +9,9 @@ use std::time::Duration;
 use nix::errno::Errno;
 use nix::sys::signal::{Signal, killpg};
 use nix::unistd::{AccessFlags, Pid, access};
+use os_upgrade_worker_sdk::CommandOutput;
 use os_upgrade_worker_sdk::limits::{MESSAGE_BYTES_MAX, VERSIONS_BYTES_MAX};
-use tokio::io::{AsyncBufRead, AsyncBufReadExt, AsyncRead, AsyncReadExt, AsyncWriteExt as _, BufReader};
+use tokio::io::{AsyncBufRead, AsyncBufReadExt, AsyncWriteExt as _, BufReader};
 use tokio::process::{Child, Command};
 use tokio::task::JoinHandle;
 use tracing::{Instrument, info, warn};
@@ -19,7 +21,7 @@ const TERM_GRACE: Duration = Duration::from_secs(5);
 /// How long output is read after the script has exited; background processes may keep the pipes open.
 const DRAIN_MAX: Duration = Duration::from_secs(1);
 /// How much standard output is kept: one byte more than the limit for versions, so that too much is noticed.
-const STDOUT_BYTES_MAX: u64 = VERSIONS_BYTES_MAX as u64 + 1;
+const STDOUT_BYTES_MAX: usize = VERSIONS_BYTES_MAX + 1;
 
 /// The result of a script.
 #[derive(Debug)]
@@ -42,10 +44,15 @@ pub(crate) struct Script {
 }
 
 impl Script {
-    pub(crate) fn start(path: &Path, name: &str, environment: &[(&str, String)]) -> io::Result<Self> {
+    pub(crate) fn start(
+        path: &Path,
+        name: &str,
+        environment: &[(&str, String)],
+        output: &CommandOutput,
+    ) -> io::Result<Self> {
         let mut command = Command::new(path);
         Self::prepare(&mut command, path, environment);
-        Self::new(command.stdin(Stdio::null()).spawn()?, name)
+        Self::new(command.stdin(Stdio::null()).spawn()?, name, output)
     }
 
     /// As [`Self::start`], but records the process group first. So if this process is killed, the next start can stop
@@ -54,13 +61,14 @@ impl Script {
         path: &Path,
         name: &str,
         environment: &[(&str, String)],
+        output: &CommandOutput,
         record: impl FnOnce(Pid) -> io::Result<()>,
     ) -> io::Result<Self> {
         access(path, AccessFlags::X_OK)?;
         let mut command = Command::new("sh");
         command.args(["-c", GATED, "sh"]).arg(path);
         Self::prepare(&mut command, path, environment);
-        Self::new(start_gated(&mut command, record).await?, name)
+        Self::new(start_gated(&mut command, record).await?, name, output)
     }
 
     fn prepare(command: &mut Command, path: &Path, environment: &[(&str, String)]) {
@@ -81,7 +89,7 @@ impl Script {
         }
     }
 
-    fn new(mut child: Child, name: &str) -> io::Result<Self> {
+    fn new(mut child: Child, name: &str, output: &CommandOutput) -> io::Result<Self> {
         let id = group_of(&child)?;
         let stdout = child.stdout.take().expect("the standard output is piped");
         let stderr = child.stderr.take().expect("the standard error is piped");
@@ -89,8 +97,10 @@ impl Script {
             name: name.to_owned(),
             child,
             group: Group { id, kill_on_drop: true },
-            stdout: tokio::spawn(keep(stdout)),
-            stderr: tokio::spawn(stream_into_log(BufReader::new(stderr), name.to_owned()).in_current_span()),
+            stdout: tokio::spawn(keep(BufReader::new(stdout), output.clone())),
+            stderr: tokio::spawn(
+                stream_into_log(BufReader::new(stderr), name.to_owned(), output.clone()).in_current_span(),
+            ),
         })
     }
 
@@ -197,50 +207,63 @@ pub(crate) async fn end_group<F: Future<Output = ()>>(group: Pid, leader_exited:
     }
 }
 
-/// Reads to the end, keeping a bounded part.
-async fn keep(mut output: impl AsyncRead + Unpin) -> Vec<u8> {
+/// Reads to the end, keeping a bounded part, and passes each line to `shown`.
+async fn keep(mut output: impl AsyncBufRead + Unpin, shown: CommandOutput) -> Vec<u8> {
     let mut kept = Vec::new();
-    let mut bounded = (&mut output).take(STDOUT_BYTES_MAX);
-    if bounded.read_to_end(&mut kept).await.is_ok() {
-        // Read the rest, so that the script does not block on a full pipe.
-        let _ = tokio::io::copy(&mut output, &mut tokio::io::sink()).await;
+    let mut line = Vec::new();
+    // All of it is read, so that the script does not block on a full pipe.
+    while read_line(&mut output, &mut line, |bytes| {
+        let room = STDOUT_BYTES_MAX - kept.len();
+        kept.extend_from_slice(&bytes[..bytes.len().min(room)]);
+    })
+    .await
+    {
+        shown.write(&String::from_utf8_lossy(&line));
     }
     kept
 }
 
-/// Logs each line and returns the last non-blank one. Lines are truncated to [`MESSAGE_BYTES_MAX`].
-async fn stream_into_log(mut output: impl AsyncBufRead + Unpin, script: String) -> Option<String> {
+/// Logs each line, passes it to `shown`, and returns the last non-blank one. Lines are truncated to [`MESSAGE_BYTES_MAX`].
+async fn stream_into_log(
+    mut output: impl AsyncBufRead + Unpin,
+    script: String,
+    shown: CommandOutput,
+) -> Option<String> {
     let mut last = None;
     let mut line = Vec::new();
-    loop {
-        let more = read_line(&mut output, &mut line).await;
+    while read_line(&mut output, &mut line, |_| ()).await {
         let text = String::from_utf8_lossy(&line);
+        shown.write(&text);
         let text = text.trim();
         if !text.is_empty() {
             info!(script, "{text}");
             last = Some(text.to_owned());
         }
-        if !more {
-            return last;
-        }
     }
+    last
 }
 
-/// Reads one line into `line`, truncated to [`MESSAGE_BYTES_MAX`]; false at the end of the output.
-async fn read_line(output: &mut (impl AsyncBufRead + Unpin), line: &mut Vec<u8>) -> bool {
+/// Reads one line into `line`, with its end, truncated to [`MESSAGE_BYTES_MAX`]; false when there is none. All bytes are passed
+/// to `read`.
+async fn read_line(
+    output: &mut (impl AsyncBufRead + Unpin),
+    line: &mut Vec<u8>,
+    mut read: impl FnMut(&[u8]),
+) -> bool {
     line.clear();
     loop {
         let Ok(bytes) = output.fill_buf().await else {
-            return false;
+            return !line.is_empty();
         };
         if bytes.is_empty() {
-            return false;
+            return !line.is_empty();
         }
         let end = bytes.iter().position(|byte| *byte == b'\n');
-        let part = &bytes[..end.unwrap_or(bytes.len())];
+        let part = &bytes[..end.map_or(bytes.len(), |end| end + 1)];
         let room = MESSAGE_BYTES_MAX.saturating_sub(line.len());
         line.extend_from_slice(&part[..part.len().min(room)]);
-        let used = part.len() + usize::from(end.is_some());
+        read(part);
+        let used = part.len();
         output.consume(used);
         if end.is_some() {
             return true;
@@ -262,7 +285,8 @@ mod tests {
             ("one\ntwo", Some("two")),
             (long.as_str(), Some(&long[..MESSAGE_BYTES_MAX])),
         ] {
-            let last = stream_into_log(BufReader::with_capacity(7, text.as_bytes()), "t".to_owned()).await;
+            let output = BufReader::with_capacity(7, text.as_bytes());
+            let last = stream_into_log(output, "t".to_owned(), CommandOutput::default()).await;
             assert_eq!(last.as_deref(), expected);
         }
     }
@@ -270,6 +294,6 @@ mod tests {
     #[tokio::test]
     async fn output_is_bounded() {
         let text = "x".repeat(VERSIONS_BYTES_MAX * 2);
-        assert_eq!(keep(text.as_bytes()).await.len(), VERSIONS_BYTES_MAX + 1);
+        assert_eq!(keep(text.as_bytes(), CommandOutput::default()).await.len(), VERSIONS_BYTES_MAX + 1);
     }
 }

@@ -57,10 +57,12 @@ impl Scripts {
             environment.push(("OS_UPGRADE_PROGRESS", self.progress.begin()));
         }
         let recorded = name == "prepare" || name == "upgrade";
+        let output = context.output();
         let started = if recorded {
-            Script::start_recorded(&path, name, &environment, |group| self.leftover.record(group)).await
+            Script::start_recorded(&path, name, &environment, output, |group| self.leftover.record(group))
+                .await
         } else {
-            Script::start(&path, name, &environment)
+            Script::start(&path, name, &environment, output)
         };
         let mut script = started.map_err(|error| format!("cannot run {}: {error}", path.display()))?;
         if stop == Stop::Never {

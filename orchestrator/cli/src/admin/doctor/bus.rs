@@ -196,12 +196,14 @@ async fn journal(bus: &Bus) -> Vec<Check> {
 }
 
 /// Compares what a part of NATS stores with its limit.
-fn storage(Usage { of, bytes, messages, limit }: &Usage) -> Check {
+fn storage(Usage { of, bytes, messages, drops_oldest, limit }: &Usage) -> Check {
     let name = format!("storage of {of}");
     let messages = messages.map(|messages| format!(", {messages} messages")).unwrap_or_default();
     let Some(limit) = limit else { return Check::ok(name, format!("{bytes} bytes{messages}")) };
     let found = format!("{bytes} of {limit} bytes{messages}");
-    if limit.saturating_sub(*bytes) < MESSAGE_BYTES_MAX {
+    if *drops_oldest {
+        Check::ok(name, format!("{found}; the oldest are dropped at the limit"))
+    } else if limit.saturating_sub(*bytes) < MESSAGE_BYTES_MAX {
         let advice = "raise the limit, or delete other streams: NATS refuses what does not fit";
         Check::problem(name, found, advice)
     } else if bytes / 4 >= limit / 5 {
@@ -288,11 +290,14 @@ mod tests {
             (8 * MIB, Some(2), Some(10 * MIB), Verdict::Warning, "8388608 of 10485760 bytes, 2 messages"),
             (9 * MIB + 1, None, Some(10 * MIB), Verdict::Problem, "9437185 of 10485760 bytes"),
         ] {
-            let check = storage(&Usage { of: "a".to_owned(), bytes, messages, limit });
+            let usage = Usage { of: "a".to_owned(), bytes, messages, drops_oldest: false, limit };
+            let check = storage(&usage);
             assert_eq!(
                 (check.name.as_str(), check.verdict, check.found.as_str()),
                 ("storage of a", verdict, found)
             );
+            let check = storage(&Usage { drops_oldest: true, ..usage });
+            assert_eq!((check.verdict, check.found.starts_with(found)), (Verdict::Ok, true));
         }
     }
 

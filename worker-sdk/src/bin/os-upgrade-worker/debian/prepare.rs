@@ -30,14 +30,14 @@ impl Debian {
         }
         self.apt.create_directories().map_err(|error| self.cannot_write(&error))?;
         context.progress(0, "reading the sources");
-        self.update().await?;
+        self.update(context).await?;
         context.progress(20, "simulating the upgrade");
         let plan = self.checked_plan().await?;
         info!("{}", plan.summary());
         if !plan.is_empty() {
             self.check_space(&plan).await?;
             context.progress(40, "downloading packages");
-            self.download().await?;
+            self.download(context).await?;
         }
         let additions: Vec<&str> = plan.additions().map(|install| install.name.as_str()).collect();
         fs::write(self.prepared(), additions.join("\n")).map_err(|error| self.cannot_write(&error))?;
@@ -45,11 +45,12 @@ impl Debian {
     }
 
     /// Updates all package lists.
-    async fn update(&self) -> HandlerResult {
+    async fn update(&self, context: &Context) -> HandlerResult {
         let arguments = self.apt.arguments(&["update"]);
         let mut wait = self.parts.tools.lock_wait();
         loop {
-            let finished = self.parts.tools.run_recorded(APT_GET, &arguments, |_| ()).await?;
+            let finished =
+                self.parts.tools.run_recorded(APT_GET, &arguments, context.output(), |_| ()).await?;
             if finished.status.success() {
                 return Ok(());
             }
@@ -104,11 +105,14 @@ impl Debian {
         }
     }
 
-    async fn download(&self) -> HandlerResult {
+    async fn download(&self, context: &Context) -> HandlerResult {
         let mut more = vec!["--download-only"];
         more.extend(DIST_UPGRADE);
-        let finished =
-            self.parts.tools.run_recorded(APT_GET, &self.apt.read_only_arguments(&more), |_| ()).await?;
+        let finished = self
+            .parts
+            .tools
+            .run_recorded(APT_GET, &self.apt.read_only_arguments(&more), context.output(), |_| ())
+            .await?;
         if finished.status.success() {
             Ok(())
         } else {

@@ -58,7 +58,9 @@ impl Kind {
         let retry = Retry::new(wait, RETRY_EVERY);
         context.step(&format!("downloading with {}", self.program()));
         loop {
-            let finished = tools.run_recorded(self.program(), &words, |line| report(context, line)).await?;
+            let finished = tools
+                .run_recorded(self.program(), &words, context.output(), |line| report(context, line))
+                .await?;
             if finished.status.success() {
                 return Ok(Downloaded::All);
             }
@@ -73,7 +75,9 @@ impl Kind {
 
     async fn check(self, tools: &Tools, context: &Context) -> HandlerResult<Downloaded> {
         let words = words(&["upgrade", "--check"]);
-        let finished = tools.run_recorded(self.program(), &words, |line| report(context, line)).await?;
+        let finished = tools
+            .run_recorded(self.program(), &words, context.output(), |line| report(context, line))
+            .await?;
         if finished.status.success() {
             return Ok(Downloaded::Description);
         }

@@ -88,7 +88,7 @@ impl Health {
 }
 
 async fn run_script(path: &Path, context: &Context) -> HandlerResult {
-    let mut script = Script::start(path, "health", &environment(context))
+    let mut script = Script::start(path, "health", &environment(context), context.output())
         .map_err(|error| format!("cannot run {}: {error}", path.display()))?;
     success("the health script", &script.wait().await?)
 }

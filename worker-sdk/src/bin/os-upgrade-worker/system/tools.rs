@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use os_upgrade_systems::debian::lock::{self, HeldLock};
 use os_upgrade_systems::text::one_line;
-use os_upgrade_worker_sdk::HandlerResult;
+use os_upgrade_worker_sdk::{CommandOutput, HandlerResult};
 use tokio::io::{AsyncBufReadExt, AsyncRead, AsyncReadExt, BufReader};
 use tokio::process::{Child, Command};
 use tracing::{debug, info};
@@ -107,14 +107,15 @@ impl Tools {
     }
 
     /// As [`Self::run`], for long-running tools, one at a time: if this process is killed, the next start stops the tool.
-    /// Each line of output is logged and passed to `step` immediately.
+    /// Each line is logged, written to `output` and passed to `step` immediately.
     pub(crate) async fn run_recorded(
         &self,
         program: &str,
         arguments: &[String],
+        output: &CommandOutput,
         step: impl Fn(&str) + Sync,
     ) -> HandlerResult<ToolOutput> {
-        info!("running {program} {}", arguments.join(" "));
+        log_command(program, arguments, output);
         let mut words = ["-c", GATED, "sh"].map(str::to_owned).to_vec();
         words.extend(self.command_line(program, arguments));
         let mut command = command("sh", &words);
@@ -125,6 +126,7 @@ impl Tools {
         let finished = collect_output(child, |line| {
             if !line.trim().is_empty() {
                 info!("{line}");
+                output.write(line);
                 step(line);
             }
         });
@@ -204,6 +206,13 @@ pub(crate) fn command(program: &str, arguments: &[impl AsRef<OsStr>]) -> Command
         }
     }
     command
+}
+
+/// Logs a command that is about to run, and writes it to `output`, before its own.
+pub(crate) fn log_command(program: &str, arguments: &[String], output: &CommandOutput) {
+    let arguments = arguments.join(" ");
+    info!("running {program} {arguments}");
+    output.write(&format!("$ {program} {arguments}"));
 }
 
 pub(crate) fn cannot_run(program: &str, error: &io::Error) -> String {

@@ -11,7 +11,7 @@ use os_upgrade_systems::debian::progress::{self, Status};
 use os_upgrade_worker_sdk::{Context, HandlerResult};
 use tracing::info;
 
-use super::tools::{Tools, cannot_run, command};
+use super::tools::{Tools, cannot_run, command, log_command};
 use crate::leftover::Leftover;
 use crate::process::{GATED, start_gated};
 
@@ -68,7 +68,7 @@ impl Transactions {
         }
     }
 
-    /// Runs a tool and waits for it. Each line of output is logged and passed to `step`. The tool's descriptor 3 is the
+    /// Runs a tool and waits for it. Each line of output is logged, shown to operators and passed to `step`. The tool's descriptor 3 is the
     /// status file.
     pub(crate) async fn run(
         &self,
@@ -78,7 +78,7 @@ impl Transactions {
         arguments: &[String],
         step: impl Fn(&str) + Sync,
     ) -> HandlerResult<Ended> {
-        info!("running {program} {}", arguments.join(" "));
+        log_command(program, arguments, context.output());
         let output = File::create(&self.output).map_err(|error| self.cannot_write(&error))?;
         let errors = output.try_clone().map_err(|error| self.cannot_write(&error))?;
         File::create(&self.status).map_err(|error| self.cannot_write(&error))?;
@@ -90,6 +90,10 @@ impl Transactions {
         let mut child = start_gated(&mut command, |group| self.leftover.record(group))
             .await
             .map_err(|error| cannot_run("sh", &error))?;
+        let step = |line: &str| {
+            context.output().write(line);
+            step(line);
+        };
         let mut output = LineReader::new(&self.output);
         let mut status_lines = LineReader::new(&self.status);
         let status = loop {
