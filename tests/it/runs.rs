@@ -5,6 +5,7 @@ mod clocks;
 mod enrolment;
 mod failures;
 mod lost_updates;
+mod output;
 mod replies;
 mod trigger;
 mod whole;

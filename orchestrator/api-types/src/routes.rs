@@ -6,6 +6,7 @@ pub mod documentation;
 pub mod fleet_lock;
 pub mod health;
 pub mod hosts;
+pub mod outputs;
 pub mod runs;
 pub mod slots;
 pub mod state;

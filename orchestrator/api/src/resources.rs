@@ -10,6 +10,7 @@ pub(crate) mod health;
 pub(crate) mod hosts;
 pub(crate) mod metrics;
 pub(crate) mod openapi;
+pub(crate) mod outputs;
 pub(crate) mod page;
 pub(crate) mod run;
 pub(crate) mod runs;
@@ -30,6 +31,7 @@ pub(crate) fn routes() -> Routes {
         .merge(enrolment::routes())
         .merge(run::routes())
         .merge(runs::routes())
+        .merge(outputs::routes())
         .merge(cluster::routes())
         .merge(health::routes())
         .merge(slots::routes())

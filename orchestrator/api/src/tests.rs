@@ -10,6 +10,7 @@ mod forms;
 mod limits;
 mod lock_edge;
 mod openapi;
+mod outputs;
 mod reads;
 mod schedule;
 mod served;
