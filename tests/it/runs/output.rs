@@ -28,6 +28,13 @@ async fn output_of_a_failed_host_is_read_until_it_is_lost() {
     assert_eq!((&last["action"], &last["attempt"]), (&json!("upgrade"), &json!(1)));
     assert!(last["text"].as_str().unwrap().ends_with("E: /boot is full\n"), "{shown}");
 
+    let (code, printed, _) = site.orchestrator.ask(&["run", "logs", "--utc"], "").await;
+    assert_eq!(code, Some(0), "{printed}");
+    assert!(
+        printed.starts_with("==> h01: upgrade, ") && printed.trim_end().ends_with("<==\nE: /boot is full"),
+        "{printed}"
+    );
+
     // It is in NATS, and so survives the orchestrator.
     site.orchestrator.kill().await;
     site.orchestrator.start_ready().await;

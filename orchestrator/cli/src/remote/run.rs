@@ -1,5 +1,6 @@
 //! `os-upgrade run`: starts, lists, shows, watches and cancels runs, and lets one go on without a host.
 
+mod logs;
 pub(super) mod view;
 mod watch;
 
@@ -43,6 +44,11 @@ pub(crate) enum Command {
     /// does not stop the run.
     #[command(after_help = examples!["run watch", "run watch 019aa3f0-0000"])]
     Watch(Show),
+    /// Show what the commands of a run printed on a host
+    ///
+    /// Of each command the last 200 lines are kept, of the last three commands of a host, for 30 days.
+    #[command(after_help = examples!["run logs", "run logs last h01", "run logs last h01 -o json"])]
+    Logs(logs::Logs),
     /// Start no further host in the active run; hosts that hold a slot finish
     #[command(after_help = examples!["run cancel", "run cancel --reason 'the power is about to fail'"])]
     Cancel(CancelOptions),
@@ -128,6 +134,11 @@ pub(crate) async fn run(command: Command) -> Result<(), Failure> {
             let client = remote.client()?;
             let id = find(&client, &id).await?;
             watch::watch(&client, &id, remote.output).await
+        }
+        Command::Logs(logs::Logs { id, host, remote }) => {
+            let client = remote.client()?;
+            let id = find(&client, &id).await?;
+            logs::show(&client, &id, host, remote.output).await
         }
         Command::Cancel(CancelOptions { reason, remote }) => {
             remote.client()?.call_with_body(&routes::CANCEL, &Cancel { reason }).await?;
