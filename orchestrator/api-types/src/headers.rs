@@ -5,6 +5,10 @@ use utoipa::IntoParams;
 /// The id of the run that a trigger has started.
 pub const RUN: &str = "Os-Upgrade-Run";
 
+/// What would follow from a configuration, as a sentence in ASCII: one field for each warning, at most 16 of at most 400
+/// bytes. Other characters are written as `\u{...}`.
+pub const WARNING: &str = "Os-Upgrade-Warning";
+
 /// The value of `Prefer` with which the answer to a change has its result as its body.
 pub const REPRESENTATION: &str = "return=representation";
 

@@ -4,7 +4,7 @@
 
 use std::borrow::Cow;
 
-use os_upgrade_kernel::{Cause, HostStatus, Reason, RunResult, WindowBlocker};
+use os_upgrade_kernel::{Cause, HostStatus, Reason, RunResult, Warning, WindowBlocker};
 use utoipa::openapi::schema::{ObjectBuilder, Type};
 use utoipa::openapi::{RefOr, Schema};
 use utoipa::{PartialSchema, ToSchema};
@@ -48,6 +48,8 @@ words! {
     SiteStatusWord = ["idle", "preparing", "upgrading", "paused"];
     /// Why no run starts automatically, or what prevents it in a window that is open.
     NextReasonWord = WindowBlocker::kinds();
+    /// What an operator should know before a configuration takes effect.
+    WarningWord = Warning::kinds();
     /// Whether a host's worker was heard of recently.
     ReachabilityWord = ["unknown", "awaited", "reachable", "unreachable"];
     /// Whether a host takes part in runs: approved, or automatically; or not yet, or no longer.

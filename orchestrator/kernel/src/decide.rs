@@ -30,6 +30,7 @@ pub use self::request::{Answer, Family, Operation, Refusal, Request};
 pub use self::run_control::{RunOperation, RunRefusal};
 pub use self::secrets::{SecretOperation, SecretRefusal};
 pub use self::slots::{SlotOperation, SlotRefusal};
+pub(crate) use self::start::enlisted_now;
 use crate::config::Settings;
 use crate::fact::Fact;
 use crate::job::{self, JobDone};

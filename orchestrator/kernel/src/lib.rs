@@ -10,6 +10,7 @@
 //! startable(state, view)                       what a run can start with now, or what blocks it
 //! forecast(state, view, now)                   when the next run starts automatically
 //! explain(state, view, forecast, host)         why a host is not moving
+//! warnings(state, view, config, now)           what would follow from another configuration
 //! hint(facts, state)                           which hosts to notify that a run is stopping
 //! ```
 //!
@@ -43,6 +44,7 @@ pub mod start;
 pub mod state;
 pub mod strongbox;
 pub mod view;
+pub mod warning;
 pub mod watermark;
 pub mod window;
 
@@ -74,5 +76,6 @@ pub use start::{Startable, startable};
 pub use state::{ApplyError, State};
 pub use strongbox::{Sealed, Secret, SecretName, SecretNameError, Strongbox};
 pub use view::{Reachability, SeenHost, View};
+pub use warning::{Warning, warnings};
 pub use watermark::Watermark;
 pub use window::{Calendar, CalendarError, Occurrence, Window};

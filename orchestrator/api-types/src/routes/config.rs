@@ -10,17 +10,18 @@ use os_upgrade_kernel::config as kernel;
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
-use utoipa::openapi::schema::{ObjectBuilder, OneOfBuilder, Type};
+use utoipa::openapi::schema::{AdditionalProperties, ObjectBuilder, OneOfBuilder, Type};
 use utoipa::openapi::{RefOr, Schema};
 use utoipa::{IntoParams, PartialSchema, ToSchema};
 
 use crate::body::{Millis, Stamp};
+use crate::headers;
 use crate::lists::list;
 use crate::query::{FactList, Parameters, True, Validate};
 use crate::route::{ADMIN, Answer, Content, Method, Route, Shape, Tag, VIEWER};
 use crate::text::{
     DateText, DaysText, DurationText, FactKeyText, NameText, PatchWord, TagsText, TimeText, TimeoutText,
-    UnreachableWord, WindowDurationText,
+    UnreachableWord, WarningWord, WindowDurationText,
 };
 
 const PATH: &str = "/v1/config/os-upgrade";
@@ -63,8 +64,9 @@ pub const REPLACE: Route<Config> = Route::new(
 .headers::<TagsOfWrites>()
 .query::<Validate>()
 .answers(&[
-    Answer::new(201, "the configuration was created"),
-    Answer::new(204, "the configuration was replaced, or is valid"),
+    Answer::json("it is valid, and the client prefers to see what would follow", Shape::of::<Validated<'static>>(), validated),
+    Answer::new(201, "the configuration was created").with_headers(WARNED),
+    Answer::new(204, "the configuration was replaced, or is valid").with_headers(WARNED),
     Answer::new(412, "If-Match or If-None-Match expects another configuration"),
 ]);
 
@@ -94,7 +96,12 @@ pub const CHANGE: Route<Value> = Route::new(
 .headers::<TagsOfWrites>()
 .query::<Validate>()
 .answers(&[
-    Answer::new(204, "the configuration was changed, or could be"),
+    Answer::json(
+        "it is valid, and the client prefers to see what would follow",
+        Shape::of::<Validated<'static>>(),
+        validated,
+    ),
+    Answer::new(204, "the configuration was changed, or could be").with_headers(WARNED),
     Answer::new(404, "there is no configuration"),
     Answer::new(412, "If-Match or If-None-Match expects another configuration, or a test failed"),
 ]);
@@ -112,7 +119,12 @@ pub const DELETE: Route = Route::new(
 .headers::<TagsOfWrites>()
 .query::<Validate>()
 .answers(&[
-    Answer::new(204, "the configuration was deleted, or could be"),
+    Answer::json(
+        "it is valid, and the client prefers to see what would follow",
+        Shape::of::<Validated<'static>>(),
+        validated,
+    ),
+    Answer::new(204, "the configuration was deleted, or could be").with_headers(WARNED),
     Answer::new(404, "there is no configuration"),
     Answer::new(412, "If-Match or If-None-Match expects another configuration"),
 ]);
@@ -140,6 +152,23 @@ pub const HISTORY: Route = Route::new(
 )
 .query::<FactList>()
 .answers(&[Answer::json("a page of the list", Shape::of::<ChangeList>(), || json!({"items": [change()]}))]);
+
+/// The headers of an answer to a write.
+const WARNED: &[(&str, Option<&str>)] = &[(
+    headers::WARNING,
+    Some(
+        "what follows, or would follow: one field for each warning, at most 16 of at most 400 bytes in ASCII",
+    ),
+)];
+
+fn validated() -> Value {
+    json!({"configuration": sample(), "warnings": [{
+        "kind": "starts-run",
+        "message": "a window is open now: this starts a run of 9 hosts at once",
+        "hosts": 9,
+        "open-until": "2026-11-21T05:00:00Z",
+    }]})
+}
 
 fn merge_patch() -> Value {
     json!({"rollout": {"max-concurrent": 2}})
@@ -212,6 +241,54 @@ pub struct TagsOfWrites {
     /// Only if it has none of these tags; `*` means only if there is no configuration.
     #[param(rename = "If-None-Match", value_type = Option<TagsText>)]
     pub not_matching: Option<String>,
+    /// `return=representation` (RFC 7240): a request that is only validated is answered with what would follow. Other
+    /// preferences are ignored.
+    #[param(rename = "Prefer", example = "return=representation")]
+    pub prefer: Option<String>,
+}
+
+/// A valid configuration, and what would follow from it.
+#[derive(Debug, Serialize, ToSchema)]
+pub struct Validated<'a> {
+    /// The configuration that would be in force; absent if there would be none.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<ConfigBody>)]
+    pub configuration: Option<&'a Config>,
+    /// What an operator should know, the most important first.
+    pub warnings: Vec<Warning>,
+}
+
+/// What an operator should know before a configuration takes effect.
+#[derive(Debug, Serialize)]
+pub struct Warning {
+    /// The sentence.
+    message: String,
+    #[serde(flatten)]
+    warning: os_upgrade_kernel::Warning,
+}
+
+impl From<os_upgrade_kernel::Warning> for Warning {
+    fn from(warning: os_upgrade_kernel::Warning) -> Self {
+        Self { message: warning.to_string(), warning }
+    }
+}
+
+impl PartialSchema for Warning {
+    fn schema() -> RefOr<Schema> {
+        let meaning = "What an operator should know before a configuration takes effect. Details, such as an application or \
+                       a number of hosts, are in further fields, which differ by kind.";
+        let object = ObjectBuilder::new().schema_type(Type::Object).description(Some(meaning));
+        let object = object.property("kind", WarningWord::schema()).required("kind");
+        let object = object.property("message", ObjectBuilder::new().schema_type(Type::String));
+        let object = object.required("message");
+        object.additional_properties(Some(AdditionalProperties::FreeForm(true))).into()
+    }
+}
+
+impl ToSchema for Warning {
+    fn name() -> Cow<'static, str> {
+        "Warning".into()
+    }
 }
 
 /// The query parameters of a read.

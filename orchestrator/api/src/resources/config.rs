@@ -9,6 +9,7 @@ use std::time::{Duration, Instant};
 mod conditions;
 mod history;
 pub(crate) mod patch;
+mod warned;
 
 use axum::extract::{Request as HttpRequest, State};
 use axum::http::StatusCode;
@@ -25,12 +26,14 @@ use os_upgrade_site::published_state::PublishedState;
 
 use self::conditions::{Conditions, Read, entity_tag};
 use self::patch::Patch;
+use self::warned::AnswerForm;
 use crate::context::Api;
 use crate::http::document::{from_value, parse};
 use crate::http::error::Problem;
 use crate::http::extract::{Actor, Body, Params, bytes, empty_body};
 use crate::http::fields::{Keep, Kept};
 use crate::http::form::{Form, Syntax};
+use crate::http::prefer::Preference;
 use crate::http::reply;
 use crate::routes::Routes;
 
@@ -87,21 +90,30 @@ async fn replace(
     State(api): State<Api>,
     Actor(actor): Actor,
     conditions: Conditions,
+    preference: Preference,
     Params(params): Params<Validate>,
     Body(config): Body<Config>,
-) -> Result<StatusCode, Problem> {
+) -> Result<Response, Problem> {
+    let validate = params.is_validation();
+    let before = api.published().ok();
     let operation = |expected| ConfigOperation::Put { config: config.clone(), expected };
-    write_if(&api, &conditions, &actor, params.is_validation(), operation).await
+    let status = write_if(&api, &conditions, &actor, validate, operation).await?;
+    let form = AnswerForm::of(validate, preference);
+    warned::answer(&api, before, Some(config), status, form).await
 }
 
 async fn delete(
     State(api): State<Api>,
     Actor(actor): Actor,
     conditions: Conditions,
+    preference: Preference,
     Params(params): Params<Validate>,
-) -> Result<StatusCode, Problem> {
+) -> Result<Response, Problem> {
+    let validate = params.is_validation();
+    let before = api.published().ok();
     let operation = |expected| ConfigOperation::Delete { expected };
-    write_if(&api, &conditions, &actor, params.is_validation(), operation).await
+    let status = write_if(&api, &conditions, &actor, validate, operation).await?;
+    warned::answer(&api, before, None, status, AnswerForm::of(validate, preference)).await
 }
 
 async fn options() -> Response {
@@ -176,6 +188,7 @@ async fn change(
     State(api): State<Api>,
     Actor(actor): Actor,
     conditions: Conditions,
+    preference: Preference,
     Params(params): Params<Validate>,
     request: HttpRequest,
 ) -> Result<Response, Problem> {
@@ -193,8 +206,10 @@ async fn change(
     let end = Instant::now() + RETRY_TIMEOUT;
     loop {
         let published = api.published_for_change()?;
-        if let Some(accepted) = change.attempt(&api, &published).await? {
-            return Ok(reply::granted(&accepted).into_response());
+        if let Some((accepted, config)) = change.attempt(&api, &published).await? {
+            let form = AnswerForm::of(change.validate, preference);
+            let status = reply::granted(&accepted);
+            return warned::answer(&api, Some(published), Some(config), status, form).await;
         }
         wait_for_retry(&api, published.state.config_tag().as_deref(), end).await?;
     }
@@ -217,8 +232,13 @@ struct Change {
 }
 
 impl Change {
-    /// Applies the patch to the configuration in `published`. `None` if that is no longer the current one.
-    async fn attempt(&self, api: &Api, published: &PublishedState) -> Result<Option<Accepted>, Problem> {
+    /// Applies the patch to the configuration in `published`, and returns the result. `None` if that is no longer the
+    /// current one.
+    async fn attempt(
+        &self,
+        api: &Api,
+        published: &PublishedState,
+    ) -> Result<Option<(Accepted, Config)>, Problem> {
         let state = &published.state;
         let expected = expect_tag(state.config_tag().as_deref());
         let patched = self.patched(published);
@@ -234,7 +254,7 @@ impl Change {
         let request = Request { actor: self.actor.clone(), validate, operation };
         match (api.site.request(request).await?, patched) {
             (Ok(_), Err(problem)) => Err(problem),
-            (Ok(accepted), Ok(_)) => Ok(Some(accepted)),
+            (Ok(accepted), Ok(config)) => Ok(Some((accepted, config))),
             (Err(ConfigRefusal::ConfigChanged { .. }), _) => Ok(None),
             (Err(refusal), _) => Err(refusal.into()),
         }

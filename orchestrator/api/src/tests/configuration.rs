@@ -32,6 +32,66 @@ async fn configured(config: &str) -> TestApi {
     api
 }
 
+/// Warnings are in headers, or in the body under `Prefer`; a write that takes effect has them in its headers too.
+#[tokio::test]
+async fn writes_warn_of_what_follows() {
+    let api = configured(ONE).await;
+    let always = r#"{"worker-applications":[{"name":"os-upgrade-debian"},{"name":"l\u00f6v"}],
+        "maintenance-windows":[{"cron":"0 0 * * * *","duration":"1h"}]}"#;
+    let json = ("content-type", "application/json");
+    let prefer = ("prefer", "return=representation");
+    let starts = "a window is open now: this starts a run of 1 host at once";
+    for (method, query, body, headers, expected, warnings) in [
+        ("PUT", "?validate=true", always, &[json][..], 204, &[starts, "no host announces l\\u{f6}v"][..]),
+        ("PUT", "?validate=true", always, &[json, prefer], 200, &[]),
+        (
+            "PUT",
+            "?validate=true",
+            ONE,
+            &[json],
+            204,
+            &["nothing changes: this is the configuration in force", "no host announces a"],
+        ),
+        (
+            "PATCH",
+            "?validate=true",
+            r#"{"worker-applications":[{"name":"b"}]}"#,
+            &[json],
+            204,
+            &["no host announces b"],
+        ),
+        (
+            "DELETE",
+            "?validate=true",
+            "",
+            &[],
+            204,
+            &["without a configuration no run starts, neither in a window nor on an operator's trigger"],
+        ),
+        ("PATCH", "", r#"{"rollout":{"max-failures":1}}"#, &[json, prefer], 204, &["no host announces a"]),
+        ("PUT", "", always, &[json, prefer], 204, &[starts, "no host announces l\\u{f6}v"]),
+    ] {
+        let (status, answered, text) = api.send(request(method, query, headers, body)).await;
+        assert_eq!(status, expected, "{method}{query}: {text}");
+        let found = answered.get_all("os-upgrade-warning").iter();
+        let found: Vec<_> = found.map(|value| value.to_str().unwrap()).collect();
+        assert_eq!(found, warnings, "{method}{query}");
+        let applied = answered.get("preference-applied").is_some();
+        assert_eq!(applied, status == 200);
+        if status == 200 {
+            let body: Value = serde_json::from_str(&text).unwrap();
+            let warnings = body["warnings"].as_array().unwrap();
+            assert_eq!((&warnings[0]["kind"], &warnings[0]["hosts"]), (&json!("starts-run"), &json!(1)));
+            let unknown =
+                json!({"kind": "not-announced", "application": "löv", "message": "no host announces löv"});
+            assert_eq!(warnings[1..], [unknown]);
+            assert_eq!(body["configuration"]["worker-applications"][1]["name"], "löv");
+        } else {
+            assert_eq!(text, "");
+        }
+    }
+}
+
 #[tokio::test]
 async fn options_lists_methods_and_patch_types() {
     let api = TestApi::new(TestSite::new([]), &[]).await;

@@ -9,7 +9,7 @@ use crate::fact::Fact;
 use crate::forecast::{Due, StartTimer};
 use crate::reason::Reason;
 use crate::run::{Enlisted, HostEvent, StopCause, Trigger};
-use crate::start::Startable;
+use crate::start::{Startable, startable};
 use crate::state::State;
 use crate::view::{Reachability, View};
 
@@ -37,6 +37,11 @@ pub(super) fn start(
     });
     let started = Fact::RunStarted { run: run.clone(), trigger, not_after, rollout, hosts };
     [started].into_iter().chain(stopping).collect()
+}
+
+/// The hosts of a run that would start now, those that are skipped included; `None` if none can start.
+pub(crate) fn enlisted_now(state: &State, view: &View) -> Option<Vec<Enlisted>> {
+    startable(state, view).ok().map(enlist)
 }
 
 /// The hosts that take part, and those that are skipped. Any client of the bus can announce hosts, so at most

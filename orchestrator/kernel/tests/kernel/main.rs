@@ -9,4 +9,5 @@ mod properties;
 mod restoration;
 mod stories;
 mod waiters;
+mod warnings;
 mod windows;

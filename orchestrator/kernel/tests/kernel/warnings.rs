@@ -1,0 +1,167 @@
+//! What would follow from a configuration: tables of configurations and their warnings.
+
+use chrono::TimeDelta;
+use os_upgrade_kernel::warning::WARNINGS_MAX;
+use os_upgrade_kernel::{
+    Config, Fact, LockProvider, Reachability, SeenHost, Settings, StartBlocker, State, View, Warning,
+    warnings,
+};
+use serde_json::{Value, json};
+
+use crate::common::{self, host, run, seen, settings, start};
+
+/// Two hosts of the group `default`, which has one slot. It is a Saturday, 01:00.
+fn site(settings: Settings) -> (State, View) {
+    let mut state = State::default();
+    state.apply(start(), &Fact::SettingsAdopted { settings }).unwrap();
+    let silent = SeenHost { reachability: Reachability::Unreachable, ..seen(None) };
+    let hosts = [(host("h1"), seen(None)), (host("h2"), seen(None)), (host("h3"), silent)];
+    let view = View {
+        hosts: hosts.into_iter().collect(),
+        clock: os_upgrade_kernel::Clock::TRUSTED,
+        ..View::default()
+    };
+    (state, view)
+}
+
+fn parse(more: &Value) -> Config {
+    let mut config = json!({"worker-applications": [{"name": common::APPLICATION}]});
+    config.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+    serde_json::from_value(config).unwrap()
+}
+
+fn sentences(state: &State, view: &View, config: &Config) -> Vec<String> {
+    let now = start() + TimeDelta::minutes(30);
+    warnings(state, view, Some(config), now).iter().map(ToString::to_string).collect()
+}
+
+const OPEN: &str = "0 0 1 * * *";
+const LATER: &str = "0 0 20 * * *";
+
+#[test]
+fn each_warning_has_its_configuration() {
+    let window = |cron: &str, more: Value| {
+        let mut window = json!({"cron": cron, "duration": "2h"});
+        window.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+        window
+    };
+    let plain = |cron: &str| window(cron, json!({}));
+    let past = window(OPEN, json!({"not-after": "2026-11-20"}));
+    let at_once = "a window is open now: this starts a run of 2 hosts at once";
+    let unused =
+        "maintenance-windows/1: no run starts in it before its not-after, or it is too short for one";
+    let slots = "rollout/max-concurrent: 2 is more than the slots of the hosts' groups (default: 1), so that at most 1 is \
+                 upgraded at once";
+    let denied = "maintenance-windows/0: no run starts in it, because deny-windows leave too little of it";
+    let none = "no run starts automatically any more: no window is left in which one could";
+    let table: [(&str, Value, &[&str]); 9] = [
+        ("the usual", json!({"maintenance-windows": [plain(LATER)]}), &[]),
+        ("no window", json!({}), &[]),
+        ("an open window", json!({"maintenance-windows": [plain(OPEN)]}), &[at_once]),
+        (
+            "a mistyped application",
+            json!({"worker-applications": [{"name": common::APPLICATION}, {"name": "debain"}]}),
+            &["no host announces debain"],
+        ),
+        ("a window that is past", json!({"maintenance-windows": [plain(LATER), past]}), &[unused]),
+        (
+            "a window that is too short",
+            json!({
+                "maintenance-windows": [{"cron": LATER, "duration": "4h"}, plain("0 0 3 * * *")],
+                "minimum-remaining": "3h",
+            }),
+            &[unused],
+        ),
+        (
+            "a denied window",
+            json!({"maintenance-windows": [plain(LATER)], "deny-windows": [plain(LATER)]}),
+            &[none, denied],
+        ),
+        ("more than slots", json!({"rollout": {"max-concurrent": 2}}), &[slots]),
+        (
+            "all at once",
+            json!({"worker-applications": [{"name": "other"}], "rollout": {"max-concurrent": 2}}),
+            &["no host announces other"],
+        ),
+    ];
+    let (state, view) = site(settings());
+    for (name, config, expected) in table {
+        assert_eq!(sentences(&state, &view, &parse(&config)), expected, "{name}");
+    }
+    let (external, view) = site(Settings { provider: LockProvider::External, ..settings() });
+    let config = parse(&json!({"rollout": {"max-concurrent": 4}}));
+    let expected = ["rollout/max-concurrent: 4 is more than the 3 hosts that take part"];
+    assert_eq!(sentences(&external, &view, &config), expected);
+}
+
+/// Whether a run starts at once depends on the state, and on what the leader says of clock and secrets.
+#[test]
+fn a_run_starts_at_once_only_where_one_can() {
+    let open = parse(&json!({"maintenance-windows": [{"cron": OPEN, "duration": "2h"}]}));
+    let jitter =
+        parse(&json!({"maintenance-windows": [{"cron": OPEN, "duration": "9h"}], "start-jitter": "9h"}));
+    let (state, view) = site(settings());
+    let starts =
+        |state: &State, view: &View, config: &Config| sentences(state, view, config).first().cloned();
+    let at_once = Some("a window is open now: this starts a run of 2 hosts at once".to_owned());
+    assert_eq!(starts(&state, &view, &open), at_once);
+    let later = starts(&state, &view, &jitter).unwrap();
+    assert!(
+        later.starts_with("a window is open now: this starts a run of 2 hosts at 2026-11-21T0"),
+        "{later}"
+    );
+
+    // The leader's word about the configuration in force says nothing about another one.
+    let said = |by: StartBlocker| View { leader_startable: Some(Err(by.into())), ..view.clone() };
+    assert_eq!(starts(&state, &said(StartBlocker::NoHosts { applications: "x".to_owned() }), &open), at_once);
+    let doubt = os_upgrade_kernel::ClockDoubt::ClockSkew { seconds: 60 };
+    assert_eq!(starts(&state, &said(doubt.into()), &open), None);
+    let (unapproved, _) = site(Settings::default());
+    assert_eq!(starts(&unapproved, &view, &open), None);
+
+    // An occurrence that has had its run starts no other.
+    let mut ran = state.clone();
+    ran.apply(
+        start(),
+        &Fact::ConfigReplaced { config: Some(open.clone()), actor: "eve".to_owned(), difference: vec![] },
+    )
+    .unwrap();
+    let started = Fact::RunStarted {
+        run: run("r1"),
+        trigger: os_upgrade_kernel::Trigger::Window { start: start(), end: start() + TimeDelta::hours(2) },
+        not_after: start() + TimeDelta::hours(2),
+        rollout: open.rollout.clone(),
+        hosts: Vec::new(),
+    };
+    ran.apply(start(), &started).unwrap();
+    assert_eq!(sentences(&ran, &view, &open), ["nothing changes: this is the configuration in force"]);
+
+    // While an operator's run is active, the window's run starts after it.
+    let mut active = state.clone();
+    let Fact::RunStarted { not_after, rollout, hosts, .. } = started else { unreachable!() };
+    let trigger = os_upgrade_kernel::Trigger::Operator { actor: "eve".to_owned(), reason: None };
+    active.apply(start(), &Fact::RunStarted { run: run("r2"), trigger, not_after, rollout, hosts }).unwrap();
+    let after = "a window is open now: this starts a run of 2 hosts as soon as run r2 has ended";
+    assert_eq!(starts(&active, &view, &open).as_deref(), Some(after));
+}
+
+#[test]
+fn what_is_taken_away_is_named() {
+    let (mut state, view) = site(settings());
+    let none = warnings(&state, &view, None, start());
+    assert_eq!(none, [Warning::NothingChanges]);
+    let config = parse(&json!({"maintenance-windows": [{"cron": LATER, "duration": "2h"}]}));
+    let put = Fact::ConfigReplaced { config: Some(config), actor: "eve".to_owned(), difference: vec![] };
+    state.apply(start(), &put).unwrap();
+    assert_eq!(warnings(&state, &view, None, start()), [Warning::Deleted]);
+    assert_eq!(warnings(&state, &view, Some(&common::config()), start()), [Warning::NoWindows]);
+}
+
+#[test]
+fn many_warnings_are_counted() {
+    let (state, view) = site(settings());
+    let names: Vec<Value> = (0..40).map(|number| json!({"name": format!("a{number}")})).collect();
+    let found = warnings(&state, &view, Some(&parse(&json!({"worker-applications": names}))), start());
+    assert_eq!(found.len(), WARNINGS_MAX);
+    assert_eq!(found.last(), Some(&Warning::More { more: 40 - (WARNINGS_MAX - 1) }));
+}
