@@ -4,7 +4,7 @@
 
 use std::borrow::Cow;
 
-use os_upgrade_kernel::{Cause, HostStatus, Reason, RunResult, Warning, WindowBlocker};
+use os_upgrade_kernel::{Cause, HostStatus, MissedReason, Reason, RunResult, Warning, WindowBlocker};
 use utoipa::openapi::schema::{ObjectBuilder, Type};
 use utoipa::openapi::{RefOr, Schema};
 use utoipa::{PartialSchema, ToSchema};
@@ -56,6 +56,8 @@ words! {
     EnrolmentWord = ENROLMENTS;
     /// Why a host waits, or did not succeed.
     ReasonKindWord = Reason::kinds();
+    /// Why a run that was due did not start.
+    MissedReasonWord = MissedReason::kinds();
     /// What keeps a host from moving.
     BlockerKindWord = Cause::kinds();
     /// A command to a worker.

@@ -419,6 +419,13 @@ impl WindowBlocker {
 }
 
 impl WindowBlocker {
+    /// Every kind that a run may be blocked by in an open window, but for an active run.
+    pub(crate) fn kinds_in_window() -> impl Iterator<Item = &'static str> {
+        const WITHOUT_WINDOW: [&str; 4] =
+            ["no-windows", "no-occurrence", "unclear-windows", "no-configuration"];
+        Self::kinds().filter(|kind| !WITHOUT_WINDOW.contains(kind))
+    }
+
     /// Every kind that a forecast may contain: waiting for the active run to end is not a blocker.
     pub fn kinds() -> impl Iterator<Item = &'static str> {
         let words = Self::VARIANTS.iter().chain(StartBlocker::VARIANTS).chain(ClockDoubt::VARIANTS).copied();

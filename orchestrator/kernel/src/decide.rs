@@ -34,6 +34,7 @@ pub(crate) use self::start::enlisted_now;
 use crate::config::Settings;
 use crate::fact::Fact;
 use crate::job::{self, JobDone};
+use crate::missed::BlockedStart;
 use crate::state::State;
 use crate::view::View;
 
@@ -77,6 +78,11 @@ pub enum Input {
         /// The id that the run gets if it starts.
         run: RunId,
     },
+    /// Runs may have been missed.
+    Missed {
+        /// What this leader last saw a run blocked by.
+        blocked: Option<BlockedStart>,
+    },
     /// Nothing but time has passed, or the view has changed.
     Tick,
 }
@@ -112,6 +118,7 @@ pub(crate) fn decide_on(state: &mut State, view: &View, input: &Input, now: Date
         | Input::LeadershipBegan
         | Input::FenceStored { .. }
         | Input::Settings(_)
+        | Input::Missed { .. }
         | Input::Tick => Vec::new(),
     };
     let reaction = react(state, view, input, now);
@@ -163,6 +170,9 @@ fn react(state: &State, view: &View, input: &Input, now: DateTime<Utc>) -> Decis
             Decision::facts(vec![Fact::SettingsAdopted { settings: settings.clone() }])
         }
         Input::Due { run } => Decision::facts(start::due(state, view, run, now)),
+        Input::Missed { blocked } => {
+            Decision::facts(start::record_missed(state, view, blocked.as_ref(), now))
+        }
         Input::Tick => Decision::facts(start::leave_out_unreachable(state, view)),
     }
 }

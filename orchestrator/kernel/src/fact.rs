@@ -3,12 +3,13 @@
 //! Their JSON is an on-disk format. Fields and variants may be added; none may be renamed or change its meaning.
 
 use chrono::{DateTime, Utc};
-use os_upgrade_protocol::{Action, GroupName, HostName, Reply, RunId};
+use os_upgrade_protocol::{Action, GroupName, HostName, Reply, RunId, time};
 use serde::{Deserialize, Serialize};
 
 use crate::client_id::ClientId;
 use crate::config::difference::Difference;
 use crate::config::{Config, Rollout, Settings, is_false};
+use crate::missed::MissedRun;
 use crate::reason::{Reason, ReleaseRefusal};
 use crate::restore_record::{Outstanding, RestoreSource};
 use crate::run::{Enlisted, HostEvent, RunResult, StopCause, Trigger};
@@ -80,6 +81,8 @@ pub enum Fact {
         /// How it ended.
         result: RunResult,
     },
+    /// A run was due in an occurrence of the maintenance windows, and can no longer start in it.
+    RunMissed(MissedRun),
     /// Something happened to a host of the active run.
     Host {
         /// The run.
@@ -381,6 +384,7 @@ impl Fact {
             Self::SettingsAdopted { .. }
             | Self::Fenced { .. }
             | Self::FencePassed { .. }
+            | Self::RunMissed(_)
             | Self::StrongboxKeySet { .. } => none,
         }
     }
@@ -398,6 +402,7 @@ impl Fact {
             Self::SettingsAdopted { .. }
             | Self::ConfigReplaced { .. }
             | Self::Fenced { .. }
+            | Self::RunMissed(_)
             | Self::SlotRequested { .. }
             | Self::SlotReleaseDue { .. }
             | Self::SlotReleaseRefused { .. }
@@ -441,6 +446,9 @@ impl Fact {
                 },
             ),
             Self::RunEnded { run, result } => (Site, format!("run {run} ended {}", result.as_str())),
+            Self::RunMissed(MissedRun { start, reason, .. }) => {
+                (Site, format!("run of {} missed: {reason}", time::format(*start)))
+            }
             Self::Restored { source, actor, .. } => {
                 (Site, format!("site restored from a {} by {actor}", source.as_str()))
             }

@@ -12,6 +12,7 @@ use chrono::{DateTime, TimeDelta, Utc};
 
 use crate::blocker::{StartBlocker, UsedWindow, WindowBlocker, WindowUse};
 use crate::config::{Config, Settings, tag};
+use crate::missed::{BlockedStart, missed};
 use crate::run::{Run, StopCause, Trigger};
 use crate::start::{Startable, startable};
 use crate::state::State;
@@ -146,18 +147,23 @@ pub struct Due<'a> {
 #[derive(Debug, Default)]
 pub struct StartTimer {
     cached: Option<CachedStart>,
+    /// What last kept a run from starting.
+    blocked: Option<BlockedStart>,
 }
 
-/// The next start, valid from `from` on and before `until`, as long as configuration, settings and watermark stay the
-/// same.
+/// The next start, valid from `from` on and before `until`, as long as configuration, settings, watermark and what is
+/// settled of missed runs stay the same.
 #[derive(Debug)]
 struct CachedStart {
     config: Arc<Config>,
     settings: Arc<Settings>,
     watermark: Watermark,
+    settled: Watermark,
     from: DateTime<Utc>,
     until: DateTime<Utc>,
     start: Option<Start>,
+    /// Whether runs were missed that are not settled.
+    has_missed: bool,
 }
 
 impl CachedStart {
@@ -165,8 +171,10 @@ impl CachedStart {
         // The forecast reports invalid windows.
         let start = next(config, &state.settings, state.watermark, now).unwrap_or_default();
         let until = start.map_or(now + SEARCH_AGAIN, |start| start.latest);
+        let has_missed = missed(state, None, now).is_ok_and(|missed| !missed.is_empty());
         let (config, settings) = (Arc::clone(config), Arc::clone(&state.settings));
-        Self { config, settings, watermark: state.watermark, from: now, until, start }
+        let (watermark, settled) = (state.watermark, state.missed.settled);
+        Self { config, settings, watermark, settled, from: now, until, start, has_missed }
     }
 
     fn is_valid_for(&self, config: &Arc<Config>, state: &State, now: DateTime<Utc>) -> bool {
@@ -175,6 +183,7 @@ impl CachedStart {
         same_config
             && same_settings
             && self.watermark == state.watermark
+            && self.settled == state.missed.settled
             && (self.from..self.until).contains(&now)
     }
 }
@@ -182,12 +191,30 @@ impl CachedStart {
 impl StartTimer {
     /// The run that is due at `now`, if any.
     pub fn due<'a>(&mut self, state: &'a State, view: &'a View, now: DateTime<Utc>) -> Option<Due<'a>> {
+        let start = self.cached(state, now)?.start?;
+        match start.attempt(state, view, now)? {
+            Ok(startable) => Some(Due { occurrence: start.occurrence, startable }),
+            Err(by) => {
+                self.blocked = Some(BlockedStart { occurrence: start.occurrence, by });
+                None
+            }
+        }
+    }
+
+    /// Whether runs were missed by `now` that are to be recorded, which requires a clock that can be relied on.
+    pub fn has_missed(&mut self, state: &State, view: &View, now: DateTime<Utc>) -> bool {
+        view.clock.is_trusted() && self.cached(state, now).is_some_and(|cached| cached.has_missed)
+    }
+
+    /// What last kept a run from starting, as [`Self::due`] saw it.
+    pub fn blocked(&self) -> Option<&BlockedStart> {
+        self.blocked.as_ref()
+    }
+
+    fn cached(&mut self, state: &State, now: DateTime<Utc>) -> Option<&CachedStart> {
         let config = state.config.as_ref()?;
         let cached = self.cached.take().filter(|cached| cached.is_valid_for(config, state, now));
-        let cached = self.cached.insert(cached.unwrap_or_else(|| CachedStart::new(config, state, now)));
-        let start = cached.start?;
-        let startable = start.attempt(state, view, now)?.ok()?;
-        Some(Due { occurrence: start.occurrence, startable })
+        Some(self.cached.insert(cached.unwrap_or_else(|| CachedStart::new(config, state, now))))
     }
 }
 
@@ -208,7 +235,8 @@ pub(crate) fn next(
     starts.find_map(|occurrence| occurrence.map(start_in).transpose()).transpose()
 }
 
-fn start_in(
+/// When the run of `occurrence` starts from `now` on, unless the occurrence is too short or used, or `now` too late.
+pub(crate) fn start_in(
     occurrence: Occurrence,
     config: &Config,
     settings: &Settings,

@@ -50,13 +50,14 @@ impl Stored for State {
             run,
             last_run,
             watermark: _,
+            missed,
             retractions: _,
             fence: _,
             control: _,
             ignored_replies,
         } = self;
         newest(
-            [since(3, !ignored_replies.is_empty())]
+            [since(3, !ignored_replies.is_empty()), since(4, !missed.is_empty())]
                 .into_iter()
                 .chain(slots.values().map(of_slot))
                 .chain(semaphores.iter().map(|(_, semaphore)| of_semaphore(semaphore)))
@@ -70,6 +71,7 @@ impl Fact {
     pub fn format(&self) -> u32 {
         match self {
             Self::SlotReleaseRefused { .. } | Self::SlotInDoubt { .. } | Self::SlotUnlocked { .. } => 3,
+            Self::RunMissed(_) => 4,
             Self::RunStarted { trigger, hosts, .. } => {
                 of_trigger(trigger).max(newest(hosts.iter().map(of_entry)))
             }

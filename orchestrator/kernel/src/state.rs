@@ -11,6 +11,7 @@ use crate::config::{Config, LockProvider, Settings, tag};
 use crate::enrolment::{Enrolled, Enrolment};
 use crate::fact::{About, Fact, RunRef};
 use crate::ignored_replies::IgnoredReplies;
+use crate::missed::MissedRuns;
 use crate::reason::Reason;
 use crate::run::{Ended, HostError, HostEvent, HostStatus, Issued, Phase, Run, RunHost, StopCause, Trigger};
 use crate::semaphore::{Hold, Semaphores};
@@ -45,6 +46,9 @@ pub struct State {
     /// Up to when occurrences of the maintenance windows have started their run.
     #[serde(default, rename = "spent-at", skip_serializing_if = "Watermark::is_none")]
     pub watermark: Watermark,
+    /// What is known of runs that were missed.
+    #[serde(default, skip_serializing_if = "MissedRuns::is_empty")]
+    pub missed: MissedRuns,
     /// Unanswered commands of ended runs and of hosts that were given up, by sequence: to be deleted unless already
     /// delivered to a worker.
     pub retractions: OrdMap<u64, HostName>,
@@ -74,6 +78,7 @@ impl Default for State {
             run: None,
             last_run: None,
             watermark: Watermark::NONE,
+            missed: MissedRuns::default(),
             retractions: OrdMap::new(),
             fence: None,
             control: 0,
@@ -118,17 +123,16 @@ impl State {
     pub fn apply(&mut self, at: DateTime<Utc>, fact: &Fact) -> Result<(), ApplyError> {
         match fact {
             Fact::SettingsAdopted { settings } => {
-                self.semaphores.configure(&settings.groups);
-                self.settings = Arc::new(settings.clone());
+                self.apply_settings(settings, at);
                 Ok(())
             }
             Fact::ConfigReplaced { config, actor: _, difference: _ } => {
-                self.config = config.clone().map(Arc::new);
-                self.config_revision = self.config_revision.saturating_add(1);
+                self.apply_config(config.as_ref(), at);
                 Ok(())
             }
             Fact::Fenced { sequence, leader } => {
                 self.fence = Some(Fence { sequence: *sequence, leader: leader.clone(), passed: false });
+                self.missed.leadership_began(self.config.as_deref(), at);
                 Ok(())
             }
             Fact::FencePassed { sequence } => self.apply_fence_passed(*sequence),
@@ -143,6 +147,10 @@ impl State {
             }
             Fact::UpgradesBegan { run } => {
                 self.active(run)?.phase = Phase::Upgrading;
+                Ok(())
+            }
+            Fact::RunMissed(run) => {
+                self.missed.missed(run);
                 Ok(())
             }
             Fact::RunStopping { run, cause } => self.apply_run_stopping(run, cause, at),
@@ -302,6 +310,20 @@ impl State {
 
     fn slot(&mut self, host: &HostName) -> Result<&mut Slot, ApplyError> {
         self.slots.get_mut(host).ok_or_else(|| ApplyError::NoSlot(host.clone()))
+    }
+
+    fn apply_settings(&mut self, settings: &Settings, at: DateTime<Utc>) {
+        self.semaphores.configure(&settings.groups);
+        if settings.timezone != self.settings.timezone {
+            self.missed.config_replaced(self.config.as_deref(), at);
+        }
+        self.settings = Arc::new(settings.clone());
+    }
+
+    fn apply_config(&mut self, config: Option<&Config>, at: DateTime<Utc>) {
+        self.config = config.cloned().map(Arc::new);
+        self.missed.config_replaced(config, at);
+        self.config_revision = self.config_revision.saturating_add(1);
     }
 
     fn apply_fence_passed(&mut self, sequence: u64) -> Result<(), ApplyError> {

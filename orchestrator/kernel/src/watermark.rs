@@ -26,11 +26,7 @@ impl Watermark {
     /// This watermark raised to `at`. A later watermark, from before a clock was set back, stays.
     #[must_use]
     pub fn and(self, at: DateTime<Utc>) -> Self {
-        Self::up_to(
-            self.0
-                .filter(|watermark| is_remembered(*watermark, at))
-                .map_or(at, |watermark| watermark.max(at)),
-        )
+        Self::up_to(self.remembered_at(at).map_or(at, |watermark| watermark.max(at)))
     }
 
     /// Whether `occurrence` is used and starts no run.
@@ -38,6 +34,11 @@ impl Watermark {
         self.0.is_some_and(|watermark| {
             occurrence.start <= watermark && is_remembered(watermark, occurrence.end)
         })
+    }
+
+    /// The time up to which occurrences are used, unless it is so far after `at` that a clock was wrong.
+    pub(crate) fn remembered_at(self, at: DateTime<Utc>) -> Option<DateTime<Utc>> {
+        self.0.filter(|watermark| is_remembered(*watermark, at))
     }
 
     /// Whether the watermark is later than `at`.

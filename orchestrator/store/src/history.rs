@@ -134,7 +134,7 @@ pub struct FactPage {
     pub next: Option<FactCursor>,
 }
 
-/// A kind of audited actions.
+/// A kind of audited facts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Audit {
     /// Slots that operators held and released.
@@ -147,13 +147,21 @@ pub enum Audit {
     Strongbox,
     /// Hosts approved and withdrawn.
     Enrolment,
+    /// Runs that were due and did not start.
+    MissedRuns,
 }
 
 impl Audit {
     /// Every kind.
     #[cfg(test)]
-    pub(super) const ALL: [Self; 5] =
-        [Self::Slots, Self::AllSlots, Self::Configuration, Self::Strongbox, Self::Enrolment];
+    pub(super) const ALL: [Self; 6] = [
+        Self::Slots,
+        Self::AllSlots,
+        Self::Configuration,
+        Self::Strongbox,
+        Self::Enrolment,
+        Self::MissedRuns,
+    ];
 
     /// The SQL condition for these facts. It must match that of an index.
     const fn condition(self) -> &'static str {
@@ -163,6 +171,7 @@ impl Audit {
             Self::Configuration => "type = 'config-replaced'",
             Self::Strongbox => "type IN ('strongbox-made', 'secret-kept', 'secret-removed')",
             Self::Enrolment => "type IN ('hosts-approved', 'host-withdrawn')",
+            Self::MissedRuns => "type = 'run-missed'",
         }
     }
 

@@ -1,5 +1,6 @@
 //! `/v1/state/os-upgrade/runs`, `/trigger-upgrade-site`, `/cancel` and `/give-up-host`: lists runs, starts a run,
-//! stops it, or continues it without a host. The last is an extension of the specification.
+//! stops it, or continues it without a host; `/missed-runs` lists those that did not start. The last two are extensions
+//! of the specification.
 
 use os_upgrade_kernel::FactCursor;
 use os_upgrade_kernel::duration::Duration;
@@ -12,12 +13,12 @@ use utoipa::{IntoParams, ToSchema};
 use crate::body::{Counts, Fact, Stamp};
 use crate::headers::{self, Preferences};
 use crate::lists::list;
-use crate::query::{self, Parameters, Validate, paged};
+use crate::query::{self, FactList, Parameters, Validate, paged};
 use crate::route::{Answer, Method, OPERATOR, PathName, Route, Shape, Tag, VIEWER};
 use crate::routes::config::{Rollout, rollout};
 use crate::text::{
-    ActionWord, AuditReasonText, FactKeyText, HostStatusWord, NameText, PastRunResultWord, PhaseWord,
-    ReasonKindWord, RunIdText, TimeoutText,
+    ActionWord, AuditReasonText, FactKeyText, HostStatusWord, MissedReasonWord, NameText, PastRunResultWord,
+    PhaseWord, ReasonKindWord, RunIdText, TimeoutText,
 };
 
 /// Most facts in an answer: all facts of a run of some 2 000 hosts.
@@ -50,6 +51,23 @@ pub const READ: Route = Route::new(
     Answer::json("the run", Shape::of::<RunInFull<'static>>(), run_in_full),
     Answer::new(404, "there is no such run"),
 ]);
+
+/// The runs that were due in a maintenance window and did not start, newest first. They are no runs: none has an id or a
+/// result.
+pub const MISSED: Route = Route::new(
+    Method::Get,
+    "/v1/state/os-upgrade/missed-runs",
+    VIEWER,
+    Tag::Upgrades,
+    "list-missed-runs",
+    "List the runs that were due in a maintenance window and did not start, newest first",
+)
+.query::<FactList>()
+.answers(&[Answer::json(
+    "a page of the list",
+    Shape::of::<MissedRunList>(),
+    || json!({"items": [missed_run()]}),
+)]);
 
 /// 204 once the run is durable; 404 without a configuration, 409 while a run is active or without a host.
 pub const TRIGGER: Route<Trigger> = Route::new(
@@ -122,6 +140,17 @@ fn run() -> Value {
         "phase": "upgrading",
         "rollout": rollout(json!({})),
         "counts": {"upgraded": 1},
+    })
+}
+
+fn missed_run() -> Value {
+    json!({
+        "window-start": "2026-11-21T01:00:00Z",
+        "latest-start": "2026-11-21T04:00:00Z",
+        "window-end": "2026-11-21T05:00:00Z",
+        "recorded-at": "2026-11-21T09:12:31Z",
+        "reason": "no orchestrator led",
+        "reason-kind": "no-leader",
     })
 }
 
@@ -208,6 +237,32 @@ pub struct HostToGiveUp {
 list! {
     /// A page of runs, newest first; or of their ids; or their number.
     RunList = page of Run<'static>, or RunIdText
+}
+
+list! {
+    /// A page of missed runs, newest first; or of the keys of their facts; or their number.
+    MissedRunList = page of MissedRun, or FactKeyText
+}
+
+/// A run that was due in a maintenance window and did not start.
+#[derive(Debug, Serialize, ToSchema)]
+#[serde(rename_all = "kebab-case")]
+pub struct MissedRun {
+    /// When the window opened.
+    pub window_start: Stamp,
+    /// Until when the run could have started.
+    pub latest_start: Stamp,
+    /// When the window closed, or will close.
+    pub window_end: Stamp,
+    /// When a leader recorded it.
+    pub recorded_at: Stamp,
+    /// Why it did not start.
+    pub reason: String,
+    #[schema(value_type = MissedReasonWord)]
+    pub reason_kind: &'static str,
+    /// How many runs were missed before it that are not listed one by one; absent if none.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub unrecorded: Option<u64>,
 }
 
 #[derive(Debug, Serialize, ToSchema)]

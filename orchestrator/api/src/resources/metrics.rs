@@ -13,7 +13,7 @@ use os_upgrade_api_types::routes::documentation::{METRICS, OPEN_METRICS};
 use os_upgrade_api_types::routes::slots::SlotGroup;
 use os_upgrade_auth::Authenticator;
 use os_upgrade_bus::storage::Usage;
-use os_upgrade_kernel::{Forecast, State as Site, WindowBlocker};
+use os_upgrade_kernel::{Forecast, MissedRuns, State as Site, WindowBlocker};
 use os_upgrade_shell::inventory::Unused;
 use os_upgrade_site::published_state::{PublishedState, Readiness};
 use os_upgrade_store::Extent;
@@ -87,6 +87,7 @@ pub(crate) fn text(
     describe_halt(&mut registry, &published.readiness);
     if published.is_read {
         describe_next_run(&mut registry, &published.forecast(now));
+        describe_missed_runs(&mut registry, &published.state.missed);
     }
     describe_storage(&mut registry, &stored.nats);
     if let Some(bytes) = stored.memory {
@@ -209,6 +210,21 @@ fn describe_next_run(registry: &mut Registry, forecast: &Forecast) {
     }
     let help = "Whether something prevents runs from starting automatically, in any window or in the one that is open";
     registry.register("os_upgrade_next_upgrade_blocked", help, blocked);
+}
+
+/// How many runs were due and did not start, and the last one: label `reason`. It is in the state, so that every instance
+/// says the same, and a restart changes nothing.
+fn describe_missed_runs(registry: &mut Registry, missed: &MissedRuns) {
+    let total = Counter::<u64>::default();
+    total.inc_by(missed.total);
+    let help = "Runs that were due in a maintenance window and did not start";
+    registry.register("os_upgrade_missed_runs", help, total);
+    let last = Family::<[(&'static str, &'static str); 1], Gauge>::default();
+    if let Some(run) = &missed.last {
+        last.get_or_create(&[("reason", run.reason.kind())]).set(run.start.timestamp());
+    }
+    let help = "When the window of the last such run opened, in seconds since 1970";
+    registry.register("os_upgrade_last_missed_run_seconds", help, last);
 }
 
 fn describe_gate(registry: &mut Registry, authenticator: &Authenticator) {

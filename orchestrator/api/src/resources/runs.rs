@@ -9,23 +9,25 @@ use axum::extract::State;
 use axum::http::Uri;
 use axum::response::Response;
 use os_upgrade_api_types::body::{Count, Entry, Fact, Millis, Stamp};
-use os_upgrade_api_types::query::{ListMode, ListQuery};
+use os_upgrade_api_types::query::{FactList, ListMode, ListQuery};
 use os_upgrade_api_types::routes::runs::{
-    Command, FACTS_MAX, HostOfRunInFull, LIST, ListParameters, READ, ReadParameters, Run, RunInFull,
+    Command, FACTS_MAX, HostOfRunInFull, LIST, ListParameters, MISSED, MissedRun, READ, ReadParameters, Run,
+    RunInFull,
 };
-use os_upgrade_kernel::FactCursor;
+use os_upgrade_kernel::{self as kernel, FactCursor};
 use os_upgrade_protocol::RunId;
-use os_upgrade_store::{FactRow, HostRow, RunDetail, RunPage, RunRow};
+use os_upgrade_store::{Audit, FactRow, HostRow, RunDetail, RunPage, RunRow};
 use serde::Serialize;
 
 use crate::context::Api;
 use crate::http::error::Problem;
 use crate::http::extract::{Name, Params, parameters};
 use crate::http::reply;
+use crate::resources::audit::{self, AuditResult};
 use crate::routes::Routes;
 
 pub(crate) fn routes() -> Routes {
-    Routes::default().route(&LIST, list).route(&READ, read)
+    Routes::default().route(&LIST, list).route(&READ, read).route(&MISSED, list_missed)
 }
 
 /// Reads the query of the list: the limit, and the run to begin after.
@@ -70,6 +72,23 @@ pub(crate) async fn render(
     let Some(detail) = api.history().await.run(id, limit, after).await? else { return Ok(None) };
     let size = detail.hosts.len().max(detail.facts.items.len());
     api.render(size, move || serde_json::to_vec(&in_full(&detail))).await.map(Some)
+}
+
+async fn list_missed(State(api): State<Api>, Params(params): Params<FactList>) -> Result<Response, Problem> {
+    AuditResult::read(&api, Audit::MissedRuns, params.into_query()).await?.answer(missed)
+}
+
+fn missed(fact: &FactRow) -> Result<MissedRun, Problem> {
+    let kernel::MissedRun { start, latest, end, reason, unrecorded } = audit::read(fact)?;
+    Ok(MissedRun {
+        window_start: Stamp(start),
+        latest_start: Stamp(latest),
+        window_end: Stamp(end),
+        recorded_at: Stamp(fact.at),
+        reason: reason.to_string(),
+        reason_kind: reason.kind(),
+        unrecorded: (unrecorded > 0).then_some(unrecorded),
+    })
 }
 
 #[derive(Serialize)]

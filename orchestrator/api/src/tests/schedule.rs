@@ -11,6 +11,7 @@ use crate::http::fields::Keep;
 
 const CONFIG: &str = "/v1/config/os-upgrade";
 const STATE: &str = "GET /v1/state/os-upgrade";
+const MISSED: &str = "GET /v1/state/os-upgrade/missed-runs";
 const WINDOWS: &str = "GET /v1/state/os-upgrade/windows";
 
 /// The specification's sample of a configuration, verbatim.
@@ -116,18 +117,62 @@ async fn next_run_metrics_match_the_state() {
             now.parse().unwrap(),
         )
         .unwrap();
-        let is_next_run = |line: &&str| line.starts_with("os_upgrade_next_upgrade");
+        let prefixes = ["os_upgrade_next_upgrade", "os_upgrade_missed_runs", "os_upgrade_last_missed_run"];
+        let is_next_run = |line: &&str| prefixes.iter().any(|prefix| line.starts_with(prefix));
         text.lines().filter(is_next_run).map(ToOwned::to_owned).collect::<Vec<_>>()
     };
     // 2026-11-27T01:00:00Z.
     let at = "os_upgrade_next_upgrade_seconds 1795741200";
-    assert_eq!(lines(&published, "2026-11-25T20:59:42Z"), [at]);
+    let none_missed = "os_upgrade_missed_runs_total 0";
+    assert_eq!(lines(&published, "2026-11-25T20:59:42Z"), [at, none_missed]);
     let unseen =
         PublishedState { view: View { clock: Clock::TRUSTED, ..View::default() }, ..published.clone() };
     let blocked = r#"os_upgrade_next_upgrade_blocked{reason="no-hosts"} 1"#;
-    assert_eq!(lines(&unseen, "2026-11-27T01:00:00Z"), [at, blocked]);
+    assert_eq!(lines(&unseen, "2026-11-27T01:00:00Z"), [at, blocked, none_missed]);
     let unread = PublishedState { is_read: false, ..published };
     assert_eq!(lines(&unread, "2026-11-25T20:59:42Z"), [""; 0]);
+}
+
+#[tokio::test]
+async fn missed_runs_are_listed() {
+    let mut site = TestSite::new(["h01"]);
+    let config = serde_json::from_value(sample()).unwrap();
+    let put = ConfigOperation::Put { config, expected: Expected::Anything };
+    let mut records = vec![site.decide_record(&[Input::Request(kernel::Request::new("anna", put).into())])];
+    // The windows are on Fridays and Saturdays: one is blocked, and during the next no orchestrator leads.
+    let friday = kernel::Occurrence {
+        start: "2026-11-27T01:00:00Z".parse().unwrap(),
+        end: "2026-11-27T05:00:00Z".parse().unwrap(),
+    };
+    let by = kernel::StartBlocker::NoneApproved { hosts: 1, withdrawn: 0 }.into();
+    site.now = "2026-11-29T12:00:00.250Z".parse().unwrap();
+    let blocked = Some(kernel::BlockedStart { occurrence: friday, by });
+    records.push(site.decide_record(&[Input::Missed { blocked }]));
+    let api = TestApi::new(site, &records).await;
+
+    let missed = |day: u32, reason: &str, kind: &str| {
+        json!({
+            "window-start": format!("2026-11-{day}T01:00:00Z"),
+            "latest-start": format!("2026-11-{day}T05:00:00Z"),
+            "window-end": format!("2026-11-{day}T05:00:00Z"),
+            "recorded-at": "2026-11-29T12:00:01Z",
+            "reason": reason,
+            "reason-kind": kind,
+        })
+    };
+    let why = "the only host of the configured applications is not approved";
+    let items = [missed(28, "no orchestrator led", "no-leader"), missed(27, why, "none-approved")];
+    assert_eq!(api.call(MISSED, "").await, (200, json!({ "items": items })));
+    assert_eq!(api.call(&format!("{MISSED}?count=true"), "").await, (200, json!({"count": 2})));
+    let page = api.call(&format!("{MISSED}?limit=1"), "").await.1;
+    assert_eq!((&page["items"], &page["next"]), (&json!([items[0]]), &json!("2.1")));
+    // They are no runs.
+    assert_eq!(api.call("GET /v1/state/os-upgrade/runs", "").await, (200, json!({"items": []})));
+    let state = &api.site.published().state;
+    assert_eq!(
+        (state.missed.total, state.missed.last.as_ref().unwrap().start),
+        (2, "2026-11-28T01:00:00Z".parse().unwrap())
+    );
 }
 
 #[tokio::test]

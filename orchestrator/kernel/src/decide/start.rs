@@ -7,6 +7,7 @@ use crate::config::UnreachablePolicy;
 use crate::enrolment::{Enrolled, PENDING_NAMED_MAX};
 use crate::fact::Fact;
 use crate::forecast::{Due, StartTimer};
+use crate::missed::{BlockedStart, missed};
 use crate::reason::Reason;
 use crate::run::{Enlisted, HostEvent, StopCause, Trigger};
 use crate::start::{Startable, startable};
@@ -20,6 +21,20 @@ pub(super) fn due(state: &State, view: &View, run: &RunId, now: DateTime<Utc>) -
     };
     let trigger = Trigger::Window { start: occurrence.start, end: occurrence.end };
     start(startable, run, trigger, occurrence.end)
+}
+
+/// Records the runs that were missed. Nothing is recorded while the clock cannot be relied on, nor while the windows are
+/// unclear, which the forecast says.
+pub(super) fn record_missed(
+    state: &State,
+    view: &View,
+    blocked: Option<&BlockedStart>,
+    now: DateTime<Utc>,
+) -> Vec<Fact> {
+    if !view.clock.is_trusted() {
+        return Vec::new();
+    }
+    missed(state, blocked, now).unwrap_or_default().into_iter().map(Fact::RunMissed).collect()
 }
 
 /// Starts a run of all hosts that the configuration covers.

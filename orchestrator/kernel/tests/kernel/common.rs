@@ -9,6 +9,7 @@ pub(crate) mod script;
 
 use chrono::{DateTime, TimeZone, Utc};
 use os_upgrade_kernel::config::WorkerApplication;
+use os_upgrade_kernel::forecast::StartTimer;
 use os_upgrade_kernel::{
     Answer, Batch, ClientId, Clock, Config, ConfigOperation, ControlMessage, Effect, Expected, Fact,
     InReplyTo, Input, JobDone, LockOutcome, Request, SeenHost, Settings, SlotJob, SlotOrder, State, View,
@@ -107,6 +108,8 @@ pub(crate) struct Site {
     pub(crate) last_sequence: u64,
     /// Whether slots became fewer at some time, so that more holders than slots are no error.
     pub(crate) lowered: bool,
+    /// The leader's.
+    pub(crate) start_timer: StartTimer,
 }
 
 impl Default for Site {
@@ -116,7 +119,14 @@ impl Default for Site {
         state.apply(start(), &Fact::SettingsAdopted { settings: settings() }).unwrap();
         let clock = Clock::TRUSTED;
         let view = View { clock, has_read_control: true, has_awaited_replies: true, ..View::default() };
-        Self { state, view, now: start(), last_sequence: 0, lowered: false }
+        Self {
+            state,
+            view,
+            now: start(),
+            last_sequence: 0,
+            lowered: false,
+            start_timer: StartTimer::default(),
+        }
     }
 }
 

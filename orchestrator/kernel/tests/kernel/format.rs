@@ -19,9 +19,10 @@ use os_upgrade_kernel::reason::{Denial, ReleaseRefusal};
 use os_upgrade_kernel::semaphore::{Denied, Full, Hold, Holder, HostDenied, NamedHolder};
 use os_upgrade_kernel::slot::ReleaseCause;
 use os_upgrade_kernel::{
-    ClockDoubt, Difference, Enlisted, Fact, HostEvent, HostStatus, LockProvider, NoAnswer, OnFailure,
-    Outstanding, Phase, Reason, Reclaim, Record, RestoreSource, RunResult, SecretName, Settings, SlotState,
-    State, StopCause, Trigger,
+    CalendarError, ClockDoubt, Difference, Enlisted, Fact, HostEvent, HostStatus, LockProvider, MissedReason,
+    MissedRun, MissedRuns, NoAnswer, OnFailure, Outstanding, Phase, Reason, Reclaim, Record, RestoreSource,
+    RunResult, Sealed, SecretName, Settings, SlotState, StartBlocker, State, StopCause, Trigger, Watermark,
+    WindowBlocker,
 };
 use os_upgrade_protocol::{Action, Outcome, Reply};
 use serde::Serialize;
@@ -80,6 +81,7 @@ fn fact_variant(fact: &Fact) -> usize {
         Fact::SlotReleaseRefused { .. } => 26,
         Fact::SlotInDoubt { .. } => 27,
         Fact::SlotUnlocked { .. } => 28,
+        Fact::RunMissed(_) => 29,
     }
 }
 
@@ -326,8 +328,15 @@ fn facts() {
             },
             r#"{"type":"host-withdrawn","host":"h1","actor":"eve","reason":"scrapped","forgotten":true}"#,
         ),
+        (
+            Fact::RunMissed(missed(MissedReason::NoLeader, 3)),
+            concat!(
+                r#"{"type":"run-missed","start":"2026-11-21T01:00:00Z","latest":"2026-11-21T01:00:00Z","#,
+                r#""end":"2026-11-21T01:00:00Z","reason":{"kind":"no-leader"},"unrecorded":3}"#,
+            ),
+        ),
     ];
-    check(&table, fact_variant, 29);
+    check(&table, fact_variant, 30);
     check_formats(&table, Fact::format);
     for (fact, json) in &table {
         assert!(json.starts_with(&format!(r#"{{"type":"{}""#, fact.name())), "{json}");
@@ -606,6 +615,67 @@ fn words() {
     let statuses = HostStatus::ALL.map(|status| (status, format!("{:?}", status.as_str())));
     let table: Vec<_> = statuses.iter().map(|(status, json)| (*status, json.as_str())).collect();
     check(&table, |status| *status as usize, HostStatus::ALL.len());
+}
+
+/// A run that was missed for `reason`, after others that are not recorded.
+fn missed(reason: MissedReason, unrecorded: u64) -> MissedRun {
+    MissedRun { start: start(), latest: start(), end: start(), reason, unrecorded }
+}
+
+#[test]
+fn missed_runs() {
+    let blockers = [
+        (WindowBlocker::NoWindows, r#"{"kind":"no-windows"}"#),
+        (WindowBlocker::NoOccurrence, r#"{"kind":"no-occurrence"}"#),
+        (
+            WindowBlocker::UnclearWindows { why: CalendarError::TooMany },
+            r#"{"kind":"unclear-windows","why":{"kind":"too-many"}}"#,
+        ),
+        (WindowBlocker::HostsAwaited { hosts: 2 }, r#"{"kind":"hosts-awaited","hosts":2}"#),
+        (StartBlocker::NoConfiguration.into(), r#"{"kind":"no-configuration"}"#),
+        (StartBlocker::RunActive { run: run("r1") }.into(), r#"{"kind":"run-active","run":"r1"}"#),
+        (
+            StartBlocker::StrongboxSealed { why: Sealed::NoKey }.into(),
+            r#"{"kind":"strongbox-sealed","why":{"kind":"no-key"}}"#,
+        ),
+        (
+            StartBlocker::NoHosts { applications: "debian".to_owned() }.into(),
+            r#"{"kind":"no-hosts","applications":"debian"}"#,
+        ),
+        (
+            StartBlocker::NoneApproved { hosts: 3, withdrawn: 0 }.into(),
+            r#"{"kind":"none-approved","hosts":3}"#,
+        ),
+        (
+            StartBlocker::NoneApproved { hosts: 3, withdrawn: 1 }.into(),
+            r#"{"kind":"none-approved","hosts":3,"withdrawn":1}"#,
+        ),
+        (
+            StartBlocker::Clock(ClockDoubt::ClockSkew { seconds: 40 }).into(),
+            r#"{"kind":"clock-skew","seconds":40}"#,
+        ),
+    ];
+    let variant = |blocker: &WindowBlocker| match blocker {
+        WindowBlocker::NoWindows => 0,
+        WindowBlocker::NoOccurrence => 1,
+        WindowBlocker::UnclearWindows { .. } => 2,
+        WindowBlocker::HostsAwaited { .. } => 3,
+        WindowBlocker::Any(StartBlocker::NoConfiguration) => 4,
+        WindowBlocker::Any(StartBlocker::RunActive { .. }) => 5,
+        WindowBlocker::Any(StartBlocker::StrongboxSealed { .. }) => 6,
+        WindowBlocker::Any(StartBlocker::NoHosts { .. }) => 7,
+        WindowBlocker::Any(StartBlocker::NoneApproved { .. }) => 8,
+        WindowBlocker::Any(StartBlocker::Clock(_)) => 9,
+    };
+    check(&blockers, variant, 10);
+    for (blocker, json) in blockers {
+        check(&[(MissedReason::Blocked(blocker), json)], |_| 0, 1);
+    }
+    let missed = missed(MissedReason::NoLeader, 0);
+    let missed = MissedRuns { settled: Watermark::up_to(start()), total: 1, last: Some(missed.into()) };
+    let state = State { missed, ..State::default() };
+    assert_eq!(state.format(), 4);
+    check_words("State", &serde_json::to_value(&state).unwrap(), 4);
 }
 
 #[test]

@@ -196,6 +196,9 @@ impl Leading {
         let mut inputs = 0;
         // First of all, because the view belongs to the committed state: the hosts that an input approves have not been
         // asked for the time.
+        if self.start_timer.has_missed(batch.state(), view, now.wall) {
+            batch.decide(view, &Input::Missed { blocked: self.start_timer.blocked().cloned() });
+        }
         if tick
             && let Some(starter) = starter
             && let Some(due) = self.start_timer.due(batch.state(), view, now.wall)

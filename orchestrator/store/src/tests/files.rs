@@ -2,6 +2,7 @@
 
 use std::fs;
 
+use super::records::completed_run;
 use super::*;
 
 /// The error of opening the file, which must leave it unchanged.
@@ -107,9 +108,30 @@ async fn newer_schema_is_refused() {
     let error = refused(&path).await;
     assert_eq!(
         error.to_string(),
-        format!("store {} has schema 99, newer than 9, the newest that this program knows", path.display())
+        format!("store {} has schema 99, newer than 10, the newest that this program knows", path.display())
     );
-    assert!(matches!(error, OpenError::Newer { found: 99, known: 9, .. }), "{error:?}");
+    assert!(matches!(error, OpenError::Newer { found: 99, known: 10, .. }), "{error:?}");
+}
+
+/// A filled store of the schema before is brought up to date, and keeps what it has.
+#[tokio::test]
+async fn older_schema_is_migrated() {
+    let (_, records) = completed_run();
+    let mut store = TestStore::new().await;
+    let path = store.path();
+    store.projector.apply(&streams(), None, &records).await.unwrap();
+    let before = dump(&path).await;
+    store.projector.close().await.unwrap();
+    execute(
+        &path,
+        "DROP INDEX facts_of_missed_runs; DROP INDEX run_hosts_of_host; DROP INDEX runs_of_result; \
+         DELETE FROM _sqlx_migrations WHERE version > 9",
+    )
+    .await;
+    let migrated = Projector::open(&path, "site").await.unwrap();
+    assert_eq!(dump(&path).await, before);
+    assert_eq!(rows(&path, "SELECT max(version) FROM _sqlx_migrations").await, ["10"]);
+    migrated.close().await.unwrap();
 }
 
 /// Its facts have an older format of the journal.

@@ -8,7 +8,7 @@ use os_upgrade_test_site::{TestSite, cancel, put_config, run_id, trigger};
 use super::*;
 
 /// Configuration, fence and a completed run on three hosts.
-fn completed_run() -> (TestSite, Vec<Committed>) {
+pub(super) fn completed_run() -> (TestSite, Vec<Committed>) {
     let mut site = TestSite::new(["h01", "h02", "h03"]);
     let mut records = vec![site.decide_record(&[put_config()]), site.fence()];
     records.extend(site.whole_run("r1"));

@@ -55,6 +55,7 @@ fn is_settled(step: &Step<'_>, after: &State) {
     match step.input {
         Input::Control { .. }
         | Input::Due { .. }
+        | Input::Missed { .. }
         | Input::LeadershipBegan
         | Input::FenceStored { .. }
         | Input::Settings(_)

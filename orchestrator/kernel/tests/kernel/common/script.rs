@@ -1,5 +1,6 @@
 //! The language of the stories: one input in each line, after `> `. Its outcome follows below it.
 //!
+//! `missed` and `due` are decided as by a leader, which remembers what blocked a run until a `takeover`.
 //! `host`, `gone`, `clock`, `step`, `sealed` and `wait` change the view and the time, and are no inputs themselves.
 
 use std::fmt::Write as _;
@@ -7,10 +8,11 @@ use std::fmt::Write as _;
 use chrono::TimeDelta;
 use chrono_tz::Tz;
 use os_upgrade_kernel::duration::Duration;
+use os_upgrade_kernel::forecast::StartTimer;
 use os_upgrade_kernel::{
-    ClockDoubt, ConfigOperation, ControlMessage, Effect, EnrolmentOperation, Expected, InReplyTo, Input,
-    LockOperation, LockOutcome, LockProvider, NoAnswer, OnFailure, Operation, Reachability, Reclaim, Request,
-    RunOperation, Sealed, SecretName, Settings, SlotOperation, SlotOrder, explain, forecast,
+    ClockDoubt, ConfigOperation, ControlMessage, Effect, EnrolmentOperation, Expected, Fact, InReplyTo,
+    Input, LockOperation, LockOutcome, LockProvider, NoAnswer, OnFailure, Operation, Reachability, Reclaim,
+    Request, RunOperation, Sealed, SecretName, Settings, SlotOperation, SlotOrder, explain, forecast,
 };
 use os_upgrade_protocol::{Action, CommandId, Outcome, Reply};
 
@@ -79,6 +81,23 @@ pub(crate) fn perform(site: &mut Site, line: &str) -> Vec<String> {
         "explain" => {
             let forecast = forecast(&site.state, &site.view, site.now);
             vec![render::explanation(&explain(&site.state, &site.view, &forecast, &host(words.at(1))))]
+        }
+        "takeover" => {
+            site.start_timer = StartTimer::default();
+            Vec::new()
+        }
+        "missed" => {
+            let blocked = site.start_timer.blocked().cloned();
+            let has_missed = site.start_timer.has_missed(&site.state, &site.view, site.now);
+            let outputs = site.input(Input::Missed { blocked });
+            let is_missed = |fact: &Fact| matches!(fact, Fact::RunMissed(_));
+            assert_eq!(has_missed, outputs.facts.iter().any(is_missed));
+            render_outputs(&outputs)
+        }
+        "due" => {
+            // It remembers what blocks the run.
+            site.start_timer.due(&site.state, &site.view, site.now);
+            render_outputs(&site.input(Input::Due { run: run(words.at(1)) }))
         }
         "fence" => site.fence().iter().map(|fact| format!("+ {}", render::fact(fact))).collect(),
         "deliver" => deliver(site),
@@ -209,7 +228,6 @@ fn input(words: &Words<'_>) -> Input {
     let request = |operation: Operation| Input::Request(Request { actor, validate, operation });
     match words.at(0) {
         "tick" => Input::Tick,
-        "due" => Input::Due { run: run(words.at(1)) },
         "put-config" => {
             let config = serde_json::from_value(configuration(words)).unwrap();
             request(ConfigOperation::Put { config, expected: expected(words) }.into())
