@@ -211,7 +211,8 @@ impl Opened {
         let token_watch = spawn(&shutdown, authenticator.clone().watch(shutdown.clone()));
         tracing::info!(address = %settings.api.listen, tls = tls.is_some(), "the API listens");
         let limits = api::Limits::from_settings(&settings.api);
-        let options = api::Options { tls, limits, strongbox, sites, outputs };
+        let history_kept = Some(settings.history.keep.get());
+        let options = api::Options { tls, limits, strongbox, history_kept, sites, outputs };
         let served = api::serve(listener, handle, history, authenticator, options, shutdown.clone()).await;
         shutdown.cancel();
         let core = core.await;

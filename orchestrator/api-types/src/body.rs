@@ -45,9 +45,15 @@ impl ToSchema for Stamp {
 #[derive(Debug, Clone, Copy)]
 pub struct Millis(pub DateTime<Utc>);
 
+impl std::fmt::Display for Millis {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(&self.0.to_rfc3339_opts(SecondsFormat::Millis, true))
+    }
+}
+
 impl Serialize for Millis {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.serialize_str(&self.0.to_rfc3339_opts(SecondsFormat::Millis, true))
+        serializer.collect_str(self)
     }
 }
 

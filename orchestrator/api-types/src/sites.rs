@@ -1,5 +1,7 @@
 //! The parameter `site`, which sends a request to another site, and the routes that accept it.
 
+use crate::routes::events::FOLLOW;
+
 /// This path and all below it accept the parameter.
 const BELOW: &str = "/v1/state/os-upgrade";
 
@@ -8,7 +10,9 @@ pub const PARAMETER: &str = "site";
 
 /// Whether requests for `path` may be sent to another site.
 pub fn takes_site(path: &str) -> bool {
-    path.strip_prefix(BELOW).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+    // An answer without an end cannot be passed on.
+    path != FOLLOW.path()
+        && path.strip_prefix(BELOW).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
 }
 
 #[cfg(test)]
@@ -20,6 +24,7 @@ mod tests {
         for (path, takes) in [
             ("/v1/state/os-upgrade", true),
             ("/v1/state/os-upgrade/hosts/h01", true),
+            ("/v1/state/os-upgrade/events", false),
             ("/v1/state/os-upgrades", false),
             ("/v1/config/os-upgrade", false),
             ("/v1/state/fleet-lock", false),

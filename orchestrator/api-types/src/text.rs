@@ -68,6 +68,15 @@ words! {
     ReclaimWord = ["never", "inventory"];
     /// For whom a slot is held.
     BehalfWord = ["run", "client", "operator"];
+    /// What started a run: an operator, or a maintenance window.
+    TriggerWord = ["operator", "window"];
+    /// Why a run stops: too many failures, an operator, or a restoration of the site.
+    StopWord = ["failed", "cancelled", "restored"];
+    /// What happened to a host of a run.
+    StepWord = [
+        "command-sent", "prepared", "waiting", "turn-lost", "slot-granted", "reboot-required", "upgraded", "failed",
+        "timed-out", "cancelled",
+    ];
     /// What waits: a host of a run, or a FleetLock client.
     WaiterWord = ["host", "client"];
     /// The role of an instance.
@@ -118,6 +127,10 @@ texts! {
     RunIdText = "^[A-Za-z0-9_-]+$", (Some(1), Some(64));
     /// The position of a fact in the journal, `<sequence>.<place>`.
     FactKeyText = r"^[0-9]{1,18}\.[0-9]{1,18}$", (Some(3), Some(37));
+    /// The id of an event, `<epoch>.<sequence>.<place>`.
+    EventIdText = r"^[0-9a-f]{1,16}\.[0-9]{1,18}\.[0-9]{1,18}$", (Some(5), Some(54));
+    /// Kinds of events, separated by commas.
+    KindsText = "^[a-z]+(-[a-z]+)*( *, *[a-z]+(-[a-z]+)*)*$", (Some(1), Some(500));
     /// The name of a lock group.
     GroupText = "^[a-zA-Z0-9.-]+$", (Some(1), Some(255));
     /// The name of a secret.

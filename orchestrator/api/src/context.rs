@@ -20,6 +20,7 @@ use prometheus_client::metrics::family::Family as Metrics;
 use tokio::sync::Semaphore;
 
 use crate::description::Description;
+use crate::feed::Feed;
 use crate::http::error::Problem;
 use crate::http::listener::Limits;
 use crate::http::reply::{granted, json_bytes};
@@ -41,6 +42,7 @@ const HISTORY_TIMEOUT: Duration = Duration::from_secs(2);
 pub(crate) struct Api {
     pub(crate) site: SiteHandle,
     pub(crate) history: History,
+    pub(crate) feed: Feed,
     pub(crate) renders: Arc<Semaphore>,
     pub(crate) answers: Answers,
     pub(crate) authenticator: Authenticator,
@@ -142,6 +144,8 @@ pub struct Options {
     pub limits: Limits,
     /// The site's secrets, with or without the key to them.
     pub strongbox: Strongbox,
+    /// How long the history is kept; `None` if nothing is pruned.
+    pub history_kept: Option<Duration>,
     /// Other sites, reached with `?site=`; none by default.
     pub sites: Sites,
     /// What hosts' commands have printed; nothing by default.

@@ -13,6 +13,7 @@
 
 mod context;
 mod description;
+mod feed;
 mod http;
 pub mod offline;
 mod resources;
@@ -22,7 +23,7 @@ mod serve;
 mod sites;
 
 pub use self::context::Options;
-pub use self::http::listener::Limits;
+pub use self::http::listener::{Limits, SUBSCRIBERS_MAX};
 pub use self::router::{description, router};
 pub use self::serve::serve;
 pub use self::sites::Sites;

@@ -5,6 +5,7 @@ pub(crate) mod audit;
 pub(crate) mod cluster;
 pub(crate) mod config;
 pub(crate) mod enrolment;
+pub(crate) mod events;
 pub(crate) mod fleet_lock;
 pub(crate) mod health;
 pub(crate) mod hosts;
@@ -32,6 +33,7 @@ pub(crate) fn routes() -> Routes {
         .merge(run::routes())
         .merge(runs::routes())
         .merge(outputs::routes())
+        .merge(events::routes())
         .merge(cluster::routes())
         .merge(health::routes())
         .merge(slots::routes())

@@ -24,6 +24,7 @@ use tracing::Level;
 
 use crate::context::{Answers, Api, Options};
 use crate::description::Description;
+use crate::feed::Feed;
 use crate::http::error::{Cause, Problem, Routine, panic_text};
 use crate::http::listener::{self, Limits};
 use crate::http::{authorization, form, lock_error};
@@ -61,6 +62,8 @@ pub(crate) struct Routers {
     pub(crate) edge: Router,
     /// For requests from other sites, whose callers are already identified. It forwards nothing.
     pub(crate) inner: Router,
+    /// The events, which must be run.
+    pub(crate) feed: Feed,
 }
 
 impl Routers {
@@ -71,9 +74,16 @@ impl Routers {
         options: &Options,
     ) -> Self {
         let renders = Arc::new(Semaphore::new(RENDERS_MAX));
+        let feed = Feed::new(
+            site.clone(),
+            history.clone(),
+            options.history_kept,
+            options.limits.subscribers().counts().clone(),
+        );
         let api = Api {
             site,
             history,
+            feed: feed.clone(),
             renders: Arc::clone(&renders),
             answers: Answers::default(),
             authenticator: authenticator.clone(),
@@ -86,7 +96,7 @@ impl Routers {
             .layer(middleware::from_fn(log_failure));
         let edge = resources::routes().router(&authenticator, Some(&options.sites)).fallback(not_found);
         let edge = with_limits(edge).with_state(api);
-        Self { edge: edge_router(edge, renders, authenticator, options.limits.clone()), inner }
+        Self { edge: edge_router(edge, renders, authenticator, options.limits.clone()), inner, feed }
     }
 }
 

@@ -25,9 +25,10 @@ pub async fn serve(
     options: Options,
     shutdown: CancellationToken,
 ) -> io::Result<()> {
-    let Routers { edge, inner } = Routers::new(site.clone(), history, authenticator, &options);
+    let Routers { edge, inner, feed } = Routers::new(site.clone(), history, authenticator, &options);
     let answering_sites = options.sites.answer(site, inner, shutdown.clone());
+    let feeding = feed.run(shutdown.clone());
     let served = serve_router(listener, edge, options.limits, options.tls, shutdown);
-    let (served, ()) = tokio::join!(served, answering_sites);
+    let (served, (), ()) = tokio::join!(served, answering_sites, feeding);
     served
 }

@@ -6,6 +6,7 @@ mod conformance;
 mod crowds;
 mod enrolment;
 mod errors;
+mod events;
 mod forms;
 mod limits;
 mod lock_edge;

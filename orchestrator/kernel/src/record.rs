@@ -85,13 +85,25 @@ impl Batch {
 }
 
 /// The position of a fact in the journal. As text `<sequence>.<place>`.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub struct FactCursor {
     /// The sequence of its record in the journal.
     pub sequence: u64,
     /// Its index in that record, from 0.
     pub place: u64,
+}
+
+impl FactCursor {
+    /// A position just before `self`, with no fact in between.
+    #[must_use]
+    pub const fn before(self) -> Self {
+        match self.place {
+            // Places are far fewer.
+            0 => Self { sequence: self.sequence.saturating_sub(1), place: u64::MAX >> 1 },
+            place => Self { place: place - 1, ..self },
+        }
+    }
 }
 
 impl fmt::Display for FactCursor {

@@ -91,7 +91,7 @@ sections! {
         "tokens" => tokens: Option<PathBuf> = Initial::Unset("/var/lib/os-upgrade/tokens.toml");
         /// The most connections at once, 16 to 10000; a sixteenth is reserved for this machine. When all are in use, a new one
         /// replaces an idle one of the address, or IPv6 /64 network, that has the most.
-        /// Each connection needs an open file, and the process needs 256 more.
+        /// Each connection needs an open file, and the process needs 1256 more.
         "connections" => connections: Bounded<16, 10_000> = Initial::Is("512");
         /// The most connections at once from one address or IPv6 /64 network, 1 to 10000; further ones are closed. All loopback
         /// addresses count as one, and so do all clients behind a proxy.

@@ -2,6 +2,7 @@
 
 use chrono::{DateTime, Utc};
 use imbl::OrdMap;
+use imbl::ordmap::DiffItem;
 use os_upgrade_kernel::{Forecast, State, View, forecast};
 use os_upgrade_protocol::{HostName, Progress};
 use os_upgrade_shell::inventory::{HostVersions, Unused};
@@ -39,6 +40,14 @@ impl PublishedState {
     pub fn progress_of(&self, host: &HostName) -> Option<&Progress> {
         let command = self.state.run.as_ref()?.host(host)?.unanswered()?;
         self.progress.get(host).filter(|progress| Some(progress.command) == command.sequence)
+    }
+
+    /// The hosts that have reported other progress than in `before`.
+    pub fn progress_changed_since<'a>(&'a self, before: &'a Self) -> impl Iterator<Item = &'a HostName> {
+        before.progress.diff(&self.progress).filter_map(|change| match change {
+            DiffItem::Add(host, _) | DiffItem::Update { new: (host, _), .. } => Some(host),
+            DiffItem::Remove(..) => None,
+        })
     }
 
     /// When the next run starts automatically, as of `now`.

@@ -3,8 +3,9 @@
 use nix::errno::Errno;
 use nix::sys::resource::{Resource, getrlimit, setrlimit};
 
-/// The most files that are open beside the API's connections, with some reserve: store, bus, lock server, other sites.
-const OTHERS_MAX: u64 = 256;
+/// The most files that are open beside the API's connections, with some reserve: subscribers of events, store, bus, lock
+/// server, other sites.
+const OTHERS_MAX: u64 = os_upgrade_api::SUBSCRIBERS_MAX as u64 + 256;
 
 /// Why the open-file limit does not suffice.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
@@ -54,11 +55,11 @@ mod tests {
 
     #[test]
     fn limit_must_cover_connections() {
-        assert_eq!(check(512, 1_024), Ok(()));
-        assert_eq!(check(768, 1_024), Ok(()));
+        assert_eq!(check(512, 1_768), Ok(()));
+        assert_eq!(check(768, 2_024), Ok(()));
         assert_eq!(
             check(10_000, 4_096).unwrap_err().to_string(),
-            "10000 `connections` of [api] need 10256 open files, but the limit is 4096: raise it with \
+            "10000 `connections` of [api] need 11256 open files, but the limit is 4096: raise it with \
              LimitNOFILE= of the service, or set fewer connections"
         );
     }
@@ -66,9 +67,9 @@ mod tests {
     #[test]
     fn soft_limit_is_raised_to_hard() {
         let (_, hard) = getrlimit(Resource::RLIMIT_NOFILE).unwrap();
-        setrlimit(Resource::RLIMIT_NOFILE, 300.min(hard), 1_000.min(hard)).unwrap();
+        setrlimit(Resource::RLIMIT_NOFILE, 300.min(hard), 2_000.min(hard)).unwrap();
         assert_eq!(raise_limit(600), Ok(()));
-        assert_eq!(getrlimit(Resource::RLIMIT_NOFILE).unwrap(), (1_000.min(hard), 1_000.min(hard)));
+        assert_eq!(getrlimit(Resource::RLIMIT_NOFILE).unwrap(), (2_000.min(hard), 2_000.min(hard)));
         assert!(raise_limit(10_000).is_err());
     }
 }

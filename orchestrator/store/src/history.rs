@@ -110,6 +110,8 @@ pub struct FactRow {
     pub event: Option<String>,
     /// Who caused it, if a caller did.
     pub actor: Option<String>,
+    /// The run that it is about, if any.
+    pub run: Option<String>,
     /// The host that it is about, if any.
     pub host: Option<String>,
     /// The fact as a JSON object, as in the journal.
@@ -179,7 +181,7 @@ impl Audit {
     /// page's length.
     pub(super) fn select(self) -> String {
         format!(
-            "SELECT sequence, place, at, type, event, actor, host, fact FROM facts \
+            "SELECT {FACT_COLUMNS} FROM facts \
              WHERE {} AND (sequence, place) < (?, ?) ORDER BY sequence DESC, place DESC LIMIT ? + 1",
             self.condition()
         )
@@ -206,6 +208,9 @@ const RUN_COLUMNS: &str = "id, trigger_kind, actor, started_at, not_after, phase
                            result, counts, (SELECT json_extract(fact, '$.trigger.reason') FROM facts \
                            WHERE facts.run = runs.id AND type = 'run-started' LIMIT 1) AS reason";
 
+/// The columns of a [`FactRow`].
+pub(super) const FACT_COLUMNS: &str = "sequence, place, at, type, event, actor, run, host, fact";
+
 impl History {
     /// Opens the store at `path` for reading. The caller must have checked it with [`super::Projector`] or
     /// [`super::fold()`].
@@ -216,6 +221,16 @@ impl History {
         let options = open::options(path).read_only(true);
         let pool = SqlitePoolOptions::new().max_connections(CONNECTIONS_MAX).connect_with(options).await;
         Ok(Self { pool: pool.map_err(|source| OpenError::of(path, source))?, status: None })
+    }
+
+    /// The connections.
+    pub(super) const fn pool(&self) -> &SqlitePool {
+        &self.pool
+    }
+
+    /// The projector's progress; `None` for a reader without one.
+    pub(super) const fn status(&self) -> Option<&watch::Receiver<ProjectorStatus>> {
+        self.status.as_ref()
     }
 
     /// Adds the progress of a projector to wait for.
@@ -343,22 +358,6 @@ impl History {
         Ok(sequences.into_iter().map(i64::cast_unsigned).collect())
     }
 
-    /// The number of facts from record `first` on, and at most `limit` of them in order.
-    ///
-    /// # Errors
-    /// The store cannot be read.
-    pub async fn facts_from(&self, first: u64, limit: u32) -> Result<(u64, Vec<FactRow>), StoreError> {
-        let mut reader = self.pool.begin().await?;
-        let count: i64 = query_scalar("SELECT count(*) FROM facts WHERE sequence >= ?")
-            .bind(first.cast_signed())
-            .fetch_one(&mut *reader)
-            .await?;
-        let select = "SELECT sequence, place, at, type, event, actor, host, fact FROM facts \
-                      WHERE sequence >= ? ORDER BY sequence, place LIMIT ?";
-        let rows = query(select).bind(first.cast_signed()).bind(limit).fetch(&mut *reader);
-        Ok((count.cast_unsigned(), collect(rows, FactRow::read).await?))
-    }
-
     /// Every command that was seen in the control stream and has not been retracted, in the stream's order.
     ///
     /// # Errors
@@ -387,9 +386,16 @@ async fn facts(
 ) -> Result<FactPage, StoreError> {
     let (sequence, place) =
         after.map_or((-1, -1), |after| (after.sequence.cast_signed(), after.place.cast_signed()));
-    let select = "SELECT sequence, place, at, type, event, actor, host, fact FROM facts \
-                  WHERE run = ? AND (sequence, place) > (?, ?) ORDER BY sequence, place LIMIT ? + 1";
-    let rows = query(select).bind(run.as_str()).bind(sequence).bind(place).bind(limit).fetch(reader);
+    let select = format!(
+        "SELECT {FACT_COLUMNS} FROM facts \
+         WHERE run = ? AND (sequence, place) > (?, ?) ORDER BY sequence, place LIMIT ? + 1"
+    );
+    let rows = query(sqlx::AssertSqlSafe(select))
+        .bind(run.as_str())
+        .bind(sequence)
+        .bind(place)
+        .bind(limit)
+        .fetch(reader);
     let items = collect(rows, FactRow::read).await?;
     let (items, next) = page(items, limit, FactRow::cursor);
     Ok(FactPage { items, next })
@@ -397,7 +403,7 @@ async fn facts(
 
 /// Reads rows one by one. Otherwise the rows of a large run would be in memory twice, and reading them would block the
 /// thread.
-async fn collect<T>(
+pub(super) async fn collect<T>(
     mut rows: impl Stream<Item = sqlx::Result<SqliteRow>> + Unpin,
     read: impl Fn(&SqliteRow) -> Result<T, StoreError>,
 ) -> Result<Vec<T>, StoreError> {
@@ -473,7 +479,7 @@ impl FactRow {
         FactCursor { sequence: self.sequence, place: self.place }
     }
 
-    fn read(row: &SqliteRow) -> Result<Self, StoreError> {
+    pub(super) fn read(row: &SqliteRow) -> Result<Self, StoreError> {
         Ok(Self {
             sequence: row.try_get("sequence")?,
             place: row.try_get("place")?,
@@ -481,6 +487,7 @@ impl FactRow {
             name: row.try_get("type")?,
             event: row.try_get("event")?,
             actor: row.try_get("actor")?,
+            run: row.try_get("run")?,
             host: row.try_get("host")?,
             fact: json("fact", row.try_get("fact")?)?,
         })

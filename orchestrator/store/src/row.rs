@@ -1,6 +1,7 @@
-//! Reading times from columns.
+//! Reading times and positions from columns.
 
 use chrono::{DateTime, Utc};
+use os_upgrade_kernel::FactCursor;
 use sqlx::Row as _;
 use sqlx::sqlite::SqliteRow;
 
@@ -23,4 +24,9 @@ pub(super) fn optional_time(
     column: &'static str,
 ) -> Result<Option<DateTime<Utc>>, StoreError> {
     row.try_get::<Option<&str>, _>(column)?.map(|text| from_text(column, text)).transpose()
+}
+
+/// The position in the columns `sequence` and `place`.
+pub(super) fn cursor(row: &SqliteRow) -> Result<FactCursor, StoreError> {
+    Ok(FactCursor { sequence: row.try_get("sequence")?, place: row.try_get("place")? })
 }

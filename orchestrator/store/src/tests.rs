@@ -2,6 +2,7 @@
 
 mod files;
 mod fold;
+mod follow;
 mod prune;
 mod records;
 

@@ -15,6 +15,7 @@ use axum::http::{HeaderMap, HeaderValue, Method, StatusCode};
 use axum::middleware::Next;
 use axum::response::{IntoResponse as _, Response};
 use os_upgrade_api_types::route::{Dialect, JSON};
+use os_upgrade_api_types::routes::events::FOLLOW;
 use os_upgrade_api_types::routes::fleet_lock::dialect_of;
 use serde_transcode::Transcoder;
 use tokio::sync::Semaphore;
@@ -63,9 +64,7 @@ impl Default for Form {
 impl Form {
     /// The form that the `Accept` header prefers: JSON without a readable header, `None` if it accepts no form.
     pub(crate) fn wanted(headers: &HeaderMap) -> Option<Self> {
-        let values = headers.get_all(ACCEPT).iter().filter_map(|value| value.to_str().ok());
-        let ranges = values.flat_map(|value| value.split(',')).filter_map(Range::parse);
-        let ranges: Vec<_> = ranges.take(RANGES_MAX).collect();
+        let ranges = ranges(headers);
         if ranges.is_empty() {
             return Some(Self::default());
         }
@@ -153,7 +152,9 @@ pub(crate) async fn negotiated(
     }
     let wanted = Form::wanted(request.headers());
     let reads = matches!(*request.method(), Method::GET | Method::HEAD);
-    if wanted.is_none() && reads && request.uri().path().starts_with("/v1/") {
+    let path = request.uri().path();
+    // What events are offered in is for their resource to say.
+    if wanted.is_none() && reads && path.starts_with("/v1/") && path != FOLLOW.path() {
         return vary(not_acceptable().into_response());
     }
     let form = wanted.unwrap_or_default();
@@ -170,6 +171,18 @@ pub(crate) async fn negotiated(
         Syntax::Json => vary(response),
         Syntax::Yaml => vary(rewritten(response, form, has_body, &renders).await),
     }
+}
+
+/// Whether the `Accept` header, if there is one, accepts `media_type`.
+pub(crate) fn accepts(headers: &HeaderMap, media_type: &str) -> bool {
+    let ranges = ranges(headers);
+    ranges.is_empty() || quality(media_type, &ranges) > 0
+}
+
+/// The entries of the `Accept` headers.
+fn ranges(headers: &HeaderMap) -> Vec<Range<'_>> {
+    let values = headers.get_all(ACCEPT).iter().filter_map(|value| value.to_str().ok());
+    values.flat_map(|value| value.split(',')).filter_map(Range::parse).take(RANGES_MAX).collect()
 }
 
 fn not_acceptable() -> Problem {

@@ -8,7 +8,10 @@ mod limit;
 mod permits;
 mod sending;
 mod serve;
+mod subscribers;
 
 pub use self::limit::Limits;
-pub(crate) use self::limit::enforce;
+pub(crate) use self::limit::{Endless, enforce};
 pub(crate) use self::serve::{DRAIN_TIMEOUT, serve_router};
+pub use self::subscribers::SUBSCRIBERS_MAX;
+pub(crate) use self::subscribers::{Full, SUBSCRIBERS_OF_ADDRESS_MAX, Seat, SubscriberCounts};

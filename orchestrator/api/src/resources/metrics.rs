@@ -112,9 +112,22 @@ pub(crate) fn text(
         let help = "When the API's certificate expires, in seconds since 1970";
         api.register("certificate_not_after_seconds", help, end);
     }
+    describe_subscribers(registry.sub_registry_with_prefix("os_upgrade_events"), options);
     let mut text = String::new();
     encode(&mut text, &registry)?;
     Ok(text)
+}
+
+/// The clients that follow events.
+fn describe_subscribers(registry: &mut Registry, options: &Options) {
+    let subscribers = options.limits.subscribers();
+    let count = Gauge::<i64>::default();
+    count.set(i64::try_from(subscribers.count()).unwrap_or(i64::MAX));
+    registry.register("subscribers", "Clients that follow events", count);
+    let counts = subscribers.counts();
+    registry.register("sent", "Events that were sent, once for each subscriber", counts.sent.clone());
+    let help = "Subscribers that were cut off, because they did not read for too long";
+    registry.register("cut_off", help, counts.cut_off.clone());
 }
 
 /// The number of announced hosts: label `enrolment`.

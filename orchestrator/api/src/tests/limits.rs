@@ -8,6 +8,8 @@ use os_upgrade_settings::Settings;
 use serde_json::json;
 
 use super::*;
+use crate::feed::Feed;
+use crate::http::listener::SubscriberCounts;
 
 const CLAIM: &str = r#"{"client_params":{"id":"a","group":"default"}}"#;
 
@@ -146,6 +148,7 @@ async fn wait_for_conversion_is_limited() {
     let state = Api {
         site: api.site.clone(),
         history: api.history.clone(),
+        feed: Feed::new(api.site.clone(), api.history.clone(), None, SubscriberCounts::default()),
         renders: Arc::clone(&renders),
         answers: Answers::default(),
         authenticator: authenticator.clone(),

@@ -20,20 +20,21 @@ impl Client {
         if address.is_loopback() {
             return Self::Local;
         }
-        match address {
-            IpAddr::V4(_) => Self::Address(address),
-            // A host with one IPv6 address can use the 2^64 of its network.
-            IpAddr::V6(address) => {
-                let network = address.to_bits() >> 64 << 64;
-                Self::Address(Ipv6Addr::from_bits(network).into())
-            }
-        }
+        Self::Address(network(address))
     }
 
     /// As [`Self::of`], but loopback addresses other than 127.0.0.1 are separate clients. For tests over real sockets.
     #[cfg(test)]
     pub(super) fn of_loopback(peer: IpAddr) -> Self {
         if peer == IpAddr::from([127, 0, 0, 1]) { Self::Local } else { Self::Address(peer) }
+    }
+}
+
+/// The address of `peer`, or its IPv6 network of 64 bits: a host with one address of it can use all 2^64.
+pub(super) fn network(peer: IpAddr) -> IpAddr {
+    match peer.to_canonical() {
+        IpAddr::V4(address) => address.into(),
+        IpAddr::V6(address) => Ipv6Addr::from_bits(address.to_bits() >> 64 << 64).into(),
     }
 }
 

@@ -156,13 +156,19 @@ impl Open {
     }
 
     fn remove(&mut self, number: u64) -> bool {
-        let Some(entry) = self.connections.remove(&number) else { return false };
+        let Some(entry) = self.forget(number) else { return false };
         entry.close.cancel();
+        true
+    }
+
+    /// No longer counts a connection, which may stay open.
+    fn forget(&mut self, number: u64) -> Option<Entry> {
+        let entry = self.connections.remove(&number)?;
         self.change(entry.client, |held| {
             held.connections -= 1;
             held.quiet.remove(&entry.since);
         });
-        true
+        Some(entry)
     }
 
     /// Changes the connections of `client`, and updates its rank.
@@ -211,6 +217,11 @@ impl Connection {
     /// Waits until the connection must be closed.
     pub(super) async fn close_requested(&self) {
         self.close.cancelled().await;
+    }
+
+    /// Leaves its place to another connection, and stays open. Its next request is not begun.
+    pub(super) fn leave(&self) {
+        drop(self.of.open().forget(self.number));
     }
 
     /// Registers a request. `None` when the connection must be closed: then the request must not be begun.
@@ -268,6 +279,19 @@ mod tests {
         first.pop();
         assert!(admit(&connections, "192.0.2.1").is_some(), "a closed connection makes room");
         drop(first);
+        assert_empty(&connections);
+    }
+
+    #[test]
+    fn connection_that_leaves_stays_open() {
+        let connections = Connections::new(8, 1);
+        let first = admit(&connections, "192.0.2.1").unwrap();
+        let under_way = first.begin_request().unwrap();
+        first.leave();
+        let second = admit(&connections, "192.0.2.1").unwrap();
+        drop(under_way);
+        assert!(first.begin_request().is_none());
+        assert_eq!(closed(&[first, second]), [0; 0]);
         assert_empty(&connections);
     }
 

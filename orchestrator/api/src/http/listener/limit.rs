@@ -28,6 +28,7 @@ use super::connections::{Admission, Connection, Connections};
 use super::early::Refusal;
 use super::permits::Permits;
 use super::sending::hold_until_sent;
+use super::subscribers::{Full, Seat, Subscribers};
 
 /// Most clients with a token bucket of their own; further ones share a bucket. A bucket that is full again, within a
 /// second, is dropped.
@@ -39,7 +40,7 @@ const HANDSHAKES_MAX: usize = 2;
 /// Shortest time between two log lines about closed connections, and about refused requests.
 const LOG_INTERVAL: Duration = Duration::from_mins(1);
 
-/// Refused connections and requests: label `reason`, which is `connections`, `busy` or `rate`.
+/// Refused connections and requests: label `reason`, which is `connections`, `busy`, `rate` or `subscribers`.
 pub(crate) type Refused = Family<[(&'static str, &'static str); 1], Counter>;
 
 /// The limits and their current use. Cheap to clone; clones share one state.
@@ -50,6 +51,7 @@ pub struct Limits {
     handshakes: Arc<Semaphore>,
     in_flight: Permits,
     rate: Option<Arc<Rate>>,
+    subscribers: Subscribers,
     refused: Refused,
     closed_log: LogThrottle,
     refused_log: LogThrottle,
@@ -70,6 +72,7 @@ impl Limits {
             in_flight: Permits::new(in_flight.min(connections.under_way_max())),
             connections,
             rate: rate.map(|rate| Arc::new(Rate::new(rate, CLIENTS_MAX))),
+            subscribers: Subscribers::default(),
             refused: Refused::default(),
             closed_log: LogThrottle::default(),
             refused_log: LogThrottle::default(),
@@ -102,6 +105,18 @@ impl Limits {
     /// Permits for computing the keys of a TLS handshake. They are not held while waiting for the client.
     pub(crate) fn handshakes(&self) -> &Arc<Semaphore> {
         &self.handshakes
+    }
+
+    /// A place for a client that follows events from `peer`.
+    pub(crate) fn subscribe(&self, peer: Option<IpAddr>) -> Result<Seat, Full> {
+        self.subscribers.take(peer).inspect_err(|_| {
+            self.refused.get_or_create(&[("reason", "subscribers")]).inc();
+        })
+    }
+
+    /// The clients that follow events.
+    pub(crate) const fn subscribers(&self) -> &Subscribers {
+        &self.subscribers
     }
 
     /// Counts of refused connections and requests.
@@ -159,8 +174,17 @@ pub(crate) async fn enforce(State(limits): State<Limits>, request: Request, next
     let Some(permit) = limits.in_flight.take(client.unwrap_or(Client::Others)) else {
         return limits.refuse(Refusal::Busy, request.method(), path);
     };
-    hold_until_sent(next.run(request).await, permit)
+    let response = next.run(request).await;
+    if response.extensions().get::<Endless>().is_some() {
+        return response;
+    }
+    hold_until_sent(response, permit)
 }
+
+/// Marks an answer without an end, whose client has a [`Seat`]. Neither the limits of requests and connections nor the time
+/// for sending an answer apply to it.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Endless;
 
 /// A token bucket for each client, which holds the tokens of one second.
 #[derive(Debug)]

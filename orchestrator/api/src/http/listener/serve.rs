@@ -28,10 +28,10 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::AbortOnDropHandle;
 use tower::ServiceExt as _;
 
-use super::Limits;
 use super::connections::Connection;
 use super::early::Refusal;
 use super::sending::{Sending, hold_until_sent};
+use super::{Endless, Limits};
 
 /// How long a client may take to send the headers of a request, and how long a connection may be idle.
 const HEADER_TIMEOUT: Duration = Duration::from_secs(30);
@@ -232,6 +232,10 @@ where
             let under_way = connection.begin_request().ok_or(Displaced)?;
             let answered = router.oneshot(request.map(Body::new)).await;
             let response = answered.unwrap_or_else(|never| match never {});
+            if response.extensions().get::<Endless>().is_some() {
+                connection.leave();
+                return Ok(response);
+            }
             Ok::<_, Displaced>(hold_until_sent(response, (under_way, sending.begin())))
         }
     });

@@ -1,0 +1,417 @@
+//! `/v1/state/os-upgrade/events`: what happens on the site, as Server-Sent Events. An extension of the specification.
+//!
+//! The shapes here are public, and do not follow the journal's. `of_fact` has what a fact is to the outside.
+
+mod of_fact;
+
+use std::fmt;
+use std::str::FromStr;
+
+use chrono::{DateTime, Utc};
+use os_upgrade_kernel::FactCursor;
+use os_upgrade_protocol::{HostName, RunId};
+use serde::de::{self, Deserializer};
+use serde::{Deserialize, Serialize};
+use serde_json::json;
+use strum::VariantNames as _;
+use utoipa::openapi::path::{Parameter, ParameterBuilder, ParameterIn};
+use utoipa::{IntoParams, PartialSchema as _, ToSchema};
+
+use crate::query::Parameters;
+use crate::route::{Answer, Content, Method, Route, Shape, Tag, VIEWER};
+use crate::text::{
+    ActionWord, BehalfWord, EventIdText, HostStatusWord, KindsText, NameText, ReasonKindWord, RunIdText,
+    RunResultWord, StepWord, StopWord, TriggerWord,
+};
+
+/// The media type of Server-Sent Events.
+pub const EVENT_STREAM: &str = "text/event-stream";
+
+/// The request header with the id after which a client goes on.
+pub const LAST_EVENT_ID: &str = "last-event-id";
+
+/// A stream without an end; 503 until the journal has been read, and while there are too many subscribers.
+pub const FOLLOW: Route = Route::new(
+    Method::Get,
+    "/v1/state/os-upgrade/events",
+    VIEWER,
+    Tag::Upgrades,
+    "follow-events",
+    "Follow what happens on the site, as Server-Sent Events",
+)
+.description(
+    "Each block has the event's kind in `event`, its id in `id`, and this JSON object in `data`. Ids are the same on \
+     every instance. Send the last one back in `Last-Event-ID`, or in `after`, to go on without a gap; without either \
+     the stream begins now. A block with an `id` alone only moves that position. `progress` and `reset` have no id. \
+     After `reset`, earlier events are not available. Comments are sent when nothing else is.",
+)
+.headers::<ResumeHeader>()
+.query::<FollowParameters>()
+.answers(&[Answer {
+    json: Some(Content::new(EVENT_STREAM, Shape::of::<Event>(), example)),
+    ..Answer::new(200, "events, until the client or the instance ends the stream")
+}]);
+
+fn example() -> serde_json::Value {
+    json!({
+        "id": "18790f3d1c8a0000.42.0",
+        "time": "2026-11-21T01:24:07.120Z",
+        "kind": "run-ended",
+        "run": "019aa3f0-0000-7000-8000-000000000001",
+        "result": "completed",
+    })
+}
+
+/// The header with which a client resumes.
+#[derive(Debug)]
+pub struct ResumeHeader;
+
+impl IntoParams for ResumeHeader {
+    fn into_params(_: impl Fn() -> Option<ParameterIn>) -> Vec<Parameter> {
+        let meaning = "The id of the last event that was received. Takes precedence over `after`.";
+        let header = ParameterBuilder::new().name("Last-Event-ID").parameter_in(ParameterIn::Header);
+        vec![header.description(Some(meaning)).schema(Some(EventIdText::schema())).build()]
+    }
+}
+
+/// Which events to send, and from where on.
+#[derive(Debug, Default, Deserialize, IntoParams)]
+#[into_params(parameter_in = Query)]
+pub struct FollowParameters {
+    /// Only these kinds, separated by commas. `reset` is always sent.
+    #[param(value_type = Option<KindsText>, inline)]
+    pub kinds: Option<Kinds>,
+    /// Only events about this run.
+    #[param(value_type = Option<RunIdText>)]
+    pub run: Option<RunId>,
+    /// Only events about this host.
+    #[param(value_type = Option<NameText>)]
+    pub host: Option<HostName>,
+    /// The id of an event: begin after it.
+    #[param(value_type = Option<EventIdText>)]
+    pub after: Option<EventId>,
+}
+
+impl Parameters for FollowParameters {
+    const NAMES: &'static [&'static str] = &["kinds", "run", "host", "after"];
+}
+
+/// Some kinds of events.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Kinds(Vec<&'static str>);
+
+impl Kinds {
+    /// Whether `kind` is one of them.
+    pub fn has(&self, kind: &str) -> bool {
+        self.0.contains(&kind)
+    }
+}
+
+impl FromStr for Kinds {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let known = |name: &str| SiteEvent::VARIANTS.iter().find(|known| **known == name).copied();
+        let kind = |name: &str| {
+            known(name).ok_or_else(|| {
+                format!("{name:?} is not a kind of event; known are {}", SiteEvent::VARIANTS.join(", "))
+            })
+        };
+        text.split(',').map(|name| kind(name.trim())).collect::<Result<_, _>>().map(Self)
+    }
+}
+
+impl<'de> Deserialize<'de> for Kinds {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        String::deserialize(deserializer)?.parse().map_err(de::Error::custom)
+    }
+}
+
+/// The id of an event. As text `<epoch>.<sequence>.<place>`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct EventId {
+    /// Identifies the journal: when it was created, in nanoseconds since 1970.
+    pub epoch: i64,
+    /// The fact in the journal that the event tells of.
+    pub fact: FactCursor,
+}
+
+impl EventId {
+    /// The epoch of the journal that was created at this time.
+    pub fn epoch_of(journal_created_at: DateTime<Utc>) -> i64 {
+        journal_created_at.timestamp_nanos_opt().unwrap_or_default()
+    }
+}
+
+impl fmt::Display for EventId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:x}.{}", self.epoch, self.fact)
+    }
+}
+
+/// Text that is no id of an event.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{0:?} is not the id of an event, such as 18790f3d1c8a0000.42.0")]
+pub struct BadEventId(String);
+
+impl FromStr for EventId {
+    type Err = BadEventId;
+
+    fn from_str(text: &str) -> Result<Self, BadEventId> {
+        let read = || {
+            let (epoch, fact) = text.split_once('.')?;
+            let fact: FactCursor = fact.parse().ok()?;
+            // What SQLite can compare.
+            let is_small = i64::try_from(fact.sequence).is_ok() && i64::try_from(fact.place).is_ok();
+            Some(Self { epoch: i64::from_str_radix(epoch, 16).ok()?, fact }).filter(|_| is_small)
+        };
+        read().ok_or_else(|| BadEventId(text.chars().take(100).collect()))
+    }
+}
+
+impl<'de> Deserialize<'de> for EventId {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        String::deserialize(deserializer)?.parse().map_err(de::Error::custom)
+    }
+}
+
+/// An event as it is sent: the `data` of a block.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct Event {
+    /// The event's id; absent for `progress` and `reset`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<EventIdText>)]
+    pub id: Option<String>,
+    /// When it happened, in RFC 3339 and UTC; absent for `progress` and `reset`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<crate::body::Stamp>)]
+    pub time: Option<String>,
+    /// What happened.
+    #[serde(flatten)]
+    pub what: SiteEvent,
+}
+
+/// What happens on a site, as operators see it.
+#[derive(
+    Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema, strum::IntoStaticStr, strum::VariantNames,
+)]
+#[strum(serialize_all = "kebab-case")]
+#[serde(tag = "kind", rename_all = "kebab-case")]
+pub enum SiteEvent {
+    /// A run started.
+    RunStarted {
+        #[schema(value_type = RunIdText)]
+        run: String,
+        /// What started it.
+        #[schema(value_type = TriggerWord)]
+        trigger: String,
+        /// The operator, if one started it.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        actor: Option<String>,
+        /// When it ends at the latest.
+        #[serde(rename = "not-after")]
+        #[schema(value_type = crate::body::Stamp)]
+        not_after: String,
+        /// The number of hosts that take part.
+        hosts: u64,
+        /// The number of hosts that are skipped.
+        skipped: u64,
+    },
+    /// Every host of a run is prepared; upgrades begin.
+    RunUpgrading {
+        #[schema(value_type = RunIdText)]
+        run: String,
+    },
+    /// A run starts no further host.
+    RunStopping {
+        #[schema(value_type = RunIdText)]
+        run: String,
+        /// Why it stops.
+        #[schema(value_type = StopWord)]
+        cause: String,
+        /// The host whose failure was one too many, if that is the cause.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        host: Option<String>,
+        /// The operator, if one stopped it.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        actor: Option<String>,
+    },
+    /// A run is over.
+    RunEnded {
+        #[schema(value_type = RunIdText)]
+        run: String,
+        #[schema(value_type = RunResultWord)]
+        result: String,
+    },
+    /// A host of a run takes a step.
+    Host {
+        #[schema(value_type = RunIdText)]
+        run: String,
+        host: String,
+        /// Its status after the step.
+        #[schema(value_type = HostStatusWord)]
+        status: String,
+        #[schema(value_type = StepWord)]
+        step: String,
+        /// The command that was sent, with the step `command-sent`.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        #[schema(value_type = Option<ActionWord>)]
+        action: Option<String>,
+        /// The number of the attempt, from 1, with the step `command-sent`.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        attempt: Option<u32>,
+        /// The group of its slot, with the step `slot-granted`.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        group: Option<String>,
+        /// Why it waits or did not succeed, for people.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        reason: Option<String>,
+        #[serde(rename = "reason-kind", default, skip_serializing_if = "Option::is_none")]
+        #[schema(value_type = Option<ReasonKindWord>)]
+        reason_kind: Option<String>,
+        /// The operator, if one caused it.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        actor: Option<String>,
+    },
+    /// A client or an operator holds a slot. A host of a run gets its slot with the step `slot-granted` of `host`.
+    SlotHeld {
+        group: String,
+        /// The id of the holder.
+        holder: String,
+        #[schema(value_type = BehalfWord)]
+        behalf: String,
+        actor: String,
+        /// Why, as the operator says.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        reason: Option<String>,
+    },
+    /// A slot is free, or a client no longer waits for one.
+    SlotReleased {
+        /// Absent for a slot of a run, whose host has the group.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        group: Option<String>,
+        /// The id of the holder; a host's name for a slot of a run.
+        holder: String,
+        /// For whom it was released: by its run, its client, or an operator.
+        #[schema(value_type = BehalfWord)]
+        behalf: String,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        #[schema(value_type = Option<RunIdText>)]
+        run: Option<String>,
+        /// The host, for a slot of a run.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        host: Option<String>,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        actor: Option<String>,
+        /// Why: a word for a slot of a run, otherwise as the operator says.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        reason: Option<String>,
+    },
+    /// The lock server has not released a host's slot; it is asked again.
+    SlotNotReleased {
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        #[schema(value_type = Option<RunIdText>)]
+        run: Option<String>,
+        host: String,
+        /// Why not, for people.
+        reason: String,
+    },
+    /// The configuration was replaced or deleted.
+    ConfigChanged {
+        actor: String,
+        /// Whether it was deleted.
+        deleted: bool,
+    },
+    /// The leader's settings file has other settings for the site.
+    SettingsChanged,
+    /// Hosts take part in every run from here on.
+    HostsApproved { hosts: Vec<String>, actor: String },
+    /// A host no longer takes part.
+    HostWithdrawn { host: String, actor: String, reason: String },
+    /// A secret was stored.
+    SecretStored { name: String, actor: String },
+    /// A secret was removed.
+    SecretRemoved { name: String, actor: String },
+    /// The strongbox got a new key.
+    StrongboxKeySet,
+    /// The site was restored.
+    Restored {
+        /// What it was restored from.
+        source: String,
+        actor: String,
+    },
+    /// A worker has reported how far it is. Of several reports in a second the last is sent.
+    Progress {
+        #[schema(value_type = RunIdText)]
+        run: String,
+        host: String,
+        #[schema(value_type = ActionWord)]
+        action: String,
+        /// How much is done.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        #[schema(maximum = 100)]
+        percent: Option<u8>,
+        /// What is being done.
+        text: String,
+    },
+    /// Events are missing between what was asked for, or sent before, and what follows.
+    Reset {
+        /// The id of the first event of those that follow; absent if there is none yet.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        #[schema(value_type = Option<EventIdText>)]
+        earliest: Option<String>,
+    },
+}
+
+impl SiteEvent {
+    /// The event's kind, as in its JSON.
+    pub fn kind(&self) -> &'static str {
+        self.into()
+    }
+
+    /// The run that it is about, if any.
+    pub fn run(&self) -> Option<&str> {
+        match self {
+            Self::RunStarted { run, .. }
+            | Self::RunUpgrading { run }
+            | Self::RunStopping { run, .. }
+            | Self::RunEnded { run, .. }
+            | Self::Host { run, .. }
+            | Self::Progress { run, .. } => Some(run),
+            Self::SlotReleased { run, .. } | Self::SlotNotReleased { run, .. } => run.as_deref(),
+            Self::SlotHeld { .. }
+            | Self::ConfigChanged { .. }
+            | Self::SettingsChanged
+            | Self::HostsApproved { .. }
+            | Self::HostWithdrawn { .. }
+            | Self::SecretStored { .. }
+            | Self::SecretRemoved { .. }
+            | Self::StrongboxKeySet
+            | Self::Restored { .. }
+            | Self::Reset { .. } => None,
+        }
+    }
+
+    /// Whether it is about the host of this name.
+    pub fn is_about(&self, name: &str) -> bool {
+        match self {
+            Self::Host { host, .. }
+            | Self::SlotNotReleased { host, .. }
+            | Self::HostWithdrawn { host, .. }
+            | Self::Progress { host, .. } => host == name,
+            Self::RunStopping { host, .. } | Self::SlotReleased { host, .. } => host.as_deref() == Some(name),
+            Self::HostsApproved { hosts, .. } => hosts.iter().any(|host| host == name),
+            Self::RunStarted { .. }
+            | Self::RunUpgrading { .. }
+            | Self::RunEnded { .. }
+            | Self::SlotHeld { .. }
+            | Self::ConfigChanged { .. }
+            | Self::SettingsChanged
+            | Self::SecretStored { .. }
+            | Self::SecretRemoved { .. }
+            | Self::StrongboxKeySet
+            | Self::Restored { .. }
+            | Self::Reset { .. } => false,
+        }
+    }
+}

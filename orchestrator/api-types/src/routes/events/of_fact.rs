@@ -1,0 +1,155 @@
+//! What a fact is to operators: each fact answers here, in one match.
+
+use os_upgrade_kernel::{Fact, HostEvent, HostStatus, Reason, StopCause};
+use os_upgrade_protocol::{Action, HostName, RunId, time};
+
+use super::SiteEvent;
+
+impl SiteEvent {
+    /// What `fact` is to operators; `None` for bookkeeping. `about` is the run to which the fact belongs, if any.
+    pub fn of(fact: Fact, about: Option<&str>) -> Option<Self> {
+        let run_of_slot = about.map(ToOwned::to_owned);
+        Some(match fact {
+            Fact::RunStarted { run, trigger, not_after, hosts, .. } => {
+                let skipped = hosts.iter().filter(|host| host.skipped.is_some()).count();
+                Self::RunStarted {
+                    run: run.to_string(),
+                    trigger: trigger.kind().to_owned(),
+                    actor: trigger.actor().map(ToOwned::to_owned),
+                    not_after: time::format(not_after),
+                    hosts: (hosts.len() - skipped) as u64,
+                    skipped: skipped as u64,
+                }
+            }
+            Fact::UpgradesBegan { run } => Self::RunUpgrading { run: run.to_string() },
+            Fact::RunStopping { run, cause } => {
+                let actor = cause.actor().map(ToOwned::to_owned);
+                let (cause, host) = match cause {
+                    StopCause::Failed { host } => ("failed", Some(host.to_string())),
+                    StopCause::Cancelled { .. } => ("cancelled", None),
+                    StopCause::Restored { .. } => ("restored", None),
+                };
+                Self::RunStopping { run: run.to_string(), cause: cause.to_owned(), host, actor }
+            }
+            Fact::RunEnded { run, result } => {
+                Self::RunEnded { run: run.to_string(), result: result.as_str().to_owned() }
+            }
+            Fact::Host { run, host, event } => Self::step(&run, &host, &event),
+            Fact::LockGranted { group, id, actor } => Self::SlotHeld {
+                group: group.to_string(),
+                holder: id.to_string(),
+                behalf: "client".to_owned(),
+                actor,
+                reason: None,
+            },
+            Fact::HoldPlaced { group, id, actor, reason } => Self::SlotHeld {
+                group: group.to_string(),
+                holder: id.to_string(),
+                behalf: "operator".to_owned(),
+                actor,
+                reason: Some(reason),
+            },
+            Fact::SlotReleased { host, why } => Self::SlotReleased {
+                group: None,
+                holder: host.to_string(),
+                behalf: "run".to_owned(),
+                run: run_of_slot,
+                host: Some(host.to_string()),
+                actor: None,
+                reason: Some(why.as_str().to_owned()),
+            },
+            Fact::LockReleased { group, id, actor } => Self::SlotReleased {
+                group: Some(group.to_string()),
+                holder: id.to_string(),
+                behalf: "client".to_owned(),
+                run: None,
+                host: None,
+                actor: Some(actor),
+                reason: None,
+            },
+            Fact::HolderReleased { group, id, actor, reason } => Self::SlotReleased {
+                group: Some(group.to_string()),
+                holder: id.to_string(),
+                behalf: "operator".to_owned(),
+                run: None,
+                host: None,
+                actor: Some(actor),
+                reason,
+            },
+            Fact::SlotReleaseRefused { host, refusal } => Self::SlotNotReleased {
+                run: run_of_slot,
+                host: host.to_string(),
+                reason: refusal.to_string(),
+            },
+            Fact::ConfigReplaced { config, actor, .. } => {
+                Self::ConfigChanged { actor, deleted: config.is_none() }
+            }
+            Fact::SettingsAdopted { .. } => Self::SettingsChanged,
+            Fact::HostsApproved { hosts, actor } => {
+                Self::HostsApproved { hosts: hosts.iter().map(ToString::to_string).collect(), actor }
+            }
+            Fact::HostWithdrawn { host, actor, reason, .. } => {
+                Self::HostWithdrawn { host: host.to_string(), actor, reason }
+            }
+            Fact::SecretStored { name, actor, .. } => Self::SecretStored { name: name.to_string(), actor },
+            Fact::SecretRemoved { name, actor } => Self::SecretRemoved { name: name.to_string(), actor },
+            Fact::StrongboxKeySet { .. } => Self::StrongboxKeySet,
+            Fact::Restored { source, actor, .. } => {
+                Self::Restored { source: source.as_str().to_owned(), actor }
+            }
+            Fact::Fenced { .. }
+            | Fact::FencePassed { .. }
+            | Fact::SlotRequested { .. }
+            | Fact::SlotReleaseDue { .. }
+            | Fact::SlotInDoubt { .. }
+            | Fact::SlotUnlocked { .. }
+            | Fact::LockAwaited { .. }
+            | Fact::LateCommandSeen { .. }
+            | Fact::CommandRetracted { .. }
+            | Fact::Ignored { .. } => return None,
+        })
+    }
+
+    fn step(run: &RunId, host: &HostName, event: &HostEvent) -> Self {
+        let (mut sent, mut slot) = (None, None);
+        let (status, why): (HostStatus, Option<&Reason>) = match event {
+            HostEvent::CommandSent { action, attempt, .. } => {
+                sent = Some((action.as_str().to_owned(), *attempt));
+                (status_of(*action), None)
+            }
+            HostEvent::SlotGranted { group, .. } => {
+                slot = Some(group.to_string());
+                (HostStatus::Upgrading, None)
+            }
+            HostEvent::Prepared | HostEvent::TurnLost => (HostStatus::Prepared, None),
+            HostEvent::Waiting { reason } => (HostStatus::Waiting, Some(reason)),
+            HostEvent::RebootRequired => (HostStatus::Rebooting, None),
+            HostEvent::Upgraded => (HostStatus::Upgraded, None),
+            HostEvent::Failed { reason } => (HostStatus::Failed, Some(reason)),
+            HostEvent::TimedOut { reason } => (HostStatus::TimedOut, Some(reason)),
+            HostEvent::Cancelled { reason } => (HostStatus::Cancelled, Some(reason)),
+        };
+        let (action, attempt) = sent.unzip();
+        Self::Host {
+            run: run.to_string(),
+            host: host.to_string(),
+            status: status.as_str().to_owned(),
+            step: event.name().to_owned(),
+            action,
+            attempt,
+            group: slot,
+            reason: why.map(ToString::to_string),
+            reason_kind: why.map(|why| why.kind().to_owned()),
+            actor: event.actor().map(ToOwned::to_owned),
+        }
+    }
+}
+
+/// The status of a host to which a command was sent.
+const fn status_of(action: Action) -> HostStatus {
+    match action {
+        Action::Prepare => HostStatus::Preparing,
+        Action::Upgrade => HostStatus::Upgrading,
+        Action::Reboot => HostStatus::Rebooting,
+    }
+}
