@@ -9,6 +9,7 @@ pub mod cluster;
 pub mod debian;
 pub mod disk;
 pub mod docker;
+pub mod events;
 pub mod faulty_lock_server;
 pub mod faulty_worker;
 pub mod files;

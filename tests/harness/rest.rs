@@ -15,6 +15,8 @@ use crate::wait::eventually;
 
 /// Timeout of a request, far longer than any answer may take.
 const TIMEOUT: Duration = Duration::from_secs(30);
+/// Longest time that a test follows a stream.
+const STREAM_TIMEOUT: Duration = Duration::from_mins(5);
 const STATE: &str = "/v1/state/os-upgrade";
 const CONFIG: &str = "/v1/config/os-upgrade";
 
@@ -104,6 +106,14 @@ impl Rest {
     /// `GET`.
     pub async fn get(&self, path: &str) -> Answer {
         self.call(Method::GET, path, "").await
+    }
+
+    /// Requests a stream of events after the event `last`, or from now on.
+    pub async fn stream(&self, path: &str, last: &str) -> reqwest::Response {
+        let request = self.request(Method::GET, path).timeout(STREAM_TIMEOUT);
+        let response = request.header("last-event-id", last).send().await.unwrap();
+        assert_eq!(response.status(), 200, "{path}");
+        response
     }
 
     /// Configures the site to upgrade hosts with workers of `application`.

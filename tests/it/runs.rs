@@ -3,6 +3,7 @@
 mod cancel;
 mod clocks;
 mod enrolment;
+mod events;
 mod failures;
 mod lost_updates;
 mod output;

@@ -88,6 +88,27 @@ impl Output {
         Ok(())
     }
 
+    /// Prints one of many values, as they arrive: JSON on a line, YAML as a document, and a `line` for people.
+    ///
+    /// # Errors
+    /// It cannot be written in the format that was asked for.
+    pub(crate) fn show_one_of_many(
+        self,
+        value: &Value,
+        line: impl FnOnce(Zone) -> String,
+    ) -> Result<(), Failure> {
+        match self.format {
+            Format::Table | Format::Wide => outln!("{}", line(self.canvas().zone)),
+            Format::Json => outln!("{value}"),
+            Format::Yaml => {
+                outln!("---");
+                self.format.document(value)?;
+            }
+            Format::Name => return Err(no_names()),
+        }
+        Ok(())
+    }
+
     /// Prints that something was `done`, such as `approved`, with each of `names`.
     ///
     /// # Errors

@@ -2,6 +2,7 @@
 
 mod cluster;
 mod context;
+mod events;
 pub(crate) mod histories;
 mod hosts;
 pub(crate) mod options;
@@ -31,6 +32,15 @@ pub(crate) enum Command {
     /// Manage named instances, with what their API needs, and choose the one that commands call
     #[command(subcommand)]
     Context(context::Command),
+    /// Show what has happened on a site, or follow what happens
+    ///
+    /// Without --follow, everything since --after, or as far back as the history goes.
+    #[command(after_help = examples![
+        "events --run last",
+        "events --follow",
+        "events --follow --kinds run-ended,host --host h01 -o json",
+    ])]
+    Events(events::Options),
     /// List the hosts of a site, and decide which take part in runs
     #[command(subcommand)]
     Hosts(hosts::Command),
@@ -50,6 +60,7 @@ pub(crate) async fn run(command: Command) -> Result<(), Failure> {
         Command::Windows(options) => windows::run(options).await,
         Command::Cluster(command) => cluster::run(command).await,
         Command::Context(command) => context::run(command),
+        Command::Events(options) => events::run(options).await,
         Command::Hosts(command) => hosts::run(command).await,
         Command::Strongbox(command) => strongbox::run(command).await,
     }

@@ -1,6 +1,7 @@
 //! The client of an instance's API: one request, and its response or the reason that there is none.
 
 mod server;
+mod stream;
 
 use std::time::Duration;
 
@@ -18,6 +19,7 @@ use serde_json::Value;
 
 pub(crate) use self::server::Server;
 use self::server::{TOKEN_VARIABLE, Target};
+pub(crate) use self::stream::EventStream;
 use crate::Failure;
 
 /// How long a request may take, in total.
@@ -35,6 +37,21 @@ const RETURN_RESULT: &str = "return=representation";
 #[derive(Debug, thiserror::Error)]
 #[error("{0}")]
 struct Unread(String);
+
+/// The error of a read that got no response.
+fn unread(why: String) -> anyhow::Error {
+    Unread(why).into()
+}
+
+/// Whether a read that failed may succeed later.
+pub(crate) fn may_pass(error: &anyhow::Error) -> bool {
+    error.is::<Unread>()
+}
+
+/// The error of a request without a valid token.
+fn unauthorized(refusal: &anyhow::Error) -> anyhow::Error {
+    anyhow!("{refusal}; give it with --token-file or in {TOKEN_VARIABLE}")
+}
 
 /// A client of the API of one instance.
 #[derive(Debug)]
@@ -108,6 +125,16 @@ impl Client {
         self.request(&call.into(), Some(body), true).await
     }
 
+    /// Why there is no response.
+    fn unanswered(&self, error: reqwest::Error) -> String {
+        let base = &self.base;
+        let what =
+            if is_sent(&error) { format!("{base} has not answered") } else { format!("cannot reach {base}") };
+        // `base` is displayed without its password, the URL in the error is not.
+        let text = with_causes(&error.without_url());
+        format!("{what}: {text}{}", advice(&text))
+    }
+
     async fn request<B: Serialize>(
         &self,
         call: &Call<B>,
@@ -123,13 +150,8 @@ impl Client {
         let request = body.into_iter().fold(request, reqwest::RequestBuilder::json);
         let request = if prefers_result { request.header(PREFER, RETURN_RESULT) } else { request };
         let unanswered = |error: reqwest::Error| -> anyhow::Error {
-            // `base` is displayed without its password, the URL in the error is not.
-            let error = error.without_url();
-            let text = with_causes(&error);
-            let was_sent = !error.is_connect() && !error.is_builder();
-            let what =
-                if was_sent { format!("{base} has not answered") } else { format!("cannot reach {base}") };
-            let why = format!("{what}: {text}{}", advice(&text));
+            let was_sent = is_sent(&error);
+            let why = self.unanswered(error);
             match (is_change, was_sent) {
                 (false, _) => Unread(why).into(),
                 (true, false) => NotDone::unchanged(why).into(),
@@ -147,10 +169,7 @@ impl Client {
             StatusCode::OK => serde_json::from_slice(&answer).context("unexpected response"),
             StatusCode::CREATED | StatusCode::NO_CONTENT if answer.is_empty() => Ok(Value::Null),
             StatusCode::CREATED => serde_json::from_slice(&answer).context("unexpected response"),
-            StatusCode::UNAUTHORIZED => {
-                let refusal = refusal(status, &answer, is_change);
-                bail!("{refusal}; give it with --token-file or in {TOKEN_VARIABLE}")
-            }
+            StatusCode::UNAUTHORIZED => Err(unauthorized(&refusal(status, &answer, is_change))),
             _ => Err(refusal(status, &answer, is_change)),
         }
     }
@@ -159,6 +178,11 @@ impl Client {
 /// Whether a read got no response, which may pass.
 pub(crate) fn is_unanswered(error: &anyhow::Error) -> bool {
     error.is::<Unread>()
+}
+
+/// Whether the request may have reached the server.
+fn is_sent(error: &reqwest::Error) -> bool {
+    !error.is_connect() && !error.is_builder()
 }
 
 /// Turns the failure of a read that precedes a change into "unchanged": the change was not requested.

@@ -1,0 +1,191 @@
+//! `os-upgrade events`: what happened on the site, and what happens now.
+
+mod sentence;
+
+use std::time::Duration;
+
+use clap::Args;
+use os_upgrade_api_types::route::Call;
+use os_upgrade_api_types::routes::events::{Event, EventId, FOLLOW, Kinds, SiteEvent};
+use os_upgrade_api_types::routes::runs;
+use os_upgrade_protocol::HostName;
+use serde_json::Value;
+
+use self::sentence::sentence;
+use super::options::Remote;
+use crate::Failure;
+use crate::lines::errln;
+use crate::rest::{Client, EventStream, may_pass};
+
+/// An id of no journal: the answer begins with the earliest event there is.
+const BEGINNING: &str = "0.0.0";
+/// How long to wait before a stream that has ended is requested again.
+const RECONNECT_AFTER: Duration = Duration::from_secs(1);
+
+#[derive(Debug, Args)]
+pub(crate) struct Options {
+    /// Go on with what happens from now on, or after --after, until interrupted; connects again by itself
+    #[arg(short, long)]
+    follow: bool,
+    /// Only these kinds, separated by commas, such as run-started,run-ended
+    #[arg(long, value_name = "KINDS", value_parser = checked_kinds)]
+    kinds: Option<String>,
+    /// Only events of this run, or of the last one
+    #[arg(long, value_name = "ID|last")]
+    run: Option<String>,
+    /// Only events about this host
+    #[arg(long, value_name = "NAME")]
+    host: Option<HostName>,
+    /// Begin after the event with this id, which -o json shows
+    #[arg(long, value_name = "ID")]
+    after: Option<EventId>,
+    #[command(flatten)]
+    remote: Remote,
+}
+
+fn checked_kinds(text: &str) -> Result<String, String> {
+    text.parse::<Kinds>().map(|_| text.to_owned())
+}
+
+/// Prints events, one a line.
+pub(crate) async fn run(options: Options) -> Result<(), Failure> {
+    let client = options.remote.client()?;
+    let call = options.call(&client).await?;
+    let after = options.after.map(|id| id.to_string());
+    if options.follow {
+        options.follow(&client, &call, after).await
+    } else {
+        options.show(&client, &call, after).await
+    }
+}
+
+impl Options {
+    async fn call(&self, client: &Client) -> anyhow::Result<Call> {
+        let run = match self.run.as_deref() {
+            Some("last") => Some(last_run(client).await?),
+            other => other.map(ToOwned::to_owned),
+        };
+        let host = self.host.as_ref().map(ToString::to_string);
+        let filters = [("kinds", self.kinds.clone()), ("run", run), ("host", host)];
+        let add = |call: Call, (name, value): (&'static str, Option<String>)| match value {
+            Some(value) => call.with(name, value),
+            None => call,
+        };
+        Ok(filters.into_iter().fold(FOLLOW.call(), add))
+    }
+
+    /// Prints what has happened so far.
+    async fn show(&self, client: &Client, call: &Call, after: Option<String>) -> Result<(), Failure> {
+        let until = position(&mut client.stream(call, None).await?).await?;
+        let from = after.as_deref().unwrap_or(BEGINNING);
+        let mut stream = client.stream(call, Some(from)).await?;
+        while let Some(block) = stream.next().await? {
+            if let Some(data) = &block.data {
+                self.print(data, after.is_some())?;
+            }
+            let id: Option<EventId> = block.id.as_deref().and_then(|id| id.parse().ok());
+            if id.is_some_and(|id| id.fact >= until.fact) {
+                return Ok(());
+            }
+        }
+        Err(anyhow::anyhow!("the stream of events has ended early").into())
+    }
+
+    /// Prints what happens, and never returns unless events are refused.
+    async fn follow(&self, client: &Client, call: &Call, mut last: Option<String>) -> Result<(), Failure> {
+        let mut is_first = true;
+        loop {
+            match client.stream(call, last.as_deref()).await {
+                Ok(mut stream) => {
+                    while let Some(block) = stream.next().await? {
+                        if let Some(data) = &block.data {
+                            self.print(data, true)?;
+                        }
+                        last = block.id.or(last);
+                    }
+                }
+                Err(error) if !is_first && may_pass(&error) => errln!("{error:#}; trying again"),
+                Err(error) => return Err(error.into()),
+            }
+            is_first = false;
+            tokio::time::sleep(RECONNECT_AFTER).await;
+        }
+    }
+
+    /// Prints an event. `shows_reset` is whether the operator has asked for what may be missing.
+    fn print(&self, data: &str, shows_reset: bool) -> Result<(), Failure> {
+        let data: Value = serde_json::from_str(data).map_err(anyhow::Error::from)?;
+        if data["kind"] == "reset" && !shows_reset {
+            return Ok(());
+        }
+        self.remote.output.show_one_of_many(&data, |zone| line(&data, |time| zone.time(time)))
+    }
+}
+
+/// The id of the last event so far, with which a stream begins.
+async fn position(stream: &mut EventStream) -> anyhow::Result<EventId> {
+    while let Some(block) = stream.next().await? {
+        if let Some(id) = block.id {
+            return Ok(id.parse()?);
+        }
+    }
+    anyhow::bail!("the stream of events has ended early")
+}
+
+async fn last_run(client: &Client) -> anyhow::Result<String> {
+    let page = client.call(runs::LIST.call().with("limit", "1").with("keys", "true")).await?;
+    let id = page["items"][0].as_str();
+    id.map(ToOwned::to_owned).ok_or_else(|| anyhow::anyhow!("there has been no run"))
+}
+
+/// An event on a line. Kinds that a later version adds are shown by their name.
+fn line(data: &Value, time: impl Fn(&str) -> String) -> String {
+    let event: Result<Event, _> = serde::Deserialize::deserialize(data);
+    let what = match &event {
+        Ok(event) => sentence(&event.what),
+        Err(_) => data["kind"].as_str().unwrap_or("an event without a kind").to_owned(),
+    };
+    let what = os_upgrade_shell::text::one_line(&what, usize::MAX);
+    match data["time"].as_str() {
+        Some(at) => format!("{}  {what}", time(at)),
+        // Under the others, which have a time.
+        None => match event.map(|event| event.what) {
+            Ok(SiteEvent::Progress { .. }) => format!("{:25}  {what}", ""),
+            _ => what,
+        },
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn events_are_lines() {
+        let shown = |data: Value| line(&data, ToOwned::to_owned);
+        let at = "2026-11-21T01:24:07.120Z";
+        for (data, expected) in [
+            (
+                json!({"time": at, "kind": "run-ended", "run": "r1", "result": "failed"}),
+                format!("{at}  run r1 failed"),
+            ),
+            (
+                json!({
+                    "time": at, "kind": "host", "run": "r1", "host": "h\u{1b}1", "status": "failed", "step": "failed",
+                    "reason": "upgrade failed: no space", "reason-kind": "worker-error",
+                }),
+                format!("{at}  h\u{fffd}1 failed: upgrade failed: no space"),
+            ),
+            (
+                json!({"kind": "progress", "run": "r1", "host": "h1", "action": "upgrade", "percent": 40, "text": "x"}),
+                format!("{:25}  h1 upgrade 40 % x", ""),
+            ),
+            (json!({"time": at, "kind": "of-a-later-version"}), format!("{at}  of-a-later-version")),
+            (json!({"kind": "reset"}), "events are missing here: they are no longer kept".to_owned()),
+        ] {
+            assert_eq!(shown(data), expected);
+        }
+    }
+}
