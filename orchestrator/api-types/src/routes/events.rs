@@ -20,8 +20,8 @@ use utoipa::{IntoParams, PartialSchema as _, ToSchema};
 use crate::query::Parameters;
 use crate::route::{Answer, Content, Method, Route, Shape, Tag, VIEWER};
 use crate::text::{
-    ActionWord, BehalfWord, EventIdText, HostStatusWord, KindsText, NameText, ReasonKindWord, RunIdText,
-    RunResultWord, StepWord, StopWord, TriggerWord,
+    ActionWord, BehalfWord, EventIdText, HostStatusWord, KindsText, MissedReasonWord, NameText,
+    ReasonKindWord, RunIdText, RunResultWord, StepWord, StopWord, TriggerWord,
 };
 
 /// The media type of Server-Sent Events.
@@ -243,6 +243,25 @@ pub enum SiteEvent {
         #[schema(value_type = RunResultWord)]
         result: String,
     },
+    /// A run was due in a maintenance window, and can no longer start in it.
+    RunMissed {
+        /// When the window opened.
+        #[serde(rename = "window-start")]
+        #[schema(value_type = crate::body::Stamp)]
+        window_start: String,
+        /// When the window closed, or will close.
+        #[serde(rename = "window-end")]
+        #[schema(value_type = crate::body::Stamp)]
+        window_end: String,
+        /// Why it did not start, for people.
+        reason: String,
+        #[serde(rename = "reason-kind")]
+        #[schema(value_type = MissedReasonWord)]
+        reason_kind: String,
+        /// How many runs were missed before it of which no event tells; absent if none.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        unrecorded: Option<u64>,
+    },
     /// A host of a run takes a step.
     Host {
         #[schema(value_type = RunIdText)]
@@ -379,7 +398,8 @@ impl SiteEvent {
             | Self::Host { run, .. }
             | Self::Progress { run, .. } => Some(run),
             Self::SlotReleased { run, .. } | Self::SlotNotReleased { run, .. } => run.as_deref(),
-            Self::SlotHeld { .. }
+            Self::RunMissed { .. }
+            | Self::SlotHeld { .. }
             | Self::ConfigChanged { .. }
             | Self::SettingsChanged
             | Self::HostsApproved { .. }
@@ -404,6 +424,7 @@ impl SiteEvent {
             Self::RunStarted { .. }
             | Self::RunUpgrading { .. }
             | Self::RunEnded { .. }
+            | Self::RunMissed { .. }
             | Self::SlotHeld { .. }
             | Self::ConfigChanged { .. }
             | Self::SettingsChanged

@@ -1,6 +1,6 @@
 //! What a fact is to operators: each fact answers here, in one match.
 
-use os_upgrade_kernel::{Fact, HostEvent, HostStatus, Reason, StopCause};
+use os_upgrade_kernel::{Fact, HostEvent, HostStatus, MissedRun, Reason, StopCause};
 use os_upgrade_protocol::{Action, HostName, RunId, time};
 
 use super::SiteEvent;
@@ -22,18 +22,11 @@ impl SiteEvent {
                 }
             }
             Fact::UpgradesBegan { run } => Self::RunUpgrading { run: run.to_string() },
-            Fact::RunStopping { run, cause } => {
-                let actor = cause.actor().map(ToOwned::to_owned);
-                let (cause, host) = match cause {
-                    StopCause::Failed { host } => ("failed", Some(host.to_string())),
-                    StopCause::Cancelled { .. } => ("cancelled", None),
-                    StopCause::Restored { .. } => ("restored", None),
-                };
-                Self::RunStopping { run: run.to_string(), cause: cause.to_owned(), host, actor }
-            }
+            Fact::RunStopping { run, cause } => Self::stopping(&run, &cause),
             Fact::RunEnded { run, result } => {
                 Self::RunEnded { run: run.to_string(), result: result.as_str().to_owned() }
             }
+            Fact::RunMissed(missed) => Self::missed(&missed),
             Fact::Host { run, host, event } => Self::step(&run, &host, &event),
             Fact::LockGranted { group, id, actor } => Self::SlotHeld {
                 group: group.to_string(),
@@ -108,6 +101,26 @@ impl SiteEvent {
             | Fact::CommandRetracted { .. }
             | Fact::Ignored { .. } => return None,
         })
+    }
+
+    fn stopping(run: &RunId, cause: &StopCause) -> Self {
+        let (word, host) = match cause {
+            StopCause::Failed { host } => ("failed", Some(host.to_string())),
+            StopCause::Cancelled { .. } => ("cancelled", None),
+            StopCause::Restored { .. } => ("restored", None),
+        };
+        let actor = cause.actor().map(ToOwned::to_owned);
+        Self::RunStopping { run: run.to_string(), cause: word.to_owned(), host, actor }
+    }
+
+    fn missed(missed: &MissedRun) -> Self {
+        Self::RunMissed {
+            window_start: time::format(missed.start),
+            window_end: time::format(missed.end),
+            reason: missed.reason.to_string(),
+            reason_kind: missed.reason.kind().to_owned(),
+            unrecorded: Some(missed.unrecorded).filter(|count| *count > 0),
+        }
     }
 
     fn step(run: &RunId, host: &HostName, event: &HostEvent) -> Self {

@@ -18,6 +18,10 @@ pub(super) fn sentence(event: &SiteEvent) -> String {
             format!("run {run} starts no further host: {cause}{}", by(actor.as_deref()))
         }
         SiteEvent::RunEnded { run, result } => format!("run {run} {result}"),
+        SiteEvent::RunMissed { window_start, reason, unrecorded, .. } => {
+            let more = unrecorded.map_or_else(String::new, |more| format!(", and {more} runs before it"));
+            format!("the run of the window at {window_start} was missed{more}: {reason}")
+        }
         SiteEvent::Host { host, step, action: Some(action), attempt, .. } if step == "command-sent" => {
             let again = attempt.filter(|attempt| *attempt > 1);
             format!(
