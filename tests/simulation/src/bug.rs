@@ -105,7 +105,7 @@ bugs! {
     /// A worker does not save its state file.
     StateFileNotKept: "state-file-not-kept", [WorkerCrash, DeliveredTwice] => ["worker"], seed 39;
     /// 202 counts as a grant.
-    GrantOn202: "grant-on-202", [LockAnswers202] => ["S4"], seed 11;
+    GrantOn202: "grant-on-202", [LockAnswers202] => ["S4"], seed 8;
     /// The lock server is asked even though the process was paused for longer than its lease.
     LockWithoutLease: "lock-without-lease", [PausedBeforeWrite] => ["lease"], seed 39;
     /// A request to the lock server that times out counts as not made.
@@ -155,7 +155,7 @@ bugs! {
     /// A worker does not answer again what it has answered.
     AnsweredOnce: "answered-once", [MachineRolledBack] => ["live"], seed 44;
     /// A worker does not see that a command is one that it has carried out.
-    IdsUnread: "ids-unread", [MachineRolledBack] => ["S3"], seed 44;
+    IdsUnread: "ids-unread", [MachineRolledBack] => ["S3"], seed 754;
     /// Heartbeats are read without the times that they contain.
     HostTimesUnread: "host-times-unread", [BusClockStep] => ["clock"], seed 385;
     /// The bus's time of a renewal of the lease is taken from the instance's own clock.

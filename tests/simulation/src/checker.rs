@@ -498,7 +498,7 @@ impl Checker {
     pub(crate) fn rolled_back(&mut self, journal: Journal) {
         self.journal = journal;
         self.is_rolled_back = true;
-        self.workers.acks_forgotten();
+        self.workers.rolled_back();
         self.violations.only(&["journal", "store", "shown", "log", "S3", "live"]);
     }
 

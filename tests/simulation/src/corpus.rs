@@ -16,7 +16,7 @@ pub struct Found {
 }
 
 /// Every recorded seed.
-pub const CORPUS: [Found; 10] = [
+pub const CORPUS: [Found; 11] = [
     Found {
         seed: 1_561,
         when: "2026-11-21",
@@ -66,5 +66,10 @@ pub const CORPUS: [Found; 10] = [
         seed: 20_075_666,
         when: "2026-11-24",
         what: "the checker wanted a purge to be found after which a snapshot came first",
+    },
+    Found {
+        seed: 70_004_319,
+        when: "2026-11-24",
+        what: "the checker expected a worker to know an upgrade from more answers ago than it keeps, after a rollback; so did 70061024",
     },
 ];

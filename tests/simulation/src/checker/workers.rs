@@ -1,10 +1,11 @@
 //! What happens on hosts.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use chrono::{DateTime, Utc};
-use os_upgrade_protocol::{Action, HostName, Outcome, Reply, RunId};
+use os_upgrade_protocol::{Action, CommandId, HostName, Outcome, Reply, RunId};
 use os_upgrade_worker_rules::Call;
+use os_upgrade_worker_rules::state_file::ANSWERS_MAX;
 
 use super::commands::CommandSeen;
 use super::violation::Violation;
@@ -28,8 +29,10 @@ struct HostSeen {
     name: HostName,
     /// Whether its worker keeps the SDK's rules.
     sdk: bool,
-    /// The runs in which it has executed `upgrade`.
-    upgraded: BTreeSet<RunId>,
+    /// The runs in which it has executed `upgrade`, and how many commands it had answered by then.
+    upgraded: BTreeMap<RunId, usize>,
+    /// The commands that it has answered.
+    answered: BTreeSet<CommandId>,
     /// The run whose upgrade answered `reboot-required`, until the host boots.
     reboot_due: Option<RunId>,
     /// Whether its state file was lost at some time.
@@ -43,6 +46,8 @@ pub(super) struct Workers {
     hosts: Vec<HostSeen>,
     /// Whether the bus has ever forgotten acknowledgements.
     acks_forgotten: bool,
+    /// Whether the machine of bus and orchestrators has been rolled back.
+    is_rolled_back: bool,
 }
 
 impl Workers {
@@ -50,12 +55,17 @@ impl Workers {
         let seen = |(name, host): (&HostName, &HostPlan)| HostSeen {
             name: name.clone(),
             sdk: host.sdk,
-            upgraded: BTreeSet::new(),
+            upgraded: BTreeMap::new(),
+            answered: BTreeSet::new(),
             reboot_due: None,
             has_lost_state: false,
             upgrade: None,
         };
-        Self { hosts: names.iter().zip(hosts).map(seen).collect(), acks_forgotten: false }
+        Self {
+            hosts: names.iter().zip(hosts).map(seen).collect(),
+            acks_forgotten: false,
+            is_rolled_back: false,
+        }
     }
 
     pub(super) fn names(&self) -> impl Iterator<Item = &HostName> {
@@ -86,7 +96,7 @@ impl Workers {
         };
         let executes = begun.call == Call::Upgrade && !begun.resume;
         let run = begun.run.as_ref().unwrap_or(&id.run);
-        if executes && !self.hosts[host].upgraded.insert(run.clone()) {
+        if executes && self.is_repeated(host, run) {
             return Err(Violation::new("S3", format!("{} executes upgrade twice in {run}", id.host)));
         }
         if starts && begun.wall > *not_after {
@@ -94,6 +104,15 @@ impl Workers {
             return Err(Violation::new("S2", text));
         }
         Ok(())
+    }
+
+    /// Whether a host that now executes the upgrade of `run` has done so before, and must know that.
+    fn is_repeated(&mut self, host: usize, run: &RunId) -> bool {
+        let HostSeen { upgraded, answered, .. } = &mut self.hosts[host];
+        let Some(before) = upgraded.insert(run.clone(), answered.len()) else { return false };
+        // A worker keeps its last answers only, and a rolled back site may repeat a command from long before.
+        let is_forgotten = answered.len() - before > ANSWERS_MAX;
+        !(self.is_rolled_back && is_forgotten)
     }
 
     /// A reboot is begun on a host, for `command`.
@@ -118,6 +137,7 @@ impl Workers {
     /// A reply to `command`, which is at `sequence`, is stored in the stream.
     pub(super) fn replied(&mut self, host: usize, reply: &Reply, sequence: u64, command: &CommandSeen) {
         let host = &mut self.hosts[host];
+        host.answered.insert(command.id.clone());
         let newest = host.upgrade.is_none_or(|newest| sequence >= newest);
         if newest && reply.action == Action::Upgrade && reply.result == Outcome::RebootRequired {
             host.upgrade = Some(sequence);
@@ -141,6 +161,12 @@ impl Workers {
     pub(super) fn acks_forgotten(&mut self) {
         self.acks_forgotten = true;
         self.forgive_repetitions();
+    }
+
+    /// The machine of bus and orchestrators is rolled back.
+    pub(super) fn rolled_back(&mut self) {
+        self.is_rolled_back = true;
+        self.acks_forgotten();
     }
 
     /// A host that has lost its state file, and whose `prepare` is delivered again because the bus has lost its
