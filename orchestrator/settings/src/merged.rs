@@ -47,7 +47,8 @@ impl Merged {
     }
 
     fn set(&mut self, key: &'static Key, raw: Located<Raw>) {
-        self.values.retain(|(given, _)| !std::ptr::eq(*given, key));
+        // A constant has no one address, so keys are told apart by their names.
+        self.values.retain(|(given, _)| (given.section, given.name) != (key.section, key.name));
         self.values.push((key, raw));
     }
 
