@@ -34,7 +34,7 @@ pub(crate) use self::start::enlisted_now;
 use crate::config::Settings;
 use crate::fact::Fact;
 use crate::job::{self, JobDone};
-use crate::missed::BlockedStart;
+use crate::overdue::BlockedStart;
 use crate::state::State;
 use crate::view::View;
 

@@ -6,13 +6,10 @@
 //!
 //! Whether a run can start at that time is decided in [`crate::start`].
 
-use std::sync::Arc;
-
 use chrono::{DateTime, TimeDelta, Utc};
 
 use crate::blocker::{StartBlocker, UsedWindow, WindowBlocker, WindowUse};
 use crate::config::{Config, Settings, tag};
-use crate::missed::{BlockedStart, missed};
 use crate::run::{Run, StopCause, Trigger};
 use crate::start::{Startable, startable};
 use crate::state::State;
@@ -22,9 +19,6 @@ use crate::window::{Calendar, CalendarError, Occurrence};
 
 /// How many occurrences are searched for one in which a run can start. Usually one of the first few is it.
 const OCCURRENCES_MAX: usize = 4_096;
-
-/// How long a start timer that has found no start waits before it searches again.
-const SEARCH_AGAIN: TimeDelta = TimeDelta::hours(1);
 
 /// When runs start automatically, as far as known.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -122,7 +116,7 @@ fn used_window(state: &State, now: DateTime<Utc>) -> Option<UsedWindow> {
 
 impl Start {
     /// Whether the run can start at `now`; absent before its time.
-    fn attempt<'a>(
+    pub(crate) fn attempt<'a>(
         self,
         state: &'a State,
         view: &'a View,
@@ -130,91 +124,6 @@ impl Start {
     ) -> Option<Result<Startable<'a>, WindowBlocker>> {
         let attempt = || startable(state, view)?.unattended();
         (self.at <= now).then(attempt)
-    }
-}
-
-/// A run that is due to start now.
-#[derive(Debug, Clone, Copy)]
-pub struct Due<'a> {
-    /// The occurrence in which it starts.
-    pub occurrence: Occurrence,
-    /// What it is started with.
-    pub(crate) startable: Startable<'a>,
-}
-
-/// Finds out when a run is due. It is called at every tick and caches the next start, so that it searches the windows
-/// only when necessary.
-#[derive(Debug, Default)]
-pub struct StartTimer {
-    cached: Option<CachedStart>,
-    /// What last kept a run from starting.
-    blocked: Option<BlockedStart>,
-}
-
-/// The next start, valid from `from` on and before `until`, as long as configuration, settings, watermark and what is
-/// settled of missed runs stay the same.
-#[derive(Debug)]
-struct CachedStart {
-    config: Arc<Config>,
-    settings: Arc<Settings>,
-    watermark: Watermark,
-    settled: Watermark,
-    from: DateTime<Utc>,
-    until: DateTime<Utc>,
-    start: Option<Start>,
-    /// Whether runs were missed that are not settled.
-    has_missed: bool,
-}
-
-impl CachedStart {
-    fn new(config: &Arc<Config>, state: &State, now: DateTime<Utc>) -> Self {
-        // The forecast reports invalid windows.
-        let start = next(config, &state.settings, state.watermark, now).unwrap_or_default();
-        let until = start.map_or(now + SEARCH_AGAIN, |start| start.latest);
-        let has_missed = missed(state, None, now).is_ok_and(|missed| !missed.is_empty());
-        let (config, settings) = (Arc::clone(config), Arc::clone(&state.settings));
-        let (watermark, settled) = (state.watermark, state.missed.settled);
-        Self { config, settings, watermark, settled, from: now, until, start, has_missed }
-    }
-
-    fn is_valid_for(&self, config: &Arc<Config>, state: &State, now: DateTime<Utc>) -> bool {
-        let same_config = Arc::ptr_eq(config, &self.config);
-        let same_settings = Arc::ptr_eq(&state.settings, &self.settings);
-        same_config
-            && same_settings
-            && self.watermark == state.watermark
-            && self.settled == state.missed.settled
-            && (self.from..self.until).contains(&now)
-    }
-}
-
-impl StartTimer {
-    /// The run that is due at `now`, if any.
-    pub fn due<'a>(&mut self, state: &'a State, view: &'a View, now: DateTime<Utc>) -> Option<Due<'a>> {
-        let start = self.cached(state, now)?.start?;
-        match start.attempt(state, view, now)? {
-            Ok(startable) => Some(Due { occurrence: start.occurrence, startable }),
-            Err(by) => {
-                self.blocked = Some(BlockedStart { occurrence: start.occurrence, by });
-                None
-            }
-        }
-    }
-
-    /// Whether runs were missed by `now` that are to be recorded, which requires a clock that can be relied on.
-    pub fn has_missed(&mut self, state: &State, view: &View, now: DateTime<Utc>) -> bool {
-        view.clock.is_trusted() && self.cached(state, now).is_some_and(|cached| cached.has_missed)
-    }
-
-    /// What last kept a run from starting, as [`Self::due`] saw it.
-    pub fn blocked(&self) -> Option<&BlockedStart> {
-        self.blocked.as_ref()
-    }
-
-    fn cached(&mut self, state: &State, now: DateTime<Utc>) -> Option<&CachedStart> {
-        let config = state.config.as_ref()?;
-        let cached = self.cached.take().filter(|cached| cached.is_valid_for(config, state, now));
-        Some(self.cached.insert(cached.unwrap_or_else(|| CachedStart::new(config, state, now))))
     }
 }
 

@@ -6,11 +6,11 @@ use os_upgrade_protocol::{HostName, RunId};
 use crate::config::UnreachablePolicy;
 use crate::enrolment::{Enrolled, PENDING_NAMED_MAX};
 use crate::fact::Fact;
-use crate::forecast::{Due, StartTimer};
-use crate::missed::{BlockedStart, missed};
+use crate::overdue::{BlockedStart, missed};
 use crate::reason::Reason;
 use crate::run::{Enlisted, HostEvent, StopCause, Trigger};
 use crate::start::{Startable, startable};
+use crate::start_timer::{Due, StartTimer};
 use crate::state::State;
 use crate::view::{Reachability, View};
 

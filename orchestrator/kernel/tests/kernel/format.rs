@@ -4,8 +4,10 @@
 //! `format/words-N.txt`. Each list must have every variant: the functions named `…_variant` do not
 //! compile when one is missing, and the lists are compared with the number of variants.
 
+mod missed;
 mod reasons;
 mod snapshots;
+mod unknown;
 mod words;
 
 use std::collections::BTreeSet;
@@ -14,21 +16,21 @@ use chrono_tz::Tz;
 use os_upgrade_kernel::config::Rollout;
 use os_upgrade_kernel::duration::Duration;
 use os_upgrade_kernel::fact::IgnoreCause;
-use os_upgrade_kernel::format::{NEWEST, ReadError, Stored as _, read};
+use os_upgrade_kernel::format::{NEWEST, Stored as _, read};
 use os_upgrade_kernel::reason::{Denial, ReleaseRefusal};
 use os_upgrade_kernel::semaphore::{Denied, Full, Hold, Holder, HostDenied, NamedHolder};
 use os_upgrade_kernel::slot::ReleaseCause;
 use os_upgrade_kernel::{
-    CalendarError, ClockDoubt, Difference, Enlisted, Fact, HostEvent, HostStatus, LockProvider, MissedReason,
-    MissedRun, MissedRuns, NoAnswer, OnFailure, Outstanding, Phase, Reason, Reclaim, Record, RestoreSource,
-    RunResult, Sealed, SecretName, Settings, SlotState, StartBlocker, State, StopCause, Trigger, Watermark,
-    WindowBlocker,
+    ClockDoubt, Difference, Enlisted, Fact, HostEvent, HostStatus, LockProvider, MissedReason, NoAnswer,
+    OnFailure, Outstanding, Phase, Reason, Reclaim, Record, RestoreSource, RunResult, SecretName, Settings,
+    SlotState, State, StopCause, Trigger,
 };
 use os_upgrade_protocol::{Action, Outcome, Reply};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::json;
 
+use self::missed::missed;
 use self::reasons::cancelled;
 use self::words::{check_formats, check_words, with_unknown_fields};
 use crate::common::{self, application, client, config, group, host, run, start};
@@ -617,67 +619,6 @@ fn words() {
     check(&table, |status| *status as usize, HostStatus::ALL.len());
 }
 
-/// A run that was missed for `reason`, after others that are not recorded.
-fn missed(reason: MissedReason, unrecorded: u64) -> MissedRun {
-    MissedRun { start: start(), latest: start(), end: start(), reason, unrecorded }
-}
-
-#[test]
-fn missed_runs() {
-    let blockers = [
-        (WindowBlocker::NoWindows, r#"{"kind":"no-windows"}"#),
-        (WindowBlocker::NoOccurrence, r#"{"kind":"no-occurrence"}"#),
-        (
-            WindowBlocker::UnclearWindows { why: CalendarError::TooMany },
-            r#"{"kind":"unclear-windows","why":{"kind":"too-many"}}"#,
-        ),
-        (WindowBlocker::HostsAwaited { hosts: 2 }, r#"{"kind":"hosts-awaited","hosts":2}"#),
-        (StartBlocker::NoConfiguration.into(), r#"{"kind":"no-configuration"}"#),
-        (StartBlocker::RunActive { run: run("r1") }.into(), r#"{"kind":"run-active","run":"r1"}"#),
-        (
-            StartBlocker::StrongboxSealed { why: Sealed::NoKey }.into(),
-            r#"{"kind":"strongbox-sealed","why":{"kind":"no-key"}}"#,
-        ),
-        (
-            StartBlocker::NoHosts { applications: "debian".to_owned() }.into(),
-            r#"{"kind":"no-hosts","applications":"debian"}"#,
-        ),
-        (
-            StartBlocker::NoneApproved { hosts: 3, withdrawn: 0 }.into(),
-            r#"{"kind":"none-approved","hosts":3}"#,
-        ),
-        (
-            StartBlocker::NoneApproved { hosts: 3, withdrawn: 1 }.into(),
-            r#"{"kind":"none-approved","hosts":3,"withdrawn":1}"#,
-        ),
-        (
-            StartBlocker::Clock(ClockDoubt::ClockSkew { seconds: 40 }).into(),
-            r#"{"kind":"clock-skew","seconds":40}"#,
-        ),
-    ];
-    let variant = |blocker: &WindowBlocker| match blocker {
-        WindowBlocker::NoWindows => 0,
-        WindowBlocker::NoOccurrence => 1,
-        WindowBlocker::UnclearWindows { .. } => 2,
-        WindowBlocker::HostsAwaited { .. } => 3,
-        WindowBlocker::Any(StartBlocker::NoConfiguration) => 4,
-        WindowBlocker::Any(StartBlocker::RunActive { .. }) => 5,
-        WindowBlocker::Any(StartBlocker::StrongboxSealed { .. }) => 6,
-        WindowBlocker::Any(StartBlocker::NoHosts { .. }) => 7,
-        WindowBlocker::Any(StartBlocker::NoneApproved { .. }) => 8,
-        WindowBlocker::Any(StartBlocker::Clock(_)) => 9,
-    };
-    check(&blockers, variant, 10);
-    for (blocker, json) in blockers {
-        check(&[(MissedReason::Blocked(blocker), json)], |_| 0, 1);
-    }
-    let missed = missed(MissedReason::NoLeader, 0);
-    let missed = MissedRuns { settled: Watermark::up_to(start()), total: 1, last: Some(missed.into()) };
-    let state = State { missed, ..State::default() };
-    assert_eq!(state.format(), 4);
-    check_words("State", &serde_json::to_value(&state).unwrap(), 4);
-}
-
 #[test]
 fn records_and_snapshots() {
     let record = Record { at: start(), control: 12, facts: vec![Fact::FencePassed { sequence: 7 }] };
@@ -744,27 +685,4 @@ fn records_and_snapshots() {
         }
         written + "\n"
     });
-}
-
-/// Fields and kinds that a newer program writes are not left out: what they say would be lost.
-#[test]
-fn unknown_fields_are_refused() {
-    let fact = Fact::FencePassed { sequence: 7 };
-    for json in [
-        r#"{"type":"fence-passed","sequence":7}"#,
-        r#"{"sequence":7,"type":"fence-passed"}"#,
-        // Nothing is lost where nothing is said.
-        r#"{ "type": "fence-passed", "sequence": 7, "since": null }"#,
-    ] {
-        assert_eq!(read::<Fact>(json.as_bytes()).unwrap(), fact);
-    }
-    let newer = r#"{"type":"fence-passed","sequence":7,"since":"yesterday"}"#;
-    let refused = read::<Fact>(newer.as_bytes()).unwrap_err();
-    assert_eq!(refused.to_string(), "it has since, which this version does not know");
-    let nested = r#"{"at":"2026-11-21T01:00:00Z","control":1,"facts":[{"type":"host","run":"r1","host":"h1","event":{"type":"turn-lost","to":"h2"}}]}"#;
-    let refused = read::<Record>(nested.as_bytes()).unwrap_err();
-    assert_eq!(refused.to_string(), "it has facts/event/to, which this version does not know");
-    let unknown = read::<Fact>(br#"{"type":"moon-landed"}"#).unwrap_err();
-    let ReadError::Invalid(source) = unknown else { panic!("{unknown}") };
-    assert!(source.to_string().starts_with("unknown variant `moon-landed`"), "{source}");
 }

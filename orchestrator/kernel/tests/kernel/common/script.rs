@@ -8,7 +8,7 @@ use std::fmt::Write as _;
 use chrono::TimeDelta;
 use chrono_tz::Tz;
 use os_upgrade_kernel::duration::Duration;
-use os_upgrade_kernel::forecast::StartTimer;
+use os_upgrade_kernel::start_timer::StartTimer;
 use os_upgrade_kernel::{
     ClockDoubt, ConfigOperation, ControlMessage, Effect, EnrolmentOperation, Expected, Fact, InReplyTo,
     Input, LockOperation, LockOutcome, LockProvider, NoAnswer, OnFailure, Operation, Reachability, Reclaim,

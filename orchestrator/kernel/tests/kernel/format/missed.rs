@@ -1,0 +1,72 @@
+//! Missed runs, which format 4 added.
+
+use os_upgrade_kernel::format::Stored as _;
+use os_upgrade_kernel::{
+    CalendarError, ClockDoubt, MissedReason, MissedRun, MissedRuns, Sealed, StartBlocker, State, Watermark,
+    WindowBlocker,
+};
+
+use super::check;
+use super::words::check_words;
+use crate::common::{run, start};
+
+/// A run that was missed for `reason`, after others that are not recorded.
+pub(super) fn missed(reason: MissedReason, unrecorded: u64) -> MissedRun {
+    MissedRun { start: start(), latest: start(), end: start(), reason, unrecorded }
+}
+
+#[test]
+fn missed_runs() {
+    let blockers = [
+        (WindowBlocker::NoWindows, r#"{"kind":"no-windows"}"#),
+        (WindowBlocker::NoOccurrence, r#"{"kind":"no-occurrence"}"#),
+        (
+            WindowBlocker::UnclearWindows { why: CalendarError::TooMany },
+            r#"{"kind":"unclear-windows","why":{"kind":"too-many"}}"#,
+        ),
+        (WindowBlocker::HostsAwaited { hosts: 2 }, r#"{"kind":"hosts-awaited","hosts":2}"#),
+        (StartBlocker::NoConfiguration.into(), r#"{"kind":"no-configuration"}"#),
+        (StartBlocker::RunActive { run: run("r1") }.into(), r#"{"kind":"run-active","run":"r1"}"#),
+        (
+            StartBlocker::StrongboxSealed { why: Sealed::NoKey }.into(),
+            r#"{"kind":"strongbox-sealed","why":{"kind":"no-key"}}"#,
+        ),
+        (
+            StartBlocker::NoHosts { applications: "debian".to_owned() }.into(),
+            r#"{"kind":"no-hosts","applications":"debian"}"#,
+        ),
+        (
+            StartBlocker::NoneApproved { hosts: 3, withdrawn: 0 }.into(),
+            r#"{"kind":"none-approved","hosts":3}"#,
+        ),
+        (
+            StartBlocker::NoneApproved { hosts: 3, withdrawn: 1 }.into(),
+            r#"{"kind":"none-approved","hosts":3,"withdrawn":1}"#,
+        ),
+        (
+            StartBlocker::Clock(ClockDoubt::ClockSkew { seconds: 40 }).into(),
+            r#"{"kind":"clock-skew","seconds":40}"#,
+        ),
+    ];
+    let variant = |blocker: &WindowBlocker| match blocker {
+        WindowBlocker::NoWindows => 0,
+        WindowBlocker::NoOccurrence => 1,
+        WindowBlocker::UnclearWindows { .. } => 2,
+        WindowBlocker::HostsAwaited { .. } => 3,
+        WindowBlocker::Any(StartBlocker::NoConfiguration) => 4,
+        WindowBlocker::Any(StartBlocker::RunActive { .. }) => 5,
+        WindowBlocker::Any(StartBlocker::StrongboxSealed { .. }) => 6,
+        WindowBlocker::Any(StartBlocker::NoHosts { .. }) => 7,
+        WindowBlocker::Any(StartBlocker::NoneApproved { .. }) => 8,
+        WindowBlocker::Any(StartBlocker::Clock(_)) => 9,
+    };
+    check(&blockers, variant, 10);
+    for (blocker, json) in blockers {
+        check(&[(MissedReason::Blocked(blocker), json)], |_| 0, 1);
+    }
+    let missed = missed(MissedReason::NoLeader, 0);
+    let missed = MissedRuns { settled: Watermark::up_to(start()), total: 1, last: Some(missed.into()) };
+    let state = State { missed, ..State::default() };
+    assert_eq!(state.format(), 4);
+    check_words("State", &serde_json::to_value(&state).unwrap(), 4);
+}
