@@ -147,9 +147,8 @@ impl Opened {
         };
         let cluster = Cluster::new(about);
         let handle = handle.with_cluster(cluster.clone());
-        let heartbeats =
-            heartbeats::run(cluster.clone(), Arc::clone(&bus), Arc::clone(&published), shutdown.clone());
-        let heartbeats = spawn(&shutdown, heartbeats);
+        let beats = heartbeats::run(cluster.clone(), bus.clone(), Arc::clone(&published), shutdown.clone());
+        let heartbeats = spawn(&shutdown, beats);
         let outputs = Outputs::new(StreamOfOutputs(Arc::clone(&bus)));
         let sites = api::Sites::new(settings.site.name.as_str(), Arc::clone(&bus));
         let (store_sender, committed) = mpsc::channel(PROJECTION_MAX);

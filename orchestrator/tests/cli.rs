@@ -96,7 +96,7 @@ fn too_few_open_files_are_one_line_and_exit_2() {
     let mut serve = Command::new("sh");
     serve.args(["-c", "ulimit -n 500 && exec \"$0\" serve", program]).current_dir(dir.path());
     serve.env("OS_UPGRADE_API__LISTEN", "127.0.0.1:0").env("OS_UPGRADE_API__CONNECTIONS", "300");
-    let expected = "error: 300 `connections` of [api] need 556 open files, but the limit is 500: raise it with \
+    let expected = "error: 300 `connections` of [api] need 1556 open files, but the limit is 500: raise it with \
                     LimitNOFILE= of the service, or set fewer connections";
     assert_eq!(ended(&serve.env("RUST_LOG", "off").output().unwrap()), (Some(2), expected.to_owned()));
     assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 0, "nothing was made, no nats-server either");

@@ -64,7 +64,7 @@ impl Events {
             }
             let event = line("data: ").map(|data| serde_json::from_str::<Value>(data).unwrap());
             self.read.extend(event.filter(|event| event["kind"] != "progress"));
-            self.text = rest.to_owned();
+            self.text = rest.into();
         }
         true
     }

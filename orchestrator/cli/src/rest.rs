@@ -1,7 +1,7 @@
 //! The client of an instance's API: one request, and its response or the reason that there is none.
 
 mod server;
-mod stream;
+pub(crate) mod stream;
 
 use std::time::Duration;
 
@@ -19,7 +19,6 @@ use serde_json::Value;
 
 pub(crate) use self::server::Server;
 use self::server::{TOKEN_VARIABLE, Target};
-pub(crate) use self::stream::EventStream;
 use crate::Failure;
 
 /// How long a request may take, in total.

@@ -71,7 +71,9 @@ async fn resumed_stream_has_each_event_once() {
     // The other instance, and then the one that was killed.
     let mut resumed = Events::follow(&of(&site, 1), "", &client.id).await;
     site.members[0].orchestrator.kill().await;
-    hosts.iter().for_each(|host| host.release("upgrade"));
+    for host in &hosts {
+        host.release("upgrade");
+    }
     assert!(resumed.until("slot-released").await);
     seen.extend(resumed.ids().into_iter().map(ToOwned::to_owned));
     site.members[0].orchestrator.start_ready().await;

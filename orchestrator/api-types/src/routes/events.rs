@@ -375,7 +375,7 @@ pub enum SiteEvent {
     },
     /// Events are missing between what was asked for, or sent before, and what follows.
     Reset {
-        /// The id of the first event of those that follow; absent if there is none yet.
+        /// The earliest id: every event from there on follows. Absent if there is none yet.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         #[schema(value_type = Option<EventIdText>)]
         earliest: Option<String>,

@@ -189,8 +189,8 @@ mod tests {
     }
 
     /// The ids of the blocks that are selected by the query `wanted`, after a fact.
-    fn selected(wanted: FollowParameters, after: FactCursor) -> Vec<String> {
-        let Selection { bytes, count, .. } = batch().select(&wanted, after);
+    fn selected(wanted: &FollowParameters, after: FactCursor) -> Vec<String> {
+        let Selection { bytes, count, .. } = batch().select(wanted, after);
         let text = String::from_utf8(bytes.to_vec()).unwrap();
         let ids: Vec<String> =
             text.lines().filter_map(|line| line.strip_prefix("id: ").map(ToOwned::to_owned)).collect();
@@ -201,18 +201,18 @@ mod tests {
     #[test]
     fn filters_select_blocks() {
         let all = FollowParameters::default;
-        assert_eq!(selected(all(), at(0, 0)), ["ab.5.0", "ab.7.0", "ab.8.0"]);
-        assert_eq!(selected(all(), at(5, 0)), ["ab.7.0", "ab.8.0"], "what was received is not sent again");
+        assert_eq!(selected(&all(), at(0, 0)), ["ab.5.0", "ab.7.0", "ab.8.0"]);
+        assert_eq!(selected(&all(), at(5, 0)), ["ab.7.0", "ab.8.0"], "what was received is not sent again");
         let kinds = || Some("run-ended,hosts-approved".parse().unwrap());
-        assert_eq!(selected(FollowParameters { kinds: kinds(), ..all() }, at(0, 0)), ["ab.7.0", "ab.8.0"]);
+        assert_eq!(selected(&FollowParameters { kinds: kinds(), ..all() }, at(0, 0)), ["ab.7.0", "ab.8.0"]);
         let run = || Some("r1".parse().unwrap());
-        assert_eq!(selected(FollowParameters { run: run(), ..all() }, at(0, 0)), ["ab.5.0", "ab.7.0"]);
+        assert_eq!(selected(&FollowParameters { run: run(), ..all() }, at(0, 0)), ["ab.5.0", "ab.7.0"]);
         let host = |name: &str| Some(name.parse().unwrap());
         for (name, ids) in [("h01", vec!["ab.5.0", "ab.8.0"]), ("h02", vec!["ab.8.0"]), ("h03", vec![])] {
-            assert_eq!(selected(FollowParameters { host: host(name), ..all() }, at(0, 0)), ids, "{name}");
+            assert_eq!(selected(&FollowParameters { host: host(name), ..all() }, at(0, 0)), ids, "{name}");
         }
         assert_eq!(
-            selected(FollowParameters { kinds: kinds(), run: run(), ..all() }, at(0, 0)),
+            selected(&FollowParameters { kinds: kinds(), run: run(), ..all() }, at(0, 0)),
             ["ab.7.0"],
             "every filter applies"
         );

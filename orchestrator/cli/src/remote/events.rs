@@ -15,7 +15,8 @@ use self::sentence::sentence;
 use super::options::Remote;
 use crate::Failure;
 use crate::lines::errln;
-use crate::rest::{Client, EventStream, may_pass};
+use crate::rest::stream::EventStream;
+use crate::rest::{Client, may_pass};
 
 /// An id of no journal: the answer begins with the earliest event there is.
 const BEGINNING: &str = "0.0.0";
