@@ -3,6 +3,7 @@
 mod api;
 mod bench;
 mod cli;
+mod config;
 mod dev;
 mod docker_files;
 mod exit_codes;

@@ -1,6 +1,7 @@
 //! Commands that call an instance's API.
 
 mod cluster;
+mod config;
 mod context;
 mod events;
 pub(crate) mod histories;
@@ -32,6 +33,9 @@ pub(crate) enum Command {
     /// Manage named instances, with what their API needs, and choose the one that commands call
     #[command(subcommand)]
     Context(context::Command),
+    /// Read and change the configuration of a site's upgrades
+    #[command(subcommand)]
+    Config(config::Command),
     /// Show what has happened on a site, or follow what happens
     ///
     /// Without --follow, everything since --after, or as far back as the history goes.
@@ -59,6 +63,7 @@ pub(crate) async fn run(command: Command) -> Result<(), Failure> {
         Command::Run(command) => run::run(command).await,
         Command::Windows(options) => windows::run(options).await,
         Command::Cluster(command) => cluster::run(command).await,
+        Command::Config(command) => config::run(command).await,
         Command::Context(command) => context::run(command),
         Command::Events(options) => events::run(options).await,
         Command::Hosts(command) => hosts::run(command).await,

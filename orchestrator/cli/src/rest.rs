@@ -6,12 +6,13 @@ pub(crate) mod stream;
 use std::time::Duration;
 
 use anyhow::{Context as _, anyhow, bail};
-use os_upgrade_api_types::route::Call;
+use os_upgrade_api_types::route::{Call, JSON};
 use os_upgrade_protocol::error::with_causes;
 use os_upgrade_settings::HttpUrl;
 use os_upgrade_shell::not_done::NotDone;
 use os_upgrade_tls::client_files::TlsFiles;
 use os_upgrade_tls::http_client::{self, read_up_to};
+use reqwest::header::{CONTENT_TYPE, ETAG};
 use reqwest::{Method, StatusCode, Url};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize as _, Serialize};
@@ -50,6 +51,45 @@ pub(crate) fn may_pass(error: &anyhow::Error) -> bool {
 /// The error of a request without a valid token.
 fn unauthorized(refusal: &anyhow::Error) -> anyhow::Error {
     anyhow!("{refusal}; give it with --token-file or in {TOKEN_VARIABLE}")
+}
+
+/// What is sent with a request, besides its route and the credentials.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Sent {
+    /// Headers.
+    pub(crate) headers: Vec<(&'static str, String)>,
+    /// The media type of the body, and the body.
+    pub(crate) body: Option<(&'static str, Vec<u8>)>,
+}
+
+/// The answer to a request that was not refused.
+#[derive(Debug)]
+pub(crate) struct Reply {
+    /// The status, 200, 201 or 204.
+    pub(crate) status: StatusCode,
+    /// The tag of what the body shows.
+    pub(crate) etag: Option<String>,
+    body: Vec<u8>,
+}
+
+impl Reply {
+    /// The body, from JSON; an absent one is null.
+    ///
+    /// # Errors
+    /// It is not a `T`.
+    pub(crate) fn json<T: DeserializeOwned>(&self) -> anyhow::Result<T> {
+        let body: &[u8] = if self.body.is_empty() { b"null" } else { &self.body };
+        serde_json::from_slice(body).context("unexpected response")
+    }
+}
+
+/// The API has refused a request.
+#[derive(Debug, thiserror::Error)]
+#[error("{message}")]
+pub(crate) struct Refused {
+    /// The status of its answer.
+    pub(crate) status: StatusCode,
+    message: String,
 }
 
 /// A client of the API of one instance.
@@ -98,7 +138,7 @@ impl Client {
 
     /// Calls a route without a request body. Returns the JSON of the response, or null if there is none.
     pub(crate) async fn call(&self, call: impl Into<Call>) -> anyhow::Result<Value> {
-        self.request(&call.into(), None::<&()>, false).await
+        self.request(&call.into(), None::<&()>, Vec::new()).await
     }
 
     /// Calls a route without a request body, and reads the response as a `T`.
@@ -112,7 +152,7 @@ impl Client {
         call: impl Into<Call<B>>,
         body: &B,
     ) -> anyhow::Result<Value> {
-        self.request(&call.into(), Some(body), false).await
+        self.request(&call.into(), Some(body), Vec::new()).await
     }
 
     /// Calls a route with `body`, and returns what the change has made.
@@ -121,7 +161,8 @@ impl Client {
         call: impl Into<Call<B>>,
         body: &B,
     ) -> anyhow::Result<Value> {
-        self.request(&call.into(), Some(body), true).await
+        let headers = vec![(PREFER, RETURN_RESULT.to_owned())];
+        self.request(&call.into(), Some(body), headers).await
     }
 
     /// Why there is no response.
@@ -138,16 +179,29 @@ impl Client {
         &self,
         call: &Call<B>,
         body: Option<&B>,
-        prefers_result: bool,
+        headers: Vec<(&'static str, String)>,
     ) -> anyhow::Result<Value> {
+        let body = body.map(|body| serde_json::to_vec(body).map(|json| (JSON, json))).transpose()?;
+        self.exchange(call, Sent { headers, body }).await?.json()
+    }
+
+    /// Sends a request to `call`.
+    ///
+    /// # Errors
+    /// There is no answer, or it is a refusal: a [`NotDone`], or a [`Refused`].
+    pub(crate) async fn exchange<B>(&self, call: &Call<B>, sent: Sent) -> anyhow::Result<Reply> {
         let base = &self.base;
         let url = url(base.url(), call)?;
         let method = Method::from_bytes(call.method().as_str().as_bytes())?;
         let is_change = !method.is_safe();
         let request = self.http.request(method, url);
         let request = self.token.iter().fold(request, reqwest::RequestBuilder::bearer_auth);
-        let request = body.into_iter().fold(request, reqwest::RequestBuilder::json);
-        let request = if prefers_result { request.header(PREFER, RETURN_RESULT) } else { request };
+        let request =
+            sent.headers.iter().fold(request, |request, (name, value)| request.header(*name, value));
+        let request = match sent.body {
+            Some((media_type, body)) => request.header(CONTENT_TYPE, media_type).body(body),
+            None => request,
+        };
         let unanswered = |error: reqwest::Error| -> anyhow::Error {
             let was_sent = is_sent(&error);
             let why = self.unanswered(error);
@@ -159,15 +213,16 @@ impl Client {
         };
         let response = request.send().await.map_err(unanswered)?;
         let status = response.status();
+        let etag = response.headers().get(ETAG).and_then(|tag| tag.to_str().ok()).map(str::to_owned);
         let answer = read_up_to(response, ANSWER_BYTES_MAX).await.map_err(unanswered)?;
         if answer.len() > ANSWER_BYTES_MAX {
             let why = format!("{base} answers with more than {ANSWER_BYTES_MAX} bytes");
             return Err(if is_change { NotDone::unknown(why).into() } else { anyhow!(why) });
         }
         match status {
-            StatusCode::OK => serde_json::from_slice(&answer).context("unexpected response"),
-            StatusCode::CREATED | StatusCode::NO_CONTENT if answer.is_empty() => Ok(Value::Null),
-            StatusCode::CREATED => serde_json::from_slice(&answer).context("unexpected response"),
+            StatusCode::OK | StatusCode::CREATED | StatusCode::NO_CONTENT => {
+                Ok(Reply { status, etag, body: answer })
+            }
             StatusCode::UNAUTHORIZED => Err(unauthorized(&refusal(status, &answer, is_change))),
             _ => Err(refusal(status, &answer, is_change)),
         }
@@ -214,7 +269,7 @@ fn refusal(status: StatusCode, answer: &[u8], is_change: bool) -> anyhow::Error 
         Err(_) if is_change && status.is_server_error() && error["error-info"].is_null() => {
             NotDone::unknown(message).into()
         }
-        Ok(_) | Err(_) => anyhow!(message),
+        Ok(_) | Err(_) => Refused { status, message }.into(),
     }
 }
 

@@ -1,0 +1,245 @@
+//! `os-upgrade config`: the configuration of a site's upgrades, read and changed.
+//!
+//! Every change goes the same way: the API says what the configuration would be and what would follow, both are shown, the
+//! operator agrees, and the change is sent under the tag of the configuration that was read.
+
+mod difference;
+mod editor;
+mod history;
+mod proposal;
+
+use std::io::{IsTerminal as _, Read as _};
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context as _, anyhow};
+use clap::{Args, Subcommand};
+use os_upgrade_api_types::route::{Dialect, JSON};
+use os_upgrade_api_types::routes::config as routes;
+use os_upgrade_kernel::FactCursor;
+use serde::Deserialize;
+use serde_json::{Map, Value};
+
+use self::proposal::{Answer, Change, Read};
+use super::options::Remote;
+use crate::Failure;
+use crate::output::{Canvas, View};
+
+/// Largest file that is sent, in bytes: as much as the API takes.
+const FILE_BYTES_MAX: usize = Dialect::Specification.body_bytes_max();
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    /// Print the configuration as YAML
+    #[command(after_help = examples!["config get > os-upgrade.yaml", "config get -o json"])]
+    Get(Get),
+    /// Change one field; lists are replaced as a whole
+    ///
+    /// The value is JSON, or else a text. null takes the field away, so that its default applies.
+    #[command(after_help = examples![
+        "config set rollout.max-concurrent 2",
+        "config set start-jitter 10m --yes",
+        "config set worker-applications '[{\"name\": \"os-upgrade-debian\"}]'",
+    ])]
+    Set(Set),
+    /// Change the configuration in the editor of VISUAL or EDITOR
+    ///
+    /// A configuration that is refused is opened again, with the reason as a comment. If it is left as it is, nothing is
+    /// changed.
+    #[command(after_help = examples!["config edit"])]
+    Edit(Edit),
+    /// Replace the configuration by a file, or create it
+    ///
+    /// What would change is shown, and what would follow, before it is made. It is refused if somebody else has changed the
+    /// configuration meanwhile.
+    #[command(after_help = examples!["config apply -f os-upgrade.yaml --diff", "config apply -f os-upgrade.yaml --yes"])]
+    Apply(Apply),
+    /// List the changes of the configuration, or show one of them
+    #[command(after_help = examples!["config history", "config history 12"])]
+    History(history::Options),
+    /// Put the configuration back that an earlier change made
+    #[command(after_help = examples!["config rollback 12"])]
+    Rollback(Rollback),
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Get {
+    #[command(flatten)]
+    remote: Remote,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Set {
+    /// The field, such as rollout.max-concurrent
+    #[arg(value_name = "KEY", value_parser = key)]
+    key: Key,
+    /// Its value
+    #[arg(value_name = "VALUE")]
+    value: String,
+    #[command(flatten)]
+    consent: Consent,
+    #[command(flatten)]
+    remote: Remote,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Edit {
+    #[command(flatten)]
+    consent: Consent,
+    #[command(flatten)]
+    remote: Remote,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Apply {
+    /// The file, in YAML or JSON; - reads standard input
+    #[arg(short, long, value_name = "FILE")]
+    file: PathBuf,
+    /// Only show what would change, and what would follow
+    #[arg(long, conflicts_with = "yes")]
+    diff: bool,
+    #[command(flatten)]
+    consent: Consent,
+    #[command(flatten)]
+    remote: Remote,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Rollback {
+    /// The number of the change, as `config history` lists it
+    #[arg(value_name = "N", value_parser = history::change_number)]
+    change: FactCursor,
+    #[command(flatten)]
+    consent: Consent,
+    #[command(flatten)]
+    remote: Remote,
+}
+
+/// A configuration, which people read as YAML.
+#[derive(Debug, Deserialize)]
+#[serde(transparent)]
+struct Configuration(Value);
+
+impl View for Configuration {
+    fn text(&self, _: &Canvas) -> String {
+        difference::yaml(&self.0).trim_end().to_owned()
+    }
+
+    fn names(&self) -> Option<Vec<String>> {
+        None
+    }
+}
+
+/// Whether the operator has agreed already.
+#[derive(Debug, Args)]
+struct Consent {
+    /// Do not ask before the change is made
+    #[arg(long)]
+    yes: bool,
+}
+
+impl Consent {
+    /// How the operator agrees.
+    ///
+    /// # Errors
+    /// Nobody can be asked.
+    fn answer(&self) -> Result<Answer, Failure> {
+        match (self.yes, std::io::stdin().is_terminal()) {
+            (true, _) => Ok(Answer::Given),
+            (false, true) => Ok(Answer::Asked),
+            (false, false) => Err(Failure::Usage(
+                "standard input is no terminal, so that nobody can agree: give --yes".to_owned(),
+            )),
+        }
+    }
+}
+
+/// The names that lead to a field.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Key(Vec<String>);
+
+fn key(text: &str) -> Result<Key, String> {
+    let names: Vec<String> = text.split('.').map(ToOwned::to_owned).collect();
+    if names.iter().any(String::is_empty) {
+        return Err("names with dots between them are expected, such as rollout.max-concurrent".to_owned());
+    }
+    Ok(Key(names))
+}
+
+/// The merge patch that gives the field at `key` this value.
+fn merge_patch(key: &Key, value: &str) -> Value {
+    let value = serde_json::from_str(value).unwrap_or_else(|_| Value::String(value.to_owned()));
+    key.0.iter().rev().fold(value, |inner, name| Value::Object(Map::from_iter([(name.clone(), inner)])))
+}
+
+/// Carries the command out.
+pub(crate) async fn run(command: Command) -> Result<(), Failure> {
+    match command {
+        Command::Get(Get { remote }) => {
+            remote.output.show::<Configuration>(&remote.client()?.call(&routes::READ).await?)
+        }
+        Command::Set(Set { key, value, consent, remote }) => {
+            let (client, answer) = (remote.client()?, consent.answer()?);
+            let current = Read::of(&client).await?;
+            let change = Change::Patch(merge_patch(&key, &value));
+            proposal::make(&client, &current, &change, answer, remote.output).await
+        }
+        Command::Edit(Edit { consent, remote }) => {
+            editor::edit(&remote.client()?, consent.answer()?, remote.output).await
+        }
+        Command::Apply(Apply { file, diff, consent, remote }) => {
+            let answer = if diff { Answer::Refused } else { consent.answer()? };
+            let (client, text) = (remote.client()?, read(&file)?);
+            let current = Read::of(&client).await?;
+            proposal::make(&client, &current, &Change::of_text(text), answer, remote.output).await
+        }
+        Command::History(options) => history::run(options).await,
+        Command::Rollback(Rollback { change, consent, remote }) => {
+            let (client, answer) = (remote.client()?, consent.answer()?);
+            let configuration =
+                history::find(&client, change).await?.change.configuration.ok_or_else(|| {
+                    anyhow!("that change deleted the configuration: DELETE {} does so", routes::DELETE.path())
+                })?;
+            let current = Read::of(&client).await?;
+            let text = serde_json::to_vec(&configuration).context("a configuration that is no JSON")?;
+            let change = Change::Replace { text, media_type: JSON };
+            proposal::make(&client, &current, &change, answer, remote.output).await
+        }
+    }
+}
+
+fn read(file: &Path) -> anyhow::Result<Vec<u8>> {
+    let name = if file == Path::new("-") { "standard input".to_owned() } else { file.display().to_string() };
+    let mut text = Vec::new();
+    let limit = FILE_BYTES_MAX as u64 + 1;
+    let read = if file == Path::new("-") {
+        std::io::stdin().take(limit).read_to_end(&mut text)
+    } else {
+        std::fs::File::open(file).and_then(|file| file.take(limit).read_to_end(&mut text))
+    };
+    read.with_context(|| format!("cannot read {name}"))?;
+    anyhow::ensure!(text.len() <= FILE_BYTES_MAX, "{name} has more than {FILE_BYTES_MAX} bytes");
+    Ok(text)
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn keys_and_values_become_a_merge_patch() {
+        for (text, value, expected) in [
+            ("rollout.max-concurrent", "2", json!({"rollout": {"max-concurrent": 2}})),
+            ("start-jitter", "10m", json!({"start-jitter": "10m"})),
+            ("start-jitter", "null", json!({"start-jitter": null})),
+            ("deny-windows", "[]", json!({"deny-windows": []})),
+            ("rollout.unreachable", "\"fail\"", json!({"rollout": {"unreachable": "fail"}})),
+        ] {
+            assert_eq!(merge_patch(&key(text).unwrap(), value), expected, "{text} {value}");
+        }
+        for wrong in ["", ".", "rollout.", "a..b"] {
+            assert!(key(wrong).is_err(), "{wrong:?}");
+        }
+    }
+}

@@ -1,0 +1,201 @@
+//! `config history`: the changes of the configuration, and one of them with what it changed.
+
+use anyhow::bail;
+use clap::Args;
+use os_upgrade_api_types::routes::config as routes;
+use os_upgrade_kernel::FactCursor;
+use os_upgrade_shell::text::sanitized;
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+
+use super::super::options::Remote;
+use super::difference;
+use crate::Failure;
+use crate::output::{Canvas, Column, Row, View, table};
+use crate::rest::{self, Client};
+
+/// The place in a record after all others.
+const AFTER_ALL_PLACES: u64 = 999_999_999_999_999_999;
+
+#[derive(Debug, Args)]
+pub(crate) struct Options {
+    /// The change to show, by its number
+    #[arg(value_name = "N", value_parser = change_number)]
+    change: Option<FactCursor>,
+    /// How many to list, newest first
+    #[arg(long, value_name = "N", default_value_t = 50, value_parser = clap::value_parser!(u32).range(1..=500))]
+    limit: u32,
+    #[command(flatten)]
+    remote: Remote,
+}
+
+/// Parses the number of a change: the sequence of its record, and its place there unless it is the last.
+pub(super) fn change_number(text: &str) -> Result<FactCursor, String> {
+    let whole = if text.contains('.') { text.to_owned() } else { format!("{text}.{AFTER_ALL_PLACES}") };
+    whole.parse().map_err(|_| "the number of a change is expected, such as 12".to_owned())
+}
+
+#[derive(Debug, Deserialize)]
+struct Page {
+    items: Vec<Change>,
+}
+
+/// A change of the configuration.
+#[derive(Debug, Default, Serialize, Deserialize)]
+pub(super) struct Change {
+    sequence: u64,
+    place: u64,
+    time: String,
+    #[serde(default)]
+    actor: String,
+    /// The changed fields.
+    #[serde(default)]
+    difference: Vec<Difference>,
+    /// The configuration after it; absent if it was deleted.
+    pub(super) configuration: Option<Value>,
+}
+
+#[derive(Debug, Default, Serialize, Deserialize)]
+struct Difference {
+    path: String,
+    #[serde(flatten)]
+    values: Map<String, Value>,
+}
+
+/// A change, and the configuration before it; null if there was none.
+#[derive(Debug, Serialize, Deserialize)]
+pub(super) struct Shown {
+    pub(super) change: Change,
+    before: Value,
+}
+
+impl Change {
+    fn number(&self) -> String {
+        match self.place {
+            0 => self.sequence.to_string(),
+            place => format!("{}.{place}", self.sequence),
+        }
+    }
+
+    /// The changed fields in a few words.
+    fn summary(&self) -> String {
+        if self.configuration.is_none() {
+            return "deleted".to_owned();
+        }
+        let paths: Vec<&str> = self.difference.iter().map(|difference| difference.path.as_str()).collect();
+        match paths.as_slice() {
+            [] => String::new(),
+            [""] => "created".to_owned(),
+            [only] => (*only).to_owned(),
+            [first, others @ ..] => format!("{first} and {} more", others.len()),
+        }
+    }
+}
+
+impl Row for Change {
+    const COLUMNS: &'static [Column<Self>] = &[
+        Column::new("CHANGE", |change, _| change.number()),
+        Column::new("TIME", |change, zone| zone.time(&change.time)),
+        Column::new("WHO", |change, _| change.actor.clone()),
+        Column::text("CHANGED", |change, _| change.summary()),
+    ];
+    const NONE: &'static str = "the configuration has not been changed";
+
+    fn name(&self) -> Option<String> {
+        Some(self.number())
+    }
+}
+
+impl View for Page {
+    fn text(&self, canvas: &Canvas) -> String {
+        if self.items.is_empty() {
+            Change::NONE.to_owned()
+        } else {
+            table(&self.items, canvas).trim_end().to_owned()
+        }
+    }
+
+    fn names(&self) -> Option<Vec<String>> {
+        self.items.iter().map(Row::name).collect()
+    }
+}
+
+impl View for Shown {
+    fn text(&self, canvas: &Canvas) -> String {
+        let Self { change, before } = self;
+        let after = change.configuration.clone().unwrap_or_default();
+        let difference = difference::between(before, &after, console::colors_enabled());
+        let (time, actor) = (canvas.zone.time(&change.time), sanitized(&change.actor));
+        format!("change {} at {time} by {actor}\n{difference}", change.number())
+    }
+
+    fn names(&self) -> Option<Vec<String>> {
+        None
+    }
+}
+
+/// Lists the changes, or shows one.
+pub(super) async fn run(Options { change, limit, remote }: Options) -> Result<(), Failure> {
+    let client = remote.client()?;
+    if let Some(number) = change {
+        let shown = find(&client, number).await?;
+        return remote.output.show::<Shown>(&serde_json::to_value(shown).map_err(anyhow::Error::from)?);
+    }
+    let page = client.call(routes::HISTORY.call().with("limit", limit.to_string())).await?;
+    remote.output.show::<Page>(&page)
+}
+
+/// Finds a change by its number.
+pub(super) async fn find(client: &Client, number: FactCursor) -> anyhow::Result<Shown> {
+    // The change itself is the first that is older than the place after it.
+    let after = FactCursor { place: number.place.saturating_add(1).min(AFTER_ALL_PLACES), ..number };
+    let call = routes::HISTORY.call().with("limit", "2").with("after", after.to_string());
+    let page: Page = client.read(call).await.map_err(rest::before_change)?;
+    let mut items = page.items.into_iter();
+    let is_wanted = |change: &Change| {
+        change.sequence == number.sequence
+            && (number.place == AFTER_ALL_PLACES || change.place == number.place)
+    };
+    let Some(change) = items.next().filter(is_wanted) else {
+        bail!("there is no such change: `os-upgrade config history` lists them");
+    };
+    let before = items.next().and_then(|earlier| earlier.configuration).unwrap_or_default();
+    Ok(Shown { change, before })
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::output::Zone;
+
+    #[test]
+    fn changes_in_a_table() {
+        let page = Page::deserialize(json!({"items": [
+            {"sequence": 14, "place": 0, "time": "2026-11-21T02:00:00.000Z", "actor": "eve", "difference": []},
+            {"sequence": 12, "place": 1, "time": "2026-11-21T01:00:00.000Z", "actor": "eve", "configuration": {},
+             "difference": [{"path": "rollout/max-failures"}, {"path": "start-jitter"}]},
+            {"sequence": 9, "place": 0, "time": "2026-11-21T00:00:00.000Z", "actor": "eve", "configuration": {},
+             "difference": [{"path": ""}]},
+        ]}))
+        .unwrap();
+        let expected = "\
+CHANGE  TIME                  WHO  CHANGED
+14      2026-11-21T02:00:00Z  eve  deleted
+12.1    2026-11-21T01:00:00Z  eve  rollout/max-failures and 1 more
+9       2026-11-21T00:00:00Z  eve  created";
+        let canvas = Canvas { is_wide: false, columns: None, zone: Zone::Utc };
+        assert_eq!(page.text(&canvas), expected);
+        assert_eq!(Page { items: Vec::new() }.text(&canvas), "the configuration has not been changed");
+    }
+
+    #[test]
+    fn numbers_of_changes_are_read() {
+        assert_eq!(change_number("12").unwrap(), FactCursor { sequence: 12, place: AFTER_ALL_PLACES });
+        assert_eq!(change_number("12.1").unwrap(), FactCursor { sequence: 12, place: 1 });
+        for wrong in ["", "x", "12.", "-1"] {
+            assert!(change_number(wrong).is_err(), "{wrong}");
+        }
+    }
+}
