@@ -1,5 +1,5 @@
 //! What an operator should know before a configuration takes effect, though it is valid. Nothing is decided here: when a
-//! run starts is asked of [`crate::forecast`], and with which hosts of the decision about starts.
+//! run starts is asked of [`forecast`](mod@crate::forecast), and with which hosts of the decision about starts.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;

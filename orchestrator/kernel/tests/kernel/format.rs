@@ -21,16 +21,15 @@ use os_upgrade_kernel::reason::{Denial, ReleaseRefusal};
 use os_upgrade_kernel::semaphore::{Denied, Full, Hold, Holder, HostDenied, NamedHolder};
 use os_upgrade_kernel::slot::ReleaseCause;
 use os_upgrade_kernel::{
-    ClockDoubt, Difference, Enlisted, Fact, HostEvent, HostStatus, LockProvider, MissedReason, NoAnswer,
-    OnFailure, Outstanding, Phase, Reason, Reclaim, Record, RestoreSource, RunResult, SecretName, Settings,
-    SlotState, State, StopCause, Trigger,
+    ClockDoubt, Difference, Enlisted, Fact, HostEvent, HostStatus, LockProvider, MissedReason, MissedRun,
+    NoAnswer, OnFailure, Outstanding, Phase, Reason, Reclaim, Record, RestoreSource, RunResult, SecretName,
+    Settings, SlotState, State, StopCause, Trigger,
 };
 use os_upgrade_protocol::{Action, Outcome, Reply};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::json;
 
-use self::missed::missed;
 use self::reasons::cancelled;
 use self::words::{check_formats, check_words, with_unknown_fields};
 use crate::common::{self, application, client, config, group, host, run, start};
@@ -331,7 +330,13 @@ fn facts() {
             r#"{"type":"host-withdrawn","host":"h1","actor":"eve","reason":"scrapped","forgotten":true}"#,
         ),
         (
-            Fact::RunMissed(missed(MissedReason::NoLeader, 3)),
+            Fact::RunMissed(MissedRun {
+                start: start(),
+                latest: start(),
+                end: start(),
+                reason: MissedReason::NoLeader,
+                unrecorded: 3,
+            }),
             concat!(
                 r#"{"type":"run-missed","start":"2026-11-21T01:00:00Z","latest":"2026-11-21T01:00:00Z","#,
                 r#""end":"2026-11-21T01:00:00Z","reason":{"kind":"no-leader"},"unrecorded":3}"#,

@@ -10,11 +10,6 @@ use super::check;
 use super::words::check_words;
 use crate::common::{run, start};
 
-/// A run that was missed for `reason`, after others that are not recorded.
-pub(super) fn missed(reason: MissedReason, unrecorded: u64) -> MissedRun {
-    MissedRun { start: start(), latest: start(), end: start(), reason, unrecorded }
-}
-
 #[test]
 fn missed_runs() {
     let blockers = [
@@ -64,7 +59,8 @@ fn missed_runs() {
     for (blocker, json) in blockers {
         check(&[(MissedReason::Blocked(blocker), json)], |_| 0, 1);
     }
-    let missed = missed(MissedReason::NoLeader, 0);
+    let reason = MissedReason::NoLeader;
+    let missed = MissedRun { start: start(), latest: start(), end: start(), reason, unrecorded: 0 };
     let missed = MissedRuns { settled: Watermark::up_to(start()), total: 1, last: Some(missed.into()) };
     let state = State { missed, ..State::default() };
     assert_eq!(state.format(), 4);
