@@ -229,11 +229,6 @@ impl Client {
     }
 }
 
-/// Whether a read got no response, which may pass.
-pub(crate) fn is_unanswered(error: &anyhow::Error) -> bool {
-    error.is::<Unread>()
-}
-
 /// Whether the request may have reached the server.
 fn is_sent(error: &reqwest::Error) -> bool {
     !error.is_connect() && !error.is_builder()

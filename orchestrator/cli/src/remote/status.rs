@@ -45,7 +45,7 @@ pub(super) async fn run(Status { watch, remote }: Status) -> Result<(), Failure>
         let next = match read(&client).await {
             Ok(answers) => draw(&answers, &remote.output.canvas())?,
             // An instance may be replaced by another meanwhile.
-            Err(error) if rest::is_unanswered(&error) => format!("{error:#}"),
+            Err(error) if rest::may_pass(&error) => format!("{error:#}"),
             Err(error) => return Err(error.into()),
         };
         if next != shown {

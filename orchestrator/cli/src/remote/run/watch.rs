@@ -98,7 +98,7 @@ async fn patiently<T: DeserializeOwned>(client: &Client, call: impl Fn() -> Call
     let begun = Instant::now();
     loop {
         match client.read(call()).await {
-            Err(error) if begun.elapsed() > ABSENCE_MAX || !crate::rest::is_unanswered(&error) => {
+            Err(error) if begun.elapsed() > ABSENCE_MAX || !crate::rest::may_pass(&error) => {
                 return Err(error.context("the run is no longer watched, and goes on"));
             }
             Err(_) => sleep(PERIOD).await,
