@@ -122,6 +122,7 @@ test-debian: debian-tree test-programs ## Upgrade a Debian system to the next re
 VM_PACKAGE := target/vm/os-upgrade-worker.deb
 test-vm: vm-guest cargo-deb test-programs ## Upgrade two virtual machines that reboot, and lose power or the bus in between, in three scenarios ROUNDS=1 times (30 to 50 minutes each)
 	cargo build --release --locked --package os-upgrade-worker-sdk --bin os-upgrade-worker
+	$(BUILT)/release/os-upgrade-worker manual target/manual/worker
 	cargo deb --no-build --strip --package os-upgrade-worker-sdk --output $(VM_PACKAGE)
 	$(BUILT)/debug/vm --package $(VM_PACKAGE) --rounds $(or $(ROUNDS),1)
 
@@ -140,7 +141,8 @@ DEBS := target/debian
 deb: debian-tree cargo-deb ## Build Debian packages of both programs into target/debian/, and test them in a small Debian system (builds cargo-deb if missing)
 	cargo build --release --locked $(PROGRAMS)
 	rm -rf target/manual
-	$(BUILT)/release/os-upgrade manual target/manual
+	$(BUILT)/release/os-upgrade manual target/manual/orchestrator
+	$(BUILT)/release/os-upgrade-worker manual target/manual/worker
 	cargo deb --no-build --strip --package os-upgrade-orchestrator --output $(DEBS)/os-upgrade.deb
 	cargo deb --no-build --strip --package os-upgrade-worker-sdk --output $(DEBS)/os-upgrade-worker.deb
 	@.ci/check-debs $(DEBS)/os-upgrade.deb $(DEBS)/os-upgrade-worker.deb

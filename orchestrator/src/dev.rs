@@ -7,20 +7,23 @@ mod progress;
 mod upgrade;
 mod worker;
 
+use std::env;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use anyhow::{Context as _, anyhow, bail};
 use clap::Args;
-use os_upgrade_api_types::routes::{hosts, runs, state};
 use os_upgrade_cli::output::outln;
+use os_upgrade_cli::{DEFAULT_URL, Events, Failure, dev_site};
 use os_upgrade_credentials::Access;
+use os_upgrade_kernel::reason::quoted;
 use os_upgrade_nats_config::NatsConfig;
 use os_upgrade_platform::managed_nats;
 use os_upgrade_protocol::HostName;
 use os_upgrade_settings::{NatsMode, NatsUrls, Settings};
 use tokio::sync::watch;
+use tokio::task::JoinError;
 use tokio_util::sync::CancellationToken;
 
 use crate::serve::{Setup, with_nats};
@@ -28,6 +31,8 @@ use api::Api;
 use host::DemoHost;
 use worker::Workers;
 
+/// How long a host takes for one step of its work. Preparing has two, an upgrade three.
+const STEP: Duration = Duration::from_secs(1);
 /// How long the orchestrator may take to end after it was asked to.
 const END_WAIT: Duration = Duration::from_secs(30);
 
@@ -40,8 +45,11 @@ pub(super) struct Options {
     /// Upgrade all hosts once, show the progress, and exit; exit code 0 only if the run completed
     #[arg(long)]
     once: bool,
+    /// How many times faster than usual the hosts work: usually a host takes about 5 s. With --once the default is 1000
+    #[arg(long, value_name = "FACTOR", default_value = "1", default_value_if("once", "true", "1000"), value_parser = speed)]
+    speed: f64,
     /// The directory for the hosts, the history and the nats-server's data
-    #[arg(long, value_name = "DIR", default_value = "data/dev")]
+    #[arg(long, value_name = "DIR", default_value = dev_site::DATA_DIRECTORY)]
     data_dir: PathBuf,
     /// For your own NATS, at `OS_UPGRADE_NATS__URL`: the directory of `os-upgrade nats-config`, with credentials for the
     /// orchestrator and each host
@@ -104,22 +112,31 @@ impl Options {
     }
 }
 
+/// Parses a factor of the speed.
+fn speed(text: &str) -> Result<f64, String> {
+    let factor = text.parse().ok().filter(|factor| (0.01..=1000.0).contains(factor));
+    factor.ok_or_else(|| "a number from 0.01 to 1000 is expected".to_owned())
+}
+
 /// Runs the site until `shutdown`, or with `--once` until its upgrade has ended.
 pub(super) async fn run(
     mut settings: Settings,
     options: &Options,
     shutdown: CancellationToken,
-) -> anyhow::Result<()> {
+) -> Result<(), Failure> {
     if settings.api.listen.port() == 0 {
-        bail!("dev needs a fixed port; --listen {} has none", settings.api.listen);
+        return Err(anyhow!("dev needs a fixed port; --listen {} has none", settings.api.listen).into());
     }
     let program = worker::find_program()?;
-    let hosts = DemoHost::create_all(&options.data_dir, options.hosts)?;
+    let step = STEP.div_f64(options.speed);
+    let hosts = DemoHost::create_all(&options.data_dir, options.hosts, step)?;
     let access = hosts.iter().map(|host| options.access_of(&host.name, &settings));
     let access = access.collect::<anyhow::Result<Vec<_>>>()?;
     let api = Api::new(settings.api.listen)?;
     let setup = Setup::from_settings(&settings).await?;
+    let chosen = settings.clone();
     let bus = with_nats::start(&mut settings).await.map_err(with_advice)?;
+    dev_site::write(&chosen).context("cannot leave the configuration for `os-upgrade doctor`")?;
     let nats = servers(&settings)?;
 
     let end = CancellationToken::new();
@@ -128,34 +145,45 @@ pub(super) async fn run(
     let workers = Workers::start(&program, &nats.servers().join(","), &hosts, &access);
     let result = tokio::select! {
         result = upgrade_or_wait(&api, &hosts, &nats, options) => result,
-        () = shutdown.cancelled() => interrupted(options.once),
+        () = shutdown.cancelled() => interrupted(options.once).map_err(Failure::from),
         served = &mut orchestrator => {
             workers.stop().await;
-            served?.context("the orchestrator has stopped")?;
-            bail!("the orchestrator has stopped");
+            return Err(served_until(served).into());
         }
     };
     workers.stop().await;
     end.cancel();
     let ended = tokio::time::timeout(END_WAIT, orchestrator).await;
-    result.and(
-        ended.with_context(|| format!("the orchestrator did not end within {} s", END_WAIT.as_secs()))??,
-    )
+    let late = || format!("the orchestrator did not end within {} s", END_WAIT.as_secs());
+    let served = ended.with_context(late)?.map_err(anyhow::Error::from)?;
+    result?;
+    Ok(served?)
 }
 
-/// Sets the site up, then upgrades it once or waits forever.
+/// Why the site ends before it should.
+fn served_until(served: Result<anyhow::Result<()>, JoinError>) -> anyhow::Error {
+    const ENDED: &str = "the orchestrator has stopped";
+    match served {
+        Ok(Ok(())) => anyhow!(ENDED),
+        Ok(Err(error)) => error.context(ENDED),
+        Err(panicked) => anyhow::Error::from(panicked).context(ENDED),
+    }
+}
+
+/// Sets the site up, then upgrades it once, or prints what happens there.
 async fn upgrade_or_wait(
     api: &Api,
     hosts: &[DemoHost],
     nats: &NatsUrls,
     options: &Options,
-) -> anyhow::Result<()> {
+) -> Result<(), Failure> {
     upgrade::set_up(api, hosts).await?;
     if options.once {
-        return upgrade::once(api, hosts).await;
+        return Ok(upgrade::once(api, hosts).await?);
     }
+    let events = Events::from_now(api.base()).await?;
     explain_use(api, hosts, nats, &options.data_dir);
-    std::future::pending().await
+    events.print().await
 }
 
 fn with_advice(error: anyhow::Error) -> anyhow::Error {
@@ -183,7 +211,8 @@ fn servers(settings: &Settings) -> anyhow::Result<NatsUrls> {
 }
 
 fn explain_use(api: &Api, hosts: &[DemoHost], nats: &NatsUrls, data_dir: &Path) {
-    let base = api.base();
+    let base = api.base().to_string();
+    let base = base.trim_end_matches('/');
     let names: Vec<&str> = hosts.iter().map(|host| host.name.as_str()).collect();
     outln!("{} hosts run: {}. Their files: {}", hosts.len(), names.join(", "), hosts[0].parent().display());
     outln!("NATS is at {nats}");
@@ -191,14 +220,31 @@ fn explain_use(api: &Api, hosts: &[DemoHost], nats: &NatsUrls, data_dir: &Path) 
     if url.is_file() {
         outln!("For your own workers: export OS_UPGRADE_NATS_URL=$(cat {})", url.display());
     }
+    outln!("The API is described at {base}/docs/");
     outln!();
-    outln!("Upgrade them:      curl -X POST {base}{}", runs::TRIGGER.path());
-    outln!("Progress:          curl {base}{}", state::READ.path());
-    outln!("Versions:          curl {base}{}", hosts::LIST.path());
-    outln!("History:           curl {base}{}", runs::LIST.path());
-    outln!("Stop a run:        curl -X POST {base}{}", runs::CANCEL.path());
+    let program = env::args_os().next().unwrap_or_else(|| "os-upgrade".into());
+    let program = program.to_string_lossy();
+    let program = quoted(&program);
+    if base != DEFAULT_URL {
+        outln!("Tell the commands: export OS_UPGRADE_URL={base}");
+    }
+    outln!("Upgrade the hosts: {program} run start --watch");
+    outln!("What goes on:      {program} status --watch");
+    outln!("What they run:     {program} hosts list -o wide");
+    outln!("What happened:     {program} run show last");
+    outln!("Let a host fail:   touch {}", quoted(&hosts[hosts.len() - 1].failure_file().to_string_lossy()));
+    outln!("Why it failed:     {program} run logs");
+    outln!("Check everything:  {program} doctor{}", doctor_options(data_dir));
     outln!();
-    outln!("Ctrl-C ends everything; the state is kept.");
+    outln!("Ctrl-C ends everything; the state is kept. What happens until then:");
+}
+
+/// What `os-upgrade doctor` needs to be told of the site in `data_dir`.
+fn doctor_options(data_dir: &Path) -> String {
+    if data_dir == Path::new(dev_site::DATA_DIRECTORY) {
+        return String::new();
+    }
+    format!(" --config {}", quoted(&dev_site::file(data_dir).to_string_lossy()))
 }
 
 #[cfg(test)]

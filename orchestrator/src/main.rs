@@ -9,7 +9,6 @@
 mod dev;
 mod driver;
 mod logging;
-mod manual;
 mod serve;
 mod shutdown;
 
@@ -22,6 +21,7 @@ use clap::{Args, CommandFactory as _, FromArgMatches as _, Parser, Subcommand};
 use os_upgrade_cli::output::outln;
 use os_upgrade_cli::{self as cli, Failure};
 use os_upgrade_credentials::without_empty_variables;
+use os_upgrade_platform::manual;
 use os_upgrade_settings as settings;
 
 use self::serve::{Setup, reload, with_nats};
@@ -113,7 +113,7 @@ fn run(command: Command) -> Result<(), Failure> {
         Command::Dev(options) => {
             logging::start("warn");
             let settings = options.settings(settings::load(None, vars_os())?);
-            Ok(block_on(async { dev::run(settings, &options, shutdown::on_signal()?).await })?)
+            block_on(async { dev::run(settings, &options, shutdown::on_signal()?).await })
         }
         Command::Other(command) => {
             if let Some(level) = command.log_level() {
@@ -126,10 +126,13 @@ fn run(command: Command) -> Result<(), Failure> {
             Ok(())
         }
         Command::Completion { shell } => {
-            manual::print_completions(shell, Cli::command());
+            manual::print_completions(shell, &Cli::command());
             Ok(())
         }
-        Command::Manual { directory } => Ok(manual::write(&directory, &Cli::command())?),
+        Command::Manual { directory } => {
+            let written = manual::write(&directory, &Cli::command());
+            Ok(written.with_context(|| format!("cannot write {}", directory.display()))?)
+        }
     }
 }
 
@@ -167,6 +170,15 @@ mod tests {
     #[test]
     fn the_arguments_are_consistent() {
         Cli::command().debug_assert();
+    }
+
+    #[test]
+    fn manual_pages_have_examples() {
+        let directory = tempfile::tempdir().unwrap();
+        manual::write(directory.path(), &Cli::command()).unwrap();
+        let read = |name: &str| std::fs::read_to_string(directory.path().join(name)).unwrap();
+        assert!(read("os-upgrade-hosts-approve.1").contains("Examples:"));
+        assert!(read("os-upgrade.1").contains("Exit codes:"));
     }
 
     #[test]

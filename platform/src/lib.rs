@@ -1,5 +1,5 @@
 //! What programs need from the machine they run on: child processes that end with their parent, nats-servers, watched
-//! files, and the data directory.
+//! files, the data directory, and manual pages.
 //!
 //! Nothing here depends on upgrades. The orchestrator, the worker's test kit and the tests use it.
 
@@ -8,6 +8,8 @@ pub mod data_directory;
 pub mod file_lock;
 pub mod file_watch;
 pub mod managed_nats;
+#[cfg(feature = "manual")]
+pub mod manual;
 pub mod nats_server;
 pub mod plain_file;
 pub mod random;

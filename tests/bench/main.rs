@@ -30,6 +30,7 @@ mod reads;
 mod report;
 mod rows;
 mod site;
+mod subscribers;
 mod testbed;
 mod windows;
 mod worker_process;

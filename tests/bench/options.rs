@@ -32,6 +32,9 @@ pub(crate) struct Options {
     /// Number of FleetLock clients that wait for one slot.
     #[arg(long, default_value_t = 10_000, value_parser = clap::value_parser!(u32).range(4..=20_000))]
     pub(crate) waiters: u32,
+    /// Number of clients that follow events.
+    #[arg(long, default_value_t = 1_000, value_parser = clap::value_parser!(u32).range(1..=1_000))]
+    pub(crate) subscribers: u32,
     /// Number of runs in the row for growth, a multiple of 8.
     #[arg(long, default_value_t = 2_000, value_parser = clap::value_parser!(u32).range(8..=1_000_000))]
     pub(crate) runs: u32,
@@ -66,6 +69,8 @@ pub(crate) enum RowKind {
     Memory,
     /// Reads of the state over HTTP during a run.
     Reads,
+    /// Clients that follow the events of a run.
+    Subscribers,
     /// A restart during a run.
     Restart,
     /// Slots taken and released by FleetLock clients.
@@ -82,11 +87,12 @@ pub(crate) enum RowKind {
 
 impl RowKind {
     /// What is measured on test beds of a site and a floor.
-    pub(crate) const ON_TESTBEDS: [Self; 8] = [
+    pub(crate) const ON_TESTBEDS: [Self; 9] = [
         Self::OneByOne,
         Self::Prepare,
         Self::Memory,
         Self::Reads,
+        Self::Subscribers,
         Self::Restart,
         Self::Locks,
         Self::Waiters,

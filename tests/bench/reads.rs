@@ -34,12 +34,13 @@ impl Reader {
     }
 
     /// Reads `per_sec` times a second until `work` is done, at least once. Returns the result of the work, and the 99th
-    /// percentile of the reads' answer times.
+    /// percentile of the reads' answer times. The first read, of somebody who has not read for long, is not measured.
     pub(crate) async fn read_during<T>(
         &self,
         per_sec: u32,
         work: impl Future<Output = anyhow::Result<T>>,
     ) -> anyhow::Result<(T, Duration)> {
+        self.read().await?;
         let end = CancellationToken::new();
         let reading = tokio::spawn(self.clone().read_until(per_sec, end.clone()));
         let end = end.drop_guard();

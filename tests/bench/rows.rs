@@ -7,22 +7,27 @@ use crate::growth::Growth;
 use crate::locks::{self, Journal};
 use crate::options::{Options, RowKind};
 use crate::report::{Pairs, Report, Target, Unit, progress};
+use crate::subscribers::Subscribers;
 use crate::testbed::Testbed;
 use crate::windows;
 use crate::worker_process;
 
 /// Turns of floor and orchestrator when hosts are upgraded one by one.
 const TURNS: usize = 20;
-/// Turns of a run during reads of the floor, and during reads of the state.
-const READ_TURNS: usize = 8;
+/// Turns of a run without reads, during reads of the floor, and during reads of the state.
+const READ_TURNS: usize = 9;
 /// Limit of the orchestrator's cost, relative to the floor.
 const RATIO_MAX: f64 = 1.5;
 /// Limit of the growth of a host's cost from the small to the large site, relative to the floor's growth.
 const FLAT_MAX: f64 = 1.25;
-/// Limit of the slowdown of a run by reads, relative to the floor's reads.
-const SLOWED_MAX: f64 = 1.6;
+/// Limit of the time of a run during reads, relative to one without.
+const SLOWED_MAX: f64 = 1.05;
 /// Limit of the answer time of the slowest reads, relative to the floor's.
-const READ_MAX: f64 = 8.0;
+const READ_MAX: f64 = 1.5;
+/// Turns of a run without subscribers, and with them.
+const SUBSCRIBED_TURNS: usize = 9;
+/// Limit of the time of a run with subscribers, relative to one without.
+const SUBSCRIBED_MAX: f64 = 1.05;
 /// Limit of the orchestrator's memory in a run, relative to that without hosts.
 const MEMORY_MAX: f64 = 4.2;
 /// Limit of the time of a restart in a run, relative to that without hosts.
@@ -78,11 +83,14 @@ impl Rows {
         if self.wants(&[RowKind::Waiters]) {
             self.waiters(&small, report).await?;
         }
-        if self.wants(&[RowKind::OneByOne, RowKind::Prepare]) {
+        if self.wants(&[RowKind::OneByOne, RowKind::Prepare, RowKind::Subscribers]) {
             small.grow(self.options.hosts as usize).await?;
         }
         if self.wants(&[RowKind::OneByOne]) {
             one_by_one(&mut small, report).await?;
+        }
+        if self.wants(&[RowKind::Subscribers]) {
+            self.subscribers(&mut small, report).await?;
         }
         if self.wants(&[RowKind::Prepare]) {
             self.prepare(&mut small, report).await?;
@@ -164,6 +172,26 @@ impl Rows {
         Ok(())
     }
 
+    /// Whole runs while clients follow the events, in turns with runs that nobody follows.
+    async fn subscribers(&self, testbed: &mut Testbed, report: &mut Report) -> anyhow::Result<()> {
+        let (hosts, count) = (testbed.hosts, self.options.subscribers as usize);
+        testbed.site.run().await?;
+        let mut times = Pairs::default();
+        for turn in 1..=SUBSCRIBED_TURNS {
+            progress(format!(
+                "a run of {hosts} hosts that {count} clients follow, {turn} of {SUBSCRIBED_TURNS}"
+            ));
+            let alone = testbed.site.run().await?;
+            let mut subscribers = Subscribers::connect(&testbed.site.instance, count).await?;
+            let followed = testbed.site.run().await?;
+            subscribers.check()?;
+            times.push_times(alone, followed);
+        }
+        let what = format!("a run of {hosts} hosts, {count} subscribers");
+        report.push(what, Unit::Millis, times, Target::AtMost(SUBSCRIBED_MAX));
+        Ok(())
+    }
+
     async fn prepare(&self, testbed: &mut Testbed, report: &mut Report) -> anyhow::Result<()> {
         let (hosts, rounds) = (testbed.hosts, self.options.rounds);
         let mut times = Pairs::default();
@@ -233,7 +261,8 @@ impl Rows {
         testbed.site.cancel().await
     }
 
-    /// Reads of the state, in turns with reads of as many bytes from a bare server, and how much they slow the run down.
+    /// Reads of the state, in turns with reads of as many bytes from a bare server and with none, and how much they slow
+    /// the run down.
     async fn reads(&self, testbed: &mut Testbed, report: &mut Report) -> anyhow::Result<()> {
         let (hosts, rate) = (testbed.hosts, self.options.reads_per_sec);
         let segment = (hosts / 4 / READ_TURNS).max(1);
@@ -244,10 +273,11 @@ impl Rows {
         bare.read().await?;
         let (mut answers, mut steps) = (Pairs::default(), Pairs::default());
         for _ in 0..READ_TURNS {
-            let (floor_step, floor) = bare.read_during(rate, testbed.site.upgrade(segment)).await?;
+            let undisturbed = testbed.site.upgrade(segment).await?;
+            let (_, floor) = bare.read_during(rate, testbed.site.upgrade(segment)).await?;
             let (step, ours) = reader.read_during(rate, testbed.site.upgrade(segment)).await?;
             answers.push_times(floor, ours);
-            steps.push_times(floor_step, step);
+            steps.push_times(undisturbed, step);
         }
         let what = format!("GET state, {hosts} hosts in a run, p99");
         report.push(what, Unit::Millis, answers, Target::AtMost(READ_MAX));

@@ -75,6 +75,12 @@ struct Memory {
     hinted: bool,
 }
 
+impl Memory {
+    fn boot_id(&self) -> String {
+        format!("boot-{}", self.boot)
+    }
+}
+
 #[derive(Debug)]
 struct Host {
     url: String,
@@ -202,7 +208,13 @@ impl Host {
 
     async fn announce(&self, jetstream: &jetstream::Context) {
         let name = if self.fault == Some(Fault::AnnouncesAnother) { "another" } else { &self.name };
-        let announcement = json!({ "host": name, "application": "wrong", "heartbeats": true });
+        let announcement = json!({
+            "host": name,
+            "application": "wrong",
+            "boot-id": self.memory().boot_id(),
+            "heartbeats": true,
+            "reboots-on-request": true,
+        });
         if !self.is(Rule::Announced) {
             self.publish(jetstream, format!("os-upgrade:workers.wrong.{}", self.name), &announcement).await;
         }
@@ -296,7 +308,10 @@ impl Host {
             None => match action {
                 "prepare" => self.prepare(&command, &message).await,
                 "upgrade" => self.upgrade(sequence).await,
-                _ => self.reboot(sequence).await,
+                _ => match command["boot-id"].as_str() {
+                    Some(leave) => self.reboot_of(leave).await,
+                    None => self.reboot(sequence).await,
+                },
             },
         };
         let Some(result) = result else {
@@ -389,6 +404,16 @@ impl Host {
         }
         memory.reboot_due = Some(memory.boot);
         Some(if self.is(Rule::Upgrade) { "ok" } else { "reboot-required" }.to_owned())
+    }
+
+    /// A reboot that names the boot to leave.
+    async fn reboot_of(&self, leave: &str) -> Option<String> {
+        let is_here = leave == self.memory().boot_id();
+        let waits = if is_here { !self.is(Rule::RebootOnRequest) } else { self.is(Rule::RebootOfOtherBoot) };
+        if waits {
+            return std::future::pending().await;
+        }
+        Some("done".to_owned())
     }
 
     async fn reboot(&self, sequence: u64) -> Option<String> {

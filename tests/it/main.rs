@@ -6,6 +6,7 @@
 mod access;
 mod cluster;
 mod durability;
+mod kubernetes;
 mod locks;
 mod process;
 mod program;

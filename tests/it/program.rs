@@ -6,5 +6,6 @@ mod cli;
 mod config;
 mod dev;
 mod docker_files;
+mod examples;
 mod exit_codes;
 mod readme;

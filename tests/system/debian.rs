@@ -8,7 +8,7 @@ use harness::debian::{CACHE, Package, host, run, system};
 use harness::nats_server::NatsServer;
 use harness::random::Random;
 use harness::wait::eventually;
-use os_upgrade_protocol::Versions;
+use os_upgrade_protocol::{Announcement, Versions, subject};
 use os_upgrade_systems::debian::version::compare;
 
 #[tokio::test]
@@ -107,6 +107,12 @@ async fn packages_can_request_reboot() {
     host.start();
     assert_eq!(run(&host, "run-1").await, "reboot-required");
     host.await_log("a reboot is required: /run/reboot-required was created by foo").await;
+    eventually("the announcement to say so", async || {
+        let announced = host.messages(subject::WORKERS_STREAM, &subject::workers_of(&host.host)).await;
+        let says = Announcement::parse(&announced.last()?.payload).unwrap().reboot_required;
+        (says.as_deref() == Some("/run/reboot-required was created by foo")).then_some(())
+    })
+    .await;
     // A system that this machine does not run cannot be rebooted, which is reported.
     let reboot = host.send("run-1", &host.reboot()).await;
     let result = host.result_of(reboot).await;

@@ -66,6 +66,6 @@ async fn newer_kernel_boots_without_failed_units() {
     tree.write("/failed", &format!("{failed}new.service loaded failed failed It worked before\n"));
     assert_eq!(
         rebooted(&mut host, "run-2", "boot-3").await,
-        "units have failed since the upgrade began: new.service; see systemctl status"
+        "unhealthy: units have failed since the upgrade began: new.service; see systemctl status"
     );
 }

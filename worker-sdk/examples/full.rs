@@ -84,6 +84,10 @@ impl Worker for Full {
         Ok(Upgraded::RebootRequired)
     }
 
+    fn can_reboot(&self) -> bool {
+        true
+    }
+
     /// Returns once the reboot is under way; the library detects it by the boot id.
     async fn reboot(&self, _context: &Context) -> HandlerResult {
         if self.is_trial {

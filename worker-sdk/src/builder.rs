@@ -188,7 +188,6 @@ impl WorkerBuilder {
         };
         let announcement = Announcement {
             machine_id: read_machine_id(),
-            boot_id: Some(boot_id.0.clone()),
             addresses: self.addresses,
             labels: self.labels,
             group: self.group,

@@ -5,11 +5,12 @@ mod executor;
 mod input;
 mod presence;
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use os_upgrade_protocol::{Announcement, subject};
 use os_upgrade_worker_rules::consumer::SavedState;
-use os_upgrade_worker_rules::{Activity, BootId, Event, WorkerConfig, limits};
+use os_upgrade_worker_rules::{BootId, Event, WorkerConfig, limits};
 use tokio::sync::{mpsc, watch};
 use tokio::task::JoinSet;
 use tokio::time::MissedTickBehavior;
@@ -22,6 +23,7 @@ use crate::store::Store;
 use crate::{BootIdSource, Error, VersionsNotifier, Worker};
 use executor::Executor;
 use input::Input;
+use presence::Occasion;
 
 /// How many inputs may wait for the loop: a command, and the results of the few tasks under way.
 const INPUTS_MAX: usize = 16;
@@ -46,11 +48,13 @@ impl Driver {
         let loaded = self.store.load()?;
         let (sender, inputs) = mpsc::channel(INPUTS_MAX);
         let saved = watch::Sender::new(SavedState::default());
+        let occasion = watch::Sender::new(Occasion { boot_id: boot_id.clone(), finished: 0 });
         let host = self.config.host.clone();
         let progress = ProgressReporter::default();
+        let worker = Arc::new(worker);
         let mut executor = Executor::new(
             self.config,
-            worker,
+            Arc::clone(&worker),
             self.store,
             self.bus.clone(),
             sender.clone(),
@@ -66,14 +70,20 @@ impl Driver {
         let mut tasks = JoinSet::new();
         tasks.spawn(self.bus.clone().watch_link());
         tasks.spawn(presence::heartbeats(self.bus.clone(), host.clone()));
-        tasks.spawn(presence::announcements(self.bus.clone(), self.announcement));
+        tasks.spawn(presence::announcements(
+            self.bus.clone(),
+            worker,
+            self.announcement,
+            occasion.subscribe(),
+        ));
         tasks.spawn(commands::run(self.bus.clone(), host.clone(), saved.subscribe(), sender.clone()));
         tasks.spawn(progress::run(self.bus.clone(), host.clone(), progress));
         tasks.spawn(input::hints(self.bus.clone(), subject::hint(&host), sender.clone()));
         tasks.spawn(input::reconnects(self.bus, sender.clone()));
         tasks.spawn(input::version_changes(self.versions, sender));
 
-        serve(&mut executor, inputs, &self.boot_ids, &self.shutdown).await;
+        let observed = Observed { boot_ids: self.boot_ids, occasion };
+        serve(&mut executor, inputs, &observed, &self.shutdown).await;
         // Stop heartbeats and commands first, then abort what still runs.
         tasks.shutdown().await;
         executor.abort_tasks().await;
@@ -85,7 +95,7 @@ impl Driver {
 async fn serve<W: Worker>(
     executor: &mut Executor<W>,
     mut inputs: mpsc::Receiver<Input>,
-    boot_ids: &BootIdSource,
+    observed: &Observed,
     shutdown: &CancellationToken,
 ) {
     let every = limits::TICK_EVERY.to_std().expect("a tick is positive");
@@ -94,10 +104,23 @@ async fn serve<W: Worker>(
     loop {
         tokio::select! {
             () = shutdown.cancelled() => break,
-            Some(input) = inputs.recv() => handle(executor, input).await,
+            Some(input) = inputs.recv() => {
+                if matches!(input, Input::Event(Event::CommandReceived(_)))
+                    && let Err(error) = observed.read_boot_id(executor).await
+                {
+                    warn!("a command waits until it is delivered again: {error}");
+                    continue;
+                }
+                let is_finished = matches!(input, Input::Event(Event::HandlerFinished { .. }));
+                handle(executor, input).await;
+                if is_finished {
+                    observed.occasion.send_modify(|occasion| occasion.finished += 1);
+                }
+            }
             _ = ticks.tick() => {
-                if matches!(executor.activity(), Activity::Rebooting { .. }) {
-                    read_boot_id(executor, boot_ids).await;
+                if let Err(error) = observed.read_boot_id(executor).await {
+                    // The file may be being replaced.
+                    debug!("{error}");
                 }
                 executor.feed(Event::Tick).await;
             }
@@ -123,11 +146,23 @@ async fn handle<W: Worker>(executor: &mut Executor<W>, input: Input) {
     }
 }
 
-/// Reads the boot id while a reboot is awaited: a worker that does not run on the host itself survives the reboot.
-async fn read_boot_id<W: Worker>(executor: &mut Executor<W>, source: &BootIdSource) {
-    match source.read() {
-        Ok(boot_id) => executor.feed(Event::BootIdRead(boot_id)).await,
-        // The file may be being replaced; the wait continues.
-        Err(error) => debug!("{error}"),
+/// What is observed of the host, and passed on to whoever announces it.
+struct Observed {
+    boot_ids: BootIdSource,
+    occasion: watch::Sender<Occasion>,
+}
+
+impl Observed {
+    /// Reads the boot id, again and again: a worker that does not run on the host itself lives through its reboots. While it
+    /// cannot be read, it is not known whether the host has rebooted.
+    async fn read_boot_id<W: Worker>(&self, executor: &mut Executor<W>) -> Result<(), Error> {
+        let boot_id = self.boot_ids.read()?;
+        self.occasion.send_if_modified(|occasion| {
+            let is_new = occasion.boot_id != boot_id;
+            occasion.boot_id.clone_from(&boot_id);
+            is_new
+        });
+        executor.feed(Event::BootIdRead(boot_id)).await;
+        Ok(())
     }
 }

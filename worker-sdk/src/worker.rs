@@ -44,7 +44,8 @@ impl<E: Display> From<E> for HandlerError {
 
 /// The work on one host. Write the methods as `async fn`.
 ///
-/// At most one of `prepare`, `upgrade`, `reboot` and `health` runs at a time; `versions` may run concurrently.
+/// At most one of `prepare`, `upgrade`, `reboot` and `health` runs at a time; `versions` and `reboot_required` may run
+/// concurrently.
 /// A panic in a handler counts as a failure.
 pub trait Worker: Send + Sync + 'static {
     /// Gets ready without changing the running system: downloads, simulates, checks. Does nothing by default.
@@ -61,14 +62,25 @@ pub trait Worker: Send + Sync + 'static {
     /// or after its last: check how far it got, and finish the upgrade.
     fn upgrade(&self, context: &Context) -> impl Future<Output = HandlerResult<Upgraded>> + Send;
 
-    /// Starts the reboot of the host, and returns or waits until the reboot ends the process. Called only when `upgrade`
-    /// returned [`Upgraded::RebootRequired`]. Fails by default.
+    /// Starts the reboot of the host, and returns or waits until the reboot ends the process. Called when `upgrade`
+    /// returned [`Upgraded::RebootRequired`], or an operator wants the host to reboot. Fails by default.
     ///
     /// If this process still runs and the boot id is unchanged after the reboot wait, it is called again, up to three
     /// times in total.
     fn reboot(&self, context: &Context) -> impl Future<Output = HandlerResult> + Send {
         let _ = context;
         std::future::ready(Err("this worker cannot reboot its host".into()))
+    }
+
+    /// Whether [`Self::reboot`] can reboot the host, so that operators may request it; `false` by default.
+    fn can_reboot(&self) -> bool {
+        false
+    }
+
+    /// Says why the host needs a reboot, in one line; `None`, the default, if it needs none. Called at start, after a
+    /// reboot, after `prepare`, `upgrade` and `health`, and every five minutes, also while another handler runs. Operators see it; nothing reboots for it by itself.
+    fn reboot_required(&self) -> impl Future<Output = HandlerResult<Option<String>>> + Send {
+        std::future::ready(Ok(None))
     }
 
     /// Checks whether the host is healthy after a reboot. Always succeeds by default.

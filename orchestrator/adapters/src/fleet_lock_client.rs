@@ -3,7 +3,6 @@
 //! It sends each request once; retries are up to the caller. [`os_upgrade_shell::fleet_lock`] interprets answers; this
 //! module interprets failed requests.
 
-use std::error::Error as _;
 use std::fmt::Display;
 use std::time::Duration;
 
@@ -20,6 +19,8 @@ use os_upgrade_tls::client_files::TlsFiles;
 use os_upgrade_tls::http_client::{self, BuildError, causes, read_up_to};
 use reqwest::header::HeaderValue;
 use reqwest::{Client, Response, Url, header};
+
+use crate::http_error::is_malformed;
 
 /// How long connecting may take, TLS included: no longer than the time left on the lease when it begins.
 pub const CONNECT_TIMEOUT: Duration = JOB_LEASE_LEFT;
@@ -201,18 +202,6 @@ fn failure(begun: bool, error: &reqwest::Error) -> LockOutcome {
         return LockOutcome::Unreachable { why: NoAnswer::Failed { detail } };
     }
     LockOutcome::Protocol { detail }
-}
-
-/// Whether the answer was not HTTP, as opposed to missing or incomplete.
-fn is_malformed(error: &reqwest::Error) -> bool {
-    let mut source = error.source();
-    while let Some(cause) = source {
-        if let Some(error) = cause.downcast_ref::<hyper::Error>() {
-            return error.is_parse();
-        }
-        source = cause.source();
-    }
-    false
 }
 
 /// The files that `[fleet-lock]` names.

@@ -1,6 +1,8 @@
 //! Adapters carry out jobs in systems outside of the bus: a module per system.
 
 pub mod fleet_lock_client;
+mod http_error;
+pub mod kubernetes;
 mod lock_server;
 
 use os_upgrade_kernel::Job;

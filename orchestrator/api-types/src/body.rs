@@ -4,8 +4,8 @@ use std::borrow::Cow;
 
 use chrono::{DateTime, SecondsFormat, Utc};
 use os_upgrade_kernel::{Cause, Reason};
-use os_upgrade_protocol::time;
-use serde::{Serialize, Serializer};
+use os_upgrade_protocol::{HostName, time};
+use serde::{Deserialize, Serialize, Serializer};
 use serde_json::json;
 use serde_json::value::RawValue;
 use utoipa::openapi::schema::{AdditionalProperties, KnownFormat, ObjectBuilder, SchemaFormat, Type};
@@ -13,7 +13,7 @@ use utoipa::openapi::{RefOr, Schema};
 use utoipa::{PartialSchema, ToSchema};
 
 use crate::query::ListMode;
-use crate::text::{BlockerKindWord, HostStatusWord, ReasonKindWord};
+use crate::text::{AuditReasonText, BlockerKindWord, HostStatusWord, NameText, ReasonKindWord};
 
 /// A time in RFC 3339, UTC, whole seconds, as everywhere in the specification.
 #[derive(Debug, Clone, Copy)]
@@ -39,6 +39,18 @@ impl ToSchema for Stamp {
     fn name() -> Cow<'static, str> {
         "Time".into()
     }
+}
+
+/// What an operator decides about a host: to withdraw it, to remove it, or to let the active run continue without it.
+#[derive(Debug, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct HostWithReason {
+    /// The name of the host.
+    #[schema(value_type = NameText)]
+    pub host: HostName,
+    /// The reason, for the history.
+    #[schema(value_type = AuditReasonText)]
+    pub reason: String,
 }
 
 /// A time in RFC 3339, UTC, with milliseconds, because many facts share a second.

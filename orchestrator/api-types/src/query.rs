@@ -90,7 +90,7 @@ pub(crate) fn page<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<
 }
 
 /// Entries on a page without `limit`.
-const PAGE_DEFAULT: u32 = 50;
+pub const PAGE_DEFAULT: u32 = 50;
 
 /// What a list returns.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -10,7 +10,7 @@ use os_upgrade_auth::Authenticator;
 use os_upgrade_kernel::{Accepted, Family, Request};
 use os_upgrade_shell::not_done::NotDone;
 use os_upgrade_site::handle::SiteHandle;
-use os_upgrade_site::outputs::Outputs;
+use os_upgrade_site::host_reports::HostReports;
 use os_upgrade_site::published_state::PublishedState;
 use os_upgrade_site::strongbox::Strongbox;
 use os_upgrade_store::History;
@@ -24,13 +24,14 @@ use crate::feed::Feed;
 use crate::http::error::Problem;
 use crate::http::listener::Limits;
 use crate::http::reply::{granted, json_bytes};
+use crate::http::shared_answer::SharedAnswer;
 use crate::sites::Sites;
 
 /// Answers to FleetLock clients: labels `operation` and `kind`, which is `granted` or an error kind.
 pub(crate) type Answers = Metrics<[(&'static str, &'static str); 2], Counter>;
 
 /// Answers about at least this many hosts are serialized off the runtime's threads, which also drive the run.
-const LARGE_HOSTS: usize = 200;
+pub(crate) const LARGE_HOSTS: usize = 200;
 /// Longest request in a log line, in bytes; the rest is cut off.
 const LOGGED_BYTES_MAX: usize = 500;
 
@@ -44,6 +45,8 @@ pub(crate) struct Api {
     pub(crate) history: History,
     pub(crate) feed: Feed,
     pub(crate) renders: Arc<Semaphore>,
+    /// The whole state of the site, as it was last rendered.
+    pub(crate) whole_state: SharedAnswer,
     pub(crate) answers: Answers,
     pub(crate) authenticator: Authenticator,
     pub(crate) options: Options,
@@ -87,6 +90,14 @@ impl Api {
     where
         W: FnOnce() -> serde_json::Result<Vec<u8>> + Send + 'static,
     {
+        self.render_bytes(hosts, write).await.map(json_bytes)
+    }
+
+    /// The JSON that `write` produces. `hosts` is about how many hosts it contains.
+    pub(crate) async fn render_bytes<W>(&self, hosts: usize, write: W) -> Result<Vec<u8>, Problem>
+    where
+        W: FnOnce() -> serde_json::Result<Vec<u8>> + Send + 'static,
+    {
         let written = if hosts < LARGE_HOSTS {
             write()
         } else {
@@ -99,7 +110,7 @@ impl Api {
             });
             written.await.map_err(|error| Problem::internal(error.to_string()))?
         };
-        written.map(json_bytes).map_err(|error| Problem::internal(error.to_string()))
+        written.map_err(|error| Problem::internal(error.to_string()))
     }
 
     /// Requests a change and waits until it is durable or refused.
@@ -149,5 +160,5 @@ pub struct Options {
     /// Other sites, reached with `?site=`; none by default.
     pub sites: Sites,
     /// What hosts' commands have printed; nothing by default.
-    pub outputs: Outputs,
+    pub reports: HostReports,
 }

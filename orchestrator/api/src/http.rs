@@ -10,3 +10,4 @@ pub(crate) mod listener;
 pub(crate) mod lock_error;
 pub(crate) mod prefer;
 pub(crate) mod reply;
+pub(crate) mod shared_answer;

@@ -14,6 +14,7 @@ pub(crate) mod openapi;
 pub(crate) mod outputs;
 pub(crate) mod page;
 pub(crate) mod run;
+pub(crate) mod run_hosts;
 pub(crate) mod runs;
 pub(crate) mod slots;
 pub(crate) mod state;
@@ -32,6 +33,7 @@ pub(crate) fn routes() -> Routes {
         .merge(enrolment::routes())
         .merge(run::routes())
         .merge(runs::routes())
+        .merge(run_hosts::routes())
         .merge(outputs::routes())
         .merge(events::routes())
         .merge(cluster::routes())

@@ -27,6 +27,7 @@ use crate::description::Description;
 use crate::feed::Feed;
 use crate::http::error::{Cause, Problem, Routine, panic_text};
 use crate::http::listener::{self, Limits};
+use crate::http::shared_answer::SharedAnswer;
 use crate::http::{authorization, form, lock_error};
 use crate::resources::{self, fleet_lock};
 
@@ -85,17 +86,21 @@ impl Routers {
             history,
             feed: feed.clone(),
             renders: Arc::clone(&renders),
+            whole_state: SharedAnswer::default(),
             answers: Answers::default(),
             authenticator: authenticator.clone(),
             options: options.clone(),
             description: &DESCRIPTION,
         };
+        let whole_state = api.whole_state.clone();
         let inner = with_limits(resources::routes().router(&authenticator, None).fallback(not_found))
             .with_state(api.clone())
+            .layer(middleware::from_fn_with_state(whole_state.clone(), note_change))
             .layer(middleware::from_fn(with_timeout))
             .layer(middleware::from_fn(log_failure));
         let edge = resources::routes().router(&authenticator, Some(&options.sites)).fallback(not_found);
         let edge = with_limits(edge).with_state(api);
+        let edge = edge.layer(middleware::from_fn_with_state(whole_state, note_change));
         Self { edge: edge_router(edge, renders, authenticator, options.limits.clone()), inner, feed }
     }
 }
@@ -116,6 +121,17 @@ pub(crate) fn edge_router(
         .layer(middleware::from_fn_with_state(limits, listener::enforce))
         .layer(middleware::from_fn(log_failure))
         .layer(middleware::map_response(without_sniffing))
+}
+
+/// Lets everybody see what a request has changed. What is refused changes nothing, and clients of FleetLock, who may ask at any
+/// rate, do not look at the state.
+async fn note_change(State(whole_state): State<SharedAnswer>, request: Request, next: Next) -> Response {
+    let is_change = !request.method().is_safe() && dialect_of(request.uri().path()) == Dialect::Specification;
+    let response = next.run(request).await;
+    if is_change && !response.status().is_client_error() {
+        whole_state.changed();
+    }
+    response
 }
 
 /// Forbids browsers to guess the type of a body.

@@ -13,6 +13,7 @@ mod lock_edge;
 mod openapi;
 mod outputs;
 mod reads;
+mod run_hosts;
 mod schedule;
 mod served;
 mod sites;
@@ -28,20 +29,21 @@ use std::time::Duration;
 
 use arc_swap::ArcSwap;
 use axum::Router;
-use axum::body::{Body, to_bytes};
+use axum::body::{Body, Bytes, to_bytes};
 use axum::http::{HeaderMap, Request, StatusCode};
 use axum::middleware;
 use os_upgrade_api_types::route::Dialect;
 use os_upgrade_api_types::routes::config::rollout;
 use os_upgrade_auth::Authenticator;
 use os_upgrade_kernel::Input;
-use os_upgrade_protocol::Versions;
+use os_upgrade_protocol::{HostName, Output, Versions};
 use os_upgrade_shell::forward::Answered;
 use os_upgrade_shell::inventory::HostVersions;
 use os_upgrade_shell::journal::Committed;
 use os_upgrade_shell::not_done::NotDone;
 use os_upgrade_site::call::Call;
 use os_upgrade_site::handle::SiteHandle;
+use os_upgrade_site::host_reports::{HostReports, KeepsReports, ReportsError, ReportsRead, Stored};
 use os_upgrade_site::published_state::{PublishedState, Readiness};
 use os_upgrade_site::strongbox::Strongbox;
 use os_upgrade_store::{History, Projector, Streams};
@@ -125,7 +127,31 @@ async fn core(
     }
 }
 
+/// What is kept of the reports of every host.
+#[derive(Debug)]
+struct Kept {
+    outputs: Result<Vec<Stored<Output>>, ReportsError>,
+    versions: Result<Vec<Stored<Bytes>>, ReportsError>,
+}
+
+impl KeepsReports for Kept {
+    fn outputs<'a>(&'a self, _host: &'a HostName) -> ReportsRead<'a, Output> {
+        Box::pin(std::future::ready(self.outputs.clone()))
+    }
+
+    fn versions<'a>(&'a self, _host: &'a HostName) -> ReportsRead<'a, Bytes> {
+        Box::pin(std::future::ready(self.versions.clone()))
+    }
+}
+
 impl TestApi {
+    /// The same, over `kept` reports of hosts.
+    fn with_reports(self, kept: Kept) -> Self {
+        let options = Options { reports: HostReports::new(kept), ..Options::default() };
+        let router = router(self.site.clone(), self.history.clone(), Authenticator::default(), &options);
+        Self { router, ..self }
+    }
+
     /// An API over `site`, whose journal holds `records`.
     async fn new(site: TestSite, records: &[Committed]) -> Self {
         let (directory, mut projector) = store().await;

@@ -65,6 +65,15 @@ impl Bus {
         }
     }
 
+    /// The stream with settings that can be used in place of `wanted`; `None` if it does not exist.
+    ///
+    /// # Errors
+    /// It exists with other settings, or the bus does not answer.
+    pub(super) async fn find_checked(&self, wanted: &Config) -> Result<Option<Stream>, StreamsError> {
+        let found = self.find_stream(&wanted.name).await?;
+        found.map(|stream| check::check(&stream.cached_info().config, wanted).map(|()| stream)).transpose()
+    }
+
     /// Checks every stream without changing any. For each, returns its name and its first problem; `None` if it does
     /// not exist.
     ///

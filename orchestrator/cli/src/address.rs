@@ -3,7 +3,7 @@
 use os_upgrade_settings::HttpUrl;
 
 /// Where an instance listens by default.
-pub(crate) const DEFAULT_URL: &str = "http://127.0.0.1:8646";
+pub const DEFAULT_URL: &str = "http://127.0.0.1:8646";
 
 /// Parses a URL given on the command line.
 ///

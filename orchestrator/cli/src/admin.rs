@@ -10,6 +10,7 @@ use std::env::vars_os;
 use clap::Subcommand;
 use os_upgrade_settings as settings;
 
+use crate::dev_site;
 use crate::failure::Failure;
 use crate::outln;
 
@@ -25,7 +26,8 @@ pub(crate) enum Command {
     /// Check everything the site needs, and print what is wrong and what to do
     ///
     /// It changes nothing, and neither orchestrator nor NATS has to be running; streams are checked if NATS answers. It
-    /// exits with 0 if there is no problem, even if there are warnings.
+    /// exits with 0 if there is no problem, even if there are warnings. Without --config it checks the site of
+    /// `os-upgrade dev`, if that runs in the same directory.
     #[command(after_help = examples!["doctor", "doctor --config /etc/os-upgrade/os-upgrade.toml"])]
     Doctor(doctor::Doctor),
     /// Write everything of a site to one file, while it runs
@@ -64,8 +66,9 @@ pub(crate) async fn run(command: Command) -> Result<(), Failure> {
         Command::Token(command) => token::run(command),
         Command::NatsConfig(command) => nats_config::run(command).await,
         Command::Doctor(options) => {
-            let settings = settings::load(options.config.as_deref(), vars_os());
-            doctor::run(settings, options).await
+            let file = options.config.clone().or_else(dev_site::running);
+            let settings = settings::load(file.as_deref(), vars_os());
+            doctor::run(settings, file.as_deref(), options).await
         }
         Command::Backup(options) => {
             let settings = settings::load(options.config.as_deref(), vars_os())?;

@@ -204,7 +204,11 @@ pub(crate) fn write(path: &Path, contexts: &Contexts) -> Result<(), ContextError
     written.map_err(|source| ContextError::Unwritable { path: path.to_owned(), source })
 }
 
-fn replace(path: &Path, text: &str) -> io::Result<()> {
+/// Replaces a file atomically, readable by the user only; its directory is created if missing.
+///
+/// # Errors
+/// It cannot be written.
+pub(crate) fn replace(path: &Path, text: &str) -> io::Result<()> {
     let directory = path.parent().ok_or_else(|| io::Error::other("it has no directory"))?;
     fs::DirBuilder::new().recursive(true).mode(0o700).create(directory)?;
     let mut builder = tempfile::Builder::new();

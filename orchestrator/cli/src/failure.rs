@@ -3,13 +3,15 @@
 use std::process::ExitCode;
 
 use os_upgrade_conformance as conformance;
-use os_upgrade_recovery::RecoveryError;
 use os_upgrade_settings as settings;
 use os_upgrade_shell::not_done::NotDone;
 use os_upgrade_shell::text::one_line;
+use reqwest::StatusCode;
 
 use crate::lines::errln;
 
+/// The exit code of a command that has failed, and changes nothing.
+const FAILED: u8 = 1;
 /// The exit code of a command whose change was certainly not made.
 const UNCHANGED: u8 = 5;
 /// The exit code of a command whose change may have been made, or may still be made.
@@ -31,8 +33,24 @@ pub enum Failure {
     Usage(String),
     /// It failed while it ran.
     Runtime(anyhow::Error),
+    /// It was to change something, and has certainly not done so.
+    Unchanged(anyhow::Error),
+    /// It may have changed something before it failed.
+    Unknown(anyhow::Error),
     /// It has already printed why, and ends with this exit code.
     Status(u8),
+}
+
+/// The API has refused a request.
+#[derive(Debug, thiserror::Error)]
+#[error("{message}")]
+pub(crate) struct Refused {
+    /// The status of its answer.
+    pub(crate) status: StatusCode,
+    /// Why, for people.
+    pub(crate) message: String,
+    /// Whether it was a change, which has certainly not been made.
+    pub(crate) of_change: bool,
 }
 
 impl From<settings::Error> for Failure {
@@ -53,12 +71,6 @@ impl From<NotDone> for Failure {
     }
 }
 
-impl From<RecoveryError> for Failure {
-    fn from(error: RecoveryError) -> Self {
-        Self::Runtime(error.into())
-    }
-}
-
 impl From<conformance::Error> for Failure {
     fn from(error: conformance::Error) -> Self {
         Self::Runtime(error.into())
@@ -66,6 +78,16 @@ impl From<conformance::Error> for Failure {
 }
 
 impl Failure {
+    /// Something that the operator named, such as a file, cannot be used.
+    pub(crate) fn unusable(error: &anyhow::Error) -> Self {
+        Self::Unusable { why: format!("{error:#}"), is_transient: false }
+    }
+
+    /// The failure of what precedes a change, which is certainly not made.
+    pub(crate) fn unchanged(error: impl Into<anyhow::Error>) -> Self {
+        Self::Unchanged(error.into())
+    }
+
     /// Prints what went wrong to standard error, and returns the exit code.
     pub fn report(self) -> ExitCode {
         match self {
@@ -83,15 +105,50 @@ impl Failure {
                 errln!("error: {wrong}");
                 ExitCode::from(2)
             }
-            Self::Runtime(error) => {
-                errln!("error: {}", one_line(&format!("{error:#}"), usize::MAX));
-                match error.downcast_ref() {
-                    Some(NotDone::Unchanged { .. }) => ExitCode::from(UNCHANGED),
-                    Some(NotDone::Unknown { .. }) => ExitCode::from(UNKNOWN),
-                    None => ExitCode::FAILURE,
-                }
-            }
+            Self::Runtime(error) => failed(&error, code_of(&error)),
+            Self::Unchanged(error) => failed(&error, UNCHANGED),
+            Self::Unknown(error) => failed(&error, UNKNOWN),
             Self::Status(status) => ExitCode::from(status),
+        }
+    }
+}
+
+/// Prints why a command failed.
+fn failed(error: &anyhow::Error, code: u8) -> ExitCode {
+    errln!("error: {}", one_line(&format!("{error:#}"), usize::MAX));
+    ExitCode::from(code)
+}
+
+/// The exit code of a command that failed with `error`.
+fn code_of(error: &anyhow::Error) -> u8 {
+    match (error.downcast_ref(), error.downcast_ref::<Refused>()) {
+        (Some(NotDone::Unchanged { .. }), _) => UNCHANGED,
+        (Some(NotDone::Unknown { .. }), _) => UNKNOWN,
+        (None, Some(refused)) if refused.of_change => UNCHANGED,
+        (None, _) => FAILED,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use anyhow::anyhow;
+
+    use super::*;
+
+    #[test]
+    fn exit_codes_say_what_became_of_a_change() {
+        let refused =
+            |of_change| Refused { status: StatusCode::CONFLICT, message: "x".to_owned(), of_change };
+        for (error, expected) in [
+            (anyhow!("a read failed"), FAILED),
+            (refused(false).into(), FAILED),
+            (refused(true).into(), UNCHANGED),
+            (anyhow::Error::from(refused(true)).context("approving the remaining hosts"), UNCHANGED),
+            (NotDone::unchanged("x").into(), UNCHANGED),
+            (NotDone::unknown("x").into(), UNKNOWN),
+            (anyhow::Error::from(NotDone::unknown("x")).context("y"), UNKNOWN),
+        ] {
+            assert_eq!(code_of(&error), expected, "{error:?}");
         }
     }
 }

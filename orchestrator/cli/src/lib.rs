@@ -8,7 +8,9 @@ macro_rules! examples {
 
 mod address;
 mod admin;
+mod consent;
 mod contexts;
+pub mod dev_site;
 mod failure;
 pub mod lines;
 mod lock;
@@ -18,7 +20,9 @@ pub mod rest;
 
 use clap::Subcommand;
 
+pub use self::address::DEFAULT_URL;
 pub use self::failure::Failure;
+pub use self::remote::events::Events;
 
 /// What the program's `--help` says at its end.
 pub const HELP: &str = "\
@@ -35,11 +39,11 @@ has. Each command lists its options; NO_COLOR turns colours off.
 
 Exit codes:
   0  done
-  1  refused, or failed
-  2  wrong usage, or an unusable configuration
+  1  failed, by a command that changes nothing, or the run that was watched failed
+  2  wrong usage, or a file or setting that cannot be used
   3  the run that was watched timed out
   4  the run that was watched was cancelled
-  5  the change was certainly not made; it is safe to try again
+  5  the change was certainly not made: it was refused, or nothing could be reached
   6  the change may have been made, or may still be made: check the state";
 
 /// Every command of this crate.

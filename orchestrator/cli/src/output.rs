@@ -3,9 +3,6 @@
 mod table;
 mod zone;
 
-use std::io::{self, BufRead as _, Write as _};
-
-use anyhow::Context as _;
 use clap::{Args, ValueEnum};
 use console::Term;
 use os_upgrade_shell::text::sanitized;
@@ -56,6 +53,11 @@ pub(crate) trait View: DeserializeOwned {
 
     /// The names of what it lists; absent if it is not a list.
     fn names(&self) -> Option<Vec<String>>;
+
+    /// What people are told if it is a list of nothing; absent otherwise.
+    fn none(&self) -> Option<String> {
+        None
+    }
 }
 
 impl<R: Row + DeserializeOwned> View for Vec<R> {
@@ -65,6 +67,10 @@ impl<R: Row + DeserializeOwned> View for Vec<R> {
 
     fn names(&self) -> Option<Vec<String>> {
         self.iter().map(Row::name).collect()
+    }
+
+    fn none(&self) -> Option<String> {
+        self.is_empty().then(|| R::NONE.to_owned())
     }
 }
 
@@ -76,7 +82,14 @@ impl Output {
     pub(crate) fn show<V: View>(self, answer: &Value) -> Result<(), Failure> {
         let view = || V::deserialize(answer).map_err(unexpected);
         match self.format {
-            Format::Table | Format::Wide => outln!("{}", view()?.text(&self.canvas())),
+            Format::Table | Format::Wide => {
+                let view = view()?;
+                if let Some(none) = view.none() {
+                    self.aside(&none);
+                } else {
+                    outln!("{}", view.text(&self.canvas()));
+                }
+            }
             Format::Json | Format::Yaml => self.format.document(answer)?,
             Format::Name => {
                 for name in view()?.names().ok_or_else(no_names)? {
@@ -138,9 +151,22 @@ impl Output {
         }
     }
 
+    /// Prints a line for people beside the results, such as that there is none: on standard error, not with `--quiet`, and not
+    /// for programs.
+    pub(crate) fn aside(self, line: &str) {
+        if self.is_for_people() && !self.quiet {
+            errln!("{line}");
+        }
+    }
+
     /// Whether people read it.
     pub(crate) const fn is_for_people(self) -> bool {
         self.format.is_for_people()
+    }
+
+    /// Whether only results and errors are to be printed.
+    pub(crate) const fn is_quiet(self) -> bool {
+        self.quiet
     }
 
     /// What text for people is drawn on.
@@ -187,19 +213,6 @@ impl Format {
         outln!("{}", text.trim_end());
         Ok(())
     }
-}
-
-/// Asks a question on the terminal; only `y` and `yes` are a yes.
-///
-/// # Errors
-/// The answer cannot be read.
-pub(crate) fn confirm(question: &str) -> anyhow::Result<bool> {
-    let mut stderr = io::stderr();
-    write!(stderr, "{question} [y/N] ")?;
-    stderr.flush()?;
-    let mut answer = String::new();
-    io::stdin().lock().read_line(&mut answer).context("cannot read the answer")?;
-    Ok(matches!(answer.trim(), "y" | "Y" | "yes"))
 }
 
 fn unexpected(error: serde_json::Error) -> Failure {

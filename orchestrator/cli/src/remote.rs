@@ -3,10 +3,11 @@
 mod cluster;
 mod config;
 mod context;
-mod events;
+pub(crate) mod events;
 pub(crate) mod histories;
 mod hosts;
 pub(crate) mod options;
+mod release;
 mod run;
 mod status;
 mod strongbox;
@@ -21,7 +22,7 @@ use crate::Failure;
 pub(crate) enum Command {
     /// Show what goes on: the run, who works and who waits, what is next, and what needs a person
     ///
-    /// With --watch it is read every second.
+    /// With --watch it is read again when something happens, and every 15 s.
     #[command(after_help = examples!["status", "status --watch", "status -o json"])]
     Status(status::Status),
     /// Start, watch, list and cancel runs

@@ -6,12 +6,13 @@ pub(crate) mod stream;
 use std::time::Duration;
 
 use anyhow::{Context as _, anyhow, bail};
+use os_upgrade_api_types::headers::REPRESENTATION;
 use os_upgrade_api_types::route::{Call, JSON};
-use os_upgrade_protocol::error::with_causes;
+use os_upgrade_protocol::tls_error::TlsFailure;
 use os_upgrade_settings::HttpUrl;
 use os_upgrade_shell::not_done::NotDone;
 use os_upgrade_tls::client_files::TlsFiles;
-use os_upgrade_tls::http_client::{self, read_up_to};
+use os_upgrade_tls::http_client::{self, causes, read_up_to};
 use reqwest::header::{CONTENT_TYPE, ETAG};
 use reqwest::{Method, StatusCode, Url};
 use serde::de::DeserializeOwned;
@@ -21,6 +22,7 @@ use serde_json::Value;
 pub(crate) use self::server::Server;
 use self::server::{TOKEN_VARIABLE, Target};
 use crate::Failure;
+use crate::failure::Refused;
 
 /// How long a request may take, in total.
 const ANSWER_WITHIN: Duration = Duration::from_secs(10);
@@ -29,9 +31,9 @@ const ANSWER_WITHIN: Duration = Duration::from_secs(10);
 const ANSWER_BYTES_MAX: usize = 64 * 1024 * 1024;
 
 /// The header that asks for the result of a change, RFC 7240.
-const PREFER: &str = "Prefer";
-/// Its value.
-const RETURN_RESULT: &str = "return=representation";
+pub(crate) fn prefer_result() -> (&'static str, String) {
+    ("prefer", REPRESENTATION.to_owned())
+}
 
 /// A read got no response.
 #[derive(Debug, thiserror::Error)]
@@ -43,14 +45,13 @@ fn unread(why: String) -> anyhow::Error {
     Unread(why).into()
 }
 
-/// Whether a read that failed may succeed later.
+/// Whether a read that failed may succeed later: there was no answer, or the instance, or a proxy before it, is not ready.
 pub(crate) fn may_pass(error: &anyhow::Error) -> bool {
-    error.is::<Unread>()
-}
-
-/// The error of a request without a valid token.
-fn unauthorized(refusal: &anyhow::Error) -> anyhow::Error {
-    anyhow!("{refusal}; give it with --token-file or in {TOKEN_VARIABLE}")
+    let is_unready = |refused: &Refused| {
+        [StatusCode::BAD_GATEWAY, StatusCode::SERVICE_UNAVAILABLE, StatusCode::GATEWAY_TIMEOUT]
+            .contains(&refused.status)
+    };
+    error.is::<Unread>() || error.downcast_ref().is_some_and(is_unready)
 }
 
 /// What is sent with a request, besides its route and the credentials.
@@ -83,15 +84,6 @@ impl Reply {
     }
 }
 
-/// The API has refused a request.
-#[derive(Debug, thiserror::Error)]
-#[error("{message}")]
-pub(crate) struct Refused {
-    /// The status of its answer.
-    pub(crate) status: StatusCode,
-    message: String,
-}
-
 /// A client of the API of one instance.
 #[derive(Debug)]
 pub(crate) struct Client {
@@ -122,7 +114,15 @@ impl Client {
     /// It is not clear which instance is meant, or the token or a certificate cannot be read.
     pub(crate) fn new(server: &Server) -> Result<Self, Failure> {
         let target = server.target()?;
-        Ok(Self::of(&target)?)
+        Self::of(&target).map_err(|error| Failure::unusable(&error))
+    }
+
+    /// A client of the instance at `url`, without a token.
+    ///
+    /// # Errors
+    /// TLS cannot be set up.
+    pub(crate) fn without_token(url: &HttpUrl) -> anyhow::Result<Self> {
+        Self::of(&Target::without_token(url.clone()))
     }
 
     fn of(target: &Target) -> anyhow::Result<Self> {
@@ -161,17 +161,15 @@ impl Client {
         call: impl Into<Call<B>>,
         body: &B,
     ) -> anyhow::Result<Value> {
-        let headers = vec![(PREFER, RETURN_RESULT.to_owned())];
-        self.request(&call.into(), Some(body), headers).await
+        self.request(&call.into(), Some(body), vec![prefer_result()]).await
     }
 
     /// Why there is no response.
-    fn unanswered(&self, error: reqwest::Error) -> String {
+    fn unanswered(&self, error: &reqwest::Error) -> String {
         let base = &self.base;
         let what =
-            if is_sent(&error) { format!("{base} has not answered") } else { format!("cannot reach {base}") };
-        // `base` is displayed without its password, the URL in the error is not.
-        let text = with_causes(&error.without_url());
+            if is_sent(error) { format!("{base} has not answered") } else { format!("cannot reach {base}") };
+        let text = causes(error);
         format!("{what}: {text}{}", advice(&text))
     }
 
@@ -182,7 +180,12 @@ impl Client {
         headers: Vec<(&'static str, String)>,
     ) -> anyhow::Result<Value> {
         let body = body.map(|body| serde_json::to_vec(body).map(|json| (JSON, json))).transpose()?;
-        self.exchange(call, Sent { headers, body }).await?.json()
+        let read = self.exchange(call, Sent { headers, body }).await?.json();
+        read.map_err(|error| {
+            let is_change =
+                Method::from_bytes(call.method().as_str().as_bytes()).is_ok_and(|method| !method.is_safe());
+            if is_change { NotDone::unknown(format!("{error:#}")).into() } else { error }
+        })
     }
 
     /// Sends a request to `call`.
@@ -204,7 +207,7 @@ impl Client {
         };
         let unanswered = |error: reqwest::Error| -> anyhow::Error {
             let was_sent = is_sent(&error);
-            let why = self.unanswered(error);
+            let why = self.unanswered(&error);
             match (is_change, was_sent) {
                 (false, _) => Unread(why).into(),
                 (true, false) => NotDone::unchanged(why).into(),
@@ -223,7 +226,6 @@ impl Client {
             StatusCode::OK | StatusCode::CREATED | StatusCode::NO_CONTENT => {
                 Ok(Reply { status, etag, body: answer })
             }
-            StatusCode::UNAUTHORIZED => Err(unauthorized(&refusal(status, &answer, is_change))),
             _ => Err(refusal(status, &answer, is_change)),
         }
     }
@@ -234,22 +236,23 @@ fn is_sent(error: &reqwest::Error) -> bool {
     !error.is_connect() && !error.is_builder()
 }
 
-/// Turns the failure of a read that precedes a change into "unchanged": the change was not requested.
-pub fn before_change(error: anyhow::Error) -> anyhow::Error {
-    match error.downcast::<Unread>() {
-        Ok(Unread(why)) => NotDone::unchanged(why).into(),
-        Err(refused) => refused,
-    }
-}
-
 /// What to do about an API that cannot be reached. The HTTP client's errors can only be told apart by their text.
 fn advice(error: &str) -> &'static str {
-    let advice = [
-        ("InvalidContentType", ": it does not speak TLS; give a --url that begins with http://"),
-        ("UnknownIssuer", ": give the certificate of its authority with --ca"),
-        ("Connection refused", ": is it running? --url says where it listens"),
-    ];
-    advice.into_iter().find(|(sign, _)| error.contains(sign)).map_or("", |(_, advice)| advice)
+    match TlsFailure::told_in(error) {
+        Some(TlsFailure::UntrustedIssuer) => ": give the certificate of that authority with --ca",
+        Some(TlsFailure::OtherName) => ": give a --url with a name that it is for",
+        Some(TlsFailure::NoTls) => "; give a --url that begins with http://",
+        Some(
+            TlsFailure::Expired
+            | TlsFailure::NotYetValid
+            | TlsFailure::InvalidCertificate
+            | TlsFailure::CertificateRequired
+            | TlsFailure::CertificateRefused
+            | TlsFailure::NoAgreement,
+        ) => "",
+        None if error.contains("Connection refused") => ": is it running? --url says where it listens",
+        None => "",
+    }
 }
 
 /// The API's error message, or at least the status. For a change it is a [`NotDone`] if the API returns one, or if a
@@ -258,13 +261,17 @@ fn refusal(status: StatusCode, answer: &[u8], is_change: bool) -> anyhow::Error 
     let answer: Value = serde_json::from_slice(answer).unwrap_or_default();
     let error = &answer["errors"][0];
     let message = error["error-message"].as_str();
-    let message = message.map_or_else(|| format!("the server returned {status}"), str::to_owned);
+    let advice = match status {
+        StatusCode::UNAUTHORIZED => format!("; give it with --token-file or in {TOKEN_VARIABLE}"),
+        _ => String::new(),
+    };
+    let message = message.map_or_else(|| format!("the server returned {status}"), str::to_owned) + &advice;
     match NotDone::deserialize(&error["error-info"]) {
         Ok(not_done) if is_change => not_done.into(),
         Err(_) if is_change && status.is_server_error() && error["error-info"].is_null() => {
             NotDone::unknown(message).into()
         }
-        Ok(_) | Err(_) => Refused { status, message }.into(),
+        Ok(_) | Err(_) => Refused { status, message, of_change: is_change }.into(),
     }
 }
 

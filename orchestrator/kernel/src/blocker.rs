@@ -12,6 +12,7 @@ use strum::{IntoStaticStr, VariantNames};
 use crate::clock::{ClockDoubt, skew};
 use crate::reason::{Reason, ReleaseRefusal};
 use crate::strongbox::Sealed;
+use crate::tense::Tense;
 use crate::window::CalendarError;
 
 /// A condition that keeps a run from starting or a host from going on. `Display` gives the sentence for operators.
@@ -304,35 +305,28 @@ impl<C: Into<Cause>> From<C> for Blocker {
 }
 
 /// Why no run can start. `Display` gives the clause for operators.
-#[derive(
-    Debug, Clone, PartialEq, Eq, thiserror::Error, Serialize, Deserialize, IntoStaticStr, VariantNames,
-)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, IntoStaticStr, VariantNames)]
 #[serde(tag = "kind", rename_all = "kebab-case", rename_all_fields = "kebab-case")]
 #[strum(serialize_all = "kebab-case")]
 pub enum StartBlocker {
     /// Nothing is configured.
-    #[error("nothing is configured")]
     NoConfiguration,
     /// A run is active.
-    #[error("run {run} is active")]
     RunActive {
         /// The active run.
         run: RunId,
     },
     /// Slots cannot be requested because of a secret.
-    #[error("{}", why.leader_message())]
     StrongboxSealed {
         /// Why the secret cannot be used.
         why: Sealed,
     },
     /// No host of a configured application has announced itself, or none of them is reachable.
-    #[error("no reachable host runs a configured application")]
     NoHosts {
         /// The configured applications, joined by commas; after the first few only their number.
         applications: String,
     },
     /// No host of the configured applications is approved.
-    #[error("{}", none_approved(*hosts, *withdrawn))]
     NoneApproved {
         /// How many hosts of the configured applications there are, at least 1.
         hosts: usize,
@@ -341,7 +335,6 @@ pub enum StartBlocker {
         withdrawn: usize,
     },
     /// The orchestrator's clock cannot be relied on.
-    #[error("{0}")]
     #[serde(untagged)]
     #[strum(transparent)]
     Clock(ClockDoubt),
@@ -354,32 +347,25 @@ impl From<ClockDoubt> for StartBlocker {
 }
 
 /// Why no maintenance window starts a run. `Display` gives the clause for operators.
-#[derive(
-    Debug, Clone, PartialEq, Eq, thiserror::Error, Serialize, Deserialize, IntoStaticStr, VariantNames,
-)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, IntoStaticStr, VariantNames)]
 #[serde(tag = "kind", rename_all = "kebab-case", rename_all_fields = "kebab-case")]
 #[strum(serialize_all = "kebab-case")]
 pub enum WindowBlocker {
     /// No maintenance windows are configured.
-    #[error("no run starts automatically: no maintenance windows are configured")]
     NoWindows,
     /// No upcoming window is long enough.
-    #[error("no run starts automatically: no upcoming maintenance window is long enough")]
     NoOccurrence,
     /// The occurrences of the windows cannot be determined.
-    #[error("no run starts automatically: {why}")]
     UnclearWindows {
         /// What is wrong with the windows.
         why: CalendarError,
     },
     /// It is not known yet whether some hosts are off; a run would wait for those.
-    #[error("{}", awaited(*hosts))]
     HostsAwaited {
         /// How many hosts.
         hosts: usize,
     },
     /// A blocker of any run.
-    #[error("{0}")]
     #[serde(untagged)]
     #[strum(transparent)]
     Any(StartBlocker),
@@ -390,28 +376,68 @@ const fn is_zero(count: &usize) -> bool {
     *count == 0
 }
 
-fn none_approved(hosts: usize, withdrawn: usize) -> String {
+impl fmt::Display for StartBlocker {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.clause(Tense::Present))
+    }
+}
+
+impl fmt::Display for WindowBlocker {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.clause(Tense::Present))
+    }
+}
+
+impl std::error::Error for StartBlocker {}
+
+impl std::error::Error for WindowBlocker {}
+
+impl StartBlocker {
+    /// The clause for operators.
+    fn clause(&self, tense: Tense) -> String {
+        match self {
+            Self::NoConfiguration => format!("nothing {} configured", tense.is()),
+            Self::RunActive { run } => format!("run {run} {} active", tense.is()),
+            Self::StrongboxSealed { why } => why.clause(tense),
+            Self::NoHosts { applications: _ } => {
+                format!("no reachable host {} a configured application", tense.of("runs", "ran"))
+            }
+            Self::NoneApproved { hosts, withdrawn } => none_approved(*hosts, *withdrawn, tense),
+            Self::Clock(doubt) => doubt.clause(tense),
+        }
+    }
+}
+
+fn none_approved(hosts: usize, withdrawn: usize, tense: Tense) -> String {
+    let (is, are) = (tense.is(), tense.are());
     match (hosts, withdrawn) {
-        (1, 0) => "the only host of the configured applications is not approved".to_owned(),
-        (1, _) => "the only host of the configured applications is withdrawn".to_owned(),
-        (_, 0) => format!("none of the {hosts} hosts of the configured applications is approved"),
+        (1, 0) => format!("the only host of the configured applications {is} not approved"),
+        (1, _) => format!("the only host of the configured applications {is} withdrawn"),
+        (_, 0) => format!("none of the {hosts} hosts of the configured applications {is} approved"),
         _ if hosts == withdrawn => {
-            format!("all {hosts} hosts of the configured applications are withdrawn")
+            format!("all {hosts} hosts of the configured applications {are} withdrawn")
         }
         _ => format!(
-            "none of the {hosts} hosts of the configured applications is approved ({withdrawn} of them withdrawn)"
+            "none of the {hosts} hosts of the configured applications {is} approved ({withdrawn} of them withdrawn)"
         ),
     }
 }
 
-fn awaited(hosts: usize) -> String {
-    match hosts {
-        1 => "the heartbeat of a host is awaited".to_owned(),
-        hosts => format!("the heartbeats of {hosts} hosts are awaited"),
-    }
-}
-
 impl WindowBlocker {
+    /// The clause for operators.
+    pub(crate) fn clause(&self, tense: Tense) -> String {
+        let (is, are) = (tense.is(), tense.are());
+        let why = match self {
+            Self::NoWindows => format!("no maintenance windows {are} configured"),
+            Self::NoOccurrence => format!("no upcoming maintenance window {is} long enough"),
+            Self::UnclearWindows { why } => why.to_string(),
+            Self::HostsAwaited { hosts: 1 } => return format!("the heartbeat of a host {is} awaited"),
+            Self::HostsAwaited { hosts } => return format!("the heartbeats of {hosts} hosts {are} awaited"),
+            Self::Any(by) => return by.clause(tense),
+        };
+        format!("no run {} automatically: {why}", tense.of("starts", "started"))
+    }
+
     /// The `kind` in its JSON.
     pub fn kind(&self) -> &'static str {
         self.into()

@@ -1,9 +1,13 @@
 //! Whether wall time can be relied on. Windows and deadlines are about wall time, and a clock that is wrong must neither
 //! start nor end anything.
 
+use std::fmt;
+
 use chrono::{DateTime, TimeDelta, Utc};
 use serde::{Deserialize, Serialize};
 use strum::{IntoStaticStr, VariantNames};
+
+use crate::tense::Tense;
 
 /// The largest clock difference at which anything is started or ended, in seconds.
 pub const CLOCK_SKEW_SECS_MAX: i64 = 30;
@@ -18,23 +22,18 @@ pub struct Clock {
 }
 
 /// Why wall time cannot be relied on. `Display` gives the clause for operators.
-#[derive(
-    Debug, Clone, PartialEq, Eq, thiserror::Error, Serialize, Deserialize, IntoStaticStr, VariantNames,
-)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, IntoStaticStr, VariantNames)]
 #[serde(tag = "kind", rename_all = "kebab-case", rename_all_fields = "kebab-case")]
 #[strum(serialize_all = "kebab-case")]
 pub enum ClockDoubt {
     /// The clock has not been compared with the bus's lately.
-    #[error("the orchestrator's clock has not been compared with that of NATS lately")]
     ClockUnmeasured,
     /// The clocks of orchestrator and bus differ too much to keep to deadlines.
-    #[error("the orchestrator's clock is {} NATS", skew(*seconds))]
     ClockSkew {
         /// The orchestrator's clock minus the bus's, in seconds.
         seconds: i64,
     },
     /// Most hosts say that it is another time.
-    #[error("the clocks of {differ} of {hosts} hosts differ from those of the orchestrator and NATS")]
     ClockDisputed {
         /// How many hosts have another time.
         differ: usize,
@@ -42,11 +41,38 @@ pub enum ClockDoubt {
         hosts: usize,
     },
     /// The bus's clock has stepped, and no host says which time is right.
-    #[error("the clock of NATS has just stepped")]
     ClockStepped,
 }
 
+impl fmt::Display for ClockDoubt {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.clause(Tense::Present))
+    }
+}
+
+impl std::error::Error for ClockDoubt {}
+
 impl ClockDoubt {
+    /// The clause for operators.
+    pub(crate) fn clause(&self, tense: Tense) -> String {
+        match self {
+            Self::ClockUnmeasured => {
+                let has = tense.has();
+                format!("the orchestrator's clock {has} not been compared with that of NATS lately")
+            }
+            Self::ClockSkew { seconds } => {
+                format!("the orchestrator's clock {} {} NATS", tense.is(), skew(*seconds))
+            }
+            Self::ClockDisputed { differ, hosts } => {
+                let verb = tense.of("differ", "differed");
+                format!(
+                    "the clocks of {differ} of {hosts} hosts {verb} from those of the orchestrator and NATS"
+                )
+            }
+            Self::ClockStepped => format!("the clock of NATS {} just stepped", tense.has()),
+        }
+    }
+
     /// The `kind` in its JSON.
     pub fn kind(&self) -> &'static str {
         self.into()

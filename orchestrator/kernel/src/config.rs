@@ -136,9 +136,7 @@ pub enum ConfigError {
     #[error(transparent)]
     Windows(#[from] CalendarError),
     /// No run would ever start.
-    #[error(
-        "minimum-remaining: {0} is more than any occurrence of the maintenance windows lasts; write less"
-    )]
+    #[error("minimum-remaining: no occurrence of the maintenance windows is longer than {0}; write less")]
     NoneLongEnough(Duration),
 }
 

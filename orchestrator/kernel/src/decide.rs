@@ -62,6 +62,13 @@ pub enum Input {
         /// Whether it was deleted.
         deleted: bool,
     },
+    /// What was stored of a removed host has been deleted.
+    Purged {
+        /// The host.
+        host: HostName,
+        /// The sequence of its last announcement before it was removed.
+        announced: u64,
+    },
     /// A leadership has begun.
     LeadershipBegan,
     /// This leader's fence has been stored.
@@ -115,6 +122,7 @@ pub(crate) fn decide_on(state: &mut State, view: &View, input: &Input, now: Date
         Input::Control { .. }
         | Input::JobDone(_)
         | Input::Retracted { .. }
+        | Input::Purged { .. }
         | Input::LeadershipBegan
         | Input::FenceStored { .. }
         | Input::Settings(_)
@@ -161,6 +169,7 @@ fn react(state: &State, view: &View, input: &Input, now: DateTime<Utc>) -> Decis
         Input::Retracted { host, sequence, deleted } => {
             Decision::facts(control_stream::retracted(state, host, *sequence, *deleted))
         }
+        Input::Purged { host, announced } => Decision::facts(enrolment::purged(state, host, *announced)),
         Input::LeadershipBegan => Decision::facts(job::leadership_began(state)),
         Input::FenceStored { sequence, leader } => {
             Decision::facts(control_stream::fence_stored(state, *sequence, leader))

@@ -31,6 +31,20 @@ pub enum Effect {
         /// The command's sequence in the control stream.
         sequence: u64,
     },
+    /// Delete what is stored of a removed host.
+    Purge(Purge),
+}
+
+/// What to delete of a removed host: what it announced and published before, its consumer, and its output.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Purge {
+    /// The host.
+    pub host: HostName,
+    /// The sequence of its last announcement before it was removed; 0 if it had announced nothing. If it has announced
+    /// itself since, its consumer is kept.
+    pub announced: u64,
+    /// When it was removed: versions that it published later are kept.
+    pub removed_at: DateTime<Utc>,
 }
 
 /// Everything that should be under way, the most urgent first. Lazy: a caller at its limit stops early.
@@ -38,9 +52,10 @@ pub fn effects(state: &State) -> impl Iterator<Item = Effect> + '_ {
     sends(state).chain(other_effects(state))
 }
 
-/// Everything except commands to send: few at any time, apart from retractions at the end of a run.
+/// Everything except commands to send: few at any time, apart from retractions at the end of a run, and purges after many
+/// hosts were removed.
 pub fn other_effects(state: &State) -> impl Iterator<Item = Effect> + '_ {
-    job::wanted(state).map(Effect::Job).chain(new_fence(state)).chain(retractions(state))
+    job::wanted(state).map(Effect::Job).chain(new_fence(state)).chain(retractions(state)).chain(purges(state))
 }
 
 /// Commands to send: one for every host whose current command has not been seen in the control stream.
@@ -64,6 +79,14 @@ fn new_fence(state: &State) -> impl Iterator<Item = Effect> + '_ {
     let needed =
         state.slots.values().any(|slot| slot.unsent_at_fence.is_some_and(|sequence| sequence >= fence));
     needed.then_some(Effect::NewFence { above: fence }).into_iter()
+}
+
+fn purges(state: &State) -> impl Iterator<Item = Effect> + '_ {
+    let due = state.enrolment.removed.iter().filter(|(_, removal)| !removal.purged);
+    due.map(|(host, removal)| {
+        let (announced, removed_at) = (removal.announced, removal.since);
+        Effect::Purge(Purge { host: host.clone(), announced, removed_at })
+    })
 }
 
 fn retractions(state: &State) -> impl Iterator<Item = Effect> + '_ {

@@ -1,6 +1,7 @@
 //! Enrolment: which hosts may take part in runs. A host that announces itself and has not been approved is pending: no
-//! command is sent to it. A withdrawn host is in no further run, even with `auto-approve`. Pending hosts are not
-//! recorded, so a client that can announce hosts cannot fill the journal.
+//! command is sent to it. A withdrawn host is in no further run, even with `auto-approve`. A removed host is gone; one that
+//! announces itself by its name is pending, even with `auto-approve`. Pending hosts are not recorded, so a client that can
+//! announce hosts cannot fill the journal.
 
 use chrono::{DateTime, Utc};
 use imbl::OrdMap;
@@ -10,7 +11,8 @@ use serde::{Deserialize, Serialize};
 use crate::fact::Fact;
 use crate::reason::Reason;
 
-/// Most hosts with a decision: approved and withdrawn hosts together.
+/// Most hosts with a decision: approved, withdrawn and removed hosts together; removed ones as long as anything is stored of
+/// them. Of names that must not be approved automatically, because their hosts were removed, as many are kept.
 pub const ENROLLED_MAX: usize = 100_000;
 /// Most hosts approved by one request.
 pub const APPROVED_AT_ONCE_MAX: usize = 1_000;
@@ -25,6 +27,9 @@ pub struct Enrolment {
     pub approved: OrdMap<HostName, Approval>,
     /// Hosts that do not take part, whatever the settings.
     pub withdrawn: OrdMap<HostName, Withdrawal>,
+    /// Hosts that are gone.
+    #[serde(default, skip_serializing_if = "OrdMap::is_empty")]
+    pub removed: OrdMap<HostName, Removal>,
 }
 
 /// An operator's decision that a host takes part.
@@ -49,6 +54,19 @@ pub struct Withdrawal {
     pub since: DateTime<Utc>,
 }
 
+/// An operator's decision that a host is gone.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub struct Removal {
+    /// The sequence of its last announcement, up to which what it has announced is to be deleted; 0 if it had announced
+    /// nothing.
+    pub announced: u64,
+    /// When it was removed.
+    pub since: DateTime<Utc>,
+    /// Whether what is stored of it has been deleted.
+    pub purged: bool,
+}
+
 /// Whether a host takes part in runs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, strum::IntoStaticStr)]
 #[strum(serialize_all = "kebab-case")]
@@ -57,7 +75,7 @@ pub enum Enrolled<'a> {
     Approved(&'a Approval),
     /// It takes part: the settings approve every host.
     Auto,
-    /// It does not take part: it has not been approved.
+    /// It does not take part: it has not been approved, or not since it was removed.
     Pending,
     /// It does not take part: an operator withdrew it.
     Withdrawn(&'a Withdrawal),
@@ -101,46 +119,81 @@ impl Enrolment {
         }
         match self.approved.get(host) {
             Some(approval) => Enrolled::Approved(approval),
-            None if auto_approve => Enrolled::Auto,
+            None if auto_approve && !self.removed.contains_key(host) => Enrolled::Auto,
             None => Enrolled::Pending,
         }
     }
 
-    /// Whether anything has been decided about `host`.
+    /// Whether `host` takes part or does not take part because an operator decided so.
     pub fn knows(&self, host: &HostName) -> bool {
         self.approved.contains_key(host) || self.withdrawn.contains_key(host)
     }
 
     /// Whether nothing has been decided about any host.
     pub fn is_empty(&self) -> bool {
-        self.approved.is_empty() && self.withdrawn.is_empty()
+        self.approved.is_empty() && self.withdrawn.is_empty() && self.removed.is_empty()
     }
 
     /// Whether decisions about `hosts` more hosts fit.
     pub(crate) fn has_room_for(&self, hosts: usize) -> bool {
-        self.approved.len() + self.withdrawn.len() + hosts <= ENROLLED_MAX
+        let unpurged = self.removed.values().filter(|removal| !removal.purged).count();
+        self.approved.len() + self.withdrawn.len() + unpurged + hosts <= ENROLLED_MAX
     }
 
-    /// Folds `fact`, if it is about enrolment.
-    pub(crate) fn apply(&mut self, at: DateTime<Utc>, fact: &Fact) {
+    /// Whether a decision about `host` takes no further room.
+    pub(crate) fn has_place_of(&self, host: &HostName) -> bool {
+        self.knows(host) || self.removed.get(host).is_some_and(|removal| !removal.purged)
+    }
+
+    /// Folds `fact`, if it is about enrolment. `auto_approve` is the setting that approves every host.
+    pub(crate) fn apply(&mut self, at: DateTime<Utc>, fact: &Fact, auto_approve: bool) {
         if let Fact::HostsApproved { hosts, actor } = fact {
             self.apply_approved(hosts, actor, at);
         } else if let Fact::HostWithdrawn { host, actor, reason, forgotten } = fact {
             let (actor, reason) = (actor.clone(), reason.clone());
             let withdrawal = (!forgotten).then_some(Withdrawal { actor, reason, since: at });
             self.apply_withdrawn(host, withdrawal);
+        } else if let Fact::HostRemoved { host, actor: _, reason: _, announced } = fact {
+            self.apply_withdrawn(host, None);
+            let removal = Removal { announced: *announced, since: at, purged: false };
+            self.removed.insert(host.clone(), removal);
+        } else if let Fact::HostPurged { host } = fact {
+            self.apply_purged(host, auto_approve);
         }
+    }
+
+    /// Where no host is approved automatically, nothing more needs to be known of one that was removed. Else its name is kept;
+    /// of too many the oldest is forgotten.
+    fn apply_purged(&mut self, host: &HostName, auto_approve: bool) {
+        if !auto_approve {
+            self.removed.remove(host);
+        } else if let Some(removal) = self.removed.get_mut(host) {
+            removal.purged = true;
+        }
+        if self.removed.len() > ENROLLED_MAX {
+            let purged = self.removed.iter().filter(|(_, removal)| removal.purged);
+            let oldest = purged.min_by_key(|(_, removal)| removal.since).map(|(host, _)| host.clone());
+            oldest.map(|oldest| self.removed.remove(&oldest));
+        }
+    }
+
+    /// The setting that approves every host is off now.
+    pub(crate) fn auto_approve_ended(&mut self) {
+        let unpurged = self.removed.iter().filter(|(_, removal)| !removal.purged);
+        self.removed = unpurged.map(|(host, removal)| (host.clone(), removal.clone())).collect();
     }
 
     fn apply_approved(&mut self, hosts: &[HostName], actor: &str, at: DateTime<Utc>) {
         for host in hosts {
             self.withdrawn.remove(host);
+            self.removed.remove(host);
             self.approved.insert(host.clone(), Approval { actor: actor.to_owned(), since: at });
         }
     }
 
     fn apply_withdrawn(&mut self, host: &HostName, withdrawal: Option<Withdrawal>) {
         self.approved.remove(host);
+        self.removed.remove(host);
         match withdrawal {
             Some(withdrawal) => self.withdrawn.insert(host.clone(), withdrawal),
             None => self.withdrawn.remove(host),
@@ -177,5 +230,11 @@ mod tests {
         enrolment.apply_withdrawn(host, None);
         assert_eq!(word(&enrolment), ["pending", "auto"]);
         assert!(enrolment.is_empty());
+        let (actor, reason) = ("eve".to_owned(), "scrapped".to_owned());
+        let removed = Fact::HostRemoved { host: host.clone(), actor, reason, announced: 7 };
+        enrolment.apply(DateTime::UNIX_EPOCH, &removed, true);
+        assert_eq!(word(&enrolment), ["pending", "pending"], "its name is not approved by itself");
+        enrolment.apply_approved(&hosts(0..1), "eve", DateTime::UNIX_EPOCH);
+        assert_eq!(word(&enrolment), ["approved", "approved"]);
     }
 }

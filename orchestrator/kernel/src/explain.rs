@@ -222,8 +222,8 @@ fn liveness(host: &SeenHost) -> impl Iterator<Item = Blocker> + use<> {
 
 fn outside_of_runs(state: &State, view: &View, forecast: &Forecast, host: &HostName) -> Vec<Blocker> {
     let left_out = left_out(state, view, host).map(|blocker| vec![blocker]);
-    let mut blockers = left_out.unwrap_or_else(|| no_run(forecast, view.hosts.get(host)));
-    blockers.extend(remaining_slot(state, host).map(Blocker::from));
+    let mut blockers: Vec<Blocker> = remaining_slot(state, host).map(Blocker::from).into_iter().collect();
+    blockers.extend(left_out.unwrap_or_else(|| no_run(forecast, view.hosts.get(host))));
     blockers
 }
 
@@ -246,27 +246,28 @@ fn left_out(state: &State, view: &View, host: &HostName) -> Option<Blocker> {
     Some(Blocker::until(HostBlocker::AppearedLate, run.not_after))
 }
 
-/// That no run is active, why none starts, and what the host itself lacks.
+/// What the host itself lacks, that no run is active, and why none starts.
 fn no_run(forecast: &Forecast, seen: Option<&SeenHost>) -> Vec<Blocker> {
-    let mut blockers = match &forecast.next {
-        NextRun::At(start) => vec![Blocker::until(HostBlocker::NoRun, start.at)],
-        NextRun::Never(by) => vec![HostBlocker::NoRun.into(), by.clone().into()],
+    let absent = match seen.map(|seen| seen.reachability) {
+        Some(Reachability::Unreachable) => Some(HostBlocker::Silent),
+        Some(Reachability::Awaited) => Some(HostBlocker::HeartbeatAwaited),
+        Some(Reachability::Reachable | Reachability::Unknown) | None => None,
+    };
+    let mut blockers: Vec<Blocker> = absent.map(Blocker::from).into_iter().collect();
+    match &forecast.next {
+        NextRun::At(start) => blockers.push(Blocker::until(HostBlocker::NoRun, start.at)),
+        NextRun::Never(by) => blockers.extend([HostBlocker::NoRun.into(), by.clone().into()]),
         NextRun::Blocked { start, by } => {
             let cause = Cause::OpenWindow { by: by.clone(), open_until: start.occurrence.end };
             // Heartbeats are awaited only briefly; the leader decides how long.
             let until = (!matches!(by, WindowBlocker::HostsAwaited { .. })).then_some(start.latest);
-            vec![HostBlocker::NoRun.into(), Blocker::until(cause, until)]
+            blockers.extend([HostBlocker::NoRun.into(), Blocker::until(cause, until)]);
         }
-    };
+    }
     blockers.extend(forecast.used.clone().map(|used| {
         let until = used.open_until;
         Blocker::until(HostBlocker::WindowUsed(used), until)
     }));
-    blockers.extend(match seen.map(|seen| seen.reachability) {
-        Some(Reachability::Unreachable) => Some(HostBlocker::Silent.into()),
-        Some(Reachability::Awaited) => Some(HostBlocker::HeartbeatAwaited.into()),
-        Some(Reachability::Reachable | Reachability::Unknown) | None => None,
-    });
     blockers
 }
 

@@ -228,6 +228,22 @@ pub enum Fact {
         #[serde(default, skip_serializing_if = "is_false")]
         forgotten: bool,
     },
+    /// A host is gone: decisions about it, and what it has announced, are forgotten.
+    HostRemoved {
+        /// The host.
+        host: HostName,
+        /// Who removed it.
+        actor: String,
+        /// The operator's reason.
+        reason: String,
+        /// The sequence of its last announcement; 0 if it had announced nothing.
+        announced: u64,
+    },
+    /// What was stored of a removed host has been deleted.
+    HostPurged {
+        /// The host.
+        host: HostName,
+    },
     /// A command appeared after its host's part in the run had ended; it is to be retracted. If a slot is still held in
     /// case the command appears, it is held for this command from here on.
     LateCommandSeen {
@@ -299,8 +315,8 @@ pub enum RunRef<'a> {
     /// The run of a late command, which the fact does not name: the run for which the host's slot is held, otherwise
     /// probably the host's latest run.
     OfLateCommand,
-    /// The active run, if the host is in it.
-    Active,
+    /// The active run, otherwise the last one, if the host is in it.
+    Latest,
 }
 
 /// Data derived from the state, which must be derived again when a fact affects it.
@@ -367,8 +383,9 @@ impl Fact {
             | Self::SlotReleased { host, .. } => of_host(RunRef::OfSlot, host),
             Self::LateCommandSeen { host, .. } => of_host(RunRef::OfLateCommand, host),
             Self::CommandRetracted { host, sequence, .. } => of_host(RunRef::OfCommand(*sequence), host),
-            Self::Ignored { host, .. } => About { run: RunRef::Active, host: host.as_ref(), actor: None },
-            Self::HostWithdrawn { host, actor, .. } => {
+            Self::Ignored { host, .. } => About { run: RunRef::Latest, host: host.as_ref(), actor: None },
+            Self::HostPurged { host } => of_host(RunRef::None, host),
+            Self::HostWithdrawn { host, actor, .. } | Self::HostRemoved { host, actor, .. } => {
                 About { actor: Some(actor), ..of_host(RunRef::None, host) }
             }
             Self::ConfigReplaced { actor, .. }
@@ -419,6 +436,8 @@ impl Fact {
             | Self::SecretRemoved { .. }
             | Self::HostsApproved { .. }
             | Self::HostWithdrawn { .. }
+            | Self::HostRemoved { .. }
+            | Self::HostPurged { .. }
             | Self::Restored { .. }
             | Self::LateCommandSeen { .. }
             | Self::CommandRetracted { .. }
@@ -488,6 +507,8 @@ impl Fact {
                 (Outcome, format!("{named}{more} approved by {actor}"))
             }
             Self::HostWithdrawn { host, actor, .. } => (Outcome, format!("{host} withdrawn by {actor}")),
+            Self::HostRemoved { host, actor, .. } => (Outcome, format!("{host} removed by {actor}")),
+            Self::HostPurged { host } => (Bookkeeping, format!("what was stored of {host} deleted")),
             Self::SlotReleased { host, .. } => (Step, format!("slot of {host} released")),
             Self::SlotReleaseRefused { host, .. } => (Step, format!("slot of {host} not released")),
             Self::SlotRequested { host, .. } => (Step, format!("slot of {host} requested")),

@@ -9,7 +9,7 @@
 use chrono::{DateTime, TimeDelta, Utc};
 
 use crate::blocker::{StartBlocker, UsedWindow, WindowBlocker, WindowUse};
-use crate::config::{Config, Settings, tag};
+use crate::config::{Config, Settings};
 use crate::run::{Run, StopCause, Trigger};
 use crate::start::{Startable, startable};
 use crate::state::State;
@@ -17,6 +17,8 @@ use crate::view::View;
 use crate::watermark::Watermark;
 use crate::window::{Calendar, CalendarError, Occurrence};
 
+/// How long a leader has at least in which to start a run: longer than the time between two ticks.
+const START_WITHIN: TimeDelta = TimeDelta::seconds(1);
 /// How many occurrences are searched for one in which a run can start. Usually one of the first few is it.
 const OCCURRENCES_MAX: usize = 4_096;
 
@@ -144,7 +146,8 @@ pub(crate) fn next(
     starts.find_map(|occurrence| occurrence.map(start_in).transpose()).transpose()
 }
 
-/// When the run of `occurrence` starts from `now` on, unless the occurrence is too short or used, or `now` too late.
+/// When the run of `occurrence` starts from `now` on, unless the occurrence is too short or used, or `now` too late. One
+/// in which a run could start for less than a second is too short: perhaps no leader looks at that very instant.
 pub(crate) fn start_in(
     occurrence: Occurrence,
     config: &Config,
@@ -156,7 +159,7 @@ pub(crate) fn start_in(
         return None;
     }
     let latest = latest(occurrence, config);
-    let spread = (latest - occurrence.start).min(config.start_jitter.to_delta());
+    let spread = (latest - START_WITHIN - occurrence.start).min(config.start_jitter.to_delta());
     if spread < TimeDelta::zero() {
         return None;
     }
@@ -170,13 +173,9 @@ fn latest(occurrence: Occurrence, config: &Config) -> DateTime<Utc> {
 }
 
 /// How long after the start of an occurrence a site starts its run: at most `spread`. Always the same for the same site
-/// and occurrence, so that every leader gets the same time, and as good as random across sites and occurrences.
+/// and occurrence, so that every leader gets the same time.
 fn jitter(site: &str, start: DateTime<Utc>, spread: TimeDelta) -> TimeDelta {
-    let seconds = spread.num_seconds().unsigned_abs();
-    let hash = tag::fnv(format!("{site} {}", start.timestamp()).as_bytes());
-    // For similar texts the low bits of this hash are similar.
-    let mixed = (hash ^ (hash >> 32)).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 16;
-    TimeDelta::seconds((mixed % (seconds + 1)).cast_signed())
+    crate::jitter::jitter(&format!("{site} {}", start.timestamp()), spread)
 }
 
 #[cfg(test)]
@@ -206,6 +205,26 @@ mod tests {
         next(&config, &Settings::default(), Watermark::up_to(now - TimeDelta::minutes(30)), now).unwrap()
     }
 
+    /// However the site is called, the jitter leaves it a second.
+    #[test]
+    fn jitter_leaves_time_for_the_start() {
+        let config = serde_json::from_str(r#"{"start-jitter": "2s", "minimum-remaining": "1h"}"#).unwrap();
+        let start = DateTime::UNIX_EPOCH + TimeDelta::days(20_000);
+        let left = |lasts: i64, site: usize| {
+            let occurrence =
+                Occurrence { start, end: start + TimeDelta::hours(1) + TimeDelta::seconds(lasts) };
+            let settings = Settings { site: site.to_string(), ..Settings::default() };
+            let due = start_in(occurrence, &config, &settings, Watermark::NONE, start)?;
+            Some((due.latest - due.at).num_seconds())
+        };
+        assert!((0..100).all(|site| left(0, site).is_none() && left(1, site) == Some(1)));
+        let two: Vec<_> = (0..100).filter_map(|site| left(2, site)).collect();
+        assert!(
+            two.iter().all(|left| (1..=2).contains(left)) && two.contains(&1) && two.contains(&2),
+            "{two:?}"
+        );
+    }
+
     /// More than a hundred occurrences before it are too short.
     #[test]
     fn long_enough_occurrence_is_found_far_ahead() {
@@ -218,6 +237,8 @@ mod tests {
         }"#;
         let start = start_of(config).unwrap();
         assert_eq!(start.at.to_rfc3339(), "2026-11-29T01:00:00+00:00");
-        assert_eq!(start_of(&config.replace("4h", "40m")), None);
+        for too_short in ["40m", "1h"] {
+            assert_eq!(start_of(&config.replace("4h", too_short)), None, "{too_short}");
+        }
     }
 }

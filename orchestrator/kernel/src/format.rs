@@ -22,7 +22,7 @@ use crate::state::State;
 /// The oldest format that is read and written.
 pub const OLDEST: u32 = 2;
 /// The newest format that is read and written.
-pub const NEWEST: u32 = 4;
+pub const NEWEST: u32 = 5;
 
 /// Something that is stored in the journal.
 pub trait Stored {
@@ -45,7 +45,7 @@ impl Stored for State {
             config_revision: _,
             semaphores,
             strongbox: _,
-            enrolment: _,
+            enrolment,
             slots,
             run,
             last_run,
@@ -54,14 +54,19 @@ impl Stored for State {
             retractions: _,
             fence: _,
             control: _,
+            last_upgrades,
             ignored_replies,
         } = self;
         newest(
-            [since(3, !ignored_replies.is_empty()), since(4, !missed.is_empty())]
-                .into_iter()
-                .chain(slots.values().map(of_slot))
-                .chain(semaphores.iter().map(|(_, semaphore)| of_semaphore(semaphore)))
-                .chain(run.iter().chain(last_run).map(of_run)),
+            [
+                since(3, !ignored_replies.is_empty()),
+                since(4, !missed.is_empty()),
+                since(5, !last_upgrades.is_empty() || !enrolment.removed.is_empty()),
+            ]
+            .into_iter()
+            .chain(slots.values().map(of_slot))
+            .chain(semaphores.iter().map(|(_, semaphore)| of_semaphore(semaphore)))
+            .chain(run.iter().chain(last_run).map(of_run)),
         )
     }
 }
@@ -72,6 +77,7 @@ impl Fact {
         match self {
             Self::SlotReleaseRefused { .. } | Self::SlotInDoubt { .. } | Self::SlotUnlocked { .. } => 3,
             Self::RunMissed(_) => 4,
+            Self::HostRemoved { .. } | Self::HostPurged { .. } => 5,
             Self::RunStarted { trigger, hosts, .. } => {
                 of_trigger(trigger).max(newest(hosts.iter().map(of_entry)))
             }
@@ -126,6 +132,8 @@ fn of_reason(reason: &Reason) -> u32 {
             ClockDoubt::ClockUnmeasured | ClockDoubt::ClockDisputed { .. } | ClockDoubt::ClockStepped,
         ) => 3,
         Reason::SlotUnreachable { why: NoAnswer::NotSent { .. }, .. } => 3,
+        Reason::Unhealthy { .. } => 5,
+        Reason::NoReply { unreachable, .. } => since(5, *unreachable),
         Reason::SlotUnreachable {
             why:
                 NoAnswer::NotConfigured | NoAnswer::Sealed { .. } | NoAnswer::TimedOut | NoAnswer::Failed { .. },
@@ -136,7 +144,6 @@ fn of_reason(reason: &Reason) -> u32 {
         | Reason::SlotProtocol { .. }
         | Reason::Unreachable
         | Reason::WorkerError { .. }
-        | Reason::NoReply { .. }
         | Reason::BootTimeout { .. }
         | Reason::GivenUp { .. }
         | Reason::NotSent { .. }

@@ -11,6 +11,8 @@
 //! forecast(state, view, now)                   when the next run starts automatically
 //! explain(state, view, forecast, host)         why a host is not moving
 //! warnings(state, view, config, now)           what would follow from another configuration
+//! next_start(state, view, config, now)         when the next run would start with it
+//! lasting_warnings(state, view)                what to know of the one in force
 //! hint(facts, state)                           which hosts to notify that a run is stopping
 //! ```
 //!
@@ -32,10 +34,13 @@ pub mod forecast;
 pub mod format;
 pub mod hint;
 pub mod ignored_replies;
+mod jitter;
 pub mod job;
+mod last_upgrades;
 pub mod missed;
 mod overdue;
 pub mod reason;
+pub mod reboot_queue;
 pub mod record;
 pub mod restoration;
 pub mod restore_record;
@@ -46,6 +51,7 @@ pub mod start;
 pub mod start_timer;
 pub mod state;
 pub mod strongbox;
+mod tense;
 pub mod view;
 pub mod warning;
 pub mod watermark;
@@ -62,13 +68,14 @@ pub use decide::{
     EnrolmentRefusal, Family, Input, LockOperation, Operation, Refusal, RefusalClass, Request, RunOperation,
     RunRefusal, SecretOperation, SecretRefusal, SlotOperation, SlotRefusal, decide,
 };
-pub use effects::{Effect, effects, other_effects, sends};
+pub use effects::{Effect, Purge, effects, other_effects, sends};
 pub use enrolment::{Approval, Enrolled, Enrolment, Withdrawal};
 pub use explain::{Explanation, explain};
 pub use fact::Fact;
 pub use forecast::{Forecast, NextRun, forecast};
 pub use hint::hint;
 pub use job::{Job, JobDone, LockOutcome, SlotJob, SlotOrder, System};
+pub use last_upgrades::LastUpgrades;
 pub use missed::{MissedReason, MissedRun, MissedRuns};
 pub use overdue::BlockedStart;
 pub use reason::{NoAnswer, Reason};
@@ -81,6 +88,6 @@ pub use start::{Startable, startable};
 pub use state::{ApplyError, State};
 pub use strongbox::{Sealed, Secret, SecretName, SecretNameError, Strongbox};
 pub use view::{Reachability, SeenHost, View};
-pub use warning::{Warning, warnings};
+pub use warning::{Warning, lasting_warnings, next_start, warnings};
 pub use watermark::Watermark;
 pub use window::{Calendar, CalendarError, Occurrence, Window};

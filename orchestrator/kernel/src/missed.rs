@@ -8,6 +8,7 @@ use strum::IntoStaticStr;
 
 use crate::blocker::WindowBlocker;
 use crate::config::Config;
+use crate::tense::Tense;
 use crate::watermark::Watermark;
 
 /// A run that was due in an occurrence of the maintenance windows, and did not start.
@@ -36,7 +37,7 @@ pub enum MissedReason {
     #[error("no orchestrator led")]
     NoLeader,
     /// This kept it from starting until the end of that time.
-    #[error("{0}")]
+    #[error("{}", .0.clause(Tense::Past))]
     #[serde(untagged)]
     #[strum(transparent)]
     Blocked(WindowBlocker),

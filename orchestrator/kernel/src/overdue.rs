@@ -1,7 +1,7 @@
 //! Runs that were due and did not start: which occurrences of the maintenance windows have passed without their run.
 //!
-//! An occurrence counts once no run can start in it any more. The leader records it as a fact, at its first tick with a
-//! clock that can be relied on; so a leader that comes later records what was missed while none was there. What was
+//! An occurrence counts once no run can start in it any more. The leader records it as a fact, once it can rely on its
+//! clock and hosts have had time to contradict it; so a leader that comes later records what was missed while none was there. What was
 //! settled before is not looked at again: [`MissedRuns::settled`](crate::MissedRuns::settled) and the watermark say up to when.
 
 use std::collections::VecDeque;

@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 use strum::{IntoStaticStr, VariantNames};
 
 use crate::clock::ClockDoubt;
+use crate::config::is_false;
 use crate::duration::Duration;
 use crate::semaphore::HostDenied;
 use crate::strongbox::Sealed;
@@ -59,11 +60,20 @@ pub enum Reason {
         /// The worker's error message.
         message: String,
     },
+    /// The worker answered that the host is not healthy after its reboot.
+    #[error("not healthy after its reboot: {message}")]
+    Unhealthy {
+        /// Why, as the worker says.
+        message: String,
+    },
     /// The worker had not answered when the run's `not-after` passed.
-    #[error("no reply to {action} before not-after")]
+    #[error("no reply to {action} before not-after{}", if *unreachable { "; it no longer sent heartbeats" } else { "" })]
     NoReply {
         /// The action of the unanswered command.
         action: Action,
+        /// Whether its heartbeats were missing then.
+        #[serde(default, skip_serializing_if = "is_false")]
+        unreachable: bool,
     },
     /// The worker had not answered `reboot` within the rollout's `boot-timeout`.
     #[error("no reply to reboot within {after} (boot-timeout): it may have hung while booting")]
@@ -223,7 +233,7 @@ pub fn quoted(name: &str) -> Cow<'_, str> {
 }
 
 /// Like [`quoted`], with a `--` before a name that looks like an option.
-fn shell_word(name: &str) -> Cow<'_, str> {
+pub fn shell_word(name: &str) -> Cow<'_, str> {
     if name.starts_with('-') { Cow::Owned(format!("-- {}", quoted(name))) } else { quoted(name) }
 }
 
@@ -247,6 +257,7 @@ impl Reason {
             | Self::Clock(_)
             | Self::Unreachable
             | Self::WorkerError { .. }
+            | Self::Unhealthy { .. }
             | Self::NoReply { .. }
             | Self::BootTimeout { .. }
             | Self::NotSent { .. }

@@ -164,6 +164,14 @@ impl StopCause {
             Self::Cancelled { actor, .. } | Self::Restored { actor } => Some(actor),
         }
     }
+
+    /// The operator's reason, if one is given.
+    pub fn reason(&self) -> Option<&str> {
+        match self {
+            Self::Cancelled { reason, .. } => reason.as_deref(),
+            Self::Failed { .. } | Self::Restored { .. } => None,
+        }
+    }
 }
 
 /// How a run ended.

@@ -11,6 +11,7 @@ use crate::config::{Config, LockProvider, Settings, tag};
 use crate::enrolment::{Enrolled, Enrolment};
 use crate::fact::{About, Fact, RunRef};
 use crate::ignored_replies::IgnoredReplies;
+use crate::last_upgrades::LastUpgrades;
 use crate::missed::MissedRuns;
 use crate::reason::Reason;
 use crate::run::{Ended, HostError, HostEvent, HostStatus, Issued, Phase, Run, RunHost, StopCause, Trigger};
@@ -56,6 +57,9 @@ pub struct State {
     pub fence: Option<Fence>,
     /// The sequence in the control stream up to which messages have been applied.
     pub control: u64,
+    /// When each host was last upgraded.
+    #[serde(default, rename = "last-upgraded-at", skip_serializing_if = "LastUpgrades::is_empty")]
+    pub last_upgrades: LastUpgrades,
     /// Whose ignored replies were journaled of late.
     #[serde(default, skip_serializing_if = "IgnoredReplies::is_empty")]
     pub ignored_replies: IgnoredReplies,
@@ -82,6 +86,7 @@ impl Default for State {
             retractions: OrdMap::new(),
             fence: None,
             control: 0,
+            last_upgrades: LastUpgrades::default(),
             ignored_replies: IgnoredReplies::default(),
         }
     }
@@ -145,10 +150,7 @@ impl State {
                 self.run = Some(Run::start(run.clone(), trigger, at, *not_after, rollout, hosts));
                 Ok(())
             }
-            Fact::UpgradesBegan { run } => {
-                self.active(run)?.phase = Phase::Upgrading;
-                Ok(())
-            }
+            Fact::UpgradesBegan { run } => self.active(run).map(|run| run.phase = Phase::Upgrading),
             Fact::RunMissed(run) => {
                 self.missed.missed(run);
                 Ok(())
@@ -198,8 +200,11 @@ impl State {
                 self.strongbox.secrets.remove(name);
                 Ok(())
             }
-            Fact::HostsApproved { .. } | Fact::HostWithdrawn { .. } => {
-                self.enrolment.apply(at, fact);
+            Fact::HostsApproved { .. }
+            | Fact::HostWithdrawn { .. }
+            | Fact::HostRemoved { .. }
+            | Fact::HostPurged { .. } => {
+                self.apply_enrolment(at, fact);
                 Ok(())
             }
             Fact::LateCommandSeen { host, action, sequence } => {
@@ -250,7 +255,7 @@ impl State {
                 let of_slot = slot().filter(|slot| slot.unsent_at_fence.is_some()).map(|slot| &slot.run);
                 of_slot.or_else(|| in_runs.next().map(|(run, _)| run))
             }
-            RunRef::Active => self.run.as_ref().and_then(in_run).map(|(run, _)| run),
+            RunRef::Latest => in_runs.next().map(|(run, _)| run),
         }
     }
 
@@ -314,10 +319,20 @@ impl State {
 
     fn apply_settings(&mut self, settings: &Settings, at: DateTime<Utc>) {
         self.semaphores.configure(&settings.groups);
+        if !settings.auto_approve {
+            self.enrolment.auto_approve_ended();
+        }
         if settings.timezone != self.settings.timezone {
             self.missed.config_replaced(self.config.as_deref(), at);
         }
         self.settings = Arc::new(settings.clone());
+    }
+
+    fn apply_enrolment(&mut self, at: DateTime<Utc>, fact: &Fact) {
+        self.enrolment.apply(at, fact, self.settings.auto_approve);
+        if let Fact::HostRemoved { host, .. } = fact {
+            self.last_upgrades.remove(host);
+        }
     }
 
     fn apply_config(&mut self, config: Option<&Config>, at: DateTime<Utc>) {
@@ -436,10 +451,10 @@ impl State {
                     self.retractions.insert(sequence, host.clone());
                 }
             }
+            HostEvent::Upgraded => self.last_upgrades.record(host, at),
             HostEvent::Prepared
             | HostEvent::Waiting { .. }
             | HostEvent::TurnLost
-            | HostEvent::Upgraded
             | HostEvent::Failed { .. }
             | HostEvent::Cancelled { .. } => {}
         }

@@ -9,6 +9,8 @@ use chrono::{DateTime, Utc};
 use imbl::OrdMap;
 use serde::{Deserialize, Serialize};
 
+use crate::tense::Tense;
+
 /// Maximum number of secrets.
 pub const SECRETS_MAX: usize = 100;
 /// Maximum length of a sealed secret, in bytes.
@@ -92,6 +94,18 @@ impl Sealed {
                 format!("{self}; the instance that leads needs it, which `os-upgrade cluster status` shows")
             }
             Self::NoSecret { .. } | Self::Damaged { .. } => self.to_string(),
+        }
+    }
+
+    /// The clause about the leader: what to do about it as long as it is so.
+    pub(crate) fn clause(&self, tense: Tense) -> String {
+        match (tense, self) {
+            (Tense::Present, _) => self.leader_message(),
+            (Tense::Past, Self::NoKey | Self::NoKeyYet | Self::OtherKey) => {
+                "the strongbox was sealed".to_owned()
+            }
+            (Tense::Past, Self::NoSecret { name }) => format!("the strongbox had no secret {name}"),
+            (Tense::Past, Self::Damaged { name }) => format!("the secret {name} could not be opened"),
         }
     }
 }

@@ -38,16 +38,22 @@ pub struct SeenHost {
     pub applications: OrdSet<ApplicationName>,
     /// Applications announced on it that do not count, because there are too many; the first ones.
     pub refused: OrdSet<ApplicationName>,
+    /// The labels it announces; the first ones, if there are many.
+    pub labels: OrdMap<String, String>,
     /// The group it announces, if any.
     pub group: Option<GroupName>,
     /// The boot id it announces, if any.
     pub boot_id: Option<String>,
+    /// Why it needs a reboot, if it announces that it does; a line of bounded length.
+    pub reboot_required: Option<String>,
     /// Whether its heartbeats arrive.
     pub reachability: Reachability,
     /// The worker's clock minus the bus's at its last announcement, in seconds; absent if that contained no time.
     pub clock_skew_secs: Option<i64>,
     /// When the bus received the last announcement of the host.
     pub announced_at: Option<DateTime<Utc>>,
+    /// The sequence of its last announcement.
+    pub announced: u64,
 }
 
 /// Whether a host's heartbeats arrive.
@@ -65,7 +71,7 @@ pub enum Reachability {
 }
 
 impl View {
-    /// Whether a missing reply means anything: the time is known, and hosts have had time to answer.
+    /// Whether a missing reply, or a missing run, means anything: the time is known, and hosts have had time to answer.
     pub const fn may_time_out(&self) -> bool {
         self.has_awaited_replies && self.clock.is_trusted()
     }

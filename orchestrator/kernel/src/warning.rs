@@ -49,6 +49,9 @@ pub enum Warning {
         #[serde(serialize_with = "in_seconds")]
         open_until: DateTime<Utc>,
     },
+    /// No application is configured.
+    #[error("no application is configured, so no host takes part in runs: list them as worker-applications")]
+    NoApplications,
     /// No host announces a worker of a configured application.
     #[error("no host announces {application}")]
     NotAnnounced {
@@ -131,10 +134,36 @@ pub fn warnings(state: &State, view: &View, proposed: Option<&Config>, now: Date
     let mut found = Vec::new();
     found.extend((current == Some(config)).then_some(Warning::NothingChanges));
     found.extend(starts_run(&then, &view, after, now));
+    found.extend(no_applications(config));
     found.extend(not_announced(config, &view));
     found.extend(unused_windows(current, config, &then, now));
     found.extend(too_concurrent(&then, &view));
     shorten(found)
+}
+
+/// When the next run would start automatically if `proposed` were the configuration at `now`, or if there were none; `None`
+/// if none would. An active run counts as ended.
+pub fn next_start(
+    state: &State,
+    view: &View,
+    proposed: Option<&Config>,
+    now: DateTime<Utc>,
+) -> Option<DateTime<Utc>> {
+    let then = with_config(state, proposed?);
+    Some(forecast::forecast(&then, &with_general_blockers(view), now).start()?.at)
+}
+
+/// What an operator should know of the configuration in force, as long as it is so: no application, one that no host announces, and
+/// fewer slots than hosts may be upgraded at once. It is at most [`WARNINGS_MAX`] entries long.
+pub fn lasting_warnings(state: &State, view: &View) -> Vec<Warning> {
+    let Some(config) = state.config.as_deref() else { return Vec::new() };
+    let fewer_slots = too_concurrent(state, view).filter(|found| matches!(found, Warning::FewerSlots { .. }));
+    let unserved = no_applications(config).into_iter().chain(not_announced(config, view));
+    shorten(unserved.chain(fewer_slots).collect())
+}
+
+fn no_applications(config: &Config) -> Option<Warning> {
+    config.worker_applications.is_empty().then_some(Warning::NoApplications)
 }
 
 /// The state with another configuration, in which no run is active.

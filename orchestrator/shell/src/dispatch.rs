@@ -6,11 +6,12 @@
 //! sent again: under the old fence it can no longer appear.
 
 use std::collections::{BTreeMap, HashMap, HashSet, VecDeque};
+use std::hash::Hash;
 use std::time::Duration;
 
 use chrono::{DateTime, Utc};
 use os_upgrade_kernel::fact::Part;
-use os_upgrade_kernel::{Effect, Job, Record, RunHost, State, System, other_effects, sends};
+use os_upgrade_kernel::{Effect, Job, Purge, Record, RunHost, State, System, other_effects, sends};
 use os_upgrade_protocol::{CommandId, HostName};
 
 use crate::clock::Now;
@@ -21,10 +22,10 @@ const FENCE_RETRY: Duration = Duration::from_millis(250);
 /// How much of the lease must be left when a job is begun. A system outside of the bus may know no fence, so a leader
 /// must not send requests after its lease has ended. This is as long as connecting may take.
 pub const JOB_LEASE_LEFT: Duration = Duration::from_secs(2);
-/// The most retractions under way at once.
-const RETRACTIONS_MAX: usize = 8;
-/// How long to wait before a retraction that could not be carried out is tried again.
-const RETRACTION_RETRY: Duration = Duration::from_secs(5);
+/// The most retractions, and the most purges, under way at once.
+const DELETIONS_MAX: usize = 8;
+/// How long to wait before one that could not be carried out is tried again.
+const DELETION_RETRY: Duration = Duration::from_secs(5);
 
 /// The limits of dispatching.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -83,6 +84,8 @@ pub enum Dispatch {
         /// Its sequence.
         sequence: u64,
     },
+    /// Delete what is stored of a removed host.
+    Purge(Purge),
 }
 
 /// What a leader dispatches from.
@@ -121,7 +124,8 @@ pub struct Dispatcher {
     /// Whether the state may have new commands that are not in `todo`.
     rescan: bool,
     jobs: Jobs,
-    retractions: HashMap<u64, Pace>,
+    retractions: Paces<u64>,
+    purges: Paces<Purge>,
 }
 
 impl Dispatcher {
@@ -136,7 +140,8 @@ impl Dispatcher {
             known: HashSet::new(),
             publishing: 0,
             rescan: true,
-            retractions: HashMap::new(),
+            retractions: Paces::default(),
+            purges: Paces::default(),
         }
     }
 
@@ -145,7 +150,8 @@ impl Dispatcher {
     pub fn begin_leadership(&mut self, now: Now) {
         self.refence(now, Duration::ZERO);
         self.jobs.leadership_begins(now);
-        self.retractions.values_mut().for_each(Pace::leadership_begins);
+        self.retractions.leadership_begins();
+        self.purges.leadership_begins();
     }
 
     /// A record has been committed.
@@ -220,8 +226,11 @@ impl Dispatcher {
         now: Now,
         begun: &mut Vec<Dispatch>,
     ) {
-        self.retractions
-            .retain(|sequence, pace| pace.is_under_way() || state.retractions.contains_key(sequence));
+        self.retractions.retain(|sequence| state.retractions.contains_key(sequence));
+        self.purges.retain(|purge| {
+            let removal = state.enrolment.removed.get(&purge.host);
+            removal.is_some_and(|removal| !removal.purged && removal.announced == purge.announced)
+        });
         let mut jobs = Vec::new();
         for effect in other_effects(state) {
             match effect {
@@ -232,8 +241,13 @@ impl Dispatcher {
                     }
                 }
                 Effect::Retract { host, sequence } => {
-                    if begin_retraction(&mut self.retractions, sequence, now) {
+                    if self.retractions.begin(sequence, now) {
                         begun.push(Dispatch::Retract { host, sequence });
+                    }
+                }
+                Effect::Purge(purge) => {
+                    if self.purges.begin(purge.clone(), now) {
+                        begun.push(Dispatch::Purge(purge));
                     }
                 }
                 Effect::Send { .. } => {}
@@ -259,7 +273,8 @@ impl Dispatcher {
 
     /// Whether nothing that still counts is under way.
     pub fn is_at_rest(&self) -> bool {
-        let is_waiting = self.jobs.is_under_way() || self.retractions.values().any(Pace::is_under_way);
+        let is_waiting =
+            self.jobs.is_under_way() || self.retractions.is_under_way() || self.purges.is_under_way();
         self.publishing == 0 && self.fence != Fence::Publishing && !is_waiting
     }
 
@@ -295,7 +310,12 @@ impl Dispatcher {
     /// A retraction was answered; a failed one is tried again later. Returns whether the answer counts: not if the
     /// retraction was begun in an earlier leadership.
     pub fn retraction_answered(&mut self, now: Now, sequence: u64) -> bool {
-        self.retractions.get_mut(&sequence).is_some_and(|pace| pace.done(now, RETRACTION_RETRY))
+        self.retractions.done(&sequence, now)
+    }
+
+    /// A purge was answered, as a retraction is.
+    pub fn purge_answered(&mut self, now: Now, purge: &Purge) -> bool {
+        self.purges.done(purge, now)
     }
 
     /// Requires a new fence. What is on its way under the present one no longer counts; reading up to the new one shows
@@ -316,8 +336,38 @@ fn is_wanted(state: &State, id: &CommandId) -> bool {
     run.and_then(|run| run.host(&id.host)).is_some_and(RunHost::is_unsent)
 }
 
-/// Begins the retraction if it is due and few enough are under way. Returns whether it did.
-fn begin_retraction(paces: &mut HashMap<u64, Pace>, sequence: u64, now: Now) -> bool {
-    let under_way = paces.values().filter(|pace| pace.is_under_way()).count();
-    under_way < RETRACTIONS_MAX && paces.entry(sequence).or_default().begin(now)
+/// Deletions of one kind, each of which is tried again until the journal says that it is done.
+#[derive(Debug)]
+struct Paces<K>(HashMap<K, Pace>);
+
+impl<K> Default for Paces<K> {
+    fn default() -> Self {
+        Self(HashMap::new())
+    }
+}
+
+impl<K: Eq + Hash> Paces<K> {
+    /// Begins one if it is due and few enough are under way. Returns whether it did.
+    fn begin(&mut self, key: K, now: Now) -> bool {
+        let under_way = self.0.values().filter(|pace| pace.is_under_way()).count();
+        under_way < DELETIONS_MAX && self.0.entry(key).or_default().begin(now)
+    }
+
+    /// One was answered. Returns whether that counts.
+    fn done(&mut self, key: &K, now: Now) -> bool {
+        self.0.get_mut(key).is_some_and(|pace| pace.done(now, DELETION_RETRY))
+    }
+
+    /// Keeps those that are still wanted, or under way.
+    fn retain(&mut self, is_wanted: impl Fn(&K) -> bool) {
+        self.0.retain(|key, pace| pace.is_under_way() || is_wanted(key));
+    }
+
+    fn leadership_begins(&mut self) {
+        self.0.values_mut().for_each(Pace::leadership_begins);
+    }
+
+    fn is_under_way(&self) -> bool {
+        self.0.values().any(Pace::is_under_way)
+    }
 }

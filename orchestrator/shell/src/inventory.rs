@@ -316,13 +316,18 @@ impl Inventory {
         result
     }
 
-    /// Records a host's versions; the bus stored them `at`. On an error about one of them the others are recorded.
+    /// Records a host's versions; the bus stored them `at`. On an error about one of them the others are recorded. An empty
+    /// payload says that the host has been removed.
     fn versions_published(
         &mut self,
         host: &HostName,
         payload: &[u8],
         at: DateTime<Utc>,
     ) -> Result<(), InventoryError> {
+        if payload.is_empty() {
+            self.versions.remove(host);
+            return Ok(());
+        }
         let (versions, fault) = Versions::parse_plain(payload)?;
         self.versions.insert(host.clone(), HostVersions { versions, published_at: at });
         fault.map_or(Ok(()), |fault| Err(fault.into()))

@@ -18,7 +18,7 @@ mod stopping;
 
 use std::time::Duration;
 
-use os_upgrade_kernel::{ClockDoubt, ControlMessage, Input, Settings, State};
+use os_upgrade_kernel::{ClockDoubt, ControlMessage, Input, Purge, Settings, State};
 use os_upgrade_protocol::HostName;
 
 pub use self::action::{Action, Warning};
@@ -298,6 +298,7 @@ impl Node {
                 }
             }
             Event::Retracted { host, sequence, deleted } => self.retracted(now, host, sequence, deleted),
+            Event::Purged { purge, done } => self.purged(now, purge, done),
             Event::Call { call, request, forwarded_at } => self.call(now, call, request, forwarded_at),
             Event::ForwardAnswered { call, outcome } => self.forward_answered(now, call, outcome),
             Event::Worker(message) => {
@@ -598,6 +599,12 @@ impl Node {
         let Role::Leading(leading) = &mut self.role else { return };
         if let Some(deleted) = deleted.filter(|_| counts) {
             leading.push(Input::Retracted { host, sequence, deleted });
+        }
+    }
+
+    fn purged(&mut self, now: Now, purge: Purge, done: bool) {
+        if self.dispatcher.purge_answered(now, &purge) && done {
+            self.decide_on(Input::Purged { host: purge.host, announced: purge.announced });
         }
     }
 

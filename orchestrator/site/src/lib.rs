@@ -3,7 +3,7 @@
 
 pub mod call;
 pub mod handle;
+pub mod host_reports;
 pub mod instances;
-pub mod outputs;
 pub mod published_state;
 pub mod strongbox;

@@ -3,7 +3,7 @@
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::time::Duration;
 
-use anyhow::{Context as _, bail};
+use anyhow::{Context as _, anyhow, bail};
 use os_upgrade_api_types::route::Call;
 use os_upgrade_api_types::routes::runs::Trigger;
 use os_upgrade_api_types::routes::{config, health, runs, state};
@@ -11,11 +11,12 @@ use os_upgrade_cli::rest;
 use os_upgrade_kernel::Config;
 use os_upgrade_kernel::config::WorkerApplication;
 use os_upgrade_protocol::ApplicationName;
+use os_upgrade_settings::HttpUrl;
 use os_upgrade_tls::http_client;
-use reqwest::{Client, Method, RequestBuilder, StatusCode, Url};
+use reqwest::{Client, Method, RequestBuilder, StatusCode};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
+use serde_json::{Value, json};
 
 const REQUEST_TIMEOUT: Duration = Duration::from_secs(10);
 
@@ -85,7 +86,7 @@ pub(super) enum Triggered {
 #[derive(Debug, Clone)]
 pub(super) struct Api {
     http: Client,
-    base: Url,
+    base: HttpUrl,
 }
 
 impl Api {
@@ -96,14 +97,15 @@ impl Api {
             IpAddr::V6(ip) if ip.is_unspecified() => Ipv6Addr::LOCALHOST.into(),
             ip @ (IpAddr::V4(_) | IpAddr::V6(_)) => ip,
         };
-        let base = Url::parse(&format!("http://{}", SocketAddr::new(reachable, address.port())))?;
-        let http = http_client::builder(&base).timeout(REQUEST_TIMEOUT).build()?;
+        let base = format!("http://{}", SocketAddr::new(reachable, address.port()));
+        let base: HttpUrl = base.parse().map_err(|why: String| anyhow!(why))?;
+        let http = http_client::builder(base.url()).timeout(REQUEST_TIMEOUT).build()?;
         Ok(Self { http, base })
     }
 
     /// The address of the API.
-    pub(super) fn base(&self) -> &str {
-        self.base.as_str().trim_end_matches('/')
+    pub(super) const fn base(&self) -> &HttpUrl {
+        &self.base
     }
 
     /// Whether the instance takes writes.
@@ -117,15 +119,38 @@ impl Api {
         self.get(&state::READ.call()).await
     }
 
-    /// Makes `application` the only one whose hosts are upgraded.
-    pub(super) async fn configure(&self, application: &str) -> anyhow::Result<()> {
+    /// Makes `application` the only one whose hosts are upgraded. The windows, and whatever else is configured, stay. Returns
+    /// the applications that were configured instead, if there was a configuration with others.
+    pub(super) async fn configure(&self, application: &str) -> anyhow::Result<Option<Vec<String>>> {
+        let before = self.applications().await?;
+        if before.as_deref() == Some(&[application.to_owned()]) {
+            return Ok(None);
+        }
         let name = ApplicationName::new(application)?;
         let config = Config { worker_applications: vec![WorkerApplication { name }], ..Config::default() };
-        let (status, answer) = self.send(&config::REPLACE.call(), Some(&config)).await?;
+        let applications = json!({ "worker-applications": config.worker_applications });
+        let (mut status, mut answer) = self.send(&config::CHANGE.call(), Some(&applications)).await?;
+        if status == StatusCode::NOT_FOUND {
+            (status, answer) = self.send(&config::REPLACE.call(), Some(&config)).await?;
+        }
         if !status.is_success() {
             bail!("cannot configure: {status}: {answer}");
         }
-        Ok(())
+        Ok(before)
+    }
+
+    /// The configured applications; `None` without a configuration.
+    async fn applications(&self) -> anyhow::Result<Option<Vec<String>>> {
+        let (status, answer) = self.send(&config::READ.call(), None::<&()>).await?;
+        match status {
+            StatusCode::OK => {
+                let config: Config = serde_json::from_str(&answer).context("an unexpected configuration")?;
+                let names = config.worker_applications.iter().map(|entry| entry.name.to_string());
+                Ok(Some(names.collect()))
+            }
+            StatusCode::NOT_FOUND => Ok(None),
+            _ => bail!("cannot read the configuration: {status}: {answer}"),
+        }
     }
 
     /// Starts a run that may take `timeout`.
@@ -164,7 +189,7 @@ impl Api {
         body: Option<&B>,
     ) -> anyhow::Result<(StatusCode, String)> {
         let method = Method::from_bytes(call.method().as_str().as_bytes())?;
-        let request = self.http.request(method, rest::url(&self.base, call)?);
+        let request = self.http.request(method, rest::url(self.base.url(), call)?);
         let response = body.into_iter().fold(request, RequestBuilder::json).send().await?;
         Ok((response.status(), response.text().await?))
     }

@@ -4,22 +4,24 @@ use std::fs::{self, Permissions};
 use std::io::ErrorKind;
 use std::os::unix::fs::{MetadataExt as _, PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use anyhow::Context as _;
 
 /// The release of a new host.
 const FIRST_RELEASE: &str = "1.0.0";
-/// The scripts that the worker runs, by name.
-const SCRIPTS: [(&str, &str); 5] = [
+/// The scripts that the worker runs, by name, and what they call.
+const SCRIPTS: [(&str, &str); 6] = [
     ("prepare", include_str!("scripts/prepare")),
     ("upgrade", include_str!("scripts/upgrade")),
     ("reboot", include_str!("scripts/reboot")),
     ("health", include_str!("scripts/health")),
     ("versions", include_str!("scripts/versions")),
+    ("work", include_str!("scripts/work")),
 ];
 
 /// A host. Its directory has `releases/VERSION/version`, the link `current` to one of the releases, `boot-id`,
-/// `worker.pid`, `worker.log`, `scripts/`, and `state/` for the worker.
+/// `step-seconds`, `worker.pid`, `worker.log`, `scripts/`, and `state/` for the worker.
 #[derive(Debug, Clone)]
 pub(super) struct DemoHost {
     pub(super) name: String,
@@ -28,19 +30,21 @@ pub(super) struct DemoHost {
 }
 
 impl DemoHost {
-    /// Creates `count` hosts in `data_dir/hosts`; hosts that exist keep their state.
-    pub(super) fn create_all(data_dir: &Path, count: u16) -> anyhow::Result<Vec<Self>> {
+    /// Creates `count` hosts in `data_dir/hosts`, which take the time `step` for each step of their work; hosts that exist
+    /// keep their state.
+    pub(super) fn create_all(data_dir: &Path, count: u16, step: Duration) -> anyhow::Result<Vec<Self>> {
         let parent = data_dir.join("hosts");
         (1..=count)
             .map(|number| {
                 let name = format!("h{number:02}");
                 let dir = parent.join(&name);
-                Self::create(&name, &dir).with_context(|| format!("cannot create the host {}", dir.display()))
+                Self::create(&name, &dir, step)
+                    .with_context(|| format!("cannot create the host {}", dir.display()))
             })
             .collect()
     }
 
-    fn create(name: &str, dir: &Path) -> anyhow::Result<Self> {
+    fn create(name: &str, dir: &Path, step: Duration) -> anyhow::Result<Self> {
         fs::create_dir_all(dir)?;
         let dir = dir.canonicalize()?;
         let release = dir.join("releases").join(FIRST_RELEASE);
@@ -59,6 +63,7 @@ impl DemoHost {
         if let Ok(state) = fs::metadata(dir.join("state")) {
             fs::set_permissions(dir.join("state"), Permissions::from_mode(state.mode() & 0o755))?;
         }
+        fs::write(dir.join("step-seconds"), format!("{}\n", step.as_secs_f64()))?;
         fs::create_dir_all(dir.join("scripts"))?;
         for (script, text) in SCRIPTS {
             let path = dir.join("scripts").join(script);
@@ -71,6 +76,11 @@ impl DemoHost {
     /// The directory of all hosts.
     pub(super) fn parent(&self) -> &Path {
         self.dir.parent().unwrap_or(&self.dir)
+    }
+
+    /// The file that makes its upgrades fail while it exists.
+    pub(super) fn failure_file(&self) -> PathBuf {
+        self.dir.join("fail")
     }
 
     /// The release it runs, as its directory has it; `?` if that cannot be read.

@@ -7,11 +7,15 @@ use axum::Router;
 use axum::extract::{Json, Path, State};
 use axum::http::StatusCode;
 use axum::routing::{get, post, put};
+use clap::Parser;
 use serde_json::{Value, json};
 use tokio_util::task::AbortOnDropHandle;
 
 use super::worker::APPLICATION;
 use super::*;
+
+/// What a host takes for a step in tests.
+const NO_TIME: Duration = Duration::ZERO;
 
 fn script(host: &DemoHost, name: &str) -> Output {
     // Run through sh: a script just written may still be open for writing in a process forked meanwhile.
@@ -27,7 +31,7 @@ fn outcome(host: &DemoHost, name: &str) -> (Option<i32>, String) {
 #[test]
 fn scripts_upgrade_a_host() {
     let dir = tempfile::tempdir().unwrap();
-    let hosts = DemoHost::create_all(dir.path(), 2).unwrap();
+    let hosts = DemoHost::create_all(dir.path(), 2, NO_TIME).unwrap();
     let host = &hosts[1];
     assert_eq!((host.name.as_str(), host.release().as_str()), ("h02", "1.0.0"));
     assert_eq!(outcome(host, "upgrade"), (Some(1), "no release has been prepared".to_owned()));
@@ -44,15 +48,47 @@ fn scripts_upgrade_a_host() {
     }
     assert!(host.dir.join("releases/1.0.0/version").is_file(), "earlier releases stay");
     assert_eq!(hosts[0].release(), "1.0.0", "other hosts are not touched");
-    let again = DemoHost::create_all(dir.path(), 2).unwrap();
+    let again = DemoHost::create_all(dir.path(), 2, NO_TIME).unwrap();
     assert_eq!((again[1].release(), again[1].boot_id()), (host.release(), host.boot_id()));
+}
+
+#[test]
+fn hosts_report_their_steps() {
+    let dir = tempfile::tempdir().unwrap();
+    let hosts = DemoHost::create_all(dir.path(), 1, NO_TIME).unwrap();
+    let progress = dir.path().join("progress");
+    let mut command = Command::new("sh");
+    command.arg(hosts[0].dir.join("scripts/work")).args(["one step", "another"]);
+    let output = command.env("OS_UPGRADE_PROGRESS", &progress).output().unwrap();
+    assert_eq!(String::from_utf8(output.stdout).unwrap(), "one step\nanother\n");
+    assert_eq!(std::fs::read_to_string(progress).unwrap(), "0 one step\n50 another\n");
+}
+
+#[test]
+fn hosts_take_their_time_unless_once() {
+    #[derive(Parser)]
+    struct Line {
+        #[command(flatten)]
+        options: Options,
+    }
+    let step = |arguments: &[&str]| {
+        let line = Line::try_parse_from([&["dev"], arguments].concat()).ok()?;
+        Some(STEP.div_f64(line.options.speed))
+    };
+    assert_eq!(step(&[]), Some(Duration::from_secs(1)));
+    assert_eq!(step(&["--speed", "4"]), Some(Duration::from_millis(250)));
+    assert_eq!(step(&["--once"]), Some(Duration::from_millis(1)));
+    assert_eq!(step(&["--once", "--speed", "0.5"]), Some(Duration::from_secs(2)));
+    for wrong in ["0", "-1", "1001", "NaN", "inf", "fast"] {
+        assert_eq!(step(&[&format!("--speed={wrong}")]), None, "{wrong}");
+    }
 }
 
 #[test]
 fn reboot_changes_boot_id_and_ends_worker() {
     use std::os::unix::process::ExitStatusExt;
     let dir = tempfile::tempdir().unwrap();
-    let hosts = DemoHost::create_all(dir.path(), 1).unwrap();
+    let hosts = DemoHost::create_all(dir.path(), 1, NO_TIME).unwrap();
     let boot_id = hosts[0].boot_id();
     let mut worker = Command::new("sleep").arg("600").spawn().unwrap();
     std::fs::write(hosts[0].dir.join("worker.pid"), worker.id().to_string()).unwrap();
@@ -64,7 +100,7 @@ fn reboot_changes_boot_id_and_ends_worker() {
 #[tokio::test]
 async fn killed_workers_are_restarted_until_stop() {
     let dir = tempfile::tempdir().unwrap();
-    let hosts = DemoHost::create_all(dir.path(), 1).unwrap();
+    let hosts = DemoHost::create_all(dir.path(), 1, NO_TIME).unwrap();
     // A fake worker: it records its start and waits. The URL comes in the environment, since it may hold a password and
     // others can read arguments.
     let program = dir.path().join("worker");
@@ -158,7 +194,10 @@ async fn upgrade_against(result: &'static str) -> (anyhow::Result<()>, Vec<Strin
     }));
     let router = Router::new()
         .route("/readyz", get(readyz))
-        .route("/v1/config/os-upgrade", put(configure))
+        .route(
+            "/v1/config/os-upgrade",
+            put(configure).patch(async || StatusCode::NOT_FOUND).get(async || StatusCode::NOT_FOUND),
+        )
         .route("/v1/state/os-upgrade", get(state))
         .route("/v1/state/os-upgrade/trigger-upgrade-site", post(trigger))
         .route("/v1/state/os-upgrade/runs", get(runs))
@@ -168,7 +207,7 @@ async fn upgrade_against(result: &'static str) -> (anyhow::Result<()>, Vec<Strin
     let api = Api::new(listener.local_addr().unwrap()).unwrap();
     let _task = AbortOnDropHandle::new(tokio::spawn(async move { axum::serve(listener, router).await }));
     let dir = tempfile::tempdir().unwrap();
-    let hosts = DemoHost::create_all(dir.path(), 1).unwrap();
+    let hosts = DemoHost::create_all(dir.path(), 1, NO_TIME).unwrap();
     upgrade::set_up(&api, &hosts).await.unwrap();
     let outcome = upgrade::once(&api, &hosts).await;
     let requests = fake.lock().unwrap().requests.clone();

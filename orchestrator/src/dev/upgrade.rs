@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use anyhow::bail;
 use os_upgrade_cli::output::outln;
+use os_upgrade_shell::text::one_line;
 use tokio::time::Instant;
 
 use super::api::{Api, Run, Triggered};
@@ -17,19 +18,30 @@ const READY_WAIT: Duration = Duration::from_mins(1);
 const RUN_TIMEOUT: &str = "10m";
 /// How long the run is watched; its own timeout is shorter.
 const RUN_WAIT: Duration = Duration::from_mins(11);
+/// The longest list of applications that is printed, in characters.
+const NAMES_CHARS_MAX: usize = 200;
 /// Time between two polls.
 const POLL: Duration = Duration::from_millis(100);
 
 /// Waits until the orchestrator is ready, configures the demo's application, and waits for all hosts.
 pub(super) async fn set_up(api: &Api, hosts: &[DemoHost]) -> anyhow::Result<()> {
     poll("the orchestrator is not ready", READY_WAIT, async || Ok(api.ready().await.then_some(()))).await?;
-    api.configure(APPLICATION).await?;
+    if let Some(before) = api.configure(APPLICATION).await? {
+        outln!("{}", configured_again(&before));
+    }
     poll("not all workers have announced themselves", READY_WAIT, async || {
         let known = api.state().await?.scheduled_workers;
         let all = hosts.iter().all(|host| known.iter().any(|worker| worker.host == host.name));
         Ok(all.then_some(()))
     })
     .await
+}
+
+/// What is said of a kept configuration that had other applications.
+fn configured_again(before: &[String]) -> String {
+    let had = if before.is_empty() { "no application".to_owned() } else { before.join(", ") };
+    let had = one_line(&had, NAMES_CHARS_MAX);
+    format!("The kept configuration had {had}: its application is {APPLICATION} again, and the rest stays")
 }
 
 /// Upgrades all hosts once and prints the progress. An error unless the run completes.

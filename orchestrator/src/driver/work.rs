@@ -226,6 +226,10 @@ impl Work {
                     Event::JobDone { id, report: report_of(job_again, work).await }
                 });
             }
+            Dispatch::Purge(purge) => self.spawn(|bus| async move {
+                let done = bus.purge_host(&purge).await;
+                Event::Purged { purge, done }
+            }),
             Dispatch::Retract { host, sequence } => self.spawn(|bus| async move {
                 let deleted = bus.retract(&host, sequence).await;
                 Event::Retracted { host, sequence, deleted }

@@ -5,16 +5,18 @@ use std::path::Path;
 use chrono::{DateTime, Utc};
 use futures::{Stream, TryStreamExt as _};
 use os_upgrade_kernel::FactCursor;
-use os_upgrade_protocol::RunId;
+use os_upgrade_protocol::{HostName, RunId};
 use os_upgrade_shell::journal::AppendId;
 use serde_json::value::RawValue;
-use sqlx::sqlite::{SqliteConnection, SqlitePool, SqlitePoolOptions, SqliteRow};
+use sqlx::query::Query;
+use sqlx::sqlite::{Sqlite, SqliteArguments, SqliteConnection, SqlitePool, SqlitePoolOptions, SqliteRow};
 use sqlx::{Row as _, query, query_scalar};
 use tokio::sync::watch;
 
 use super::error::{OpenError, StoreError};
 use super::extent::{self, Extent};
 use super::position::{Position, ProjectorStatus, Streams};
+use super::time::to_text;
 use super::{open, row};
 
 /// The most lists read at once; further ones wait.
@@ -37,7 +39,7 @@ pub struct RunRow {
     pub trigger_kind: String,
     /// Who started it; `None` for an automatic start.
     pub actor: Option<String>,
-    /// Why, as the operator says; `None` also if its start is in a gap of this store.
+    /// Why, as the operator says.
     pub reason: Option<String>,
     /// When it started.
     pub started_at: DateTime<Utc>,
@@ -118,6 +120,19 @@ pub struct FactRow {
     pub fact: Box<RawValue>,
 }
 
+/// Which runs to list: those for which everything that is given holds.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct RunFilter {
+    /// The run has ended with this result, one word.
+    pub result: Option<String>,
+    /// It started at this time, or later.
+    pub from: Option<DateTime<Utc>>,
+    /// It started before this time.
+    pub to: Option<DateTime<Utc>>,
+    /// This host is in it.
+    pub host: Option<HostName>,
+}
+
 /// A page of runs, newest first.
 #[derive(Debug)]
 pub struct RunPage {
@@ -147,7 +162,7 @@ pub enum Audit {
     Configuration,
     /// Secrets kept and removed, and new keys of the strongbox.
     Strongbox,
-    /// Hosts approved and withdrawn.
+    /// Hosts approved, withdrawn and removed.
     Enrolment,
     /// Runs that were due and did not start.
     MissedRuns,
@@ -172,7 +187,7 @@ impl Audit {
             Self::AllSlots => "type IN ('hold-placed', 'holder-released', 'lock-granted', 'lock-released')",
             Self::Configuration => "type = 'config-replaced'",
             Self::Strongbox => "type IN ('strongbox-made', 'secret-kept', 'secret-removed')",
-            Self::Enrolment => "type IN ('hosts-approved', 'host-withdrawn')",
+            Self::Enrolment => "type IN ('hosts-approved', 'host-withdrawn', 'host-removed')",
             Self::MissedRuns => "type = 'run-missed'",
         }
     }
@@ -204,9 +219,29 @@ pub struct RunDetail {
     pub facts: FactPage,
 }
 
-const RUN_COLUMNS: &str = "id, trigger_kind, actor, started_at, not_after, phase, rollout, stopping, ended_at, \
-                           result, counts, (SELECT json_extract(fact, '$.trigger.reason') FROM facts \
-                           WHERE facts.run = runs.id AND type = 'run-started' LIMIT 1) AS reason";
+/// A host of a run, and the facts about it there.
+#[derive(Debug)]
+pub struct HostDetail {
+    /// When the run started.
+    pub run_started_at: DateTime<Utc>,
+    /// When the next run started; `None` if it is the last one.
+    pub next_run_at: Option<DateTime<Utc>>,
+    /// The host.
+    pub host: HostRow,
+    /// The facts, in order; at most 1 000, the first ones.
+    pub facts: Vec<FactRow>,
+}
+
+/// The most facts about one host of a run. A host that is upgraded has some ten.
+const HOST_FACTS_MAX: u32 = 1_000;
+const RUN_COLUMNS: &str = "id, trigger_kind, actor, reason, started_at, not_after, phase, rollout, stopping, ended_at, \
+                           result, counts";
+/// The condition of a [`RunFilter`], with its parameters from `?1` to `?4`.
+const RUN_CONDITION: &str = "(?1 IS NULL OR result = ?1) AND (?2 IS NULL OR started_at >= ?2) \
+                             AND (?3 IS NULL OR started_at < ?3) AND (?4 IS NULL OR EXISTS \
+                             (SELECT 1 FROM run_hosts WHERE run_hosts.run = runs.id AND host = ?4))";
+const HOST_COLUMNS: &str = "host, application, lock_group, status, since, reason, reason_kind, command_action, \
+                            command_sequence, started_at, ended_at";
 
 /// The columns of a [`FactRow`].
 pub(super) const FACT_COLUMNS: &str = "sequence, place, at, type, event, actor, run, host, fact";
@@ -249,11 +284,16 @@ impl History {
         }
     }
 
-    /// At most `limit` runs, newest first; only those older than `after`, if given.
+    /// At most `limit` runs, newest first; only those that `filter` lets pass, and those older than `after`, if given.
     ///
     /// # Errors
     /// There is no run `after`, or the store cannot be read.
-    pub async fn runs(&self, limit: u32, after: Option<&RunId>) -> Result<RunPage, StoreError> {
+    pub async fn runs(
+        &self,
+        filter: &RunFilter,
+        limit: u32,
+        after: Option<&RunId>,
+    ) -> Result<RunPage, StoreError> {
         let mut reader = self.pool.begin().await?;
         let before = match after {
             None => i64::MAX,
@@ -263,10 +303,11 @@ impl History {
                 .await?
                 .ok_or_else(|| StoreError::UnknownRun(id.to_string()))?,
         };
-        let select =
-            format!("SELECT {RUN_COLUMNS} FROM runs WHERE number < ? ORDER BY number DESC LIMIT ? + 1");
-        let rows =
-            query(sqlx::AssertSqlSafe(select)).bind(before).bind(limit).fetch_all(&mut *reader).await?;
+        let select = format!(
+            "SELECT {RUN_COLUMNS} FROM runs WHERE {RUN_CONDITION} AND number < ?5 ORDER BY number DESC LIMIT ?6 + 1"
+        );
+        let select = filter.bind(query(sqlx::AssertSqlSafe(select))).bind(before).bind(limit);
+        let rows = select.fetch_all(&mut *reader).await?;
         let items = rows.iter().map(RunRow::read).collect::<Result<_, _>>()?;
         let (items, next) = page(items, limit, |run: &RunRow| run.id.clone());
         Ok(RunPage { items, next })
@@ -295,13 +336,36 @@ impl History {
         Ok(Some(RunDetail { run, hosts, facts }))
     }
 
-    /// The number of runs.
+    /// What happened to `host` in run `id`; `None` if there is no such run, or the host is not in it.
     ///
     /// # Errors
     /// The store cannot be read.
-    pub async fn count_runs(&self) -> Result<u64, StoreError> {
-        let count: i64 = query_scalar("SELECT count(*) FROM runs").fetch_one(&self.pool).await?;
-        Ok(count.cast_unsigned())
+    pub async fn host_of_run(&self, id: &RunId, host: &HostName) -> Result<Option<HostDetail>, StoreError> {
+        let mut reader = self.pool.begin().await?;
+        let select = format!("SELECT {HOST_COLUMNS} FROM run_hosts WHERE run = ? AND host = ?");
+        let select = query(sqlx::AssertSqlSafe(select)).bind(id.as_str()).bind(host.as_str());
+        let Some(row) = select.fetch_optional(&mut *reader).await? else { return Ok(None) };
+        let select = "SELECT started_at, (SELECT next.started_at FROM runs AS next WHERE next.number > runs.number \
+                      ORDER BY next.number LIMIT 1) AS next_started_at FROM runs WHERE id = ?";
+        let run = query(select).bind(id.as_str()).fetch_one(&mut *reader).await?;
+        let select = format!(
+            "SELECT {FACT_COLUMNS} FROM facts WHERE run = ? AND host = ? ORDER BY sequence, place LIMIT {HOST_FACTS_MAX}"
+        );
+        let select = query(sqlx::AssertSqlSafe(select)).bind(id.as_str()).bind(host.as_str());
+        let facts = collect(select.fetch(&mut *reader), FactRow::read).await?;
+        let run_started_at = row::time(&run, "started_at")?;
+        let next_run_at = row::optional_time(&run, "next_started_at")?;
+        Ok(Some(HostDetail { run_started_at, next_run_at, host: HostRow::read(&row)?, facts }))
+    }
+
+    /// The number of runs that `filter` lets pass.
+    ///
+    /// # Errors
+    /// The store cannot be read.
+    pub async fn count_runs(&self, filter: &RunFilter) -> Result<u64, StoreError> {
+        let select = format!("SELECT count(*) AS count FROM runs WHERE {RUN_CONDITION}");
+        let row = filter.bind(query(sqlx::AssertSqlSafe(select))).fetch_one(&self.pool).await?;
+        Ok(row.try_get("count")?)
     }
 
     /// At most `limit` facts of `audit`, newest first; only those before `before`, if given.
@@ -373,9 +437,8 @@ impl History {
 }
 
 async fn hosts(reader: &mut SqliteConnection, run: &RunId) -> Result<Vec<HostRow>, StoreError> {
-    let select = "SELECT host, application, lock_group, status, since, reason, reason_kind, command_action, \
-                  command_sequence, started_at, ended_at FROM run_hosts WHERE run = ? ORDER BY host";
-    collect(query(select).bind(run.as_str()).fetch(reader), HostRow::read).await
+    let select = format!("SELECT {HOST_COLUMNS} FROM run_hosts WHERE run = ? ORDER BY host");
+    collect(query(sqlx::AssertSqlSafe(select)).bind(run.as_str()).fetch(reader), HostRow::read).await
 }
 
 async fn facts(
@@ -421,6 +484,13 @@ fn page<T, C>(mut items: Vec<T>, limit: u32, cursor: impl Fn(&T) -> C) -> (Vec<T
     items.truncate(limit);
     let next = items.last().filter(|_| more).map(cursor);
     (items, next)
+}
+
+impl RunFilter {
+    fn bind<'q>(&self, select: Query<'q, Sqlite, SqliteArguments>) -> Query<'q, Sqlite, SqliteArguments> {
+        let host = self.host.as_ref().map(|host| host.as_str().to_owned());
+        select.bind(self.result.clone()).bind(self.from.map(to_text)).bind(self.to.map(to_text)).bind(host)
+    }
 }
 
 impl RunRow {

@@ -26,7 +26,9 @@ pub use self::error::{ApplyError, OpenError, StoreError};
 pub use self::extent::Extent;
 pub use self::fold::{FoldError, Folded, copy, fold, integrity};
 pub use self::follow::{End, Following, Resumption};
-pub use self::history::{Audit, CommandRow, FactPage, FactRow, History, HostRow, RunDetail, RunPage, RunRow};
+pub use self::history::{
+    Audit, CommandRow, FactPage, FactRow, History, HostDetail, HostRow, RunDetail, RunFilter, RunPage, RunRow,
+};
 pub use self::position::{Position, Streams};
 pub use self::projector::Projector;
 

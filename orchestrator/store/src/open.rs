@@ -21,10 +21,11 @@ const INCREMENTAL: i64 = 2;
 const BUSY_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// Every migration: number, name, SQL. Append only: a released migration never changes, not even in its comments.
-const MIGRATIONS: [(i64, &str, &str); 3] = [
+const MIGRATIONS: [(i64, &str, &str); 4] = [
     (8, "projection", include_str!("../../../migrations/0008_projection.sql")),
     (9, "retention", include_str!("../../../migrations/0009_retention.sql")),
     (10, "history", include_str!("../../../migrations/0010_history.sql")),
+    (11, "runs", include_str!("../../../migrations/0011_runs.sql")),
 ];
 
 /// The options of every connection to the file at `path`.
@@ -40,12 +41,13 @@ pub(super) fn options(path: &Path) -> SqliteConnectOptions {
 pub(super) async fn open(path: &Path, site: &str) -> Result<SqliteConnection, OpenError> {
     let error = |source| OpenError::of(path, source);
     // Before the owner is known nothing is changed, not even the journal mode.
-    let new = options(path).create_if_missing(true).auto_vacuum(SqliteAutoVacuum::Incremental);
-    let mut connection = new.connect().await.map_err(error)?;
+    let mut connection = options(path).create_if_missing(true).connect().await.map_err(error)?;
     check_owner(&mut connection, path, site).await?;
     connection.close().await.map_err(error)?;
     // What a power cut takes from a projection is read from the journal again, so NORMAL is enough.
     let mut connection = options(path)
+        // It is written to the file each time that it is set.
+        .auto_vacuum(SqliteAutoVacuum::Incremental)
         .journal_mode(SqliteJournalMode::Wal)
         .synchronous(SqliteSynchronous::Normal)
         .connect()

@@ -82,14 +82,15 @@ pub(super) async fn base(connection: &mut SqliteConnection, first: &Committed) -
 }
 
 async fn run(connection: &mut SqliteConnection, run: &Run) -> sqlx::Result<()> {
-    let upsert = "INSERT INTO runs (id, trigger_kind, actor, started_at, not_after, phase, rollout, stopping, \
-         ended_at, result, counts) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) \
+    let upsert = "INSERT INTO runs (id, trigger_kind, actor, reason, started_at, not_after, phase, rollout, stopping, \
+         ended_at, result, counts) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) \
          ON CONFLICT (id) DO UPDATE SET phase = excluded.phase, stopping = excluded.stopping, \
          ended_at = excluded.ended_at, result = excluded.result, counts = excluded.counts";
     query(upsert)
         .bind(run.id.as_str())
         .bind(run.trigger.kind())
         .bind(run.trigger.actor())
+        .bind(run.trigger.reason())
         .bind(to_text(run.started_at))
         .bind(to_text(run.not_after))
         .bind(run.phase.as_str())

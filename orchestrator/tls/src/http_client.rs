@@ -57,11 +57,13 @@ pub fn causes(error: &reqwest::Error) -> String {
     if error.is_timeout() {
         return "timed out".to_owned();
     }
-    error.source().map_or_else(|| "the request was not completed".to_owned(), with_causes)
+    let text = error.source().map_or_else(|| "the request was not completed".to_owned(), with_causes);
+    // The client library says which of its variants it is.
+    text.strip_prefix("client error (Connect): ").unwrap_or(&text).to_owned()
 }
 
-/// Installs ring as the provider of rustls, once for the whole process: reqwest has none of its own.
-fn install_crypto_provider() {
+/// Installs ring as the provider of rustls, once for the whole process: HTTP clients have none of their own.
+pub fn install_crypto_provider() {
     static ONCE: Once = Once::new();
     ONCE.call_once(|| {
         // Fails if another provider is installed already, which works too.

@@ -1,6 +1,6 @@
 //! The worker's package, as its crate describes it for cargo-deb, with the program that cargo has built for the tests. It is
 //! built here because cargo-deb itself takes minutes to build; `make deb` and `make test-vm` use cargo-deb. Its additions
-//! to the maintainer scripts, restarting the service and removing its links, are missing.
+//! to the maintainer scripts, restarting the service and removing its links, are missing, and so are the manual pages.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -32,8 +32,9 @@ pub(super) fn build_worker(deb: &Path) {
     let tree = tempfile::tempdir().unwrap();
     let tree = tree.path();
 
-    for asset in about["assets"].as_array().unwrap() {
-        let [from, to, mode] = [0, 1, 2].map(|part| text(&asset[part]));
+    let assets =
+        about["assets"].as_array().unwrap().iter().map(|asset| [0, 1, 2].map(|part| text(&asset[part])));
+    for [from, to, mode] in assets.filter(|[from, _, _]| !from.starts_with("../target/manual/")) {
         // cargo-deb replaces cargo's directory and profile in these paths.
         let from = from.strip_prefix("target/release/").map_or_else(|| of_crate.join(from), programs::path);
         let to =

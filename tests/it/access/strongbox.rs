@@ -166,7 +166,7 @@ async fn secrets_are_encrypted_until_sent() {
     }
     let (other_key, _) = new_key(&orchestrator, "other.key").await;
     let (code, _, stderr) = orchestrator.ask(&["strongbox", "unseal"], &other_key).await;
-    assert_eq!((code, stderr.as_str()), (Some(1), "error: this is not the key of the strongbox"));
+    assert_eq!((code, stderr.as_str()), (Some(5), "error: this is not the key of the strongbox"));
     let unsealed = orchestrator.ask(&["strongbox", "unseal"], &format!("{key}\n")).await;
     assert_eq!(unsealed, printed("unsealed"));
     orchestrator.ready().await;

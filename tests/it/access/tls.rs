@@ -122,6 +122,16 @@ async fn certificate_authorizes_slots_of_its_group() {
 }
 
 #[tokio::test]
+async fn refused_certificate_is_explained() {
+    let secured = Secured::start().await;
+    Authority::new("others").write(secured.directory(), "others");
+    let url = format!("https://{}/", secured.orchestrator.address());
+    let refused = secured.orchestrator.run(&["status", "--url", &url, "--ca", "others.pem"], "").await;
+    let why = "its certificate is from an authority that is not trusted: give the certificate of that authority with --ca";
+    assert_eq!(refused, (Some(1), String::new(), format!("error: cannot reach {url}: {why}")));
+}
+
+#[tokio::test]
 async fn renewed_certificate_is_served_without_restart() {
     let secured = Secured::start().await;
     let (directory, address) = (secured.directory(), secured.orchestrator.address());

@@ -84,7 +84,7 @@ async fn tokens_change_without_restart() {
 
     let hold = ["lock", "hold", "--url", &url, "--id", "rack-7", "--reason", "a new disk"];
     let (code, _, stderr) = guarded.command(&hold, &viewer).await;
-    assert_eq!((code, stderr.as_str()), (Some(1), "error: this needs the role operator"));
+    assert_eq!((code, stderr.as_str()), (Some(5), "error: this needs the role operator"));
     assert_eq!(guarded.command(&hold, &operator).await.0, Some(0));
     let history = ["lock", "history", "--url", &url, "--output", "json"];
     let actor = eventually("the history to have it", async || {
@@ -105,13 +105,13 @@ async fn tokens_change_without_restart() {
     let again = ["token", "create", "--file", "tokens.toml", "--role", "admin", "--name", "ops"];
     let (code, printed, stderr) = guarded.command(&again, "").await;
     let taken = "error: there is a token ops already: revoke it first, or give another name";
-    assert_eq!((code, printed.as_str(), stderr.as_str()), (Some(1), "", taken));
+    assert_eq!((code, printed.as_str(), stderr.as_str()), (Some(5), "", taken));
     let revoke = ["token", "revoke", "--file", "tokens.toml", "ops"];
     assert_eq!(guarded.command(&revoke, "").await.0, Some(0));
     let (_, _, stderr) = guarded.status_ends(&operator, 1).await;
     assert!(stderr.starts_with("error: the token is not valid"), "{stderr}");
     let (code, _, stderr) = guarded.command(&revoke, "").await;
-    assert_eq!((code, stderr.as_str()), (Some(1), "error: there is no token ops in tokens.toml"));
+    assert_eq!((code, stderr.as_str()), (Some(5), "error: there is no token ops in tokens.toml"));
 
     fs::remove_file(guarded.path("tokens.toml")).unwrap();
     guarded.status_ends(&viewer, 1).await;
@@ -152,7 +152,7 @@ async fn fleet_lock_passwords_are_per_group() {
     ] {
         let unlock = ["lock", "unlock", "--url", &url, "--group", group, "--id", "a"];
         let (code, _, stderr) = guarded.command(&unlock, "").await;
-        assert_eq!(code, Some(1));
+        assert_eq!(code, Some(5));
         assert!(stderr.contains(expected) && !stderr.contains("osup_"), "{stderr}");
     }
 }

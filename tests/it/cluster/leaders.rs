@@ -3,12 +3,15 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
+use async_nats::client::{Request, RequestErrorKind};
 use harness::host::APPLICATION;
 use harness::orchestrator::Orchestrator;
 use harness::site::{Site, assert_one_by_one};
 use harness::wait::{Stopwatch, eventually};
 use nix::sys::signal::Signal;
+use os_upgrade_protocol::subject;
 use os_upgrade_shell::forward::not_forwarded;
+use os_upgrade_shell::lease::LeaseHolder;
 use os_upgrade_shell::not_done::NotDone;
 use reqwest::Method;
 use serde_json::{Value, json};
@@ -56,6 +59,14 @@ async fn follower_serves_reads_and_forwards_writes() {
     assert_eq!(hosts[0].script_log(), ["prepare", "upgrade-begins", "upgrade-ends"]);
 }
 
+/// The subject on which the leader reads forwarded requests.
+async fn requests_to_leader(site: &Site) -> String {
+    let leases = site.jetstream().get_key_value("os-upgrade-lease").await.unwrap();
+    let lease = leases.get("leader").await.unwrap().expect("somebody leads");
+    let LeaseHolder { instance, nonce, .. } = serde_json::from_slice(&lease).unwrap();
+    subject::request(&instance, &nonce)
+}
+
 #[tokio::test]
 async fn follower_explains_failed_forwarding() {
     let (mut site, second) = leader_and_follower().await;
@@ -65,7 +76,16 @@ async fn follower_explains_failed_forwarding() {
         serde_json::from_value::<NotDone>(info).expect("what became of the change")
     };
     let leader = site.orchestrator.instance();
+    let requests = requests_to_leader(&site).await;
     site.orchestrator.kill().await;
+    // Until the server notices that the connection is closed, a request is lost rather than refused.
+    let client = site.nats.client().await;
+    eventually("NATS to know that nobody reads the requests", async || {
+        let request = Request::new().timeout(Some(Duration::from_millis(100)));
+        let answer = client.send_request(requests.clone(), request).await;
+        answer.is_err_and(|error| error.kind() == RequestErrorKind::NoResponders).then_some(())
+    })
+    .await;
     let gone = not_forwarded(format_args!("instance {leader}, which led last, is gone"));
     assert_eq!(error(second.rest.trigger("").await), gone);
     second.await_leading().await;
@@ -157,6 +177,11 @@ async fn every_instance_shows_leader_and_progress() {
         });
         Some(json!({ "leader": status["leader"], "instances": instances.collect::<Vec<_>>() }))
     };
+    let machine = std::fs::read_to_string("/proc/sys/kernel/hostname").expect("a name");
+    let machine: String = machine.trim().chars().take_while(char::is_ascii_alphanumeric).take(20).collect();
+    for name in [&first, &other] {
+        assert!(name.starts_with(&machine), "{name}");
+    }
     let both = expected(&first, ["leader", "follower"], [true, true]);
     for orchestrator in [&site.orchestrator, &second] {
         eventually("both to be shown", async || (shown(orchestrator).await? == both).then_some(())).await;
@@ -176,7 +201,7 @@ async fn every_instance_shows_leader_and_progress() {
         "{status}"
     );
     site.orchestrator.kill().await;
-    let one = expected(&other, ["leader", "leader"], [false, true]);
+    let one = expected(&other, ["follower", "leader"], [false, true]);
     eventually("one to be shown as gone", async || (shown(&second).await? == one).then_some(())).await;
     assert_eq!(site.orchestrator.cluster_status().await, None);
 }

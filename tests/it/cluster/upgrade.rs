@@ -2,6 +2,7 @@
 //! version, as `make test-upgrade` does; without it the present program takes its part.
 
 use std::collections::BTreeMap;
+use std::fs;
 use std::path::PathBuf;
 
 use harness::orchestrator::Orchestrator;
@@ -31,14 +32,17 @@ async fn site_of_two_is_upgraded_during_a_run() {
     let present = || programs::path(programs::ORCHESTRATOR);
     let old = old.unwrap_or_else(present);
 
-    // What the present version has written so far, the old one reads, with the same data directory: a rollback.
+    // A rollback: what the present version has written so far, the old one reads. Only the history may be of a newer schema.
     let mut site = Site::start().await;
     let hosts = site.hosts(4).await;
-    let first = site.rest().start_run().await;
-    assert_eq!(site.rest().await_end(&first).await.result(), Some("completed"));
     site.orchestrator.terminate().await;
     site.orchestrator.set_program(old.clone());
+    if is_older {
+        fs::rename(site.orchestrator.store_file(), site.orchestrator.directory().join("newer.db")).unwrap();
+    }
     site.orchestrator.start_ready().await;
+    let first = site.rest().start_run().await;
+    assert_eq!(site.rest().await_end(&first).await.result(), Some("completed"));
     let mut other = Orchestrator::new(&site.nats.url(), "");
     other.set_program(old.clone());
     other.start_ready().await;
@@ -104,21 +108,28 @@ async fn older_instance_stops(site: &Site, leader: &Orchestrator, old: PathBuf) 
     late.set_program(old);
     late.start_ready().await;
     late.await_following(leader).await;
+    let name = late.instance();
+    let shown_by = async |shown: &Orchestrator| {
+        let status = shown.cluster_status().await?;
+        status["instances"].as_array()?.iter().find(|it| it["instance"] == name).cloned()
+    };
+    let read = eventually("the status to show what it reads", async || {
+        shown_by(leader).await?["reads-format"].as_u64()
+    });
+    let read = read.await;
     let barrier = r#"{"at":"2026-11-21T01:00:00Z","control":0,"facts":[]}"#;
     let (_, last) = site.records().await.into_iter().last().unwrap();
     let barrier = barrier.replace(r#""control":0"#, &format!(r#""control":{}"#, last["control"]));
-    let sequence = streams::append_record(site.jetstream(), "3", &barrier).await;
+    let sequence = streams::append_record(site.jetstream(), &(read + 1).to_string(), &barrier).await;
     let unreadable = format!("journal message {sequence} ");
     let reason = eventually("the older instance to stop", async || {
         late.readiness().await.filter(|reason| reason.starts_with(&unreadable))
     })
     .await;
     assert!(reason.contains("format"), "{reason}");
-    let name = late.instance();
     eventually("the status to show why", async || {
-        let status = leader.cluster_status().await?;
-        let shown = status["instances"].as_array()?.iter().find(|it| it["instance"] == name)?.clone();
-        (shown["not-ready-reason"] == reason && shown["reads-format"] == 2).then_some(())
+        let shown = shown_by(leader).await?;
+        (shown["not-ready-reason"] == reason && shown["reads-format"] == read).then_some(())
     })
     .await;
     eventually("the others to go on", async || {

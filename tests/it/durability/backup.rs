@@ -144,7 +144,7 @@ async fn replacing_site_needs_flag_and_saves_it() {
     let journal = site.last_sequence(subject::JOURNAL_STREAM).await;
     site.orchestrator.terminate().await;
     let (code, _, stderr) = site.orchestrator.command(&["restore", "old.tar.gz", "--yes"]).await;
-    assert_eq!(code, Some(1));
+    assert_eq!(code, Some(5));
     let text = format!(
         "error: the site is not empty (its journal has messages up to {journal}, its store is not empty): `--replace` \
          saves that to a file, then replaces it"
@@ -260,7 +260,7 @@ async fn invalid_backup_changes_nothing() {
     for (name, bytes, expected) in cases {
         fs::write(&bad, bytes).unwrap();
         let (code, printed, stderr) = elsewhere.command(&["restore", &bad, "--yes"]).await;
-        assert_eq!((code, printed.as_str()), (Some(1), ""), "{name}: {stderr}");
+        assert_eq!((code, printed.as_str()), (Some(5), ""), "{name}: {stderr}");
         assert!(stderr.starts_with("error: ") && stderr.lines().count() == 1, "{name}: {stderr}");
         assert!(stderr.contains(&bad) && stderr.contains(expected), "{name}: {stderr}");
         assert_eq!(content(&elsewhere.directory().join("data")), before, "{name}");

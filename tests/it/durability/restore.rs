@@ -328,7 +328,7 @@ async fn restore_refused_while_running_or_unconfirmed() {
     let mut site = Site::start().await;
     let refused = async |orchestrator: &Orchestrator| {
         let (code, _, stderr) = orchestrator.command(FROM_STORE).await;
-        assert_eq!(code, Some(1), "{stderr}");
+        assert_eq!(code, Some(5), "{stderr}");
         stderr
     };
     let stderr = refused(&site.orchestrator).await;
@@ -353,12 +353,9 @@ async fn restore_refused_while_running_or_unconfirmed() {
     site.nats.delete_streams();
     site.nats.start_again().await;
     let (code, _, stderr) = site.orchestrator.command(&["restore", "--from-store"]).await;
-    assert_eq!(code, Some(1));
+    assert_eq!(code, Some(2));
     assert!(stderr.contains("  slots stay held for: none"), "{stderr}");
-    assert!(
-        stderr.ends_with("error: nothing was done: without a terminal, confirm with `--yes`"),
-        "{stderr}"
-    );
+    assert!(stderr.ends_with("error: without a terminal, confirm with --yes"), "{stderr}");
 
     // Without a store there is nothing to restore from.
     let empty = Orchestrator::new(&site.nats.url(), "");

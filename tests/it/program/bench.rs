@@ -6,7 +6,7 @@ use std::process::Command;
 fn every_row_is_measured() {
     let mut bench = Command::new(env!("CARGO_BIN_EXE_bench"));
     bench.args(["--hosts", "20", "--many-hosts", "40", "--rounds", "1", "--reads-per-sec", "100", "--json"]);
-    bench.args(["--lock-turns", "1", "--waiters", "40"]);
+    bench.args(["--lock-turns", "1", "--waiters", "40", "--subscribers", "20"]);
     let output = bench.output().unwrap();
     let stderr = String::from_utf8_lossy(&output.stderr);
     // Targets mean nothing at these sizes: exit code 3 is a missed target.
@@ -29,6 +29,7 @@ fn every_row_is_measured() {
         "memory with 40 waiters, 10 rounds later",
         "lock refused, 40 waiters, p99",
         "hosts one by one, each of 20",
+        "a run of 20 hosts, 20 subscribers",
         "prepare to 20 hosts",
         "prepare to 40 hosts",
         "prepare, a host of 40 against one of 20",

@@ -28,11 +28,15 @@ async fn watched_runs_exit_with_their_result() {
     assert_eq!(program.ask(&["run", "list", "-o", "name"], "").await.1, id);
     assert_eq!(program.ask(&["run", "watch"], "").await.0, Some(0), "a run that has ended is not waited for");
     let (_, status, _) = program.ask(&["status", "--utc"], "").await;
-    assert!(status.contains("completed") && !status.contains("NEEDS A PERSON"), "{status}");
+    assert!(status.contains("completed after") && status.contains(": 2 upgraded"), "{status}");
+    assert!(!status.contains("NEEDS A PERSON") && !status.contains("WAITING"), "{status}");
 
     hosts[0].hold("prepare");
     let cancelled = async {
-        let started = async || (program.ask(&["status"], "").await.1.starts_with("run ")).then_some(());
+        let started = async || {
+            let (_, status, _) = program.ask(&["status"], "").await;
+            (status.starts_with("run ") && status.contains("AT WORK\n  h01: preparing")).then_some(())
+        };
         eventually("the run is shown", started).await;
         assert_eq!(program.ask(&["run", "cancel"], "").await.0, Some(0));
         hosts[0].release("prepare");
@@ -70,5 +74,19 @@ async fn contexts_name_the_instance() {
     assert_eq!(code, Some(0), "{stderr}");
     assert_eq!(run(&["hosts", "list", "-o", "json"]).await, (Some(0), "[]".to_owned(), String::new()));
     assert_eq!(run(&["hosts", "list", "--context", "there"]).await.0, Some(2));
+    // A filter that matches nothing is no error; a name that nothing has is one.
+    for (list, note) in [
+        (&["hosts", "list", "--label", "rack=r9"][..], "no host is like that"),
+        (&["hosts", "list", "--pending"], "no host is like that"),
+        (&["run", "list", "--host", "h99"], "there is no such run"),
+        (&["events", "--run", "last"], "there has been no run"),
+        (&["events", "--host", "h99"], "there is no such event"),
+        (&["lock", "list", "--group", "x", "--url", &address], "there is no such group"),
+    ] {
+        assert_eq!(run(list).await, (Some(0), String::new(), note.to_owned()), "{list:?}");
+        let quiet = [list, &["--quiet"]].concat();
+        assert_eq!(run(&quiet).await, (Some(0), String::new(), String::new()), "{list:?}");
+    }
+    assert_eq!(run(&["hosts", "show", "h99"]).await.0, Some(1));
     assert_eq!(run(&["context", "list", "-o", "name"]).await.1, "here");
 }

@@ -35,9 +35,23 @@ async fn configuration_is_applied_edited_and_put_back() {
     std::fs::write(&file, FILE).unwrap();
     let file = file.to_str().unwrap().to_owned();
 
-    // Nobody is there to agree.
+    // What is wrong with a file is said before anybody is asked; nobody is there to agree.
     let apply = ["config", "apply", "-f", &file];
-    assert_eq!(orchestrator.ask(&apply, "").await.0, Some(2));
+    for (name, text, code, expected) in [
+        ("missing.yaml", None, 2, "error: cannot read "),
+        ("broken.yaml", Some("rollout: ["), 5, "error: "),
+        ("wrong.yaml", Some("rollout:\n  max-concurrent: 0\n"), 5, "error: rollout/max-concurrent: "),
+        ("wanted.yaml", Some(FILE), 2, "error: without a terminal, confirm with --yes"),
+    ] {
+        let path = orchestrator.directory().join(name);
+        if let Some(text) = text {
+            std::fs::write(&path, text).unwrap();
+        }
+        let (found, _, error) =
+            orchestrator.ask(&["config", "apply", "-f", path.to_str().unwrap()], "").await;
+        let last = error.lines().last().unwrap_or_default();
+        assert!(found == Some(code) && last.starts_with(expected), "{name}: {found:?}: {error}");
+    }
     let (code, difference, warnings) = orchestrator.ask(&[&apply[..], &["--diff"]].concat(), "").await;
     assert_eq!(code, Some(0), "{warnings}");
     assert!(difference.contains("\n+  - name: debian"), "{difference}");
@@ -50,13 +64,17 @@ async fn configuration_is_applied_edited_and_put_back() {
     assert!(first.contains("max-concurrent: 2") && first.starts_with("worker-applications:\n"), "{first}");
     let (code, same, _) = orchestrator.ask(&yes, "").await;
     assert_eq!((code, same.as_str()), (Some(0), "nothing changes"));
+    let quiet = ["config", "set", "start-jitter", "1m", "--yes", "--quiet"];
+    assert_eq!(orchestrator.ask(&quiet, "").await, (Some(0), String::new(), String::new()));
+    let back = ["config", "set", "start-jitter", "null", "--yes", "--quiet"];
+    assert_eq!(orchestrator.ask(&back, "").await, (Some(0), String::new(), String::new()));
 
     let set = ["config", "set", "rollout.max-concurrent", "3", "--yes"];
     let (code, difference, error) = orchestrator.ask(&set, "").await;
     assert_eq!(code, Some(0), "{error}");
     assert!(difference.contains("\n-  max-concurrent: 2\n+  max-concurrent: 3"), "{difference}");
     let (code, _, error) = orchestrator.ask(&["config", "set", "rollout.colour", "red", "--yes"], "").await;
-    assert!(code == Some(1) && error.contains("unknown field `colour`"), "{error}");
+    assert!(code == Some(5) && error.contains("unknown field `colour`"), "{error}");
 
     // A refused configuration is opened again, with the reason as a comment.
     let twice = r#"
@@ -85,11 +103,11 @@ async fn configuration_is_applied_edited_and_put_back() {
     // The first change is put back, and that is a change too.
     let (_, listed, _) = orchestrator.ask(&["config", "history"], "").await;
     let numbers: Vec<&str> = listed.lines().skip(1).filter_map(|line| line.split(' ').next()).collect();
-    assert_eq!(numbers.len(), 5, "{listed}");
+    assert_eq!(numbers.len(), 7, "{listed}");
     let (code, change, _) = orchestrator.ask(&["config", "history", numbers[2]], "").await;
     assert_eq!(code, Some(0));
     assert!(change.contains("\n-  max-concurrent: 2\n+  max-concurrent: 3"), "{change}");
-    assert_eq!(orchestrator.ask(&["config", "rollback", numbers[3], "--yes"], "").await.0, Some(0));
+    assert_eq!(orchestrator.ask(&["config", "rollback", numbers[5], "--yes"], "").await.0, Some(0));
     assert_eq!(shown(orchestrator).await, first);
-    assert_eq!(orchestrator.ask(&["config", "rollback", "999999", "--yes"], "").await.0, Some(1));
+    assert_eq!(orchestrator.ask(&["config", "rollback", "999999", "--yes"], "").await.0, Some(5));
 }

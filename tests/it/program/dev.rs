@@ -1,7 +1,8 @@
 //! `os-upgrade dev`: a whole site on one machine, which leaves nothing behind.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs::{self, File};
+use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 
@@ -11,6 +12,8 @@ use harness::rest::Rest;
 use harness::secured_nats::SecuredNats;
 use harness::wait::eventually;
 use os_upgrade_platform::child::{self, Child};
+use reqwest::Method;
+use serde_json::{Value, json};
 
 fn set_arguments(command: &mut Command, listen: &str, data: &Path, more: &[&str]) {
     command.args(["dev", "--hosts", "2", "--listen", listen, "--data-dir"]).arg(data).args(more);
@@ -57,21 +60,119 @@ async fn dev_once_upgrades_and_cleans_up() {
     }
 }
 
-#[tokio::test]
-async fn killed_dev_leaves_nothing_and_hides_password() {
-    let data = tempfile::tempdir().expect("a directory");
+/// A site of two hosts, and what its terminal shows.
+async fn start(data: &Path, more: &[&str]) -> (Child, Rest) {
     let address = own_address();
     let mut command = child::command(programs::path(programs::ORCHESTRATOR));
-    set_arguments(&mut command, &address.to_string(), data.path(), &[]);
-    let log = File::create(data.path().join("log")).expect("made");
+    set_arguments(&mut command, &address.to_string(), data, more);
+    start_command(command, address, data).await
+}
+
+async fn start_command(mut command: Command, address: SocketAddr, directory: &Path) -> (Child, Rest) {
+    let log = File::create(directory.join("log")).expect("made");
     command.env("RUST_LOG", "debug").stdout(log.try_clone().expect("cloned")).stderr(log);
     let child = Child::start(command).expect("started");
     let rest = Rest::new(address);
     eventually("the hosts", async || {
-        let (_, state) = rest.try_call(reqwest::Method::GET, "/v1/state/os-upgrade", "").await?;
+        let (_, state) = rest.try_call(Method::GET, "/v1/state/os-upgrade", "").await?;
         (state["scheduled-workers"].as_array()?.len() == 2).then_some(())
     })
     .await;
+    (child, rest)
+}
+
+#[tokio::test]
+async fn dev_prints_what_happens() {
+    let data = tempfile::tempdir().expect("a directory");
+    let (child, rest) = start(data.path(), &["--speed", "100"]).await;
+    let shown = || fs::read_to_string(data.path().join("log")).unwrap_or_default();
+    let await_line = async |text: &str| {
+        eventually(text, async || shown().lines().any(|line| line.ends_with(text)).then_some(())).await;
+    };
+    await_line("What happens until then:").await;
+    rest.call(Method::POST, "/v1/state/os-upgrade/trigger-upgrade-site", "{}").await;
+    await_line(" (2 hosts)").await;
+    for host in ["h01", "h02"] {
+        await_line(&format!("{host}: prepare sent")).await;
+        await_line(&format!("{host}: upgrade sent")).await;
+        await_line(&format!("{host} upgraded")).await;
+    }
+    await_line(" completed").await;
+    child.kill().await;
+}
+
+/// Neither windows nor anything else is lost by a restart. That the application is set again is said.
+#[tokio::test]
+async fn restart_of_dev_keeps_configuration() {
+    const CONFIG: &str = "/v1/config/os-upgrade";
+    let data = tempfile::tempdir().expect("a directory");
+    let (child, rest) = start(data.path(), &[]).await;
+    let window = json!({"maintenance-windows": [{ "days-of-week": "Saturday", "start-time": "02:00", "duration": "4h" }]});
+    assert_eq!(rest.call(Method::PATCH, CONFIG, &window.to_string()).await, (204, Value::Null));
+    let (_, before) = rest.get(CONFIG).await;
+    child.kill().await;
+    let (child, rest) = start(data.path(), &[]).await;
+    assert_eq!(rest.get(CONFIG).await.1, before);
+    let said = "The kept configuration had";
+    let shown = || fs::read_to_string(data.path().join("log")).expect("a log");
+    let await_line = async |line: &str| {
+        eventually(line, async || shown().lines().any(|shown| shown.ends_with(line)).then_some(())).await;
+    };
+    await_line("What happens until then:").await;
+    assert!(!shown().contains(said), "nothing was to be changed");
+    let own = json!({"worker-applications": [{ "name": "own" }]});
+    assert_eq!(rest.call(Method::PATCH, CONFIG, &own.to_string()).await, (204, Value::Null));
+    child.kill().await;
+    let (child, rest) = start(data.path(), &[]).await;
+    await_line(&format!("{said} own: its application is os-upgrade-demo again, and the rest stays")).await;
+    assert_eq!(rest.get(CONFIG).await.1, before);
+    child.kill().await;
+}
+
+/// As the README says.
+#[tokio::test]
+async fn demo_host_fails_when_told_to() {
+    let data = tempfile::tempdir().expect("a directory");
+    let (child, rest) = start(data.path(), &["--speed", "100"]).await;
+    let fail = data.path().join("hosts/h02/fail");
+    File::create(&fail).expect("made");
+    let run = rest.await_end(&rest.start_run().await).await;
+    assert_eq!(run.result(), Some("failed"));
+    fs::remove_file(&fail).expect("removed");
+    let run = rest.await_end(&rest.start_run().await).await;
+    assert_eq!(run.statuses(), BTreeMap::from([("h01", "upgraded"), ("h02", "upgraded")]));
+    child.kill().await;
+}
+
+#[tokio::test]
+async fn doctor_finds_dev() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let address = own_address();
+    let mut command = child::command(programs::path(programs::ORCHESTRATOR));
+    command.args(["dev", "--hosts", "2", "--listen", &address.to_string()]).current_dir(directory.path());
+    let (child, _) = start_command(command, address, directory.path()).await;
+    let doctor = async || {
+        let mut command = tokio::process::Command::new(programs::path(programs::ORCHESTRATOR));
+        let output = command.args(["doctor", "-o", "json"]).current_dir(directory.path()).output().await;
+        let output = output.expect("started");
+        let rows: Vec<Value> = serde_json::from_slice(&output.stdout).expect("checks");
+        let row = |row: &Value| Some((row["check"].as_str()?.to_owned(), row["found"].as_str()?.to_owned()));
+        let rows: BTreeMap<_, _> = rows.iter().filter_map(row).collect();
+        assert_eq!(output.status.code(), Some(0), "{rows:?}");
+        rows
+    };
+    let rows = doctor().await;
+    assert_eq!(rows["configuration"], "site site, as data/dev/os-upgrade.toml has it");
+    assert_eq!(rows["instances"], "1 heard", "the same settings as those of dev");
+    assert_eq!(rows["enrolment"], "announced hosts: 2 taking part, 0 withdrawn");
+    child.kill().await;
+    eventually("dev to end", async || (doctor().await["configuration"] == "site site").then_some(())).await;
+}
+
+#[tokio::test]
+async fn killed_dev_leaves_nothing_and_hides_password() {
+    let data = tempfile::tempdir().expect("a directory");
+    let (child, _) = start(data.path(), &[]).await;
     assert!(processes(data.path()).len() >= 4, "{:?}", processes(data.path()));
 
     // A second one on its own port gets an error that names what else it needs.

@@ -2,12 +2,15 @@
 
 use std::fs;
 
+use async_nats::jetstream::context::ConsumerInfoErrorKind;
 use harness::host::{APPLICATION, Host};
 use harness::nats_server::NatsServer;
 use harness::orchestrator::{AUTO_APPROVE, Orchestrator};
 use harness::site::Site;
+use harness::streams;
 use harness::wait::eventually;
 use nix::sys::signal::Signal;
+use os_upgrade_protocol::{ConsumerRequest, HostName, subject};
 use reqwest::Method;
 use serde_json::{Value, json};
 
@@ -59,8 +62,8 @@ async fn only_approved_hosts_are_upgraded() {
     assert_eq!(command_output(&site.orchestrator, &["hosts", "approve", "h01"]).await, "approved: h01");
     let mistyped = command_output(&site.orchestrator, &["hosts", "approve", "h10", "--new"]).await;
     assert_eq!(mistyped, "approved: h10");
-    let forgotten = ["hosts", "withdraw", "h10", "--reason", "mistyped", "--forget"];
-    assert_eq!(command_output(&site.orchestrator, &forgotten).await, "forgotten: h10");
+    let removed = ["hosts", "remove", "h10", "--reason", "mistyped"];
+    assert_eq!(command_output(&site.orchestrator, &removed).await, "removed: h10");
     let run = site.rest().start_run().await;
     let run = site.rest().await_end(&run).await;
     assert_eq!(run.result(), Some("completed"));
@@ -91,7 +94,7 @@ async fn only_approved_hosts_are_upgraded() {
     let history = command_output(&site.orchestrator, &["hosts", "history"]).await;
     let did: Vec<&str> =
         history.lines().skip(1).map(|line| line.split_whitespace().nth(3).unwrap()).collect();
-    assert_eq!(did, ["withdrew", "approved", "forgot", "approved", "approved"], "{history}");
+    assert_eq!(did, ["withdrew", "approved", "removed", "approved", "approved"], "{history}");
 }
 
 #[tokio::test]
@@ -108,7 +111,7 @@ async fn patterns_are_confirmed_before_they_approve() {
     {
         assert_eq!(program.ask(unconfirmed, "y\n").await.0, Some(2), "{unconfirmed:?}");
     }
-    assert_eq!(program.ask(&["hosts", "approve", "wbe-1"], "").await.0, Some(2), "a mistyped name");
+    assert_eq!(program.ask(&["hosts", "approve", "wbe-1"], "").await.0, Some(5), "a mistyped name");
     let (code, approved, _) = program.ask(&["hosts", "approve", "web-*", "--yes", "-o", "name"], "").await;
     assert_eq!((code, approved.as_str()), (Some(0), "web-*"), "the host with just that name, and no other");
     let (code, approved, _) = program.ask(&["hosts", "approve", "web-?", "--yes", "-o", "name"], "").await;
@@ -207,4 +210,64 @@ async fn window_waits_for_approval() {
     let run = site.rest().await_end(&run).await;
     assert_eq!(run.statuses(), [("h01", "upgraded"), ("h02", "upgraded")].into());
     await_enrolment(&site.orchestrator, "h01", "auto").await;
+}
+
+/// The site approves hosts automatically.
+#[tokio::test]
+async fn removed_host_is_gone_until_it_announces_itself() {
+    let mut site = Site::start().await;
+    let _hosts = site.hosts(1).await;
+    let name = HostName::new("old").unwrap();
+    site.announce(APPLICATION, "old").await;
+    for (subject, text) in
+        [(subject::versions(&name), r#"{"linux":"6.1"}"#), (subject::output(&name), "Unpacking linux")]
+    {
+        site.jetstream().publish(subject, text.into()).await.unwrap().await.unwrap();
+    }
+    let control = site.jetstream().get_stream(subject::CONTROL_STREAM).await.unwrap();
+    os_upgrade_jetstream::consumer::create(&control, &name, &ConsumerRequest::default()).await.unwrap();
+    eventually("the host and its versions to be seen", async || {
+        let host = site.rest().try_host("old").await?;
+        (host["enrolment"] == "auto" && host["versions"]["linux"] == "6.1").then_some(())
+    })
+    .await;
+
+    let (code, _, refused) =
+        site.orchestrator.ask(&["hosts", "remove", "h01", "--reason", "scrapped"], "").await;
+    assert_eq!(code, Some(5), "{refused}");
+    assert!(refused.contains("h01 is running"), "{refused}");
+    let removed = ["hosts", "remove", "old", "--reason", "scrapped"];
+    assert_eq!(command_output(&site.orchestrator, &removed).await, "removed: old");
+    let rest = site.rest();
+    let is_gone = async || rest.try_host("old").await.is_none().then_some(());
+    eventually("the host to be gone", is_gone).await;
+    eventually("the journal to say so", async || {
+        site.journal().await.iter().any(|fact| fact["type"] == "host-purged").then_some(())
+    })
+    .await;
+    for (stream, subjects) in [
+        (subject::WORKERS_STREAM, subject::workers_of(&name)),
+        (subject::VERSIONS_STREAM, subject::versions(&name)),
+    ] {
+        let left = streams::stored(site.jetstream(), stream, &subjects).await;
+        assert!(left.iter().all(|message| message.payload.is_empty()), "{left:?}");
+    }
+
+    let outputs = streams::stored(site.jetstream(), subject::OUTPUT_STREAM, &subject::output(&name)).await;
+    assert!(outputs.is_empty(), "{outputs:?}");
+    let consumer = control.consumer_info(subject::consumer(&name)).await.unwrap_err();
+    assert_eq!(consumer.kind(), ConsumerInfoErrorKind::NotFound);
+
+    // Another process reads it from no stream.
+    site.orchestrator.kill_and_start().await;
+    site.orchestrator.ready().await;
+    await_enrolment(&site.orchestrator, "h01", "auto").await;
+    assert_eq!(is_gone().await, Some(()));
+    // Somebody takes its name.
+    site.announce(APPLICATION, "old").await;
+    await_enrolment(&site.orchestrator, "old", "pending").await;
+    let approved = command_output(&site.orchestrator, &["hosts", "approve", "old"]).await;
+    assert_eq!(approved, "approved: old");
+    let history = command_output(&site.orchestrator, &["hosts", "history"]).await;
+    assert!(history.contains("removed") && history.contains("scrapped"), "{history}");
 }

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use async_nats::jetstream::stream::DiscardPolicy;
+use async_nats::jetstream::stream::{Config, DiscardPolicy};
 use harness::site::Site;
 use harness::wait::eventually;
 use os_upgrade_protocol::subject;
@@ -30,10 +30,9 @@ async fn output_of_a_failed_host_is_read_until_it_is_lost() {
 
     let (code, printed, _) = site.orchestrator.ask(&["run", "logs", "--utc"], "").await;
     assert_eq!(code, Some(0), "{printed}");
-    assert!(
-        printed.starts_with("==> h01: upgrade, ") && printed.trim_end().ends_with("<==\nE: /boot is full"),
-        "{printed}"
-    );
+    let (kept, silent) = printed.split_once("\n\n").unwrap();
+    assert!(kept.starts_with("==> h01: upgrade, ") && kept.ends_with("<==\nE: /boot is full"), "{printed}");
+    assert_eq!(silent, "==> h01: prepare: nothing is kept of what it printed <==");
 
     // It is in NATS, and so survives the orchestrator.
     site.orchestrator.kill().await;
@@ -54,4 +53,20 @@ async fn output_of_a_failed_host_is_read_until_it_is_lost() {
     let next = rest.start_run().await;
     assert_eq!(rest.await_end(&next).await.result(), Some("failed"));
     assert_eq!(rest.get(&path(&next, "h01")).await.0, 200);
+
+    // One with other settings is neither used nor changed, and is no alarm.
+    let unbounded = Config { max_bytes: -1, ..config.clone() };
+    site.orchestrator.kill().await;
+    site.jetstream().delete_stream(subject::OUTPUT_STREAM).await.unwrap();
+    site.jetstream().create_stream(unbounded).await.unwrap();
+    site.orchestrator.start_ready().await;
+    let last = rest.start_run().await;
+    assert_eq!(rest.await_end(&last).await.result(), Some("failed"));
+    let (status, shown) = rest.get(&path(&last, "h01")).await;
+    let is_named = |text: &str| text.contains("os-upgrade:output has max-bytes = 0; 1073741824 is needed");
+    assert!(status == 503 && is_named(&shown.to_string()), "{status} {shown}");
+    eventually("a warning", async || is_named(&site.orchestrator.log()).then_some(())).await;
+    let found = site.jetstream().get_stream(subject::OUTPUT_STREAM).await.unwrap();
+    assert_eq!(found.cached_info().config.max_bytes, -1);
+    assert_eq!(site.orchestrator.readiness().await.as_deref(), Some(""));
 }

@@ -2,7 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use chrono::{Timelike as _, Utc};
+use chrono::{DateTime, SecondsFormat, SubsecRound as _, TimeDelta, Timelike as _, Utc};
+use harness::events::Events;
 use harness::host::APPLICATION;
 use harness::raw_worker::RawWorker;
 use harness::site::Site;
@@ -62,9 +63,73 @@ async fn window_starts_one_run_despite_restart() {
     assert_eq!(rest.call(Method::PUT, CONFIG, &configuration(&[always_open_window()], &[])).await.0, 201);
     site.orchestrator.kill_and_start().await;
     rest.await_scheduled(&["h01"]).await;
-    let why = rest.try_host("h01").await.unwrap();
-    assert_eq!(why["until"], run["not-after"], "{why}");
+    // Once its heartbeat has come.
+    let is_next = async || (rest.try_host("h01").await?["until"] == run["not-after"]).then_some(());
+    eventually("the next run to be awaited", is_next).await;
     assert_eq!(rest.runs().await.len(), 1);
+}
+
+/// The window opens and closes while no orchestrator runs. The next one says so wherever operators look.
+#[tokio::test]
+async fn run_missed_while_nobody_led_is_shown() {
+    let mut site = Site::start().await;
+    let rest = site.rest();
+    // Long enough from now that the orchestrator is certainly down when it opens.
+    let (opens, lasts) = (Utc::now().trunc_subsecs(0) + TimeDelta::seconds(15), TimeDelta::seconds(2));
+    let window =
+        json!({ "cron": opens.format("%-S %-M %-H * * *").to_string(), "duration": "2s", "timezone": "UTC" });
+    assert_eq!(rest.call(Method::PUT, CONFIG, &configuration(&[window], &[])).await.0, 204);
+    let position = Events::follow(&rest, "", "").await.id;
+    site.orchestrator.kill().await;
+    assert!(Utc::now() < opens, "the machine is too slow for this test");
+    eventually("the window to close", async || (opens + lasts < Utc::now()).then_some(())).await;
+    site.orchestrator.start_ready().await;
+
+    let mut events = Events::follow(&rest, "?kinds=run-missed", &position).await;
+    assert!(events.until("run-missed").await);
+    let time = |time: DateTime<Utc>| time.to_rfc3339_opts(SecondsFormat::Secs, true);
+    let missed = json!({
+        "window-start": time(opens),
+        "window-end": time(opens + lasts),
+        "reason": "no orchestrator led",
+        "reason-kind": "no-leader",
+    });
+    let mut event = events.read[0].clone();
+    for name in ["id", "time", "kind"] {
+        event.as_object_mut().unwrap().remove(name);
+    }
+    assert_eq!((events.read.len(), &event), (1, &missed));
+
+    let (status, mut listed) = rest.get("/v1/state/os-upgrade/missed-runs").await;
+    let recorded = listed["items"][0].as_object_mut().unwrap().remove("recorded-at").unwrap();
+    assert_eq!(recorded.as_str().unwrap()[..19], events.read[0]["time"].as_str().unwrap()[..19]);
+    let mut item = missed.clone();
+    item["latest-start"] = json!(time(opens + lasts));
+    assert_eq!((status, &listed), (200, &json!({ "items": [item] })));
+    assert_eq!(rest.get("/v1/state/os-upgrade/runs").await.1, json!({ "items": [] }), "it is no run");
+
+    let metrics = rest.get_as("/metrics", "*/*").await;
+    for line in
+        ["os_upgrade_missed_runs_total 1\n", "os_upgrade_last_missed_run_seconds{reason=\"no-leader\"} "]
+    {
+        assert!(metrics.contains(line), "{line}: {metrics}");
+    }
+    let (code, shown, _) = site.orchestrator.ask(&["run", "list", "--missed", "--utc"], "").await;
+    let lines: Vec<&str> = shown.lines().map(str::trim_end).collect();
+    let expected = format!("{}  no orchestrator led", time(opens));
+    assert_eq!((code, &lines[1..]), (Some(0), &[expected.as_str()][..]), "{shown}");
+    let (_, printed, _) = site.orchestrator.ask(&["run", "list", "--missed", "-o", "json"], "").await;
+    let printed: Value = serde_json::from_str(&printed).unwrap();
+    assert_eq!(printed["items"][0]["reason-kind"], "no-leader", "{printed}");
+    let (_, status, _) = site.orchestrator.ask(&["status", "--utc"], "").await;
+    let line = format!("missed: the run of {}: no orchestrator led", time(opens));
+    assert!(status.lines().any(|shown| shown == line), "{status}");
+
+    let _host = site.hosts(1).await;
+    let id = rest.start_run().await;
+    rest.await_end(&id).await;
+    let (_, status, _) = site.orchestrator.ask(&["status"], "").await;
+    assert!(!status.contains("missed:"), "a run has started since: {status}");
 }
 
 /// The host was off before the orchestrator started, which knows it only from the streams.

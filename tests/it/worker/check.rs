@@ -95,6 +95,20 @@ async fn check_needs_worker_and_no_orchestrator() {
     assert!(matches!(unreachable, Err(CheckError::Nats(_))), "{unreachable:?}");
 }
 
+#[tokio::test]
+async fn check_says_what_it_waits_for() {
+    let server = NatsServer::with_streams().await;
+    let mut check = check(&server.url(), &["--patience", "1m"]);
+    let started = check.stderr(Stdio::piped()).kill_on_drop(true).spawn().unwrap();
+    let mut said = BufReader::new(started.stderr.unwrap()).lines();
+    while let Some(line) = said.next_line().await.unwrap() {
+        if line.ends_with("waiting for a worker of h01 and its consumer, for at most 60 s") {
+            return;
+        }
+    }
+    panic!("the check has ended without a word");
+}
+
 /// The error that keeps the check from creating a consumer is reported with the missing consumer.
 #[tokio::test]
 async fn failed_consumer_creation_is_reported() {
@@ -216,7 +230,7 @@ async fn full_example_passes() {
     let [restart, reboot] = worker.commands();
     let more = ["--restart-command", &restart, "--reboot-command", &reboot];
     let (_, text) = check_command(&server.url(), &more).await;
-    let end = "27 hold, 0 broken, 1 skipped";
+    let end = "29 hold, 0 broken, 1 skipped";
     assert!(text.contains("SKIPPED  in-progress") && text.trim_end().ends_with(end), "{text}");
 }
 

@@ -8,6 +8,7 @@ use harness::nats_server::{NatsServer, create_streams};
 use harness::wait::{PATIENCE, eventually};
 use harness::worker::{FIRST_BOOT, WorkerHost, in_reply_to};
 use os_upgrade_protocol::{Announcement, ApplicationName, Reply, Versions, subject};
+use serde_json::json;
 
 fn versions(text: &str) -> Versions {
     Versions::parse(text.as_bytes()).unwrap()
@@ -362,4 +363,34 @@ async fn long_handler_is_not_redelivered() {
     assert_eq!(info.config.num_replicas, 1);
     assert_eq!(info.config.ack_wait, Duration::from_secs(30));
     assert_eq!(host.lines("calls"), ["upgrade"]);
+}
+
+/// A worker that does not run on its host lives through the host's reboots, also through those that nobody asked it for.
+#[tokio::test]
+async fn reboots_on_request_of_a_remote_worker() {
+    let server = NatsServer::with_streams().await;
+    let mut host = WorkerHost::new(&server, "h1").await;
+    host.script("reboot", "echo reboot >>../calls");
+    host.start();
+    let announced = async |boot: &str| {
+        eventually(boot, async || {
+            let stored = host.messages(subject::WORKERS_STREAM, &subject::workers_of(&host.host)).await;
+            let last = Announcement::parse(&stored.last()?.payload).unwrap();
+            (last.reboots_on_request && last.boot_id.as_deref() == Some(boot)).then_some(())
+        })
+        .await;
+    };
+    host.boot("boot-2");
+    announced("boot-2").await;
+    let leave = |boot: &str| json!({ "action": "reboot", "host": "h1", "boot-id": boot }).to_string();
+    let earlier = host.send("rq-1", &leave("boot-1")).await;
+    assert_eq!(host.result_of(earlier).await, "done");
+    assert_eq!(host.lines("calls"), Vec::<String>::new());
+    let present = host.send("rq-2", &leave("boot-2")).await;
+    eventually("the reboot", async || (host.lines("calls") == ["reboot"]).then_some(())).await;
+    assert_eq!(host.replies_to(present).await, 0);
+    host.boot("boot-3");
+    assert_eq!(host.result_of(present).await, "done");
+    announced("boot-3").await;
+    assert_eq!(host.lines("calls"), ["reboot"]);
 }

@@ -220,8 +220,8 @@ async fn booting_old_image_is_failure() {
     boot(&mut host, "before.json");
     assert_eq!(
         host.result_of(reboot).await,
-        "the host runs 41.1 (sha256:aaaa) and not sha256:bbbb, which it was upgraded to: it did not boot, or was rolled \
-         back"
+        "unhealthy: the host runs 41.1 (sha256:aaaa) and not sha256:bbbb, which it was upgraded to: it did not boot, or \
+         was rolled back"
     );
 }
 
@@ -393,6 +393,6 @@ async fn only_newly_failed_units_count() {
     boot(&mut host, "booted.json");
     assert_eq!(
         host.result_of(reboot).await,
-        "units have failed since the upgrade began: new.service; see systemctl status"
+        "unhealthy: units have failed since the upgrade began: new.service; see systemctl status"
     );
 }

@@ -88,6 +88,8 @@ bugs! {
     UnapprovedEnlisted: "unapproved-enlisted", [] => ["enrol"], seed 22;
     /// Withdrawals are forgotten at a takeover.
     WithdrawalForgotten: "withdrawal-forgotten", [OrchestratorCrash] => ["enrol"], seed 19;
+    /// Removals are forgotten at a takeover, so that removed hosts are approved automatically.
+    RemovalForgotten: "removal-forgotten", [OrchestratorCrash] => ["enrol"], seed 198;
     /// A new leader gives up hosts that have not come back, before it has read their answers.
     GivenUpUnheard: "given-up-unheard", [OrchestratorCrash] => ["live"], seed 23;
     /// Commands are sent before the facts that they follow from are in the journal.
@@ -97,7 +99,7 @@ bugs! {
     /// The orchestrator does not check `not-after` again when a command leaves it.
     NotAfterUncheckedByOrchestrator: "not-after-unchecked-by-orchestrator", [PausedBeforeWrite] => ["S2"], seed 44;
     /// The worker does not check `not-after`.
-    NotAfterUncheckedByWorker: "not-after-unchecked-by-worker", [WorkerCutOff, MessageLate] => ["S2"], seed 52;
+    NotAfterUncheckedByWorker: "not-after-unchecked-by-worker", [WorkerCutOff, MessageLate] => ["S2"], seed 8;
     /// The worker acknowledges before it replies.
     AckBeforeReply: "ack-before-reply", [] => ["worker"], seed 40;
     /// A worker without a state file carries out a `reboot`.
@@ -157,7 +159,11 @@ bugs! {
     /// A worker does not see that a command is one that it has carried out.
     IdsUnread: "ids-unread", [MachineRolledBack] => ["S3"], seed 754;
     /// Heartbeats are read without the times that they contain.
-    HostTimesUnread: "host-times-unread", [BusClockStep] => ["clock"], seed 385;
+    HostTimesUnread: "host-times-unread", [BusClockStep] => ["clock"], seed 71;
+    /// That a run was missed is not recorded.
+    MissedUnrecorded: "missed-unrecorded", [BusCrash, BusAwayForHours] => ["missed", "live"], seed 17;
+    /// A run is recorded as missed although it has started.
+    MissedThoughStarted: "missed-though-started", [] => ["missed"], seed 2;
     /// The bus's time of a renewal of the lease is taken from the instance's own clock.
     OwnTimeForBusTime: "own-time-for-bus-time", [ClockStep] => ["clock"], seed 49;
 }

@@ -29,7 +29,8 @@
 //! | trim | the journal begins with a snapshot, and what is deleted is in every live store, or read and answered | `retention` |
 //! | loss | an instance that knows that the bus has lost acknowledged data stops, and writes nothing | `loss` |
 //! | copy | of two processes with copies of one data directory, the one that has lost the lease to the other stops | `checker` |
-//! | clock | while a clock is wrong and another shows it, no run starts automatically and nothing times out | `clock` |
+//! | missed | a run that was due, did not start and no longer can is recorded once, and no other is | `missed` |
+//! | clock | while a clock is wrong and another shows it, no run starts automatically or counts as missed, and nothing times out | `clock` |
 //! | live | runs end, slots are freed, the next run succeeds | `end`, `steps` |
 //!
 //! Each of these files keeps what its rules need and reports their violations; [`Checker`] passes each event to the
@@ -44,6 +45,7 @@ mod enrolment;
 mod journal;
 mod lock_server;
 mod loss;
+mod missed;
 mod retention;
 mod runs;
 mod secrets;
@@ -53,7 +55,7 @@ mod turns;
 mod violation;
 mod workers;
 
-use std::collections::{BTreeMap, HashSet};
+use std::collections::{BTreeMap, HashMap};
 
 use chrono::{DateTime, TimeDelta, Utc};
 use os_upgrade_kernel::{
@@ -69,12 +71,14 @@ use os_upgrade_shell::not_done::NotDone;
 
 use self::answers::{Actors, AnswerContext};
 use self::calls::Calls;
+pub(crate) use self::clock::DecisionClock;
 use self::commands::Commands;
 use self::enrolment::Enrolled;
 pub(crate) use self::journal::Journal;
 use self::lock_server::LockRequests;
 pub(crate) use self::loss::KnownEnds;
 use self::loss::Loss;
+use self::missed::{Missed, Moment};
 use self::runs::Runs;
 use self::secrets::Secrets;
 use self::semaphore::Semaphores;
@@ -88,7 +92,7 @@ use crate::bus::Ends;
 use crate::locks::LockServer;
 use crate::peer::Peer;
 use crate::plan::Plan;
-use crate::time::Micros;
+use crate::time::{Micros, beginning, span};
 
 /// How often a process may be shown that a copy has taken its lease: an answer may belong to a question given up.
 const OVERWRITTEN_MAX: u32 = 3;
@@ -107,6 +111,7 @@ pub(crate) struct Checker {
     /// Whether bus and instances were put back to an earlier moment.
     is_rolled_back: bool,
     loss: Loss,
+    missed: Missed,
     runs: Runs,
     secrets: Secrets,
     semaphores: Semaphores,
@@ -116,8 +121,8 @@ pub(crate) struct Checker {
     journal_messages_max: u64,
     /// Whether some clock is always right. Otherwise nobody can know that the bus's clock is wrong.
     clocks_are_witnessed: bool,
-    /// What was appended, or tried to.
-    decided: HashSet<AppendId>,
+    /// What was appended, or tried to, each with the clock by which it was decided.
+    decided: HashMap<AppendId, DecisionClock>,
 }
 
 impl Checker {
@@ -133,6 +138,7 @@ impl Checker {
             journal: Journal::default(),
             is_rolled_back: false,
             loss: Loss::default(),
+            missed: Missed::default(),
             runs: Runs::new(),
             secrets: Secrets::default(),
             steps: Steps::new(plan, &names),
@@ -141,7 +147,7 @@ impl Checker {
             semaphores: Semaphores::new(plan.settings.provider, names),
             journal_messages_max: plan.retention.journal_messages_max,
             clocks_are_witnessed: plan.clocks_are_witnessed(),
-            decided: HashSet::new(),
+            decided: HashMap::new(),
         }
     }
 
@@ -163,6 +169,11 @@ impl Checker {
     /// Of these, the runs that a window started.
     pub(crate) fn scheduled(&self) -> u64 {
         self.runs.scheduled()
+    }
+
+    /// The missed runs that were recorded.
+    pub(crate) fn missed(&self) -> u64 {
+        self.missed.count()
     }
 
     /// The hosts that operators gave up after these had begun.
@@ -251,9 +262,10 @@ impl Checker {
         self.violations.record(self.runs.hinted(hint));
     }
 
-    /// An instance whose clock is wrong by `error` begins to append `message`. If it has done so before, it decided then.
-    pub(crate) fn decided(&mut self, message: &Message, error: TimeDelta) {
-        let is_first = self.decided.insert(message.append_id.clone());
+    /// An instance begins to append `message`, by `clock`. If it has done so before, it decided then.
+    pub(crate) fn decided(&mut self, message: &Message, clock: DecisionClock) {
+        let is_first = !self.decided.contains_key(&message.append_id);
+        self.decided.entry(message.append_id.clone()).or_insert(clock);
         if !is_first || !self.clocks_are_witnessed || message.kind != Kind::Record {
             return;
         }
@@ -264,7 +276,7 @@ impl Checker {
         // Large records are compressed, and not looked at.
         let Ok(record) = serde_json::from_slice::<Record>(&message.payload) else { return };
         for fact in &record.facts {
-            self.violations.record(clock::check(fact, error));
+            self.violations.record(clock::check(fact, clock.error));
         }
     }
 
@@ -279,17 +291,26 @@ impl Checker {
         for fact in &record.facts {
             self.steps.release_silent(fact);
         }
+        let clock = self.decided.get(&message.append_id).copied();
+        let clock = clock.unwrap_or(DecisionClock { error: TimeDelta::zero(), is_reliable: false });
+        let moment = Moment { at: record.at, clock, appended: self.time() };
         for fact in &record.facts {
-            self.fact(record.at, fact);
+            self.fact(moment, fact);
         }
     }
 
-    fn fact(&mut self, at: DateTime<Utc>, fact: &Fact) {
+    /// The right time.
+    fn time(&self) -> DateTime<Utc> {
+        beginning() + span(self.now)
+    }
+
+    fn fact(&mut self, moment: Moment, fact: &Fact) {
         // What is remembered of runs, steps and slots is of the time before.
         if self.is_rolled_back {
             return;
         }
-        let now = self.now;
+        let (now, at) = (self.now, moment.at);
+        self.violations.record(self.missed.fact(moment, fact, &self.runs));
         self.violations.record(self.actors.fact(fact));
         self.violations.record(self.runs.fact(now, at, fact));
         self.violations.record(self.steps.fact(fact, self.journal.state(), &self.semaphores));
@@ -513,6 +534,11 @@ impl Checker {
     /// When the active run ends at the latest, if the journal has one.
     pub(crate) fn run_ends(&self) -> Option<DateTime<Utc>> {
         self.journal.state().run.as_ref().map(|run| run.not_after)
+    }
+
+    /// Whether every run that was missed by now is recorded.
+    pub(crate) fn has_missed_runs_recorded(&self) -> bool {
+        self.missed.unrecorded(self.time(), &self.runs).is_none()
     }
 
     /// Whether the bus has lost data.

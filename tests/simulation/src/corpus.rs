@@ -16,7 +16,7 @@ pub struct Found {
 }
 
 /// Every recorded seed.
-pub const CORPUS: [Found; 11] = [
+pub const CORPUS: &[Found] = &[
     Found {
         seed: 1_561,
         when: "2026-11-21",
@@ -71,5 +71,45 @@ pub const CORPUS: [Found; 11] = [
         seed: 70_004_319,
         when: "2026-11-24",
         what: "the checker expected a worker to know an upgrade from more answers ago than it keeps, after a rollback; so did 70061024",
+    },
+    Found {
+        seed: 80_000_042,
+        when: "2026-11-24",
+        what: "a run was recorded as missed in a window as long as `minimum-remaining`, in which none could start",
+    },
+    Found {
+        seed: 80_000_819,
+        when: "2026-11-24",
+        what: "a new leader recorded missed runs by a clock that was days ahead, before hosts could contradict it",
+    },
+    Found {
+        seed: 80_000_173,
+        when: "2026-11-24",
+        what: "the checker did not know that a leadership by a clock that is behind may look back to the time of that clock",
+    },
+    Found {
+        seed: 92_004_556,
+        when: "2026-11-25",
+        what: "the checker took a run for wrong in a window that a clock, minutes ahead until then, had recorded as missed",
+    },
+    Found {
+        seed: 70_006_770,
+        when: "2026-11-25",
+        what: "the checker awaited records of missed runs while a host, withdrawn with a wrong clock, disputed the leader's",
+    },
+    Found {
+        seed: 70_061_024,
+        when: "2026-11-25",
+        what: "the checker took an answer for kept that a worker had forgotten, after a rollback, for one that it gave anew",
+    },
+    Found {
+        seed: 1_795_634_253_933,
+        when: "2026-11-25",
+        what: "a new leader with changed settings recorded missed runs by a clock that was minutes ahead, before hosts could contradict it",
+    },
+    Found {
+        seed: 98_000_762,
+        when: "2026-11-25",
+        what: "missed runs were recorded twice as soon as hosts were heard, after a leadership by a clock a day behind; so they were by 98003926",
     },
 ];

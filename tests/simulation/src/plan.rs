@@ -135,8 +135,8 @@ impl Plan {
             self.instances = 3;
             self.settings.provider = LockProvider::Embedded;
         }
-        if matches!(bug, Bug::UnapprovedEnlisted | Bug::WithdrawalForgotten) {
-            self.settings.auto_approve = bug == Bug::WithdrawalForgotten;
+        if matches!(bug, Bug::UnapprovedEnlisted | Bug::WithdrawalForgotten | Bug::RemovalForgotten) {
+            self.settings.auto_approve = bug != Bug::UnapprovedEnlisted;
             self.act_every = 2 * SECOND;
         }
         // A leader has to fail in the seconds in which a host answers its reboot.

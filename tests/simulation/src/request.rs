@@ -2,6 +2,7 @@
 
 use bytes::Bytes;
 use chrono::{DateTime, Utc};
+use os_upgrade_kernel::Purge;
 use os_upgrade_protocol::{CommandId, HostName};
 use os_upgrade_shell::jobs::StartedJob;
 use os_upgrade_shell::journal::codec::Message;
@@ -45,6 +46,8 @@ pub(crate) enum RequestKind {
         id: CommandId,
         not_after: DateTime<Utc>,
     },
+    /// What is stored of a removed host is deleted. Here every host announces itself again at once.
+    Purge(Purge),
     /// The first half of a retraction: whether the command was delivered.
     Retract {
         host: HostName,

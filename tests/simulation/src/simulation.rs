@@ -24,6 +24,8 @@ pub struct Outcome {
     pub runs: u64,
     /// Of these, the runs that a window started.
     pub scheduled: u64,
+    /// The missed runs that were recorded.
+    pub missed: u64,
     /// The hosts that operators gave up after these had begun.
     pub given_up: u64,
     /// The upgrades that workers with the SDK's rules began.
@@ -56,6 +58,7 @@ pub fn simulate(seed: u64, bug: Option<Bug>, trace: bool) -> Outcome {
         faults: world.faults,
         runs: world.checker.runs(),
         scheduled: world.checker.scheduled(),
+        missed: world.checker.missed(),
         given_up: world.checker.given_up(),
         upgrades: world.checker.upgrades(),
         granted: world.operators.granted,

@@ -26,6 +26,8 @@ pub struct Tally {
     pub runs: u64,
     /// Of these, the runs that a window started.
     pub scheduled: u64,
+    /// The missed runs that were recorded.
+    pub missed: u64,
     /// The hosts that operators gave up after these had begun.
     pub given_up: u64,
     /// The upgrades that workers with the SDK's rules began.
@@ -81,6 +83,7 @@ impl Tally {
         self.granted += outcome.granted;
         self.slot_answers += outcome.slot_answers;
         self.scheduled += outcome.scheduled;
+        self.missed += outcome.missed;
         self.given_up += outcome.given_up;
         self.waits += outcome.waits;
         for (fault, times) in outcome.faults {
@@ -106,6 +109,7 @@ impl fmt::Display for Tally {
         writeln!(f, "{:<40} {:>14}", "calls accepted", self.granted)?;
         writeln!(f, "{:<40} {:>14}", "answers about slots", self.slot_answers)?;
         writeln!(f, "{:<40} {:>14}", "runs started by a window", self.scheduled)?;
+        writeln!(f, "{:<40} {:>14}", "missed runs recorded", self.missed)?;
         writeln!(f, "{:<40} {:>14}", "hosts given up by operators", self.given_up)?;
         writeln!(f, "{:<40} {:>14}", "clients that waited beside runs", self.waits)?;
         for (fault, times) in &self.faults {

@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 use async_nats::{Event, Server, ServerError};
 use futures::future::join_all;
 use os_upgrade_protocol::error::with_causes;
+use os_upgrade_protocol::tls_error::{TlsFailure, plain};
 
 use crate::access::read;
 use crate::{Access, LogThrottle};
@@ -24,8 +25,8 @@ pub enum Program {
 }
 
 impl Program {
-    /// What to do about `error`, the text of a failed attempt to connect with `access`; `None` if nothing is known about
-    /// it.
+    /// What to do about `error`, the text of a failed attempt to connect with `access`, with failures of TLS in plain words;
+    /// `None` if nothing is known about it.
     pub fn advice(self, access: &Access, error: &str) -> Option<String> {
         let [authority, certificate] = match self {
             Self::Worker => ["--tls-ca (OS_UPGRADE_NATS_CA)", "--tls-cert and --tls-key"],
@@ -34,13 +35,20 @@ impl Program {
         if is_refusal(error) {
             return Some(self.refused(access));
         }
-        let advice = [
-            ("UnknownIssuer", format!("give the certificate of the server's authority with {authority}")),
-            ("not valid for name", "connect to a name that the server's certificate is for".to_owned()),
-            ("CertificateRequired", format!("give a certificate that the server knows with {certificate}")),
-            ("InvalidContentType", "the server does not speak TLS, or this is not its port".to_owned()),
-        ];
-        advice.into_iter().find_map(|(sign, advice)| error.contains(sign).then_some(advice))
+        match TlsFailure::told_in(error)? {
+            TlsFailure::UntrustedIssuer => {
+                Some(format!("give the certificate of the server's authority with {authority}"))
+            }
+            TlsFailure::OtherName => Some("connect to a name that the certificate is for".to_owned()),
+            TlsFailure::CertificateRequired | TlsFailure::CertificateRefused => {
+                Some(format!("give a certificate that the server knows with {certificate}"))
+            }
+            TlsFailure::NoTls => Some("or this is not its port".to_owned()),
+            TlsFailure::Expired
+            | TlsFailure::NotYetValid
+            | TlsFailure::InvalidCertificate
+            | TlsFailure::NoAgreement => None,
+        }
     }
 
     /// Explains that the server refuses `access`.
@@ -104,7 +112,7 @@ impl ConnectDiagnostics {
         let has_failed = self.failed_since_last_attempt(servers)?;
         let failures = servers.iter().zip(has_failed).map(async |(server, has_failed)| {
             let error = match &server.last_error {
-                Some(error) if has_failed => error.clone(),
+                Some(error) if has_failed => plain(error.clone()),
                 // Names that cannot be resolved are not counted as failed attempts.
                 Some(_) | None => resolved(server).await.err()?,
             };
@@ -262,7 +270,7 @@ mod tests {
         assert_eq!(text(&[]), None);
         let refused = "IO error: Connection refused";
         assert_eq!(text(&[refused]).unwrap(), format!("cannot connect to tls://h: {refused}"));
-        let unknown = "IO error: invalid peer certificate: UnknownIssuer";
+        let unknown = "IO error: its certificate is from an authority that is not trusted";
         assert_eq!(
             text(&[unknown, refused]).unwrap(),
             format!(

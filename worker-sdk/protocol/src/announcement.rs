@@ -41,6 +41,12 @@ pub struct Announcement {
     /// Whether it sends heartbeats. If so, missing heartbeats mean an unreachable host from the start.
     #[serde(default, skip_serializing_if = "is_false")]
     pub heartbeats: bool,
+    /// Whether it takes a `reboot` that names the boot to leave.
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub reboots_on_request: bool,
+    /// Why the host needs a reboot, in one line; absent if it needs none, or the worker does not look.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reboot_required: Option<String>,
 }
 
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "the signature that serde requires")]
@@ -61,6 +67,8 @@ impl Announcement {
             group: None,
             time: None,
             heartbeats: false,
+            reboots_on_request: false,
+            reboot_required: None,
         }
     }
 
@@ -96,7 +104,7 @@ mod tests {
         let full = concat!(
             r#"{"host":"h01","application":"os-upgrade-debian","machine-id":"m","boot-id":"b","#,
             r#""addresses":["10.0.0.1"],"labels":{"rack":"r1"},"group":"default","time":"2026-11-21T05:00:00Z","#,
-            r#""heartbeats":true}"#
+            r#""heartbeats":true,"reboots-on-request":true,"reboot-required":"a new kernel"}"#
         );
         let parsed = Announcement::parse(full.as_bytes()).unwrap();
         assert_eq!(String::from_utf8(parsed.to_payload()).unwrap(), full);

@@ -65,13 +65,17 @@ pub enum Command {
         #[serde(default, with = "time::not_after", skip_serializing_if = "Option::is_none")]
         not_after: Option<DateTime<Utc>>,
     },
-    /// To one host that answered `reboot-required`.
+    /// To one host that answered `reboot-required`, or that is to leave the boot that is named.
     Reboot {
         /// The host that should reboot.
         host: HostName,
         /// A worker that reads this later does not start.
         #[serde(default, with = "time::not_after", skip_serializing_if = "Option::is_none")]
         not_after: Option<DateTime<Utc>>,
+        /// The boot id of the boot to leave, an extension. It makes the reboot independent of an upgrade: the host reboots
+        /// if this is its boot id, and has done so if it has another.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        boot_id: Option<String>,
     },
 }
 
@@ -81,7 +85,7 @@ impl Command {
         match action {
             Action::Prepare => Self::Prepare { hosts: vec![host], not_after },
             Action::Upgrade => Self::Upgrade { host, not_after },
-            Action::Reboot => Self::Reboot { host, not_after },
+            Action::Reboot => Self::Reboot { host, not_after, boot_id: None },
         }
     }
 
@@ -202,7 +206,7 @@ mod tests {
         Utc.with_ymd_and_hms(2026, 11, 21, 5, 0, 0).unwrap()
     }
 
-    /// The payloads of the specification, key by key.
+    /// The payloads of the specification, key by key, and a reboot that names a boot.
     #[test]
     fn specification_commands_round_trip() {
         let hosts = ["h01", "h02", "h03"].map(host).to_vec();
@@ -212,7 +216,14 @@ mod tests {
                 Command::Prepare { hosts, not_after: None },
             ),
             (r#"{"action":"upgrade","host":"h02"}"#, Command::Upgrade { host: host("h02"), not_after: None }),
-            (r#"{"action":"reboot","host":"h02"}"#, Command::Reboot { host: host("h02"), not_after: None }),
+            (
+                r#"{"action":"reboot","host":"h02"}"#,
+                Command::Reboot { host: host("h02"), not_after: None, boot_id: None },
+            ),
+            (
+                r#"{"action":"reboot","host":"h02","boot-id":"b7"}"#,
+                Command::Reboot { host: host("h02"), not_after: None, boot_id: Some("b7".to_owned()) },
+            ),
         ] {
             assert_eq!(Command::parse(json.as_bytes()).unwrap(), command);
             assert_eq!(String::from_utf8(command.to_payload()).unwrap(), json);

@@ -2,8 +2,10 @@
 
 use std::error::Error;
 
-/// `error` and its sources, in one line. A source whose text is already included is not repeated: the errors of many
-/// libraries include their source.
+use crate::tls_error::plain;
+
+/// `error` and its sources, in one line, and a failure of TLS in plain words. A source whose text is already included is not
+/// repeated: the errors of many libraries include their source.
 pub fn with_causes(error: &dyn Error) -> String {
     let mut text = error.to_string();
     let mut source = error.source();
@@ -15,7 +17,7 @@ pub fn with_causes(error: &dyn Error) -> String {
         }
         source = cause.source();
     }
-    text
+    plain(text)
 }
 
 #[cfg(test)]

@@ -24,6 +24,7 @@ pub mod run_id;
 pub mod subject;
 pub mod text;
 pub mod time;
+pub mod tls_error;
 pub mod versions;
 
 pub use announcement::Announcement;

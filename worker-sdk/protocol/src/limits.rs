@@ -22,6 +22,8 @@ pub const OUTPUT_LINE_BYTES_MAX: usize = 4 * 1024;
 pub const OUTPUT_MESSAGE_BYTES_MAX: usize = OUTPUT_BYTES_MAX + 4 * 1024;
 /// The text of a progress message.
 pub const PROGRESS_TEXT_BYTES_MAX: usize = 256;
+/// Of the line that says why a host needs a reboot; the rest is cut off.
+pub const REBOOT_REQUIRED_BYTES_MAX: usize = 256;
 /// The message in a reply, and any reason shown to an operator.
 pub const MESSAGE_BYTES_MAX: usize = 4 * 1024;
 /// The name of a host, an application or a group, before it is encoded.

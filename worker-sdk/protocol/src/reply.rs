@@ -9,6 +9,8 @@ use crate::{Action, ParseError};
 
 const DONE: &str = "done";
 const REBOOT_REQUIRED: &str = "reboot-required";
+/// How an error begins that says that the host is not healthy after its reboot.
+const UNHEALTHY: &str = "unhealthy: ";
 
 /// The outcome of a command, in the `result` field of its reply.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -33,6 +35,19 @@ impl Outcome {
             Self::Error(format!("error: {message}"))
         } else {
             Self::Error(bounded_message(message))
+        }
+    }
+
+    /// The host has rebooted, and is not healthy: why.
+    pub fn unhealthy(message: &str) -> Self {
+        Self::error(&format!("{UNHEALTHY}{}", Self::error(message).as_str()))
+    }
+
+    /// Why the host is not healthy after its reboot, if that is what this says.
+    pub fn why_unhealthy(&self) -> Option<&str> {
+        match self {
+            Self::Error(message) => message.strip_prefix(UNHEALTHY),
+            Self::Done | Self::RebootRequired => None,
         }
     }
 
@@ -115,6 +130,17 @@ mod tests {
     use crate::limits::MESSAGE_BYTES_MAX;
 
     /// The payloads of the specification, key by key.
+    #[test]
+    fn failed_health_checks_are_told_from_other_errors() {
+        let unhealthy = Outcome::unhealthy("a unit has failed");
+        assert_eq!(unhealthy.as_str(), "unhealthy: a unit has failed");
+        assert_eq!(Outcome::from(String::from(unhealthy)).why_unhealthy(), Some("a unit has failed"));
+        assert_eq!(Outcome::unhealthy(" ").why_unhealthy(), Some("failed without a message"));
+        assert!(Outcome::unhealthy(&"x".repeat(5000)).as_str().len() <= MESSAGE_BYTES_MAX);
+        assert_eq!(Outcome::error("it is unhealthy: no").why_unhealthy(), None);
+        assert_eq!(Outcome::Done.why_unhealthy(), None);
+    }
+
     #[test]
     fn specification_replies_round_trip() {
         for (json, action, result) in [

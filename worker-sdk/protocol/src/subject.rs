@@ -75,6 +75,11 @@ pub fn worker(application: &ApplicationName, host: &HostName) -> String {
     format!("{WORKERS_PREFIX}{}.{}", application.token(), host.token())
 }
 
+/// Matches the announcements of `host` with every application.
+pub fn workers_of(host: &HostName) -> String {
+    format!("{WORKERS_PREFIX}*.{}", host.token())
+}
+
 /// The output of the commands of `host`.
 pub fn output(host: &HostName) -> String {
     format!("{OUTPUT_PREFIX}{}", host.token())

@@ -1,9 +1,18 @@
-//! Events that the executor reports to the rules.
+//! Events that the executor reports to the rules, and the time at which it does.
 
-use chrono::{DateTime, Utc};
+use chrono::{DateTime, TimeDelta, Utc};
 use os_upgrade_protocol::Versions;
 
 use crate::{BootId, HandlerResult, StateFile};
+
+/// One reading of two clocks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Now {
+    /// Wall time, for `not-after`. It may jump forwards or backwards.
+    pub wall: DateTime<Utc>,
+    /// Time since a fixed moment, for waits and retries. It never goes backwards.
+    pub monotonic: TimeDelta,
+}
 
 /// One thing that happened.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -1,6 +1,6 @@
 //! The rules of a worker, without any I/O: what a worker does with a command and in which order, whatever crashes.
 //!
-//! [`WorkerLogic`] takes an [`Event`] and the time, and returns [`Action`]s; it reads no clock, no file and no
+//! [`WorkerLogic`] takes an [`Event`] and the time ([`Now`]), and returns [`Action`]s; it reads no clock, no file and no
 //! network. A thin executor (the SDK's driver, or a simulator) carries the actions out and reports back with events.
 //!
 //! Everything depends on this order: the state file is saved, *then* the handler runs or the host reboots; the
@@ -22,7 +22,7 @@ pub mod versions;
 
 pub use action::{Action, OutgoingReply, RebootCall};
 pub use consumer::DeliverFrom;
-pub use event::{Event, Loaded, Received};
+pub use event::{Event, Loaded, Now, Received};
 pub use handler::{Call, HandlerCall, HandlerResult, Upgraded};
 pub use log_message::{DropReason, Ignored, Level, LogMessage};
 pub use logic::{Activity, WorkerConfig, WorkerLogic};

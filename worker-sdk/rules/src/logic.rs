@@ -17,7 +17,7 @@ use crate::limits::IN_PROGRESS_EVERY;
 use crate::log_message::{Ignored, LogMessage};
 use crate::state_file::{BootId, Phase, Position, StateFile};
 use crate::versions::VersionsLogic;
-use crate::{Action, Call, Event, Received};
+use crate::{Action, Call, Event, Now, Received};
 
 /// The configuration of a worker.
 #[derive(Debug, Clone)]
@@ -46,15 +46,15 @@ pub enum Activity {
     SaveRetry {
         /// How many attempts failed.
         attempt: u32,
-        /// When to try again.
-        at: DateTime<Utc>,
+        /// When to try again, in monotonic time.
+        at: TimeDelta,
     },
     /// A handler to return.
     Handling(Call),
     /// The host to reboot.
     Rebooting {
-        /// When the reboot was started.
-        since: DateTime<Utc>,
+        /// When the reboot was started, in monotonic time.
+        since: TimeDelta,
     },
     /// The stream to store the reply.
     Replying {
@@ -65,15 +65,15 @@ pub enum Activity {
     ReplyRetry {
         /// How many attempts failed.
         attempt: u32,
-        /// When to try again.
-        at: DateTime<Utc>,
+        /// When to try again, in monotonic time.
+        at: TimeDelta,
     },
     /// The server to confirm the acknowledgement.
     Acking,
     /// The time to reply and acknowledge again.
     AckRetry {
-        /// When to try again.
-        at: DateTime<Utc>,
+        /// When to try again, in monotonic time.
+        at: TimeDelta,
     },
 }
 
@@ -93,7 +93,8 @@ pub struct WorkerLogic {
     last: Option<(Position, u64)>,
     /// How often the acknowledgement of the command under way was sent.
     acks: u32,
-    in_progress_at: DateTime<Utc>,
+    /// In monotonic time.
+    in_progress_at: TimeDelta,
     versions: VersionsLogic,
 }
 
@@ -108,7 +109,7 @@ impl WorkerLogic {
             held: None,
             last: None,
             acks: 0,
-            in_progress_at: DateTime::UNIX_EPOCH,
+            in_progress_at: TimeDelta::zero(),
             versions: VersionsLogic::new(),
         }
     }
@@ -124,7 +125,7 @@ impl WorkerLogic {
     }
 
     /// Handles one event and returns the actions to carry out now.
-    pub fn handle(&mut self, now: DateTime<Utc>, event: Event) -> Vec<Action> {
+    pub fn handle(&mut self, now: Now, event: Event) -> Vec<Action> {
         let mut out = Vec::new();
         if self.activity == Activity::NotStarted && !matches!(event, Event::Started { .. }) {
             ignore(Ignored::NotStarted, &mut out);
@@ -159,7 +160,7 @@ impl WorkerLogic {
     }
 
     /// Begins the saved phase.
-    fn proceed(&mut self, now: DateTime<Utc>, out: &mut Vec<Action>) {
+    fn proceed(&mut self, now: Now, out: &mut Vec<Action>) {
         let Some(current) = &self.file.current else {
             return self.idle(now, out);
         };
@@ -172,21 +173,23 @@ impl WorkerLogic {
         }
     }
 
-    fn idle(&mut self, now: DateTime<Utc>, out: &mut Vec<Action>) {
+    fn idle(&mut self, now: Now, out: &mut Vec<Action>) {
         self.activity = Activity::Idle;
         if let Some(received) = self.held.take() {
             self.command_received(now, received, out);
         }
     }
 
-    fn tick(&mut self, now: DateTime<Utc>, out: &mut Vec<Action>) {
+    fn tick(&mut self, now: Now, out: &mut Vec<Action>) {
         self.report_progress(now, out);
         self.versions.tick(now, out);
         match self.activity {
-            Activity::SaveRetry { attempt, at } if at <= now => self.save_attempt(attempt + 1, out),
-            Activity::ReplyRetry { attempt, at } if at <= now => self.reply(attempt + 1, out),
-            Activity::AckRetry { at } if at <= now => self.reply(1, out),
-            Activity::Rebooting { since } => self.check_reboot_wait(now, since, out),
+            Activity::SaveRetry { attempt, at } if at <= now.monotonic => self.save_attempt(attempt + 1, out),
+            Activity::ReplyRetry { attempt, at } if at <= now.monotonic => self.reply(attempt + 1, out),
+            Activity::AckRetry { at } if at <= now.monotonic => self.reply(1, out),
+            Activity::Rebooting { since } if now.monotonic - since >= self.config.reboot_wait => {
+                self.not_rebooted(out);
+            }
             Activity::SaveRetry { .. }
             | Activity::ReplyRetry { .. }
             | Activity::AckRetry { .. }
@@ -194,6 +197,7 @@ impl WorkerLogic {
             | Activity::Idle
             | Activity::Saving { .. }
             | Activity::Handling(_)
+            | Activity::Rebooting { .. }
             | Activity::Replying { .. }
             | Activity::Acking => {}
         }
@@ -217,13 +221,11 @@ impl WorkerLogic {
     }
 
     /// Keeps the server from redelivering the command under way and the one that waits.
-    fn report_progress(&mut self, now: DateTime<Utc>, out: &mut Vec<Action>) {
-        let since = now - self.in_progress_at;
-        // A clock set back must not silence the worker.
-        if since < IN_PROGRESS_EVERY && since >= TimeDelta::zero() {
+    fn report_progress(&mut self, now: Now, out: &mut Vec<Action>) {
+        if now.monotonic - self.in_progress_at < IN_PROGRESS_EVERY {
             return;
         }
-        self.in_progress_at = now;
+        self.in_progress_at = now.monotonic;
         let current = self.file.current.as_ref().map(|current| &current.ack_subject);
         let held = self.held.as_ref().map(|held| &held.ack_subject);
         for subject in current.into_iter().chain(held) {
@@ -243,6 +245,6 @@ fn ignore(reason: Ignored, out: &mut Vec<Action>) {
 }
 
 /// Whether `not_after` has passed.
-fn has_passed(now: DateTime<Utc>, not_after: Option<DateTime<Utc>>) -> bool {
-    not_after.is_some_and(|not_after| now > not_after)
+fn has_passed(now: Now, not_after: Option<DateTime<Utc>>) -> bool {
+    not_after.is_some_and(|not_after| now.wall > not_after)
 }

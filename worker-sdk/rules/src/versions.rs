@@ -1,11 +1,11 @@
 //! When versions are read and published, independently of commands.
 
-use chrono::{DateTime, Utc};
+use chrono::TimeDelta;
 use os_upgrade_protocol::{HostName, Versions, subject};
 
-use crate::Action;
 use crate::limits::backoff;
 use crate::log_message::{Ignored, LogMessage};
+use crate::{Action, Now};
 
 /// The current step.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -13,7 +13,7 @@ enum Step {
     Idle,
     Reading,
     Publishing,
-    Waiting(DateTime<Utc>),
+    Waiting(TimeDelta),
 }
 
 /// Compares the running versions with the published ones, one comparison at a time.
@@ -38,16 +38,16 @@ impl VersionsLogic {
         }
     }
 
-    pub(crate) fn tick(&mut self, now: DateTime<Utc>, out: &mut Vec<Action>) {
+    pub(crate) fn tick(&mut self, now: Now, out: &mut Vec<Action>) {
         match self.step {
-            Step::Waiting(at) if at <= now => self.read(out),
+            Step::Waiting(at) if at <= now.monotonic => self.read(out),
             Step::Waiting(_) | Step::Idle | Step::Reading | Step::Publishing => {}
         }
     }
 
     pub(crate) fn versions_read(
         &mut self,
-        now: DateTime<Utc>,
+        now: Now,
         host: &HostName,
         running: Result<Versions, String>,
         published: Result<Option<Versions>, String>,
@@ -77,7 +77,7 @@ impl VersionsLogic {
         }
     }
 
-    pub(crate) fn publish_failed(&mut self, now: DateTime<Utc>, error: String, out: &mut Vec<Action>) {
+    pub(crate) fn publish_failed(&mut self, now: Now, error: String, out: &mut Vec<Action>) {
         if self.step == Step::Publishing {
             self.failed(now, error, out);
         } else {
@@ -100,9 +100,9 @@ impl VersionsLogic {
         }
     }
 
-    fn failed(&mut self, now: DateTime<Utc>, error: String, out: &mut Vec<Action>) {
+    fn failed(&mut self, now: Now, error: String, out: &mut Vec<Action>) {
         self.attempt = self.attempt.saturating_add(1);
-        self.step = Step::Waiting(now + backoff(self.attempt));
+        self.step = Step::Waiting(now.monotonic + backoff(self.attempt));
         let attempt = self.attempt;
         out.push(Action::Log(LogMessage::VersionsFailed { error, attempt }));
     }

@@ -4,17 +4,17 @@ use std::collections::VecDeque;
 use std::future::Future;
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use async_nats::HeaderMap;
 use bytes::Bytes;
-use chrono::{DateTime, Utc};
+use chrono::{DateTime, TimeDelta, Utc};
 use futures::FutureExt;
 use os_upgrade_protocol::{Hint, HintCause, HostName, RunId, Versions, subject};
 use os_upgrade_worker_rules::consumer::SavedState;
 use os_upgrade_worker_rules::{
-    Action, Activity, Call, Event, HandlerCall, HandlerResult, Level, LogMessage, OutgoingReply, RebootCall,
-    StateFile, WorkerConfig, WorkerLogic,
+    Action, Activity, Call, Event, HandlerCall, HandlerResult, Level, LogMessage, Now, OutgoingReply,
+    RebootCall, StateFile, WorkerConfig, WorkerLogic,
 };
 use tokio::sync::{mpsc, watch};
 use tokio::task::{AbortHandle, JoinSet};
@@ -31,6 +31,7 @@ use crate::{Cause, Context, VersionsNotifier, Worker, worker};
 
 /// The rules of one host, and what is needed to carry out their actions.
 pub(super) struct Executor<W> {
+    started: Instant,
     logic: WorkerLogic,
     host: HostName,
     reboot_wait: Duration,
@@ -55,7 +56,7 @@ impl<W: Worker> Executor<W> {
     #[expect(clippy::too_many_arguments, reason = "called once, with the parts of a worker")]
     pub(super) fn new(
         config: WorkerConfig,
-        worker: W,
+        worker: Arc<W>,
         store: Store,
         bus: Bus,
         inputs: mpsc::Sender<Input>,
@@ -65,10 +66,11 @@ impl<W: Worker> Executor<W> {
         progress: ProgressReporter,
     ) -> Self {
         Self {
+            started: Instant::now(),
             host: config.host.clone(),
             reboot_wait: config.reboot_wait.to_std().unwrap_or_default(),
             logic: WorkerLogic::new(config),
-            worker: Arc::new(worker),
+            worker,
             store: Arc::new(store),
             bus,
             inputs,
@@ -84,10 +86,6 @@ impl<W: Worker> Executor<W> {
         }
     }
 
-    pub(super) const fn activity(&self) -> &Activity {
-        self.logic.activity()
-    }
-
     /// Passes `event` to the rules and carries out their actions.
     pub(super) async fn feed(&mut self, event: Event) {
         // Remove finished tasks; each has already reported back.
@@ -98,11 +96,16 @@ impl<W: Worker> Executor<W> {
         }
         let mut events = VecDeque::from([event]);
         while let Some(event) = events.pop_front() {
-            for action in self.logic.handle(Utc::now(), event) {
+            for action in self.logic.handle(self.now(), event) {
                 events.extend(self.carry_out(action).await);
             }
         }
         self.saved.send_replace(self.logic.state().into());
+    }
+
+    fn now(&self) -> Now {
+        let monotonic = TimeDelta::from_std(self.started.elapsed()).unwrap_or(TimeDelta::MAX);
+        Now { wall: Utc::now(), monotonic }
     }
 
     /// Begins one action; a save is carried out immediately and returns its outcome.
@@ -362,7 +365,9 @@ impl<W: Worker> Executor<W> {
 }
 
 /// Awaits a handler; a panic is converted to an error.
-async fn catch_panic<T>(handler: impl Future<Output = worker::HandlerResult<T>>) -> Result<T, String> {
+pub(super) async fn catch_panic<T>(
+    handler: impl Future<Output = worker::HandlerResult<T>>,
+) -> Result<T, String> {
     match AssertUnwindSafe(handler).catch_unwind().await {
         Ok(result) => result.map_err(worker::HandlerError::into_message),
         Err(panic) => {

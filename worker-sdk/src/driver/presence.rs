@@ -1,17 +1,25 @@
 //! Heartbeats and the announcement, by which a worker makes itself known.
 
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use async_nats::HeaderMap;
 use chrono::Utc;
 use os_upgrade_credentials::LogThrottle;
-use os_upgrade_protocol::{Announcement, Heartbeat, HostName, subject};
-use tracing::{info, warn};
+use os_upgrade_protocol::{Announcement, Heartbeat, HostName, limits, subject};
+use os_upgrade_worker_rules::BootId;
+use tokio::sync::watch;
+use tracing::{debug, info, warn};
 
+use super::executor::catch_panic;
+use crate::Worker;
 use crate::bus::Bus;
 
 /// How often a heartbeat is sent; a host without one for 30 s counts as unreachable.
 const HEARTBEAT_EVERY: Duration = Duration::from_secs(10);
+/// How often a worker is asked whether its host needs a reboot, and how long its answer may take.
+const REBOOT_REQUIRED_EVERY: Duration = Duration::from_mins(5);
+const REBOOT_REQUIRED_WITHIN: Duration = Duration::from_secs(30);
 /// The pause after an announcement failed.
 const RETRY_PAUSE: Duration = Duration::from_secs(1);
 
@@ -29,41 +37,94 @@ pub(super) async fn heartbeats(bus: Bus, host: HostName) {
     }
 }
 
-/// Announces the worker at its start, and again after a reconnect if the stored announcement differs. Never returns.
-pub(super) async fn announcements(bus: Bus, announcement: Announcement) {
+/// What may change the announcement.
+#[derive(Debug)]
+pub(super) struct Occasion {
+    pub(super) boot_id: BootId,
+    /// How many handlers have finished: each may have made a reboot necessary.
+    pub(super) finished: u64,
+}
+
+/// Announces the worker at its start, and again if the announcement has changed, or after a reconnect if the stored one
+/// differs. Never returns.
+pub(super) async fn announcements<W: Worker>(
+    bus: Bus,
+    worker: Arc<W>,
+    mut announcement: Announcement,
+    mut occasion: watch::Receiver<Occasion>,
+) {
     let mut link = bus.link();
-    let mut first = true;
-    let mut throttle = LogThrottle::default();
+    let mut announcer = Announcer { bus, last: None, throttle: LogThrottle::default() };
     loop {
-        bus.await_connection().await;
+        announcer.bus.await_connection().await;
         let epoch = link.borrow_and_update().epoch;
-        while let Err(error) = announce(&bus, &announcement, first).await {
-            if throttle.is_due(&error, Instant::now()) {
+        announcement.boot_id = Some(occasion.borrow_and_update().boot_id.0.clone());
+        announcement.reboots_on_request = worker.can_reboot();
+        announcer.announce(epoch, &announcement).await;
+        // Only now, since the answer may take long.
+        match reboot_required(&*worker).await {
+            Ok(reason) => announcement.reboot_required = reason,
+            Err(error) => debug!("it is not known whether the host needs a reboot: {error}"),
+        }
+        announcer.announce(epoch, &announcement).await;
+        // The senders live in `bus` and in the driver, so neither can fail.
+        tokio::select! {
+            _ = link.wait_for(|link| link.connected && link.epoch != epoch) => {}
+            _ = occasion.changed() => {}
+            () = tokio::time::sleep(REBOOT_REQUIRED_EVERY) => {}
+        }
+    }
+}
+
+/// Why the host needs a reboot, if it does.
+async fn reboot_required<W: Worker>(worker: &W) -> Result<Option<String>, String> {
+    let reason = tokio::time::timeout(REBOOT_REQUIRED_WITHIN, catch_panic(worker.reboot_required())).await;
+    let reason = reason.unwrap_or_else(|_| Err("the handler took too long".to_owned()))?;
+    let line = |text: String| limits::bounded(text.trim(), limits::REBOOT_REQUIRED_BYTES_MAX);
+    Ok(reason.map(line).filter(|line| !line.is_empty()))
+}
+
+/// Stores announcements.
+struct Announcer {
+    bus: Bus,
+    /// The last one that was stored, and over which connection.
+    last: Option<(u64, Announcement)>,
+    throttle: LogThrottle,
+}
+
+impl Announcer {
+    /// Stores `announcement`, however long that takes. Over the connection `epoch` it is stored once.
+    async fn announce(&mut self, epoch: u64, announcement: &Announcement) {
+        let current = Some((epoch, announcement.clone()));
+        if self.last == current {
+            return;
+        }
+        while let Err(error) = self.try_announce(announcement).await {
+            if self.throttle.is_due(&error, Instant::now()) {
                 warn!("the announcement is not stored yet: {error}");
             }
             tokio::time::sleep(RETRY_PAUSE).await;
         }
-        first = false;
-        throttle.reset();
-        // The sender lives in `bus`, so this cannot fail.
-        let _ = link.wait_for(|link| link.connected && link.epoch != epoch).await;
+        self.throttle.reset();
+        self.last = current;
     }
-}
 
-async fn announce(bus: &Bus, announcement: &Announcement, even_if_unchanged: bool) -> Result<(), String> {
-    let subject = subject::worker(&announcement.application, &announcement.host);
-    let stream = bus.await_stream(subject::WORKERS_STREAM).await;
-    if !even_if_unchanged {
-        let last = bus.last_payload(&stream, &subject).await?;
-        let last = last.and_then(|payload| Announcement::parse(&payload).ok());
-        if last.is_some_and(|last| is_same(&last, announcement)) {
-            return Ok(());
+    async fn try_announce(&self, announcement: &Announcement) -> Result<(), String> {
+        let subject = subject::worker(&announcement.application, &announcement.host);
+        let stream = self.bus.await_stream(subject::WORKERS_STREAM).await;
+        // The first one of a process is stored even if it says nothing new.
+        if self.last.is_some() {
+            let last = self.bus.last_payload(&stream, &subject).await?;
+            let last = last.and_then(|payload| Announcement::parse(&payload).ok());
+            if last.is_some_and(|last| is_same(&last, announcement)) {
+                return Ok(());
+            }
         }
+        let now = Announcement { time: Some(Utc::now()), ..announcement.clone() };
+        self.bus.publish_stored(subject, HeaderMap::new(), now.to_payload().into()).await?;
+        info!("the worker is announced");
+        Ok(())
     }
-    let now = Announcement { time: Some(Utc::now()), ..announcement.clone() };
-    bus.publish_stored(subject, HeaderMap::new(), now.to_payload().into()).await?;
-    info!("the worker is announced");
-    Ok(())
 }
 
 /// Whether both announcements are equal except for their time.

@@ -1,5 +1,7 @@
 //! The controller as a worker sees it: creates streams, sends commands and waits for answers.
 
+use std::fmt::Display;
+use std::pin::pin;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use async_nats::jetstream::consumer;
@@ -8,9 +10,10 @@ use async_nats::jetstream::{self, ErrorCode, context::GetStreamErrorKind};
 use async_nats::{Client, HeaderMap};
 use chrono::{DateTime, SecondsFormat, Utc};
 use futures::TryStreamExt;
-use os_upgrade_protocol::{Action, HostName, Reply, header, subject};
+use os_upgrade_protocol::{Action, Announcement, HostName, Reply, header, subject};
 use serde_json::{Value, json};
-use tokio::time::{Instant, sleep};
+use tokio::time::{Instant, sleep, timeout};
+use tracing::info;
 
 use super::consumers::ConsumerCreator;
 use super::error::{CheckError, nats};
@@ -20,6 +23,9 @@ use super::wire::{self, Event, Seen, Wire};
 const QUIET: Duration = Duration::from_millis(300);
 /// How often to poll the state of streams and consumers.
 pub(super) const POLL_EVERY: Duration = Duration::from_millis(20);
+
+/// How long something may take before the check says that it waits.
+const SILENT_FOR: Duration = Duration::from_secs(2);
 
 /// A command that was sent.
 #[derive(Debug, Clone)]
@@ -163,6 +169,33 @@ impl Controller {
         self.send(action, &command, silent).await
     }
 
+    /// Sends a `reboot` for this host that names the boot to leave.
+    pub(super) async fn reboot_of(&mut self, boot_id: &str) -> Result<Sent, CheckError> {
+        let command = json!({ "action": Action::Reboot, "host": self.host, "boot-id": boot_id });
+        self.send(Action::Reboot, &command, false).await
+    }
+
+    /// The announcement of the worker, if one is stored that can be read.
+    pub(super) async fn announcement(&self) -> Result<Option<Announcement>, CheckError> {
+        let announced = self.stored(subject::WORKERS_STREAM, &subject::workers_of(&self.host)).await?;
+        Ok(announced.last().and_then(|payload| Announcement::parse(payload).ok()))
+    }
+
+    /// Waits until the worker announces another boot than `boot_id`; false if it does not in time.
+    pub(super) async fn has_left(&self, boot_id: &str) -> Result<bool, CheckError> {
+        let until = Instant::now() + self.patience;
+        loop {
+            let announced = self.announcement().await?.and_then(|says| says.boot_id);
+            if announced.is_some_and(|announced| announced != boot_id) {
+                return Ok(true);
+            }
+            if Instant::now() >= until {
+                return Ok(false);
+            }
+            sleep(POLL_EVERY).await;
+        }
+    }
+
     pub(super) async fn send(
         &mut self,
         action: Action,
@@ -192,16 +225,20 @@ impl Controller {
     /// or is already acknowledged.
     pub(super) async fn delivered(&self, sent: &Sent) -> Result<Option<String>, CheckError> {
         let until = Instant::now() + self.patience;
-        while Instant::now() < until {
-            if let Some(ack) = self.pending_ack(sent).await? {
-                return Ok(Some(ack));
+        let delivery = async {
+            while Instant::now() < until {
+                if let Some(ack) = self.pending_ack(sent).await? {
+                    return Ok(Some(ack));
+                }
+                if self.wire.inspect(|events| acked(events, sent)).is_some() {
+                    return Ok(None);
+                }
+                sleep(POLL_EVERY).await;
             }
-            if self.wire.inspect(|events| acked(events, sent)).is_some() {
-                return Ok(None);
-            }
-            sleep(POLL_EVERY).await;
-        }
-        Ok(None)
+            Ok(None)
+        };
+        let (action, patience) = (sent.action, self.patience.as_secs());
+        waiting_for(format_args!("the worker to fetch {action}, for at most {patience} s"), delivery).await
     }
 
     /// The ack subject of a command that is delivered but not acknowledged.
@@ -227,7 +264,8 @@ impl Controller {
     pub(super) async fn answer_within(&self, sent: &Sent, wait: Duration) -> Answer {
         let first =
             |events: &[Event]| reply(events, sent).or_else(|| acked(events, sent).map(|_| Answer::Acked));
-        match self.wire.until(wait, first).await {
+        let what = format_args!("the answer to {}, for at most {} s", sent.action, wait.as_secs());
+        match waiting_for(what, self.wire.until(wait, first)).await {
             None => Answer::Nothing,
             Some(Answer::Acked) => {
                 // A reply may still follow, late or unexpected.
@@ -296,6 +334,16 @@ impl Controller {
         }
         Ok(payloads)
     }
+}
+
+/// The outcome of `step`. If it takes long, the log says what is waited for.
+pub(super) async fn waiting_for<T>(what: impl Display, step: impl Future<Output = T>) -> T {
+    let mut step = pin!(step);
+    if let Ok(outcome) = timeout(SILENT_FOR, &mut step).await {
+        return outcome;
+    }
+    info!("waiting for {what}");
+    step.await
 }
 
 /// The filter subjects of a consumer; empty if it reads all subjects.

@@ -28,6 +28,8 @@ pub enum Rule {
     RestartIsNoReboot,
     Rebooted,
     RebootTwice,
+    RebootOnRequest,
+    RebootOfOtherBoot,
     RestartRemembers,
     UpgradeCut,
     AckAfterReply,
@@ -40,7 +42,7 @@ pub enum Rule {
 
 impl Rule {
     /// Every rule.
-    pub const ALL: [Self; 28] = [
+    pub const ALL: [Self; 30] = [
         Self::Announced,
         Self::DurableConsumer,
         Self::ExplicitAcks,
@@ -61,6 +63,8 @@ impl Rule {
         Self::RestartIsNoReboot,
         Self::Rebooted,
         Self::RebootTwice,
+        Self::RebootOnRequest,
+        Self::RebootOfOtherBoot,
         Self::RestartRemembers,
         Self::UpgradeCut,
         Self::AckAfterReply,
@@ -105,6 +109,10 @@ impl Rule {
             Self::RestartIsNoReboot => ("restart-is-no-reboot", "a restarted worker does not answer done"),
             Self::Rebooted => ("rebooted", "answered with done after the reboot"),
             Self::RebootTwice => ("reboot-twice", "answered immediately, without a reboot"),
+            Self::RebootOnRequest => {
+                ("reboot-on-request", "leaves the boot that is named, if it announces that it does")
+            }
+            Self::RebootOfOtherBoot => ("reboot-of-other-boot", "answered immediately, without a reboot"),
             Self::RestartRemembers => ("restart-remembers", "finished work is remembered after a restart"),
             Self::UpgradeCut => ("upgrade-cut", "answered despite a restart during the upgrade"),
             Self::AckAfterReply => ("ack-after-reply", "acknowledged after the stream has stored the reply"),

@@ -12,7 +12,7 @@ use os_upgrade_protocol::{Action, subject};
 use serde_json::json;
 use tokio::time::{Instant, sleep};
 
-use super::controller::{Answer, Controller, POLL_EVERY, Sent, filters};
+use super::controller::{Answer, Controller, POLL_EVERY, Sent, filters, waiting_for};
 use super::error::{CheckError, nats};
 use super::report::{Report, Row, Rule, Verdict};
 
@@ -45,6 +45,8 @@ pub(super) struct Scenario<F> {
     controller: Controller,
     restart: Option<Step>,
     reboot: Option<Step>,
+    /// The boot that the worker announced before its host was rebooted.
+    left: Option<String>,
     /// The restarts of the worker so far.
     starts: Vec<Start>,
     rows: Vec<Row>,
@@ -60,7 +62,16 @@ impl<F: FnMut(&Row) + Send> Scenario<F> {
         reboot: Option<Step>,
         on_row: F,
     ) -> Self {
-        Self { controller, restart, reboot, starts: Vec::new(), rows: Vec::new(), on_row, order: Ok(0) }
+        Self {
+            controller,
+            restart,
+            reboot,
+            left: None,
+            starts: Vec::new(),
+            rows: Vec::new(),
+            on_row,
+            order: Ok(0),
+        }
     }
 
     pub(super) async fn run(mut self) -> Result<Report, CheckError> {
@@ -72,6 +83,7 @@ impl<F: FnMut(&Row) + Send> Scenario<F> {
             if wants_reboot {
                 self.reboots().await?;
             }
+            self.requested_reboots().await?;
             self.restarts().await?;
             self.tally().await?;
             self.delete_consumer().await?;
@@ -91,7 +103,8 @@ impl<F: FnMut(&Row) + Send> Scenario<F> {
         let sent = self.controller.prepare(Some(not_after)).await?;
         self.controller.answer(&sent).await;
         self.controller.settle(&sent).await?;
-        sleep((not_after - Utc::now()).to_std().unwrap_or_default()).await;
+        let left = (not_after - Utc::now()).to_std().unwrap_or_default();
+        waiting_for("the end of the last run", sleep(left)).await;
         Ok(())
     }
 
@@ -102,7 +115,9 @@ impl<F: FnMut(&Row) + Send> Scenario<F> {
             Some(since) => since,
             None => self.controller.last_versions().await?,
         };
-        step().await.map_err(CheckError::Act)?;
+        waiting_for("the command that restarts the worker, or its host", step())
+            .await
+            .map_err(CheckError::Act)?;
         self.starts.push(Start { after, until: self.controller.last_versions().await? });
         Ok(())
     }
@@ -123,14 +138,20 @@ impl<F: FnMut(&Row) + Send> Scenario<F> {
 
     /// Waits for the worker's announcement and consumer; false if there is no consumer.
     async fn find_worker(&mut self) -> Result<bool, CheckError> {
-        let until = Instant::now() + self.controller.patience;
-        let filter = format!("os-upgrade:workers.*.{}", self.controller.host.token());
-        let (mut announced, mut consumers) = (Vec::new(), Vec::new());
-        while (announced.is_empty() || consumers.is_empty()) && Instant::now() < until {
-            announced = self.controller.stored(subject::WORKERS_STREAM, &filter).await?;
-            consumers = self.controller.consumers().await?;
-            sleep(POLL_EVERY).await;
-        }
+        let (host, patience) = (&self.controller.host, self.controller.patience);
+        let until = Instant::now() + patience;
+        let filter = subject::workers_of(host);
+        let worker = async {
+            let (mut announced, mut consumers) = (Vec::new(), Vec::new());
+            while (announced.is_empty() || consumers.is_empty()) && Instant::now() < until {
+                announced = self.controller.stored(subject::WORKERS_STREAM, &filter).await?;
+                consumers = self.controller.consumers().await?;
+                sleep(POLL_EVERY).await;
+            }
+            Ok::<_, CheckError>((announced, consumers))
+        };
+        let what = format_args!("a worker of {host} and its consumer, for at most {} s", patience.as_secs());
+        let (announced, consumers) = waiting_for(what, worker).await?;
         self.announcement(&announced);
         let Some(consumer) = consumers.first() else {
             let mut seen = format!("no consumer within {} s", self.controller.patience.as_secs());
@@ -217,7 +238,7 @@ impl<F: FnMut(&Row) + Send> Scenario<F> {
             return Ok(());
         }
         let late = (not_after - Utc::now()).to_std().unwrap_or_default() + Duration::from_millis(200);
-        sleep(late).await;
+        waiting_for("the end of a run", sleep(late)).await;
         let sent = self.controller.command(Action::Upgrade, true).await?;
         self.expect_silence(Rule::UpgradeLate, &sent).await
     }

@@ -152,7 +152,7 @@ async fn untrusted_servers_get_no_credentials() {
         };
         let outcome = client.unwrap().lock(&GroupName::new("default").unwrap(), "h01").await;
         let detail = unreachable(&outcome);
-        assert!(detail.contains("invalid peer certificate: UnknownIssuer"), "{detail}");
+        assert!(detail.ends_with("its certificate is from an authority that is not trusted"), "{detail}");
         assert!(!detail.contains("user") && !detail.contains("pa%3Ass"), "{detail}");
         assert!(!format!("{settings:?}").contains("pa%3Ass"), "{settings:?}");
     }
@@ -171,11 +171,11 @@ async fn client_certificate_is_presented() {
     assert_eq!(ask(&shown).await, LockOutcome::Granted);
 
     let none = ask(&settings(&directory, &url, Some(&servers.pem), None)).await;
-    assert!(unreachable(&none).contains("CertificateRequired"), "{none:?}");
+    assert!(unreachable(&none).ends_with("it requires a certificate"), "{none:?}");
     let (certificate, key) = servers.certify("orchestrator");
     let another = settings(&directory, &url, Some(&servers.pem), Some((&certificate, &key)));
     let another = ask(&another).await;
-    assert!(unreachable(&another).contains("received fatal alert"), "{another:?}");
+    assert!(unreachable(&another).ends_with("it does not accept the certificate"), "{another:?}");
     assert_eq!(server.shown.lock().unwrap().len(), 1);
 
     // One file for both, with a chain: no certificate is presented twice.

@@ -26,9 +26,9 @@ pub const READ: Route = Route::new(
 
 fn example() -> Value {
     json!({
-        "leader": "orchestrator-1",
+        "leader": "orchestrator-1-6b0f9a2c",
         "instances": [{
-            "instance": "orchestrator-1",
+            "instance": "orchestrator-1-6b0f9a2c",
             "role": "leader",
             "reachable": true,
             "ready": true,
@@ -63,7 +63,9 @@ pub struct ClusterState<'a> {
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "kebab-case")]
 pub struct InstanceState<'a> {
+    /// Its name, which stays the same across restarts.
     pub instance: &'a str,
+    /// `leader` for the one that holds the lease, as far as the answering instance knows, and for no other.
     #[schema(value_type = RoleWord)]
     pub role: &'static str,
     /// Whether it was heard of within the last 5 s.

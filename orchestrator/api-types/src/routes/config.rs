@@ -167,7 +167,7 @@ fn validated() -> Value {
         "message": "a window is open now: this starts a run of 9 hosts at once",
         "hosts": 9,
         "open-until": "2026-11-21T05:00:00Z",
-    }]})
+    }], "next-upgrade-at": {"before": "2026-11-28T01:00:00Z", "after": "2026-11-21T01:24:07Z"}})
 }
 
 fn merge_patch() -> Value {
@@ -249,6 +249,7 @@ pub struct TagsOfWrites {
 
 /// A valid configuration, and what would follow from it.
 #[derive(Debug, Serialize, ToSchema)]
+#[serde(rename_all = "kebab-case")]
 pub struct Validated<'a> {
     /// The configuration that would be in force; absent if there would be none.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -256,6 +257,19 @@ pub struct Validated<'a> {
     pub configuration: Option<&'a Config>,
     /// What an operator should know, the most important first.
     pub warnings: Vec<Warning>,
+    pub next_upgrade_at: NextStarts,
+}
+
+/// When the next run starts automatically, with the configuration in force and with the other one. An active run counts as
+/// ended.
+#[derive(Debug, Default, Serialize, ToSchema)]
+pub struct NextStarts {
+    /// Absent if none does.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub before: Option<Stamp>,
+    /// Absent if none would.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub after: Option<Stamp>,
 }
 
 /// What an operator should know before a configuration takes effect.

@@ -20,8 +20,8 @@ use utoipa::{IntoParams, PartialSchema as _, ToSchema};
 use crate::query::Parameters;
 use crate::route::{Answer, Content, Method, Route, Shape, Tag, VIEWER};
 use crate::text::{
-    ActionWord, BehalfWord, EventIdText, HostStatusWord, KindsText, MissedReasonWord, NameText,
-    ReasonKindWord, RunIdText, RunResultWord, StepWord, StopWord, TriggerWord,
+    ActionWord, AuditReasonText, BehalfWord, EventIdText, HostStatusWord, KindsText, MissedReasonWord,
+    NameText, ReasonKindWord, RunIdText, RunResultWord, StepWord, StopWord, TriggerWord,
 };
 
 /// The media type of Server-Sent Events.
@@ -208,6 +208,10 @@ pub enum SiteEvent {
         /// The operator, if one started it.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         actor: Option<String>,
+        /// Why, as the operator says.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        #[schema(value_type = Option<AuditReasonText>)]
+        reason: Option<String>,
         /// When it ends at the latest.
         #[serde(rename = "not-after")]
         #[schema(value_type = crate::body::Stamp)]
@@ -235,6 +239,10 @@ pub enum SiteEvent {
         /// The operator, if one stopped it.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         actor: Option<String>,
+        /// Why, as the operator says.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        #[schema(value_type = Option<AuditReasonText>)]
+        reason: Option<String>,
     },
     /// A run is over.
     RunEnded {
@@ -340,6 +348,13 @@ pub enum SiteEvent {
         actor: String,
         /// Whether it was deleted.
         deleted: bool,
+        /// The first fields that were changed, such as `rollout/max-failures`; an empty path is the whole configuration.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        #[schema(required = false, max_items = 16)]
+        changed: Vec<String>,
+        /// How many more were changed; absent if none.
+        #[serde(rename = "changed-more", default, skip_serializing_if = "Option::is_none")]
+        changed_more: Option<u64>,
     },
     /// The leader's settings file has other settings for the site.
     SettingsChanged,
@@ -347,6 +362,8 @@ pub enum SiteEvent {
     HostsApproved { hosts: Vec<String>, actor: String },
     /// A host no longer takes part.
     HostWithdrawn { host: String, actor: String, reason: String },
+    /// A host is gone.
+    HostRemoved { host: String, actor: String, reason: String },
     /// A secret was stored.
     SecretStored { name: String, actor: String },
     /// A secret was removed.
@@ -404,6 +421,7 @@ impl SiteEvent {
             | Self::SettingsChanged
             | Self::HostsApproved { .. }
             | Self::HostWithdrawn { .. }
+            | Self::HostRemoved { .. }
             | Self::SecretStored { .. }
             | Self::SecretRemoved { .. }
             | Self::StrongboxKeySet
@@ -418,6 +436,7 @@ impl SiteEvent {
             Self::Host { host, .. }
             | Self::SlotNotReleased { host, .. }
             | Self::HostWithdrawn { host, .. }
+            | Self::HostRemoved { host, .. }
             | Self::Progress { host, .. } => host == name,
             Self::RunStopping { host, .. } | Self::SlotReleased { host, .. } => host.as_deref() == Some(name),
             Self::HostsApproved { hosts, .. } => hosts.iter().any(|host| host == name),

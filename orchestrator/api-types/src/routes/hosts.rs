@@ -1,16 +1,18 @@
-//! `/v1/state/os-upgrade/hosts`, `/approve-hosts`, `/withdraw-host` and `/enrolment-history`: every known host, and
+//! `/v1/state/os-upgrade/hosts`, `/approve-hosts`, `/withdraw-host`, `/remove-host` and `/enrolment-history`: every known host, and
 //! which of them take part in runs. Extensions of the specification.
+
+use std::collections::BTreeMap;
 
 use os_upgrade_protocol::{HostName, Versions};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use utoipa::{IntoParams, ToSchema};
 
-use crate::body::{Blocker, Fact, Progress, ReasonFields, Stamp};
+use crate::body::{Blocker, Fact, HostWithReason, Progress, ReasonFields, Stamp};
 use crate::lists::list;
 use crate::query::{self, FactList, NameList, Parameters, True, Validate};
 use crate::route::{Answer, Method, OPERATOR, PathName, Route, Shape, Tag, VIEWER};
-use crate::text::{AuditReasonText, EnrolmentWord, FactKeyText, HostStatusWord, NameText, ReachabilityWord};
+use crate::text::{EnrolmentWord, FactKeyText, HostStatusWord, NameText, ReachabilityWord, RunIdText};
 
 /// A JSON list by hostname, or a page of it with `limit` or `after`.
 pub const LIST: Route = Route::new(
@@ -57,7 +59,7 @@ pub const APPROVE: Route<HostsToApprove> = Route::new(
 
 /// 204 once it is durable that the host no longer takes part. In the active run it is not started; if it already has
 /// its slot, its upgrade is completed.
-pub const WITHDRAW: Route<HostToWithdraw> = Route::new(
+pub const WITHDRAW: Route<HostWithReason> = Route::new(
     Method::Post,
     "/v1/state/os-upgrade/withdraw-host",
     OPERATOR,
@@ -65,22 +67,44 @@ pub const WITHDRAW: Route<HostToWithdraw> = Route::new(
     "withdraw-host",
     "Exclude a host from runs, even where hosts are approved automatically",
 )
-.body::<HostToWithdraw>(|| json!({"host": "h01", "reason": "it was sold"}))
+.body::<HostWithReason>(|| json!({"host": "h01", "reason": "it was sold"}))
 .query::<Validate>()
 .answers(&[
     Answer::new(204, "the host no longer takes part, or would not"),
     Answer::new(404, "there is no such host"),
-    Answer::new(409, "if forgotten, the host would take part again at once; or the host limit is exceeded"),
+    Answer::new(409, "the host limit is exceeded"),
 ]);
 
-/// The approvals and withdrawals of hosts, newest first.
+/// 204 once it is durable that the host is gone. What the streams have of it is deleted then: its announcements, its versions,
+/// its output and its consumer. If it announces itself again, it waits for approval, even where hosts are approved
+/// automatically.
+pub const REMOVE: Route<HostWithReason> = Route::new(
+    Method::Post,
+    "/v1/state/os-upgrade/remove-host",
+    OPERATOR,
+    Tag::Upgrades,
+    "remove-host",
+    "Forget a host that is gone, with everything that it has announced",
+)
+.body::<HostWithReason>(|| json!({"host": "h01", "reason": "it was scrapped"}))
+.query::<Validate>()
+.answers(&[
+    Answer::new(204, "the host is gone, or would be"),
+    Answer::new(404, "there is no such host"),
+    Answer::new(
+        409,
+        "the host sends heartbeats, is in the active run, or holds a slot; or the host limit is exceeded",
+    ),
+]);
+
+/// The approvals, withdrawals and removals of hosts, newest first.
 pub const HISTORY: Route = Route::new(
     Method::Get,
     "/v1/state/os-upgrade/enrolment-history",
     VIEWER,
     Tag::Upgrades,
     "list-enrolments",
-    "List the approvals and withdrawals of hosts, newest first",
+    "List the approvals, withdrawals and removals of hosts, newest first",
 )
 .query::<FactList>()
 .answers(&[Answer::json(
@@ -93,12 +117,17 @@ fn host() -> Value {
     json!({
         "hostname": "h01",
         "applications": ["os-upgrade-debian"],
+        "labels": {"rack": "r1"},
+        "boot-id": "5e1f6c1e-0b36-4a4e-9a3f-0f5d3c1b7f53",
+        "reboot-required": "/run/reboot-required was created by linux-image-6.12.43-amd64",
         "group": "default",
         "reachability": "reachable",
         "enrolment": "approved",
         "decided-by": "anna",
         "decided-at": "2026-11-20T12:00:00Z",
         "announced-at": "2026-11-20T11:58:00Z",
+        "last-upgraded-at": "2026-10-24T01:07:12Z",
+        "last-result": {"run": "019aa3f0-0000-7000-8000-000000000001", "status": "upgraded"},
         "versions": {"linux-image-amd64": "6.12.43"},
         "versions-time": "2026-11-20T12:00:00Z",
         "status": "preparing",
@@ -160,7 +189,7 @@ list! {
 }
 
 list! {
-    /// A page of approvals and withdrawals, newest first; or of their keys; or their number.
+    /// A page of approvals, withdrawals and removals, newest first; or of their keys; or their number.
     EnrolmentList = page of Fact<'static>, or FactKeyText
 }
 
@@ -173,21 +202,15 @@ pub struct HostsToApprove {
     pub hosts: Vec<HostName>,
 }
 
-/// A host to withdraw.
-#[derive(Debug, Serialize, Deserialize, ToSchema)]
-#[serde(deny_unknown_fields)]
-pub struct HostToWithdraw {
-    /// The name of the host.
-    #[schema(value_type = NameText)]
-    pub host: HostName,
-    /// The reason, for the history.
-    #[schema(value_type = AuditReasonText)]
-    pub reason: String,
-    /// Keep no record of the host. If it is announced, or once it is announced again, it waits for approval like a new
-    /// host.
-    #[serde(default)]
-    #[schema(required = false)]
-    pub forget: bool,
+/// How a host ended in a run.
+#[derive(Debug, Serialize, ToSchema)]
+pub struct LastResult<'a> {
+    #[schema(value_type = RunIdText)]
+    pub run: &'a str,
+    #[schema(value_type = HostStatusWord)]
+    pub status: &'static str,
+    #[serde(flatten)]
+    pub reason: ReasonFields<'a>,
 }
 
 /// A host in the list.
@@ -200,6 +223,16 @@ pub struct Host<'a> {
     /// Applications announced on it that do not count, because there are too many; the first ones.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub refused_applications: Vec<&'a str>,
+    /// The labels that its workers announce; the first 64.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    #[schema(value_type = HashMap<String, String>)]
+    pub labels: BTreeMap<&'a str, &'a str>,
+    /// The boot id that it announces.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub boot_id: Option<&'a str>,
+    /// Why it needs a reboot, as its worker says; absent if it needs none.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub reboot_required: Option<&'a str>,
     /// The lock group whose slot it needs.
     pub group: &'a str,
     #[schema(value_type = ReachabilityWord)]
@@ -216,6 +249,12 @@ pub struct Host<'a> {
     /// When the bus stored the last announcement of a worker on it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub announced_at: Option<Stamp>,
+    /// When a run last upgraded it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub last_upgraded_at: Option<Stamp>,
+    /// How it ended in the last run that is over; absent if it was not in that run.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub last_result: Option<LastResult<'a>>,
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<HashMap<String, String>>)]
     pub versions: Option<&'a Versions>,

@@ -2,23 +2,24 @@
 //! stops it, or continues it without a host; `/missed-runs` lists those that did not start. The last two are extensions
 //! of the specification.
 
-use os_upgrade_kernel::FactCursor;
+use chrono::{DateTime, Utc};
 use os_upgrade_kernel::duration::Duration;
+use os_upgrade_kernel::{FactCursor, RunResult};
 use os_upgrade_protocol::{HostName, RunId};
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 use utoipa::{IntoParams, ToSchema};
 
-use crate::body::{Counts, Fact, Stamp};
+use crate::body::{Counts, Fact, HostWithReason, Stamp};
 use crate::headers::{self, Preferences};
 use crate::lists::list;
-use crate::query::{self, FactList, Parameters, Validate, paged};
+use crate::query::{self, FactList, Parameters, True, Validate};
 use crate::route::{Answer, Method, OPERATOR, PathName, Route, Shape, Tag, VIEWER};
 use crate::routes::config::{Rollout, rollout};
 use crate::text::{
     ActionWord, AuditReasonText, FactKeyText, HostStatusWord, MissedReasonWord, NameText, PastRunResultWord,
-    PhaseWord, ReasonKindWord, RunIdText, TimeoutText,
+    PhaseWord, ReasonKindWord, RunIdText, RunResultWord, TimeoutText,
 };
 
 /// Most facts in an answer: all facts of a run of some 2 000 hosts.
@@ -107,7 +108,7 @@ pub const CANCEL: Route<Cancel> = Route::new(
 
 /// 204 once it is durable that the run no longer waits for the host. If the host had begun its upgrade, its slot stays
 /// held, whatever `[fleet-lock] on-failure` is, until it reports completion or an operator releases it.
-pub const GIVE_UP: Route<HostToGiveUp> = Route::new(
+pub const GIVE_UP: Route<HostWithReason> = Route::new(
     Method::Post,
     "/v1/state/os-upgrade/give-up-host",
     OPERATOR,
@@ -115,7 +116,7 @@ pub const GIVE_UP: Route<HostToGiveUp> = Route::new(
     "give-up-host",
     "Continue the active run without a host",
 )
-.body::<HostToGiveUp>(|| json!({"host": "h01", "reason": "power supply failed"}))
+.body::<HostWithReason>(|| json!({"host": "h01", "reason": "power supply failed"}))
 .query::<Validate>()
 .answers(&[
     Answer::new(204, "the run no longer waits for the host, or would not"),
@@ -176,10 +177,41 @@ fn run_in_full() -> Value {
     run
 }
 
-paged!(
-    /// The parameters of the list.
-    ListParameters by RunId, described by RunIdText
-);
+/// The parameters of the list.
+#[derive(Debug, Deserialize, IntoParams)]
+#[into_params(parameter_in = Query)]
+pub struct ListParameters {
+    /// The maximum number of entries; the default is 50.
+    #[param(minimum = 1, maximum = 500)]
+    #[serde(default, deserialize_with = "query::page")]
+    pub limit: Option<u32>,
+    /// The `next` of the previous page.
+    #[param(value_type = Option<RunIdText>)]
+    pub after: Option<RunId>,
+    /// Return only runs with this host in them.
+    #[param(value_type = Option<NameText>)]
+    pub host: Option<HostName>,
+    /// Return only runs that ended with this result.
+    #[param(value_type = Option<RunResultWord>)]
+    pub result: Option<RunResult>,
+    /// Return only runs that started at this time or later, RFC 3339.
+    #[param(value_type = Option<Stamp>)]
+    pub from: Option<DateTime<Utc>>,
+    /// Return only runs that started before this time, RFC 3339.
+    #[param(value_type = Option<Stamp>)]
+    pub to: Option<DateTime<Utc>>,
+    /// Return only the keys of the entries.
+    #[param(inline)]
+    pub keys: Option<True>,
+    /// Return only the number of entries on all pages. Takes precedence over `keys`.
+    #[param(inline)]
+    pub count: Option<True>,
+}
+
+impl Parameters for ListParameters {
+    const NAMES: &'static [&'static str] =
+        &["limit", "after", "host", "result", "from", "to", "keys", "count"];
+}
 
 #[derive(Debug, Deserialize, IntoParams)]
 #[into_params(parameter_in = Query)]
@@ -220,18 +252,6 @@ pub struct Cancel {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<AuditReasonText>)]
     pub reason: Option<String>,
-}
-
-/// A host without which the active run continues.
-#[derive(Debug, Serialize, Deserialize, ToSchema)]
-#[serde(deny_unknown_fields)]
-pub struct HostToGiveUp {
-    /// The name of the host.
-    #[schema(value_type = NameText)]
-    pub host: HostName,
-    /// The reason, for the history.
-    #[schema(value_type = AuditReasonText)]
-    pub reason: String,
 }
 
 list! {

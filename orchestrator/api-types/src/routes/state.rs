@@ -16,7 +16,7 @@ use utoipa::{IntoParams, ToSchema};
 use crate::body::{Blocker, Counts, HostOfRun, Progress, Stamp};
 use crate::query::Parameters;
 use crate::route::{Answer, Method, Route, Shape, Tag, VIEWER};
-use crate::routes::config::{ConfigFields, sample_with};
+use crate::routes::config::{ConfigFields, Warning, sample_with};
 use crate::routes::runs::StopCause;
 use crate::text::{DurationText, HostStatusWord, NextReasonWord, RunResultWord, SiteStatusWord};
 
@@ -28,6 +28,10 @@ pub const READ: Route = Route::new(
     Tag::Upgrades,
     "read-state",
     "Retrieve the upgrade state",
+)
+.description(
+    "The whole state of 200 hosts or more may be up to a second old, but shows every change that this instance has confirmed. \
+        With fields or content it is always new.",
 )
 .query::<ReadParameters>()
 .answers(&[Answer::json(
@@ -129,6 +133,10 @@ pub struct State<'a> {
     /// The number of announced hosts that wait for approval; absent if there are none.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub pending_hosts: Option<usize>,
+    /// What an operator should know of the configuration in force; absent if there is nothing.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[schema(required = false)]
+    pub config_warnings: Vec<Warning>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub current_upgrade_info: Option<CurrentUpgrade<'a>>,
     #[serde(skip_serializing_if = "Option::is_none")]

@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use axum::body::{Body, to_bytes};
 use axum::extract::{FromRequestParts, Request, State};
-use axum::http::header::{ACCEPT, CONTENT_LENGTH, CONTENT_TYPE, VARY};
+use axum::http::header::{ACCEPT, ACCEPT_ENCODING, CONTENT_LENGTH, CONTENT_TYPE, HeaderName, VARY};
 use axum::http::request::Parts;
 use axum::http::{HeaderMap, HeaderValue, Method, StatusCode};
 use axum::middleware::Next;
@@ -99,13 +99,9 @@ struct Range<'a> {
 impl<'a> Range<'a> {
     /// Parses an entry; `None` if it is malformed.
     fn parse(text: &'a str) -> Option<Self> {
-        let mut parts = text.split(';').map(str::trim);
-        let (kind, subtype) = parts.next()?.split_once('/')?;
-        let quality = parts.find_map(|part| {
-            let (name, value) = part.split_once('=')?;
-            name.trim().eq_ignore_ascii_case("q").then(|| value.trim())
-        });
-        Some(Self { kind, subtype, quality: quality.map_or(Some(1_000), thousandths)? })
+        let (range, quality) = weighed(text)?;
+        let (kind, subtype) = range.split_once('/')?;
+        Some(Self { kind, subtype, quality })
     }
 
     /// How closely the range matches `media_type`; `None` if it does not.
@@ -118,6 +114,17 @@ impl<'a> Range<'a> {
             (_, other) => (is_kind && other.eq_ignore_ascii_case(subtype)).then_some(2),
         }
     }
+}
+
+/// What an entry of a header such as `Accept` is about, and its quality in thousandths; `None` if that is malformed.
+fn weighed(entry: &str) -> Option<(&str, u16)> {
+    let mut parts = entry.split(';').map(str::trim);
+    let what = parts.next()?;
+    let quality = parts.find_map(|part| {
+        let (name, value) = part.split_once('=')?;
+        name.trim().eq_ignore_ascii_case("q").then(|| value.trim())
+    });
+    Some((what, quality.map_or(Some(1_000), thousandths)?))
 }
 
 /// Parses a quality from 0 to 1 with at most three decimals.
@@ -179,10 +186,22 @@ pub(crate) fn accepts(headers: &HeaderMap, media_type: &str) -> bool {
     ranges.is_empty() || quality(media_type, &ranges) > 0
 }
 
+/// Whether the `Accept-Encoding` header accepts gzip. Without the header a client is not known to.
+pub(crate) fn accepts_gzip(headers: &HeaderMap) -> bool {
+    let codings: Vec<_> = entries(headers, ACCEPT_ENCODING).filter_map(weighed).take(RANGES_MAX).collect();
+    let quality = |name: &str| codings.iter().find(|(coding, _)| coding.eq_ignore_ascii_case(name));
+    quality("gzip").or_else(|| quality("*")).is_some_and(|(_, quality)| *quality > 0)
+}
+
 /// The entries of the `Accept` headers.
 fn ranges(headers: &HeaderMap) -> Vec<Range<'_>> {
-    let values = headers.get_all(ACCEPT).iter().filter_map(|value| value.to_str().ok());
-    values.flat_map(|value| value.split(',')).filter_map(Range::parse).take(RANGES_MAX).collect()
+    entries(headers, ACCEPT).filter_map(Range::parse).take(RANGES_MAX).collect()
+}
+
+/// The entries of all headers of this name.
+fn entries(headers: &HeaderMap, name: HeaderName) -> impl Iterator<Item = &str> {
+    let values = headers.get_all(name).iter().filter_map(|value| value.to_str().ok());
+    values.flat_map(|value| value.split(','))
 }
 
 fn not_acceptable() -> Problem {
@@ -316,6 +335,27 @@ mod tests {
         ];
         for (accept, expected) in cases {
             assert_eq!(wanted(accept), *expected, "{accept:?}");
+        }
+    }
+
+    #[test]
+    fn gzip_is_sent_to_those_who_accept_it() {
+        for (accepted, expected) in [
+            (None, false),
+            (Some(""), false),
+            (Some("identity"), false),
+            (Some("br, deflate"), false),
+            (Some("gzip, deflate, br"), true),
+            (Some("br, GZIP;q=0.1"), true),
+            (Some("gzip;q=0"), false),
+            (Some("*"), true),
+            (Some("*;q=0"), false),
+            (Some("*, gzip;q=0"), false),
+            (Some("gzip, *;q=0"), true),
+            (Some("gzip;q=2"), false),
+        ] {
+            let headers = accepted.map(|accepted| (ACCEPT_ENCODING, accepted.parse().unwrap()));
+            assert_eq!(accepts_gzip(&HeaderMap::from_iter(headers)), expected, "{accepted:?}");
         }
     }
 

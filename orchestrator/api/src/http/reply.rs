@@ -1,5 +1,6 @@
 //! Responses: JSON serialized from borrowed state, and bodies that several endpoints share.
 
+use axum::body::Body;
 use axum::http::StatusCode;
 use axum::http::header::CONTENT_TYPE;
 use axum::response::{IntoResponse as _, Response};
@@ -15,8 +16,8 @@ pub(crate) fn json(value: &impl Serialize) -> Result<Response, Problem> {
     serde_json::to_vec(value).map(json_bytes).map_err(|error| Problem::internal(error.to_string()))
 }
 
-pub(crate) fn json_bytes(bytes: Vec<u8>) -> Response {
-    ([(CONTENT_TYPE, "application/json")], bytes).into_response()
+pub(crate) fn json_bytes(bytes: impl Into<Body>) -> Response {
+    ([(CONTENT_TYPE, "application/json")], bytes.into()).into_response()
 }
 
 /// The status of a write that was granted.

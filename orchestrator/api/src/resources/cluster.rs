@@ -11,7 +11,7 @@ use os_upgrade_api_types::routes::cluster::{
 };
 use os_upgrade_bus::instances::{Replica, Replication, StreamReplication};
 use os_upgrade_shell::node::Leadership;
-use os_upgrade_site::instances::Instance;
+use os_upgrade_site::instances::{Instance, Role};
 
 use crate::context::Api;
 use crate::http::error::Problem;
@@ -43,17 +43,25 @@ async fn read(
     let end = named.map(|known| known.heartbeat.position);
     reply::json(&ClusterState {
         leader,
-        instances: instances.iter().map(|known| instance(known, end, known.is_reachable(now))).collect(),
+        instances: instances
+            .iter()
+            .map(|known| {
+                // One that has just been replaced, or was killed, has said that it leads.
+                let leads = Some(known.heartbeat.instance.as_str()) == leader;
+                let role = if leads { Role::Leader } else { Role::Follower };
+                instance(known, role, end, known.is_reachable(now))
+            })
+            .collect(),
         streams: streams.iter().map(stream).collect(),
         warnings: instances.differences(now),
     })
 }
 
-fn instance(known: &Instance, end: Option<u64>, reachable: bool) -> InstanceState<'_> {
+fn instance(known: &Instance, role: Role, end: Option<u64>, reachable: bool) -> InstanceState<'_> {
     let heartbeat = &known.heartbeat;
     InstanceState {
         instance: &heartbeat.instance,
-        role: heartbeat.role.as_str(),
+        role: role.as_str(),
         reachable,
         ready: heartbeat.not_ready.is_none(),
         not_ready_reason: heartbeat.not_ready.as_deref(),

@@ -1,11 +1,12 @@
-//! `/v1/state/os-upgrade/approve-hosts`, `/withdraw-host` and `/enrolment-history`: operators decide which hosts may
-//! take part in runs. The enrolment of each host is shown with the hosts. An extension of the specification.
+//! `/v1/state/os-upgrade/approve-hosts`, `/withdraw-host`, `/remove-host` and `/enrolment-history`: operators decide which
+//! hosts may take part in runs. The enrolment of each host is shown with the hosts. An extension of the specification.
 
 use axum::extract::State;
 use axum::http::StatusCode;
 use axum::response::Response;
+use os_upgrade_api_types::body::HostWithReason;
 use os_upgrade_api_types::query::{FactList, Validate};
-use os_upgrade_api_types::routes::hosts::{APPROVE, HISTORY, HostToWithdraw, HostsToApprove, WITHDRAW};
+use os_upgrade_api_types::routes::hosts::{APPROVE, HISTORY, HostsToApprove, REMOVE, WITHDRAW};
 use os_upgrade_kernel::{EnrolmentOperation, Request};
 use os_upgrade_store::Audit;
 
@@ -17,7 +18,11 @@ use crate::resources::runs::fact;
 use crate::routes::Routes;
 
 pub(crate) fn routes() -> Routes {
-    Routes::default().route(&APPROVE, approve).route(&WITHDRAW, withdraw).route(&HISTORY, history)
+    Routes::default()
+        .route(&APPROVE, approve)
+        .route(&WITHDRAW, withdraw)
+        .route(&REMOVE, remove)
+        .route(&HISTORY, history)
 }
 
 async fn approve(
@@ -34,9 +39,19 @@ async fn withdraw(
     State(api): State<Api>,
     Actor(actor): Actor,
     Params(params): Params<Validate>,
-    Body(HostToWithdraw { host, reason, forget }): Body<HostToWithdraw>,
+    Body(HostWithReason { host, reason }): Body<HostWithReason>,
 ) -> Result<StatusCode, Problem> {
-    let operation = EnrolmentOperation::Withdraw { host, reason: checked_reason(&reason)?, forget };
+    let operation = EnrolmentOperation::Withdraw { host, reason: checked_reason(&reason)? };
+    api.change_and_log(Request { actor, validate: params.is_validation(), operation }).await
+}
+
+async fn remove(
+    State(api): State<Api>,
+    Actor(actor): Actor,
+    Params(params): Params<Validate>,
+    Body(HostWithReason { host, reason }): Body<HostWithReason>,
+) -> Result<StatusCode, Problem> {
+    let operation = EnrolmentOperation::Remove { host, reason: checked_reason(&reason)? };
     api.change_and_log(Request { actor, validate: params.is_validation(), operation }).await
 }
 

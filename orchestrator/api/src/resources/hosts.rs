@@ -4,16 +4,17 @@
 //! which a worker may read at its start to compare versions. A host is known once a worker has announced it or
 //! published its versions, or an operator has approved or withdrawn it.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
-use axum::extract::State;
+use axum::extract;
 use axum::response::Response;
 use chrono::{DateTime, Utc};
+use imbl::OrdMap;
 use os_upgrade_api_types::body::{Blocker, Count, Entry as ListEntry, Progress, ReasonFields, Stamp};
 use os_upgrade_api_types::query::{ListMode, NoParameters};
-use os_upgrade_api_types::routes::hosts::{Host, LIST, ListParameters, READ};
+use os_upgrade_api_types::routes::hosts::{Host, LIST, LastResult, ListParameters, READ};
 use os_upgrade_api_types::text::ENROLMENTS;
-use os_upgrade_kernel::{Approval, Enrolled, Forecast, HostStatus, Reachability, Withdrawal, explain};
+use os_upgrade_kernel::{Approval, Enrolled, Forecast, HostStatus, Reachability, State, Withdrawal, explain};
 use os_upgrade_protocol::{ApplicationName, HostName};
 use os_upgrade_shell::inventory::HostVersions;
 use os_upgrade_site::published_state::PublishedState;
@@ -32,7 +33,10 @@ pub(crate) fn routes() -> Routes {
     Routes::default().route(&LIST, list).route(&READ, read)
 }
 
-async fn list(State(api): State<Api>, Params(params): Params<ListParameters>) -> Result<Response, Problem> {
+async fn list(
+    extract::State(api): extract::State<Api>,
+    Params(params): Params<ListParameters>,
+) -> Result<Response, Problem> {
     let (only_pending, params) = params.split();
     let published = api.published()?;
     let hosts = published.view.hosts.len().max(published.versions.len());
@@ -89,14 +93,19 @@ struct HostPage<'a> {
 }
 
 /// Every known host, by name.
-pub(crate) fn known(published: &PublishedState) -> BTreeSet<&HostName> {
+pub(crate) fn known(published: &PublishedState) -> Vec<&HostName> {
     let enrolment = &published.state.enrolment;
     let decided = enrolment.approved.keys().chain(enrolment.withdrawn.keys());
-    published.view.hosts.keys().chain(published.versions.keys()).chain(decided).collect()
+    let known = published.view.hosts.keys().chain(published.versions.keys()).chain(decided);
+    let mut known: Vec<&HostName> = known.collect();
+    // Four sorted lists, which a stable sort merges.
+    known.sort();
+    known.dedup();
+    known
 }
 
 async fn read(
-    State(api): State<Api>,
+    extract::State(api): extract::State<Api>,
     Name(name): Name,
     Params(NoParameters {}): Params<NoParameters>,
 ) -> Result<Response, Problem> {
@@ -134,12 +143,17 @@ impl Serialize for Entry<'_> {
             hostname: name.as_str(),
             applications: seen.map(|seen| names(&seen.applications)).unwrap_or_default(),
             refused_applications: seen.map(|seen| names(&seen.refused)).unwrap_or_default(),
+            labels: seen.map(|seen| labels(&seen.labels)).unwrap_or_default(),
+            boot_id: seen.and_then(|seen| seen.boot_id.as_deref()),
+            reboot_required: seen.and_then(|seen| seen.reboot_required.as_deref()),
             group: seen.and_then(|seen| seen.group.as_ref()).unwrap_or(default_group).as_str(),
             reachability: reachability(seen.map(|seen| seen.reachability).unwrap_or_default()),
             enrolment: enrolled.as_str(),
             decided_by: decided.map(|(actor, _)| actor),
             decided_at: decided.map(|(_, since)| Stamp(since)),
             announced_at: seen.and_then(|seen| seen.announced_at).map(Stamp),
+            last_upgraded_at: published.state.last_upgrades.of(name).map(Stamp),
+            last_result: last_result(&published.state, name),
             versions: reported.map(|HostVersions { versions, .. }| versions),
             versions_time: reported.map(|HostVersions { published_at, .. }| Stamp(*published_at)),
             status: explanation.status.map(HostStatus::as_str),
@@ -159,6 +173,14 @@ pub(crate) fn progress<'a>(published: &'a PublishedState, host: &HostName) -> Op
     published.progress_of(host).map(|progress| Progress { percent: progress.percent, text: &progress.text })
 }
 
+/// How a host ended in the last run that is over.
+fn last_result<'a>(state: &'a State, host: &HostName) -> Option<LastResult<'a>> {
+    let run = state.last_run.as_ref()?;
+    let host = run.host(host)?;
+    let reason = ReasonFields::of(host.reason.as_ref());
+    Some(LastResult { run: run.id.as_str(), status: host.status.as_str(), reason })
+}
+
 /// Who decided whether a host takes part, and when.
 fn decided(enrolled: Enrolled<'_>) -> Option<(&str, DateTime<Utc>)> {
     match enrolled {
@@ -170,6 +192,10 @@ fn decided(enrolled: Enrolled<'_>) -> Option<(&str, DateTime<Utc>)> {
 
 fn names<'a>(applications: impl IntoIterator<Item = &'a ApplicationName>) -> Vec<&'a str> {
     applications.into_iter().map(ApplicationName::as_str).collect()
+}
+
+fn labels(labels: &OrdMap<String, String>) -> BTreeMap<&str, &str> {
+    labels.iter().map(|(key, value)| (key.as_str(), value.as_str())).collect()
 }
 
 /// The wire name.

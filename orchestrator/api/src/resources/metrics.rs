@@ -1,7 +1,6 @@
 //! `/metrics`: metrics in the `OpenMetrics` text format: slots of FleetLock, hosts, refused requests, the next run,
 //! and the API's certificate.
 
-use std::collections::BTreeMap;
 use std::fs;
 
 use axum::extract::State;
@@ -82,7 +81,7 @@ pub(crate) fn text(
     let slots = registry.sub_registry_with_prefix("os_upgrade_fleet_lock");
     slots.register("answers", "Answers to FleetLock clients", answers.clone());
     describe_slots(slots, &published.state, now);
-    describe_hosts(&mut registry, &hosts::by_enrolment(published));
+    describe_hosts(&mut registry, published);
     describe_unused(&mut registry, published.unused);
     describe_halt(&mut registry, &published.readiness);
     if published.is_read {
@@ -130,14 +129,19 @@ fn describe_subscribers(registry: &mut Registry, options: &Options) {
     registry.register("cut_off", help, counts.cut_off.clone());
 }
 
-/// The number of announced hosts: label `enrolment`.
-fn describe_hosts(registry: &mut Registry, hosts: &BTreeMap<&'static str, usize>) {
+/// The number of announced hosts: label `enrolment`; and of those that need a reboot.
+fn describe_hosts(registry: &mut Registry, published: &PublishedState) {
     let family = Family::<[(&'static str, &'static str); 1], Gauge>::default();
-    for (enrolment, count) in hosts {
-        let count = i64::try_from(*count).unwrap_or(i64::MAX);
-        family.get_or_create(&[("enrolment", *enrolment)]).set(count);
+    let number = |count: usize| i64::try_from(count).unwrap_or(i64::MAX);
+    for (enrolment, count) in hosts::by_enrolment(published) {
+        family.get_or_create(&[("enrolment", enrolment)]).set(number(count));
     }
     registry.register("os_upgrade_hosts", "Hosts that have announced themselves", family);
+    let required = Gauge::<i64>::default();
+    let need = published.view.hosts.values().filter(|seen| seen.reboot_required.is_some());
+    required.set(number(need.count()));
+    let help = "Hosts that need a reboot, as their workers say";
+    registry.register("os_upgrade_hosts_reboot_required", help, required);
 }
 
 /// What NATS stores, and how much it may: label `of`.

@@ -1,18 +1,24 @@
 //! `/docs/`: Swagger UI, to read the description of the API and to try it. Its files are embedded in the program,
 //! because a site may have no internet access.
 
+use std::borrow::Cow;
+use std::io::Read as _;
 use std::sync::{Arc, LazyLock};
 
 use axum::extract::Path;
 use axum::http::HeaderMap;
-use axum::http::header::{CONTENT_ENCODING, CONTENT_SECURITY_POLICY, CONTENT_TYPE, HeaderValue};
+use axum::http::header::{
+    ACCEPT_ENCODING, CONTENT_ENCODING, CONTENT_SECURITY_POLICY, CONTENT_TYPE, HeaderValue, VARY,
+};
 use axum::response::{IntoResponse as _, Redirect, Response};
+use flate2::read::GzDecoder;
 use os_upgrade_api_types::query::NoParameters;
 use os_upgrade_api_types::routes::documentation::{PAGE, PAGE_FILE, PAGE_REDIRECT};
 use utoipa_swagger_ui::Config;
 
 use crate::http::error::Problem;
 use crate::http::extract::Params;
+use crate::http::form::accepts_gzip;
 use crate::routes::Routes;
 
 /// The page may load and call only this origin, and may not be framed.
@@ -27,18 +33,20 @@ async fn enter(Params(NoParameters {}): Params<NoParameters>) -> Redirect {
     Redirect::permanent("docs/")
 }
 
-async fn read(Params(NoParameters {}): Params<NoParameters>) -> Result<Response, Problem> {
-    file("index.html")
+async fn read(Params(NoParameters {}): Params<NoParameters>, wanted: HeaderMap) -> Result<Response, Problem> {
+    file("index.html", &wanted).await
 }
 
 async fn read_file(
     Path(name): Path<String>,
     Params(NoParameters {}): Params<NoParameters>,
+    wanted: HeaderMap,
 ) -> Result<Response, Problem> {
-    file(&name)
+    file(&name, &wanted).await
 }
 
-fn file(name: &str) -> Result<Response, Problem> {
+/// The file `name`, in the coding that is `wanted`: most are embedded compressed.
+async fn file(name: &str, wanted: &HeaderMap) -> Result<Response, Problem> {
     static CONFIG: LazyLock<Arc<Config<'static>>> = LazyLock::new(|| {
         // An external validator would receive the whole document.
         let config = Config::from("../openapi.json").validator_url("none").try_it_out_enabled(true);
@@ -53,8 +61,23 @@ fn file(name: &str) -> Result<Response, Problem> {
         (CONTENT_TYPE, kind),
         (CONTENT_SECURITY_POLICY, HeaderValue::from_static(POLICY)),
     ]);
+    let mut bytes = found.bytes;
     if found.gzpipped {
-        headers.insert(CONTENT_ENCODING, HeaderValue::from_static("gzip"));
+        headers.insert(VARY, HeaderValue::from(ACCEPT_ENCODING));
+        if accepts_gzip(wanted) {
+            headers.insert(CONTENT_ENCODING, HeaderValue::from_static("gzip"));
+        } else {
+            let plain = tokio::task::spawn_blocking(move || decompressed(&bytes)).await;
+            bytes = plain.map_err(|error| Problem::internal(error.to_string()))??;
+        }
     }
-    Ok((headers, found.bytes.into_owned()).into_response())
+    Ok((headers, bytes.into_owned()).into_response())
+}
+
+/// An embedded file, whose size is known.
+fn decompressed(bytes: &[u8]) -> Result<Cow<'static, [u8]>, Problem> {
+    let mut plain = Vec::new();
+    let read = GzDecoder::new(bytes).read_to_end(&mut plain);
+    read.map_err(|error| Problem::internal(error.to_string()))?;
+    Ok(Cow::Owned(plain))
 }

@@ -5,11 +5,10 @@ use axum::extract::State;
 use axum::http::header::LOCATION;
 use axum::http::{HeaderValue, StatusCode};
 use axum::response::{IntoResponse as _, Response};
+use os_upgrade_api_types::body::HostWithReason;
 use os_upgrade_api_types::headers;
 use os_upgrade_api_types::query::{NoParameters, Validate};
-use os_upgrade_api_types::routes::runs::{
-    CANCEL, Cancel, FACTS_MAX, GIVE_UP, HostToGiveUp, READ, TRIGGER, Trigger,
-};
+use os_upgrade_api_types::routes::runs::{CANCEL, Cancel, FACTS_MAX, GIVE_UP, READ, TRIGGER, Trigger};
 use os_upgrade_kernel::duration::Duration;
 use os_upgrade_kernel::{Request, RunOperation};
 use os_upgrade_protocol::RunId;
@@ -90,7 +89,7 @@ async fn give_up(
     State(api): State<Api>,
     Actor(actor): Actor,
     Params(params): Params<Validate>,
-    Body(HostToGiveUp { host, reason }): Body<HostToGiveUp>,
+    Body(HostWithReason { host, reason }): Body<HostWithReason>,
 ) -> Result<StatusCode, Problem> {
     let operation = RunOperation::GiveUpHost { host, reason: checked_reason(&reason)? };
     api.change_and_log(Request { actor, validate: params.is_validation(), operation }).await

@@ -1,7 +1,8 @@
 //! `/v1/state/os-upgrade/runs`: the history of runs, read from the projection once it has caught up with the current
 //! state.
 //!
-//! `?limit=&after=` pages through runs, newest first; `next` of one page is `after` of the next. A single run is shown
+//! `?limit=&after=` pages through runs, newest first; `next` of one page is `after` of the next; `?host=&result=&from=&to=`
+//! chooses among them. A single run is shown
 //! with all of its hosts, and its facts up to `facts-limit`. `facts-after` continues with the `facts-next` of the
 //! previous page.
 
@@ -9,14 +10,14 @@ use axum::extract::State;
 use axum::http::Uri;
 use axum::response::Response;
 use os_upgrade_api_types::body::{Count, Entry, Fact, Millis, Stamp};
-use os_upgrade_api_types::query::{FactList, ListMode, ListQuery};
+use os_upgrade_api_types::query::{FactList, ListMode, PAGE_DEFAULT};
 use os_upgrade_api_types::routes::runs::{
     Command, FACTS_MAX, HostOfRunInFull, LIST, ListParameters, MISSED, MissedRun, READ, ReadParameters, Run,
     RunInFull,
 };
 use os_upgrade_kernel::{self as kernel, FactCursor};
 use os_upgrade_protocol::RunId;
-use os_upgrade_store::{Audit, FactRow, HostRow, RunDetail, RunPage, RunRow};
+use os_upgrade_store::{Audit, FactRow, HostRow, RunDetail, RunFilter, RunPage, RunRow};
 use serde::Serialize;
 
 use crate::context::Api;
@@ -41,12 +42,15 @@ pub(crate) fn read_run_query(uri: &Uri) -> Result<(Option<u32>, Option<FactCurso
 }
 
 async fn list(State(api): State<Api>, Params(params): Params<ListParameters>) -> Result<Response, Problem> {
-    let ListQuery { mode, limit, after } = params.into_query();
+    let ListParameters { limit, after, host, result, from, to, keys, count } = params;
+    let mode = ListMode::of(keys, count);
+    let result = result.map(|result| result.as_str().to_owned());
+    let filter = RunFilter { result, from, to, host };
     let history = api.history().await;
     if mode == ListMode::Count {
-        return reply::json(&Count { count: history.count_runs().await? });
+        return reply::json(&Count { count: history.count_runs(&filter).await? });
     }
-    let page = history.runs(limit, after.as_ref()).await?;
+    let page = history.runs(&filter, limit.unwrap_or(PAGE_DEFAULT), after.as_ref()).await?;
     reply::json(&RunList::of(&page, mode))
 }
 
@@ -131,7 +135,8 @@ fn in_full(detail: &RunDetail) -> RunInFull<'_> {
     }
 }
 
-fn host(host: &HostRow) -> HostOfRunInFull<'_> {
+/// A host of a run as the API shows it.
+pub(crate) fn host(host: &HostRow) -> HostOfRunInFull<'_> {
     let command = |action| Command { action, sequence: host.command_sequence };
     HostOfRunInFull {
         hostname: &host.host,

@@ -5,6 +5,7 @@
 use std::collections::BTreeMap;
 use std::sync::{Arc, LazyLock};
 
+use axum::body::Bytes;
 use axum::extract::State as Shared;
 use axum::response::Response;
 use chrono::{DateTime, Utc};
@@ -15,15 +16,16 @@ use os_upgrade_api_types::routes::state::{
 };
 use os_upgrade_kernel::config::WorkerApplication;
 use os_upgrade_kernel::duration::Duration;
-use os_upgrade_kernel::{Forecast, HostStatus, Run, SeenHost, WindowBlocker, explain};
+use os_upgrade_kernel::{Forecast, HostStatus, Run, SeenHost, WindowBlocker, explain, lasting_warnings};
 use os_upgrade_protocol::HostName;
 use os_upgrade_site::published_state::PublishedState;
 
-use crate::context::Api;
+use crate::context::{Api, LARGE_HOSTS};
 use crate::http::error::Problem;
 use crate::http::extract::Params;
 use crate::http::fields::{Keep, Kept};
 use crate::http::reply;
+use crate::http::shared_answer::Source;
 use crate::resources::config;
 use crate::resources::hosts;
 use crate::routes::Routes;
@@ -50,10 +52,32 @@ fn keep(params: &ReadParameters) -> Result<Keep, Problem> {
 }
 
 async fn read(Shared(api): Shared<Api>, Params(params): Params<ReadParameters>) -> Result<Response, Problem> {
-    let keep = keep(&params)?;
-    let published = api.published()?;
-    let hosts = longest_list(&published, &keep);
-    api.render(hosts, move || write(&published, &keep, Utc::now())).await
+    match keep(&params)? {
+        Keep::All => read_all(&api).await,
+        keep @ Keep::Only(_) => {
+            let published = api.published()?;
+            let hosts = longest_list(&published, &keep);
+            api.render(hosts, move || write(&published, &keep, Utc::now())).await
+        }
+    }
+}
+
+/// The whole state. On a large site that is much to render, and there are readers who ask again and again.
+async fn read_all(api: &Api) -> Result<Response, Problem> {
+    let (shown, rendered) = (api.clone(), api.clone());
+    let source = move || {
+        let published = shown.site.published();
+        let leader_startable = shown.published()?.view.leader_startable.clone();
+        let is_large = longest_list(&published, &Keep::All) >= LARGE_HOSTS;
+        Ok(Source { published, leader_startable, now: Utc::now(), is_large })
+    };
+    let render = async move || {
+        let published = rendered.published()?;
+        let hosts = longest_list(&published, &Keep::All);
+        let written = rendered.render_bytes(hosts, move || write(&published, &Keep::All, Utc::now()));
+        written.await.map(Bytes::from)
+    };
+    api.whole_state.get(source, render).await.map(reply::json_bytes)
 }
 
 /// The length of the longest list of hosts in the answer.
@@ -61,7 +85,7 @@ fn longest_list(published: &PublishedState, keep: &Keep) -> usize {
     let of_run = |name: &str, run: &Option<Run>| {
         run.as_ref().filter(|_| keep.has(name)).map_or(0, |run| run.hosts().len())
     };
-    let of_hosts = ["hosts", "scheduled-workers", "pending-hosts"];
+    let of_hosts = ["hosts", "scheduled-workers", "pending-hosts", "config-warnings"];
     let seen = if of_hosts.iter().any(|name| keep.has(name)) {
         published.view.hosts.len().max(published.versions.len())
     } else {
@@ -98,6 +122,7 @@ fn state<'a>(
     let start = forecast.and_then(Forecast::start).map(|start| start.at);
     let workers = applications.filter(|_| keep.has("scheduled-workers"));
     let waiting = keep.has("pending-hosts").then(|| hosts::pending(published));
+    let warnings = keep.has("config-warnings").then(|| lasting_warnings(state, &published.view));
     let current = state.run.as_ref().filter(|_| keep.has("current-upgrade-info"));
     let last = state.last_run.as_ref().filter(|_| keep.has("last-upgrade-info"));
     let explaining = forecast.filter(|_| keep.has("hosts"));
@@ -109,6 +134,9 @@ fn state<'a>(
         next_upgrade_reason: forecast.and_then(Forecast::blocker).map(WindowBlocker::kind),
         window_used_by: forecast.and_then(|forecast| Some(&forecast.used.as_ref()?.by)),
         pending_hosts: waiting.filter(|hosts| *hosts > 0),
+        config_warnings: warnings
+            .map(|found| found.into_iter().map(Into::into).collect())
+            .unwrap_or_default(),
         scheduled_workers: workers.map(|applications| scheduled_workers(published, applications)),
         current_upgrade_info: current.map(current_upgrade),
         last_upgrade_info: last.and_then(last_upgrade),

@@ -1,5 +1,7 @@
 //! The configuration resource: methods, conditions, patches, fields.
 
+use chrono::{Datelike as _, Utc};
+
 use super::*;
 
 const PATH: &str = "/v1/config/os-upgrade";
@@ -90,6 +92,33 @@ async fn writes_warn_of_what_follows() {
             assert_eq!(text, "");
         }
     }
+}
+
+/// With an answer in the body, also when the next run starts before and after.
+#[tokio::test]
+async fn validated_writes_have_the_next_start_before_and_after() {
+    let windows = |day: &str| {
+        json!({
+            "worker-applications": [{"name": "os-upgrade-debian"}],
+            "maintenance-windows": [{"cron": format!("0 0 1 {day} * *"), "duration": "1h"}],
+        })
+        .to_string()
+    };
+    // On a day of the month that cannot be today.
+    let [first, second] = if Utc::now().day() < 15 { ["20", "25"] } else { ["5", "10"] };
+    let api = configured(&windows(first)).await;
+    let headers = [("content-type", "application/json"), ("prefer", "return=representation")];
+    let next = async |method: &str, body: &str| {
+        let (status, _, text) = api.send(request(method, "?validate=true", &headers, body)).await;
+        assert_eq!(status, 200, "{text}");
+        let body: Value = serde_json::from_str(&text).unwrap();
+        let day = |at: &Value| Some(at.as_str()?[8..10].trim_start_matches('0').to_owned());
+        (day(&body["next-upgrade-at"]["before"]), day(&body["next-upgrade-at"]["after"]))
+    };
+    let day = |day: &str| Some(day.to_owned());
+    assert_eq!(next("PUT", &windows(second)).await, (day(first), day(second)));
+    assert_eq!(next("PUT", ONE).await, (day(first), None));
+    assert_eq!(next("DELETE", "").await, (day(first), None));
 }
 
 #[tokio::test]
@@ -259,11 +288,14 @@ async fn patch_ignores_unchanged_windows() {
     ] {
         let (status, _, answer) = api.send(request("PATCH", "", &headers, patch)).await;
         assert_eq!(status, expected, "{patch}: {answer}");
-        assert!(!answer.contains("more than any occurrence"), "{patch}: {answer}");
+        assert!(!answer.contains("no occurrence of the maintenance windows"), "{patch}: {answer}");
     }
     let later = r#"{"deny-windows":[{"cron":"0 0 0 24 12 *","duration":"1d"}]}"#;
     let (status, _, answer) = api.send(request("PATCH", "", &[merge], later)).await;
-    assert!(status == 400 && answer.contains("more than any occurrence"), "{status} {answer}");
+    assert!(
+        status == 400 && answer.contains("no occurrence of the maintenance windows"),
+        "{status} {answer}"
+    );
 }
 
 #[tokio::test]

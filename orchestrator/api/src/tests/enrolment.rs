@@ -8,6 +8,7 @@ use super::*;
 const HOSTS: &str = "GET /v1/state/os-upgrade/hosts";
 const APPROVE: &str = "POST /v1/state/os-upgrade/approve-hosts";
 const WITHDRAW: &str = "POST /v1/state/os-upgrade/withdraw-host";
+const REMOVE: &str = "POST /v1/state/os-upgrade/remove-host";
 const HISTORY: &str = "GET /v1/state/os-upgrade/enrolment-history";
 const TRIGGER: &str = "POST /v1/state/os-upgrade/trigger-upgrade-site";
 
@@ -81,17 +82,16 @@ async fn hosts_wait_for_approval() {
 async fn hosts_are_withdrawn() {
     let api = unapproved_site().await;
     assert_eq!(api.call(APPROVE, r#"{"hosts":["h01","h02","later"]}"#).await.0, 204);
-    let body =
-        |name: &str, forget: bool| json!({"host": name, "reason": " sold ", "forget": forget}).to_string();
-    assert_eq!(api.call(&format!("{WITHDRAW}?validate=true"), &body("h02", false)).await, (204, Value::Null));
-    assert_eq!(api.call(WITHDRAW, &body("h02", false)).await, (204, Value::Null));
+    let body = |name: &str| json!({"host": name, "reason": " sold "}).to_string();
+    assert_eq!(api.call(&format!("{WITHDRAW}?validate=true"), &body("h02")).await, (204, Value::Null));
+    assert_eq!(api.call(WITHDRAW, &body("h02")).await, (204, Value::Null));
     let shown = api.call("GET /v1/state/os-upgrade/hosts/h02", "").await.1;
     let word = |shown: &Value| (shown["enrolment"].clone(), shown["why"].clone());
     assert_eq!(word(&shown), (json!("withdrawn"), json!("withdrawn by api: sold")));
-    // Approved before it was announced; then forgotten.
+    // Approved before it was announced; then removed.
     let shown = api.call("GET /v1/state/os-upgrade/hosts/later", "").await;
     assert_eq!((shown.0, &shown.1["enrolment"]), (200, &json!("approved")));
-    assert_eq!(api.call(WITHDRAW, &body("later", true)).await, (204, Value::Null));
+    assert_eq!(api.call(REMOVE, &body("later")).await, (204, Value::Null));
     assert_eq!(api.call("GET /v1/state/os-upgrade/hosts/later", "").await.0, 404);
     assert_eq!(names(&api, "").await, json!(["h01", "h02", "h03"]));
     assert_eq!(names(&api, "pending=true&").await, json!(["h03"]));
@@ -100,7 +100,7 @@ async fn hosts_are_withdrawn() {
     let facts: Vec<_> =
         history["items"].as_array().unwrap().iter().map(|item| item["fact"].clone()).collect();
     let expected = [
-        json!({"type": "host-withdrawn", "host": "later", "actor": "api", "reason": "sold", "forgotten": true}),
+        json!({"type": "host-removed", "host": "later", "actor": "api", "reason": "sold", "announced": 0}),
         json!({"type": "host-withdrawn", "host": "h02", "actor": "api", "reason": "sold"}),
         json!({"type": "hosts-approved", "hosts": ["h01", "h02", "later"], "actor": "api"}),
     ];
@@ -122,6 +122,8 @@ async fn invalid_decisions_are_refused() {
         (WITHDRAW, r#"{"host":"h01"}"#.to_owned(), 400, "missing field `reason`"),
         (WITHDRAW, r#"{"host":"h01","reason":" "}"#.to_owned(), 400, "give a reason"),
         (WITHDRAW, r#"{"host":"nobody","reason":"x"}"#.to_owned(), 404, "there is no host nobody"),
+        (REMOVE, r#"{"host":"nobody","reason":"x"}"#.to_owned(), 404, "there is no host nobody"),
+        (REMOVE, r#"{"host":"h01"}"#.to_owned(), 400, "missing field `reason`"),
     ] {
         let (status, answer) = api.call(request, &body).await;
         assert_eq!(status, expected, "{request} {body}: {answer}");
@@ -136,8 +138,6 @@ async fn withdrawal_overrides_auto_approve() {
     let api = TestApi::new(TestSite::new(["h01"]), &[]).await;
     let shown = async || api.call("GET /v1/state/os-upgrade/hosts/h01", "").await.1["enrolment"].clone();
     assert_eq!(shown().await, "auto");
-    let (status, _) = api.call(WITHDRAW, r#"{"host":"h01","reason":"x","forget":true}"#).await;
-    assert_eq!((status, shown().await), (409, json!("auto")));
     assert_eq!(api.call(WITHDRAW, r#"{"host":"h01","reason":"x"}"#).await.0, 204);
     assert_eq!(shown().await, "withdrawn");
 }

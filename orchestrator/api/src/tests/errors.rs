@@ -91,8 +91,11 @@ async fn invalid_queries() {
             "",
             400,
             error_with(
-                "unknown query parameter \"offset\"; known here: limit, after, keys, count",
-                &parameter("offset", &["limit", "after", "keys", "count"]),
+                "unknown query parameter \"offset\"; known here: limit, after, host, result, from, to, keys, count",
+                &parameter(
+                    "offset",
+                    &["limit", "after", "host", "result", "from", "to", "keys", "count"],
+                ),
             ),
         ),
         (
@@ -229,7 +232,7 @@ async fn slow_handler_times_out() {
 async fn slow_body_times_out() {
     let api = TestApi::new(TestSite::new([]), &[]).await;
     tokio::time::pause();
-    let body = Body::from_stream(futures::stream::pending::<Result<bytes::Bytes, std::io::Error>>());
+    let body = Body::from_stream(futures::stream::pending::<Result<Bytes, std::io::Error>>());
     let (status, _, body) = api.send(Request::put("/v1/config/os-upgrade").body(body).unwrap()).await;
     assert_eq!((status, body), (408, error("the body did not arrive in time").to_string()));
 }

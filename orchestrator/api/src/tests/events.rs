@@ -3,10 +3,11 @@
 use std::net::SocketAddr;
 use std::pin::Pin;
 
-use axum::body::BodyDataStream;
+use axum::body::{BodyDataStream, Bytes};
 use axum::extract::ConnectInfo;
 use futures::StreamExt as _;
-use os_upgrade_kernel::{Fact, Record, Settings};
+use os_upgrade_kernel::{self as kernel, Fact, Record, RunOperation, Settings};
+use os_upgrade_protocol::{Progress, RunId};
 use os_upgrade_shell::journal::AppendId;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
@@ -24,7 +25,7 @@ struct Followed {
     site: TestSite,
     projector: Projector,
     router: Router,
-    options: Options,
+    shown: Arc<ArcSwap<PublishedState>>,
     _feeding: AbortOnDropHandle<()>,
     _directory: TempDir,
 }
@@ -44,13 +45,13 @@ impl Followed {
         let (directory, mut projector) = store().await;
         project(&mut projector, &records).await;
         let history = projector.history().await.unwrap();
-        let shown = PublishedState { is_read: true, ..published(&site) };
+        let shown = Arc::new(ArcSwap::from_pointee(PublishedState { is_read: true, ..published(&site) }));
         let (sender, _) = mpsc::channel(1);
-        let handle = SiteHandle::new(Arc::new(ArcSwap::from_pointee(shown)), sender);
+        let handle = SiteHandle::new(Arc::clone(&shown), sender);
         let options = Options::default();
         let Routers { edge, feed, .. } = Routers::new(handle, history, Authenticator::default(), &options);
         let feeding = AbortOnDropHandle::new(tokio::spawn(feed.run(CancellationToken::new())));
-        Self { site, projector, router: edge, options, _feeding: feeding, _directory: directory }
+        Self { site, projector, router: edge, shown, _feeding: feeding, _directory: directory }
     }
 
     async fn get(&self, address: &str, query: &str, last: Option<&str>) -> axum::response::Response {
@@ -83,8 +84,39 @@ impl Followed {
         project(&mut self.projector, &[Committed { append_id, record, ..committed }]).await;
     }
 
-    fn cut_off(&self) -> u64 {
-        self.options.limits.subscribers().counts().cut_off.get()
+    /// Two clients that read what is new, and nothing of the history any more, which each gets the very same bytes of; and
+    /// how many changes of the settings they have read.
+    async fn two_clients_up_to_date(&mut self) -> ([Client; 2], usize) {
+        let (mut first, mut second) = (self.follow("", None).await, self.follow("", None).await);
+        // What came first may be in the history already, of which each reads a copy of its own.
+        for count in 1..50 {
+            self.append_events(1).await;
+            let (one, other) = (first.until_changes(count).await, second.until_changes(count).await);
+            assert_eq!(one, other);
+            if one.as_ptr() == other.as_ptr() {
+                return ([first, second], count);
+            }
+        }
+        panic!("each subscriber gets bytes of its own");
+    }
+
+    /// What `/metrics` says of events: subscribers, events sent, and subscribers that were cut off.
+    async fn metrics(&self) -> [u64; 3] {
+        let request = Request::get("/metrics").body(Body::empty()).unwrap();
+        let body = self.router.clone().oneshot(request).await.unwrap().into_body();
+        let text = String::from_utf8(to_bytes(body, usize::MAX).await.unwrap().to_vec()).unwrap();
+        ["subscribers", "sent_total", "cut_off_total"].map(|name| {
+            let value = |line: &str| line.strip_prefix(&format!("os_upgrade_events_{name} "))?.parse().ok();
+            text.lines().find_map(value).unwrap_or_else(|| panic!("{name}: {text}"))
+        })
+    }
+
+    /// The workers report progress.
+    fn report(&self, percent: u8) {
+        let run = self.site.state.run.as_ref().unwrap();
+        let command = run.host(&host("h01")).unwrap().unanswered().unwrap().sequence.unwrap();
+        let progress = [(host("h01"), Progress::new(command, percent, "unpacking"))].into_iter().collect();
+        self.shown.store(Arc::new(PublishedState { is_read: true, progress, ..published(&self.site) }));
     }
 }
 
@@ -99,12 +131,25 @@ impl Client {
 
     /// Reads a piece; false at the end.
     async fn read(&mut self) -> bool {
-        let piece = tokio::time::timeout(Duration::from_secs(10), self.body.next()).await;
-        let Some(piece) = piece.unwrap_or_else(|_| panic!("nothing more after {}", self.text)) else {
-            return false;
-        };
-        self.text.push_str(std::str::from_utf8(&piece.unwrap()).unwrap());
-        true
+        self.piece().await.is_some()
+    }
+
+    /// Reads a piece; `None` at the end.
+    async fn piece(&mut self) -> Option<Bytes> {
+        let piece = tokio::time::timeout(Duration::from_secs(20), self.body.next()).await;
+        let piece = piece.unwrap_or_else(|_| panic!("nothing more after {}", self.text))?.unwrap();
+        self.text.push_str(std::str::from_utf8(&piece).unwrap());
+        Some(piece)
+    }
+
+    /// Reads until there have been `count` changes of the settings. Returns the last piece.
+    async fn until_changes(&mut self, count: usize) -> Bytes {
+        loop {
+            let piece = self.piece().await.expect("the stream goes on");
+            if self.text.matches("event: settings-changed").count() == count {
+                return piece;
+            }
+        }
     }
 
     fn events(&self) -> Vec<Value> {
@@ -199,12 +244,8 @@ async fn nothing_is_lost_between_history_and_now() {
 #[tokio::test]
 async fn slow_subscriber_is_cut_off_and_resumes() {
     let mut followed = Followed::new().await;
-    let mut slow = followed.follow("", None).await;
-    let mut fast = followed.follow("", None).await;
-    followed.append_events(1).await;
-    for client in [&mut slow, &mut fast] {
-        client.until("settings-changed").await;
-    }
+    let ([mut slow, mut fast], _) = followed.two_clients_up_to_date().await;
+    fast.text.clear();
     let more = 20_000;
     followed.append_events(more).await;
     let mut read = 0;
@@ -213,16 +254,115 @@ async fn slow_subscriber_is_cut_off_and_resumes() {
         read += fast.text.matches("event: settings-changed").count();
         fast.text.clear();
     }
-    assert_eq!(followed.cut_off(), 0);
+    assert_eq!(followed.metrics().await[2], 0);
     let last = slow.id().to_owned();
     assert!(!slow.read().await, "more has happened than is kept for it");
     drop(slow);
-    assert_eq!(followed.cut_off(), 1);
+    assert_eq!(followed.metrics().await[2], 1);
     let mut resumed = followed.follow("", Some(&last)).await;
     while resumed.text.matches("event: settings-changed").count() < more {
         assert!(resumed.read().await);
     }
     assert!(!resumed.text.contains("event: reset"));
+}
+
+/// Whoever reads what is new gets the very same bytes.
+#[tokio::test]
+async fn events_are_rendered_once_for_all_subscribers() {
+    let mut followed = Followed::new().await;
+    let (mut clients, count) = followed.two_clients_up_to_date().await;
+    for more in [3, 700] {
+        followed.append_events(more).await;
+        let [first, second] = &mut clients;
+        let (first, second) = (first.piece().await.unwrap(), second.piece().await.unwrap());
+        assert!(!first.is_empty() && first.as_ptr() == second.as_ptr() && first.len() == second.len());
+    }
+    assert!(followed.metrics().await[1] > 2 * (count as u64 + 3));
+}
+
+#[tokio::test]
+async fn metrics_count_subscribers_and_events() {
+    let mut followed = Followed::new().await;
+    assert_eq!(followed.metrics().await, [0, 0, 0]);
+    let mut all = followed.follow("", None).await;
+    let mut none = followed.follow("?kinds=run-ended", None).await;
+    none.read().await;
+    followed.append_events(3).await;
+    all.until_changes(3).await;
+    assert_eq!(followed.metrics().await, [2, 3, 0]);
+    drop(all);
+    assert_eq!(followed.metrics().await, [1, 3, 0]);
+}
+
+#[tokio::test]
+async fn silent_streams_have_comments() {
+    let mut followed = Followed::new().await;
+    let ([mut client, _], _) = followed.two_clients_up_to_date().await;
+    client.text.clear();
+    tokio::time::pause();
+    let silent_since = tokio::time::Instant::now();
+    for number in 1..=2 {
+        client.read().await;
+        assert_eq!(client.text, ": \n\n".repeat(number));
+        let silent = silent_since.elapsed().as_secs();
+        assert!((15..=16).contains(&(silent / number as u64)), "{silent} s");
+    }
+}
+
+/// A client cannot go on after one, because it is not kept.
+#[tokio::test]
+async fn progress_has_no_id() {
+    let mut followed = Followed::new().await;
+    let records = [followed.site.decide_record(&[os_upgrade_test_site::trigger("r2")]), followed.site.send()];
+    project(&mut followed.projector, &records).await;
+    let mut client = followed.follow("?kinds=progress,settings-changed", None).await;
+    // What was reported before anybody followed is no news.
+    for percent in 1..=100 {
+        followed.report(percent);
+        followed.append_events(1).await;
+        client.until_changes(percent.into()).await;
+        if client.text.contains("event: progress") {
+            break;
+        }
+    }
+    let block = client.text.split("\n\n").find(|block| block.contains("event: progress")).unwrap();
+    let data = block.strip_prefix("event: progress\ndata: ").expect("there is no id");
+    let mut event: Value = serde_json::from_str(data).unwrap();
+    assert!(event["percent"].take().is_u64(), "{event}");
+    assert_eq!(
+        event,
+        json!({
+            "kind": "progress", "run": "r2", "host": "h01", "action": "prepare", "percent": null, "text": "unpacking",
+        })
+    );
+    client.events();
+}
+
+/// Why an operator has started or cancelled a run.
+#[tokio::test]
+async fn events_have_the_reasons_of_operators() {
+    let mut followed = Followed::new().await;
+    let mut client = followed.follow("?kinds=run-started,run-stopping", None).await;
+    let reason = |text: &str| Some(text.to_owned());
+    let (run, timeout) = (RunId::new("r2").unwrap(), os_upgrade_kernel::duration::Duration::from_secs(60));
+    let operations = [
+        RunOperation::Trigger { run, timeout, reason: reason("a security update") },
+        RunOperation::Cancel { reason: reason("the power fails") },
+    ];
+    for operation in operations {
+        let input = Input::Request(kernel::Request::new("eve", operation).into());
+        let record = followed.site.decide_record(&[input]);
+        project(&mut followed.projector, &[record]).await;
+    }
+    let events = client.until("event: run-stopping").await;
+    let told = |event: &Value| [&event["kind"], &event["actor"], &event["reason"]].map(Clone::clone);
+    assert_eq!(
+        events.iter().map(told).collect::<Vec<_>>(),
+        [
+            [json!("run-started"), json!("eve"), json!("a security update")],
+            [json!("run-stopping"), json!("eve"), json!("the power fails")],
+        ]
+    );
 }
 
 #[tokio::test]

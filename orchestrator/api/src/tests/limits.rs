@@ -10,6 +10,7 @@ use serde_json::json;
 use super::*;
 use crate::feed::Feed;
 use crate::http::listener::SubscriberCounts;
+use crate::http::shared_answer::SharedAnswer;
 
 const CLAIM: &str = r#"{"client_params":{"id":"a","group":"default"}}"#;
 
@@ -76,7 +77,7 @@ async fn requests_in_flight_are_limited() {
 async fn slow_address_does_not_block_others() {
     let (api, _calls) = api(&[("OS_UPGRADE_API__REQUESTS_IN_FLIGHT", "8")]).await;
     let slow = (0..20).map(|_| {
-        let never = Body::from_stream(futures::stream::pending::<Result<bytes::Bytes, std::io::Error>>());
+        let never = Body::from_stream(futures::stream::pending::<Result<Bytes, std::io::Error>>());
         let mut request = Request::post("/fleetlock/v1/pre-reboot").body(never).unwrap();
         request.headers_mut().insert("fleet-lock-protocol", "true".parse().unwrap());
         request.extensions_mut().insert(ConnectInfo::<SocketAddr>("192.0.2.1:1".parse().unwrap()));
@@ -106,7 +107,14 @@ async fn request_rate_is_limited() {
     {
         let peer = format!("192.0.2.{number}:4");
         assert_ne!(ask(&api, request, "", &peer).await.0, 429, "{request}");
-        let (status, headers, body) = ask(&api, request, "", &peer).await;
+        let mut answer = ask(&api, request, "", &peer).await;
+        // On a busy machine a second may have passed.
+        for _ in 0..50 {
+            if answer.0 != 429 {
+                answer = ask(&api, request, "", &peer).await;
+            }
+        }
+        let (status, headers, body) = answer;
         assert_eq!((status, body), (429, expected), "{request}");
         assert_eq!(headers["retry-after"], "1", "{request}");
     }
@@ -133,7 +141,7 @@ async fn bodies_beyond_the_limits() {
     let (status, _, body) = ask(&api, "PUT /v1/config/os-upgrade", &large, "127.0.0.1:1").await;
     assert_eq!((status, body), (413, error("the body exceeds 1048576 bytes")));
     tokio::time::pause();
-    let never = Body::from_stream(futures::stream::pending::<Result<bytes::Bytes, std::io::Error>>());
+    let never = Body::from_stream(futures::stream::pending::<Result<Bytes, std::io::Error>>());
     let request = Request::put("/v1/config/os-upgrade").header("content-type", "application/json");
     let (status, _, body) = api.send(request.body(never).unwrap()).await;
     let body: Value = serde_json::from_str(&body).unwrap();
@@ -150,6 +158,7 @@ async fn wait_for_conversion_is_limited() {
         history: api.history.clone(),
         feed: Feed::new(api.site.clone(), api.history.clone(), None, SubscriberCounts::default()),
         renders: Arc::clone(&renders),
+        whole_state: SharedAnswer::default(),
         answers: Answers::default(),
         authenticator: authenticator.clone(),
         description: &DESCRIPTION,

@@ -169,7 +169,7 @@ async fn missing_body_times_out() {
     let api = TestApi::new(TestSite::new([]), &[]).await;
     tokio::time::pause();
     for (header, status, kind) in [("true", 408, "body_timeout"), ("no", 400, "missing_fleet_lock_header")] {
-        let body = Body::from_stream(futures::stream::pending::<Result<bytes::Bytes, std::io::Error>>());
+        let body = Body::from_stream(futures::stream::pending::<Result<Bytes, std::io::Error>>());
         let request = Request::post("/v1/pre-reboot").header("fleet-lock-protocol", header);
         let (found, _, answer) = api.send(request.body(body).unwrap()).await;
         let answer: Value = serde_json::from_str(&answer).unwrap();

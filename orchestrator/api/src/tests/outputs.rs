@@ -1,37 +1,24 @@
 //! What hosts' commands printed: which of it belongs to a run, and why there is none.
 
-use os_upgrade_protocol::{CommandId, HostName, Output};
-use os_upgrade_site::outputs::{KeepsOutputs, Outputs, OutputsError, OutputsRead, StoredOutput};
+use os_upgrade_protocol::CommandId;
 use os_upgrade_test_site::put_config;
 
 use super::*;
 
-/// What is kept of every host.
-#[derive(Debug)]
-struct Kept(Result<Vec<StoredOutput>, OutputsError>);
-
-impl KeepsOutputs for Kept {
-    fn of_host<'a>(&'a self, _host: &'a HostName) -> OutputsRead<'a> {
-        Box::pin(std::future::ready(self.0.clone()))
-    }
-}
-
-fn stored(command: &str, text: &str) -> StoredOutput {
+fn stored(command: &str, text: &str) -> Stored<Output> {
     let id: CommandId = command.parse().unwrap();
     let output = Output::parse(&id.host, Some(command), text.as_bytes()).unwrap();
-    StoredOutput { output, stored_at: "2026-11-21T05:00:07.9Z".parse().unwrap() }
+    Stored { report: output, at: "2026-11-21T05:00:07.9Z".parse().unwrap() }
 }
 
 /// An API over a site with the runs r1 and r2 of `h01`.
-async fn api(kept: Result<Vec<StoredOutput>, OutputsError>) -> TestApi {
+async fn api(kept: Result<Vec<Stored<Output>>, ReportsError>) -> TestApi {
     let mut site = TestSite::new(["h01"]);
     let mut records = vec![site.decide_record(&[put_config()]), site.fence()];
     records.extend(site.whole_run("r1"));
     records.extend(site.whole_run("r2"));
     let api = TestApi::new(site, &records).await;
-    let options = Options { outputs: Outputs::new(Kept(kept)), ..Options::default() };
-    let router = router(api.site.clone(), api.history.clone(), Authenticator::default(), &options);
-    TestApi { router, ..api }
+    api.with_reports(Kept { outputs: kept, versions: Ok(Vec::new()) })
 }
 
 fn path(run: &str, host: &str) -> String {
@@ -63,20 +50,20 @@ async fn absent_output_has_a_reason() {
         (later(3), displaced, "displaced"),
         (vec![stored("r0/h01/upgrade/1", "x"); 3], not_kept, "not-kept"),
     ] {
-        let runs: Vec<_> = kept.iter().map(|stored| stored.output.command.run.to_string()).collect();
+        let runs: Vec<_> = kept.iter().map(|stored| stored.report.command.run.to_string()).collect();
         let expected = error_with(message, &json!({ "kind": kind, "kept-of-runs": runs }));
         assert_eq!(api(Ok(kept)).await.call(&path("r1", "h01"), "").await, (404, expected));
     }
     let api_without = api(Ok(later(3))).await;
     for (run, host, message) in [
-        ("r9", "h01", r#"there is no run "r9""#),
-        ("a.b", "h01", r#"there is no run "a.b""#),
-        ("r1", "h02", r#"the host "h02" is not in run r1"#),
-        ("r1", "%00", r#"the host "\0" is not in run r1"#),
+        ("r9", "h01", r#"there is no run "r9" with a host "h01""#),
+        ("a.b", "h01", r#"there is no run "a.b" with a host "h01""#),
+        ("r1", "h02", r#"there is no run "r1" with a host "h02""#),
+        ("r1", "%00", r#"there is no run "r1" with a host "\0""#),
     ] {
         assert_eq!(api_without.call(&path(run, host), "").await, (404, error(message)));
     }
-    let away = api(Err(OutputsError("NATS is unreachable".to_owned()))).await;
+    let away = api(Err(ReportsError("NATS is unreachable".to_owned()))).await;
     let expected = error("the output cannot be read: NATS is unreachable");
     assert_eq!(away.call(&path("r1", "h01"), "").await, (503, expected));
 }

@@ -2,9 +2,10 @@
 
 use futures::FutureExt as _;
 use os_upgrade_protocol::{Action, Outcome};
-use os_upgrade_test_site::{put_config, trigger};
+use os_upgrade_test_site::{cancel, put_config, trigger};
 
 use super::*;
+use crate::context::LARGE_HOSTS;
 
 const STATE: &str = "GET /v1/state/os-upgrade";
 const HOSTS: &str = "GET /v1/state/os-upgrade/hosts";
@@ -43,6 +44,66 @@ async fn empty_site() {
         )
     );
     assert_eq!(api.call("GET /v1/state/os-upgrade/runs", "").await, (200, json!({"items": []})));
+}
+
+#[tokio::test]
+async fn hosts_that_need_a_reboot_say_so() {
+    let mut site = TestSite::new(["h01", "h02"]);
+    let seen = site.view.hosts.get_mut(&host("h02")).unwrap();
+    seen.boot_id = Some("b7".to_owned());
+    seen.reboot_required = Some("a new kernel".to_owned());
+    let api = TestApi::new(site, &[]).await;
+    let (_, hosts) = api.call(HOSTS, "").await;
+    let said = |index: usize| (hosts[index].get("boot-id"), hosts[index].get("reboot-required"));
+    assert_eq!((said(0), said(1)), ((None, None), (Some(&json!("b7")), Some(&json!("a new kernel")))));
+    let (_, _, metrics) = api.send(build("GET /metrics", "", "")).await;
+    assert!(metrics.lines().any(|line| line == "os_upgrade_hosts_reboot_required 1"), "{metrics}");
+}
+
+/// Readers of the whole state get the very same bytes until it changes, and never older ones.
+#[tokio::test]
+async fn whole_state_is_rendered_once() {
+    let (mut site, records) = failed_and_active();
+    let api = TestApi::new(site.clone(), &records).await;
+    let read = async || {
+        let request = build(STATE, "application/json", "");
+        to_bytes(api.router.clone().oneshot(request).await.unwrap().into_body(), usize::MAX).await.unwrap()
+    };
+    let mut is_shared = false;
+    // A second may end between two reads.
+    for _ in 0..10 {
+        let (first, second) = (read().await, read().await);
+        is_shared |= first.as_ptr() == second.as_ptr();
+    }
+    assert!(is_shared);
+    let last = |bytes: &[u8]| {
+        let state: Value = serde_json::from_slice(bytes).unwrap();
+        state["last-upgrade-info"]["result"].clone()
+    };
+    assert_eq!(last(&read().await), "failed");
+    site.decide_record(&[cancel()]);
+    api.shown.store(Arc::new(published(&site)));
+    assert_eq!(last(&read().await), "cancelled");
+}
+
+/// Readers of a large site may get what was rendered a moment before, but see what this instance has changed.
+#[tokio::test]
+async fn whole_state_of_a_large_site_shows_changes() {
+    let names: Vec<String> = (0..LARGE_HOSTS).map(|number| format!("h{number:03}")).collect();
+    let site = || TestSite::new(names.iter().map(String::as_str));
+    let api = TestApi::new(site(), &[]).await;
+    let configured = async || !api.call(STATE, "").await.1["worker-applications"].is_null();
+    assert!(!configured().await);
+    let body = r#"{"worker-applications":[{"name":"os-upgrade-debian"}]}"#;
+    assert_eq!(api.call("PUT /v1/config/os-upgrade", body).await.0, 201);
+    tokio::time::pause();
+    assert!(configured().await);
+    // Somebody else has deleted it, and what is refused here changes nothing.
+    api.shown.store(Arc::new(published(&site())));
+    assert_eq!(api.call("PUT /v1/config/os-upgrade", "{").await.0, 400);
+    assert!(configured().await);
+    tokio::time::advance(Duration::from_secs(2)).await;
+    assert!(!configured().await);
 }
 
 /// An API whose state is at record `recorded`, over an empty store.
@@ -156,6 +217,12 @@ async fn hosts_with_versions_and_blockers() {
         "group": "default",
         "reachability": "unknown",
         "enrolment": "auto",
+        "last-result": {
+            "run": "r1",
+            "status": "failed",
+            "reason": "upgrade failed: disk full",
+            "reason-kind": "worker-error",
+        },
         "versions": {"linux": "6.12.9"},
         "versions-time": "2026-11-20T12:00:00Z",
         "status": "preparing",
@@ -170,6 +237,12 @@ async fn hosts_with_versions_and_blockers() {
         "group": "default",
         "reachability": "unknown",
         "enrolment": "auto",
+        "last-result": {
+            "run": "r1",
+            "status": "cancelled",
+            "reason": "the run was ended by the failure of h01",
+            "reason-kind": "run-failed",
+        },
         "status": "prepared",
         "since": "2026-11-21T05:00:10Z",
         "why": "waiting until 1 more host is prepared",

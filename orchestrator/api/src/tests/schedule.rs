@@ -146,6 +146,7 @@ async fn missed_runs_are_listed() {
     };
     let by = kernel::StartBlocker::NoneApproved { hosts: 1, withdrawn: 0 }.into();
     site.now = "2026-11-29T12:00:00.250Z".parse().unwrap();
+    site.view.has_awaited_replies = true;
     let blocked = Some(kernel::BlockedStart { occurrence: friday, by });
     records.push(site.decide_record(&[Input::Missed { blocked }]));
     let api = TestApi::new(site, &records).await;
@@ -160,7 +161,7 @@ async fn missed_runs_are_listed() {
             "reason-kind": kind,
         })
     };
-    let why = "the only host of the configured applications is not approved";
+    let why = "the only host of the configured applications was not approved";
     let items = [missed(28, "no orchestrator led", "no-leader"), missed(27, why, "none-approved")];
     assert_eq!(api.call(MISSED, "").await, (200, json!({ "items": items })));
     assert_eq!(api.call(&format!("{MISSED}?count=true"), "").await, (200, json!({"count": 2})));

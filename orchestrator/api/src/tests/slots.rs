@@ -211,7 +211,9 @@ async fn slots_of_another_lock_server() {
     let state = state::write(&Arc::new(published(&site)), &keep, late).unwrap();
     let why = serde_json::from_slice::<Value>(&state).unwrap()["hosts"][0]["why"].clone();
     assert!(
-        why.as_str().unwrap().ends_with(&format!("group default is being given back: {refusal}")),
+        why.as_str()
+            .unwrap()
+            .starts_with(&format!("its slot of group default is being given back: {refusal}; ")),
         "{why}"
     );
 }

@@ -7,7 +7,7 @@ mod check;
 mod files;
 mod hosts;
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use anyhow::anyhow;
 use clap::Args;
@@ -19,7 +19,7 @@ use crate::output::Format;
 
 #[derive(Debug, Args)]
 pub(crate) struct Doctor {
-    /// The configuration, a TOML file; without it every key has its default
+    /// The configuration, a TOML file; without it that of a running `os-upgrade dev`, or else the default of every key
     #[arg(long, value_name = "FILE")]
     pub(crate) config: Option<PathBuf>,
     /// The output format
@@ -28,8 +28,13 @@ pub(crate) struct Doctor {
 }
 
 /// Prints every check; fails if there is a problem.
-pub(crate) async fn run(settings: Result<Settings, settings::Error>, options: Doctor) -> Result<(), Failure> {
-    let checks = examine(settings).await;
+/// `file` is what the settings were read from.
+pub(crate) async fn run(
+    settings: Result<Settings, settings::Error>,
+    file: Option<&Path>,
+    options: Doctor,
+) -> Result<(), Failure> {
+    let checks = examine(settings, file).await;
     options.output.print(&checks, || checks.iter().map(text).collect::<Vec<_>>().join("\n"))?;
     match checks.iter().filter(|check| check.verdict == Verdict::Problem).count() {
         0 => Ok(()),
@@ -47,7 +52,7 @@ fn text(check: &Check) -> String {
 }
 
 /// Every check; later ones build on earlier ones.
-async fn examine(settings: Result<Settings, settings::Error>) -> Vec<Check> {
+async fn examine(settings: Result<Settings, settings::Error>, file: Option<&Path>) -> Vec<Check> {
     let settings = match settings {
         Ok(settings) => settings,
         Err(error) => {
@@ -56,7 +61,9 @@ async fn examine(settings: Result<Settings, settings::Error>) -> Vec<Check> {
             return error.to_string().lines().map(problem).collect();
         }
     };
-    let mut checks = vec![Check::ok("configuration", format!("site {}", settings.site.name.as_str()))];
+    let from = file.map_or_else(String::new, |file| format!(", as {} has it", file.display()));
+    let found = format!("site {}{from}", settings.site.name.as_str());
+    let mut checks = vec![Check::ok("configuration", found)];
     checks.extend(files::data_directory(&settings));
     let (folded, store) = files::store(&settings).await;
     checks.extend(store);

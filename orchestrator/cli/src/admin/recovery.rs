@@ -1,9 +1,7 @@
 //! `os-upgrade backup` and `os-upgrade restore`: the plan, the confirmation and the report.
 
-use std::io::{self, BufRead as _, IsTerminal as _, Write as _};
 use std::path::PathBuf;
 
-use anyhow::{Context as _, bail};
 use clap::Args;
 use os_upgrade_recovery::plan::{Plan, Source, Summary, Work};
 use os_upgrade_recovery::restore::{self, Step};
@@ -13,6 +11,7 @@ use os_upgrade_settings::Settings;
 use serde_json::json;
 
 use crate::Failure;
+use crate::consent::Yes;
 use crate::output::{Format, errln};
 
 /// How many hosts are named; of the rest only the number is shown.
@@ -34,7 +33,6 @@ pub(crate) struct Backup {
 }
 
 #[derive(Debug, Args)]
-#[expect(clippy::struct_excessive_bools, reason = "each is an option of the command line")]
 #[command(group(clap::ArgGroup::new("source").required(true).args(["file", "from_store"])))]
 pub(crate) struct Restore {
     /// The backup to restore
@@ -51,9 +49,8 @@ pub(crate) struct Restore {
     /// Only print what would be done
     #[arg(long)]
     dry_run: bool,
-    /// Do not ask for confirmation
-    #[arg(long)]
-    yes: bool,
+    #[command(flatten)]
+    yes: Yes,
     /// The output format
     #[arg(short, long, value_name = "FORMAT", value_enum, default_value_t)]
     output: Format,
@@ -73,9 +70,9 @@ pub(crate) async fn back_up(settings: Settings, options: Backup) -> Result<(), F
 pub(crate) async fn restore(settings: Settings, options: Restore) -> Result<(), Failure> {
     // A dry run does not create it either.
     if (options.from_store || options.dry_run) && !settings.store.path.is_dir() {
-        return Err(RecoveryError::NoDirectory(settings.store.path).into());
+        return Err(Failure::unchanged(RecoveryError::NoDirectory(settings.store.path)));
     }
-    let site = Site::open(settings).await?;
+    let site = Site::open(settings).await.map_err(Failure::unchanged)?;
     let restored = restore_at(&site, &options).await;
     site.close().await;
     restored
@@ -85,7 +82,8 @@ async fn restore_at(site: &Site, options: &Restore) -> Result<(), Failure> {
     if options.dry_run {
         return restore_under(site, options, None).await;
     }
-    let lease = HeldLease::take(&site.bus, &site.layout(), site.directory.instance()).await?;
+    let lease = HeldLease::take(&site.bus, &site.layout(), site.directory.instance()).await;
+    let lease = lease.map_err(Failure::unchanged)?;
     let restored = restore_under(site, options, Some(&lease)).await;
     lease.release().await;
     restored
@@ -97,7 +95,7 @@ async fn restore_under(site: &Site, options: &Restore, lease: Option<&HeldLease>
         Some(file) => Source::Backup { file: file.clone(), replace: options.replace },
         None => Source::Store,
     };
-    let plan = match Plan::make(site, &source, lease).await? {
+    let plan = match Plan::make(site, &source, lease).await.map_err(Failure::unchanged)? {
         Work::Nothing(why) => {
             return options
                 .output
@@ -108,7 +106,7 @@ async fn restore_under(site: &Site, options: &Restore, lease: Option<&HeldLease>
                 let planned = || "the interrupted restoration would be finished".to_owned();
                 return options.output.print(&json!({ "outcome": "planned" }), planned);
             };
-            restore::finish(site, lease).await?;
+            restore::finish(site, lease).await.map_err(cut_off)?;
             let done = || "the interrupted restoration is finished; start the orchestrator".to_owned();
             return options.output.print(&json!({ "outcome": "finished" }), done);
         }
@@ -128,33 +126,26 @@ async fn restore_under(site: &Site, options: &Restore, lease: Option<&HeldLease>
         }
         Ok(())
     })
-    .await?;
+    .await
+    .map_err(cut_off)?;
     let done = json!({ "outcome": "restored", "plan": plan.summary, "saved": saved });
     options.output.print(&done, || {
         "restored; start the orchestrator, then start a run for the hosts that are left".to_owned()
     })
 }
 
+/// The failure of a restoration that had begun.
+fn cut_off(error: RecoveryError) -> Failure {
+    Failure::Unknown(error.into())
+}
+
 /// Prints the plan and asks for confirmation, unless `--yes` is given.
-fn confirm(options: &Restore, summary: &Summary) -> anyhow::Result<()> {
-    if options.output.is_for_people() || !options.yes {
+fn confirm(options: &Restore, summary: &Summary) -> Result<(), Failure> {
+    if options.output.is_for_people() || !options.yes.is_given() {
         errln!("{}", describe(summary));
     }
-    if options.yes {
-        return Ok(());
-    }
-    if !io::stdin().is_terminal() {
-        bail!("nothing was done: without a terminal, confirm with `--yes`");
-    }
-    let mut stderr = io::stderr();
-    write!(stderr, "Type the name of the site, {}, to go on: ", summary.site)?;
-    stderr.flush()?;
-    let mut answer = String::new();
-    io::stdin().lock().read_line(&mut answer).context("cannot read the confirmation")?;
-    if answer.trim() != summary.site {
-        bail!("nothing was done");
-    }
-    Ok(())
+    let question = format!("Type the name of the site, {}, to go on: ", summary.site);
+    options.yes.consent().confirm_with(&question, |answer| answer == summary.site)
 }
 
 fn describe(summary: &Summary) -> String {

@@ -1,7 +1,7 @@
 //! `os-upgrade token`: manages the API tokens in the token file.
 
 use std::io::{self, Write as _};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use anyhow::{Context as _, anyhow, bail};
@@ -52,8 +52,8 @@ pub(crate) struct Create {
     /// Its name, in the history and in `token list`; FleetLock clients send it as the user of HTTP Basic
     #[arg(long)]
     name: TokenName,
-    /// viewer: read; operator: also start and cancel upgrades, approve, withdraw and give up hosts, and hold, release and
-    /// forget slots; admin: everything
+    /// viewer: read; operator: also start and cancel upgrades, approve, withdraw, remove and give up hosts, and hold,
+    /// release and forget slots; admin: everything
     #[arg(long)]
     role: Option<Role>,
     /// For a FleetLock client, instead of a role: the group whose slots it may take
@@ -132,7 +132,7 @@ fn create(options: Create) -> Result<(), Failure> {
         None => Proof::Secret(SecretHash::of(&secret).map_err(anyhow::Error::from)?),
     };
     let token = Token::new(name.clone(), rights, proof, Utc::now(), expires);
-    auth::edit(&path, |found| {
+    edit(&path, |found| {
         let mut tokens = match found {
             Err(FileError::Missing { .. }) => Tokens::new(),
             found => found?,
@@ -154,7 +154,7 @@ fn create(options: Create) -> Result<(), Failure> {
 fn revoke(options: Revoke) -> Result<(), Failure> {
     let Revoke { name, place } = options;
     let path = place.path()?;
-    auth::edit(&path, |found| {
+    edit(&path, |found| {
         let mut tokens = found?;
         let before = tokens.len();
         tokens.retain(|token| token.name != name);
@@ -172,6 +172,17 @@ fn list(options: List) -> Result<(), Failure> {
     let tokens = auth::read(&place.path()?).map_err(anyhow::Error::from)?;
     let rows: Vec<Listed> = tokens.iter().map(|token| Listed::of(token, Utc::now())).collect();
     output.show::<Listing>(&serde_json::json!({ "tokens": rows }))
+}
+
+/// Changes the tokens in the file at `path`.
+fn edit(
+    path: &Path,
+    change: impl FnOnce(Result<Tokens, FileError>) -> anyhow::Result<Tokens>,
+) -> Result<(), Failure> {
+    auth::edit(path, change).map_err(|error| match error.downcast_ref() {
+        Some(FileError::Unwritable { .. }) => Failure::Unknown(error),
+        _ => Failure::Unchanged(error),
+    })
 }
 
 /// A token as `token list` shows it.
@@ -228,6 +239,10 @@ impl View for Listing {
     fn names(&self) -> Option<Vec<String>> {
         self.tokens.names()
     }
+
+    fn none(&self) -> Option<String> {
+        self.tokens.none()
+    }
 }
 
 impl Row for Listed {
@@ -239,7 +254,7 @@ impl Row for Listed {
             certificate.map_or_else(|| "secret".to_owned(), |name| format!("certificate {name}"))
         }),
         Column::wide("CREATED", |token, zone| zone.time(&token.created)),
-        Column::new("EXPIRES", |token, zone| {
+        Column::whole("EXPIRES", |token, zone| {
             token.expires.as_deref().map_or_else(|| "never".to_owned(), |expires| zone.time(expires))
         }),
         Column::new("", |token, _| if token.expired { "expired" } else { "" }.to_owned()),

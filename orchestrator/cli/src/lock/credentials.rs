@@ -40,12 +40,15 @@ impl Credentials {
             Some(_) if url.has_credentials() => {
                 Err(Failure::Usage("--credentials-file: --url already has user and password".to_owned()))
             }
-            Some(path) => Ok((put_into(url, &read_file(&path)?)?, Source::File(path))),
+            Some(path) => {
+                let with = read_file(&path).and_then(|text| put_into(url, &text));
+                Ok((with.map_err(|error| Failure::unusable(&error))?, Source::File(path)))
+            }
             None if url.has_credentials() => Ok((url.clone(), Source::Url)),
             None => match std::env::var(VARIABLE).ok().filter(|text| !text.trim().is_empty()) {
                 Some(text) => {
-                    let url = put_into(url, &text).with_context(|| format!("the variable {VARIABLE}"))?;
-                    Ok((url, Source::Variable))
+                    let with = put_into(url, &text).with_context(|| format!("the variable {VARIABLE}"));
+                    Ok((with.map_err(|error| Failure::unusable(&error))?, Source::Variable))
                 }
                 None => Ok((url.clone(), Source::Url)),
             },

@@ -34,7 +34,7 @@ pub(super) async fn run(Options { page, clients }: Options) -> Result<(), Failur
 
 impl Row for Entry<Fact> {
     const COLUMNS: &'static [Column<Self>] = &[
-        Column::new("TIME", |entry, zone| zone.time(&entry.time)),
+        Column::whole("TIME", |entry, zone| zone.time(&entry.time)),
         Column::new("WHO", |entry, _| entry.actor.clone()),
         Column::new("ACTION", |entry, _| entry.fact.action().to_owned()),
         Column::new("HOLDER", |entry, _| entry.fact.id.clone()),

@@ -1,6 +1,6 @@
 //! `os-upgrade lock list`: who holds slots, since when and why, and who waits for one.
 
-use anyhow::{Context as _, bail};
+use anyhow::Context as _;
 use clap::Args;
 use os_upgrade_api_types::routes::slots;
 use os_upgrade_shell::text::sanitized;
@@ -73,9 +73,6 @@ pub(super) async fn run(List { group, remote }: List) -> Result<(), Failure> {
 fn only(state: &mut Value, group: &str) -> anyhow::Result<()> {
     let groups = state["groups"].as_array_mut().context("unexpected response")?;
     groups.retain(|entry| entry["group"] == group);
-    if groups.is_empty() {
-        bail!("there is no group {group}");
-    }
     Ok(())
 }
 
@@ -99,6 +96,10 @@ impl View for State {
     fn names(&self) -> Option<Vec<String>> {
         let holders = self.groups.iter().flat_map(|group| &group.holders);
         Some(holders.map(|holder| holder.id.clone()).collect())
+    }
+
+    fn none(&self) -> Option<String> {
+        self.groups.none()
     }
 }
 
@@ -126,7 +127,7 @@ impl Row for Group {
                 if group.excess > 0 { format!("{} too many", group.excess) } else { String::new() }
             }),
         ];
-    const NONE: &'static str = "there is no group";
+    const NONE: &'static str = "there is no such group";
 
     fn name(&self) -> Option<String> {
         Some(self.name.clone())
@@ -137,7 +138,7 @@ impl Row for InGroup<Holder> {
     const COLUMNS: &'static [Column<Self>] = &[
         Column::new("GROUP", |row, _| row.group.clone()),
         Column::new("HOLDER", |row, _| row.entry.id.clone()),
-        Column::new("SINCE", |row, zone| zone.time(&row.entry.since)),
+        Column::whole("SINCE", |row, zone| zone.time(&row.entry.since)),
         Column::new("FOR", |row, _| row.entry.on_behalf_of.join(", ")),
         Column::text("REASON", |row, _| {
             format!("{}{}", if row.entry.stuck { "stuck: " } else { "" }, row.entry.reason)
@@ -155,8 +156,8 @@ impl Row for InGroup<Waiter> {
         Column::new("GROUP", |row, _| row.group.clone()),
         Column::new("WAITER", |row, _| row.entry.id.clone()),
         Column::new("KIND", |row, _| row.entry.kind.clone()),
-        Column::new("SINCE", |row, zone| zone.time(&row.entry.since)),
-        Column::new("LAST ASKED", |row, zone| zone.time_or_dash(row.entry.last_asked.as_deref())),
+        Column::whole("SINCE", |row, zone| zone.time(&row.entry.since)),
+        Column::whole("LAST ASKED", |row, zone| zone.time_or_dash(row.entry.last_asked.as_deref())),
     ];
     const NONE: &'static str = "nobody waits for a slot";
 
@@ -226,6 +227,8 @@ default  h02     host    2026-11-21T01:04:00Z  -";
             State::deserialize(state).unwrap().text(&CANVAS),
             "provider: embedded, reclaim: never\n\nGROUP  SLOTS  HELD  WAITING\ninfra  -      0     0"
         );
-        assert_eq!(only(&mut sample(), "x").unwrap_err().to_string(), "there is no group x");
+        let mut state = sample();
+        only(&mut state, "x").unwrap();
+        assert_eq!(State::deserialize(state).unwrap().none().as_deref(), Some("there is no such group"));
     }
 }

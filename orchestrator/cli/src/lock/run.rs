@@ -7,7 +7,6 @@ use std::process::ExitStatus;
 use std::str::FromStr;
 use std::time::Duration;
 
-use anyhow::Context as _;
 use clap::Args;
 use nix::sys::signal::kill;
 use nix::unistd::Pid;
@@ -18,6 +17,7 @@ use tokio::process::{Child, Command};
 use super::server::Server;
 use super::signals::{Signals, is_typed};
 use super::slot::{Slot, WaitOutcome};
+use super::unlock;
 use crate::Failure;
 use crate::output::errln;
 
@@ -42,8 +42,8 @@ const RETRY_MAX: Duration = Duration::from_hours(24);
         "lock run --url http://lock.example:8080 --id h01 --wait 10m -- apt-get --yes upgrade",
     ],
     "\n\nExit status: the command's own, or 128 + n if signal n ended it or the wait; 75 if there was no slot in time; 69 if \
-     the server was never reached; 127 if there is no such command, 126 if it cannot be started; 2 on wrong usage, 1 if a \
-     file of --ca, --cert, --key or --credentials-file cannot be used. If the slot could not be given back, it prints a \
+     the server was never reached; 127 if there is no such command, 126 if it cannot be started; 2 on wrong usage, also \
+     if a file of --ca, --cert, --key or --credentials-file cannot be used. If the slot could not be given back, it prints a \
      command that does.",
 ))]
 pub(crate) struct Run {
@@ -92,7 +92,7 @@ pub(super) async fn run(options: Run) -> Result<(), Failure> {
     let (url, source, tls) = server.resolve()?;
     let mut signals = Signals::listen()?;
     let mut command = prepared(&command, &group, &id);
-    let slot = Slot::new(&url, &source, &tls, group, id).context("cannot set up the client")?;
+    let slot = Slot::new(&url, &source, &tls, group, id).map_err(unlock::not_set_up)?;
     let status = match slot.wait(wait.0, retry, &mut signals).await {
         WaitOutcome::TimedOut => TIMED_OUT,
         WaitOutcome::Unreachable => UNREACHABLE,

@@ -1,6 +1,6 @@
 //! `os-upgrade lock unlock`: gives a slot back to any FleetLock server, as its holder does.
 
-use anyhow::{Context as _, bail};
+use anyhow::anyhow;
 use clap::Args;
 use os_upgrade_adapters::fleet_lock_client::{FleetLockClient, Timeouts};
 use os_upgrade_kernel::{ClientId, LockOutcome};
@@ -8,6 +8,7 @@ use os_upgrade_protocol::GroupName;
 use os_upgrade_settings::HttpUrl;
 use os_upgrade_shell::not_done::NotDone;
 use os_upgrade_tls::client_files::TlsFiles;
+use os_upgrade_tls::http_client::BuildError;
 
 use super::credentials::{Source, VARIABLE};
 use super::server::Server;
@@ -30,23 +31,30 @@ pub(crate) struct Unlock {
 pub(super) async fn run(options: Unlock) -> Result<(), Failure> {
     let Unlock { server, group, id } = options;
     let (url, _, files) = server.resolve()?;
-    Ok(unlock(&url, &files, &group, &id).await?)
+    unlock(&url, &files, &group, &id).await
 }
 
-async fn unlock(url: &HttpUrl, files: &TlsFiles, group: &GroupName, id: &ClientId) -> anyhow::Result<()> {
-    let client = FleetLockClient::new(url, Timeouts::default(), Some(files));
-    let outcome = client.context("cannot set up the client")?.unlock(group, id).await;
+async fn unlock(url: &HttpUrl, files: &TlsFiles, group: &GroupName, id: &ClientId) -> Result<(), Failure> {
+    let client = FleetLockClient::new(url, Timeouts::default(), Some(files)).map_err(not_set_up)?;
+    let outcome = client.unlock(group, id).await;
     let unconfirmed = || format!("the slot may still be held: {}", describe(&outcome));
     match &outcome {
         LockOutcome::Granted => {
             outln!("given back: {id}, group {group}");
             Ok(())
         }
-        LockOutcome::Denied { .. } => bail!("not given back: {}", describe(&outcome)),
+        LockOutcome::Denied { .. } => {
+            Err(Failure::unchanged(anyhow!("not given back: {}", describe(&outcome))))
+        }
         LockOutcome::Unreachable { .. } | LockOutcome::Protocol { .. } => {
             Err(NotDone::unknown(unconfirmed()).into())
         }
     }
+}
+
+/// The failure of a client that cannot be set up, because of a file.
+pub(super) fn not_set_up(error: BuildError) -> Failure {
+    Failure::unusable(&anyhow::Error::from(error).context("cannot set up the client"))
 }
 
 /// The command that gives the slot back, quoted for a shell. A password is not shown; a remark says where it goes.

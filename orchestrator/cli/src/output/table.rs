@@ -10,10 +10,14 @@ use super::Zone;
 
 /// The space between two columns.
 const GAP: &str = "  ";
-/// How narrow a column of free text may become, in columns of the terminal, before others are cut.
+/// How narrow a column of free text may become, in columns of the terminal, before words are cut.
 const TEXT_COLUMNS_MIN: usize = 20;
 /// How narrow any column may become.
 const COLUMNS_MIN: usize = 6;
+/// The width of a terminal into which every narrow table fits, in columns, however long its entries are.
+const TERMINAL_COLUMNS_MIN: usize = 80;
+/// What a column without a heading is called when it is cut.
+const NO_HEAD: &str = "remarks";
 
 /// What text is drawn on.
 #[derive(Debug, Clone, Copy)]
@@ -32,13 +36,22 @@ pub(crate) struct Column<R> {
     head: &'static str,
     entry: fn(&R, Zone) -> String,
     is_wide: bool,
-    is_text: bool,
+    kind: Kind,
+}
+
+/// What a column holds, in the order in which columns are cut where the terminal is too narrow: free text first, and last what
+/// says nothing in part.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Kind {
+    Text,
+    Word,
+    Whole,
 }
 
 impl<R> Column<R> {
     /// A column with a heading, and what it shows of a row.
     pub(crate) const fn new(head: &'static str, entry: fn(&R, Zone) -> String) -> Self {
-        Self { head, entry, is_wide: false, is_text: false }
+        Self { head, entry, is_wide: false, kind: Kind::Word }
     }
 
     /// A column of the wide format only.
@@ -46,9 +59,19 @@ impl<R> Column<R> {
         Self { is_wide: true, ..Self::new(head, entry) }
     }
 
+    /// What the line calls it that says what is cut.
+    const fn called(&self) -> &'static str {
+        if self.head.is_empty() { NO_HEAD } else { self.head }
+    }
+
     /// A column of free text, which is cut before others are.
     pub(crate) const fn text(head: &'static str, entry: fn(&R, Zone) -> String) -> Self {
-        Self { is_text: true, ..Self::new(head, entry) }
+        Self { kind: Kind::Text, ..Self::new(head, entry) }
+    }
+
+    /// A column of times or ids, part of which says nothing.
+    pub(crate) const fn whole(head: &'static str, entry: fn(&R, Zone) -> String) -> Self {
+        Self { kind: Kind::Whole, ..Self::new(head, entry) }
     }
 }
 
@@ -59,22 +82,49 @@ pub(crate) trait Row: Sized + 'static {
     /// What is printed in place of an empty table.
     const NONE: &'static str;
 
+    /// A narrow table, and the line that says what is cut of it, fit into [`TERMINAL_COLUMNS_MIN`]: this is checked when the
+    /// program is compiled.
+    const FITS: () = {
+        let (table, cut) = narrowest(Self::COLUMNS);
+        assert!(table <= TERMINAL_COLUMNS_MIN, "too many columns: make some of them wide");
+        assert!(cut <= TERMINAL_COLUMNS_MIN, "the headings are too long for the line that says what is cut");
+    };
+
     /// Its name, for `-o name`; absent if such entries have none.
     fn name(&self) -> Option<String>;
 }
 
+/// How narrow the narrow table can become, and how wide the line is that says that every column is cut.
+const fn narrowest<R>(columns: &[Column<R>]) -> (usize, usize) {
+    let (mut table, mut heads, mut at) = (0, 0, 0);
+    while at < columns.len() {
+        if !columns[at].is_wide {
+            table += COLUMNS_MIN + GAP.len();
+            heads += columns[at].called().len() + ", ".len();
+        }
+        at += 1;
+    }
+    (table.saturating_sub(GAP.len()), CUT.len() + heads.saturating_sub(", ".len()) + WHERE_ALL_IS.len())
+}
+
+/// The beginning and the end of the line that says which columns are cut.
+const CUT: &str = "(cut: ";
+const WHERE_ALL_IS: &str = "; -o wide shows all)";
+
 /// The rows as a table. Names and reasons are untrusted, so control characters in them are replaced.
 pub(crate) fn table<R: Row>(rows: &[R], canvas: &Canvas) -> String {
+    let () = R::FITS;
     let columns: Vec<&Column<R>> =
         R::COLUMNS.iter().filter(|column| canvas.is_wide || !column.is_wide).collect();
     let entries = |column: &&Column<R>| -> Vec<String> {
-        let shown = rows.iter().map(|row| sanitized(&(column.entry)(row, canvas.zone)));
+        let shown =
+            rows.iter().map(|row| sanitized(&canvas.zone.times_in(&(column.entry)(row, canvas.zone))));
         iter::once(column.head.to_owned()).chain(shown).collect()
     };
     let entries: Vec<Vec<String>> = columns.iter().map(entries).collect();
     let natural: Vec<usize> = entries.iter().map(|column| width(column)).collect();
-    let texts: Vec<bool> = columns.iter().map(|column| column.is_text).collect();
-    let widths = fit(&natural, &texts, canvas.columns);
+    let kinds: Vec<Kind> = columns.iter().map(|column| column.kind).collect();
+    let widths = fit(&natural, &kinds, canvas.columns);
     let line = |row: usize| {
         let cells = entries.iter().zip(&widths).filter_map(|(column, width)| {
             let cut = truncate_str(column.get(row)?, *width, "…");
@@ -87,10 +137,10 @@ pub(crate) fn table<R: Row>(rows: &[R], canvas: &Canvas) -> String {
         .iter()
         .zip(natural.iter().zip(&widths))
         .filter(|(_, (natural, width))| width < natural)
-        .map(|(column, _)| column.head)
+        .map(|(column, _)| column.called())
         .collect();
     if !cut.is_empty() {
-        text.extend(["(cut: ", &cut.join(", "), "; -o wide shows all)\n"]);
+        text.extend([CUT, &cut.join(", "), WHERE_ALL_IS, "\n"]);
     }
     text
 }
@@ -99,19 +149,19 @@ fn width(entries: &[String]) -> usize {
     entries.iter().map(|entry| measure_text_width(entry)).max().unwrap_or(0)
 }
 
-/// The widths at which columns fit into `limit`: the widest text is cut first, then the widest column.
-fn fit(natural: &[usize], is_text: &[bool], limit: Option<usize>) -> Vec<usize> {
+/// The widths at which columns fit into `limit`: the widest text is cut first, then the widest word, then times and ids.
+fn fit(natural: &[usize], kinds: &[Kind], limit: Option<usize>) -> Vec<usize> {
     let mut widths = natural.to_vec();
     let Some(limit) = limit else { return widths };
     let gaps = GAP.len() * widths.len().saturating_sub(1);
     let mut excess = (widths.iter().sum::<usize>() + gaps).saturating_sub(limit);
     while excess > 0 {
-        let widest = |texts_only: bool, least: usize| {
-            let candidates =
-                (0..widths.len()).filter(|at| (is_text[*at] || !texts_only) && widths[*at] > least);
+        let widest = |(upto, least): (Kind, usize)| {
+            let candidates = (0..widths.len()).filter(|at| kinds[*at] <= upto && widths[*at] > least);
             candidates.max_by_key(|at| widths[*at])
         };
-        let Some(at) = widest(true, TEXT_COLUMNS_MIN).or_else(|| widest(false, COLUMNS_MIN)) else { break };
+        let order = [(Kind::Text, TEXT_COLUMNS_MIN), (Kind::Word, COLUMNS_MIN), (Kind::Whole, COLUMNS_MIN)];
+        let Some(at) = order.into_iter().find_map(widest) else { break };
         widths[at] -= 1;
         excess -= 1;
     }
@@ -120,6 +170,8 @@ fn fit(natural: &[usize], is_text: &[bool], limit: Option<usize>) -> Vec<usize> 
 
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
+
     use super::*;
 
     struct Pair(&'static str, &'static str);
@@ -173,17 +225,62 @@ a-name-of-twenty…  because of a re…
         assert_eq!(table(&rows, &canvas(false, Some(35))), expected);
     }
 
+    /// As many columns as fit.
+    struct Widest([String; 10]);
+
+    impl Row for Widest {
+        const COLUMNS: &'static [Column<Self>] = &[
+            Column::text("", |row, _| row.0[0].clone()),
+            Column::new("B", |row, _| row.0[1].clone()),
+            Column::text("C", |row, _| row.0[2].clone()),
+            Column::new("D", |row, _| row.0[3].clone()),
+            Column::new("E", |row, _| row.0[4].clone()),
+            Column::new("F", |row, _| row.0[5].clone()),
+            Column::new("G", |row, _| row.0[6].clone()),
+            Column::new("H", |row, _| row.0[7].clone()),
+            Column::new("I", |row, _| row.0[8].clone()),
+            Column::new("J", |row, _| row.0[9].clone()),
+        ];
+        const NONE: &'static str = "nothing";
+
+        fn name(&self) -> Option<String> {
+            None
+        }
+    }
+
+    proptest! {
+        /// With [`Row::FITS`], which is checked for each type of rows, this holds for every table.
+        #[test]
+        fn every_table_fits_and_says_what_it_cuts(
+            rows in prop::collection::vec(prop::array::uniform10("([a-z]|馬){0,40}"), 1..4),
+            columns in TERMINAL_COLUMNS_MIN..200,
+        ) {
+            let rows: Vec<_> = rows.into_iter().map(Widest).collect();
+            let text = table(&rows, &canvas(false, Some(columns)));
+            prop_assert!(text.lines().all(|line| measure_text_width(line) <= columns), "{}", text);
+            let said = text.lines().last().and_then(|line| line.strip_prefix(CUT)).unwrap_or_default();
+            let said: Vec<_> = said.trim_end_matches(WHERE_ALL_IS).split(", ").collect();
+            for (at, column) in Widest::COLUMNS.iter().enumerate() {
+                let is_whole = rows.iter().zip(text.lines().skip(1)).all(|(row, line)| line.contains(&row.0[at]));
+                prop_assert!(is_whole || said.contains(&column.called()), "{}: {}", column.called(), text);
+            }
+        }
+    }
+
     #[test]
     fn widths_fit_the_terminal() {
-        for (natural, is_text, limit, expected) in [
-            (&[10, 30][..], &[false, true][..], None, &[10, 30][..]),
-            (&[10, 30], &[false, true], Some(42), &[10, 30]),
-            (&[10, 30], &[false, true], Some(40), &[10, 28]),
-            (&[60, 60], &[false, true], Some(80), &[58, 20]),
-            (&[60, 60], &[false, false], Some(80), &[39, 39]),
-            (&[20, 20], &[false, true], Some(4), &[6, 6]),
+        use Kind::{Text, Whole, Word};
+        for (natural, kinds, limit, expected) in [
+            (&[10, 30][..], &[Word, Text][..], None, &[10, 30][..]),
+            (&[10, 30], &[Word, Text], Some(42), &[10, 30]),
+            (&[10, 30], &[Word, Text], Some(40), &[10, 28]),
+            (&[60, 60], &[Word, Text], Some(80), &[58, 20]),
+            (&[60, 60], &[Word, Word], Some(80), &[39, 39]),
+            (&[25, 13, 20], &[Whole, Word, Text], Some(50), &[25, 11, 10]),
+            (&[25, 13, 30], &[Whole, Word, Text], Some(62), &[25, 13, 20]),
+            (&[20, 20, 20], &[Word, Text, Whole], Some(4), &[6, 6, 6]),
         ] {
-            assert_eq!(fit(natural, is_text, limit), expected, "{natural:?} {limit:?}");
+            assert_eq!(fit(natural, kinds, limit), expected, "{natural:?} {limit:?}");
         }
     }
 }

@@ -111,7 +111,7 @@ impl Row for Instance {
         Column::wide("FORMAT", |instance, _| {
             instance.reads_format.map_or_else(|| "-".to_owned(), |format| format.to_string())
         }),
-        Column::new("LAST SEEN", |instance, zone| zone.time(&instance.last_seen)),
+        Column::whole("LAST SEEN", |instance, zone| zone.time(&instance.last_seen)),
         Column::text("", |instance, _| instance.remark()),
     ];
     const NONE: &'static str = "no instance is known";

@@ -8,7 +8,7 @@ mod editor;
 mod history;
 mod proposal;
 
-use std::io::{IsTerminal as _, Read as _};
+use std::io::Read as _;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, anyhow};
@@ -19,10 +19,12 @@ use os_upgrade_kernel::FactCursor;
 use serde::Deserialize;
 use serde_json::{Map, Value};
 
-use self::proposal::{Answer, Change, Read};
+use self::proposal::{Change, Read};
 use super::options::Remote;
 use crate::Failure;
+use crate::consent::Yes;
 use crate::output::{Canvas, View};
+use crate::rest::Client;
 
 /// Largest file that is sent, in bytes: as much as the API takes.
 const FILE_BYTES_MAX: usize = Dialect::Specification.body_bytes_max();
@@ -39,6 +41,7 @@ pub(crate) enum Command {
         "config set rollout.max-concurrent 2",
         "config set start-jitter 10m --yes",
         "config set worker-applications '[{\"name\": \"os-upgrade-debian\"}]'",
+        "config set maintenance-windows '[{\"days-of-week\": \"Saturday\", \"start-time\": \"02:00\", \"duration\": \"4h\", \"timezone\": \"Europe/Berlin\"}]'",
     ])]
     Set(Set),
     /// Change the configuration in the editor of VISUAL or EDITOR
@@ -76,7 +79,7 @@ pub(crate) struct Set {
     #[arg(value_name = "VALUE")]
     value: String,
     #[command(flatten)]
-    consent: Consent,
+    yes: Yes,
     #[command(flatten)]
     remote: Remote,
 }
@@ -84,7 +87,7 @@ pub(crate) struct Set {
 #[derive(Debug, Args)]
 pub(crate) struct Edit {
     #[command(flatten)]
-    consent: Consent,
+    yes: Yes,
     #[command(flatten)]
     remote: Remote,
 }
@@ -98,7 +101,7 @@ pub(crate) struct Apply {
     #[arg(long, conflicts_with = "yes")]
     diff: bool,
     #[command(flatten)]
-    consent: Consent,
+    yes: Yes,
     #[command(flatten)]
     remote: Remote,
 }
@@ -109,7 +112,7 @@ pub(crate) struct Rollback {
     #[arg(value_name = "N", value_parser = history::change_number)]
     change: FactCursor,
     #[command(flatten)]
-    consent: Consent,
+    yes: Yes,
     #[command(flatten)]
     remote: Remote,
 }
@@ -126,30 +129,6 @@ impl View for Configuration {
 
     fn names(&self) -> Option<Vec<String>> {
         None
-    }
-}
-
-/// Whether the operator has agreed already.
-#[derive(Debug, Args)]
-struct Consent {
-    /// Do not ask before the change is made
-    #[arg(long)]
-    yes: bool,
-}
-
-impl Consent {
-    /// How the operator agrees.
-    ///
-    /// # Errors
-    /// Nobody can be asked.
-    fn answer(&self) -> Result<Answer, Failure> {
-        match (self.yes, std::io::stdin().is_terminal()) {
-            (true, _) => Ok(Answer::Given),
-            (false, true) => Ok(Answer::Asked),
-            (false, false) => Err(Failure::Usage(
-                "standard input is no terminal, so that nobody can agree: give --yes".to_owned(),
-            )),
-        }
     }
 }
 
@@ -177,36 +156,43 @@ pub(crate) async fn run(command: Command) -> Result<(), Failure> {
         Command::Get(Get { remote }) => {
             remote.output.show::<Configuration>(&remote.client()?.call(&routes::READ).await?)
         }
-        Command::Set(Set { key, value, consent, remote }) => {
-            let (client, answer) = (remote.client()?, consent.answer()?);
+        Command::Set(Set { key, value, yes, remote }) => {
+            let client = remote.client()?;
             let current = Read::of(&client).await?;
             let change = Change::Patch(merge_patch(&key, &value));
-            proposal::make(&client, &current, &change, answer, remote.output).await
+            proposal::make(&client, &current, &change, Some(yes.consent()), remote.output).await
         }
-        Command::Edit(Edit { consent, remote }) => {
-            editor::edit(&remote.client()?, consent.answer()?, remote.output).await
+        Command::Edit(Edit { yes, remote }) => {
+            editor::edit(&remote.client()?, yes.consent(), remote.output).await
         }
-        Command::Apply(Apply { file, diff, consent, remote }) => {
-            let answer = if diff { Answer::Refused } else { consent.answer()? };
-            let (client, text) = (remote.client()?, read(&file)?);
+        Command::Apply(Apply { file, diff, yes, remote }) => {
+            let consent = if diff { None } else { Some(yes.consent()) };
+            let text = read(&file).map_err(|error| Failure::unusable(&error))?;
+            let client = remote.client()?;
             let current = Read::of(&client).await?;
-            proposal::make(&client, &current, &Change::of_text(text), answer, remote.output).await
+            proposal::make(&client, &current, &Change::of_text(text), consent, remote.output).await
         }
         Command::History(options) => history::run(options).await,
-        Command::Rollback(Rollback { change, consent, remote }) => {
-            let (client, answer) = (remote.client()?, consent.answer()?);
-            let configuration =
-                history::find(&client, change).await?.change.configuration.ok_or_else(|| {
-                    anyhow!("that change deleted the configuration: DELETE {} does so", routes::DELETE.path())
-                })?;
+        Command::Rollback(Rollback { change, yes, remote }) => {
+            let client = remote.client()?;
+            let configuration = earlier(&client, change).await.map_err(Failure::unchanged)?;
             let current = Read::of(&client).await?;
-            let text = serde_json::to_vec(&configuration).context("a configuration that is no JSON")?;
+            let text = configuration.to_string().into_bytes();
             let change = Change::Replace { text, media_type: JSON };
-            proposal::make(&client, &current, &change, answer, remote.output).await
+            proposal::make(&client, &current, &change, Some(yes.consent()), remote.output).await
         }
     }
 }
 
+/// The configuration that an earlier change made.
+async fn earlier(client: &Client, change: FactCursor) -> anyhow::Result<Value> {
+    let found = history::find(client, change).await?;
+    found.change.configuration.ok_or_else(|| {
+        anyhow!("that change deleted the configuration: DELETE {} does so", routes::DELETE.path())
+    })
+}
+
+/// Reads the file of a configuration.
 fn read(file: &Path) -> anyhow::Result<Vec<u8>> {
     let name = if file == Path::new("-") { "standard input".to_owned() } else { file.display().to_string() };
     let mut text = Vec::new();

@@ -98,12 +98,13 @@ pub(super) fn run(command: Command) -> Result<(), Failure> {
         Command::List(output) => return output.show::<Vec<Listed>>(&json!(listed(&contexts))),
         Command::Add(Add { name, url, ca, token_file, output }) => {
             let context = Context { url, ca: absolute(ca)?, token_file: absolute(token_file)? };
-            (added(contexts, name.clone(), context)?, "added", name, output)
+            (added(contexts, name.clone(), context), "added", name, output)
         }
-        Command::Use(Named { name, output }) => (used(contexts, name.clone())?, "using", name, output),
-        Command::Remove(Named { name, output }) => (removed(contexts, &name)?, "removed", name, output),
+        Command::Use(Named { name, output }) => (used(contexts, name.clone()), "using", name, output),
+        Command::Remove(Named { name, output }) => (removed(contexts, &name), "removed", name, output),
     };
-    contexts::write(&path, &changed).map_err(anyhow::Error::from)?;
+    let changed = changed.map_err(Failure::unchanged)?;
+    contexts::write(&path, &changed).map_err(|error| Failure::Unknown(error.into()))?;
     output.done(done, &[name.as_str()])
 }
 

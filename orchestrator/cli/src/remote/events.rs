@@ -1,6 +1,7 @@
 //! `os-upgrade events`: what happened on the site, and what happens now.
 
-mod sentence;
+pub(crate) mod news;
+pub(super) mod sentence;
 
 use std::time::Duration;
 
@@ -9,12 +10,14 @@ use os_upgrade_api_types::route::Call;
 use os_upgrade_api_types::routes::events::{Event, EventId, FOLLOW, Kinds, SiteEvent};
 use os_upgrade_api_types::routes::runs;
 use os_upgrade_protocol::HostName;
+use os_upgrade_settings::HttpUrl;
 use serde_json::Value;
 
 use self::sentence::sentence;
 use super::options::Remote;
 use crate::Failure;
 use crate::lines::errln;
+use crate::output::Output;
 use crate::rest::stream::EventStream;
 use crate::rest::{Client, may_pass};
 
@@ -51,28 +54,62 @@ fn checked_kinds(text: &str) -> Result<String, String> {
 /// Prints events, one a line.
 pub(crate) async fn run(options: Options) -> Result<(), Failure> {
     let client = options.remote.client()?;
-    let call = options.call(&client).await?;
+    let run = match options.run.as_deref() {
+        Some("last") => last_run(&client).await?,
+        other => other.map(ToOwned::to_owned),
+    };
+    let output = options.remote.output;
+    if options.run.is_some() && run.is_none() {
+        output.aside("there has been no run");
+        return Ok(());
+    }
+    let call = options.call(run);
     let after = options.after.map(|id| id.to_string());
     if options.follow {
-        options.follow(&client, &call, after).await
+        follow(&client, &call, after, output).await
     } else {
         options.show(&client, &call, after).await
     }
 }
 
+/// What happens on a site from one moment on.
+#[derive(Debug)]
+pub struct Events {
+    client: Client,
+    /// The last event before.
+    last: EventId,
+}
+
+impl Events {
+    /// What happens from now on on the site of the instance at `url`, which is asked without a token.
+    ///
+    /// # Errors
+    /// The instance refuses it, or cannot be reached.
+    pub async fn from_now(url: &HttpUrl) -> anyhow::Result<Self> {
+        let client = Client::without_token(url)?;
+        let last = position(&mut client.stream(&FOLLOW.call(), None).await?).await?;
+        Ok(Self { client, last })
+    }
+
+    /// Prints it, an event on a line, and never returns unless events are refused.
+    ///
+    /// # Errors
+    /// Events are refused.
+    pub async fn print(self) -> Result<(), Failure> {
+        follow(&self.client, &FOLLOW.call(), Some(self.last.to_string()), Output::default()).await
+    }
+}
+
 impl Options {
-    async fn call(&self, client: &Client) -> anyhow::Result<Call> {
-        let run = match self.run.as_deref() {
-            Some("last") => Some(last_run(client).await?),
-            other => other.map(ToOwned::to_owned),
-        };
+    /// What to ask for, of this `run` only, if given.
+    fn call(&self, run: Option<String>) -> Call {
         let host = self.host.as_ref().map(ToString::to_string);
         let filters = [("kinds", self.kinds.clone()), ("run", run), ("host", host)];
         let add = |call: Call, (name, value): (&'static str, Option<String>)| match value {
             Some(value) => call.with(name, value),
             None => call,
         };
-        Ok(filters.into_iter().fold(FOLLOW.call(), add))
+        filters.into_iter().fold(FOLLOW.call(), add)
     }
 
     /// Prints what has happened so far.
@@ -80,47 +117,57 @@ impl Options {
         let until = position(&mut client.stream(call, None).await?).await?;
         let from = after.as_deref().unwrap_or(BEGINNING);
         let mut stream = client.stream(call, Some(from)).await?;
+        let mut is_empty = true;
         while let Some(block) = stream.next().await? {
             if let Some(data) = &block.data {
-                self.print(data, after.is_some())?;
+                is_empty &= !print(data, after.is_some(), self.remote.output)?;
             }
             let id: Option<EventId> = block.id.as_deref().and_then(|id| id.parse().ok());
             if id.is_some_and(|id| id.fact >= until.fact) {
+                if is_empty {
+                    self.remote.output.aside("there is no such event");
+                }
                 return Ok(());
             }
         }
         Err(anyhow::anyhow!("the stream of events has ended early").into())
     }
+}
 
-    /// Prints what happens, and never returns unless events are refused.
-    async fn follow(&self, client: &Client, call: &Call, mut last: Option<String>) -> Result<(), Failure> {
-        let mut is_first = true;
-        loop {
-            match client.stream(call, last.as_deref()).await {
-                Ok(mut stream) => {
-                    while let Some(block) = stream.next().await? {
-                        if let Some(data) = &block.data {
-                            self.print(data, true)?;
-                        }
-                        last = block.id.or(last);
+/// Prints what happens after the event `last`, or from now on, and never returns unless events are refused.
+async fn follow(
+    client: &Client,
+    call: &Call,
+    mut last: Option<String>,
+    output: Output,
+) -> Result<(), Failure> {
+    let mut is_first = true;
+    loop {
+        match client.stream(call, last.as_deref()).await {
+            Ok(mut stream) => {
+                while let Some(block) = stream.next().await? {
+                    if let Some(data) = &block.data {
+                        print(data, true, output)?;
                     }
+                    last = block.id.or(last);
                 }
-                Err(error) if !is_first && may_pass(&error) => errln!("{error:#}; trying again"),
-                Err(error) => return Err(error.into()),
             }
-            is_first = false;
-            tokio::time::sleep(RECONNECT_AFTER).await;
+            Err(error) if !is_first && may_pass(&error) => errln!("{error:#}; trying again"),
+            Err(error) => return Err(error.into()),
         }
+        is_first = false;
+        tokio::time::sleep(RECONNECT_AFTER).await;
     }
+}
 
-    /// Prints an event. `shows_reset` is whether the operator has asked for what may be missing.
-    fn print(&self, data: &str, shows_reset: bool) -> Result<(), Failure> {
-        let data: Value = serde_json::from_str(data).map_err(anyhow::Error::from)?;
-        if data["kind"] == "reset" && !shows_reset {
-            return Ok(());
-        }
-        self.remote.output.show_one_of_many(&data, |zone| line(&data, |time| zone.time(time)))
+/// Prints an event, and says whether it did. `shows_reset` is whether the operator has asked for what may be missing.
+fn print(data: &str, shows_reset: bool, output: Output) -> Result<bool, Failure> {
+    let data: Value = serde_json::from_str(data).map_err(anyhow::Error::from)?;
+    if data["kind"] == "reset" && !shows_reset {
+        return Ok(false);
     }
+    output.show_one_of_many(&data, |zone| line(&data, |time| zone.time(time)))?;
+    Ok(true)
 }
 
 /// The id of the last event so far, with which a stream begins.
@@ -133,10 +180,10 @@ async fn position(stream: &mut EventStream) -> anyhow::Result<EventId> {
     anyhow::bail!("the stream of events has ended early")
 }
 
-async fn last_run(client: &Client) -> anyhow::Result<String> {
+/// The id of the last run, if there has been one.
+async fn last_run(client: &Client) -> anyhow::Result<Option<String>> {
     let page = client.call(runs::LIST.call().with("limit", "1").with("keys", "true")).await?;
-    let id = page["items"][0].as_str();
-    id.map(ToOwned::to_owned).ok_or_else(|| anyhow::anyhow!("there has been no run"))
+    Ok(page["items"][0].as_str().map(ToOwned::to_owned))
 }
 
 /// An event on a line. Kinds that a later version adds are shown by their name.
@@ -168,6 +215,31 @@ mod tests {
         let shown = |data: Value| line(&data, ToOwned::to_owned);
         let at = "2026-11-21T01:24:07.120Z";
         for (data, expected) in [
+            (
+                json!({
+                    "time": at, "kind": "run-started", "run": "r1", "trigger": "operator", "actor": "eve",
+                    "reason": "a security update", "not-after": at, "hosts": 2, "skipped": 1,
+                }),
+                format!("{at}  run r1 started by eve (2 hosts, 1 skipped): a security update"),
+            ),
+            (
+                json!({
+                    "time": at, "kind": "run-stopping", "run": "r1", "cause": "cancelled", "actor": "eve",
+                    "reason": "the power fails",
+                }),
+                format!("{at}  run r1 starts no further host, cancelled by eve: the power fails"),
+            ),
+            (
+                json!({
+                    "time": at, "kind": "config-changed", "actor": "eve", "deleted": false,
+                    "changed": ["rollout/max-failures", "start-jitter"], "changed-more": 3,
+                }),
+                format!("{at}  configuration changed by eve: rollout/max-failures, start-jitter and 3 more"),
+            ),
+            (
+                json!({"time": at, "kind": "config-changed", "actor": "eve", "deleted": false}),
+                format!("{at}  configuration changed by eve"),
+            ),
             (
                 json!({"time": at, "kind": "run-ended", "run": "r1", "result": "failed"}),
                 format!("{at}  run r1 failed"),

@@ -7,7 +7,7 @@ use serde::de::DeserializeOwned;
 
 use super::options::Remote;
 use crate::Failure;
-use crate::output::{Canvas, Row, View, table};
+use crate::output::{Canvas, Row, View};
 
 #[derive(Debug, Args)]
 pub(crate) struct PageOptions {
@@ -41,14 +41,15 @@ where
     Entry<F>: Row,
 {
     fn text(&self, canvas: &Canvas) -> String {
-        if self.items.is_empty() {
-            return Entry::<F>::NONE.to_owned();
-        }
-        table(&self.items, canvas).trim_end().to_owned()
+        self.items.text(canvas)
     }
 
     fn names(&self) -> Option<Vec<String>> {
-        self.items.iter().map(Row::name).collect()
+        self.items.names()
+    }
+
+    fn none(&self) -> Option<String> {
+        self.items.none()
     }
 }
 

@@ -1,17 +1,17 @@
 //! `os-upgrade hosts`: the hosts of a site, and which of them take part in runs.
 
+mod outdated;
 mod selection;
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::io::IsTerminal as _;
 
 use clap::{Args, Subcommand};
+use os_upgrade_api_types::body::HostWithReason;
 use os_upgrade_api_types::route::Call;
-use os_upgrade_api_types::routes::hosts::{self as routes, HostToWithdraw, HostsToApprove};
+use os_upgrade_api_types::routes::hosts::{self as routes, HostsToApprove};
 use os_upgrade_kernel::HostStatus;
 use os_upgrade_kernel::enrolment::APPROVED_AT_ONCE_MAX;
 use os_upgrade_protocol::HostName;
-use os_upgrade_shell::not_done::NotDone;
 use os_upgrade_shell::text::sanitized;
 use serde::Deserialize;
 use serde_json::Value;
@@ -19,13 +19,22 @@ use serde_json::Value;
 use super::histories::{self, Entry};
 use super::options::Remote;
 use crate::Failure;
-use crate::output::{Canvas, Column, Row, View, confirm, errln};
-use crate::rest::{self, Client};
+use crate::consent::{Consent, Yes};
+use crate::output::{Canvas, Column, Row, View, errln};
+use crate::rest::Client;
+
+/// How many versions of a host the table shows.
+const VERSIONS_SHOWN: usize = 2;
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
     /// Show the hosts, whether they take part in runs, and what keeps them from moving
-    #[command(after_help = examples!["hosts list", "hosts list --pending -o name"])]
+    #[command(after_help = examples![
+        "hosts list",
+        "hosts list --pending -o name",
+        "hosts list --label rack=r1 --outdated",
+        "hosts list --reboot-required"
+    ])]
     List(List),
     /// Show everything about a host
     #[command(after_help = examples!["hosts show h01", "hosts show h01 -o yaml"])]
@@ -42,7 +51,13 @@ pub(crate) enum Command {
     /// left in the middle of an upgrade would have neither the old nor the new system.
     #[command(after_help = examples!["hosts withdraw h01 --reason 'it is being rebuilt'"])]
     Withdraw(Withdraw),
-    /// Show which hosts operators approved and withdrew
+    /// Forget a host that is gone, with everything that it has announced
+    ///
+    /// It is refused while the host sends heartbeats, is in the active run, or holds a slot. A host that announces itself by this
+    /// name later waits for approval, even if hosts are approved automatically.
+    #[command(after_help = examples!["hosts remove h01 --reason 'it was scrapped'"])]
+    Remove(Remove),
+    /// Show which hosts operators approved, withdrew and removed
     #[command(after_help = examples!["hosts history", "hosts history --limit 10"])]
     History(histories::PageOptions),
 }
@@ -52,9 +67,20 @@ pub(crate) struct List {
     /// Only hosts that wait for approval
     #[arg(long)]
     pending: bool,
-    /// Only hosts with this status in the active run, such as waiting or failed
+    /// Only hosts with this status in the active run, or else in the last one, such as upgrading or failed
     #[arg(long, value_parser = status)]
     status: Option<HostStatus>,
+    /// Only hosts that announce this label; with several, all of them
+    #[arg(long = "label", value_name = "KEY=VALUE", value_parser = label)]
+    labels: Vec<(String, String)>,
+    /// Only hosts that report an older version of a package than another host that takes part in runs
+    ///
+    /// Versions are compared as Debian does. Packages that only some hosts have are compared among those.
+    #[arg(long, conflicts_with = "pending")]
+    outdated: bool,
+    /// Only hosts that need a reboot, as their workers say; `hosts show` says why
+    #[arg(long)]
+    reboot_required: bool,
     #[command(flatten)]
     remote: Remote,
 }
@@ -79,9 +105,8 @@ pub(crate) struct Approve {
     /// Accept names that no worker has announced yet; then * and ? are nothing special
     #[arg(long, conflicts_with = "all")]
     new: bool,
-    /// Do not ask for confirmation of the hosts that --all or a pattern stands for
-    #[arg(long)]
-    yes: bool,
+    #[command(flatten)]
+    yes: Yes,
     #[command(flatten)]
     remote: Remote,
 }
@@ -94,10 +119,18 @@ pub(crate) struct Withdraw {
     /// Why, for the history
     #[arg(long, value_name = "TEXT")]
     reason: String,
-    /// Keep no record of the host, such as one that was scrapped; while NATS has its announcement, it waits for approval
-    /// again
-    #[arg(long)]
-    forget: bool,
+    #[command(flatten)]
+    remote: Remote,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Remove {
+    /// The host
+    #[arg(value_name = "NAME")]
+    host: HostName,
+    /// Why, for the history
+    #[arg(long, value_name = "TEXT")]
+    reason: String,
     #[command(flatten)]
     remote: Remote,
 }
@@ -108,6 +141,9 @@ pub(crate) struct Withdraw {
 struct Host {
     hostname: String,
     applications: Vec<String>,
+    labels: BTreeMap<String, String>,
+    boot_id: Option<String>,
+    reboot_required: Option<String>,
     group: String,
     reachability: String,
     status: Option<Value>,
@@ -119,7 +155,18 @@ struct Host {
     reason: Option<String>,
     progress: Option<Progress>,
     announced_at: Option<String>,
+    last_upgraded_at: Option<String>,
+    last_result: Option<LastResult>,
     why: String,
+}
+
+/// How a host ended in the last run that is over.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+struct LastResult {
+    run: String,
+    status: String,
+    reason: Option<String>,
 }
 
 #[derive(Debug, Default, Deserialize)]
@@ -142,16 +189,28 @@ pub(crate) async fn run(command: Command) -> Result<(), Failure> {
         }
         Command::Approve(options) => approve(options).await,
         Command::Withdraw(options) => withdraw(options).await,
+        Command::Remove(Remove { host, reason, remote }) => {
+            let body = HostWithReason { host: host.clone(), reason };
+            remote.client()?.call_with_body(&routes::REMOVE, &body).await?;
+            remote.output.done("removed", &[host.as_str()])
+        }
         Command::History(options) => histories::show::<Fact>(options, routes::HISTORY.call()).await,
     }
 }
 
-async fn list(List { pending, status, remote }: List) -> Result<(), Failure> {
-    let mut hosts = remote.client()?.call(list_call(pending)).await?;
-    if let (Some(status), Some(hosts)) = (status, hosts.as_array_mut()) {
-        hosts.retain(|host| host["status"] == status.as_str());
+async fn list(options: List) -> Result<(), Failure> {
+    let List { pending, status, labels, outdated, reboot_required, remote } = options;
+    let mut hosts: Vec<Value> = remote.client()?.read(list_call(pending)).await?;
+    if outdated {
+        hosts = outdated::among(hosts)?;
     }
-    remote.output.show::<Vec<Host>>(&hosts)
+    hosts.retain(|host| {
+        let found = host["status"].as_str().or_else(|| host["last-result"]["status"].as_str());
+        status.is_none_or(|status| found == Some(status.as_str()))
+            && labels.iter().all(|(key, value)| host["labels"][key] == value.as_str())
+            && (!reboot_required || host["reboot-required"].is_string())
+    });
+    remote.output.show::<Vec<Host>>(&Value::from(hosts))
 }
 
 fn list_call(pending: bool) -> Call {
@@ -170,8 +229,9 @@ async fn approve(options: Approve) -> Result<(), Failure> {
         let body = HostsToApprove { hosts: hosts.to_vec() };
         let sent = client.call_with_body(&routes::APPROVE, &body).await;
         // Earlier chunks are approved even if this one fails.
-        let remaining = |error: anyhow::Error| error.context("approving the remaining hosts");
-        sent.map_err(|error| if chunk == 0 { error } else { remaining(error) })?;
+        let remaining =
+            |error: anyhow::Error| Failure::Unknown(error.context("approving the remaining hosts"));
+        sent.map_err(|error| if chunk == 0 { error.into() } else { remaining(error) })?;
     }
     output.done("approved", &hosts.iter().map(HostName::as_str).collect::<Vec<_>>())
 }
@@ -182,30 +242,27 @@ async fn selected(client: &Client, options: &Approve) -> Result<Vec<HostName>, F
     if *new {
         return Ok(patterns.clone());
     }
-    let asks = !yes && (*all || patterns.iter().any(selection::is_pattern));
-    if asks && !std::io::stdin().is_terminal() {
-        return Err(Failure::Usage("without a terminal, confirm with --yes".to_owned()));
-    }
+    let are_named = !all && !patterns.iter().any(selection::is_pattern);
+    let consent = if are_named { Consent::Given } else { yes.consent() };
     if *all {
-        let hosts = names(client, true).await.map_err(rest::before_change)?;
-        return confirmed(hosts, asks);
+        let hosts = names(client, true).await.map_err(Failure::unchanged)?;
+        return confirmed(hosts, consent);
     }
     let known: BTreeSet<HostName> =
-        names(client, false).await.map_err(rest::before_change)?.into_iter().collect();
-    let hosts = selection::expand(patterns, &known).map_err(Failure::Usage)?;
+        names(client, false).await.map_err(Failure::unchanged)?.into_iter().collect();
+    let hosts = selection::expand(patterns, &known)
+        .map_err(|unknown| Failure::unchanged(anyhow::anyhow!(unknown)))?;
     // Even a host with just that name: a stranger may have called it like a pattern that an operator would write.
-    confirmed(hosts.into_iter().collect(), asks)
+    confirmed(hosts.into_iter().collect(), consent)
 }
 
 /// Shows `hosts`, and asks whether they are meant.
-fn confirmed(hosts: Vec<HostName>, asks: bool) -> Result<Vec<HostName>, Failure> {
-    if asks && !hosts.is_empty() {
+fn confirmed(hosts: Vec<HostName>, consent: Consent) -> Result<Vec<HostName>, Failure> {
+    if consent == Consent::Asked && !hosts.is_empty() {
         for host in &hosts {
             errln!("{}", sanitized(host.as_str()));
         }
-        if !confirm(&format!("Approve these {} hosts?", hosts.len()))? {
-            return Err(NotDone::unchanged("nothing was done").into());
-        }
+        consent.confirm(&format!("Approve these {} hosts?", hosts.len()))?;
     }
     Ok(hosts)
 }
@@ -215,17 +272,23 @@ async fn names(client: &Client, pending: bool) -> anyhow::Result<Vec<HostName>> 
     client.read(list_call(pending).with("keys", "true")).await
 }
 
+/// Parses a label.
+fn label(text: &str) -> Result<(String, String), String> {
+    let (key, value) = text.split_once('=').ok_or("a label is written as KEY=VALUE")?;
+    Ok((key.to_owned(), value.to_owned()))
+}
+
 /// Parses the status of a host in a run.
 fn status(text: &str) -> Result<HostStatus, String> {
     let known = HostStatus::ALL.into_iter().find(|status| status.as_str() == text);
     known.ok_or_else(|| format!("it is one of {}", HostStatus::ALL.map(HostStatus::as_str).join(", ")))
 }
 
-async fn withdraw(Withdraw { host, reason, forget, remote }: Withdraw) -> Result<(), Failure> {
+async fn withdraw(Withdraw { host, reason, remote }: Withdraw) -> Result<(), Failure> {
     let client = remote.client()?;
-    let body = HostToWithdraw { host: host.clone(), reason, forget };
+    let body = HostWithReason { host: host.clone(), reason };
     client.call_with_body(&routes::WITHDRAW, &body).await?;
-    remote.output.done(if forget { "forgotten" } else { "withdrawn" }, &[host.as_str()])?;
+    remote.output.done("withdrawn", &[host.as_str()])?;
     let status = shown(&client, &host).await.and_then(|shown| HostStatus::deserialize(&shown.status?).ok());
     if let Some(status) = status.filter(|status| status.is_under_way()) {
         remote.output.note(&format!("it is {status} in the active run, and finishes there"));
@@ -245,15 +308,37 @@ impl Row for Host {
         Column::wide("BY", |host, _| host.decided_by.clone().unwrap_or_else(|| "-".to_owned())),
         Column::wide("SINCE", |host, zone| zone.time_or_dash(host.decided_at.as_deref())),
         Column::wide("ANNOUNCED", |host, zone| zone.time_or_dash(host.announced_at.as_deref())),
+        Column::wide("UPGRADED", |host, zone| zone.time_or_dash(host.last_upgraded_at.as_deref())),
+        Column::new("STATUS", |host, _| host.status_or_last().unwrap_or("-").to_owned()),
         Column::wide("APPLICATIONS", |host, _| host.applications.join(", ")),
+        Column::wide("VERSIONS", |host, _| first_versions(&host.versions)),
+        Column::wide("LABELS", |host, _| pairs(&host.labels)),
         Column::wide("GROUP", |host, _| host.group.clone()),
+        Column::wide("REBOOT", |host, _| {
+            host.reboot_required.as_ref().map_or("-", |_| "required").to_owned()
+        }),
         Column::new("REACHABILITY", |host, _| host.reachability.clone()),
         Column::text("WHY", |host, _| host.why.clone()),
     ];
-    const NONE: &'static str = "there is no such host";
+    const NONE: &'static str = "no host is like that";
 
     fn name(&self) -> Option<String> {
         Some(self.hostname.clone())
+    }
+}
+
+impl Host {
+    /// Its status in the active run, or else in the last one.
+    fn status_or_last(&self) -> Option<&str> {
+        let last = || self.last_result.as_ref().map(|last| last.status.as_str());
+        self.status.as_ref().and_then(Value::as_str).or_else(last)
+    }
+}
+
+impl LastResult {
+    fn sentence(&self) -> String {
+        let reason = self.reason.as_ref().map(|reason| format!(": {reason}")).unwrap_or_default();
+        format!("{} in run {}{reason}", self.status, self.run)
     }
 }
 
@@ -263,6 +348,18 @@ impl Row for Host {
 struct Progress {
     percent: Option<u8>,
     text: String,
+}
+
+/// The first versions, and how many more there are.
+fn first_versions(versions: &BTreeMap<String, String>) -> String {
+    let first = versions.iter().take(VERSIONS_SHOWN).map(|(name, version)| format!("{name} {version}"));
+    let more = versions.len().saturating_sub(VERSIONS_SHOWN);
+    first.chain((more > 0).then(|| format!("and {more} more"))).collect::<Vec<_>>().join(", ")
+}
+
+/// `rack=r1, site=north`.
+fn pairs(labels: &BTreeMap<String, String>) -> String {
+    labels.iter().map(|(key, value)| format!("{key}={value}")).collect::<Vec<_>>().join(", ")
 }
 
 impl View for Host {
@@ -283,8 +380,13 @@ impl View for Host {
             ("enrolment", decided.or_else(|| Some(self.enrolment.clone()))),
             ("decided", time(&self.decided_at)),
             ("announced", time(&self.announced_at)),
+            ("upgraded", time(&self.last_upgraded_at)),
+            ("last run", self.last_result.as_ref().map(LastResult::sentence)),
             ("reachability", Some(self.reachability.clone())),
+            ("reboot", self.reboot_required.as_ref().map(|why| format!("required: {why}"))),
+            ("boot id", self.boot_id.clone()),
             ("applications", Some(self.applications.join(", "))),
+            ("labels", Some(pairs(&self.labels)).filter(|labels| !labels.is_empty())),
             ("group", Some(self.group.clone())),
             ("status", status),
             ("since", time(&self.since)),
@@ -294,7 +396,7 @@ impl View for Host {
         ];
         let lines = lines.into_iter().filter_map(|(name, text)| Some((name, text?)));
         lines
-            .map(|(name, text)| format!("{:<14}{}", format!("{name}:"), sanitized(&text)))
+            .map(|(name, text)| format!("{:<14}{}", format!("{name}:"), sanitized(&zone.times_in(&text))))
             .collect::<Vec<_>>()
             .join("\n")
     }
@@ -306,7 +408,7 @@ impl View for Host {
 
 impl Row for Entry<Fact> {
     const COLUMNS: &'static [Column<Self>] = &[
-        Column::new("TIME", |entry, zone| zone.time(&entry.time)),
+        Column::whole("TIME", |entry, zone| zone.time(&entry.time)),
         Column::new("WHO", |entry, _| entry.actor.clone()),
         Column::new("ACTION", |entry, _| entry.fact.action().to_owned()),
         Column::text("HOSTS", |entry, _| entry.fact.hosts().join(", ")),
@@ -325,6 +427,7 @@ impl Fact {
             "hosts-approved" => "approved",
             "host-withdrawn" if self.forgotten => "forgot",
             "host-withdrawn" => "withdrew",
+            "host-removed" => "removed",
             other => other,
         }
     }
@@ -348,9 +451,10 @@ mod tests {
     fn hosts_in_a_table() {
         let hosts = json!([
             {
-                "hostname": "h01", "applications": ["a", "b"], "group": "default", "reachability": "reachable",
+                "hostname": "h01", "applications": ["a", "b"], "labels": {"rack": "r1"}, "reboot-required": "a new kernel", "versions": {"linux": "6.1", "os": "12", "tool": "3"}, "group": "default", "reachability": "reachable",
                 "enrolment": "approved", "decided-by": "anna", "decided-at": "2026-11-21T01:00:00Z",
-                "announced-at": "2026-11-21T00:59:00Z", "why": "no run is active",
+                "announced-at": "2026-11-21T00:59:00Z", "last-upgraded-at": "2026-10-24T01:07:12Z", "why": "no run is active",
+                "last-result": {"run": "r1", "status": "failed", "reason": "upgrade failed: no space"},
             },
             {
                 "hostname": "h\u{1b}2", "applications": ["a"], "group": "default", "reachability": "unknown",
@@ -358,10 +462,14 @@ mod tests {
             },
         ]);
         let expected = "\
-HOST  ENROLMENT  BY    SINCE                 ANNOUNCED             APPLICATIONS  GROUP    REACHABILITY  WHY
-h01   approved   anna  2026-11-21T01:00:00Z  2026-11-21T00:59:00Z  a, b          default  reachable     no run is active
-h\u{fffd}2   pending    -     -                     2026-11-21T02:00:00Z  a             default  unknown       waits for approval";
-        assert_eq!(Vec::<Host>::deserialize(hosts).unwrap().text(&WIDE), expected);
+HOST  ENROLMENT  BY    SINCE                 ANNOUNCED             UPGRADED              STATUS  APPLICATIONS  VERSIONS                      LABELS   GROUP    REBOOT    REACHABILITY  WHY
+h01   approved   anna  2026-11-21T01:00:00Z  2026-11-21T00:59:00Z  2026-10-24T01:07:12Z  failed  a, b          linux 6.1, os 12, and 1 more  rack=r1  default  required  reachable     no run is active
+h\u{fffd}2   pending    -     -                     2026-11-21T02:00:00Z  -                     -       a                                                    default  -         unknown       waits for approval";
+        let hosts = Vec::<Host>::deserialize(hosts).unwrap();
+        assert_eq!(hosts.text(&WIDE), expected);
+        let shown = hosts[0].text(&WIDE);
+        assert!(shown.contains("\nlast run:     failed in run r1: upgrade failed: no space\n"), "{shown}");
+        assert!(shown.contains("\nreboot:       required: a new kernel\n"), "{shown}");
     }
 
     #[test]

@@ -1,22 +1,27 @@
 //! `os-upgrade run`: starts, lists, shows, watches and cancels runs, and lets one go on without a host.
 
+mod host_report;
 mod logs;
 pub(super) mod view;
 mod watch;
 
 use clap::{Args, Subcommand};
-use os_upgrade_api_types::routes::runs::{self as routes, Cancel, HostToGiveUp, Trigger};
-use os_upgrade_api_types::routes::{slots, state};
+use os_upgrade_api_types::body::HostWithReason;
+use os_upgrade_api_types::routes::runs::{self as routes, Cancel, Trigger};
+use os_upgrade_api_types::routes::{run_hosts, slots, state};
+use os_upgrade_kernel::RunResult;
 use os_upgrade_kernel::duration::Duration;
-use os_upgrade_kernel::reason::quoted;
 use os_upgrade_protocol::HostName;
 use os_upgrade_shell::text::sanitized;
 use serde::Deserialize;
 use serde_json::Value;
 
-use self::view::{Run, RunPage};
+use self::host_report::HostReport;
+use self::view::{MissedRun, Page, Run};
 use super::options::Remote;
+use super::release;
 use crate::Failure;
+use crate::output::Zone;
 use crate::rest::Client;
 
 /// The shortest beginning of a run's id that stands for the id.
@@ -32,18 +37,24 @@ pub(crate) enum Command {
     /// timed out, and 4 if it was cancelled.
     #[command(after_help = examples!["run start", "run start --timeout 2h --reason 'a security update' --watch"])]
     Start(Start),
-    /// List the runs, newest first
-    #[command(after_help = examples!["run list", "run list --limit 5 -o json"])]
+    /// List the runs, newest first, or those that were missed
+    ///
+    /// A run is missed if it was due in a maintenance window and did not start. `os-upgrade events
+    /// --kinds=run-started,run-ended,run-missed` lists both in order.
+    #[command(after_help = examples![
+        "run list", "run list --host h01 --limit 5", "run list --result failed --from 2026-11-01 -o json",
+        "run list --missed -o wide"
+    ])]
     List(List),
-    /// Show a run, with every host in it
-    #[command(after_help = examples!["run show", "run show 019aa3f0-0000 -o wide"])]
+    /// Show a run, with every host in it; or what happened to one of them
+    #[command(after_help = examples!["run show", "run show 019aa3f0-0000 -o wide", "run show last h01"])]
     Show(Show),
     /// Show what happens in a run until it ends
     ///
     /// It exits with 0 if the run completed, 1 if it failed, 3 if it timed out, and 4 if it was cancelled. To stop watching
     /// does not stop the run.
     #[command(after_help = examples!["run watch", "run watch 019aa3f0-0000"])]
-    Watch(Show),
+    Watch(Watch),
     /// Show what the commands of a run printed on a host
     ///
     /// Of each command the last 200 lines are kept, of the last three commands of a host, for 30 days.
@@ -81,12 +92,39 @@ pub(crate) struct List {
     /// How many to show, newest first
     #[arg(long, value_name = "N", default_value_t = 20, value_parser = clap::value_parser!(u32).range(1..=500))]
     limit: u32,
+    /// Only runs with this host in them
+    #[arg(long, value_name = "NAME")]
+    host: Option<HostName>,
+    /// Only runs that ended with this result: completed, failed, timed-out or cancelled
+    #[arg(long, value_name = "RESULT", value_parser = RunResult::ALL.map(RunResult::as_str))]
+    result: Option<String>,
+    /// Only runs that started on this day or later: YYYY-MM-DD, or a time in RFC 3339
+    #[arg(long, value_name = "TIME")]
+    from: Option<String>,
+    /// Only runs that started before this day or time
+    #[arg(long, value_name = "TIME")]
+    to: Option<String>,
+    /// List the runs that were due in a maintenance window and did not start
+    #[arg(long, conflicts_with_all = ["host", "result", "from", "to"])]
+    missed: bool,
     #[command(flatten)]
     remote: Remote,
 }
 
 #[derive(Debug, Args)]
 pub(crate) struct Show {
+    /// The id of the run, or at least 8 characters of its beginning, or `last`
+    #[arg(value_name = "ID", default_value = "last")]
+    id: String,
+    /// The host; by default every host
+    #[arg(value_name = "HOST")]
+    host: Option<HostName>,
+    #[command(flatten)]
+    remote: Remote,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Watch {
     /// The id of the run, or at least 8 characters of its beginning, or `last`
     #[arg(value_name = "ID", default_value = "last")]
     id: String,
@@ -119,18 +157,18 @@ pub(crate) struct GiveUp {
 pub(crate) async fn run(command: Command) -> Result<(), Failure> {
     match command {
         Command::Start(options) => start(options).await,
-        Command::List(List { limit, remote }) => {
-            let call = routes::LIST.call().with("limit", limit.to_string());
-            let page = remote.client()?.call(call).await?;
-            remote.output.show::<RunPage>(&page)
-        }
-        Command::Show(Show { id, remote }) => {
+        Command::List(options) => list(options).await,
+        Command::Show(Show { id, host, remote }) => {
             let client = remote.client()?;
             let id = find(&client, &id).await?;
+            if let Some(host) = host {
+                let report = client.call(run_hosts::READ.named([id.as_str(), host.as_str()])).await?;
+                return remote.output.show::<HostReport>(&report);
+            }
             let run = client.call(routes::READ.named([id.as_str()])).await?;
             remote.output.show::<Run>(&run)
         }
-        Command::Watch(Show { id, remote }) => {
+        Command::Watch(Watch { id, remote }) => {
             let client = remote.client()?;
             let id = find(&client, &id).await?;
             watch::watch(&client, &id, remote.output).await
@@ -147,6 +185,32 @@ pub(crate) async fn run(command: Command) -> Result<(), Failure> {
         }
         Command::GiveUp(options) => give_up(options).await,
     }
+}
+
+async fn list(List { limit, host, result, from, to, missed, remote }: List) -> Result<(), Failure> {
+    if missed {
+        let page = remote.client()?.call(routes::MISSED.call().with("limit", limit.to_string())).await?;
+        return remote.output.show::<Page<MissedRun>>(&page);
+    }
+    let zone = remote.output.canvas().zone;
+    let moment = |text: String| {
+        let time = zone.parse(&text).map(|time| Zone::Utc.show(time));
+        time.ok_or_else(|| {
+            Failure::Usage(format!("{text:?} is no time: write 2026-11-21 or 2026-11-21T01:00:00Z"))
+        })
+    };
+    let parameters = [
+        ("host", host.map(|host| host.as_str().to_owned())),
+        ("result", result),
+        ("from", from.map(moment).transpose()?),
+        ("to", to.map(moment).transpose()?),
+    ];
+    let call = routes::LIST.call().with("limit", limit.to_string());
+    let call = parameters.into_iter().fold(call, |call, (name, value)| match value {
+        Some(value) => call.with(name, value),
+        None => call,
+    });
+    remote.output.show::<Page<Run>>(&remote.client()?.call(call).await?)
 }
 
 async fn start(Start { timeout, reason, watch, remote }: Start) -> Result<(), Failure> {
@@ -204,7 +268,9 @@ async fn find(client: &Client, named: &str) -> Result<String, Failure> {
 /// The one of `ids` that begins with `named`; `named` itself if none does, since older runs are not searched.
 fn matching(named: &str, ids: &[String]) -> Result<String, String> {
     if named.chars().count() < ID_CHARS_MIN {
-        return Err(format!("{named:?}: give at least {ID_CHARS_MIN} characters of the run's id"));
+        return Err(format!(
+            "{named:?} is no run: give at least {ID_CHARS_MIN} characters of its id, or `last`; a host comes after it"
+        ));
     }
     let mut found = ids.iter().filter(|id| id.starts_with(named));
     match (found.next(), found.next()) {
@@ -216,14 +282,14 @@ fn matching(named: &str, ids: &[String]) -> Result<String, String> {
 
 async fn give_up(GiveUp { host, reason, remote }: GiveUp) -> Result<(), Failure> {
     let client = remote.client()?;
-    let body = HostToGiveUp { host: host.clone(), reason };
+    let body = HostWithReason { host: host.clone(), reason };
     client.call_with_body(&routes::GIVE_UP, &body).await?;
     remote.output.done("given up", &[host.as_str()])?;
     if let Some(group) = slot_of(&client, &host).await {
-        let (shown, group, id) = (sanitized(&group), quoted(&group), quoted(host.as_str()));
+        let (shown, release) = (sanitized(&group), release::command(&group, host.as_str()));
         remote.output.note(&format!(
             "it keeps its slot of group {shown}, because it may be at work, until it reports that it is done. If it never \
-             will:\nos-upgrade lock release --group={group} --id={id} --reason=TEXT"
+             will:\n{release}"
         ));
     }
     Ok(())

@@ -2,7 +2,7 @@
 
 use std::io::Read as _;
 
-use anyhow::{Context as _, bail};
+use anyhow::Context as _;
 use clap::{Args, Subcommand};
 use os_upgrade_api_types::routes::strongbox::{self as routes, SecretValue, StrongboxKey};
 use os_upgrade_kernel::SecretName;
@@ -104,12 +104,17 @@ pub(crate) async fn run(command: Command) -> Result<(), Failure> {
     }
 }
 
-fn standard_input() -> anyhow::Result<Zeroizing<String>> {
+/// What is to be sent.
+///
+/// # Errors
+/// It cannot be read, or is nothing.
+fn standard_input() -> Result<Zeroizing<String>, Failure> {
     let mut text = Zeroizing::new(String::new());
     let limit = SECRET_BYTES_MAX as u64 + 2;
-    std::io::stdin().take(limit).read_to_string(&mut text).context("cannot read standard input")?;
+    let read = std::io::stdin().take(limit).read_to_string(&mut text).context("cannot read standard input");
+    read.map_err(|error| Failure::unusable(&error))?;
     if text.trim().is_empty() {
-        bail!("standard input is empty");
+        return Err(Failure::Usage("standard input is empty".to_owned()));
     }
     Ok(text)
 }
@@ -156,13 +161,17 @@ impl View for Secrets {
     fn names(&self) -> Option<Vec<String>> {
         self.secrets.names()
     }
+
+    fn none(&self) -> Option<String> {
+        self.secrets.none()
+    }
 }
 
 impl Row for Secret {
     const COLUMNS: &'static [Column<Self>] = &[
         Column::new("NAME", |secret, _| secret.name.clone()),
         Column::new("STORED BY", |secret, _| secret.actor.clone()),
-        Column::new("SINCE", |secret, zone| zone.time(&secret.since)),
+        Column::whole("SINCE", |secret, zone| zone.time(&secret.since)),
     ];
     const NONE: &'static str = "there is no secret";
 
@@ -195,11 +204,15 @@ impl View for History {
     fn names(&self) -> Option<Vec<String>> {
         self.items.names()
     }
+
+    fn none(&self) -> Option<String> {
+        self.items.none()
+    }
 }
 
 impl Row for Entry {
     const COLUMNS: &'static [Column<Self>] = &[
-        Column::new("TIME", |entry, zone| zone.time(&entry.time)),
+        Column::whole("TIME", |entry, zone| zone.time(&entry.time)),
         Column::new("WHO", |entry, _| entry.actor.clone()),
         Column::new("ACTION", |entry, _| {
             let word = match entry.r#type.as_str() {

@@ -42,22 +42,34 @@ pub(super) async fn run(Windows { count, remote }: Windows) -> Result<(), Failur
 
 impl View for Answer {
     fn text(&self, canvas: &Canvas) -> String {
-        let problem = self.problem.as_deref().map(|problem| format!("\n\nno more: {}", sanitized(problem)));
+        let problem = self.problem().map(|problem| format!("\n\n{problem}"));
         self.windows.text(canvas) + &problem.unwrap_or_default()
     }
 
     fn names(&self) -> Option<Vec<String>> {
         None
     }
+
+    fn none(&self) -> Option<String> {
+        self.windows.none().map(|none| self.problem().unwrap_or(none))
+    }
+}
+
+impl Answer {
+    /// Why there are no further windows.
+    fn problem(&self) -> Option<String> {
+        self.problem.as_deref().map(|problem| format!("no more: {}", sanitized(problem)))
+    }
 }
 
 impl Row for Window {
     const COLUMNS: &'static [Column<Self>] = &[
-        Column::new("START", |window, zone| zone.time(&window.start)),
-        Column::new("END", |window, zone| zone.time(&window.end)),
+        Column::whole("START", |window, zone| zone.time(&window.start)),
+        Column::whole("END", |window, zone| zone.time(&window.end)),
         Column::new("DURATION", |window, _| took(&window.start, &window.end).unwrap_or_default()),
     ];
-    const NONE: &'static str = "no maintenance window opens";
+    const NONE: &'static str =
+        "no maintenance window opens; os-upgrade config set --help shows how to configure one";
 
     fn name(&self) -> Option<String> {
         None

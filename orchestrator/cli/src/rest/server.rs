@@ -121,6 +121,11 @@ fn of_context(context: Result<Context, ContextError>) -> Result<(HttpUrl, Option
 }
 
 impl Target {
+    /// The instance at `url`, which needs no token, and no other certificate authorities than the system's.
+    pub(super) const fn without_token(url: HttpUrl) -> Self {
+        Self { url, ca: None, token: TokenSource::Variable(None) }
+    }
+
     /// The token to send, if there is one.
     pub(super) fn token(&self) -> anyhow::Result<Option<String>> {
         match &self.token {

@@ -9,8 +9,9 @@ use os_upgrade_api_types::routes::events::{EVENT_STREAM, LAST_EVENT_ID};
 use os_upgrade_tls::http_client::read_up_to;
 use reqwest::header::ACCEPT;
 use reqwest::{RequestBuilder, StatusCode};
+use tokio::time::Instant;
 
-use super::{ANSWER_BYTES_MAX, Client, refusal, unauthorized, unread, url};
+use super::{ANSWER_BYTES_MAX, Client, refusal, unread, url};
 
 /// How long a stream may take in total; after that it is requested again.
 const STREAM_WITHIN: Duration = Duration::from_hours(24);
@@ -25,6 +26,8 @@ pub(crate) struct EventStream {
     response: reqwest::Response,
     parser: Parser,
     blocks: VecDeque<Block>,
+    /// When something arrived last: whoever waits may do so in several turns.
+    heard: Instant,
 }
 
 /// A block of a stream.
@@ -48,16 +51,20 @@ impl Client {
         let request = last.into_iter().fold(request, |request, id| request.header(LAST_EVENT_ID, id));
         let response = tokio::time::timeout(super::ANSWER_WITHIN, request.send());
         let response = response.await.map_err(|_| unread(format!("{} has not answered", self.base)))?;
-        let response = response.map_err(|error| unread(self.unanswered(error)))?;
+        let response = response.map_err(|error| unread(self.unanswered(&error)))?;
         let status = response.status();
         if status == StatusCode::OK {
-            return Ok(EventStream { response, parser: Parser::default(), blocks: VecDeque::new() });
+            return Ok(EventStream {
+                response,
+                parser: Parser::default(),
+                blocks: VecDeque::new(),
+                heard: Instant::now(),
+            });
         }
         let answer =
-            read_up_to(response, ANSWER_BYTES_MAX).await.map_err(|error| unread(self.unanswered(error)))?;
+            read_up_to(response, ANSWER_BYTES_MAX).await.map_err(|error| unread(self.unanswered(&error)))?;
         let refused = refusal(status, &answer, false);
         match status {
-            StatusCode::UNAUTHORIZED => Err(unauthorized(&refused)),
             // A moment later it may be another matter.
             _ if status.is_server_error() || status == StatusCode::TOO_MANY_REQUESTS => {
                 Err(unread(refused.to_string()))
@@ -74,9 +81,11 @@ impl EventStream {
     /// It is not a stream of Server-Sent Events.
     pub(crate) async fn next(&mut self) -> anyhow::Result<Option<Block>> {
         while self.blocks.is_empty() {
-            let Ok(Ok(Some(bytes))) = tokio::time::timeout(SILENCE_MAX, self.response.chunk()).await else {
+            let chunk = tokio::time::timeout_at(self.heard + SILENCE_MAX, self.response.chunk());
+            let Ok(Ok(Some(bytes))) = chunk.await else {
                 return Ok(None);
             };
+            self.heard = Instant::now();
             self.blocks.extend(self.parser.read(&bytes)?);
         }
         Ok(self.blocks.pop_front())

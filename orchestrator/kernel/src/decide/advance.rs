@@ -12,7 +12,7 @@ use crate::run::{HostEvent, HostStatus, Phase, Run, RunHost, RunResult, StopCaus
 use crate::slot::ReleaseCause;
 use crate::slot::{LATE_REQUEST_MAX, Slot, SlotState};
 use crate::state::State;
-use crate::view::View;
+use crate::view::{Reachability, View};
 
 /// The facts of the first step that has any; empty when no step has.
 pub(super) fn advance(state: &State, view: &View, now: DateTime<Utc>) -> Vec<Fact> {
@@ -38,7 +38,8 @@ fn expire(state: &State, view: &View, run: &Run, now: DateTime<Utc>) -> Option<V
     }
     let mut facts = Vec::new();
     for (name, host) in run.hosts() {
-        let Some(event) = expiry_event(host) else { continue };
+        let seen = view.hosts.get(name).map(|seen| seen.reachability);
+        let Some(event) = expiry_event(host, seen == Some(Reachability::Unreachable)) else { continue };
         facts.push(Fact::of_host(&run.id, name, event));
         facts.extend(state.cancel_slot_request(run, name));
         let sent = host.command.is_some_and(|command| command.sequence.is_some());
@@ -51,13 +52,13 @@ fn expire(state: &State, view: &View, run: &Run, now: DateTime<Utc>) -> Option<V
     Some(facts)
 }
 
-fn expiry_event(host: &RunHost) -> Option<HostEvent> {
+fn expiry_event(host: &RunHost, is_unreachable: bool) -> Option<HostEvent> {
     match host.status {
         HostStatus::Pending | HostStatus::Preparing | HostStatus::Upgrading | HostStatus::Rebooting => {
             let command = host.command?;
             let action = command.action;
             let reason = if command.sequence.is_some() {
-                Reason::NoReply { action }
+                Reason::NoReply { action, unreachable: is_unreachable }
             } else {
                 Reason::NotSent { action }
             };

@@ -187,7 +187,7 @@ mod tests {
         let changed = || Err(ConfigRefusal::ConfigChanged { tag: tag.clone() });
         let invalid = |message: &str| Err(ConfigRefusal::InvalidConfig { message: message.to_owned() });
         let too_short =
-            "minimum-remaining: 2h is more than any occurrence of the maintenance windows lasts; write less";
+            "minimum-remaining: no occurrence of the maintenance windows is longer than 2h; write less";
         let no_host = "rollout/max-concurrent: must be at least 1";
         let table = [
             ("the same", in_force.clone(), &current, Ok(Accepted::Done)),
@@ -198,8 +198,14 @@ mod tests {
             ("an unfit rollout, stale", config(&[DAILY, LONG], 0, "2h"), &outdated, changed()),
             ("unfit windows", config(&[DAILY], 1, "2h"), &current, invalid(too_short)),
             ("unfit windows, stale", config(&[DAILY], 1, "2h"), &outdated, changed()),
-            ("fit windows", config(&[DAILY], 1, "1h"), &current, Ok(Accepted::Done)),
-            ("less to remain", config(&[DAILY, LONG], 1, "1h"), &current, Ok(Accepted::Done)),
+            (
+                "windows as long as that",
+                config(&[DAILY], 1, "1h"),
+                &current,
+                invalid(&too_short.replace("2h", "1h")),
+            ),
+            ("fit windows", config(&[DAILY], 1, "59m"), &current, Ok(Accepted::Done)),
+            ("less to remain", config(&[DAILY, LONG], 1, "59m"), &current, Ok(Accepted::Done)),
             ("not there", in_force.clone(), &Expected::Absent, changed()),
         ];
         for (name, config, expected, accepted) in table {

@@ -212,7 +212,7 @@ fn reply_seen(state: &State, seen: &SeenReply<'_>) -> Vec<Fact> {
 
 /// The reply answers the current command of a host whose part in the run has not ended.
 fn answered(state: &State, run: &Run, host: &RunHost, seen: &SeenReply<'_>) -> Vec<Fact> {
-    let failed = |message: &str| fail(state, run, seen, message);
+    let failed = || fail(state, run, seen);
     let event = |event| Fact::of_host(&run.id, seen.host, event);
     match (host.status, &seen.reply.result) {
         (HostStatus::Preparing, Outcome::Done) => vec![event(HostEvent::Prepared)],
@@ -220,17 +220,15 @@ fn answered(state: &State, run: &Run, host: &RunHost, seen: &SeenReply<'_>) -> V
         (
             HostStatus::Preparing | HostStatus::Prepared | HostStatus::Waiting,
             Outcome::Error(_) | Outcome::RebootRequired,
-        ) => failed(seen.reply.result.as_str()),
+        ) => failed(),
         (HostStatus::Upgrading | HostStatus::Rebooting, Outcome::Done) => {
             let mut facts = vec![event(HostEvent::Upgraded)];
             facts.extend(state.release_slot(seen.host, ReleaseCause::Upgraded));
             facts
         }
         (HostStatus::Upgrading, Outcome::RebootRequired) => vec![event(HostEvent::RebootRequired)],
-        (HostStatus::Upgrading, Outcome::Error(message)) => failed(message),
-        (HostStatus::Rebooting, Outcome::RebootRequired | Outcome::Error(_)) => {
-            failed(seen.reply.result.as_str())
-        }
+        (HostStatus::Upgrading, Outcome::Error(_))
+        | (HostStatus::Rebooting, Outcome::RebootRequired | Outcome::Error(_)) => failed(),
         (HostStatus::Prepared | HostStatus::Waiting, Outcome::Done) => {
             seen.ignored(IgnoreCause::AlreadyAnswered)
         }
@@ -246,8 +244,12 @@ fn answered(state: &State, run: &Run, host: &RunHost, seen: &SeenReply<'_>) -> V
     }
 }
 
-fn fail(state: &State, run: &Run, seen: &SeenReply<'_>, message: &str) -> Vec<Fact> {
-    let reason = Reason::WorkerError { action: seen.reply.action, message: message.to_owned() };
+fn fail(state: &State, run: &Run, seen: &SeenReply<'_>) -> Vec<Fact> {
+    let Reply { action, result } = seen.reply;
+    let reason = match result.why_unhealthy().filter(|_| *action == Action::Reboot) {
+        Some(message) => Reason::Unhealthy { message: message.to_owned() },
+        None => Reason::WorkerError { action: *action, message: result.as_str().to_owned() },
+    };
     let mut facts = vec![Fact::of_host(&run.id, seen.host, HostEvent::Failed { reason })];
     facts.extend(run.stop_after(seen.host).map(|cause| Fact::RunStopping { run: run.id.clone(), cause }));
     if seen.reply.action == Action::Prepare {

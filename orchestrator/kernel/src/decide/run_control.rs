@@ -116,6 +116,10 @@ fn not_startable(by: &StartBlocker) -> String {
             "{by}: list them with `os-upgrade hosts list`, then `os-upgrade hosts approve NAME...` or `--all`, or set \
              [site] auto-approve = true"
         ),
+        StartBlocker::NoHosts { applications } if applications.is_empty() => {
+            "no application is configured, so no host takes part in runs: list them as worker-applications"
+                .to_owned()
+        }
         StartBlocker::NoHosts { applications } => {
             format!("no host has announced a worker of the configured applications ({applications})")
         }

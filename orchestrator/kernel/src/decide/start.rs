@@ -20,20 +20,28 @@ pub(super) fn due(state: &State, view: &View, run: &RunId, now: DateTime<Utc>) -
         return Vec::new();
     };
     let trigger = Trigger::Window { start: occurrence.start, end: occurrence.end };
-    start(startable, run, trigger, occurrence.end)
+    // First those that were missed before: with the start, they count as settled. By now each host that sends its time has
+    // done so.
+    let mut facts = missed_runs(state, None, now);
+    facts.extend(start(startable, run, trigger, occurrence.end));
+    facts
 }
 
-/// Records the runs that were missed. Nothing is recorded while the clock cannot be relied on, nor while the windows are
-/// unclear, which the forecast says.
+/// Records the runs that were missed. Nothing is recorded while hosts could still contradict the clock, nor while the
+/// windows are unclear, which the forecast says.
 pub(super) fn record_missed(
     state: &State,
     view: &View,
     blocked: Option<&BlockedStart>,
     now: DateTime<Utc>,
 ) -> Vec<Fact> {
-    if !view.clock.is_trusted() {
+    if !view.may_time_out() {
         return Vec::new();
     }
+    missed_runs(state, blocked, now)
+}
+
+fn missed_runs(state: &State, blocked: Option<&BlockedStart>, now: DateTime<Utc>) -> Vec<Fact> {
     missed(state, blocked, now).unwrap_or_default().into_iter().map(Fact::RunMissed).collect()
 }
 

@@ -6,6 +6,7 @@ mod common;
 mod documented;
 mod format;
 mod properties;
+mod reboot_queue;
 mod restoration;
 mod stories;
 mod waiters;

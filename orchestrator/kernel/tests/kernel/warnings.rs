@@ -4,7 +4,7 @@ use chrono::TimeDelta;
 use os_upgrade_kernel::warning::WARNINGS_MAX;
 use os_upgrade_kernel::{
     Config, Fact, LockProvider, Reachability, SeenHost, Settings, StartBlocker, State, View, Warning,
-    warnings,
+    lasting_warnings, next_start, warnings,
 };
 use serde_json::{Value, json};
 
@@ -37,6 +37,27 @@ fn sentences(state: &State, view: &View, config: &Config) -> Vec<String> {
 
 const OPEN: &str = "0 0 1 * * *";
 const LATER: &str = "0 0 20 * * *";
+
+#[test]
+fn next_start_is_that_of_the_proposed_configuration() {
+    let (mut state, view) = site(settings());
+    let now = start() + TimeDelta::minutes(30);
+    let windows = |cron: &str| parse(&json!({"maintenance-windows": [{"cron": cron, "duration": "2h"}]}));
+    let fact = Fact::ConfigReplaced {
+        config: Some(windows(LATER)),
+        actor: "api".to_owned(),
+        difference: Vec::new(),
+    };
+    state.apply(start(), &fact).unwrap();
+    for (what, config, expected) in [
+        ("the one in force", Some(windows(LATER)), Some(start() + TimeDelta::hours(19))),
+        ("an open window", Some(windows(OPEN)), Some(now)),
+        ("no window", Some(parse(&json!({}))), None),
+        ("none", None, None),
+    ] {
+        assert_eq!(next_start(&state, &view, config.as_ref(), now), expected, "{what}");
+    }
+}
 
 #[test]
 fn each_warning_has_its_configuration() {
@@ -99,7 +120,7 @@ fn each_warning_has_its_configuration() {
 fn a_run_starts_at_once_only_where_one_can() {
     let open = parse(&json!({"maintenance-windows": [{"cron": OPEN, "duration": "2h"}]}));
     let jitter =
-        parse(&json!({"maintenance-windows": [{"cron": OPEN, "duration": "9h"}], "start-jitter": "9h"}));
+        parse(&json!({"maintenance-windows": [{"cron": OPEN, "duration": "9h"}], "start-jitter": "8h"}));
     let (state, view) = site(settings());
     let starts =
         |state: &State, view: &View, config: &Config| sentences(state, view, config).first().cloned();
@@ -143,6 +164,22 @@ fn a_run_starts_at_once_only_where_one_can() {
     active.apply(start(), &Fact::RunStarted { run: run("r2"), trigger, not_after, rollout, hosts }).unwrap();
     let after = "a window is open now: this starts a run of 2 hosts as soon as run r2 has ended";
     assert_eq!(starts(&active, &view, &open).as_deref(), Some(after));
+}
+
+#[test]
+fn lasting_warnings_are_of_the_configuration_in_force() {
+    let (mut state, view) = site(settings());
+    assert_eq!(lasting_warnings(&state, &view), [], "there is no configuration");
+    let mut lasting = |config: Value| {
+        let config = Some(parse(&config));
+        let fact = Fact::ConfigReplaced { config, actor: "eve".to_owned(), difference: vec![] };
+        state.apply(start(), &fact).unwrap();
+        lasting_warnings(&state, &view).iter().map(Warning::kind).collect::<Vec<_>>()
+    };
+    assert_eq!(lasting(json!({})), [""; 0]);
+    assert_eq!(lasting(json!({"rollout": {"max-concurrent": 2}})), ["fewer-slots"]);
+    assert_eq!(lasting(json!({"worker-applications": [{"name": "typo"}]})), ["not-announced"]);
+    assert_eq!(lasting(json!({"worker-applications": []})), ["no-applications"]);
 }
 
 #[test]

@@ -6,12 +6,17 @@ use std::collections::BTreeMap;
 use chrono::{DateTime, Utc};
 use imbl::OrdSet;
 use os_upgrade_kernel::SeenHost;
-use os_upgrade_protocol::{Announcement, ApplicationName};
+use os_upgrade_protocol::{Announcement, ApplicationName, limits};
+
+use crate::text::one_line;
 
 /// The most applications of a host that count.
 pub const APPLICATIONS_MAX: usize = 16;
 /// The most refused applications of a host that are shown.
 const REFUSED_SHOWN_MAX: usize = 16;
+
+/// The most labels of a host that are kept.
+const LABELS_MAX: usize = 64;
 
 /// An announcement, as the bus stored it.
 #[derive(Debug)]
@@ -106,13 +111,24 @@ impl AnnouncedHost {
             seen.applications.insert(application.clone());
             let announcement = &announced.announcement;
             seen.group = seen.group.take().or_else(|| announcement.group.clone());
+            for (key, value) in &announcement.labels {
+                if seen.labels.len() < LABELS_MAX && !seen.labels.contains_key(key) {
+                    seen.labels.insert(key.clone(), value.clone());
+                }
+            }
             seen.boot_id = seen.boot_id.take().or_else(|| announcement.boot_id.clone());
+            let most = limits::REBOOT_REQUIRED_BYTES_MAX;
+            let line = |text: &String| one_line(&limits::bounded(text, most), most);
+            let required = || announcement.reboot_required.as_ref().map(line).filter(|line| !line.is_empty());
+            seen.reboot_required = seen.reboot_required.take().or_else(required);
             sends_heartbeats |= announcement.heartbeats;
             seen.clock_skew_secs = seen.clock_skew_secs.or(announced.clock_skew_secs);
             seen.announced_at = seen.announced_at.max(Some(announced.at));
         }
         let mut seen = seen?;
         seen.refused = self.refused.clone();
+        // Also of what cannot be used.
+        seen.announced = self.applications.values().map(|entry| entry.sequence).max().unwrap_or_default();
         Some((seen, sends_heartbeats))
     }
 }
@@ -172,6 +188,38 @@ mod tests {
         let (seen, _) = host.seen().unwrap();
         assert!(seen.applications.contains(&application(20)) && seen.refused.is_empty());
         assert_eq!(host.record(&application(5), 103, announced(5)), Recorded::Surplus);
+    }
+
+    #[test]
+    fn labels_are_those_of_all_applications() {
+        let mut host = AnnouncedHost::default();
+        for number in [2, 1] {
+            let Said::Announced(mut said) = announced(number) else { unreachable!() };
+            let own = (0..40).map(|key| (format!("a{number}-{key:02}"), "x".to_owned()));
+            said.announcement.labels = own.chain([("rack".to_owned(), format!("r{number}"))]).collect();
+            host.record(&application(number), number as u64, Said::Announced(said));
+        }
+        let (seen, _) = host.seen().unwrap();
+        assert_eq!(seen.labels.len(), LABELS_MAX);
+        // Of two that say different things the first application counts, as for the group.
+        assert_eq!(seen.labels.get("rack").map(String::as_str), Some("r1"));
+        assert!(seen.labels.contains_key("a1-39") && seen.labels.contains_key("a2-00"));
+    }
+
+    #[test]
+    fn reason_for_a_reboot_is_bounded() {
+        let Said::Announced(mut said) = announced(1) else { unreachable!() };
+        said.announcement.reboot_required = Some("a new\n\u{1b}".to_owned() + &"kernel ".repeat(1_000));
+        let mut host = AnnouncedHost::default();
+        host.record(&application(1), 1, Said::Announced(said));
+        let Said::Announced(mut empty) = announced(0) else { unreachable!() };
+        empty.announcement.reboot_required = Some(" ".to_owned());
+        host.record(&application(0), 2, Said::Announced(empty));
+        let reason = host.seen().unwrap().0.reboot_required.unwrap();
+        assert!(
+            reason.starts_with("a new \u{fffd}kernel ")
+                && reason.chars().count() <= limits::REBOOT_REQUIRED_BYTES_MAX
+        );
     }
 
     #[test]

@@ -57,6 +57,18 @@ fn announcements_are_per_application() {
 }
 
 #[test]
+fn empty_versions_remove_those_of_the_host() {
+    let mut inventory = Inventory::default();
+    let mut publish = |payload: &'static [u8]| {
+        let (payload, at_time) = (Bytes::from_static(payload), DateTime::UNIX_EPOCH);
+        inventory.apply(at(0), WorkerMessage::Versions { host: host("h1"), payload, at: at_time }).unwrap();
+        inventory.versions().contains_key(&host("h1"))
+    };
+    assert!(publish(br#"{"linux":"6.1"}"#));
+    assert!(!publish(b""));
+}
+
+#[test]
 fn announcement_for_another_host_is_refused() {
     let mut inventory = Inventory::default();
     let payload = Announcement::new(host("h2"), application("a")).to_payload();

@@ -1,7 +1,7 @@
 //! What the driver tells the node.
 
 use chrono::{DateTime, Utc};
-use os_upgrade_kernel::{Request, Sealed, Settings};
+use os_upgrade_kernel::{Purge, Request, Sealed, Settings};
 use os_upgrade_protocol::{CommandId, HostName};
 
 use super::{Acknowledged, Streams, Trim};
@@ -91,6 +91,13 @@ pub enum Event {
         id: JobId,
         /// Its outcome.
         report: JobReport,
+    },
+    /// A purge was answered.
+    Purged {
+        /// The purge.
+        purge: Purge,
+        /// Whether everything is deleted; otherwise it is tried again.
+        done: bool,
     },
     /// A retraction was answered.
     Retracted {

@@ -35,7 +35,7 @@ async fn rows_of_a_failed_run() {
     let run = [
         "1 | r1 | operator | api | 2026-11-21T05:00:03.000000000Z | 2026-11-21T09:00:03.000000000Z | upgrading",
         rollout.as_str(),
-        r#"{"kind":"failed","host":"h01"} | 2026-11-21T05:00:07.000000000Z | failed | {"cancelled":1,"failed":1}"#,
+        r#"{"kind":"failed","host":"h01"} | 2026-11-21T05:00:07.000000000Z | failed | {"cancelled":1,"failed":1} | -"#,
     ];
     assert_eq!(rows(&store.path(), "SELECT * FROM runs").await, [run.join(" | ")]);
     assert_eq!(
@@ -205,13 +205,13 @@ async fn runs_are_paged_newest_first() {
     let mut pages = Vec::new();
     let mut after = None;
     loop {
-        let page = history.runs(2, after.as_ref()).await.unwrap();
+        let page = history.runs(&RunFilter::default(), 2, after.as_ref()).await.unwrap();
         pages.push(page.items.iter().map(|run| run.id.clone()).collect::<Vec<_>>());
         let Some(next) = page.next else { break };
         after = Some(run_id(&next));
     }
     assert_eq!(pages, [vec!["r5", "r4"], vec!["r3", "r2"], vec!["r1"]]);
-    let unknown = history.runs(2, Some(&run_id("r9"))).await.unwrap_err();
+    let unknown = history.runs(&RunFilter::default(), 2, Some(&run_id("r9"))).await.unwrap_err();
     assert!(matches!(unknown, StoreError::UnknownRun(id) if id == "r9"));
     assert!(history.run(&run_id("r9"), 1, None).await.unwrap().is_none());
 }
@@ -269,10 +269,11 @@ async fn deleted_file_is_reported() {
     let mut store = TestStore::new().await;
     store.projector.apply(&streams(), None, &records).await.unwrap();
     let history = store.projector.history().await.unwrap();
-    assert_eq!(history.count_runs().await.unwrap(), 1);
+    assert_eq!(history.count_runs(&RunFilter::default()).await.unwrap(), 1);
     std::fs::remove_file(store.path()).unwrap();
     // The second read opens a connection of its own.
-    let (_, second) = tokio::join!(history.count_runs(), history.count_runs());
+    let all = RunFilter::default();
+    let (_, second) = tokio::join!(history.count_runs(&all), history.count_runs(&all));
     assert!(matches!(second, Err(StoreError::CannotOpen(_))), "{second:?}");
 }
 

@@ -1,4 +1,4 @@
-//! Rule `clock`: while a clock is wrong, no run starts automatically and nothing times out.
+//! Rule `clock`: while a clock is wrong, no run starts automatically or counts as missed, and nothing times out.
 
 use chrono::TimeDelta;
 use os_upgrade_kernel::reason::Reason;
@@ -8,13 +8,23 @@ use super::violation::Violation;
 
 /// How wrong a clock may be: the bus may be wrong by as much as hosts may differ from it, and the orchestrator differ
 /// from the bus.
-const ERROR_MAX: TimeDelta = TimeDelta::seconds(60 + 30 + 5);
+pub(super) const ERROR_MAX: TimeDelta = TimeDelta::seconds(60 + 30 + 5);
+
+/// The clock of an instance when it decides something.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct DecisionClock {
+    /// What it shows minus the right time.
+    pub(crate) error: TimeDelta,
+    /// Whether the instance relies on it, and hosts have had time to contradict it.
+    pub(crate) is_reliable: bool,
+}
 
 /// An instance whose clock is wrong by `error` has decided `fact`.
 #[expect(clippy::wildcard_enum_match_arm, reason = "a rule names the facts that it is about")]
 pub(super) fn check(fact: &Fact, error: TimeDelta) -> Result<(), Violation> {
     let depends_on_time = match fact {
         Fact::RunStarted { trigger, .. } => matches!(trigger, Trigger::Window { .. }),
+        Fact::RunMissed(_) => true,
         Fact::RunEnded { result, .. } => *result == RunResult::TimedOut,
         Fact::Host { event, .. } => {
             matches!(event, HostEvent::TimedOut { reason: Reason::BootTimeout { .. } })

@@ -15,11 +15,17 @@ pub(super) struct Enrolled {
     auto_approve: bool,
     approved: BTreeSet<HostName>,
     withdrawn: BTreeSet<HostName>,
+    /// Hosts that are not approved automatically, because they were removed.
+    removed: BTreeSet<HostName>,
+    /// Those of them of which nothing is stored any more.
+    purged: BTreeSet<HostName>,
     /// The hosts that take part in each run.
     participants: BTreeMap<RunId, BTreeSet<HostName>>,
     active: Option<RunId>,
     /// The hosts that have begun in the active run.
     begun: BTreeSet<HostName>,
+    /// The hosts of the active run whose part in it has not ended.
+    at_work: BTreeSet<HostName>,
     /// The hosts that were withdrawn in a run before they began there, and when any instance first showed that.
     out: BTreeMap<(RunId, HostName), Option<Micros>>,
 }
@@ -29,19 +35,54 @@ impl Enrolled {
     pub(super) fn fact(&mut self, fact: &Fact) -> Result<(), Violation> {
         if let Fact::SettingsAdopted { settings } = fact {
             self.auto_approve = settings.auto_approve;
+            if !self.auto_approve {
+                // With hosts approved automatically later, these are like all others.
+                let purged = std::mem::take(&mut self.purged);
+                self.removed.retain(|host| !purged.contains(host));
+            }
         } else if let Fact::HostsApproved { hosts, .. } = fact {
             for host in hosts {
                 self.withdrawn.remove(host);
+                self.removed.remove(host);
                 self.approved.insert(host.clone());
             }
-        } else if let Fact::HostWithdrawn { host, forgotten, .. } = fact {
-            self.withdraw(host, *forgotten);
+        } else if let Fact::HostWithdrawn { host, .. } = fact {
+            self.approved.remove(host);
+            self.removed.remove(host);
+            self.withdrawn.insert(host.clone());
+            if let Some(run) = self.active.clone().filter(|_| !self.begun.contains(host)) {
+                self.out.entry((run, host.clone())).or_default();
+            }
+        } else if let Fact::HostRemoved { host, .. } = fact {
+            self.approved.remove(host);
+            self.withdrawn.remove(host);
+            self.removed.insert(host.clone());
+            self.purged.remove(host);
+            return self.check_removed(host);
+        } else if let Fact::HostPurged { host } = fact {
+            if self.auto_approve {
+                self.purged.insert(host.clone());
+            } else {
+                self.removed.remove(host);
+            }
         } else if let Fact::RunStarted { run, hosts, .. } = fact {
             return self.run_enlists(run, hosts);
         } else if let Fact::RunEnded { .. } = fact {
             self.active = None;
+            self.at_work.clear();
         } else if let Fact::Host { host, event: HostEvent::SlotGranted { .. }, .. } = fact {
             self.begun.insert(host.clone());
+        } else if let Fact::Host {
+            host,
+            event:
+                HostEvent::Upgraded
+                | HostEvent::Failed { .. }
+                | HostEvent::TimedOut { .. }
+                | HostEvent::Cancelled { .. },
+            ..
+        } = fact
+        {
+            self.at_work.remove(host);
         }
         Ok(())
     }
@@ -50,6 +91,7 @@ impl Enrolled {
         let taking_part: BTreeSet<HostName> =
             hosts.iter().filter(|entry| entry.skipped.is_none()).map(|entry| entry.host.clone()).collect();
         let unapproved = taking_part.iter().find(|host| !self.takes_part(host)).cloned();
+        self.at_work.clone_from(&taking_part);
         self.participants.insert(run.clone(), taking_part);
         self.active = Some(run.clone());
         self.begun.clear();
@@ -85,18 +127,15 @@ impl Enrolled {
     }
 
     fn takes_part(&self, host: &HostName) -> bool {
-        self.approved.contains(host) || (self.auto_approve && !self.withdrawn.contains(host))
+        self.approved.contains(host)
+            || (self.auto_approve && !self.withdrawn.contains(host) && !self.removed.contains(host))
     }
 
-    fn withdraw(&mut self, host: &HostName, forgotten: bool) {
-        self.approved.remove(host);
-        if forgotten {
-            self.withdrawn.remove(host);
-        } else {
-            self.withdrawn.insert(host.clone());
+    /// A host that was removed has nothing to do any more.
+    fn check_removed(&self, host: &HostName) -> Result<(), Violation> {
+        if self.at_work.contains(host) {
+            return Err(Violation::new("enrol", format!("{host} is removed while it is in a run")));
         }
-        if let Some(run) = self.active.clone().filter(|_| !self.begun.contains(host)) {
-            self.out.entry((run, host.clone())).or_default();
-        }
+        Ok(())
     }
 }

@@ -100,6 +100,16 @@ impl Runs {
         self.occurrence_spent.filter(|spent| *spent - at < TimeDelta::days(1))
     }
 
+    /// Whether a run has started automatically, or was cancelled, in `occurrence` or later.
+    pub(super) fn has_used(&self, occurrence: Occurrence) -> bool {
+        self.occurrence_spent.is_some_and(|spent| occurrence.start <= spent)
+    }
+
+    /// The same, but not by a clock that was more than a day ahead.
+    pub(super) fn has_used_lately(&self, occurrence: Occurrence) -> bool {
+        self.spent_before(occurrence.end).is_some_and(|spent| occurrence.start <= spent)
+    }
+
     /// A run may start automatically in a configured occurrence only, with enough of it left, and as the only one
     /// there.
     fn check_scheduled(
@@ -119,7 +129,7 @@ impl Runs {
         if occurrence.end - at < config.minimum_remaining.to_delta() {
             return wrong(format!("a run starts automatically at {at}, too late in {occurrence:?}"));
         }
-        let is_second = self.spent_before(occurrence.end).is_some_and(|spent| occurrence.start <= spent);
+        let is_second = self.has_used_lately(occurrence);
         self.spend(at);
         self.scheduled += 1;
         if is_second {

@@ -1,6 +1,6 @@
 //! What happens on hosts.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use chrono::{DateTime, Utc};
 use os_upgrade_protocol::{Action, CommandId, HostName, Outcome, Reply, RunId};
@@ -29,10 +29,12 @@ struct HostSeen {
     name: HostName,
     /// Whether its worker keeps the SDK's rules.
     sdk: bool,
-    /// The runs in which it has executed `upgrade`, and how many commands it had answered by then.
-    upgraded: BTreeMap<RunId, usize>,
-    /// The commands that it has answered.
-    answered: BTreeSet<CommandId>,
+    /// The runs in which it has executed `upgrade`, each with the last such command.
+    upgraded: BTreeMap<RunId, CommandId>,
+    /// The commands whose answers it keeps, oldest first.
+    answered: VecDeque<CommandId>,
+    /// Those whose answers it no longer keeps.
+    forgotten: BTreeSet<CommandId>,
     /// The run whose upgrade answered `reboot-required`, until the host boots.
     reboot_due: Option<RunId>,
     /// Whether its state file was lost at some time.
@@ -56,7 +58,8 @@ impl Workers {
             name: name.clone(),
             sdk: host.sdk,
             upgraded: BTreeMap::new(),
-            answered: BTreeSet::new(),
+            answered: VecDeque::new(),
+            forgotten: BTreeSet::new(),
             reboot_due: None,
             has_lost_state: false,
             upgrade: None,
@@ -96,7 +99,7 @@ impl Workers {
         };
         let executes = begun.call == Call::Upgrade && !begun.resume;
         let run = begun.run.as_ref().unwrap_or(&id.run);
-        if executes && self.is_repeated(host, run) {
+        if executes && self.is_repeated(host, run, id) {
             return Err(Violation::new("S3", format!("{} executes upgrade twice in {run}", id.host)));
         }
         if starts && begun.wall > *not_after {
@@ -107,12 +110,11 @@ impl Workers {
     }
 
     /// Whether a host that now executes the upgrade of `run` has done so before, and must know that.
-    fn is_repeated(&mut self, host: usize, run: &RunId) -> bool {
-        let HostSeen { upgraded, answered, .. } = &mut self.hosts[host];
-        let Some(before) = upgraded.insert(run.clone(), answered.len()) else { return false };
+    fn is_repeated(&mut self, host: usize, run: &RunId, command: &CommandId) -> bool {
+        let HostSeen { upgraded, forgotten, .. } = &mut self.hosts[host];
+        let Some(before) = upgraded.insert(run.clone(), command.clone()) else { return false };
         // A worker keeps its last answers only, and a rolled back site may repeat a command from long before.
-        let is_forgotten = answered.len() - before > ANSWERS_MAX;
-        !(self.is_rolled_back && is_forgotten)
+        !(self.is_rolled_back && forgotten.contains(&before))
     }
 
     /// A reboot is begun on a host, for `command`.
@@ -137,7 +139,13 @@ impl Workers {
     /// A reply to `command`, which is at `sequence`, is stored in the stream.
     pub(super) fn replied(&mut self, host: usize, reply: &Reply, sequence: u64, command: &CommandSeen) {
         let host = &mut self.hosts[host];
-        host.answered.insert(command.id.clone());
+        if !host.answered.contains(&command.id) {
+            host.forgotten.remove(&command.id);
+            host.answered.push_back(command.id.clone());
+            if host.answered.len() > ANSWERS_MAX {
+                host.forgotten.extend(host.answered.pop_front());
+            }
+        }
         let newest = host.upgrade.is_none_or(|newest| sequence >= newest);
         if newest && reply.action == Action::Upgrade && reply.result == Outcome::RebootRequired {
             host.upgrade = Some(sequence);

@@ -118,8 +118,12 @@ impl World {
             let operation = EnrolmentOperation::Approve { hosts: vec![host] };
             return Request { actor, validate, operation }.into();
         }
-        let (reason, forget) = ("it is moved".to_owned(), self.rng.u32(..4) == 0);
-        let operation = EnrolmentOperation::Withdraw { host, reason, forget };
+        let reason = "it is moved".to_owned();
+        let operation = if self.rng.u32(..4) == 0 {
+            EnrolmentOperation::Remove { host, reason }
+        } else {
+            EnrolmentOperation::Withdraw { host, reason }
+        };
         Request { actor, validate, operation }.into()
     }
 

@@ -83,6 +83,7 @@ impl World {
                 Event::FencePublished { epoch: *epoch, stored: Some(sequence) }
             }
             RequestKind::Command { .. } => self.command_arrives(&request),
+            RequestKind::Purge(purge) => Event::Purged { purge: purge.clone(), done: true },
             RequestKind::Retract { host, sequence } => return self.retract(&request, host, *sequence),
             RequestKind::Delete { host, sequence } => {
                 let deleted = self.bus.delete(host, *sequence);

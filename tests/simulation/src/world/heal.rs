@@ -75,10 +75,17 @@ impl World {
         // Calls that were made during the faults are still on their way.
         let settled = self.now + CALL_MAX;
         self.until("calls under way have arrived", move |world| world.now > settled);
-        if !self.until_granted("the configuration is accepted", World::config_without_windows) {
+        // A host that was withdrawn while its clock was wrong disputes the leader's for an hour, unless it is approved.
+        if !self.until_granted("every host is approved", World::approval_of_all) {
             return;
         }
-        if !self.until_granted("every host is approved", World::approval_of_all) {
+        // What is remembered of them is of the moment before.
+        if !self.is_rolled_back
+            && !self.until("missed runs are recorded", |world| world.checker.has_missed_runs_recorded())
+        {
+            return;
+        }
+        if !self.until_granted("the configuration is accepted", World::config_without_windows) {
             return;
         }
         let group = self.plan.settings.default_group.clone();

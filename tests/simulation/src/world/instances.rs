@@ -23,6 +23,7 @@ use super::World;
 use crate::agenda::{Item, Process};
 use crate::bug::Bug;
 use crate::bus::CREATED;
+use crate::checker::DecisionClock;
 use crate::describe;
 use crate::fault::Fault;
 use crate::instance::{Instance, Reader};
@@ -195,8 +196,10 @@ impl World {
     fn carry_out(&mut self, index: usize, action: Action) {
         self.trace_action(index, &action);
         if let Action::Append { message, .. } = &action {
-            let error = self.instances[index].clock;
-            self.checker.decided(message, error);
+            let instance = &self.instances[index];
+            let is_reliable =
+                instance.node.as_ref().is_some_and(|node| node.inventory().view().may_time_out());
+            self.checker.decided(message, DecisionClock { error: instance.clock, is_reliable });
         }
         match action {
             Action::Inspect(known) => {
@@ -249,14 +252,7 @@ impl World {
                 let fallback = Event::ForwardAnswered { call, outcome };
                 self.send_request(index, RequestKind::Forward { call, to, payload }, fallback);
             }
-            Action::PublishState => {
-                if self.bug != Some(Bug::ShownLate) || self.rng.u32(..20) > 0 {
-                    let instance = &mut self.instances[index];
-                    instance.shown = instance.node.as_ref().map_or(0, Node::position);
-                    let (shown, given) = (instance.shown, instance.given());
-                    self.checker.state_shown(index, shown, given);
-                }
-            }
+            Action::PublishState => self.publish_state(index),
             Action::Hint { hint, hosts } => {
                 self.checker.hinted(&hint);
                 if self.is_linked(Peer::Instance(index)) {
@@ -295,6 +291,16 @@ impl World {
                 | Warning::Deposed { .. },
             ) => {}
         }
+    }
+
+    fn publish_state(&mut self, index: usize) {
+        if self.bug == Some(Bug::ShownLate) && self.rng.u32(..20) == 0 {
+            return;
+        }
+        let instance = &mut self.instances[index];
+        instance.shown = instance.node.as_ref().map_or(0, Node::position);
+        let (shown, given) = (instance.shown, instance.given());
+        self.checker.state_shown(index, shown, given);
     }
 
     fn halted(&mut self, index: usize, halt: &Halt) {
@@ -368,6 +374,10 @@ impl World {
                 let report = started.job.clone().unanswered(NoAnswer::TimedOut).into();
                 let fallback = Event::JobDone { id: started.id, report };
                 self.send_request(index, RequestKind::Job(started), fallback);
+            }
+            Dispatch::Purge(purge) => {
+                let fallback = Event::Purged { purge: purge.clone(), done: false };
+                self.send_request(index, RequestKind::Purge(purge), fallback);
             }
             Dispatch::Retract { host, sequence } => {
                 let fallback = Event::Retracted { host: host.clone(), sequence, deleted: None };

@@ -10,7 +10,8 @@ use os_upgrade_kernel::semaphore::{Denied, Full, HostDenied, Waiter};
 use os_upgrade_kernel::slot::ReleaseCause;
 use os_upgrade_kernel::{
     Accepted, Batch, ClientId, ControlMessage, Effect, Fact, HostEvent, Input, JobDone, LockOperation,
-    LockOutcome, LockProvider, Operation, Reason, Record, Request, RunHost, State, effects,
+    LockOutcome, LockProvider, MissedReason, MissedRun, Operation, Reason, Record, Request, RunHost, State,
+    Trigger, effects,
 };
 use os_upgrade_protocol::{Action, Command, HostName};
 use os_upgrade_shell::control_stream;
@@ -104,11 +105,20 @@ impl World {
                     facts.into_iter().map(|fact| leave_for_too_long(state, now, fact)).collect()
                 });
             }
+            Some(Bug::MissedThoughStarted) => {
+                let Some(node) = &self.instances[index].node else { return message };
+                let missed = miss_anyway(node.state(), self.clock_of(index).wall);
+                // A record without facts is shown to nobody.
+                return with_facts(message, |facts| {
+                    missed.into_iter().filter(|_| !facts.is_empty()).chain(facts.clone()).collect()
+                });
+            }
             Some(Bug::GrantBeyondSlots) => grant_anyway,
             Some(Bug::UnlockEndsHold) => release_hold_too,
             Some(Bug::TakenBackAtWork) => release_at_work,
             Some(Bug::SecretNotKept) => without_secret,
             Some(Bug::UnapprovedEnlisted) => enlist_anyway,
+            Some(Bug::MissedUnrecorded) => without_missed,
             _ => return message,
         };
         with_facts(message, |facts| each(facts, instead))
@@ -156,6 +166,7 @@ impl World {
             Some(Bug::LockForgotten) => without_lock,
             Some(Bug::WaitersForgotten) => without_waiter,
             Some(Bug::WithdrawalForgotten) => without_withdrawal,
+            Some(Bug::RemovalForgotten) => without_removal,
             _ => return Event::Journal { sequence, message: Ok(message) },
         };
         Event::Journal { sequence, message: Ok(with_facts(message, |facts| each(facts, instead))) }
@@ -169,7 +180,7 @@ impl World {
             let without = match command {
                 Command::Prepare { hosts, .. } => Command::Prepare { hosts, not_after: None },
                 Command::Upgrade { host, .. } => Command::Upgrade { host, not_after: None },
-                Command::Reboot { host, .. } => Command::Reboot { host, not_after: None },
+                Command::Reboot { host, boot_id, .. } => Command::Reboot { host, not_after: None, boot_id },
             };
             return without.to_payload();
         }
@@ -242,6 +253,10 @@ fn without_withdrawal(fact: Fact) -> Vec<Fact> {
     if let Fact::HostWithdrawn { .. } = fact { Vec::new() } else { vec![fact] }
 }
 
+fn without_removal(fact: Fact) -> Vec<Fact> {
+    if let Fact::HostRemoved { .. } = fact { Vec::new() } else { vec![fact] }
+}
+
 /// While a leader's fence has not been read: gives up every host that was sent `reboot` and whose answer precedes
 /// it and has not been read either.
 fn give_up_unheard(state: &State, bus: &Bus) -> Vec<Fact> {
@@ -305,6 +320,22 @@ fn enlist_anyway(mut fact: Fact) -> Vec<Fact> {
 
 fn without_secret(fact: Fact) -> Vec<Fact> {
     if let Fact::SecretStored { .. } = fact { Vec::new() } else { vec![fact] }
+}
+
+fn without_missed(fact: Fact) -> Vec<Fact> {
+    if let Fact::RunMissed(_) = fact { Vec::new() } else { vec![fact] }
+}
+
+/// The run of an occurrence that is over counts as missed.
+fn miss_anyway(state: &State, now: DateTime<Utc>) -> Option<Fact> {
+    let config = state.config.as_deref()?;
+    state.run.iter().chain(&state.last_run).find_map(|run| match run.trigger {
+        Trigger::Window { start, end } if end < now => {
+            let (latest, reason) = (end - config.minimum_remaining.to_delta(), MissedReason::NoLeader);
+            Some(Fact::RunMissed(MissedRun { start, latest, end, reason, unrecorded: 0 }))
+        }
+        Trigger::Window { .. } | Trigger::Operator { .. } => None,
+    })
 }
 
 fn release_hold_too(fact: Fact) -> Vec<Fact> {

@@ -253,13 +253,14 @@ impl World {
 
     /// The worker handles one event, or carries out one action: it may be killed between any two.
     fn step_worker(&mut self, index: usize) {
-        let now = self.clock_of_host(index);
+        let (now, monotonic) = (self.clock_of_host(index), span(self.now));
         let Some(sdk) = self.hosts[index].sdk() else { return };
         sdk.step_is_due = false;
         if let Some((decided, action)) = sdk.todo.pop_front() {
             self.carry_out_for(index, action, decided);
         } else if let Some(event) = sdk.mailbox.pop_front() {
-            let actions = sdk.logic.handle(now, event.clone());
+            let read = rules::Now { wall: now, monotonic };
+            let actions = sdk.logic.handle(read, event.clone());
             sdk.todo.extend(actions.into_iter().map(|action| (now, action)));
             let name = &self.hosts[index].name;
             self.trace.record_of(self.now, name, '<', || describe::worker_event(&event));

@@ -1,13 +1,12 @@
 //! The state file, replies and acknowledgements: each is confirmed before the next and retried when it fails.
 
-use chrono::{DateTime, Utc};
 use os_upgrade_protocol::{Outcome, Reply, header, subject};
 
 use super::{Activity, WorkerLogic, ignore};
 use crate::limits::{ACK_ATTEMPTS_MAX, SAVE_ATTEMPTS_MAX, backoff};
 use crate::log_message::{Ignored, LogMessage};
 use crate::state_file::{Answer, Current, Phase};
-use crate::{Action, OutgoingReply};
+use crate::{Action, Now, OutgoingReply};
 
 const CURRENT: &str = "an answer belongs to a current command";
 
@@ -22,7 +21,7 @@ impl WorkerLogic {
         out.push(Action::SaveState(Box::new(self.file.clone())));
     }
 
-    pub(super) fn state_saved(&mut self, now: DateTime<Utc>, out: &mut Vec<Action>) {
+    pub(super) fn state_saved(&mut self, now: Now, out: &mut Vec<Action>) {
         match self.activity {
             Activity::Saving { .. } => self.proceed(now, out),
             Activity::NotStarted
@@ -37,7 +36,7 @@ impl WorkerLogic {
         }
     }
 
-    pub(super) fn state_save_failed(&mut self, now: DateTime<Utc>, error: &str, out: &mut Vec<Action>) {
+    pub(super) fn state_save_failed(&mut self, now: Now, error: &str, out: &mut Vec<Action>) {
         let Activity::Saving { attempt } = self.activity else {
             return ignore(Ignored::Unexpected("StateSaveFailed"), out);
         };
@@ -46,13 +45,13 @@ impl WorkerLogic {
         if giving_up {
             self.proceed_unsaved(now, error, out);
         } else {
-            let at = now + backoff(attempt);
+            let at = now.monotonic + backoff(attempt);
             self.activity = Activity::SaveRetry { attempt, at };
         }
     }
 
     /// Continues without a saved state: starts nothing, but replies with the error, so that the run learns of it.
-    fn proceed_unsaved(&mut self, now: DateTime<Utc>, error: &str, out: &mut Vec<Action>) {
+    fn proceed_unsaved(&mut self, now: Now, error: &str, out: &mut Vec<Action>) {
         let Some(current) = &self.file.current else {
             return self.idle(now, out);
         };
@@ -115,13 +114,7 @@ impl WorkerLogic {
         }
     }
 
-    pub(super) fn reply_failed(
-        &mut self,
-        now: DateTime<Utc>,
-        sequence: u64,
-        error: String,
-        out: &mut Vec<Action>,
-    ) {
+    pub(super) fn reply_failed(&mut self, now: Now, sequence: u64, error: String, out: &mut Vec<Action>) {
         let Activity::Replying { attempt } = self.activity else {
             return ignore(Ignored::Unexpected("ReplyFailed"), out);
         };
@@ -130,7 +123,7 @@ impl WorkerLogic {
         }
         out.push(Action::Log(LogMessage::ReplyFailed { sequence, attempt, error }));
         // Attempts are not limited: without the reply the run would wait until its end.
-        let at = now + backoff(attempt);
+        let at = now.monotonic + backoff(attempt);
         self.activity = Activity::ReplyRetry { attempt, at };
     }
 
@@ -159,13 +152,7 @@ impl WorkerLogic {
         }
     }
 
-    pub(super) fn ack_failed(
-        &mut self,
-        now: DateTime<Utc>,
-        sequence: u64,
-        error: String,
-        out: &mut Vec<Action>,
-    ) {
+    pub(super) fn ack_failed(&mut self, now: Now, sequence: u64, error: String, out: &mut Vec<Action>) {
         let attempt = match self.activity {
             Activity::Acking if self.is_current(sequence) => self.acks,
             // The command was dropped or settled before: it is acknowledged again when it is redelivered.
@@ -189,7 +176,7 @@ impl WorkerLogic {
             self.settle_and_save(out);
         } else {
             // Until then the stream may be rolled back to before the reply, which is therefore sent again first.
-            let at = now + backoff(attempt);
+            let at = now.monotonic + backoff(attempt);
             self.activity = Activity::AckRetry { at };
         }
     }

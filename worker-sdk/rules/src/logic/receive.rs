@@ -8,7 +8,7 @@ use os_upgrade_protocol::{self as protocol, Command, CommandId, Outcome, RunId, 
 use super::{Activity, WorkerLogic, has_passed};
 use crate::log_message::{DropReason, LogMessage};
 use crate::state_file::{Answer, Current, Phase, Position, RebootDue};
-use crate::{Action, Received};
+use crate::{Action, Now, Received};
 
 /// The answer to `reboot` after the state file was damaged.
 const DISTRUSTED: &str =
@@ -29,7 +29,7 @@ enum Verdict {
 }
 
 impl WorkerLogic {
-    pub(super) fn command_received(&mut self, now: DateTime<Utc>, received: Received, out: &mut Vec<Action>) {
+    pub(super) fn command_received(&mut self, now: Now, received: Received, out: &mut Vec<Action>) {
         let position = received.position();
         if let Some(current) = &mut self.file.current {
             if current.position == position {
@@ -89,7 +89,7 @@ impl WorkerLogic {
         self.held = Some(received);
     }
 
-    fn decide(&mut self, now: DateTime<Utc>, received: &Received, out: &mut Vec<Action>) {
+    fn decide(&mut self, now: Now, received: &Received, out: &mut Vec<Action>) {
         let position = received.position();
         let parsed = self.parse(received);
         let id = self.id(received, parsed.as_ref().ok());
@@ -125,13 +125,7 @@ impl WorkerLogic {
     }
 
     /// Sends an answer again, by way of the state file like any other.
-    fn answer_again(
-        &mut self,
-        now: DateTime<Utc>,
-        received: &Received,
-        answer: Answer,
-        out: &mut Vec<Action>,
-    ) {
+    fn answer_again(&mut self, now: Now, received: &Received, answer: Answer, out: &mut Vec<Action>) {
         let Answer { id, action, outcome, .. } = answer;
         out.push(Action::Log(LogMessage::AnsweredAgain {
             sequence: received.sequence,
@@ -143,10 +137,10 @@ impl WorkerLogic {
         self.save(out);
     }
 
-    fn begin(&mut self, now: DateTime<Utc>, received: &Received, current: Current) {
+    fn begin(&mut self, now: Now, received: &Received, current: Current) {
         self.last = Some((current.position, received.connection));
         self.file.current = Some(current);
-        self.in_progress_at = now;
+        self.in_progress_at = now.monotonic;
     }
 
     /// The command's id. One that names another host or action is of a controller that gives one id to several commands.
@@ -171,7 +165,7 @@ impl WorkerLogic {
 
     fn judge(
         &mut self,
-        now: DateTime<Utc>,
+        now: Now,
         received: &Received,
         command: &Command,
         run: Option<&RunId>,
@@ -181,21 +175,26 @@ impl WorkerLogic {
         if let Some(at) = not_after.filter(|_| has_passed(now, not_after)) {
             return Verdict::Drop(DropReason::Expired(at));
         }
-        match command.action() {
-            protocol::Action::Prepare => {
+        match command {
+            Command::Prepare { .. } => {
                 // From here on no upgrade builds on the earlier prepare, and no reboot on its upgrade.
                 self.file.prepared = None;
                 self.file.reboot_due = None;
                 Verdict::Begin(Phase::Preparing, not_after)
             }
-            protocol::Action::Upgrade => self.judge_upgrade(now, received, not_after, run),
-            protocol::Action::Reboot => self.judge_reboot(now, received.sequence, not_after, run, out),
+            Command::Upgrade { .. } => self.judge_upgrade(now, received, not_after, run),
+            Command::Reboot { boot_id: Some(leave), .. } => {
+                self.judge_requested_reboot(received.sequence, not_after, leave, out)
+            }
+            Command::Reboot { boot_id: None, .. } => {
+                self.judge_reboot(now, received.sequence, not_after, run, out)
+            }
         }
     }
 
     fn judge_upgrade(
         &mut self,
-        now: DateTime<Utc>,
+        now: Now,
         received: &Received,
         not_after: Option<DateTime<Utc>>,
         run: Option<&RunId>,
@@ -225,7 +224,7 @@ impl WorkerLogic {
 
     fn judge_reboot(
         &mut self,
-        now: DateTime<Utc>,
+        now: Now,
         sequence: u64,
         not_after: Option<DateTime<Utc>>,
         run: Option<&RunId>,
@@ -250,6 +249,25 @@ impl WorkerLogic {
         }
         let not_after = earlier(not_after, due.not_after);
         Verdict::Begin(Phase::Rebooting { boot_id }, not_after)
+    }
+
+    /// Judges a reboot that names the boot to `leave`. Whether it has been carried out shows in the boot id, whatever became
+    /// of the state file.
+    fn judge_requested_reboot(
+        &self,
+        sequence: u64,
+        not_after: Option<DateTime<Utc>>,
+        leave: &str,
+        out: &mut Vec<Action>,
+    ) -> Verdict {
+        if self.boot_id.0 == leave {
+            return Verdict::Begin(Phase::Rebooting { boot_id: self.boot_id.clone() }, not_after);
+        }
+        if leave.is_empty() {
+            return Verdict::Answer(Outcome::error("the command names an empty boot id"));
+        }
+        out.push(Action::Log(LogMessage::RebootNotDue { sequence }));
+        Verdict::Begin(Phase::Checking, not_after)
     }
 
     fn drop_received(&mut self, received: &Received, reason: DropReason, out: &mut Vec<Action>) {

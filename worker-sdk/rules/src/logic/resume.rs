@@ -1,11 +1,10 @@
 //! What a worker does when it starts, after a crash or a reboot say: it goes on from its state file.
 
-use chrono::{DateTime, Utc};
 use os_upgrade_protocol::Outcome;
 
 use super::{Activity, WorkerLogic, ignore};
 use crate::action::Action;
-use crate::event::Loaded;
+use crate::event::{Loaded, Now};
 use crate::limits::HANDLER_STARTS_MAX;
 use crate::log_message::{Ignored, LogMessage};
 use crate::state_file::{BootId, Phase};
@@ -14,19 +13,13 @@ use crate::state_file::{BootId, Phase};
 const FIRST_CONNECTION: u64 = 1;
 
 impl WorkerLogic {
-    pub(super) fn started(
-        &mut self,
-        now: DateTime<Utc>,
-        loaded: Loaded,
-        boot_id: BootId,
-        out: &mut Vec<Action>,
-    ) {
+    pub(super) fn started(&mut self, now: Now, loaded: Loaded, boot_id: BootId, out: &mut Vec<Action>) {
         if self.activity != Activity::NotStarted {
             return ignore(Ignored::AlreadyStarted, out);
         }
         self.boot_id = boot_id;
         self.activity = Activity::Idle;
-        self.in_progress_at = now;
+        self.in_progress_at = now.monotonic;
         match loaded {
             Loaded::Nothing => {}
             Loaded::File(file) => {

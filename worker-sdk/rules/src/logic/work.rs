@@ -1,13 +1,12 @@
 //! Handlers and reboots: when they are started and restarted, and what their results mean.
 
-use chrono::{DateTime, TimeDelta, Utc};
 use os_upgrade_protocol::{self as protocol, Outcome};
 
 use super::{Activity, WorkerLogic, has_passed, ignore};
 use crate::limits::REBOOT_ATTEMPTS_MAX;
 use crate::log_message::{DropReason, Ignored, LogMessage};
 use crate::state_file::{BootId, Current, Phase, Prepared, RebootDue};
-use crate::{Action, Call, HandlerCall, HandlerResult, RebootCall, Upgraded};
+use crate::{Action, Call, HandlerCall, HandlerResult, Now, RebootCall, Upgraded};
 
 const CURRENT: &str = "work is done on a current command only";
 
@@ -16,7 +15,7 @@ impl WorkerLogic {
     ///
     /// An upgrade or a health check that was begun is finished even after `not-after`: a half-upgraded host is worse
     /// than a late answer. A prepare changes nothing, so it is not resumed after `not-after`.
-    pub(super) fn run(&mut self, now: DateTime<Utc>, call: Call, out: &mut Vec<Action>) {
+    pub(super) fn run(&mut self, now: Now, call: Call, out: &mut Vec<Action>) {
         let current = self.file.current.as_ref().expect(CURRENT);
         let resume = current.attempts > 1;
         let must_finish = match call {
@@ -45,8 +44,14 @@ impl WorkerLogic {
     }
 
     /// Starts the reboot of the saved phase.
-    pub(super) fn reboot(&mut self, now: DateTime<Utc>, out: &mut Vec<Action>) {
+    pub(super) fn reboot(&mut self, now: Now, out: &mut Vec<Action>) {
         let current = self.file.current.as_ref().expect(CURRENT);
+        if let Phase::Rebooting { boot_id } = &current.phase
+            && *boot_id != self.boot_id
+        {
+            // Somebody else has rebooted it while the state was being saved.
+            return self.rebooted(out);
+        }
         let resume = current.attempts > 1;
         if let Some(at) = current.not_after.filter(|_| has_passed(now, current.not_after)) {
             if resume {
@@ -61,7 +66,7 @@ impl WorkerLogic {
             not_after: current.not_after,
             resume,
         }));
-        self.activity = Activity::Rebooting { since: now };
+        self.activity = Activity::Rebooting { since: now.monotonic };
     }
 
     pub(super) fn handler_finished(&mut self, sequence: u64, result: HandlerResult, out: &mut Vec<Action>) {
@@ -122,20 +127,6 @@ impl WorkerLogic {
             | Phase::Upgrading { .. }
             | Phase::Checking
             | Phase::Answered { .. } => {}
-        }
-    }
-
-    pub(super) fn check_reboot_wait(
-        &mut self,
-        now: DateTime<Utc>,
-        since: DateTime<Utc>,
-        out: &mut Vec<Action>,
-    ) {
-        let waited = now - since;
-        if waited < TimeDelta::zero() {
-            self.activity = Activity::Rebooting { since: now };
-        } else if waited >= self.config.reboot_wait {
-            self.not_rebooted(out);
         }
     }
 
@@ -205,7 +196,10 @@ impl WorkerLogic {
 }
 
 fn failed(call: Call, error: String, out: &mut Vec<Action>) -> Outcome {
-    let outcome = Outcome::error(&error);
+    let outcome = match call {
+        Call::Health => Outcome::unhealthy(&error),
+        Call::Prepare | Call::Upgrade => Outcome::error(&error),
+    };
     out.push(Action::Log(LogMessage::HandlerFailed { call, error }));
     outcome
 }

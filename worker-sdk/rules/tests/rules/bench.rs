@@ -3,7 +3,7 @@
 use chrono::{DateTime, TimeDelta, Utc};
 use os_upgrade_protocol::{ApplicationName, HostName, subject};
 use os_upgrade_worker_rules::{
-    Action, BootId, Event, HandlerResult, Loaded, Phase, Received, StateFile, Upgraded, WorkerConfig,
+    Action, BootId, Event, HandlerResult, Loaded, Now, Phase, Received, StateFile, Upgraded, WorkerConfig,
     WorkerLogic,
 };
 
@@ -15,11 +15,16 @@ pub(crate) fn at(second: i64) -> DateTime<Utc> {
     DateTime::from_timestamp(1_800_000_000 + second, 0).unwrap()
 }
 
-/// A worker with its disk and clock.
+/// The time `second`, by both clocks.
+pub(crate) fn now(second: i64) -> Now {
+    Now { wall: at(second), monotonic: TimeDelta::seconds(second) }
+}
+
+/// A worker with its disk and clocks.
 pub(crate) struct Bench {
     pub(crate) logic: WorkerLogic,
     pub(crate) saved: Option<Vec<u8>>,
-    pub(crate) now: DateTime<Utc>,
+    pub(crate) now: Now,
 }
 
 impl Bench {
@@ -32,7 +37,12 @@ impl Bench {
     }
 
     pub(crate) fn new() -> Self {
-        Self { logic: Self::logic(), saved: None, now: at(0) }
+        Self { logic: Self::logic(), saved: None, now: now(0) }
+    }
+
+    pub(crate) fn pass(&mut self, seconds: i64) {
+        self.now.wall += TimeDelta::seconds(seconds);
+        self.now.monotonic += TimeDelta::seconds(seconds);
     }
 
     pub(crate) fn take(&mut self, event: Event) -> Vec<String> {
@@ -157,9 +167,11 @@ pub(crate) enum Step {
     On(Event, &'static [&'static str]),
     /// A number of seconds pass, then a tick.
     After(i64, &'static [&'static str]),
+    /// The wall clock jumps by so many seconds, and a tick follows.
+    ClockSteps(i64, &'static [&'static str]),
     Restart(&'static str, &'static [&'static str]),
 }
-pub(crate) use Step::{After, On, Restart};
+pub(crate) use Step::{After, ClockSteps, On, Restart};
 
 #[track_caller]
 pub(crate) fn check(steps: Vec<Step>) {
@@ -174,7 +186,11 @@ pub(crate) fn check_on(bench: &mut Bench, steps: Vec<Step>) {
         let (got, expected) = match step {
             On(event, expected) => (bench.take(event), expected),
             After(seconds, expected) => {
-                bench.now += TimeDelta::seconds(seconds);
+                bench.pass(seconds);
+                (bench.take(Event::Tick), expected)
+            }
+            ClockSteps(seconds, expected) => {
+                bench.now.wall += TimeDelta::seconds(seconds);
                 (bench.take(Event::Tick), expected)
             }
             Restart(boot, expected) => (bench.restart(boot), expected),

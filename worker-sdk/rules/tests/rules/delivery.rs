@@ -1,6 +1,5 @@
 //! The state file, replies, acknowledgements, versions, and events out of place.
 
-use chrono::TimeDelta;
 use os_upgrade_protocol::Versions;
 use os_upgrade_worker_rules::{Action, Event, HandlerResult, Loaded};
 
@@ -44,7 +43,7 @@ fn reply_attempts_are_unlimited_and_acks_limited() {
         let failed = Event::ReplyFailed { sequence: 1, error: "away".to_owned() };
         let expected = format!("log the reply to command 1 is not stored yet, attempt {attempt}: away");
         assert_eq!(bench.take(failed), [expected]);
-        bench.now += TimeDelta::seconds(30);
+        bench.pass(30);
         let lines = bench.take(Event::Tick);
         assert_eq!(lines, ["in-progress a1", r#"reply {"action":"prepare","result":"done"}"#]);
     }
@@ -59,7 +58,7 @@ fn reply_attempts_are_unlimited_and_acks_limited() {
     for attempt in 1..5 {
         let expected = format!("log command 1 is not acknowledged yet, attempt {attempt}: away");
         assert_eq!(bench.take(failed()), [expected]);
-        bench.now += TimeDelta::seconds(30);
+        bench.pass(30);
         let lines = bench.take(Event::Tick);
         assert_eq!(lines, ["in-progress a1", r#"reply {"action":"prepare","result":"done"}"#]);
         assert_eq!(bench.take(stored(1)), ["ack a1"]);
@@ -170,7 +169,7 @@ fn unexpected_events_change_nothing() {
         On(started(Loaded::Nothing, "boot-1"), &["log nothing to do: the worker has already started"]),
     ]);
     let mut logic = Bench::logic();
-    let lines: Vec<String> = logic.handle(at(0), prepare(1)).iter().filter_map(line).collect();
+    let lines: Vec<String> = logic.handle(now(0), prepare(1)).iter().filter_map(line).collect();
     assert_eq!(lines, ["log nothing to do: the worker has not started"]);
 }
 
@@ -198,7 +197,7 @@ fn versions_are_published_when_they_differ() {
     // A failure is retried.
     assert_eq!(take(Event::VersionsChanged), [Action::ReadVersions]);
     assert_eq!(take(read(Err("no script".to_owned()), Ok(None))).len(), 1);
-    bench.now += TimeDelta::seconds(1);
+    bench.pass(1);
     assert_eq!(bench.logic.handle(bench.now, Event::Tick), [Action::ReadVersions]);
     // A worker that knows no versions publishes none.
     let nothing = read(Ok(Versions::default()), Ok(None));

@@ -1,6 +1,6 @@
 //! Reboots: detected by the boot id, limited in number, followed by a health check.
 
-use os_upgrade_worker_rules::{BootId, Event, HandlerResult};
+use os_upgrade_worker_rules::{BootId, Event, HandlerResult, Loaded};
 
 use crate::bench::*;
 
@@ -57,11 +57,11 @@ fn failed_health_check_is_an_error() {
                 finished(3, HandlerResult::Health(Err("done".to_owned()))),
                 &[
                     "log health failed: done",
-                    "log reboot (command 3) is answered: error: done",
-                    "save answered error: done #1",
+                    "log reboot (command 3) is answered: unhealthy: error: done",
+                    "save answered unhealthy: error: done #1",
                 ],
             ),
-            On(SAVED, &[r#"reply {"action":"reboot","result":"error: done"}"#]),
+            On(SAVED, &[r#"reply {"action":"reboot","result":"unhealthy: error: done"}"#]),
         ],
     ));
 }
@@ -89,6 +89,14 @@ fn missing_reboot_is_tried_three_times() {
                 ],
             ),
         ],
+    ));
+}
+
+#[test]
+fn step_of_the_clock_is_no_missing_reboot() {
+    check(then(
+        rebooting(),
+        vec![ClockSteps(500, &[]), ClockSteps(-100_000, &[]), After(10, &["in-progress a3"])],
     ));
 }
 
@@ -123,4 +131,76 @@ fn failure_to_start_reboot_is_an_error() {
     let failed = Event::RebootReturned { sequence: 3, result: Err("no".to_owned()) };
     steps.push(On(failed, &["log reboot (command 3) is answered: no", "save answered no #1"]));
     check(steps);
+}
+
+/// A reboot of h1 that names the boot to leave, without an upgrade before it.
+fn requested(leave: &str) -> Event {
+    command(1, "", &format!(r#"{{"action":"reboot","host":"h1","boot-id":"{leave}"}}"#))
+}
+
+#[test]
+fn requested_reboot_leaves_the_named_boot() {
+    check(vec![
+        On(requested("boot-1"), &["log reboot (command 1) begins", "save rebooting #1"]),
+        On(SAVED, &["reboot"]),
+        Restart("boot-2", &["log reboot (command 1): the host has rebooted", "save checking #1"]),
+        On(SAVED, &["run health"]),
+        On(
+            finished(1, HandlerResult::Health(Ok(()))),
+            &["log reboot (command 1) is answered: done", "save answered done #1"],
+        ),
+    ]);
+}
+
+#[test]
+fn requested_reboot_of_another_boot_is_done() {
+    check(vec![
+        On(
+            requested("boot-0"),
+            &[
+                "log reboot (command 1): no reboot is due, so it counts as done if the host is healthy",
+                "log reboot (command 1) begins",
+                "save checking #1",
+            ],
+        ),
+        On(SAVED, &["run health"]),
+    ]);
+    check(vec![On(
+        requested(""),
+        &[
+            "log reboot (command 1) is answered: the command names an empty boot id",
+            "save answered the command names an empty boot id #1",
+        ],
+    )]);
+}
+
+/// The state file could not be saved at first, and meanwhile the host has left the boot.
+#[test]
+fn host_that_rebooted_meanwhile_is_not_rebooted_again() {
+    check(vec![
+        On(requested("boot-1"), &["log reboot (command 1) begins", "save rebooting #1"]),
+        On(
+            Event::StateSaveFailed { error: "full".to_owned() },
+            &["log the state file cannot be saved, attempt 1: full"],
+        ),
+        On(Event::BootIdRead(BootId("boot-2".to_owned())), &[]),
+        After(1, &["save rebooting #1"]),
+        On(SAVED, &["log reboot (command 1): the host has rebooted", "save checking #1"]),
+        On(SAVED, &["run health"]),
+    ]);
+}
+
+/// The boot id tells what a lost state file cannot.
+#[test]
+fn requested_reboot_needs_no_state_file() {
+    let mut bench = Bench::new();
+    bench.take(started(Loaded::Corrupt { error: "it is empty".to_owned() }, "boot-1"));
+    check_on(
+        &mut bench,
+        vec![
+            On(SAVED, &[]),
+            On(requested("boot-1"), &["log reboot (command 1) begins", "save rebooting #1"]),
+            On(SAVED, &["reboot"]),
+        ],
+    );
 }

@@ -8,7 +8,7 @@ use os_upgrade_protocol::{self as protocol, ApplicationName, Command, CommandId,
 use os_upgrade_worker_rules::consumer::{ConsumerState, Plan, last_sequence_at_open, plan};
 use os_upgrade_worker_rules::state_file::ANSWERS_MAX;
 use os_upgrade_worker_rules::{
-    Action, Activity, BootId, Call, DeliverFrom, Event, HandlerCall, HandlerResult, Loaded, LogMessage,
+    Action, Activity, BootId, Call, DeliverFrom, Event, HandlerCall, HandlerResult, Loaded, LogMessage, Now,
     OutgoingReply, Phase, Position, RebootCall, Received, StateFile, Upgraded, WorkerConfig, WorkerLogic,
 };
 
@@ -135,7 +135,7 @@ impl World {
         let mut world = Self {
             logic: logic(&host),
             host,
-            now: DateTime::from_timestamp(1_800_000_000, 0).unwrap(),
+            now: beginning(),
             boot: 1,
             disk: None,
             machine: Machine::default(),
@@ -293,7 +293,8 @@ impl World {
 
     fn take(&mut self, event: Event) {
         let under_way = self.under_way().filter(|_| !matches!(event, Event::CommandReceived(_)));
-        let actions = self.logic.handle(self.now, event);
+        let now = Now { wall: self.now, monotonic: self.now - beginning() };
+        let actions = self.logic.handle(now, event);
         for action in &actions {
             self.check_time(action);
             if let Action::Log(message) = action {
@@ -505,6 +506,10 @@ impl World {
             );
         }
     }
+}
+
+fn beginning() -> DateTime<Utc> {
+    DateTime::from_timestamp(1_800_000_000, 0).unwrap()
 }
 
 fn logic(host: &HostName) -> WorkerLogic {

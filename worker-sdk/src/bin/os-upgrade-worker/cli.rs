@@ -11,7 +11,13 @@ use crate::options::{NatsArgs, WorkerArgs, positive_duration};
 
 /// Carry out OS upgrades on this host.
 #[derive(Debug, Parser)]
-#[command(version, about, subcommand_required = true, arg_required_else_help = true)]
+#[command(
+    name = "os-upgrade-worker",
+    version,
+    about,
+    subcommand_required = true,
+    arg_required_else_help = true
+)]
 pub(crate) struct Cli {
     #[command(subcommand)]
     pub(crate) command: Command,
@@ -62,7 +68,7 @@ system, and upgrade installs exactly what was prepared.
 upgrade first finishes an interrupted installation (dpkg --configure --pending, apt-get --fix-broken install),
 then runs dist-upgrade without questions; changed configuration files of the host are kept. It continues when
 this process ends, and the next start waits for it. It requires a reboot when /run/reboot-required exists or
-another kernel than the running one is installed.
+another kernel than the running one is installed; whether it does is announced as well, for operators to see.
 
 health, after a reboot and after an upgrade that needs none: every package is fully installed, systemd has
 started its units, no further unit has failed, and the health script, if there is one, exits with 0. It is
@@ -99,7 +105,7 @@ The log, with the output of bootc and rpm-ostree, goes to standard error."
         long_about = "Check a running worker, in any language, against the rules of the protocol.
 
 It plays the orchestrator on a separate nats-server that the worker is connected to, and prints one row for each
-rule. The worker really prepares, upgrades and reboots, several times: use handlers that do no harm. Its state must
+rule; when it has to wait, it says on standard error for what. The worker really prepares, upgrades and reboots, several times: use handlers that do no harm. Its state must
 be empty, or as after a finished run.
 
 Rules that need a restart of the worker or a reboot of its host are skipped unless commands for them are given; both
@@ -110,6 +116,13 @@ a command that changes the worker's boot id and restarts it.",
 for a wrong command line."
     )]
     Check(CheckArgs),
+
+    /// Write a manual page for each command, and the completions of each shell, as packages ship them
+    #[command(hide = true)]
+    Manual {
+        /// The directory, which is created
+        directory: PathBuf,
+    },
 }
 
 #[derive(Debug, Args)]
@@ -174,6 +187,16 @@ mod tests {
     #[test]
     fn command_line_is_consistent() {
         Cli::command().debug_assert();
+    }
+
+    #[test]
+    fn manual_has_every_command() {
+        let directory = tempfile::tempdir().unwrap();
+        os_upgrade_platform::manual::write(directory.path(), &Cli::command()).unwrap();
+        for file in ["os-upgrade-worker.1", "os-upgrade-worker-debian.1", "os-upgrade-worker.bash"] {
+            let text = std::fs::read_to_string(directory.path().join(file)).unwrap();
+            assert!(text.contains("debian"), "{file}");
+        }
     }
 
     #[test]

@@ -79,4 +79,8 @@ impl System for Debian {
     async fn versions(&self) -> HandlerResult<Versions> {
         self.all_versions().await
     }
+
+    async fn reboot_required(&self) -> HandlerResult<Option<String>> {
+        self.reboot_reason().await
+    }
 }

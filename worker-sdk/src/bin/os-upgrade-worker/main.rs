@@ -17,6 +17,7 @@ use std::process::ExitCode;
 use anyhow::{Context, bail};
 use clap::{CommandFactory, FromArgMatches};
 use os_upgrade_credentials::without_empty_variables;
+use os_upgrade_platform::manual;
 use os_upgrade_worker_sdk::{BootIdSource, CancellationToken, Error, HostName, WorkerBuilder};
 use tokio::signal::unix::{SignalKind, signal};
 use tracing::info;
@@ -42,6 +43,8 @@ async fn main() -> ExitCode {
         Command::Debian(args) => debian(args).await,
         Command::Image(args) => image(args).await,
         Command::Check(args) => check::run(args).await,
+        Command::Manual { directory } => manual::write(&directory, &Cli::command())
+            .with_context(|| format!("cannot write {}", directory.display())),
     };
     match ended {
         Ok(()) => ExitCode::SUCCESS,

@@ -122,6 +122,10 @@ impl Worker for Scripts {
         }
     }
 
+    fn can_reboot(&self) -> bool {
+        self.directory.join("reboot").exists()
+    }
+
     async fn health(&self, context: &Context) -> HandlerResult {
         match self.run("health", context, Stop::OnShutdown).await? {
             Some(finished) => success("health", &finished),

@@ -6,7 +6,7 @@ use os_upgrade_protocol::limits::MESSAGE_BYTES_MAX;
 use os_upgrade_protocol::{Announcement, Reply, Versions, subject};
 
 use super::{Scenario, Start};
-use crate::testing::controller::{Answer, Sent, acked};
+use crate::testing::controller::{Answer, Sent, acked, waiting_for};
 use crate::testing::error::CheckError;
 use crate::testing::report::{Row, Rule, Verdict};
 use crate::testing::wire::{Event, Seen};
@@ -124,7 +124,7 @@ impl<F: FnMut(&Row) + Send> Scenario<F> {
             let close = |pair: &[std::time::Instant]| pair[1] - pair[0] <= BEAT_WITHIN;
             beats(events).windows(2).any(close).then_some(())
         };
-        let found = wire.until(BEAT_WITHIN * 2, regular).await;
+        let found = waiting_for("heartbeats, for at most 30 s", wire.until(BEAT_WITHIN * 2, regular)).await;
         let count = wire.inspect(beats).len();
         let seen = match found {
             Some(()) => format!("{count} heartbeats"),

@@ -1,9 +1,14 @@
 //! What a fact is to operators: each fact answers here, in one match.
 
-use os_upgrade_kernel::{Fact, HostEvent, HostStatus, MissedRun, Reason, StopCause};
+use os_upgrade_kernel::{Difference, Fact, HostEvent, HostStatus, MissedRun, Reason, StopCause};
 use os_upgrade_protocol::{Action, HostName, RunId, time};
 
 use super::SiteEvent;
+
+/// The most changed fields of a configuration that an event names.
+const PATHS_MAX: usize = 16;
+/// The longest path of a changed field, in characters; the rest is cut off.
+const PATH_CHARS_MAX: usize = 128;
 
 impl SiteEvent {
     /// What `fact` is to operators; `None` for bookkeeping. `about` is the run to which the fact belongs, if any.
@@ -16,6 +21,7 @@ impl SiteEvent {
                     run: run.to_string(),
                     trigger: trigger.kind().to_owned(),
                     actor: trigger.actor().map(ToOwned::to_owned),
+                    reason: trigger.reason().map(ToOwned::to_owned),
                     not_after: time::format(not_after),
                     hosts: (hosts.len() - skipped) as u64,
                     skipped: skipped as u64,
@@ -74,8 +80,8 @@ impl SiteEvent {
                 host: host.to_string(),
                 reason: refusal.to_string(),
             },
-            Fact::ConfigReplaced { config, actor, .. } => {
-                Self::ConfigChanged { actor, deleted: config.is_none() }
+            Fact::ConfigReplaced { config, actor, difference } => {
+                Self::config_changed(actor, config.is_none(), &difference)
             }
             Fact::SettingsAdopted { .. } => Self::SettingsChanged,
             Fact::HostsApproved { hosts, actor } => {
@@ -83,6 +89,9 @@ impl SiteEvent {
             }
             Fact::HostWithdrawn { host, actor, reason, .. } => {
                 Self::HostWithdrawn { host: host.to_string(), actor, reason }
+            }
+            Fact::HostRemoved { host, actor, reason, .. } => {
+                Self::HostRemoved { host: host.to_string(), actor, reason }
             }
             Fact::SecretStored { name, actor, .. } => Self::SecretStored { name: name.to_string(), actor },
             Fact::SecretRemoved { name, actor } => Self::SecretRemoved { name: name.to_string(), actor },
@@ -97,6 +106,7 @@ impl SiteEvent {
             | Fact::SlotInDoubt { .. }
             | Fact::SlotUnlocked { .. }
             | Fact::LockAwaited { .. }
+            | Fact::HostPurged { .. }
             | Fact::LateCommandSeen { .. }
             | Fact::CommandRetracted { .. }
             | Fact::Ignored { .. } => return None,
@@ -109,8 +119,16 @@ impl SiteEvent {
             StopCause::Cancelled { .. } => ("cancelled", None),
             StopCause::Restored { .. } => ("restored", None),
         };
-        let actor = cause.actor().map(ToOwned::to_owned);
-        Self::RunStopping { run: run.to_string(), cause: word.to_owned(), host, actor }
+        let (actor, reason) = (cause.actor().map(ToOwned::to_owned), cause.reason().map(ToOwned::to_owned));
+        Self::RunStopping { run: run.to_string(), cause: word.to_owned(), host, actor, reason }
+    }
+
+    fn config_changed(actor: String, deleted: bool, difference: &[Difference]) -> Self {
+        let paths = difference.iter().filter(|_| !deleted).map(|difference| &difference.path);
+        let path = |path: &String| path.chars().take(PATH_CHARS_MAX).collect();
+        let more = paths.clone().count().saturating_sub(PATHS_MAX) as u64;
+        let changed = paths.take(PATHS_MAX).map(path).collect();
+        Self::ConfigChanged { actor, deleted, changed, changed_more: Some(more).filter(|more| *more > 0) }
     }
 
     fn missed(missed: &MissedRun) -> Self {
@@ -164,5 +182,26 @@ const fn status_of(action: Action) -> HostStatus {
         Action::Prepare => HostStatus::Preparing,
         Action::Upgrade => HostStatus::Upgrading,
         Action::Reboot => HostStatus::Rebooting,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn changed_fields_are_bounded() {
+        let difference = |path: String| Difference { path, before: None, after: None };
+        let changed = |deleted: bool, paths: &[String]| {
+            let difference: Vec<_> = paths.iter().cloned().map(difference).collect();
+            let event = SiteEvent::config_changed("eve".to_owned(), deleted, &difference);
+            let SiteEvent::ConfigChanged { changed, changed_more, .. } = event else { panic!("{event:?}") };
+            (changed, changed_more)
+        };
+        let two = ["rollout/max-failures".to_owned(), "start-jitter".to_owned()];
+        assert_eq!(changed(false, &two), (two.to_vec(), None));
+        assert_eq!(changed(true, &[String::new()]), (Vec::new(), None));
+        let (named, more) = changed(false, &vec!["ö".repeat(500); 20]);
+        assert_eq!((named.len(), named[0].chars().count(), more), (16, 128, Some(4)));
     }
 }

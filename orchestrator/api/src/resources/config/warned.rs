@@ -6,9 +6,10 @@ use std::sync::Arc;
 use axum::http::{HeaderValue, StatusCode};
 use axum::response::{IntoResponse as _, Response};
 use chrono::Utc;
+use os_upgrade_api_types::body::Stamp;
 use os_upgrade_api_types::headers;
-use os_upgrade_api_types::routes::config::Validated;
-use os_upgrade_kernel::{Config, Warning, warnings};
+use os_upgrade_api_types::routes::config::{NextStarts, Validated};
+use os_upgrade_kernel::{Config, Warning, next_start, warnings};
 use os_upgrade_site::published_state::PublishedState;
 
 use crate::context::Api;
@@ -49,9 +50,9 @@ pub(super) async fn answer(
     status: StatusCode,
     form: AnswerForm,
 ) -> Result<Response, Problem> {
-    let found = match before {
+    let (found, next_upgrade_at) = match before {
         Some(before) => find(api, before, proposed.clone()).await?,
-        None => Vec::new(),
+        None => (Vec::new(), NextStarts::default()),
     };
     Ok(match form {
         AnswerForm::Headers => {
@@ -63,24 +64,29 @@ pub(super) async fn answer(
         }
         AnswerForm::Body => {
             let warnings = found.into_iter().map(Into::into).collect();
-            let mut response = reply::json(&Validated { configuration: proposed.as_ref(), warnings })?;
+            let mut response =
+                reply::json(&Validated { configuration: proposed.as_ref(), warnings, next_upgrade_at })?;
             response.headers_mut().insert(PREFERENCE_APPLIED, APPLIED);
             response
         }
     })
 }
 
-/// The warnings, found off the runtime's threads, which also drive the run: windows may take long to search.
+/// The warnings, and when runs start before and after, found off the runtime's threads, which also drive the run: windows
+/// may take long to search.
 async fn find(
     api: &Api,
     before: Arc<PublishedState>,
     proposed: Option<Config>,
-) -> Result<Vec<Warning>, Problem> {
+) -> Result<(Vec<Warning>, NextStarts), Problem> {
     let permit = Arc::clone(&api.renders).acquire_owned().await;
     let found = tokio::task::spawn_blocking(move || {
-        let found = warnings(&before.state, &before.view, proposed.as_ref(), Utc::now());
+        let (state, view, now) = (&before.state, &before.view, Utc::now());
+        let found = warnings(state, view, proposed.as_ref(), now);
+        let next = |config: Option<&Config>| next_start(state, view, config, now).map(Stamp);
+        let next = NextStarts { before: next(state.config.as_deref()), after: next(proposed.as_ref()) };
         drop(permit);
-        found
+        (found, next)
     });
     found.await.map_err(|error| Problem::internal(error.to_string()))
 }

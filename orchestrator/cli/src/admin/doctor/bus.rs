@@ -178,8 +178,8 @@ async fn journal(bus: &Bus) -> Vec<Check> {
             };
             // Until the first leader has written to the journal, the state has no settings.
             let hosts = match follower.tip.sequence {
-                0 => None,
-                _ => Some(hosts::examine(bus, &follower.state).await),
+                0 => Vec::new(),
+                _ => hosts::examine(bus, &follower.state).await,
             };
             [read].into_iter().chain(hosts).collect()
         }

@@ -7,8 +7,7 @@ use std::path::Path;
 use nix::sys::statvfs::statvfs;
 use nix::unistd::{AccessFlags, access};
 use os_upgrade_adapters::fleet_lock_client::FleetLockClient;
-use os_upgrade_platform::file_lock;
-use os_upgrade_platform::{nats_server, plain_file};
+use os_upgrade_platform::{data_directory, managed_nats, nats_server, plain_file};
 use os_upgrade_protocol::error::with_causes;
 use os_upgrade_protocol::time;
 use os_upgrade_settings::{NatsMode, Settings};
@@ -21,8 +20,6 @@ const FREE_WARNING: u64 = 1024 * 1024 * 1024;
 /// With less free space than this, in bytes, the orchestrator is about to stop working.
 const FREE_PROBLEM: u64 = 64 * 1024 * 1024;
 
-/// The file in the data directory that its user locks.
-const LOCK_FILE: &str = "lock";
 const MIB: u64 = 1024 * 1024;
 
 pub(super) fn data_directory(settings: &Settings) -> Vec<Check> {
@@ -77,7 +74,7 @@ fn free_space(path: &Path) -> Check {
 
 fn user_of(path: &Path) -> Check {
     const NAME: &str = "used by";
-    match file_lock::holder(&path.join(LOCK_FILE)) {
+    match data_directory::user(path) {
         Some(pid) => Check::ok(NAME, format!("process {pid}, an orchestrator or a restoration")),
         None => Check::ok(NAME, "no process"),
     }
@@ -93,7 +90,7 @@ pub(super) async fn store(settings: &Settings) -> (Option<Folded>, Vec<Check>) {
         Ok(None) => {
             let found = format!("{} does not exist or is empty", path.display());
             // A running orchestrator has created it.
-            let check = match file_lock::holder(&settings.store.path.join(LOCK_FILE)) {
+            let check = match data_directory::user(&settings.store.path) {
                 Some(pid) => Check::problem(
                     NAME,
                     format!("{found}, and process {pid} uses it"),
@@ -180,6 +177,14 @@ pub(super) async fn nats_server(settings: &Settings) -> Vec<Check> {
     }
     let program = match nats_server::find().await {
         Ok(found) => Check::ok(NAME, format!("{} {}", found.path.display(), found.version)),
+        // The one that runs was started with another PATH, by `make dev` for instance.
+        Err(_) if matches!(managed_nats::running(&settings.store.nats()).await, Ok(Some(_))) => {
+            Check::warning(
+                NAME,
+                format!("one runs, but this PATH has none that is new enough ({})", nats_server::OLDEST),
+                format!("install one there, or name it in {}, before the next start", nats_server::ENV),
+            )
+        }
         Err(error) => Check::problem(NAME, error.to_string(), "install one, or set [nats] url"),
     };
     vec![program, streams_directory(&settings.store.nats())]

@@ -8,10 +8,12 @@ use os_upgrade_shell::text::sanitized;
 use tempfile::NamedTempFile;
 
 use super::difference::yaml;
-use super::proposal::{self, Answer, Change, Read};
+use super::proposal::{self, Change, Read};
 use crate::Failure;
+use crate::consent::Consent;
+use crate::failure::Refused;
 use crate::output::{Output, errln};
-use crate::rest::{Client, Refused};
+use crate::rest::Client;
 
 /// How often a refused configuration is opened again.
 const ATTEMPTS_MAX: u32 = 100;
@@ -20,33 +22,43 @@ const ATTEMPTS_MAX: u32 = 100;
 const REFUSED: &str = "# refused: ";
 
 /// Opens the configuration in the operator's editor, and makes the change.
-pub(super) async fn edit(client: &Client, answer: Answer, output: Output) -> Result<(), Failure> {
+pub(super) async fn edit(client: &Client, consent: Consent, output: Output) -> Result<(), Failure> {
+    // Not only after the work in the editor.
+    consent.require_terminal()?;
     let editor = ["VISUAL", "EDITOR"].into_iter().find_map(std::env::var_os);
     let editor = editor.filter(|editor| !editor.is_empty());
     let editor = editor.ok_or_else(|| Failure::Usage("no editor: set VISUAL or EDITOR".to_owned()))?;
     let current = Read::of(client).await?;
     let original = yaml(&current.configuration);
     let file = tempfile::Builder::new().prefix("os-upgrade-").suffix(".yaml").tempfile();
-    let file = file.context("cannot make a file to edit")?;
+    let file = file.context("cannot make a file to edit").map_err(Failure::unchanged)?;
     let mut shown = original.clone();
+    let mut refusal = None;
     for _ in 0..ATTEMPTS_MAX {
-        let edited = open(&editor, &file, &shown).await?;
-        if edited == shown || without_refusals(&edited).trim() == original.trim() {
-            return Err(Failure::Runtime(NotDone::unchanged("the file was left as it was").into()));
-        }
+        let edited = open(&editor, &file, &shown).await.map_err(Failure::unchanged)?;
         let text = without_refusals(&edited);
+        if text == without_refusals(&shown) || text.trim() == original.trim() {
+            let refused = refusal.map(|refusal| format!(": {refusal}")).unwrap_or_default();
+            let why = NotDone::unchanged(format!("the file was left as it was{refused}"));
+            return Err(Failure::unchanged(why));
+        }
         let change = Change::of_text(text.clone().into_bytes());
         match proposal::preview(client, &current, &change).await {
             Ok(preview) => {
-                let made = proposal::carry_out(client, &current, &change, &preview, answer, output).await;
+                let consent = Some(consent);
+                let made = proposal::carry_out(client, &current, &change, &preview, consent, output).await;
                 return made.map_err(|failure| keep(file, failure));
             }
-            Err(error) if error.is::<Refused>() => shown = with_refusal(&text, &format!("{error:#}")),
-            Err(error) => return Err(keep(file, error.into())),
+            Err(error) if error.is::<Refused>() => {
+                let why = format!("{error:#}");
+                shown = with_refusal(&text, &why);
+                refusal = Some(why);
+            }
+            Err(error) => return Err(keep(file, Failure::unchanged(error))),
         }
     }
     let why = NotDone::unchanged("the configuration was refused too often");
-    Err(keep(file, Failure::Runtime(why.into())))
+    Err(keep(file, Failure::unchanged(why)))
 }
 
 /// Keeps what was written, and says where.

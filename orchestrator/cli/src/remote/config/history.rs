@@ -8,11 +8,12 @@ use os_upgrade_shell::text::sanitized;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
+use super::super::events::sentence::changed_fields;
 use super::super::options::Remote;
 use super::difference;
 use crate::Failure;
-use crate::output::{Canvas, Column, Row, View, table};
-use crate::rest::{self, Client};
+use crate::output::{Canvas, Column, Row, View};
+use crate::rest::Client;
 
 /// The place in a record after all others.
 const AFTER_ALL_PLACES: u64 = 999_999_999_999_999_999;
@@ -83,19 +84,14 @@ impl Change {
             return "deleted".to_owned();
         }
         let paths: Vec<&str> = self.difference.iter().map(|difference| difference.path.as_str()).collect();
-        match paths.as_slice() {
-            [] => String::new(),
-            [""] => "created".to_owned(),
-            [only] => (*only).to_owned(),
-            [first, others @ ..] => format!("{first} and {} more", others.len()),
-        }
+        changed_fields(&paths, 0).unwrap_or_default()
     }
 }
 
 impl Row for Change {
     const COLUMNS: &'static [Column<Self>] = &[
         Column::new("CHANGE", |change, _| change.number()),
-        Column::new("TIME", |change, zone| zone.time(&change.time)),
+        Column::whole("TIME", |change, zone| zone.time(&change.time)),
         Column::new("WHO", |change, _| change.actor.clone()),
         Column::text("CHANGED", |change, _| change.summary()),
     ];
@@ -108,15 +104,15 @@ impl Row for Change {
 
 impl View for Page {
     fn text(&self, canvas: &Canvas) -> String {
-        if self.items.is_empty() {
-            Change::NONE.to_owned()
-        } else {
-            table(&self.items, canvas).trim_end().to_owned()
-        }
+        self.items.text(canvas)
     }
 
     fn names(&self) -> Option<Vec<String>> {
-        self.items.iter().map(Row::name).collect()
+        self.items.names()
+    }
+
+    fn none(&self) -> Option<String> {
+        self.items.none()
     }
 }
 
@@ -150,7 +146,7 @@ pub(super) async fn find(client: &Client, number: FactCursor) -> anyhow::Result<
     // The change itself is the first that is older than the place after it.
     let after = FactCursor { place: number.place.saturating_add(1).min(AFTER_ALL_PLACES), ..number };
     let call = routes::HISTORY.call().with("limit", "2").with("after", after.to_string());
-    let page: Page = client.read(call).await.map_err(rest::before_change)?;
+    let page: Page = client.read(call).await?;
     let mut items = page.items.into_iter();
     let is_wanted = |change: &Change| {
         change.sequence == number.sequence
@@ -183,7 +179,7 @@ mod tests {
         let expected = "\
 CHANGE  TIME                  WHO  CHANGED
 14      2026-11-21T02:00:00Z  eve  deleted
-12.1    2026-11-21T01:00:00Z  eve  rollout/max-failures and 1 more
+12.1    2026-11-21T01:00:00Z  eve  rollout/max-failures, start-jitter
 9       2026-11-21T00:00:00Z  eve  created";
         let canvas = Canvas { is_wide: false, columns: None, zone: Zone::Utc };
         assert_eq!(page.text(&canvas), expected);

@@ -1,10 +1,8 @@
 //! A proposed change: what the API says of it, whether the operator agrees, and the change itself, under the tag of the
 //! configuration that was read.
 
-use std::io::{BufRead as _, Write as _};
-
 use anyhow::Context as _;
-use os_upgrade_api_types::headers::REPRESENTATION;
+use chrono::{DateTime, Utc};
 use os_upgrade_api_types::route::{Call, JSON};
 use os_upgrade_api_types::routes::config as routes;
 use os_upgrade_shell::not_done::NotDone;
@@ -15,8 +13,10 @@ use serde_json::{Map, Value, json};
 
 use super::difference;
 use crate::Failure;
-use crate::output::{Canvas, Output, View, errln};
-use crate::rest::{self, Client, Refused, Reply, Sent};
+use crate::consent::Consent;
+use crate::failure::Refused;
+use crate::output::{Canvas, Output, View, Zone, errln};
+use crate::rest::{self, Client, Reply, Sent};
 
 /// The media type of YAML.
 const YAML: &str = "application/yaml";
@@ -32,13 +32,16 @@ pub(super) struct Read {
 
 impl Read {
     /// Reads the configuration in force.
-    pub(super) async fn of(client: &Client) -> anyhow::Result<Self> {
+    pub(super) async fn of(client: &Client) -> Result<Self, Failure> {
         match client.exchange(&routes::READ.call(), Sent::default()).await {
-            Ok(reply) => Ok(Self { configuration: reply.json()?, tag: reply.etag }),
+            Ok(reply) => {
+                let configuration = reply.json().map_err(Failure::unchanged)?;
+                Ok(Self { configuration, tag: reply.etag })
+            }
             Err(error) if status_of(&error) == Some(StatusCode::NOT_FOUND) => {
                 Ok(Self { configuration: Value::Null, tag: None })
             }
-            Err(error) => Err(rest::before_change(error)),
+            Err(error) => Err(Failure::unchanged(error)),
         }
     }
 
@@ -80,7 +83,7 @@ impl Change {
 
     async fn send(&self, client: &Client, current: &Read, purpose: Purpose) -> anyhow::Result<Reply> {
         let mut headers = vec![current.condition()];
-        headers.extend((purpose == Purpose::Preview).then(|| ("prefer", REPRESENTATION.to_owned())));
+        headers.extend((purpose == Purpose::Preview).then(rest::prefer_result));
         let reply = match self {
             Self::Replace { text, media_type } => {
                 let sent = Sent { headers, body: Some((media_type, text.clone())) };
@@ -121,11 +124,50 @@ impl Purpose {
 
 /// What the API says of a change.
 #[derive(Debug, Deserialize)]
+#[serde(rename_all = "kebab-case")]
 pub(super) struct Preview {
     /// The configuration that would be in force.
     #[serde(default)]
     configuration: Value,
     warnings: Vec<Warning>,
+    /// Absent if the instance is of a version that does not say.
+    next_upgrade_at: Option<NextStarts>,
+}
+
+/// When the next run starts automatically; absent if none does.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+struct NextStarts {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    before: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    after: Option<String>,
+}
+
+impl NextStarts {
+    /// What the change does to the next start; `None` if nothing. In a window that is open at `now` something may keep a run
+    /// from starting; the warnings speak of a run that starts at once.
+    fn sentence(&self, zone: Zone, now: DateTime<Utc>) -> Option<String> {
+        let at = |time: &str| sanitized(&zone.time(time));
+        let is_open = |time: &str| time.parse::<DateTime<Utc>>().is_ok_and(|time| time <= now);
+        match (self.before.as_deref(), self.after.as_deref()) {
+            (before, after) if before == after => None,
+            (_, Some(after)) if is_open(after) => None,
+            (Some(before), Some(after)) if is_open(before) => {
+                Some(format!("the next run starts at {}", at(after)))
+            }
+            (Some(before), None) if is_open(before) => Some("no run starts automatically".to_owned()),
+            (Some(before), Some(after)) => {
+                Some(format!("the next run starts at {} instead of {}", at(after), at(before)))
+            }
+            (None, Some(after)) => {
+                Some(format!("the next run starts at {}; so far none starts automatically", at(after)))
+            }
+            (Some(before), None) => {
+                Some(format!("no run starts automatically; so far the next starts at {}", at(before)))
+            }
+            (None, None) => None,
+        }
+    }
 }
 
 #[derive(Debug, Serialize, Deserialize)]
@@ -135,32 +177,25 @@ struct Warning {
     details: Map<String, Value>,
 }
 
-/// A change that is shown: people see the difference.
+/// A change that is shown: people see the difference, and when the next run starts if that differs.
 #[derive(Debug, Deserialize)]
+#[serde(rename_all = "kebab-case")]
 struct Shown {
     before: Value,
     configuration: Value,
+    next_upgrade_at: Option<NextStarts>,
 }
 
 impl View for Shown {
-    fn text(&self, _: &Canvas) -> String {
-        difference::between(&self.before, &self.configuration, console::colors_enabled())
+    fn text(&self, canvas: &Canvas) -> String {
+        let difference = difference::between(&self.before, &self.configuration, console::colors_enabled());
+        let starts = self.next_upgrade_at.as_ref().and_then(|next| next.sentence(canvas.zone, Utc::now()));
+        difference + &starts.map(|starts| format!("\n\n{starts}")).unwrap_or_default()
     }
 
     fn names(&self) -> Option<Vec<String>> {
         None
     }
-}
-
-/// How the operator agrees.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Answer {
-    /// In advance.
-    Given,
-    /// When asked.
-    Asked,
-    /// Not at all: the change is only shown.
-    Refused,
 }
 
 /// Asks the API what would be in force after `change`, and what would follow. Nothing is changed.
@@ -181,57 +216,85 @@ fn certainly_unchanged(error: anyhow::Error) -> anyhow::Error {
     }
 }
 
-/// Shows `change`, and makes it if the operator agrees.
+/// Shows `change`, and makes it if the operator agrees. Without a `consent` it is only shown.
 pub(super) async fn make(
     client: &Client,
     current: &Read,
     change: &Change,
-    answer: Answer,
+    consent: Option<Consent>,
     output: Output,
 ) -> Result<(), Failure> {
-    let preview = preview(client, current, change).await?;
-    carry_out(client, current, change, &preview, answer, output).await
+    let preview = preview(client, current, change).await.map_err(Failure::unchanged)?;
+    carry_out(client, current, change, &preview, consent, output).await
 }
 
-/// Shows `change` as `preview` has it, and makes it if the operator agrees.
+/// Shows `change` as `preview` has it, and makes it if the operator agrees. Without a `consent` it is only shown.
 pub(super) async fn carry_out(
     client: &Client,
     current: &Read,
     change: &Change,
     preview: &Preview,
-    answer: Answer,
+    consent: Option<Consent>,
     output: Output,
 ) -> Result<(), Failure> {
-    let Preview { configuration, warnings } = preview;
+    let Preview { configuration, warnings, next_upgrade_at } = preview;
     if *configuration == current.configuration {
         output.note("nothing changes");
         return Ok(());
     }
     let shown = json!({
         "before": current.configuration, "configuration": configuration, "warnings": warnings,
+        "next-upgrade-at": next_upgrade_at,
     });
-    output.show::<Shown>(&shown)?;
-    for Warning { message, .. } in warnings {
+    // Whoever agreed in advance and wants quiet is told nothing; programs get their document.
+    let is_told = !output.is_quiet() || consent != Some(Consent::Given);
+    if is_told || !output.is_for_people() {
+        output.show::<Shown>(&shown)?;
+    }
+    for Warning { message, .. } in warnings.iter().filter(|_| is_told) {
         errln!("warning: {}", sanitized(message));
     }
-    let agreed = match answer {
-        Answer::Given => true,
-        Answer::Asked => ask()?,
-        Answer::Refused => return Ok(()),
-    };
-    if !agreed {
-        return Err(Failure::Runtime(NotDone::unchanged("it was not agreed to").into()));
-    }
+    let Some(consent) = consent else { return Ok(()) };
+    consent.confirm("Make this change?")?;
     change.send(client, current, Purpose::Change).await?;
     output.note("changed");
     Ok(())
 }
 
-/// Asks on the terminal.
-fn ask() -> anyhow::Result<bool> {
-    let mut said = String::new();
-    let mut error = std::io::stderr();
-    write!(error, "Make this change? [y/N] ").and_then(|()| error.flush()).context("cannot ask")?;
-    std::io::stdin().lock().read_line(&mut said).context("cannot read the answer")?;
-    Ok(matches!(said.trim(), "y" | "Y" | "yes"))
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn change_of_the_next_start_is_said() {
+        let said = |before: Option<&str>, after: Option<&str>| {
+            let time = |time: Option<&str>| time.map(|day| format!("2026-11-{day}T01:00:00Z"));
+            let now = "2026-11-20T01:00:00Z".parse().unwrap();
+            NextStarts { before: time(before), after: time(after) }.sentence(Zone::Utc, now)
+        };
+        for (before, after, expected) in [
+            (None, None, None),
+            (Some("21"), Some("21"), None),
+            (None, Some("20"), None),
+            (Some("20"), Some("28"), Some("the next run starts at 2026-11-28T01:00:00Z")),
+            (Some("20"), None, Some("no run starts automatically")),
+            (
+                Some("21"),
+                Some("28"),
+                Some("the next run starts at 2026-11-28T01:00:00Z instead of 2026-11-21T01:00:00Z"),
+            ),
+            (
+                None,
+                Some("28"),
+                Some("the next run starts at 2026-11-28T01:00:00Z; so far none starts automatically"),
+            ),
+            (
+                Some("21"),
+                None,
+                Some("no run starts automatically; so far the next starts at 2026-11-21T01:00:00Z"),
+            ),
+        ] {
+            assert_eq!(said(before, after).as_deref(), expected, "{before:?} {after:?}");
+        }
+    }
 }

@@ -5,17 +5,18 @@ use os_upgrade_api_types::routes::events::SiteEvent;
 /// What has happened, in a few words. It may contain what strangers chose, such as names.
 pub(super) fn sentence(event: &SiteEvent) -> String {
     match event {
-        SiteEvent::RunStarted { run, actor, hosts, skipped, .. } => {
+        SiteEvent::RunStarted { run, actor, reason, hosts, skipped, .. } => {
             let by = actor.as_deref().unwrap_or("its maintenance window");
             let skipped = if *skipped == 0 { String::new() } else { format!(", {skipped} skipped") };
-            format!("run {run} started by {by}: {hosts} hosts{skipped}")
+            format!("run {run} started by {by} ({hosts} hosts{skipped}){}", because(reason.as_deref()))
         }
         SiteEvent::RunUpgrading { run } => format!("run {run}: every host is prepared"),
         SiteEvent::RunStopping { run, host: Some(host), .. } => {
             format!("run {run} starts no further host, because {host} failed")
         }
-        SiteEvent::RunStopping { run, host: None, cause, actor } => {
-            format!("run {run} starts no further host: {cause}{}", by(actor.as_deref()))
+        SiteEvent::RunStopping { run, host: None, cause, actor, reason } => {
+            let by = by(actor.as_deref());
+            format!("run {run} starts no further host, {cause}{by}{}", because(reason.as_deref()))
         }
         SiteEvent::RunEnded { run, result } => format!("run {run} {result}"),
         SiteEvent::RunMissed { window_start, reason, unrecorded, .. } => {
@@ -47,10 +48,20 @@ pub(super) fn sentence(event: &SiteEvent) -> String {
             format!("slot of {holder} released{by}{}", because(reason.as_deref()))
         }
         SiteEvent::SlotNotReleased { host, reason, .. } => format!("slot of {host} not released: {reason}"),
-        SiteEvent::ConfigChanged { actor, deleted: false } => format!("configuration changed by {actor}"),
-        SiteEvent::ConfigChanged { actor, deleted: true } => format!("configuration deleted by {actor}"),
+        SiteEvent::ConfigChanged { actor, deleted: true, .. } => format!("configuration deleted by {actor}"),
+        SiteEvent::ConfigChanged { actor, deleted: false, changed, changed_more } => {
+            if changed.as_slice() == [""] {
+                return format!("configuration created by {actor}");
+            }
+            let more = usize::try_from(changed_more.unwrap_or(0)).unwrap_or(usize::MAX);
+            let fields = changed_fields(changed, more);
+            format!("configuration changed by {actor}{}", because(fields.as_deref()))
+        }
         SiteEvent::SettingsChanged => "changed settings are in force".to_owned(),
         SiteEvent::HostsApproved { hosts, actor } => format!("{} approved by {actor}", hosts.join(", ")),
+        SiteEvent::HostRemoved { host, actor, reason } => {
+            format!("{host} removed by {actor}{}", because(Some(reason)))
+        }
         SiteEvent::HostWithdrawn { host, actor, reason } => {
             format!("{host} withdrawn by {actor}{}", because(Some(reason)))
         }
@@ -63,6 +74,22 @@ pub(super) fn sentence(event: &SiteEvent) -> String {
             format!("{host} {action}{percent} {text}")
         }
         SiteEvent::Reset { .. } => "events are missing here: they are no longer kept".to_owned(),
+    }
+}
+
+/// The most changed fields that are named.
+const FIELDS_NAMED_MAX: usize = 4;
+
+/// The changed fields of a configuration, by their paths, of which `unlisted` more are not given, such as `start-jitter and 2
+/// more`; `None` if there are none.
+pub(crate) fn changed_fields<S: AsRef<str>>(paths: &[S], unlisted: usize) -> Option<String> {
+    let named: Vec<&str> = paths.iter().map(AsRef::as_ref).take(FIELDS_NAMED_MAX).collect();
+    let more = (paths.len() - named.len()).saturating_add(unlisted);
+    match (named.as_slice(), more) {
+        ([], 0) => None,
+        ([""], 0) => Some("created".to_owned()),
+        (_, 0) => Some(named.join(", ")),
+        (_, more) => Some(format!("{} and {more} more", named.join(", "))),
     }
 }
 

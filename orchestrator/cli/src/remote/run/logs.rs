@@ -1,15 +1,15 @@
 //! `os-upgrade run logs`: what the commands of a run printed on its hosts.
 
 use clap::Args;
-use os_upgrade_api_types::routes::{outputs, runs};
+use os_upgrade_api_types::routes::{outputs, run_hosts, runs};
 use os_upgrade_kernel::HostStatus;
-use os_upgrade_protocol::{HostName, OutputTail};
+use os_upgrade_protocol::{Action, HostName, OutputTail};
 use os_upgrade_shell::text::sanitized;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
 use crate::Failure;
-use crate::output::{Canvas, Output, View};
+use crate::output::{Canvas, Output, View, Zone};
 use crate::remote::options::Remote;
 use crate::rest::Client;
 
@@ -34,9 +34,13 @@ pub(crate) struct Logs {
 struct OfHosts(Vec<OfHost>);
 
 #[derive(Debug, Deserialize)]
+#[serde(rename_all = "kebab-case")]
 struct OfHost {
     hostname: String,
     items: Vec<OfCommand>,
+    /// The commands of whose output nothing is kept.
+    #[serde(default)]
+    without_output: Vec<String>,
 }
 
 #[derive(Debug, Deserialize)]
@@ -59,7 +63,7 @@ pub(super) async fn show(
         None => failed_hosts(client, run).await?,
     };
     if hosts.is_empty() {
-        output.note(&format!(
+        output.aside(&format!(
             "no host failed in run {}: name one to see what its commands printed",
             sanitized(run)
         ));
@@ -67,13 +71,21 @@ pub(super) async fn show(
     let mut found = Vec::new();
     for host in hosts.iter().take(HOSTS_MAX) {
         match client.call(outputs::READ.named([run, host.as_str()])).await {
-            Ok(outputs) => found.push(json!({ "hostname": host, "items": outputs["items"] })),
+            Ok(outputs) => {
+                let report = client.call(run_hosts::READ.named([run, host.as_str()])).await;
+                let missing = report.map(|report| without_output(&report, &outputs));
+                let missing = missing.unwrap_or_else(|error| {
+                    output.aside(&sanitized(&format!("{error:#}")));
+                    Vec::new()
+                });
+                found.push(json!({ "hostname": host, "items": outputs["items"], "without-output": missing }));
+            }
             Err(error) if hosts.len() == 1 => return Err(error.into()),
-            Err(error) => output.note(&sanitized(&format!("{error:#}"))),
+            Err(error) => output.aside(&sanitized(&format!("{error:#}"))),
         }
     }
     if hosts.len() > HOSTS_MAX {
-        output.note(&format!("{HOSTS_MAX} of {} hosts that failed are shown", hosts.len()));
+        output.aside(&format!("{HOSTS_MAX} of {} hosts that failed are shown", hosts.len()));
     }
     output.show::<OfHosts>(&Value::from(found))
 }
@@ -87,32 +99,78 @@ async fn failed_hosts(client: &Client, run: &str) -> Result<Vec<HostName>, Failu
     Ok(failed.filter_map(|host| HostName::new(host["hostname"].as_str()?).ok()).collect())
 }
 
+/// The commands that were sent to a host by its `report`, and of whose output nothing is kept.
+fn without_output(report: &Value, outputs: &Value) -> Vec<&'static str> {
+    let all = |value: &Value, name: &str| value[name].as_array().cloned().unwrap_or_default();
+    let (phases, items) = (all(report, "phases"), all(outputs, "items"));
+    let commands = [
+        (HostStatus::Preparing, Action::Prepare),
+        (HostStatus::Upgrading, Action::Upgrade),
+        (HostStatus::Rebooting, Action::Reboot),
+    ];
+    let was_sent = |status: &HostStatus| {
+        phases.iter().any(|phase| phase["status"] == status.as_str() && !phase["attempts"].is_null())
+    };
+    let printed = |action: &str| items.iter().any(|item| item["action"] == action);
+    let sent = commands.into_iter().filter(|(status, _)| was_sent(status));
+    sent.map(|(_, action)| action.as_str()).filter(|action| !printed(action)).collect()
+}
+
 impl View for OfHosts {
     fn text(&self, canvas: &Canvas) -> String {
-        if self.0.is_empty() {
-            return "there is no output to show".to_owned();
-        }
-        let commands = self.0.iter().flat_map(|host| host.items.iter().map(move |command| (host, command)));
-        let texts = commands.map(|(host, OfCommand { action, attempt, time, text })| {
-            let attempt = if *attempt > 1 { format!(", attempt {attempt}") } else { String::new() };
-            let (host, action, time) = (sanitized(&host.hostname), sanitized(action), canvas.zone.time(time));
-            // As whatever is shown on a terminal; a line break and a tab may stay.
-            let mut tail = OutputTail::default();
-            tail.push(text);
-            format!("==> {host}: {action}{attempt}, {} <==\n{tail}", sanitized(&time))
-        });
+        let texts = self.0.iter().map(|host| host.text(canvas.zone));
         texts.collect::<Vec<_>>().join("\n").trim_end().to_owned()
     }
 
     fn names(&self) -> Option<Vec<String>> {
         Some(self.0.iter().map(|host| host.hostname.clone()).collect())
     }
+
+    fn none(&self) -> Option<String> {
+        self.0.is_empty().then(|| "there is no output to show".to_owned())
+    }
+}
+
+impl OfHost {
+    fn text(&self, zone: Zone) -> String {
+        let host = sanitized(&self.hostname);
+        let texts = self.items.iter().map(|OfCommand { action, attempt, time, text }| {
+            let attempt = if *attempt > 1 { format!(", attempt {attempt}") } else { String::new() };
+            let (action, time) = (sanitized(action), zone.time(time));
+            // As whatever is shown on a terminal; a line break and a tab may stay.
+            let mut tail = OutputTail::default();
+            tail.push(text);
+            format!("==> {host}: {action}{attempt}, {} <==\n{tail}", sanitized(&time))
+        });
+        let missing = self.without_output.iter().map(|action| {
+            format!("==> {host}: {}: nothing is kept of what it printed <==\n", sanitized(action))
+        });
+        texts.chain(missing).collect::<Vec<_>>().join("\n")
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::output::Zone;
+
+    #[test]
+    fn commands_without_output_are_named() {
+        let report = json!({"phases": [
+            {"status": "pending"},
+            {"status": "preparing", "attempts": 1},
+            {"status": "waiting"},
+            {"status": "upgrading", "attempts": 1},
+        ]});
+        for (printed, expected) in [
+            (&[][..], &["prepare", "upgrade"][..]),
+            (&["prepare"], &["upgrade"]),
+            (&["prepare", "upgrade"], &[]),
+        ] {
+            let items: Vec<_> = printed.iter().map(|action| json!({ "action": action })).collect();
+            assert_eq!(without_output(&report, &json!({ "items": items })), expected);
+        }
+        assert_eq!(without_output(&Value::Null, &Value::Null), [""; 0]);
+    }
 
     #[test]
     fn outputs_are_shown_by_host_and_command() {
@@ -120,6 +178,7 @@ mod tests {
         let item = |action: &str, attempt: u32, text: &str| json!({"action": action, "attempt": attempt, "time": "2026-11-21T02:00:00+01:00", "text": text});
         let answer = json!([
             {"hostname": "h01", "items": [item("prepare", 1, "reading\nlists\n"), item("upgrade", 2, "E:\tfull\n")]},
+            {"hostname": "h03", "items": [item("prepare", 1, "ready")], "without-output": ["upgrade"]},
             {"hostname": "h\u{1b}2", "items": [item("upgrade", 1, "\u{1b}[31mred\n\n")]},
         ]);
         let expected = "\
@@ -129,6 +188,11 @@ lists
 
 ==> h01: upgrade, attempt 2, 2026-11-21T01:00:00Z <==
 E:\tfull
+
+==> h03: prepare, 2026-11-21T01:00:00Z <==
+ready
+
+==> h03: upgrade: nothing is kept of what it printed <==
 
 ==> h\u{fffd}2: upgrade, 2026-11-21T01:00:00Z <==
 red";

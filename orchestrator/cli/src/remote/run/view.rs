@@ -3,19 +3,21 @@
 use std::collections::BTreeMap;
 
 use chrono::{DateTime, Utc};
+use os_upgrade_kernel::HostStatus;
 use os_upgrade_kernel::duration::Duration;
 use os_upgrade_shell::text::sanitized;
 use serde::Deserialize;
+use serde::de::DeserializeOwned;
 
 use crate::output::{Canvas, Column, Row, View, table};
 
 /// How much of an id a narrow table shows: the time in it, in milliseconds, which tells runs apart.
 const ID_CHARS: usize = 13;
 
-/// A page of runs.
+/// A page of runs, or of missed runs.
 #[derive(Debug, Deserialize)]
-pub(crate) struct RunPage {
-    pub(crate) items: Vec<Run>,
+pub(crate) struct Page<T> {
+    pub(crate) items: Vec<T>,
 }
 
 /// A run; without its hosts in a page.
@@ -35,6 +37,17 @@ pub(crate) struct Run {
     pub(crate) phase: String,
     pub(crate) counts: BTreeMap<String, u64>,
     pub(crate) hosts: Vec<Host>,
+    /// Why no further host was started; absent if all were.
+    pub(crate) stopping: Option<Stopping>,
+}
+
+/// Why no further host of a run was started.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
+#[serde(default)]
+pub(crate) struct Stopping {
+    kind: String,
+    actor: Option<String>,
+    reason: Option<String>,
 }
 
 /// A host in a run.
@@ -51,7 +64,20 @@ pub(crate) struct Host {
     pub(crate) end_time: Option<String>,
 }
 
-impl View for RunPage {
+/// A run that was due in a maintenance window and did not start.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default, rename_all = "kebab-case")]
+pub(crate) struct MissedRun {
+    pub(crate) window_start: String,
+    latest_start: String,
+    window_end: String,
+    recorded_at: String,
+    reason: String,
+    /// How many were missed before it that are not listed.
+    unrecorded: u64,
+}
+
+impl<T: Row + DeserializeOwned> View for Page<T> {
     fn text(&self, canvas: &Canvas) -> String {
         self.items.text(canvas)
     }
@@ -59,22 +85,53 @@ impl View for RunPage {
     fn names(&self) -> Option<Vec<String>> {
         self.items.names()
     }
+
+    fn none(&self) -> Option<String> {
+        self.items.none()
+    }
 }
 
 impl Row for Run {
     const COLUMNS: &'static [Column<Self>] = &[
-        Column::new("RUN", |run, _| short(&run.id).to_owned()),
+        Column::whole("RUN", |run, _| short(&run.id).to_owned()),
         Column::wide("ID", |run, _| run.id.clone()),
         Column::new("BY", |run, _| run.by()),
-        Column::new("STARTED", |run, zone| zone.time(&run.start_time)),
+        Column::whole("STARTED", |run, zone| zone.time(&run.start_time)),
         Column::new("TOOK", |run, _| run.duration().unwrap_or_else(|| "-".to_owned())),
         Column::new("RESULT", |run, _| run.result.clone().unwrap_or_else(|| run.phase.clone())),
-        Column::text("HOSTS", |run, _| counted(&run.counts)),
+        Column::new("UPGRADED", |run, _| run.upgraded()),
+        Column::wide("HOSTS", |run, _| counted(&run.counts)),
     ];
-    const NONE: &'static str = "there has been no run";
+    const NONE: &'static str = "there is no such run";
 
     fn name(&self) -> Option<String> {
         Some(self.id.clone())
+    }
+}
+
+impl Row for MissedRun {
+    const COLUMNS: &'static [Column<Self>] = &[
+        Column::whole("WINDOW", |run, zone| zone.time(&run.window_start)),
+        Column::wide("UNTIL", |run, zone| zone.time(&run.window_end)),
+        Column::wide("LATEST START", |run, zone| zone.time(&run.latest_start)),
+        Column::wide("RECORDED", |run, zone| zone.time(&run.recorded_at)),
+        Column::text("REASON", |run, _| run.why()),
+    ];
+    const NONE: &'static str = "no run was missed";
+
+    fn name(&self) -> Option<String> {
+        None
+    }
+}
+
+impl MissedRun {
+    /// Why it did not start, and how many more did not.
+    pub(crate) fn why(&self) -> String {
+        let more = match self.unrecorded {
+            0 => String::new(),
+            more => format!(" (and {more} more before it)"),
+        };
+        format!("{}{more}", self.reason)
     }
 }
 
@@ -84,9 +141,24 @@ impl Run {
         self.actor.clone().unwrap_or_else(|| self.trigger.clone())
     }
 
+    /// How many of its hosts are upgraded, such as `2 of 3`.
+    fn upgraded(&self) -> String {
+        let upgraded = self.counts.get(HostStatus::Upgraded.as_str()).unwrap_or(&0);
+        format!("{upgraded} of {}", self.counts.values().sum::<u64>())
+    }
+
     /// How long it took; absent while it is active.
     fn duration(&self) -> Option<String> {
         took(&self.start_time, self.end_time.as_deref()?)
+    }
+}
+
+impl Stopping {
+    /// Who cancelled the run, and why.
+    fn cancelled(&self) -> Option<String> {
+        let actor = self.actor.as_ref().filter(|_| self.kind == "cancelled")?;
+        let reason = self.reason.as_ref().map(|reason| format!(": {reason}")).unwrap_or_default();
+        Some(format!("cancelled: by {}", sanitized(&format!("{actor}{reason}"))))
     }
 }
 
@@ -100,6 +172,7 @@ impl View for Run {
             format!("started:  {}", zone.time(&self.start_time)),
         ];
         lines.extend(self.reason.iter().map(|reason| format!("reason:   {}", sanitized(reason))));
+        lines.extend(self.stopping.as_ref().and_then(Stopping::cancelled));
         lines.push(match (&self.end_time, self.duration()) {
             (Some(end), Some(took)) => format!("ended:    {}, after {took}", zone.time(end)),
             (Some(end), None) => format!("ended:    {}", zone.time(end)),
@@ -120,7 +193,7 @@ impl Row for Host {
     const COLUMNS: &'static [Column<Self>] = &[
         Column::new("HOST", |host, _| host.hostname.clone()),
         Column::new("STATUS", |host, _| host.status.clone()),
-        Column::new("SINCE", |host, zone| zone.time(&host.since)),
+        Column::whole("SINCE", |host, zone| zone.time(&host.since)),
         Column::wide("APPLICATION", |host, _| host.application.clone()),
         Column::wide("GROUP", |host, _| host.group.clone()),
         Column::new("TOOK", |host, _| {
@@ -141,10 +214,29 @@ pub(crate) fn short(id: &str) -> &str {
     id.char_indices().nth(ID_CHARS).map_or(id, |(end, _)| id.get(..end).unwrap_or(id))
 }
 
-/// Numbers of hosts by status, such as `2 upgraded, 1 failed`.
+/// Numbers of hosts by status, those that did not succeed first, such as `1 failed, 1 cancelled, 2 upgraded`.
 pub(crate) fn counted(counts: &BTreeMap<String, u64>) -> String {
+    let bad = [HostStatus::Failed, HostStatus::TimedOut].map(HostStatus::as_str);
+    let mut counts: Vec<_> = counts.iter().collect();
+    counts.sort_by_key(|(status, _)| !bad.contains(&status.as_str()));
     let counted: Vec<String> = counts.iter().map(|(status, count)| format!("{count} {status}")).collect();
     if counted.is_empty() { "none".to_owned() } else { counted.join(", ") }
+}
+
+/// How much of a host's part in a run is done, in percent, by its status and by what its worker reports of the command under
+/// way. Preparing changes nothing on the host, and nothing is complete before it has ended.
+pub(crate) fn percent_done(status: &str, reported: Option<u8>) -> u64 {
+    let Some(status) = HostStatus::ALL.into_iter().find(|known| known.as_str() == status) else { return 0 };
+    match status {
+        HostStatus::Pending | HostStatus::Preparing | HostStatus::Prepared | HostStatus::Waiting => 0,
+        HostStatus::Upgrading => u64::from(reported.unwrap_or(0)).min(99),
+        HostStatus::Rebooting => 99,
+        HostStatus::Upgraded
+        | HostStatus::Failed
+        | HostStatus::TimedOut
+        | HostStatus::Skipped
+        | HostStatus::Cancelled => 100,
+    }
 }
 
 /// The time between two moments in RFC 3339, such as `24m7s`.
@@ -157,4 +249,72 @@ pub(crate) fn took(start: &str, end: &str) -> Option<String> {
 pub(crate) fn span(start: DateTime<Utc>, end: DateTime<Utc>) -> String {
     let seconds = u64::try_from((end - start).num_seconds()).unwrap_or(0);
     Duration::from_secs(seconds).to_string()
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::output::Zone;
+
+    #[test]
+    fn what_did_not_succeed_is_counted_first() {
+        let counts = [("cancelled", 1), ("failed", 1), ("timed-out", 3), ("upgraded", 2)];
+        let counts = counts.map(|(status, count)| (status.to_owned(), count)).into();
+        assert_eq!(counted(&counts), "1 failed, 3 timed-out, 1 cancelled, 2 upgraded");
+    }
+
+    #[test]
+    fn only_what_has_ended_is_complete() {
+        for status in HostStatus::ALL {
+            let done = [None, Some(40), Some(100)].map(|reported| percent_done(status.as_str(), reported));
+            let expected = if status == HostStatus::Upgrading {
+                [0, 40, 99]
+            } else if status == HostStatus::Rebooting {
+                [99; 3]
+            } else {
+                [if status.is_final() { 100 } else { 0 }; 3]
+            };
+            assert_eq!(done, expected, "{status}");
+        }
+        assert_eq!(percent_done("of a newer version", Some(40)), 0);
+    }
+
+    #[test]
+    fn missed_runs_in_a_table() {
+        let missed = |day: u8, reason: &str| {
+            json!({
+                "window-start": format!("2026-11-{day}T01:00:00Z"), "latest-start": format!("2026-11-{day}T04:00:00Z"),
+                "window-end": format!("2026-11-{day}T05:00:00Z"), "recorded-at": "2026-11-23T09:12:31Z",
+                "reason": reason, "reason-kind": "no-leader",
+            })
+        };
+        let mut page = json!({ "items": [missed(23, "no orchestrator led"), missed(22, &"no host is there ".repeat(9))] });
+        page["items"][0]["unrecorded"] = json!(3);
+        let shown = |is_wide, columns| {
+            let page: Page<MissedRun> = serde_json::from_value(page.clone()).unwrap();
+            page.text(&Canvas { is_wide, columns, zone: Zone::Utc })
+        };
+        let narrow = shown(false, Some(80));
+        assert!(
+            narrow.starts_with(
+                "WINDOW                REASON\n\
+                 2026-11-23T01:00:00Z  no orchestrator led (and 3 more before it)\n"
+            ),
+            "{narrow}"
+        );
+        assert!(narrow.lines().all(|line| console::measure_text_width(line) <= 80), "{narrow}");
+        let wide = shown(true, None);
+        assert_eq!(
+            wide.lines().nth(1).unwrap(),
+            "2026-11-23T01:00:00Z  2026-11-23T05:00:00Z  2026-11-23T04:00:00Z  2026-11-23T09:12:31Z  \
+             no orchestrator led (and 3 more before it)"
+        );
+        let none: Page<MissedRun> = serde_json::from_value(json!({ "items": [] })).unwrap();
+        assert_eq!(
+            none.text(&Canvas { is_wide: false, columns: None, zone: Zone::Utc }),
+            "no run was missed"
+        );
+    }
 }

@@ -2,11 +2,13 @@
 
 use std::collections::BTreeMap;
 use std::io::IsTerminal as _;
+use std::pin::pin;
 use std::time::Duration;
 
 use chrono::{DateTime, Utc};
 use indicatif::{MultiProgress, ProgressBar, ProgressStyle};
 use os_upgrade_api_types::route::Call;
+use os_upgrade_api_types::routes::events::FOLLOW;
 use os_upgrade_api_types::routes::{runs, state};
 use os_upgrade_kernel::HostStatus;
 use os_upgrade_shell::text::one_line;
@@ -14,13 +16,16 @@ use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use tokio::time::{Instant, sleep};
 
+use super::super::events::news::News;
 use super::view::{self, Host, Run};
 use crate::Failure;
 use crate::output::Output;
 use crate::rest::Client;
 
-/// How often the state is read.
+/// How often bars are drawn, and what is not there yet is asked for again.
 const PERIOD: Duration = Duration::from_secs(1);
+/// How often the state is read if nothing happens, in case that another instance answers, which is behind.
+const READ_EVERY: Duration = Duration::from_secs(15);
 /// How long the API may be away, such as when an instance is replaced by another, before watching ends.
 const ABSENCE_MAX: Duration = Duration::from_mins(1);
 /// The longest reason or progress in a line, in characters.
@@ -72,37 +77,57 @@ struct Progress {
 pub(super) async fn watch(client: &Client, id: &str, output: Output) -> Result<(), Failure> {
     let mut screen = Screen::new(output);
     let mut changes = Changes::default();
+    let mut news = News::open(client, FOLLOW.call().with("run", id)).await;
     let run = loop {
-        let state: State = patiently(client, || state::READ.call().with("fields", FIELDS)).await?;
+        let state: State = patiently(client, &screen, || state::READ.call().with("fields", FIELDS)).await?;
         if let Some(current) = state.current_upgrade_info.filter(|current| current.id == id) {
             let progress = by_host(state.hosts);
-            screen.say(&changes.lines(&current.hosts));
+            // In this order, so that no bar is drawn again that is out of date.
             screen.draw(&current, &progress, Utc::now());
+            screen.say(&changes.lines(&current.hosts));
+            let mut wait = pin!(news.wait(client, READ_EVERY));
+            loop {
+                tokio::select! {
+                    () = &mut wait => break,
+                    () = sleep(PERIOD) => screen.draw(&current, &progress, Utc::now()),
+                }
+            }
         } else {
-            let run: Run = patiently(client, || runs::READ.named([id]).with("facts-limit", "1")).await?;
+            let run: Run =
+                patiently(client, &screen, || runs::READ.named([id]).with("facts-limit", "1")).await?;
             // The history may be behind the state.
             if run.result.is_some() {
                 break run;
             }
+            sleep(PERIOD).await;
         }
-        sleep(PERIOD).await;
     };
-    screen.say(&changes.lines(&run.hosts));
     screen.clear();
+    screen.say(&changes.lines(&run.hosts));
     output.note(&summary(&run));
     conclude(run.result.as_deref().unwrap_or_default(), id)
 }
 
 /// Reads from the API, which may be away for a while.
-async fn patiently<T: DeserializeOwned>(client: &Client, call: impl Fn() -> Call) -> anyhow::Result<T> {
-    let begun = Instant::now();
+async fn patiently<T: DeserializeOwned>(
+    client: &Client,
+    screen: &Screen,
+    call: impl Fn() -> Call,
+) -> Result<T, Failure> {
+    const LOST: &str = "the run is no longer watched, and goes on";
+    let (begun, mut is_said) = (Instant::now(), false);
     loop {
         match client.read(call()).await {
-            Err(error) if begun.elapsed() > ABSENCE_MAX || !crate::rest::may_pass(&error) => {
-                return Err(error.context("the run is no longer watched, and goes on"));
+            Ok(read) => return Ok(read),
+            Err(error) if !crate::rest::may_pass(&error) => return Err(error.context(LOST).into()),
+            // How it ends is not known: exit code 1 would say that it has failed.
+            Err(error) if begun.elapsed() > ABSENCE_MAX => return Err(Failure::Unknown(error.context(LOST))),
+            Err(error) => {
+                if !std::mem::replace(&mut is_said, true) {
+                    screen.say(&[format!("{error:#}; trying again")]);
+                }
+                sleep(PERIOD).await;
             }
-            Err(_) => sleep(PERIOD).await,
-            read => return read,
         }
     }
 }
@@ -117,7 +142,10 @@ fn conclude(result: &str, id: &str) -> Result<(), Failure> {
         "completed" => Ok(()),
         "timed-out" => Err(Failure::Status(TIMED_OUT)),
         "cancelled" => Err(Failure::Status(CANCELLED)),
-        other => Err(anyhow::anyhow!("run {id} ended {other}: `os-upgrade run show {id}`").into()),
+        other => Err(anyhow::anyhow!(
+            "run {id} ended {other}: `os-upgrade run show {id}` says why, and `os-upgrade run logs {id}` what was printed"
+        )
+        .into()),
     }
 }
 
@@ -219,20 +247,24 @@ impl Screen {
 impl Bars {
     fn new() -> Self {
         let all = MultiProgress::new();
-        let run = all.add(ProgressBar::new(0).with_style(style("[{bar:30}] {pos}/{len} hosts, {msg}")));
+        let run = all.add(ProgressBar::new(0).with_style(style("[{bar:30}] {msg}")));
         Self { all, run, hosts: BTreeMap::new() }
     }
 
     fn draw(&mut self, current: &Current, progress: &BTreeMap<String, Progress>, now: DateTime<Utc>) {
+        let reported = |host: &Host| progress.get(&host.hostname).and_then(|progress| progress.percent);
+        let done = current.hosts.iter().map(|host| view::percent_done(&host.status, reported(host)));
+        self.run.set_length(current.hosts.len() as u64 * 100);
+        self.run.set_position(done.sum());
         let ended = current.hosts.iter().filter(|host| has_ended(host)).count();
-        self.run.set_length(current.hosts.len() as u64);
-        self.run.set_position(ended as u64);
-        self.run.set_message(left(&current.not_after, now));
+        let of_hosts = format!("{ended}/{} hosts, {}", current.hosts.len(), left(&current.not_after, now));
+        self.run.set_message(of_hosts);
         let at_work = || current.hosts.iter().filter(|host| is_under_way(host));
         self.hosts.retain(|name, bar| {
             let stays = at_work().any(|host| host.hostname == *name);
             if !stays {
                 bar.finish_and_clear();
+                self.all.remove(bar);
             }
             stays
         });
@@ -244,7 +276,7 @@ impl Bars {
             }
             if let Some(bar) = self.hosts.get(&host.hostname) {
                 let progress = progress.get(&host.hostname);
-                bar.set_position(progress.and_then(|progress| progress.percent).map_or(0, u64::from));
+                bar.set_position(position(host, reported(host)));
                 bar.set_message(message(host, progress));
             }
         }
@@ -260,6 +292,14 @@ fn style(template: &str) -> ProgressStyle {
 fn left(not_after: &str, now: DateTime<Utc>) -> String {
     let end = DateTime::parse_from_rfc3339(not_after);
     end.map(|end| format!("{} left", view::span(now, end.to_utc()))).unwrap_or_default()
+}
+
+/// How far the bar of a host is filled: how much its worker reports of `prepare`, or what is done of its part in the run.
+fn position(host: &Host, reported: Option<u8>) -> u64 {
+    match status(host) {
+        Some(HostStatus::Preparing) => reported.map_or(0, u64::from),
+        _ => view::percent_done(&host.status, reported),
+    }
 }
 
 /// Status and progress of a host.
@@ -308,6 +348,10 @@ mod tests {
         assert_eq!(message(&upgrading, Some(&progress)), "upgrading 40 % unpacking\u{fffd}[2J");
         assert_eq!(message(&upgrading, None), "upgrading");
         assert!(is_under_way(&upgrading) && !has_ended(&upgrading));
+        // A reboot comes after the upgrade, though nothing is reported of it.
+        let positions = ["preparing", "upgrading", "rebooting"]
+            .map(|status| position(&host("h01", status, None), Some(40)));
+        assert_eq!(positions, [40, 40, 99]);
         assert!(has_ended(&host("h01", "failed", None)));
         assert!(!has_ended(&host("h01", "of a newer version", None)));
         let now = "2026-11-21T01:00:00Z".parse().unwrap();

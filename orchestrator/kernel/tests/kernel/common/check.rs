@@ -59,7 +59,8 @@ fn is_settled(step: &Step<'_>, after: &State) {
         | Input::LeadershipBegan
         | Input::FenceStored { .. }
         | Input::Settings(_)
-        | Input::Retracted { .. } => {
+        | Input::Retracted { .. }
+        | Input::Purged { .. } => {
             assert_eq!(again(step.input), [], "{:?} once more", step.input);
         }
         Input::Request(_) | Input::JobDone(_) | Input::Tick => {}
@@ -119,7 +120,7 @@ fn sent_commands_are_covered_by_slots(after: &State) {
                     assert!(is_waiting || *order == SlotOrder::Unlock);
                 }
             }
-            Effect::NewFence { .. } | Effect::Retract { .. } => {}
+            Effect::NewFence { .. } | Effect::Retract { .. } | Effect::Purge(_) => {}
         }
     }
 }

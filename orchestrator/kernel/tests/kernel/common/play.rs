@@ -7,8 +7,8 @@ use os_upgrade_kernel::config::{Rollout, UnreachablePolicy};
 use os_upgrade_kernel::duration::Duration;
 use os_upgrade_kernel::{
     ClockDoubt, Config, ConfigOperation, ControlMessage, Effect, EnrolmentOperation, Expected, InReplyTo,
-    Input, JobDone, LockOperation, LockOutcome, LockProvider, NoAnswer, OnFailure, Reachability, Reclaim,
-    Request, RunOperation, Settings, SlotJob, SlotOperation, SlotOrder, SlotState,
+    Input, JobDone, LockOperation, LockOutcome, LockProvider, NoAnswer, OnFailure, Purge, Reachability,
+    Reclaim, Request, RunOperation, Settings, SlotJob, SlotOperation, SlotOrder, SlotState,
 };
 use os_upgrade_protocol::{Action, CommandId, GroupName, HostName, Outcome, Reply, RunId};
 
@@ -246,7 +246,8 @@ impl Play {
         }
         let operation = match choice % 6 {
             0 | 1 => EnrolmentOperation::Approve { hosts: vec![host] },
-            other => EnrolmentOperation::Withdraw { host, reason, forget: other == 2 },
+            2 => EnrolmentOperation::Remove { host, reason },
+            _ => EnrolmentOperation::Withdraw { host, reason },
         };
         let request = Request { actor: "eve".to_owned(), validate: choice == 3, operation };
         self.input(Input::Request(request.into()));
@@ -313,6 +314,7 @@ impl Play {
             Effect::NewFence { .. } => {
                 self.site.fence();
             }
+            Effect::Purge(Purge { host, announced, .. }) => self.input(Input::Purged { host, announced }),
             Effect::Retract { host, sequence } => {
                 self.input(Input::Retracted { host, sequence, deleted: outcome.is_multiple_of(2) });
             }

@@ -2,7 +2,7 @@
 //! and without default settings.
 
 use chrono::{DateTime, Utc};
-use os_upgrade_kernel::{Answer, Effect, Explanation, Fact, SlotJob, SlotOrder, State};
+use os_upgrade_kernel::{Answer, Effect, Explanation, Fact, Purge, SlotJob, SlotOrder, State};
 use os_upgrade_protocol::{Hint, HostName};
 use serde_json::Value;
 
@@ -73,6 +73,9 @@ pub(crate) fn effects(effects: &[Effect]) -> String {
         },
         Effect::NewFence { above } => format!("new fence above {above}"),
         Effect::Retract { host, sequence } => format!("retract {sequence} of {host}"),
+        Effect::Purge(Purge { host, announced, removed_at: _ }) => {
+            format!("purge {host} up to {announced}")
+        }
     };
     if effects.is_empty() {
         "nothing".to_owned()

@@ -261,14 +261,18 @@ fn input(words: &Words<'_>) -> Input {
         }
         "withdraw" => {
             let reason = words.named("why").unwrap_or("moved").to_owned();
-            let (host, forget) = (host(words.at(1)), words.has("forget"));
-            request(EnrolmentOperation::Withdraw { host, reason, forget }.into())
+            request(EnrolmentOperation::Withdraw { host: host(words.at(1)), reason }.into())
+        }
+        "remove" => {
+            let reason = words.named("why").unwrap_or("scrapped").to_owned();
+            request(EnrolmentOperation::Remove { host: host(words.at(1)), reason }.into())
         }
         "give-up" => {
             let reason = words.named("why").unwrap_or("no power").to_owned();
             request(RunOperation::GiveUpHost { host: host(words.at(1)), reason }.into())
         }
         "settings" => Input::Settings(settings(words)),
+        "purged" => Input::Purged { host: host(words.at(1)), announced: 0 },
         "leadership-began" => Input::LeadershipBegan,
         "fence-stored" => {
             Input::FenceStored { sequence: words.number("at").unwrap(), leader: words.at(1).to_owned() }

@@ -2,8 +2,8 @@
 
 use os_upgrade_kernel::format::Stored as _;
 use os_upgrade_kernel::{
-    CalendarError, ClockDoubt, MissedReason, MissedRun, MissedRuns, Sealed, StartBlocker, State, Watermark,
-    WindowBlocker,
+    CalendarError, ClockDoubt, MissedReason, MissedRun, MissedRuns, Sealed, SecretName, StartBlocker, State,
+    Watermark, WindowBlocker,
 };
 
 use super::check;
@@ -65,4 +65,53 @@ fn missed_runs() {
     let state = State { missed, ..State::default() };
     assert_eq!(state.format(), 4);
     check_words("State", &serde_json::to_value(&state).unwrap(), 4);
+}
+
+/// When it is read, what blocked the run may have ended.
+#[test]
+fn reasons_are_in_the_past() {
+    let sealed = |why| StartBlocker::StrongboxSealed { why };
+    let name = || SecretName::new("lock").unwrap();
+    let start: [(StartBlocker, &str); 13] = [
+        (StartBlocker::NoConfiguration, "nothing was configured"),
+        (StartBlocker::RunActive { run: run("r1") }, "run r1 was active"),
+        (sealed(Sealed::NoKey), "the strongbox was sealed"),
+        (sealed(Sealed::NoSecret { name: name() }), "the strongbox had no secret lock"),
+        (sealed(Sealed::Damaged { name: name() }), "the secret lock could not be opened"),
+        (
+            StartBlocker::NoHosts { applications: "debian".to_owned() },
+            "no reachable host ran a configured application",
+        ),
+        (
+            StartBlocker::NoneApproved { hosts: 1, withdrawn: 0 },
+            "the only host of the configured applications was not approved",
+        ),
+        (
+            StartBlocker::NoneApproved { hosts: 3, withdrawn: 1 },
+            "none of the 3 hosts of the configured applications was approved (1 of them withdrawn)",
+        ),
+        (
+            StartBlocker::NoneApproved { hosts: 3, withdrawn: 3 },
+            "all 3 hosts of the configured applications were withdrawn",
+        ),
+        (
+            ClockDoubt::ClockUnmeasured.into(),
+            "the orchestrator's clock had not been compared with that of NATS lately",
+        ),
+        (ClockDoubt::ClockSkew { seconds: 40 }.into(), "the orchestrator's clock was 40 s ahead of NATS"),
+        (
+            ClockDoubt::ClockDisputed { differ: 2, hosts: 3 }.into(),
+            "the clocks of 2 of 3 hosts differed from those of the orchestrator and NATS",
+        ),
+        (ClockDoubt::ClockStepped.into(), "the clock of NATS had just stepped"),
+    ];
+    let start = start.map(|(by, expected)| (WindowBlocker::from(by), expected));
+    let window = [
+        (WindowBlocker::NoWindows, "no run started automatically: no maintenance windows were configured"),
+        (WindowBlocker::HostsAwaited { hosts: 1 }, "the heartbeat of a host was awaited"),
+        (WindowBlocker::HostsAwaited { hosts: 2 }, "the heartbeats of 2 hosts were awaited"),
+    ];
+    for (by, expected) in start.into_iter().chain(window) {
+        assert_eq!(MissedReason::Blocked(by).to_string(), expected);
+    }
 }

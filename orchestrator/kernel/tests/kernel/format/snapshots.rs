@@ -78,6 +78,17 @@ fn parts() {
         .unwrap()
     };
     assert_eq!(state_of(&|_| ()), 2);
+    let upgraded = |state: &mut State| {
+        state.last_upgrades = serde_json::from_str(r#"{"h1":"2026-11-21T01:00:00Z"}"#).unwrap();
+        check_words("State", &serde_json::to_value(&*state).unwrap(), 5);
+    };
+    assert_eq!(state_of(&upgraded), 5);
+    let removed = |state: &mut State| {
+        let (host, actor, reason) = (host("h1"), "eve".to_owned(), "scrapped".to_owned());
+        state.apply(start(), &Fact::HostRemoved { host, actor, reason, announced: 7 }).unwrap();
+        check_words("State", &serde_json::to_value(&*state).unwrap(), 5);
+    };
+    assert_eq!(state_of(&removed), 5);
     assert_eq!(state_of(&|state| state.semaphores = semaphores("")), 2);
     assert_eq!(state_of(&|state| state.semaphores = semaphores(r#","interval-secs":300"#)), 3);
     assert_eq!(state_of(&|state| drop(state.slots.insert(host("h1"), slot(None)))), 2);

@@ -100,16 +100,32 @@
   = done
   ! nothing
 > tick
-# An unknown host cannot be withdrawn, and one that would take part again at once cannot be forgotten.
+# An unknown host cannot be withdrawn, and one that is running cannot be removed. A removed host that announces itself again
+# waits for approval, whatever the settings.
 > withdraw h77
   = refused: there is no host h77: none of that name has announced itself, been approved or been withdrawn
-> withdraw h2 forget
-  = refused: h2 announces itself, and with [site] auto-approve = true it would take part again at once: withdraw it without forgetting it
-> gone h2
-> withdraw h2 forget why=scrapped
-  + host-withdrawn actor=admin forgotten=true host=h2 reason=scrapped
+> remove h77
+  = refused: there is no host h77: none of that name has announced itself, been approved or been withdrawn
+> host h2 awaited
+> remove h2
+  = refused: it is not known yet whether h2 is running: ask again when it is shown as unreachable
+> host h2 unreachable
+> remove h2 validate
+  = valid
+> remove h2
+  + host-removed actor=admin announced=0 host=h2 reason=scrapped
   = done
-> withdraw h2 forget why=scrapped
+  ! purge h2 up to 0
+> remove h77
+  = refused: there is no host h77: none of that name has announced itself, been approved or been withdrawn
+> explain h2
+  waits for approval: os-upgrade hosts approve h2 | reason=awaits-approval | blockers=awaits-approval
+> purged h2
+  + host-purged host=h2
+  ! nothing
+> purged h2
+> gone h2
+> remove h2
   = done
 > settings embedded waiting default:1
   + settings-adopted settings=()

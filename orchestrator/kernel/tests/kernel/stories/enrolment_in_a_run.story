@@ -178,10 +178,19 @@
 > settings embedded hold default:1 waiting
   + settings-adopted settings=()
 > gone h9
-> withdraw h9 forget
+> remove h9
+  = refused: h9 is pending in the active run: cancel the run, or let it go on with `os-upgrade run give-up`
+> withdraw h9
+  + host-withdrawn actor=admin host=h9 reason=moved
   + r9 h9: cancelled reason=(host-withdrawn actor=admin reason=moved)
   = done
   ! send r9/h3/prepare/1 until 2026-11-21T05:00:00Z, unlock h4 of default, retract 6 of h5
+> remove h4
+  = refused: h4 holds a slot of group default: release it with `os-upgrade lock release`, if it is certainly off
+> remove h9
+  + host-removed actor=admin announced=0 host=h9 reason=scrapped
+  = done
+  ! send r9/h3/prepare/1 until 2026-11-21T05:00:00Z, unlock h4 of default, retract 6 of h5, purge h9 up to 0
 > state
   r9 active
   h1 skipped: withdrawn by admin: moved

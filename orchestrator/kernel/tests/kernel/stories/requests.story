@@ -36,7 +36,7 @@
   no run is active; no run starts automatically: no maintenance windows are configured | blockers=no-run,no-windows
 > host h2 unreachable
 > explain h2
-  no run is active; no run starts automatically: no maintenance windows are configured; it is unreachable: no heartbeat arrives from it | blockers=no-run,no-windows,silent
+  it is unreachable: no heartbeat arrives from it; no run is active; no run starts automatically: no maintenance windows are configured | blockers=silent,no-run,no-windows
 > clock 31
 > trigger r1
   = refused: the orchestrator's clock is 31 s ahead of NATS; no run starts until the time is certain
@@ -83,4 +83,4 @@
   + config-replaced actor=admin config=(worker-applications=[]) difference=[(after=[] before=[(name=debian)] path=worker-applications)]
   = done
 > trigger r2
-  = refused: no host has announced a worker of the configured applications ()
+  = refused: no application is configured, so no host takes part in runs: list them as worker-applications

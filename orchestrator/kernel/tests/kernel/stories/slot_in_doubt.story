@@ -51,7 +51,7 @@
   + slot-unlocked host=h1
   ! nothing
 > explain h1
-  no run is active; no run starts automatically: no maintenance windows are configured; its slot of group default is being given back: once more at 2026-11-21T01:00:30Z, as the lock server may still carry out an earlier request | blockers=no-run,no-windows,slot-releasing
+  its slot of group default is being given back: once more at 2026-11-21T01:00:30Z, as the lock server may still carry out an earlier request; no run is active; no run starts automatically: no maintenance windows are configured | blockers=slot-releasing,no-run,no-windows
 > state
   r1 cancelled
   h1 cancelled: the run was cancelled by admin

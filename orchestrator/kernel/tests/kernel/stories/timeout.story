@@ -114,9 +114,10 @@
 > deliver
   + r4 h1: command-sent action=reboot attempt=1 sequence=21
   ! nothing
+> host h1 unreachable
 > wait 600
 > cancel
-  + r4 h1: timed-out reason=(no-reply action=reboot)
+  + r4 h1: timed-out reason=(no-reply action=reboot unreachable=true)
   + r4 h2: cancelled reason=run-timed-out
   + r4 h3: cancelled reason=run-timed-out
   + run-ended result=timed-out run=r4
@@ -124,11 +125,12 @@
   ! retract 21 of h1
 > state
   r4 timed-out
-  h1 timed-out: no reply to reboot before not-after
+  h1 timed-out: no reply to reboot before not-after; it no longer sent heartbeats
   h2 cancelled: the run timed out before its turn
   h3 cancelled: the run timed out before its turn
   slot h1: begun=true command=(action=reboot sequence=21) group=default provider=embedded run=r4 since=2026-11-21T02:10:00Z standing=held unsent-at-fence=null
 # A request after not-after does not see the expired run; the last reply, read late, completes a run.
+> host h1
 > retracted h1 at=12 given
 > retracted h1 at=21 given
   + command-retracted deleted=false host=h1 sequence=21

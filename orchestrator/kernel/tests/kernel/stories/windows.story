@@ -9,12 +9,12 @@
   no worker has announced itself on it | blockers=not-announced
 > host h1 unreachable
 > explain h1
-  no run is active; no run starts automatically: no maintenance windows are configured; it is unreachable: no heartbeat arrives from it | blockers=no-run,no-windows,silent
+  it is unreachable: no heartbeat arrives from it; no run is active; no run starts automatically: no maintenance windows are configured | blockers=silent,no-run,no-windows
 > put-config debian maintenance-windows=Saturday~02:30~2h
   + config-replaced actor=admin config=(maintenance-windows=[(days-of-week=Saturday duration=2h start-time=02:30 timezone=site-local)] worker-applications=[(name=debian)]) difference=[(after=[(days-of-week=Saturday duration=2h start-time=02:30 timezone=site-local)] path=maintenance-windows)]
   = done
 > explain h1
-  no run is active; the next starts automatically at 2026-11-21T01:30:00Z; it is unreachable: no heartbeat arrives from it | blockers=no-run@2026-11-21T01:30:00Z,silent
+  it is unreachable: no heartbeat arrives from it; no run is active; the next starts automatically at 2026-11-21T01:30:00Z | blockers=silent,no-run@2026-11-21T01:30:00Z
 > due r0
 > wait 29m
 > due r0
@@ -22,7 +22,7 @@
 # The window is open, and no host is reachable.
 > due r0
 > explain h1
-  no run is active; a maintenance window is open until 2026-11-21T03:30:00Z, but no reachable host runs a configured application; it is unreachable: no heartbeat arrives from it | blockers=no-run,no-hosts@2026-11-21T03:30:00Z,silent
+  it is unreachable: no heartbeat arrives from it; no run is active; a maintenance window is open until 2026-11-21T03:30:00Z, but no reachable host runs a configured application | blockers=silent,no-run,no-hosts@2026-11-21T03:30:00Z
 > host h1
 > clock 31
 > due r0
@@ -46,12 +46,12 @@
 > explain h1
   no run is active; a maintenance window is open until 2026-11-21T03:30:00Z, but the heartbeat of a host is awaited | blockers=no-run,hosts-awaited
 > explain h2
-  no run is active; a maintenance window is open until 2026-11-21T03:30:00Z, but the heartbeat of a host is awaited; its heartbeat is awaited | blockers=no-run,hosts-awaited,heartbeat-awaited
+  its heartbeat is awaited; no run is active; a maintenance window is open until 2026-11-21T03:30:00Z, but the heartbeat of a host is awaited | blockers=heartbeat-awaited,no-run,hosts-awaited
 > host h2 unreachable
 > host h1 awaited
 > due r0
 > explain h1
-  no run is active; a maintenance window is open until 2026-11-21T03:30:00Z, but the heartbeat of a host is awaited; its heartbeat is awaited | blockers=no-run,hosts-awaited,heartbeat-awaited
+  its heartbeat is awaited; no run is active; a maintenance window is open until 2026-11-21T03:30:00Z, but the heartbeat of a host is awaited | blockers=heartbeat-awaited,no-run,hosts-awaited
 > gone h2
 > host h1
 > due r1
@@ -157,7 +157,7 @@
 > explain h1
   no run is active; the next starts automatically at 2026-12-06T01:00:00Z | blockers=no-run@2026-12-06T01:00:00Z
 > put-config debian maintenance-windows=Sunday~02:00~4h minimum-remaining=4h1s
-  = refused: minimum-remaining: 4h1s is more than any occurrence of the maintenance windows lasts; write less
+  = refused: minimum-remaining: no occurrence of the maintenance windows is longer than 4h1s; write less
 > put-config debian maintenance-windows=Sunday~02:00~4h;Sunday~02:00~4h
   = refused: maintenance-windows/1: the same window is listed twice, also at maintenance-windows/0
 > put-config debian maintenance-windows=Monday,Tuesday,Wednesday,Thursday,Friday,Saturday,Sunday~00:00~25h

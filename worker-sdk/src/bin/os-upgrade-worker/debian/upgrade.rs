@@ -136,7 +136,7 @@ impl Debian {
     }
 
     /// Why the host must reboot; `None` if it need not.
-    async fn reboot_reason(&self) -> HandlerResult<Option<String>> {
+    pub(super) async fn reboot_reason(&self) -> HandlerResult<Option<String>> {
         let root = self.parts.tools.root();
         if root.join("run/reboot-required").exists() {
             let packages = fs::read_to_string(root.join("run/reboot-required.pkgs")).unwrap_or_default();

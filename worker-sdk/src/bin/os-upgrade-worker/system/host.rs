@@ -69,6 +69,9 @@ pub(crate) trait System: Send + Sync + 'static {
     fn upgrade(&self, context: &Context) -> impl Future<Output = HandlerResult<Upgraded>> + Send;
     fn health(&self, context: &Context) -> impl Future<Output = HandlerResult> + Send;
     fn versions(&self) -> impl Future<Output = HandlerResult<Versions>> + Send;
+    fn reboot_required(&self) -> impl Future<Output = HandlerResult<Option<String>>> + Send {
+        std::future::ready(Ok(None))
+    }
 }
 
 /// The worker of a kind of host.
@@ -100,5 +103,13 @@ impl<S: System> Worker for Host<S> {
 
     async fn versions(&self, _context: &Context) -> HandlerResult<Versions> {
         self.0.versions().await
+    }
+
+    fn can_reboot(&self) -> bool {
+        true
+    }
+
+    async fn reboot_required(&self) -> HandlerResult<Option<String>> {
+        self.0.reboot_required().await
     }
 }

@@ -1,0 +1,65 @@
+//! Answers of the API server, and what the status says. Who may be asked what is not known here.
+
+use std::time::Duration;
+
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Status;
+use os_upgrade_protocol::limits::bounded_message;
+use serde::de::DeserializeOwned;
+
+use super::error::Error;
+use super::rights::Right;
+
+/// An answer, complete.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Answer {
+    /// The HTTP status.
+    pub(super) code: u16,
+    /// The pause that the server asks for.
+    pub(super) retry_after: Option<Duration>,
+    /// The body.
+    pub(super) body: Vec<u8>,
+}
+
+impl Answer {
+    /// Whether the request was carried out.
+    pub(super) fn is_success(&self) -> bool {
+        (200..300).contains(&self.code)
+    }
+
+    /// The `Status` in the body. What comes before the API's own handlers, such as throttling, is answered in plain text.
+    pub(super) fn status(&self) -> Option<Status> {
+        serde_json::from_slice(&self.body).ok()
+    }
+
+    /// The message of a refusal.
+    pub(super) fn message(&self) -> String {
+        let message = self.status().and_then(|status| status.message);
+        let message = message.unwrap_or_else(|| String::from_utf8_lossy(&self.body).trim().to_owned());
+        bounded_message(&message)
+    }
+
+    /// Why the request was not carried out.
+    pub(super) fn error(&self, right: Right) -> Error {
+        let detail = self.message();
+        match self.code {
+            401 => Error::Unauthorized,
+            403 => Error::Forbidden { right, detail },
+            404 => Error::NotFound { right, detail },
+            409 => Error::Conflict { detail },
+            422 => Error::Inapplicable { detail },
+            429 => Error::Throttled { retry_after: self.retry_after },
+            status @ 400..500 => Error::Refused { status, detail },
+            status @ 500..600 => Error::ServerFailed { status, detail },
+            status => Error::Malformed { detail: format!("status {status}") },
+        }
+    }
+
+    /// The object in the body.
+    pub(super) fn object<T: DeserializeOwned>(&self, right: Right) -> Result<T, Error> {
+        if !self.is_success() {
+            return Err(self.error(right));
+        }
+        serde_json::from_slice(&self.body)
+            .map_err(|error| Error::Malformed { detail: bounded_message(&error.to_string()) })
+    }
+}

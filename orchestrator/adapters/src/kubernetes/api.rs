@@ -1,0 +1,221 @@
+//! The calls of the API that a drain needs, one function each.
+
+use hyper::Method;
+use k8s_openapi::api::core::v1::{Namespace, Node, Pod};
+use k8s_openapi::api::policy::v1::PodDisruptionBudget;
+use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
+use serde::Deserialize;
+use serde::de::DeserializeOwned;
+use serde_json::{Value, json};
+
+use super::client::{Client, Outgoing};
+use super::error::Error;
+use super::eviction::{self, Verdict};
+use super::plan::PodRef;
+use super::rights::{
+    DELETE_POD, EVICT_POD, GET_NODE, LIST_BUDGETS, LIST_NAMESPACES, LIST_NODES, LIST_PODS, PATCH_NODE, Right,
+};
+
+/// The objects of a page.
+const PAGE_OBJECTS: usize = 250;
+/// The most pages of a list. A cluster has some thousand nodes at most, and a node some hundred pods.
+const PAGES_MAX: usize = 80;
+/// How often a list begins anew when its continue token expires.
+const LISTS_MAX: usize = 3;
+/// The status of an expired token.
+const GONE: u16 = 410;
+
+/// What has a meaning in URLs. Names of objects contain none of it.
+const RESERVED: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~');
+
+/// How a node is patched.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum PatchKind {
+    /// The members of an object.
+    Merge,
+    /// A list of operations.
+    Json,
+}
+
+/// Whether a write is carried out.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Mode {
+    /// It is.
+    Real,
+    /// It is only judged.
+    DryRun,
+}
+
+#[derive(Deserialize)]
+struct Page<T> {
+    #[serde(default)]
+    metadata: PageMetadata,
+    #[serde(default = "Vec::new")]
+    items: Vec<T>,
+}
+
+#[derive(Default, Deserialize)]
+struct PageMetadata {
+    #[serde(rename = "continue")]
+    token: Option<String>,
+}
+
+fn encode(text: &str) -> String {
+    utf8_percent_encode(text, RESERVED).to_string()
+}
+
+fn node_path(name: &str) -> String {
+    format!("/api/v1/nodes/{}", encode(name))
+}
+
+fn pod_path(pod: &PodRef) -> String {
+    format!("/api/v1/namespaces/{}/pods/{}", encode(&pod.namespace), encode(&pod.name))
+}
+
+impl Client {
+    /// A node as it is.
+    ///
+    /// # Errors
+    /// The request fails, or there is no such node.
+    pub async fn node(&self, name: &str) -> Result<Node, Error> {
+        if name.is_empty() {
+            // The path would be that of the list.
+            return Err(Error::NotFound { right: GET_NODE, detail: "a node without a name".to_owned() });
+        }
+        self.call(GET_NODE, Method::GET, node_path(name), "application/json", Vec::new()).await
+    }
+
+    /// All nodes.
+    ///
+    /// # Errors
+    /// A request fails.
+    pub async fn nodes(&self) -> Result<Vec<Node>, Error> {
+        self.list(LIST_NODES, "/api/v1/nodes", "").await
+    }
+
+    /// Changes a node, and returns it.
+    ///
+    /// # Errors
+    /// The request fails, or the patch does not apply.
+    pub async fn patch_node(&self, name: &str, kind: PatchKind, patch: &Value) -> Result<Node, Error> {
+        let content_type = match kind {
+            PatchKind::Merge => "application/merge-patch+json",
+            PatchKind::Json => "application/json-patch+json",
+        };
+        self.call(PATCH_NODE, Method::PATCH, node_path(name), content_type, patch.to_string().into_bytes())
+            .await
+    }
+
+    /// The pods of a node, not from a cache: without a version, a list shows what is there now.
+    ///
+    /// # Errors
+    /// A request fails.
+    pub async fn pods_of(&self, node: &str) -> Result<Vec<Pod>, Error> {
+        let query = format!("&fieldSelector={}", encode(&format!("spec.nodeName={node}")));
+        self.list(LIST_PODS, "/api/v1/pods", &query).await
+    }
+
+    /// All namespaces.
+    ///
+    /// # Errors
+    /// A request fails.
+    pub async fn namespaces(&self) -> Result<Vec<Namespace>, Error> {
+        self.list(LIST_NAMESPACES, "/api/v1/namespaces", "").await
+    }
+
+    /// The disruption budgets of a namespace.
+    ///
+    /// # Errors
+    /// A request fails.
+    pub async fn budgets_of(&self, namespace: &str) -> Result<Vec<PodDisruptionBudget>, Error> {
+        let path = format!("/apis/policy/v1/namespaces/{}/poddisruptionbudgets", encode(namespace));
+        self.list(LIST_BUDGETS, &path, "").await
+    }
+
+    /// Evicts exactly this pod.
+    ///
+    /// # Errors
+    /// The request fails. Whatever is about the pod is no error.
+    pub async fn evict(&self, pod: &PodRef, mode: Mode) -> Result<Verdict, Error> {
+        let body = json!({
+            "apiVersion": "policy/v1",
+            "kind": "Eviction",
+            "metadata": { "namespace": pod.namespace, "name": pod.name },
+            "deleteOptions": delete_options(pod, mode),
+        });
+        self.end_pod(EVICT_POD, Method::POST, format!("{}/eviction", pod_path(pod)), &body).await
+    }
+
+    /// Deletes exactly this pod, with its own grace period.
+    ///
+    /// # Errors
+    /// The request fails. Whatever is about the pod is no error.
+    pub async fn delete_pod(&self, pod: &PodRef) -> Result<Verdict, Error> {
+        self.end_pod(DELETE_POD, Method::DELETE, pod_path(pod), &delete_options(pod, Mode::Real)).await
+    }
+
+    async fn end_pod(
+        &self,
+        right: Right,
+        method: Method,
+        path: String,
+        body: &Value,
+    ) -> Result<Verdict, Error> {
+        let body = body.to_string().into_bytes();
+        let answer = self.send(Outgoing { method, path, content_type: "application/json", body }).await?;
+        eviction::read(&answer, right)
+    }
+
+    async fn call<T: DeserializeOwned>(
+        &self,
+        right: Right,
+        method: Method,
+        path: String,
+        content_type: &'static str,
+        body: Vec<u8>,
+    ) -> Result<T, Error> {
+        self.send(Outgoing { method, path, content_type, body }).await?.object(right)
+    }
+
+    /// All objects of a list that shows one moment. `query` begins with `&`, or is empty.
+    async fn list<T: DeserializeOwned>(
+        &self,
+        right: Right,
+        path: &str,
+        query: &str,
+    ) -> Result<Vec<T>, Error> {
+        let mut lists = 1;
+        loop {
+            match self.list_once(right, path, query).await {
+                Err(Error::Refused { status: GONE, .. }) if lists < LISTS_MAX => lists += 1,
+                result => return result,
+            }
+        }
+    }
+
+    async fn list_once<T: DeserializeOwned>(
+        &self,
+        right: Right,
+        path: &str,
+        query: &str,
+    ) -> Result<Vec<T>, Error> {
+        let (mut objects, mut token) = (Vec::new(), String::new());
+        for _ in 0..PAGES_MAX {
+            let target = format!("{path}?limit={PAGE_OBJECTS}{query}{token}");
+            let page: Page<T> = self.call(right, Method::GET, target, "application/json", Vec::new()).await?;
+            objects.extend(page.items);
+            let Some(next) = page.metadata.token.filter(|next| !next.is_empty()) else { return Ok(objects) };
+            token = format!("&continue={}", encode(&next));
+        }
+        Err(Error::Malformed { detail: format!("the list has more than {PAGES_MAX} pages") })
+    }
+}
+
+fn delete_options(pod: &PodRef, mode: Mode) -> Value {
+    let mut options =
+        json!({ "apiVersion": "v1", "kind": "DeleteOptions", "preconditions": { "uid": pod.uid } });
+    if mode == Mode::DryRun {
+        options["dryRun"] = json!(["All"]);
+    }
+    options
+}

@@ -1,0 +1,156 @@
+//! A client of one cluster. Each request is sent once and bounded in time and size.
+
+use std::fmt::Display;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use http_body_util::{BodyExt as _, LengthLimitError, Limited};
+use hyper::header::{ACCEPT, CONTENT_TYPE, RETRY_AFTER};
+use hyper::{Method, Request};
+use kube::Config;
+use kube::client::{AuthError, Body};
+use kube::config::{InClusterError, KubeConfigOptions, Kubeconfig, KubeconfigError};
+use os_upgrade_protocol::error::with_causes;
+use os_upgrade_protocol::limits::bounded_message;
+use os_upgrade_tls::http_client::install_crypto_provider;
+
+use super::answer::Answer;
+use super::error::Error;
+use crate::http_error::{find_cause, is_malformed};
+
+/// How long a request may take, its answer included.
+pub const REQUEST_TIMEOUT: Duration = Duration::from_secs(10);
+/// The largest answer. A page of pods is far smaller.
+const ANSWER_BYTES_MAX: usize = 32 << 20;
+
+/// How the cluster is found, and who asks it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Access {
+    /// By a kubeconfig.
+    Kubeconfig {
+        /// The file.
+        file: PathBuf,
+        /// The context; the file's current one if absent.
+        context: Option<String>,
+    },
+    /// From within the cluster, as the service account of the pod. Its token and authority are read again each minute.
+    InCluster,
+}
+
+/// Why there is no client.
+#[derive(Debug, thiserror::Error)]
+pub enum BuildError {
+    /// The kubeconfig cannot be used.
+    #[error("the kubeconfig {} cannot be used", .file.display())]
+    Kubeconfig {
+        /// The file.
+        file: PathBuf,
+        /// What is wrong with it.
+        source: Box<KubeconfigError>,
+    },
+    /// This is no pod with a service account.
+    #[error("the service account of the pod cannot be used")]
+    InCluster(#[source] Box<InClusterError>),
+    /// Credentials or certificates cannot be used.
+    #[error("the client of the cluster cannot be set up")]
+    Client(#[source] Box<kube::Error>),
+}
+
+/// A client of one cluster. Cheap to clone; clones share connections.
+#[derive(Clone)]
+pub struct Client {
+    http: kube::Client,
+    timeout: Duration,
+}
+
+impl std::fmt::Debug for Client {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Client").field("timeout", &self.timeout).finish_non_exhaustive()
+    }
+}
+
+/// One request.
+#[derive(Debug)]
+pub(super) struct Outgoing {
+    pub(super) method: Method,
+    pub(super) path: String,
+    pub(super) content_type: &'static str,
+    pub(super) body: Vec<u8>,
+}
+
+impl Client {
+    /// A client of this cluster.
+    ///
+    /// # Errors
+    /// The cluster's address or the credentials cannot be read or used.
+    pub async fn new(access: &Access) -> Result<Self, BuildError> {
+        let mut config = match access {
+            Access::Kubeconfig { file, context } => kubeconfig(file, context.clone())
+                .await
+                .map_err(|source| BuildError::Kubeconfig { file: file.clone(), source: Box::new(source) })?,
+            Access::InCluster => {
+                Config::incluster().map_err(|error| BuildError::InCluster(Box::new(error)))?
+            }
+        };
+        // Its retries would repeat a budget's refusal for minutes, and send writes long after they were allowed.
+        config.default_retry = false;
+        config.connect_timeout = Some(REQUEST_TIMEOUT);
+        install_crypto_provider();
+        let http = kube::Client::try_from(config).map_err(|error| BuildError::Client(Box::new(error)))?;
+        Ok(Self { http, timeout: REQUEST_TIMEOUT })
+    }
+
+    /// The same client with another limit for a request.
+    #[must_use]
+    pub fn with_timeout(self, timeout: Duration) -> Self {
+        Self { timeout, ..self }
+    }
+
+    /// Sends a request, and reads the answer whatever its status.
+    pub(super) async fn send(&self, outgoing: Outgoing) -> Result<Answer, Error> {
+        let answer = tokio::time::timeout(self.timeout, self.exchange(outgoing)).await;
+        answer.unwrap_or(Err(Error::TimedOut { limit: self.timeout }))
+    }
+
+    async fn exchange(&self, outgoing: Outgoing) -> Result<Answer, Error> {
+        let request = Request::builder()
+            .method(outgoing.method)
+            .uri(outgoing.path)
+            .header(CONTENT_TYPE, outgoing.content_type)
+            .header(ACCEPT, "application/json")
+            .body(Body::from(outgoing.body))
+            .map_err(|error| malformed(&error))?;
+        let response = self.http.send(request).await.map_err(|error| unanswered(&error))?;
+        let code = response.status().as_u16();
+        let retry_after =
+            response.headers().get(RETRY_AFTER).and_then(|value| value.to_str().ok()?.parse().ok());
+        let body = Limited::new(response.into_body(), ANSWER_BYTES_MAX).collect().await.map_err(|error| {
+            if error.is::<LengthLimitError>() {
+                return malformed(&format!("more than {ANSWER_BYTES_MAX} bytes"));
+            }
+            Error::Unreachable { detail: bounded_message(&with_causes(&*error)) }
+        })?;
+        Ok(Answer { code, retry_after: retry_after.map(Duration::from_secs), body: body.to_bytes().to_vec() })
+    }
+}
+
+async fn kubeconfig(file: &PathBuf, context: Option<String>) -> Result<Config, KubeconfigError> {
+    let options = KubeConfigOptions { context, ..KubeConfigOptions::default() };
+    Config::from_custom_kubeconfig(Kubeconfig::read_from(file)?, &options).await
+}
+
+/// Why there is no answer.
+fn unanswered(error: &kube::Error) -> Error {
+    let detail = bounded_message(&with_causes(error));
+    if is_malformed(error) {
+        Error::Malformed { detail }
+    } else if find_cause::<AuthError>(error).is_some() {
+        Error::NoCredentials { detail }
+    } else {
+        Error::Unreachable { detail }
+    }
+}
+
+fn malformed(what: &impl Display) -> Error {
+    Error::Malformed { detail: bounded_message(&what.to_string()) }
+}

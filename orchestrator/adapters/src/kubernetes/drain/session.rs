@@ -1,0 +1,146 @@
+//! The requests of one drain, one after the other and not too fast.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use k8s_openapi::api::core::v1::Pod;
+use k8s_openapi::api::policy::v1::PodDisruptionBudget;
+use kube::core::labels::{Selector, SelectorExt as _};
+use tokio::time::Instant;
+
+use super::super::api::Mode;
+use super::super::client::Client;
+use super::super::error::Error;
+use super::super::eviction::Verdict;
+use super::super::node::{self, NodeState};
+use super::super::permit::{Interrupted, Permit, Stop};
+use super::super::plan::{Namespaces, PlannedPod, PodRef};
+
+/// How fast a node is drained. Each drain keeps to it on its own.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Pace {
+    /// The pause between two requests. The pages of a list count as one.
+    pub request: Duration,
+    /// The pause between two rounds, each of which reads the node and lists its pods.
+    pub round: Duration,
+    /// The pause before a pod that was refused is tried again.
+    pub retry: Duration,
+}
+
+impl Default for Pace {
+    fn default() -> Self {
+        Self {
+            request: Duration::from_millis(100),
+            round: Duration::from_secs(3),
+            retry: Duration::from_secs(10),
+        }
+    }
+}
+
+/// A budget that selects a pod.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct SelectingBudget {
+    pub(super) name: String,
+    /// Whether it allows a number of pods that depends on how many there should be, and nobody says how many.
+    pub(super) has_nothing_to_count: bool,
+}
+
+impl From<&PodDisruptionBudget> for SelectingBudget {
+    fn from(budget: &PodDisruptionBudget) -> Self {
+        let is_relative = budget.spec.as_ref().is_some_and(|spec| spec.max_unavailable.is_some());
+        // A status that is older than the budget says nothing of it.
+        let status =
+            budget.status.as_ref().filter(|status| status.observed_generation == budget.metadata.generation);
+        Self {
+            name: budget.metadata.name.clone().unwrap_or_default(),
+            has_nothing_to_count: is_relative && status.is_some_and(|status| status.expected_pods == 0),
+        }
+    }
+}
+
+/// The requests of one drain.
+#[derive(Debug)]
+pub(super) struct Session<'a> {
+    client: &'a Client,
+    permit: &'a Permit<'a>,
+    pace: Pace,
+    next_request: Instant,
+    /// The budgets of namespaces that were asked for since the last list of pods.
+    budgets: BTreeMap<String, Vec<PodDisruptionBudget>>,
+}
+
+impl<'a> Session<'a> {
+    pub(super) fn new(client: &'a Client, permit: &'a Permit<'a>, pace: Pace) -> Self {
+        Self { client, permit, pace, next_request: Instant::now(), budgets: BTreeMap::new() }
+    }
+
+    pub(super) fn pace(&self) -> Pace {
+        self.pace
+    }
+
+    pub(super) async fn pause(&self, pause: Duration) -> Result<(), Stop> {
+        self.permit.pause(pause).await
+    }
+
+    /// Waits for the turn of the next request.
+    async fn turn(&mut self) -> Result<(), Stop> {
+        self.permit.during(tokio::time::sleep_until(self.next_request)).await?;
+        self.next_request = Instant::now() + self.pace.request;
+        Ok(())
+    }
+
+    async fn read<T>(&mut self, request: impl Future<Output = Result<T, Error>>) -> Result<T, Interrupted> {
+        self.turn().await?;
+        Ok(self.permit.during(request).await??)
+    }
+
+    /// Waits for the turn of a write. Whether it is still allowed is asked last.
+    async fn before_write(&mut self) -> Result<(), Stop> {
+        self.turn().await?;
+        self.permit.check()
+    }
+
+    pub(super) async fn node(&mut self, name: &str) -> Result<NodeState, Interrupted> {
+        self.read(node::read(self.client, name)).await
+    }
+
+    /// The pods of the node as they are now.
+    pub(super) async fn pods(&mut self, node: &str) -> Result<Vec<Pod>, Interrupted> {
+        self.budgets.clear();
+        self.read(self.client.pods_of(node)).await
+    }
+
+    pub(super) async fn namespaces(&mut self) -> Result<Namespaces, Interrupted> {
+        Ok(self.read(self.client.namespaces()).await?.into_iter().collect())
+    }
+
+    pub(super) async fn evict(&mut self, pod: &PodRef, mode: Mode) -> Result<Verdict, Interrupted> {
+        self.before_write().await?;
+        Ok(self.client.evict(pod, mode).await?)
+    }
+
+    pub(super) async fn delete(&mut self, pod: &PodRef) -> Result<Verdict, Interrupted> {
+        self.before_write().await?;
+        Ok(self.client.delete_pod(pod).await?)
+    }
+
+    /// The budgets that select a pod.
+    pub(super) async fn budgets_of(&mut self, pod: &PlannedPod) -> Result<Vec<SelectingBudget>, Interrupted> {
+        let namespace = &pod.pod.namespace;
+        if !self.budgets.contains_key(namespace) {
+            let budgets = self.read(self.client.budgets_of(namespace)).await?;
+            self.budgets.insert(namespace.clone(), budgets);
+        }
+        let budgets = self.budgets.get(namespace).into_iter().flatten();
+        let selecting = budgets.filter(|budget| selects(budget, pod));
+        Ok(selecting.map(SelectingBudget::from).collect())
+    }
+}
+
+/// Whether a budget is about a pod. One without a selector is about none.
+fn selects(budget: &PodDisruptionBudget, pod: &PlannedPod) -> bool {
+    let selector = budget.spec.as_ref().and_then(|spec| spec.selector.clone());
+    selector
+        .and_then(|selector| Selector::try_from(selector).ok())
+        .is_some_and(|selector| selector.matches(&pod.labels))
+}

@@ -1,0 +1,76 @@
+//! What the API server says to an eviction, and to a deletion of a pod.
+//!
+//! Reasons and causes tell refusals apart; texts are only shown. Two budgets over a pod are an error of the server without a
+//! reason: whoever asks has to look at the budgets.
+
+use std::time::Duration;
+
+use super::answer::Answer;
+use super::error::Error;
+use super::rights::Right;
+
+/// The cause in the details of a budget's refusal.
+const BUDGET_CAUSE: &str = "DisruptionBudget";
+/// The cause in the details when a namespace is being deleted.
+const NAMESPACE_CAUSE: &str = "NamespaceTerminating";
+/// The group of budgets, which the details name when a budget's status makes no sense.
+const BUDGET_GROUP: &str = "policy";
+
+/// What came of an eviction or of a deletion.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Verdict {
+    /// The pod is being terminated.
+    Granted,
+    /// The pod is gone.
+    Gone,
+    /// Another pod has the name by now. The budget may be spent all the same, so nothing is sent again without a fresh list.
+    Replaced,
+    /// A budget does not allow it.
+    Budget {
+        /// The server's message, which names the budget.
+        message: String,
+        /// The pause after which the budget's status will have been computed.
+        retry_after: Option<Duration>,
+    },
+    /// The namespace is being deleted, and the pod with it.
+    NamespaceEnds,
+    /// Something else, such as an admission webhook, refuses.
+    Denied {
+        /// The HTTP status.
+        status: u16,
+        /// Its message.
+        message: String,
+    },
+}
+
+/// Reads an answer.
+pub(super) fn read(answer: &Answer, right: Right) -> Result<Verdict, Error> {
+    if answer.is_success() {
+        return Ok(Verdict::Granted);
+    }
+    let details = answer.status().and_then(|status| status.details);
+    let causes = details.iter().flat_map(|details| details.causes.iter().flatten());
+    let cause = |name: &str| causes.clone().find(|cause| cause.reason.as_deref() == Some(name));
+    let is_about_budget =
+        details.as_ref().is_some_and(|details| details.group.as_deref() == Some(BUDGET_GROUP));
+    let names_object = details.as_ref().is_some_and(|details| details.kind.is_some());
+    match answer.code {
+        404 => Ok(Verdict::Gone),
+        409 => Ok(Verdict::Replaced),
+        429 if let Some(cause) = cause(BUDGET_CAUSE) => {
+            let message = cause.message.clone().unwrap_or_else(|| answer.message());
+            Ok(Verdict::Budget { message, retry_after: answer.retry_after })
+        }
+        403 if cause(NAMESPACE_CAUSE).is_some() => Ok(Verdict::NamespaceEnds),
+        403 if is_about_budget => Ok(Verdict::Budget { message: answer.message(), retry_after: None }),
+        // A missing right names the object, a webhook does not.
+        403 if names_object => Err(answer.error(right)),
+        status @ 400..500 if ![401, 429].contains(&status) => {
+            Ok(Verdict::Denied { status, message: answer.message() })
+        }
+        _ => Err(answer.error(right)),
+    }
+}
+
+#[cfg(test)]
+mod tests;

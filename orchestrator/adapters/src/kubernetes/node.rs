@@ -1,0 +1,182 @@
+//! Nodes: what they say of themselves, and their cordons. [`super::mark`] decides, this module writes.
+
+use std::time::Duration;
+
+use k8s_openapi::api::core::v1::Node;
+
+use super::api::PatchKind;
+use super::client::Client;
+use super::error::Error;
+use super::mark::{Claim, Cordon, Cordoned, Marking, Refenced, Standing, Step, Uncordoned};
+use super::permit::{Interrupted, Permit};
+
+/// How often a node is read and written in one attempt to change it: others write nodes too, kubelets every few seconds.
+const ATTEMPTS_MAX: usize = 6;
+/// The pause after an answer that does not say whether the write was carried out. Doubles each time.
+const RETRY_PAUSE: Duration = Duration::from_millis(250);
+
+/// What a node says of itself.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct NodeState {
+    /// Its name.
+    pub name: String,
+    /// Its uid. A node that was deleted and added again has another one.
+    pub uid: String,
+    /// The version of the object.
+    pub version: String,
+    /// Whether it takes pods, and why not.
+    pub cordon: Cordon,
+    /// The id of the boot that its kubelet runs in; absent before the kubelet has said so.
+    pub boot_id: Option<String>,
+    /// Whether its kubelet is ready.
+    pub readiness: Readiness,
+}
+
+/// The condition `Ready` of a node.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Readiness {
+    /// It takes pods, unless it is cordoned.
+    Ready,
+    /// The kubelet says that it is not.
+    NotReady,
+    /// The kubelet has not been heard of.
+    Unknown,
+}
+
+impl From<Node> for NodeState {
+    fn from(node: Node) -> Self {
+        let metadata = node.metadata;
+        let (spec, status) = (node.spec.unwrap_or_default(), node.status.unwrap_or_default());
+        let conditions = status.conditions.unwrap_or_default();
+        let ready = conditions.iter().find(|condition| condition.type_ == "Ready");
+        let readiness = match ready.map(|condition| condition.status.as_str()) {
+            Some("True") => Readiness::Ready,
+            Some("False") => Readiness::NotReady,
+            _ => Readiness::Unknown,
+        };
+        Self {
+            cordon: Cordon {
+                is_unschedulable: spec.unschedulable.unwrap_or_default(),
+                marking: Marking::read(metadata.annotations.as_ref()),
+            },
+            name: metadata.name.unwrap_or_default(),
+            uid: metadata.uid.unwrap_or_default(),
+            version: metadata.resource_version.unwrap_or_default(),
+            boot_id: status.node_info.map(|info| info.boot_id).filter(|id| !id.is_empty()),
+            readiness,
+        }
+    }
+}
+
+impl NodeState {
+    /// Whether the node is cordoned for this claim.
+    pub fn is_ours(&self, claim: &Claim) -> bool {
+        claim.standing(&self.cordon) == Standing::Ours
+    }
+}
+
+/// Reads a node.
+///
+/// # Errors
+/// The request fails, or there is no such node.
+pub async fn read(client: &Client, name: &str) -> Result<NodeState, Error> {
+    client.node(name).await.map(NodeState::from)
+}
+
+/// The nodes that have a mark, readable or not, for the sweep of those that nothing owns.
+///
+/// # Errors
+/// A request fails.
+pub async fn marked(client: &Client) -> Result<Vec<NodeState>, Error> {
+    let nodes = client.nodes().await?.into_iter().map(NodeState::from);
+    Ok(nodes.filter(|node| node.cordon.marking != Marking::None).collect())
+}
+
+/// Cordons a node for a claim. What an administrator has done before is remembered.
+///
+/// # Errors
+/// The work is to stop, or a request fails for good.
+pub async fn cordon(
+    client: &Client,
+    name: &str,
+    claim: &Claim,
+    permit: &Permit<'_>,
+) -> Result<Cordoned, Interrupted> {
+    change(client, name, permit, |node| claim.cordon(&node.cordon, &node.version)).await
+}
+
+/// Leaves a node as it was before it was cordoned for the claim.
+///
+/// An administrator's cordon that came after ours cannot be told apart, and ends too.
+///
+/// # Errors
+/// The work is to stop, or a request fails for good.
+pub async fn uncordon(
+    client: &Client,
+    name: &str,
+    claim: &Claim,
+    permit: &Permit<'_>,
+) -> Result<Uncordoned, Interrupted> {
+    change(client, name, permit, |node| claim.uncordon(&node.cordon)).await
+}
+
+/// Writes the fence of the claim into its mark.
+///
+/// # Errors
+/// The work is to stop, or a request fails for good.
+pub async fn refence(
+    client: &Client,
+    name: &str,
+    claim: &Claim,
+    permit: &Permit<'_>,
+) -> Result<Refenced, Interrupted> {
+    change(client, name, permit, |node| claim.refence(&node.cordon)).await
+}
+
+/// Reads the node and takes steps until there is none left.
+async fn change<T>(
+    client: &Client,
+    name: &str,
+    permit: &Permit<'_>,
+    step: impl Fn(&NodeState) -> Step<T>,
+) -> Result<T, Interrupted> {
+    let mut pause = RETRY_PAUSE;
+    let mut attempt = 1;
+    loop {
+        // Without an answer only the node itself shows whether the patch was applied, so each attempt begins by reading it.
+        let error = match attempt_once(client, name, permit, &step).await {
+            Err(Interrupted::Failed(error)) if error.is_passing() && attempt < ATTEMPTS_MAX => error,
+            result => return result,
+        };
+        attempt += 1;
+        // The node has changed: there is nothing to wait for.
+        if !matches!(error, Error::Conflict { .. } | Error::Inapplicable { .. }) {
+            permit.pause(error.retry_after().unwrap_or(pause)).await?;
+            pause *= 2;
+        }
+    }
+}
+
+async fn attempt_once<T>(
+    client: &Client,
+    name: &str,
+    permit: &Permit<'_>,
+    step: impl Fn(&NodeState) -> Step<T>,
+) -> Result<T, Interrupted> {
+    let node = permit.during(read(client, name)).await??;
+    let (kind, patch) = match step(&node) {
+        Step::Done(outcome) => return Ok(outcome),
+        Step::Merge(patch) => (PatchKind::Merge, patch),
+        Step::Json(patch) => (PatchKind::Json, patch),
+    };
+    permit.check()?;
+    let written = NodeState::from(client.patch_node(name, kind, &patch).await?);
+    match step(&written) {
+        Step::Done(outcome) => Ok(outcome),
+        // An admission webhook may have changed what was written.
+        Step::Merge(_) | Step::Json(_) => {
+            let detail = "the patch was accepted and has not had its effect".to_owned();
+            Err(Error::Malformed { detail }.into())
+        }
+    }
+}

@@ -1,0 +1,233 @@
+//! Which pods of a node have to go before it is upgraded, and how. Pure.
+
+use std::collections::BTreeMap;
+
+use chrono::{DateTime, Utc};
+use k8s_openapi::api::core::v1::{Namespace, Pod};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::{LabelSelector, ObjectMeta};
+use kube::core::labels::{ParseExpressionError, Selector, SelectorExt as _};
+
+const MIRROR: &str = "kubernetes.io/config.mirror";
+
+/// A pod. Names recur, uids do not.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub struct PodRef {
+    /// Its namespace.
+    pub namespace: String,
+    /// Its name.
+    pub name: String,
+    /// Its uid.
+    pub uid: String,
+}
+
+/// The controller of a pod.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Controller {
+    /// The API group; empty for the core group.
+    pub group: String,
+    /// The kind, as in `ReplicaSet`.
+    pub kind: String,
+    /// Its name.
+    pub name: String,
+}
+
+impl Controller {
+    fn of(metadata: &ObjectMeta) -> Option<Self> {
+        let owners = metadata.owner_references.iter().flatten();
+        let owner = owners.into_iter().find(|owner| owner.controller == Some(true))?;
+        let group = owner.api_version.rsplit_once('/').map_or("", |(group, _)| group);
+        Some(Self { group: group.to_owned(), kind: owner.kind.clone(), name: owner.name.clone() })
+    }
+
+    fn is(&self, group: &str, kind: &str) -> bool {
+        self.group == group && self.kind == kind
+    }
+}
+
+/// Pods of this project: orchestrators, the bus, workers. Evicting them would stop who evicts.
+#[derive(Debug, Clone, PartialEq)]
+pub struct OwnPods {
+    /// Their namespace.
+    pub namespace: String,
+    /// The kind of their controller, as in `StatefulSet`; any if absent.
+    pub controller: Option<String>,
+    /// Their labels.
+    pub labels: Selector,
+}
+
+impl OwnPods {
+    fn include(
+        &self,
+        pod: &PodRef,
+        controller: Option<&Controller>,
+        labels: &BTreeMap<String, String>,
+    ) -> bool {
+        let is_kind = |kind: &String| controller.is_some_and(|controller| controller.kind == *kind);
+        self.namespace == pod.namespace
+            && self.controller.as_ref().is_none_or(is_kind)
+            && self.labels.matches(labels)
+    }
+}
+
+/// Which pods are treated with care.
+#[derive(Debug, Clone, Default)]
+pub struct Policy {
+    protected_namespaces: Option<Selector>,
+    protected_job_pods: Option<Selector>,
+    own: Vec<OwnPods>,
+}
+
+impl Policy {
+    /// A policy with selectors of protected namespaces and of pods of jobs that are waited for. A selector that is absent or
+    /// empty chooses all.
+    ///
+    /// # Errors
+    /// A selector cannot be used.
+    pub fn new(
+        protected_namespaces: Option<LabelSelector>,
+        protected_job_pods: Option<LabelSelector>,
+        own: Vec<OwnPods>,
+    ) -> Result<Self, ParseExpressionError> {
+        let selector = |labels: Option<LabelSelector>| labels.map(Selector::try_from).transpose();
+        Ok(Self {
+            protected_namespaces: selector(protected_namespaces)?,
+            protected_job_pods: selector(protected_job_pods)?,
+            own,
+        })
+    }
+
+    /// Whether it depends on a namespace's labels whether it is protected.
+    pub fn needs_namespaces(&self) -> bool {
+        self.protected_namespaces.as_ref().is_some_and(|selector| !selector.selects_all())
+    }
+
+    /// A namespace whose labels are not known is protected.
+    fn protects(&self, namespace: &str, namespaces: &Namespaces) -> bool {
+        let Some(selector) = &self.protected_namespaces else { return true };
+        namespaces.0.get(namespace).is_none_or(|labels| selector.matches(labels))
+    }
+
+    fn waits_for_job(&self, labels: &BTreeMap<String, String>) -> bool {
+        self.protected_job_pods.as_ref().is_none_or(|selector| selector.matches(labels))
+    }
+}
+
+/// The labels of namespaces.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Namespaces(BTreeMap<String, BTreeMap<String, String>>);
+
+impl FromIterator<Namespace> for Namespaces {
+    fn from_iter<T: IntoIterator<Item = Namespace>>(namespaces: T) -> Self {
+        let labels = |namespace: Namespace| {
+            let ObjectMeta { name, labels, .. } = namespace.metadata;
+            (name.unwrap_or_default(), labels.unwrap_or_default())
+        };
+        Self(namespaces.into_iter().map(labels).collect())
+    }
+}
+
+/// What follows a budget's refusal.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Fallback {
+    /// The namespace is protected: the eviction is repeated.
+    None,
+    /// The pod is deleted.
+    Delete,
+}
+
+/// Why a pod may stay.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Ignored {
+    /// A daemon set would bring it back: its pods tolerate a cordon.
+    DaemonSet,
+    /// The kubelet would bring it back: its file is on the node.
+    Mirror,
+    /// The pod of a job has not begun, or has ended.
+    IdleJob,
+    /// It belongs to this project.
+    Own,
+}
+
+/// What a drain does about a pod.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Action {
+    /// Nothing.
+    Ignore(Ignored),
+    /// It waits, since the pod is terminating.
+    Await {
+        /// When the pod is to be gone.
+        until: DateTime<Utc>,
+    },
+    /// It does not begin, since a job is running.
+    WaitForJob,
+    /// It evicts the pod.
+    Evict(Fallback),
+}
+
+/// A pod of the node, and what is done about it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PlannedPod {
+    /// The pod.
+    pub pod: PodRef,
+    /// Its controller, if it has any.
+    pub controller: Option<Controller>,
+    /// Its labels.
+    pub labels: BTreeMap<String, String>,
+    /// What is done.
+    pub action: Action,
+}
+
+impl PlannedPod {
+    /// Whether the node is not drained while the pod is there.
+    pub fn has_to_go(&self) -> bool {
+        !matches!(self.action, Action::Ignore(_))
+    }
+}
+
+/// Decides about all pods of a node.
+pub fn plan(pods: Vec<Pod>, namespaces: &Namespaces, policy: &Policy) -> Vec<PlannedPod> {
+    pods.into_iter().map(|pod| plan_pod(pod, namespaces, policy)).collect()
+}
+
+fn plan_pod(pod: Pod, namespaces: &Namespaces, policy: &Policy) -> PlannedPod {
+    let metadata = pod.metadata;
+    let controller = Controller::of(&metadata);
+    let is_mirror = metadata.annotations.is_some_and(|all| all.contains_key(MIRROR));
+    let labels = metadata.labels.unwrap_or_default();
+    let phase = pod.status.and_then(|status| status.phase).unwrap_or_default();
+    let until = metadata.deletion_timestamp.map(|time| utc(time.0.as_second()));
+    let pod = PodRef {
+        namespace: metadata.namespace.unwrap_or_default(),
+        name: metadata.name.unwrap_or_default(),
+        uid: metadata.uid.unwrap_or_default(),
+    };
+    let is_controlled_by =
+        |group, kind| controller.as_ref().is_some_and(|controller| controller.is(group, kind));
+    let action = if policy.own.iter().any(|own| own.include(&pod, controller.as_ref(), &labels)) {
+        Action::Ignore(Ignored::Own)
+    } else if is_mirror {
+        Action::Ignore(Ignored::Mirror)
+    } else if is_controlled_by("apps", "DaemonSet") {
+        Action::Ignore(Ignored::DaemonSet)
+    } else if is_controlled_by("batch", "Job") && matches!(phase.as_str(), "Pending" | "Succeeded" | "Failed")
+    {
+        Action::Ignore(Ignored::IdleJob)
+    } else if let Some(until) = until {
+        Action::Await { until }
+    } else if is_controlled_by("batch", "Job") && policy.waits_for_job(&labels) {
+        Action::WaitForJob
+    } else if policy.protects(&pod.namespace, namespaces) {
+        Action::Evict(Fallback::None)
+    } else {
+        Action::Evict(Fallback::Delete)
+    };
+    PlannedPod { pod, controller, labels, action }
+}
+
+/// A time of an object, in whole seconds. One out of range is the earliest.
+fn utc(secs: i64) -> DateTime<Utc> {
+    DateTime::from_timestamp(secs, 0).unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,153 @@
+//! What is decided about each kind of pod.
+
+use serde_json::{Value, json};
+
+use super::*;
+
+fn selector(labels: Value) -> LabelSelector {
+    serde_json::from_value(labels).unwrap()
+}
+
+fn namespaces() -> Namespaces {
+    let namespace = |name: &str, team: &str| -> Namespace {
+        serde_json::from_value(json!({ "metadata": { "name": name, "labels": { "team": team } } })).unwrap()
+    };
+    [namespace("shop", "shop"), namespace("os-upgrade", "ops")].into_iter().collect()
+}
+
+/// A running pod in `shop`, with changes by a merge of the two levels.
+fn pod(metadata: &Value, phase: &str) -> Pod {
+    let mut object =
+        json!({ "metadata": { "namespace": "shop", "name": "p", "uid": "u" }, "status": { "phase": phase } });
+    for (key, value) in metadata.as_object().unwrap() {
+        object["metadata"][key] = value.clone();
+    }
+    serde_json::from_value(object).unwrap()
+}
+
+fn owned(api_version: &str, kind: &str, controller: bool) -> Value {
+    let owner =
+        json!({ "apiVersion": api_version, "kind": kind, "name": "o", "uid": "o", "controller": controller });
+    json!({ "ownerReferences": [owner] })
+}
+
+fn with(mut metadata: Value, more: &Value) -> Value {
+    metadata.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+    metadata
+}
+
+fn action(pod: Pod, policy: &Policy) -> Action {
+    let planned = plan(vec![pod], &namespaces(), policy);
+    assert_eq!(planned.len(), 1);
+    assert_eq!(planned[0].has_to_go(), !matches!(planned[0].action, Action::Ignore(_)));
+    planned[0].action
+}
+
+#[test]
+fn kinds_of_pods() {
+    let ending = json!({ "deletionTimestamp": "2026-01-02T03:04:05Z" });
+    let until = "2026-01-02T03:04:05Z".parse().unwrap();
+    let mirror = json!({ "annotations": { "kubernetes.io/config.mirror": "hash" } });
+    let evict = Action::Evict(Fallback::None);
+    for (name, metadata, phase, expected) in [
+        ("bare", json!({}), "Running", evict),
+        ("bare and pending", json!({}), "Pending", evict),
+        ("bare and finished", json!({}), "Succeeded", evict),
+        ("bare and terminating", ending.clone(), "Running", Action::Await { until }),
+        ("replica set", owned("apps/v1", "ReplicaSet", true), "Running", evict),
+        ("daemon set", owned("apps/v1", "DaemonSet", true), "Running", Action::Ignore(Ignored::DaemonSet)),
+        (
+            "daemon set that ends",
+            with(owned("apps/v1", "DaemonSet", true), &ending),
+            "Running",
+            Action::Ignore(Ignored::DaemonSet),
+        ),
+        ("daemon set of another group", owned("example.org/v1", "DaemonSet", true), "Running", evict),
+        ("daemon set that does not control", owned("apps/v1", "DaemonSet", false), "Running", evict),
+        ("mirror", mirror.clone(), "Running", Action::Ignore(Ignored::Mirror)),
+        (
+            "mirror of a node",
+            with(owned("v1", "Node", true), &mirror),
+            "Running",
+            Action::Ignore(Ignored::Mirror),
+        ),
+        ("job", owned("batch/v1", "Job", true), "Running", Action::WaitForJob),
+        ("job out of touch", owned("batch/v1", "Job", true), "Unknown", Action::WaitForJob),
+        ("job without a phase", owned("batch/v1", "Job", true), "", Action::WaitForJob),
+        ("job that waits", owned("batch/v1", "Job", true), "Pending", Action::Ignore(Ignored::IdleJob)),
+        ("job that is done", owned("batch/v1", "Job", true), "Succeeded", Action::Ignore(Ignored::IdleJob)),
+        ("job that failed", owned("batch/v1", "Job", true), "Failed", Action::Ignore(Ignored::IdleJob)),
+        ("job that ends", with(owned("batch/v1", "Job", true), &ending), "Running", Action::Await { until }),
+        ("job of another group", owned("example.org/v1", "Job", true), "Running", evict),
+    ] {
+        assert_eq!(action(pod(&metadata, phase), &Policy::default()), expected, "{name}");
+    }
+}
+
+#[test]
+fn namespaces_are_protected_unless_labels_say_otherwise() {
+    for (selected, namespace, expected) in [
+        (None, "shop", Fallback::None),
+        (Some(json!({})), "shop", Fallback::None),
+        (Some(json!({ "matchLabels": { "team": "shop" } })), "shop", Fallback::None),
+        (Some(json!({ "matchLabels": { "team": "ops" } })), "shop", Fallback::Delete),
+        (
+            Some(json!({ "matchExpressions": [{ "key": "team", "operator": "Exists" }] })),
+            "shop",
+            Fallback::None,
+        ),
+        (
+            Some(json!({ "matchExpressions": [{ "key": "team", "operator": "NotIn", "values": ["shop"] }] })),
+            "shop",
+            Fallback::Delete,
+        ),
+        // What is not known is protected.
+        (Some(json!({ "matchLabels": { "team": "ops" } })), "new", Fallback::None),
+    ] {
+        let policy = Policy::new(selected.clone().map(selector), None, Vec::new()).unwrap();
+        let pod = pod(&json!({ "namespace": namespace }), "Running");
+        assert_eq!(action(pod, &policy), Action::Evict(expected), "{selected:?} {namespace}");
+        let selects_some = selected.is_some_and(|selector| selector != json!({}));
+        assert_eq!(policy.needs_namespaces(), selects_some);
+    }
+    let odd =
+        selector(json!({ "matchExpressions": [{ "key": "team", "operator": "Like", "values": ["s"] }] }));
+    assert!(Policy::new(Some(odd), None, Vec::new()).is_err());
+}
+
+#[test]
+fn jobs_are_protected_unless_labels_say_otherwise() {
+    for (selected, expected) in [
+        (None, Action::WaitForJob),
+        (Some(json!({})), Action::WaitForJob),
+        (Some(json!({ "matchLabels": { "kind": "backup" } })), Action::WaitForJob),
+        (Some(json!({ "matchLabels": { "kind": "report" } })), Action::Evict(Fallback::None)),
+    ] {
+        let policy = Policy::new(None, selected.clone().map(selector), Vec::new()).unwrap();
+        let metadata = with(owned("batch/v1", "Job", true), &json!({ "labels": { "kind": "backup" } }));
+        assert_eq!(action(pod(&metadata, "Running"), &policy), expected, "{selected:?}");
+    }
+}
+
+#[test]
+fn own_pods_stay() {
+    let labels = |labels: Value| Selector::try_from(selector(json!({ "matchLabels": labels }))).unwrap();
+    let own = OwnPods {
+        namespace: "os-upgrade".to_owned(),
+        controller: Some("StatefulSet".to_owned()),
+        labels: labels(json!({ "app": "nats" })),
+    };
+    let policy = Policy::new(None, None, vec![own]).unwrap();
+    let nats = json!({ "namespace": "os-upgrade", "labels": { "app": "nats", "pod": "0" } });
+    let set = owned("apps/v1", "StatefulSet", true);
+    let evict = Action::Evict(Fallback::None);
+    for (name, metadata, expected) in [
+        ("own", with(set.clone(), &nats), Action::Ignore(Ignored::Own)),
+        ("without the controller", nats.clone(), evict),
+        ("of another controller", with(owned("apps/v1", "ReplicaSet", true), &nats), evict),
+        ("elsewhere", with(set.clone(), &with(nats.clone(), &json!({ "namespace": "shop" }))), evict),
+        ("with other labels", with(set, &json!({ "namespace": "os-upgrade" })), evict),
+    ] {
+        assert_eq!(action(pod(&metadata, "Running"), &policy), expected, "{name}");
+    }
+}

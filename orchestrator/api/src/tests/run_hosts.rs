@@ -1,0 +1,163 @@
+//! What happened to a host in a run: its phases, and answers that came too late; and lists of runs by host, result and
+//! time.
+
+use chrono::{DateTime, TimeDelta, Utc};
+use os_upgrade_kernel::{self as kernel, EnrolmentOperation, Settings};
+use os_upgrade_protocol::{Action, Outcome};
+use os_upgrade_test_site::{cancel, put_config, trigger};
+
+use super::*;
+
+async fn report(api: &TestApi, run: &str, host: &str) -> Value {
+    let (status, report) = api.call(&format!("GET /v1/state/os-upgrade/runs/{run}/hosts/{host}"), "").await;
+    assert_eq!(status, 200, "{report}");
+    report
+}
+
+#[tokio::test]
+async fn phases_of_a_host_have_times() {
+    let mut site = TestSite::new(["h01"]);
+    let mut records = vec![site.decide_record(&[put_config()]), site.fence()];
+    records.extend(site.whole_run("r1"));
+    let api = TestApi::new(site, &records).await;
+    let report = report(&api, "r1", "h01").await;
+    assert_eq!(report["status"], "upgraded");
+    let phases: Vec<_> = report["phases"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|phase| {
+            (phase["status"].as_str().unwrap(), phase["seconds"].as_u64(), phase["attempts"].as_u64())
+        })
+        .collect();
+    let expected = [
+        ("pending", Some(1), None),
+        ("preparing", Some(1), Some(1)),
+        // Prepared, and granted a slot, in the same moment.
+        ("prepared", Some(0), None),
+        ("upgrading", Some(2), Some(1)),
+    ];
+    assert_eq!(phases, expected);
+    let times = |field: &str| {
+        let phases = report["phases"].as_array().unwrap().iter();
+        phases.map(|phase| phase[field].clone()).collect::<Vec<_>>()
+    };
+    let starts_of_next = [&times("start-time")[1..], &[report["end-time"].clone()]].concat();
+    assert_eq!(times("end-time"), starts_of_next);
+    assert_eq!(report["late-answers"], json!([]));
+    let (_, shown) = api.call("GET /v1/state/os-upgrade/hosts/h01", "").await;
+    assert_eq!(shown["last-upgraded-at"], report["end-time"]);
+    assert_eq!(shown["last-result"]["status"], "upgraded");
+}
+
+#[tokio::test]
+async fn skipped_host_has_no_phases() {
+    let mut site = TestSite::new(["h01", "h02"]);
+    site.state.settings = Settings { auto_approve: false, ..(*site.state.settings).clone() }.into();
+    let approve = EnrolmentOperation::Approve { hosts: vec![host("h01")] };
+    let approve = Input::Request(kernel::Request::new("api", approve).into());
+    let mut records = vec![site.decide_record(&[put_config(), approve]), site.fence()];
+    records.push(site.decide_record(&[trigger("r1")]));
+    let api = TestApi::new(site, &records).await;
+    let skipped = report(&api, "r1", "h02").await;
+    assert_eq!((&skipped["status"], &skipped["phases"]), (&json!("skipped"), &json!([])));
+}
+
+#[tokio::test]
+async fn phase_that_lasts_has_no_end() {
+    let mut site = TestSite::new(["h01"]);
+    let records = [
+        site.decide_record(&[put_config()]),
+        site.fence(),
+        site.decide_record(&[trigger("r1")]),
+        site.send(),
+    ];
+    let api = TestApi::new(site, &records).await;
+    let last = &report(&api, "r1", "h01").await["phases"][1];
+    assert_eq!(
+        (&last["status"], last.get("end-time"), last.get("seconds")),
+        (&json!("preparing"), None, None)
+    );
+}
+
+#[tokio::test]
+async fn versions_before_and_after_are_of_this_run() {
+    let mut site = TestSite::new(["h01"]);
+    let mut records = vec![site.decide_record(&[put_config()]), site.fence()];
+    records.extend(site.whole_run("r1"));
+    records.extend(site.whole_run("r2"));
+    let api = TestApi::new(site, &records).await;
+    let time = async |run, field: &str| {
+        let report = report(&api, run, "h01").await;
+        report[field].as_str().unwrap().parse::<DateTime<Utc>>().unwrap()
+    };
+    let published =
+        |linux: &str, at| Stored { report: Bytes::from(json!({ "linux": linux }).to_string()), at };
+    let versions = vec![
+        published("1", time("r1", "start-time").await - TimeDelta::days(30)),
+        published("2", time("r1", "start-time").await),
+        // By a worker that publishes them twice, and after its answer.
+        published("3", time("r1", "end-time").await),
+        published("4", time("r1", "end-time").await + TimeDelta::milliseconds(500)),
+    ];
+    let api = api.with_reports(Kept { outputs: Ok(Vec::new()), versions: Ok(versions) });
+    let first = report(&api, "r1", "h01").await;
+    let linux = |report: &Value, field: &str| report[field]["linux"].as_str().map(ToOwned::to_owned);
+    assert_eq!(linux(&first, "versions-before").as_deref(), Some("2"));
+    assert_eq!(linux(&first, "versions-after").as_deref(), Some("4"));
+    // It published none in the second run.
+    let second = report(&api, "r2", "h01").await;
+    assert_eq!(linux(&second, "versions-before").as_deref(), Some("4"));
+    assert_eq!(second.get("versions-after"), None);
+    let unreadable = Err(ReportsError("NATS is unreachable".to_owned()));
+    let api = api.with_reports(Kept { outputs: Ok(Vec::new()), versions: unreadable });
+    let report = report(&api, "r1", "h01").await;
+    assert_eq!((report["status"].as_str(), report.get("versions-before")), (Some("upgraded"), None));
+    assert_eq!(report["versions-unavailable"], "NATS is unreachable");
+}
+
+#[tokio::test]
+async fn late_answers_are_shown_with_the_host() {
+    let mut site = TestSite::new(["h01"]);
+    let mut records = vec![site.decide_record(&[put_config()]), site.fence()];
+    records.push(site.decide_record(&[trigger("r1")]));
+    records.push(site.send());
+    records.push(site.decide_record(&[cancel()]));
+    // The run has ended: nothing waits for this answer any more.
+    records.push(site.reply(["h01"], Action::Prepare, &Outcome::error("too late")));
+    let api = TestApi::new(site, &records).await;
+    let report = report(&api, "r1", "h01").await;
+    assert_eq!(report["status"], "cancelled");
+    let late = &report["late-answers"][0];
+    assert_eq!((&late["action"], &late["result"]), (&json!("prepare"), &json!("error")), "{report}");
+}
+
+#[tokio::test]
+async fn runs_are_chosen_by_host_result_and_time() {
+    let mut site = TestSite::new(["h01"]);
+    let mut records = vec![site.decide_record(&[put_config()]), site.fence()];
+    records.extend(site.whole_run("r1"));
+    records.push(site.decide_record(&[trigger("r2")]));
+    records.push(site.decide_record(&[cancel()]));
+    records.push(site.decide_record(&[trigger("r3")]));
+    let api = TestApi::new(site, &records).await;
+    let (_, all) = api.call("GET /v1/state/os-upgrade/runs", "").await;
+    let second = all["items"][1]["start-time"].as_str().unwrap().to_owned();
+    for (query, expected) in [
+        ("host=h01", vec!["r3", "r2", "r1"]),
+        ("host=h02", vec![]),
+        ("result=completed", vec!["r1"]),
+        ("result=cancelled&host=h01", vec!["r2"]),
+        (&format!("from={second}"), vec!["r3", "r2"]),
+        (&format!("to={second}"), vec!["r1"]),
+        (&format!("from={second}&limit=1&after=r3"), vec!["r2"]),
+    ] {
+        let (_, keys) = api.call(&format!("GET /v1/state/os-upgrade/runs?keys=true&{query}"), "").await;
+        assert_eq!(keys["items"], json!(expected), "{query}");
+    }
+    let count = api.call("GET /v1/state/os-upgrade/runs?count=true&result=cancelled", "").await;
+    assert_eq!(count, (200, json!({"count": 1})));
+    for bad in ["result=done", "from=yesterday", "host=%00"] {
+        assert_eq!(api.call(&format!("GET /v1/state/os-upgrade/runs?{bad}"), "").await.0, 400, "{bad}");
+    }
+}

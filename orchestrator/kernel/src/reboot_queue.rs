@@ -1,0 +1,13 @@
+//! The reboot queue: hosts that are to reboot, one entry for each request, in the order of the requests.
+//!
+//! [`choose`](RebootQueue::choose) says which entry starts next, or what keeps every entry from starting.
+
+mod backoff;
+mod choose;
+mod entry;
+mod queue;
+
+pub use self::backoff::Backoff;
+pub use self::choose::{ApiServerOrder, Nodes, QueueBlocker, QueueLimits};
+pub use self::entry::{Entry, EntryEvent, EntryStatus, IllegalEntryEvent};
+pub use self::queue::{ENTRIES_MAX, QueueError, RebootQueue};

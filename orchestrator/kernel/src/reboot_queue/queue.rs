@@ -1,0 +1,77 @@
+//! The queue itself: its entries by index.
+
+use chrono::{DateTime, Utc};
+use imbl::OrdMap;
+use os_upgrade_protocol::HostName;
+use serde::{Deserialize, Serialize};
+
+use super::entry::{Entry, EntryEvent, IllegalEntryEvent};
+use crate::config::is_false;
+
+/// The most entries that the queue holds.
+pub const ENTRIES_MAX: usize = 100_000;
+
+/// The entries by index, and whether they may start.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub struct RebootQueue {
+    /// Whether no entry may start. What is under way is finished all the same.
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub disabled: bool,
+    /// The index of the next entry: an index is never used twice.
+    pub next_index: u64,
+    /// The entries. A host may have several; only the first may start, and the others follow it.
+    pub entries: OrdMap<u64, Entry>,
+}
+
+impl RebootQueue {
+    /// Whether `more` entries fit.
+    pub fn has_room_for(&self, more: usize) -> bool {
+        self.entries.len() + more <= ENTRIES_MAX
+    }
+
+    /// Appends an entry for each host, in this order.
+    pub fn add(&mut self, hosts: impl IntoIterator<Item = HostName>, at: DateTime<Utc>) {
+        for host in hosts {
+            self.entries.insert(self.next_index, Entry::queued(host, at));
+            self.next_index += 1;
+        }
+    }
+
+    /// Folds `event` into the entry at `index`, and removes an entry that has ended.
+    ///
+    /// # Errors
+    /// There is no such entry, or the event is illegal in its status. The queue is unchanged.
+    pub fn apply(&mut self, index: u64, event: &EntryEvent, at: DateTime<Utc>) -> Result<(), QueueError> {
+        let entry = self.entries.get(&index).ok_or(QueueError::Unknown(index))?;
+        let next = entry.after(event, at).map_err(|source| QueueError::Illegal(index, source))?;
+        match next {
+            Some(next) => self.entries.insert(index, next),
+            None => self.entries.remove(&index),
+        };
+        Ok(())
+    }
+
+    /// Lets every entry that has backed off start again at once.
+    pub fn reset_backoff(&mut self) {
+        let reset = self.entries.iter().map(|(index, entry)| (*index, entry.without_backoff()));
+        self.entries = reset.collect();
+    }
+
+    /// The entries under way, in order.
+    pub fn under_way(&self) -> impl Iterator<Item = (u64, &Entry)> {
+        let entries = self.entries.iter().map(|(index, entry)| (*index, entry));
+        entries.filter(|(_, entry)| entry.status.is_under_way())
+    }
+}
+
+/// An event does not apply to the queue.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum QueueError {
+    /// The queue has no such entry.
+    #[error("the reboot queue has no entry {0}")]
+    Unknown(u64),
+    /// The event is illegal in the entry's status.
+    #[error("entry {0} of the reboot queue")]
+    Illegal(u64, #[source] IllegalEntryEvent),
+}

@@ -1,0 +1,32 @@
+//! Whether a clause is about now or about then: what blocks a run is said while it does, and once the run was missed.
+
+/// When something is the case.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Tense {
+    /// Now.
+    Present,
+    /// At an earlier time, and perhaps no longer.
+    Past,
+}
+
+impl Tense {
+    /// The form of a verb.
+    pub(crate) const fn of(self, present: &'static str, past: &'static str) -> &'static str {
+        match self {
+            Self::Present => present,
+            Self::Past => past,
+        }
+    }
+
+    pub(crate) const fn is(self) -> &'static str {
+        self.of("is", "was")
+    }
+
+    pub(crate) const fn are(self) -> &'static str {
+        self.of("are", "were")
+    }
+
+    pub(crate) const fn has(self) -> &'static str {
+        self.of("has", "had")
+    }
+}

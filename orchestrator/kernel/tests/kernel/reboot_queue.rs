@@ -1,0 +1,251 @@
+//! Which entry of the reboot queue starts next: a table, and laws that hold for every queue.
+
+use std::collections::BTreeSet;
+
+use chrono::{DateTime, TimeDelta, Utc};
+use os_upgrade_kernel::reboot_queue::{
+    ApiServerOrder, Backoff, EntryEvent, EntryStatus, Nodes, QueueError, QueueLimits, RebootQueue,
+};
+use os_upgrade_protocol::HostName;
+use proptest::prelude::*;
+
+use crate::common::host;
+
+fn at(minute: i64) -> DateTime<Utc> {
+    DateTime::UNIX_EPOCH + TimeDelta::days(20_000) + TimeDelta::minutes(minute)
+}
+
+const fn limits(api_servers: ApiServerOrder) -> QueueLimits {
+    QueueLimits { max_concurrent: 2, unreachable_max: 1, api_servers }
+}
+
+/// A queue such as `w1 a1:draining w2:backed-off`. What has no status is queued.
+fn queue(text: &str) -> RebootQueue {
+    let mut queue = RebootQueue::default();
+    for (index, word) in (0..).zip(text.split_whitespace()) {
+        let (name, status) = word.split_once(':').unwrap_or((word, "queued"));
+        queue.add([host(name)], at(0));
+        let events = match status {
+            "queued" => vec![],
+            "draining" => vec![EntryEvent::Started],
+            "rebooting" => vec![EntryEvent::Started, EntryEvent::RebootBegan],
+            "backed-off" => vec![EntryEvent::Started, EntryEvent::BackedOff { until: at(5) }],
+            "cancelled" => vec![EntryEvent::Cancelled],
+            other => panic!("{other}"),
+        };
+        for event in events {
+            queue.apply(index, &event, at(0)).unwrap();
+        }
+    }
+    queue
+}
+
+/// Nodes such as `unreachable=w8,w9 occupied=w1 elsewhere=w2`. Those whose names begin with `a` are API servers.
+fn nodes(text: &str) -> Nodes {
+    let mut nodes =
+        Nodes { api_servers: (1..=9).map(|n| host(&format!("a{n}"))).collect(), ..Nodes::default() };
+    for word in text.split_whitespace() {
+        let (kind, names) = word.split_once('=').unwrap();
+        let hosts = names.split(',').map(host).collect();
+        match kind {
+            "unreachable" => nodes.unreachable = hosts,
+            "occupied" => nodes.occupied = hosts,
+            "elsewhere" => nodes.draining_elsewhere = hosts,
+            other => panic!("{other}"),
+        }
+    }
+    nodes
+}
+
+/// The host that starts next with API servers first and last, or the clause that says why none does.
+#[rustfmt::skip]
+const TABLE: &[(&str, &str, &str, &str)] = &[
+    // In the order of their indexes, as far as the limit allows.
+    ("", "", "no further entry is queued", "no further entry is queued"),
+    ("w1 w2", "", "w1", "w1"),
+    ("w1:draining w2 w3", "", "w2", "w2"),
+    ("w1:draining w2:rebooting w3", "", "2 are under way, as many as may be at once", "2 are under way, as many as may be at once"),
+    ("w1:cancelled w2", "", "w2", "w2"),
+    ("w1:cancelled", "", "no further entry is queued", "no further entry is queued"),
+    // What has backed off lets others go first.
+    ("w1:backed-off w2", "", "w2", "w2"),
+    ("w1:backed-off", "", "every entry that is queued has backed off, the first until 2024-10-04 00:05:00 UTC", "every entry that is queued has backed off, the first until 2024-10-04 00:05:00 UTC"),
+    // A host's second entry waits for its first.
+    ("w1:rebooting w1", "", "no further entry is queued", "no further entry is queued"),
+    ("w1:cancelled w1 w2", "", "w2", "w2"),
+    ("w1:backed-off w1", "", "every entry that is queued has backed off, the first until 2024-10-04 00:05:00 UTC", "every entry that is queued has backed off, the first until 2024-10-04 00:05:00 UTC"),
+    // A host that is at work for something else.
+    ("w1 w2", "occupied=w1", "w2", "w2"),
+    ("w1", "occupied=w1", "w1 is at work for something else", "w1 is at work for something else"),
+    // Unreachable nodes, those under way excepted.
+    ("w1", "unreachable=w8", "w1", "w1"),
+    ("w1", "unreachable=w8,w9", "too many nodes that are not under way are unreachable: 2, w8 for example, and 1 may be", "too many nodes that are not under way are unreachable: 2, w8 for example, and 1 may be"),
+    ("w1:rebooting w2", "unreachable=w1,w9", "w2", "w2"),
+    ("w1:cancelled w2", "unreachable=w1,w9", "too many nodes that are not under way are unreachable: 2, w1 for example, and 1 may be", "too many nodes that are not under way are unreachable: 2, w1 for example, and 1 may be"),
+    ("w1", "unreachable=w8,w9 elsewhere=w8", "w1", "w1"),
+    ("w1", "unreachable=a1", "w1", "w1"),
+    // API servers: one at a time, and nothing beside them.
+    ("a1 a2", "", "a1", "a1"),
+    ("a1:draining a2", "", "the API server a1 is under way, and nothing starts beside it", "the API server a1 is under way, and nothing starts beside it"),
+    ("a1:rebooting w1", "", "the API server a1 is under way, and nothing starts beside it", "the API server a1 is under way, and nothing starts beside it"),
+    ("w1", "elsewhere=a1", "the API server a1 is under way, and nothing starts beside it", "the API server a1 is under way, and nothing starts beside it"),
+    ("a1", "elsewhere=w1", "the API server a1 is next, and starts once nothing else is under way", "the API server a1 is next, and starts once nothing else is under way"),
+    // First or last.
+    ("w1 a1", "", "a1", "w1"),
+    ("w1:draining w2 a1", "", "the API server a1 is next, and starts once nothing else is under way", "w2"),
+    ("w1:draining a1", "", "the API server a1 is next, and starts once nothing else is under way", "the API server a1 is next, and starts once nothing else is under way"),
+    // Only an API server that could start holds others back.
+    ("w1:draining w2 a1:backed-off", "", "w2", "w2"),
+    ("w1:draining w2 a1", "occupied=a1", "w2", "w2"),
+    ("a1 w1:backed-off", "", "a1", "a1"),
+    ("a1 w1", "occupied=w1", "a1", "a1"),
+];
+
+#[test]
+fn choices_are_as_listed() {
+    for (entries, world, first, last) in TABLE {
+        for (order, expected) in [(ApiServerOrder::First, first), (ApiServerOrder::Last, last)] {
+            let queue = queue(entries);
+            let chosen = match queue.choose(&limits(order), &nodes(world), at(1)) {
+                Ok(index) => queue.entries[&index].host.to_string(),
+                Err(blocker) => blocker.to_string(),
+            };
+            assert_eq!(chosen, *expected, "{entries} | {world} | {order:?}");
+        }
+    }
+}
+
+#[test]
+fn disabled_queue_starts_nothing_and_keeps_its_entries() {
+    let mut queue = queue("w1 w2:rebooting");
+    queue.disabled = true;
+    let why = queue.choose(&limits(ApiServerOrder::First), &nodes(""), at(1)).unwrap_err();
+    assert_eq!(why.to_string(), "the queue is disabled");
+    queue.apply(1, &EntryEvent::Ended, at(1)).unwrap();
+    assert_eq!(queue.entries.len(), 1);
+}
+
+#[test]
+fn indexes_are_never_used_again() {
+    let mut queue = queue("w1 w2:cancelled");
+    queue.apply(1, &EntryEvent::Ended, at(1)).unwrap();
+    queue.add([host("w2")], at(1));
+    assert_eq!(queue.entries.keys().copied().collect::<Vec<_>>(), [0, 2]);
+    assert_eq!(queue.apply(1, &EntryEvent::Cancelled, at(1)), Err(QueueError::Unknown(1)));
+}
+
+#[test]
+fn backoff_ends_or_is_reset() {
+    let mut queue = queue("w1:backed-off");
+    let choose =
+        |queue: &RebootQueue, now| queue.choose(&limits(ApiServerOrder::First), &nodes(""), now).ok();
+    assert_eq!((choose(&queue, at(4)), choose(&queue, at(5))), (None, Some(0)));
+    queue.reset_backoff();
+    assert_eq!(choose(&queue, at(4)), Some(0));
+}
+
+#[test]
+fn cancelled_while_it_reboots_ends_when_the_host_is_back() {
+    let mut queue = queue("w1:rebooting");
+    queue.apply(0, &EntryEvent::Cancelled, at(1)).unwrap();
+    let entry = &queue.entries[&0];
+    assert_eq!(
+        (entry.status, entry.cancel_requested, entry.last_transition),
+        (EntryStatus::Rebooting, true, at(0))
+    );
+    queue.apply(0, &EntryEvent::Ended, at(2)).unwrap();
+    assert!(queue.entries.is_empty());
+}
+
+/// What an operator, a drain or a host does next, each with a number that picks the entry.
+#[derive(Debug, Clone)]
+enum Move {
+    Add(u8),
+    Start,
+    BackOff(usize),
+    Reboot(usize),
+    Cancel(usize),
+    End(usize),
+    Toggle,
+    Reset,
+    Wait(u8),
+}
+
+fn moves() -> impl Strategy<Value = Move> {
+    prop_oneof![
+        3 => (0..8_u8).prop_map(Move::Add),
+        4 => Just(Move::Start),
+        1 => any::<usize>().prop_map(Move::BackOff),
+        2 => any::<usize>().prop_map(Move::Reboot),
+        1 => any::<usize>().prop_map(Move::Cancel),
+        3 => any::<usize>().prop_map(Move::End),
+        1 => Just(Move::Toggle),
+        1 => Just(Move::Reset),
+        1 => (0..20_u8).prop_map(Move::Wait),
+    ]
+}
+
+/// Four API servers and four other nodes.
+fn node(number: u8) -> HostName {
+    host(&format!("{}{}", if number < 4 { "a" } else { "w" }, number % 4 + 1))
+}
+
+proptest! {
+    /// Whatever happens, and whatever chooses: never two API servers at once, never one beside another node, never more
+    /// than the limit, no host twice; and a queue that is enabled with nothing in its way starts something.
+    #[test]
+    fn limits_hold(
+        steps in proptest::collection::vec(moves(), 0..80),
+        last in any::<bool>(),
+        occupied in proptest::collection::vec(0..8_u8, 0..3),
+        unreachable in proptest::collection::vec(0..8_u8, 0..4),
+    ) {
+        let order = if last { ApiServerOrder::Last } else { ApiServerOrder::First };
+        let (mut queue, mut nodes, mut now) = (RebootQueue::default(), nodes(""), at(0));
+        nodes.occupied = occupied.into_iter().map(node).collect();
+        nodes.unreachable = unreachable.into_iter().map(node).collect();
+        for step in steps {
+            let picked = |number: usize| {
+                let count = queue.entries.len().max(1);
+                queue.entries.keys().nth(number % count).copied().unwrap_or(0)
+            };
+            let event = match step {
+                Move::Add(number) => { queue.add([node(number)], now); None }
+                Move::Start => queue.choose(&limits(order), &nodes, now).ok().map(|index| (index, EntryEvent::Started)),
+                Move::BackOff(number) => {
+                    let index = picked(number);
+                    let count = queue.entries.get(&index).map_or(0, |entry| entry.backoff_count);
+                    Some((index, EntryEvent::BackedOff { until: now + Backoff::DEFAULT.pause(index, count + 1) }))
+                }
+                Move::Reboot(number) => Some((picked(number), EntryEvent::RebootBegan)),
+                Move::Cancel(number) => Some((picked(number), EntryEvent::Cancelled)),
+                Move::End(number) => Some((picked(number), EntryEvent::Ended)),
+                Move::Toggle => { queue.disabled = !queue.disabled; None }
+                Move::Reset => { queue.reset_backoff(); None }
+                Move::Wait(minutes) => { now += TimeDelta::minutes(minutes.into()); None }
+            };
+            if let Some((index, event)) = event {
+                let starts = event == EntryEvent::Started;
+                let applied = queue.apply(index, &event, now);
+                prop_assert!(applied.is_ok() || !starts, "what is chosen can start");
+                if starts {
+                    prop_assert!(!nodes.occupied.contains(&queue.entries[&index].host));
+                }
+            }
+            let hosts: Vec<_> = queue.under_way().map(|(_, entry)| entry.host.clone()).collect();
+            let servers = hosts.iter().filter(|host| host.as_str().starts_with('a')).count();
+            prop_assert_eq!(hosts.iter().collect::<BTreeSet<_>>().len(), hosts.len());
+            prop_assert!(hosts.len() <= 2);
+            prop_assert!(servers == 0 || hosts.len() == 1, "{hosts:?}");
+        }
+        queue.disabled = false;
+        queue.reset_backoff();
+        (nodes.occupied, nodes.unreachable) = Default::default();
+        let is_idle = queue.under_way().next().is_none();
+        let has_cancelled = queue.entries.values().any(|entry| entry.status == EntryStatus::Cancelled);
+        let has_queued = queue.entries.values().any(|entry| entry.status == EntryStatus::Queued);
+        if is_idle && !has_cancelled && has_queued {
+            prop_assert!(queue.choose(&limits(order), &nodes, now).is_ok());
+        }
+    }
+}

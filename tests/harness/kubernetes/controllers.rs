@@ -1,0 +1,124 @@
+//! What else writes in a cluster: the disruption controller, owners of pods, kubelets, and who taints cordoned nodes.
+//!
+//! They run within each write, so that a test need not wait for them.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use chrono::{DateTime, SecondsFormat, Utc};
+use serde_json::{Value, json};
+
+use super::budget::{self, Scales};
+use super::deletion::{self, timestamp};
+use super::recreation::Recreation;
+use super::resource::{LEASES, NODES, PODS};
+use super::store::{Key, Store};
+
+/// The namespace of the kubelets' leases.
+pub(super) const LEASE_NAMESPACE: &str = "kube-node-lease";
+/// The most rounds in which one controller answers another.
+const ROUNDS_MAX: usize = 10;
+const CORDON_TAINT: &str = "node.kubernetes.io/unschedulable";
+
+/// What a node's kubelet does.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Kubelet {
+    /// Whether it renews its lease, and does anything at all.
+    pub(super) is_running: bool,
+    /// Whether it ends pods that are to terminate.
+    pub(super) ends_pods: bool,
+}
+
+/// All of them.
+#[derive(Debug, Default)]
+pub(super) struct Controllers {
+    /// Whether the status of budgets stays as it is.
+    pub(super) is_disruption_frozen: bool,
+    /// How many pods their owners want.
+    pub(super) scales: Scales,
+    /// Pods that come back.
+    pub(super) recreation: Recreation,
+    /// The kubelets, by node.
+    pub(super) kubelets: BTreeMap<String, Kubelet>,
+}
+
+impl Controllers {
+    /// Lets each of them do what there is to do.
+    pub(super) fn settle(&mut self, store: &mut Store, now: DateTime<Utc>) {
+        for _ in 0..ROUNDS_MAX {
+            let before = store.version();
+            taint_cordoned(store, now);
+            self.end_pods(store);
+            let kubelets = &self.kubelets;
+            let has_kubelet = |node: &str| kubelets.get(node).is_some_and(|kubelet| kubelet.is_running);
+            self.recreation.run(store, has_kubelet, now);
+            if !self.is_disruption_frozen {
+                budget::update_all(store, &mut self.scales, now);
+            }
+            if store.version() == before {
+                return;
+            }
+        }
+        panic!("the controllers do not settle");
+    }
+
+    fn end_pods(&self, store: &mut Store) {
+        for pod in store.list(PODS, None) {
+            let kubelet = pod["spec"]["nodeName"].as_str().and_then(|node| self.kubelets.get(node));
+            let is_ending = !pod["metadata"]["deletionTimestamp"].is_null();
+            if is_ending && kubelet.is_some_and(|kubelet| kubelet.is_running && kubelet.ends_pods) {
+                deletion::confirm(store, &key_of_pod(&pod));
+            }
+        }
+    }
+
+    /// Renews the leases of all kubelets that run.
+    pub(super) fn renew_leases(&self, store: &mut Store, now: DateTime<Utc>) {
+        for (node, kubelet) in &self.kubelets {
+            let key = Key::new(LEASES, LEASE_NAMESPACE, node);
+            if let Some(lease) = store.get(&key).filter(|_| kubelet.is_running) {
+                let mut lease = Value::clone(&lease);
+                lease["spec"]["renewTime"] = json!(now.to_rfc3339_opts(SecondsFormat::Micros, true));
+                store.put(&key, lease);
+            }
+        }
+    }
+}
+
+fn key_of_pod(pod: &Value) -> Key {
+    let text = |field: &str| pod["metadata"][field].as_str().unwrap_or_default();
+    Key::new(PODS, text("namespace"), text("name"))
+}
+
+/// Removes the pods of nodes that are no more, as the garbage collector does after a minute.
+pub(super) fn collect_orphans(store: &mut Store) {
+    let nodes = store.list(NODES, None);
+    let names: BTreeSet<&str> = nodes.iter().filter_map(|node| node["metadata"]["name"].as_str()).collect();
+    for pod in store.list(PODS, None) {
+        if pod["spec"]["nodeName"].as_str().is_some_and(|node| !names.contains(node)) {
+            store.remove(&key_of_pod(&pod));
+        }
+    }
+}
+
+fn taint_cordoned(store: &mut Store, now: DateTime<Utc>) {
+    for node in store.list(NODES, None) {
+        let is_cordoned = node["spec"]["unschedulable"] == json!(true);
+        let mut taints = node["spec"]["taints"].as_array().cloned().unwrap_or_default();
+        let is_ours = |taint: &Value| taint["key"] == CORDON_TAINT && taint["effect"] == "NoSchedule";
+        if taints.iter().any(is_ours) == is_cordoned {
+            continue;
+        }
+        if is_cordoned {
+            taints.push(json!({ "key": CORDON_TAINT, "effect": "NoSchedule", "timeAdded": timestamp(now) }));
+        } else {
+            taints.retain(|taint| !is_ours(taint));
+        }
+        let mut after = Value::clone(&node);
+        if taints.is_empty() {
+            after["spec"].as_object_mut().unwrap().remove("taints");
+        } else {
+            after["spec"]["taints"] = json!(taints);
+        }
+        store.put(&Key::new(NODES, "", node["metadata"]["name"].as_str().unwrap_or_default()), after);
+    }
+}

@@ -1,0 +1,84 @@
+//! The resources that the server knows.
+
+/// A kind of object, and where it is found.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Resource {
+    /// The API group; empty for the core group.
+    pub group: &'static str,
+    /// The version of the group.
+    pub version: &'static str,
+    /// The name in paths.
+    pub plural: &'static str,
+    /// The name in objects.
+    pub kind: &'static str,
+    /// Whether objects live in a namespace.
+    pub is_namespaced: bool,
+    /// Whether `status` is a subresource, which writes of the object leave alone.
+    pub has_status: bool,
+}
+
+const fn resource(
+    group: &'static str,
+    version: &'static str,
+    plural: &'static str,
+    kind: &'static str,
+) -> Resource {
+    Resource { group, version, plural, kind, is_namespaced: true, has_status: false }
+}
+
+/// Nodes.
+pub const NODES: Resource =
+    Resource { is_namespaced: false, has_status: true, ..resource("", "v1", "nodes", "Node") };
+/// Namespaces.
+pub const NAMESPACES: Resource =
+    Resource { is_namespaced: false, has_status: true, ..resource("", "v1", "namespaces", "Namespace") };
+/// Pods.
+pub const PODS: Resource = Resource { has_status: true, ..resource("", "v1", "pods", "Pod") };
+/// Events of the core group.
+pub const EVENTS: Resource = resource("", "v1", "events", "Event");
+/// Pod disruption budgets.
+pub const BUDGETS: Resource =
+    Resource { has_status: true, ..resource("policy", "v1", "poddisruptionbudgets", "PodDisruptionBudget") };
+/// Leases, of which each kubelet renews one.
+pub const LEASES: Resource = resource("coordination.k8s.io", "v1", "leases", "Lease");
+/// Daemon sets.
+pub const DAEMON_SETS: Resource = resource("apps", "v1", "daemonsets", "DaemonSet");
+/// Volume attachments.
+pub const VOLUME_ATTACHMENTS: Resource = Resource {
+    is_namespaced: false,
+    ..resource("storage.k8s.io", "v1", "volumeattachments", "VolumeAttachment")
+};
+
+/// All of them. Events of `events.k8s.io` are kept apart from those of the core group.
+pub const ALL: [Resource; 9] = [
+    NODES,
+    NAMESPACES,
+    PODS,
+    EVENTS,
+    BUDGETS,
+    LEASES,
+    DAEMON_SETS,
+    VOLUME_ATTACHMENTS,
+    resource("events.k8s.io", "v1", "events", "Event"),
+];
+
+impl Resource {
+    /// The resource of this group, version and plural.
+    pub fn find(group: &str, version: &str, plural: &str) -> Option<Self> {
+        ALL.into_iter().find(|known| (known.group, known.version, known.plural) == (group, version, plural))
+    }
+
+    /// The `apiVersion` of its objects.
+    pub fn api_version(&self) -> String {
+        if self.group.is_empty() {
+            self.version.to_owned()
+        } else {
+            format!("{}/{}", self.group, self.version)
+        }
+    }
+
+    /// Its name in messages, as in `poddisruptionbudgets.policy`.
+    pub fn qualified(&self) -> String {
+        if self.group.is_empty() { self.plural.to_owned() } else { format!("{}.{}", self.plural, self.group) }
+    }
+}

@@ -1,0 +1,115 @@
+//! Everything that a server knows, and what its requests do.
+
+use std::sync::Mutex;
+
+use chrono::{DateTime, TimeDelta, Utc};
+use serde_json::Value;
+use tokio::sync::watch;
+
+use super::access::Access;
+use super::controllers::Controllers;
+use super::creation::{self, Place};
+use super::deletion::{self, Options};
+use super::eviction;
+use super::failure::Failure;
+use super::faults::Faults;
+use super::lists::Lists;
+use super::patch;
+use super::request::Request;
+use super::resource::PODS;
+use super::store::{Key, Store};
+
+/// What the server knows.
+#[derive(Debug, Default)]
+pub(super) struct State {
+    /// The objects.
+    pub(super) store: Store,
+    /// The callers.
+    pub(super) access: Access,
+    /// The faults to come.
+    pub(super) faults: Faults,
+    /// Lists that have pages left, and the cache.
+    pub(super) lists: Lists,
+    /// What else writes.
+    pub(super) controllers: Controllers,
+    /// How far the server's clock is ahead.
+    pub(super) skew: TimeDelta,
+    /// How often all watches were ended.
+    pub(super) cuts: u64,
+}
+
+impl State {
+    /// The time of the server's clock.
+    pub(super) fn now(&self) -> DateTime<Utc> {
+        Utc::now() + self.skew
+    }
+
+    /// Carries out a request other than a watch. Returns the status and the body.
+    pub(super) fn execute(&mut self, request: &Request) -> Result<(u16, Value), Failure> {
+        let (now, target) = (self.now(), &request.target);
+        let (resource, namespace) = (target.resource, target.namespace.as_deref());
+        let key = target.name.as_ref().map(|name| Key::new(resource, namespace.unwrap_or_default(), name));
+        match (request.verb, target.subresource.as_deref(), key) {
+            ("list", None, None) => Ok((200, self.lists.list(request, &self.store)?)),
+            ("get", None | Some("status"), Some(key)) => {
+                Ok((200, self.lists.get(request, &key, &self.store)?))
+            }
+            ("create", Some("eviction"), Some(key)) if resource == PODS => {
+                Ok((201, eviction::evict(&mut self.store, request, &key, now)?))
+            }
+            ("create", None, None) if namespace.is_some() == resource.is_namespaced => {
+                let place = Place { resource, namespace };
+                let created =
+                    creation::create(&mut self.store, place, request.json()?, now, request.is_dry_run())?;
+                Ok((201, created))
+            }
+            ("patch" | "update", None | Some("status"), Some(key)) => {
+                Ok((200, patch::write(&mut self.store, request, &key)?))
+            }
+            ("delete", None, Some(key)) => {
+                let options = Options::of(&request.json()?, request.is_dry_run());
+                let options = options.or_grace(request.number("gracePeriodSeconds")?);
+                let object = deletion::delete(&mut self.store, &key, &options, now)?;
+                Ok((200, deletion::answer(object, &resource)))
+            }
+            _ => Err(Failure::no_such_path()),
+        }
+    }
+}
+
+/// A state that several use, with a sign for those who wait for changes.
+#[derive(Debug)]
+pub(super) struct Shared {
+    state: Mutex<State>,
+    changed: watch::Sender<()>,
+}
+
+impl Default for Shared {
+    fn default() -> Self {
+        Self { state: Mutex::default(), changed: watch::Sender::new(()) }
+    }
+}
+
+impl Shared {
+    /// Reads the state.
+    pub(super) fn read<T>(&self, read: impl FnOnce(&mut State) -> T) -> T {
+        read(&mut self.state.lock().unwrap())
+    }
+
+    /// Changes the state, lets the controllers follow, and wakes those who wait.
+    pub(super) fn change<T>(&self, change: impl FnOnce(&mut State) -> T) -> T {
+        let result = self.read(|state| {
+            let result = change(state);
+            let now = state.now();
+            state.controllers.settle(&mut state.store, now);
+            result
+        });
+        self.changed.send_replace(());
+        result
+    }
+
+    /// Wakes after each change.
+    pub(super) fn changes(&self) -> watch::Receiver<()> {
+        self.changed.subscribe()
+    }
+}

@@ -1,0 +1,14 @@
+//! The Kubernetes API: what a drain relies on, measured at a real server, and that the server of the tests keeps to it.
+
+mod adapter;
+mod api;
+mod client;
+mod cluster;
+mod drain;
+mod eviction;
+mod lists;
+mod nodes;
+mod refusals;
+mod server;
+mod watches;
+mod writes;

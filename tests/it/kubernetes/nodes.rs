@@ -1,0 +1,401 @@
+//! The adapter's cordons at a server: who may undo what, and what a lost answer leaves behind.
+
+use std::time::Duration;
+
+use harness::kubernetes::resource::NODES;
+use harness::kubernetes::{ApiServer, Fault};
+use harness::wait::eventually;
+use os_upgrade_adapters::kubernetes::client::{Access, BuildError, Client};
+use os_upgrade_adapters::kubernetes::error::Error;
+use os_upgrade_adapters::kubernetes::mark::{
+    ANNOTATION, Claim, Cordoned, Mark, Refenced, Standing, Uncordoned,
+};
+use os_upgrade_adapters::kubernetes::node::{self, Readiness};
+use os_upgrade_adapters::kubernetes::permit::{Interrupted, Permit, Stop};
+use os_upgrade_adapters::kubernetes::rights::{GET_NODE, LIST_NODES, PATCH_NODE};
+use serde_json::{Value, json};
+use tempfile::TempDir;
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::TcpListener;
+use tokio::time::Instant;
+use tokio_util::sync::CancellationToken;
+
+use super::adapter::{Cluster, NODE, USER, claim, client, client_of, lasting, rules};
+
+const FREE: Uncordoned = Uncordoned::Unmarked { is_unschedulable: false };
+
+fn ours(was_unschedulable: bool) -> Cordoned {
+    Cordoned::Ours { was_unschedulable }
+}
+
+fn later() -> Claim {
+    Claim { fence: 8, ..claim() }
+}
+
+fn mark_of(claim: &Claim, was_unschedulable: bool) -> Mark {
+    Mark { owner: claim.owner.clone(), fence: claim.fence, was_unschedulable }
+}
+
+impl Cluster {
+    async fn try_cordon(&self) -> Result<Cordoned, Interrupted> {
+        node::cordon(&self.client, NODE, &claim(), &lasting()).await
+    }
+
+    async fn uncordon(&self, claim: &Claim) -> Result<Uncordoned, Interrupted> {
+        node::uncordon(&self.client, NODE, claim, &lasting()).await
+    }
+
+    async fn standing(&self, claim: &Claim) -> Standing {
+        let node = node::read(&self.client, NODE).await.unwrap();
+        assert_eq!(node.is_ours(claim), claim.standing(&node.cordon) == Standing::Ours);
+        claim.standing(&node.cordon)
+    }
+
+    fn is_unschedulable(&self) -> bool {
+        self.node()["spec"]["unschedulable"] == json!(true)
+    }
+
+    fn annotation(&self) -> Value {
+        let text = &self.node()["metadata"]["annotations"][ANNOTATION];
+        text.as_str().map_or(Value::Null, |text| serde_json::from_str(text).unwrap())
+    }
+
+    fn set_unschedulable(&self, is_unschedulable: bool) {
+        self.server.edit(NODES, "", NODE, |node| node["spec"]["unschedulable"] = json!(is_unschedulable));
+    }
+}
+
+#[tokio::test]
+async fn cordon_is_one_patch_and_ends_without_trace() {
+    let cluster = Cluster::start().await;
+    let before = cluster.node();
+    assert_eq!(cluster.try_cordon().await, Ok(ours(false)));
+    assert!(cluster.is_unschedulable());
+    let expected = json!({ "owner": "run-1/host-1", "fence": 7, "wasUnschedulable": false });
+    assert_eq!(cluster.annotation(), expected);
+    assert_eq!(cluster.standing(&claim()).await, Standing::Ours);
+    assert_eq!(cluster.writes(), 1);
+    // Again, it finds that it is done.
+    assert_eq!(cluster.try_cordon().await, Ok(ours(false)));
+    assert_eq!(cluster.writes(), 1);
+
+    assert_eq!(cluster.uncordon(&claim()).await, Ok(FREE));
+    assert_eq!(cluster.writes(), 2);
+    assert_eq!(cluster.node()["spec"], before["spec"]);
+    assert_eq!(cluster.annotation(), Value::Null);
+    assert_eq!(cluster.uncordon(&claim()).await, Ok(FREE));
+    assert_eq!(cluster.writes(), 2);
+}
+
+#[tokio::test]
+async fn node_says_which_boot_it_runs() {
+    let cluster = Cluster::start().await;
+    let before = node::read(&cluster.client, NODE).await.unwrap();
+    assert_eq!((before.name.as_str(), before.readiness), (NODE, Readiness::Ready));
+    cluster.server.stop_kubelet(NODE);
+    cluster.server.lose_node(NODE);
+    assert_eq!(node::read(&cluster.client, NODE).await.unwrap().readiness, Readiness::Unknown);
+    cluster.server.boot_node(NODE);
+    let after = node::read(&cluster.client, NODE).await.unwrap();
+    assert_eq!((after.readiness, &after.uid), (Readiness::NotReady, &before.uid));
+    assert!(after.boot_id.is_some() && after.boot_id != before.boot_id);
+}
+
+#[tokio::test]
+async fn administrators_cordon_outlives_ours() {
+    let cluster = Cluster::start().await;
+    cluster.set_unschedulable(true);
+    assert_eq!(cluster.try_cordon().await, Ok(ours(true)));
+    // The next leader takes the mark over, with what it remembers.
+    let later = later();
+    assert_eq!(node::cordon(&cluster.client, NODE, &later, &lasting()).await, Ok(ours(true)));
+    assert_eq!(cluster.uncordon(&later).await, Ok(Uncordoned::Unmarked { is_unschedulable: true }));
+    assert!(cluster.is_unschedulable());
+    assert_eq!(cluster.annotation(), Value::Null);
+}
+
+#[tokio::test]
+async fn node_without_our_mark_is_left_alone() {
+    let cluster = Cluster::start().await;
+    cluster.set_unschedulable(true);
+    assert_eq!(cluster.standing(&claim()).await, Standing::Unmarked);
+    assert_eq!(cluster.uncordon(&claim()).await, Ok(Uncordoned::Unmarked { is_unschedulable: true }));
+    cluster
+        .server
+        .edit(NODES, "", NODE, |node| node["metadata"]["annotations"] = json!({ ANNOTATION: "odd" }));
+    assert!(matches!(cluster.standing(&claim()).await, Standing::Unreadable { .. }));
+    assert!(matches!(cluster.uncordon(&claim()).await, Ok(Uncordoned::Unreadable { .. })));
+    assert_eq!(cluster.writes(), 0);
+    assert!(cluster.is_unschedulable());
+}
+
+#[tokio::test]
+async fn foreign_uncordon_is_seen() {
+    let cluster = Cluster::start().await;
+    cluster.cordon().await;
+    cluster.set_unschedulable(false);
+    assert_eq!(cluster.standing(&claim()).await, Standing::ForeignUncordon);
+    assert_eq!(cluster.uncordon(&claim()).await, Ok(FREE));
+    assert_eq!(cluster.annotation(), Value::Null);
+}
+
+#[tokio::test]
+async fn deposed_leader_undoes_nothing() {
+    let cluster = Cluster::start().await;
+    cluster.cordon().await;
+    let refence = async |claim: &Claim| node::refence(&cluster.client, NODE, claim, &lasting()).await;
+    assert_eq!(refence(&later()).await, Ok(Refenced::Done));
+    let mark = mark_of(&later(), false);
+    assert_eq!(cluster.standing(&claim()).await, Standing::Other(mark.clone()));
+    let writes = cluster.writes();
+    assert_eq!(cluster.uncordon(&claim()).await, Ok(Uncordoned::Other(mark.clone())));
+    assert_eq!(cluster.try_cordon().await, Ok(Cordoned::Superseded(mark.clone())));
+    assert_eq!(refence(&claim()).await, Ok(Refenced::Other(mark.clone())));
+    // Nor does the leader undo what belongs to something else.
+    let other = Claim { owner: "run-2/host-1".to_owned(), fence: 9 };
+    assert_eq!(cluster.uncordon(&other).await, Ok(Uncordoned::Other(mark)));
+    assert_eq!(cluster.writes(), writes);
+    assert_eq!(refence(&later()).await, Ok(Refenced::Done));
+    assert_eq!(cluster.writes(), writes);
+    assert_eq!(cluster.uncordon(&later()).await, Ok(FREE));
+    assert_eq!(refence(&later()).await, Ok(Refenced::Unmarked));
+}
+
+#[tokio::test]
+async fn sweep_finds_marked_nodes() {
+    let cluster = Cluster::start().await;
+    cluster.cordon().await;
+    for index in 0..300 {
+        cluster.server.add_node(&format!("m-{index:03}"));
+    }
+    cluster.server.edit(NODES, "", "m-299", |node| {
+        node["metadata"]["annotations"] = json!({ ANNOTATION: "odd" });
+    });
+    let marked = node::marked(&cluster.client).await.unwrap();
+    let names: Vec<&str> = marked.iter().map(|node| node.name.as_str()).collect();
+    assert_eq!(names, ["m-299", NODE]);
+    assert!(marked[1].is_ours(&claim()));
+}
+
+#[tokio::test]
+async fn conflicts_are_resolved_by_another_look() {
+    let cluster = Cluster::start().await;
+    cluster.server.plan(Fault::Slow(Duration::from_millis(300)), "patch", "nodes", 1);
+    let change = async {
+        eventually("the patch", async || (cluster.writes() == 1).then_some(())).await;
+        cluster.set_unschedulable(true);
+    };
+    let (cordoned, ()) = tokio::join!(cluster.try_cordon(), change);
+    // The administrator was faster, and is remembered.
+    assert_eq!(cordoned, Ok(ours(true)));
+    assert_eq!(cluster.called("patch", "nodes").len(), 2);
+}
+
+#[tokio::test]
+async fn repeated_conflicts_are_given_up() {
+    let cluster = Cluster::start().await;
+    cluster.server.plan(Fault::Conflict, "patch", "nodes", 100);
+    let error = cluster.try_cordon().await.unwrap_err();
+    assert!(matches!(error, Interrupted::Failed(Error::Conflict { .. })), "{error:?}");
+    assert_eq!(cluster.writes(), 6);
+    assert!(!cluster.is_unschedulable());
+}
+
+#[tokio::test]
+async fn uncordon_notices_a_mark_that_changes() {
+    let cluster = Cluster::start().await;
+    cluster.cordon().await;
+    cluster.server.plan(Fault::Slow(Duration::from_millis(300)), "patch", "nodes", 1);
+    let mark = mark_of(&later(), false);
+    let text = json!(mark).to_string();
+    let change = async {
+        eventually("the patch", async || (cluster.writes() == 1).then_some(())).await;
+        cluster
+            .server
+            .edit(NODES, "", NODE, |node| node["metadata"]["annotations"][ANNOTATION] = json!(text));
+    };
+    let claim = claim();
+    let (uncordoned, ()) = tokio::join!(cluster.uncordon(&claim), change);
+    assert_eq!(uncordoned, Ok(Uncordoned::Other(mark)));
+    assert!(cluster.is_unschedulable());
+}
+
+#[tokio::test]
+async fn lost_answers_are_looked_up() {
+    for fault in [Fault::CutBefore, Fault::CutAfter, Fault::Status(500), Fault::Throttled] {
+        let cluster = Cluster::start().await;
+        cluster.server.plan(fault, "patch", "nodes", 1);
+        assert_eq!(cluster.try_cordon().await, Ok(ours(false)), "{fault:?}");
+        let patches = if fault == Fault::CutAfter { 1 } else { 2 };
+        assert_eq!(cluster.writes(), patches, "{fault:?}");
+        cluster.server.plan(fault, "patch", "nodes", 1);
+        assert_eq!(cluster.uncordon(&claim()).await, Ok(FREE), "{fault:?}");
+        assert_eq!(cluster.writes(), 2 * patches, "{fault:?}");
+        assert!(!cluster.is_unschedulable());
+    }
+}
+
+#[tokio::test]
+async fn late_answers_are_looked_up() {
+    let cluster = Cluster::start().await;
+    let client = cluster.client.clone().with_timeout(Duration::from_millis(200));
+    cluster.server.plan(Fault::LateAnswer(Duration::from_secs(1)), "patch", "nodes", 1);
+    assert_eq!(node::cordon(&client, NODE, &claim(), &lasting()).await, Ok(ours(false)));
+    assert_eq!(cluster.writes(), 1);
+    cluster.server.plan(Fault::LateAnswer(Duration::from_secs(1)), "get", "nodes", 1);
+    let limit = Duration::from_millis(200);
+    assert_eq!(node::read(&client, NODE).await, Err(Error::TimedOut { limit }));
+}
+
+#[tokio::test]
+async fn nothing_is_written_without_permission() {
+    let cluster = Cluster::start().await;
+    let cancelled = CancellationToken::new();
+    cancelled.cancel();
+    let soon = Instant::now() + Duration::from_mins(1);
+    for (permit, expected) in [
+        (Permit::new(soon, cancelled, &|| true), Stop::Cancelled),
+        (Permit::new(Instant::now(), CancellationToken::new(), &|| true), Stop::DeadlinePassed),
+        (Permit::new(soon, CancellationToken::new(), &|| false), Stop::NotLeading),
+    ] {
+        let cordoned = node::cordon(&cluster.client, NODE, &claim(), &permit).await;
+        assert_eq!(cordoned, Err(Interrupted::Stopped(expected)));
+    }
+    assert_eq!(cluster.writes(), 0);
+}
+
+#[tokio::test]
+async fn missing_rights_are_named() {
+    let cluster = Cluster::start().await;
+    cluster.server.grant(USER, rules(&[GET_NODE]));
+    let forbidden = |result: Result<(), Interrupted>| match result {
+        Err(Interrupted::Failed(Error::Forbidden { right, detail })) => {
+            assert!(detail.contains("User \"os-upgrade\" cannot"), "{detail}");
+            right
+        }
+        other => panic!("not forbidden: {other:?}"),
+    };
+    assert_eq!(forbidden(cluster.try_cordon().await.map(|_| ())), PATCH_NODE);
+    assert_eq!(
+        forbidden(node::marked(&cluster.client).await.map(|_| ()).map_err(Interrupted::from)),
+        LIST_NODES
+    );
+}
+
+#[tokio::test]
+async fn failures_are_told_apart() {
+    let cluster = Cluster::start().await;
+    let error = node::read(&cluster.client, "gone").await.unwrap_err();
+    assert!(matches!(error, Error::NotFound { right: GET_NODE, .. }), "{error:?}");
+    assert!(matches!(node::read(&cluster.client, "").await, Err(Error::NotFound { .. })));
+    cluster.server.plan(Fault::Throttled, "get", "nodes", 1);
+    let retry_after = Some(Duration::from_secs(1));
+    assert_eq!(node::read(&cluster.client, NODE).await, Err(Error::Throttled { retry_after }));
+    cluster.server.renew_token(USER);
+    assert_eq!(node::read(&cluster.client, NODE).await, Err(Error::Unauthorized));
+    assert_eq!(cluster.try_cordon().await, Err(Interrupted::Failed(Error::Unauthorized)));
+    let client = cluster.client.clone();
+    drop(cluster);
+    let error = node::read(&client, NODE).await.unwrap_err();
+    assert!(matches!(error, Error::Unreachable { .. }), "{error:?}");
+    assert!(error.leaves_outcome_unknown());
+}
+
+#[tokio::test]
+async fn answer_that_is_not_http_is_malformed() {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let server = ApiServer::start().await;
+    let mut config = server.kubeconfig(server.admin_token());
+    config["clusters"][0]["cluster"]["server"] = json!(format!("http://{}", listener.local_addr().unwrap()));
+    let client = client_of(&config).await;
+    let answer = async {
+        let (mut stream, _) = listener.accept().await.unwrap();
+        stream.read_u8().await.unwrap();
+        stream.write_all(b"220 mail.example.org ESMTP\r\n\r\n").await.unwrap();
+        stream.read_to_end(&mut Vec::new()).await.unwrap();
+    };
+    let (read, ()) = tokio::join!(node::read(&client, NODE), answer);
+    assert!(matches!(read, Err(Error::Malformed { .. })), "{read:?}");
+}
+
+/// Credentials come from a program that the kubeconfig names, which fails after a while.
+#[tokio::test]
+async fn failing_credentials_are_told_from_a_missing_server() {
+    let server = ApiServer::start().await;
+    server.add_node(NODE);
+    let folder = TempDir::new().unwrap();
+    let file = folder.path().join("credentials");
+    let credentials = json!({
+        "apiVersion": "client.authentication.k8s.io/v1", "kind": "ExecCredential",
+        "status": { "token": server.admin_token(), "expirationTimestamp": "2026-01-01T00:00:00Z" },
+    });
+    std::fs::write(&file, credentials.to_string()).unwrap();
+    let mut config = server.kubeconfig("");
+    config["users"][0]["user"] = json!({ "exec": {
+        "apiVersion": "client.authentication.k8s.io/v1", "command": "cat", "args": [file], "interactiveMode": "Never",
+    } });
+    let client = client_of(&config).await;
+    assert_eq!(node::read(&client, NODE).await.unwrap().name, NODE);
+    std::fs::remove_file(&file).unwrap();
+    let error = node::read(&client, NODE).await.unwrap_err();
+    assert!(matches!(error, Error::NoCredentials { .. }), "{error:?}");
+    assert!(!error.leaves_outcome_unknown());
+}
+
+#[tokio::test]
+async fn client_trusts_what_its_kubeconfig_says() {
+    let server = ApiServer::start_with_tls().await;
+    server.add_node(NODE);
+    let client = client(&server, server.admin_token()).await;
+    assert_eq!(node::read(&client, NODE).await.unwrap().name, NODE);
+}
+
+#[tokio::test]
+async fn client_uses_the_context_that_is_named() {
+    let server = ApiServer::start().await;
+    server.add_node(NODE);
+    let folder = TempDir::new().unwrap();
+    let file = folder.path().join("config");
+    let mut config = server.kubeconfig("wrong");
+    let named = |name: &str, kind: &str, value: Value| json!({ "name": name, kind: value });
+    let more = [
+        ("users", named("right", "user", json!({ "token": server.admin_token() }))),
+        ("contexts", named("right", "context", json!({ "cluster": "test", "user": "right" }))),
+    ];
+    for (list, item) in more {
+        config[list].as_array_mut().unwrap().push(item);
+    }
+    std::fs::write(&file, config.to_string()).unwrap();
+    let access = |context: Option<&str>| Access::Kubeconfig {
+        file: file.clone(),
+        context: context.map(str::to_owned),
+    };
+    let read = async |context| node::read(&Client::new(&access(context)).await.unwrap(), NODE).await;
+    assert_eq!(read(None).await, Err(Error::Unauthorized));
+    assert_eq!(read(Some("right")).await.unwrap().name, NODE);
+    let error = Client::new(&access(Some("unknown"))).await.unwrap_err();
+    assert!(matches!(error, BuildError::Kubeconfig { .. }), "{error:?}");
+}
+
+mod at_length {
+    use harness::wait::within;
+
+    use super::*;
+
+    /// Tokens of service accounts live for an hour and are replaced in their file before.
+    #[tokio::test]
+    async fn client_follows_the_token_in_its_file() {
+        let server = ApiServer::start().await;
+        server.add_node(NODE);
+        let folder = TempDir::new().unwrap();
+        let file = folder.path().join("token");
+        std::fs::write(&file, server.grant(USER, rules(&[GET_NODE]))).unwrap();
+        let mut config = server.kubeconfig("");
+        config["users"][0]["user"] = json!({ "tokenFile": file });
+        let client = client_of(&config).await;
+        assert_eq!(node::read(&client, NODE).await.unwrap().name, NODE);
+        std::fs::write(&file, server.renew_token(USER)).unwrap();
+        assert_eq!(node::read(&client, NODE).await, Err(Error::Unauthorized));
+        within(Duration::from_mins(2), "the new token", async || node::read(&client, NODE).await.ok()).await;
+    }
+}
