@@ -228,7 +228,7 @@ impl WorkerLogic {
         self.in_progress_at = now.monotonic;
         let current = self.file.current.as_ref().map(|current| &current.ack_subject);
         let held = self.held.as_ref().map(|held| &held.ack_subject);
-        for subject in current.into_iter().chain(held) {
+        for subject in current.into_iter().chain(held).filter(|subject| !subject.is_empty()) {
             out.push(Action::InProgress { subject: subject.clone() });
         }
     }

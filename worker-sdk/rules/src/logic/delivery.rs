@@ -127,8 +127,14 @@ impl WorkerLogic {
         self.activity = Activity::ReplyRetry { attempt, at };
     }
 
+    /// Acknowledges the current command. One that has not been delivered to this process is only settled: if the server waits
+    /// for its acknowledgement, it delivers it again. A subject of an earlier process could count for another command that has
+    /// come to the same sequence since.
     pub(super) fn ack(&mut self, out: &mut Vec<Action>) {
         let current = self.file.current.as_ref().expect(CURRENT);
+        if current.ack_subject.is_empty() {
+            return self.settle_and_save(out);
+        }
         out.push(Action::Ack { sequence: current.position.sequence, subject: current.ack_subject.clone() });
         self.activity = Activity::Acking;
         self.acks += 1;

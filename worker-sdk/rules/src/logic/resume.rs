@@ -38,9 +38,11 @@ impl WorkerLogic {
 
     /// Resumes the command that was under way according to the file.
     fn resume(&mut self, out: &mut Vec<Action>) {
-        let Some(current) = &self.file.current else {
+        let Some(current) = &mut self.file.current else {
             return;
         };
+        // It is of an earlier process's consumer; a delivery to this one brings another.
+        current.ack_subject.clear();
         // This process answers it over its first connection, or a later one.
         self.last = Some((current.position, FIRST_CONNECTION));
         match &current.phase {

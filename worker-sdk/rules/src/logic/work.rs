@@ -188,7 +188,7 @@ impl WorkerLogic {
         let sequence = current.position.sequence;
         self.file.settled = Some(current.position);
         out.push(Action::Log(LogMessage::Dropped { sequence, reason }));
-        if self.held.is_none() {
+        if self.held.is_none() && !current.ack_subject.is_empty() {
             out.push(Action::Ack { sequence, subject: current.ack_subject });
         }
         self.save(out);

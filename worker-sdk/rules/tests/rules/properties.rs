@@ -75,3 +75,25 @@ proptest! {
         world.heal();
     }
 }
+
+/// The stream is rolled back twice, and the worker restarts in between: the acknowledgement of a lost command must not count for
+/// the one that has come to its sequence, which would then not be delivered again.
+#[test]
+fn acknowledgements_of_an_earlier_process_are_not_sent() {
+    let mut world = World::new();
+    let act = |world: &mut World, times: usize| (0..times).for_each(|_| world.act(Execution::Succeeds));
+    act(&mut world, 2);
+    world.send(Action::Upgrade, None, Some(1));
+    world.deliver();
+    act(&mut world, 2);
+    world.roll_back(0);
+    world.send(Action::Prepare, None, None);
+    world.crash();
+    act(&mut world, 1);
+    world.deliver();
+    act(&mut world, 7);
+    world.finish(false, false);
+    act(&mut world, 5);
+    world.roll_back(28);
+    world.heal();
+}

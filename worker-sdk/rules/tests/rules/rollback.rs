@@ -72,8 +72,7 @@ fn command_sent_again_is_known_by_its_id() {
         ),
         // Also after a crash.
         Restart("boot-1", &[r#"reply {"action":"prepare","result":"done"}"#]),
-        On(stored(4), &["ack a4"]),
-        On(acked(4), &["save idle"]),
+        On(stored(4), &["save idle"]),
         On(SAVED, &[]),
         // A second attempt is another command.
         On(
