@@ -77,6 +77,11 @@ words! {
         "command-sent", "prepared", "waiting", "turn-lost", "slot-granted", "reboot-required", "upgraded", "failed",
         "timed-out", "cancelled",
     ];
+    /// What happened to an entry of the reboot queue.
+    RebootStepWord = [
+        "waiting", "started", "backed-off", "reboot-began", "command-sent", "failed", "cancelled", "removed",
+        "rebooted", "given-up",
+    ];
     /// What waits: a host of a run, or a FleetLock client.
     WaiterWord = ["host", "client"];
     /// The role of an instance.

@@ -5,9 +5,10 @@ use async_nats::jetstream::consumer;
 use async_nats::jetstream::context::{ConsumerInfoErrorKind, PublishErrorKind};
 use async_nats::jetstream::stream::Stream;
 use bytes::Bytes;
-use chrono::{DateTime, Utc};
+use chrono::Utc;
 use futures::TryStreamExt;
-use os_upgrade_protocol::{Command, CommandId, Fence, HostName, header as names, subject};
+use os_upgrade_kernel::Order;
+use os_upgrade_protocol::{Fence, HostName, header as names, subject};
 use os_upgrade_shell::control_stream::RawControl;
 use os_upgrade_shell::dispatch::PublishOutcome;
 use tokio::sync::mpsc;
@@ -26,18 +27,13 @@ impl Bus {
         sent.ok()?.await.ok().map(|ack| ack.sequence)
     }
 
-    /// Publishes the command `id` on condition that `fence` is still the last one, and not after `not_after`.
-    pub async fn publish_command(
-        &self,
-        id: &CommandId,
-        not_after: DateTime<Utc>,
-        fence: u64,
-    ) -> PublishOutcome {
+    /// Publishes a command on condition that `fence` is still the last one, and not after its time.
+    pub async fn publish_command(&self, order: &Order, fence: u64) -> PublishOutcome {
         // This process may have been paused since the command was dispatched.
-        if Utc::now() >= not_after {
+        if order.is_late(Utc::now()) {
             return PublishOutcome::NotStored;
         }
-        let command = Command::for_host(id.action, id.host.clone(), Some(not_after));
+        let (id, command) = (&order.id, order.command());
         let mut headers = HeaderMap::new();
         headers.insert(names::PRODUCER_NAME, names::CONTROLLER);
         headers.insert(names::RUN, id.run.as_str());

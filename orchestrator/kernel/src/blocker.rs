@@ -11,6 +11,7 @@ use strum::{IntoStaticStr, VariantNames};
 
 use crate::clock::{ClockDoubt, skew};
 use crate::reason::{Reason, ReleaseRefusal};
+use crate::reboot_queue::EntryStatus;
 use crate::strongbox::Sealed;
 use crate::tense::Tense;
 use crate::window::CalendarError;
@@ -107,6 +108,17 @@ pub enum HostBlocker {
         /// request until then.
         #[serde(skip_serializing_if = "Option::is_none", serialize_with = "in_seconds_if_any")]
         again_at: Option<DateTime<Utc>>,
+    },
+    /// The reboot queue is at work on it.
+    #[error("entry {index} of the reboot queue is {}{}", status.as_str(), because(reason.as_ref()))]
+    RebootUnderWay {
+        /// The entry's index.
+        index: u64,
+        /// The entry's status.
+        status: EntryStatus,
+        /// Why its host is not back, if its worker has answered with an error.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        reason: Option<Reason>,
     },
     /// It was approved after the run had skipped it.
     #[error("it was approved after the run had started")]

@@ -197,6 +197,36 @@ pub struct Settings {
     /// Whether every host that announces itself takes part, without an operator's approval.
     #[serde(default, skip_serializing_if = "is_false")]
     pub auto_approve: bool,
+    /// How hosts reboot on request.
+    #[serde(default, skip_serializing_if = "RebootSettings::is_default")]
+    pub reboot: RebootSettings,
+}
+
+/// How hosts of the reboot queue reboot.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub struct RebootSettings {
+    /// How many hosts of the queue may be under way at once.
+    pub max_concurrent: u32,
+    /// How many hosts that are not under way may be unreachable for one to start.
+    pub unreachable_max: u32,
+    /// Whether hosts start only while a maintenance window is open.
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub in_windows: bool,
+}
+
+impl Default for RebootSettings {
+    /// CKE's.
+    fn default() -> Self {
+        Self { max_concurrent: 1, unreachable_max: 0, in_windows: false }
+    }
+}
+
+impl RebootSettings {
+    /// Whether nothing differs from the defaults.
+    pub fn is_default(&self) -> bool {
+        *self == Self::default()
+    }
 }
 
 impl Settings {
@@ -240,6 +270,7 @@ impl Default for Settings {
             reclaim: Reclaim::Never,
             stuck_after: stuck_after(),
             auto_approve: false,
+            reboot: RebootSettings::default(),
         }
     }
 }

@@ -1,21 +1,17 @@
 //! Effects: what should be under way, given the state. A crash loses none, because they are derived from the state.
 
 use chrono::{DateTime, Utc};
-use os_upgrade_protocol::{CommandId, HostName};
+use os_upgrade_protocol::{Command, CommandId, HostName};
 
 use crate::job::{self, Job};
+use crate::run::{Issued, RunHost};
 use crate::state::State;
 
 /// Something to do outside the kernel. Repeating it does no harm; equal values are the same effect.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Effect {
     /// Publish a command under the current fence. It counts as sent once it has been seen in the control stream.
-    Send {
-        /// The command's id: run, host, action and attempt.
-        id: CommandId,
-        /// The time after which the command must be neither published nor started.
-        not_after: DateTime<Utc>,
-    },
+    Send(Order),
     /// Do a job in a system outside of the bus.
     Job(Job),
     /// Publish a new fence, to learn whether a command that was never seen can still appear.
@@ -33,6 +29,35 @@ pub enum Effect {
     },
     /// Delete what is stored of a removed host.
     Purge(Purge),
+}
+
+/// A command to send.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Order {
+    /// Its id: run, host, action and attempt.
+    pub id: CommandId,
+    /// The time after which it must be neither published nor started; absent for an entry of the reboot queue.
+    pub not_after: Option<DateTime<Utc>>,
+    /// For an entry of the reboot queue, the boot that the host is to leave.
+    pub boot_id: Option<String>,
+}
+
+impl Order {
+    /// Whether its time has passed at `now`.
+    pub fn is_late(&self, now: DateTime<Utc>) -> bool {
+        self.not_after.is_some_and(|not_after| not_after <= now)
+    }
+
+    /// The command itself.
+    pub fn command(&self) -> Command {
+        let host = self.id.host.clone();
+        match &self.boot_id {
+            Some(boot_id) => {
+                Command::Reboot { host, not_after: self.not_after, boot_id: Some(boot_id.clone()) }
+            }
+            None => Command::for_host(self.id.action, host, self.not_after),
+        }
+    }
 }
 
 /// What to delete of a removed host: what it announced and published before, its consumer, and its output.
@@ -61,17 +86,35 @@ pub fn other_effects(state: &State) -> impl Iterator<Item = Effect> + '_ {
 /// Commands to send: one for every host whose current command has not been seen in the control stream.
 pub fn sends(state: &State) -> impl Iterator<Item = Effect> + '_ {
     let fenced = state.fence.as_ref().is_some_and(|fence| fence.passed);
-    let run = state.run.as_ref().filter(|_| fenced);
-    run.into_iter().flat_map(|run| {
+    orders_of_run(state).chain(orders_of_entries(state)).filter(move |_| fenced).map(Effect::Send)
+}
+
+fn orders_of_run(state: &State) -> impl Iterator<Item = Order> + '_ {
+    state.run.iter().flat_map(|run| {
         run.unsent().iter().filter_map(|name| {
             let command = run.host(name)?.command?;
             let (host, action, attempt) = (name.clone(), command.action, command.attempt);
-            Some(Effect::Send {
-                id: CommandId { run: run.id.clone(), host, action, attempt },
-                not_after: run.not_after,
-            })
+            let id = CommandId { run: run.id.clone(), host, action, attempt };
+            Some(Order { id, not_after: Some(run.not_after), boot_id: None })
         })
     })
+}
+
+fn orders_of_entries(state: &State) -> impl Iterator<Item = Order> + '_ {
+    state.reboot_queue.under_way().filter_map(|(index, entry)| {
+        let Issued { action, attempt, .. } = entry.unsent()?;
+        let id = CommandId { run: entry.run_id(index), host: entry.host.clone(), action, attempt };
+        Some(Order { id, not_after: None, boot_id: entry.boot_id.clone() })
+    })
+}
+
+/// Whether the command still has to be sent.
+pub fn is_wanted(state: &State, id: &CommandId) -> bool {
+    if let Some((_, entry)) = state.reboot_queue.of_run(&id.run) {
+        return entry.unsent().is_some_and(|command| command.attempt == id.attempt);
+    }
+    let run = state.run.as_ref().filter(|run| run.id == id.run);
+    run.and_then(|run| run.host(&id.host)).is_some_and(RunHost::is_unsent)
 }
 
 fn new_fence(state: &State) -> impl Iterator<Item = Effect> + '_ {

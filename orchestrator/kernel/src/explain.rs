@@ -190,7 +190,9 @@ impl HostInRun<'_> {
 /// Why an earlier slot of the host keeps it from starting.
 fn earlier_slot(state: &State, name: &HostName) -> Option<HostBlocker> {
     let slot = state.slots.get(name)?;
-    if slot.may_see_late_command(state.fence.as_ref()) {
+    if let Some(blocker) = reboot_under_way(state, name) {
+        Some(blocker)
+    } else if slot.may_see_late_command(state.fence.as_ref()) {
         Some(HostBlocker::EarlierCommand)
     } else if matches!(slot.state, SlotState::Releasing { .. }) {
         Some(HostBlocker::EarlierSlot { refusal: slot.refusal.clone(), again_at: slot.unlock_again_at() })
@@ -199,9 +201,18 @@ fn earlier_slot(state: &State, name: &HostName) -> Option<HostBlocker> {
     }
 }
 
+/// What the reboot queue does to the host.
+fn reboot_under_way(state: &State, name: &HostName) -> Option<HostBlocker> {
+    let (index, entry) = state.entry_under_way(name)?;
+    Some(HostBlocker::RebootUnderWay { index, status: entry.status, reason: entry.reason.clone() })
+}
+
 /// The first host that holds a slot of `group` without being under way.
 fn stuck_slot(state: &State, group: &GroupName) -> Option<HostBlocker> {
     let reason = |host: &HostName| {
+        if let Some((_, entry)) = state.entry_under_way(host) {
+            return entry.reason.clone();
+        }
         let mut newest = state.run.iter().chain(&state.last_run).filter_map(|run| run.host(host)).peekable();
         let is_under_way = newest.peek().is_some_and(|in_run| in_run.status.is_under_way());
         newest.find_map(|in_run| in_run.reason.clone()).filter(|_| !is_under_way)
@@ -222,7 +233,8 @@ fn liveness(host: &SeenHost) -> impl Iterator<Item = Blocker> + use<> {
 
 fn outside_of_runs(state: &State, view: &View, forecast: &Forecast, host: &HostName) -> Vec<Blocker> {
     let left_out = left_out(state, view, host).map(|blocker| vec![blocker]);
-    let mut blockers: Vec<Blocker> = remaining_slot(state, host).map(Blocker::from).into_iter().collect();
+    let slot = reboot_under_way(state, host).or_else(|| remaining_slot(state, host));
+    let mut blockers: Vec<Blocker> = slot.map(Blocker::from).into_iter().collect();
     blockers.extend(left_out.unwrap_or_else(|| no_run(forecast, view.hosts.get(host))));
     blockers
 }

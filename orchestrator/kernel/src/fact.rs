@@ -11,6 +11,7 @@ use crate::config::difference::Difference;
 use crate::config::{Config, Rollout, Settings, is_false};
 use crate::missed::MissedRun;
 use crate::reason::{Reason, ReleaseRefusal};
+use crate::reboot_queue::EntryEvent;
 use crate::restore_record::{Outstanding, RestoreSource};
 use crate::run::{Enlisted, HostEvent, RunResult, StopCause, Trigger};
 use crate::slot::ReleaseCause;
@@ -275,6 +276,40 @@ pub enum Fact {
         /// Commands in the control stream without a reply.
         outstanding: Vec<Outstanding>,
     },
+    /// Hosts are to reboot: an entry of the reboot queue each, in this order.
+    RebootsQueued {
+        /// The hosts.
+        hosts: Vec<HostName>,
+        /// Who queued them.
+        actor: String,
+        /// Why, as the operator says.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        reason: Option<String>,
+    },
+    /// Something happened to an entry of the reboot queue.
+    Reboot {
+        /// The entry's index.
+        index: u64,
+        /// Its host.
+        host: HostName,
+        /// What happened.
+        event: EntryEvent,
+    },
+    /// From here on entries of the reboot queue start, or no longer do.
+    RebootQueueSwitched {
+        /// Whether they start.
+        enabled: bool,
+        /// The operator.
+        actor: String,
+        /// Why, as the operator says.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        reason: Option<String>,
+    },
+    /// Entries of the reboot queue that have backed off may start again at once.
+    RebootBackoffReset {
+        /// The operator.
+        actor: String,
+    },
     /// A message in the control stream changed nothing. Of the ignored replies of a host, the first of each minute is
     /// recorded.
     Ignored {
@@ -385,6 +420,7 @@ impl Fact {
             Self::CommandRetracted { host, sequence, .. } => of_host(RunRef::OfCommand(*sequence), host),
             Self::Ignored { host, .. } => About { run: RunRef::Latest, host: host.as_ref(), actor: None },
             Self::HostPurged { host } => of_host(RunRef::None, host),
+            Self::Reboot { host, event, .. } => About { actor: event.actor(), ..of_host(RunRef::None, host) },
             Self::HostWithdrawn { host, actor, .. } | Self::HostRemoved { host, actor, .. } => {
                 About { actor: Some(actor), ..of_host(RunRef::None, host) }
             }
@@ -397,6 +433,9 @@ impl Fact {
             | Self::SecretStored { actor, .. }
             | Self::SecretRemoved { actor, .. }
             | Self::HostsApproved { actor, .. }
+            | Self::RebootsQueued { actor, .. }
+            | Self::RebootQueueSwitched { actor, .. }
+            | Self::RebootBackoffReset { actor }
             | Self::Restored { actor, .. } => About { actor: Some(actor), ..none },
             Self::SettingsAdopted { .. }
             | Self::Fenced { .. }
@@ -415,7 +454,9 @@ impl Fact {
                 &[Part::Host, Part::Commands]
             }
             Self::Host { .. } => &[Part::Host],
-            Self::FencePassed { .. } => &[Part::Commands],
+            Self::FencePassed { .. } | Self::Reboot { event: EntryEvent::RebootBegan { .. }, .. } => {
+                &[Part::Commands]
+            }
             Self::SettingsAdopted { .. }
             | Self::ConfigReplaced { .. }
             | Self::Fenced { .. }
@@ -438,6 +479,10 @@ impl Fact {
             | Self::HostWithdrawn { .. }
             | Self::HostRemoved { .. }
             | Self::HostPurged { .. }
+            | Self::RebootsQueued { .. }
+            | Self::Reboot { .. }
+            | Self::RebootQueueSwitched { .. }
+            | Self::RebootBackoffReset { .. }
             | Self::Restored { .. }
             | Self::LateCommandSeen { .. }
             | Self::CommandRetracted { .. }
@@ -499,12 +544,18 @@ impl Fact {
             Self::SecretStored { name, actor, .. } => (Outcome, format!("secret {name} stored by {actor}")),
             Self::SecretRemoved { name, actor } => (Outcome, format!("secret {name} removed by {actor}")),
             Self::HostsApproved { hosts, actor } => {
-                let named = hosts.first().map(HostName::as_str).unwrap_or_default();
-                let more = match hosts.len() {
-                    0 | 1 => String::new(),
-                    all => format!(" and {} more", all - 1),
-                };
-                (Outcome, format!("{named}{more} approved by {actor}"))
+                (Outcome, format!("{} approved by {actor}", some_of(hosts)))
+            }
+            Self::RebootsQueued { hosts, actor, .. } => {
+                (Outcome, format!("reboot of {} queued by {actor}", some_of(hosts)))
+            }
+            Self::Reboot { index, host, event } => reboot_summary(*index, host, event),
+            Self::RebootQueueSwitched { enabled, actor, .. } => {
+                let switched = if *enabled { "enabled" } else { "disabled" };
+                (Site, format!("reboot queue {switched} by {actor}"))
+            }
+            Self::RebootBackoffReset { actor } => {
+                (Outcome, format!("backoff of the reboot queue reset by {actor}"))
             }
             Self::HostWithdrawn { host, actor, .. } => (Outcome, format!("{host} withdrawn by {actor}")),
             Self::HostRemoved { host, actor, .. } => (Outcome, format!("{host} removed by {actor}")),
@@ -529,6 +580,36 @@ impl Fact {
             }
             Self::Ignored { sequence, .. } => (Bookkeeping, format!("message {sequence} ignored")),
         }
+    }
+}
+
+/// What happened to an entry of the reboot queue in a few words, and its importance.
+fn reboot_summary(index: u64, host: &HostName, event: &EntryEvent) -> (Importance, String) {
+    use Importance::{Bookkeeping, Command, Outcome, Step};
+    match event {
+        EntryEvent::Rebooted => (Outcome, format!("{host} rebooted")),
+        EntryEvent::Failed { .. } => (Outcome, format!("reboot of {host} failed")),
+        EntryEvent::GivenUp { actor, .. } => {
+            (Outcome, format!("reboot {index} of {host} given up by {actor}"))
+        }
+        EntryEvent::Cancelled { actor, .. } => {
+            (Outcome, format!("reboot {index} of {host} cancelled by {actor}"))
+        }
+        EntryEvent::Started { .. } => (Step, format!("reboot of {host} started")),
+        EntryEvent::BackedOff { .. } => (Step, format!("drain of {host} given up for now")),
+        EntryEvent::RebootBegan { .. } => (Step, format!("{host} is told to reboot")),
+        EntryEvent::CommandSent { .. } => (Command, format!("reboot sent to {host}")),
+        EntryEvent::Waiting { .. } => (Bookkeeping, format!("reboot of {host} waits")),
+        EntryEvent::Removed => (Bookkeeping, format!("reboot {index} of {host} removed")),
+    }
+}
+
+/// The first of the hosts, and how many more there are.
+fn some_of(hosts: &[HostName]) -> String {
+    let named = hosts.first().map(HostName::as_str).unwrap_or_default();
+    match hosts.len() {
+        0 | 1 => named.to_owned(),
+        all => format!("{named} and {} more", all - 1),
     }
 }
 

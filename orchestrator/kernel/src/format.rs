@@ -11,18 +11,19 @@ use serde::de::DeserializeOwned;
 use serde_json::Value;
 
 use crate::clock::ClockDoubt;
+use crate::config::Settings;
 use crate::fact::Fact;
 use crate::reason::{NoAnswer, Reason};
 use crate::record::Record;
 use crate::run::{Enlisted, HostEvent, Run, RunHost, StopCause, Trigger};
 use crate::semaphore::{Semaphore, Waiter};
-use crate::slot::Slot;
+use crate::slot::{ReleaseCause, Slot, SlotState};
 use crate::state::State;
 
 /// The oldest format that is read and written.
 pub const OLDEST: u32 = 2;
 /// The newest format that is read and written.
-pub const NEWEST: u32 = 5;
+pub const NEWEST: u32 = 6;
 
 /// Something that is stored in the journal.
 pub trait Stored {
@@ -40,7 +41,7 @@ impl Stored for Record {
 impl Stored for State {
     fn format(&self) -> u32 {
         let Self {
-            settings: _,
+            settings,
             config: _,
             config_revision: _,
             semaphores,
@@ -56,12 +57,14 @@ impl Stored for State {
             control: _,
             last_upgrades,
             ignored_replies,
+            reboot_queue,
         } = self;
         newest(
             [
                 since(3, !ignored_replies.is_empty()),
                 since(4, !missed.is_empty()),
                 since(5, !last_upgrades.is_empty() || !enrolment.removed.is_empty()),
+                since(6, !reboot_queue.is_unused()).max(of_settings(settings)),
             ]
             .into_iter()
             .chain(slots.values().map(of_slot))
@@ -83,15 +86,18 @@ impl Fact {
             }
             Self::RunStopping { cause, .. } => of_cause(cause),
             Self::Host { event, .. } => of_event(event),
-            Self::SettingsAdopted { .. }
-            | Self::ConfigReplaced { .. }
+            Self::RebootsQueued { .. }
+            | Self::Reboot { .. }
+            | Self::RebootQueueSwitched { .. }
+            | Self::RebootBackoffReset { .. } => 6,
+            Self::SettingsAdopted { settings } => of_settings(settings),
+            Self::SlotReleaseDue { why, .. } | Self::SlotReleased { why, .. } => of_release(*why),
+            Self::ConfigReplaced { .. }
             | Self::Fenced { .. }
             | Self::FencePassed { .. }
             | Self::UpgradesBegan { .. }
             | Self::RunEnded { .. }
             | Self::SlotRequested { .. }
-            | Self::SlotReleaseDue { .. }
-            | Self::SlotReleased { .. }
             | Self::LockGranted { .. }
             | Self::LockAwaited { .. }
             | Self::LockReleased { .. }
@@ -178,7 +184,19 @@ fn of_cause(cause: &StopCause) -> u32 {
 }
 
 fn of_slot(slot: &Slot) -> u32 {
-    since(3, slot.refusal.is_some() || slot.in_doubt || slot.unlocked_at.is_some())
+    let of_state = match slot.state {
+        SlotState::Releasing { why } => of_release(why),
+        SlotState::Requested | SlotState::Held => OLDEST,
+    };
+    since(3, slot.refusal.is_some() || slot.in_doubt || slot.unlocked_at.is_some()).max(of_state)
+}
+
+fn of_release(why: ReleaseCause) -> u32 {
+    since(6, why == ReleaseCause::Rebooted)
+}
+
+fn of_settings(settings: &Settings) -> u32 {
+    since(6, !settings.reboot.is_default())
 }
 
 fn of_semaphore(semaphore: &Semaphore) -> u32 {

@@ -9,6 +9,7 @@
 //! effects(state)                               what should be under way, given the state
 //! startable(state, view)                       what a run can start with now, or what blocks it
 //! forecast(state, view, now)                   when the next run starts automatically
+//! next_reboot(state, view, now)                which entry of the reboot queue can start, or what blocks all
 //! explain(state, view, forecast, host)         why a host is not moving
 //! warnings(state, view, config, now)           what would follow from another configuration
 //! next_start(state, view, config, now)         when the next run would start with it
@@ -41,6 +42,7 @@ pub mod missed;
 mod overdue;
 pub mod reason;
 pub mod reboot_queue;
+pub mod reboots;
 pub mod record;
 pub mod restoration;
 pub mod restore_record;
@@ -62,13 +64,14 @@ pub use client_id::{ClientId, ClientIdError};
 pub use clock::{Clock, ClockDoubt};
 pub use config::difference::Difference;
 pub use config::tag::Expected;
-pub use config::{Config, LockProvider, OnFailure, Reclaim, Settings};
+pub use config::{Config, LockProvider, OnFailure, RebootSettings, Reclaim, Settings};
 pub use decide::{
     Accepted, Answer, ConfigOperation, ConfigRefusal, ControlMessage, Decision, EnrolmentOperation,
-    EnrolmentRefusal, Family, Input, LockOperation, Operation, Refusal, RefusalClass, Request, RunOperation,
-    RunRefusal, SecretOperation, SecretRefusal, SlotOperation, SlotRefusal, decide,
+    EnrolmentRefusal, Family, Input, LockOperation, Operation, RebootOperation, RebootRefusal, Refusal,
+    RefusalClass, Request, RunOperation, RunRefusal, SecretOperation, SecretRefusal, SlotOperation,
+    SlotRefusal, decide,
 };
-pub use effects::{Effect, Purge, effects, other_effects, sends};
+pub use effects::{Effect, Order, Purge, effects, is_wanted, other_effects, sends};
 pub use enrolment::{Approval, Enrolled, Enrolment, Withdrawal};
 pub use explain::{Explanation, explain};
 pub use fact::Fact;
@@ -79,6 +82,7 @@ pub use last_upgrades::LastUpgrades;
 pub use missed::{MissedReason, MissedRun, MissedRuns};
 pub use overdue::BlockedStart;
 pub use reason::{NoAnswer, Reason};
+pub use reboots::{EntryBlocker, explain_entry, next_reboot};
 pub use record::{Batch, FactCursor, Record};
 pub use restoration::{Restoration, restoration};
 pub use restore_record::{Outstanding, RestoreSource};

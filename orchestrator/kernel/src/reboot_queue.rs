@@ -8,6 +8,6 @@ mod entry;
 mod queue;
 
 pub use self::backoff::Backoff;
-pub use self::choose::{ApiServerOrder, Nodes, QueueBlocker, QueueLimits};
-pub use self::entry::{Entry, EntryEvent, EntryStatus, IllegalEntryEvent};
+pub use self::choose::{ApiServerOrder, Nodes, NotReady, QueueBlocker, QueueLimits};
+pub use self::entry::{Entry, EntryEvent, EntryStatus, IllegalEntryEvent, entry_index};
 pub use self::queue::{ENTRIES_MAX, QueueError, RebootQueue};

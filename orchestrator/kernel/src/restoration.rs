@@ -74,6 +74,7 @@ impl State {
         if !control_kept {
             self.retractions.clear();
         }
+        self.reboot_queue.restored();
         let hosts: Vec<HostName> = self.slots.keys().cloned().collect();
         for host in hosts {
             if let Some(slot) = self.slots.get_mut(&host) {

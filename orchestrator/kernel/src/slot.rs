@@ -38,7 +38,8 @@ pub struct Slot {
     /// more.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub unlocked_at: Option<DateTime<Utc>>,
-    /// The run that requested it last.
+    /// The run that requested it last, or the id of an entry of the reboot queue
+    /// ([`Entry::run_id`](crate::reboot_queue::Entry::run_id)).
     pub run: RunId,
     /// The last command of the step it is held for: `done` to this very command releases it, however late. Absent until
     /// one has been seen in the control stream.
@@ -178,6 +179,8 @@ pub struct InReplyTo {
 pub enum ReleaseCause {
     /// The host is upgraded.
     Upgraded,
+    /// The host has rebooted, as an entry of the reboot queue asks for.
+    Rebooted,
     /// The host failed or did not answer, and `on-failure` is `release`.
     Failed,
     /// The command for which it was taken was never sent.

@@ -14,6 +14,7 @@ use crate::ignored_replies::IgnoredReplies;
 use crate::last_upgrades::LastUpgrades;
 use crate::missed::MissedRuns;
 use crate::reason::Reason;
+use crate::reboot_queue::{QueueError, RebootQueue};
 use crate::run::{Ended, HostError, HostEvent, HostStatus, Issued, Phase, Run, RunHost, StopCause, Trigger};
 use crate::semaphore::{Hold, Semaphores};
 use crate::slot::ReleaseCause;
@@ -63,6 +64,9 @@ pub struct State {
     /// Whose ignored replies were journaled of late.
     #[serde(default, skip_serializing_if = "IgnoredReplies::is_empty")]
     pub ignored_replies: IgnoredReplies,
+    /// Hosts that are to reboot.
+    #[serde(default, skip_serializing_if = "RebootQueue::is_unused")]
+    pub reboot_queue: RebootQueue,
 }
 
 impl Default for State {
@@ -88,6 +92,7 @@ impl Default for State {
             control: 0,
             last_upgrades: LastUpgrades::default(),
             ignored_replies: IgnoredReplies::default(),
+            reboot_queue: RebootQueue::default(),
         }
     }
 }
@@ -121,6 +126,9 @@ pub enum ApplyError {
     /// The event does not apply to the host.
     #[error(transparent)]
     Host(#[from] HostError),
+    /// The event does not apply to the reboot queue.
+    #[error(transparent)]
+    RebootQueue(#[from] QueueError),
 }
 
 impl State {
@@ -167,25 +175,12 @@ impl State {
             Fact::SlotInDoubt { host } => self.slot(host).map(Slot::doubted),
             Fact::SlotUnlocked { host } => self.slot(host).map(|slot| slot.unlocked(at)),
             Fact::SlotReleased { host, why: _ } => self.apply_slot_released(host),
-            Fact::LockGranted { group, id, actor: _ } => {
-                self.semaphores.lock_for_client(group, id, at);
-                Ok(())
-            }
-            Fact::LockAwaited { group, id, actor: _ } => {
-                self.semaphores.refused(group, id, at);
-                Ok(())
-            }
-            Fact::LockReleased { group, id, actor: _ } => {
-                self.semaphores.unlock_for_client(group, id);
-                Ok(())
-            }
-            Fact::HoldPlaced { group, id, actor, reason } => {
-                let (actor, reason) = (actor.clone(), reason.clone());
-                self.semaphores.hold(group, id, Hold { actor, reason, since: at });
-                Ok(())
-            }
-            Fact::HolderReleased { group, id, actor: _, reason: _ } => {
-                self.semaphores.release(group, id);
+            Fact::LockGranted { .. }
+            | Fact::LockAwaited { .. }
+            | Fact::LockReleased { .. }
+            | Fact::HoldPlaced { .. }
+            | Fact::HolderReleased { .. } => {
+                self.apply_semaphores(at, fact);
                 Ok(())
             }
             Fact::StrongboxKeySet { check } => {
@@ -219,6 +214,10 @@ impl State {
                 self.apply_restored(*control_kept, outstanding, at);
                 Ok(())
             }
+            Fact::RebootsQueued { .. }
+            | Fact::Reboot { .. }
+            | Fact::RebootQueueSwitched { .. }
+            | Fact::RebootBackoffReset { .. } => self.apply_reboots(at, fact),
             Fact::Ignored { host, why, .. } => {
                 if let Some(host) = host.as_ref().filter(|_| why.is_of_reply()) {
                     self.ignored_replies.record(host, at);
@@ -335,6 +334,21 @@ impl State {
         }
     }
 
+    fn apply_semaphores(&mut self, at: DateTime<Utc>, fact: &Fact) {
+        if let Fact::LockGranted { group, id, .. } = fact {
+            self.semaphores.lock_for_client(group, id, at);
+        } else if let Fact::LockAwaited { group, id, .. } = fact {
+            self.semaphores.refused(group, id, at);
+        } else if let Fact::LockReleased { group, id, .. } = fact {
+            self.semaphores.unlock_for_client(group, id);
+        } else if let Fact::HoldPlaced { group, id, actor, reason } = fact {
+            let (actor, reason) = (actor.clone(), reason.clone());
+            self.semaphores.hold(group, id, Hold { actor, reason, since: at });
+        } else if let Fact::HolderReleased { group, id, .. } = fact {
+            self.semaphores.release(group, id);
+        }
+    }
+
     fn apply_config(&mut self, config: Option<&Config>, at: DateTime<Utc>) {
         self.config = config.cloned().map(Arc::new);
         self.missed.config_replaced(config, at);
@@ -409,35 +423,13 @@ impl State {
         self.active(run)?.apply(host, event, at)?;
         match event {
             HostEvent::SlotGranted { group, provider } => {
-                let held = self.slots.get(host).filter(|slot| slot.state == SlotState::Held);
-                let slot = Slot {
-                    group: group.clone(),
-                    provider: *provider,
-                    state: SlotState::Held,
-                    since: held.map_or(at, |slot| slot.since),
-                    held_since: None,
-                    refusal: None,
-                    in_doubt: self.slots.get(host).is_some_and(|slot| slot.in_doubt),
-                    unlocked_at: None,
-                    run: run.clone(),
-                    // The earlier command counts until the new one appears in the stream.
-                    command: held.and_then(|slot| slot.command),
-                    begun: held.is_some_and(|slot| slot.begun),
-                    unsent_at_fence: None,
-                };
-                if *provider == LockProvider::Embedded {
-                    self.semaphores.lock_for_run(group, host.as_str(), run, slot.since);
-                }
-                self.slots.insert(host.clone(), slot);
+                self.hold_slot(host, group, *provider, run, at);
             }
             HostEvent::CommandSent { action: Action::Prepare, .. } => {}
             HostEvent::CommandSent {
                 action: action @ (Action::Upgrade | Action::Reboot), sequence, ..
             } => {
-                if let Some(slot) = self.slots.get_mut(host).filter(|slot| slot.run == *run) {
-                    slot.command = Some(SentCommand { action: *action, sequence: *sequence });
-                    slot.begun = true;
-                }
+                self.command_of_slot_sent(host, run, *action, *sequence);
             }
             HostEvent::RebootRequired => {
                 // From here on only a reply to `reboot` ends the step.
@@ -461,6 +453,51 @@ impl State {
         Ok(())
     }
 
+    /// Records that `host` holds a slot for `run`.
+    pub(crate) fn hold_slot(
+        &mut self,
+        host: &HostName,
+        group: &GroupName,
+        provider: LockProvider,
+        run: &RunId,
+        at: DateTime<Utc>,
+    ) {
+        let held = self.slots.get(host).filter(|slot| slot.state == SlotState::Held);
+        let slot = Slot {
+            group: group.clone(),
+            provider,
+            state: SlotState::Held,
+            since: held.map_or(at, |slot| slot.since),
+            held_since: None,
+            refusal: None,
+            in_doubt: self.slots.get(host).is_some_and(|slot| slot.in_doubt),
+            unlocked_at: None,
+            run: run.clone(),
+            // The earlier command counts until the new one appears in the stream.
+            command: held.and_then(|slot| slot.command),
+            begun: held.is_some_and(|slot| slot.begun),
+            unsent_at_fence: None,
+        };
+        if provider == LockProvider::Embedded {
+            self.semaphores.lock_for_run(group, host.as_str(), run, slot.since);
+        }
+        self.slots.insert(host.clone(), slot);
+    }
+
+    /// Records that a command of `run`, for which `host` holds its slot, was seen in the control stream.
+    pub(crate) fn command_of_slot_sent(
+        &mut self,
+        host: &HostName,
+        run: &RunId,
+        action: Action,
+        sequence: u64,
+    ) {
+        if let Some(slot) = self.slots.get_mut(host).filter(|slot| slot.run == *run) {
+            slot.command = Some(SentCommand { action, sequence });
+            slot.begun = true;
+        }
+    }
+
     fn apply_late_command_seen(&mut self, host: &HostName, command: SentCommand) {
         let of_slot = self.slots.get_mut(host).filter(|slot| slot.unsent_at_fence.is_some());
         if let Some(slot) = of_slot.filter(|_| command.action != Action::Prepare) {
@@ -473,7 +510,7 @@ impl State {
 
     /// A host's slot may only be replaced by one of the same provider and group: otherwise nothing would record that the
     /// old one must be released.
-    fn check_slot_free(
+    pub(crate) fn check_slot_free(
         &self,
         host: &HostName,
         group: &GroupName,

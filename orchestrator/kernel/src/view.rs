@@ -44,6 +44,8 @@ pub struct SeenHost {
     pub group: Option<GroupName>,
     /// The boot id it announces, if any.
     pub boot_id: Option<String>,
+    /// Whether a worker of it takes `reboot` of any time, with the boot to leave.
+    pub reboots_on_request: bool,
     /// Why it needs a reboot, if it announces that it does; a line of bounded length.
     pub reboot_required: Option<String>,
     /// Whether its heartbeats arrive.

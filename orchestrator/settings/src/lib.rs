@@ -25,7 +25,7 @@ use std::path::Path;
 
 pub use problem::{Error, Origin, Problem};
 pub use rules::NatsMode;
-pub use schema::{Api, ApiOidc, ApiTls, FleetLock, Nats, SECTIONS, Settings, Site, Store, Strongbox};
+pub use schema::{Api, ApiOidc, ApiTls, FleetLock, Nats, Reboot, SECTIONS, Settings, Site, Store, Strongbox};
 pub use section::{Initial, Key, Section};
 pub use value::{Bounded, Groups, HttpUrl, Interval, Jwks, NatsUrls, Shape, SiteName, StringList, Text};
 

@@ -67,6 +67,11 @@ impl Settings {
             reclaim: fleet_lock.reclaim,
             stuck_after: kernel::duration::Duration::from_secs(fleet_lock.stuck_after.get().as_secs()),
             auto_approve: self.site.auto_approve,
+            reboot: kernel::RebootSettings {
+                max_concurrent: self.reboot.max_concurrent_reboots.get(),
+                unreachable_max: self.reboot.maximum_unreachable_nodes_for_reboot.get(),
+                in_windows: self.reboot.in_windows,
+            },
         }
     }
 

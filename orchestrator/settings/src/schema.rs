@@ -212,6 +212,16 @@ sections! {
         /// The groups of the orchestrator's own semaphores, and how many of their hosts may be upgraded at once, 0 to 10000.
         "groups" => groups: Groups = Initial::Is("default=1");
     }
+
+    /// The reboot queue: hosts that operators want to reboot, without an upgrade.
+    "reboot" => reboot: Reboot {
+        /// How many hosts of the queue may be under way at once, 1 to 10000; the slots of their groups are a further limit.
+        "max-concurrent-reboots" => max_concurrent_reboots: Bounded<1, 10_000> = Initial::Is("1");
+        /// How many hosts that are not under way may be unreachable, 0 to 10000: with more, none starts. Hosts that are queued count.
+        "maximum-unreachable-nodes-for-reboot" => maximum_unreachable_nodes_for_reboot: Bounded<0, 10_000> = Initial::Is("0");
+        /// Whether hosts of the queue start only while a maintenance window is open. What is under way when it closes is finished.
+        "in-windows" => in_windows: bool = Initial::Is("false");
+    }
 }
 
 impl Default for Settings {

@@ -9,9 +9,8 @@ use std::collections::{BTreeMap, HashMap, HashSet, VecDeque};
 use std::hash::Hash;
 use std::time::Duration;
 
-use chrono::{DateTime, Utc};
 use os_upgrade_kernel::fact::Part;
-use os_upgrade_kernel::{Effect, Job, Purge, Record, RunHost, State, System, other_effects, sends};
+use os_upgrade_kernel::{Effect, Job, Order, Purge, Record, State, System, is_wanted, other_effects, sends};
 use os_upgrade_protocol::{CommandId, HostName};
 
 use crate::clock::Now;
@@ -70,10 +69,8 @@ pub enum Dispatch {
         epoch: u64,
         /// The fence's sequence.
         fence: u64,
-        /// The command's id.
-        id: CommandId,
-        /// Its deadline.
-        not_after: DateTime<Utc>,
+        /// The command, returned with the outcome.
+        order: Order,
     },
     /// Carry out a job in a system outside of the bus.
     Job(StartedJob),
@@ -116,7 +113,7 @@ pub struct Dispatcher {
     epoch: u64,
     fence: Fence,
     /// Commands to publish, in order.
-    todo: VecDeque<(CommandId, DateTime<Utc>)>,
+    todo: VecDeque<Order>,
     /// Commands in `todo`, on their way, or stored and not seen yet. Those seen since the last rescan are still
     /// included.
     known: HashSet<CommandId>,
@@ -201,20 +198,20 @@ impl Dispatcher {
             self.rescan = false;
             self.known.retain(|id| is_wanted(state, id));
             for effect in sends(state) {
-                if let Effect::Send { id, not_after } = effect
-                    && self.known.insert(id.clone())
+                if let Effect::Send(order) = effect
+                    && self.known.insert(order.id.clone())
                 {
-                    self.todo.push_back((id, not_after));
+                    self.todo.push_back(order);
                 }
             }
         }
         while self.publishing < self.settings.publishes_max
-            && let Some((id, not_after)) = self.todo.pop_front()
+            && let Some(order) = self.todo.pop_front()
         {
             // A command is not sent after its deadline, nor once it is decided that it is no longer wanted.
-            if now.wall < not_after && is_wanted(decided.unwrap_or(state), &id) {
+            if !order.is_late(now.wall) && is_wanted(decided.unwrap_or(state), &order.id) {
                 self.publishing += 1;
-                begun.push(Dispatch::Command { epoch: self.epoch, fence, id, not_after });
+                begun.push(Dispatch::Command { epoch: self.epoch, fence, order });
             }
         }
     }
@@ -250,7 +247,7 @@ impl Dispatcher {
                         begun.push(Dispatch::Purge(purge));
                     }
                 }
-                Effect::Send { .. } => {}
+                Effect::Send(_) => {}
             }
         }
         let before = leased_until.saturating_sub(JOB_LEASE_LEFT);
@@ -279,20 +276,14 @@ impl Dispatcher {
     }
 
     /// The publish of a command was answered.
-    pub fn command_published(
-        &mut self,
-        now: Now,
-        epoch: u64,
-        command: (CommandId, DateTime<Utc>),
-        outcome: PublishOutcome,
-    ) {
+    pub fn command_published(&mut self, now: Now, epoch: u64, order: Order, outcome: PublishOutcome) {
         if epoch != self.epoch {
             return;
         }
         self.publishing -= 1;
         match outcome {
             PublishOutcome::Stored => {}
-            PublishOutcome::NotStored => self.todo.push_front(command),
+            PublishOutcome::NotStored => self.todo.push_front(order),
             PublishOutcome::Fenced | PublishOutcome::Unknown => self.refence(now, FENCE_RETRY),
         }
     }
@@ -328,12 +319,6 @@ impl Dispatcher {
         self.rescan = true;
         self.fence = Fence::Needed { from: now.monotonic + pause };
     }
-}
-
-/// Whether `id` has still to be sent or seen.
-fn is_wanted(state: &State, id: &CommandId) -> bool {
-    let run = state.run.as_ref().filter(|run| run.id == id.run);
-    run.and_then(|run| run.host(&id.host)).is_some_and(RunHost::is_unsent)
 }
 
 /// Deletions of one kind, each of which is tried again until the journal says that it is done.

@@ -289,8 +289,8 @@ impl Node {
             }
             Event::Control(raw) => self.control(now, &raw),
             Event::FencePublished { epoch, stored } => self.fence_published(now, epoch, stored),
-            Event::CommandPublished { epoch, id, not_after, outcome } => {
-                self.dispatcher.command_published(now, epoch, (id, not_after), outcome);
+            Event::CommandPublished { epoch, order, outcome } => {
+                self.dispatcher.command_published(now, epoch, order, outcome);
             }
             Event::JobDone { id, report } => {
                 if self.dispatcher.job_done(now, id, &report) {

@@ -214,9 +214,9 @@ impl Work {
                     Event::FencePublished { epoch, stored }
                 });
             }
-            Dispatch::Command { epoch, fence, id, not_after } => self.spawn(|bus| async move {
-                let outcome = bus.publish_command(&id, not_after, fence).await;
-                Event::CommandPublished { epoch, id, not_after, outcome }
+            Dispatch::Command { epoch, fence, order } => self.spawn(|bus| async move {
+                let outcome = bus.publish_command(&order, fence).await;
+                Event::CommandPublished { epoch, order, outcome }
             }),
             Dispatch::Job(StartedJob { id, job, before }) => {
                 let (adapters, started) = (self.adapters.clone(), self.started);

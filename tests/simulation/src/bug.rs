@@ -111,7 +111,7 @@ bugs! {
     /// The lock server is asked even though the process was paused for longer than its lease.
     LockWithoutLease: "lock-without-lease", [PausedBeforeWrite] => ["lease"], seed 39;
     /// A request to the lock server that times out counts as not made.
-    LateRequestForgotten: "late-request-forgotten", [LockCarriedOutLate] => ["S4", "S6", "live"], seed 117;
+    LateRequestForgotten: "late-request-forgotten", [LockCarriedOutLate] => ["S4", "S6", "live"], seed 313;
     /// Requests to the lock server are not paced.
     LockServerHurried: "lock-server-hurried", [] => ["rate"], seed 44;
     /// The lock server's `Retry-After` is ignored.
@@ -149,7 +149,7 @@ bugs! {
     /// A process is not told that another one of its instance has taken the lease from it.
     CopyHidden: "copy-hidden", [DirectoryCopied] => ["copy"], seed 19;
     /// An older version leaves out the facts that it does not know.
-    UnknownFactsDropped: "unknown-facts-dropped", [OlderVersion] => ["journal"], seed 317;
+    UnknownFactsDropped: "unknown-facts-dropped", [OlderVersion] => ["journal"], seed 350;
     /// A handler that was interrupted is told that its command is new.
     ResumedAsNew: "resumed-as-new", [WorkerCrash, HandlerHangs] => ["S3"], seed 22;
     /// A worker's consumer is created again from the beginning of the stream each time it is opened.

@@ -4,7 +4,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use bytes::Bytes;
 use chrono::{DateTime, Utc};
-use os_upgrade_protocol::{Command, CommandId, Fence, HostName, subject};
+use os_upgrade_kernel::Order;
+use os_upgrade_protocol::{CommandId, Fence, HostName, subject};
 use os_upgrade_shell::control_stream::RawControl;
 use os_upgrade_shell::journal::append::ReadBack;
 use os_upgrade_shell::journal::codec::{Kind, Message};
@@ -313,18 +314,12 @@ impl Bus {
     }
 
     /// Publishes a command if `fence` is the last one; returns its sequence.
-    pub(crate) fn publish_command(
-        &mut self,
-        id: &CommandId,
-        not_after: DateTime<Utc>,
-        fence: u64,
-        time: DateTime<Utc>,
-    ) -> Option<u64> {
+    pub(crate) fn publish_command(&mut self, order: &Order, fence: u64, time: DateTime<Utc>) -> Option<u64> {
         if fence != self.fence {
             return None;
         }
-        let command = Command::for_host(id.action, id.host.clone(), Some(not_after));
-        let payload = Bytes::from(command.to_payload());
+        let id = &order.id;
+        let payload = Bytes::from(order.command().to_payload());
         let subject = subject::command(&id.host);
         let answers = Answers::default();
         Some(self.push(Stored { subject, id: Some(id.clone()), answers, payload, time }))

@@ -59,9 +59,9 @@ use std::collections::{BTreeMap, HashMap};
 
 use chrono::{DateTime, TimeDelta, Utc};
 use os_upgrade_kernel::{
-    ClientId, Fact, Job, LockOperation, Operation, Record, Request, Settings, State, System,
+    ClientId, Fact, Job, LockOperation, Operation, Order, Record, Request, Settings, State, System,
 };
-use os_upgrade_protocol::{Action, CommandId, Hint, HostName, Reply};
+use os_upgrade_protocol::{Action, Hint, HostName, Reply};
 use os_upgrade_shell::fleet_lock::RetryAfter;
 use os_upgrade_shell::forward::Outcome;
 use os_upgrade_shell::journal::codec::{Kind, Message};
@@ -376,20 +376,14 @@ impl Checker {
     }
 
     /// A command leaves an orchestrator whose clock shows `wall`.
-    pub(crate) fn command_sent(&mut self, id: &CommandId, not_after: DateTime<Utc>, wall: DateTime<Utc>) {
-        self.violations.record(commands::check_sent(id, not_after, wall));
+    pub(crate) fn command_sent(&mut self, order: &Order, wall: DateTime<Utc>) {
+        self.violations.record(commands::check_sent(order, wall));
     }
 
     /// A command that was sent at `sent` is stored in the stream.
-    pub(crate) fn command_stored(
-        &mut self,
-        sequence: u64,
-        id: &CommandId,
-        not_after: DateTime<Utc>,
-        sent: Micros,
-        locks: &LockServer,
-    ) {
-        self.violations.record(self.commands.stored(sequence, id, not_after, sent, &self.runs));
+    pub(crate) fn command_stored(&mut self, sequence: u64, order: &Order, sent: Micros, locks: &LockServer) {
+        let id = &order.id;
+        self.violations.record(self.commands.stored(sequence, order, sent, &self.runs));
         self.violations.record(self.enrolled.check_command(id, sent));
         match id.action {
             Action::Prepare => {}

@@ -38,8 +38,8 @@ pub(crate) fn action(action: &Action) -> Option<String> {
     Some(match action {
         Action::Project { .. } | Action::PublishState | Action::Lease(_) => return None,
         Action::Append { expected, message } => format!("append after {expected} {}", content(message)),
-        Action::Dispatch(Dispatch::Command { epoch, fence, id, .. }) => {
-            format!("send {id} under fence {fence}, epoch {epoch}")
+        Action::Dispatch(Dispatch::Command { epoch, fence, order }) => {
+            format!("send {} under fence {fence}, epoch {epoch}", order.id)
         }
         Action::Inspect(known) => {
             format!("inspect, knowing {} and {}", known.journal.sequence, known.control)
@@ -60,7 +60,7 @@ pub(crate) fn request(what: &RequestKind) -> Option<String> {
         RequestKind::Append { expected, message } => {
             format!("append {} after {expected}", message.append_id)
         }
-        RequestKind::Command { fence, id, .. } => format!("{id} under fence {fence}"),
+        RequestKind::Command { fence, order, .. } => format!("{} under fence {fence}", order.id),
         RequestKind::Worker(WorkerRequest::Reply { payload, answers, .. }) => {
             format!("reply {} to {:?}", String::from_utf8_lossy(payload), answers.command)
         }

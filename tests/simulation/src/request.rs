@@ -2,8 +2,8 @@
 
 use bytes::Bytes;
 use chrono::{DateTime, Utc};
-use os_upgrade_kernel::Purge;
-use os_upgrade_protocol::{CommandId, HostName};
+use os_upgrade_kernel::{Order, Purge};
+use os_upgrade_protocol::HostName;
 use os_upgrade_shell::jobs::StartedJob;
 use os_upgrade_shell::journal::codec::Message;
 use os_upgrade_shell::lease::{LeaseHolder, LeaseRequest};
@@ -43,8 +43,7 @@ pub(crate) enum RequestKind {
     Command {
         epoch: u64,
         fence: u64,
-        id: CommandId,
-        not_after: DateTime<Utc>,
+        order: Order,
     },
     /// What is stored of a removed host is deleted. Here every host announces itself again at once.
     Purge(Purge),

@@ -7,7 +7,7 @@ pub mod authority;
 use chrono::{DateTime, TimeDelta, Utc};
 use os_upgrade_kernel::{
     Answer, Batch, Clock, Config, ConfigOperation, ControlMessage, Effect, Expected, Fact, InReplyTo, Input,
-    Request, RunOperation, SeenHost, Settings, State, View, effects,
+    Order, Request, RunOperation, SeenHost, Settings, State, View, effects,
 };
 use os_upgrade_protocol::{Action, ApplicationName, GroupName, HostName, Outcome, Reply, RunId};
 use os_upgrade_shell::journal::AppendId;
@@ -109,7 +109,7 @@ impl TestSite {
     pub fn send(&mut self) -> Committed {
         let mut inputs = Vec::new();
         for effect in effects(&self.state) {
-            if let Effect::Send { id, .. } = effect {
+            if let Effect::Send(Order { id, .. }) = effect {
                 self.control += 1;
                 let message = ControlMessage::Command { host: id.host.clone(), id: Some(id) };
                 inputs.push(Input::Control { sequence: self.control, message });

@@ -21,7 +21,7 @@ use crate::query::Parameters;
 use crate::route::{Answer, Content, Method, Route, Shape, Tag, VIEWER};
 use crate::text::{
     ActionWord, AuditReasonText, BehalfWord, EventIdText, HostStatusWord, KindsText, MissedReasonWord,
-    NameText, ReasonKindWord, RunIdText, RunResultWord, StepWord, StopWord, TriggerWord,
+    NameText, ReasonKindWord, RebootStepWord, RunIdText, RunResultWord, StepWord, StopWord, TriggerWord,
 };
 
 /// The media type of Server-Sent Events.
@@ -364,6 +364,44 @@ pub enum SiteEvent {
     HostWithdrawn { host: String, actor: String, reason: String },
     /// A host is gone.
     HostRemoved { host: String, actor: String, reason: String },
+    /// Hosts are to reboot.
+    RebootsQueued {
+        hosts: Vec<String>,
+        actor: String,
+        /// Why, as the operator says.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        #[schema(value_type = Option<AuditReasonText>)]
+        reason: Option<String>,
+    },
+    /// An entry of the reboot queue takes a step.
+    Reboot {
+        /// The entry's index.
+        index: String,
+        host: String,
+        #[schema(value_type = RebootStepWord)]
+        step: String,
+        /// The boot that the host is to leave, with the step `reboot-began`.
+        #[serde(rename = "boot-id", default, skip_serializing_if = "Option::is_none")]
+        boot_id: Option<String>,
+        /// Why it waits, failed, was cancelled or given up.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        reason: Option<String>,
+        /// The operator, if one caused it.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        actor: Option<String>,
+    },
+    /// Entries of the reboot queue start from here on, or no longer do.
+    RebootQueueSwitched {
+        /// Whether they start.
+        enabled: bool,
+        actor: String,
+        /// Why, as the operator says.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        #[schema(value_type = Option<AuditReasonText>)]
+        reason: Option<String>,
+    },
+    /// Entries of the reboot queue that have backed off may start again at once.
+    RebootBackoffReset { actor: String },
     /// A secret was stored.
     SecretStored { name: String, actor: String },
     /// A secret was removed.
@@ -422,6 +460,10 @@ impl SiteEvent {
             | Self::HostsApproved { .. }
             | Self::HostWithdrawn { .. }
             | Self::HostRemoved { .. }
+            | Self::RebootsQueued { .. }
+            | Self::Reboot { .. }
+            | Self::RebootQueueSwitched { .. }
+            | Self::RebootBackoffReset { .. }
             | Self::SecretStored { .. }
             | Self::SecretRemoved { .. }
             | Self::StrongboxKeySet
@@ -437,9 +479,12 @@ impl SiteEvent {
             | Self::SlotNotReleased { host, .. }
             | Self::HostWithdrawn { host, .. }
             | Self::HostRemoved { host, .. }
+            | Self::Reboot { host, .. }
             | Self::Progress { host, .. } => host == name,
             Self::RunStopping { host, .. } | Self::SlotReleased { host, .. } => host.as_deref() == Some(name),
-            Self::HostsApproved { hosts, .. } => hosts.iter().any(|host| host == name),
+            Self::HostsApproved { hosts, .. } | Self::RebootsQueued { hosts, .. } => {
+                hosts.iter().any(|host| host == name)
+            }
             Self::RunStarted { .. }
             | Self::RunUpgrading { .. }
             | Self::RunEnded { .. }
@@ -447,6 +492,8 @@ impl SiteEvent {
             | Self::SlotHeld { .. }
             | Self::ConfigChanged { .. }
             | Self::SettingsChanged
+            | Self::RebootQueueSwitched { .. }
+            | Self::RebootBackoffReset { .. }
             | Self::SecretStored { .. }
             | Self::SecretRemoved { .. }
             | Self::StrongboxKeySet

@@ -1,4 +1,4 @@
-//! Admission: grants the next host a slot, or records why it must wait.
+//! Admission: grants the next host a slot, or records why it must wait. A run comes before the reboot queue: its time is limited.
 
 use chrono::{DateTime, Utc};
 use imbl::OrdSet;
@@ -7,6 +7,8 @@ use os_upgrade_protocol::{GroupName, HostName};
 use crate::config::LockProvider;
 use crate::fact::Fact;
 use crate::reason::{Denial, Reason};
+use crate::reboot_queue::{Entry, EntryEvent};
+use crate::reboots::{group, next_reboot};
 use crate::run::{HostEvent, HostStatus, Run};
 use crate::slot::ReleaseCause;
 use crate::slot::{Slot, SlotState};
@@ -17,7 +19,43 @@ use crate::view::View;
 type Front<'a> = (&'a GroupName, &'a HostName, Option<&'a Slot>);
 
 /// The facts that admit the next host, or that record why the hosts whose turn it is must wait.
-pub(super) fn admit(state: &State, view: &View, run: &Run, now: DateTime<Utc>) -> Option<Vec<Fact>> {
+pub(super) fn admit(state: &State, view: &View, now: DateTime<Utc>) -> Option<Vec<Fact>> {
+    let next = state.reboot_queue.has_queued().then(|| next_reboot(state, view, now).ok()).flatten();
+    take_back_requests(state, view, next)
+        .or_else(|| state.run.as_ref().and_then(|run| admit_of_run(state, view, run, now)))
+        .or_else(|| admit_entry(state, view, next?))
+}
+
+/// Gives up the slots that were requested for entries of the reboot queue that cannot start any more, or that do not fit the
+/// settings.
+fn take_back_requests(state: &State, view: &View, next: Option<u64>) -> Option<Vec<Fact>> {
+    let is_stale = |(index, entry, slot): &(u64, &Entry, &Slot)| {
+        Some(*index) != next || !slot.fits(&group(state, view, &entry.host), state.settings.provider)
+    };
+    let requests = state.requesting_entries().filter(is_stale);
+    non_empty(requests.filter_map(|(_, entry, _)| release_unusable(state, &entry.host)).collect())
+}
+
+/// Starts the entry of the reboot queue whose turn it is, or requests its slot.
+fn admit_entry(state: &State, view: &View, index: u64) -> Option<Vec<Fact>> {
+    let entry = state.reboot_queue.entries.get(&index)?;
+    let (host, group) = (entry.host.clone(), group(state, view, &entry.host));
+    let fact = |event| Fact::Reboot { index, host: host.clone(), event };
+    match state.settings.provider {
+        LockProvider::Embedded => {
+            Some(vec![fact(EntryEvent::Started { group, provider: LockProvider::Embedded })])
+        }
+        // The answer of its lock server is awaited.
+        LockProvider::External if state.slots.contains_key(&host) => None,
+        LockProvider::External => {
+            let reason = Reason::AskingForSlot { group: group.clone() };
+            let requested = Fact::SlotRequested { host: host.clone(), group, run: entry.run_id(index) };
+            Some(vec![requested, fact(EntryEvent::Waiting { reason })])
+        }
+    }
+}
+
+fn admit_of_run(state: &State, view: &View, run: &Run, now: DateTime<Utc>) -> Option<Vec<Fact>> {
     if !run.has_room() || run.ready().is_empty() {
         return None;
     }
@@ -59,16 +97,20 @@ fn front<'a>(
     group: &'a GroupName,
     hosts: &'a OrdSet<HostName>,
 ) -> Option<Front<'a>> {
-    let holder =
-        state.slots.iter().find(|(host, slot)| slot.state == SlotState::Held && hosts.contains(*host));
-    let front = if let Some((host, _)) = holder {
+    // The reboot queue gives a host back once it has rebooted.
+    let is_left = |host: &&HostName| state.entry_under_way(host).is_none();
+    let is_holder = |(host, slot): &(&HostName, &Slot)| {
+        slot.state == SlotState::Held && hosts.contains(*host) && is_left(host)
+    };
+    let front = if let Some((host, _)) = state.slots.iter().find(is_holder) {
         host
     } else {
-        let waiting = || run.waiting().iter().filter(|host| hosts.contains(*host));
+        let waiting = || run.waiting().iter().filter(|host| hosts.contains(*host)).filter(is_left);
+        let hosts = || hosts.iter().filter(is_left);
         // Nobody waits for a slot that is being released.
         let is_free = |host: &&HostName| !is_releasing(state.slots.get(*host));
-        let free = waiting().find(is_free).or_else(|| hosts.iter().find(is_free));
-        free.or_else(|| waiting().next()).or_else(|| hosts.get_min())?
+        let free = waiting().find(is_free).or_else(|| hosts().find(is_free));
+        free.or_else(|| waiting().next()).or_else(|| hosts().next())?
     };
     Some((group, front, state.slots.get(front)))
 }

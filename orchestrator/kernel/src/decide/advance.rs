@@ -5,6 +5,7 @@ use chrono::{DateTime, Utc};
 use os_upgrade_protocol::Action;
 
 use super::admission::{self, non_empty};
+use super::reboots;
 use crate::config::OnFailure;
 use crate::fact::Fact;
 use crate::reason::Reason;
@@ -22,10 +23,12 @@ pub(super) fn advance(state: &State, view: &View, now: DateTime<Utc>) -> Vec<Fac
             .or_else(|| time_out_boots(view, run, now))
             .or_else(|| stop(state, run))
             .or_else(|| begin_upgrades(run))
-            .or_else(|| admission::admit(state, view, run, now))
     });
     of_run
         .flatten()
+        .or_else(|| reboots::remove_cancelled(state))
+        .or_else(|| reboots::begin(state, view))
+        .or_else(|| admission::admit(state, view, now))
         .or_else(|| release_unsent(state))
         .or_else(|| release_again(state, view, now))
         .unwrap_or_default()

@@ -7,6 +7,7 @@ use os_upgrade_protocol::{Action, CommandId, HostName, Outcome, Reply, RunId};
 use crate::config::OnFailure;
 use crate::fact::{Fact, IgnoreCause};
 use crate::reason::Reason;
+use crate::reboot_queue::EntryEvent;
 use crate::run::{HostEvent, HostStatus, Issued, Run, RunHost};
 use crate::slot::{InReplyTo, ReleaseCause, SentCommand, Slot};
 use crate::state::State;
@@ -140,7 +141,8 @@ fn is_held_for_silent(state: &State, host: &HostName, sequence: u64) -> bool {
 
 fn command_seen(state: &State, sequence: u64, host: &HostName, id: Option<&CommandId>) -> Vec<Fact> {
     let known = id.filter(|id| id.host == *host);
-    let sent = known.and_then(|id| sent_in_run(state, sequence, id));
+    let sent =
+        known.and_then(|id| sent_in_run(state, sequence, id).or_else(|| sent_for_entry(state, sequence, id)));
     let late = || known.and_then(|id| sent_too_late(state, sequence, id));
     let foreign = || ignored(sequence, Some(host), None, IgnoreCause::ForeignCommand);
     vec![sent.or_else(late).unwrap_or_else(foreign)]
@@ -153,6 +155,15 @@ fn sent_in_run(state: &State, sequence: u64, id: &CommandId) -> Option<Fact> {
     let expected = command.action == id.action && command.attempt == id.attempt;
     let event = HostEvent::CommandSent { action: id.action, attempt: id.attempt, sequence };
     expected.then(|| Fact::of_host(&run.id, &id.host, event))
+}
+
+/// The fact for a command that an entry of the reboot queue is waiting to see.
+fn sent_for_entry(state: &State, sequence: u64, id: &CommandId) -> Option<Fact> {
+    let (index, entry) = state.reboot_queue.of_run(&id.run).filter(|(_, entry)| entry.host == id.host)?;
+    let command = entry.unsent()?;
+    let event = EntryEvent::CommandSent { attempt: id.attempt, sequence };
+    let expected = (command.action, command.attempt) == (id.action, id.attempt);
+    expected.then(|| Fact::Reboot { index, host: id.host.clone(), event })
 }
 
 /// The fact for a command of ours that appears after its host's part in the run has ended.
@@ -200,6 +211,12 @@ fn reply_seen(state: &State, seen: &SeenReply<'_>) -> Vec<Fact> {
     {
         return answered(state, run, host, seen);
     }
+    if let Some((index, entry)) = state.entry_under_way(seen.host)
+        && let Some(Issued { action, sequence: Some(sequence), .. }) = entry.unanswered()
+        && seen.answers(Some(&entry.run_id(index)), SentCommand { action, sequence })
+    {
+        return reboot_answered(state, index, seen);
+    }
     let mut facts = late_done(state, seen);
     let why = if was_answered(state, seen) {
         IgnoreCause::AlreadyAnswered
@@ -244,12 +261,31 @@ fn answered(state: &State, run: &Run, host: &RunHost, seen: &SeenReply<'_>) -> V
     }
 }
 
-fn fail(state: &State, run: &Run, seen: &SeenReply<'_>) -> Vec<Fact> {
-    let Reply { action, result } = seen.reply;
-    let reason = match result.why_unhealthy().filter(|_| *action == Action::Reboot) {
+/// The reply answers the `reboot` of the entry at `index`. After an error the host may have rebooted or not: its slot stays held,
+/// and a person looks.
+fn reboot_answered(state: &State, index: u64, seen: &SeenReply<'_>) -> Vec<Fact> {
+    let event = |event| Fact::Reboot { index, host: seen.host.clone(), event };
+    match &seen.reply.result {
+        Outcome::Done => {
+            let released = state.release_slot(seen.host, ReleaseCause::Rebooted);
+            [event(EntryEvent::Rebooted)].into_iter().chain(released).collect()
+        }
+        Outcome::RebootRequired | Outcome::Error(_) => {
+            vec![event(EntryEvent::Failed { reason: reason(seen.reply) })]
+        }
+    }
+}
+
+fn reason(reply: &Reply) -> Reason {
+    let Reply { action, result } = reply;
+    match result.why_unhealthy().filter(|_| *action == Action::Reboot) {
         Some(message) => Reason::Unhealthy { message: message.to_owned() },
         None => Reason::WorkerError { action: *action, message: result.as_str().to_owned() },
-    };
+    }
+}
+
+fn fail(state: &State, run: &Run, seen: &SeenReply<'_>) -> Vec<Fact> {
+    let reason = reason(seen.reply);
     let mut facts = vec![Fact::of_host(&run.id, seen.host, HostEvent::Failed { reason })];
     facts.extend(run.stop_after(seen.host).map(|cause| Fact::RunStopping { run: run.id.clone(), cause }));
     if seen.reply.action == Action::Prepare {
@@ -262,16 +298,21 @@ fn fail(state: &State, run: &Run, seen: &SeenReply<'_>) -> Vec<Fact> {
 
 /// `done` to the very command for which a slot is held releases it, however late. No other reply does.
 fn late_done(state: &State, seen: &SeenReply<'_>) -> Vec<Fact> {
-    let under_way = state.run.as_ref().is_some_and(|run| run.under_way().contains(seen.host));
+    let in_run = state.run.as_ref().is_some_and(|run| run.under_way().contains(seen.host));
+    let entry = state.entry_under_way(seen.host);
+    let is_at_work = in_run || entry.is_some_and(|(_, entry)| !entry.has_failed());
     let slot = state.slots.get(seen.host);
     let is_for = |slot: &Slot| {
         slot.command.is_some_and(|command| seen.answers(run_of(state, seen.host, slot, command), command))
     };
-    if !under_way && seen.reply.result == Outcome::Done && slot.is_some_and(is_for) {
-        state.release_slot(seen.host, ReleaseCause::LateDone).into_iter().collect()
-    } else {
-        Vec::new()
+    if is_at_work || seen.reply.result != Outcome::Done || !slot.is_some_and(is_for) {
+        return Vec::new();
     }
+    let rebooted = entry.map(|(index, _)| {
+        let (host, event) = (seen.host.clone(), EntryEvent::Rebooted);
+        Fact::Reboot { index, host, event }
+    });
+    rebooted.into_iter().chain(state.release_slot(seen.host, ReleaseCause::LateDone)).collect()
 }
 
 /// The run of the command for which the slot of `host` is held. `None` if it may be of an earlier one than the slot's.

@@ -5,6 +5,7 @@ use os_upgrade_protocol::{GroupName, HostName};
 use serde::{Deserialize, Serialize};
 
 use super::granted::Granted;
+use super::reboots;
 use super::refusal_class::RefusalClass;
 use super::run_control;
 use crate::enrolment::{APPROVED_AT_ONCE_MAX, Enrolled, Enrolment};
@@ -163,6 +164,7 @@ fn withdraw(
     }
     // A host without a decision may be in the active run: it was auto-approved when the run started.
     facts.extend(cancel_in_run(state, host, actor, reason));
+    facts.extend(reboots::cancel_queued(state, host, actor, reason));
     Ok(Granted::done(facts))
 }
 
@@ -193,8 +195,10 @@ fn remove(
         Some(Reachability::Unknown | Reachability::Unreachable) | None => {}
     }
     let announced = seen.map_or(0, |seen| seen.announced);
+    let cancelled = reboots::cancel_queued(state, host, actor, reason);
     let (host, actor, reason) = (host.clone(), actor.to_owned(), reason.to_owned());
-    Ok(Granted::done(vec![Fact::HostRemoved { host, actor, reason, announced }]))
+    let removed = Fact::HostRemoved { host, actor, reason, announced };
+    Ok(Granted::done([removed].into_iter().chain(cancelled).collect()))
 }
 
 /// What was stored of a removed host up to its announcement at the sequence `announced` has been deleted.

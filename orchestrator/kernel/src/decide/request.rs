@@ -7,6 +7,7 @@ use super::configuration::{self, ConfigOperation, ConfigRefusal};
 use super::enrolment::{self, EnrolmentOperation, EnrolmentRefusal};
 use super::granted::Accepted;
 use super::lock_clients::{self, LockOperation};
+use super::reboots::{self, RebootOperation, RebootRefusal};
 use super::run_control::{self, RunOperation, RunRefusal};
 use super::secrets::{self, SecretOperation, SecretRefusal};
 use super::slots::{self, SlotOperation, SlotRefusal};
@@ -99,6 +100,8 @@ families! {
     Slot(SlotOperation) refused as SlotRefusal,
     /// About slots, by external FleetLock clients.
     Lock(LockOperation) refused as Denied,
+    /// About the reboot queue.
+    Reboot(RebootOperation) refused as RebootRefusal,
     /// About secrets.
     Secret(SecretOperation) refused as SecretRefusal,
 }
@@ -121,6 +124,9 @@ pub(super) fn decide(
         }
         Operation::Enrolment(operation) => {
             enrolment::decide(state, view, operation, actor).map_err(Refusal::Enrolment)
+        }
+        Operation::Reboot(operation) => {
+            reboots::decide(state, view, operation, actor).map_err(Refusal::Reboot)
         }
         Operation::Slot(operation) => slots::decide(state, view, operation, actor).map_err(Refusal::Slot),
         Operation::Secret(operation) => secrets::decide(state, operation, actor).map_err(Refusal::Secret),

@@ -70,6 +70,17 @@ pub enum SlotRefusal {
         /// The run.
         run: RunId,
     },
+    /// The reboot queue is at work on the slot's host.
+    #[error(
+        "entry {index} of the reboot queue is at work on {id}: its slot can be released once the host is back, or \
+         the entry was given up"
+    )]
+    HolderRebooting {
+        /// The host.
+        id: ClientId,
+        /// The entry's index.
+        index: u64,
+    },
     /// A command of the slot's host may still appear.
     #[error("a command to {id} may still be on its way: try again in a moment")]
     HolderUncertain {
@@ -125,6 +136,7 @@ impl SlotRefusal {
             }
             Self::LockDenied { .. }
             | Self::HolderAtWork { .. }
+            | Self::HolderRebooting { .. }
             | Self::HolderUncertain { .. }
             | Self::ReclaimsNothing
             | Self::InInventory { .. }
@@ -206,6 +218,9 @@ fn release(
         if let Some((run, in_run)) = in_run.filter(|(_, in_run)| in_run.status.is_under_way()) {
             let (id, run) = (id.clone(), run.id.clone());
             return Err(SlotRefusal::HolderAtWork { id, status: in_run.status, run });
+        }
+        if let Some((index, _)) = state.entry_under_way(host) {
+            return Err(SlotRefusal::HolderRebooting { id: id.clone(), index });
         }
         // A command may still appear, or is being retracted: its worker may still begin.
         let is_being_retracted = state.retractions.values().any(|retracted| retracted == host);

@@ -8,6 +8,8 @@ use super::system_job::SystemJob;
 use crate::config::LockProvider;
 use crate::fact::Fact;
 use crate::reason::{Denial, NoAnswer, Reason, ReleaseRefusal};
+use crate::reboot_queue::{Entry, EntryEvent, EntryStatus};
+use crate::reboots::next_reboot;
 use crate::run::{HostEvent, Run};
 use crate::slot::{ReleaseCause, Slot, SlotState};
 use crate::state::State;
@@ -82,7 +84,10 @@ impl SystemJob for SlotJob {
 
     fn done(&self, state: &State, view: &View, outcome: &LockOutcome, now: DateTime<Utc>) -> Vec<Fact> {
         let mut facts = match self.order {
-            SlotOrder::Lock => locked(state, view, &self.host, outcome, now),
+            SlotOrder::Lock => match state.entry_of_slot(&self.host) {
+                Some((index, entry)) => locked_for_entry(state, view, index, entry, outcome, now),
+                None => locked(state, view, &self.host, outcome, now),
+            },
             SlotOrder::Unlock => unlocked(state, &self.host, outcome),
         };
         let slot = state.slots.get(&self.host).filter(|_| outcome.may_come_late());
@@ -132,13 +137,19 @@ impl SystemJob for SlotJob {
 }
 
 fn locks(state: &State) -> impl Iterator<Item = SlotJob> + '_ {
+    let lock = |host: &HostName, group: &GroupName| SlotJob {
+        order: SlotOrder::Lock,
+        host: host.clone(),
+        group: group.clone(),
+    };
     let run = state.run.as_ref().filter(|run| run.has_room());
-    run.into_iter().flat_map(|run| {
-        run.waiting().iter().filter_map(|name| {
-            let group = &run.host(name).filter(|_| state.needs_external_lock(run, name))?.group;
-            Some(SlotJob { order: SlotOrder::Lock, host: name.clone(), group: group.clone() })
+    let of_run = run.into_iter().flat_map(move |run| {
+        run.waiting().iter().filter_map(move |name| {
+            let in_run = run.host(name).filter(|_| state.needs_external_lock(run, name))?;
+            Some(lock(name, &in_run.group))
         })
-    })
+    });
+    of_run.chain(state.requesting_entries().map(move |(_, entry, slot)| lock(&entry.host, &slot.group)))
 }
 
 fn unlocks(state: &State) -> impl Iterator<Item = SlotJob> + '_ {
@@ -175,6 +186,27 @@ fn locked(
         | LockOutcome::Unreachable { .. }
         | LockOutcome::Protocol { .. }) => refuse(run, host, slot, refused),
     }
+}
+
+/// The facts after a request for the slot of the entry at `index` of the reboot queue.
+fn locked_for_entry(
+    state: &State,
+    view: &View,
+    index: u64,
+    entry: &Entry,
+    outcome: &LockOutcome,
+    now: DateTime<Utc>,
+) -> Vec<Fact> {
+    let requested = |slot: &&Slot| slot.state == SlotState::Requested;
+    let slot = state.slots.get(&entry.host).filter(requested);
+    let Some(slot) = slot.filter(|_| entry.status == EntryStatus::Queued) else { return Vec::new() };
+    let event = match reason(&slot.group, outcome) {
+        Some(reason) => (entry.reason.as_ref() != Some(&reason)).then_some(EntryEvent::Waiting { reason }),
+        // Otherwise it is given back: something else comes first by now.
+        None => (next_reboot(state, view, now) == Ok(index))
+            .then(|| EntryEvent::Started { group: slot.group.clone(), provider: LockProvider::External }),
+    };
+    event.map(|event| Fact::Reboot { index, host: entry.host.clone(), event }).into_iter().collect()
 }
 
 fn granted(state: &State, run: &Run, host: &HostName, slot: &Slot) -> Vec<Fact> {

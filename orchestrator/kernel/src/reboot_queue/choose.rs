@@ -2,11 +2,14 @@
 
 use chrono::{DateTime, Utc};
 use imbl::OrdSet;
-use os_upgrade_protocol::HostName;
+use os_upgrade_protocol::{GroupName, HostName, RunId, time};
 use serde::{Deserialize, Serialize};
 
 use super::entry::{Entry, EntryStatus};
 use super::queue::RebootQueue;
+use crate::clock::ClockDoubt;
+use crate::semaphore::HostDenied;
+use crate::window::CalendarError;
 
 /// Whether API servers reboot before other nodes or after them.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -30,17 +33,53 @@ pub struct QueueLimits {
     pub api_servers: ApiServerOrder,
 }
 
-/// What is known of the hosts that may reboot.
-#[derive(Debug, Clone, Default)]
-pub struct Nodes {
+/// What is known of the hosts, as far as it is asked for: most decisions need little of it.
+#[derive(Clone, Copy)]
+pub struct Nodes<'a> {
     /// Those that are API servers, whether or not one runs there now.
-    pub api_servers: OrdSet<HostName>,
-    /// Those that are unreachable.
-    pub unreachable: OrdSet<HostName>,
-    /// Those that cannot start now: something else holds their slot, or a run is not through with them.
-    pub occupied: OrdSet<HostName>,
+    pub api_servers: &'a OrdSet<HostName>,
     /// Those under way for another reason, a run's for example. They count against the rules about API servers.
-    pub draining_elsewhere: OrdSet<HostName>,
+    pub draining_elsewhere: &'a OrdSet<HostName>,
+    /// Those that are unreachable.
+    pub unreachable: &'a dyn Fn() -> OrdSet<HostName>,
+    /// Why the entry at an index cannot start, whatever becomes of the others.
+    pub not_ready: &'a dyn Fn(u64, &Entry) -> Option<NotReady>,
+}
+
+/// Why an entry cannot start, whatever becomes of the others. `Display` gives the clause for operators.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum NotReady {
+    /// Its host is not approved, or was withdrawn.
+    #[error("it takes no part: it is not approved, or was withdrawn")]
+    TakesNoPart,
+    /// No worker that reboots its host on request has announced itself there.
+    #[error("no worker that reboots it on request has announced itself on it")]
+    NoWorker,
+    /// A run is not through with its host.
+    #[error("run {run} is not through with it")]
+    InRun {
+        /// The run.
+        run: RunId,
+    },
+    /// Its host's slot is held for something else, and may be for long.
+    #[error("its slot is held since {} for {run}", time::format(*since))]
+    SlotHeld {
+        /// The run for which it is held, or the id of an entry.
+        run: RunId,
+        /// When it was granted, in whole seconds.
+        since: DateTime<Utc>,
+    },
+    /// Its host's earlier slot is being released.
+    #[error("its earlier slot is being given back")]
+    EarlierSlot,
+    /// Its group has no slot for it.
+    #[error("it is denied a slot of group {group}: {denied}")]
+    SlotDenied {
+        /// The group.
+        group: GroupName,
+        /// Why it is denied.
+        denied: HostDenied,
+    },
 }
 
 /// What keeps every entry from starting. `Display` gives the clause for operators.
@@ -74,11 +113,25 @@ pub enum QueueBlocker {
         first: HostName,
     },
     /// Every entry waits for the end of its backoff, the first of them until then.
-    #[error("every entry that is queued has backed off, the first until {0}")]
+    #[error("every entry that is queued has backed off, the first until {}", time::format(*.0))]
     BackedOff(DateTime<Utc>),
-    /// The hosts of all entries are occupied, the first one is this.
-    #[error("{0} is at work for something else")]
-    Occupied(HostName),
+    /// No entry that is queued is ready, the first is this.
+    #[error("{host} cannot reboot now: {why}")]
+    NotReady {
+        /// Its host.
+        host: HostName,
+        /// Why not.
+        why: NotReady,
+    },
+    /// The leader's clock cannot be relied on.
+    #[error("{0}")]
+    Clock(ClockDoubt),
+    /// The queue is bound to the maintenance windows, and none is open.
+    #[error("no maintenance window is open, and reboots are bound to them ([reboot] in-windows)")]
+    NoWindow,
+    /// The queue is bound to the maintenance windows, which cannot be worked out.
+    #[error("the maintenance windows cannot be worked out: {0}")]
+    UnclearWindows(CalendarError),
 }
 
 impl RebootQueue {
@@ -89,13 +142,13 @@ impl RebootQueue {
     pub fn choose(
         &self,
         limits: &QueueLimits,
-        nodes: &Nodes,
+        nodes: Nodes<'_>,
         now: DateTime<Utc>,
     ) -> Result<u64, QueueBlocker> {
         if self.disabled {
             return Err(QueueBlocker::Disabled);
         }
-        let candidates = self.candidates(nodes, now)?;
+        let first = self.first(limits, nodes, now)?;
         let under_way = self.hosts_under_way(nodes);
         if let Some(server) = under_way.iter().find(|host| nodes.api_servers.contains(*host)) {
             return Err(QueueBlocker::ApiServerUnderWay(server.clone()));
@@ -105,43 +158,51 @@ impl RebootQueue {
             return Err(QueueBlocker::Full(count));
         }
         check_unreachable(limits, nodes, &under_way)?;
-        let is_server = |entry: &Entry| nodes.api_servers.contains(&entry.host);
-        let server = candidates.iter().find(|(_, entry)| is_server(entry));
-        let other = candidates.iter().find(|(_, entry)| !is_server(entry));
-        let (first, second) = match limits.api_servers {
-            ApiServerOrder::First => (server, other),
-            ApiServerOrder::Last => (other, server),
-        };
-        match first.or(second) {
-            Some((_, entry)) if is_server(entry) && !under_way.is_empty() => {
-                Err(QueueBlocker::ApiServerWaits(entry.host.clone()))
-            }
-            Some((index, _)) => Ok(*index),
-            None => Err(QueueBlocker::NothingQueued),
+        let (index, entry) = first;
+        if nodes.api_servers.contains(&entry.host) && !under_way.is_empty() {
+            return Err(QueueBlocker::ApiServerWaits(entry.host.clone()));
         }
+        Ok(index)
     }
 
-    /// The entries that may start as far as they themselves are concerned, in order; never none.
-    fn candidates(&self, nodes: &Nodes, now: DateTime<Utc>) -> Result<Vec<(u64, &Entry)>, QueueBlocker> {
+    /// The first entry that may start as far as it itself is concerned.
+    fn first(
+        &self,
+        limits: &QueueLimits,
+        nodes: Nodes<'_>,
+        now: DateTime<Utc>,
+    ) -> Result<(u64, &Entry), QueueBlocker> {
         let mut seen = OrdSet::new();
         let firsts = self.entries.iter().filter(|(_, entry)| seen.insert(&entry.host).is_none());
-        let queued: Vec<_> = firsts.filter(|(_, entry)| entry.status == EntryStatus::Queued).collect();
-        let (backed_off, ready): (Vec<_>, Vec<_>) =
-            queued.into_iter().partition(|(_, entry)| entry.is_backed_off(now));
-        let (occupied, free): (Vec<_>, Vec<_>) =
-            ready.into_iter().partition(|(_, entry)| nodes.occupied.contains(&entry.host));
-        if !free.is_empty() {
-            return Ok(free.into_iter().map(|(index, entry)| (*index, entry)).collect());
+        let queued: Vec<(u64, &Entry)> = firsts
+            .filter(|(_, entry)| entry.status == EntryStatus::Queued)
+            .map(|(index, entry)| (*index, entry))
+            .collect();
+        let is_server = |entry: &Entry| nodes.api_servers.contains(&entry.host);
+        let (servers, others): (Vec<_>, Vec<_>) = queued.into_iter().partition(|(_, entry)| is_server(entry));
+        let in_order = match limits.api_servers {
+            ApiServerOrder::First => servers.into_iter().chain(others),
+            ApiServerOrder::Last => others.into_iter().chain(servers),
+        };
+        let (mut backed_off_until, mut not_ready) = (None, None);
+        for (index, entry) in in_order {
+            if let Some(until) = entry.backoff_expire.filter(|_| entry.is_backed_off(now)) {
+                backed_off_until =
+                    Some(backed_off_until.map_or(until, |first: DateTime<Utc>| first.min(until)));
+            } else if let Some(why) = (nodes.not_ready)(index, entry) {
+                not_ready.get_or_insert((entry.host.clone(), why));
+            } else {
+                return Ok((index, entry));
+            }
         }
-        let until = backed_off.iter().filter_map(|(_, entry)| entry.backoff_expire).min();
-        Err(match (occupied.first(), until) {
-            (Some((_, entry)), _) => QueueBlocker::Occupied(entry.host.clone()),
+        Err(match (not_ready, backed_off_until) {
+            (Some((host, why)), _) => QueueBlocker::NotReady { host, why },
             (None, Some(until)) => QueueBlocker::BackedOff(until),
             (None, None) => QueueBlocker::NothingQueued,
         })
     }
 
-    fn hosts_under_way(&self, nodes: &Nodes) -> OrdSet<HostName> {
+    fn hosts_under_way(&self, nodes: Nodes<'_>) -> OrdSet<HostName> {
         let own = self.under_way().map(|(_, entry)| entry.host.clone()).collect::<OrdSet<_>>();
         own.union(nodes.draining_elsewhere.clone())
     }
@@ -150,10 +211,10 @@ impl RebootQueue {
 /// Those under way are expected to be unreachable.
 fn check_unreachable(
     limits: &QueueLimits,
-    nodes: &Nodes,
+    nodes: Nodes<'_>,
     under_way: &OrdSet<HostName>,
 ) -> Result<(), QueueBlocker> {
-    let others = nodes.unreachable.clone().relative_complement(under_way.clone());
+    let others = (nodes.unreachable)().relative_complement(under_way.clone());
     let first = others.get_min().filter(|_| others.len() > limits.unreachable_max);
     first.map_or(Ok(()), |first| {
         let (count, max) = (others.len(), limits.unreachable_max);

@@ -1,10 +1,12 @@
 //! An entry of the reboot queue: its statuses and the table of legal transitions.
 
 use chrono::{DateTime, Utc};
-use os_upgrade_protocol::HostName;
+use os_upgrade_protocol::{Action, GroupName, HostName, RunId};
 use serde::{Deserialize, Serialize};
 
-use crate::config::is_false;
+use crate::config::{LockProvider, is_false};
+use crate::reason::Reason;
+use crate::run::Issued;
 
 /// The status of an entry, with the words of CKE's reboot queue.
 #[derive(
@@ -44,6 +46,8 @@ impl EntryStatus {
 pub struct Entry {
     /// The host that is to reboot.
     pub host: HostName,
+    /// When it was added.
+    pub added_at: DateTime<Utc>,
     /// Its status.
     pub status: EntryStatus,
     /// When it entered this status.
@@ -57,6 +61,15 @@ pub struct Entry {
     /// Whether an operator cancelled it while its host rebooted: that cannot be undone, so it ends when the host is back.
     #[serde(default, skip_serializing_if = "is_false")]
     pub cancel_requested: bool,
+    /// Why it has no slot yet, or why its host is not back. Absent if nothing is known to be wrong.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reason: Option<Reason>,
+    /// The boot that its host is to leave, once it is told to reboot.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub boot_id: Option<String>,
+    /// Its `reboot`, once its host is told to reboot.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub command: Option<Issued>,
 }
 
 /// What happens to an entry.
@@ -64,19 +77,81 @@ pub struct Entry {
 #[strum(serialize_all = "kebab-case")]
 #[serde(tag = "kind", rename_all = "kebab-case", rename_all_fields = "kebab-case")]
 pub enum EntryEvent {
+    /// It has no slot yet.
+    Waiting {
+        /// What it waits for.
+        reason: Reason,
+    },
     /// Its host's slot is held, and its drain begins.
-    Started,
+    Started {
+        /// The slot's group.
+        group: GroupName,
+        /// Who granted the slot.
+        provider: LockProvider,
+    },
     /// Its drain was given up; it does not start again before `until`.
     BackedOff {
         /// When it may start again.
         until: DateTime<Utc>,
     },
     /// Its host is told to reboot.
-    RebootBegan,
+    RebootBegan {
+        /// The boot that the host is to leave: it does not reboot a second time.
+        boot_id: String,
+    },
+    /// Its command was seen in the control stream.
+    CommandSent {
+        /// The number of the attempt, from 1.
+        attempt: u32,
+        /// The command's sequence in the control stream.
+        sequence: u64,
+    },
+    /// Its host's worker answered with an error. Whether the host has rebooted is not known.
+    Failed {
+        /// The reason, as it is journaled.
+        reason: Reason,
+    },
     /// An operator cancelled it.
-    Cancelled,
-    /// It is over: its host is back, an operator gave it up, or what it had begun before it was cancelled is undone.
-    Ended,
+    Cancelled {
+        /// The operator.
+        actor: String,
+        /// Why, as the operator says.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        reason: Option<String>,
+    },
+    /// What it had begun before it was cancelled is undone, so it is removed.
+    Removed,
+    /// Its host has rebooted and is healthy, so it is removed.
+    Rebooted,
+    /// An operator gave it up, so it is removed. Its host's slot stays held.
+    GivenUp {
+        /// The operator.
+        actor: String,
+        /// Why, as the operator says.
+        reason: String,
+    },
+}
+
+impl EntryEvent {
+    /// The event's name, as in its JSON.
+    pub fn name(&self) -> &'static str {
+        self.into()
+    }
+
+    /// The operator, if one caused it.
+    pub fn actor(&self) -> Option<&str> {
+        match self {
+            Self::Cancelled { actor, .. } | Self::GivenUp { actor, .. } => Some(actor),
+            Self::Waiting { .. }
+            | Self::Started { .. }
+            | Self::BackedOff { .. }
+            | Self::RebootBegan { .. }
+            | Self::CommandSent { .. }
+            | Self::Failed { .. }
+            | Self::Removed
+            | Self::Rebooted => None,
+        }
+    }
 }
 
 /// An event that is illegal in an entry's status.
@@ -90,15 +165,26 @@ pub struct IllegalEntryEvent {
 }
 
 impl Entry {
-    pub(super) fn queued(host: HostName, at: DateTime<Utc>) -> Self {
+    pub(super) const fn queued(host: HostName, at: DateTime<Utc>) -> Self {
         Self {
             host,
+            added_at: at,
             status: EntryStatus::Queued,
             last_transition: at,
             backoff_count: 0,
             backoff_expire: None,
             cancel_requested: false,
+            reason: None,
+            boot_id: None,
+            command: None,
         }
+    }
+
+    /// The id in place of a run's, under which it holds its slot and sends its command. The time makes it unique: a site that
+    /// is rolled back to an earlier state gives the index to another entry.
+    pub fn run_id(&self, index: u64) -> RunId {
+        let id = format!("{RUN_ID_PREFIX}{index}-{}", self.added_at.timestamp());
+        RunId::new(&id).expect("letters, digits and hyphens are a valid id")
     }
 
     /// Whether it waits for the end of its backoff at `now`.
@@ -106,8 +192,30 @@ impl Entry {
         self.backoff_expire.is_some_and(|expire| now < expire)
     }
 
+    /// Its command, if that has not been seen in the control stream yet.
+    pub fn unsent(&self) -> Option<Issued> {
+        self.command.filter(|command| command.sequence.is_none())
+    }
+
+    /// Its command, if that was seen in the control stream and has not been answered.
+    pub fn unanswered(&self) -> Option<Issued> {
+        self.command.filter(|command| command.sequence.is_some() && !command.answered)
+    }
+
+    /// Whether its host's worker answered with an error: nothing more happens by itself.
+    pub fn has_failed(&self) -> bool {
+        self.command.is_some_and(|command| command.answered)
+    }
+
     pub(super) fn without_backoff(&self) -> Self {
         Self { backoff_count: 0, backoff_expire: None, ..self.clone() }
+    }
+
+    /// The entry with its command to be sent once more: a worker that has left the boot does nothing again.
+    pub(super) fn sent_again(&self) -> Self {
+        let again =
+            |command: Issued| Issued { attempt: command.attempt + 1, ..Issued::first(Action::Reboot) };
+        Self { command: self.command.map(again), reason: None, ..self.clone() }
     }
 
     /// The entry after `event`; `None` if that ends it.
@@ -117,22 +225,46 @@ impl Entry {
         at: DateTime<Utc>,
     ) -> Result<Option<Self>, IllegalEntryEvent> {
         use EntryStatus as S;
-        let to = |status| Self { status, last_transition: at, ..self.clone() };
+        let to = |status| Self { status, last_transition: at, reason: None, ..self.clone() };
         let next = match (self.status, event) {
-            (S::Queued, EntryEvent::Started) => Self { backoff_expire: None, ..to(S::Draining) },
+            (S::Queued, EntryEvent::Waiting { reason }) => {
+                Self { reason: Some(reason.clone()), ..self.clone() }
+            }
+            (S::Queued, EntryEvent::Started { .. }) => Self { backoff_expire: None, ..to(S::Draining) },
             (S::Draining, EntryEvent::BackedOff { until }) => Self {
                 backoff_count: self.backoff_count.saturating_add(1),
                 backoff_expire: Some(*until),
                 ..to(S::Queued)
             },
-            (S::Draining, EntryEvent::RebootBegan) => to(S::Rebooting),
-            (S::Queued | S::Draining, EntryEvent::Cancelled) => to(S::Cancelled),
-            (S::Rebooting, EntryEvent::Cancelled) => Self { cancel_requested: true, ..self.clone() },
-            (S::Rebooting | S::Cancelled, EntryEvent::Ended) => return Ok(None),
+            (S::Draining, EntryEvent::RebootBegan { boot_id }) => Self {
+                boot_id: Some(boot_id.clone()),
+                command: Some(Issued::first(Action::Reboot)),
+                ..to(S::Rebooting)
+            },
+            (S::Rebooting, EntryEvent::CommandSent { attempt, sequence }) => {
+                Self { command: Some(Issued::sent(Action::Reboot, *attempt, *sequence, at)), ..self.clone() }
+            }
+            (S::Rebooting, EntryEvent::Failed { reason }) => {
+                let command = self.command.map(|command| Issued { answered: true, ..command });
+                Self { command, reason: Some(reason.clone()), ..self.clone() }
+            }
+            (S::Queued | S::Draining, EntryEvent::Cancelled { .. }) => to(S::Cancelled),
+            (S::Rebooting, EntryEvent::Cancelled { .. }) => Self { cancel_requested: true, ..self.clone() },
+            (S::Draining | S::Rebooting, EntryEvent::GivenUp { .. })
+            | (S::Rebooting, EntryEvent::Rebooted)
+            | (S::Cancelled, EntryEvent::Removed) => return Ok(None),
             (from, event) => return Err(IllegalEntryEvent { from, event: event.into() }),
         };
         Ok(Some(next))
     }
+}
+
+/// How the ids of entries begin.
+const RUN_ID_PREFIX: &str = "rq-";
+
+/// The index of the entry that `run` is the id of, if it is one of an entry.
+pub fn entry_index(run: &RunId) -> Option<u64> {
+    run.as_str().strip_prefix(RUN_ID_PREFIX)?.split_once('-')?.0.parse().ok()
 }
 
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "the signature that serde requires")]
@@ -154,26 +286,41 @@ mod tests {
         Entry { status, ..Entry::queued(HostName::new("h01").unwrap(), at(0)) }
     }
 
+    fn started() -> EntryEvent {
+        EntryEvent::Started { group: GroupName::new("default").unwrap(), provider: LockProvider::Embedded }
+    }
+
     /// Every legal transition, with the status after it; all others are illegal.
     #[test]
     fn only_listed_transitions_are_legal() {
         use EntryStatus::*;
+        let actor = || "eve".to_owned();
         let events = [
-            EntryEvent::Started,
+            EntryEvent::Waiting { reason: Reason::RunTimedOut },
+            started(),
             EntryEvent::BackedOff { until: at(9) },
-            EntryEvent::RebootBegan,
-            EntryEvent::Cancelled,
-            EntryEvent::Ended,
+            EntryEvent::RebootBegan { boot_id: "one".to_owned() },
+            EntryEvent::CommandSent { attempt: 1, sequence: 7 },
+            EntryEvent::Failed { reason: Reason::RunTimedOut },
+            EntryEvent::Cancelled { actor: actor(), reason: None },
+            EntryEvent::Removed,
+            EntryEvent::Rebooted,
+            EntryEvent::GivenUp { actor: actor(), reason: "burnt".to_owned() },
         ];
         let table = [
+            (Queued, "waiting", Some(Queued)),
             (Queued, "started", Some(Draining)),
             (Queued, "cancelled", Some(Cancelled)),
             (Draining, "backed-off", Some(Queued)),
             (Draining, "reboot-began", Some(Rebooting)),
             (Draining, "cancelled", Some(Cancelled)),
+            (Draining, "given-up", None),
+            (Rebooting, "command-sent", Some(Rebooting)),
+            (Rebooting, "failed", Some(Rebooting)),
             (Rebooting, "cancelled", Some(Rebooting)),
-            (Rebooting, "ended", None),
-            (Cancelled, "ended", None),
+            (Rebooting, "rebooted", None),
+            (Rebooting, "given-up", None),
+            (Cancelled, "removed", None),
         ];
         for from in EntryStatus::ALL {
             for event in &events {
@@ -187,9 +334,18 @@ mod tests {
     }
 
     #[test]
+    fn an_entry_is_found_by_the_id_of_its_run() {
+        let id = entry(EntryStatus::Queued).run_id(12);
+        assert_eq!((id.as_str(), entry_index(&id)), ("rq-12-1728000000", Some(12)));
+        for run in ["rq-", "rq-x-1", "rq-12", "20261125T000000Z-1-ab"] {
+            assert_eq!(entry_index(&RunId::new(run).unwrap()), None, "{run}");
+        }
+    }
+
+    #[test]
     fn backoff_is_counted_until_it_is_reset() {
         let drained = |entry: &Entry, minute| {
-            let draining = entry.after(&EntryEvent::Started, at(minute)).unwrap().unwrap();
+            let draining = entry.after(&started(), at(minute)).unwrap().unwrap();
             assert!(!draining.is_backed_off(at(minute)));
             let backed_off = EntryEvent::BackedOff { until: at(minute + 5) };
             draining.after(&backed_off, at(minute + 1)).unwrap().unwrap()

@@ -2,14 +2,14 @@
 
 use chrono::{DateTime, Utc};
 use imbl::OrdMap;
-use os_upgrade_protocol::HostName;
+use os_upgrade_protocol::{HostName, RunId};
 use serde::{Deserialize, Serialize};
 
-use super::entry::{Entry, EntryEvent, IllegalEntryEvent};
+use super::entry::{Entry, EntryEvent, EntryStatus, IllegalEntryEvent, entry_index};
 use crate::config::is_false;
 
-/// The most entries that the queue holds.
-pub const ENTRIES_MAX: usize = 100_000;
+/// The most entries that the queue holds: some for each host of a large site.
+pub const ENTRIES_MAX: usize = 20_000;
 
 /// The entries by index, and whether they may start.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -56,6 +56,38 @@ impl RebootQueue {
     pub fn reset_backoff(&mut self) {
         let reset = self.entries.iter().map(|(index, entry)| (*index, entry.without_backoff()));
         self.entries = reset.collect();
+    }
+
+    /// After a restoration from data that may be old: nothing starts until an operator says so, and what was sent is sent again.
+    pub(crate) fn restored(&mut self) {
+        if self.entries.is_empty() {
+            return;
+        }
+        self.disabled = true;
+        let again = self.entries.iter().map(|(index, entry)| (*index, entry.sent_again()));
+        self.entries = again.collect();
+    }
+
+    /// Whether there is nothing to remember.
+    pub fn is_unused(&self) -> bool {
+        *self == Self::default()
+    }
+
+    /// The entry that `run` is the id of.
+    pub fn of_run(&self, run: &RunId) -> Option<(u64, &Entry)> {
+        let index = entry_index(run)?;
+        self.entries.get(&index).map(|entry| (index, entry)).filter(|(_, entry)| entry.run_id(index) == *run)
+    }
+
+    /// Whether an entry waits for its turn.
+    pub fn has_queued(&self) -> bool {
+        self.entries.values().any(|entry| entry.status == EntryStatus::Queued)
+    }
+
+    /// The entry of `host` that waits for its turn, if there is one.
+    pub fn queued(&self, host: &HostName) -> Option<u64> {
+        let is_it = |entry: &Entry| entry.host == *host && entry.status == EntryStatus::Queued;
+        self.entries.iter().find(|(_, entry)| is_it(entry)).map(|(index, _)| *index)
     }
 
     /// The entries under way, in order.

@@ -168,8 +168,13 @@ pub struct Issued {
 }
 
 impl Issued {
-    const fn first(action: Action) -> Self {
+    pub(crate) const fn first(action: Action) -> Self {
         Self { action, attempt: 1, sequence: None, sent_at: None, answered: false }
+    }
+
+    /// A command that was seen in the control stream at `at`.
+    pub(crate) const fn sent(action: Action, attempt: u32, sequence: u64, at: DateTime<Utc>) -> Self {
+        Self { action, attempt, sequence: Some(sequence), sent_at: Some(at), answered: false }
     }
 }
 
@@ -211,8 +216,7 @@ impl RunHost {
         let status = self.status.after(event)?;
         let (command, reason) = match event {
             HostEvent::CommandSent { action, attempt, sequence } => {
-                let (action, attempt, sequence) = (*action, *attempt, Some(*sequence));
-                (Some(Issued { action, attempt, sequence, sent_at: Some(at), answered: false }), None)
+                (Some(Issued::sent(*action, *attempt, *sequence, at)), None)
             }
             HostEvent::SlotGranted { .. } => (Some(Issued::first(Action::Upgrade)), None),
             HostEvent::RebootRequired => (Some(Issued::first(Action::Reboot)), None),

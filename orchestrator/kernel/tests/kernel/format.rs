@@ -7,6 +7,7 @@
 mod facts;
 mod missed;
 mod reasons;
+mod reboots;
 mod snapshots;
 mod unknown;
 mod words;
@@ -250,6 +251,7 @@ fn causes() {
         ReleaseCause::NotNeeded => 3,
         ReleaseCause::LateDone => 4,
         ReleaseCause::Operator => 5,
+        ReleaseCause::Rebooted => 6,
     };
     let table = [
         (ReleaseCause::Upgraded, r#""upgraded""#),
@@ -258,8 +260,9 @@ fn causes() {
         (ReleaseCause::NotNeeded, r#""not-needed""#),
         (ReleaseCause::LateDone, r#""late-done""#),
         (ReleaseCause::Operator, r#""operator""#),
+        (ReleaseCause::Rebooted, r#""rebooted""#),
     ];
-    check(&table, released, 6);
+    check(&table, released, 7);
     for (cause, json) in &table {
         assert_eq!(format!("{:?}", cause.as_str()), *json);
     }

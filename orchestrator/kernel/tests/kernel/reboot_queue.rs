@@ -3,13 +3,16 @@
 use std::collections::BTreeSet;
 
 use chrono::{DateTime, TimeDelta, Utc};
+use imbl::OrdSet;
+use os_upgrade_kernel::LockProvider;
 use os_upgrade_kernel::reboot_queue::{
-    ApiServerOrder, Backoff, EntryEvent, EntryStatus, Nodes, QueueError, QueueLimits, RebootQueue,
+    ApiServerOrder, Backoff, Entry, EntryEvent, EntryStatus, Nodes, NotReady, QueueBlocker, QueueError,
+    QueueLimits, RebootQueue,
 };
 use os_upgrade_protocol::HostName;
 use proptest::prelude::*;
 
-use crate::common::host;
+use crate::common::{group, host};
 
 fn at(minute: i64) -> DateTime<Utc> {
     DateTime::UNIX_EPOCH + TimeDelta::days(20_000) + TimeDelta::minutes(minute)
@@ -17,6 +20,18 @@ fn at(minute: i64) -> DateTime<Utc> {
 
 const fn limits(api_servers: ApiServerOrder) -> QueueLimits {
     QueueLimits { max_concurrent: 2, unreachable_max: 1, api_servers }
+}
+
+fn started() -> EntryEvent {
+    EntryEvent::Started { group: group("default"), provider: LockProvider::Embedded }
+}
+
+fn reboot_began() -> EntryEvent {
+    EntryEvent::RebootBegan { boot_id: "one".to_owned() }
+}
+
+fn cancelled() -> EntryEvent {
+    EntryEvent::Cancelled { actor: "eve".to_owned(), reason: None }
 }
 
 /// A queue such as `w1 a1:draining w2:backed-off`. What has no status is queued.
@@ -27,10 +42,10 @@ fn queue(text: &str) -> RebootQueue {
         queue.add([host(name)], at(0));
         let events = match status {
             "queued" => vec![],
-            "draining" => vec![EntryEvent::Started],
-            "rebooting" => vec![EntryEvent::Started, EntryEvent::RebootBegan],
-            "backed-off" => vec![EntryEvent::Started, EntryEvent::BackedOff { until: at(5) }],
-            "cancelled" => vec![EntryEvent::Cancelled],
+            "draining" => vec![started()],
+            "rebooting" => vec![started(), reboot_began()],
+            "backed-off" => vec![started(), EntryEvent::BackedOff { until: at(5) }],
+            "cancelled" => vec![cancelled()],
             other => panic!("{other}"),
         };
         for event in events {
@@ -40,17 +55,43 @@ fn queue(text: &str) -> RebootQueue {
     queue
 }
 
-/// Nodes such as `unreachable=w8,w9 occupied=w1 elsewhere=w2`. Those whose names begin with `a` are API servers.
-fn nodes(text: &str) -> Nodes {
+/// What is known of the hosts.
+#[derive(Default)]
+struct Known {
+    api_servers: OrdSet<HostName>,
+    elsewhere: OrdSet<HostName>,
+    unreachable: OrdSet<HostName>,
+    not_ready: OrdSet<HostName>,
+}
+
+impl Known {
+    fn choose(
+        &self,
+        queue: &RebootQueue,
+        order: ApiServerOrder,
+        now: DateTime<Utc>,
+    ) -> Result<u64, QueueBlocker> {
+        let nodes = Nodes {
+            api_servers: &self.api_servers,
+            draining_elsewhere: &self.elsewhere,
+            unreachable: &|| self.unreachable.clone(),
+            not_ready: &|_, entry| self.not_ready.contains(&entry.host).then_some(NotReady::NoWorker),
+        };
+        queue.choose(&limits(order), nodes, now)
+    }
+}
+
+/// Nodes such as `unreachable=w8,w9 not-ready=w1 elsewhere=w2`. Those whose names begin with `a` are API servers.
+fn nodes(text: &str) -> Known {
     let mut nodes =
-        Nodes { api_servers: (1..=9).map(|n| host(&format!("a{n}"))).collect(), ..Nodes::default() };
+        Known { api_servers: (1..=9).map(|n| host(&format!("a{n}"))).collect(), ..Known::default() };
     for word in text.split_whitespace() {
         let (kind, names) = word.split_once('=').unwrap();
         let hosts = names.split(',').map(host).collect();
         match kind {
             "unreachable" => nodes.unreachable = hosts,
-            "occupied" => nodes.occupied = hosts,
-            "elsewhere" => nodes.draining_elsewhere = hosts,
+            "not-ready" => nodes.not_ready = hosts,
+            "elsewhere" => nodes.elsewhere = hosts,
             other => panic!("{other}"),
         }
     }
@@ -69,14 +110,14 @@ const TABLE: &[(&str, &str, &str, &str)] = &[
     ("w1:cancelled", "", "no further entry is queued", "no further entry is queued"),
     // What has backed off lets others go first.
     ("w1:backed-off w2", "", "w2", "w2"),
-    ("w1:backed-off", "", "every entry that is queued has backed off, the first until 2024-10-04 00:05:00 UTC", "every entry that is queued has backed off, the first until 2024-10-04 00:05:00 UTC"),
+    ("w1:backed-off", "", "every entry that is queued has backed off, the first until 2024-10-04T00:05:00Z", "every entry that is queued has backed off, the first until 2024-10-04T00:05:00Z"),
     // A host's second entry waits for its first.
     ("w1:rebooting w1", "", "no further entry is queued", "no further entry is queued"),
     ("w1:cancelled w1 w2", "", "w2", "w2"),
-    ("w1:backed-off w1", "", "every entry that is queued has backed off, the first until 2024-10-04 00:05:00 UTC", "every entry that is queued has backed off, the first until 2024-10-04 00:05:00 UTC"),
-    // A host that is at work for something else.
-    ("w1 w2", "occupied=w1", "w2", "w2"),
-    ("w1", "occupied=w1", "w1 is at work for something else", "w1 is at work for something else"),
+    ("w1:backed-off w1", "", "every entry that is queued has backed off, the first until 2024-10-04T00:05:00Z", "every entry that is queued has backed off, the first until 2024-10-04T00:05:00Z"),
+    // A host that is not ready lets others go first.
+    ("w1 w2", "not-ready=w1", "w2", "w2"),
+    ("w1", "not-ready=w1", "w1 cannot reboot now: no worker that reboots it on request has announced itself on it", "w1 cannot reboot now: no worker that reboots it on request has announced itself on it"),
     // Unreachable nodes, those under way excepted.
     ("w1", "unreachable=w8", "w1", "w1"),
     ("w1", "unreachable=w8,w9", "too many nodes that are not under way are unreachable: 2, w8 for example, and 1 may be", "too many nodes that are not under way are unreachable: 2, w8 for example, and 1 may be"),
@@ -96,9 +137,9 @@ const TABLE: &[(&str, &str, &str, &str)] = &[
     ("w1:draining a1", "", "the API server a1 is next, and starts once nothing else is under way", "the API server a1 is next, and starts once nothing else is under way"),
     // Only an API server that could start holds others back.
     ("w1:draining w2 a1:backed-off", "", "w2", "w2"),
-    ("w1:draining w2 a1", "occupied=a1", "w2", "w2"),
+    ("w1:draining w2 a1", "not-ready=a1", "w2", "w2"),
     ("a1 w1:backed-off", "", "a1", "a1"),
-    ("a1 w1", "occupied=w1", "a1", "a1"),
+    ("a1 w1", "not-ready=w1", "a1", "a1"),
 ];
 
 #[test]
@@ -106,7 +147,7 @@ fn choices_are_as_listed() {
     for (entries, world, first, last) in TABLE {
         for (order, expected) in [(ApiServerOrder::First, first), (ApiServerOrder::Last, last)] {
             let queue = queue(entries);
-            let chosen = match queue.choose(&limits(order), &nodes(world), at(1)) {
+            let chosen = match nodes(world).choose(&queue, order, at(1)) {
                 Ok(index) => queue.entries[&index].host.to_string(),
                 Err(blocker) => blocker.to_string(),
             };
@@ -119,26 +160,25 @@ fn choices_are_as_listed() {
 fn disabled_queue_starts_nothing_and_keeps_its_entries() {
     let mut queue = queue("w1 w2:rebooting");
     queue.disabled = true;
-    let why = queue.choose(&limits(ApiServerOrder::First), &nodes(""), at(1)).unwrap_err();
+    let why = nodes("").choose(&queue, ApiServerOrder::First, at(1)).unwrap_err();
     assert_eq!(why.to_string(), "the queue is disabled");
-    queue.apply(1, &EntryEvent::Ended, at(1)).unwrap();
+    queue.apply(1, &EntryEvent::Rebooted, at(1)).unwrap();
     assert_eq!(queue.entries.len(), 1);
 }
 
 #[test]
 fn indexes_are_never_used_again() {
     let mut queue = queue("w1 w2:cancelled");
-    queue.apply(1, &EntryEvent::Ended, at(1)).unwrap();
+    queue.apply(1, &EntryEvent::Removed, at(1)).unwrap();
     queue.add([host("w2")], at(1));
     assert_eq!(queue.entries.keys().copied().collect::<Vec<_>>(), [0, 2]);
-    assert_eq!(queue.apply(1, &EntryEvent::Cancelled, at(1)), Err(QueueError::Unknown(1)));
+    assert_eq!(queue.apply(1, &cancelled(), at(1)), Err(QueueError::Unknown(1)));
 }
 
 #[test]
 fn backoff_ends_or_is_reset() {
     let mut queue = queue("w1:backed-off");
-    let choose =
-        |queue: &RebootQueue, now| queue.choose(&limits(ApiServerOrder::First), &nodes(""), now).ok();
+    let choose = |queue: &RebootQueue, now| nodes("").choose(queue, ApiServerOrder::First, now).ok();
     assert_eq!((choose(&queue, at(4)), choose(&queue, at(5))), (None, Some(0)));
     queue.reset_backoff();
     assert_eq!(choose(&queue, at(4)), Some(0));
@@ -147,13 +187,13 @@ fn backoff_ends_or_is_reset() {
 #[test]
 fn cancelled_while_it_reboots_ends_when_the_host_is_back() {
     let mut queue = queue("w1:rebooting");
-    queue.apply(0, &EntryEvent::Cancelled, at(1)).unwrap();
+    queue.apply(0, &cancelled(), at(1)).unwrap();
     let entry = &queue.entries[&0];
     assert_eq!(
         (entry.status, entry.cancel_requested, entry.last_transition),
         (EntryStatus::Rebooting, true, at(0))
     );
-    queue.apply(0, &EntryEvent::Ended, at(2)).unwrap();
+    queue.apply(0, &EntryEvent::Rebooted, at(2)).unwrap();
     assert!(queue.entries.is_empty());
 }
 
@@ -197,12 +237,12 @@ proptest! {
     fn limits_hold(
         steps in proptest::collection::vec(moves(), 0..80),
         last in any::<bool>(),
-        occupied in proptest::collection::vec(0..8_u8, 0..3),
+        not_ready in proptest::collection::vec(0..8_u8, 0..3),
         unreachable in proptest::collection::vec(0..8_u8, 0..4),
     ) {
         let order = if last { ApiServerOrder::Last } else { ApiServerOrder::First };
         let (mut queue, mut nodes, mut now) = (RebootQueue::default(), nodes(""), at(0));
-        nodes.occupied = occupied.into_iter().map(node).collect();
+        nodes.not_ready = not_ready.into_iter().map(node).collect();
         nodes.unreachable = unreachable.into_iter().map(node).collect();
         for step in steps {
             let picked = |number: usize| {
@@ -211,25 +251,30 @@ proptest! {
             };
             let event = match step {
                 Move::Add(number) => { queue.add([node(number)], now); None }
-                Move::Start => queue.choose(&limits(order), &nodes, now).ok().map(|index| (index, EntryEvent::Started)),
+                Move::Start => nodes.choose(&queue, order, now).ok().map(|index| (index, started())),
                 Move::BackOff(number) => {
                     let index = picked(number);
                     let count = queue.entries.get(&index).map_or(0, |entry| entry.backoff_count);
                     Some((index, EntryEvent::BackedOff { until: now + Backoff::DEFAULT.pause(index, count + 1) }))
                 }
-                Move::Reboot(number) => Some((picked(number), EntryEvent::RebootBegan)),
-                Move::Cancel(number) => Some((picked(number), EntryEvent::Cancelled)),
-                Move::End(number) => Some((picked(number), EntryEvent::Ended)),
+                Move::Reboot(number) => Some((picked(number), reboot_began())),
+                Move::Cancel(number) => Some((picked(number), cancelled())),
+                Move::End(number) => {
+                    let index = picked(number);
+                    let is_cancelled = |entry: &Entry| entry.status == EntryStatus::Cancelled;
+                    let removed = queue.entries.get(&index).is_some_and(is_cancelled);
+                    Some((index, if removed { EntryEvent::Removed } else { EntryEvent::Rebooted }))
+                }
                 Move::Toggle => { queue.disabled = !queue.disabled; None }
                 Move::Reset => { queue.reset_backoff(); None }
                 Move::Wait(minutes) => { now += TimeDelta::minutes(minutes.into()); None }
             };
             if let Some((index, event)) = event {
-                let starts = event == EntryEvent::Started;
+                let starts = event == started();
                 let applied = queue.apply(index, &event, now);
                 prop_assert!(applied.is_ok() || !starts, "what is chosen can start");
                 if starts {
-                    prop_assert!(!nodes.occupied.contains(&queue.entries[&index].host));
+                    prop_assert!(!nodes.not_ready.contains(&queue.entries[&index].host));
                 }
             }
             let hosts: Vec<_> = queue.under_way().map(|(_, entry)| entry.host.clone()).collect();
@@ -240,12 +285,12 @@ proptest! {
         }
         queue.disabled = false;
         queue.reset_backoff();
-        (nodes.occupied, nodes.unreachable) = Default::default();
+        (nodes.not_ready, nodes.unreachable) = Default::default();
         let is_idle = queue.under_way().next().is_none();
         let has_cancelled = queue.entries.values().any(|entry| entry.status == EntryStatus::Cancelled);
         let has_queued = queue.entries.values().any(|entry| entry.status == EntryStatus::Queued);
         if is_idle && !has_cancelled && has_queued {
-            prop_assert!(queue.choose(&limits(order), &nodes, now).is_ok());
+            prop_assert!(nodes.choose(&queue, order, now).is_ok());
         }
     }
 }

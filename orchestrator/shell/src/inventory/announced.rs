@@ -105,6 +105,7 @@ impl AnnouncedHost {
     /// is announced.
     pub(super) fn seen(&self) -> Option<(SeenHost, bool)> {
         let (mut seen, mut sends_heartbeats): (Option<SeenHost>, bool) = (None, false);
+        let mut all_reboot = true;
         for (application, entry) in &self.applications {
             let Some(announced) = &entry.announced else { continue };
             let seen = seen.get_or_insert_default();
@@ -122,11 +123,14 @@ impl AnnouncedHost {
             let required = || announcement.reboot_required.as_ref().map(line).filter(|line| !line.is_empty());
             seen.reboot_required = seen.reboot_required.take().or_else(required);
             sends_heartbeats |= announcement.heartbeats;
+            all_reboot &= announcement.reboots_on_request;
             seen.clock_skew_secs = seen.clock_skew_secs.or(announced.clock_skew_secs);
             seen.announced_at = seen.announced_at.max(Some(announced.at));
         }
         let mut seen = seen?;
         seen.refused = self.refused.clone();
+        // Any of its workers may get the command.
+        seen.reboots_on_request = all_reboot;
         // Also of what cannot be used.
         seen.announced = self.applications.values().map(|entry| entry.sequence).max().unwrap_or_default();
         Some((seen, sends_heartbeats))

@@ -27,6 +27,7 @@ const fn ttl(request: &Request, is_forwarded: bool) -> Duration {
         | Operation::Config(_)
         | Operation::Enrolment(_)
         | Operation::Slot(_)
+        | Operation::Reboot(_)
         | Operation::Secret(_) => ttl,
     }
 }

@@ -1,8 +1,7 @@
 //! What the driver tells the node.
 
-use chrono::{DateTime, Utc};
-use os_upgrade_kernel::{Purge, Request, Sealed, Settings};
-use os_upgrade_protocol::{CommandId, HostName};
+use os_upgrade_kernel::{Order, Purge, Request, Sealed, Settings};
+use os_upgrade_protocol::HostName;
 
 use super::{Acknowledged, Streams, Trim};
 use crate::control_stream::RawControl;
@@ -78,10 +77,8 @@ pub enum Event {
     CommandPublished {
         /// The epoch from [`crate::dispatch::Dispatch::Command`].
         epoch: u64,
-        /// The command's id.
-        id: CommandId,
-        /// Its deadline.
-        not_after: DateTime<Utc>,
+        /// The command.
+        order: Order,
         /// Its outcome.
         outcome: PublishOutcome,
     },

@@ -32,12 +32,12 @@ fn begin_due(state: &State, dispatcher: &mut Dispatcher) -> Vec<Dispatch> {
 /// The one command that begins now, if any; its publish is answered as stored.
 fn sent(state: &State, dispatcher: &mut Dispatcher) -> Option<String> {
     let begun = begin_due(state, dispatcher);
-    let [Dispatch::Command { epoch, id, not_after, .. }] = &begun[..] else {
+    let [Dispatch::Command { epoch, order, .. }] = &begun[..] else {
         assert_eq!(begun, []);
         return None;
     };
-    dispatcher.command_published(NOW, *epoch, (id.clone(), *not_after), PublishOutcome::Stored);
-    Some(id.to_string())
+    dispatcher.command_published(NOW, *epoch, order.clone(), PublishOutcome::Stored);
+    Some(order.id.to_string())
 }
 
 #[test]

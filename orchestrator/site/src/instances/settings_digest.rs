@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use os_upgrade_kernel as kernel;
+use os_upgrade_kernel::RebootSettings;
 use os_upgrade_protocol::GroupName;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
@@ -30,10 +31,14 @@ impl SettingsDigest {
             reclaim,
             stuck_after,
             auto_approve,
+            reboot: RebootSettings { max_concurrent, unreachable_max, in_windows },
         } = settings;
         let mut words = BTreeMap::from([
             ("[site] timezone", timezone.to_string()),
             ("[site] auto-approve", auto_approve.to_string()),
+            ("[reboot] max-concurrent-reboots", max_concurrent.to_string()),
+            ("[reboot] maximum-unreachable-nodes-for-reboot", unreachable_max.to_string()),
+            ("[reboot] in-windows", in_windows.to_string()),
             ("[fleet-lock] default-group", default_group.to_string()),
             ("[fleet-lock] on-failure", on_failure.as_str().to_owned()),
             ("[fleet-lock] stuck-after", stuck_after.to_string()),

@@ -94,7 +94,7 @@ impl AnswerContext<'_> {
             Operation::Run(RunOperation::GiveUpHost { host, .. }) => self.was_final(host),
             Operation::Run(RunOperation::Cancel { .. }) => self.runs.was_stopping(self.called),
             // Slots are checked more closely in `semaphore`; of enrolment only its consequences are.
-            Operation::Enrolment(_) | Operation::Slot(_) | Operation::Lock(_) => true,
+            Operation::Enrolment(_) | Operation::Slot(_) | Operation::Lock(_) | Operation::Reboot(_) => true,
             Operation::Secret(secret) => self.secrets.took_effect(secret, self.called),
         }
     }
@@ -129,7 +129,8 @@ impl AnswerContext<'_> {
             | Refusal::Config(ConfigRefusal::InvalidConfig { .. } | ConfigRefusal::ConfigChanged { .. })
             | Refusal::Enrolment(_)
             | Refusal::Slot(_)
-            | Refusal::Lock(_) => true,
+            | Refusal::Lock(_)
+            | Refusal::Reboot(_) => true,
             Refusal::Secret(refusal) => self.secrets.was_refusable(&request.operation, refusal, self.called),
         }
     }

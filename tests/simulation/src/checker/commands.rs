@@ -3,7 +3,8 @@
 use std::collections::BTreeMap;
 
 use chrono::{DateTime, Utc};
-use os_upgrade_kernel::State;
+use os_upgrade_kernel::reboot_queue::entry_index;
+use os_upgrade_kernel::{Order, State};
 use os_upgrade_protocol::{CommandId, HostName};
 
 use super::runs::Runs;
@@ -14,7 +15,7 @@ use crate::time::Micros;
 #[derive(Debug, Clone)]
 pub(super) struct CommandSeen {
     pub(super) id: CommandId,
-    pub(super) not_after: DateTime<Utc>,
+    pub(super) not_after: Option<DateTime<Utc>>,
     /// Whether it was delivered to its worker.
     given: bool,
     /// Whether a reply names it.
@@ -34,12 +35,18 @@ impl Commands {
     pub(super) fn stored(
         &mut self,
         sequence: u64,
-        id: &CommandId,
-        not_after: DateTime<Utc>,
+        order: &Order,
         sent: Micros,
         runs: &Runs,
     ) -> Result<(), Violation> {
-        let seen = CommandSeen { id: id.clone(), not_after, given: false, replied: false, executed: false };
+        let Order { id, not_after, boot_id: _ } = order;
+        let seen = CommandSeen {
+            id: id.clone(),
+            not_after: *not_after,
+            given: false,
+            replied: false,
+            executed: false,
+        };
         self.by_sequence.insert(sequence, seen);
         if let Some(earlier) = self.sequences.insert(id.clone(), sequence) {
             let text = format!("{id} is in the stream at {earlier} and at {sequence}");
@@ -47,11 +54,12 @@ impl Commands {
         }
         let wrong = |text| Err(Violation::new("S2", text));
         match runs.get(&id.run) {
+            None if entry_index(&id.run).is_some() => Ok(()),
             None => wrong(format!("{id} belongs to no run")),
             Some(run) if run.end_shown.is_some_and(|shown| shown < sent) => {
                 wrong(format!("{id} is sent after its run's end"))
             }
-            Some(run) if run.not_after != not_after => {
+            Some(run) if Some(run.not_after) != *not_after => {
                 wrong(format!("{id} has another not-after than its run"))
             }
             Some(_) => Ok(()),
@@ -111,14 +119,13 @@ impl Commands {
 }
 
 /// A command leaves an orchestrator whose clock shows `wall`.
-pub(super) fn check_sent(
-    id: &CommandId,
-    not_after: DateTime<Utc>,
-    wall: DateTime<Utc>,
-) -> Result<(), Violation> {
-    if wall >= not_after {
-        let text = format!("{id} is sent at {wall}, after its not-after {not_after}");
-        return Err(Violation::new("S2", text));
+pub(super) fn check_sent(order: &Order, wall: DateTime<Utc>) -> Result<(), Violation> {
+    let Order { id, not_after, .. } = order;
+    match not_after {
+        Some(not_after) if wall >= *not_after => {
+            let text = format!("{id} is sent at {wall}, after its not-after {not_after}");
+            Err(Violation::new("S2", text))
+        }
+        Some(_) | None => Ok(()),
     }
-    Ok(())
 }

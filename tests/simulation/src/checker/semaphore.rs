@@ -242,9 +242,11 @@ impl Intent {
                 | SlotOperation::Release { group, id, .. }
                 | SlotOperation::Reclaim { group, id },
             ) => (group, id, Kind::Operator(request.actor.clone())),
-            Operation::Run(_) | Operation::Config(_) | Operation::Enrolment(_) | Operation::Secret(_) => {
-                return None;
-            }
+            Operation::Run(_)
+            | Operation::Config(_)
+            | Operation::Enrolment(_)
+            | Operation::Reboot(_)
+            | Operation::Secret(_) => return None,
         };
         Some(Self { group: group.clone(), id: id.as_str().to_owned(), kind })
     }
@@ -274,14 +276,22 @@ impl Verdict {
             Err(Refusal::Slot(refusal)) => match refusal {
                 SlotRefusal::LockDenied { denied } => Self::of_denied(denied.kind()),
                 SlotRefusal::NoHolder { .. } => Some(Self::NoHolder),
-                SlotRefusal::HolderAtWork { .. } | SlotRefusal::HolderUncertain { .. } => Some(Self::AtWork),
+                SlotRefusal::HolderAtWork { .. }
+                | SlotRefusal::HolderRebooting { .. }
+                | SlotRefusal::HolderUncertain { .. } => Some(Self::AtWork),
                 SlotRefusal::ReclaimsNothing => Some(Self::ReclaimsNothing),
                 SlotRefusal::InInventory { .. } => Some(Self::InInventory),
                 SlotRefusal::NotLeft { .. } => Some(Self::NotLeft),
                 SlotRefusal::HeldAlready { .. } => Some(Self::HeldAlready),
             },
             Ok(Accepted::Created | Accepted::Valid)
-            | Err(Refusal::Run(_) | Refusal::Config(_) | Refusal::Enrolment(_) | Refusal::Secret(_)) => None,
+            | Err(
+                Refusal::Run(_)
+                | Refusal::Config(_)
+                | Refusal::Enrolment(_)
+                | Refusal::Reboot(_)
+                | Refusal::Secret(_),
+            ) => None,
         }
     }
 

@@ -102,7 +102,7 @@ impl Workers {
         if executes && self.is_repeated(host, run, id) {
             return Err(Violation::new("S3", format!("{} executes upgrade twice in {run}", id.host)));
         }
-        if starts && begun.wall > *not_after {
+        if let Some(not_after) = not_after.filter(|not_after| starts && begun.wall > *not_after) {
             let text = format!("{id} is begun at {}, after its not-after {not_after}", begun.wall);
             return Err(Violation::new("S2", text));
         }
@@ -129,7 +129,7 @@ impl Workers {
             let text = format!("{id} reboots a host for which no reboot is due");
             return Err(Violation::new("worker", text));
         }
-        if wall > *not_after {
+        if let Some(not_after) = not_after.filter(|not_after| wall > *not_after) {
             let text = format!("{id} is begun at {wall}, after its not-after {not_after}");
             return Err(Violation::new("S2", text));
         }
@@ -195,7 +195,8 @@ impl Workers {
         command: &CommandSeen,
     ) -> Result<(), Violation> {
         // A `prepare` or `reboot` that was interrupted and is too late is dropped without a reply.
-        let dropped = command.id.action != Action::Upgrade && wall > command.not_after;
+        let dropped = command.id.action != Action::Upgrade
+            && command.not_after.is_some_and(|not_after| wall > not_after);
         if self.hosts[host].sdk && command.executed && !command.replied && !dropped {
             let text = format!("{} was executed and is acknowledged before its reply", command.id);
             return Err(Violation::new("worker", text));

@@ -125,7 +125,7 @@ impl World {
     }
 
     fn command_arrives(&mut self, request: &Request) -> Event {
-        let RequestKind::Command { epoch, fence, id, not_after } = &request.what else {
+        let RequestKind::Command { epoch, fence, order } = &request.what else {
             unreachable!("only commands come here");
         };
         let time = self.time();
@@ -134,16 +134,16 @@ impl World {
             _ => *fence,
         };
         let ends = self.bus.ends();
-        let outcome = match self.bus.publish_command(id, *not_after, fence, time) {
+        let outcome = match self.bus.publish_command(order, fence, time) {
             Some(sequence) => {
                 self.checker.wrote(request.from, request.process, request.sent, ends);
-                self.checker.command_stored(sequence, id, *not_after, request.sent, &self.locks);
-                self.wake(&id.host);
+                self.checker.command_stored(sequence, order, request.sent, &self.locks);
+                self.wake(&order.id.host);
                 PublishOutcome::Stored
             }
             None => PublishOutcome::Fenced,
         };
-        Event::CommandPublished { epoch: *epoch, id: id.clone(), not_after: *not_after, outcome }
+        Event::CommandPublished { epoch: *epoch, order: order.clone(), outcome }
     }
 
     /// Checks whether the command was delivered; if not, deletes it a little later, as the adapter does.

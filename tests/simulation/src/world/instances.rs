@@ -356,17 +356,17 @@ impl World {
                 let fallback = Event::FencePublished { epoch, stored: None };
                 self.send_request(index, RequestKind::Fence { epoch }, fallback);
             }
-            Dispatch::Command { epoch, fence, id, not_after } => {
+            Dispatch::Command { epoch, fence, order } => {
                 let outcome = match self.bug {
                     Some(Bug::LostAckIsFailure) => PublishOutcome::NotStored,
                     _ => PublishOutcome::Unknown,
                 };
                 if self.bug == Some(Bug::HintedForNothing) {
-                    let hint = Hint { run: Some(id.run.clone()), cause: HintCause::Cancelled };
-                    self.carry_out(index, Action::Hint { hint, hosts: vec![id.host.clone()] });
+                    let hint = Hint { run: Some(order.id.run.clone()), cause: HintCause::Cancelled };
+                    self.carry_out(index, Action::Hint { hint, hosts: vec![order.id.host.clone()] });
                 }
-                let fallback = Event::CommandPublished { epoch, id: id.clone(), not_after, outcome };
-                self.send_request(index, RequestKind::Command { epoch, fence, id, not_after }, fallback);
+                let fallback = Event::CommandPublished { epoch, order: order.clone(), outcome };
+                self.send_request(index, RequestKind::Command { epoch, fence, order }, fallback);
             }
             Dispatch::Job(started) => {
                 let nonce = self.instances[index].nonce();
@@ -411,16 +411,16 @@ impl World {
     }
 
     fn depart(&mut self, index: usize, request: Request) {
-        if let RequestKind::Command { epoch, id, not_after, .. } = &request.what {
+        if let RequestKind::Command { epoch, order, .. } = &request.what {
             // The adapter checks again, because the process may have been paused since it decided to send.
             let wall = self.clock_of(index).wall;
-            if wall >= *not_after && self.bug != Some(Bug::NotAfterUncheckedByOrchestrator) {
-                let (epoch, id, not_after) = (*epoch, id.clone(), *not_after);
+            if order.is_late(wall) && self.bug != Some(Bug::NotAfterUncheckedByOrchestrator) {
+                let (epoch, order) = (*epoch, order.clone());
                 let outcome = PublishOutcome::NotStored;
                 self.instances[index].waiting.remove(&request.id);
-                return self.deliver_event(index, Event::CommandPublished { epoch, id, not_after, outcome });
+                return self.deliver_event(index, Event::CommandPublished { epoch, order, outcome });
             }
-            self.checker.command_sent(id, *not_after, wall);
+            self.checker.command_sent(order, wall);
         }
         if let RequestKind::Job(StartedJob { id, before, job }) = &request.what {
             let too_late = self.clock_of(index).monotonic >= *before;

@@ -140,8 +140,8 @@ impl World {
         }
         for effect in effects(&state).filter(|effect| !earlier.contains(effect)).collect::<Vec<_>>() {
             let what = match (self.bug, effect) {
-                (Some(Bug::SentBeforeCommit), Effect::Send { id, not_after }) => {
-                    RequestKind::Command { epoch: u64::MAX, fence, id, not_after }
+                (Some(Bug::SentBeforeCommit), Effect::Send(order)) => {
+                    RequestKind::Command { epoch: u64::MAX, fence, order }
                 }
                 (Some(Bug::JobBeforeCommit), Effect::Job(job)) => {
                     RequestKind::Job(StartedJob { id: JobId::MAX, job, before: Duration::MAX })

@@ -1,6 +1,10 @@
 //! What a fact is to operators: each fact answers here, in one match.
 
-use os_upgrade_kernel::{Difference, Fact, HostEvent, HostStatus, MissedRun, Reason, StopCause};
+use chrono::{DateTime, Utc};
+use os_upgrade_kernel::reboot_queue::EntryEvent;
+use os_upgrade_kernel::{
+    Difference, Enlisted, Fact, HostEvent, HostStatus, MissedRun, Reason, StopCause, Trigger,
+};
 use os_upgrade_protocol::{Action, HostName, RunId, time};
 
 use super::SiteEvent;
@@ -15,17 +19,16 @@ impl SiteEvent {
     pub fn of(fact: Fact, about: Option<&str>) -> Option<Self> {
         let run_of_slot = about.map(ToOwned::to_owned);
         Some(match fact {
+            Fact::RebootsQueued { hosts, actor, reason } => {
+                Self::RebootsQueued { hosts: names(&hosts), actor, reason }
+            }
+            Fact::Reboot { index, host, event } => Self::reboot(index, &host, &event),
+            Fact::RebootQueueSwitched { enabled, actor, reason } => {
+                Self::RebootQueueSwitched { enabled, actor, reason }
+            }
+            Fact::RebootBackoffReset { actor } => Self::RebootBackoffReset { actor },
             Fact::RunStarted { run, trigger, not_after, hosts, .. } => {
-                let skipped = hosts.iter().filter(|host| host.skipped.is_some()).count();
-                Self::RunStarted {
-                    run: run.to_string(),
-                    trigger: trigger.kind().to_owned(),
-                    actor: trigger.actor().map(ToOwned::to_owned),
-                    reason: trigger.reason().map(ToOwned::to_owned),
-                    not_after: time::format(not_after),
-                    hosts: (hosts.len() - skipped) as u64,
-                    skipped: skipped as u64,
-                }
+                Self::started(&run, &trigger, not_after, &hosts)
             }
             Fact::UpgradesBegan { run } => Self::RunUpgrading { run: run.to_string() },
             Fact::RunStopping { run, cause } => Self::stopping(&run, &cause),
@@ -84,9 +87,7 @@ impl SiteEvent {
                 Self::config_changed(actor, config.is_none(), &difference)
             }
             Fact::SettingsAdopted { .. } => Self::SettingsChanged,
-            Fact::HostsApproved { hosts, actor } => {
-                Self::HostsApproved { hosts: hosts.iter().map(ToString::to_string).collect(), actor }
-            }
+            Fact::HostsApproved { hosts, actor } => Self::HostsApproved { hosts: names(&hosts), actor },
             Fact::HostWithdrawn { host, actor, reason, .. } => {
                 Self::HostWithdrawn { host: host.to_string(), actor, reason }
             }
@@ -111,6 +112,19 @@ impl SiteEvent {
             | Fact::CommandRetracted { .. }
             | Fact::Ignored { .. } => return None,
         })
+    }
+
+    fn started(run: &RunId, trigger: &Trigger, not_after: DateTime<Utc>, hosts: &[Enlisted]) -> Self {
+        let skipped = hosts.iter().filter(|host| host.skipped.is_some()).count();
+        Self::RunStarted {
+            run: run.to_string(),
+            trigger: trigger.kind().to_owned(),
+            actor: trigger.actor().map(ToOwned::to_owned),
+            reason: trigger.reason().map(ToOwned::to_owned),
+            not_after: time::format(not_after),
+            hosts: (hosts.len() - skipped) as u64,
+            skipped: skipped as u64,
+        }
     }
 
     fn stopping(run: &RunId, cause: &StopCause) -> Self {
@@ -139,6 +153,26 @@ impl SiteEvent {
             reason_kind: missed.reason.kind().to_owned(),
             unrecorded: Some(missed.unrecorded).filter(|count| *count > 0),
         }
+    }
+
+    fn reboot(index: u64, host: &HostName, event: &EntryEvent) -> Self {
+        let reason = match event {
+            EntryEvent::Waiting { reason } | EntryEvent::Failed { reason } => Some(reason.to_string()),
+            EntryEvent::Cancelled { reason, .. } => reason.clone(),
+            EntryEvent::GivenUp { reason, .. } => Some(reason.clone()),
+            EntryEvent::BackedOff { until } => {
+                Some(format!("it is tried again from {} on", time::format(*until)))
+            }
+            EntryEvent::Started { .. }
+            | EntryEvent::RebootBegan { .. }
+            | EntryEvent::CommandSent { .. }
+            | EntryEvent::Removed
+            | EntryEvent::Rebooted => None,
+        };
+        let boot_id =
+            if let EntryEvent::RebootBegan { boot_id } = event { Some(boot_id.clone()) } else { None };
+        let (index, host, step) = (index.to_string(), host.to_string(), event.name().to_owned());
+        Self::Reboot { index, host, step, boot_id, reason, actor: event.actor().map(ToOwned::to_owned) }
     }
 
     fn step(run: &RunId, host: &HostName, event: &HostEvent) -> Self {
@@ -174,6 +208,10 @@ impl SiteEvent {
             actor: event.actor().map(ToOwned::to_owned),
         }
     }
+}
+
+fn names(hosts: &[HostName]) -> Vec<String> {
+    hosts.iter().map(ToString::to_string).collect()
 }
 
 /// The status of a host to which a command was sent.

@@ -65,6 +65,27 @@ pub(super) fn sentence(event: &SiteEvent) -> String {
         SiteEvent::HostWithdrawn { host, actor, reason } => {
             format!("{host} withdrawn by {actor}{}", because(Some(reason)))
         }
+        SiteEvent::RebootsQueued { hosts, actor, reason } => {
+            let hosts = changed_fields(hosts, 0).unwrap_or_default();
+            format!("reboot of {hosts} queued by {actor}{}", because(reason.as_deref()))
+        }
+        SiteEvent::Reboot { index, host, step, reason, actor, .. } => {
+            let what = match step.as_str() {
+                "started" => "starts",
+                "reboot-began" => "is told to reboot",
+                "command-sent" => "reboot sent",
+                "failed" => "did not reboot well",
+                "rebooted" => "rebooted",
+                other => other,
+            };
+            let (by, why) = (by(actor.as_deref()), because(reason.as_deref()));
+            format!("{host} (reboot queue, entry {index}) {what}{by}{why}")
+        }
+        SiteEvent::RebootQueueSwitched { enabled, actor, reason } => {
+            let switched = if *enabled { "enabled" } else { "disabled" };
+            format!("reboot queue {switched} by {actor}{}", because(reason.as_deref()))
+        }
+        SiteEvent::RebootBackoffReset { actor } => format!("backoff of the reboot queue reset by {actor}"),
         SiteEvent::SecretStored { name, actor } => format!("secret {name} stored by {actor}"),
         SiteEvent::SecretRemoved { name, actor } => format!("secret {name} removed by {actor}"),
         SiteEvent::StrongboxKeySet => "the strongbox got a new key".to_owned(),

@@ -1,8 +1,8 @@
 //! Checks after every input, whatever it was: the kernel's part of the promises S1 to S6.
 
 use os_upgrade_kernel::{
-    Batch, Effect, Fact, HostEvent, HostStatus, Input, LockProvider, Reason, Record, Run, SlotJob, SlotOrder,
-    SlotState, State, View, effects,
+    Batch, Effect, Fact, HostEvent, HostStatus, Input, LockProvider, Order, Reason, Record, Run, SlotJob,
+    SlotOrder, SlotState, State, View, effects,
 };
 use os_upgrade_protocol::Action;
 use serde::Serialize;
@@ -106,7 +106,12 @@ fn sent_commands_are_covered_by_slots(after: &State) {
     }
     for effect in effects(after) {
         match effect {
-            Effect::Send { id, not_after } => {
+            Effect::Send(Order { id, not_after: None, boot_id }) => {
+                let (index, entry) = after.entry_under_way(&id.host).expect("it is sent for an entry");
+                assert_eq!((id.run, boot_id), (entry.run_id(index), entry.boot_id.clone()));
+                assert!(after.fence.as_ref().is_some_and(|fence| fence.passed));
+            }
+            Effect::Send(Order { id, not_after: Some(not_after), boot_id: _ }) => {
                 let run = after.run.as_ref().expect("nothing is sent without a run");
                 assert_eq!((&id.run, not_after), (&run.id, run.not_after));
                 assert!(after.fence.as_ref().is_some_and(|fence| fence.passed));
@@ -116,7 +121,8 @@ fn sent_commands_are_covered_by_slots(after: &State) {
                 if let Some(SlotJob { order, host, group }) = SlotJob::of(&job) {
                     let slot = &after.slots[host];
                     assert_eq!((slot.provider, &slot.group), (LockProvider::External, group));
-                    let is_waiting = after.run.as_ref().is_some_and(|run| run.waiting().contains(host));
+                    let in_run = after.run.as_ref().is_some_and(|run| run.waiting().contains(host));
+                    let is_waiting = in_run || after.entry_of_slot(host).is_some();
                     assert!(is_waiting || *order == SlotOrder::Unlock);
                 }
             }

@@ -7,8 +7,8 @@ use os_upgrade_kernel::config::{Rollout, UnreachablePolicy};
 use os_upgrade_kernel::duration::Duration;
 use os_upgrade_kernel::{
     ClockDoubt, Config, ConfigOperation, ControlMessage, Effect, EnrolmentOperation, Expected, InReplyTo,
-    Input, JobDone, LockOperation, LockOutcome, LockProvider, NoAnswer, OnFailure, Purge, Reachability,
-    Reclaim, Request, RunOperation, Settings, SlotJob, SlotOperation, SlotOrder, SlotState,
+    Input, JobDone, LockOperation, LockOutcome, LockProvider, NoAnswer, OnFailure, Order, Purge,
+    Reachability, Reclaim, Request, RunOperation, Settings, SlotJob, SlotOperation, SlotOrder, SlotState,
 };
 use os_upgrade_protocol::{Action, CommandId, GroupName, HostName, Outcome, Reply, RunId};
 
@@ -139,7 +139,7 @@ impl Play {
             Move::CarryOut { effect, outcome } => self.carry_out(effect, outcome),
             Move::Deliver => {
                 for effect in self.site.effects() {
-                    if let Effect::Send { id, .. } = effect {
+                    if let Effect::Send(Order { id, .. }) = effect {
                         self.send(id, true);
                     }
                 }
@@ -300,7 +300,7 @@ impl Play {
             return;
         }
         match effects[effect % effects.len()].clone() {
-            Effect::Send { id, .. } => self.send(id, outcome % 4 < 2),
+            Effect::Send(Order { id, .. }) => self.send(id, outcome % 4 < 2),
             Effect::Job(job) => {
                 let Some(job) = SlotJob::of(&job).cloned() else {
                     return self.input(Input::JobDone(job.unanswered(NoAnswer::TimedOut)));

@@ -2,7 +2,7 @@
 //! and without default settings.
 
 use chrono::{DateTime, Utc};
-use os_upgrade_kernel::{Answer, Effect, Explanation, Fact, Purge, SlotJob, SlotOrder, State};
+use os_upgrade_kernel::{Answer, Effect, Explanation, Fact, Order, Purge, SlotJob, SlotOrder, State};
 use os_upgrade_protocol::{Hint, HostName};
 use serde_json::Value;
 
@@ -63,8 +63,10 @@ pub(crate) fn hint(hint: &Hint, hosts: &[HostName]) -> String {
 /// All effects in one line.
 pub(crate) fn effects(effects: &[Effect]) -> String {
     let one = |effect: &Effect| match effect {
-        Effect::Send { id, not_after } => {
-            format!("send {id} until {}", os_upgrade_protocol::time::format(*not_after))
+        Effect::Send(Order { id, not_after, boot_id }) => {
+            let until = not_after.map(|at| format!(" until {}", os_upgrade_protocol::time::format(at)));
+            let leave = boot_id.as_ref().map(|boot_id| format!(" to leave {boot_id}"));
+            format!("send {id}{}{}", until.unwrap_or_default(), leave.unwrap_or_default())
         }
         Effect::Job(job) => match SlotJob::of(job) {
             Some(SlotJob { order: SlotOrder::Lock, host, group }) => format!("lock {host} of {group}"),

@@ -11,8 +11,9 @@ use os_upgrade_kernel::duration::Duration;
 use os_upgrade_kernel::start_timer::StartTimer;
 use os_upgrade_kernel::{
     ClockDoubt, ConfigOperation, ControlMessage, Effect, EnrolmentOperation, Expected, Fact, InReplyTo,
-    Input, LockOperation, LockOutcome, LockProvider, NoAnswer, OnFailure, Operation, Reachability, Reclaim,
-    Request, RunOperation, Sealed, SecretName, Settings, SlotOperation, SlotOrder, explain, forecast,
+    Input, LockOperation, LockOutcome, LockProvider, NoAnswer, OnFailure, Operation, Order, Reachability,
+    Reclaim, Request, RunOperation, Sealed, SecretName, Settings, SlotOperation, SlotOrder, explain,
+    forecast,
 };
 use os_upgrade_protocol::{Action, CommandId, Outcome, Reply};
 
@@ -189,7 +190,7 @@ fn change_view(site: &mut Site, words: &Words<'_>) {
 fn deliver(site: &mut Site) -> Vec<String> {
     let mut lines = Vec::new();
     for effect in site.effects() {
-        if let Effect::Send { id, .. } = effect {
+        if let Effect::Send(Order { id, .. }) = effect {
             lines.extend(render_outputs(&site.command(id)));
         }
     }

@@ -1,8 +1,9 @@
 //! Facts as JSON.
 
+use os_upgrade_kernel::reboot_queue::EntryEvent;
 use os_upgrade_kernel::{
-    Difference, Enlisted, MissedReason, MissedRun, OnFailure, Outstanding, Reclaim, SecretName, Settings,
-    Trigger,
+    Difference, Enlisted, MissedReason, MissedRun, OnFailure, Outstanding, RebootSettings, Reclaim,
+    SecretName, Settings, Trigger,
 };
 
 use super::words::check_formats;
@@ -49,6 +50,10 @@ fn fact_variant(fact: &Fact) -> usize {
         Fact::SlotInDoubt { .. } => 27,
         Fact::SlotUnlocked { .. } => 28,
         Fact::RunMissed(_) => 29,
+        Fact::RebootsQueued { .. } => 32,
+        Fact::Reboot { .. } => 33,
+        Fact::RebootQueueSwitched { .. } => 34,
+        Fact::RebootBackoffReset { .. } => 35,
     }
 }
 
@@ -68,6 +73,10 @@ fn facts() {
         reclaim: Reclaim::Inventory,
         stuck_after: Duration::from_secs(60),
         auto_approve: true,
+        ..Settings::default()
+    };
+    let rebooting = Settings {
+        reboot: RebootSettings { max_concurrent: 2, unreachable_max: 3, in_windows: true },
         ..Settings::default()
     };
     let enlisted = |name: &str, skipped| Enlisted {
@@ -318,8 +327,48 @@ fn facts() {
                 r#""end":"2026-11-21T01:00:00Z","reason":{"kind":"no-leader"},"unrecorded":3}"#,
             ),
         ),
+        (
+            Fact::RebootsQueued {
+                hosts: vec![host("h1"), host("h2")],
+                actor: "eve".to_owned(),
+                reason: None,
+            },
+            r#"{"type":"reboots-queued","hosts":["h1","h2"],"actor":"eve"}"#,
+        ),
+        (
+            Fact::RebootsQueued {
+                hosts: vec![host("h1")],
+                actor: "eve".to_owned(),
+                reason: Some("a new kernel".to_owned()),
+            },
+            r#"{"type":"reboots-queued","hosts":["h1"],"actor":"eve","reason":"a new kernel"}"#,
+        ),
+        (
+            Fact::Reboot { index: 7, host: host("h1"), event: EntryEvent::Rebooted },
+            r#"{"type":"reboot","index":7,"host":"h1","event":{"kind":"rebooted"}}"#,
+        ),
+        (
+            Fact::RebootQueueSwitched { enabled: false, actor: "eve".to_owned(), reason: None },
+            r#"{"type":"reboot-queue-switched","enabled":false,"actor":"eve"}"#,
+        ),
+        (
+            Fact::RebootQueueSwitched {
+                enabled: true,
+                actor: "eve".to_owned(),
+                reason: Some("the hall is cool".to_owned()),
+            },
+            r#"{"type":"reboot-queue-switched","enabled":true,"actor":"eve","reason":"the hall is cool"}"#,
+        ),
+        (
+            Fact::RebootBackoffReset { actor: "eve".to_owned() },
+            r#"{"type":"reboot-backoff-reset","actor":"eve"}"#,
+        ),
+        (
+            Fact::SettingsAdopted { settings: rebooting },
+            r#"{"type":"settings-adopted","settings":{"provider":"embedded","default-group":"default","on-failure":"hold","groups":{"default":1},"reboot":{"max-concurrent":2,"unreachable-max":3,"in-windows":true}}}"#,
+        ),
     ];
-    check(&table, fact_variant, 32);
+    check(&table, fact_variant, 36);
     check_formats(&table, Fact::format);
     for (fact, json) in &table {
         assert!(json.starts_with(&format!(r#"{{"type":"{}""#, fact.name())), "{json}");

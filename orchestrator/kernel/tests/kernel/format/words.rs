@@ -28,11 +28,12 @@ where
 
 /// Checks that every word of a value is in the list of a format up to its own.
 pub(super) fn check_words(name: &str, written: &Value, format: u32) {
-    const WORDS: [(u32, &str); 4] = [
+    const WORDS: [(u32, &str); 5] = [
         (2, include_str!("words-2.txt")),
         (3, include_str!("words-3.txt")),
         (4, include_str!("words-4.txt")),
         (5, include_str!("words-5.txt")),
+        (6, include_str!("words-6.txt")),
     ];
     assert_eq!((WORDS[0].0, WORDS[WORDS.len() - 1].0), (OLDEST, NEWEST));
     let known = WORDS.iter().filter(|(of, _)| *of <= format).flat_map(|(_, words)| words.lines());
@@ -48,7 +49,7 @@ pub(super) fn check_words(name: &str, written: &Value, format: u32) {
 }
 
 /// The kinds, fields and words of the value in the field `name`: `name:kind`, `name:kind.field`. Names of hosts, clients
-/// and groups are none of them.
+/// and groups are none of them, nor are indexes.
 fn collect_words(name: &str, value: &Value, words: &mut BTreeSet<String>) {
     const TAGS: [&str; 3] = ["type", "kind", "provider"];
     match value {
@@ -57,7 +58,8 @@ fn collect_words(name: &str, value: &Value, words: &mut BTreeSet<String>) {
             let name = tags.next_back().map_or_else(|| name.to_owned(), |kind| format!("{name}:{kind}"));
             words.insert(name.clone());
             for (field, value) in fields {
-                if ["h1", "h2", "h3", "h4", "n1", "default", "edge"].contains(&field.as_str()) {
+                let names = ["h1", "h2", "h3", "h4", "n1", "default", "edge"];
+                if names.contains(&field.as_str()) || field.parse::<u64>().is_ok() {
                     collect_words(&name, value, words);
                 } else if !TAGS.contains(&field.as_str()) {
                     words.insert(format!("{name}.{field}"));

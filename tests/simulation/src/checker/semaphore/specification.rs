@@ -140,9 +140,11 @@ impl Specification {
                 (!held && !waits).then_some(Verdict::Yes)
             }),
             Operation::Slot(operation) => self.operator_verdict(&request.actor, operation),
-            Operation::Run(_) | Operation::Config(_) | Operation::Enrolment(_) | Operation::Secret(_) => {
-                Ok(None)
-            }
+            Operation::Run(_)
+            | Operation::Config(_)
+            | Operation::Enrolment(_)
+            | Operation::Reboot(_)
+            | Operation::Secret(_) => Ok(None),
         };
         verdict.unwrap_or_else(Some)
     }

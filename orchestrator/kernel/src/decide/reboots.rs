@@ -1,0 +1,312 @@
+//! Operators' control of the reboot queue, and what follows for its entries.
+
+use std::collections::BTreeSet;
+
+use os_upgrade_protocol::HostName;
+use serde::{Deserialize, Serialize};
+
+use super::admission::non_empty;
+use super::granted::{Accepted, Granted};
+use super::refusal_class::RefusalClass;
+use crate::fact::Fact;
+use crate::reboot_queue::{ENTRIES_MAX, Entry, EntryEvent, EntryStatus};
+use crate::reboots::boot_to_leave;
+use crate::slot::{ReleaseCause, SlotState};
+use crate::state::State;
+use crate::view::View;
+
+/// How many hosts a refusal names.
+const NAMED_MAX: usize = 5;
+
+/// An operation on the reboot queue.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "type", rename_all = "kebab-case", rename_all_fields = "kebab-case")]
+pub enum RebootOperation {
+    /// Queue a reboot of each host, or of none if one of them cannot be queued.
+    Add {
+        /// The hosts, in the order in which they are to reboot.
+        hosts: Vec<HostName>,
+        /// Why, as the operator says.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        reason: Option<String>,
+    },
+    /// Cancel an entry. One whose host reboots stays until the host is back.
+    Cancel {
+        /// The entry's index.
+        index: u64,
+        /// Why, as the operator says.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        reason: Option<String>,
+    },
+    /// Cancel every entry.
+    CancelAll {
+        /// Why, as the operator says.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        reason: Option<String>,
+    },
+    /// Remove an entry whose host will not be back. The host's slot stays held.
+    GiveUp {
+        /// The entry's index.
+        index: u64,
+        /// Why, as the operator says.
+        reason: String,
+    },
+    /// Let every entry that has backed off start again at once.
+    ResetBackoff,
+    /// Let entries start.
+    Enable {
+        /// Why, as the operator says.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        reason: Option<String>,
+    },
+    /// Start no further entry. What is under way is finished.
+    Disable {
+        /// Why, as the operator says.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        reason: Option<String>,
+    },
+}
+
+/// Why an operation is refused.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error, Serialize, Deserialize)]
+#[serde(tag = "kind", rename_all = "kebab-case", rename_all_fields = "kebab-case")]
+pub enum RebootRefusal {
+    /// No host is named.
+    #[error("no host is named")]
+    NoHosts,
+    /// A host is named twice.
+    #[error("{host} is named twice; nothing is queued")]
+    NamedTwice {
+        /// The host.
+        host: HostName,
+    },
+    /// The queue is full.
+    #[error("the reboot queue has room for {room} more entries of {max}; nothing is queued")]
+    QueueFull {
+        /// How many more entries fit.
+        room: usize,
+        /// How many fit in all.
+        max: usize,
+    },
+    /// No worker has announced itself on some hosts.
+    #[error("{}; nothing is queued", several(hosts, *count, "has announced no worker at this site", "have announced no worker at this site"))]
+    UnknownHosts {
+        /// The first of them.
+        hosts: Vec<HostName>,
+        /// How many there are.
+        count: usize,
+    },
+    /// Some hosts take no part.
+    #[error("{}; nothing is queued", several(hosts, *count, "is not approved, or was withdrawn", "are not approved, or were withdrawn"))]
+    NotApproved {
+        /// The first of them.
+        hosts: Vec<HostName>,
+        /// How many there are.
+        count: usize,
+    },
+    /// The workers of some hosts do not reboot them on request.
+    #[error("{}; nothing is queued", several(hosts, *count, "has no worker that reboots it on request", "have no worker that reboots them on request"))]
+    NoRebootsOnRequest {
+        /// The first of them.
+        hosts: Vec<HostName>,
+        /// How many there are.
+        count: usize,
+    },
+    /// A host waits in the queue already.
+    #[error("{host} waits already, as entry {index}; nothing is queued")]
+    Queued {
+        /// The host.
+        host: HostName,
+        /// Its entry.
+        index: u64,
+    },
+    /// There is no such entry.
+    #[error("the reboot queue has no entry {index}")]
+    NoEntry {
+        /// The index.
+        index: u64,
+    },
+    /// The entry has not begun, so there is nothing to give up.
+    #[error("entry {index} is {}: cancel it instead", status.as_str())]
+    NotBegun {
+        /// The index.
+        index: u64,
+        /// The entry's status.
+        status: EntryStatus,
+    },
+    /// The entry's command is on its way, or its reply may not have been read.
+    #[error("the command to {host}, or the reply to it, is not known yet: try again in a moment")]
+    EntryUncertain {
+        /// The entry's host.
+        host: HostName,
+    },
+}
+
+impl RebootRefusal {
+    /// What the caller can do about it.
+    pub const fn class(&self) -> RefusalClass {
+        match self {
+            Self::NoHosts | Self::NamedTwice { .. } => RefusalClass::Invalid,
+            Self::NoEntry { .. } | Self::UnknownHosts { .. } => RefusalClass::Missing,
+            Self::QueueFull { .. }
+            | Self::NotApproved { .. }
+            | Self::NoRebootsOnRequest { .. }
+            | Self::Queued { .. }
+            | Self::NotBegun { .. }
+            | Self::EntryUncertain { .. } => RefusalClass::Conflict,
+        }
+    }
+}
+
+fn several(hosts: &[HostName], count: usize, one: &str, many: &str) -> String {
+    let names = hosts.iter().map(HostName::as_str).collect::<Vec<_>>().join(", ");
+    match count.saturating_sub(hosts.len()) {
+        0 if count == 1 => format!("{names} {one}"),
+        0 => format!("{names} {many}"),
+        more => format!("{names} and {more} more {many}"),
+    }
+}
+
+pub(super) fn decide(
+    state: &State,
+    view: &View,
+    operation: &RebootOperation,
+    actor: &str,
+) -> Result<Granted, RebootRefusal> {
+    let facts = match operation {
+        RebootOperation::Add { hosts, reason } => {
+            let facts = add(state, view, hosts, actor, reason.as_deref())?;
+            return Ok(Granted { facts, accepted: Accepted::Created });
+        }
+        RebootOperation::Cancel { index, reason } => {
+            let entry = entry(state, *index)?;
+            cancel(*index, entry, actor, reason.as_deref()).into_iter().collect()
+        }
+        RebootOperation::CancelAll { reason } => {
+            let entries = state.reboot_queue.entries.iter();
+            entries.filter_map(|(index, entry)| cancel(*index, entry, actor, reason.as_deref())).collect()
+        }
+        RebootOperation::GiveUp { index, reason } => vec![give_up(state, view, *index, actor, reason)?],
+        RebootOperation::ResetBackoff => reset_backoff(state, actor).into_iter().collect(),
+        RebootOperation::Enable { reason } => switch(state, true, actor, reason.as_deref()),
+        RebootOperation::Disable { reason } => switch(state, false, actor, reason.as_deref()),
+    };
+    Ok(Granted::done(facts))
+}
+
+fn add(
+    state: &State,
+    view: &View,
+    hosts: &[HostName],
+    actor: &str,
+    reason: Option<&str>,
+) -> Result<Vec<Fact>, RebootRefusal> {
+    if hosts.is_empty() {
+        return Err(RebootRefusal::NoHosts);
+    }
+    let mut named = BTreeSet::new();
+    if let Some(host) = hosts.iter().find(|host| !named.insert(*host)) {
+        return Err(RebootRefusal::NamedTwice { host: host.clone() });
+    }
+    if !state.reboot_queue.has_room_for(hosts.len()) {
+        let room = ENTRIES_MAX.saturating_sub(state.reboot_queue.entries.len());
+        return Err(RebootRefusal::QueueFull { room, max: ENTRIES_MAX });
+    }
+    let those = |is_it: &dyn Fn(&HostName) -> bool| {
+        let all: Vec<&HostName> = hosts.iter().filter(|host| is_it(host)).collect();
+        let first: Vec<HostName> = all.iter().take(NAMED_MAX).map(|host| (*host).clone()).collect();
+        (!all.is_empty()).then_some((first, all.len()))
+    };
+    if let Some((hosts, count)) = those(&|host| !view.hosts.contains_key(host)) {
+        return Err(RebootRefusal::UnknownHosts { hosts, count });
+    }
+    if let Some((hosts, count)) = those(&|host| !state.enrolled(host).takes_part()) {
+        return Err(RebootRefusal::NotApproved { hosts, count });
+    }
+    if let Some((hosts, count)) = those(&|host| boot_to_leave(view, host).is_none()) {
+        return Err(RebootRefusal::NoRebootsOnRequest { hosts, count });
+    }
+    let queued = state
+        .reboot_queue
+        .entries
+        .iter()
+        .find(|(_, entry)| entry.status == EntryStatus::Queued && named.contains(&entry.host));
+    if let Some((index, entry)) = queued {
+        return Err(RebootRefusal::Queued { host: entry.host.clone(), index: *index });
+    }
+    let (hosts, actor, reason) = (hosts.to_vec(), actor.to_owned(), reason.map(ToOwned::to_owned));
+    Ok(vec![Fact::RebootsQueued { hosts, actor, reason }])
+}
+
+fn entry(state: &State, index: u64) -> Result<&Entry, RebootRefusal> {
+    state.reboot_queue.entries.get(&index).ok_or(RebootRefusal::NoEntry { index })
+}
+
+fn cancel(index: u64, entry: &Entry, actor: &str, reason: Option<&str>) -> Option<Fact> {
+    let is_new = entry.status != EntryStatus::Cancelled && !entry.cancel_requested;
+    is_new.then(|| {
+        let (actor, reason) = (actor.to_owned(), reason.map(ToOwned::to_owned));
+        let event = EntryEvent::Cancelled { actor, reason };
+        Fact::Reboot { index, host: entry.host.clone(), event }
+    })
+}
+
+/// Cancels the entries of a host that no longer takes part, unless they have begun.
+pub(super) fn cancel_queued(state: &State, host: &HostName, actor: &str, reason: &str) -> Vec<Fact> {
+    let is_queued = |entry: &Entry| entry.host == *host && entry.status == EntryStatus::Queued;
+    let queued = state.reboot_queue.entries.iter().filter(|(_, entry)| is_queued(entry));
+    queued.filter_map(|(index, entry)| cancel(*index, entry, actor, Some(reason))).collect()
+}
+
+/// Gives an entry up: nobody waits for its host any more. The host is in an unknown state, so its command is retracted, and its slot
+/// stays held until the host answers `done` or an operator releases it.
+fn give_up(state: &State, view: &View, index: u64, actor: &str, reason: &str) -> Result<Fact, RebootRefusal> {
+    let entry = entry(state, index)?;
+    let host = entry.host.clone();
+    if !entry.status.is_under_way() {
+        return Err(RebootRefusal::NotBegun { index, status: entry.status });
+    }
+    // A command that may still appear would be executed under a slot that could be released; and a new leader may not have
+    // read the host's reply yet.
+    if entry.unsent().is_some() || !view.has_read_control {
+        return Err(RebootRefusal::EntryUncertain { host });
+    }
+    let event = EntryEvent::GivenUp { actor: actor.to_owned(), reason: reason.to_owned() };
+    Ok(Fact::Reboot { index, host, event })
+}
+
+fn reset_backoff(state: &State, actor: &str) -> Option<Fact> {
+    let has_any = state.reboot_queue.entries.values().any(|entry| entry.backoff_count > 0);
+    has_any.then(|| Fact::RebootBackoffReset { actor: actor.to_owned() })
+}
+
+fn switch(state: &State, enabled: bool, actor: &str, reason: Option<&str>) -> Vec<Fact> {
+    let (actor, reason) = (actor.to_owned(), reason.map(ToOwned::to_owned));
+    let is_new = state.reboot_queue.disabled == enabled;
+    is_new.then_some(Fact::RebootQueueSwitched { enabled, actor, reason }).into_iter().collect()
+}
+
+/// Removes entries that were cancelled, and gives back the slots that they had requested or held.
+pub(super) fn remove_cancelled(state: &State) -> Option<Vec<Fact>> {
+    let entries = state.reboot_queue.entries.iter();
+    let cancelled = entries.filter(|(_, entry)| entry.status == EntryStatus::Cancelled);
+    let facts = cancelled.flat_map(|(index, entry)| {
+        let host = &entry.host;
+        let own = state.entry_of_slot(host).is_some_and(|(of_slot, _)| of_slot == *index);
+        let released = own.then(|| state.release_slot(host, ReleaseCause::NotNeeded)).flatten();
+        let removed = Fact::Reboot { index: *index, host: host.clone(), event: EntryEvent::Removed };
+        released.into_iter().chain([removed])
+    });
+    non_empty(facts.collect())
+}
+
+/// Tells hosts to reboot whose entries hold their slots.
+pub(super) fn begin(state: &State, view: &View) -> Option<Vec<Fact>> {
+    let ready = state.reboot_queue.under_way().filter_map(|(index, entry)| {
+        let slot = state.slots.get(&entry.host)?;
+        let is_ready = entry.status == EntryStatus::Draining && slot.state == SlotState::Held;
+        let boot_id = boot_to_leave(view, &entry.host).filter(|_| is_ready)?.to_owned();
+        Some(Fact::Reboot { index, host: entry.host.clone(), event: EntryEvent::RebootBegan { boot_id } })
+    });
+    non_empty(ready.collect())
+}
