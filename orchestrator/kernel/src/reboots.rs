@@ -72,8 +72,8 @@ pub(crate) fn not_ready(
     if !state.enrolled(host).takes_part() {
         return Some(NotReady::TakesNoPart);
     }
-    if boot_to_leave(view, host).is_none() {
-        return Some(NotReady::NoWorker);
+    if let Err(why) = boot_to_leave(view, entry) {
+        return Some(why);
     }
     if let Some(run) = &state.run
         && run.host(host).is_some_and(|in_run| !in_run.status.is_final())
@@ -150,6 +150,11 @@ pub fn explain_entry(
 ) -> Option<EntryBlocker> {
     match entry.status {
         EntryStatus::Queued => {
+            if let Err(by) = next
+                && by.is_of_queue()
+            {
+                return Some(EntryBlocker::Queue(by.clone()));
+            }
             if let Some(until) = entry.backoff_expire.filter(|_| entry.is_backed_off(now)) {
                 return Some(EntryBlocker::BackedOff(until));
             }
@@ -162,9 +167,7 @@ pub fn explain_entry(
                 Err(by) => Some(EntryBlocker::Queue(by.clone())),
             }
         }
-        EntryStatus::Draining => {
-            boot_to_leave(view, &entry.host).is_none().then_some(EntryBlocker::NotReady(NotReady::NoWorker))
-        }
+        EntryStatus::Draining => boot_to_leave(view, entry).err().map(EntryBlocker::NotReady),
         EntryStatus::Rebooting => match (&entry.reason, entry.command?.sent_at) {
             (Some(reason), _) => Some(EntryBlocker::Failed(reason.clone())),
             (None, Some(sent_at)) => Some(EntryBlocker::ReplyAwaited(sent_at)),
@@ -174,8 +177,14 @@ pub fn explain_entry(
     }
 }
 
-/// The boot that `host` leaves if it is told to reboot now; `None` unless its worker takes such a command.
-pub(crate) fn boot_to_leave<'a>(view: &'a View, host: &HostName) -> Option<&'a str> {
+/// The boot that the host of `entry` leaves if it is told to reboot now.
+pub(crate) fn boot_to_leave<'a>(view: &'a View, entry: &Entry) -> Result<&'a str, NotReady> {
+    let boot_id = announced_boot(view, &entry.host).ok_or(NotReady::NoWorker)?;
+    if entry.boot_id.as_deref() == Some(boot_id) { Err(NotReady::BootUnknown) } else { Ok(boot_id) }
+}
+
+/// The boot that `host` announces; `None` unless its worker takes a `reboot` that names it.
+pub(crate) fn announced_boot<'a>(view: &'a View, host: &HostName) -> Option<&'a str> {
     view.hosts.get(host).filter(|seen| seen.reboots_on_request)?.boot_id.as_deref()
 }
 

@@ -10,7 +10,7 @@ use super::granted::{Accepted, Granted};
 use super::refusal_class::RefusalClass;
 use crate::fact::Fact;
 use crate::reboot_queue::{ENTRIES_MAX, Entry, EntryEvent, EntryStatus};
-use crate::reboots::boot_to_leave;
+use crate::reboots::{announced_boot, boot_to_leave};
 use crate::slot::{ReleaseCause, SlotState};
 use crate::state::State;
 use crate::view::View;
@@ -223,7 +223,7 @@ fn add(
     if let Some((hosts, count)) = those(&|host| !state.enrolled(host).takes_part()) {
         return Err(RebootRefusal::NotApproved { hosts, count });
     }
-    if let Some((hosts, count)) = those(&|host| boot_to_leave(view, host).is_none()) {
+    if let Some((hosts, count)) = those(&|host| announced_boot(view, host).is_none()) {
         return Err(RebootRefusal::NoRebootsOnRequest { hosts, count });
     }
     let queued = state
@@ -305,7 +305,7 @@ pub(super) fn begin(state: &State, view: &View) -> Option<Vec<Fact>> {
     let ready = state.reboot_queue.under_way().filter_map(|(index, entry)| {
         let slot = state.slots.get(&entry.host)?;
         let is_ready = entry.status == EntryStatus::Draining && slot.state == SlotState::Held;
-        let boot_id = boot_to_leave(view, &entry.host).filter(|_| is_ready)?.to_owned();
+        let boot_id = boot_to_leave(view, entry).ok().filter(|_| is_ready)?.to_owned();
         Some(Fact::Reboot { index, host: entry.host.clone(), event: EntryEvent::RebootBegan { boot_id } })
     });
     non_empty(ready.collect())

@@ -55,6 +55,9 @@ pub enum NotReady {
     /// No worker that reboots its host on request has announced itself there.
     #[error("no worker that reboots it on request has announced itself on it")]
     NoWorker,
+    /// Its host has rebooted for an earlier entry, and the worker has not announced the new boot yet.
+    #[error("its worker has not announced the boot after the last reboot yet")]
+    BootUnknown,
     /// A run is not through with its host.
     #[error("run {run} is not through with it")]
     InRun {
@@ -134,6 +137,24 @@ pub enum QueueBlocker {
     UnclearWindows(CalendarError),
 }
 
+impl QueueBlocker {
+    /// Whether it keeps every entry from starting, whatever becomes of any of them.
+    pub const fn is_of_queue(&self) -> bool {
+        match self {
+            Self::Disabled
+            | Self::ApiServerUnderWay(_)
+            | Self::Full(_)
+            | Self::Unreachable { .. }
+            | Self::Clock(_)
+            | Self::NoWindow
+            | Self::UnclearWindows(_) => true,
+            Self::NothingQueued | Self::ApiServerWaits(_) | Self::BackedOff(_) | Self::NotReady { .. } => {
+                false
+            }
+        }
+    }
+}
+
 impl RebootQueue {
     /// The index of the entry that starts next at `now`.
     ///
@@ -148,7 +169,6 @@ impl RebootQueue {
         if self.disabled {
             return Err(QueueBlocker::Disabled);
         }
-        let first = self.first(limits, nodes, now)?;
         let under_way = self.hosts_under_way(nodes);
         if let Some(server) = under_way.iter().find(|host| nodes.api_servers.contains(*host)) {
             return Err(QueueBlocker::ApiServerUnderWay(server.clone()));
@@ -157,6 +177,7 @@ impl RebootQueue {
         if count >= limits.max_concurrent {
             return Err(QueueBlocker::Full(count));
         }
+        let first = self.first(limits, nodes, now)?;
         check_unreachable(limits, nodes, &under_way)?;
         let (index, entry) = first;
         if nodes.api_servers.contains(&entry.host) && !under_way.is_empty() {

@@ -64,7 +64,8 @@ pub struct Entry {
     /// Why it has no slot yet, or why its host is not back. Absent if nothing is known to be wrong.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reason: Option<Reason>,
-    /// The boot that its host is to leave, once it is told to reboot.
+    /// The boot that its host is to leave, once it is told to reboot. Before that, the boot that it has left for an earlier
+    /// entry.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub boot_id: Option<String>,
     /// Its `reboot`, once its host is told to reboot.

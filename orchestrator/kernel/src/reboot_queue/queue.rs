@@ -45,11 +45,26 @@ impl RebootQueue {
     pub fn apply(&mut self, index: u64, event: &EntryEvent, at: DateTime<Utc>) -> Result<(), QueueError> {
         let entry = self.entries.get(&index).ok_or(QueueError::Unknown(index))?;
         let next = entry.after(event, at).map_err(|source| QueueError::Illegal(index, source))?;
+        if *event == EntryEvent::Rebooted {
+            self.boot_left(&entry.clone());
+        }
         match next {
             Some(next) => self.entries.insert(index, next),
             None => self.entries.remove(&index),
         };
         Ok(())
+    }
+
+    /// The host of `entry` has left its boot. Its other entries do not leave that boot once more: until the worker has announced
+    /// the new one, they would end without a reboot.
+    fn boot_left(&mut self, entry: &Entry) {
+        let others: Vec<(u64, Entry)> = self
+            .entries
+            .iter()
+            .filter(|(_, other)| other.host == entry.host && other.command.is_none())
+            .map(|(index, other)| (*index, Entry { boot_id: entry.boot_id.clone(), ..other.clone() }))
+            .collect();
+        self.entries.extend(others);
     }
 
     /// Lets every entry that has backed off start again at once.

@@ -1,10 +1,11 @@
 //! Checks after every input, whatever it was: the kernel's part of the promises S1 to S6.
 
+use os_upgrade_kernel::reboot_queue::{EntryEvent, EntryStatus};
 use os_upgrade_kernel::{
-    Batch, Effect, Fact, HostEvent, HostStatus, Input, LockProvider, Order, Reason, Record, Run, SlotJob,
-    SlotOrder, SlotState, State, View, effects,
+    Batch, Effect, Fact, HostEvent, HostStatus, Input, LockProvider, Order, Reason, Record, Run, Slot,
+    SlotJob, SlotOrder, SlotState, State, View, effects,
 };
-use os_upgrade_protocol::Action;
+use os_upgrade_protocol::{Action, HostName};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
@@ -22,6 +23,7 @@ pub(crate) fn step(step: &Step<'_>, after: &State, lowered: bool) {
     is_settled(step, after);
     slots_are_counted(after, lowered);
     sent_commands_are_covered_by_slots(after);
+    reboots_are_covered_by_slots(step, after);
     external_slots_are_released(step, after);
     only_enrolled_hosts_begin(step, after);
     runs_end(step, after);
@@ -131,6 +133,27 @@ fn sent_commands_are_covered_by_slots(after: &State) {
     }
 }
 
+/// The host of an entry that is under way holds its slot for the entry, and no run has it under way. As many as may be start, and
+/// none while the queue is disabled.
+fn reboots_are_covered_by_slots(step: &Step<'_>, after: &State) {
+    let queue = &after.reboot_queue;
+    for (index, entry) in queue.under_way() {
+        let slot = after.slots.get(&entry.host).unwrap_or_else(|| panic!("{entry:?} has no slot"));
+        assert_eq!((slot.state, &slot.run), (SlotState::Held, &entry.run_id(index)), "{entry:?}");
+        assert!(!after.run.as_ref().is_some_and(|run| run.under_way().contains(&entry.host)), "{entry:?}");
+        assert_eq!(
+            entry.status == EntryStatus::Rebooting,
+            entry.boot_id.is_some() && entry.command.is_some()
+        );
+    }
+    let starts = |fact: &Fact| matches!(fact, Fact::Reboot { event: EntryEvent::Started { .. }, .. });
+    if step.record.facts.iter().any(starts) {
+        assert!(queue.under_way().count() <= after.settings.reboot.max_concurrent as usize);
+        assert!(!(step.before.reboot_queue.disabled && queue.disabled));
+    }
+    assert!(queue.entries.values().all(|entry| entry.status != EntryStatus::Cancelled));
+}
+
 /// A slot that a lock server may hold for a host is removed only once the server has confirmed its release.
 fn external_slots_are_released(step: &Step<'_>, after: &State) {
     for (host, slot) in step.before.slots.iter().filter(|(_, slot)| slot.provider == LockProvider::External) {
@@ -183,14 +206,15 @@ fn runs_end(step: &Step<'_>, after: &State) {
         assert!(run.ended.is_none() && !run.is_finished());
         assert!(step.record.at < run.not_after || !step.view.may_time_out());
         let is_grant = |fact: &Fact| {
-            matches!(
-                fact,
-                Fact::SlotRequested { .. } | Fact::Host { event: HostEvent::SlotGranted { .. }, .. }
-            )
+            matches!(fact, Fact::SlotRequested { run: of, .. } if *of == run.id)
+                || matches!(fact, Fact::Host { event: HostEvent::SlotGranted { .. }, .. })
         };
         assert!(step.record.at < run.not_after || !step.record.facts.iter().any(is_grant));
     } else {
-        // Without a run no slot is requested.
-        assert!(after.slots.values().all(|slot| slot.state != SlotState::Requested));
+        // Without a run slots are requested for entries of the reboot queue alone.
+        let is_of_run = |(host, slot): (&HostName, &Slot)| {
+            slot.state == SlotState::Requested && after.entry_of_slot(host).is_none()
+        };
+        assert!(!after.slots.iter().any(is_of_run));
     }
 }

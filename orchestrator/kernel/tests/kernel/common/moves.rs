@@ -78,6 +78,11 @@ pub(crate) enum Move {
         host: usize,
         choice: usize,
     },
+    /// An operator changes the reboot queue.
+    Reboot {
+        host: usize,
+        choice: usize,
+    },
     Lie(Lie),
 }
 
@@ -125,7 +130,12 @@ pub(crate) fn honest() -> impl Strategy<Value = Move> {
         3 => client(),
         1 => operator(),
         2 => enrol(),
+        2 => reboot(),
     ]
+}
+
+fn reboot() -> impl Strategy<Value = Move> {
+    (index(), index()).prop_map(|(host, choice)| Move::Reboot { host, choice })
 }
 
 fn enrol() -> impl Strategy<Value = Move> {
@@ -157,6 +167,7 @@ pub(crate) fn busy() -> impl Strategy<Value = Move> {
         2 => client(),
         1 => operator(),
         1 => enrol(),
+        2 => reboot(),
     ]
 }
 

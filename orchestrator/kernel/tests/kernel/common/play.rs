@@ -8,7 +8,8 @@ use os_upgrade_kernel::duration::Duration;
 use os_upgrade_kernel::{
     ClockDoubt, Config, ConfigOperation, ControlMessage, Effect, EnrolmentOperation, Expected, InReplyTo,
     Input, JobDone, LockOperation, LockOutcome, LockProvider, NoAnswer, OnFailure, Order, Purge,
-    Reachability, Reclaim, Request, RunOperation, Settings, SlotJob, SlotOperation, SlotOrder, SlotState,
+    Reachability, RebootOperation, Reclaim, Request, RunOperation, SeenHost, Settings, SlotJob,
+    SlotOperation, SlotOrder, SlotState,
 };
 use os_upgrade_protocol::{Action, CommandId, GroupName, HostName, Outcome, Reply, RunId};
 
@@ -104,6 +105,13 @@ impl Play {
     pub(crate) fn new() -> Self {
         let mut site = Site::ready(&HOSTS[..4]);
         site.view.hosts.insert(host("h3"), seen(Some("edge")));
+        let rebooting = |seen: &SeenHost| SeenHost {
+            boot_id: Some("one".to_owned()),
+            reboots_on_request: true,
+            ..seen.clone()
+        };
+        let hosts = site.view.hosts.iter().map(|(name, seen)| (name.clone(), rebooting(seen)));
+        site.view.hosts = hosts.collect();
         Self { site, runs: 0, world: None, granted: BTreeSet::new() }
     }
 
@@ -233,6 +241,7 @@ impl Play {
                 }
             }
             Move::Enrol { host, choice } => self.enrol(name_of(host), choice),
+            Move::Reboot { host, choice } => self.reboot(name_of(host), choice),
             Move::Lie(lie) => self.lie(lie),
         }
     }
@@ -251,6 +260,21 @@ impl Play {
         };
         let request = Request { actor: "eve".to_owned(), validate: choice == 3, operation };
         self.input(Input::Request(request.into()));
+    }
+
+    fn reboot(&mut self, host: HostName, choice: usize) {
+        let picked = choice / 10 % self.site.state.reboot_queue.entries.len().max(1);
+        let index = self.site.state.reboot_queue.entries.keys().nth(picked).copied().unwrap_or(0);
+        let reason = None;
+        let operation = match choice % 10 {
+            0..=3 => RebootOperation::Add { hosts: vec![host], reason },
+            4 => RebootOperation::Cancel { index, reason },
+            5 => RebootOperation::GiveUp { index, reason: "burnt".to_owned() },
+            6 => RebootOperation::Disable { reason },
+            7 | 8 => RebootOperation::Enable { reason },
+            _ => RebootOperation::CancelAll { reason },
+        };
+        self.input(Input::Request(Request::new("eve", operation).into()));
     }
 
     pub(crate) fn lie(&mut self, lie: Lie) {
@@ -373,12 +397,15 @@ impl Play {
     pub(crate) fn answer(&mut self, index: usize, result: usize, header: bool) {
         let runs = self.site.state.run.iter().chain(&self.site.state.last_run);
         let of_run = runs.flat_map(|run| run.hosts().iter().map(|(name, host)| (run.id.clone(), name, host)));
-        let sent: Vec<(RunId, HostName, Action, u64)> = of_run
-            .filter_map(|(run, name, host)| {
-                let command = host.command?;
-                Some((run, name.clone(), command.action, command.sequence?))
-            })
-            .collect();
+        let of_run = of_run.filter_map(|(run, name, host)| {
+            let command = host.command?;
+            Some((run, name.clone(), command.action, command.sequence?))
+        });
+        let of_entries = self.site.state.reboot_queue.under_way().filter_map(|(index, entry)| {
+            let command = entry.command?;
+            Some((entry.run_id(index), entry.host.clone(), command.action, command.sequence?))
+        });
+        let sent: Vec<(RunId, HostName, Action, u64)> = of_run.chain(of_entries).collect();
         if let Some((run, name, action, sequence)) = sent.get(index % sent.len().max(1)) {
             let answers = |at: &u64| !header || at == sequence;
             if let Some(world) =
@@ -408,6 +435,8 @@ impl Play {
             let mut seen = seen(None);
             seen.group = (!group.is_multiple_of(4)).then(|| group_of(group));
             seen.reachability = reachabilities[reachability % 4];
+            seen.boot_id = Some(format!("b{}", reachability / 4 % 3));
+            seen.reboots_on_request = !reachability.is_multiple_of(3);
             self.site.view.hosts.insert(name, seen);
         }
         self.input(Input::Tick);
@@ -422,13 +451,15 @@ impl Play {
         self.site.fence();
         for _ in 0..100 {
             self.play(&Move::Deliver);
-            for index in 0..HOSTS.len() {
+            for index in 0..2 * HOSTS.len() {
                 self.answer(index, 0, true);
             }
             for index in 0..self.site.effects().len() {
                 self.carry_out(index, 0);
             }
-            if self.site.state.run.is_none() && self.site.effects().is_empty() {
+            let mut under_way = self.site.state.reboot_queue.under_way();
+            let is_idle = under_way.all(|(_, entry)| entry.has_failed() || entry.command.is_none());
+            if is_idle && self.site.state.run.is_none() && self.site.effects().is_empty() {
                 return;
             }
         }

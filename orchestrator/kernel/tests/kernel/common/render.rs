@@ -2,7 +2,11 @@
 //! and without default settings.
 
 use chrono::{DateTime, Utc};
-use os_upgrade_kernel::{Answer, Effect, Explanation, Fact, Order, Purge, SlotJob, SlotOrder, State};
+use os_upgrade_kernel::reboot_queue::Entry;
+use os_upgrade_kernel::{
+    Answer, Effect, Explanation, Fact, Order, Purge, SlotJob, SlotOrder, State, View, explain_entry,
+    next_reboot,
+};
 use os_upgrade_protocol::{Hint, HostName};
 use serde_json::Value;
 
@@ -120,4 +124,17 @@ pub(crate) fn state(state: &State) -> Vec<String> {
         lines.push(format!("slot {host}: {}", compact(&serde_json::to_value(slot).unwrap())));
     }
     lines
+}
+
+/// The entries of the reboot queue, each with what keeps it.
+pub(crate) fn queue(state: &State, view: &View, now: DateTime<Utc>) -> Vec<String> {
+    let next = next_reboot(state, view, now);
+    let line = |(index, entry): (&u64, &Entry)| {
+        let why = explain_entry(state, view, &next, (*index, entry), now);
+        let why = why.map(|why| format!(": {why} | {}", why.kind())).unwrap_or_default();
+        let cancelled = if entry.cancel_requested { ", to be cancelled" } else { "" };
+        format!("{index} {} {}{cancelled}{why}", entry.host, entry.status.as_str())
+    };
+    let lines: Vec<String> = state.reboot_queue.entries.iter().map(line).collect();
+    if lines.is_empty() { vec!["empty".to_owned()] } else { lines }
 }

@@ -12,8 +12,8 @@ use os_upgrade_kernel::start_timer::StartTimer;
 use os_upgrade_kernel::{
     ClockDoubt, ConfigOperation, ControlMessage, Effect, EnrolmentOperation, Expected, Fact, InReplyTo,
     Input, LockOperation, LockOutcome, LockProvider, NoAnswer, OnFailure, Operation, Order, Reachability,
-    Reclaim, Request, RunOperation, Sealed, SecretName, Settings, SlotOperation, SlotOrder, explain,
-    forecast,
+    RebootOperation, RebootSettings, Reclaim, Request, RunOperation, Sealed, SecretName, Settings,
+    SlotOperation, SlotOrder, explain, forecast,
 };
 use os_upgrade_protocol::{Action, CommandId, Outcome, Reply};
 
@@ -79,6 +79,7 @@ pub(crate) fn perform(site: &mut Site, line: &str) -> Vec<String> {
             Vec::new()
         }
         "state" => render::state(&site.state),
+        "queue" => render::queue(&site.state, &site.view, site.now),
         "explain" => {
             let forecast = forecast(&site.state, &site.view, site.now);
             vec![render::explanation(&explain(&site.state, &site.view, &forecast, &host(words.at(1))))]
@@ -146,6 +147,8 @@ fn change_view(site: &mut Site, words: &Words<'_>) {
             if words.has("awaited") {
                 host_seen.reachability = Reachability::Awaited;
             }
+            host_seen.boot_id = words.named("boot").map(ToOwned::to_owned);
+            host_seen.reboots_on_request = host_seen.boot_id.is_some();
             host_seen.clock_skew_secs = words.named("skew").map(|seconds| seconds.parse().unwrap());
             site.view.hosts.insert(host(words.at(1)), host_seen);
             site.view.left.remove(&host(words.at(1)));
@@ -272,6 +275,7 @@ fn input(words: &Words<'_>) -> Input {
             let reason = words.named("why").unwrap_or("no power").to_owned();
             request(RunOperation::GiveUpHost { host: host(words.at(1)), reason }.into())
         }
+        "rq" => request(reboot(words).into()),
         "settings" => Input::Settings(settings(words)),
         "purged" => Input::Purged { host: host(words.at(1)), announced: 0 },
         "leadership-began" => Input::LeadershipBegan,
@@ -287,6 +291,28 @@ fn input(words: &Words<'_>) -> Input {
             deleted: words.has("deleted"),
         },
         other => panic!("there is no input {other:?}"),
+    }
+}
+
+/// `rq add h1 h2`, `rq cancel 0`, `rq give-up 0`
+fn reboot(words: &Words<'_>) -> RebootOperation {
+    let reason = || words.named("why").map(ToOwned::to_owned);
+    let index = || words.at(2).parse().unwrap();
+    match words.at(1) {
+        "add" => {
+            let names = words.plain[2..].iter().filter(|word| **word != "validate");
+            RebootOperation::Add { hosts: names.map(|name| host(name)).collect(), reason: reason() }
+        }
+        "cancel" => RebootOperation::Cancel { index: index(), reason: reason() },
+        "cancel-all" => RebootOperation::CancelAll { reason: reason() },
+        "give-up" => {
+            let reason = reason().unwrap_or_else(|| "no power".to_owned());
+            RebootOperation::GiveUp { index: index(), reason }
+        }
+        "reset-backoff" => RebootOperation::ResetBackoff,
+        "enable" => RebootOperation::Enable { reason: reason() },
+        "disable" => RebootOperation::Disable { reason: reason() },
+        other => panic!("the reboot queue has no {other:?}"),
     }
 }
 
@@ -340,6 +366,11 @@ fn settings(words: &Words<'_>) -> Settings {
         groups: groups.map(|(name, slots)| (group(name), slots.parse().unwrap())).collect(),
         reclaim: if words.has("reclaim") { Reclaim::Inventory } else { Reclaim::Never },
         auto_approve: !words.has("waiting"),
+        reboot: RebootSettings {
+            max_concurrent: words.number("reboots").map_or(1, |number| u32::try_from(number).unwrap()),
+            unreachable_max: words.number("unreachable").map_or(0, |number| u32::try_from(number).unwrap()),
+            in_windows: words.has("in-windows"),
+        },
         ..Settings::default()
     }
 }
