@@ -19,7 +19,7 @@ use std::thread;
 use std::time::Duration;
 
 use nix::errno::Errno;
-use nix::sys::signal::{Signal, kill};
+use nix::sys::signal::{Signal, kill, killpg};
 use nix::sys::wait::{Id, WaitPidFlag, waitid};
 use nix::unistd::Pid;
 use tokio::sync::watch;
@@ -45,10 +45,30 @@ pub fn command(program: impl AsRef<OsStr>) -> Command {
     command
 }
 
+/// What signals reach, and what ends with a child.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Scope {
+    /// The child.
+    Process,
+    /// Its process group.
+    Group,
+}
+
+impl Scope {
+    /// Sends `signal`, if there is still somebody to receive it.
+    fn signal(self, pid: u32, signal: Signal) {
+        let _ = match self {
+            Self::Process => kill(as_pid(pid), signal),
+            Self::Group => killpg(as_pid(pid), signal),
+        };
+    }
+}
+
 /// A running or ended child process. Dropping it kills the process and waits for its end.
 #[derive(Debug)]
 pub struct Child {
     pid: u32,
+    scope: Scope,
     /// Locked while a signal is sent and while the process is reaped, so that no signal reaches a reused pid.
     process: Arc<Mutex<std::process::Child>>,
     exit: watch::Receiver<Option<ExitStatus>>,
@@ -62,15 +82,28 @@ impl Child {
     /// `setpriv` is missing, or the system cannot start more processes or threads. If the *program* cannot be
     /// started, the child ends with exit status 126 or 127.
     pub fn start(command: Command) -> io::Result<Self> {
+        Self::start_with(command, Scope::Process)
+    }
+
+    /// The same, but signals reach the whole process group, and whatever the child leaves behind in it is killed when the child
+    /// ends. What has left the group lives on. If this process is killed, only the child is killed with it.
+    ///
+    /// # Errors
+    /// As for [`Self::start`].
+    pub fn start_group(command: Command) -> io::Result<Self> {
+        Self::start_with(command, Scope::Group)
+    }
+
+    fn start_with(command: Command, scope: Scope) -> io::Result<Self> {
         let process = spawn_on_lasting_thread(command)?;
         let pid = process.id();
         let process = Arc::new(Mutex::new(process));
         let (sender, exit) = watch::channel(None);
         let reaper = thread::Builder::new().name(format!("reap-{pid}")).spawn({
             let process = Arc::clone(&process);
-            move || reap(pid, &process, &sender)
+            move || reap(pid, scope, &process, &sender)
         })?;
-        Ok(Self { pid, process, exit, reaper: Some(reaper) })
+        Ok(Self { pid, scope, process, exit, reaper: Some(reaper) })
     }
 
     /// The process id; it may be reused after the process has ended.
@@ -99,8 +132,7 @@ impl Child {
     pub fn signal(&self, signal: Signal) {
         let process = lock(&self.process);
         if self.exit.borrow().is_none() {
-            // This fails if it has ended without being reaped yet.
-            let _ = kill(as_pid(process.id()), signal);
+            self.scope.signal(process.id(), signal);
         }
     }
 
@@ -139,10 +171,19 @@ fn as_pid(pid: u32) -> Pid {
 }
 
 /// Waits for the end without reaping, then reaps and reports under the lock.
-fn reap(pid: u32, process: &Mutex<std::process::Child>, sender: &watch::Sender<Option<ExitStatus>>) {
+fn reap(
+    pid: u32,
+    scope: Scope,
+    process: &Mutex<std::process::Child>,
+    sender: &watch::Sender<Option<ExitStatus>>,
+) {
     let ended = WaitPidFlag::WEXITED | WaitPidFlag::WNOWAIT;
     while waitid(Id::Pid(as_pid(pid)), ended) == Err(Errno::EINTR) {}
     let mut process = lock(process);
+    // The group keeps its id at least until its leader is reaped.
+    if scope == Scope::Group {
+        scope.signal(pid, Signal::SIGKILL);
+    }
     match process.wait() {
         Ok(status) => {
             sender.send_replace(Some(status));
@@ -227,6 +268,36 @@ mod tests {
         assert_eq!(kill(pid, None), Err(Errno::ESRCH));
     }
 
+    /// A shell whose own child writes its pid to the output and lives on.
+    fn parent_in_group(then: &str) -> (Child, Pid) {
+        let mut parent = command("sh");
+        parent.args(["-c", &format!("sleep 600 & echo $!; {then}")]);
+        let (reader, writer) = io::pipe().unwrap();
+        parent.stdout(writer);
+        let parent = Child::start_group(parent).unwrap();
+        let line = BufReader::new(reader).lines().next().unwrap().unwrap();
+        (parent, as_pid(line.parse().unwrap()))
+    }
+
+    fn await_end(pid: Pid) {
+        while kill(pid, None).is_ok() && !is_zombie(pid.as_raw().cast_unsigned()) {
+            thread::yield_now();
+        }
+    }
+
+    #[tokio::test]
+    async fn group_ends_with_its_leader() {
+        let (parent, left) = parent_in_group("exit 3");
+        assert_eq!(parent.exited().await.code(), Some(3));
+        await_end(left);
+        let (parent, left) = parent_in_group("wait");
+        assert_eq!(parent.stop(Duration::from_secs(30)).await.signal(), Some(Signal::SIGTERM as i32));
+        await_end(left);
+        let (parent, left) = parent_in_group("wait");
+        drop(parent);
+        await_end(left);
+    }
+
     #[test]
     fn child_outlives_the_starting_thread() {
         let child = thread::spawn(|| Child::start(sleeper()).unwrap()).join().unwrap();
@@ -260,9 +331,7 @@ mod tests {
         assert_eq!(kill(as_pid(pid), None), Ok(()));
         parent.kill().unwrap();
         parent.wait().unwrap();
-        while kill(as_pid(pid), None).is_ok() && !is_zombie(pid) {
-            thread::yield_now();
-        }
+        await_end(as_pid(pid));
     }
 
     /// Without an init process, as in many containers, an ended orphan stays a zombie.

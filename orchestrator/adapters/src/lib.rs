@@ -4,6 +4,7 @@ pub mod fleet_lock_client;
 mod http_error;
 pub mod kubernetes;
 mod lock_server;
+pub mod reboot_command;
 
 use os_upgrade_kernel::Job;
 use os_upgrade_shell::jobs::JobReport;

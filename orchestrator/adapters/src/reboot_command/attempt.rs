@@ -1,0 +1,180 @@
+//! One attempt: a process, its end, and the end of what it prints.
+
+use std::io;
+use std::os::fd::OwnedFd;
+use std::os::unix::process::ExitStatusExt as _;
+use std::pin::pin;
+use std::process::ExitStatus;
+use std::time::Duration;
+
+use os_upgrade_platform::child::{self, Child};
+use tokio::io::AsyncReadExt as _;
+use tokio::net::unix::pipe::Receiver;
+
+/// What is kept of each output.
+const TAIL_BYTES_MAX: usize = 2 * 1024;
+/// How long a process that has left the group may keep the outputs open after the end.
+const OUTPUT_GRACE: Duration = Duration::from_millis(500);
+
+/// Why an attempt brought nothing.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum Failure {
+    /// The program says that it has failed. 126 and 127 are the shell's: the program cannot be executed, or is not there.
+    #[error("the command ended with exit status {exit}: {tail}")]
+    Exit {
+        /// Its exit status.
+        exit: i32,
+        /// The end of what it printed.
+        tail: String,
+    },
+    /// A signal has ended the program.
+    #[error("the command was ended by signal {signal}: {tail}")]
+    Signal {
+        /// The signal's number.
+        signal: i32,
+        /// The end of what it printed.
+        tail: String,
+    },
+    /// The time was up, and the program was killed.
+    #[error("the command was killed after {} ms: {tail}", .limit.as_millis())]
+    TimedOut {
+        /// The limit.
+        limit: Duration,
+        /// The end of what it printed.
+        tail: String,
+    },
+    /// The system cannot start a process. Nothing was run.
+    #[error("the command cannot be started: {detail}")]
+    CannotStart {
+        /// The causes.
+        detail: String,
+    },
+}
+
+impl Failure {
+    /// Whether the program may have done all the same what it was to do.
+    pub fn leaves_outcome_unknown(&self) -> bool {
+        match self {
+            Self::Signal { .. } | Self::TimedOut { .. } => true,
+            Self::Exit { .. } | Self::CannotStart { .. } => false,
+        }
+    }
+}
+
+/// How an attempt ended.
+#[derive(Debug)]
+pub(super) enum End {
+    /// With exit status 0, and this on standard output.
+    Success(Output),
+    /// Otherwise.
+    Failure(Failure),
+}
+
+/// The end of an output, without white space around it.
+#[derive(Debug)]
+pub(super) struct Output {
+    /// The text; bytes that are no UTF-8 are replaced.
+    pub(super) text: String,
+    /// Whether nothing was printed before.
+    pub(super) is_complete: bool,
+}
+
+/// The last bytes of an output.
+#[derive(Debug, Default)]
+struct Tail {
+    bytes: Vec<u8>,
+    is_cut: bool,
+}
+
+impl Tail {
+    fn push(&mut self, bytes: &[u8]) {
+        self.bytes.extend_from_slice(bytes);
+        let excess = self.bytes.len().saturating_sub(TAIL_BYTES_MAX);
+        self.is_cut |= excess > 0;
+        self.bytes.drain(..excess);
+    }
+
+    /// Reads on until the end, since a full pipe would stop who writes to it.
+    async fn read(&mut self, mut pipe: Receiver) {
+        let mut buffer = [0; TAIL_BYTES_MAX];
+        while let Ok(read @ 1..) = pipe.read(&mut buffer).await {
+            self.push(&buffer[..read]);
+        }
+    }
+
+    fn text(&self) -> String {
+        String::from_utf8_lossy(&self.bytes).trim().to_owned()
+    }
+}
+
+/// Runs a program in a process group of its own, and kills the group when the time is up or the future is dropped.
+pub(super) async fn run<'a>(program: &str, arguments: impl Iterator<Item = &'a str>, limit: Duration) -> End {
+    match start(program, arguments) {
+        Ok(running) => running.end(limit).await,
+        Err(error) => End::Failure(Failure::CannotStart { detail: error.to_string() }),
+    }
+}
+
+/// A process, and where its output arrives.
+struct Running {
+    child: Child,
+    stdout: Receiver,
+    stderr: Receiver,
+}
+
+fn start<'a>(program: &str, arguments: impl Iterator<Item = &'a str>) -> io::Result<Running> {
+    let (stdout, to_stdout) = io::pipe()?;
+    let (stderr, to_stderr) = io::pipe()?;
+    let mut command = child::command(program);
+    command.args(arguments).stdout(to_stdout).stderr(to_stderr);
+    Ok(Running {
+        stdout: Receiver::from_owned_fd(OwnedFd::from(stdout))?,
+        stderr: Receiver::from_owned_fd(OwnedFd::from(stderr))?,
+        child: Child::start_group(command)?,
+    })
+}
+
+impl Running {
+    async fn end(self, limit: Duration) -> End {
+        let Self { child, stdout, stderr } = self;
+        let (mut printed, mut complained) = (Tail::default(), Tail::default());
+        let status = {
+            let mut reading = pin!(async { tokio::join!(printed.read(stdout), complained.read(stderr)) });
+            let mut exited = pin!(tokio::time::timeout(limit, child.exited()));
+            let mut is_read = false;
+            let status = loop {
+                tokio::select! {
+                    status = &mut exited => break status.ok(),
+                    _ = &mut reading, if !is_read => is_read = true,
+                }
+            };
+            if status.is_none() {
+                child.kill().await;
+            }
+            if !is_read {
+                let _ = tokio::time::timeout(OUTPUT_GRACE, reading).await;
+            }
+            status
+        };
+        let Some(status) = status else {
+            return End::Failure(Failure::TimedOut { limit, tail: complaint(&complained, &printed) });
+        };
+        if status.success() {
+            return End::Success(Output { text: printed.text(), is_complete: !printed.is_cut });
+        }
+        End::Failure(failure(status, complaint(&complained, &printed)))
+    }
+}
+
+/// What an operator is shown of both outputs: errors, if there are any.
+fn complaint(stderr: &Tail, stdout: &Tail) -> String {
+    let text = stderr.text();
+    if text.is_empty() { stdout.text() } else { text }
+}
+
+fn failure(status: ExitStatus, tail: String) -> Failure {
+    match (status.code(), status.signal()) {
+        (Some(exit), _) => Failure::Exit { exit, tail },
+        (None, signal) => Failure::Signal { signal: signal.unwrap_or_default(), tail },
+    }
+}

@@ -1,0 +1,248 @@
+//! Commands as real processes: scripts of the shell that write down how they were called.
+
+use std::cell::Cell;
+use std::fs;
+use std::path::PathBuf;
+use std::time::Instant;
+
+use tempfile::TempDir;
+
+use super::*;
+
+/// A limit that no test reaches unless something hangs.
+const PATIENCE: Duration = Duration::from_mins(1);
+const NODE: &str = "node-1";
+
+/// A command that runs a line of shell, in which `$0` is a directory of the test.
+struct Script {
+    folder: TempDir,
+    line: &'static str,
+    attempts: Attempts,
+}
+
+impl Script {
+    fn new(line: &'static str) -> Self {
+        let attempts = Attempts { timeout: PATIENCE, retries: 0, interval: Duration::ZERO };
+        Self { folder: TempDir::new().unwrap(), line, attempts }
+    }
+
+    fn with_timeout(mut self, timeout: Duration) -> Self {
+        self.attempts.timeout = timeout;
+        self
+    }
+
+    fn with_retries(mut self, retries: u32) -> Self {
+        self.attempts.retries = retries;
+        self
+    }
+
+    fn command(&self) -> CommandLine {
+        let folder = self.folder.path().to_str().unwrap();
+        let line = format!("echo \"$@\" >> $0/calls; {}", self.line);
+        CommandLine::new(["sh", "-c", &line, folder, "first"].map(str::to_owned)).unwrap()
+    }
+
+    fn reboot(&self) -> RebootCommand {
+        RebootCommand { command: self.command(), attempts: self.attempts }
+    }
+
+    async fn check(&self) -> Boot {
+        let check = BootCheckCommand { command: self.command(), attempts: self.attempts };
+        check.run(NODE, DateTime::from_timestamp_millis(1_700_000_000_900).unwrap()).await
+    }
+
+    fn file(&self, name: &str) -> PathBuf {
+        self.folder.path().join(name)
+    }
+
+    /// The arguments of each call so far.
+    fn calls(&self) -> Vec<String> {
+        let text = fs::read_to_string(self.file("calls")).unwrap_or_default();
+        text.lines().map(str::to_owned).collect()
+    }
+
+    /// The id of a process that the script has written down, once it has.
+    async fn pid(&self) -> u32 {
+        let begin = Instant::now();
+        loop {
+            if let Ok(text) = fs::read_to_string(self.file("pid"))
+                && let Some(pid) = text.strip_suffix('\n')
+            {
+                return pid.parse().unwrap();
+            }
+            assert!(begin.elapsed() < PATIENCE, "the script has not begun");
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+    }
+}
+
+/// Waits for the end of a process. Without an init process, as in many containers, an ended orphan stays a zombie.
+async fn await_end(pid: u32) {
+    let begin = Instant::now();
+    while fs::read_to_string(format!("/proc/{pid}/stat")).is_ok_and(|stat| !stat.contains(") Z ")) {
+        assert!(begin.elapsed() < PATIENCE, "process {pid} goes on");
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+}
+
+fn exit(exit: i32, tail: &str) -> Failure {
+    Failure::Exit { exit, tail: tail.to_owned() }
+}
+
+#[test]
+fn command_without_a_program_is_none() {
+    assert_eq!(CommandLine::new([]), None);
+}
+
+#[tokio::test]
+async fn node_is_the_last_argument() {
+    let script = Script::new("exit 0");
+    assert_eq!(script.reboot().run(NODE, || true).await, Reboot::Started);
+    assert_eq!(script.calls(), ["first node-1"]);
+}
+
+#[tokio::test]
+async fn failures_are_repeated_and_told() {
+    let mut script = Script::new("echo out; echo err >&2; exit 7").with_retries(2);
+    script.attempts.interval = Duration::from_millis(200);
+    let begin = Instant::now();
+    assert_eq!(script.reboot().run(NODE, || true).await, Reboot::Failed(exit(7, "err")));
+    assert!(begin.elapsed() >= Duration::from_millis(400));
+    assert_eq!(script.calls().len(), 3);
+
+    // There is no pause after the last attempt.
+    let mut script = Script::new("echo out; exit 1");
+    script.attempts.interval = 10 * PATIENCE;
+    assert_eq!(script.reboot().run(NODE, || true).await, Reboot::Failed(exit(1, "out")));
+
+    let script = Script::new("[ -e $0/again ] && exit 0; touch $0/again; exit 1").with_retries(5);
+    assert_eq!(script.reboot().run(NODE, || true).await, Reboot::Started);
+    assert_eq!(script.calls().len(), 2);
+}
+
+#[tokio::test]
+async fn missing_program_is_a_failure() {
+    let attempts = Script::new("").attempts;
+    let command = CommandLine::new(["/nowhere/at-all".to_owned()]).unwrap();
+    let outcome = RebootCommand { command, attempts }.run(NODE, || true).await;
+    let Reboot::Failed(Failure::Exit { exit: 127, tail }) = outcome else { panic!("{outcome:?}") };
+    assert!(tail.contains("/nowhere/at-all"), "{tail}");
+}
+
+#[tokio::test]
+async fn time_limit_kills_the_whole_group() {
+    let script = Script::new("echo working; sleep 600 & echo $! > $0/pid; wait").with_retries(3);
+    let limit = Duration::from_secs(1);
+    let outcome = script.with_timeout(limit);
+    let reboot = outcome.reboot().run(NODE, || true).await;
+    let expected = Failure::TimedOut { limit, tail: "working".to_owned() };
+    assert!(expected.leaves_outcome_unknown());
+    assert_eq!(reboot, Reboot::Failed(expected));
+    await_end(outcome.pid().await).await;
+    // It may have been carried out, so it is not repeated.
+    assert_eq!(outcome.calls().len(), 1);
+}
+
+#[tokio::test]
+async fn signal_leaves_the_outcome_open() {
+    let script = Script::new("kill -KILL $$").with_retries(3);
+    let expected = Failure::Signal { signal: 9, tail: String::new() };
+    assert!(expected.leaves_outcome_unknown());
+    assert_eq!(script.reboot().run(NODE, || true).await, Reboot::Failed(expected));
+    assert_eq!(script.calls().len(), 1);
+}
+
+#[tokio::test]
+async fn command_ends_with_its_future() {
+    let script = Script::new("sleep 600 & echo $! > $0/pid; wait");
+    let reboot = script.reboot();
+    let pid = tokio::select! {
+        outcome = reboot.run(NODE, || true) => panic!("{outcome:?}"),
+        pid = script.pid() => pid,
+    };
+    await_end(pid).await;
+}
+
+#[tokio::test]
+async fn what_is_left_behind_ends_with_the_command() {
+    let script = Script::new("sleep 600 & echo $! > $0/pid");
+    assert_eq!(script.reboot().run(NODE, || true).await, Reboot::Started);
+    await_end(script.pid().await).await;
+}
+
+#[tokio::test]
+async fn who_leaves_the_group_is_not_waited_for() {
+    let script = Script::new(
+        "setsid sh -c 'echo $$ > $0/pid; exec sleep 600' $0 & until [ -s $0/pid ]; do sleep 0.01; done",
+    );
+    assert_eq!(script.reboot().run(NODE, || true).await, Reboot::Started);
+    let pid = script.pid().await;
+    let killed = std::process::Command::new("kill").args(["-KILL", &pid.to_string()]).status().unwrap();
+    assert!(killed.success());
+    await_end(pid).await;
+}
+
+#[tokio::test]
+async fn nothing_is_run_without_permission() {
+    let script = Script::new("exit 4").with_retries(3);
+    assert_eq!(script.reboot().run(NODE, || false).await, Reboot::NotBegun);
+    assert_eq!(script.calls(), [""; 0]);
+    // It is asked before each attempt.
+    let asked = Cell::new(0);
+    let may_write = || asked.replace(asked.get() + 1) < 2;
+    assert_eq!(script.reboot().run(NODE, may_write).await, Reboot::Failed(exit(4, "")));
+    assert_eq!((script.calls().len(), asked.get()), (2, 3));
+}
+
+#[tokio::test]
+async fn much_output_is_cut() {
+    let line = "yes begin | head -c 10000000; yes begin | head -c 10000000 >&2; echo the end >&2; exit 1";
+    let outcome = Script::new(line).reboot().run(NODE, || true).await;
+    let Reboot::Failed(Failure::Exit { exit: 1, tail }) = outcome else { panic!("{outcome:?}") };
+    assert!(tail.ends_with("the end") && tail.len() <= 2048, "{tail}");
+}
+
+#[tokio::test]
+async fn boot_check_is_told_node_and_time() {
+    let script = Script::new("echo true");
+    assert_eq!(script.check().await, Boot::Booted);
+    assert_eq!(script.calls(), ["first node-1 1700000000"]);
+}
+
+#[tokio::test]
+async fn only_true_means_booted() {
+    for (line, expected) in [
+        ("printf ' true \\n\\n'", None),
+        ("printf true", None),
+        ("echo false", Some("false")),
+        ("echo TRUE", Some("TRUE")),
+        ("echo true true", Some("true true")),
+        ("echo true >&2", Some("")),
+        ("exit 0", Some("")),
+    ] {
+        let not_yet = |said: &str| Boot::NotYet(NotYet::Said { said: said.to_owned() });
+        let expected = expected.map_or(Boot::Booted, not_yet);
+        let script = Script::new(line).with_retries(3);
+        assert_eq!(script.check().await, expected, "{line}");
+        assert_eq!(script.calls().len(), 1, "an answer is not asked for again: {line}");
+    }
+    // Nor does the end of a longer output.
+    let script = Script::new("yes | head -c 5000; printf '%3000s' true");
+    assert!(matches!(script.check().await, Boot::NotYet(NotYet::Said { said }) if said == "true"));
+}
+
+#[tokio::test]
+async fn failing_boot_check_is_no_boot() {
+    let script = Script::new("echo true; exit 1").with_retries(2);
+    assert_eq!(script.check().await, Boot::NotYet(exit(1, "true").into()));
+    assert_eq!(script.calls().len(), 3);
+
+    let limit = Duration::from_millis(300);
+    let script = Script::new("echo true; exec sleep 600").with_retries(1).with_timeout(limit);
+    let expected = Failure::TimedOut { limit, tail: "true".to_owned() };
+    assert_eq!(script.check().await, Boot::NotYet(expected.into()));
+    assert_eq!(script.calls().len(), 2);
+
+    let script = Script::new("[ -e $0/again ] && exec echo true; touch $0/again; exit 1").with_retries(1);
+    assert_eq!(script.check().await, Boot::Booted);
+}
