@@ -24,6 +24,8 @@ use tokio_util::sync::CancellationToken;
 pub(super) const NODE: &str = "n";
 /// The user of the client.
 pub(super) const USER: &str = "os-upgrade";
+/// The site of the client.
+pub(super) const SITE: &str = "here";
 /// A limit that no test reaches unless something hangs.
 const PATIENCE: Duration = Duration::from_mins(1);
 /// As fast as a test can go.
@@ -71,7 +73,7 @@ pub(super) fn selector(labels: Value) -> LabelSelector {
 
 /// What the node is cordoned for.
 pub(super) fn claim() -> Claim {
-    Claim { owner: "run-1/host-1".to_owned(), fence: 7 }
+    Claim { site: SITE.to_owned(), owner: "run-1/host-1".to_owned(), fence: 7 }
 }
 
 /// A permission for this long.

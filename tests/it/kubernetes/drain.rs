@@ -19,7 +19,7 @@ use serde_json::json;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
-use super::adapter::{Cluster, NODE, USER, claim, names, permit, rules, selector};
+use super::adapter::{Cluster, NODE, SITE, USER, claim, names, permit, rules, selector};
 
 const EVICTIONS: &str = "pods/eviction";
 
@@ -538,7 +538,7 @@ async fn used_rights_are_the_declared_ones() {
     let report =
         cluster.drainer().drain(NODE, &claim(), &super::adapter::permit(Duration::from_secs(1))).await;
     assert_eq!((report.outcome, report.deleted), (DrainOutcome::TimedOut, 1));
-    assert_eq!(node::marked(&cluster.client).await.unwrap().len(), 1);
+    assert_eq!(node::marked(&cluster.client, SITE).await.unwrap().own.len(), 1);
     node::uncordon(&cluster.client, NODE, &claim(), &permit).await.unwrap();
     let text = |right: Right| (right.verb.to_owned(), right.group.to_owned(), right.resource.to_owned());
     assert_eq!(cluster.used(), RIGHTS.map(text).into());

@@ -6,11 +6,12 @@ use harness::kubernetes::resource::NODES;
 use harness::kubernetes::{ApiServer, Fault};
 use harness::wait::eventually;
 use os_upgrade_adapters::kubernetes::client::{Access, BuildError, Client};
+use os_upgrade_adapters::kubernetes::drain::DrainOutcome;
 use os_upgrade_adapters::kubernetes::error::Error;
 use os_upgrade_adapters::kubernetes::mark::{
     ANNOTATION, Claim, Cordoned, Mark, Refenced, Standing, Uncordoned,
 };
-use os_upgrade_adapters::kubernetes::node::{self, Readiness};
+use os_upgrade_adapters::kubernetes::node::{self, NodeState, Readiness};
 use os_upgrade_adapters::kubernetes::permit::{Interrupted, Permit, Stop};
 use os_upgrade_adapters::kubernetes::rights::{GET_NODE, LIST_NODES, PATCH_NODE};
 use serde_json::{Value, json};
@@ -20,7 +21,7 @@ use tokio::net::TcpListener;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
-use super::adapter::{Cluster, NODE, USER, claim, client, client_of, lasting, rules};
+use super::adapter::{Cluster, NODE, SITE, USER, claim, client, client_of, lasting, rules};
 
 const FREE: Uncordoned = Uncordoned::Unmarked { is_unschedulable: false };
 
@@ -33,7 +34,8 @@ fn later() -> Claim {
 }
 
 fn mark_of(claim: &Claim, was_unschedulable: bool) -> Mark {
-    Mark { owner: claim.owner.clone(), fence: claim.fence, was_unschedulable }
+    let Claim { site, owner, fence } = claim.clone();
+    Mark { site, owner, fence, was_unschedulable }
 }
 
 impl Cluster {
@@ -71,7 +73,7 @@ async fn cordon_is_one_patch_and_ends_without_trace() {
     let before = cluster.node();
     assert_eq!(cluster.try_cordon().await, Ok(ours(false)));
     assert!(cluster.is_unschedulable());
-    let expected = json!({ "owner": "run-1/host-1", "fence": 7, "wasUnschedulable": false });
+    let expected = json!({ "site": "here", "owner": "run-1/host-1", "fence": 7, "wasUnschedulable": false });
     assert_eq!(cluster.annotation(), expected);
     assert_eq!(cluster.standing(&claim()).await, Standing::Ours);
     assert_eq!(cluster.writes(), 1);
@@ -125,6 +127,7 @@ async fn node_without_our_mark_is_left_alone() {
         .edit(NODES, "", NODE, |node| node["metadata"]["annotations"] = json!({ ANNOTATION: "odd" }));
     assert!(matches!(cluster.standing(&claim()).await, Standing::Unreadable { .. }));
     assert!(matches!(cluster.uncordon(&claim()).await, Ok(Uncordoned::Unreadable { .. })));
+    assert!(matches!(cluster.try_cordon().await, Ok(Cordoned::Unreadable { .. })));
     assert_eq!(cluster.writes(), 0);
     assert!(cluster.is_unschedulable());
 }
@@ -152,7 +155,7 @@ async fn deposed_leader_undoes_nothing() {
     assert_eq!(cluster.try_cordon().await, Ok(Cordoned::Superseded(mark.clone())));
     assert_eq!(refence(&claim()).await, Ok(Refenced::Other(mark.clone())));
     // Nor does the leader undo what belongs to something else.
-    let other = Claim { owner: "run-2/host-1".to_owned(), fence: 9 };
+    let other = Claim { owner: "run-2/host-1".to_owned(), fence: 9, ..claim() };
     assert_eq!(cluster.uncordon(&other).await, Ok(Uncordoned::Other(mark)));
     assert_eq!(cluster.writes(), writes);
     assert_eq!(refence(&later()).await, Ok(Refenced::Done));
@@ -171,10 +174,51 @@ async fn sweep_finds_marked_nodes() {
     cluster.server.edit(NODES, "", "m-299", |node| {
         node["metadata"]["annotations"] = json!({ ANNOTATION: "odd" });
     });
-    let marked = node::marked(&cluster.client).await.unwrap();
-    let names: Vec<&str> = marked.iter().map(|node| node.name.as_str()).collect();
-    assert_eq!(names, ["m-299", NODE]);
-    assert!(marked[1].is_ours(&claim()));
+    let marked = node::marked(&cluster.client, SITE).await.unwrap();
+    let names = |nodes: &[NodeState]| nodes.iter().map(|node| node.name.clone()).collect::<Vec<_>>();
+    assert_eq!(
+        (names(&marked.own), names(&marked.unreadable)),
+        (vec![NODE.to_owned()], vec!["m-299".to_owned()])
+    );
+    assert!(marked.own[0].is_ours(&claim()));
+}
+
+/// Each has its own fences and owners, which may be equal by chance.
+#[tokio::test]
+async fn two_sites_leave_each_others_cordons() {
+    let cluster = Cluster::start().await;
+    cluster.server.add_node("m");
+    let client = &cluster.client;
+    let there = Claim { site: "there".to_owned(), ..claim() };
+    for fence in [1, 7, 99] {
+        let there = Claim { fence, ..there.clone() };
+        assert_eq!(node::cordon(client, NODE, &claim(), &lasting()).await, Ok(ours(false)));
+        assert_eq!(node::cordon(client, "m", &there, &lasting()).await, Ok(ours(false)));
+        let names = async |site: &str| {
+            let own = node::marked(client, site).await.unwrap().own;
+            own.into_iter().map(|node| node.name).collect::<Vec<_>>()
+        };
+        assert_eq!((names(SITE).await, names("there").await), (vec![NODE.to_owned()], vec!["m".to_owned()]));
+
+        let mark = mark_of(&claim(), false);
+        let writes = cluster.writes();
+        assert_eq!(
+            node::cordon(client, NODE, &there, &lasting()).await,
+            Ok(Cordoned::OtherSite(mark.clone()))
+        );
+        assert_eq!(node::refence(client, NODE, &there, &lasting()).await, Ok(Refenced::Other(mark.clone())));
+        assert_eq!(cluster.uncordon(&there).await, Ok(Uncordoned::Other(mark.clone())));
+        let report = cluster.drainer().drain(NODE, &there, &lasting()).await;
+        assert_eq!(report.outcome, DrainOutcome::NotCordoned(Standing::Other(mark)));
+        assert_eq!(cluster.writes(), writes);
+
+        // When one has left the node, the other one may have it.
+        assert_eq!(cluster.uncordon(&claim()).await, Ok(FREE));
+        assert_eq!(node::cordon(client, NODE, &there, &lasting()).await, Ok(ours(false)));
+        assert_eq!(cluster.try_cordon().await, Ok(Cordoned::OtherSite(mark_of(&there, false))));
+        assert_eq!(cluster.uncordon(&there).await, Ok(FREE));
+        assert_eq!(node::uncordon(client, "m", &there, &lasting()).await, Ok(FREE));
+    }
 }
 
 #[tokio::test]
@@ -277,7 +321,7 @@ async fn missing_rights_are_named() {
     };
     assert_eq!(forbidden(cluster.try_cordon().await.map(|_| ())), PATCH_NODE);
     assert_eq!(
-        forbidden(node::marked(&cluster.client).await.map(|_| ()).map_err(Interrupted::from)),
+        forbidden(node::marked(&cluster.client, SITE).await.map(|_| ()).map_err(Interrupted::from)),
         LIST_NODES
     );
 }

@@ -1,4 +1,6 @@
 //! The mark of a node that was cordoned from here: who did it, under which fence, and what was before. Pure.
+//!
+//! Several sites may share a cluster. A site leaves alone what another one has marked, and a mark that it cannot read.
 
 use std::collections::BTreeMap;
 
@@ -12,9 +14,11 @@ pub const ANNOTATION: &str = "os-upgrade/cordon";
 /// For whom a node is cordoned, and by which leader.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Claim {
-    /// What the cordon belongs to. It names the site too if several share a cluster.
+    /// The site. Sites that share a cluster have different names.
+    pub site: String,
+    /// What of the site the cordon belongs to, such as a run's host.
     pub owner: String,
-    /// The sequence of the leader's fence. That of a later leader is larger.
+    /// The sequence of the leader's fence. That of a later leader of the same site is larger.
     pub fence: u64,
 }
 
@@ -22,7 +26,9 @@ pub struct Claim {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Mark {
-    /// What the cordon belongs to.
+    /// The site that has cordoned the node.
+    pub site: String,
+    /// What of the site the cordon belongs to.
     pub owner: String,
     /// The sequence of the fence under which the mark was written last.
     pub fence: u64,
@@ -42,7 +48,7 @@ pub enum Marking {
         /// The text.
         text: String,
     },
-    /// It cannot be read. Such a node is not uncordoned from here.
+    /// It cannot be read, so that nobody knows whose it is. Such a node is neither cordoned nor uncordoned from here.
     Unreadable {
         /// What is wrong with it.
         detail: String,
@@ -106,8 +112,15 @@ pub enum Cordoned {
         /// Whether it was unschedulable before, and will be afterwards.
         was_unschedulable: bool,
     },
-    /// A later leader has marked the node.
+    /// A later leader of the site has marked the node.
     Superseded(Mark),
+    /// Another site has marked the node.
+    OtherSite(Mark),
+    /// The mark cannot be read. It may be another site's.
+    Unreadable {
+        /// What is wrong with it.
+        detail: String,
+    },
 }
 
 /// What came of an uncordon.
@@ -154,7 +167,7 @@ fn text(mark: &Mark) -> String {
 
 impl Claim {
     fn allows(&self, mark: &Mark) -> bool {
-        mark.owner == self.owner && mark.fence <= self.fence
+        mark.site == self.site && mark.owner == self.owner && mark.fence <= self.fence
     }
 
     /// What the claim finds on a node.
@@ -168,17 +181,25 @@ impl Claim {
         }
     }
 
-    /// The step towards a cordon. The mark of an earlier claim is taken over with what it remembers.
+    /// The step towards a cordon. The mark of an earlier claim of the site is taken over with what it remembers.
     pub(super) fn cordon(&self, cordon: &Cordon, version: &str) -> Step<Cordoned> {
         let was_unschedulable = match &cordon.marking {
+            Marking::Unreadable { detail } => {
+                return Step::Done(Cordoned::Unreadable { detail: detail.clone() });
+            }
+            // Fences of two sites cannot be compared.
+            Marking::Marked { mark, .. } if mark.site != self.site => {
+                return Step::Done(Cordoned::OtherSite(mark.clone()));
+            }
             Marking::Marked { mark, .. } if mark.fence > self.fence => {
                 return Step::Done(Cordoned::Superseded(mark.clone()));
             }
             // Whoever has made the node schedulable since has said how it is to be left.
             Marking::Marked { mark, .. } => mark.was_unschedulable && cordon.is_unschedulable,
-            Marking::None | Marking::Unreadable { .. } => cordon.is_unschedulable,
+            Marking::None => cordon.is_unschedulable,
         };
-        let wanted = Mark { owner: self.owner.clone(), fence: self.fence, was_unschedulable };
+        let wanted =
+            Mark { site: self.site.clone(), owner: self.owner.clone(), fence: self.fence, was_unschedulable };
         if let Marking::Marked { mark, .. } = &cordon.marking
             && *mark == wanted
             && cordon.is_unschedulable

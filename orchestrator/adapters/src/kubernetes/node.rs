@@ -83,13 +83,29 @@ pub async fn read(client: &Client, name: &str) -> Result<NodeState, Error> {
     client.node(name).await.map(NodeState::from)
 }
 
-/// The nodes that have a mark, readable or not, for the sweep of those that nothing owns.
+/// The nodes of a cluster that have a mark. Those that other sites have marked are left out.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Marked {
+    /// Those that the site has marked, for the sweep of those that nothing owns.
+    pub own: Vec<NodeState>,
+    /// Those whose mark cannot be read. Whose they are is not known, so only people can help.
+    pub unreadable: Vec<NodeState>,
+}
+
+/// The nodes that a site has marked.
 ///
 /// # Errors
 /// A request fails.
-pub async fn marked(client: &Client) -> Result<Vec<NodeState>, Error> {
-    let nodes = client.nodes().await?.into_iter().map(NodeState::from);
-    Ok(nodes.filter(|node| node.cordon.marking != Marking::None).collect())
+pub async fn marked(client: &Client, site: &str) -> Result<Marked, Error> {
+    let mut marked = Marked::default();
+    for node in client.nodes().await?.into_iter().map(NodeState::from) {
+        match &node.cordon.marking {
+            Marking::Marked { mark, .. } if mark.site == site => marked.own.push(node),
+            Marking::Unreadable { .. } => marked.unreadable.push(node),
+            Marking::None | Marking::Marked { .. } => {}
+        }
+    }
+    Ok(marked)
 }
 
 /// Cordons a node for a claim. What an administrator has done before is remembered.

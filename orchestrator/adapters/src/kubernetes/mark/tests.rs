@@ -2,12 +2,19 @@
 
 use super::*;
 
+const SITE: &str = "here";
+
 fn claim(owner: &str, fence: u64) -> Claim {
-    Claim { owner: owner.to_owned(), fence }
+    Claim { site: SITE.to_owned(), owner: owner.to_owned(), fence }
 }
 
 fn mark(owner: &str, fence: u64, was_unschedulable: bool) -> Mark {
-    Mark { owner: owner.to_owned(), fence, was_unschedulable }
+    Mark { site: SITE.to_owned(), owner: owner.to_owned(), fence, was_unschedulable }
+}
+
+/// The mark of another site, for an owner of the same name.
+fn foreign(owner: &str, fence: u64) -> Mark {
+    Mark { site: "there".to_owned(), ..mark(owner, fence, false) }
 }
 
 fn cordon(is_unschedulable: bool, mark: Option<Mark>) -> Cordon {
@@ -38,7 +45,6 @@ fn cordon_remembers_what_was_before() {
         ("ours of an earlier leader", cordon(true, Some(mark("a", 4, true))), mark("a", 5, true)),
         ("left over", cordon(true, Some(mark("b", 4, false))), mark("a", 5, false)),
         ("uncordoned by somebody", cordon(false, Some(mark("a", 5, true))), mark("a", 5, false)),
-        ("with an unreadable mark", unreadable(), mark("a", 5, true)),
     ] {
         assert_eq!(written(&claim("a", 5).cordon(&before, "7")), expected, "{name}");
     }
@@ -47,6 +53,23 @@ fn cordon_remembers_what_was_before() {
     let later = mark("b", 6, false);
     let step = claim("a", 5).cordon(&cordon(true, Some(later.clone())), "7");
     assert_eq!(step, Step::Done(Cordoned::Superseded(later)));
+    let step = claim("a", 5).cordon(&unreadable(), "7");
+    assert!(matches!(step, Step::Done(Cordoned::Unreadable { .. })), "{step:?}");
+}
+
+/// Neither the owner's name nor the fence says anything about another site.
+#[test]
+fn another_sites_mark_is_left_alone() {
+    for other in [foreign("a", 1), foreign("a", 5), foreign("a", 9), foreign("b", 1)] {
+        for is_unschedulable in [true, false] {
+            let cordon = cordon(is_unschedulable, Some(other.clone()));
+            let claim = claim("a", 5);
+            assert_eq!(claim.cordon(&cordon, "7"), Step::Done(Cordoned::OtherSite(other.clone())));
+            assert_eq!(claim.uncordon(&cordon), Step::Done(Uncordoned::Other(other.clone())));
+            assert_eq!(claim.refence(&cordon), Step::Done(Refenced::Other(other.clone())));
+            assert_eq!(claim.standing(&cordon), Standing::Other(other.clone()));
+        }
+    }
 }
 
 #[test]
@@ -101,9 +124,13 @@ fn standing_tells_whose_node_it_is() {
 #[test]
 fn marks_keep_their_format() {
     let mark = mark("run-1/host-1", 42, true);
-    let format = json!({ "owner": "run-1/host-1", "fence": 42, "wasUnschedulable": true });
+    let format = json!({ "site": "here", "owner": "run-1/host-1", "fence": 42, "wasUnschedulable": true });
     assert_eq!(json!(mark), format);
-    let later = r#"{"owner":"run-1/host-1","fence":42,"wasUnschedulable":true,"more":1}"#;
+    let later = r#"{"site":"here","owner":"run-1/host-1","fence":42,"wasUnschedulable":true,"more":1}"#;
     let annotations = BTreeMap::from([(ANNOTATION.to_owned(), later.to_owned())]);
     assert_eq!(Marking::read(Some(&annotations)), Marking::Marked { mark, text: later.to_owned() });
+    // Without a site, nobody knows whose it is.
+    let text = r#"{"owner":"run-1/host-1","fence":42,"wasUnschedulable":true}"#;
+    let annotations = BTreeMap::from([(ANNOTATION.to_owned(), text.to_owned())]);
+    assert!(matches!(Marking::read(Some(&annotations)), Marking::Unreadable { .. }));
 }
