@@ -33,6 +33,7 @@ const PACE: Pace = Pace {
     request: Duration::from_millis(1),
     round: Duration::from_millis(20),
     retry: Duration::from_millis(100),
+    retries: 0,
 };
 
 /// A server with one node, and a client of it.
@@ -174,6 +175,23 @@ impl Cluster {
     /// The names in those calls.
     pub(super) fn called(&self, verb: &str, resource: &str) -> Vec<String> {
         self.calls(verb, resource).into_iter().filter_map(|call| call.name).collect()
+    }
+
+    /// The pods whose evictions the client has asked for so far, dry runs left out.
+    pub(super) fn evictions(&self) -> Vec<String> {
+        let calls = self.calls("create", "pods/eviction").into_iter().filter(|call| !call.is_dry_run);
+        calls.filter_map(|call| call.name).collect()
+    }
+
+    /// Adds running pods of one replica set on the node, `APP-0` and so on, and a budget that allows the eviction of one of them
+    /// at a time, so that a dry run of any is granted.
+    pub(super) fn add_limited(&self, app: &str, number: usize) {
+        for index in 0..number {
+            let pod = Pod::new("default", &format!("{app}-{index:02}")).on(NODE);
+            self.server.add_pod(&pod.owned_by("ReplicaSet", app).label("app", app));
+        }
+        let spec = json!({ "maxUnavailable": 1, "selector": { "matchLabels": { "app": app } } });
+        self.server.add_budget("default", &format!("{app}-budget"), &spec);
     }
 
     /// Number of calls so far that were to change something.

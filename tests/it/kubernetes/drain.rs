@@ -5,7 +5,7 @@ use std::time::Duration;
 use chrono::Utc;
 use harness::kubernetes::Fault;
 use harness::kubernetes::objects::Pod;
-use harness::kubernetes::resource::{NODES, PODS};
+use harness::kubernetes::resource::{BUDGETS, NODES, PODS};
 use harness::wait::eventually;
 use kube::core::Selector;
 use os_upgrade_adapters::kubernetes::drain::{DrainOutcome, Pace, Preview, Reason};
@@ -29,6 +29,13 @@ fn refused(app: &str) -> Reason {
     Reason::Budget { budgets: vec![format!("{app}-budget")], message }
 }
 
+/// Makes the first eviction slow that follows a dry run of this many pods, and waits until it has begun.
+async fn slow_eviction_begins(cluster: &Cluster, pods: usize) {
+    cluster.server.plan(Fault::Slow(Duration::ZERO), "create", EVICTIONS, pods);
+    cluster.server.plan(Fault::Slow(Duration::from_millis(300)), "create", EVICTIONS, 1);
+    eventually("the eviction", async || (cluster.evictions().len() == 1).then_some(())).await;
+}
+
 #[tokio::test]
 async fn drained_node_keeps_what_would_come_back() {
     let cluster = Cluster::start().await;
@@ -44,7 +51,7 @@ async fn drained_node_keeps_what_would_come_back() {
     let report = cluster.drain().await;
     assert_eq!((report.outcome, report.remaining), (DrainOutcome::Drained, vec![]));
     assert_eq!((report.evicted, report.deleted), (4, 0));
-    assert_eq!(cluster.called("create", EVICTIONS), ["bare", "db-0", "finished", "pending"]);
+    assert_eq!(cluster.evictions(), ["bare", "db-0", "finished", "pending"]);
     for name in ["agent", "static", "elsewhere"] {
         assert!(cluster.is_there(name), "{name}");
     }
@@ -68,7 +75,7 @@ async fn budgets_hold_in_protected_namespaces() {
         cluster.forbid("shop", "web");
         let preview = cluster.dry_run().await.unwrap();
         let begin = Utc::now();
-        let report = if is_drained { cluster.drain().await } else { cluster.drain_in_vain().await };
+        let report = cluster.drain().await;
         if is_drained {
             assert_eq!(preview.blocked, []);
             assert_eq!((report.outcome, report.remaining), (DrainOutcome::Drained, vec![]));
@@ -76,16 +83,14 @@ async fn budgets_hold_in_protected_namespaces() {
             continue;
         }
         assert_eq!(names(&preview.blocked), ["web"]);
-        assert_eq!(report.outcome, DrainOutcome::TimedOut, "{protected:?}");
+        assert_eq!(report.outcome, DrainOutcome::Blocked, "{protected:?}");
         assert_eq!((report.evicted, report.deleted, report.remaining.len()), (0, 0, 1));
         let web = &report.remaining[0];
         let owner =
             Controller { group: "apps".to_owned(), kind: "ReplicaSet".to_owned(), name: "web".to_owned() };
         assert_eq!((web.controller.as_ref(), &web.reason), (Some(&owner), &refused("web")));
-        let since = web.since.unwrap();
-        assert!(begin <= since && since < Utc::now() - Duration::from_millis(200), "{since}");
-        assert!(cluster.called("create", EVICTIONS).len() >= 2, "it is tried again");
-        assert_eq!(cluster.called("delete", "pods"), [""; 0]);
+        assert!(begin <= web.since.unwrap(), "{web:?}");
+        assert_eq!((cluster.evictions().len(), cluster.called("delete", "pods").len()), (0, 0));
     }
 }
 
@@ -111,7 +116,7 @@ async fn job_that_is_not_protected_is_evicted() {
     let job = |name: &str| Pod::new("default", name).on(NODE).owned_by("Job", name).label("job", name);
     cluster.server.add_pod(&job("report"));
     assert_eq!(cluster.drain().await.outcome, DrainOutcome::Drained);
-    assert_eq!(cluster.called("create", EVICTIONS), ["report"]);
+    assert_eq!(cluster.evictions(), ["report"]);
     cluster.server.add_pod(&job("backup"));
     assert_eq!(cluster.drain().await.outcome, DrainOutcome::Blocked);
 }
@@ -131,24 +136,78 @@ async fn idle_pods_of_jobs_stay() {
 }
 
 #[tokio::test]
-async fn blocked_pod_holds_up_no_other() {
+async fn refused_dry_run_evicts_nothing() {
     let cluster = Cluster::start().await;
     for name in ["a", "b", "c", "d"] {
         cluster.add(name);
     }
-    cluster.forbid("default", "a");
+    cluster.forbid("default", "b");
     let preview = cluster.dry_run().await.unwrap();
-    assert_eq!(names(&preview.blocked), ["a"]);
-    assert_eq!(preview.blocked[0].reason, refused("a"));
+    assert_eq!((names(&preview.blocked), &preview.blocked[0].reason), (vec!["b"], &refused("b")));
     assert_eq!(cluster.calls("create", EVICTIONS).len(), 4);
-    assert_eq!(cluster.writes(), 0);
-    for name in ["a", "b", "c", "d"] {
-        assert!(cluster.is_there(name), "{name}");
-    }
+    let report = cluster.drain().await;
+    assert_eq!((report.outcome, report.evicted, report.deleted), (DrainOutcome::Blocked, 0, 0));
+    assert_eq!(names(&report.remaining), ["a", "b", "c", "d"]);
+    assert_eq!(report.remaining[0].reason, Reason::NotTried);
+    assert_eq!(report.remaining[1].reason, refused("b"));
+    // Each was asked for once.
+    assert_eq!((cluster.called("create", EVICTIONS).len(), cluster.writes()), (4, 0));
+}
 
+/// Some controllers relax a budget once they see the cordon.
+#[tokio::test]
+async fn budget_may_relax_under_the_cordon() {
+    let mut cluster = Cluster::start().await;
+    cluster.pace.retries = 1000;
+    cluster.add("a");
+    cluster.add("b");
+    cluster.forbid("default", "b");
+    let relax = async {
+        eventually("two dry runs", async || (cluster.called("create", EVICTIONS).len() >= 4).then_some(()))
+            .await;
+        assert_eq!(cluster.writes(), 0);
+        cluster.server.remove(BUDGETS, "default", "b-budget");
+    };
+    let (report, ()) = tokio::join!(cluster.drain(), relax);
+    assert_eq!((report.outcome, report.evicted), (DrainOutcome::Drained, 2));
+
+    // A job that begins meanwhile ends the wait.
+    cluster.add("b");
+    cluster.forbid("default", "b");
+    let begin = async {
+        eventually("a dry run", async || (!cluster.called("create", EVICTIONS).is_empty()).then_some(()))
+            .await;
+        cluster.server.add_pod(&Pod::new("default", "job").on(NODE).owned_by("Job", "job"));
+    };
+    let (report, ()) = tokio::join!(cluster.drain(), begin);
+    assert_eq!((report.outcome, report.evicted), (DrainOutcome::Blocked, 0));
+    assert_eq!(names(&report.remaining), ["b", "job"]);
+}
+
+/// A webhook that does not support dry runs refuses them all.
+#[tokio::test]
+async fn webhook_that_refuses_dry_runs_blocks_none() {
+    let cluster = Cluster::start().await;
+    cluster.add("web");
+    cluster.server.plan(Fault::Status(400), "create", EVICTIONS, 1);
+    let report = cluster.drain().await;
+    assert_eq!((report.outcome, report.evicted), (DrainOutcome::Drained, 1));
+}
+
+#[tokio::test]
+async fn blocked_pod_holds_up_no_other() {
+    let cluster = Cluster::start().await;
+    cluster.add_limited("a", 2);
+    for name in ["b", "c", "d"] {
+        cluster.add(name);
+    }
     let report = cluster.drain_in_vain().await;
-    assert_eq!((report.outcome, report.evicted), (DrainOutcome::TimedOut, 3));
-    assert_eq!(names(&report.remaining), ["a"]);
+    assert_eq!((report.outcome, report.evicted), (DrainOutcome::TimedOut, 4));
+    assert_eq!(names(&report.remaining), ["a-01"]);
+    let web = &report.remaining[0];
+    assert!(matches!(&web.reason, Reason::Budget { budgets, .. } if *budgets == ["a-budget"]), "{web:?}");
+    assert!(web.since.unwrap() < Utc::now() - Duration::from_millis(200), "{web:?}");
+    assert!(cluster.evictions().len() >= 6, "it is tried again");
 }
 
 #[tokio::test]
@@ -164,12 +223,11 @@ async fn budget_that_can_never_allow_is_named() {
 #[tokio::test]
 async fn budgets_that_cannot_be_read_hold_up_no_other() {
     let cluster = Cluster::start().await;
-    cluster.add("a");
+    cluster.add_limited("a", 2);
     cluster.add("b");
-    cluster.forbid("default", "a");
     cluster.server.plan(Fault::Status(500), "list", "poddisruptionbudgets", usize::MAX);
     let report = cluster.drain_in_vain().await;
-    assert_eq!((report.outcome, report.evicted), (DrainOutcome::TimedOut, 1));
+    assert_eq!((report.outcome, report.evicted), (DrainOutcome::TimedOut, 2));
     let reason = &report.remaining[0].reason;
     assert!(matches!(reason, Reason::Budget { budgets, .. } if budgets.is_empty()), "{reason:?}");
 }
@@ -206,7 +264,7 @@ async fn slow_pod_is_waited_for() {
     let reason = &report.remaining[0].reason;
     assert!(matches!(reason, Reason::Terminating { until } if *until > Utc::now()), "{reason:?}");
     // It is evicted once.
-    assert_eq!(cluster.called("create", EVICTIONS), ["slow"]);
+    assert_eq!(cluster.evictions(), ["slow"]);
 
     let end = async {
         eventually("a list", async || (!cluster.calls("list", "pods").is_empty()).then_some(())).await;
@@ -224,10 +282,7 @@ async fn pods_that_arrive_later_are_evicted() {
     let arrival = async {
         let evicted = async |name: &str| {
             let name = name.to_owned();
-            eventually("the eviction", async || {
-                cluster.called("create", EVICTIONS).contains(&name).then_some(())
-            })
-            .await;
+            eventually("the eviction", async || cluster.evictions().contains(&name).then_some(())).await;
         };
         evicted("slow").await;
         cluster.add("late");
@@ -243,26 +298,34 @@ async fn throttling_is_no_budget() {
     // Were it taken for a budget's refusal, the pod would be deleted.
     let cluster = Cluster::start().await.protecting(Some(json!({ "matchLabels": { "team": "other" } })));
     cluster.add("web");
-    cluster.server.plan(Fault::Throttled, "create", EVICTIONS, 1);
+    // In the dry run, and afterwards.
+    for fault in [Fault::Throttled, Fault::Slow(Duration::ZERO), Fault::Throttled] {
+        cluster.server.plan(fault, "create", EVICTIONS, 1);
+    }
     let begin = Instant::now();
     let report = cluster.drain().await;
     assert_eq!((report.outcome, report.evicted, report.deleted), (DrainOutcome::Drained, 1, 0));
-    assert!(begin.elapsed() >= Duration::from_secs(1), "it waits as long as the server asks for");
-    assert_eq!(cluster.called("create", EVICTIONS).len(), 2);
+    assert!(begin.elapsed() >= Duration::from_secs(2), "it waits as long as the server asks for");
+    assert_eq!(cluster.called("create", EVICTIONS).len(), 4);
 }
 
 #[tokio::test]
 async fn budget_in_the_making_is_waited_for() {
     let cluster = Cluster::start().await;
+    cluster.add("a");
     cluster.add("web");
-    cluster.server.freeze_disruption_controller(true);
-    cluster.forbid("default", "web");
-    let report = cluster.drain_with(&permit(Duration::from_secs(1))).await;
-    assert_eq!(report.outcome, DrainOutcome::TimedOut);
+    let make = async {
+        slow_eviction_begins(&cluster, 2).await;
+        cluster.server.freeze_disruption_controller(true);
+        cluster.forbid("default", "web");
+    };
+    let permit = permit(Duration::from_secs(2));
+    let (report, ()) = tokio::join!(cluster.drain_with(&permit), make);
+    assert_eq!((report.outcome, report.evicted), (DrainOutcome::TimedOut, 1));
     let reason = &report.remaining[0].reason;
     assert!(matches!(reason, Reason::Budget { budgets, .. } if *budgets == ["web-budget"]), "{reason:?}");
     // The server asks for ten seconds.
-    assert_eq!(cluster.called("create", EVICTIONS).len(), 1);
+    assert_eq!(cluster.evictions(), ["a", "web"]);
 }
 
 #[tokio::test]
@@ -296,9 +359,8 @@ async fn replaced_pod_is_listed_before_it_is_evicted() {
     let cluster = Cluster::start().await;
     let pod = Pod::new("default", "db-0").on(NODE).owned_by("StatefulSet", "db");
     cluster.server.add_pod(&pod);
-    cluster.server.plan(Fault::Slow(Duration::from_millis(300)), "create", EVICTIONS, 1);
     let replace = async {
-        eventually("the eviction", async || (cluster.writes() == 1).then_some(())).await;
+        slow_eviction_begins(&cluster, 1).await;
         cluster.server.remove(PODS, "default", "db-0");
         cluster.server.add_pod(&pod);
     };
@@ -312,7 +374,8 @@ async fn replaced_pod_is_listed_before_it_is_evicted() {
         calls.iter().map(|call| format!("{} {}", call.verb, call.full_resource())).collect();
     let round = ["get nodes", "list pods"];
     let evicting = [&round[..], &["create pods/eviction"]].concat();
-    assert_eq!(what, [&evicting[..], &evicting, &round].concat());
+    // The dry run comes first.
+    assert_eq!(what, [&evicting[..], &evicting, &evicting, &round].concat());
 }
 
 #[tokio::test]
@@ -321,17 +384,30 @@ async fn pod_of_two_budgets_is_named_and_not_asked_for_again() {
     let cluster = Cluster::start().await.protecting(Some(json!({ "matchLabels": { "team": "other" } })));
     cluster.add("web");
     cluster.add("other");
+    let spec = json!({ "minAvailable": 0, "selector": { "matchLabels": { "app": "web" } } });
     for name in ["first", "second"] {
-        let spec = json!({ "minAvailable": 0, "selector": { "matchLabels": { "app": "web" } } });
         cluster.server.add_budget("default", name, &spec);
     }
     let expected = Reason::SeveralBudgets { budgets: vec!["first".to_owned(), "second".to_owned()] };
     let preview = cluster.dry_run().await.unwrap();
     assert_eq!((names(&preview.blocked), &preview.blocked[0].reason), (vec!["web"], &expected));
     let report = cluster.drain().await;
+    assert_eq!((report.outcome, report.evicted, report.deleted), (DrainOutcome::Blocked, 0, 0));
+    assert_eq!(report.remaining[1].reason, expected);
+
+    // The second budget may come later.
+    cluster.server.remove(BUDGETS, "default", "second");
+    let add = async {
+        slow_eviction_begins(&cluster, 2).await;
+        cluster.server.add_budget("default", "second", &spec);
+    };
+    let permit = super::adapter::lasting();
+    cluster.server.forget_calls();
+    let (drainer, claim) = (cluster.drainer(), claim());
+    let (report, ()) = tokio::join!(drainer.drain(NODE, &claim, &permit), add);
     assert_eq!((report.outcome, report.evicted, report.deleted), (DrainOutcome::Blocked, 1, 0));
     assert_eq!((names(&report.remaining), &report.remaining[0].reason), (vec!["web"], &expected));
-    assert_eq!(cluster.called("create", EVICTIONS), ["other", "web"]);
+    assert_eq!(cluster.evictions(), ["other", "web"]);
 }
 
 #[tokio::test]
@@ -348,25 +424,24 @@ async fn own_pods_are_named_and_stay() {
     assert_eq!((preview.blocked.len(), preview.own[0].name.as_str()), (0, "nats-0"));
     let report = cluster.drain().await;
     assert_eq!((report.outcome, report.own), (DrainOutcome::Drained, preview.own));
-    assert_eq!(cluster.called("create", EVICTIONS), ["web"]);
+    assert_eq!(cluster.evictions(), ["web"]);
 }
 
 #[tokio::test]
 async fn drain_stops_when_it_is_told_to() {
     let cluster = Cluster::start().await;
-    cluster.add("web");
-    cluster.forbid("default", "web");
+    cluster.add_limited("web", 2);
     let cancellation = CancellationToken::new();
     let soon = Instant::now() + Duration::from_mins(1);
     let permit = Permit::new(soon, cancellation.clone(), &|| true);
     let cancel = async {
-        eventually("an eviction", async || (cluster.writes() > 0).then_some(())).await;
+        eventually("a refusal", async || (cluster.evictions().len() >= 3).then_some(())).await;
         cancellation.cancel();
     };
     cluster.cordon().await;
     let (drainer, claim) = (cluster.drainer(), claim());
     let (report, ()) = tokio::join!(drainer.drain(NODE, &claim, &permit), cancel);
-    assert_eq!((report.outcome, names(&report.remaining)), (DrainOutcome::Cancelled, vec!["web"]));
+    assert_eq!((report.outcome, names(&report.remaining)), (DrainOutcome::Cancelled, vec!["web-01"]));
 
     cluster.server.forget_calls();
     let report = drainer.drain(NODE, &claim, &permit).await;
@@ -490,29 +565,20 @@ async fn list_begins_anew_when_its_token_expires() {
     let (drainer, claim) = (cluster.drainer(), claim());
     let (report, ()) = tokio::join!(drainer.drain(NODE, &claim, &permit), expire);
     assert_eq!((report.outcome, report.evicted), (DrainOutcome::Drained, 1));
-    // The first list twice, the second one once, two pages each.
-    assert_eq!(cluster.calls("list", "pods").len(), 6);
+    // The first list twice, two others once, two pages each.
+    assert_eq!(cluster.calls("list", "pods").len(), 8);
 }
 
 #[tokio::test]
 async fn requests_are_paced() {
     let mut cluster = Cluster::start().await;
-    cluster.pace = Pace {
-        request: Duration::from_millis(50),
-        round: Duration::from_millis(50),
-        retry: Duration::from_millis(50),
-    };
-    for index in 0..40 {
-        let name = format!("web-{index:02}");
-        cluster
-            .server
-            .add_pod(&Pod::new("default", &name).on(NODE).owned_by("ReplicaSet", "web").label("app", "web"));
-    }
-    cluster.forbid("default", "web");
-    let report = cluster.drain_with(&permit(Duration::from_secs(2))).await;
-    assert_eq!((report.outcome, report.remaining.len()), (DrainOutcome::TimedOut, 40));
-    // Twenty a second, and the last look.
-    assert!(cluster.server.calls().len() <= 43, "{}", cluster.server.calls().len());
+    let pause = Duration::from_millis(25);
+    cluster.pace = Pace { request: pause, round: pause, retry: pause, retries: 0 };
+    cluster.add_limited("web", 40);
+    let report = cluster.drain_with(&permit(Duration::from_secs(3))).await;
+    assert_eq!((report.outcome, report.remaining.len()), (DrainOutcome::TimedOut, 39));
+    // Forty a second, and the last look.
+    assert!(cluster.server.calls().len() <= 123, "{}", cluster.server.calls().len());
     // All pods have their turn.
     let tried = report.remaining.iter().filter(|pod| pod.reason != Reason::NotTried).count();
     assert!(tried >= 20, "{tried}");
@@ -535,9 +601,9 @@ async fn used_rights_are_the_declared_ones() {
     assert_eq!((names(&blocked), own), (vec!["web"], vec![]));
     let permit = super::adapter::lasting();
     node::cordon(&cluster.client, NODE, &claim(), &permit).await.unwrap();
-    let report =
-        cluster.drainer().drain(NODE, &claim(), &super::adapter::permit(Duration::from_secs(1))).await;
-    assert_eq!((report.outcome, report.deleted), (DrainOutcome::TimedOut, 1));
+    cluster.server.remove(BUDGETS, "shop", "web-budget");
+    let report = cluster.drainer().drain(NODE, &claim(), &permit).await;
+    assert_eq!((report.outcome, report.evicted, report.deleted), (DrainOutcome::Drained, 1, 1));
     assert_eq!(node::marked(&cluster.client, SITE).await.unwrap().own.len(), 1);
     node::uncordon(&cluster.client, NODE, &claim(), &permit).await.unwrap();
     let text = |right: Right| (right.verb.to_owned(), right.group.to_owned(), right.resource.to_owned());

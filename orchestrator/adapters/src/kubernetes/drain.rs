@@ -1,7 +1,8 @@
 //! Drains a node: evicts the pods that have to go, and waits until a fresh list shows none.
 //!
-//! [`super::plan`] decides about each pod. A drain goes in rounds, each of which begins with a list; a pod that is refused is
-//! tried again later and holds up no other one.
+//! [`super::plan`] decides about each pod. A drain goes in rounds, each of which begins with a list. It begins with a dry run:
+//! where a pod would have to stay, nothing is evicted. After that, a pod that is refused is tried again later and holds up no
+//! other one.
 
 mod attempt;
 mod progress;
@@ -57,17 +58,7 @@ impl Drainer<'_> {
         let mut work = Work::new(*self, node, permit);
         work.session.node(node).await?;
         work.list().await?;
-        for (pod, fallback) in work.progress.due(Instant::now()) {
-            loop {
-                match attempt(&mut work.session, &pod, fallback, Mode::DryRun).await? {
-                    Attempt::Interrupted { pause, .. } => work.session.pause(pause).await?,
-                    Attempt::Refused { reason, .. } => {
-                        break work.progress.record(&pod.pod, reason, Utc::now(), None);
-                    }
-                    Attempt::Evicted | Attempt::Deleted | Attempt::Gone => break,
-                }
-            }
-        }
+        work.judge().await?;
         let mut blocked = work.progress.remaining();
         blocked.retain(|pod| !matches!(pod.reason, Reason::NotTried | Reason::Terminating { .. }));
         Ok(Preview { blocked, own: work.progress.own() })
@@ -82,12 +73,25 @@ impl Drainer<'_> {
     }
 }
 
+/// How far a drain has come.
+#[derive(Debug, Clone, Copy)]
+enum Phase {
+    /// Nothing has been evicted.
+    Judging {
+        /// How often the dry run may be repeated.
+        retries: u32,
+    },
+    /// The dry run was not refused.
+    Evicting,
+}
+
 /// One drain.
 struct Work<'a> {
     drainer: Drainer<'a>,
     node: &'a str,
     session: Session<'a>,
     progress: Progress,
+    phase: Phase,
     evicted: usize,
     deleted: usize,
 }
@@ -103,18 +107,15 @@ enum Next {
 impl<'a> Work<'a> {
     fn new(drainer: Drainer<'a>, node: &'a str, permit: &'a Permit<'a>) -> Self {
         let session = Session::new(drainer.client, permit, drainer.pace);
-        Self { drainer, node, session, progress: Progress::default(), evicted: 0, deleted: 0 }
+        let phase = Phase::Judging { retries: drainer.pace.retries };
+        Self { drainer, node, session, progress: Progress::default(), phase, evicted: 0, deleted: 0 }
     }
 
     async fn drain(&mut self, claim: &Claim) -> DrainOutcome {
-        let mut is_first = true;
         loop {
-            let rest = match self.round(claim, is_first).await {
+            let rest = match self.round(claim).await {
                 Ok(Next::End(outcome)) => return outcome,
-                Ok(Next::Round(rest)) => {
-                    is_first = false;
-                    rest
-                }
+                Ok(Next::Round(rest)) => rest,
                 Err(Interrupted::Stopped(stop)) => return self.stopped(claim, stop).await,
                 Err(Interrupted::Failed(error)) if error.is_passing() => {
                     tracing::debug!(node = self.node, %error, "a drain pauses");
@@ -156,7 +157,7 @@ impl<'a> Work<'a> {
     }
 
     /// One look at the node and its pods, and one attempt for each pod that is due.
-    async fn round(&mut self, claim: &Claim, is_first: bool) -> Result<Next, Interrupted> {
+    async fn round(&mut self, claim: &Claim) -> Result<Next, Interrupted> {
         let standing = claim.standing(&self.session.node(self.node).await?.cordon);
         if standing != Standing::Ours {
             return Ok(Next::End(DrainOutcome::NotCordoned(standing)));
@@ -165,10 +166,48 @@ impl<'a> Work<'a> {
         if self.progress.is_drained() {
             return Ok(Next::End(DrainOutcome::Drained));
         }
+        match self.phase {
+            Phase::Judging { retries } => self.begin(retries).await,
+            Phase::Evicting => self.evict().await,
+        }
+    }
+
+    /// The dry run under the cordon.
+    async fn begin(&mut self, retries: u32) -> Result<Next, Interrupted> {
         // A job that begins later stands beside pods that were evicted already: it is waited for.
-        if is_first && self.progress.waits_for_job() {
+        if self.progress.waits_for_job() {
             return Ok(Next::End(DrainOutcome::Blocked));
         }
+        self.judge().await?;
+        if !self.progress.is_refused() {
+            self.phase = Phase::Evicting;
+            // The dry run takes its time, and evictions need a fresh list.
+            return Ok(Next::Round(Duration::ZERO));
+        }
+        let Some(retries) = retries.checked_sub(1) else { return Ok(Next::End(DrainOutcome::Blocked)) };
+        self.phase = Phase::Judging { retries };
+        Ok(Next::Round(self.drainer.pace.retry))
+    }
+
+    /// Asks for the evictions of all pods without carrying any out.
+    async fn judge(&mut self) -> Result<(), Interrupted> {
+        for (pod, fallback) in self.progress.due(Instant::now()) {
+            loop {
+                match attempt(&mut self.session, &pod, fallback, Mode::DryRun).await? {
+                    Attempt::Interrupted { pause, .. } => self.session.pause(pause).await?,
+                    Attempt::Refused { reason, .. } => {
+                        break self.progress.record(&pod.pod, reason, Utc::now(), Some(Instant::now()));
+                    }
+                    Attempt::Evicted | Attempt::Deleted | Attempt::Gone => {
+                        break self.progress.forget(&pod.pod);
+                    }
+                }
+            }
+        }
+        Ok(())
+    }
+
+    async fn evict(&mut self) -> Result<Next, Interrupted> {
         let due = self.progress.due(Instant::now());
         for (pod, fallback) in due.iter().take(EVICTIONS_PER_LIST) {
             let attempt = attempt(&mut self.session, pod, *fallback, Mode::Real).await?;

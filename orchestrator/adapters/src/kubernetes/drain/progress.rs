@@ -47,6 +47,11 @@ impl Progress {
         self.records.insert(pod.uid.clone(), Record { reason, since, due });
     }
 
+    /// Forgets why a pod was still there: nothing keeps it any more.
+    pub(super) fn forget(&mut self, pod: &PodRef) {
+        self.records.remove(&pod.uid);
+    }
+
     /// Whether all pods that had to go are gone.
     pub(super) fn is_drained(&self) -> bool {
         !self.pods.iter().any(PlannedPod::has_to_go)
@@ -55,6 +60,11 @@ impl Progress {
     /// Whether a job is running.
     pub(super) fn waits_for_job(&self) -> bool {
         self.pods.iter().any(|pod| pod.action == Action::WaitForJob)
+    }
+
+    /// Whether a pod would have to stay.
+    pub(super) fn is_refused(&self) -> bool {
+        self.records.values().any(|record| record.reason.is_refusal())
     }
 
     /// Whether what is left will not go, whatever is waited for.

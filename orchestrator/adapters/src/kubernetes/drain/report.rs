@@ -57,6 +57,21 @@ impl Reason {
         std::mem::discriminant(self) == std::mem::discriminant(other)
     }
 
+    /// Whether a drain does not begin for this reason. What a dry run says of admission webhooks is none: it is refused where one
+    /// of them does not support dry runs.
+    pub(super) fn is_refusal(&self) -> bool {
+        match self {
+            Self::Budget { .. } | Self::UncountedPods { .. } | Self::SeveralBudgets { .. } => true,
+            Self::NotTried
+            | Self::Requested
+            | Self::Terminating { .. }
+            | Self::JobRunning
+            | Self::Denied { .. }
+            | Self::NamespaceEnds
+            | Self::Failed(_) => false,
+        }
+    }
+
     /// Whether waiting does not help.
     pub(super) fn is_final(&self) -> bool {
         matches!(self, Self::SeveralBudgets { .. })
@@ -81,8 +96,8 @@ pub struct RemainingPod {
 pub enum DrainOutcome {
     /// A fresh list showed no pod that has to go.
     Drained,
-    /// Pods stay however long it takes: a job was running when the drain began, and nothing was evicted; or all pods that are
-    /// left are of several budgets.
+    /// Pods stay however long it takes. When the drain began, a job was running, or the dry run under the cordon was refused, and
+    /// nothing was evicted. Or all pods that are left are of several budgets.
     Blocked,
     /// Pods were left when the time was up.
     TimedOut,

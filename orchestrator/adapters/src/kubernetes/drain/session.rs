@@ -25,6 +25,9 @@ pub struct Pace {
     pub round: Duration,
     /// The pause before a pod that was refused is tried again.
     pub retry: Duration,
+    /// How often the dry run under the cordon is repeated while a pod is refused. Some controllers relax a budget only once they
+    /// see the cordon.
+    pub retries: u32,
 }
 
 impl Default for Pace {
@@ -33,6 +36,7 @@ impl Default for Pace {
             request: Duration::from_millis(100),
             round: Duration::from_secs(3),
             retry: Duration::from_secs(10),
+            retries: 0,
         }
     }
 }
