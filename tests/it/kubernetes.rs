@@ -9,6 +9,7 @@ mod eviction;
 mod lists;
 mod nodes;
 mod refusals;
+mod rights;
 mod server;
 mod watches;
 mod writes;

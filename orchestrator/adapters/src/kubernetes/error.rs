@@ -106,6 +106,11 @@ impl Error {
         }
     }
 
+    /// Whether a right is missing. It may be there for other objects, such as those of another namespace.
+    pub fn is_missing_right(&self) -> bool {
+        matches!(self, Self::Forbidden { .. })
+    }
+
     /// Whether a write that failed so may have been carried out all the same.
     pub fn leaves_outcome_unknown(&self) -> bool {
         match self {

@@ -68,26 +68,29 @@ pub(super) async fn attempt(
         (Verdict::Budget { .. }, Fallback::Delete, Mode::DryRun) => Ok(Attempt::Deleted),
         (Verdict::Budget { .. }, Fallback::Delete, Mode::Real) => delete(session, pod).await,
         (Verdict::Budget { message, retry_after }, Fallback::None, _) => {
-            let budgets = budgets_of(session, pod).await?;
-            let reason = match &budgets[..] {
-                [budget] if budget.has_nothing_to_count => {
-                    Reason::UncountedPods { budget: budget.name.clone() }
-                }
-                budgets => Reason::Budget { budgets: names(budgets), message },
+            let reason = match budgets_of(session, pod).await? {
+                Ok(budgets) => match &budgets[..] {
+                    [budget] if budget.has_nothing_to_count => {
+                        Reason::UncountedPods { budget: budget.name.clone() }
+                    }
+                    budgets => Reason::Budget { budgets: names(budgets), message, unread: None },
+                },
+                Err(error) => Reason::Budget { budgets: Vec::new(), message, unread: Some(error) },
             };
             Ok(Attempt::Refused { reason, retry: Some(pause(retry_after, retry)) })
         }
     }
 }
 
-/// The budgets that select a pod; none while they cannot be read, since names are not worth holding up other pods.
+/// The budgets that select a pod, or why they cannot be read: names are not worth holding up other pods.
 async fn budgets_of(
     session: &mut Session<'_>,
     pod: &PlannedPod,
-) -> Result<Vec<SelectingBudget>, Interrupted> {
+) -> Result<Result<Vec<SelectingBudget>, Error>, Interrupted> {
     match session.budgets_of(pod).await {
-        Err(Interrupted::Failed(error)) if error.is_passing() => Ok(Vec::new()),
-        result => result,
+        Ok(budgets) => Ok(Ok(budgets)),
+        Err(Interrupted::Failed(error)) if error.is_passing() || error.is_missing_right() => Ok(Err(error)),
+        Err(interrupted) => Err(interrupted),
     }
 }
 
@@ -106,7 +109,8 @@ async fn delete(session: &mut Session<'_>, pod: &PlannedPod) -> Result<Attempt, 
         }
         // No budget is asked about deletions.
         Ok(Verdict::Budget { message, .. }) => {
-            Ok(Attempt::Refused { reason: Reason::Budget { budgets: Vec::new(), message }, retry })
+            let reason = Reason::Budget { budgets: Vec::new(), message, unread: None };
+            Ok(Attempt::Refused { reason, retry })
         }
         Err(Interrupted::Failed(error)) => failed_otherwise(session, error),
         Err(stopped) => Err(stopped),
@@ -115,14 +119,12 @@ async fn delete(session: &mut Session<'_>, pod: &PlannedPod) -> Result<Attempt, 
 
 /// The meaning of a failed eviction. That several budgets select the pod is told by a failure without a reason.
 async fn failed(session: &mut Session<'_>, pod: &PlannedPod, error: Error) -> Result<Attempt, Interrupted> {
-    if matches!(error, Error::ServerFailed { .. }) {
-        let budgets = budgets_of(session, pod).await?;
-        if budgets.len() > 1 {
-            return Ok(Attempt::Refused {
-                reason: Reason::SeveralBudgets { budgets: names(&budgets) },
-                retry: None,
-            });
-        }
+    if matches!(error, Error::ServerFailed { .. })
+        && let Ok(budgets) = budgets_of(session, pod).await?
+        && budgets.len() > 1
+    {
+        let reason = Reason::SeveralBudgets { budgets: names(&budgets) };
+        return Ok(Attempt::Refused { reason, retry: None });
     }
     failed_otherwise(session, error)
 }
@@ -140,8 +142,11 @@ fn failed_otherwise(session: &Session<'_>, error: Error) -> Result<Attempt, Inte
         Error::ServerFailed { .. } => {
             Ok(Attempt::Refused { reason: Reason::Failed(error), retry: Some(retry) })
         }
+        // It may be missing in this namespace alone.
+        Error::Forbidden { right, detail } => {
+            Ok(Attempt::Refused { reason: Reason::MissingRight { right, detail }, retry: Some(retry) })
+        }
         Error::Unauthorized
-        | Error::Forbidden { .. }
         | Error::NotFound { .. }
         | Error::Conflict { .. }
         | Error::Inapplicable { .. }

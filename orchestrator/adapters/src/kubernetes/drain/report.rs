@@ -5,6 +5,7 @@ use chrono::{DateTime, Utc};
 use super::super::error::Error;
 use super::super::mark::Standing;
 use super::super::plan::{Controller, PodRef};
+use super::super::rights::Right;
 
 /// Why a pod that has to go is still there.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -24,8 +25,10 @@ pub enum Reason {
     Budget {
         /// The budgets that select it. Empty if they have changed since, or could not be read.
         budgets: Vec<String>,
-        /// The server's message.
+        /// The server's message, which names the budget too.
         message: String,
+        /// Why the budgets could not be read, such as a missing right.
+        unread: Option<Error>,
     },
     /// A budget counts the pods that controllers want, and none of those that it selects has a controller with a known number
     /// of pods. Such a budget allows no eviction until somebody changes it.
@@ -45,6 +48,13 @@ pub enum Reason {
         /// Its message.
         message: String,
     },
+    /// This client may not evict it, or not delete it.
+    MissingRight {
+        /// The right that is missing in its namespace.
+        right: Right,
+        /// The server's message.
+        detail: String,
+    },
     /// Its namespace is being deleted, and it has not begun to terminate.
     NamespaceEnds,
     /// The last request about it failed.
@@ -61,7 +71,10 @@ impl Reason {
     /// of them does not support dry runs.
     pub(super) fn is_refusal(&self) -> bool {
         match self {
-            Self::Budget { .. } | Self::UncountedPods { .. } | Self::SeveralBudgets { .. } => true,
+            Self::Budget { .. }
+            | Self::UncountedPods { .. }
+            | Self::SeveralBudgets { .. }
+            | Self::MissingRight { .. } => true,
             Self::NotTried
             | Self::Requested
             | Self::Terminating { .. }
