@@ -95,6 +95,11 @@ impl ApiServer {
         &self.admin_token
     }
 
+    /// The certificate of the authority that vouches for the server, in PEM; none without TLS.
+    pub fn authority(&self) -> Option<&str> {
+        self.authority.as_deref()
+    }
+
     /// A kubeconfig for the holder of a token, as JSON, which is YAML too.
     pub fn kubeconfig(&self, token: &str) -> Value {
         let mut cluster = json!({ "server": self.url });

@@ -7,6 +7,7 @@ mod cluster;
 mod drain;
 mod eviction;
 mod lists;
+mod manifests;
 mod nodes;
 mod refusals;
 mod rights;

@@ -14,6 +14,7 @@ use os_upgrade_adapters::kubernetes::mark::{
 use os_upgrade_adapters::kubernetes::node::{self, NodeState, Readiness};
 use os_upgrade_adapters::kubernetes::permit::{Interrupted, Permit, Stop};
 use os_upgrade_adapters::kubernetes::rights::{GET_NODE, LIST_NODES, PATCH_NODE};
+use os_upgrade_test_site::authority::Authority;
 use serde_json::{Value, json};
 use tempfile::TempDir;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
@@ -421,6 +422,34 @@ async fn client_uses_the_context_that_is_named() {
     assert!(matches!(error, BuildError::Kubeconfig { .. }), "{error:?}");
 }
 
+/// The files of a service account, as a pod has them.
+fn service_account(server: &ApiServer, token: &str) -> (TempDir, Access) {
+    let folder = TempDir::new().unwrap();
+    std::fs::write(folder.path().join("ca.crt"), server.authority().unwrap()).unwrap();
+    std::fs::write(folder.path().join("token"), token).unwrap();
+    let access = Access::ServiceAccount { server: server.url.clone(), folder: folder.path().to_owned() };
+    (folder, access)
+}
+
+#[tokio::test]
+async fn client_uses_the_files_of_a_service_account() {
+    let server = ApiServer::start_with_tls().await;
+    server.add_node(NODE);
+    let (folder, access) = service_account(&server, server.admin_token());
+    let client = Client::new(&access).await.unwrap();
+    assert_eq!(node::read(&client, NODE).await.unwrap().name, NODE);
+
+    std::fs::write(folder.path().join("ca.crt"), Authority::new("another").pem).unwrap();
+    let error = node::read(&Client::new(&access).await.unwrap(), NODE).await.unwrap_err();
+    assert!(matches!(error, Error::Unreachable { .. }), "{error:?}");
+    std::fs::remove_file(folder.path().join("token")).unwrap();
+    let error = Client::new(&access).await.unwrap_err();
+    assert!(matches!(error, BuildError::Client(_)), "{error:?}");
+    std::fs::remove_file(folder.path().join("ca.crt")).unwrap();
+    let error = Client::new(&access).await.unwrap_err();
+    assert!(matches!(error, BuildError::ServiceAccount { .. }), "{error:?}");
+}
+
 mod at_length {
     use harness::wait::within;
 
@@ -429,17 +458,22 @@ mod at_length {
     /// Tokens of service accounts live for an hour and are replaced in their file before.
     #[tokio::test]
     async fn client_follows_the_token_in_its_file() {
-        let server = ApiServer::start().await;
+        let server = ApiServer::start_with_tls().await;
         server.add_node(NODE);
-        let folder = TempDir::new().unwrap();
-        let file = folder.path().join("token");
-        std::fs::write(&file, server.grant(USER, rules(&[GET_NODE]))).unwrap();
+        let (folder, access) = service_account(&server, &server.grant(USER, rules(&[GET_NODE])));
         let mut config = server.kubeconfig("");
-        config["users"][0]["user"] = json!({ "tokenFile": file });
-        let client = client_of(&config).await;
-        assert_eq!(node::read(&client, NODE).await.unwrap().name, NODE);
-        std::fs::write(&file, server.renew_token(USER)).unwrap();
-        assert_eq!(node::read(&client, NODE).await, Err(Error::Unauthorized));
-        within(Duration::from_mins(2), "the new token", async || node::read(&client, NODE).await.ok()).await;
+        config["users"][0]["user"] = json!({ "tokenFile": folder.path().join("token") });
+        let clients = [Client::new(&access).await.unwrap(), client_of(&config).await];
+        for client in &clients {
+            assert_eq!(node::read(client, NODE).await.unwrap().name, NODE);
+        }
+        std::fs::write(folder.path().join("token"), server.renew_token(USER)).unwrap();
+        for client in &clients {
+            assert_eq!(node::read(client, NODE).await, Err(Error::Unauthorized));
+        }
+        for client in &clients {
+            within(Duration::from_mins(2), "the new token", async || node::read(client, NODE).await.ok())
+                .await;
+        }
     }
 }

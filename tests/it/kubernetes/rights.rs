@@ -13,6 +13,7 @@ use os_upgrade_adapters::kubernetes::rights::{
 use serde_json::json;
 
 use super::adapter::{Cluster, NODE, SITE, USER, claim, lasting, names, rules};
+use super::manifests::granted;
 
 /// All rights but one, which is there only within the namespace `default`.
 fn only_in_default(right: Right) -> Rules {
@@ -132,12 +133,10 @@ async fn missing_right_to_look_ends_a_drain() {
 /// A change of what is called is a change of the rights that administrators have to give.
 #[tokio::test]
 async fn used_rights_are_the_declared_ones() {
-    let cluster = Cluster::start().await.protecting(Some(json!({ "matchLabels": { "team": "shop" } })));
-    cluster.server.add_namespace("shop", &json!({ "team": "shop" }));
+    let cluster = two_namespaces(json!({ "matchLabels": { "team": "shop" } })).await;
+    // As an administrator grants them.
+    cluster.server.grant(USER, Rules::of_cluster_role(&granted()));
     for namespace in ["shop", "default"] {
-        cluster
-            .server
-            .add_pod(&Pod::new(namespace, "web").on(NODE).owned_by("ReplicaSet", "web").label("app", "web"));
         cluster.forbid(namespace, "web");
     }
     let Preview { blocked, own } = cluster.dry_run().await.unwrap();

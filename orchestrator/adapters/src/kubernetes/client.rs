@@ -1,7 +1,8 @@
 //! A client of one cluster. Each request is sent once and bounded in time and size.
 
 use std::fmt::Display;
-use std::path::PathBuf;
+use std::net::Ipv6Addr;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use http_body_util::{BodyExt as _, LengthLimitError, Limited};
@@ -9,10 +10,11 @@ use hyper::header::{ACCEPT, CONTENT_TYPE, RETRY_AFTER};
 use hyper::{Method, Request};
 use kube::Config;
 use kube::client::{AuthError, Body};
-use kube::config::{InClusterError, KubeConfigOptions, Kubeconfig, KubeconfigError};
+use kube::config::{KubeConfigOptions, Kubeconfig, KubeconfigError};
 use os_upgrade_protocol::error::with_causes;
 use os_upgrade_protocol::limits::bounded_message;
 use os_upgrade_tls::http_client::install_crypto_provider;
+use serde_json::json;
 
 use super::answer::Answer;
 use super::error::Error;
@@ -22,6 +24,11 @@ use crate::http_error::{find_cause, is_malformed};
 pub const REQUEST_TIMEOUT: Duration = Duration::from_secs(10);
 /// The largest answer. A page of pods is far smaller.
 const ANSWER_BYTES_MAX: usize = 32 << 20;
+/// Where a pod has what belongs to its service account.
+const SERVICE_ACCOUNT: &str = "/var/run/secrets/kubernetes.io/serviceaccount";
+/// Where a pod has the address of the API server.
+const HOST: &str = "KUBERNETES_SERVICE_HOST";
+const PORT: &str = "KUBERNETES_SERVICE_PORT";
 
 /// How the cluster is found, and who asks it.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -33,8 +40,15 @@ pub enum Access {
         /// The context; the file's current one if absent.
         context: Option<String>,
     },
-    /// From within the cluster, as the service account of the pod. Its token and authority are read again each minute.
+    /// From within the cluster, as the service account of the pod.
     InCluster,
+    /// As a service account, with its files.
+    ServiceAccount {
+        /// The URL of the API server.
+        server: String,
+        /// Where `token` and `ca.crt` are, as in a pod. Both are read again each minute, since the cluster replaces them.
+        folder: PathBuf,
+    },
 }
 
 /// Why there is no client.
@@ -48,9 +62,20 @@ pub enum BuildError {
         /// What is wrong with it.
         source: Box<KubeconfigError>,
     },
-    /// This is no pod with a service account.
-    #[error("the service account of the pod cannot be used")]
-    InCluster(#[source] Box<InClusterError>),
+    /// This is no pod.
+    #[error("there is no cluster around this process: the environment variable {variable} is missing")]
+    NotInCluster {
+        /// The variable.
+        variable: &'static str,
+    },
+    /// The server's address or the authority of a service account cannot be used.
+    #[error("the service account in {} cannot be used", .folder.display())]
+    ServiceAccount {
+        /// Where its files are.
+        folder: PathBuf,
+        /// What is wrong.
+        source: Box<KubeconfigError>,
+    },
     /// Credentials or certificates cannot be used.
     #[error("the client of the cluster cannot be set up")]
     Client(#[source] Box<kube::Error>),
@@ -89,8 +114,10 @@ impl Client {
                 .await
                 .map_err(|source| BuildError::Kubeconfig { file: file.clone(), source: Box::new(source) })?,
             Access::InCluster => {
-                Config::incluster().map_err(|error| BuildError::InCluster(Box::new(error)))?
+                let server = server(&variable(HOST)?, &variable(PORT)?);
+                service_account(&server, Path::new(SERVICE_ACCOUNT)).await?
             }
+            Access::ServiceAccount { server, folder } => service_account(server, folder).await?,
         };
         // Its retries would repeat a budget's refusal for minutes, and send writes long after they were allowed.
         config.default_retry = false;
@@ -139,6 +166,38 @@ async fn kubeconfig(file: &PathBuf, context: Option<String>) -> Result<Config, K
     Config::from_custom_kubeconfig(Kubeconfig::read_from(file)?, &options).await
 }
 
+fn variable(variable: &'static str) -> Result<String, BuildError> {
+    std::env::var(variable).map_err(|_| BuildError::NotInCluster { variable })
+}
+
+/// The URL of a server.
+fn server(host: &str, port: &str) -> String {
+    let is_ipv6 = host.parse::<Ipv6Addr>().is_ok();
+    if is_ipv6 { format!("https://[{host}]:{port}") } else { format!("https://{host}:{port}") }
+}
+
+async fn service_account(server: &str, folder: &Path) -> Result<Config, BuildError> {
+    let authority = folder.join("ca.crt");
+    let config = json!({
+        "clusters": [{ "name": "pod", "cluster": { "server": server, "certificate-authority": authority } }],
+        "users": [{ "name": "pod", "user": { "tokenFile": folder.join("token") } }],
+        "contexts": [{ "name": "pod", "context": { "cluster": "pod", "user": "pod" } }],
+        "current-context": "pod",
+    });
+    let config = async {
+        // JSON is YAML too.
+        let config = Kubeconfig::from_yaml(&config.to_string())?;
+        Config::from_custom_kubeconfig(config, &KubeConfigOptions::default()).await
+    };
+    let mut config = config.await.map_err(|source| BuildError::ServiceAccount {
+        folder: folder.to_owned(),
+        source: Box::new(source),
+    })?;
+    // A kubeconfig's authority would be read once.
+    config.root_cert_file = Some(authority);
+    Ok(config)
+}
+
 /// Why there is no answer.
 fn unanswered(error: &kube::Error) -> Error {
     let detail = bounded_message(&with_causes(error));
@@ -153,4 +212,22 @@ fn unanswered(error: &kube::Error) -> Error {
 
 fn malformed(what: &impl Display) -> Error {
     Error::Malformed { detail: bounded_message(&what.to_string()) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn servers_of_pods_have_addresses_or_names() {
+        assert_eq!(server("10.0.0.1", "443"), "https://10.0.0.1:443");
+        assert_eq!(server("fd00::1", "6443"), "https://[fd00::1]:6443");
+        assert_eq!(server("kubernetes.default.svc", "443"), "https://kubernetes.default.svc:443");
+    }
+
+    #[tokio::test]
+    async fn process_outside_of_a_pod_is_told_so() {
+        let error = Client::new(&Access::InCluster).await.unwrap_err();
+        assert!(matches!(error, BuildError::NotInCluster { variable: HOST }), "{error:?}");
+    }
 }
