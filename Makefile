@@ -17,7 +17,7 @@ BUILT := $(or $(CARGO_TARGET_DIR),target)
 export PATH := $(PATH):$(CURDIR)/.tools/bin
 
 .DEFAULT_GOAL := help
-.PHONY: help nats-server tools debian-tree vm-guest build demo dev test test-programs test-system test-at-length test-docker test-api test-debian test-vm soak lint deny audit bench growth sim fuzz chaos floods losses absence clock-steps test-upgrade races power-loss oracle cargo-deb deb images worker-static fmt clean
+.PHONY: help nats-server tools debian-tree vm-guest build demo dev test test-programs test-system test-at-length test-docker test-api test-debian test-vm test-kubernetes soak lint deny audit bench growth sim fuzz chaos floods losses absence clock-steps test-upgrade races power-loss oracle cargo-deb deb images worker-static fmt clean
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-15s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -97,6 +97,17 @@ test-docker: ## Upgrade a site in containers while its parts are killed, paused 
 API_EXAMPLES ?= 200
 test-api: tools ## Test the running API with schemathesis, API_EXAMPLES=200 generated requests for each property of each endpoint
 	API_EXAMPLES=$(API_EXAMPLES) $(AT_LENGTH) -E 'test(/^program::api::/)'
+
+# The suite that holds the Kubernetes API server of the tests to what real ones do. It asks no cluster unless this is called.
+test-kubernetes: ## Hold the API server of a real cluster to what the tests rely on, KUBECONFIG=FILE of an administrator of a cluster for tests
+	@[ -f "$(KUBECONFIG)" ] || { echo "error: make test-kubernetes needs KUBECONFIG=FILE, of an administrator of a cluster for tests" >&2; exit 1; }
+	@.ci/needs "make test-kubernetes" "what make test needs, and a cluster for tests" cargo:rustup cc:gcc python3:python3-pip setpriv:util-linux
+	@echo "In the cluster of $(KUBECONFIG), each test adds a namespace and a node, both named os-upgrade-test-*, with pods that run"
+	@echo "nowhere and disruption budgets, and removes them. It changes nothing else. What only the API"
+	@echo "server of the tests can do, such as faults, is left out. If tests are killed, this removes what they have added:"
+	@echo "  kubectl delete nodes,namespaces --selector os-upgrade-test"
+	@$(MAKE) --no-print-directory tools
+	OS_UPGRADE_TEST_KUBECONFIG=$(abspath $(KUBECONFIG)) $(NEXTEST) -E 'test(/^kubernetes::(eviction|lists|refusals|watches|writes)::/)'
 
 lint: ## Check format, clippy, documentation, and dependencies; warnings are errors
 	@.ci/needs "make lint" "cargo with clippy and rustfmt" cargo:rustup cc:gcc cargo-clippy:rustup cargo-fmt:rustup

@@ -12,5 +12,6 @@ mod nodes;
 mod refusals;
 mod rights;
 mod server;
+mod shared;
 mod watches;
 mod writes;

@@ -34,6 +34,8 @@ struct Watch {
     last: u64,
     /// The version of the last bookmark.
     marked: u64,
+    /// When the next one is due, however much happens meanwhile.
+    next_bookmark: Instant,
     pending: VecDeque<Value>,
     is_over: bool,
     ends: Instant,
@@ -52,6 +54,7 @@ pub(super) fn body(shared: &Arc<Shared>, request: &Request) -> Result<Body, Fail
         has_bookmarks: request.parameter("allowWatchBookmarks") == "true",
         last: 0,
         marked: 0,
+        next_bookmark: Instant::now() + BOOKMARK_INTERVAL,
         pending: VecDeque::new(),
         is_over: false,
         ends: Instant::now() + timeout,
@@ -107,7 +110,7 @@ impl Watch {
             tokio::select! {
                 // The sender lives as long as this watch does.
                 _ = self.changed.changed() => {}
-                () = tokio::time::sleep(BOOKMARK_INTERVAL), if self.has_bookmarks => self.bookmark(),
+                () = tokio::time::sleep_until(self.next_bookmark), if self.has_bookmarks => self.bookmark(),
                 () = tokio::time::sleep_until(self.ends) => self.is_over = true,
             }
         }
@@ -150,6 +153,7 @@ impl Watch {
 
     /// Says up to which version nothing was missed, if that has advanced.
     fn bookmark(&mut self) {
+        self.next_bookmark = Instant::now() + BOOKMARK_INTERVAL;
         let visible = self.shared.read(|state| state.lists.cached_version(&state.store));
         if visible > self.marked && self.last <= visible {
             self.marked = visible;

@@ -2,23 +2,30 @@
 
 use std::time::Duration;
 
-use harness::http;
+use axum::body::{Body, BodyDataStream};
+use futures::StreamExt as _;
 use harness::wait::PATIENCE;
-use reqwest::header::{CONTENT_TYPE, HeaderMap};
-use reqwest::{Client, Method, RequestBuilder, Response};
+use hyper::header::{AUTHORIZATION, CONTENT_TYPE, HeaderMap, HeaderValue};
+use hyper::{Method, Request};
+use kube::config::AuthInfo;
+use kube::{Client, Config, Error};
 use serde_json::{Value, json};
 
+type Response = hyper::Response<kube::client::Body>;
+
+/// Objects.
+const JSON: &str = "application/json";
 /// Patches that merge.
 pub(super) const MERGE: &str = "application/merge-patch+json";
 /// Patches that are lists of operations.
 pub(super) const JSON_PATCH: &str = "application/json-patch+json";
 
 /// A caller.
-#[derive(Debug, Clone)]
+#[derive(Clone)]
 pub(super) struct Api {
-    url: String,
-    token: Option<String>,
     client: Client,
+    /// What it may change: objects whose path has this segment. Everything if absent.
+    scope: Option<String>,
 }
 
 /// An answer.
@@ -60,26 +67,52 @@ impl Answer {
 impl Api {
     /// A caller with this token, or without any.
     pub(super) fn new(url: &str, token: Option<&str>) -> Self {
-        let client = http::builder([]).build().unwrap();
-        Self { url: url.to_owned(), token: token.map(str::to_owned), client }
+        Self::stranger(Config::new(url.parse().unwrap()), token)
     }
 
-    fn request(&self, method: Method, path: &str) -> RequestBuilder {
-        let request = self.client.request(method, format!("{}{path}", self.url));
-        match &self.token {
-            Some(token) => request.bearer_auth(token),
-            None => request,
+    /// A caller at the server of a configuration who has not its credentials, but this token, or none.
+    pub(super) fn stranger(mut config: Config, token: Option<&str>) -> Self {
+        config.auth_info = AuthInfo::default();
+        if let Some(token) = token {
+            config.headers.push((AUTHORIZATION, HeaderValue::from_str(&format!("Bearer {token}")).unwrap()));
         }
+        Self::of(config, None)
     }
 
-    async fn answer(request: RequestBuilder) -> Result<Answer, reqwest::Error> {
-        let response = request.timeout(PATIENCE).send().await?;
-        let (status, headers) = (response.status().as_u16(), response.headers().clone());
-        Ok(Answer { status, headers, text: response.text().await? })
+    /// A caller with the credentials of a configuration, which may change what has the scope in its path.
+    pub(super) fn of(mut config: Config, scope: Option<String>) -> Self {
+        // As any client of rustls, it needs a provider.
+        drop(harness::http::builder([]));
+        config.default_retry = false;
+        Self { client: Client::try_from(config).unwrap(), scope }
+    }
+
+    /// Sends a request. In a cluster that others use, one that could change what is not of the test is never sent.
+    async fn send(&self, method: Method, path: &str, kind: &str, body: Vec<u8>) -> Result<Response, Error> {
+        if let Some(scope) = &self.scope
+            && method != Method::GET
+        {
+            let is_ours = path.split(['/', '?']).any(|segment| segment == scope);
+            let adds = method == Method::POST && ["/api/v1/namespaces", "/api/v1/nodes"].contains(&path);
+            assert!(is_ours || adds, "{method} {path} is not about an object of the test");
+        }
+        let request = Request::builder().method(method).uri(path).header(CONTENT_TYPE, kind);
+        self.client.send(request.body(body.into()).unwrap()).await
+    }
+
+    async fn answer(&self, method: Method, path: &str, kind: &str, body: &Value) -> Result<Answer, Error> {
+        let body = if body.is_null() { Vec::new() } else { body.to_string().into_bytes() };
+        let answer = async {
+            let response = self.send(method, path, kind, body).await?;
+            let (status, headers) = (response.status().as_u16(), response.headers().clone());
+            let text = response.into_body().collect_bytes().await?;
+            Ok(Answer { status, headers, text: String::from_utf8_lossy(&text).into_owned() })
+        };
+        tokio::time::timeout(PATIENCE, answer).await.expect("an answer")
     }
 
     pub(super) async fn get(&self, path: &str) -> Answer {
-        Self::answer(self.request(Method::GET, path)).await.unwrap()
+        self.answer(Method::GET, path, JSON, &Value::Null).await.unwrap()
     }
 
     pub(super) async fn post(&self, path: &str, body: &Value) -> Answer {
@@ -87,42 +120,42 @@ impl Api {
     }
 
     /// A request whose connection may be cut.
-    pub(super) async fn try_post(&self, path: &str, body: &Value) -> Result<Answer, reqwest::Error> {
-        Self::answer(self.request(Method::POST, path).json(body)).await
+    pub(super) async fn try_post(&self, path: &str, body: &Value) -> Result<Answer, Error> {
+        self.answer(Method::POST, path, JSON, body).await
     }
 
     pub(super) async fn put(&self, path: &str, body: &Value) -> Answer {
-        Self::answer(self.request(Method::PUT, path).json(body)).await.unwrap()
+        self.answer(Method::PUT, path, JSON, body).await.unwrap()
     }
 
     pub(super) async fn patch(&self, kind: &str, path: &str, body: &Value) -> Answer {
-        let request = self.request(Method::PATCH, path).header(CONTENT_TYPE, kind).body(body.to_string());
-        Self::answer(request).await.unwrap()
+        self.answer(Method::PATCH, path, kind, body).await.unwrap()
     }
 
     pub(super) async fn delete(&self, path: &str, body: &Value) -> Answer {
-        Self::answer(self.request(Method::DELETE, path).json(body)).await.unwrap()
+        self.answer(Method::DELETE, path, JSON, body).await.unwrap()
     }
 
     /// A watch that has begun.
     pub(super) async fn watch(&self, path: &str) -> Watch {
-        let response = self.request(Method::GET, path).send().await.unwrap();
+        let response = self.send(Method::GET, path, JSON, Vec::new()).await.unwrap();
         assert_eq!(response.status().as_u16(), 200, "{response:?}");
-        Watch { response, read: Vec::new() }
+        Watch { stream: Body::new(response.into_body()).into_data_stream(), read: Vec::new() }
     }
 }
 
 /// A watch in progress.
 #[derive(Debug)]
 pub(super) struct Watch {
-    response: Response,
+    stream: BodyDataStream,
     read: Vec<u8>,
 }
 
 impl Watch {
     /// The next event; none if the watch has ended.
     pub(super) async fn next(&mut self) -> Option<Value> {
-        self.next_within(PATIENCE).await.expect("an event, or the end")
+        // A real server sends a bookmark each minute.
+        self.next_within(2 * PATIENCE).await.expect("an event, or the end")
     }
 
     /// The next event, the end as null; none if neither comes in time.
@@ -132,8 +165,8 @@ impl Watch {
                 let line: Vec<u8> = self.read.drain(..=end).collect();
                 return Some(Some(serde_json::from_slice(&line).unwrap()));
             }
-            match tokio::time::timeout(patience, self.response.chunk()).await.ok()?.unwrap() {
-                Some(bytes) => self.read.extend(bytes),
+            match tokio::time::timeout(patience, self.stream.next()).await.ok()? {
+                Some(bytes) => self.read.extend(bytes.unwrap()),
                 None => return Some(None),
             }
         }

@@ -1,44 +1,52 @@
-//! A cluster whose API is tested. What a test needs in it is created over the API, so that a real one could stand in its place.
+//! A cluster whose API is tested. What a test needs in it is created over the API, so that a real one can stand in its place:
+//! that of the kubeconfig which `OS_UPGRADE_TEST_KUBECONFIG` names. Each test has a namespace and a node of its own there, and
+//! removes them.
+
+use std::path::Path;
 
 use harness::kubernetes::ApiServer;
 use harness::kubernetes::access::Rules;
 use harness::wait::eventually;
+use kube::Config;
+use kube::config::{KubeConfigOptions, Kubeconfig};
 use serde_json::{Value, json};
+use uuid::Uuid;
 
 use super::api::{Answer, Api, MERGE};
 
-/// The namespace of a test.
-pub(super) const NAMESPACE: &str = "shop";
-/// The node of a test.
-pub(super) const NODE: &str = "node-1";
+/// The variable that names a kubeconfig.
+pub(super) const KUBECONFIG: &str = "OS_UPGRADE_TEST_KUBECONFIG";
+/// A label of what belongs to tests, for whoever has to clean up after a test that was killed.
+const LABEL: &str = "os-upgrade-test";
+
+/// Where the API is.
+enum Server {
+    /// In this process.
+    Fake(ApiServer),
+    /// Elsewhere, shared with others.
+    Real(Box<Config>),
+}
 
 /// A cluster with a namespace and a node, whose kubelet does not run: pods that are to terminate stay.
-#[derive(Debug)]
 pub(super) struct Cluster {
     pub(super) api: Api,
-    /// For what only the server of the tests can do.
-    pub(super) server: ApiServer,
+    /// The namespace of the test.
+    pub(super) namespace: String,
+    /// The node of the test.
+    pub(super) node: String,
+    server: Server,
 }
 
-/// The path of a pod.
-pub(super) fn pod(name: &str) -> String {
-    format!("/api/v1/namespaces/{NAMESPACE}/pods/{name}")
-}
-
-/// The path of a budget.
-pub(super) fn budget(name: &str) -> String {
-    format!("/apis/policy/v1/namespaces/{NAMESPACE}/poddisruptionbudgets/{name}")
-}
-
-/// The path of a node.
-pub(super) fn node(name: &str) -> String {
-    format!("/api/v1/nodes/{name}")
+/// What a kubeconfig says.
+pub(super) async fn configuration(kubeconfig: &Path) -> Config {
+    let config = Kubeconfig::read_from(kubeconfig).unwrap();
+    Config::from_custom_kubeconfig(config, &KubeConfigOptions::default()).await.unwrap()
 }
 
 /// The body of an eviction.
-pub(super) fn eviction(name: &str, options: &Value) -> Value {
+pub(super) fn eviction(namespace: &str, name: &str, options: &Value) -> Value {
     json!({
-        "apiVersion": "policy/v1", "kind": "Eviction", "metadata": { "name": name, "namespace": NAMESPACE },
+        "apiVersion": "policy/v1", "kind": "Eviction", "metadata": { "name": name, "namespace": namespace },
         "deleteOptions": options,
     })
 }
@@ -50,21 +58,74 @@ pub(super) fn version(object: &Value) -> u64 {
 
 impl Cluster {
     pub(super) async fn start() -> Self {
-        let server = ApiServer::start().await;
-        let api = Api::new(&server.url, Some(server.admin_token()));
-        let cluster = Self { api, server };
-        let namespace = json!({ "metadata": { "name": NAMESPACE } });
-        cluster.api.post("/api/v1/namespaces", &namespace).await.expect(201);
+        let name = format!("{LABEL}-{}", Uuid::new_v4().simple());
+        let cluster = match std::env::var_os(KUBECONFIG) {
+            None => {
+                let server = ApiServer::start().await;
+                let api = Api::new(&server.url, Some(server.admin_token()));
+                let server = Server::Fake(server);
+                Self { api, namespace: name.clone(), node: name.clone(), server }
+            }
+            Some(file) => {
+                let config = configuration(Path::new(&file)).await;
+                let api = Api::of(config.clone(), Some(name.clone()));
+                Self {
+                    api,
+                    namespace: name.clone(),
+                    node: name.clone(),
+                    server: Server::Real(Box::new(config)),
+                }
+            }
+        };
+        let metadata = json!({ "name": name, "labels": { LABEL: name } });
+        cluster.api.post("/api/v1/namespaces", &json!({ "metadata": metadata })).await.expect(201);
         let ready = json!({ "conditions": [{ "type": "Ready", "status": "True" }] });
-        let node = json!({ "metadata": { "name": NODE }, "status": ready });
+        let node = json!({ "metadata": metadata, "status": ready });
         cluster.api.post("/api/v1/nodes", &node).await.expect(201);
         cluster
     }
 
+    /// For what only the server of the tests can do: [`None`] at another one, where it is left out.
+    pub(super) fn fake(&self) -> Option<&ApiServer> {
+        match &self.server {
+            Server::Fake(server) => Some(server),
+            Server::Real(_) => None,
+        }
+    }
+
+    /// The path of a collection in the namespace, as in `pods`.
+    pub(super) fn collection(&self, plural: &str) -> String {
+        let group = if plural == "poddisruptionbudgets" { "apis/policy/v1" } else { "api/v1" };
+        format!("/{group}/namespaces/{}/{plural}", self.namespace)
+    }
+
+    /// The path of a pod.
+    pub(super) fn pod(&self, name: &str) -> String {
+        format!("{}/{name}", self.collection("pods"))
+    }
+
+    /// The path of a budget.
+    pub(super) fn budget(&self, name: &str) -> String {
+        format!("{}/{name}", self.collection("poddisruptionbudgets"))
+    }
+
+    /// The path of the node.
+    pub(super) fn node(&self) -> String {
+        format!("/api/v1/nodes/{}", self.node)
+    }
+
+    /// A caller with this token, or without any.
+    pub(super) fn stranger(&self, token: Option<&str>) -> Api {
+        match &self.server {
+            Server::Fake(server) => Api::new(&server.url, token),
+            Server::Real(config) => Api::stranger(Config::clone(config), token),
+        }
+    }
+
     /// A caller with these rights in the whole cluster.
-    pub(super) fn user(&self, name: &str, rules: &Value) -> Api {
-        let token = self.server.grant(name, Rules::of_cluster_role(rules));
-        Api::new(&self.server.url, Some(&token))
+    pub(super) fn user(&self, name: &str, rules: &Value) -> Option<Api> {
+        let server = self.fake()?;
+        Some(Api::new(&server.url, Some(&server.grant(name, Rules::of_cluster_role(rules)))))
     }
 
     /// Adds a pod labelled `app=APP`, in this phase and ready or not, with more metadata. Returns it.
@@ -78,14 +139,17 @@ impl Cluster {
     ) -> Value {
         let mut object = json!({
             "metadata": { "name": name, "labels": { "app": app } },
-            "spec": { "nodeName": NODE, "containers": [{ "name": "main", "image": "image" }] },
+            "spec": { "nodeName": self.node, "containers": [{ "name": "main", "image": "image" }] },
         });
         json_patch::merge(&mut object["metadata"], &metadata);
-        let path = format!("/api/v1/namespaces/{NAMESPACE}/pods");
-        self.api.post(&path, &object).await.expect(201);
+        // A real cluster takes no pod before it has added a service account to the namespace.
+        let created = eventually("the pod", async || {
+            Some(self.api.post(&self.collection("pods"), &object).await).filter(|answer| answer.status != 403)
+        });
+        created.await.expect(201);
         let ready = json!({ "type": "Ready", "status": if is_ready { "True" } else { "False" } });
         let status = json!({ "status": { "phase": phase, "conditions": [ready] } });
-        self.api.patch(MERGE, &format!("{}/status", pod(name)), &status).await.expect(200)
+        self.api.patch(MERGE, &format!("{}/status", self.pod(name)), &status).await.expect(200)
     }
 
     /// Adds running, ready pods without an owner: `APP-0` and so on.
@@ -101,10 +165,9 @@ impl Cluster {
             "metadata": { "name": app }, "spec": { "selector": { "matchLabels": { "app": app } } },
         });
         json_patch::merge(&mut object["spec"], spec);
-        let path = format!("/apis/policy/v1/namespaces/{NAMESPACE}/poddisruptionbudgets");
-        self.api.post(&path, &object).await.expect(201);
+        self.api.post(&self.collection("poddisruptionbudgets"), &object).await.expect(201);
         eventually("the budget's status", async || {
-            let budget = self.api.get(&budget(app)).await.expect(200);
+            let budget = self.api.get(&self.budget(app)).await.expect(200);
             let is_computed = budget["status"]["observedGeneration"] == budget["metadata"]["generation"];
             is_computed.then(|| budget["status"].clone())
         })
@@ -112,12 +175,47 @@ impl Cluster {
     }
 
     /// The status of a budget.
-    pub(super) async fn budget(&self, name: &str) -> Value {
-        self.api.get(&budget(name)).await.expect(200)["status"].clone()
+    pub(super) async fn status(&self, budget: &str) -> Value {
+        self.api.get(&self.budget(budget)).await.expect(200)["status"].clone()
     }
 
     /// Evicts a pod.
     pub(super) async fn evict(&self, name: &str, options: &Value) -> Answer {
-        self.api.post(&format!("{}/eviction", pod(name)), &eviction(name, options)).await
+        let body = eviction(&self.namespace, name, options);
+        self.api.post(&format!("{}/eviction", self.pod(name)), &body).await
+    }
+
+    /// Ends a terminating pod, as its kubelet would.
+    pub(super) async fn end_pod(&self, name: &str) {
+        self.api.delete(&self.pod(name), &json!({ "gracePeriodSeconds": 0 })).await.expect(200);
+    }
+}
+
+/// Removes what a test has added. Pods go first: without a kubelet they would keep the namespace for ever.
+async fn remove(api: &Api, name: &str) {
+    let pods = format!("/api/v1/namespaces/{name}/pods");
+    let list = api.get(&pods).await.expect(200);
+    for pod in list["items"].as_array().into_iter().flatten() {
+        let path = format!("{pods}/{}", pod["metadata"]["name"].as_str().unwrap());
+        api.patch(MERGE, &path, &json!({ "metadata": { "finalizers": null } })).await;
+        api.delete(&path, &json!({ "gracePeriodSeconds": 0 })).await;
+    }
+    for path in [format!("/api/v1/namespaces/{name}"), format!("/api/v1/nodes/{name}")] {
+        let answer = api.delete(&path, &json!({})).await;
+        assert!(answer.status < 300 || answer.status == 404, "{answer:?}");
+    }
+}
+
+impl Drop for Cluster {
+    fn drop(&mut self) {
+        let Server::Real(config) = &self.server else { return };
+        let (config, name) = (Config::clone(config), self.namespace.clone());
+        // A failed test cleans up too, and its runtime may be at its end.
+        let cleaner = std::thread::spawn(move || {
+            let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+            runtime.block_on(async { remove(&Api::of(config, Some(name.clone())), &name).await });
+        });
+        let is_removed = cleaner.join().is_ok();
+        assert!(is_removed || std::thread::panicking(), "{} is left", self.namespace);
     }
 }

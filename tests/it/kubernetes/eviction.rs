@@ -8,7 +8,7 @@ use harness::kubernetes::resource::BUDGETS;
 use serde_json::{Value, json};
 
 use super::api::{Answer, MERGE};
-use super::cluster::{Cluster, NAMESPACE, eviction, pod};
+use super::cluster::{Cluster, eviction};
 
 /// The cause that a refusal by a budget gives.
 #[track_caller]
@@ -38,16 +38,17 @@ async fn wrong_uid_is_refused_and_spends_the_budget() {
     let message = answer.refused(409, "Conflict");
     assert!(message.contains("the UID in the precondition (another) does not match"), "{message}");
 
-    let status = cluster.budget("a").await;
+    let status = cluster.status("a").await;
     assert_eq!(status["disruptionsAllowed"], 0, "{status}");
     assert!(status["disruptedPods"]["a-0"].is_string(), "{status}");
     let cause = budget_cause(&cluster.evict("a-1", &json!({})).await);
     assert_eq!(cause, "The disruption budget a needs 1 healthy pods and has 1 currently");
     // The server's code says that this lasts two minutes.
-    cluster.server.skew_clock(TimeDelta::seconds(119));
-    assert_eq!(cluster.budget("a").await["disruptionsAllowed"], 0);
-    cluster.server.skew_clock(TimeDelta::seconds(121));
-    assert_eq!(cluster.budget("a").await["disruptionsAllowed"], 1);
+    let Some(server) = cluster.fake() else { return };
+    server.skew_clock(TimeDelta::seconds(119));
+    assert_eq!(cluster.status("a").await["disruptionsAllowed"], 0);
+    server.skew_clock(TimeDelta::seconds(121));
+    assert_eq!(cluster.status("a").await["disruptionsAllowed"], 1);
 }
 
 #[tokio::test]
@@ -73,17 +74,18 @@ async fn refusal_by_budget_names_it() {
 #[tokio::test]
 async fn budget_without_current_status_refuses() {
     let cluster = Cluster::start().await;
+    let Some(server) = cluster.fake() else { return };
     cluster.add_pods("a", 2).await;
     cluster.add_budget("a", &json!({ "minAvailable": 1 })).await;
     // A budget whose status is older than it, and one that has none yet.
-    cluster.server.freeze_disruption_controller(true);
+    server.freeze_disruption_controller(true);
     let spec = json!({ "spec": { "minAvailable": 0 } });
-    cluster.api.patch(MERGE, &super::cluster::budget("a"), &spec).await.expect(200);
+    cluster.api.patch(MERGE, &cluster.budget("a"), &spec).await.expect(200);
     cluster.add_pods("b", 1).await;
     let object = json!({
         "metadata": { "name": "b" }, "spec": { "minAvailable": 0, "selector": { "matchLabels": { "app": "b" } } },
     });
-    let path = format!("/apis/policy/v1/namespaces/{NAMESPACE}/poddisruptionbudgets");
+    let path = cluster.collection("poddisruptionbudgets");
     cluster.api.post(&path, &object).await.expect(201);
 
     for name in ["a", "b"] {
@@ -93,7 +95,7 @@ async fn budget_without_current_status_refuses() {
         assert_eq!(answer.header("retry-after"), "10");
         assert_eq!(answer.json()["details"]["retryAfterSeconds"], 10);
     }
-    cluster.server.freeze_disruption_controller(false);
+    server.freeze_disruption_controller(false);
     cluster.evict("a-0", &json!({})).await.expect(201);
 }
 
@@ -120,11 +122,14 @@ async fn dry_run_spends_no_budget() {
     for index in 0..4 {
         let name = format!("a-{index}");
         cluster.evict(&name, &json!({ "dryRun": ["All"] })).await.expect(201);
-        let path = format!("{}/eviction?dryRun=All", pod(&name));
-        cluster.api.post(&path, &eviction(&name, &json!({}))).await.expect(201);
-        assert_eq!(cluster.api.get(&pod(&name)).await.expect(200)["metadata"].get("deletionTimestamp"), None);
+        let path = format!("{}/eviction?dryRun=All", cluster.pod(&name));
+        cluster.api.post(&path, &eviction(&cluster.namespace, &name, &json!({}))).await.expect(201);
+        assert_eq!(
+            cluster.api.get(&cluster.pod(&name)).await.expect(200)["metadata"].get("deletionTimestamp"),
+            None
+        );
     }
-    assert_eq!(cluster.budget("a").await["disruptionsAllowed"], 1);
+    assert_eq!(cluster.status("a").await["disruptionsAllowed"], 1);
     cluster.evict("a-0", &json!({})).await.expect(201);
     budget_cause(&cluster.evict("a-1", &json!({ "dryRun": ["All"] })).await);
 }
@@ -135,7 +140,7 @@ async fn two_budgets_over_a_pod_are_an_error() {
     cluster.add_pods("a", 1).await;
     cluster.add_budget("a", &json!({ "minAvailable": 0 })).await;
     let everything = json!({ "metadata": { "name": "all" }, "spec": { "minAvailable": 0, "selector": {} } });
-    let path = format!("/apis/policy/v1/namespaces/{NAMESPACE}/poddisruptionbudgets");
+    let path = cluster.collection("poddisruptionbudgets");
     cluster.api.post(&path, &everything).await.expect(201);
     let body = cluster.evict("a-0", &json!({})).await.expect(500);
     assert_eq!(
@@ -161,6 +166,10 @@ async fn max_unavailable_needs_a_controller() {
 #[tokio::test]
 async fn owners_count_for_max_unavailable() {
     let cluster = Cluster::start().await;
+    // Elsewhere, pods of an owner that is not there are collected.
+    if cluster.fake().is_none() {
+        return;
+    }
     let owner = json!({ "apiVersion": "apps/v1", "kind": "ReplicaSet", "name": "web", "uid": "u", "controller": true });
     for index in 0..4 {
         let metadata = json!({ "ownerReferences": [owner] });
@@ -175,6 +184,7 @@ async fn owners_count_for_max_unavailable() {
 #[tokio::test]
 async fn budgets_that_cannot_be_computed_refuse() {
     let cluster = Cluster::start().await;
+    let Some(server) = cluster.fake() else { return };
     let owner = json!({ "apiVersion": "apps/v1", "kind": "DaemonSet", "name": "agent", "uid": "u", "controller": true });
     cluster.add("a-0", "a", "Running", true, json!({ "ownerReferences": [owner] })).await;
     cluster.add_budget("a", &json!({ "maxUnavailable": 1 })).await;
@@ -184,8 +194,9 @@ async fn budgets_that_cannot_be_computed_refuse() {
     assert!(cause.contains(expected), "{cause}");
 
     // A number that no controller writes.
-    cluster.server.freeze_disruption_controller(true);
-    cluster.server.edit(BUDGETS, NAMESPACE, "a", |budget| budget["status"]["disruptionsAllowed"] = json!(-1));
+    server.freeze_disruption_controller(true);
+    server
+        .edit(BUDGETS, &cluster.namespace, "a", |budget| budget["status"]["disruptionsAllowed"] = json!(-1));
     let message = cluster.evict("a-0", &json!({})).await.refused(403, "Forbidden");
     assert!(message.ends_with("pdb disruptions allowed is negative"), "{message}");
 }
@@ -241,13 +252,13 @@ async fn terminating_pods_can_be_evicted_again() {
     cluster.add_pods("a", 1).await;
     cluster.add_budget("a", &json!({ "minAvailable": 0 })).await;
     cluster.evict("a-0", &json!({})).await.expect(201);
-    assert_eq!(*grace(&cluster.api.get(&pod("a-0")).await.expect(200)), 30);
-    assert_eq!(cluster.budget("a").await["disruptionsAllowed"], 0);
+    assert_eq!(*grace(&cluster.api.get(&cluster.pod("a-0")).await.expect(200)), 30);
+    assert_eq!(cluster.status("a").await["disruptionsAllowed"], 0);
     cluster.evict("a-0", &json!({ "gracePeriodSeconds": 5 })).await.expect(201);
-    assert_eq!(*grace(&cluster.api.get(&pod("a-0")).await.expect(200)), 5);
+    assert_eq!(*grace(&cluster.api.get(&cluster.pod("a-0")).await.expect(200)), 5);
     // A longer one delays nothing.
     cluster.evict("a-0", &json!({ "gracePeriodSeconds": 60 })).await.expect(201);
-    assert_eq!(*grace(&cluster.api.get(&pod("a-0")).await.expect(200)), 5);
+    assert_eq!(*grace(&cluster.api.get(&cluster.pod("a-0")).await.expect(200)), 5);
 }
 
 #[tokio::test]
@@ -256,10 +267,10 @@ async fn finalizers_keep_a_pod() {
     let metadata = json!({ "finalizers": ["batch.kubernetes.io/job-tracking"] });
     cluster.add("job", "a", "Succeeded", false, metadata).await;
     cluster.evict("job", &json!({})).await.expect(201);
-    assert_eq!(*grace(&cluster.api.get(&pod("job")).await.expect(200)), 0);
+    assert_eq!(*grace(&cluster.api.get(&cluster.pod("job")).await.expect(200)), 0);
     let counted = json!({ "metadata": { "finalizers": null } });
-    cluster.api.patch(MERGE, &pod("job"), &counted).await.expect(200);
-    cluster.api.get(&pod("job")).await.refused(404, "NotFound");
+    cluster.api.patch(MERGE, &cluster.pod("job"), &counted).await.expect(200);
+    cluster.api.get(&cluster.pod("job")).await.refused(404, "NotFound");
 }
 
 #[tokio::test]
@@ -268,9 +279,9 @@ async fn kubelet_confirms_deletions() {
     cluster.add_pods("a", 1).await;
     cluster.evict("a-0", &json!({})).await.expect(201);
     // Without a kubelet it stays.
-    cluster.api.get(&pod("a-0")).await.expect(200);
-    cluster.server.end_pod(NAMESPACE, "a-0");
-    cluster.api.get(&pod("a-0")).await.refused(404, "NotFound");
+    cluster.api.get(&cluster.pod("a-0")).await.expect(200);
+    cluster.end_pod("a-0").await;
+    cluster.api.get(&cluster.pod("a-0")).await.refused(404, "NotFound");
 }
 
 #[tokio::test]
@@ -278,16 +289,17 @@ async fn eviction_of_what_is_gone_is_not_found() {
     let cluster = Cluster::start().await;
     let message = cluster.evict("gone", &json!({})).await.refused(404, "NotFound");
     assert_eq!(message, "pods \"gone\" not found");
-    let mut body = eviction("gone", &json!({}));
-    body["metadata"]["namespace"] = json!("gone");
-    cluster.api.post("/api/v1/namespaces/gone/pods/gone/eviction", &body).await.refused(404, "NotFound");
+    // A namespace that is not there either.
+    let path = format!("/api/v1/namespaces/gone/pods/{}/eviction", cluster.namespace);
+    let body = eviction("gone", &cluster.namespace, &json!({}));
+    cluster.api.post(&path, &body).await.refused(404, "NotFound");
 }
 
 #[tokio::test]
 async fn recreated_pod_has_another_uid() {
     let cluster = Cluster::start().await;
     let first = cluster.add("db-0", "a", "Running", true, json!({})).await;
-    cluster.api.delete(&pod("db-0"), &json!({ "gracePeriodSeconds": 0 })).await.expect(200);
+    cluster.api.delete(&cluster.pod("db-0"), &json!({ "gracePeriodSeconds": 0 })).await.expect(200);
     cluster.add("db-0", "a", "Running", true, json!({})).await;
     let options = json!({ "preconditions": { "uid": first["metadata"]["uid"] } });
     cluster.evict("db-0", &options).await.refused(409, "Conflict");
@@ -297,8 +309,8 @@ async fn recreated_pod_has_another_uid() {
 async fn eviction_must_name_its_pod() {
     let cluster = Cluster::start().await;
     cluster.add_pods("a", 1).await;
-    let path = format!("{}/eviction", pod("a-0"));
-    let answer = cluster.api.post(&path, &eviction("b", &json!({}))).await;
+    let path = format!("{}/eviction", cluster.pod("a-0"));
+    let answer = cluster.api.post(&path, &eviction(&cluster.namespace, "b", &json!({}))).await;
     assert_eq!(answer.refused(400, "BadRequest"), "name in URL does not match name in Eviction object");
 }
 
@@ -306,25 +318,27 @@ async fn eviction_must_name_its_pod() {
 async fn deletion_of_another_uid_is_refused() {
     let cluster = Cluster::start().await;
     cluster.add_pods("a", 1).await;
-    let message = cluster.api.delete(&pod("a-0"), &json!({ "preconditions": { "uid": "another" } })).await;
+    let message =
+        cluster.api.delete(&cluster.pod("a-0"), &json!({ "preconditions": { "uid": "another" } })).await;
     let message = message.refused(409, "Conflict");
     assert!(message.contains("the UID in the precondition (another) does not match"), "{message}");
-    cluster.api.get(&pod("a-0")).await.expect(200);
+    cluster.api.get(&cluster.pod("a-0")).await.expect(200);
 }
 
 #[tokio::test]
 async fn deletion_is_graceful() {
     let cluster = Cluster::start().await;
     cluster.add_pods("a", 2).await;
-    let dry = cluster.api.delete(&pod("a-0"), &json!({ "dryRun": ["All"] })).await.expect(200);
+    let dry = cluster.api.delete(&cluster.pod("a-0"), &json!({ "dryRun": ["All"] })).await.expect(200);
     assert_eq!(*grace(&dry), 30);
-    assert_eq!(cluster.api.get(&pod("a-0")).await.json()["metadata"].get("deletionTimestamp"), None);
-    let deleted = cluster.api.delete(&pod("a-0"), &json!({ "gracePeriodSeconds": 7 })).await.expect(200);
+    assert_eq!(cluster.api.get(&cluster.pod("a-0")).await.json()["metadata"].get("deletionTimestamp"), None);
+    let deleted =
+        cluster.api.delete(&cluster.pod("a-0"), &json!({ "gracePeriodSeconds": 7 })).await.expect(200);
     assert_eq!(*grace(&deleted), 7);
-    assert_eq!(*grace(&cluster.api.get(&pod("a-0")).await.expect(200)), 7);
+    assert_eq!(*grace(&cluster.api.get(&cluster.pod("a-0")).await.expect(200)), 7);
     // Without a grace period it is gone at once, kubelet or not.
     for name in ["a-0", "a-1"] {
-        cluster.api.delete(&pod(name), &json!({ "gracePeriodSeconds": 0 })).await.expect(200);
-        cluster.api.get(&pod(name)).await.refused(404, "NotFound");
+        cluster.api.delete(&cluster.pod(name), &json!({ "gracePeriodSeconds": 0 })).await.expect(200);
+        cluster.api.get(&cluster.pod(name)).await.refused(404, "NotFound");
     }
 }

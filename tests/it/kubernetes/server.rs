@@ -32,9 +32,7 @@ fn renewed(server: &ApiServer, node: &str) -> DateTime<Utc> {
 const EVICTION: &str = "/api/v1/namespaces/default/pods/p/eviction";
 
 fn evict_p() -> Value {
-    let mut body = eviction("p", &json!({}));
-    body["metadata"]["namespace"] = json!("default");
-    body
+    eviction("default", "p", &json!({}))
 }
 
 #[tokio::test]
@@ -277,6 +275,20 @@ async fn cache_may_be_stale() {
     server.stall_cache(false);
     assert_eq!(watch.next_change().await.1, "b");
     assert_eq!(count("resourceVersion=0").await, 2);
+}
+
+/// A real one knows more, and would delete all nodes.
+#[tokio::test]
+async fn unknown_paths_and_formats_are_refused() {
+    let server = ApiServer::start().await;
+    let api = admin(&server);
+    server.add_node("n");
+    server.add_pod(&Pod::new("default", "p"));
+    api.get("/api/v1/services").await.refused(404, "NotFound");
+    api.get("/api/v1/namespaces/default/pods/p/log").await.refused(404, "NotFound");
+    let answer = api.patch("application/apply-patch+yaml", "/api/v1/nodes/n", &json!({})).await;
+    answer.refused(415, "UnsupportedMediaType");
+    api.delete("/api/v1/nodes", &json!({})).await.refused(405, "MethodNotAllowed");
 }
 
 #[tokio::test]

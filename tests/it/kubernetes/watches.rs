@@ -3,14 +3,14 @@
 use serde_json::json;
 
 use super::api::{MERGE, Watch};
-use super::cluster::{Cluster, NAMESPACE, NODE, node, pod, version};
+use super::cluster::{Cluster, version};
 
 async fn watch(cluster: &Cluster, query: &str) -> Watch {
-    cluster.api.watch(&format!("/api/v1/namespaces/{NAMESPACE}/pods?watch=true&{query}")).await
+    cluster.api.watch(&format!("{}?watch=true&{query}", cluster.collection("pods"))).await
 }
 
 async fn current(cluster: &Cluster) -> u64 {
-    version(&cluster.api.get("/api/v1/pods").await.expect(200))
+    version(&cluster.api.get("/api/v1/pods?limit=1").await.expect(200))
 }
 
 #[tokio::test]
@@ -22,7 +22,7 @@ async fn changes_arrive_in_order() {
     assert_eq!(watch.next_change().await.0, "ADDED");
     // Its status.
     assert_eq!(watch.next_change().await, ("MODIFIED".to_owned(), "a-0".to_owned(), version(&added)));
-    cluster.api.delete(&pod("a-0"), &json!({ "gracePeriodSeconds": 0 })).await.expect(200);
+    cluster.api.delete(&cluster.pod("a-0"), &json!({ "gracePeriodSeconds": 0 })).await.expect(200);
     let (kind, name, last) = watch.next_change().await;
     assert_eq!((kind.as_str(), name.as_str()), ("DELETED", "a-0"));
     assert!(last > version(&added));
@@ -50,7 +50,7 @@ async fn objects_enter_and_leave_a_selection() {
     cluster.add("p", "b", "Running", true, json!({})).await;
     for (app, kind) in [("a", "ADDED"), ("b", "DELETED")] {
         let patch = json!({ "metadata": { "labels": { "app": app } } });
-        let after = cluster.api.patch(MERGE, &pod("p"), &patch).await.expect(200);
+        let after = cluster.api.patch(MERGE, &cluster.pod("p"), &patch).await.expect(200);
         assert_eq!(watch.next_change().await, (kind.to_owned(), "p".to_owned(), version(&after)));
     }
 }
@@ -60,7 +60,8 @@ async fn too_old_a_version_is_told_within_the_watch() {
     let cluster = Cluster::start().await;
     let start = current(&cluster).await;
     cluster.add_pods("a", 1).await;
-    cluster.server.compact();
+    let Some(server) = cluster.fake() else { return };
+    server.compact();
     let mut watch = watch(&cluster, &format!("resourceVersion={start}")).await;
     let event = watch.next().await.unwrap();
     let status = &event["object"];
@@ -88,7 +89,7 @@ async fn bookmarks_come_if_asked_for() {
     let mut watch = watch(&cluster, &query).await;
     // A change of another resource advances the version.
     let patch = json!({ "spec": { "unschedulable": true } });
-    let after = cluster.api.patch(MERGE, &node(NODE), &patch).await.expect(200);
+    let after = cluster.api.patch(MERGE, &cluster.node(), &patch).await.expect(200);
     loop {
         let event = watch.next().await.unwrap();
         assert_eq!(
@@ -110,7 +111,8 @@ async fn watches_end_when_asked_or_cut() {
         watch(&cluster, &format!("resourceVersion={start}&timeoutSeconds=0")).await.next().await,
         None
     );
+    let Some(server) = cluster.fake() else { return };
     let mut watch = watch(&cluster, &format!("resourceVersion={start}")).await;
-    cluster.server.end_watches();
+    server.end_watches();
     assert_eq!(watch.next().await, None);
 }
