@@ -2,6 +2,35 @@
 //!
 //! [`node`] cordons and uncordons, [`drain`] evicts pods, [`plan`] decides which. [`client`] and [`api`] send requests, each
 //! once; [`rights`] is what they need of the cluster. What to do with an outcome is up to the caller.
+//!
+//! # Pods
+//!
+//! A node is drained when a fresh list shows none of the pods that have to go:
+//!
+//! | pod | what a drain does |
+//! |---|---|
+//! | of a daemon set, or the mirror of a static pod | nothing: it would come back |
+//! | of this project ([`plan::OwnPods`]) | nothing, and names it |
+//! | of a job, not running | nothing |
+//! | of a job, running | does not begin, or waits if it has begun; evicts it if the policy does not protect it |
+//! | terminating | waits |
+//! | any other, finished ones and those without a controller included | evicts it, by its uid |
+//!
+//! A pod that a budget holds stays where its namespace is protected, and is deleted where it is not. Other refusals, such as
+//! throttling or an admission webhook's, lead to no deletion. All evictions are asked for in a dry run first, under the cordon:
+//! where a pod would have to stay because of a budget or a missing right, nothing is evicted. Evictions have no fence, so one that
+//! was sent right before another instance began to lead may be carried out after that.
+//!
+//! # Cordons
+//!
+//! One patch makes a node unschedulable and writes the annotation [`mark::ANNOTATION`]: site, owner, the leader's fence, and
+//! whether the node was unschedulable before. Nothing without that annotation is uncordoned. An administrator's cordon that was
+//! there before is there afterwards; a later one cannot be told apart and ends with ours. Sites that share a cluster leave each
+//! other's nodes alone, as long as their names differ.
+//!
+//! # Rights
+//!
+//! `config/kubernetes/rbac.yaml` grants exactly [`rights::RIGHTS`].
 
 mod answer;
 pub mod api;
