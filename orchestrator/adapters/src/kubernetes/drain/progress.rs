@@ -74,17 +74,18 @@ impl Progress {
         self.pods.iter().filter(|pod| pod.has_to_go()).all(is_final)
     }
 
-    /// The pods that are to be evicted now.
+    /// The pods that are to be evicted now. Those that were not tried come first, then those that wait longest: otherwise the
+    /// first ones of the list could take all turns.
     pub(super) fn due(&self, now: Instant) -> Vec<(PlannedPod, Fallback)> {
-        let is_due = |pod: &PlannedPod| {
-            self.records.get(&pod.pod.uid).is_none_or(|record| record.due.is_some_and(|due| due <= now))
-        };
-        let due = self.pods.iter().filter(|pod| is_due(pod));
-        due.filter_map(|pod| match pod.action {
+        let due_at = |pod: &PlannedPod| self.records.get(&pod.pod.uid).map(|record| record.due);
+        let is_due = |pod: &PlannedPod| due_at(pod).is_none_or(|due| due.is_some_and(|due| due <= now));
+        let mut due: Vec<&PlannedPod> = self.pods.iter().filter(|pod| is_due(pod)).collect();
+        due.sort_by_key(|pod| due_at(pod));
+        let evictable = due.into_iter().filter_map(|pod| match pod.action {
             Action::Evict(fallback) => Some((pod.clone(), fallback)),
             Action::Ignore(_) | Action::Await { .. } | Action::WaitForJob => None,
-        })
-        .collect()
+        });
+        evictable.collect()
     }
 
     /// The pods that have to go.
