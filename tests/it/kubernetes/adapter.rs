@@ -129,9 +129,9 @@ impl Cluster {
         self.drain_with(&lasting()).await
     }
 
-    /// Cordons the node and drains it for at most half a second.
+    /// Cordons the node and drains it for at most a second.
     pub(super) async fn drain_in_vain(&self) -> DrainReport {
-        self.drain_with(&permit(Duration::from_millis(500))).await
+        self.drain_with(&permit(Duration::from_secs(1))).await
     }
 
     /// Cordons the node and drains it under this permission.
