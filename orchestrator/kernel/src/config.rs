@@ -213,12 +213,15 @@ pub struct RebootSettings {
     /// Whether hosts start only while a maintenance window is open.
     #[serde(default, skip_serializing_if = "is_false")]
     pub in_windows: bool,
+    /// Whether hosts that need a reboot are queued when a maintenance window is open.
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub queue_required: bool,
 }
 
 impl Default for RebootSettings {
     /// CKE's.
     fn default() -> Self {
-        Self { max_concurrent: 1, unreachable_max: 0, in_windows: false }
+        Self { max_concurrent: 1, unreachable_max: 0, in_windows: false, queue_required: false }
     }
 }
 

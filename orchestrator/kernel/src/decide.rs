@@ -184,6 +184,10 @@ fn react(state: &State, view: &View, input: &Input, now: DateTime<Utc>) -> Decis
         Input::Missed { blocked } => {
             Decision::facts(start::record_missed(state, view, blocked.as_ref(), now))
         }
-        Input::Tick => Decision::facts(start::leave_out_unreachable(state, view)),
+        Input::Tick => {
+            let mut facts = start::leave_out_unreachable(state, view);
+            facts.extend(reboots::queue_required(state, view, now));
+            Decision::facts(facts)
+        }
     }
 }

@@ -285,6 +285,9 @@ pub enum Fact {
         /// Why, as the operator says.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         reason: Option<String>,
+        /// When the maintenance window opened in which they were queued without an operator, because they need a reboot.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        window: Option<DateTime<Utc>>,
     },
     /// Something happened to an entry of the reboot queue.
     Reboot {

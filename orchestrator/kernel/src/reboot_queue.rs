@@ -10,4 +10,4 @@ mod queue;
 pub use self::backoff::Backoff;
 pub use self::choose::{ApiServerOrder, Nodes, NotReady, QueueBlocker, QueueLimits};
 pub use self::entry::{Entry, EntryEvent, EntryStatus, IllegalEntryEvent, entry_index};
-pub use self::queue::{ENTRIES_MAX, QueueError, RebootQueue};
+pub use self::queue::{ENTRIES_MAX, QueueError, RebootQueue, Required};

@@ -15,6 +15,7 @@ use crate::reboot_queue::{
 use crate::slot::{Slot, SlotState};
 use crate::state::{ApplyError, State};
 use crate::view::{Reachability, SeenHost, View};
+use crate::window::Occurrence;
 
 /// The index of the entry whose host can be rebooted now. This is the only place that decides it.
 ///
@@ -39,18 +40,16 @@ pub fn next_reboot(state: &State, view: &View, now: DateTime<Utc>) -> Result<u64
         return Err(QueueBlocker::Clock(doubt.clone()));
     }
     if settings.in_windows {
-        check_window(state, now)?;
+        open_window(state, now)?;
     }
     Ok(next)
 }
 
-fn check_window(state: &State, now: DateTime<Utc>) -> Result<(), QueueBlocker> {
+/// The occurrence of the maintenance windows that is open at `now`.
+pub(crate) fn open_window(state: &State, now: DateTime<Utc>) -> Result<Occurrence, QueueBlocker> {
     let config = state.config.as_deref().ok_or(QueueBlocker::NoWindow)?;
-    match calendar(config, &state.settings).containing(now) {
-        Ok(Some(_)) => Ok(()),
-        Ok(None) => Err(QueueBlocker::NoWindow),
-        Err(why) => Err(QueueBlocker::UnclearWindows(why)),
-    }
+    let open = calendar(config, &state.settings).containing(now).map_err(QueueBlocker::UnclearWindows)?;
+    open.ok_or(QueueBlocker::NoWindow)
 }
 
 fn unreachable(state: &State, view: &View) -> OrdSet<HostName> {
@@ -219,7 +218,9 @@ impl State {
 
     /// Folds a fact about the reboot queue.
     pub(crate) fn apply_reboots(&mut self, at: DateTime<Utc>, fact: &Fact) -> Result<(), ApplyError> {
-        if let Fact::RebootsQueued { hosts, .. } = fact {
+        if let Fact::RebootsQueued { hosts, window: Some(window), .. } = fact {
+            self.reboot_queue.add_required(hosts, *window, at);
+        } else if let Fact::RebootsQueued { hosts, window: None, .. } = fact {
             self.reboot_queue.add(hosts.iter().cloned(), at);
         } else if let Fact::Reboot { index, host, event } = fact {
             return self.apply_reboot(*index, host, event, at);

@@ -71,6 +71,7 @@ impl Settings {
                 max_concurrent: self.reboot.max_concurrent_reboots.get(),
                 unreachable_max: self.reboot.maximum_unreachable_nodes_for_reboot.get(),
                 in_windows: self.reboot.in_windows,
+                queue_required: self.reboot.queue_required,
             },
         }
     }
@@ -103,7 +104,17 @@ pub(super) fn validate(merged: &Merged, problems: &mut Vec<Problem>) -> Option<S
     problems.extend(api_tls_rules(merged));
     problems.extend(api_oidc_rules(merged));
     problems.extend(default_group_exists(merged));
+    problems.extend(reboot_rules(merged));
     settings.filter(|_| problems.len() == before)
+}
+
+fn reboot_rules(merged: &Merged) -> Option<Problem> {
+    let is_set = |key| merged.read::<bool>("reboot", key, &mut Vec::new()) == Some(true);
+    let raw = merged.given("reboot", "queue-required")?;
+    (is_set("queue-required") && !is_set("in-windows")).then(|| {
+        let why = "reboot.queue-required: needs reboot.in-windows = true, so that no host reboots outside of a window";
+        raw.problem(why.to_owned())
+    })
 }
 
 fn nats_rules(merged: &Merged) -> Vec<Problem> {

@@ -221,6 +221,9 @@ sections! {
         "maximum-unreachable-nodes-for-reboot" => maximum_unreachable_nodes_for_reboot: Bounded<0, 10_000> = Initial::Is("0");
         /// Whether hosts of the queue start only while a maintenance window is open. What is under way when it closes is finished.
         "in-windows" => in_windows: bool = Initial::Is("false");
+        /// Whether hosts that say that they need a reboot are queued while a maintenance window is open, each once in a window. Needs
+        /// `in-windows`, so that none reboots outside of them.
+        "queue-required" => queue_required: bool = Initial::Is("false");
     }
 }
 

@@ -219,6 +219,10 @@ fn single_problems() {
             "[fleet-lock]\ndefault-group = \"g\"",
             "c.toml:2:17: fleet-lock.default-group: \"g\" is not in [fleet-lock.groups], which has default",
         ),
+        (
+            "[reboot]\nqueue-required = true",
+            "c.toml:2:18: reboot.queue-required: needs reboot.in-windows = true, so that no host reboots outside of a window",
+        ),
         ("[api]\nlisten = \"127.0.0.1:1\"\nlisten = \"127.0.0.1:2\"", "c.toml:3:1: duplicate key"),
         (
             "[api]\nlisten =\n[stor]\n",

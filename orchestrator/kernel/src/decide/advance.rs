@@ -26,6 +26,7 @@ pub(super) fn advance(state: &State, view: &View, now: DateTime<Utc>) -> Vec<Fac
     });
     of_run
         .flatten()
+        .or_else(|| reboots::cancel_unneeded(state, view))
         .or_else(|| reboots::remove_cancelled(state))
         .or_else(|| reboots::begin(state, view))
         .or_else(|| admission::admit(state, view, now))

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 
+use chrono::{DateTime, Utc};
 use os_upgrade_protocol::HostName;
 use serde::{Deserialize, Serialize};
 
@@ -10,11 +11,14 @@ use super::granted::{Accepted, Granted};
 use super::refusal_class::RefusalClass;
 use crate::fact::Fact;
 use crate::reboot_queue::{ENTRIES_MAX, Entry, EntryEvent, EntryStatus};
-use crate::reboots::{announced_boot, boot_to_leave};
+use crate::reboots::{announced_boot, boot_to_leave, open_window};
 use crate::slot::{ReleaseCause, SlotState};
 use crate::state::State;
-use crate::view::View;
+use crate::view::{Reachability, View};
+use crate::window::Occurrence;
 
+/// Who queues hosts that need a reboot.
+const QUEUED_BY_ITSELF: &str = "[reboot] queue-required";
 /// How many hosts a refusal names.
 const NAMED_MAX: usize = 5;
 
@@ -235,7 +239,7 @@ fn add(
         return Err(RebootRefusal::Queued { host: entry.host.clone(), index: *index });
     }
     let (hosts, actor, reason) = (hosts.to_vec(), actor.to_owned(), reason.map(ToOwned::to_owned));
-    Ok(vec![Fact::RebootsQueued { hosts, actor, reason }])
+    Ok(vec![Fact::RebootsQueued { hosts, actor, reason, window: None }])
 }
 
 fn entry(state: &State, index: u64) -> Result<&Entry, RebootRefusal> {
@@ -284,6 +288,48 @@ fn switch(state: &State, enabled: bool, actor: &str, reason: Option<&str>) -> Ve
     let (actor, reason) = (actor.to_owned(), reason.map(ToOwned::to_owned));
     let is_new = state.reboot_queue.disabled == enabled;
     is_new.then_some(Fact::RebootQueueSwitched { enabled, actor, reason }).into_iter().collect()
+}
+
+/// Queues the hosts that say that they need a reboot, each once in an occurrence of the maintenance windows.
+pub(super) fn queue_required(state: &State, view: &View, now: DateTime<Utc>) -> Vec<Fact> {
+    if !state.settings.reboot.queue_required || !view.may_time_out() {
+        return Vec::new();
+    }
+    let queue = &state.reboot_queue;
+    let needs_reboot = view.hosts.iter().filter(|(name, seen)| {
+        let is_ready = seen.reboot_required.is_some() && announced_boot(view, name).is_some();
+        is_ready && seen.reachability != Reachability::Unreachable && state.enrolled(name).takes_part()
+    });
+    let hosts: Vec<&HostName> = needs_reboot.map(|(name, _)| name).collect();
+    if hosts.is_empty() {
+        return Vec::new();
+    }
+    // Windows that cannot be worked out are reported with what waits for them.
+    let Ok(Occurrence { start: window, .. }) = open_window(state, now) else { return Vec::new() };
+    let entries: BTreeSet<&HostName> = queue.entries.values().map(|entry| &entry.host).collect();
+    let is_new = |host: &&HostName| !queue.was_required(host, window) && !entries.contains(*host);
+    let room = ENTRIES_MAX.saturating_sub(queue.entries.len());
+    let hosts: Vec<HostName> = hosts.into_iter().filter(is_new).take(room).cloned().collect();
+    if hosts.is_empty() {
+        return Vec::new();
+    }
+    let (actor, reason) = (QUEUED_BY_ITSELF.to_owned(), Some("they need a reboot".to_owned()));
+    vec![Fact::RebootsQueued { hosts, actor, reason, window: Some(window) }]
+}
+
+/// Cancels entries of hosts that were queued because they needed a reboot, and no longer do: a run has rebooted them, for example.
+pub(super) fn cancel_unneeded(state: &State, view: &View) -> Option<Vec<Fact>> {
+    let needs_none = |entry: &Entry| {
+        let seen = view.hosts.get(&entry.host);
+        entry.required
+            && entry.status == EntryStatus::Queued
+            && seen.is_some_and(|seen| seen.reboot_required.is_none())
+    };
+    let unneeded = state.reboot_queue.entries.iter().filter(|(_, entry)| needs_none(entry));
+    let why = "it no longer needs a reboot";
+    non_empty(
+        unneeded.filter_map(|(index, entry)| cancel(*index, entry, QUEUED_BY_ITSELF, Some(why))).collect(),
+    )
 }
 
 /// Removes entries that were cancelled, and gives back the slots that they had requested or held.

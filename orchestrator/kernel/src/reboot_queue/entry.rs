@@ -48,6 +48,9 @@ pub struct Entry {
     pub host: HostName,
     /// When it was added.
     pub added_at: DateTime<Utc>,
+    /// Whether it was queued without an operator, because its host needs a reboot.
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub required: bool,
     /// Its status.
     pub status: EntryStatus,
     /// When it entered this status.
@@ -170,6 +173,7 @@ impl Entry {
         Self {
             host,
             added_at: at,
+            required: false,
             status: EntryStatus::Queued,
             last_transition: at,
             backoff_count: 0,

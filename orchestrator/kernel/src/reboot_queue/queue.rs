@@ -1,7 +1,7 @@
 //! The queue itself: its entries by index.
 
 use chrono::{DateTime, Utc};
-use imbl::OrdMap;
+use imbl::{OrdMap, OrdSet};
 use os_upgrade_protocol::{HostName, RunId};
 use serde::{Deserialize, Serialize};
 
@@ -22,6 +22,20 @@ pub struct RebootQueue {
     pub next_index: u64,
     /// The entries. A host may have several; only the first may start, and the others follow it.
     pub entries: OrdMap<u64, Entry>,
+    /// The hosts that were queued last because they need a reboot.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub required: Option<Required>,
+}
+
+/// Hosts that were queued without an operator, because they need a reboot: each once in an occurrence of the maintenance windows. A
+/// host that goes on saying so does not reboot again and again.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub struct Required {
+    /// When the occurrence began.
+    pub window: DateTime<Utc>,
+    /// The hosts.
+    pub hosts: OrdSet<HostName>,
 }
 
 impl RebootQueue {
@@ -36,6 +50,24 @@ impl RebootQueue {
             self.entries.insert(self.next_index, Entry::queued(host, at));
             self.next_index += 1;
         }
+    }
+
+    /// Appends an entry for each host because it needs a reboot, in the occurrence that began at `window`.
+    pub fn add_required(&mut self, hosts: &[HostName], window: DateTime<Utc>, at: DateTime<Utc>) {
+        for host in hosts {
+            self.entries.insert(self.next_index, Entry { required: true, ..Entry::queued(host.clone(), at) });
+            self.next_index += 1;
+        }
+        let known = self.required.take().filter(|required| required.window == window);
+        let earlier = known.map(|required| required.hosts).unwrap_or_default();
+        let hosts = earlier.into_iter().chain(hosts.iter().cloned()).collect();
+        self.required = Some(Required { window, hosts });
+    }
+
+    /// Whether `host` was queued in the occurrence that began at `window` because it needs a reboot.
+    pub fn was_required(&self, host: &HostName, window: DateTime<Utc>) -> bool {
+        let known = self.required.as_ref().filter(|required| required.window == window);
+        known.is_some_and(|required| required.hosts.contains(host))
     }
 
     /// Folds `event` into the entry at `index`, and removes an entry that has ended.

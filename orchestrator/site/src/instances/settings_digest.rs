@@ -31,7 +31,7 @@ impl SettingsDigest {
             reclaim,
             stuck_after,
             auto_approve,
-            reboot: RebootSettings { max_concurrent, unreachable_max, in_windows },
+            reboot: RebootSettings { max_concurrent, unreachable_max, in_windows, queue_required },
         } = settings;
         let mut words = BTreeMap::from([
             ("[site] timezone", timezone.to_string()),
@@ -39,6 +39,7 @@ impl SettingsDigest {
             ("[reboot] max-concurrent-reboots", max_concurrent.to_string()),
             ("[reboot] maximum-unreachable-nodes-for-reboot", unreachable_max.to_string()),
             ("[reboot] in-windows", in_windows.to_string()),
+            ("[reboot] queue-required", queue_required.to_string()),
             ("[fleet-lock] default-group", default_group.to_string()),
             ("[fleet-lock] on-failure", on_failure.as_str().to_owned()),
             ("[fleet-lock] stuck-after", stuck_after.to_string()),

@@ -19,7 +19,7 @@ impl SiteEvent {
     pub fn of(fact: Fact, about: Option<&str>) -> Option<Self> {
         let run_of_slot = about.map(ToOwned::to_owned);
         Some(match fact {
-            Fact::RebootsQueued { hosts, actor, reason } => {
+            Fact::RebootsQueued { hosts, actor, reason, window: _ } => {
                 Self::RebootsQueued { hosts: names(&hosts), actor, reason }
             }
             Fact::Reboot { index, host, event } => Self::reboot(index, &host, &event),

@@ -147,6 +147,7 @@ fn change_view(site: &mut Site, words: &Words<'_>) {
             if words.has("awaited") {
                 host_seen.reachability = Reachability::Awaited;
             }
+            host_seen.reboot_required = words.named("required").map(ToOwned::to_owned);
             host_seen.boot_id = words.named("boot").map(ToOwned::to_owned);
             host_seen.reboots_on_request = host_seen.boot_id.is_some();
             host_seen.clock_skew_secs = words.named("skew").map(|seconds| seconds.parse().unwrap());
@@ -370,6 +371,7 @@ fn settings(words: &Words<'_>) -> Settings {
             max_concurrent: words.number("reboots").map_or(1, |number| u32::try_from(number).unwrap()),
             unreachable_max: words.number("unreachable").map_or(0, |number| u32::try_from(number).unwrap()),
             in_windows: words.has("in-windows"),
+            queue_required: words.has("queue-required"),
         },
         ..Settings::default()
     }

@@ -76,7 +76,12 @@ fn facts() {
         ..Settings::default()
     };
     let rebooting = Settings {
-        reboot: RebootSettings { max_concurrent: 2, unreachable_max: 3, in_windows: true },
+        reboot: RebootSettings {
+            max_concurrent: 2,
+            unreachable_max: 3,
+            in_windows: true,
+            queue_required: true,
+        },
         ..Settings::default()
     };
     let enlisted = |name: &str, skipped| Enlisted {
@@ -332,6 +337,7 @@ fn facts() {
                 hosts: vec![host("h1"), host("h2")],
                 actor: "eve".to_owned(),
                 reason: None,
+                window: None,
             },
             r#"{"type":"reboots-queued","hosts":["h1","h2"],"actor":"eve"}"#,
         ),
@@ -340,8 +346,12 @@ fn facts() {
                 hosts: vec![host("h1")],
                 actor: "eve".to_owned(),
                 reason: Some("a new kernel".to_owned()),
+                window: Some(start()),
             },
-            r#"{"type":"reboots-queued","hosts":["h1"],"actor":"eve","reason":"a new kernel"}"#,
+            concat!(
+                r#"{"type":"reboots-queued","hosts":["h1"],"actor":"eve","reason":"a new kernel","#,
+                r#""window":"2026-11-21T01:00:00Z"}"#,
+            ),
         ),
         (
             Fact::Reboot { index: 7, host: host("h1"), event: EntryEvent::Rebooted },
@@ -365,7 +375,7 @@ fn facts() {
         ),
         (
             Fact::SettingsAdopted { settings: rebooting },
-            r#"{"type":"settings-adopted","settings":{"provider":"embedded","default-group":"default","on-failure":"hold","groups":{"default":1},"reboot":{"max-concurrent":2,"unreachable-max":3,"in-windows":true}}}"#,
+            r#"{"type":"settings-adopted","settings":{"provider":"embedded","default-group":"default","on-failure":"hold","groups":{"default":1},"reboot":{"max-concurrent":2,"unreachable-max":3,"in-windows":true,"queue-required":true}}}"#,
         ),
     ];
     check(&table, fact_variant, 36);

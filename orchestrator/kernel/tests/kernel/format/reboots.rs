@@ -70,7 +70,8 @@ fn entry_events() {
 #[test]
 fn queue() {
     let mut queue = RebootQueue { disabled: true, ..RebootQueue::default() };
-    queue.add([host("h1"), host("h2"), host("h3")], start());
+    queue.add([host("h1"), host("h2")], start());
+    queue.add_required(&[host("h3")], start(), start());
     let events: Vec<EntryEvent> = events().into_iter().map(|(event, _)| event).collect();
     let (waiting, started, backed_off) = (&events[0], &events[1], &events[2]);
     for event in [started, &events[3], &events[4], &events[5], &events[6]] {
@@ -89,8 +90,9 @@ fn queue() {
         r#""1":{"host":"h2","added-at":"2026-11-21T01:00:00Z","status":"queued","#,
         r#""last-transition":"2026-11-21T01:00:00Z","backoff-count":1,"backoff-expire":"2026-11-21T01:00:00Z","#,
         r#""reason":{"kind":"asking-for-slot","group":"edge"}},"#,
-        r#""2":{"host":"h3","added-at":"2026-11-21T01:00:00Z","status":"queued","#,
-        r#""last-transition":"2026-11-21T01:00:00Z"}}}"#,
+        r#""2":{"host":"h3","added-at":"2026-11-21T01:00:00Z","required":true,"status":"queued","#,
+        r#""last-transition":"2026-11-21T01:00:00Z"}},"#,
+        r#""required":{"window":"2026-11-21T01:00:00Z","hosts":["h3"]}}"#,
     );
     check(&[(queue, json)], |_| 0, 1);
     check_words("State", &serde_json::to_value(&state).unwrap(), state.format());
