@@ -48,6 +48,7 @@ const NO_SCOPES: [&str; 0] = [];
     tags(
         (name = Tag::Configuration.as_str(), description = "The intended configuration, and its secrets."),
         (name = Tag::Upgrades.as_str(), description = "The progress of upgrades, starting and stopping them, and hosts."),
+        (name = Tag::Reboots.as_str(), description = "Hosts that are to reboot without an upgrade."),
         (name = Tag::Slots.as_str(), description = "The holders and waiters of slots, and operators' actions on them."),
         (name = Tag::FleetLock.as_str(), description = "Slots for other programs: the FleetLock protocol. The same \
                                                         paths are served below `/fleetlock`."),

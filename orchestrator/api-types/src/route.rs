@@ -99,6 +99,8 @@ pub enum Tag {
     Configuration,
     /// The progress of upgrades, starting and stopping them, and hosts.
     Upgrades,
+    /// The reboot queue.
+    Reboots,
     /// Slots, for operators.
     Slots,
     /// FleetLock, for other programs.
@@ -113,6 +115,7 @@ impl Tag {
         match self {
             Self::Configuration => "configuration",
             Self::Upgrades => "upgrades",
+            Self::Reboots => "reboot-queue",
             Self::Slots => "slots",
             Self::FleetLock => "fleet-lock",
             Self::Orchestrator => "orchestrator",

@@ -2,8 +2,8 @@
 
 use crate::routes::events::FOLLOW;
 
-/// This path and all below it accept the parameter.
-const BELOW: &str = "/v1/state/os-upgrade";
+/// These paths and all below them accept the parameter.
+const BELOW: [&str; 2] = ["/v1/state/os-upgrade", "/v1/state/reboot-queue"];
 
 /// The name of the parameter.
 pub const PARAMETER: &str = "site";
@@ -12,7 +12,10 @@ pub const PARAMETER: &str = "site";
 pub fn takes_site(path: &str) -> bool {
     // An answer without an end cannot be passed on.
     path != FOLLOW.path()
-        && path.strip_prefix(BELOW).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+        && BELOW
+            .iter()
+            .filter_map(|below| path.strip_prefix(below))
+            .any(|rest| rest.is_empty() || rest.starts_with('/'))
 }
 
 #[cfg(test)]
@@ -26,6 +29,7 @@ mod tests {
             ("/v1/state/os-upgrade/hosts/h01", true),
             ("/v1/state/os-upgrade/events", false),
             ("/v1/state/os-upgrades", false),
+            ("/v1/state/reboot-queue/add", true),
             ("/v1/config/os-upgrade", false),
             ("/v1/state/fleet-lock", false),
         ] {

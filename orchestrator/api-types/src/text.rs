@@ -4,7 +4,10 @@
 
 use std::borrow::Cow;
 
-use os_upgrade_kernel::{Cause, HostStatus, MissedReason, Reason, RunResult, Warning, WindowBlocker};
+use os_upgrade_kernel::reboot_queue::{EntryStatus, QueueBlocker};
+use os_upgrade_kernel::{
+    Cause, EntryBlocker, HostStatus, MissedReason, Reason, RunResult, Warning, WindowBlocker,
+};
 use utoipa::openapi::schema::{ObjectBuilder, Type};
 use utoipa::openapi::{RefOr, Schema};
 use utoipa::{PartialSchema, ToSchema};
@@ -67,7 +70,7 @@ words! {
     /// Whose slots a `DELETE` releases: never any, or those of hosts that have left the inventory.
     ReclaimWord = ["never", "inventory"];
     /// For whom a slot is held.
-    BehalfWord = ["run", "client", "operator"];
+    BehalfWord = ["run", "reboot-queue", "client", "operator"];
     /// What started a run: an operator, or a maintenance window.
     TriggerWord = ["operator", "window"];
     /// Why a run stops: too many failures, an operator, or a restoration of the site.
@@ -82,6 +85,12 @@ words! {
         "waiting", "started", "backed-off", "reboot-began", "command-sent", "failed", "cancelled", "removed",
         "rebooted", "given-up",
     ];
+    /// The status of an entry of the reboot queue.
+    EntryStatusWord = EntryStatus::ALL.map(EntryStatus::as_str);
+    /// Why an entry of the reboot queue is not progressing.
+    EntryBlockerWord = EntryBlocker::kinds();
+    /// Why no entry of the reboot queue can start.
+    QueueBlockerWord = QueueBlocker::kinds();
     /// What waits: a host of a run, or a FleetLock client.
     WaiterWord = ["host", "client"];
     /// The role of an instance.
@@ -136,6 +145,8 @@ texts! {
     EventIdText = r"^[0-9a-f]{1,16}\.[0-9]{1,18}\.[0-9]{1,18}$", (Some(5), Some(54));
     /// Kinds of events, separated by commas.
     KindsText = "^[a-z]+(-[a-z]+)*( *, *[a-z]+(-[a-z]+)*)*$", (Some(1), Some(500));
+    /// The index of an entry of the reboot queue: a number from 0.
+    EntryIndexText = "^(0|[1-9][0-9]{0,18})$", (Some(1), Some(19));
     /// The name of a lock group.
     GroupText = "^[a-zA-Z0-9.-]+$", (Some(1), Some(255));
     /// The name of a secret.

@@ -13,6 +13,7 @@ pub(crate) mod metrics;
 pub(crate) mod openapi;
 pub(crate) mod outputs;
 pub(crate) mod page;
+pub(crate) mod reboot_queue;
 pub(crate) mod run;
 pub(crate) mod run_hosts;
 pub(crate) mod runs;
@@ -38,6 +39,7 @@ pub(crate) fn routes() -> Routes {
         .merge(events::routes())
         .merge(cluster::routes())
         .merge(health::routes())
+        .merge(reboot_queue::routes())
         .merge(slots::routes())
         .merge(strongbox::routes())
         .merge(metrics::routes())

@@ -1,5 +1,5 @@
-//! `?site=NAME`, below `/v1/state/os-upgrade`: the request is forwarded over the bus to an orchestrator of that site
-//! and answered by the same routes there.
+//! `?site=NAME`, below `/v1/state/os-upgrade` and `/v1/state/reboot-queue`: the request is forwarded over the bus to an
+//! orchestrator of that site and answered by the same routes there.
 //!
 //! The caller is identified where the request arrives. Its rights are checked there and again at the other site, which
 //! trusts every client that may publish on its subject. Requests from the bus are not forwarded again.

@@ -13,6 +13,7 @@ mod lock_edge;
 mod openapi;
 mod outputs;
 mod reads;
+mod reboot_queue;
 mod run_hosts;
 mod schedule;
 mod served;

@@ -1,9 +1,11 @@
 //! The reboot queue of a site: whether its next entry can start, and what its events change in the state.
 
+use std::collections::BTreeSet;
+
 use chrono::{DateTime, SubsecRound as _, Utc};
 use imbl::OrdSet;
 use os_upgrade_protocol::{Action, GroupName, HostName, time};
-use strum::IntoStaticStr;
+use strum::{IntoStaticStr, VariantNames};
 
 use crate::config::LockProvider;
 use crate::fact::Fact;
@@ -103,7 +105,7 @@ pub(crate) fn not_ready(
 }
 
 /// Why an entry of the reboot queue is not progressing. `Display` gives the clause for operators.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error, IntoStaticStr)]
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error, IntoStaticStr, VariantNames)]
 #[strum(serialize_all = "kebab-case")]
 pub enum EntryBlocker {
     /// It has backed off.
@@ -133,9 +135,25 @@ pub enum EntryBlocker {
 }
 
 impl EntryBlocker {
-    /// The word for it in the API.
+    /// The word for it in the API: that of the cause, if it has one of its own.
     pub fn kind(&self) -> &'static str {
-        self.into()
+        match self {
+            Self::NotReady(why) => why.into(),
+            Self::Queue(by) => by.kind(),
+            Self::BackedOff(_)
+            | Self::Behind(_)
+            | Self::Slot(_)
+            | Self::CommandUnsent
+            | Self::ReplyAwaited(_)
+            | Self::Failed(_) => self.into(),
+        }
+    }
+
+    /// Every kind.
+    pub fn kinds() -> impl Iterator<Item = &'static str> {
+        let own = Self::VARIANTS.iter().filter(|kind| !["not-ready", "queue"].contains(kind)).copied();
+        // An entry can have backed off, and so can all of them.
+        own.chain(QueueBlocker::kinds()).collect::<BTreeSet<_>>().into_iter()
     }
 }
 

@@ -166,18 +166,21 @@ pub enum Audit {
     Enrolment,
     /// Runs that were due and did not start.
     MissedRuns,
+    /// What operators did about the reboot queue, and what became of its entries.
+    Reboots,
 }
 
 impl Audit {
     /// Every kind.
     #[cfg(test)]
-    pub(super) const ALL: [Self; 6] = [
+    pub(super) const ALL: [Self; 7] = [
         Self::Slots,
         Self::AllSlots,
         Self::Configuration,
         Self::Strongbox,
         Self::Enrolment,
         Self::MissedRuns,
+        Self::Reboots,
     ];
 
     /// The SQL condition for these facts. It must match that of an index.
@@ -189,6 +192,9 @@ impl Audit {
             Self::Strongbox => "type IN ('strongbox-made', 'secret-kept', 'secret-removed')",
             Self::Enrolment => "type IN ('hosts-approved', 'host-withdrawn', 'host-removed')",
             Self::MissedRuns => "type = 'run-missed'",
+            Self::Reboots => {
+                "type IN ('reboots-queued', 'reboot', 'reboot-queue-switched', 'reboot-backoff-reset')"
+            }
         }
     }
 

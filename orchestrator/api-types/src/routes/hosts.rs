@@ -12,7 +12,11 @@ use crate::body::{Blocker, Fact, HostWithReason, Progress, ReasonFields, Stamp};
 use crate::lists::list;
 use crate::query::{self, FactList, NameList, Parameters, True, Validate};
 use crate::route::{Answer, Method, OPERATOR, PathName, Route, Shape, Tag, VIEWER};
-use crate::text::{EnrolmentWord, FactKeyText, HostStatusWord, NameText, ReachabilityWord, RunIdText};
+use crate::routes::reboot_queue::EntryIndex;
+use crate::text::{
+    EnrolmentWord, EntryIndexText, EntryStatusWord, FactKeyText, HostStatusWord, NameText, ReachabilityWord,
+    RunIdText,
+};
 
 /// A JSON list by hostname, or a page of it with `limit` or `after`.
 pub const LIST: Route = Route::new(
@@ -120,6 +124,8 @@ fn host() -> Value {
         "labels": {"rack": "r1"},
         "boot-id": "5e1f6c1e-0b36-4a4e-9a3f-0f5d3c1b7f53",
         "reboot-required": "/run/reboot-required was created by linux-image-6.12.43-amd64",
+        "reboot-queue": {"index": "7", "status": "queued"},
+        "reboots-on-request": true,
         "group": "default",
         "reachability": "reachable",
         "enrolment": "approved",
@@ -213,6 +219,15 @@ pub struct LastResult<'a> {
     pub reason: ReasonFields<'a>,
 }
 
+/// An entry of the reboot queue.
+#[derive(Debug, Clone, Copy, Serialize, ToSchema)]
+pub struct InQueue {
+    #[schema(value_type = EntryIndexText)]
+    pub index: EntryIndex,
+    #[schema(value_type = EntryStatusWord)]
+    pub status: &'static str,
+}
+
 /// A host in the list.
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "kebab-case")]
@@ -233,6 +248,13 @@ pub struct Host<'a> {
     /// Why it needs a reboot, as its worker says; absent if it needs none.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub reboot_required: Option<&'a str>,
+    /// Its first entry in the reboot queue; absent if it has none.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub reboot_queue: Option<InQueue>,
+    /// Whether its worker reboots it on request, as the reboot queue does; absent if it does not.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    #[schema(required = false)]
+    pub reboots_on_request: bool,
     /// The lock group whose slot it needs.
     pub group: &'a str,
     #[schema(value_type = ReachabilityWord)]

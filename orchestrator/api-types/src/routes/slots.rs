@@ -11,9 +11,10 @@ use crate::body::{Fact, Stamp};
 use crate::lists::list;
 use crate::query::paged;
 use crate::route::{Answer, Method, OPERATOR, PathName, Route, Shape, Tag, VIEWER};
+use crate::routes::reboot_queue::EntryIndex;
 use crate::text::{
-    AuditReasonText, BehalfWord, ClientText, FactKeyText, GroupText, LockProviderWord, ReclaimWord,
-    WaiterWord,
+    AuditReasonText, BehalfWord, ClientText, EntryIndexText, FactKeyText, GroupText, LockProviderWord,
+    ReclaimWord, WaiterWord,
 };
 
 /// The slots of all groups, answered by any instance.
@@ -198,6 +199,10 @@ pub struct SlotHolder<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<String>)]
     pub run: Option<&'a RunId>,
+    /// The entry of the reboot queue for which it is held; absent if it is for none.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<EntryIndexText>)]
+    pub entry: Option<EntryIndex>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub hold: Option<Hold<'a>>,
     pub reason: String,

@@ -3,7 +3,7 @@
 //! Keys that do not apply are absent: the configuration's keys and `scheduled-workers` without a configuration,
 //! `last-upgrade-info` without a past run, `next-upgrade-in` without a future window. Extensions of the specification:
 //! `next-upgrade-at`, `next-upgrade-reason` and `window-used-by`, `current-upgrade-info` while a run is active, `id`, `reason` and
-//! `counts` of a run, `since`, `reason` and `reason-kind` of a host in it, and `hosts`, which explains why each host is not moving.
+//! `counts` of a run, `since`, `reason` and `reason-kind` of a host in it, `reboot-queue`, and `hosts`, which explains why each host is not moving.
 
 use std::collections::BTreeMap;
 
@@ -18,7 +18,9 @@ use crate::query::Parameters;
 use crate::route::{Answer, Method, Route, Shape, Tag, VIEWER};
 use crate::routes::config::{ConfigFields, Warning, sample_with};
 use crate::routes::runs::StopCause;
-use crate::text::{DurationText, HostStatusWord, NextReasonWord, RunResultWord, SiteStatusWord};
+use crate::text::{
+    DurationText, HostStatusWord, NextReasonWord, QueueBlockerWord, RunResultWord, SiteStatusWord,
+};
 
 /// The whole state, or the requested fields.
 pub const READ: Route = Route::new(
@@ -137,6 +139,9 @@ pub struct State<'a> {
     #[serde(skip_serializing_if = "Vec::is_empty")]
     #[schema(required = false)]
     pub config_warnings: Vec<Warning>,
+    /// The reboot queue in brief; absent while it is enabled and empty.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub reboot_queue: Option<QueueInBrief>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub current_upgrade_info: Option<CurrentUpgrade<'a>>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -145,6 +150,24 @@ pub struct State<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Vec<HostState>)]
     pub hosts: Option<Vec<HostState<'a>>>,
+}
+
+/// The reboot queue in brief.
+#[derive(Debug, Serialize, ToSchema)]
+#[serde(rename_all = "kebab-case")]
+pub struct QueueInBrief {
+    /// Whether entries may start.
+    pub enabled: bool,
+    /// The number of entries in each status; statuses without entries are absent.
+    #[schema(value_type = Counts)]
+    pub counts: BTreeMap<&'static str, usize>,
+    /// Why no entry can start; absent if one can, or none is queued.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub why: Option<String>,
+    /// The word for it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<QueueBlockerWord>)]
+    pub why_kind: Option<&'static str>,
 }
 
 /// What a window that starts no further run has had.

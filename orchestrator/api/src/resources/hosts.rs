@@ -12,8 +12,10 @@ use chrono::{DateTime, Utc};
 use imbl::OrdMap;
 use os_upgrade_api_types::body::{Blocker, Count, Entry as ListEntry, Progress, ReasonFields, Stamp};
 use os_upgrade_api_types::query::{ListMode, NoParameters};
-use os_upgrade_api_types::routes::hosts::{Host, LIST, LastResult, ListParameters, READ};
+use os_upgrade_api_types::routes::hosts::{Host, InQueue, LIST, LastResult, ListParameters, READ};
+use os_upgrade_api_types::routes::reboot_queue::EntryIndex;
 use os_upgrade_api_types::text::ENROLMENTS;
+use os_upgrade_kernel::reboot_queue::Entry as QueueEntry;
 use os_upgrade_kernel::{Approval, Enrolled, Forecast, HostStatus, Reachability, State, Withdrawal, explain};
 use os_upgrade_protocol::{ApplicationName, HostName};
 use os_upgrade_shell::inventory::HostVersions;
@@ -51,7 +53,8 @@ async fn list(
         }
         let (names, next) = params.page(known.into_iter(), ToString::to_string);
         let forecast = &published.forecast(Utc::now());
-        let whole = |name| Entry { published: &published, forecast, name };
+        let reboots = &first_reboots(&published);
+        let whole = |name| Entry { published: &published, forecast, reboots, name };
         let mut bytes = Vec::with_capacity(names.len() * BYTES_PER_HOST);
         let items: Vec<_> =
             names.into_iter().map(|name| ListEntry::of(mode, || name, || whole(name))).collect();
@@ -117,7 +120,8 @@ async fn read(
     match HostName::new(&name).ok().filter(is_known) {
         Some(name) => {
             let forecast = &published.forecast(Utc::now());
-            reply::json(&Entry { published: &published, forecast, name: &name })
+            let reboots = &first_reboots(&published);
+            reply::json(&Entry { published: &published, forecast, reboots, name: &name })
         }
         None => Err(Problem::not_found(format!("there is no host {name:?}"))),
     }
@@ -127,12 +131,26 @@ async fn read(
 struct Entry<'a> {
     published: &'a PublishedState,
     forecast: &'a Forecast,
+    reboots: &'a FirstReboots<'a>,
     name: &'a HostName,
+}
+
+/// The first entry of the reboot queue of each host that has one.
+type FirstReboots<'a> = BTreeMap<&'a HostName, InQueue>;
+
+fn first_reboots(published: &PublishedState) -> FirstReboots<'_> {
+    let entries = published.state.reboot_queue.entries.iter().rev();
+    let shown = |index: &u64, entry: &QueueEntry| InQueue {
+        index: EntryIndex(*index),
+        status: entry.status.as_str(),
+    };
+    // Of several entries of a host the first one is the last to be collected.
+    entries.map(|(index, entry)| (&entry.host, shown(index, entry))).collect()
 }
 
 impl Serialize for Entry<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let Self { published, forecast, name } = *self;
+        let Self { published, forecast, reboots, name } = *self;
         let explanation = explain(&published.state, &published.view, forecast, name);
         let seen = published.view.hosts.get(name);
         let reported = published.versions.get(name);
@@ -146,6 +164,8 @@ impl Serialize for Entry<'_> {
             labels: seen.map(|seen| labels(&seen.labels)).unwrap_or_default(),
             boot_id: seen.and_then(|seen| seen.boot_id.as_deref()),
             reboot_required: seen.and_then(|seen| seen.reboot_required.as_deref()),
+            reboot_queue: reboots.get(name).copied(),
+            reboots_on_request: seen.is_some_and(|seen| seen.reboots_on_request && seen.boot_id.is_some()),
             group: seen.and_then(|seen| seen.group.as_ref()).unwrap_or(default_group).as_str(),
             reachability: reachability(seen.map(|seen| seen.reachability).unwrap_or_default()),
             enrolment: enrolled.as_str(),

@@ -1,5 +1,7 @@
 //! `/metrics`: metrics in the `OpenMetrics` text format: slots of FleetLock, hosts, refused requests, the next run,
-//! and the API's certificate.
+//! the reboot queue, and the API's certificate.
+
+mod reboots;
 
 use std::fs;
 
@@ -87,6 +89,7 @@ pub(crate) fn text(
     if published.is_read {
         describe_next_run(&mut registry, &published.forecast(now));
         describe_missed_runs(&mut registry, &published.state.missed);
+        reboots::describe(&mut registry, &published.state, now);
     }
     describe_storage(&mut registry, &stored.nats);
     if let Some(bytes) = stored.memory {

@@ -9,10 +9,12 @@ use axum::response::Response;
 use chrono::{DateTime, Utc};
 use os_upgrade_api_types::body::Stamp;
 use os_upgrade_api_types::query::NoParameters;
+use os_upgrade_api_types::routes::reboot_queue::EntryIndex;
 use os_upgrade_api_types::routes::slots::{
     AboutSlot, HISTORY, HOLD, HistoryParameters, Hold, READ, RECLAIM, RELEASE, SlotGroup, SlotHolder,
     SlotWaiter, Slots,
 };
+use os_upgrade_kernel::reboot_queue::entry_index;
 use os_upgrade_kernel::semaphore::{Hold as Placed, Holder, Semaphore};
 use os_upgrade_kernel::{ClientId, LockProvider, Request, Slot, SlotOperation, SlotState, State as Site};
 use os_upgrade_protocol::{GroupName, HostName, RunId, time};
@@ -133,12 +135,15 @@ fn of_holder<'a>(site: &'a Site, id: &'a str, holder: &'a Holder, now: DateTime<
         client.then(|| "taken by a FleetLock client".to_owned()),
         hold.as_ref().map(held),
     ];
-    let behalf = [run.as_ref().map(|_| "run"), client.then_some("client"), hold.as_ref().map(|_| "operator")];
+    let owner = run.as_ref().map(owner);
+    let behalf =
+        [owner.map(|(behalf, ..)| behalf), client.then_some("client"), hold.as_ref().map(|_| "operator")];
     SlotHolder {
         id,
         since: Stamp(*since),
         on_behalf_of: behalf.into_iter().flatten().collect(),
-        run: run.as_ref(),
+        run: owner.and_then(|(_, run, _)| run),
+        entry: owner.and_then(|(.., entry)| entry),
         hold: hold.as_ref().map(|Placed { actor, reason, since }| Hold {
             actor,
             reason,
@@ -152,8 +157,9 @@ fn of_holder<'a>(site: &'a Site, id: &'a str, holder: &'a Holder, now: DateTime<
 
 fn of_slot<'a>(site: &'a Site, host: &'a HostName, slot: &'a Slot, now: DateTime<Utc>) -> SlotHolder<'a> {
     let since = slot.held_since.unwrap_or(slot.since);
+    let (behalf, run, entry) = owner(&slot.run);
     let reason = match slot.state {
-        SlotState::Requested => format!("being requested in run {}", slot.run),
+        SlotState::Requested => format!("being requested {}", purpose(&slot.run)),
         SlotState::Held => of_run(site, host.as_str(), &slot.run),
         SlotState::Releasing { why } => {
             let refusal = slot.refusal.as_ref().map(|refusal| format!("; {refusal}"));
@@ -164,8 +170,9 @@ fn of_slot<'a>(site: &'a Site, host: &'a HostName, slot: &'a Slot, now: DateTime
     SlotHolder {
         id: host.as_str(),
         since: Stamp(since),
-        on_behalf_of: vec!["run"],
-        run: Some(&slot.run),
+        on_behalf_of: vec![behalf],
+        run,
+        entry,
         hold: None,
         reason,
         refusal: slot.refusal.as_ref().map(ToString::to_string),
@@ -173,8 +180,31 @@ fn of_slot<'a>(site: &'a Site, host: &'a HostName, slot: &'a Slot, now: DateTime
     }
 }
 
-/// The status of a host in the run that took its slot.
+/// For what a slot was requested: a run, or an entry of the reboot queue.
+fn purpose(run: &RunId) -> String {
+    match entry_index(run) {
+        Some(index) => format!("for entry {index} of the reboot queue"),
+        None => format!("in run {run}"),
+    }
+}
+
+/// For what a slot is held, on whose behalf, and its run or entry.
+fn owner(run: &RunId) -> (&'static str, Option<&RunId>, Option<EntryIndex>) {
+    match entry_index(run) {
+        Some(index) => ("reboot-queue", None, Some(EntryIndex(index))),
+        None => ("run", Some(run), None),
+    }
+}
+
+/// The status of a host in the run that took its slot, or that of the entry.
 fn of_run(site: &Site, id: &str, run: &RunId) -> String {
+    if entry_index(run).is_some() {
+        let entry = site.reboot_queue.of_run(run).map(|(_, entry)| entry);
+        let status = entry.map_or("taken", |entry| entry.status.as_str());
+        let why = entry.and_then(|entry| entry.reason.as_ref());
+        let why = why.map(|reason| format!(" ({reason})")).unwrap_or_default();
+        return format!("{status} {}{why}", purpose(run));
+    }
     let runs = site.run.iter().chain(&site.last_run);
     let host = HostName::new(id).ok();
     let in_run = host.and_then(|host| runs.filter(|known| known.id == *run).find_map(|run| run.host(&host)));
@@ -183,7 +213,7 @@ fn of_run(site: &Site, id: &str, run: &RunId) -> String {
             let why = in_run.reason.as_ref().map(|reason| format!(" ({reason})")).unwrap_or_default();
             format!("{} in run {run}{why}", in_run.status)
         }
-        None => format!("taken in run {run}"),
+        None => format!("taken {}", purpose(run)),
     }
 }
 

@@ -28,6 +28,7 @@ use crate::http::reply;
 use crate::http::shared_answer::Source;
 use crate::resources::config;
 use crate::resources::hosts;
+use crate::resources::reboot_queue;
 use crate::routes::Routes;
 
 /// Estimated size of a host in the answer, in bytes: in the list of workers, in two runs, and as an entry of its own.
@@ -125,6 +126,7 @@ fn state<'a>(
     let warnings = keep.has("config-warnings").then(|| lasting_warnings(state, &published.view));
     let current = state.run.as_ref().filter(|_| keep.has("current-upgrade-info"));
     let last = state.last_run.as_ref().filter(|_| keep.has("last-upgrade-info"));
+    let queue = keep.has("reboot-queue").then(|| reboot_queue::in_brief(published, now)).flatten();
     let explaining = forecast.filter(|_| keep.has("hosts"));
     State {
         config,
@@ -138,6 +140,7 @@ fn state<'a>(
             .map(|found| found.into_iter().map(Into::into).collect())
             .unwrap_or_default(),
         scheduled_workers: workers.map(|applications| scheduled_workers(published, applications)),
+        reboot_queue: queue,
         current_upgrade_info: current.map(current_upgrade),
         last_upgrade_info: last.and_then(last_upgrade),
         hosts: explaining.map(|forecast| explanations(published, forecast)),

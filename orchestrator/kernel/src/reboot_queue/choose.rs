@@ -4,6 +4,7 @@ use chrono::{DateTime, Utc};
 use imbl::OrdSet;
 use os_upgrade_protocol::{GroupName, HostName, RunId, time};
 use serde::{Deserialize, Serialize};
+use strum::{IntoStaticStr, VariantNames};
 
 use super::entry::{Entry, EntryStatus};
 use super::queue::RebootQueue;
@@ -47,7 +48,8 @@ pub struct Nodes<'a> {
 }
 
 /// Why an entry cannot start, whatever becomes of the others. `Display` gives the clause for operators.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error, IntoStaticStr, VariantNames)]
+#[strum(serialize_all = "kebab-case")]
 pub enum NotReady {
     /// Its host is not approved, or was withdrawn.
     #[error("it takes no part: it is not approved, or was withdrawn")]
@@ -86,7 +88,8 @@ pub enum NotReady {
 }
 
 /// What keeps every entry from starting. `Display` gives the clause for operators.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error, IntoStaticStr, VariantNames)]
+#[strum(serialize_all = "kebab-case")]
 pub enum QueueBlocker {
     /// No entry waits, or none but those of hosts whose earlier entry is not over.
     #[error("no further entry is queued")]
@@ -152,6 +155,17 @@ impl QueueBlocker {
                 false
             }
         }
+    }
+
+    /// The word for it in the API. What keeps the first entry from starting has the word of its own cause.
+    pub fn kind(&self) -> &'static str {
+        if let Self::NotReady { why, .. } = self { why.into() } else { self.into() }
+    }
+
+    /// Every kind.
+    pub fn kinds() -> impl Iterator<Item = &'static str> {
+        let own = Self::VARIANTS.iter().filter(|kind| **kind != "not-ready");
+        own.chain(NotReady::VARIANTS).copied()
     }
 }
 

@@ -41,7 +41,7 @@
   = created
 > queue
   0 h1 rebooting: its worker has not answered reboot since 2026-11-21T01:00:00Z | reply-awaited
-  1 h2 queued: run r1 is not through with it | not-ready
+  1 h2 queued: run r1 is not through with it | in-run
 > deliver
   + r1 h2: command-sent action=upgrade attempt=1 sequence=7
   ! nothing
@@ -83,7 +83,7 @@
 > tick
 > queue
   0 h1 rebooting: its worker has not answered reboot since 2026-11-21T01:00:00Z | reply-awaited
-  2 h1 queued: run r1 is not through with it | not-ready
+  2 h1 queued: run r1 is not through with it | in-run
 > reply h1 reboot done
   + reboot event=rebooted host=h1 index=0
   + slot-released host=h1 why=rebooted

@@ -12,14 +12,14 @@
   + reboots-queued actor=admin hosts=[h1]
   = created
 > queue
-  0 h1 queued: too many nodes that are not under way are unreachable: 1, h3 for example, and 0 may be | queue
+  0 h1 queued: too many nodes that are not under way are unreachable: 1, h3 for example, and 0 may be | unreachable
 > settings default:1 unreachable=1 in-windows
   + settings-adopted settings=(auto-approve=true reboot=(in-windows=true max-concurrent=1 unreachable-max=1))
 > queue
-  0 h1 queued: no maintenance window is open, and reboots are bound to them ([reboot] in-windows) | queue
+  0 h1 queued: no maintenance window is open, and reboots are bound to them ([reboot] in-windows) | no-window
 > clock 40
 > queue
-  0 h1 queued: the orchestrator's clock is 40 s ahead of NATS | queue
+  0 h1 queued: the orchestrator's clock is 40 s ahead of NATS | clock
 > clock trusted
 > wait 3h
 > tick
@@ -39,7 +39,7 @@
   + reboots-queued actor=admin hosts=[h2]
   = created
 > queue
-  1 h2 queued: no maintenance window is open, and reboots are bound to them ([reboot] in-windows) | queue
+  1 h2 queued: no maintenance window is open, and reboots are bound to them ([reboot] in-windows) | no-window
 > settings default:1 unreachable=1
   + settings-adopted settings=(auto-approve=true reboot=(max-concurrent=1 unreachable-max=1))
   + reboot event=(started group=default provider=embedded) host=h2 index=1

@@ -25,7 +25,7 @@
   = done
 > queue
   0 h1 rebooting, to be cancelled: its reboot command is about to be sent | command-unsent
-  2 h3 queued: 1 are under way, as many as may be at once | queue
+  2 h3 queued: 1 are under way, as many as may be at once | full
 > rq give-up 0
   = refused: the command to h1, or the reply to it, is not known yet: try again in a moment
 > deliver
@@ -40,7 +40,7 @@
   + reboot event=rebooted host=h1 index=0
   + slot-released host=h1 why=rebooted
 > queue
-  2 h3 queued: the queue is disabled | queue
+  2 h3 queued: the queue is disabled | disabled
 > rq enable
   + reboot-queue-switched actor=admin enabled=true
   + reboot event=(started group=default provider=embedded) host=h3 index=2
@@ -60,7 +60,7 @@
   = created
 > queue
   2 h3 rebooting: not healthy after its reboot: a unit has failed; once the host is looked after, `os-upgrade reboot-queue give-up` removes the entry | failed
-  3 h1 queued: 1 are under way, as many as may be at once | queue
+  3 h1 queued: 1 are under way, as many as may be at once | full
 > release default h3 replaced
   = refused: entry 2 of the reboot queue is at work on h3: its slot can be released once the host is back, or the entry was given up
 > rq give-up 2
@@ -69,7 +69,7 @@
 > rq give-up 2
   = refused: the reboot queue has no entry 2
 > queue
-  3 h1 queued: it is denied a slot of group default: the only slot is held by h3 since 2026-11-21T01:00:00Z | not-ready
+  3 h1 queued: it is denied a slot of group default: the only slot is held by h3 since 2026-11-21T01:00:00Z | slot-denied
 > release default h3 replaced
   + slot-released host=h3 why=operator
   + holder-released actor=admin group=default id=h3 reason=replaced
@@ -96,7 +96,7 @@
   + reboots-queued actor=admin hosts=[h2]
   = created
 > queue
-  4 h2 queued: it is denied a slot of group default: the only slot is held by h1 since 2026-11-21T01:00:00Z | not-ready
+  4 h2 queued: it is denied a slot of group default: the only slot is held by h1 since 2026-11-21T01:00:00Z | slot-denied
 > reply h1 reboot to=11 done
   + ignored host=h1 reply=(action=reboot result=done) sequence=7 why=nothing-outstanding
 > state
