@@ -16,6 +16,11 @@ use crate::orchestrator::Orchestrator;
 use crate::rest::Rest;
 use crate::streams;
 
+fn announcement(application: &str, host: &str) -> Announcement {
+    let (host, application) = (HostName::new(host).unwrap(), ApplicationName::new(application).unwrap());
+    Announcement::new(host, application)
+}
+
 /// A site with a running orchestrator.
 #[derive(Debug)]
 pub struct Site {
@@ -124,9 +129,18 @@ impl Site {
 
     /// Announces a host that has no worker.
     pub async fn announce(&self, application: &str, host: &str) {
-        let (host, application) = (HostName::new(host).unwrap(), ApplicationName::new(application).unwrap());
-        let announcement = Announcement::new(host.clone(), application.clone());
-        let to = subject::worker(&application, &host);
+        self.publish(&announcement(application, host)).await;
+    }
+
+    /// Announces a host that has no worker, as if one rebooted it on request.
+    pub async fn announce_rebooting(&self, application: &str, host: &str) {
+        let boot_id = Some("boot-1".to_owned());
+        let announcement = announcement(application, host);
+        self.publish(&Announcement { boot_id, reboots_on_request: true, ..announcement }).await;
+    }
+
+    async fn publish(&self, announcement: &Announcement) {
+        let to = subject::worker(&announcement.application, &announcement.host);
         self.jetstream.publish(to, announcement.to_payload().into()).await.unwrap().await.unwrap();
     }
 

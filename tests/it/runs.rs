@@ -7,6 +7,7 @@ mod events;
 mod failures;
 mod lost_updates;
 mod output;
+mod reboot_queue;
 mod replies;
 mod trigger;
 mod whole;

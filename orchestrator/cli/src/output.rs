@@ -75,6 +75,11 @@ impl<R: Row + DeserializeOwned> View for Vec<R> {
 }
 
 impl Output {
+    /// Prints in `format`.
+    pub(crate) const fn new(format: Format, utc: bool, quiet: bool) -> Self {
+        Self { format, utc, quiet }
+    }
+
     /// Prints `answer`: as it is for programs, as a `V` for people.
     ///
     /// # Errors

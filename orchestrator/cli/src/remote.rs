@@ -7,6 +7,7 @@ pub(crate) mod events;
 pub(crate) mod histories;
 mod hosts;
 pub(crate) mod options;
+mod reboot_queue;
 mod release;
 mod run;
 mod status;
@@ -49,6 +50,9 @@ pub(crate) enum Command {
     /// List the hosts of a site, and decide which take part in runs
     #[command(subcommand)]
     Hosts(hosts::Command),
+    /// Queue reboots of hosts without an upgrade, and show, cancel, stop and resume them
+    #[command(subcommand, visible_alias = "rq")]
+    RebootQueue(reboot_queue::Command),
     /// List when the maintenance windows are open
     #[command(after_help = examples!["windows", "windows --count 3 --utc"])]
     Windows(windows::Windows),
@@ -68,6 +72,7 @@ pub(crate) async fn run(command: Command) -> Result<(), Failure> {
         Command::Context(command) => context::run(command),
         Command::Events(options) => events::run(options).await,
         Command::Hosts(command) => hosts::run(command).await,
+        Command::RebootQueue(command) => reboot_queue::run(command).await,
         Command::Strongbox(command) => strongbox::run(command).await,
     }
 }

@@ -24,12 +24,19 @@ const ELSEWHERE: [(&str, &str); 5] = [
 ];
 
 /// Examples that are refused in this site: how they end, and why.
-const REFUSED: [(&str, i32, &str); 6] = [
+const REFUSED: [(&str, i32, &str); 13] = [
     ("run logs last h01", 1, "its commands printed nothing"),
     ("run cancel", 5, "no run is active"),
     ("run give-up", 5, "no run is active"),
     ("config edit", 5, "the file was left as it was"),
     ("hosts remove", 5, "h01 is running"),
+    ("reboot-queue show", 1, "has no entry"),
+    ("reboot-queue cancel 7", 5, "no entry 7"),
+    ("reboot-queue give-up", 5, "no entry 7"),
+    ("reboot-queue add h01 h02", 5, "h01 is not approved, or was withdrawn"),
+    ("reboot-queue add nodes.txt", 5, "h99 has announced no worker"),
+    ("reboot-queue add - ", 5, "a, secret have announced no worker"),
+    ("reboot-queue add --file", 5, "h99 has announced no worker"),
     ("lock forget", 5, "are not reclaimed"),
 ];
 
@@ -107,6 +114,7 @@ async fn every_example_does_what_it_shows() {
         fs::set_permissions(&file, fs::Permissions::from_mode(0o755)).unwrap();
     }
     let path = format!("{}:{}", directory.display(), std::env::var("PATH").unwrap());
+    fs::write(directory.join("nodes.txt"), "h99\n").unwrap();
     for (name, value) in [
         ("OS_UPGRADE_URL", url.as_str()),
         ("XDG_CONFIG_HOME", directory.to_str().unwrap()),

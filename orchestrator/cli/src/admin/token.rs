@@ -52,8 +52,8 @@ pub(crate) struct Create {
     /// Its name, in the history and in `token list`; FleetLock clients send it as the user of HTTP Basic
     #[arg(long)]
     name: TokenName,
-    /// viewer: read; operator: also start and cancel upgrades, approve, withdraw, remove and give up hosts, and hold,
-    /// release and forget slots; admin: everything
+    /// viewer: read; operator: also start and cancel upgrades, approve, withdraw, remove and give up hosts, queue their
+    /// reboots, and hold, release and forget slots; admin: everything
     #[arg(long)]
     role: Option<Role>,
     /// For a FleetLock client, instead of a role: the group whose slots it may take

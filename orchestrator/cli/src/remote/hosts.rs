@@ -144,6 +144,8 @@ struct Host {
     labels: BTreeMap<String, String>,
     boot_id: Option<String>,
     reboot_required: Option<String>,
+    reboots_on_request: bool,
+    reboot_queue: Option<InQueue>,
     group: String,
     reachability: String,
     status: Option<Value>,
@@ -158,6 +160,14 @@ struct Host {
     last_upgraded_at: Option<String>,
     last_result: Option<LastResult>,
     why: String,
+}
+
+/// The first entry of a host in the reboot queue.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+struct InQueue {
+    index: String,
+    status: String,
 }
 
 /// How a host ended in the last run that is over.
@@ -315,7 +325,8 @@ impl Row for Host {
         Column::wide("LABELS", |host, _| pairs(&host.labels)),
         Column::wide("GROUP", |host, _| host.group.clone()),
         Column::wide("REBOOT", |host, _| {
-            host.reboot_required.as_ref().map_or("-", |_| "required").to_owned()
+            let required = host.reboot_required.as_ref().map_or("-", |_| "required");
+            host.reboot_queue.as_ref().map_or(required, |entry| &entry.status).to_owned()
         }),
         Column::new("REACHABILITY", |host, _| host.reachability.clone()),
         Column::text("WHY", |host, _| host.why.clone()),
@@ -384,6 +395,11 @@ impl View for Host {
             ("last run", self.last_result.as_ref().map(LastResult::sentence)),
             ("reachability", Some(self.reachability.clone())),
             ("reboot", self.reboot_required.as_ref().map(|why| format!("required: {why}"))),
+            (
+                "reboot queue",
+                self.reboot_queue.as_ref().map(|entry| format!("entry {}, {}", entry.index, entry.status)),
+            ),
+            ("on request", self.reboots_on_request.then(|| "its worker reboots it".to_owned())),
             ("boot id", self.boot_id.clone()),
             ("applications", Some(self.applications.join(", "))),
             ("labels", Some(pairs(&self.labels)).filter(|labels| !labels.is_empty())),
@@ -451,7 +467,7 @@ mod tests {
     fn hosts_in_a_table() {
         let hosts = json!([
             {
-                "hostname": "h01", "applications": ["a", "b"], "labels": {"rack": "r1"}, "reboot-required": "a new kernel", "versions": {"linux": "6.1", "os": "12", "tool": "3"}, "group": "default", "reachability": "reachable",
+                "hostname": "h01", "applications": ["a", "b"], "labels": {"rack": "r1"}, "reboot-required": "a new kernel", "reboots-on-request": true, "versions": {"linux": "6.1", "os": "12", "tool": "3"}, "group": "default", "reachability": "reachable",
                 "enrolment": "approved", "decided-by": "anna", "decided-at": "2026-11-21T01:00:00Z",
                 "announced-at": "2026-11-21T00:59:00Z", "last-upgraded-at": "2026-10-24T01:07:12Z", "why": "no run is active",
                 "last-result": {"run": "r1", "status": "failed", "reason": "upgrade failed: no space"},
@@ -459,17 +475,23 @@ mod tests {
             {
                 "hostname": "h\u{1b}2", "applications": ["a"], "group": "default", "reachability": "unknown",
                 "enrolment": "pending", "announced-at": "2026-11-21T02:00:00Z", "why": "waits for approval",
+                "reboot-queue": {"index": "7", "status": "queued"},
             },
         ]);
         let expected = "\
 HOST  ENROLMENT  BY    SINCE                 ANNOUNCED             UPGRADED              STATUS  APPLICATIONS  VERSIONS                      LABELS   GROUP    REBOOT    REACHABILITY  WHY
 h01   approved   anna  2026-11-21T01:00:00Z  2026-11-21T00:59:00Z  2026-10-24T01:07:12Z  failed  a, b          linux 6.1, os 12, and 1 more  rack=r1  default  required  reachable     no run is active
-h\u{fffd}2   pending    -     -                     2026-11-21T02:00:00Z  -                     -       a                                                    default  -         unknown       waits for approval";
+h\u{fffd}2   pending    -     -                     2026-11-21T02:00:00Z  -                     -       a                                                    default  queued    unknown       waits for approval";
         let hosts = Vec::<Host>::deserialize(hosts).unwrap();
         assert_eq!(hosts.text(&WIDE), expected);
         let shown = hosts[0].text(&WIDE);
         assert!(shown.contains("\nlast run:     failed in run r1: upgrade failed: no space\n"), "{shown}");
-        assert!(shown.contains("\nreboot:       required: a new kernel\n"), "{shown}");
+        assert!(
+            shown.contains("\nreboot:       required: a new kernel\non request:   its worker reboots it\n"),
+            "{shown}"
+        );
+        let shown = hosts[1].text(&WIDE);
+        assert!(shown.contains("\nreboot queue: entry 7, queued\n"), "{shown}");
     }
 
     #[test]

@@ -8,13 +8,12 @@ mod watch;
 use clap::{Args, Subcommand};
 use os_upgrade_api_types::body::HostWithReason;
 use os_upgrade_api_types::routes::runs::{self as routes, Cancel, Trigger};
-use os_upgrade_api_types::routes::{run_hosts, slots, state};
+use os_upgrade_api_types::routes::{run_hosts, state};
 use os_upgrade_kernel::RunResult;
 use os_upgrade_kernel::duration::Duration;
 use os_upgrade_protocol::HostName;
 use os_upgrade_shell::text::sanitized;
 use serde::Deserialize;
-use serde_json::Value;
 
 use self::host_report::HostReport;
 use self::view::{MissedRun, Page, Run};
@@ -285,25 +284,8 @@ async fn give_up(GiveUp { host, reason, remote }: GiveUp) -> Result<(), Failure>
     let body = HostWithReason { host: host.clone(), reason };
     client.call_with_body(&routes::GIVE_UP, &body).await?;
     remote.output.done("given up", &[host.as_str()])?;
-    if let Some(group) = slot_of(&client, &host).await {
-        let (shown, release) = (sanitized(&group), release::command(&group, host.as_str()));
-        remote.output.note(&format!(
-            "it keeps its slot of group {shown}, because it may be at work, until it reports that it is done. If it never \
-             will:\n{release}"
-        ));
-    }
+    release::note_kept_slot(&client, host.as_str(), remote.output).await;
     Ok(())
-}
-
-/// The group whose slot `host` holds. `None` also if that cannot be read: it is only for a note.
-async fn slot_of(client: &Client, host: &HostName) -> Option<String> {
-    let slots = client.call(&slots::READ).await.ok()?;
-    let holds = |group: &&Value| {
-        let holders = group["holders"].as_array();
-        holders.is_some_and(|holders| holders.iter().any(|holder| holder["id"] == host.as_str()))
-    };
-    let group = slots["groups"].as_array()?.iter().find(holds)?;
-    group["group"].as_str().map(ToOwned::to_owned)
 }
 
 #[cfg(test)]

@@ -1,5 +1,6 @@
 //! `os-upgrade status`: what goes on at the site, on one screen.
 
+mod queue;
 mod report;
 
 use std::io::IsTerminal as _;
@@ -8,7 +9,7 @@ use std::time::Duration;
 
 use clap::Args;
 use os_upgrade_api_types::routes::events::FOLLOW;
-use os_upgrade_api_types::routes::{cluster, runs, slots, state, windows};
+use os_upgrade_api_types::routes::{cluster, reboot_queue, runs, slots, state, windows};
 use serde_json::{Value, json};
 use tokio::time::sleep;
 
@@ -24,7 +25,7 @@ const DRAWN_EVERY: Duration = Duration::from_secs(1);
 /// How often the state is read with `--watch` if nothing happens: no event tells of heartbeats, announcements and instances.
 const READ_EVERY: Duration = Duration::from_secs(15);
 /// What is read of the state: [`report`] shows no more.
-const FIELDS: [&str; 23] = [
+const FIELDS: [&str; 24] = [
     "status",
     "next-upgrade-at",
     "next-upgrade-reason",
@@ -48,6 +49,7 @@ const FIELDS: [&str; 23] = [
     "hosts/why",
     "hosts/blockers/kind",
     "hosts/progress",
+    "reboot-queue",
 ];
 /// Clears the screen, and puts the cursor to its top.
 const CLEAR: &str = "\x1b[2J\x1b[H";
@@ -111,7 +113,8 @@ fn draw(answers: &Value, canvas: &Canvas) -> Result<String, Failure> {
     })
 }
 
-fn show(text: &str) {
+/// Shows `text`: on a terminal in place of what was there.
+pub(super) fn show(text: &str) {
     if std::io::stdout().is_terminal() {
         outln!("{CLEAR}{text}");
     } else {
@@ -130,7 +133,13 @@ async fn read(client: &Client) -> anyhow::Result<Value> {
     let has_windows = state["maintenance-windows"].as_array().is_some_and(|windows| !windows.is_empty());
     let windows =
         if has_windows { client.call(windows::LIST.call().with("count", "1")).await? } else { Value::Null };
+    // Those under way are among the first, as long as not many entries wait before them.
+    let reboots = if state["reboot-queue"].is_object() {
+        client.call(reboot_queue::LIST.call().with("limit", "500")).await?
+    } else {
+        Value::Null
+    };
     Ok(json!({
-        "state": state, "runs": runs, "missed-runs": missed, "slots": slots, "cluster": cluster, "windows": windows,
+        "reboots": reboots, "state": state, "runs": runs, "missed-runs": missed, "slots": slots, "cluster": cluster, "windows": windows,
     }))
 }

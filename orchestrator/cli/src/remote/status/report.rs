@@ -1,5 +1,8 @@
 //! What the status says: parts of a screen, made from the API's answers.
 
+#[cfg(test)]
+mod tests;
+
 use std::collections::BTreeMap;
 use std::iter;
 
@@ -10,6 +13,7 @@ use os_upgrade_shell::text::{one_line, sanitized};
 use serde::Deserialize;
 use serde_json::Value;
 
+use super::queue::{Entries, Queue};
 use crate::Failure;
 use crate::output::{Canvas, View, Zone};
 use crate::remote::release;
@@ -40,6 +44,7 @@ pub(super) struct Report {
     slots: Slots,
     cluster: Cluster,
     windows: Option<Windows>,
+    reboots: Option<Entries>,
 }
 
 #[derive(Debug, Default, Deserialize)]
@@ -51,6 +56,7 @@ struct State {
     window_used_by: Option<UsedBy>,
     pending_hosts: u64,
     config_warnings: Vec<Warning>,
+    reboot_queue: Option<Queue>,
     current_upgrade_info: Option<Current>,
     last_upgrade_info: Option<Run>,
     hosts: Vec<Host>,
@@ -119,6 +125,8 @@ struct Group {
 struct Holder {
     id: String,
     run: Option<String>,
+    /// The entry of the reboot queue for which it is held.
+    entry: Option<String>,
     reason: String,
     stuck: bool,
 }
@@ -165,6 +173,7 @@ impl Report {
             Some(self.run(zone, now)),
             block("AT WORK", &self.at_work()),
             block("WAITING", &self.waiting()),
+            block("REBOOT QUEUE", &self.reboots()),
             block("FAILED IN THE LAST RUN", &self.failed()),
             Some(self.next_and_last(zone, now)),
         ];
@@ -243,6 +252,13 @@ impl Report {
     fn waiting(&self) -> Vec<String> {
         let waiting = self.state.hosts.iter().filter(|host| host.is_waiting());
         together(waiting.map(|host| (host.why.clone(), host.hostname.as_str())))
+    }
+
+    /// The reboot queue, unless it is enabled and empty.
+    fn reboots(&self) -> Vec<String> {
+        let under_way = self.reboots.iter().flat_map(Entries::under_way);
+        let lines = self.state.reboot_queue.iter().map(Queue::line).chain(under_way);
+        bounded(lines.map(|line| one_line(&line, LINE_CHARS_MAX)).collect())
     }
 
     /// Which hosts failed in the last run and why, while no run is active. That one of them holds a slot is among what needs a
@@ -346,7 +362,8 @@ impl Report {
         for group in &self.slots.groups {
             for holder in &group.holders {
                 let left_by = holder.run.as_deref().filter(|run| Some(*run) != active);
-                if holder.stuck || left_by.is_some() {
+                let is_of_no_entry = holder.entry.as_deref().is_some_and(|entry| !self.has_entry(entry));
+                if holder.stuck || left_by.is_some() || is_of_no_entry {
                     let Holder { id, reason, .. } = holder;
                     let what = format!("{id} holds a slot of group {}: {reason}", group.group);
                     let of_run = left_by.into_iter().flat_map(|run| {
@@ -358,12 +375,24 @@ impl Report {
                 }
             }
         }
+        for entry in self.reboots.iter().flat_map(Entries::failed) {
+            let give_up =
+                format!("os-upgrade reboot-queue give-up {} --reason=TEXT", shell_word(&entry.index));
+            needs.push(Need { what: entry.line(), commands: vec![("give up", give_up)] });
+        }
         if self.cluster.leader.is_none() {
             needs.push("no instance leads: os-upgrade cluster status".to_owned().into());
         }
         needs.extend(self.cluster.warnings.iter().cloned().map(Need::from));
         needs.extend(self.state.config_warnings.iter().map(|warning| warning.message.clone().into()));
         needs
+    }
+}
+
+impl Report {
+    /// Whether the reboot queue has this entry, or may have it beyond those that were read.
+    fn has_entry(&self, index: &str) -> bool {
+        self.reboots.as_ref().is_some_and(|entries| entries.may_have(index))
     }
 }
 
@@ -390,7 +419,10 @@ impl Host {
     fn is_waiting(&self) -> bool {
         let is_known = self.blockers.first().is_some_and(|blocker| {
             let kind = blocker.kind.as_str();
-            matches!(kind, "no-run" | "awaits-approval" | "slot-held" | "heartbeat-awaited")
+            let is_in_run = self.status.is_some();
+            // In the block of the reboot queue.
+            (kind == "reboot-under-way" && !is_in_run)
+                || matches!(kind, "no-run" | "awaits-approval" | "slot-held" | "heartbeat-awaited")
         });
         let has_ended = self.status.as_deref().is_some_and(|status| is(status, HostStatus::is_final));
         !self.is_at_work() && !is_known && !has_ended && !self.why.is_empty()
@@ -480,210 +512,4 @@ impl Need {
 
 fn cut(line: &str, chars_max: usize) -> String {
     console::truncate_str(line, chars_max, "…").into_owned()
-}
-
-#[cfg(test)]
-mod tests {
-    use serde_json::json;
-
-    use super::*;
-
-    fn canvas(columns: Option<usize>) -> Canvas {
-        Canvas { is_wide: false, columns, zone: Zone::Utc }
-    }
-
-    fn now() -> DateTime<Utc> {
-        "2026-11-21T01:48:00Z".parse().unwrap()
-    }
-
-    fn active() -> Value {
-        let waiting = |name: &str| {
-            json!({
-                "hostname": name, "status": "waiting", "why": "waiting for its turn: h03 is under way",
-                "blockers": [{ "kind": "host-under-way" }],
-            })
-        };
-        json!({
-            "state": {
-                "status": "upgrading", "pending-hosts": 2, "next-upgrade-at": "2026-11-22T01:00:00Z",
-                "current-upgrade-info": {
-                    "id": "019aa3f0-0000-7000-8000-000000000001", "not-after": "2026-11-21T05:00:00Z",
-                    "counts": { "upgraded": 2, "failed": 1, "upgrading": 1, "waiting": 5 },
-                },
-                "hosts": [
-                    { "hostname": "h01", "status": "upgraded", "why": "it is upgraded", "blockers": [] },
-                    { "hostname": "h03", "status": "upgrading", "why": "its worker has not answered upgrade yet",
-                      "blockers": [{ "kind": "reply-awaited" }], "progress": { "percent": 40, "text": "unpacking\u{1b}[2J" } },
-                    waiting("h04"), waiting("h05"), waiting("h06"), waiting("h07"), waiting("h08"),
-                    { "hostname": "new", "why": "waits for approval: os-upgrade hosts approve new",
-                      "blockers": [{ "kind": "awaits-approval" }] },
-                ],
-            },
-            "runs": { "items": [{ "id": "019aa3f0-0000-7000-8000-000000000001", "trigger": "operator", "actor": "token ci", "phase": "upgrading" }] },
-            "slots": { "groups": [{ "group": "default", "holders": [
-                { "id": "h02", "run": "019aa000-0000-7000-8000-000000000001", "reason": "it failed: no space left", "stuck": true },
-                { "id": "h03", "run": "019aa3f0-0000-7000-8000-000000000001", "reason": "upgrading" },
-            ] }] },
-            "cluster": { "leader": "a1", "warnings": ["the instances differ"] },
-            "windows": { "windows": [{ "start": "2026-11-22T01:00:00Z", "end": "2026-11-22T05:00:00Z" }] },
-        })
-    }
-
-    #[test]
-    fn an_active_run_on_one_screen() {
-        let expected = "\
-run 019aa3f0-0000, upgrading, started by token ci; 3h12m left, until 2026-11-21T05:00:00Z
-[###########-------------------] 3 of 9: 1 failed, 2 upgraded, 1 upgrading, 5 waiting
-
-AT WORK
-  h03: upgrading 40 % unpacking\u{fffd}[2J
-
-WAITING
-  h04, h05, h06 and 2 more: waiting for its turn: h03 is under way
-
-next:   a run starts at 2026-11-22T01:00:00Z, in 23h12m
-window: 2026-11-22T01:00:00Z to 2026-11-22T05:00:00Z
-last:   there has been no run
-
-NEEDS A PERSON
-  2 hosts wait for approval: os-upgrade hosts list --pending
-  h02 holds a slot of group default: it failed: no space left
-    why: os-upgrade run show 019aa000-0000 h02
-    retry all hosts: os-upgrade run start
-    release: os-upgrade lock release --group=default --id=h02 --reason=TEXT
-  the instances differ";
-        let report = Report::read(&active()).unwrap();
-        assert_eq!(report.screen(&canvas(None), now()), expected);
-        // Commands are whole in a narrow terminal too.
-        let narrow = "
-  h02 holds a slot of group default: it failed: no
-    space left
-    why: os-upgrade run show 019aa000-0000 h02
-    retry all hosts: os-upgrade run start
-    release: os-upgrade lock release --group=default --id=h02 --reason=TEXT
-  the instances differ";
-        let screen = report.screen(&canvas(Some(50)), now());
-        assert!(screen.ends_with(narrow), "{screen}");
-        let summary = "upgrading; run 019aa3f0-0000: 1 failed, 2 upgraded, 1 upgrading, 5 waiting; 3 matters need a person";
-        assert_eq!(report.summary(), summary);
-    }
-
-    #[test]
-    fn run_without_an_application_upgrades_nothing() {
-        let mut answers = active();
-        answers["state"]["config-warnings"] = json!([{ "kind": "no-applications", "message": "x" }]);
-        let screen = Report::read(&answers).unwrap().screen(&canvas(None), now());
-        let expected = "\nnext:   a run would upgrade nothing: no application is configured\nwindow: ";
-        assert!(screen.contains(expected), "{screen}");
-    }
-
-    /// A window that opens during a run waits for its end.
-    #[test]
-    fn run_that_is_due_waits_for_the_active_one() {
-        let mut answers = active();
-        answers["state"]["next-upgrade-at"] = json!("2026-11-21T01:48:00Z");
-        let screen = Report::read(&answers).unwrap().screen(&canvas(None), now());
-        assert!(screen.contains("next:   a run starts as soon as run 019aa3f0-0000 has ended"), "{screen}");
-    }
-
-    #[test]
-    fn an_idle_site_on_one_screen() {
-        let answers = json!({
-            "state": {
-                "status": "idle", "next-upgrade-reason": "no-window",
-                "window-used-by": { "kind": "cancel", "run": "019aa3f0-0000-7000-8000-000000000001" },
-                "config-warnings": [{ "kind": "not-announced", "message": "no host announces typo" }],
-                "last-upgrade-info": {
-                    "id": "019aa3f0-0000-7000-8000-000000000001", "start-time": "2026-11-21T01:00:00Z",
-                    "end-time": "2026-11-21T01:24:07Z", "result": "completed", "counts": { "upgraded": 2 },
-                },
-                "hosts": [{ "hostname": "h01", "why": "no run is active", "blockers": [{ "kind": "no-run" }] }],
-            },
-            "runs": { "items": [] }, "slots": { "groups": [] }, "cluster": { "leader": "a1" }, "windows": null,
-        });
-        let expected = "\
-no run is active; the site is idle
-
-next:   no run starts automatically: no window
-open:   a window that is used: run 019aa3f0-0000 was cancelled in it
-last:   run 019aa3f0-0000 completed after 24m7s at 2026-11-21T01:24:07Z: 2 upgraded
-
-NEEDS A PERSON
-  no host announces typo";
-        assert_eq!(Report::read(&answers).unwrap().screen(&canvas(None), now()), expected);
-    }
-
-    /// Even if its slot was released since; while it holds one, that needs a person.
-    #[test]
-    fn host_that_failed_in_the_last_run_is_shown() {
-        let host =
-            |name: &str, status: &str| json!({ "hostname": name, "status": status, "reason": "no space" });
-        let mut answers = json!({
-            "state": {
-                "status": "idle",
-                "last-upgrade-info": {
-                    "id": "019aa3f0-0000-7000-8000-000000000001", "start-time": "2026-11-21T01:00:00Z", "result": "failed",
-                    "hosts": [host("h01", "failed"), host("h02", "failed"), host("h03", "upgraded"), host("h04", "timed-out")],
-                },
-            },
-            "slots": { "groups": [{ "group": "default", "holders": [{ "id": "h04" }] }] },
-        });
-        let screen = Report::read(&answers).unwrap().screen(&canvas(None), now());
-        assert!(
-            screen.contains("\n\nFAILED IN THE LAST RUN\n  h01, h02: failed (no space)\n\nnext: "),
-            "{screen}"
-        );
-        answers["state"]["current-upgrade-info"] = active()["state"]["current-upgrade-info"].clone();
-        let screen = Report::read(&answers).unwrap().screen(&canvas(None), now());
-        assert!(!screen.contains("FAILED"), "{screen}");
-    }
-
-    /// Once a run has started since, it is history.
-    #[test]
-    fn missed_run_is_shown_until_the_next_run() {
-        let shown = |started: Option<&str>, is_active: bool| {
-            let mut answers =
-                if is_active { active() } else { json!({ "state": { "status": "idle", "hosts": [] } }) };
-            answers["missed-runs"] = json!({ "items": [{
-                "window-start": "2026-11-21T01:00:00Z", "reason": "no orchestrator\u{1b} led", "unrecorded": 2,
-            }] });
-            let runs = started.map(|at| json!({ "id": "r1", "start-time": at }));
-            answers["runs"] = json!({ "items": runs.as_slice() });
-            let screen = Report::read(&answers).unwrap().screen(&canvas(Some(80)), now());
-            screen.lines().find(|line| line.starts_with("missed:")).map(ToOwned::to_owned)
-        };
-        let expected =
-            "missed: the run of 2026-11-21T01:00:00Z: no orchestrator\u{fffd} led (and 2 more befor…";
-        for (started, is_active, is_shown) in [
-            (None, false, true),
-            (Some("2026-11-21T00:59:59.5Z"), false, true),
-            (Some("2026-11-21T00:59:59.5Z"), true, true),
-            (Some("2026-11-21T01:00:00.5Z"), true, false),
-            (Some("2026-11-21T06:00:00Z"), false, false),
-        ] {
-            let expected = is_shown.then_some(expected);
-            assert_eq!(shown(started, is_active).as_deref(), expected, "{started:?} {is_active}");
-        }
-    }
-
-    #[test]
-    fn one_screen_is_enough_for_any_site() {
-        let mut answers = active();
-        let long = "n".repeat(255);
-        let host = |at: usize| json!({ "hostname": format!("{long}{at}"), "status": "upgrading", "why": "x", "blockers": [] });
-        let waiting = |at: usize| json!({ "hostname": format!("w{at}"), "status": "waiting", "why": format!("{long}{at}"), "blockers": [] });
-        answers["state"]["hosts"] = (0..500).map(host).chain((0..500).map(waiting)).collect();
-        answers["cluster"]["warnings"] = (0..500).map(|at| json!(format!("{long}{at}"))).collect();
-        let screen = Report::read(&answers).unwrap().screen(&canvas(Some(80)), now());
-        assert!(screen.lines().count() <= 40, "{screen}");
-        assert!(screen.lines().all(|line| console::measure_text_width(line) <= 80), "{screen}");
-        assert!(screen.contains("and 493 more"), "{screen}");
-        assert!(screen.ends_with("\n  and 499 more"), "{screen}");
-        let alone = "x ".repeat(500);
-        answers["cluster"]["warnings"] = json!([alone]);
-        answers["slots"] = json!({});
-        answers["state"]["pending-hosts"] = json!(0);
-        let screen = Report::read(&answers).unwrap().screen(&canvas(Some(20)), now());
-        assert!(screen.lines().filter(|line| line.contains("x x")).count() > NEED_LINES_MAX, "{screen}");
-    }
 }

@@ -1,0 +1,249 @@
+//! Entries of the reboot queue, as people see them.
+
+use os_upgrade_shell::text::sanitized;
+use serde::Deserialize;
+
+use crate::output::{Canvas, Column, Row, View, Zone};
+use crate::remote::histories;
+
+/// What is said of an empty queue.
+pub(super) const NONE: &str = "the reboot queue is empty";
+
+/// An entry in the response of `GET /v1/state/reboot-queue`.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+pub(super) struct Entry {
+    pub(super) index: String,
+    pub(super) node: String,
+    pub(super) status: String,
+    pub(super) last_transition_time: String,
+    pub(super) drain_backoff_count: u64,
+    pub(super) drain_backoff_expire: Option<String>,
+    added_at: String,
+    pub(super) cancel_requested: bool,
+    boot_id: Option<String>,
+    why: Option<String>,
+    why_kind: Option<String>,
+    progress: Option<Progress>,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+struct Progress {
+    percent: Option<u8>,
+    text: String,
+}
+
+impl Entry {
+    /// Why it does not start, if the whole queue does not.
+    pub(super) fn kept_by_queue(&self) -> Option<&str> {
+        let kind = self.why_kind.as_deref()?;
+        let is_of_queue =
+            ["disabled", "no-window", "unclear-windows", "clock", "unreachable"].contains(&kind);
+        self.why.as_deref().filter(|_| is_of_queue)
+    }
+
+    fn status(&self) -> String {
+        let and = if self.cancel_requested { ", then cancelled" } else { "" };
+        format!("{}{and}", self.status)
+    }
+
+    /// Why it is not progressing, or how far it is.
+    fn remark(&self, zone: Zone) -> String {
+        let progress = self.progress.as_ref().map(|Progress { percent, text }| {
+            percent.map_or_else(|| text.clone(), |percent| format!("{percent} % {text}"))
+        });
+        let why = self.why.as_deref().map(|why| zone.times_in(why));
+        progress.or(why).unwrap_or_default()
+    }
+}
+
+impl Row for Entry {
+    const COLUMNS: &'static [Column<Self>] = &[
+        Column::whole("INDEX", |entry, _| entry.index.clone()),
+        Column::new("NODE", |entry, _| entry.node.clone()),
+        Column::new("STATUS", |entry, _| entry.status()),
+        Column::whole("SINCE", |entry, zone| zone.time(&entry.last_transition_time)),
+        Column::wide("ADDED", |entry, zone| zone.time(&entry.added_at)),
+        Column::wide("BACKOFFS", |entry, _| entry.drain_backoff_count.to_string()),
+        Column::wide("BACKOFF UNTIL", |entry, zone| zone.time_or_dash(entry.drain_backoff_expire.as_deref())),
+        Column::wide("BOOT", |entry, _| entry.boot_id.clone().unwrap_or_else(|| "-".to_owned())),
+        Column::text("WHY", Self::remark),
+    ];
+    const NONE: &'static str = NONE;
+
+    fn name(&self) -> Option<String> {
+        Some(self.index.clone())
+    }
+}
+
+impl View for Entry {
+    fn text(&self, canvas: &Canvas) -> String {
+        let zone = canvas.zone;
+        let progress = self.progress.as_ref().map(|_| self.remark(zone));
+        let backoffs = (self.drain_backoff_count > 0).then(|| {
+            let until =
+                self.drain_backoff_expire.as_deref().map(|until| format!(", until {}", zone.time(until)));
+            format!("{}{}", self.drain_backoff_count, until.unwrap_or_default())
+        });
+        let lines = [
+            ("index", Some(self.index.clone())),
+            ("node", Some(self.node.clone())),
+            ("status", Some(format!("{} since {}", self.status(), zone.time(&self.last_transition_time)))),
+            ("added", Some(zone.time(&self.added_at))),
+            ("backoffs", backoffs),
+            ("boot to leave", self.boot_id.clone()),
+            ("why", self.why.as_deref().map(|why| zone.times_in(why))),
+            ("progress", progress),
+        ];
+        let lines = lines.into_iter().filter_map(|(name, text)| Some((name, text?)));
+        lines
+            .map(|(name, text)| format!("{:<15}{}", format!("{name}:"), sanitized(&text)))
+            .collect::<Vec<_>>()
+            .join("\n")
+    }
+
+    fn names(&self) -> Option<Vec<String>> {
+        Some(vec![self.index.clone()])
+    }
+}
+
+/// Whether entries may start.
+#[derive(Debug, Deserialize)]
+pub(super) struct Enabled {
+    enabled: bool,
+}
+
+impl View for Enabled {
+    fn text(&self, _: &Canvas) -> String {
+        self.enabled.to_string()
+    }
+
+    fn names(&self) -> Option<Vec<String>> {
+        None
+    }
+}
+
+/// A fact about the queue.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+pub(super) struct Fact {
+    r#type: String,
+    index: Option<u64>,
+    host: String,
+    hosts: Vec<String>,
+    enabled: bool,
+    reason: Option<String>,
+    event: Event,
+}
+
+/// What happened to an entry.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+struct Event {
+    kind: String,
+    actor: String,
+    /// A sentence of an operator, or an object with what a worker or a lock server answered.
+    reason: serde_json::Value,
+}
+
+impl Fact {
+    fn action(&self) -> String {
+        match self.r#type.as_str() {
+            "reboots-queued" => "queued".to_owned(),
+            "reboot-queue-switched" => if self.enabled { "enabled" } else { "disabled" }.to_owned(),
+            "reboot-backoff-reset" => "backoff reset".to_owned(),
+            "reboot" => self.event.kind.replace('-', " "),
+            other => other.to_owned(),
+        }
+    }
+
+    fn hosts(&self) -> String {
+        if self.hosts.is_empty() { self.host.clone() } else { self.hosts.join(", ") }
+    }
+
+    fn reason(&self) -> String {
+        self.reason.as_deref().or_else(|| self.event.reason.as_str()).unwrap_or_default().to_owned()
+    }
+}
+
+impl Row for histories::Entry<Fact> {
+    const COLUMNS: &'static [Column<Self>] = &[
+        Column::whole("TIME", |entry, zone| zone.time(&entry.time)),
+        Column::new("WHO", |entry, _| {
+            if entry.actor.is_empty() { entry.fact.event.actor.clone() } else { entry.actor.clone() }
+        }),
+        Column::new("ACTION", |entry, _| entry.fact.action()),
+        Column::new("ENTRY", |entry, _| entry.fact.index.map(|index| index.to_string()).unwrap_or_default()),
+        Column::text("NODES", |entry, _| entry.fact.hosts()),
+        Column::text("REASON", |entry, _| entry.fact.reason()),
+    ];
+    const NONE: &'static str = "no reboot has been queued";
+
+    fn name(&self) -> Option<String> {
+        None
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::remote::histories::Page;
+
+    const NARROW: Canvas = Canvas { is_wide: false, columns: None, zone: Zone::Utc };
+
+    #[test]
+    fn entries_in_a_table() {
+        let entries = json!([
+            {
+                "index": "7", "node": "h\u{1b}1", "status": "rebooting", "last_transition_time": "2026-11-21T01:00:05Z",
+                "drain_backoff_count": 0, "added_at": "2026-11-21T01:00:00Z", "cancel_requested": true, "boot_id": "one",
+                "why": "its worker has not answered reboot since 2026-11-21T01:00:06Z", "why_kind": "reply-awaited",
+            },
+            {
+                "index": "8", "node": "h2", "status": "queued", "last_transition_time": "2026-11-21T01:00:00Z",
+                "drain_backoff_count": 2, "drain_backoff_expire": "2026-11-21T01:10:00Z", "why": "the queue is disabled",
+                "added_at": "2026-11-21T01:00:00Z", "cancel_requested": false, "why_kind": "disabled",
+            },
+        ]);
+        let entries = Vec::<Entry>::deserialize(entries).unwrap();
+        let expected = "\
+INDEX  NODE  STATUS                     SINCE                 WHY
+7      h\u{fffd}1   rebooting, then cancelled  2026-11-21T01:00:05Z  its worker has not answered reboot since 2026-11-21T01:00:06Z
+8      h2    queued                     2026-11-21T01:00:00Z  the queue is disabled";
+        assert_eq!(entries.text(&NARROW), expected);
+        assert_eq!(entries[1].kept_by_queue(), Some("the queue is disabled"));
+        assert_eq!(entries[0].kept_by_queue(), None);
+        let expected = "\
+index:         8
+node:          h2
+status:        queued since 2026-11-21T01:00:00Z
+added:         2026-11-21T01:00:00Z
+backoffs:      2, until 2026-11-21T01:10:00Z
+why:           the queue is disabled";
+        assert_eq!(View::text(&entries[1], &NARROW), expected);
+    }
+
+    #[test]
+    fn the_history_in_a_table() {
+        let item = |fact: serde_json::Value| json!({"time": "2026-11-21T01:00:00.000Z", "actor": "anna", "fact": fact});
+        let given_up = json!({"kind": "given-up", "actor": "anna", "reason": "burnt"});
+        let page = json!({ "items": [
+            item(json!({"type": "reboot", "index": 7, "host": "h1", "event": given_up})),
+            item(json!({"type": "reboots-queued", "hosts": ["h1", "h2"], "reason": "a new kernel"})),
+            item(json!({"type": "reboot-queue-switched", "enabled": true})),
+            item(json!({"type": "reboot-backoff-reset"})),
+        ]});
+        let expected = "\
+TIME                  WHO   ACTION         ENTRY  NODES   REASON
+2026-11-21T01:00:00Z  anna  given up       7      h1      burnt
+2026-11-21T01:00:00Z  anna  queued                h1, h2  a new kernel
+2026-11-21T01:00:00Z  anna  enabled                       
+2026-11-21T01:00:00Z  anna  backoff reset                 ";
+        let text = Page::<Fact>::deserialize(page).unwrap().text(&NARROW);
+        let trimmed = |text: &str| text.lines().map(str::trim_end).collect::<Vec<_>>().join("\n");
+        assert_eq!(trimmed(&text), trimmed(expected));
+    }
+}
