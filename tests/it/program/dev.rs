@@ -98,6 +98,9 @@ async fn dev_prints_what_happens() {
         await_line(&format!("{host} upgraded")).await;
     }
     await_line(" completed").await;
+    let reboot = json!({ "nodes": ["h01"] }).to_string();
+    assert_eq!(rest.call(Method::POST, "/v1/state/reboot-queue/add", &reboot).await.0, 201);
+    await_line("h01 (reboot queue, entry 0) rebooted").await;
     child.kill().await;
 }
 
