@@ -188,6 +188,7 @@ fn entry() -> Value {
         "drain_backoff_count": 0,
         "added_at": "2026-11-21T01:00:00Z",
         "cancel_requested": false,
+        "required": false,
         "boot_id": "5e1f6c1e-0b36-4a4e-9a3f-0f5d3c1b7f53",
         "why": "its worker has not answered reboot since 2026-11-21T01:00:05Z",
         "why_kind": "reply-awaited",
@@ -359,6 +360,8 @@ pub struct Entry<'a> {
     pub added_at: Stamp,
     /// Whether it was cancelled while its host rebooted: it ends when the host is back.
     pub cancel_requested: bool,
+    /// Whether it was queued without an operator, because its host needs a reboot.
+    pub required: bool,
     /// The boot that its host is to leave; absent until the host is told to reboot.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub boot_id: Option<&'a str>,

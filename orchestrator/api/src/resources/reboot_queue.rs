@@ -83,6 +83,7 @@ impl Serialize for InQueue<'_> {
             drain_backoff_expire: entry.backoff_expire.map(Stamp),
             added_at: Stamp(entry.added_at),
             cancel_requested: entry.cancel_requested,
+            required: entry.required,
             boot_id: entry.boot_id.as_deref().filter(|_| entry.command.is_some()),
             why: blocker.as_ref().map(ToString::to_string),
             why_kind: blocker.as_ref().map(EntryBlocker::kind),

@@ -57,6 +57,7 @@ async fn entries_are_shown_with_what_keeps_them() {
         "drain_backoff_count": 0,
         "added_at": "2026-11-21T05:00:03Z",
         "cancel_requested": false,
+        "required": false,
         "why": "the queue is disabled",
         "why_kind": "disabled",
     });
@@ -268,4 +269,15 @@ async fn the_queue_in_metrics_slots_and_hosts() {
         text.contains("os_upgrade_reboot_queue_enabled 0\n")
             && text.contains("os_upgrade_reboot_queue_running 0\n")
     );
+}
+
+#[test]
+fn every_kind_is_explained_to_operators() {
+    let page = include_str!("../../../../docs/operations.md");
+    let (_, page) = page.split_once("\n## The reboot queue\n").unwrap();
+    let (page, _) = page.split_once("\n## ").unwrap();
+    let missing: Vec<&str> = os_upgrade_kernel::EntryBlocker::kinds()
+        .filter(|kind| !page.contains(&format!("`{kind}`")))
+        .collect();
+    assert_eq!(missing, [""; 0]);
 }

@@ -1,7 +1,7 @@
 //! What a fact is to operators: each fact answers here, in one match.
 
 use chrono::{DateTime, Utc};
-use os_upgrade_kernel::reboot_queue::EntryEvent;
+use os_upgrade_kernel::reboot_queue::{EntryEvent, entry_index};
 use os_upgrade_kernel::{
     Difference, Enlisted, Fact, HostEvent, HostStatus, MissedRun, Reason, StopCause, Trigger,
 };
@@ -54,7 +54,7 @@ impl SiteEvent {
             Fact::SlotReleased { host, why } => Self::SlotReleased {
                 group: None,
                 holder: host.to_string(),
-                behalf: "run".to_owned(),
+                behalf: behalf_of(run_of_slot.as_deref()).to_owned(),
                 run: run_of_slot,
                 host: Some(host.to_string()),
                 actor: None,
@@ -214,6 +214,12 @@ fn names(hosts: &[HostName]) -> Vec<String> {
     hosts.iter().map(ToString::to_string).collect()
 }
 
+/// On whose behalf a host's slot was held, by the id for which it was.
+fn behalf_of(run: Option<&str>) -> &'static str {
+    let entry = run.and_then(|run| RunId::new(run).ok()).and_then(|run| entry_index(&run));
+    if entry.is_some() { "reboot-queue" } else { "run" }
+}
+
 /// The status of a host to which a command was sent.
 const fn status_of(action: Action) -> HostStatus {
     match action {
@@ -226,6 +232,17 @@ const fn status_of(action: Action) -> HostStatus {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn slots_are_held_for_runs_and_entries() {
+        for (run, behalf) in [
+            (None, "run"),
+            (Some("019aa3f0-0000-7000-8000-000000000001"), "run"),
+            (Some("rq-7-1795222800"), "reboot-queue"),
+        ] {
+            assert_eq!(behalf_of(run), behalf, "{run:?}");
+        }
+    }
 
     #[test]
     fn changed_fields_are_bounded() {

@@ -21,6 +21,7 @@ pub(super) struct Entry {
     pub(super) drain_backoff_expire: Option<String>,
     added_at: String,
     pub(super) cancel_requested: bool,
+    required: bool,
     boot_id: Option<String>,
     why: Option<String>,
     why_kind: Option<String>,
@@ -86,11 +87,12 @@ impl View for Entry {
                 self.drain_backoff_expire.as_deref().map(|until| format!(", until {}", zone.time(until)));
             format!("{}{}", self.drain_backoff_count, until.unwrap_or_default())
         });
+        let by_itself = if self.required { ", because its host needs a reboot" } else { "" };
         let lines = [
             ("index", Some(self.index.clone())),
             ("node", Some(self.node.clone())),
             ("status", Some(format!("{} since {}", self.status(), zone.time(&self.last_transition_time)))),
-            ("added", Some(zone.time(&self.added_at))),
+            ("added", Some(format!("{}{by_itself}", zone.time(&self.added_at)))),
             ("backoffs", backoffs),
             ("boot to leave", self.boot_id.clone()),
             ("why", self.why.as_deref().map(|why| zone.times_in(why))),
@@ -205,7 +207,7 @@ mod tests {
             {
                 "index": "8", "node": "h2", "status": "queued", "last_transition_time": "2026-11-21T01:00:00Z",
                 "drain_backoff_count": 2, "drain_backoff_expire": "2026-11-21T01:10:00Z", "why": "the queue is disabled",
-                "added_at": "2026-11-21T01:00:00Z", "cancel_requested": false, "why_kind": "disabled",
+                "required": true, "added_at": "2026-11-21T01:00:00Z", "cancel_requested": false, "why_kind": "disabled",
             },
         ]);
         let entries = Vec::<Entry>::deserialize(entries).unwrap();
@@ -220,7 +222,7 @@ INDEX  NODE  STATUS                     SINCE                 WHY
 index:         8
 node:          h2
 status:        queued since 2026-11-21T01:00:00Z
-added:         2026-11-21T01:00:00Z
+added:         2026-11-21T01:00:00Z, because its host needs a reboot
 backoffs:      2, until 2026-11-21T01:10:00Z
 why:           the queue is disabled";
         assert_eq!(View::text(&entries[1], &NARROW), expected);
