@@ -27,8 +27,8 @@ pub(crate) enum Item {
     Worker { host: usize, process: u32, what: Worker },
     /// A worker is started.
     StartWorker { host: usize, boot: u32 },
-    /// A host goes down to reboot, if it is still in that boot.
-    Reboot { host: usize, boot: u32 },
+    /// A host goes down to reboot, if it is still in that boot, perhaps because of a command.
+    Reboot { host: usize, boot: u32, command: Option<u64> },
     /// A host has booted.
     Booted { host: usize },
     /// A link to the bus is back.
@@ -43,6 +43,8 @@ pub(crate) enum Item {
     ClocksCorrected,
     /// An operator does something.
     Act,
+    /// An operator does something with the reboot queue.
+    ActOnQueue,
     /// A FleetLock client does something.
     Client { client: usize },
     /// A spontaneous fault happens.
@@ -54,6 +56,10 @@ pub(crate) enum Item {
 pub(crate) enum Process {
     Tick,
     Event(Event),
+    /// The announcement of a host is read.
+    Announced {
+        host: usize,
+    },
     /// The node decides on the events that it has received.
     Run,
     /// A request leaves.

@@ -166,9 +166,43 @@ bugs! {
     MissedThoughStarted: "missed-though-started", [] => ["missed"], seed 2;
     /// The bus's time of a renewal of the lease is taken from the instance's own clock.
     OwnTimeForBusTime: "own-time-for-bus-time", [ClockStep] => ["clock"], seed 49;
+    /// A host that is to be told to reboot on request counts as told after a crash.
+    RebootCommandLost: "reboot-command-lost", [OrchestratorCrash, KilledBeforeWrite] => ["live", "journal"], seed 19;
+    /// An entry of the reboot queue that is cancelled while its host reboots ends at once, and frees its slot.
+    CancelEndsReboot: "cancel-ends-reboot", [] => ["S6"], seed 32;
+    /// The slots of hosts that reboot on request are freed when the reboot queue is disabled.
+    DisableUndoes: "disable-undoes", [] => ["queue", "S6"], seed 29;
+    /// That the reboot queue is disabled is forgotten at a takeover.
+    DisabledForgotten: "disabled-forgotten", [OrchestratorCrash] => ["queue", "S5"], seed 29;
+    /// The reboot queue starts one more entry than it may.
+    QueueUnlimited: "queue-unlimited", [] => ["queue"], seed 38;
+    /// An entry of the reboot queue starts on a host that is at work in a run.
+    QueueBesideRun: "queue-beside-run", [] => ["queue"], seed 35;
+    /// Any `done` of a host ends its reboot on request.
+    AnyDoneEndsReboot: "any-done-ends-reboot", [] => ["lost", "S6"], seed 44;
+    /// A `reboot` that is not answered soon is sent again, for the boot in which the host is by then.
+    RebootTriedAgain: "reboot-tried-again", [] => ["queue", "doubled"], seed 0;
+    /// A worker does not look at which boot it is told to leave.
+    BootIdIgnored: "boot-id-ignored", [WorkerCrash, WorkerStateLost] => ["doubled"], seed 2;
 }
 
 impl Bug {
+    /// Whether it is one of the reboot queue.
+    pub(crate) const fn is_of_queue(self) -> bool {
+        matches!(
+            self,
+            Self::RebootCommandLost
+                | Self::CancelEndsReboot
+                | Self::DisableUndoes
+                | Self::DisabledForgotten
+                | Self::QueueUnlimited
+                | Self::QueueBesideRun
+                | Self::AnyDoneEndsReboot
+                | Self::RebootTriedAgain
+                | Self::BootIdIgnored
+        )
+    }
+
     /// The bug of this name.
     pub fn named(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|bug| bug.as_str() == name)

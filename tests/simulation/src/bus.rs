@@ -33,6 +33,8 @@ pub(crate) struct Bus {
     overwritten: BTreeSet<String>,
     revisions: u64,
     consumers: BTreeMap<HostName, Consumer>,
+    /// The last boot that each host has announced; absent for its first one.
+    announced: BTreeMap<HostName, u32>,
 }
 
 /// A message of the control stream.
@@ -97,6 +99,16 @@ pub(crate) struct Delivery {
 }
 
 impl Bus {
+    /// A worker announces the boot of its host.
+    pub(crate) fn announce(&mut self, host: &HostName, boot: u32) {
+        self.announced.insert(host.clone(), boot);
+    }
+
+    /// The boot that `host` has announced.
+    pub(crate) fn announced(&self, host: &HostName) -> u32 {
+        self.announced.get(host).copied().unwrap_or(0)
+    }
+
     /// Where the streams end.
     pub(crate) fn ends(&self) -> Ends {
         Ends { journal: self.journal_len(), control: self.control_len() }

@@ -31,6 +31,9 @@
 //! | copy | of two processes with copies of one data directory, the one that has lost the lease to the other stops | `checker` |
 //! | missed | a run that was due, did not start and no longer can is recorded once, and no other is | `missed` |
 //! | clock | while a clock is wrong and another shows it, no run starts automatically or counts as missed, and nothing times out | `clock` |
+//! | queue | the reboot queue keeps its limits and windows, holds slots, stays away from hosts of runs, and undoes only what was cancelled before its host was told to reboot | `queue` |
+//! | doubled | no host reboots twice for an entry of the queue | `queue` |
+//! | lost | an entry counts as rebooted once its host has left the boot that it was to leave, and said so | `queue` |
 //! | live | runs end, slots are freed, the next run succeeds | `end`, `steps` |
 //!
 //! Each of these files keeps what its rules need and reports their violations; [`Checker`] passes each event to the
@@ -46,6 +49,7 @@ mod journal;
 mod lock_server;
 mod loss;
 mod missed;
+mod queue;
 mod retention;
 mod runs;
 mod secrets;
@@ -79,6 +83,7 @@ use self::lock_server::LockRequests;
 pub(crate) use self::loss::KnownEnds;
 use self::loss::Loss;
 use self::missed::{Missed, Moment};
+use self::queue::Queue;
 use self::runs::Runs;
 use self::secrets::Secrets;
 use self::semaphore::Semaphores;
@@ -112,6 +117,7 @@ pub(crate) struct Checker {
     is_rolled_back: bool,
     loss: Loss,
     missed: Missed,
+    queue: Queue,
     runs: Runs,
     secrets: Secrets,
     semaphores: Semaphores,
@@ -139,6 +145,7 @@ impl Checker {
             is_rolled_back: false,
             loss: Loss::default(),
             missed: Missed::default(),
+            queue: Queue::new(plan, &names),
             runs: Runs::new(),
             secrets: Secrets::default(),
             steps: Steps::new(plan, &names),
@@ -179,6 +186,11 @@ impl Checker {
     /// The hosts that operators gave up after these had begun.
     pub(crate) fn given_up(&self) -> u64 {
         self.steps.given_up()
+    }
+
+    /// The entries of the reboot queue that ended because their hosts have rebooted.
+    pub(crate) fn rebooted(&self) -> u64 {
+        self.queue.rebooted()
     }
 
     /// The upgrades that workers with the SDK's rules began.
@@ -237,7 +249,8 @@ impl Checker {
             }
         };
         let (now, state) = (self.now, self.journal.state());
-        let context = AnswerContext { called, now, runs: &self.runs, secrets: &self.secrets, state };
+        let (runs, secrets, queue) = (&self.runs, &self.secrets, &self.queue);
+        let context = AnswerContext { called, now, runs, secrets, queue, state };
         self.violations.record(context.check(&request, answer));
         if let (Operation::Lock(LockOperation::Lock { group, id }), Ok(_)) = (&request.operation, answer)
             && self.calls.granted(group, id, called)
@@ -269,8 +282,8 @@ impl Checker {
         if !is_first || !self.clocks_are_witnessed || message.kind != Kind::Record {
             return;
         }
-        // Hosts that take no part are not asked for the time.
-        if !self.workers.names().any(|host| self.journal.state().enrolled(host).takes_part()) {
+        // Hosts that take no part are not asked for the time, and those that are down do not tell it.
+        if !self.workers.witnesses(self.now).any(|host| self.journal.state().enrolled(host).takes_part()) {
             return;
         }
         // Large records are compressed, and not looked at.
@@ -315,6 +328,7 @@ impl Checker {
         self.violations.record(self.runs.fact(now, at, fact));
         self.violations.record(self.steps.fact(fact, self.journal.state(), &self.semaphores));
         self.turns.fact(now, fact);
+        self.violations.record(self.queue.fact(now, at, fact, &self.enrolled));
         self.violations.record(self.enrolled.fact(fact));
         self.violations.record(self.secrets.fact(now, fact));
         self.calls.fact(now, fact);
@@ -385,6 +399,7 @@ impl Checker {
         let id = &order.id;
         self.violations.record(self.commands.stored(sequence, order, sent, &self.runs));
         self.violations.record(self.enrolled.check_command(id, sent));
+        self.violations.record(self.queue.commanded(order));
         match id.action {
             Action::Prepare => {}
             Action::Upgrade | Action::Reboot => {
@@ -401,6 +416,9 @@ impl Checker {
     /// A command has been deleted.
     pub(crate) fn command_deleted(&mut self, sequence: u64) {
         self.violations.record(self.commands.check_deleted(sequence, &self.runs, self.journal.state()));
+        if let Some(command) = self.commands.get(sequence) {
+            self.violations.record(self.queue.check_deleted(&command.id));
+        }
         if let Some(id) = self.commands.if_undelivered(sequence) {
             self.steps.retracted(&id.host, sequence);
         }
@@ -419,6 +437,7 @@ impl Checker {
         if let Some(sequence) = in_reply_to
             && let Some(command) = self.commands.replied(sequence)
         {
+            self.queue.replied(&command.id, &reply, self.workers.boot(host));
             self.workers.replied(host, &reply, sequence, command);
         }
         self.steps.answered(self.workers.name(host), &reply, in_reply_to, sequence);
@@ -434,13 +453,25 @@ impl Checker {
     /// A reboot is begun on a host.
     pub(crate) fn reboot_begun(&mut self, host: usize, sequence: u64, wall: DateTime<Utc>) {
         let command = self.commands.begun(sequence);
+        // Whether it reboots a second time shows when it goes down.
+        if command.as_ref().is_ok_and(|command| self.queue.has_rebooted_for(&command.id)) {
+            return;
+        }
         let checked = command.and_then(|command| self.workers.check_reboot(host, wall, command));
         self.violations.record(checked);
     }
 
+    /// A host goes down, perhaps for the command at `sequence`.
+    pub(crate) fn went_down(&mut self, host: usize, sequence: Option<u64>) {
+        self.workers.went_down(host);
+        if let Some(command) = sequence.and_then(|sequence| self.commands.get(sequence)) {
+            self.violations.record(self.queue.went_down(&command.id, self.is_rolled_back));
+        }
+    }
+
     /// A host has booted.
     pub(crate) fn booted(&mut self, host: usize) {
-        self.workers.booted(host);
+        self.workers.booted(self.now, host);
     }
 
     /// A worker's state file is lost: without it no reboot is due, and the worker does not know what it has begun.
@@ -514,7 +545,8 @@ impl Checker {
         self.journal = journal;
         self.is_rolled_back = true;
         self.workers.rolled_back();
-        self.violations.only(&["journal", "store", "shown", "log", "S3", "live"]);
+        self.queue.rolled_back();
+        self.violations.only(&["journal", "store", "shown", "log", "S3", "doubled", "live"]);
     }
 
     /// Some time after the streams were purged, the instance `unaware`, if any, has not stopped though it knew them.

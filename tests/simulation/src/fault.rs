@@ -141,9 +141,18 @@ faults! {
     BusClockStep: "clock of the bus steps", spontaneous 30;
     /// The settings of an instance are changed, and it is restarted with them.
     Reconfigured: "settings changed", spontaneous 30;
+    /// A host hangs in its boot, until somebody comes.
+    BootHangs: "host hangs in its boot", occasion 150;
+    /// A worker without the SDK neither reboots on request nor answers.
+    RebootUnanswered: "reboot on request not answered", occasion 900;
 }
 
 impl Fault {
+    /// Whether only worlds with a reboot queue have it.
+    pub(crate) const fn is_of_queue(self) -> bool {
+        matches!(self, Self::BootHangs | Self::RebootUnanswered)
+    }
+
     /// Whether no further faults happen then.
     pub(crate) const fn ends_the_world(self) -> bool {
         matches!(self, Self::DataLost | Self::StreamsPurged | Self::MachineRolledBack)

@@ -18,10 +18,15 @@ pub(crate) struct Host {
     pub(crate) group: Option<GroupName>,
     pub(crate) sdk: bool,
     pub(crate) reboots: u32,
+    pub(crate) reboots_on_request: bool,
     /// Counts its boots.
     pub(crate) boot: u32,
     /// Whether it is up.
     pub(crate) is_up: bool,
+    /// Whether it hangs in its boot until somebody comes.
+    pub(crate) hangs: bool,
+    /// The last command that its worker has dropped without an answer.
+    pub(crate) unanswered: Option<u64>,
     pub(crate) linked: bool,
     /// Its clock minus the right time.
     pub(crate) clock: TimeDelta,
@@ -66,6 +71,13 @@ pub(crate) struct PlainWork {
     pub(crate) generation: u64,
     pub(crate) action: CommandAction,
     pub(crate) not_after: Option<DateTime<Utc>>,
+    /// The boot to leave, if it names one.
+    pub(crate) leave: Option<String>,
+}
+
+/// The id of a host's boot.
+pub(crate) fn boot_id(boot: u32) -> String {
+    format!("boot-{boot}")
 }
 
 impl Host {
@@ -75,8 +87,11 @@ impl Host {
             group: plan.group.clone(),
             sdk: plan.sdk,
             reboots: plan.reboots,
+            reboots_on_request: plan.reboots_on_request,
             boot: 0,
             is_up: true,
+            hangs: false,
+            unanswered: None,
             linked: true,
             clock: TimeDelta::zero(),
             disk: None,
@@ -86,6 +101,11 @@ impl Host {
             last_sequence_at_open: 0,
             connection: 0,
         }
+    }
+
+    /// The id of its present boot.
+    pub(crate) fn boot_id(&self) -> String {
+        boot_id(self.boot)
     }
 
     /// Starts the worker's process.

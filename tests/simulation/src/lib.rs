@@ -17,6 +17,7 @@ mod machine;
 mod operator;
 mod peer;
 mod plan;
+mod queue_plan;
 mod request;
 mod search;
 mod simulation;

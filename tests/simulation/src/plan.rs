@@ -10,13 +10,14 @@ use fastrand::Rng;
 use os_upgrade_kernel::config::{Rollout, UnreachablePolicy, WorkerApplication};
 use os_upgrade_kernel::duration::Duration as BootTimeout;
 use os_upgrade_kernel::window::Window;
-use os_upgrade_kernel::{ClientId, Config, LockProvider, OnFailure, Reclaim, Settings};
+use os_upgrade_kernel::{ClientId, Config, LockProvider, OnFailure, RebootSettings, Reclaim, Settings};
 use os_upgrade_protocol::{ApplicationName, GroupName};
 use os_upgrade_shell::node::RetentionSettings;
 use serde_json::json;
 
 use crate::bug::Bug;
 use crate::fault::Fault;
+use crate::queue_plan::QueuePlan;
 use crate::time::{MILLI, Micros, SECOND};
 
 /// A world, before anything happens in it.
@@ -46,6 +47,8 @@ pub(crate) struct Plan {
     /// How often each fault happens: in thousandths of its occasions, or as its share of the spontaneous faults.
     /// Faults that this seed does not have are absent.
     rates: BTreeMap<Fault, u32>,
+    /// The reboot queue, if operators use it.
+    pub(crate) queue: Option<QueuePlan>,
     /// FleetLock clients. Some have the names of hosts.
     pub(crate) clients: Vec<ClientId>,
     /// The mean time between two requests of one of them.
@@ -65,6 +68,8 @@ pub(crate) struct HostPlan {
     pub(crate) sdk: bool,
     /// How many of a thousand of its upgrades require a reboot.
     pub(crate) reboots: u32,
+    /// Whether its worker takes a `reboot` that names the boot to leave.
+    pub(crate) reboots_on_request: bool,
 }
 
 /// From so short that many boots take longer to so long that none does.
@@ -108,6 +113,7 @@ impl Plan {
             fault_every: rng.u64(2..20) * SECOND,
             act_every: rng.u64(2..20) * SECOND,
             rates,
+            queue: None,
             clients: draw_clients(rng),
             client_every: *rng.choice(&[400 * MILLI, 3 * SECOND, 15 * SECOND]).expect("not empty"),
             contended: rng.u32(..6) == 0,
@@ -116,6 +122,29 @@ impl Plan {
             timeout_max: TimeDelta::seconds(rng.i64(20..300))
                 * if bus_stays_away || rolls_back { 60 } else { 1 },
         }
+    }
+
+    /// The plan with a reboot queue that operators use.
+    pub(crate) fn with_queue(mut self, rng: &mut Rng) -> Self {
+        self.queue = Some(QueuePlan::draw(rng));
+        self.settings.reboot = RebootSettings {
+            max_concurrent: rng.u32(1..=3),
+            unreachable_max: *rng.choice(&[0, 1, 10]).expect("not empty"),
+            in_windows: rng.u32(..4) == 0,
+            ..RebootSettings::default()
+        };
+        for host in &mut self.hosts {
+            host.reboots_on_request = rng.u32(..6) > 0;
+        }
+        // A world without any faults stays one.
+        if !self.rates.is_empty() {
+            for fault in Fault::ALL.into_iter().filter(|fault| fault.is_of_queue()) {
+                if rng.bool() {
+                    self.rates.insert(fault, 1 + rng.u32(..fault.rate_max()));
+                }
+            }
+        }
+        self
     }
 
     /// The plan with the faults that `bug` needs, and with the bug itself if it is one of settings.
@@ -145,6 +174,14 @@ impl Plan {
             (self.fault_every, self.act_every) = (4 * SECOND, 2 * SECOND);
             for host in &mut self.hosts {
                 host.reboots = 1_000;
+            }
+        }
+        if bug.is_of_queue() {
+            self.settings.provider = LockProvider::Embedded;
+            self.settings.reboot = RebootSettings::default();
+            self.settings.auto_approve = true;
+            if let Some(queue) = &mut self.queue {
+                queue.act_every = 3 * SECOND;
             }
         }
         if bug == Bug::LeftForTooLong {
@@ -195,14 +232,15 @@ impl HostPlan {
             0 => Some(group("edge")),
             _ => None,
         };
-        Self { group, sdk: rng.u32(..5) > 0, reboots: *rng.choice(&[0, 500, 1_000]).expect("not empty") }
+        let (sdk, reboots) = (rng.u32(..5) > 0, *rng.choice(&[0, 500, 1_000]).expect("not empty"));
+        Self { group, sdk, reboots, reboots_on_request: false }
     }
 }
 
 fn draw_rates(rng: &mut Rng) -> BTreeMap<Fault, u32> {
     let known = rng.u32(10..60);
     let mut rates = BTreeMap::new();
-    for fault in Fault::ALL {
+    for fault in Fault::ALL.into_iter().filter(|fault| !fault.is_of_queue()) {
         // Those that end a world early are rare.
         if fault.ends_the_world() && rng.u32(..4) > 0 {
             continue;

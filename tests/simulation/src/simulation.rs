@@ -30,6 +30,8 @@ pub struct Outcome {
     pub given_up: u64,
     /// The upgrades that workers with the SDK's rules began.
     pub upgrades: u64,
+    /// The entries of the reboot queue that ended because their hosts have rebooted.
+    pub rebooted: u64,
     /// The accepted calls.
     pub granted: u64,
     /// The checked answers about slots of the embedded semaphores.
@@ -61,6 +63,7 @@ pub fn simulate(seed: u64, bug: Option<Bug>, trace: bool) -> Outcome {
         missed: world.checker.missed(),
         given_up: world.checker.given_up(),
         upgrades: world.checker.upgrades(),
+        rebooted: world.checker.rebooted(),
         granted: world.operators.granted,
         slot_answers: world.checker.slot_answers(),
         waits: world.checker.waits(),

@@ -32,6 +32,8 @@ pub struct Tally {
     pub given_up: u64,
     /// The upgrades that workers with the SDK's rules began.
     pub upgrades: u64,
+    /// The entries of the reboot queue that ended because their hosts have rebooted.
+    pub rebooted: u64,
     /// The accepted calls.
     pub granted: u64,
     /// The checked answers about slots of the embedded semaphores.
@@ -80,6 +82,7 @@ impl Tally {
         self.simulated += outcome.simulated;
         self.runs += outcome.runs;
         self.upgrades += outcome.upgrades;
+        self.rebooted += outcome.rebooted;
         self.granted += outcome.granted;
         self.slot_answers += outcome.slot_answers;
         self.scheduled += outcome.scheduled;
@@ -106,6 +109,7 @@ impl fmt::Display for Tally {
         writeln!(f, "{:<40} {:>14}", "simulated hours", self.simulated.as_secs() / 3_600)?;
         writeln!(f, "{:<40} {:>14}", "runs", self.runs)?;
         writeln!(f, "{:<40} {:>14}", "upgrades", self.upgrades)?;
+        writeln!(f, "{:<40} {:>14}", "reboots on request", self.rebooted)?;
         writeln!(f, "{:<40} {:>14}", "calls accepted", self.granted)?;
         writeln!(f, "{:<40} {:>14}", "answers about slots", self.slot_answers)?;
         writeln!(f, "{:<40} {:>14}", "runs started by a window", self.scheduled)?;

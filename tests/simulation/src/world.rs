@@ -7,8 +7,10 @@ mod contend;
 mod faults;
 mod heal;
 mod instances;
+mod queue;
 mod rollback;
 mod sabotage;
+mod sabotage_queue;
 mod work;
 
 use std::collections::BTreeMap;
@@ -23,6 +25,7 @@ use crate::agenda::{Agenda, Item, Process, Worker};
 use crate::bug::Bug;
 use crate::bus::Bus;
 use crate::checker::Checker;
+use crate::corpus;
 use crate::fault::Fault;
 use crate::host::Host;
 use crate::instance::Instance;
@@ -31,6 +34,7 @@ use crate::machine::Machine;
 use crate::operator::Operators;
 use crate::peer::Peer;
 use crate::plan::Plan;
+use crate::queue_plan;
 use crate::request::{Answer, Request};
 use crate::time::{MILLI, Micros, SECOND, beginning, span};
 use crate::trace::Trace;
@@ -73,6 +77,14 @@ impl World {
     pub(crate) fn new(seed: u64, bug: Option<Bug>, trace: Trace) -> Self {
         let mut rng = Rng::with_seed(seed);
         let mut plan = Plan::draw(&mut rng);
+        let mut of_queue = queue_plan::stream(seed);
+        let has_queue = match bug {
+            Some(bug) => bug.is_of_queue(),
+            None => of_queue.u32(..5) < 3 && !corpus::is_older_than_the_queue(seed),
+        };
+        if has_queue {
+            plan = plan.with_queue(&mut of_queue);
+        }
         if let Some(bug) = bug {
             plan = plan.with_bug(bug);
         }
@@ -122,6 +134,10 @@ impl World {
         }
         let (act, fault) = (self.plan.act_every, self.plan.fault_every);
         self.after(act, Item::Act);
+        if let Some(queue) = &self.plan.queue {
+            let every = queue.act_every;
+            self.after(every, Item::ActOnQueue);
+        }
         self.after(fault, Item::Fault);
         for client in 0..self.plan.clients.len() {
             let every = self.plan.client_every;
@@ -187,7 +203,7 @@ impl World {
             Item::Arrive(request) => self.arrive(*request),
             Item::Worker { host, process, what } => self.in_worker(host, process, what),
             Item::StartWorker { host, boot } => self.start_worker(host, boot),
-            Item::Reboot { host, boot } => self.reboot(host, boot),
+            Item::Reboot { host, boot, command } => self.reboot(host, boot, command),
             Item::Booted { host } => self.booted(host),
             Item::LinkBack(peer) => self.link_back(peer),
             Item::BusBack => self.bus_back(),
@@ -195,6 +211,7 @@ impl World {
             Item::LocksBack => self.locks.is_up = true,
             Item::ClocksCorrected => self.correct_clocks(),
             Item::Act => self.act(),
+            Item::ActOnQueue => self.act_on_queue(),
             Item::Client { client } => self.client_acts(client),
             Item::Fault => self.fault(),
         }

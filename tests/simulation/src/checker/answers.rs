@@ -9,6 +9,7 @@ use os_upgrade_kernel::{
 use os_upgrade_protocol::HostName;
 use os_upgrade_shell::forward::{Answered, Outcome};
 
+use super::queue::Queue;
 use super::runs::Runs;
 use super::secrets::Secrets;
 use super::violation::Violation;
@@ -65,6 +66,7 @@ pub(super) struct AnswerContext<'a> {
     pub(super) now: Micros,
     pub(super) runs: &'a Runs,
     pub(super) secrets: &'a Secrets,
+    pub(super) queue: &'a Queue,
     /// The state that the journal folds to.
     pub(super) state: &'a State,
 }
@@ -94,7 +96,8 @@ impl AnswerContext<'_> {
             Operation::Run(RunOperation::GiveUpHost { host, .. }) => self.was_final(host),
             Operation::Run(RunOperation::Cancel { .. }) => self.runs.was_stopping(self.called),
             // Slots are checked more closely in `semaphore`; of enrolment only its consequences are.
-            Operation::Enrolment(_) | Operation::Slot(_) | Operation::Lock(_) | Operation::Reboot(_) => true,
+            Operation::Enrolment(_) | Operation::Slot(_) | Operation::Lock(_) => true,
+            Operation::Reboot(operation) => self.queue.took_effect(operation, &request.actor, self.called),
             Operation::Secret(secret) => self.secrets.took_effect(secret, self.called),
         }
     }
@@ -129,8 +132,16 @@ impl AnswerContext<'_> {
             | Refusal::Config(ConfigRefusal::InvalidConfig { .. } | ConfigRefusal::ConfigChanged { .. })
             | Refusal::Enrolment(_)
             | Refusal::Slot(_)
-            | Refusal::Lock(_)
-            | Refusal::Reboot(_) => true,
+            | Refusal::Lock(_) => true,
+            Refusal::Reboot(refusal) => match &request.operation {
+                Operation::Reboot(operation) => self.queue.was_refusable(operation, refusal, self.called),
+                Operation::Config(_)
+                | Operation::Run(_)
+                | Operation::Enrolment(_)
+                | Operation::Slot(_)
+                | Operation::Lock(_)
+                | Operation::Secret(_) => false,
+            },
             Refusal::Secret(refusal) => self.secrets.was_refusable(&request.operation, refusal, self.called),
         }
     }

@@ -16,6 +16,8 @@ use crate::time::Micros;
 pub(super) struct CommandSeen {
     pub(super) id: CommandId,
     pub(super) not_after: Option<DateTime<Utc>>,
+    /// The boot to leave, if it names one.
+    pub(super) leave: Option<String>,
     /// Whether it was delivered to its worker.
     given: bool,
     /// Whether a reply names it.
@@ -39,10 +41,11 @@ impl Commands {
         sent: Micros,
         runs: &Runs,
     ) -> Result<(), Violation> {
-        let Order { id, not_after, boot_id: _ } = order;
+        let Order { id, not_after, boot_id } = order;
         let seen = CommandSeen {
             id: id.clone(),
             not_after: *not_after,
+            leave: boot_id.clone(),
             given: false,
             replied: false,
             executed: false,

@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use os_upgrade_kernel::reboot_queue::{EntryEvent, entry_index};
 use os_upgrade_kernel::slot::ReleaseCause;
 use os_upgrade_kernel::{ClientId, Fact, HostEvent, LockProvider, OnFailure, Reason, Settings, State};
 use os_upgrade_protocol::{Action, CommandId, GroupName, HostName, Outcome, Reply, RunId};
@@ -124,8 +125,10 @@ impl Steps {
         in_reply_to: Option<u64>,
         sequence: u64,
     ) {
-        let on_failure = self.on_failure;
+        let of_run = self.on_failure;
         let Some(step) = self.by_host.get_mut(host) else { return };
+        // Of a host that has failed to reboot on request nobody knows whether it will.
+        let on_failure = if entry_index(&step.run).is_some() { OnFailure::Hold } else { of_run };
         let answers = match in_reply_to {
             Some(command) => command == step.sequence,
             None => sequence > step.sequence,
@@ -184,7 +187,8 @@ impl Steps {
         semaphores: &Semaphores,
     ) -> Result<(), Violation> {
         match fact {
-            Fact::Host { host, event: HostEvent::SlotGranted { .. }, .. } => {
+            Fact::Host { host, event: HostEvent::SlotGranted { .. }, .. }
+            | Fact::Reboot { host, event: EntryEvent::Started { .. }, .. } => {
                 self.granted.insert(host.clone());
                 Ok(())
             }

@@ -3,6 +3,7 @@
 
 use std::collections::BTreeMap;
 
+use os_upgrade_kernel::reboot_queue::EntryEvent;
 use os_upgrade_kernel::{ClientId, Fact, HostEvent};
 use os_upgrade_protocol::HostName;
 
@@ -25,7 +26,9 @@ impl Turns {
 
     /// A fact was added to the journal.
     pub(super) fn fact(&mut self, now: Micros, fact: &Fact) {
-        if let Fact::Host { host, event: HostEvent::SlotGranted { .. }, .. } = fact {
+        if let Fact::Host { host, event: HostEvent::SlotGranted { .. }, .. }
+        | Fact::Reboot { host, event: EntryEvent::Started { .. }, .. } = fact
+        {
             self.since.insert(host.clone(), now);
         } else if let Fact::SlotReleaseDue { host, .. } | Fact::SlotReleased { host, .. } = fact
             && let Some(since) = self.since.remove(host)

@@ -9,7 +9,12 @@ use os_upgrade_worker_rules::state_file::ANSWERS_MAX;
 
 use super::commands::CommandSeen;
 use super::violation::Violation;
+use crate::host::boot_id;
 use crate::plan::HostPlan;
+use crate::time::{Micros, SECOND};
+
+/// A host sends its time every ten seconds, once its worker runs.
+const HEARD_AFTER: Micros = 20 * SECOND;
 
 /// A handler that has been started.
 #[derive(Debug)]
@@ -27,6 +32,10 @@ pub(crate) struct Begun {
 #[derive(Debug)]
 struct HostSeen {
     name: HostName,
+    /// Counts its boots.
+    boot: u32,
+    /// Since when it is up; `None` while it is down.
+    up_since: Option<Micros>,
     /// Whether its worker keeps the SDK's rules.
     sdk: bool,
     /// The runs in which it has executed `upgrade`, each with the last such command.
@@ -56,6 +65,8 @@ impl Workers {
     pub(super) fn new(hosts: &[HostPlan], names: &[HostName]) -> Self {
         let seen = |(name, host): (&HostName, &HostPlan)| HostSeen {
             name: name.clone(),
+            boot: 0,
+            up_since: Some(0),
             sdk: host.sdk,
             upgraded: BTreeMap::new(),
             answered: VecDeque::new(),
@@ -71,12 +82,24 @@ impl Workers {
         }
     }
 
-    pub(super) fn names(&self) -> impl Iterator<Item = &HostName> {
-        self.hosts.iter().map(|host| &host.name)
+    /// The hosts that have been up long enough to have said what time it is.
+    pub(super) fn witnesses(&self, now: Micros) -> impl Iterator<Item = &HostName> {
+        let is_up = move |host: &&HostSeen| host.up_since.is_some_and(|since| now >= since + HEARD_AFTER);
+        self.hosts.iter().filter(is_up).map(|host| &host.name)
+    }
+
+    /// A host goes down.
+    pub(super) fn went_down(&mut self, host: usize) {
+        self.hosts[host].up_since = None;
     }
 
     pub(super) fn name(&self, host: usize) -> &HostName {
         &self.hosts[host].name
+    }
+
+    /// The number of the present boot of a host.
+    pub(super) fn boot(&self, host: usize) -> u32 {
+        self.hosts[host].boot
     }
 
     /// For each host the number of runs in which it has executed `upgrade`, added up.
@@ -124,7 +147,14 @@ impl Workers {
         wall: DateTime<Utc>,
         command: &CommandSeen,
     ) -> Result<(), Violation> {
-        let CommandSeen { id, not_after, .. } = command;
+        let CommandSeen { id, not_after, leave, .. } = command;
+        if let Some(leave) = leave {
+            if *leave == boot_id(self.boot(host)) {
+                return Ok(());
+            }
+            let text = format!("{id} reboots a host that is in another boot than {leave}");
+            return Err(Violation::new("worker", text));
+        }
         if self.hosts[host].reboot_due.as_ref() != Some(&id.run) {
             let text = format!("{id} reboots a host for which no reboot is due");
             return Err(Violation::new("worker", text));
@@ -154,8 +184,10 @@ impl Workers {
     }
 
     /// A host has booted.
-    pub(super) fn booted(&mut self, host: usize) {
+    pub(super) fn booted(&mut self, now: Micros, host: usize) {
+        self.hosts[host].up_since = Some(now);
         self.hosts[host].reboot_due = None;
+        self.hosts[host].boot += 1;
     }
 
     /// A worker's state file is lost: without it no reboot is due.

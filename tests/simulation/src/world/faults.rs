@@ -51,7 +51,7 @@ impl World {
                 self.hosts[host].kill();
                 self.after(20 * SECOND, Item::StartWorker { host, boot });
             }
-            Fault::PowerCut => self.reboot(host, boot),
+            Fault::PowerCut => self.reboot(host, boot, None),
             Fault::StaleRead => {
                 let until = self.now + self.rng.u64(..10 * SECOND);
                 self.stale_until = self.stale_until.max(until);
@@ -91,7 +91,9 @@ impl World {
             | Fault::LockCarriedOutLate
             | Fault::LockAnswers202
             | Fault::LockAnswers429
-            | Fault::LockAnswers500 => {}
+            | Fault::LockAnswers500
+            | Fault::BootHangs
+            | Fault::RebootUnanswered => {}
         }
     }
 
@@ -108,6 +110,9 @@ impl World {
             *slots = self.rng.u32(1..=3);
         }
         settings.auto_approve = self.rng.bool();
+        if self.plan.queue.is_some() {
+            settings.reboot.max_concurrent = self.rng.u32(1..=3);
+        }
         let settings = settings.clone();
         self.checker.settings_changed(&settings);
         self.kill(instance);
@@ -274,6 +279,11 @@ impl World {
                 // After the event that the link was lost.
                 let delay = SECOND + self.rng.u64(..SECOND);
                 self.at(delay, Item::Process { instance, boot, what });
+                // It reads again what was announced meanwhile.
+                let read_again = if self.plan.queue.is_some() { self.hosts.len() } else { 0 };
+                for host in 0..read_again {
+                    self.at(delay, Item::Process { instance, boot, what: Process::Announced { host } });
+                }
             }
             Peer::Host(host) => {
                 let process = self.hosts[host].process_count;

@@ -2,9 +2,10 @@
 
 use chrono::TimeDelta;
 use os_upgrade_kernel::config::Rollout;
+use os_upgrade_kernel::reboot_queue::EntryStatus;
 use os_upgrade_kernel::{
-    ClientId, Config, ConfigOperation, Expected, Operation, Reachability, Request, RunOperation, RunResult,
-    Slot, SlotOperation, SlotState, State, Trigger,
+    ClientId, Config, ConfigOperation, Effect, Expected, Operation, Reachability, Request, RunOperation,
+    RunResult, Slot, SlotOperation, SlotState, State, Trigger,
 };
 use os_upgrade_protocol::{GroupName, HostName};
 
@@ -45,6 +46,11 @@ impl World {
                 self.resume(index, boot);
             }
             self.after(SECOND, Item::Start { instance: index });
+        }
+        if self.is_rolled_back {
+            self.free_hung_hosts();
+        } else {
+            self.leave_hung_for_queue();
         }
         for index in 0..self.hosts.len() {
             let host = &mut self.hosts[index];
@@ -102,6 +108,9 @@ impl World {
             return;
         }
         self.check_remembered_run();
+        if !self.queue_becomes_empty() {
+            return;
+        }
         if self.can_schedule_run() && !self.scheduled_run_ends() {
             return;
         }
@@ -124,7 +133,7 @@ impl World {
     }
 
     /// Releases every slot that clients and operators hold, except of hosts at work; returns whether that succeeded.
-    fn release_foreign_slots(&mut self) -> bool {
+    pub(super) fn release_foreign_slots(&mut self) -> bool {
         while let (true, Some((group, id))) = (self.checker.is_clean(), self.next_foreign_slot()) {
             let release = |_: &mut Self| {
                 let (group, id, reason) = (group.clone(), id.clone(), "the end".to_owned());
@@ -142,7 +151,8 @@ impl World {
     fn next_foreign_slot(&self) -> Option<(GroupName, ClientId)> {
         let state = self.leader()?.state();
         let in_run = |id: &str| state.run.as_ref()?.host(&HostName::new(id).ok()?);
-        let is_at_work = |id: &str| in_run(id).is_some_and(|host| host.status.is_under_way());
+        let of_queue = |id: &str| HostName::new(id).is_ok_and(|host| state.entry_under_way(&host).is_some());
+        let is_at_work = |id: &str| in_run(id).is_some_and(|host| host.status.is_under_way()) || of_queue(id);
         let mut held = state.semaphores.iter().flat_map(|(group, semaphore)| {
             let from_outside =
                 semaphore.holders.iter().filter(|(_, holder)| holder.client || holder.hold.is_some());
@@ -183,13 +193,13 @@ impl World {
     }
 
     /// A configuration in which a run starts every few minutes.
-    fn config_with_windows(&mut self) -> Request {
+    pub(super) fn config_with_windows(&mut self) -> Request {
         let config = Config { maintenance_windows: vec![window(0, 10, 10)], ..self.base_config() };
         Self::put_config(config)
     }
 
     /// A configuration in which no run starts automatically.
-    fn config_without_windows(&mut self) -> Request {
+    pub(super) fn config_without_windows(&mut self) -> Request {
         let config = self.base_config();
         Self::put_config(config)
     }
@@ -245,7 +255,7 @@ impl World {
         false
     }
 
-    fn leads(instance: &crate::instance::Instance) -> bool {
+    pub(super) fn leads(instance: &crate::instance::Instance) -> bool {
         instance.node.as_ref().is_some_and(os_upgrade_shell::node::Node::is_leading)
     }
 
@@ -299,7 +309,13 @@ impl World {
 /// Whether nothing is left to do for the lock server and the control stream.
 fn is_settled(state: &State) -> bool {
     let fence = state.fence.as_ref();
-    let nothing_due = os_upgrade_kernel::other_effects(state).next().is_none();
+    // A slot for an entry of the reboot queue is asked for until somebody gives one back.
+    let is_of_queued = |effect: &Effect| {
+        let Effect::Job(job) = effect else { return false };
+        let entry = state.entry_of_slot(job.host());
+        !job.is_release() && entry.is_some_and(|(_, entry)| entry.status == EntryStatus::Queued)
+    };
+    let nothing_due = os_upgrade_kernel::other_effects(state).all(|effect| is_of_queued(&effect));
     let is_settled =
         |slot: &Slot| !slot.may_see_late_command(fence) && !matches!(slot.state, SlotState::Releasing { .. });
     nothing_due && state.slots.values().all(is_settled)

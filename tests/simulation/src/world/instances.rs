@@ -26,6 +26,7 @@ use crate::bus::CREATED;
 use crate::checker::DecisionClock;
 use crate::describe;
 use crate::fault::Fault;
+use crate::host::boot_id;
 use crate::instance::{Instance, Reader};
 use crate::peer::Peer;
 use crate::plan::application;
@@ -79,6 +80,10 @@ impl World {
         announcement.group.clone_from(&host.group);
         // All workers send heartbeats; not all announce that.
         announcement.heartbeats = host.sdk;
+        if host.reboots_on_request {
+            announcement.reboots_on_request = true;
+            announcement.boot_id = Some(boot_id(self.bus.announced(&host.name)));
+        }
         let payload = announcement.to_payload().into();
         let host = host.name.clone();
         let message =
@@ -116,6 +121,7 @@ impl World {
                 let tick = self.plan.tick;
                 self.at(tick, Item::Process { instance: index, boot, what: Process::Tick });
                 self.announce_store(index);
+                self.sabotage_queue_tick(index);
                 self.deliver_event(index, Event::Tick);
             }
             Process::Event(event) => {
@@ -123,6 +129,12 @@ impl World {
                     self.checker.reconnected(index);
                 }
                 self.deliver_event(index, event);
+            }
+            Process::Announced { host } => {
+                if self.is_linked(Peer::Instance(index)) {
+                    let event = self.announcement(host);
+                    self.deliver_event(index, event);
+                }
             }
             Process::Run => self.run_node(index),
             Process::Depart(request) => self.depart(index, *request),
@@ -227,6 +239,7 @@ impl World {
             Action::Append { expected, message } => {
                 self.sabotage_append(index, &message);
                 let message = self.sabotage_record(index, message);
+                let message = self.sabotage_queue_record(index, message);
                 let append_id = message.append_id.clone();
                 let outcome = match self.bug {
                     Some(Bug::LostAckIsSuccess) => AppendOutcome::Stored { sequence: expected + 1 },
@@ -493,7 +506,7 @@ impl World {
             return self.after(idle, Item::Process { instance: index, boot, what });
         };
         self.after(MILLI, Item::Process { instance: index, boot, what });
-        let event = self.sabotage_journal(index, event);
+        let event = self.sabotage_queue_journal(self.sabotage_journal(index, event));
         self.deliver_event(index, self.read_by(index, event));
     }
 

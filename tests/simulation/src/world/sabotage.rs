@@ -173,7 +173,10 @@ impl World {
     }
 
     /// The payload of a command as its worker receives it.
-    pub(super) fn sabotage_payload(&self, payload: &Bytes) -> Vec<u8> {
+    pub(super) fn sabotage_payload(&self, index: usize, payload: &Bytes) -> Vec<u8> {
+        if let Some(payload) = self.sabotage_boot_id(index, payload) {
+            return payload;
+        }
         if self.bug == Some(Bug::NotAfterUncheckedByWorker)
             && let Ok(command) = Command::parse(payload)
         {
@@ -201,7 +204,7 @@ impl World {
 }
 
 /// The message with other facts, if it is a plain record.
-fn with_facts(mut message: Message, instead: impl FnOnce(Vec<Fact>) -> Vec<Fact>) -> Message {
+pub(super) fn with_facts(mut message: Message, instead: impl FnOnce(Vec<Fact>) -> Vec<Fact>) -> Message {
     if message.kind == Kind::Record
         && !message.deflated
         && let Ok(mut record) = serde_json::from_slice::<Record>(&message.payload)
@@ -212,7 +215,7 @@ fn with_facts(mut message: Message, instead: impl FnOnce(Vec<Fact>) -> Vec<Fact>
     message
 }
 
-fn each(facts: Vec<Fact>, instead: fn(Fact) -> Vec<Fact>) -> Vec<Fact> {
+pub(super) fn each(facts: Vec<Fact>, instead: fn(Fact) -> Vec<Fact>) -> Vec<Fact> {
     facts.into_iter().flat_map(instead).collect()
 }
 

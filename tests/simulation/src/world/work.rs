@@ -50,7 +50,7 @@ impl World {
                 Err(error) => Loaded::Corrupt { error: error.to_string() },
             },
         };
-        let boot_id = BootId(format!("boot-{}", host.boot));
+        let boot_id = BootId(host.boot_id());
         let loaded = self.sabotage_loaded(index, loaded);
         self.enqueue(index, rules::Event::Started { loaded, boot_id });
         for what in [Worker::Tick, Worker::Heartbeat, Worker::Open] {
@@ -161,7 +161,24 @@ impl World {
         self.hosts[index].reads = true;
         self.hosts[index].last_sequence_at_open = last_sequence_at_open(existing, last_sequence);
         self.hosts[index].connection += 1;
+        self.announce(index);
         self.pull(index);
+    }
+
+    /// A worker that is connected announces the boot of its host, if it reboots on request.
+    fn announce(&mut self, index: usize) {
+        let host = &self.hosts[index];
+        if !host.reboots_on_request {
+            return;
+        }
+        self.bus.announce(&host.name, host.boot);
+        for instance in
+            (0..self.instances.len()).filter(|of| self.is_linked(Peer::Instance(*of))).collect::<Vec<_>>()
+        {
+            let (boot, latency) = (self.instances[instance].boot, self.latency());
+            let what = super::Process::Announced { host: index };
+            self.at(latency, Item::Process { instance, boot, what });
+        }
     }
 
     fn pull(&mut self, index: usize) {
@@ -216,7 +233,7 @@ impl World {
                 ack_subject: delivery.generation.to_string(),
                 run_header: stored.id.as_ref().map(|id| id.run.to_string()),
                 id_header: stored.id.as_ref().filter(|_| !ids_unread).map(ToString::to_string),
-                payload: self.sabotage_payload(&stored.payload),
+                payload: self.sabotage_payload(index, &stored.payload),
             };
             return self.enqueue(index, rules::Event::CommandReceived(received));
         }
@@ -226,6 +243,10 @@ impl World {
             generation: delivery.generation,
             action: command.action(),
             not_after: command.not_after(),
+            leave: match command {
+                Command::Reboot { boot_id, .. } => boot_id,
+                Command::Prepare { .. } | Command::Upgrade { .. } => None,
+            },
         };
         if let Some(Process::Plain(at_work @ None)) = &mut self.hosts[index].process {
             *at_work = Some(work);
@@ -327,7 +348,7 @@ impl World {
         let (process, boot, sequence) = (host.process_count, host.boot, call.sequence);
         if call.call == Call::Upgrade && self.occurs(Fault::UpgradeReboots) {
             // The upgrade is resumed after the boot.
-            return self.after(time, Item::Reboot { host: index, boot });
+            return self.after(time, Item::Reboot { host: index, boot, command: None });
         }
         let failed = self.occurs(Fault::HandlerFails).then(|| "no luck".to_owned());
         let reboots = self.hosts[index].reboots;
@@ -348,7 +369,8 @@ impl World {
         self.checker.reboot_begun(index, call.sequence, wall);
         let (process, boot) = (self.hosts[index].process_count, self.hosts[index].boot);
         if !self.occurs(Fault::RebootFails) {
-            self.after(5 * SECOND, Item::Reboot { host: index, boot });
+            let command = Some(call.sequence);
+            self.after(5 * SECOND, Item::Reboot { host: index, boot, command });
         }
         let result = if self.occurs(Fault::HandlerFails) { Err("no".to_owned()) } else { Ok(()) };
         let event = rules::Event::RebootReturned { sequence: call.sequence, result };
@@ -404,13 +426,47 @@ impl World {
         let Some(Process::Plain(at_work)) = &mut self.hosts[index].process else { return };
         let Some(work) = at_work.take_if(|work| work.sequence == sequence) else { return };
         let late = work.not_after.is_some_and(|not_after| clock > not_after);
+        if self.is_to_leave(index, &work) {
+            return self.plain_worker_reboots(index, &work);
+        }
         if !late {
             self.plain_worker_replies(index, &work);
         }
-        let ack = WorkerRequest::Ack { generation: work.generation, sequence, decided: clock };
+        self.plain_worker_goes_on(index, &work, clock);
+    }
+
+    /// A plain worker acknowledges its command, and asks for the next one.
+    fn plain_worker_goes_on(&mut self, index: usize, work: &PlainWork, clock: DateTime<Utc>) {
+        let PlainWork { generation, sequence, .. } = *work;
+        let ack = WorkerRequest::Ack { generation, sequence, decided: clock };
         self.send_worker_request(index, ack, None);
         let process = self.hosts[index].process_count;
         self.after(SECOND, Item::Worker { host: index, process, what: Worker::Pull });
+    }
+
+    /// Whether a plain worker is told to leave the present boot of its host.
+    fn is_to_leave(&self, index: usize, work: &PlainWork) -> bool {
+        let is_present =
+            |leave: &String| self.bug == Some(Bug::BootIdIgnored) || *leave == self.hosts[index].boot_id();
+        work.leave.as_ref().is_some_and(is_present)
+    }
+
+    /// A plain worker keeps nothing on disk: it answers once its command is delivered again, in another boot.
+    fn plain_worker_reboots(&mut self, index: usize, work: &PlainWork) {
+        let (sequence, boot, clock) = (work.sequence, self.hosts[index].boot, self.clock_of_host(index));
+        if self.occurs(Fault::RebootUnanswered) {
+            self.hosts[index].unanswered = Some(sequence);
+        } else if self.occurs(Fault::RebootFails) {
+            self.plain_worker_sends(
+                index,
+                work,
+                &Reply { action: work.action, result: Outcome::error("no") }.to_payload(),
+            );
+        } else {
+            self.checker.reboot_begun(index, sequence, clock);
+            return self.after(5 * SECOND, Item::Reboot { host: index, boot, command: Some(sequence) });
+        }
+        self.plain_worker_goes_on(index, work, clock);
     }
 
     fn plain_worker_replies(&mut self, index: usize, work: &PlainWork) {
@@ -428,11 +484,17 @@ impl World {
         }
         let times = 1 + usize::from(self.occurs(Fault::WorkerAnswersTwice));
         for _ in 0..times {
-            let command = self.rng.bool().then(|| work.sequence.to_string());
-            let (answers, payload) = (Answers { command, run: None }, Bytes::from(payload.clone()));
-            let reply = WorkerRequest::Reply { sequence: work.sequence, payload, answers };
-            self.send_worker_request(index, reply, None);
+            self.plain_worker_sends(index, work, &payload);
         }
+    }
+
+    fn plain_worker_sends(&mut self, index: usize, work: &PlainWork, payload: &[u8]) {
+        // One that reboots on request names the command that it answers, always.
+        let names = self.rng.bool() || self.hosts[index].reboots_on_request;
+        let command = names.then(|| work.sequence.to_string());
+        let (answers, payload) = (Answers { command, run: None }, Bytes::copy_from_slice(payload));
+        let reply = WorkerRequest::Reply { sequence: work.sequence, payload, answers };
+        self.send_worker_request(index, reply, None);
     }
 
     fn lie(&mut self, action: CommandAction) -> Vec<u8> {
@@ -446,7 +508,7 @@ impl World {
     }
 
     /// The host goes down and boots again.
-    pub(super) fn reboot(&mut self, index: usize, boot: u32) {
+    pub(super) fn reboot(&mut self, index: usize, boot: u32, command: Option<u64>) {
         let host = &mut self.hosts[index];
         if host.boot != boot || !host.is_up {
             return;
@@ -455,6 +517,15 @@ impl World {
         self.trace.record(self.now, || format!("{name} goes down"));
         host.kill();
         host.is_up = false;
+        self.checker.went_down(index, command);
+        if self.occurs(Fault::BootHangs) {
+            self.hosts[index].hangs = true;
+            // Sometimes somebody comes soon.
+            if self.rng.bool() {
+                self.after(10 * MINUTE, Item::Booted { host: index });
+            }
+            return;
+        }
         let slow = self.occurs(Fault::SlowBoot);
         let time = if slow { 5 * MINUTE } else { self.plan.boot_max };
         self.after(time, Item::Booted { host: index });
@@ -467,6 +538,7 @@ impl World {
         }
         host.boot += 1;
         host.is_up = true;
+        host.hangs = false;
         let boot = host.boot;
         self.checker.booted(index);
         self.trace.record(self.now, || format!("h{index} is up, boot {boot}"));

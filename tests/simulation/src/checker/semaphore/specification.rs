@@ -7,6 +7,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use chrono::{DateTime, TimeDelta, Utc};
 use os_upgrade_kernel::reason::Denial;
+use os_upgrade_kernel::reboot_queue::EntryEvent;
 use os_upgrade_kernel::semaphore::HostDenied;
 use os_upgrade_kernel::slot::ReleaseCause;
 use os_upgrade_kernel::{
@@ -97,6 +98,10 @@ pub(super) struct Specification {
     arrivals: BTreeMap<HostName, DateTime<Utc>>,
     /// Hosts that are at work on their upgrade.
     under_way: BTreeSet<HostName>,
+    /// Hosts that the reboot queue is at work on.
+    rebooting: BTreeSet<HostName>,
+    /// When each entry of the reboot queue was added, by its index.
+    queued: Vec<DateTime<Utc>>,
     /// When the run ends at the latest.
     not_after: DateTime<Utc>,
     /// The host whose slot the previous fact released for an operator.
@@ -112,13 +117,15 @@ impl Specification {
             slots: BTreeMap::new(),
             arrivals: BTreeMap::new(),
             under_way: BTreeSet::new(),
+            rebooting: BTreeSet::new(),
+            queued: Vec::new(),
             not_after: DateTime::UNIX_EPOCH,
             just_released: None,
         }
     }
 
     pub(super) fn is_under_way(&self, host: &HostName) -> bool {
-        self.under_way.contains(host)
+        self.under_way.contains(host) || self.rebooting.contains(host)
     }
 
     /// What a call would be answered now if it changes nothing; none if it would change something.
@@ -231,6 +238,8 @@ impl Specification {
             }
             Fact::RunEnded { .. } => self.forget_run(),
             Fact::Host { host, event, .. } => self.host(at, host, event)?,
+            Fact::RebootsQueued { hosts, .. } => self.queued.extend(hosts.iter().map(|_| at)),
+            Fact::Reboot { index, host, event } => self.entry(at, *index, host, event)?,
             Fact::SlotReleased { host, why } => {
                 if let Some(group) = self.slots.remove(host) {
                     self.group(&group)?.give_back(host.as_str(), |holder| holder.run = false);
@@ -263,14 +272,7 @@ impl Specification {
                 self.under_way.insert(host.clone());
                 let arrived = self.arrivals.remove(host).unwrap_or(at);
                 if *provider == LockProvider::Embedded {
-                    let held = self.group(group)?.holders.contains_key(host.as_str());
-                    self.acquire(group, host.as_str())?.run = true;
-                    self.slots.insert(host.clone(), group.clone());
-                    self.group(group)?.waiters.remove(host.as_str());
-                    if !held {
-                        let not_after = self.not_after;
-                        self.group(group)?.check_fair(host, arrived, at, not_after)?;
-                    }
+                    self.hold(at, host, group, arrived, self.not_after)?;
                 }
             }
             HostEvent::TurnLost
@@ -282,6 +284,56 @@ impl Specification {
                 self.under_way.remove(host);
             }
             HostEvent::CommandSent { .. } | HostEvent::Prepared | HostEvent::RebootRequired => {}
+        }
+        Ok(())
+    }
+
+    /// A host, waiting since `arrived`, is granted a slot for something that ends at `not_after`.
+    fn hold(
+        &mut self,
+        at: DateTime<Utc>,
+        host: &HostName,
+        group: &GroupName,
+        arrived: DateTime<Utc>,
+        not_after: DateTime<Utc>,
+    ) -> Result<(), Violation> {
+        let held = self.group(group)?.holders.contains_key(host.as_str());
+        self.acquire(group, host.as_str())?.run = true;
+        self.slots.insert(host.clone(), group.clone());
+        self.group(group)?.waiters.remove(host.as_str());
+        if !held {
+            self.group(group)?.check_fair(host, arrived, at, not_after)?;
+        }
+        Ok(())
+    }
+
+    /// An entry of the reboot queue is older than what came after it, and has no end to be too late for.
+    fn entry(
+        &mut self,
+        at: DateTime<Utc>,
+        index: u64,
+        host: &HostName,
+        event: &EntryEvent,
+    ) -> Result<(), Violation> {
+        match event {
+            EntryEvent::Started { group, provider } => {
+                self.rebooting.insert(host.clone());
+                if *provider == LockProvider::Embedded {
+                    let added = usize::try_from(index).ok().and_then(|index| self.queued.get(index)).copied();
+                    self.hold(at, host, group, added.unwrap_or(at), DateTime::<Utc>::MAX_UTC)?;
+                }
+            }
+            EntryEvent::Removed
+            | EntryEvent::Rebooted
+            | EntryEvent::BackedOff { .. }
+            | EntryEvent::GivenUp { .. } => {
+                self.rebooting.remove(host);
+            }
+            EntryEvent::Cancelled { .. }
+            | EntryEvent::Waiting { .. }
+            | EntryEvent::RebootBegan { .. }
+            | EntryEvent::CommandSent { .. }
+            | EntryEvent::Failed { .. } => {}
         }
         Ok(())
     }

@@ -1,0 +1,450 @@
+//! The reboot queue. Rules:
+//!
+//! - `queue`: no more entries are under way than may be; each holds its host's slot while it is; none starts on a host that
+//!   takes no part, or that a run is not through with, and no run's step beside one; nothing starts while the queue is
+//!   disabled, nor outside of windows if it is bound to them; one that was cancelled before its host was told to reboot
+//!   does not reboot it, and any other ends as the journal allows; its command names the boot that was journaled.
+//! - `doubled`: no host reboots twice for an entry. If the machine of bus and orchestrators is put back to an earlier moment,
+//!   it may do so once more: what that machine has forgotten nobody knows.
+//! - `lost`: an entry counts as rebooted only after a worker has answered `done` to its command from another boot than the
+//!   one to leave.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use chrono::{DateTime, Utc};
+use chrono_tz::Tz;
+use os_upgrade_kernel::reboot_queue::{EntryEvent, EntryStatus, entry_index};
+use os_upgrade_kernel::window::Calendar;
+use os_upgrade_kernel::{Config, Fact, HostEvent, Order, RebootOperation, RebootRefusal, RebootSettings};
+use os_upgrade_protocol::{CommandId, HostName, Outcome, Reply, RunId};
+
+use super::enrolment::Enrolled;
+use super::violation::Violation;
+use crate::host::boot_id;
+use crate::plan::Plan;
+use crate::time::Micros;
+
+/// An entry, according to the journal.
+#[derive(Debug)]
+struct Entry {
+    host: HostName,
+    run: RunId,
+    /// Who added it.
+    actor: String,
+    /// Its statuses, each with the time since when it was in it; `None` once it has ended.
+    statuses: Vec<(Micros, Option<EntryStatus>)>,
+    /// Whether an operator cancelled it.
+    cancelled: bool,
+    /// Who gave it up.
+    given_up_by: Option<String>,
+    /// The boot to leave.
+    leave: Option<String>,
+    /// Whether a worker has answered `done` to its command from another boot.
+    has_left: bool,
+}
+
+impl Entry {
+    fn status(&self) -> Option<EntryStatus> {
+        self.statuses.last().and_then(|(_, status)| *status)
+    }
+
+    fn is_under_way(&self) -> bool {
+        self.status().is_some_and(EntryStatus::is_under_way)
+    }
+
+    /// Whether it was in `status` at some time since `since`.
+    fn was(&self, status: Option<EntryStatus>, since: Micros) -> bool {
+        self.statuses.iter().enumerate().any(|(number, (_, was))| {
+            let until = self.statuses.get(number + 1).map_or(Micros::MAX, |(from, _)| *from);
+            *was == status && until >= since
+        })
+    }
+
+    fn added(&self) -> Micros {
+        self.statuses.first().map_or(0, |(at, _)| *at)
+    }
+}
+
+#[derive(Debug)]
+pub(super) struct Queue {
+    /// By index.
+    entries: Vec<Entry>,
+    /// When it was enabled or disabled.
+    switched: Vec<(Micros, bool)>,
+    settings: RebootSettings,
+    config: Option<Config>,
+    /// The hosts of the active run whose part in it has not ended.
+    unfinished: BTreeSet<HostName>,
+    hosts: BTreeSet<HostName>,
+    /// The hosts whose workers take a `reboot` that names a boot.
+    on_request: BTreeSet<HostName>,
+    /// The hosts whose workers may answer what is not true.
+    liars: BTreeSet<HostName>,
+    /// How often a host has rebooted for each entry.
+    boots: BTreeMap<RunId, u32>,
+    rebooted: u64,
+}
+
+fn wrong(text: String) -> Violation {
+    Violation::new("queue", text)
+}
+
+impl Queue {
+    pub(super) fn new(plan: &Plan, names: &[HostName]) -> Self {
+        let hosts = || names.iter().zip(&plan.hosts);
+        let lie = plan.rate(crate::fault::Fault::WorkerLies) > 0;
+        Self {
+            entries: Vec::new(),
+            switched: vec![(0, true)],
+            settings: RebootSettings::default(),
+            config: None,
+            unfinished: BTreeSet::new(),
+            hosts: names.iter().cloned().collect(),
+            on_request: hosts()
+                .filter(|(_, host)| host.reboots_on_request)
+                .map(|(name, _)| name.clone())
+                .collect(),
+            liars: hosts().filter(|(_, host)| lie && !host.sdk).map(|(name, _)| name.clone()).collect(),
+            boots: BTreeMap::new(),
+            rebooted: 0,
+        }
+    }
+
+    /// The entries that ended because their hosts have rebooted.
+    pub(super) fn rebooted(&self) -> u64 {
+        self.rebooted
+    }
+
+    /// The entry that is under way on `host`.
+    fn under_way(&self, host: &HostName) -> Option<usize> {
+        self.entries.iter().position(|entry| entry.host == *host && entry.is_under_way())
+    }
+
+    /// A fact of the time `at` was added to the journal.
+    #[expect(clippy::wildcard_enum_match_arm, reason = "a rule names the facts that it is about")]
+    pub(super) fn fact(
+        &mut self,
+        now: Micros,
+        at: DateTime<Utc>,
+        fact: &Fact,
+        enrolled: &Enrolled,
+    ) -> Result<(), Violation> {
+        match fact {
+            Fact::SettingsAdopted { settings } => self.settings = settings.reboot.clone(),
+            Fact::ConfigReplaced { config, .. } => self.config.clone_from(config),
+            Fact::RunStarted { hosts, .. } => {
+                let taking_part = hosts.iter().filter(|entry| entry.skipped.is_none());
+                self.unfinished = taking_part.map(|entry| entry.host.clone()).collect();
+            }
+            Fact::RunEnded { .. } => self.unfinished.clear(),
+            Fact::Host { host, event: HostEvent::SlotGranted { .. }, run } => {
+                if let Some(index) = self.under_way(host) {
+                    return Err(wrong(format!("{run} begins on {host}, where entry {index} is under way")));
+                }
+            }
+            Fact::Host {
+                host,
+                event:
+                    HostEvent::Upgraded
+                    | HostEvent::Failed { .. }
+                    | HostEvent::TimedOut { .. }
+                    | HostEvent::Cancelled { .. },
+                ..
+            } => {
+                self.unfinished.remove(host);
+            }
+            Fact::SlotReleaseDue { host, why } | Fact::SlotReleased { host, why } => {
+                if let Some(index) = self.under_way(host) {
+                    let text =
+                        format!("the slot of {host} is freed ({why:?}) while entry {index} is under way");
+                    return Err(wrong(text));
+                }
+            }
+            Fact::HostRemoved { host, .. } => {
+                if let Some(index) = self.under_way(host) {
+                    return Err(wrong(format!("{host} is removed while entry {index} is under way")));
+                }
+            }
+            Fact::RebootsQueued { hosts, actor, .. } => return self.queued(now, at, hosts, actor),
+            Fact::RebootQueueSwitched { enabled, .. } => self.switched.push((now, *enabled)),
+            Fact::Reboot { index, host, event } => {
+                return self.entry_fact(now, at, *index, host, event, enrolled);
+            }
+            // The other facts concern no reboot.
+            _ => {}
+        }
+        Ok(())
+    }
+
+    fn queued(
+        &mut self,
+        now: Micros,
+        at: DateTime<Utc>,
+        hosts: &[HostName],
+        actor: &str,
+    ) -> Result<(), Violation> {
+        for host in hosts {
+            let waits = |entry: &Entry| entry.host == *host && entry.status() == Some(EntryStatus::Queued);
+            if self.entries.iter().any(waits) {
+                return Err(wrong(format!("{host} is queued twice")));
+            }
+            let run = format!("rq-{}-{}", self.entries.len(), at.timestamp());
+            self.entries.push(Entry {
+                host: host.clone(),
+                run: RunId::new(&run).expect("a valid id"),
+                actor: actor.to_owned(),
+                statuses: vec![(now, Some(EntryStatus::Queued))],
+                cancelled: false,
+                given_up_by: None,
+                leave: None,
+                has_left: false,
+            });
+        }
+        Ok(())
+    }
+
+    fn entry_fact(
+        &mut self,
+        now: Micros,
+        at: DateTime<Utc>,
+        index: u64,
+        host: &HostName,
+        event: &EntryEvent,
+        enrolled: &Enrolled,
+    ) -> Result<(), Violation> {
+        use EntryStatus as S;
+        if let EntryEvent::Started { .. } = event {
+            self.check_start(at, index, host, enrolled)?;
+        }
+        let trusted = !self.liars.contains(host);
+        let Some(entry) = self.entries.get_mut(index_of(index)).filter(|entry| entry.host == *host) else {
+            return Err(wrong(format!("{host} has no entry {index}: {event:?}")));
+        };
+        let status = entry.status();
+        let next = match (status, event) {
+            (Some(S::Queued), EntryEvent::Waiting { .. })
+            | (Some(S::Rebooting), EntryEvent::CommandSent { .. } | EntryEvent::Failed { .. }) => status,
+            (Some(S::Queued), EntryEvent::Started { .. }) => Some(S::Draining),
+            (Some(S::Draining), EntryEvent::RebootBegan { boot_id }) => {
+                entry.leave = Some(boot_id.clone());
+                Some(S::Rebooting)
+            }
+            (Some(S::Queued | S::Draining), EntryEvent::Cancelled { .. }) => {
+                entry.cancelled = true;
+                Some(S::Cancelled)
+            }
+            (Some(S::Rebooting), EntryEvent::Cancelled { .. }) => {
+                entry.cancelled = true;
+                status
+            }
+            (Some(S::Cancelled), EntryEvent::Removed) => None,
+            (Some(S::Rebooting), EntryEvent::Rebooted) => {
+                if trusted && !entry.has_left {
+                    let text = format!(
+                        "entry {index} of {host} counts as rebooted, and nobody has said so: {entry:?}"
+                    );
+                    return Err(Violation::new("lost", text));
+                }
+                self.rebooted += 1;
+                None
+            }
+            (Some(S::Draining | S::Rebooting), EntryEvent::GivenUp { actor, .. }) => {
+                entry.given_up_by = Some(actor.clone());
+                None
+            }
+            (status, event) => {
+                return Err(wrong(format!("entry {index} of {host} is {status:?}, and {event:?}")));
+            }
+        };
+        if next != status {
+            entry.statuses.push((now, next));
+        }
+        Ok(())
+    }
+
+    fn check_start(
+        &self,
+        at: DateTime<Utc>,
+        index: u64,
+        host: &HostName,
+        enrolled: &Enrolled,
+    ) -> Result<(), Violation> {
+        let earlier = self.entries.iter().take(index_of(index));
+        let under_way = self.entries.iter().filter(|entry| entry.is_under_way()).count();
+        let why = if !self.is_enabled() {
+            "the queue is disabled".to_owned()
+        } else if under_way >= self.settings.max_concurrent as usize {
+            format!("{under_way} are under way, as many as may be")
+        } else if self.unfinished.contains(host) {
+            "a run is not through with it".to_owned()
+        } else if !enrolled.takes_part(host) {
+            "it takes no part".to_owned()
+        } else if !self.on_request.contains(host) {
+            "its worker does not reboot it on request".to_owned()
+        } else if earlier.filter(|entry| entry.host == *host).any(|entry| entry.status().is_some()) {
+            "an earlier entry of it is there".to_owned()
+        } else if self.settings.in_windows && !self.is_in_window(at) {
+            format!("no window is open at {at}")
+        } else {
+            return Ok(());
+        };
+        Err(wrong(format!("entry {index} of {host} starts, and {why}")))
+    }
+
+    fn is_enabled(&self) -> bool {
+        self.switched.last().is_none_or(|(_, enabled)| *enabled)
+    }
+
+    fn is_in_window(&self, at: DateTime<Utc>) -> bool {
+        self.config.as_ref().is_some_and(|config| {
+            let calendar = Calendar::new(&config.maintenance_windows, &config.deny_windows, Tz::UTC);
+            matches!(calendar.containing(at), Ok(Some(_)))
+        })
+    }
+
+    /// The entry whose command has this id.
+    fn entry_of(&self, id: &CommandId) -> Option<&Entry> {
+        let entry = self.entries.get(index_of(entry_index(&id.run)?))?;
+        (entry.run == id.run && entry.host == id.host).then_some(entry)
+    }
+
+    /// A command is stored in the stream.
+    pub(super) fn commanded(&self, order: &Order) -> Result<(), Violation> {
+        let Order { id, not_after: _, boot_id } = order;
+        if entry_index(&id.run).is_none() {
+            return match boot_id {
+                Some(boot_id) => Err(wrong(format!("{id} of a run is to leave {boot_id}"))),
+                None => Ok(()),
+            };
+        }
+        let Some(entry) = self.entry_of(id) else { return Err(wrong(format!("{id} is of no entry"))) };
+        if entry.status() != Some(EntryStatus::Rebooting) || entry.leave != *boot_id {
+            return Err(wrong(format!("{id} is to leave {boot_id:?}, and its entry is {entry:?}")));
+        }
+        Ok(())
+    }
+
+    /// A command has been deleted, which must not happen before its entry has ended.
+    pub(super) fn check_deleted(&self, id: &CommandId) -> Result<(), Violation> {
+        match self.entry_of(id) {
+            Some(entry) if entry.status().is_some() => {
+                Err(Violation::new("once", format!("{id} is deleted while its entry is there")))
+            }
+            Some(_) | None => Ok(()),
+        }
+    }
+
+    /// Whether a host has gone down for the entry of this command.
+    pub(super) fn has_rebooted_for(&self, id: &CommandId) -> bool {
+        self.boots.contains_key(&id.run)
+    }
+
+    /// A host goes down for a command.
+    pub(super) fn went_down(&mut self, id: &CommandId, is_rolled_back: bool) -> Result<(), Violation> {
+        if entry_index(&id.run).is_none() {
+            return Ok(());
+        }
+        let boots = self.boots.entry(id.run.clone()).or_default();
+        *boots += 1;
+        if *boots > 1 {
+            return Err(Violation::new("doubled", format!("{} reboots for {} again", id.host, id.run)));
+        }
+        let never_told = |entry: &Entry| !entry.was(Some(EntryStatus::Rebooting), 0);
+        if !is_rolled_back && self.entry_of(id).is_none_or(never_told) {
+            return Err(wrong(format!("{} reboots for {}, which never began", id.host, id.run)));
+        }
+        Ok(())
+    }
+
+    /// A reply to a command is stored in the stream, of a host that is in this boot.
+    pub(super) fn replied(&mut self, id: &CommandId, reply: &Reply, boot: u32) {
+        let Some(index) = entry_index(&id.run).map(index_of) else { return };
+        if reply.result == Outcome::Done
+            && self.entry_of(id).is_some()
+            && let Some(entry) = self.entries.get_mut(index)
+        {
+            entry.has_left |= entry.leave.as_ref().is_some_and(|leave| *leave != boot_id(boot));
+        }
+    }
+
+    /// The machine of bus and orchestrators is put back to an earlier moment.
+    pub(super) fn rolled_back(&mut self) {
+        self.boots.clear();
+    }
+
+    /// Whether an accepted operation of `actor`, called at `called`, took effect.
+    pub(super) fn took_effect(&self, operation: &RebootOperation, actor: &str, called: Micros) -> bool {
+        match operation {
+            RebootOperation::Add { hosts, .. } => {
+                let added = self.entries.iter().filter(|entry| entry.actor == actor);
+                added.map(|entry| &entry.host).eq(hosts)
+            }
+            RebootOperation::Cancel { index, .. } => {
+                self.entries.get(index_of(*index)).is_some_and(|entry| entry.cancelled)
+            }
+            RebootOperation::CancelAll { .. } => {
+                let known = self.entries.iter().filter(|entry| entry.added() < called);
+                known.into_iter().all(|entry| entry.cancelled || entry.status().is_none())
+            }
+            RebootOperation::GiveUp { index, .. } => {
+                let entry = self.entries.get(index_of(*index));
+                entry.is_some_and(|entry| entry.given_up_by.as_deref() == Some(actor))
+            }
+            // No drain is ever given up here.
+            RebootOperation::ResetBackoff => true,
+            RebootOperation::Enable { .. } => self.was_enabled(true, called),
+            RebootOperation::Disable { .. } => self.was_enabled(false, called),
+        }
+    }
+
+    fn was_enabled(&self, enabled: bool, since: Micros) -> bool {
+        self.switched.iter().enumerate().any(|(number, (_, was))| {
+            let until = self.switched.get(number + 1).map_or(Micros::MAX, |(from, _)| *from);
+            *was == enabled && until >= since
+        })
+    }
+
+    /// Whether there was a reason for the refusal of an operation at some time since `called`.
+    pub(super) fn was_refusable(
+        &self,
+        operation: &RebootOperation,
+        refusal: &RebootRefusal,
+        called: Micros,
+    ) -> bool {
+        let named = match operation {
+            RebootOperation::Add { hosts, .. } => hosts.as_slice(),
+            RebootOperation::Cancel { .. }
+            | RebootOperation::CancelAll { .. }
+            | RebootOperation::GiveUp { .. }
+            | RebootOperation::ResetBackoff
+            | RebootOperation::Enable { .. }
+            | RebootOperation::Disable { .. } => &[],
+        };
+        let entry = |index: u64| self.entries.get(index_of(index));
+        match refusal {
+            RebootRefusal::NoHosts => named.is_empty(),
+            RebootRefusal::NamedTwice { host } => named.iter().filter(|named| *named == host).count() > 1,
+            // The simulated site never queues that many.
+            RebootRefusal::QueueFull { .. } => false,
+            RebootRefusal::UnknownHosts { hosts, .. } => hosts.iter().all(|host| !self.hosts.contains(host)),
+            RebootRefusal::NoRebootsOnRequest { hosts, .. } => {
+                hosts.iter().all(|host| !self.on_request.contains(host))
+            }
+            RebootRefusal::Queued { host, index } => entry(*index).is_some_and(|entry| {
+                entry.host == *host && named.contains(host) && entry.was(Some(EntryStatus::Queued), called)
+            }),
+            RebootRefusal::NoEntry { index } => {
+                entry(*index).is_none_or(|entry| entry.added() >= called || entry.status().is_none())
+            }
+            RebootRefusal::NotBegun { index, status } => {
+                !status.is_under_way() && entry(*index).is_some_and(|entry| entry.was(Some(*status), called))
+            }
+            // Of enrolment only its consequences are checked; only a leader knows what it has not read.
+            RebootRefusal::NotApproved { .. } | RebootRefusal::EntryUncertain { .. } => true,
+        }
+    }
+}
+
+fn index_of(index: u64) -> usize {
+    usize::try_from(index).unwrap_or(usize::MAX)
+}
