@@ -457,9 +457,7 @@ impl Fact {
                 &[Part::Host, Part::Commands]
             }
             Self::Host { .. } => &[Part::Host],
-            Self::FencePassed { .. } | Self::Reboot { event: EntryEvent::RebootBegan { .. }, .. } => {
-                &[Part::Commands]
-            }
+            Self::FencePassed { .. } | Self::Reboot { .. } => &[Part::Commands],
             Self::SettingsAdopted { .. }
             | Self::ConfigReplaced { .. }
             | Self::Fenced { .. }
@@ -483,7 +481,6 @@ impl Fact {
             | Self::HostRemoved { .. }
             | Self::HostPurged { .. }
             | Self::RebootsQueued { .. }
-            | Self::Reboot { .. }
             | Self::RebootQueueSwitched { .. }
             | Self::RebootBackoffReset { .. }
             | Self::Restored { .. }

@@ -223,6 +223,11 @@ impl State {
         self.entry_of_slot(host).filter(|(_, entry)| entry.status.is_under_way())
     }
 
+    /// Whether `host` reboots for an entry, and has not answered yet.
+    pub fn awaits_reboot(&self, host: &HostName) -> bool {
+        self.entry_under_way(host).is_some_and(|(_, entry)| !entry.has_failed())
+    }
+
     /// The entries that wait for the answer of the lock server, and nothing else.
     pub(crate) fn requesting_entries(&self) -> impl Iterator<Item = (u64, &Entry, &Slot)> {
         let requested = self.slots.iter().filter(|(_, slot)| {

@@ -117,6 +117,16 @@ pub const CORPUS: &[Found] = &[
         when: "2026-11-25",
         what: "the checker took a host that was down, the only one that took part, for a witness of a wrong clock",
     },
+    Found {
+        seed: 210_020_881,
+        when: "2026-11-25",
+        what: "a host was sent a run's prepare while its reboot on request was unanswered, and its worker, which began anew with the last command, never got the reboot",
+    },
+    Found {
+        seed: 210_022_461,
+        when: "2026-11-25",
+        what: "the same, after an acknowledgement that had not arrived",
+    },
 ];
 
 /// How many of them were found before there was a reboot queue.

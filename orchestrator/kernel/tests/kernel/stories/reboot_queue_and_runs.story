@@ -18,32 +18,40 @@
 > deliver
   + reboot event=(command-sent attempt=1 sequence=2) host=h1 index=0
   ! nothing
+# h1 reboots for the queue. Until it has answered, it is sent nothing else.
 > trigger r1
   + run-started hosts=[(application=debian group=default host=h1) (application=debian group=default host=h2)] not-after=2026-11-21T05:00:00Z rollout=(max-concurrent=2) run=r1 trigger=(operator actor=admin)
   = done
-  ! send r1/h1/prepare/1 until 2026-11-21T05:00:00Z, send r1/h2/prepare/1 until 2026-11-21T05:00:00Z
+  ! send r1/h2/prepare/1 until 2026-11-21T05:00:00Z
 > deliver
-  + r1 h1: command-sent action=prepare attempt=1 sequence=3
-  + r1 h2: command-sent action=prepare attempt=1 sequence=4
+  + r1 h2: command-sent action=prepare attempt=1 sequence=3
   ! nothing
-> reply h1 prepare done
-  + r1 h1: prepared
 > reply h2 prepare done
   + r1 h2: prepared
-  + upgrades-began run=r1
-  + r1 h2: slot-granted group=default provider=embedded
-  ! send r1/h2/upgrade/1 until 2026-11-21T05:00:00Z
-# h1 reboots for the queue; only h2 is upgraded meanwhile.
 > explain h1
-  entry 0 of the reboot queue is rebooting | status=prepared | since=2026-11-21T01:00:00Z | blockers=reboot-under-way@2026-11-21T05:00:00Z
+  entry 0 of the reboot queue is rebooting | status=pending | since=2026-11-21T01:00:00Z | blockers=reboot-under-way@2026-11-21T05:00:00Z
 > rq add h2
   + reboots-queued actor=admin hosts=[h2]
   = created
 > queue
   0 h1 rebooting: its worker has not answered reboot since 2026-11-21T01:00:00Z | reply-awaited
   1 h2 queued: run r1 is not through with it | in-run
+> reply h1 reboot done
+  + reboot event=rebooted host=h1 index=0
+  + slot-released host=h1 why=rebooted
+  ! send r1/h1/prepare/1 until 2026-11-21T05:00:00Z
 > deliver
-  + r1 h2: command-sent action=upgrade attempt=1 sequence=7
+  + r1 h1: command-sent action=prepare attempt=1 sequence=6
+  ! nothing
+> reply h1 prepare done
+  + r1 h1: prepared
+  + upgrades-began run=r1
+  + r1 h1: slot-granted group=default provider=embedded
+  + r1 h2: slot-granted group=default provider=embedded
+  ! send r1/h1/upgrade/1 until 2026-11-21T05:00:00Z, send r1/h2/upgrade/1 until 2026-11-21T05:00:00Z
+> deliver
+  + r1 h1: command-sent action=upgrade attempt=1 sequence=8
+  + r1 h2: command-sent action=upgrade attempt=1 sequence=9
   ! nothing
 > reply h2 upgrade done
   + r1 h2: upgraded
@@ -52,45 +60,54 @@
   + reboot event=(reboot-began boot-id=a2) host=h2 index=1
   ! send rq-1-1795222800/h2/reboot/1 to leave a2
 > queue
-  0 h1 rebooting: its worker has not answered reboot since 2026-11-21T01:00:00Z | reply-awaited
   1 h2 rebooting: its reboot command is about to be sent | command-unsent
 > deliver
-  + reboot event=(command-sent attempt=1 sequence=9) host=h2 index=1
+  + reboot event=(command-sent attempt=1 sequence=11) host=h2 index=1
   ! nothing
-> reply h1 reboot to=4 done
-  + ignored host=h1 reply=(action=reboot result=done) sequence=10 why=nothing-outstanding
-> deliver
 > reply h1 upgrade done
+  + r1 h1: upgraded
+  + slot-released host=h1 why=upgraded
+  + run-ended result=completed run=r1
 > reply h2 reboot done
   + reboot event=rebooted host=h2 index=1
   + slot-released host=h2 why=rebooted
 > queue
-  0 h1 rebooting: its worker has not answered reboot since 2026-11-21T01:00:00Z | reply-awaited
+  empty
 > state
-  r1 active
-  h1 prepared
+  r1 completed
+  h1 upgraded
   h2 upgraded
-  slot h1: begun=true command=(action=reboot sequence=2) group=default provider=embedded run=rq-0-1795222800 since=2026-11-21T01:00:00Z standing=held unsent-at-fence=null
 # A run whose host reboots when the run ends leaves the entry alone.
 > rq add h1
   + reboots-queued actor=admin hosts=[h1]
+  + reboot event=(started group=default provider=embedded) host=h1 index=2
+  + reboot event=(reboot-began boot-id=a1) host=h1 index=2
   = created
+  ! send rq-2-1795222800/h1/reboot/1 to leave a1
+> host h1 boot=b1
+> tick
 > deliver
+  + reboot event=(command-sent attempt=1 sequence=14) host=h1 index=2
+  ! nothing
 > trigger r2 timeout=1h
-  = refused: run r1 is active
+  + run-started hosts=[(application=debian group=default host=h1) (application=debian group=default host=h2)] not-after=2026-11-21T02:00:00Z rollout=(max-concurrent=2) run=r2 trigger=(operator actor=admin)
+  = done
+  ! send r2/h2/prepare/1 until 2026-11-21T02:00:00Z
 > deliver
+  + r2 h2: command-sent action=prepare attempt=1 sequence=15
+  ! nothing
 > wait 2h
 > tick
+  + r2 h1: timed-out reason=(not-sent action=prepare)
+  + r2 h2: timed-out reason=(no-reply action=prepare)
+  + run-ended result=timed-out run=r2
+  ! retract 15 of h2
 > queue
-  0 h1 rebooting: its worker has not answered reboot since 2026-11-21T01:00:00Z | reply-awaited
-  2 h1 queued: run r1 is not through with it | in-run
+  2 h1 rebooting: its worker has not answered reboot since 2026-11-21T01:00:00Z | reply-awaited
 > reply h1 reboot done
-  + reboot event=rebooted host=h1 index=0
+  + reboot event=rebooted host=h1 index=2
   + slot-released host=h1 why=rebooted
-  + r1 h1: slot-granted group=default provider=embedded
-  ! send r1/h1/upgrade/1 until 2026-11-21T05:00:00Z
 > state
-  r1 active
-  h1 upgrading
-  h2 upgraded
-  slot h1: begun=false command=null group=default provider=embedded run=r1 since=2026-11-21T03:00:00Z standing=held unsent-at-fence=null
+  r2 timed-out
+  h1 timed-out: prepare could not be sent before not-after
+  h2 timed-out: no reply to prepare before not-after
