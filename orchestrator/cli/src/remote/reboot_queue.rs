@@ -29,7 +29,7 @@ pub(crate) enum Command {
     ///
     /// With `-o json` it is a JSON array, and with `-o simple` a table of the six fields that CKE's queue has too.
     #[command(after_help = examples![
-        "reboot-queue list", "reboot-queue list --watch", "reboot-queue list -o json", "rq list -o simple"
+        "reboot-queue list", "reboot-queue list --watch", "reboot-queue list -o json", "reboot-queue list -o simple"
     ])]
     List(list::List),
     /// Show everything about an entry
