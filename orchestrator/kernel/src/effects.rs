@@ -92,7 +92,7 @@ pub fn sends(state: &State) -> impl Iterator<Item = Effect> + '_ {
 fn orders_of_run(state: &State) -> impl Iterator<Item = Order> + '_ {
     state.run.iter().flat_map(|run| {
         // A host has one unanswered command at a time: a worker that opens its consumer anew may begin with the last.
-        run.unsent().iter().filter(|name| !state.awaits_reboot(name)).filter_map(|name| {
+        run.unsent().iter().filter(|name| !state.has_unanswered_reboot(name)).filter_map(|name| {
             let command = run.host(name)?.command?;
             let (host, action, attempt) = (name.clone(), command.action, command.attempt);
             let id = CommandId { run: run.id.clone(), host, action, attempt };
@@ -115,7 +115,8 @@ pub fn is_wanted(state: &State, id: &CommandId) -> bool {
         return entry.unsent().is_some_and(|command| command.attempt == id.attempt);
     }
     let run = state.run.as_ref().filter(|run| run.id == id.run);
-    run.and_then(|run| run.host(&id.host)).is_some_and(RunHost::is_unsent) && !state.awaits_reboot(&id.host)
+    run.and_then(|run| run.host(&id.host)).is_some_and(RunHost::is_unsent)
+        && !state.has_unanswered_reboot(&id.host)
 }
 
 fn new_fence(state: &State) -> impl Iterator<Item = Effect> + '_ {

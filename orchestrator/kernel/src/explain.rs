@@ -102,7 +102,7 @@ impl HostInRun<'_> {
         let Self { state, run, name, host } = self;
         let waits_for = |cause: HostBlocker| vec![Blocker::until(cause, self.deadline())];
         match host.status {
-            HostStatus::Pending if state.awaits_reboot(name) => {
+            HostStatus::Pending if state.has_unanswered_reboot(name) => {
                 reboot_under_way(state, name).map(waits_for).unwrap_or_default()
             }
             HostStatus::Pending => waits_for(HostBlocker::CommandUnsent { action: Action::Prepare }),

@@ -224,7 +224,7 @@ impl State {
     }
 
     /// Whether `host` reboots for an entry, and has not answered yet.
-    pub fn awaits_reboot(&self, host: &HostName) -> bool {
+    pub fn has_unanswered_reboot(&self, host: &HostName) -> bool {
         self.entry_under_way(host).is_some_and(|(_, entry)| !entry.has_failed())
     }
 
