@@ -6,7 +6,7 @@ pub mod kubernetes;
 mod lock_server;
 pub mod reboot_command;
 
-use os_upgrade_kernel::Job;
+use os_upgrade_kernel::{Job, NoAnswer};
 use os_upgrade_shell::jobs::JobReport;
 
 use crate::fleet_lock_client::FleetLockClient;
@@ -23,6 +23,7 @@ impl Adapters {
     /// leads, since the process may have been paused after the job was started.
     pub async fn carry_out(&self, job: Job, may_write: impl Fn() -> bool) -> JobReport {
         match job {
+            job @ Job::Cluster(_) => job.unanswered(NoAnswer::NotConfigured).into(),
             Job::LockServer(job) => lock_server::ask(self.lock_server.as_ref(), job, may_write).await,
         }
     }

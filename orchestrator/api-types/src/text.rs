@@ -4,10 +4,12 @@
 
 use std::borrow::Cow;
 
-use os_upgrade_kernel::reboot_queue::{EntryStatus, QueueBlocker};
+use os_upgrade_kernel::reboot_queue::{EntryEvent, EntryStatus, QueueBlocker};
 use os_upgrade_kernel::{
-    Cause, EntryBlocker, HostStatus, MissedReason, Reason, RunResult, Warning, WindowBlocker,
+    Cause, EntryBlocker, HostEvent, HostStatus, MissedReason, NodeStep, Reason, RunResult, Warning,
+    WindowBlocker,
 };
+use strum::VariantNames as _;
 use utoipa::openapi::schema::{ObjectBuilder, Type};
 use utoipa::openapi::{RefOr, Schema};
 use utoipa::{PartialSchema, ToSchema};
@@ -76,15 +78,11 @@ words! {
     /// Why a run stops: too many failures, an operator, or a restoration of the site.
     StopWord = ["failed", "cancelled", "restored"];
     /// What happened to a host of a run.
-    StepWord = [
-        "command-sent", "prepared", "waiting", "turn-lost", "slot-granted", "reboot-required", "upgraded", "failed",
-        "timed-out", "cancelled",
-    ];
+    StepWord = HostEvent::VARIANTS.iter().copied();
     /// What happened to an entry of the reboot queue.
-    RebootStepWord = [
-        "waiting", "started", "backed-off", "reboot-began", "command-sent", "failed", "cancelled", "removed",
-        "rebooted", "given-up",
-    ];
+    RebootStepWord = EntryEvent::VARIANTS.iter().copied();
+    /// What happened to the Kubernetes node of a host.
+    NodeStepWord = NodeStep::VARIANTS.iter().copied();
     /// The status of an entry of the reboot queue.
     EntryStatusWord = EntryStatus::ALL.map(EntryStatus::as_str);
     /// Why an entry of the reboot queue is not progressing.

@@ -10,7 +10,8 @@ use serde::{Deserialize, Serialize, Serializer};
 use strum::{IntoStaticStr, VariantNames};
 
 use crate::clock::{ClockDoubt, skew};
-use crate::reason::{Reason, ReleaseRefusal};
+use crate::node::NodeProgress;
+use crate::reason::{Reason, ReleaseRefusal, shell_word};
 use crate::reboot_queue::EntryStatus;
 use crate::strongbox::Sealed;
 use crate::tense::Tense;
@@ -119,6 +120,22 @@ pub enum HostBlocker {
         /// Why its host is not back, if its worker has answered with an error.
         #[serde(skip_serializing_if = "Option::is_none")]
         reason: Option<Reason>,
+    },
+    /// Its Kubernetes node is being drained or uncordoned.
+    #[error("{node}")]
+    NodeUnderWay {
+        /// How far that is.
+        #[serde(flatten)]
+        node: NodeProgress,
+    },
+    /// Its Kubernetes node has stayed cordoned since its host failed.
+    #[error(
+        "its node stays cordoned, because its upgrade failed; `os-upgrade hosts uncordon {} --reason TEXT` ends that",
+        shell_word(host.as_str())
+    )]
+    NodeCordoned {
+        /// The host.
+        host: HostName,
     },
     /// It was approved after the run had skipped it.
     #[error("it was approved after the run had started")]

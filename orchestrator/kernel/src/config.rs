@@ -5,13 +5,15 @@ pub mod difference;
 mod integer;
 pub mod tag;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use chrono::{DateTime, Utc};
 use chrono_tz::Tz;
-use os_upgrade_protocol::{ApplicationName, GroupName};
+use os_upgrade_protocol::{ApplicationName, GroupName, HostName};
 use serde::{Deserialize, Deserializer, Serialize};
 
+use crate::api_server_order::ApiServerOrder;
+use crate::backoff::Backoff;
 use crate::deserialize::{self, from_objects_only};
 use crate::duration::Duration;
 use crate::window::{CalendarError, Window};
@@ -200,6 +202,30 @@ pub struct Settings {
     /// How hosts reboot on request.
     #[serde(default, skip_serializing_if = "RebootSettings::is_default")]
     pub reboot: RebootSettings,
+    /// How nodes are drained; absent without a Kubernetes cluster.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub kubernetes: Option<KubernetesSettings>,
+}
+
+/// How the Kubernetes nodes of hosts are drained.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub struct KubernetesSettings {
+    /// How long a drain may take.
+    pub drain_timeout: Duration,
+    /// Whether the node of a host that failed is uncordoned, too.
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub uncordon_failed: bool,
+    /// The hosts that are nodes of the cluster; absent if every host is.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub hosts: Option<BTreeSet<HostName>>,
+}
+
+impl KubernetesSettings {
+    /// Whether `host` is a node of the cluster.
+    pub fn includes(&self, host: &HostName) -> bool {
+        self.hosts.as_ref().is_none_or(|hosts| hosts.contains(host))
+    }
 }
 
 /// How hosts of the reboot queue reboot.
@@ -216,12 +242,25 @@ pub struct RebootSettings {
     /// Whether hosts that need a reboot are queued when a maintenance window is open.
     #[serde(default, skip_serializing_if = "is_false")]
     pub queue_required: bool,
+    /// Whether API servers of the cluster reboot before other nodes or after them.
+    #[serde(default, skip_serializing_if = "ApiServerOrder::is_default")]
+    pub api_servers: ApiServerOrder,
+    /// The pauses after drains that were given up, of runs' hosts too.
+    #[serde(default, skip_serializing_if = "Backoff::is_default")]
+    pub backoff: Backoff,
 }
 
 impl Default for RebootSettings {
     /// CKE's.
     fn default() -> Self {
-        Self { max_concurrent: 1, unreachable_max: 0, in_windows: false, queue_required: false }
+        Self {
+            max_concurrent: 1,
+            unreachable_max: 0,
+            in_windows: false,
+            queue_required: false,
+            api_servers: ApiServerOrder::First,
+            backoff: Backoff::DEFAULT,
+        }
     }
 }
 
@@ -274,6 +313,7 @@ impl Default for Settings {
             stuck_after: stuck_after(),
             auto_approve: false,
             reboot: RebootSettings::default(),
+            kubernetes: None,
         }
     }
 }

@@ -10,6 +10,7 @@ mod control_stream;
 mod enrolment;
 mod granted;
 mod lock_clients;
+mod nodes;
 mod reboots;
 mod refusal_class;
 mod request;
@@ -26,6 +27,7 @@ pub use self::control_stream::ControlMessage;
 pub use self::enrolment::{EnrolmentOperation, EnrolmentRefusal};
 pub use self::granted::Accepted;
 pub use self::lock_clients::LockOperation;
+pub use self::nodes::{NodeOperation, NodeRefusal};
 pub use self::reboots::{RebootOperation, RebootRefusal};
 pub use self::refusal_class::RefusalClass;
 pub use self::request::{Answer, Family, Operation, Refusal, Request};
@@ -92,6 +94,8 @@ pub enum Input {
         /// What this leader last saw a run blocked by.
         blocked: Option<BlockedStart>,
     },
+    /// The nodes of the cluster have been listed, and the view has them.
+    NodesSeen,
     /// Nothing but time has passed, or the view has changed.
     Tick,
 }
@@ -129,6 +133,7 @@ pub(crate) fn decide_on(state: &mut State, view: &View, input: &Input, now: Date
         | Input::FenceStored { .. }
         | Input::Settings(_)
         | Input::Missed { .. }
+        | Input::NodesSeen
         | Input::Tick => Vec::new(),
     };
     let reaction = react(state, view, input, now);
@@ -184,6 +189,7 @@ fn react(state: &State, view: &View, input: &Input, now: DateTime<Utc>) -> Decis
         Input::Missed { blocked } => {
             Decision::facts(start::record_missed(state, view, blocked.as_ref(), now))
         }
+        Input::NodesSeen => Decision::facts(nodes::sweep(state, view)),
         Input::Tick => {
             let mut facts = start::leave_out_unreachable(state, view);
             facts.extend(reboots::queue_required(state, view, now));

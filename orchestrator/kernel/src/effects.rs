@@ -94,6 +94,9 @@ fn orders_of_run(state: &State) -> impl Iterator<Item = Order> + '_ {
         // A host has one unanswered command at a time: a worker that opens its consumer anew may begin with the last.
         run.unsent().iter().filter(|name| !state.has_unanswered_reboot(name)).filter_map(|name| {
             let command = run.host(name)?.command?;
+            if !state.cordon_allows(name, command.action) {
+                return None;
+            }
             let (host, action, attempt) = (name.clone(), command.action, command.attempt);
             let id = CommandId { run: run.id.clone(), host, action, attempt };
             Some(Order { id, not_after: Some(run.not_after), boot_id: None })
@@ -103,7 +106,8 @@ fn orders_of_run(state: &State) -> impl Iterator<Item = Order> + '_ {
 
 fn orders_of_entries(state: &State) -> impl Iterator<Item = Order> + '_ {
     state.reboot_queue.under_way().filter_map(|(index, entry)| {
-        let Issued { action, attempt, .. } = entry.unsent()?;
+        let Issued { action, attempt, .. } =
+            entry.unsent().filter(|command| state.cordon_allows(&entry.host, command.action))?;
         let id = CommandId { run: entry.run_id(index), host: entry.host.clone(), action, attempt };
         Some(Order { id, not_after: None, boot_id: entry.boot_id.clone() })
     })
@@ -111,6 +115,9 @@ fn orders_of_entries(state: &State) -> impl Iterator<Item = Order> + '_ {
 
 /// Whether the command still has to be sent.
 pub fn is_wanted(state: &State, id: &CommandId) -> bool {
+    if !state.cordon_allows(&id.host, id.action) {
+        return false;
+    }
     if let Some((_, entry)) = state.reboot_queue.of_run(&id.run) {
         return entry.unsent().is_some_and(|command| command.attempt == id.attempt);
     }

@@ -8,6 +8,7 @@ use os_upgrade_protocol::{Action, GroupName, HostName};
 use crate::blocker::{Blocker, Cause, HostBlocker, StartBlocker, WindowBlocker};
 use crate::clock::CLOCK_SKEW_SECS_MAX;
 use crate::forecast::{Forecast, NextRun};
+use crate::node::NodeStage;
 use crate::reason::{Denial, Reason};
 use crate::run::{HostStatus, Phase, Run, RunHost};
 use crate::slot::SlotState;
@@ -107,6 +108,10 @@ impl HostInRun<'_> {
             }
             HostStatus::Pending => waits_for(HostBlocker::CommandUnsent { action: Action::Prepare }),
             HostStatus::Preparing => waits_for(HostBlocker::ReplyAwaited { action: Action::Prepare }),
+            HostStatus::Prepared if host.backoff.is_some() && host.reason.is_some() => {
+                let until = host.backoff.map_or(run.not_after, |backoff| backoff.until.min(run.not_after));
+                host.reason.clone().map(|reason| Blocker::until(reason, until)).into_iter().collect()
+            }
             HostStatus::Prepared => match run.phase {
                 Phase::Preparing => waits_for(HostBlocker::HostsUnprepared { hosts: run.unprepared() }),
                 Phase::Upgrading => self.before_turn(),
@@ -122,8 +127,14 @@ impl HostInRun<'_> {
             | HostStatus::TimedOut
             | HostStatus::Skipped
             | HostStatus::Cancelled => self.recorded(),
+            HostStatus::Draining | HostStatus::Recovering => {
+                node_under_way(state, name).map(waits_for).unwrap_or_default()
+            }
             HostStatus::Upgrading | HostStatus::Rebooting => match host.command {
                 None => Vec::new(),
+                Some(unsent) if !state.cordon_allows(name, unsent.action) => {
+                    node_under_way(state, name).map(waits_for).unwrap_or_default()
+                }
                 Some(unsent) if unsent.sequence.is_none() => {
                     waits_for(HostBlocker::CommandUnsent { action: unsent.action })
                 }
@@ -210,6 +221,23 @@ fn reboot_under_way(state: &State, name: &HostName) -> Option<HostBlocker> {
     Some(HostBlocker::RebootUnderWay { index, status: entry.status, reason: entry.reason.clone() })
 }
 
+/// How far the work on the node of the host is.
+fn node_under_way(state: &State, name: &HostName) -> Option<HostBlocker> {
+    Some(HostBlocker::NodeUnderWay { node: state.nodes.get(name)?.progress() })
+}
+
+/// What of the node of a host in no run is not as it was.
+fn remaining_node(state: &State, name: &HostName) -> Option<HostBlocker> {
+    let node = state.nodes.get(name)?;
+    match node.stage {
+        NodeStage::Uncordoning { .. } => node_under_way(state, name),
+        NodeStage::Checking | NodeStage::Evicting | NodeStage::Drained | NodeStage::Rechecking => {
+            let is_under_way = state.entry_under_way(name).is_some();
+            (!is_under_way).then(|| HostBlocker::NodeCordoned { host: name.clone() })
+        }
+    }
+}
+
 /// The first host that holds a slot of `group` without being under way.
 fn stuck_slot(state: &State, group: &GroupName) -> Option<HostBlocker> {
     let reason = |host: &HostName| {
@@ -237,7 +265,8 @@ fn liveness(host: &SeenHost) -> impl Iterator<Item = Blocker> + use<> {
 fn outside_of_runs(state: &State, view: &View, forecast: &Forecast, host: &HostName) -> Vec<Blocker> {
     let left_out = left_out(state, view, host).map(|blocker| vec![blocker]);
     let slot = reboot_under_way(state, host).or_else(|| remaining_slot(state, host));
-    let mut blockers: Vec<Blocker> = slot.map(Blocker::from).into_iter().collect();
+    let node = remaining_node(state, host);
+    let mut blockers: Vec<Blocker> = slot.into_iter().chain(node).map(Blocker::from).collect();
     blockers.extend(left_out.unwrap_or_else(|| no_run(forecast, view.hosts.get(host))));
     blockers
 }

@@ -10,6 +10,7 @@ use crate::client_id::ClientId;
 use crate::config::difference::Difference;
 use crate::config::{Config, Rollout, Settings, is_false};
 use crate::missed::MissedRun;
+use crate::node::NodeStep;
 use crate::reason::{Reason, ReleaseRefusal};
 use crate::reboot_queue::EntryEvent;
 use crate::restore_record::{Outstanding, RestoreSource};
@@ -313,6 +314,13 @@ pub enum Fact {
         /// The operator.
         actor: String,
     },
+    /// Something happened to the Kubernetes node of a host.
+    Node {
+        /// The host.
+        host: HostName,
+        /// What happened.
+        step: NodeStep,
+    },
     /// A message in the control stream changed nothing. Of the ignored replies of a host, the first of each minute is
     /// recorded.
     Ignored {
@@ -423,6 +431,7 @@ impl Fact {
             Self::CommandRetracted { host, sequence, .. } => of_host(RunRef::OfCommand(*sequence), host),
             Self::Ignored { host, .. } => About { run: RunRef::Latest, host: host.as_ref(), actor: None },
             Self::HostPurged { host } => of_host(RunRef::None, host),
+            Self::Node { host, step } => About { actor: step.actor(), ..of_host(RunRef::OfSlot, host) },
             Self::Reboot { host, event, .. } => About { actor: event.actor(), ..of_host(RunRef::None, host) },
             Self::HostWithdrawn { host, actor, .. } | Self::HostRemoved { host, actor, .. } => {
                 About { actor: Some(actor), ..of_host(RunRef::None, host) }
@@ -453,9 +462,11 @@ impl Fact {
         let parts: &[Part] = match self {
             Self::RunStarted { .. } => &[Part::Run, Part::HostList, Part::Commands],
             Self::UpgradesBegan { .. } | Self::RunStopping { .. } | Self::RunEnded { .. } => &[Part::Run],
-            Self::Host { event: HostEvent::SlotGranted { .. } | HostEvent::RebootRequired, .. } => {
-                &[Part::Host, Part::Commands]
+            Self::Host {
+                event: HostEvent::SlotGranted { .. } | HostEvent::Drained | HostEvent::RebootRequired,
+                ..
             }
+            | Self::Node { .. } => &[Part::Host, Part::Commands],
             Self::Host { .. } => &[Part::Host],
             Self::FencePassed { .. } | Self::Reboot { .. } => &[Part::Commands],
             Self::SettingsAdopted { .. }
@@ -525,6 +536,9 @@ impl Fact {
                 HostEvent::Failed { .. } => (Outcome, format!("{host} failed")),
                 HostEvent::TimedOut { .. } => (Outcome, format!("{host} timed out")),
                 HostEvent::SlotGranted { .. } => (Step, format!("{host} got its slot")),
+                HostEvent::Drained => (Step, format!("{host} drained")),
+                HostEvent::BackedOff { .. } => (Step, format!("drain of {host} given up")),
+                HostEvent::Recovering => (Step, format!("{host} recovers")),
                 HostEvent::RebootRequired => (Step, format!("{host} requires a reboot")),
                 HostEvent::Cancelled { .. } => (Step, format!("{host} cancelled")),
                 HostEvent::CommandSent { action, .. } => {
@@ -559,6 +573,7 @@ impl Fact {
             }
             Self::HostWithdrawn { host, actor, .. } => (Outcome, format!("{host} withdrawn by {actor}")),
             Self::HostRemoved { host, actor, .. } => (Outcome, format!("{host} removed by {actor}")),
+            Self::Node { host, step } => node_summary(host, step),
             Self::HostPurged { host } => (Bookkeeping, format!("what was stored of {host} deleted")),
             Self::SlotReleased { host, .. } => (Step, format!("slot of {host} released")),
             Self::SlotReleaseRefused { host, .. } => (Step, format!("slot of {host} not released")),
@@ -600,7 +615,25 @@ fn reboot_summary(index: u64, host: &HostName, event: &EntryEvent) -> (Importanc
         EntryEvent::RebootBegan { .. } => (Step, format!("{host} is told to reboot")),
         EntryEvent::CommandSent { .. } => (Command, format!("reboot sent to {host}")),
         EntryEvent::Waiting { .. } => (Bookkeeping, format!("reboot of {host} waits")),
+        EntryEvent::Booted => (Step, format!("{host} is back")),
         EntryEvent::Removed => (Bookkeeping, format!("reboot {index} of {host} removed")),
+    }
+}
+
+/// What happened to the node of a host in a few words, and its importance.
+fn node_summary(host: &HostName, step: &NodeStep) -> (Importance, String) {
+    use Importance::{Bookkeeping, Outcome, Step};
+    match step {
+        NodeStep::UncordonRequested { actor, .. } => {
+            (Outcome, format!("uncordon of {host} requested by {actor}"))
+        }
+        NodeStep::Cordoned { .. } => (Step, format!("{host} cordoned")),
+        NodeStep::EvictionBegan => (Step, format!("eviction from {host} began")),
+        NodeStep::RecheckBegan => (Step, format!("{host} is drained once more")),
+        NodeStep::Drained { .. } => (Step, format!("node of {host} drained")),
+        NodeStep::Uncordoned => (Step, format!("{host} uncordoned")),
+        NodeStep::Waiting { .. } => (Bookkeeping, format!("node of {host} waits")),
+        NodeStep::UncordonDue { .. } => (Bookkeeping, format!("{host} is to be uncordoned")),
     }
 }
 

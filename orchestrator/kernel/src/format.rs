@@ -10,12 +10,16 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
+use crate::api_server_order::ApiServerOrder;
+use crate::backoff::Backoff;
 use crate::clock::ClockDoubt;
 use crate::config::Settings;
 use crate::fact::Fact;
-use crate::reason::{NoAnswer, Reason};
+use crate::no_answer::NoAnswer;
+use crate::reason::Reason;
+use crate::reboot_queue::{Entry, EntryEvent};
 use crate::record::Record;
-use crate::run::{Enlisted, HostEvent, Run, RunHost, StopCause, Trigger};
+use crate::run::{Enlisted, HostEvent, HostStatus, Run, RunHost, StopCause, Trigger};
 use crate::semaphore::{Semaphore, Waiter};
 use crate::slot::{ReleaseCause, Slot, SlotState};
 use crate::state::State;
@@ -23,7 +27,7 @@ use crate::state::State;
 /// The oldest format that is read and written.
 pub const OLDEST: u32 = 2;
 /// The newest format that is read and written.
-pub const NEWEST: u32 = 6;
+pub const NEWEST: u32 = 7;
 
 /// Something that is stored in the journal.
 pub trait Stored {
@@ -58,6 +62,8 @@ impl Stored for State {
             last_upgrades,
             ignored_replies,
             reboot_queue,
+            nodes,
+            restored,
         } = self;
         newest(
             [
@@ -65,6 +71,8 @@ impl Stored for State {
                 since(4, !missed.is_empty()),
                 since(5, !last_upgrades.is_empty() || !enrolment.removed.is_empty()),
                 since(6, !reboot_queue.is_unused()).max(of_settings(settings)),
+                since(7, reboot_queue.entries.values().any(is_drained_anew)),
+                since(7, !nodes.is_empty() || *restored != 0),
             ]
             .into_iter()
             .chain(slots.values().map(of_slot))
@@ -86,8 +94,9 @@ impl Fact {
             }
             Self::RunStopping { cause, .. } => of_cause(cause),
             Self::Host { event, .. } => of_event(event),
+            Self::Node { .. } => 7,
+            Self::Reboot { event, .. } => of_entry_event(event),
             Self::RebootsQueued { .. }
-            | Self::Reboot { .. }
             | Self::RebootQueueSwitched { .. }
             | Self::RebootBackoffReset { .. } => 6,
             Self::SettingsAdopted { settings } => of_settings(settings),
@@ -122,17 +131,44 @@ fn of_event(event: &HostEvent) -> u32 {
         | HostEvent::Failed { reason }
         | HostEvent::TimedOut { reason }
         | HostEvent::Cancelled { reason } => of_reason(reason),
+        HostEvent::SlotGranted { drain, .. } => since(7, *drain),
+        HostEvent::Drained | HostEvent::BackedOff { .. } | HostEvent::Recovering => 7,
         HostEvent::CommandSent { .. }
         | HostEvent::Prepared
         | HostEvent::TurnLost
-        | HostEvent::SlotGranted { .. }
         | HostEvent::RebootRequired
         | HostEvent::Upgraded => OLDEST,
     }
 }
 
+fn of_entry_event(event: &EntryEvent) -> u32 {
+    match event {
+        EntryEvent::Started { drain, .. } => since(7, *drain),
+        EntryEvent::BackedOff { .. } | EntryEvent::Booted => 7,
+        EntryEvent::Waiting { .. }
+        | EntryEvent::RebootBegan { .. }
+        | EntryEvent::CommandSent { .. }
+        | EntryEvent::Failed { .. }
+        | EntryEvent::Cancelled { .. }
+        | EntryEvent::Removed
+        | EntryEvent::Rebooted
+        | EntryEvent::GivenUp { .. } => 6,
+    }
+}
+
+/// Whether the entry has a reason that a drain left.
+fn is_drained_anew(entry: &Entry) -> bool {
+    entry.reason.as_ref().is_some_and(|reason| of_reason(reason) > 6)
+}
+
 fn of_reason(reason: &Reason) -> u32 {
     match reason {
+        Reason::DrainRefused { .. }
+        | Reason::DrainTimedOut { .. }
+        | Reason::CordonLost { .. }
+        | Reason::ApiServerUnderWay { .. }
+        | Reason::ApiServerWaits { .. }
+        | Reason::ClusterUnseen => 7,
         Reason::Clock(ClockDoubt::ClockSkew { .. }) => OLDEST,
         Reason::Clock(
             ClockDoubt::ClockUnmeasured | ClockDoubt::ClockDisputed { .. } | ClockDoubt::ClockStepped,
@@ -167,7 +203,12 @@ fn of_entry(entry: &Enlisted) -> u32 {
 }
 
 fn of_run(run: &Run) -> u32 {
-    let of_host = |host: &RunHost| host.reason.as_ref().map_or(OLDEST, of_reason).max(since(3, host.unheard));
+    let of_host = |host: &RunHost| {
+        let is_newer =
+            host.backoff.is_some() || matches!(host.status, HostStatus::Draining | HostStatus::Recovering);
+        let of_reason = host.reason.as_ref().map_or(OLDEST, of_reason);
+        of_reason.max(since(3, host.unheard)).max(since(7, is_newer))
+    };
     let of_stopping = run.stopping.as_ref().map_or(OLDEST, of_cause);
     of_trigger(&run.trigger).max(of_stopping).max(newest(run.hosts().values().map(of_host)))
 }
@@ -192,11 +233,22 @@ fn of_slot(slot: &Slot) -> u32 {
 }
 
 fn of_release(why: ReleaseCause) -> u32 {
-    since(6, why == ReleaseCause::Rebooted)
+    match why {
+        ReleaseCause::DrainGivenUp => 7,
+        ReleaseCause::Rebooted => 6,
+        ReleaseCause::Upgraded
+        | ReleaseCause::Failed
+        | ReleaseCause::NeverSent
+        | ReleaseCause::NotNeeded
+        | ReleaseCause::LateDone
+        | ReleaseCause::Operator => OLDEST,
+    }
 }
 
 fn of_settings(settings: &Settings) -> u32 {
-    since(6, !settings.reboot.is_default())
+    let reboot = &settings.reboot;
+    let is_newer = reboot.backoff != Backoff::DEFAULT || reboot.api_servers != ApiServerOrder::First;
+    since(6, !reboot.is_default()).max(since(7, is_newer || settings.kubernetes.is_some()))
 }
 
 fn of_semaphore(semaphore: &Semaphore) -> u32 {

@@ -4,16 +4,18 @@
 //! A system is a line of `systems!` and a module that implements [`SystemJob`]: which jobs it needs, and what follows
 //! from their outcomes.
 
+mod cluster;
 mod lock_server;
 mod system_job;
 
 use chrono::{DateTime, Utc};
 use os_upgrade_protocol::{GroupName, HostName};
 
+pub use self::cluster::{NodeJob, NodeOrder, NodeOutcome};
 pub use self::lock_server::{LockOutcome, SlotJob, SlotOrder};
 use self::system_job::SystemJob;
 use crate::fact::Fact;
-use crate::reason::NoAnswer;
+use crate::no_answer::NoAnswer;
 use crate::state::State;
 use crate::view::View;
 
@@ -132,4 +134,6 @@ macro_rules! systems {
 systems! {
     /// A FleetLock server.
     LockServer(SlotJob) -> LockOutcome,
+    /// A Kubernetes cluster.
+    Cluster(NodeJob) -> NodeOutcome,
 }

@@ -20,6 +20,8 @@
 //! The journal stores facts. [`State`] is the fold of the facts, so a restarted instance, a successor and a newer
 //! version all get the same state from the same journal.
 
+mod api_server_order;
+mod backoff;
 pub mod blocker;
 pub mod client_id;
 pub mod clock;
@@ -39,6 +41,10 @@ mod jitter;
 pub mod job;
 mod last_upgrades;
 pub mod missed;
+mod no_answer;
+pub mod node;
+mod node_wait;
+mod nodes;
 mod overdue;
 pub mod reason;
 pub mod reboot_queue;
@@ -59,17 +65,19 @@ pub mod warning;
 pub mod watermark;
 pub mod window;
 
+pub use api_server_order::ApiServerOrder;
+pub use backoff::Backoff;
 pub use blocker::{Blocker, Cause, HostBlocker, StartBlocker, UsedWindow, WindowBlocker, WindowUse};
 pub use client_id::{ClientId, ClientIdError};
 pub use clock::{Clock, ClockDoubt};
 pub use config::difference::Difference;
 pub use config::tag::Expected;
-pub use config::{Config, LockProvider, OnFailure, RebootSettings, Reclaim, Settings};
+pub use config::{Config, KubernetesSettings, LockProvider, OnFailure, RebootSettings, Reclaim, Settings};
 pub use decide::{
     Accepted, Answer, ConfigOperation, ConfigRefusal, ControlMessage, Decision, EnrolmentOperation,
-    EnrolmentRefusal, Family, Input, LockOperation, Operation, RebootOperation, RebootRefusal, Refusal,
-    RefusalClass, Request, RunOperation, RunRefusal, SecretOperation, SecretRefusal, SlotOperation,
-    SlotRefusal, decide,
+    EnrolmentRefusal, Family, Input, LockOperation, NodeOperation, NodeRefusal, Operation, RebootOperation,
+    RebootRefusal, Refusal, RefusalClass, Request, RunOperation, RunRefusal, SecretOperation, SecretRefusal,
+    SlotOperation, SlotRefusal, decide,
 };
 pub use effects::{Effect, Order, Purge, effects, is_wanted, other_effects, sends};
 pub use enrolment::{Approval, Enrolled, Enrolment, Withdrawal};
@@ -77,11 +85,14 @@ pub use explain::{Explanation, explain};
 pub use fact::Fact;
 pub use forecast::{Forecast, NextRun, forecast};
 pub use hint::hint;
-pub use job::{Job, JobDone, LockOutcome, SlotJob, SlotOrder, System};
+pub use job::{Job, JobDone, LockOutcome, NodeJob, NodeOrder, NodeOutcome, SlotJob, SlotOrder, System};
 pub use last_upgrades::LastUpgrades;
 pub use missed::{MissedReason, MissedRun, MissedRuns};
+pub use no_answer::NoAnswer;
+pub use node::{Node, NodeFence, NodeStage, NodeStep};
+pub use node_wait::{NodeWait, PODS_NAMED_MAX, Pod, PodObstacle, Pods};
 pub use overdue::BlockedStart;
-pub use reason::{NoAnswer, Reason};
+pub use reason::Reason;
 pub use reboots::{EntryBlocker, explain_entry, next_reboot};
 pub use record::{Batch, FactCursor, Record};
 pub use restoration::{Restoration, restoration};
@@ -91,7 +102,7 @@ pub use slot::{InReplyTo, Slot, SlotState};
 pub use start::{Startable, startable};
 pub use state::{ApplyError, State};
 pub use strongbox::{Sealed, Secret, SecretName, SecretNameError, Strongbox};
-pub use view::{Reachability, SeenHost, View};
+pub use view::{Reachability, SeenHost, SeenNode, View};
 pub use warning::{Warning, lasting_warnings, next_start, warnings};
 pub use watermark::Watermark;
 pub use window::{Calendar, CalendarError, Occurrence, Window};

@@ -9,8 +9,9 @@ use strum::{IntoStaticStr, VariantNames};
 use crate::clock::ClockDoubt;
 use crate::config::is_false;
 use crate::duration::Duration;
+pub use crate::no_answer::NoAnswer;
+use crate::node_wait::{NodeWait, Pods};
 use crate::semaphore::HostDenied;
-use crate::strongbox::Sealed;
 
 /// Why a host waits, was skipped or did not succeed. `Display` gives the sentence for operators.
 #[derive(
@@ -130,6 +131,42 @@ pub enum Reason {
         /// Why, as the operator says.
         reason: String,
     },
+    /// A dry run of the drain was refused, so that nothing was evicted.
+    #[error("its node cannot be drained: {pods}")]
+    DrainRefused {
+        /// The pods that would have to stay.
+        pods: Pods,
+    },
+    /// Its node was not drained within `drain-timeout`.
+    #[error("its node was not drained within {after} (drain-timeout){}", waits.as_ref().map(|waits| format!(": {waits}")).unwrap_or_default())]
+    DrainTimedOut {
+        /// The `drain-timeout`.
+        after: Duration,
+        /// What the drain waited for at last, if that is known.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        waits: Option<NodeWait>,
+    },
+    /// Somebody else changed the cordon of its node during the drain.
+    #[error("the drain of its node was given up: {detail}")]
+    CordonLost {
+        /// What was found.
+        detail: String,
+    },
+    /// A host whose node is an API server of the cluster is under way, and no other node is drained beside it.
+    #[error("waiting for its turn: {host} is an API server and under way")]
+    ApiServerUnderWay {
+        /// That host.
+        host: HostName,
+    },
+    /// Its node is an API server of the cluster, and no other node may be under way beside it.
+    #[error("waiting for its turn: it is an API server, and {host} is under way")]
+    ApiServerWaits {
+        /// A host under way.
+        host: HostName,
+    },
+    /// The cluster's nodes are not known.
+    #[error("the nodes of the Kubernetes cluster have not been seen of late")]
+    ClusterUnseen,
     /// The orchestrator's clock cannot be relied on.
     #[error("{0}")]
     #[serde(untagged)]
@@ -141,36 +178,6 @@ impl From<ClockDoubt> for Reason {
     fn from(doubt: ClockDoubt) -> Self {
         Self::Clock(doubt)
     }
-}
-
-/// Why a system outside of the bus has not answered. `Display` gives the clause for operators.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error, Serialize, Deserialize)]
-#[serde(tag = "kind", rename_all = "kebab-case", rename_all_fields = "kebab-case")]
-pub enum NoAnswer {
-    /// No such system is configured.
-    #[error("none is configured")]
-    NotConfigured,
-    /// The secret that it requires cannot be used.
-    #[error("{why}")]
-    Sealed {
-        /// Why the secret cannot be used.
-        why: Sealed,
-    },
-    /// It did not answer in time.
-    #[error("timed out")]
-    TimedOut,
-    /// No connection to it could be made, so no request was sent.
-    #[error("{detail}")]
-    NotSent {
-        /// The library's error message.
-        detail: String,
-    },
-    /// The request failed, and may have been sent.
-    #[error("{detail}")]
-    Failed {
-        /// The library's error message.
-        detail: String,
-    },
 }
 
 /// Why a lock server has not released a slot. `Display` gives the clause for operators.
@@ -263,7 +270,13 @@ impl Reason {
             | Self::NotSent { .. }
             | Self::RunFailed { .. }
             | Self::RunTimedOut
-            | Self::AwaitsApproval { .. } => None,
+            | Self::AwaitsApproval { .. }
+            | Self::DrainRefused { .. }
+            | Self::DrainTimedOut { .. }
+            | Self::CordonLost { .. }
+            | Self::ApiServerUnderWay { .. }
+            | Self::ApiServerWaits { .. }
+            | Self::ClusterUnseen => None,
         }
     }
 

@@ -2,12 +2,10 @@
 //!
 //! [`choose`](RebootQueue::choose) says which entry starts next, or what keeps every entry from starting.
 
-mod backoff;
 mod choose;
 mod entry;
 mod queue;
 
-pub use self::backoff::Backoff;
-pub use self::choose::{ApiServerOrder, Nodes, NotReady, QueueBlocker, QueueLimits};
+pub use self::choose::{Nodes, NotReady, QueueBlocker};
 pub use self::entry::{Entry, EntryEvent, EntryStatus, IllegalEntryEvent, entry_index};
 pub use self::queue::{ENTRIES_MAX, QueueError, RebootQueue, Required};

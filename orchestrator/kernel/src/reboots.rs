@@ -10,10 +10,9 @@ use strum::{IntoStaticStr, VariantNames};
 use crate::config::LockProvider;
 use crate::fact::Fact;
 use crate::forecast::calendar;
+use crate::node::{Node, NodeProgress};
 use crate::reason::Reason;
-use crate::reboot_queue::{
-    ApiServerOrder, Entry, EntryEvent, EntryStatus, Nodes, NotReady, QueueBlocker, QueueLimits,
-};
+use crate::reboot_queue::{Entry, EntryEvent, EntryStatus, Nodes, NotReady, QueueBlocker};
 use crate::slot::{Slot, SlotState};
 use crate::state::{ApplyError, State};
 use crate::view::{Reachability, SeenHost, View};
@@ -25,19 +24,20 @@ use crate::window::Occurrence;
 /// What keeps every entry from starting.
 pub fn next_reboot(state: &State, view: &View, now: DateTime<Utc>) -> Result<u64, QueueBlocker> {
     let settings = &state.settings.reboot;
-    let limits = QueueLimits {
-        max_concurrent: settings.max_concurrent as usize,
-        unreachable_max: settings.unreachable_max as usize,
-        api_servers: ApiServerOrder::First,
-    };
-    let none = OrdSet::new();
+    let seen = view.nodes.iter().flatten();
+    let api_servers = seen.filter(|(_, node)| node.is_api_server).map(|(host, _)| host.clone()).collect();
+    let in_run = state.run.as_ref().map(|run| run.under_way().clone()).unwrap_or_default();
+    let under_way = state.nodes_under_way().union(in_run);
     let nodes = Nodes {
-        api_servers: &none,
-        draining_elsewhere: &none,
+        api_servers: &api_servers,
+        draining_elsewhere: &under_way,
         unreachable: &|| unreachable(state, view),
         not_ready: &|index, entry| not_ready(state, view, index, entry, now),
     };
-    let next = state.reboot_queue.choose(&limits, nodes, now)?;
+    let next = state.reboot_queue.choose(settings, nodes, now)?;
+    if state.settings.kubernetes.is_some() && view.nodes.is_none() {
+        return Err(QueueBlocker::ClusterUnseen);
+    }
     if let Some(doubt) = &view.clock.doubt {
         return Err(QueueBlocker::Clock(doubt.clone()));
     }
@@ -55,8 +55,13 @@ pub(crate) fn open_window(state: &State, now: DateTime<Utc>) -> Result<Occurrenc
 }
 
 fn unreachable(state: &State, view: &View) -> OrdSet<HostName> {
+    let is_ready = |name: &HostName| {
+        let node = view.nodes.as_ref().filter(|_| state.has_node(name)).and_then(|nodes| nodes.get(name));
+        node.is_none_or(|node| node.is_ready)
+    };
     let is_missing = |(name, seen): &(&HostName, &SeenHost)| {
-        seen.reachability == Reachability::Unreachable && state.enrolled(name).takes_part()
+        (seen.reachability == Reachability::Unreachable || !is_ready(name))
+            && state.enrolled(name).takes_part()
     };
     view.hosts.iter().filter(is_missing).map(|(name, _)| name.clone()).collect()
 }
@@ -123,6 +128,9 @@ pub enum EntryBlocker {
     /// Its slot was not granted so far.
     #[error("{0}")]
     Slot(Reason),
+    /// Its Kubernetes node is being drained or uncordoned.
+    #[error("{0}")]
+    NodeUnderWay(NodeProgress),
     /// Its command has not been seen in the control stream yet.
     #[error("its reboot command is about to be sent")]
     CommandUnsent,
@@ -143,6 +151,7 @@ impl EntryBlocker {
             Self::BackedOff(_)
             | Self::Behind(_)
             | Self::Slot(_)
+            | Self::NodeUnderWay(_)
             | Self::CommandUnsent
             | Self::ReplyAwaited(_)
             | Self::Failed(_) => self.into(),
@@ -184,14 +193,27 @@ pub fn explain_entry(
                 Err(by) => Some(EntryBlocker::Queue(by.clone())),
             }
         }
-        EntryStatus::Draining => boot_to_leave(view, entry).err().map(EntryBlocker::NotReady),
+        EntryStatus::Draining => {
+            let boot = boot_to_leave(view, entry).err().map(EntryBlocker::NotReady);
+            boot.or_else(|| node_under_way(state, entry))
+        }
+        EntryStatus::Rebooting if entry.has_booted() => node_under_way(state, entry),
+        EntryStatus::Rebooting
+            if entry.unsent().is_some_and(|it| !state.cordon_allows(&entry.host, it.action)) =>
+        {
+            node_under_way(state, entry)
+        }
         EntryStatus::Rebooting => match (&entry.reason, entry.command?.sent_at) {
             (Some(reason), _) => Some(EntryBlocker::Failed(reason.clone())),
             (None, Some(sent_at)) => Some(EntryBlocker::ReplyAwaited(sent_at)),
             (None, None) => Some(EntryBlocker::CommandUnsent),
         },
-        EntryStatus::Cancelled => None,
+        EntryStatus::Cancelled => node_under_way(state, entry),
     }
+}
+
+fn node_under_way(state: &State, entry: &Entry) -> Option<EntryBlocker> {
+    state.nodes.get(&entry.host).map(|node| EntryBlocker::NodeUnderWay(node.progress()))
 }
 
 /// The boot that the host of `entry` leaves if it is told to reboot now.
@@ -225,7 +247,7 @@ impl State {
 
     /// Whether `host` reboots for an entry, and has not answered yet.
     pub fn has_unanswered_reboot(&self, host: &HostName) -> bool {
-        self.entry_under_way(host).is_some_and(|(_, entry)| !entry.has_failed())
+        self.entry_under_way(host).is_some_and(|(_, entry)| !entry.has_failed() && !entry.has_booted())
     }
 
     /// The entries that wait for the answer of the lock server, and nothing else.
@@ -263,15 +285,23 @@ impl State {
         event: &EntryEvent,
         at: DateTime<Utc>,
     ) -> Result<(), ApplyError> {
-        if let EntryEvent::Started { group, provider } = event {
+        if let EntryEvent::Started { group, provider, .. } = event {
             self.check_slot_free(host, group, *provider)?;
         }
         let before = self.reboot_queue.entries.get(&index).cloned();
         self.reboot_queue.apply(index, event, at)?;
         let Some(before) = before else { return Ok(()) };
         match event {
-            EntryEvent::Started { group, provider } => {
+            EntryEvent::Started { group, provider, drain } => {
                 self.hold_slot(host, group, *provider, &before.run_id(index), at);
+                if *drain {
+                    self.nodes.insert(host.clone(), Node::checking(at));
+                }
+            }
+            EntryEvent::RebootBegan { boot_id } => {
+                if let Some(node) = self.nodes.get_mut(host) {
+                    node.left = Some(boot_id.clone());
+                }
             }
             EntryEvent::CommandSent { sequence, .. } => {
                 self.command_of_slot_sent(host, &before.run_id(index), Action::Reboot, *sequence);
@@ -283,7 +313,7 @@ impl State {
             }
             EntryEvent::Waiting { .. }
             | EntryEvent::BackedOff { .. }
-            | EntryEvent::RebootBegan { .. }
+            | EntryEvent::Booted
             | EntryEvent::Failed { .. }
             | EntryEvent::Cancelled { .. }
             | EntryEvent::Removed

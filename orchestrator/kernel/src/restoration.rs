@@ -8,6 +8,7 @@ use os_upgrade_protocol::{Action, HostName};
 
 use crate::config::LockProvider;
 use crate::fact::Fact;
+use crate::node::Node;
 use crate::reason::Reason;
 use crate::restore_record::{Outstanding, RestoreSource};
 use crate::run::{HostEvent, HostStatus, Run, RunResult, StopCause};
@@ -43,7 +44,11 @@ fn end_run(run: &Run, actor: &str) -> Vec<Fact> {
         HostStatus::Pending | HostStatus::Preparing | HostStatus::Prepared | HostStatus::Waiting => {
             Some(HostEvent::Cancelled { reason: reason() })
         }
-        HostStatus::Upgrading | HostStatus::Rebooting => Some(HostEvent::Failed { reason: reason() }),
+        // Its upgrade may have begun in what is lost.
+        HostStatus::Draining | HostStatus::Upgrading | HostStatus::Rebooting => {
+            Some(HostEvent::Failed { reason: reason() })
+        }
+        HostStatus::Recovering => Some(HostEvent::Upgraded),
         HostStatus::Upgraded
         | HostStatus::Failed
         | HostStatus::TimedOut
@@ -75,6 +80,7 @@ impl State {
             self.retractions.clear();
         }
         self.reboot_queue.restored();
+        self.restored_nodes(at);
         let hosts: Vec<HostName> = self.slots.keys().cloned().collect();
         for host in hosts {
             if let Some(slot) = self.slots.get_mut(&host) {
@@ -116,6 +122,11 @@ impl State {
         slot.in_doubt |= slot.unlocked_at.take().is_some();
         slot.run = command.run.clone();
         slot.command = Some(sent);
+        let (has_node, host) =
+            (self.settings.kubernetes.as_ref().is_some_and(|it| it.includes(&command.host)), &command.host);
+        if has_node {
+            self.nodes.entry(host.clone()).or_insert_with(|| Node::assumed_cordoned(at));
+        }
         let (group, run, since) = (slot.group.clone(), slot.run.clone(), slot.since);
         if slot.provider == LockProvider::Embedded {
             self.semaphores.lock_for_run(&group, command.host.as_str(), &run, since);

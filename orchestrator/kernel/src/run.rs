@@ -10,7 +10,7 @@ use os_upgrade_protocol::{GroupName, HostName, RunId};
 use serde::{Deserialize, Serialize};
 
 pub use self::event::{Enlisted, HostEvent};
-pub use self::host::{HostStatus, IllegalTransition, Issued, RunHost};
+pub use self::host::{HostBackoff, HostStatus, IllegalTransition, Issued, RunHost};
 use self::index::Index;
 use crate::config::Rollout;
 
@@ -252,7 +252,7 @@ impl Run {
         &self.index.unsent
     }
 
-    /// Hosts that hold a slot and are being upgraded or rebooted.
+    /// Hosts that hold a slot and are being drained, upgraded, rebooted or uncordoned.
     pub fn under_way(&self) -> &OrdSet<HostName> {
         &self.index.under_way
     }

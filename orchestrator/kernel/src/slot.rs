@@ -185,8 +185,10 @@ pub enum ReleaseCause {
     Failed,
     /// The command for which it was taken was never sent.
     NeverSent,
-    /// It was requested and is no longer needed.
+    /// It was requested, or its host's node was drained, and it is no longer needed.
     NotNeeded,
+    /// The drain of the host's node was given up, and is tried again later.
+    DrainGivenUp,
     /// The host answered `done` after its part in the run had ended.
     LateDone,
     /// An operator released it.

@@ -13,12 +13,12 @@ use crate::fact::{About, Fact, RunRef};
 use crate::ignored_replies::IgnoredReplies;
 use crate::last_upgrades::LastUpgrades;
 use crate::missed::MissedRuns;
+use crate::node::Node;
 use crate::reason::Reason;
 use crate::reboot_queue::{QueueError, RebootQueue};
 use crate::run::{Ended, HostError, HostEvent, HostStatus, Issued, Phase, Run, RunHost, StopCause, Trigger};
 use crate::semaphore::{Hold, Semaphores};
-use crate::slot::ReleaseCause;
-use crate::slot::{Fence, SentCommand, Slot, SlotState};
+use crate::slot::{Fence, ReleaseCause, SentCommand, Slot, SlotState};
 use crate::strongbox::Strongbox;
 use crate::watermark::Watermark;
 
@@ -67,6 +67,17 @@ pub struct State {
     /// Hosts that are to reboot.
     #[serde(default, skip_serializing_if = "RebootQueue::is_unused")]
     pub reboot_queue: RebootQueue,
+    /// The Kubernetes nodes that are cordoned, or may be.
+    #[serde(default, skip_serializing_if = "OrdMap::is_empty")]
+    pub nodes: OrdMap<HostName, Node>,
+    /// When the site was last restored, in seconds since 1970; 0 if it never was.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub restored: i64,
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "the signature that serde requires")]
+const fn is_zero(seconds: &i64) -> bool {
+    *seconds == 0
 }
 
 impl Default for State {
@@ -93,6 +104,8 @@ impl Default for State {
             last_upgrades: LastUpgrades::default(),
             ignored_replies: IgnoredReplies::default(),
             reboot_queue: RebootQueue::default(),
+            nodes: OrdMap::new(),
+            restored: 0,
         }
     }
 }
@@ -120,6 +133,9 @@ pub enum ApplyError {
     /// A slot is granted to a host that has a different slot, or one that is being released.
     #[error("host {0} has another slot, which must be released first")]
     SlotTaken(HostName),
+    /// The fact is about a node that is not cordoned.
+    #[error("the node of host {0} is not cordoned")]
+    NoNode(HostName),
     /// The fact is about a fence other than the current one.
     #[error("fence {0} is not the current one")]
     WrongFence(u64),
@@ -218,6 +234,7 @@ impl State {
             | Fact::Reboot { .. }
             | Fact::RebootQueueSwitched { .. }
             | Fact::RebootBackoffReset { .. } => self.apply_reboots(at, fact),
+            Fact::Node { host, step } => self.apply_node(host, step, at),
             Fact::Ignored { host, why, .. } => {
                 if let Some(host) = host.as_ref().filter(|_| why.is_of_reply()) {
                     self.ignored_replies.record(host, at);
@@ -258,28 +275,16 @@ impl State {
         }
     }
 
-    /// The fact that releases the slot of `host`, if it has one: an embedded slot at once, an external one when its server
-    /// confirms.
-    pub(crate) fn release_slot(&self, host: &HostName, why: ReleaseCause) -> Option<Fact> {
-        let slot = self.slots.get(host)?;
-        match (slot.provider, slot.state) {
-            (
-                LockProvider::Embedded,
-                SlotState::Requested | SlotState::Held | SlotState::Releasing { .. },
-            ) => Some(Fact::SlotReleased { host: host.clone(), why }),
-            (LockProvider::External, SlotState::Requested | SlotState::Held) => {
-                Some(Fact::SlotReleaseDue { host: host.clone(), why })
-            }
-            (LockProvider::External, SlotState::Releasing { .. }) => None,
-        }
-    }
-
-    /// Cancels the slot request of `run` for a host that will not be started. A slot that the host held before the run
-    /// stays held: what it is held for has not ended.
+    /// Cancels the slot request of `run` for a host that will not be upgraded, or gives back the slot that it holds for its drain. A
+    /// slot that the host held before the run stays held: what it is held for has not ended.
     pub(crate) fn cancel_slot_request(&self, run: &Run, host: &HostName) -> Option<Fact> {
         let slot = self.slots.get(host)?;
-        let is_requested = slot.run == run.id && slot.state == SlotState::Requested;
-        is_requested.then(|| self.release_slot(host, ReleaseCause::NotNeeded)).flatten()
+        let is_draining = run.host(host).is_some_and(|in_run| in_run.status == HostStatus::Draining);
+        if is_draining && slot.begun {
+            return self.uncordon_failed(host);
+        }
+        let is_unused = slot.run == run.id && (slot.state == SlotState::Requested || is_draining);
+        is_unused.then(|| self.release_slot(host, ReleaseCause::NotNeeded)).flatten()
     }
 
     /// Whether to request a slot for `host` from the lock server: the host waits for that answer and nothing else.
@@ -417,13 +422,16 @@ impl State {
         event: &HostEvent,
         at: DateTime<Utc>,
     ) -> Result<(), ApplyError> {
-        if let HostEvent::SlotGranted { group, provider } = event {
+        if let HostEvent::SlotGranted { group, provider, .. } = event {
             self.check_slot_free(host, group, *provider)?;
         }
         self.active(run)?.apply(host, event, at)?;
         match event {
-            HostEvent::SlotGranted { group, provider } => {
+            HostEvent::SlotGranted { group, provider, drain } => {
                 self.hold_slot(host, group, *provider, run, at);
+                if *drain {
+                    self.nodes.insert(host.clone(), Node::checking(at));
+                }
             }
             HostEvent::CommandSent { action: Action::Prepare, .. } => {}
             HostEvent::CommandSent {
@@ -436,6 +444,9 @@ impl State {
                 if let Some(slot) = self.slots.get_mut(host) {
                     slot.command = None;
                 }
+                if let Some(node) = self.nodes.get_mut(host) {
+                    node.reboots();
+                }
             }
             HostEvent::TimedOut { .. } => {
                 let unanswered = self.active(run)?.host(host).and_then(RunHost::unanswered);
@@ -447,6 +458,9 @@ impl State {
             HostEvent::Prepared
             | HostEvent::Waiting { .. }
             | HostEvent::TurnLost
+            | HostEvent::Drained
+            | HostEvent::BackedOff { .. }
+            | HostEvent::Recovering
             | HostEvent::Failed { .. }
             | HostEvent::Cancelled { .. } => {}
         }
@@ -546,6 +560,10 @@ impl State {
         let slot = self.slots.remove(host).ok_or_else(|| ApplyError::NoSlot(host.clone()))?;
         if slot.provider == LockProvider::Embedded {
             self.semaphores.unlock_for_run(&slot.group, host.as_str());
+        }
+        // An operator may release it while its node is still being uncordoned.
+        if let Some(node) = self.nodes.get_mut(host) {
+            node.slot_released();
         }
         Ok(())
     }

@@ -26,6 +26,8 @@ pub struct View {
     pub has_awaited_replies: bool,
     /// Why slots cannot be requested here, if a secret that this requires cannot be used.
     pub sealed: Option<Sealed>,
+    /// The Kubernetes nodes of hosts, by host. `None` if they have not been seen of late, or there is no cluster.
+    pub nodes: Option<OrdMap<HostName, SeenNode>>,
     /// The leader's answer whether a due run can start; absent on the leader itself, and until it is known. Only the
     /// leader judges clocks, secrets and heartbeats.
     pub leader_startable: Option<Result<(), WindowBlocker>>,
@@ -56,6 +58,19 @@ pub struct SeenHost {
     pub announced_at: Option<DateTime<Utc>>,
     /// The sequence of its last announcement.
     pub announced: u64,
+}
+
+/// The Kubernetes node of a host, as its API server says.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct SeenNode {
+    /// Whether its kubelet reports that it is ready.
+    pub is_ready: bool,
+    /// Whether it is an API server of the cluster, whether or not one runs there now.
+    pub is_api_server: bool,
+    /// Whether it takes no more pods.
+    pub is_unschedulable: bool,
+    /// Whether it has a mark of this site.
+    pub is_marked: bool,
 }
 
 /// Whether a host's heartbeats arrive.

@@ -72,7 +72,9 @@ impl Settings {
                 unreachable_max: self.reboot.maximum_unreachable_nodes_for_reboot.get(),
                 in_windows: self.reboot.in_windows,
                 queue_required: self.reboot.queue_required,
+                ..kernel::RebootSettings::default()
             },
+            kubernetes: None,
         }
     }
 

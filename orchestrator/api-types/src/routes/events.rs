@@ -21,7 +21,8 @@ use crate::query::Parameters;
 use crate::route::{Answer, Content, Method, Route, Shape, Tag, VIEWER};
 use crate::text::{
     ActionWord, AuditReasonText, BehalfWord, EventIdText, HostStatusWord, KindsText, MissedReasonWord,
-    NameText, ReasonKindWord, RebootStepWord, RunIdText, RunResultWord, StepWord, StopWord, TriggerWord,
+    NameText, NodeStepWord, ReasonKindWord, RebootStepWord, RunIdText, RunResultWord, StepWord, StopWord,
+    TriggerWord,
 };
 
 /// The media type of Server-Sent Events.
@@ -390,6 +391,18 @@ pub enum SiteEvent {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         actor: Option<String>,
     },
+    /// Something happens to the Kubernetes node of a host.
+    Node {
+        host: String,
+        #[schema(value_type = NodeStepWord)]
+        step: String,
+        /// Why it waits or is uncordoned, for people; with `uncordon-requested`, as the operator says.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        reason: Option<String>,
+        /// The operator, if one caused it.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        actor: Option<String>,
+    },
     /// Entries of the reboot queue start from here on, or no longer do.
     RebootQueueSwitched {
         /// Whether they start.
@@ -462,6 +475,7 @@ impl SiteEvent {
             | Self::HostRemoved { .. }
             | Self::RebootsQueued { .. }
             | Self::Reboot { .. }
+            | Self::Node { .. }
             | Self::RebootQueueSwitched { .. }
             | Self::RebootBackoffReset { .. }
             | Self::SecretStored { .. }
@@ -480,6 +494,7 @@ impl SiteEvent {
             | Self::HostWithdrawn { host, .. }
             | Self::HostRemoved { host, .. }
             | Self::Reboot { host, .. }
+            | Self::Node { host, .. }
             | Self::Progress { host, .. } => host == name,
             Self::RunStopping { host, .. } | Self::SlotReleased { host, .. } => host.as_deref() == Some(name),
             Self::HostsApproved { hosts, .. } | Self::RebootsQueued { hosts, .. } => {

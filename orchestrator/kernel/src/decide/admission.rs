@@ -43,7 +43,8 @@ fn admit_entry(state: &State, view: &View, index: u64) -> Option<Vec<Fact>> {
     let fact = |event| Fact::Reboot { index, host: host.clone(), event };
     match state.settings.provider {
         LockProvider::Embedded => {
-            Some(vec![fact(EntryEvent::Started { group, provider: LockProvider::Embedded })])
+            let drain = state.has_node(&host);
+            Some(vec![fact(EntryEvent::Started { group, provider: LockProvider::Embedded, drain })])
         }
         // The answer of its lock server is awaited.
         LockProvider::External if state.slots.contains_key(&host) => None,
@@ -60,7 +61,7 @@ fn admit_of_run(state: &State, view: &View, run: &Run, now: DateTime<Utc>) -> Op
         return None;
     }
     let mut fronts: Vec<Front<'_>> =
-        run.ready().iter().filter_map(|(group, hosts)| front(state, run, group, hosts)).collect();
+        run.ready().iter().filter_map(|(group, hosts)| front(state, run, group, hosts, now)).collect();
     // A host started again while its earlier command may still appear could be commanded twice.
     fronts.retain(|(_, _, slot)| !slot.is_some_and(|slot| slot.may_see_late_command(state.fence.as_ref())));
     // A host that already holds its slot goes first.
@@ -84,10 +85,20 @@ fn admit_of_run(state: &State, view: &View, run: &Run, now: DateTime<Utc>) -> Op
     {
         return Some(facts);
     }
-    match state.settings.provider {
-        LockProvider::Embedded => admit_embedded(state, run, &fronts, now),
-        LockProvider::External => admit_external(state, run, &fronts),
-    }
+    let (bound, free): (Vec<_>, Vec<_>) =
+        fronts.into_iter().partition(|(_, host, _)| state.api_server_rule(view, host).is_some());
+    let admitted = match state.settings.provider {
+        LockProvider::Embedded => admit_embedded(state, run, &free, now),
+        LockProvider::External => admit_external(state, run, &free),
+    };
+    admitted.or_else(|| {
+        non_empty(wait_each(run, &bound, |_, host| {
+            // Whichever of the others is named, the reason is the same.
+            let reason = state.api_server_rule(view, host)?;
+            let recorded = run.host(host)?.reason.as_ref().map(Reason::kind);
+            (recorded != Some(reason.kind())).then_some(reason)
+        }))
+    })
 }
 
 /// The host of `group` whose turn it is, and its slot.
@@ -96,9 +107,13 @@ fn front<'a>(
     run: &'a Run,
     group: &'a GroupName,
     hosts: &'a OrdSet<HostName>,
+    now: DateTime<Utc>,
 ) -> Option<Front<'a>> {
     // The reboot queue gives a host back once it has rebooted.
-    let is_left = |host: &&HostName| state.entry_under_way(host).is_none();
+    let is_left = |host: &&HostName| {
+        let has_backed_off = run.host(host).is_some_and(|in_run| in_run.is_backed_off(now));
+        !has_backed_off && state.entry_under_way(host).is_none()
+    };
     let is_holder = |(host, slot): &(&HostName, &Slot)| {
         slot.state == SlotState::Held && hosts.contains(*host) && is_left(host)
     };
@@ -128,7 +143,8 @@ fn admit_embedded(state: &State, run: &Run, fronts: &[Front<'_>], now: DateTime<
     };
     let admitted = |(group, host, slot): &&Front<'_>| !is_releasing(*slot) && admits(group, host).is_ok();
     if let Some((group, host, _)) = fronts.iter().find(admitted) {
-        let event = HostEvent::SlotGranted { group: (*group).clone(), provider: LockProvider::Embedded };
+        let (group, drain) = ((*group).clone(), state.has_node(host));
+        let event = HostEvent::SlotGranted { group, provider: LockProvider::Embedded, drain };
         return Some(vec![Fact::of_host(&run.id, host, event)]);
     }
     non_empty(wait_each(run, fronts, |group, host| {

@@ -5,7 +5,7 @@ use chrono::{DateTime, Utc};
 use os_upgrade_protocol::Action;
 
 use super::admission::{self, non_empty};
-use super::reboots;
+use super::{nodes, reboots};
 use crate::config::OnFailure;
 use crate::fact::Fact;
 use crate::reason::Reason;
@@ -26,6 +26,7 @@ pub(super) fn advance(state: &State, view: &View, now: DateTime<Utc>) -> Vec<Fac
     });
     of_run
         .flatten()
+        .or_else(|| nodes::time_out_drains(state, view, now))
         .or_else(|| reboots::cancel_unneeded(state, view))
         .or_else(|| reboots::remove_cancelled(state))
         .or_else(|| reboots::begin(state, view))
@@ -48,8 +49,8 @@ fn expire(state: &State, view: &View, run: &Run, now: DateTime<Utc>) -> Option<V
         facts.extend(state.cancel_slot_request(run, name));
         let sent = host.command.is_some_and(|command| command.sequence.is_some());
         // A host whose command may still be on its way keeps its slot until a fence shows that it is not.
-        if host.status.is_under_way() && sent && state.settings.on_failure == OnFailure::Release {
-            facts.extend(state.release_slot(name, ReleaseCause::Failed));
+        if host.status.is_at_work() && sent {
+            facts.extend(state.after_failure(name));
         }
     }
     facts.push(Fact::RunEnded { run: run.id.clone(), result: RunResult::TimedOut });
@@ -68,9 +69,11 @@ fn expiry_event(host: &RunHost, is_unreachable: bool) -> Option<HostEvent> {
             };
             Some(HostEvent::TimedOut { reason })
         }
-        HostStatus::Prepared | HostStatus::Waiting => {
+        HostStatus::Prepared | HostStatus::Waiting | HostStatus::Draining => {
             Some(HostEvent::Cancelled { reason: Reason::RunTimedOut })
         }
+        // It has answered `done`; the end of its cordon goes on without the run.
+        HostStatus::Recovering => Some(HostEvent::Upgraded),
         HostStatus::Upgraded
         | HostStatus::Failed
         | HostStatus::TimedOut
@@ -104,7 +107,13 @@ fn stop(state: &State, run: &Run) -> Option<Vec<Fact>> {
         StopCause::Cancelled { actor, .. } => Reason::RunCancelled { actor: actor.clone() },
         StopCause::Restored { actor } => Reason::Restored { actor: actor.clone() },
     };
-    let startable = [HostStatus::Pending, HostStatus::Preparing, HostStatus::Prepared, HostStatus::Waiting];
+    let startable = [
+        HostStatus::Pending,
+        HostStatus::Preparing,
+        HostStatus::Prepared,
+        HostStatus::Waiting,
+        HostStatus::Draining,
+    ];
     if startable.iter().all(|status| run.count(*status) == 0) {
         return None;
     }

@@ -4,7 +4,6 @@ use chrono::{DateTime, Utc};
 use os_upgrade_protocol::limits::bounded;
 use os_upgrade_protocol::{Action, CommandId, HostName, Outcome, Reply, RunId};
 
-use crate::config::OnFailure;
 use crate::fact::{Fact, IgnoreCause};
 use crate::reason::Reason;
 use crate::reboot_queue::EntryEvent;
@@ -118,8 +117,8 @@ pub(super) fn retracted(state: &State, host: &HostName, sequence: u64, deleted: 
         return Vec::new();
     }
     let mut facts = vec![Fact::CommandRetracted { host: host.clone(), sequence, deleted }];
-    if state.settings.on_failure == OnFailure::Release && is_held_for_silent(state, host, sequence) {
-        facts.extend(state.release_slot(host, ReleaseCause::Failed));
+    if is_held_for_silent(state, host, sequence) {
+        facts.extend(state.after_failure(host));
     }
     facts
 }
@@ -235,18 +234,21 @@ fn answered(state: &State, run: &Run, host: &RunHost, seen: &SeenReply<'_>) -> V
         (HostStatus::Preparing, Outcome::Done) => vec![event(HostEvent::Prepared)],
         // Until the next command is sent, an error overrides an earlier `done`.
         (
-            HostStatus::Preparing | HostStatus::Prepared | HostStatus::Waiting,
+            HostStatus::Preparing | HostStatus::Prepared | HostStatus::Waiting | HostStatus::Draining,
             Outcome::Error(_) | Outcome::RebootRequired,
         ) => failed(),
         (HostStatus::Upgrading | HostStatus::Rebooting, Outcome::Done) => {
-            let mut facts = vec![event(HostEvent::Upgraded)];
+            let is_cordoned = state.nodes.contains_key(seen.host);
+            let mut facts =
+                vec![event(if is_cordoned { HostEvent::Recovering } else { HostEvent::Upgraded })];
             facts.extend(state.release_slot(seen.host, ReleaseCause::Upgraded));
             facts
         }
         (HostStatus::Upgrading, Outcome::RebootRequired) => vec![event(HostEvent::RebootRequired)],
         (HostStatus::Upgrading, Outcome::Error(_))
         | (HostStatus::Rebooting, Outcome::RebootRequired | Outcome::Error(_)) => failed(),
-        (HostStatus::Prepared | HostStatus::Waiting, Outcome::Done) => {
+        (HostStatus::Prepared | HostStatus::Waiting | HostStatus::Draining, Outcome::Done)
+        | (HostStatus::Recovering, Outcome::Done | Outcome::RebootRequired | Outcome::Error(_)) => {
             seen.ignored(IgnoreCause::AlreadyAnswered)
         }
         (
@@ -267,13 +269,18 @@ fn reboot_answered(state: &State, index: u64, seen: &SeenReply<'_>) -> Vec<Fact>
     let event = |event| Fact::Reboot { index, host: seen.host.clone(), event };
     match &seen.reply.result {
         Outcome::Done => {
-            let released = state.release_slot(seen.host, ReleaseCause::Rebooted);
-            [event(EntryEvent::Rebooted)].into_iter().chain(released).collect()
+            let rebooted = Fact::Reboot { index, host: seen.host.clone(), event: rebooted(state, seen.host) };
+            [rebooted].into_iter().chain(state.release_slot(seen.host, ReleaseCause::Rebooted)).collect()
         }
         Outcome::RebootRequired | Outcome::Error(_) => {
             vec![event(EntryEvent::Failed { reason: reason(seen.reply) })]
         }
     }
+}
+
+/// What a `done` to its `reboot` means for an entry: its host is back, or its node has to be uncordoned yet.
+fn rebooted(state: &State, host: &HostName) -> EntryEvent {
+    if state.nodes.contains_key(host) { EntryEvent::Booted } else { EntryEvent::Rebooted }
 }
 
 fn reason(reply: &Reply) -> Reason {
@@ -290,8 +297,8 @@ fn fail(state: &State, run: &Run, seen: &SeenReply<'_>) -> Vec<Fact> {
     facts.extend(run.stop_after(seen.host).map(|cause| Fact::RunStopping { run: run.id.clone(), cause }));
     if seen.reply.action == Action::Prepare {
         facts.extend(state.cancel_slot_request(run, seen.host));
-    } else if state.settings.on_failure == OnFailure::Release {
-        facts.extend(state.release_slot(seen.host, ReleaseCause::Failed));
+    } else {
+        facts.extend(state.after_failure(seen.host));
     }
     facts
 }
@@ -309,7 +316,7 @@ fn late_done(state: &State, seen: &SeenReply<'_>) -> Vec<Fact> {
         return Vec::new();
     }
     let rebooted = entry.map(|(index, _)| {
-        let (host, event) = (seen.host.clone(), EntryEvent::Rebooted);
+        let (host, event) = (seen.host.clone(), rebooted(state, seen.host));
         Fact::Reboot { index, host, event }
     });
     rebooted.into_iter().chain(state.release_slot(seen.host, ReleaseCause::LateDone)).collect()

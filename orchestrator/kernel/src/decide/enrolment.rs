@@ -83,6 +83,12 @@ pub enum EnrolmentRefusal {
         /// Its status there.
         status: HostStatus,
     },
+    /// The host's node is cordoned.
+    #[error("the node of {host} is cordoned: end that with `os-upgrade hosts uncordon` first")]
+    HostCordoned {
+        /// The host.
+        host: HostName,
+    },
     /// The host holds a slot, or is about to.
     #[error(
         "{host} holds a slot of group {group}: release it with `os-upgrade lock release`, if it is certainly off"
@@ -105,6 +111,7 @@ impl EnrolmentRefusal {
             | Self::HostRunning { .. }
             | Self::HostAwaited { .. }
             | Self::HostInRun { .. }
+            | Self::HostCordoned { .. }
             | Self::HostHoldsSlot { .. } => RefusalClass::Conflict,
         }
     }
@@ -189,6 +196,9 @@ fn remove(
     if let Some(slot) = state.slots.get(host) {
         return Err(EnrolmentRefusal::HostHoldsSlot { host: host.clone(), group: slot.group.clone() });
     }
+    if state.nodes.contains_key(host) {
+        return Err(EnrolmentRefusal::HostCordoned { host: host.clone() });
+    }
     match seen.map(|seen| seen.reachability) {
         Some(Reachability::Reachable) => return Err(EnrolmentRefusal::HostRunning { host: host.clone() }),
         Some(Reachability::Awaited) => return Err(EnrolmentRefusal::HostAwaited { host: host.clone() }),
@@ -228,12 +238,17 @@ fn cancel_in_run(state: &State, host: &HostName, actor: &str, reason: &str) -> V
     let in_run = state.run.as_ref().and_then(|run| Some((run, run.host(host)?.status)));
     let Some((run, status)) = in_run else { return Vec::new() };
     match status {
-        HostStatus::Pending | HostStatus::Preparing | HostStatus::Prepared | HostStatus::Waiting => {
+        HostStatus::Pending
+        | HostStatus::Preparing
+        | HostStatus::Prepared
+        | HostStatus::Waiting
+        | HostStatus::Draining => {
             let (actor, reason) = (actor.to_owned(), reason.to_owned());
             run_control::cancel_host(state, run, host, Reason::HostWithdrawn { actor, reason })
         }
         HostStatus::Upgrading
         | HostStatus::Rebooting
+        | HostStatus::Recovering
         | HostStatus::Upgraded
         | HostStatus::Failed
         | HostStatus::TimedOut

@@ -190,7 +190,7 @@ pub(super) fn decide(
             let entries = state.reboot_queue.entries.iter();
             entries.filter_map(|(index, entry)| cancel(*index, entry, actor, reason.as_deref())).collect()
         }
-        RebootOperation::GiveUp { index, reason } => vec![give_up(state, view, *index, actor, reason)?],
+        RebootOperation::GiveUp { index, reason } => give_up(state, view, *index, actor, reason)?,
         RebootOperation::ResetBackoff => reset_backoff(state, actor).into_iter().collect(),
         RebootOperation::Enable { reason } => switch(state, true, actor, reason.as_deref()),
         RebootOperation::Disable { reason } => switch(state, false, actor, reason.as_deref()),
@@ -264,7 +264,13 @@ pub(super) fn cancel_queued(state: &State, host: &HostName, actor: &str, reason:
 
 /// Gives an entry up: nobody waits for its host any more. The host is in an unknown state, so its command is retracted, and its slot
 /// stays held until the host answers `done` or an operator releases it.
-fn give_up(state: &State, view: &View, index: u64, actor: &str, reason: &str) -> Result<Fact, RebootRefusal> {
+fn give_up(
+    state: &State,
+    view: &View,
+    index: u64,
+    actor: &str,
+    reason: &str,
+) -> Result<Vec<Fact>, RebootRefusal> {
     let entry = entry(state, index)?;
     let host = entry.host.clone();
     if !entry.status.is_under_way() {
@@ -276,7 +282,10 @@ fn give_up(state: &State, view: &View, index: u64, actor: &str, reason: &str) ->
         return Err(RebootRefusal::EntryUncertain { host });
     }
     let event = EntryEvent::GivenUp { actor: actor.to_owned(), reason: reason.to_owned() };
-    Ok(Fact::Reboot { index, host, event })
+    // A host that was not told to reboot is as it was, so that its node can be used.
+    let is_drained = entry.status == EntryStatus::Draining && state.nodes.contains_key(&host);
+    let released = is_drained.then(|| state.release_slot(&host, ReleaseCause::NotNeeded)).flatten();
+    Ok([Fact::Reboot { index, host, event }].into_iter().chain(released).collect())
 }
 
 fn reset_backoff(state: &State, actor: &str) -> Option<Fact> {
@@ -340,8 +349,10 @@ pub(super) fn remove_cancelled(state: &State) -> Option<Vec<Fact>> {
         let host = &entry.host;
         let own = state.entry_of_slot(host).is_some_and(|(of_slot, _)| of_slot == *index);
         let released = own.then(|| state.release_slot(host, ReleaseCause::NotNeeded)).flatten();
+        // Its node is uncordoned first, and its slot released.
+        let is_cordoned = own && state.nodes.contains_key(host);
         let removed = Fact::Reboot { index: *index, host: host.clone(), event: EntryEvent::Removed };
-        released.into_iter().chain([removed])
+        released.into_iter().chain((!is_cordoned).then_some(removed))
     });
     non_empty(facts.collect())
 }
@@ -350,7 +361,10 @@ pub(super) fn remove_cancelled(state: &State) -> Option<Vec<Fact>> {
 pub(super) fn begin(state: &State, view: &View) -> Option<Vec<Fact>> {
     let ready = state.reboot_queue.under_way().filter_map(|(index, entry)| {
         let slot = state.slots.get(&entry.host)?;
-        let is_ready = entry.status == EntryStatus::Draining && slot.state == SlotState::Held;
+        // The end of a drain tells a host with a node to reboot.
+        let is_ready = entry.status == EntryStatus::Draining
+            && slot.state == SlotState::Held
+            && !state.nodes.contains_key(&entry.host);
         let boot_id = boot_to_leave(view, entry).ok().filter(|_| is_ready)?.to_owned();
         Some(Fact::Reboot { index, host: entry.host.clone(), event: EntryEvent::RebootBegan { boot_id } })
     });

@@ -7,6 +7,7 @@ use super::configuration::{self, ConfigOperation, ConfigRefusal};
 use super::enrolment::{self, EnrolmentOperation, EnrolmentRefusal};
 use super::granted::Accepted;
 use super::lock_clients::{self, LockOperation};
+use super::nodes::{self, NodeOperation, NodeRefusal};
 use super::reboots::{self, RebootOperation, RebootRefusal};
 use super::run_control::{self, RunOperation, RunRefusal};
 use super::secrets::{self, SecretOperation, SecretRefusal};
@@ -102,6 +103,8 @@ families! {
     Lock(LockOperation) refused as Denied,
     /// About the reboot queue.
     Reboot(RebootOperation) refused as RebootRefusal,
+    /// About the Kubernetes nodes of hosts.
+    Node(NodeOperation) refused as NodeRefusal,
     /// About secrets.
     Secret(SecretOperation) refused as SecretRefusal,
 }
@@ -128,6 +131,7 @@ pub(super) fn decide(
         Operation::Reboot(operation) => {
             reboots::decide(state, view, operation, actor).map_err(Refusal::Reboot)
         }
+        Operation::Node(operation) => nodes::decide(state, operation, actor).map_err(Refusal::Node),
         Operation::Slot(operation) => slots::decide(state, view, operation, actor).map_err(Refusal::Slot),
         Operation::Secret(operation) => secrets::decide(state, operation, actor).map_err(Refusal::Secret),
         Operation::Lock(operation) => {

@@ -199,9 +199,11 @@ fn give_up(state: &State, view: &View, host: &HostName, reason: Reason) -> Resul
     let not_in_run = || RunRefusal::NotInRun { run: run.id.clone(), host: host.clone() };
     let in_run = run.host(host).ok_or_else(not_in_run)?;
     match in_run.status {
-        HostStatus::Pending | HostStatus::Preparing | HostStatus::Prepared | HostStatus::Waiting => {
-            Ok(cancel_host(state, run, host, reason))
-        }
+        HostStatus::Pending
+        | HostStatus::Preparing
+        | HostStatus::Prepared
+        | HostStatus::Waiting
+        | HostStatus::Draining => Ok(cancel_host(state, run, host, reason)),
         // A command that may still appear would be executed under a slot that could be released; and a new leader may not
         // have read the host's reply yet.
         HostStatus::Upgrading | HostStatus::Rebooting
@@ -212,6 +214,8 @@ fn give_up(state: &State, view: &View, host: &HostName, reason: Reason) -> Resul
         HostStatus::Upgrading | HostStatus::Rebooting => {
             Ok(vec![Fact::of_host(&run.id, host, HostEvent::TimedOut { reason })])
         }
+        // The end of its cordon goes on without the run.
+        HostStatus::Recovering => Ok(vec![Fact::of_host(&run.id, host, HostEvent::Upgraded)]),
         HostStatus::Upgraded
         | HostStatus::Failed
         | HostStatus::TimedOut

@@ -7,7 +7,8 @@ use serde::{Deserialize, Serialize};
 use super::system_job::SystemJob;
 use crate::config::LockProvider;
 use crate::fact::Fact;
-use crate::reason::{Denial, NoAnswer, Reason, ReleaseRefusal};
+use crate::no_answer::NoAnswer;
+use crate::reason::{Denial, Reason, ReleaseRefusal};
 use crate::reboot_queue::{Entry, EntryEvent, EntryStatus};
 use crate::reboots::next_reboot;
 use crate::run::{HostEvent, Run};
@@ -203,15 +204,18 @@ fn locked_for_entry(
     let event = match reason(&slot.group, outcome) {
         Some(reason) => (entry.reason.as_ref() != Some(&reason)).then_some(EntryEvent::Waiting { reason }),
         // Otherwise it is given back: something else comes first by now.
-        None => (next_reboot(state, view, now) == Ok(index))
-            .then(|| EntryEvent::Started { group: slot.group.clone(), provider: LockProvider::External }),
+        None => (next_reboot(state, view, now) == Ok(index)).then(|| {
+            let (group, drain) = (slot.group.clone(), state.has_node(&entry.host));
+            EntryEvent::Started { group, provider: LockProvider::External, drain }
+        }),
     };
     event.map(|event| Fact::Reboot { index, host: entry.host.clone(), event }).into_iter().collect()
 }
 
 fn granted(state: &State, run: &Run, host: &HostName, slot: &Slot) -> Vec<Fact> {
     if run.has_room() {
-        let event = HostEvent::SlotGranted { group: slot.group.clone(), provider: LockProvider::External };
+        let (group, drain) = (slot.group.clone(), state.has_node(host));
+        let event = HostEvent::SlotGranted { group, provider: LockProvider::External, drain };
         return vec![Fact::of_host(&run.id, host, event)];
     }
     // Another host was faster. This slot would be idle, and others may need it.

@@ -4,7 +4,7 @@ use chrono::{DateTime, Utc};
 use os_upgrade_protocol::{GroupName, HostName};
 
 use crate::fact::Fact;
-use crate::reason::NoAnswer;
+use crate::no_answer::NoAnswer;
 use crate::state::State;
 use crate::view::View;
 

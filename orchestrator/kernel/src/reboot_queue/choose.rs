@@ -3,36 +3,16 @@
 use chrono::{DateTime, Utc};
 use imbl::OrdSet;
 use os_upgrade_protocol::{GroupName, HostName, RunId, time};
-use serde::{Deserialize, Serialize};
 use strum::{IntoStaticStr, VariantNames};
 
 use super::entry::{Entry, EntryStatus};
 use super::queue::RebootQueue;
+use crate::api_server_order::ApiServerOrder;
 use crate::clock::ClockDoubt;
+use crate::config::RebootSettings;
+use crate::reason::Reason;
 use crate::semaphore::HostDenied;
 use crate::window::CalendarError;
-
-/// Whether API servers reboot before other nodes or after them.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum ApiServerOrder {
-    /// Before them, as CKE's documentation says.
-    #[default]
-    First,
-    /// After them, as CKE has learned: the API servers' role may move to a node that has not rebooted yet.
-    Last,
-}
-
-/// How many entries may be under way.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct QueueLimits {
-    /// How many at once.
-    pub max_concurrent: usize,
-    /// How many nodes that are not under way may be unreachable for an entry to start. A queued one counts, as in CKE.
-    pub unreachable_max: usize,
-    /// When API servers reboot.
-    pub api_servers: ApiServerOrder,
-}
 
 /// What is known of the hosts, as far as it is asked for: most decisions need little of it.
 #[derive(Clone, Copy)]
@@ -132,6 +112,9 @@ pub enum QueueBlocker {
     /// The leader's clock cannot be relied on.
     #[error("{0}")]
     Clock(ClockDoubt),
+    /// The nodes of the cluster are not known.
+    #[error("{}", Reason::ClusterUnseen)]
+    ClusterUnseen,
     /// The queue is bound to the maintenance windows, and none is open.
     #[error("no maintenance window is open, and reboots are bound to them ([reboot] in-windows)")]
     NoWindow,
@@ -149,6 +132,7 @@ impl QueueBlocker {
             | Self::Full(_)
             | Self::Unreachable { .. }
             | Self::Clock(_)
+            | Self::ClusterUnseen
             | Self::NoWindow
             | Self::UnclearWindows(_) => true,
             Self::NothingQueued | Self::ApiServerWaits(_) | Self::BackedOff(_) | Self::NotReady { .. } => {
@@ -176,7 +160,7 @@ impl RebootQueue {
     /// What keeps every entry from starting.
     pub fn choose(
         &self,
-        limits: &QueueLimits,
+        limits: &RebootSettings,
         nodes: Nodes<'_>,
         now: DateTime<Utc>,
     ) -> Result<u64, QueueBlocker> {
@@ -188,7 +172,7 @@ impl RebootQueue {
             return Err(QueueBlocker::ApiServerUnderWay(server.clone()));
         }
         let count = self.under_way().count();
-        if count >= limits.max_concurrent {
+        if count >= limits.max_concurrent as usize {
             return Err(QueueBlocker::Full(count));
         }
         let first = self.first(limits, nodes, now)?;
@@ -203,7 +187,7 @@ impl RebootQueue {
     /// The first entry that may start as far as it itself is concerned.
     fn first(
         &self,
-        limits: &QueueLimits,
+        limits: &RebootSettings,
         nodes: Nodes<'_>,
         now: DateTime<Utc>,
     ) -> Result<(u64, &Entry), QueueBlocker> {
@@ -245,14 +229,14 @@ impl RebootQueue {
 
 /// Those under way are expected to be unreachable.
 fn check_unreachable(
-    limits: &QueueLimits,
+    limits: &RebootSettings,
     nodes: Nodes<'_>,
     under_way: &OrdSet<HostName>,
 ) -> Result<(), QueueBlocker> {
     let others = (nodes.unreachable)().relative_complement(under_way.clone());
-    let first = others.get_min().filter(|_| others.len() > limits.unreachable_max);
+    let first = others.get_min().filter(|_| others.len() > limits.unreachable_max as usize);
     first.map_or(Ok(()), |first| {
-        let (count, max) = (others.len(), limits.unreachable_max);
+        let (count, max) = (others.len(), limits.unreachable_max as usize);
         Err(QueueBlocker::Unreachable { count, max, first: first.clone() })
     })
 }

@@ -77,7 +77,7 @@ pub struct Entry {
 }
 
 /// What happens to an entry.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, strum::IntoStaticStr)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, strum::IntoStaticStr, strum::VariantNames)]
 #[strum(serialize_all = "kebab-case")]
 #[serde(tag = "kind", rename_all = "kebab-case", rename_all_fields = "kebab-case")]
 pub enum EntryEvent {
@@ -92,11 +92,17 @@ pub enum EntryEvent {
         group: GroupName,
         /// Who granted the slot.
         provider: LockProvider,
+        /// Whether its node is drained before it reboots.
+        #[serde(default, skip_serializing_if = "is_false")]
+        drain: bool,
     },
     /// Its drain was given up; it does not start again before `until`.
     BackedOff {
         /// When it may start again.
         until: DateTime<Utc>,
+        /// Why its drain was given up.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        reason: Option<Reason>,
     },
     /// Its host is told to reboot.
     RebootBegan {
@@ -125,6 +131,8 @@ pub enum EntryEvent {
     },
     /// What it had begun before it was cancelled is undone, so it is removed.
     Removed,
+    /// Its host's worker says that it has rebooted and is healthy. Its node is uncordoned once that is ready.
+    Booted,
     /// Its host has rebooted and is healthy, so it is removed.
     Rebooted,
     /// An operator gave it up, so it is removed. Its host's slot stays held.
@@ -153,6 +161,7 @@ impl EntryEvent {
             | Self::CommandSent { .. }
             | Self::Failed { .. }
             | Self::Removed
+            | Self::Booted
             | Self::Rebooted => None,
         }
     }
@@ -209,7 +218,20 @@ impl Entry {
 
     /// Whether its host's worker answered with an error: nothing more happens by itself.
     pub fn has_failed(&self) -> bool {
+        self.is_answered() && self.reason.is_some()
+    }
+
+    /// Whether its host's worker answered that it has rebooted, and its node is not uncordoned yet.
+    pub fn has_booted(&self) -> bool {
+        self.is_answered() && self.reason.is_none()
+    }
+
+    fn is_answered(&self) -> bool {
         self.command.is_some_and(|command| command.answered)
+    }
+
+    fn answered(&self) -> Option<Issued> {
+        self.command.map(|command| Issued { answered: true, ..command })
     }
 
     pub(super) fn without_backoff(&self) -> Self {
@@ -236,9 +258,10 @@ impl Entry {
                 Self { reason: Some(reason.clone()), ..self.clone() }
             }
             (S::Queued, EntryEvent::Started { .. }) => Self { backoff_expire: None, ..to(S::Draining) },
-            (S::Draining, EntryEvent::BackedOff { until }) => Self {
+            (S::Draining, EntryEvent::BackedOff { until, reason }) => Self {
                 backoff_count: self.backoff_count.saturating_add(1),
                 backoff_expire: Some(*until),
+                reason: reason.clone(),
                 ..to(S::Queued)
             },
             (S::Draining, EntryEvent::RebootBegan { boot_id }) => Self {
@@ -250,8 +273,10 @@ impl Entry {
                 Self { command: Some(Issued::sent(Action::Reboot, *attempt, *sequence, at)), ..self.clone() }
             }
             (S::Rebooting, EntryEvent::Failed { reason }) => {
-                let command = self.command.map(|command| Issued { answered: true, ..command });
-                Self { command, reason: Some(reason.clone()), ..self.clone() }
+                Self { command: self.answered(), reason: Some(reason.clone()), ..self.clone() }
+            }
+            (S::Rebooting, EntryEvent::Booted) => {
+                Self { command: self.answered(), reason: None, ..self.clone() }
             }
             (S::Queued | S::Draining, EntryEvent::Cancelled { .. }) => to(S::Cancelled),
             (S::Rebooting, EntryEvent::Cancelled { .. }) => Self { cancel_requested: true, ..self.clone() },
@@ -292,7 +317,8 @@ mod tests {
     }
 
     fn started() -> EntryEvent {
-        EntryEvent::Started { group: GroupName::new("default").unwrap(), provider: LockProvider::Embedded }
+        let group = GroupName::new("default").unwrap();
+        EntryEvent::Started { group, provider: LockProvider::Embedded, drain: false }
     }
 
     /// Every legal transition, with the status after it; all others are illegal.
@@ -303,12 +329,13 @@ mod tests {
         let events = [
             EntryEvent::Waiting { reason: Reason::RunTimedOut },
             started(),
-            EntryEvent::BackedOff { until: at(9) },
+            EntryEvent::BackedOff { until: at(9), reason: None },
             EntryEvent::RebootBegan { boot_id: "one".to_owned() },
             EntryEvent::CommandSent { attempt: 1, sequence: 7 },
             EntryEvent::Failed { reason: Reason::RunTimedOut },
             EntryEvent::Cancelled { actor: actor(), reason: None },
             EntryEvent::Removed,
+            EntryEvent::Booted,
             EntryEvent::Rebooted,
             EntryEvent::GivenUp { actor: actor(), reason: "burnt".to_owned() },
         ];
@@ -323,6 +350,7 @@ mod tests {
             (Rebooting, "command-sent", Some(Rebooting)),
             (Rebooting, "failed", Some(Rebooting)),
             (Rebooting, "cancelled", Some(Rebooting)),
+            (Rebooting, "booted", Some(Rebooting)),
             (Rebooting, "rebooted", None),
             (Rebooting, "given-up", None),
             (Cancelled, "removed", None),
@@ -352,7 +380,7 @@ mod tests {
         let drained = |entry: &Entry, minute| {
             let draining = entry.after(&started(), at(minute)).unwrap().unwrap();
             assert!(!draining.is_backed_off(at(minute)));
-            let backed_off = EntryEvent::BackedOff { until: at(minute + 5) };
+            let backed_off = EntryEvent::BackedOff { until: at(minute + 5), reason: None };
             draining.after(&backed_off, at(minute + 1)).unwrap().unwrap()
         };
         let once = drained(&entry(EntryStatus::Queued), 0);

@@ -1,5 +1,6 @@
 //! What happens to a host in a run.
 
+use chrono::{DateTime, Utc};
 use os_upgrade_protocol::{Action, ApplicationName, GroupName, HostName};
 use serde::{Deserialize, Serialize};
 
@@ -25,7 +26,7 @@ pub struct Enlisted {
 }
 
 /// What happens to a host in a run.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, strum::IntoStaticStr)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, strum::IntoStaticStr, strum::VariantNames)]
 #[strum(serialize_all = "kebab-case")]
 #[serde(tag = "type", rename_all = "kebab-case", rename_all_fields = "kebab-case")]
 pub enum HostEvent {
@@ -47,13 +48,27 @@ pub enum HostEvent {
     },
     /// It lost its turn and waits like the other prepared hosts.
     TurnLost,
-    /// It holds a slot, so `upgrade` must be sent.
+    /// It holds a slot, so `upgrade` must be sent, after a drain of its node if it has one.
     SlotGranted {
         /// The slot's group.
         group: GroupName,
         /// Who granted the slot.
         provider: LockProvider,
+        /// Whether its node is drained before it is upgraded.
+        #[serde(default, skip_serializing_if = "is_false")]
+        drain: bool,
     },
+    /// Its node is drained, so `upgrade` must be sent.
+    Drained,
+    /// The drain of its node was given up; it does not start again before `until`.
+    BackedOff {
+        /// When it may start again.
+        until: DateTime<Utc>,
+        /// Why its drain was given up.
+        reason: Reason,
+    },
+    /// It answered `done` to its last command, and its node is to be uncordoned.
+    Recovering,
     /// It answered `reboot-required`, so `reboot` must be sent.
     RebootRequired,
     /// It is upgraded.

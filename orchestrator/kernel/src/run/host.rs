@@ -25,10 +25,14 @@ pub enum HostStatus {
     Prepared,
     /// It is its turn, and it waits for a slot.
     Waiting,
+    /// It holds a slot; its node is drained, or uncordoned because the drain was given up.
+    Draining,
     /// It holds a slot; its `upgrade` is sent, or about to be.
     Upgrading,
     /// It answered `reboot-required`; its `reboot` is sent, or about to be.
     Rebooting,
+    /// It has answered `done`, and its node is being uncordoned.
+    Recovering,
     /// It is upgraded.
     Upgraded,
     /// It failed.
@@ -43,13 +47,15 @@ pub enum HostStatus {
 
 impl HostStatus {
     /// Every status.
-    pub const ALL: [Self; 11] = [
+    pub const ALL: [Self; 13] = [
         Self::Pending,
         Self::Preparing,
         Self::Prepared,
         Self::Waiting,
+        Self::Draining,
         Self::Upgrading,
         Self::Rebooting,
+        Self::Recovering,
         Self::Upgraded,
         Self::Failed,
         Self::TimedOut,
@@ -70,13 +76,20 @@ impl HostStatus {
             | Self::Preparing
             | Self::Prepared
             | Self::Waiting
+            | Self::Draining
             | Self::Upgrading
-            | Self::Rebooting => false,
+            | Self::Rebooting
+            | Self::Recovering => false,
         }
     }
 
-    /// Whether the host holds a slot and is being upgraded or rebooted.
+    /// Whether the host holds a slot and is being drained, upgraded, rebooted or uncordoned.
     pub const fn is_under_way(self) -> bool {
+        matches!(self, Self::Draining | Self::Upgrading | Self::Rebooting | Self::Recovering)
+    }
+
+    /// Whether the host may be at work on a command of its step.
+    pub const fn is_at_work(self) -> bool {
         matches!(self, Self::Upgrading | Self::Rebooting)
     }
 
@@ -93,21 +106,26 @@ impl HostStatus {
             (S::Preparing, HostEvent::Prepared) => Ok(S::Prepared),
             (S::Prepared | S::Waiting, HostEvent::Waiting { .. }) => Ok(S::Waiting),
             (S::Waiting, HostEvent::TurnLost) => Ok(S::Prepared),
-            (S::Prepared | S::Waiting, HostEvent::SlotGranted { .. }) => Ok(S::Upgrading),
+            (S::Prepared | S::Waiting, HostEvent::SlotGranted { drain: true, .. }) => Ok(S::Draining),
+            (S::Draining, HostEvent::BackedOff { .. }) => Ok(S::Prepared),
+            (S::Prepared | S::Waiting, HostEvent::SlotGranted { drain: false, .. })
+            | (S::Draining, HostEvent::Drained) => Ok(S::Upgrading),
             (S::Upgrading, HostEvent::CommandSent { action: Action::Upgrade, .. }) => Ok(S::Upgrading),
             (S::Upgrading, HostEvent::RebootRequired) => Ok(S::Rebooting),
             (S::Rebooting, HostEvent::CommandSent { action: Action::Reboot, .. }) => Ok(S::Rebooting),
-            (S::Upgrading | S::Rebooting, HostEvent::Upgraded) => Ok(S::Upgraded),
+            (S::Upgrading | S::Rebooting, HostEvent::Recovering) => Ok(S::Recovering),
+            (S::Upgrading | S::Rebooting | S::Recovering, HostEvent::Upgraded) => Ok(S::Upgraded),
             (
-                S::Preparing | S::Prepared | S::Waiting | S::Upgrading | S::Rebooting,
+                S::Preparing | S::Prepared | S::Waiting | S::Draining | S::Upgrading | S::Rebooting,
                 HostEvent::Failed { .. },
             ) => Ok(S::Failed),
             (S::Pending | S::Preparing | S::Upgrading | S::Rebooting, HostEvent::TimedOut { .. }) => {
                 Ok(S::TimedOut)
             }
-            (S::Pending | S::Preparing | S::Prepared | S::Waiting, HostEvent::Cancelled { .. }) => {
-                Ok(S::Cancelled)
-            }
+            (
+                S::Pending | S::Preparing | S::Prepared | S::Waiting | S::Draining,
+                HostEvent::Cancelled { .. },
+            ) => Ok(S::Cancelled),
             (from, event) => Err(IllegalTransition { from, event: event.name() }),
         }
     }
@@ -146,8 +164,21 @@ pub struct RunHost {
     /// Whether its heartbeat was awaited when the run started, so that it may be off.
     #[serde(default, skip_serializing_if = "is_false")]
     pub unheard: bool,
+    /// The drains of its node that were given up in this run; absent if there were none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub backoff: Option<HostBackoff>,
     /// Its current or last command; absent for a skipped host.
     pub command: Option<Issued>,
+}
+
+/// The drains of a host's node that were given up in a run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub struct HostBackoff {
+    /// How many there were.
+    pub count: u32,
+    /// When the host may start again.
+    pub until: DateTime<Utc>,
 }
 
 /// A command that has been decided, whether or not it has been seen in the control stream.
@@ -188,6 +219,7 @@ impl RunHost {
             since: at,
             reason: entry.skipped.clone(),
             unheard: entry.unheard,
+            backoff: None,
             command: (!skipped).then_some(Issued::first(Action::Prepare)),
         }
     }
@@ -200,6 +232,11 @@ impl RunHost {
     /// Whether an operator gave it up.
     pub const fn is_given_up(&self) -> bool {
         matches!(self.reason, Some(Reason::GivenUp { .. }))
+    }
+
+    /// Whether it must wait at `now`, because the drain of its node was given up.
+    pub fn is_backed_off(&self, now: DateTime<Utc>) -> bool {
+        self.backoff.is_some_and(|backoff| now < backoff.until)
     }
 
     fn answered(&self) -> Option<Issued> {
@@ -218,17 +255,27 @@ impl RunHost {
             HostEvent::CommandSent { action, attempt, sequence } => {
                 (Some(Issued::sent(*action, *attempt, *sequence, at)), None)
             }
-            HostEvent::SlotGranted { .. } => (Some(Issued::first(Action::Upgrade)), None),
+            HostEvent::SlotGranted { drain: false, .. } | HostEvent::Drained => {
+                (Some(Issued::first(Action::Upgrade)), None)
+            }
+            HostEvent::SlotGranted { drain: true, .. } => (self.command, None),
+            HostEvent::BackedOff { reason, .. } => (self.command, Some(reason.clone())),
             HostEvent::RebootRequired => (Some(Issued::first(Action::Reboot)), None),
-            HostEvent::Prepared | HostEvent::Upgraded => (self.answered(), None),
+            HostEvent::Prepared | HostEvent::Recovering | HostEvent::Upgraded => (self.answered(), None),
             HostEvent::Failed { reason } => (self.answered(), Some(reason.clone())),
             HostEvent::TurnLost => (self.command, None),
             HostEvent::Waiting { reason }
             | HostEvent::TimedOut { reason }
             | HostEvent::Cancelled { reason } => (self.command, Some(reason.clone())),
         };
+        let backoff = if let HostEvent::BackedOff { until, .. } = event {
+            let count = self.backoff.map_or(0, |backoff| backoff.count).saturating_add(1);
+            Some(HostBackoff { count, until: *until })
+        } else {
+            self.backoff
+        };
         let since = if status == self.status { self.since } else { at };
-        Ok(Self { status, since, reason, command, ..self.clone() })
+        Ok(Self { status, since, reason, backoff, command, ..self.clone() })
     }
 }
 
@@ -243,7 +290,11 @@ mod tests {
     fn events() -> Vec<(&'static str, HostEvent)> {
         let sent = |action| HostEvent::CommandSent { action, attempt: 1, sequence: 7 };
         let reason = Reason::RunTimedOut;
-        let group = GroupName::new("default").unwrap();
+        let granted = |drain| HostEvent::SlotGranted {
+            group: GroupName::new("default").unwrap(),
+            provider: LockProvider::Embedded,
+            drain,
+        };
         vec![
             ("prepare sent", sent(Action::Prepare)),
             ("upgrade sent", sent(Action::Upgrade)),
@@ -251,7 +302,11 @@ mod tests {
             ("prepared", HostEvent::Prepared),
             ("waiting", HostEvent::Waiting { reason: reason.clone() }),
             ("turn lost", HostEvent::TurnLost),
-            ("granted", HostEvent::SlotGranted { group, provider: LockProvider::Embedded }),
+            ("granted", granted(false)),
+            ("granted for a drain", granted(true)),
+            ("drained", HostEvent::Drained),
+            ("backed off", HostEvent::BackedOff { until: DateTime::UNIX_EPOCH, reason: reason.clone() }),
+            ("recovering", HostEvent::Recovering),
             ("reboot required", HostEvent::RebootRequired),
             ("upgraded", HostEvent::Upgraded),
             ("failed", HostEvent::Failed { reason: reason.clone() }),
@@ -273,20 +328,29 @@ mod tests {
             (Preparing, "cancelled", Cancelled),
             (Prepared, "waiting", Waiting),
             (Prepared, "granted", Upgrading),
+            (Prepared, "granted for a drain", Draining),
             (Prepared, "failed", Failed),
             (Prepared, "cancelled", Cancelled),
             (Waiting, "waiting", Waiting),
             (Waiting, "turn lost", Prepared),
             (Waiting, "granted", Upgrading),
+            (Waiting, "granted for a drain", Draining),
             (Waiting, "failed", Failed),
             (Waiting, "cancelled", Cancelled),
+            (Draining, "drained", Upgrading),
+            (Draining, "backed off", Prepared),
+            (Draining, "failed", Failed),
+            (Draining, "cancelled", Cancelled),
             (Upgrading, "upgrade sent", Upgrading),
+            (Upgrading, "recovering", Recovering),
             (Upgrading, "reboot required", Rebooting),
             (Upgrading, "upgraded", Upgraded),
             (Upgrading, "failed", Failed),
             (Upgrading, "timed out", TimedOut),
             (Rebooting, "reboot sent", Rebooting),
+            (Rebooting, "recovering", Recovering),
             (Rebooting, "upgraded", Upgraded),
+            (Recovering, "upgraded", Upgraded),
             (Rebooting, "failed", Failed),
             (Rebooting, "timed out", TimedOut),
         ]

@@ -48,7 +48,7 @@ impl Index {
                 self.insert_ready(name, host);
                 self.waiting.insert(name.clone());
             }
-            HostStatus::Upgrading | HostStatus::Rebooting => {
+            HostStatus::Draining | HostStatus::Upgrading | HostStatus::Rebooting | HostStatus::Recovering => {
                 self.under_way.insert(name.clone());
             }
             HostStatus::Upgraded

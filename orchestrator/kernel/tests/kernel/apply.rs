@@ -13,7 +13,8 @@ fn inapplicable_facts_change_nothing() {
     }
     let (r, h1, h2, why) = (run("r1"), host("h1"), host("h2"), ReleaseCause::Upgraded);
     let event = |host: &str, event| Fact::Host { run: run("r1"), host: common::host(host), event };
-    let granted = |name: &str, provider| HostEvent::SlotGranted { group: group(name), provider };
+    let granted =
+        |name: &str, provider| HostEvent::SlotGranted { group: group(name), provider, drain: false };
     let wrong_run = ApplyError::WrongRun { fact: run("r0") };
     let table = [
         (Fact::UpgradesBegan { run: run("r0") }, wrong_run.clone()),

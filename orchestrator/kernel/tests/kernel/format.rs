@@ -6,6 +6,7 @@
 
 mod facts;
 mod missed;
+mod nodes;
 mod reasons;
 mod reboots;
 mod snapshots;
@@ -23,8 +24,8 @@ use os_upgrade_kernel::reason::{Denial, ReleaseRefusal};
 use os_upgrade_kernel::semaphore::{Denied, Full, Hold, Holder, HostDenied, NamedHolder};
 use os_upgrade_kernel::slot::ReleaseCause;
 use os_upgrade_kernel::{
-    ClockDoubt, Fact, HostEvent, HostStatus, LockProvider, NoAnswer, Phase, Reason, Record, RestoreSource,
-    RunResult, SlotState, State, StopCause,
+    ClockDoubt, Fact, HostEvent, HostStatus, LockProvider, NoAnswer, NodeWait, Phase, Pods, Reason, Record,
+    RestoreSource, RunResult, SlotState, State, StopCause,
 };
 use os_upgrade_protocol::{Action, Outcome, Reply};
 use serde::Serialize;
@@ -57,6 +58,9 @@ fn event_variant(event: &HostEvent) -> usize {
         HostEvent::Failed { .. } => 7,
         HostEvent::TimedOut { .. } => 8,
         HostEvent::Cancelled { .. } => 9,
+        HostEvent::Drained => 10,
+        HostEvent::BackedOff { .. } => 11,
+        HostEvent::Recovering => 12,
     }
 }
 
@@ -75,7 +79,7 @@ fn events() {
         ),
         (HostEvent::TurnLost, r#"{"type":"turn-lost"}"#),
         (
-            HostEvent::SlotGranted { group: group("edge"), provider: LockProvider::Embedded },
+            HostEvent::SlotGranted { group: group("edge"), provider: LockProvider::Embedded, drain: false },
             r#"{"type":"slot-granted","group":"edge","provider":"embedded"}"#,
         ),
         (HostEvent::RebootRequired, r#"{"type":"reboot-required"}"#),
@@ -89,8 +93,18 @@ fn events() {
             r#"{"type":"timed-out","reason":{"kind":"run-timed-out"}}"#,
         ),
         (HostEvent::Cancelled { reason }, r#"{"type":"cancelled","reason":{"kind":"run-timed-out"}}"#),
+        (
+            HostEvent::SlotGranted { group: group("edge"), provider: LockProvider::Embedded, drain: true },
+            r#"{"type":"slot-granted","group":"edge","provider":"embedded","drain":true}"#,
+        ),
+        (HostEvent::Drained, r#"{"type":"drained"}"#),
+        (
+            HostEvent::BackedOff { until: start(), reason: Reason::ClusterUnseen },
+            r#"{"type":"backed-off","until":"2026-11-21T01:00:00Z","reason":{"kind":"cluster-unseen"}}"#,
+        ),
+        (HostEvent::Recovering, r#"{"type":"recovering"}"#),
     ];
-    check(&table, event_variant, 10);
+    check(&table, event_variant, 13);
     check_formats(&table, |event| Fact::of_host(&run("r1"), &host("h1"), event.clone()).format());
     for (event, json) in &table {
         assert!(json.starts_with(&format!(r#"{{"type":"{}""#, event.name())), "{json}");
@@ -178,6 +192,22 @@ fn reasons() {
             Reason::GivenUp { actor: "eve".to_owned(), reason: "no power".to_owned() },
             r#"{"kind":"given-up","actor":"eve","reason":"no power"}"#,
         ),
+        (
+            Reason::DrainRefused { pods: Pods { count: 3, first: Vec::new() } },
+            r#"{"kind":"drain-refused","pods":{"count":3,"first":[]}}"#,
+        ),
+        (
+            Reason::DrainTimedOut { after: Duration::from_secs(600), waits: Some(NodeWait::NotReady) },
+            r#"{"kind":"drain-timed-out","after":"10m","waits":{"kind":"not-ready"}}"#,
+        ),
+        (
+            Reason::DrainTimedOut { after: Duration::from_secs(600), waits: None },
+            r#"{"kind":"drain-timed-out","after":"10m"}"#,
+        ),
+        (Reason::CordonLost { detail: detail() }, r#"{"kind":"cordon-lost","detail":"refused"}"#),
+        (Reason::ApiServerUnderWay { host: host("h1") }, r#"{"kind":"api-server-under-way","host":"h1"}"#),
+        (Reason::ApiServerWaits { host: host("h1") }, r#"{"kind":"api-server-waits","host":"h1"}"#),
+        (Reason::ClusterUnseen, r#"{"kind":"cluster-unseen"}"#),
         (ClockDoubt::ClockUnmeasured.into(), r#"{"kind":"clock-unmeasured"}"#),
         (ClockDoubt::ClockSkew { seconds: -31 }.into(), r#"{"kind":"clock-skew","seconds":-31}"#),
         (
@@ -252,6 +282,7 @@ fn causes() {
         ReleaseCause::LateDone => 4,
         ReleaseCause::Operator => 5,
         ReleaseCause::Rebooted => 6,
+        ReleaseCause::DrainGivenUp => 7,
     };
     let table = [
         (ReleaseCause::Upgraded, r#""upgraded""#),
@@ -261,8 +292,9 @@ fn causes() {
         (ReleaseCause::LateDone, r#""late-done""#),
         (ReleaseCause::Operator, r#""operator""#),
         (ReleaseCause::Rebooted, r#""rebooted""#),
+        (ReleaseCause::DrainGivenUp, r#""drain-given-up""#),
     ];
-    check(&table, released, 7);
+    check(&table, released, 8);
     for (cause, json) in &table {
         assert_eq!(format!("{:?}", cause.as_str()), *json);
     }

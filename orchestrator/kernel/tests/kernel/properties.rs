@@ -22,12 +22,14 @@ proptest! {
 
     /// Once faults stop, a run with available slots finishes its work, without waiting for its deadline.
     #[test]
-    fn runs_finish_once_faults_stop(moves in moves(40), external in any::<bool>()) {
+    fn runs_finish_once_faults_stop(
+        moves in moves(40), external in any::<bool>(), kubernetes in any::<Option<bool>>(),
+    ) {
         let mut play = Play::new();
         for step in &moves {
             play.play(step);
         }
-        play.play(&Move::Settings { external, release: false, slots: [9; 3], groups: 3, approves: true });
+        play.play(&Move::Settings { external, release: false, slots: [9; 3], groups: 3, approves: true, kubernetes });
         play.heal();
     }
 }
@@ -38,9 +40,12 @@ proptest! {
     /// With a bus that may store messages much later, and a lock server whose answers may be lost: a host that is
     /// commanded to start holds a slot at the provider until it is done, and no slot there is forgotten.
     #[test]
-    fn state_matches_the_world(moves in prop::collection::vec(busy(), 60..160), external in any::<bool>()) {
+    fn state_matches_the_world(
+        moves in prop::collection::vec(busy(), 60..160), external in any::<bool>(),
+        kubernetes in any::<Option<bool>>(),
+    ) {
         let mut play = Play::new();
-        play.play(&Move::Settings { external, release: false, slots: [1; 3], groups: 3, approves: true });
+        play.play(&Move::Settings { external, release: false, slots: [1; 3], groups: 3, approves: true, kubernetes });
         play.world = Some(World::default());
         for step in &moves {
             play.play(step);

@@ -4,11 +4,10 @@ use std::collections::BTreeSet;
 
 use chrono::{DateTime, TimeDelta, Utc};
 use imbl::OrdSet;
-use os_upgrade_kernel::LockProvider;
 use os_upgrade_kernel::reboot_queue::{
-    ApiServerOrder, Backoff, Entry, EntryEvent, EntryStatus, Nodes, NotReady, QueueBlocker, QueueError,
-    QueueLimits, RebootQueue,
+    Entry, EntryEvent, EntryStatus, Nodes, NotReady, QueueBlocker, QueueError, RebootQueue,
 };
+use os_upgrade_kernel::{ApiServerOrder, Backoff, LockProvider, RebootSettings};
 use os_upgrade_protocol::HostName;
 use proptest::prelude::*;
 
@@ -18,12 +17,12 @@ fn at(minute: i64) -> DateTime<Utc> {
     DateTime::UNIX_EPOCH + TimeDelta::days(20_000) + TimeDelta::minutes(minute)
 }
 
-const fn limits(api_servers: ApiServerOrder) -> QueueLimits {
-    QueueLimits { max_concurrent: 2, unreachable_max: 1, api_servers }
+fn limits(api_servers: ApiServerOrder) -> RebootSettings {
+    RebootSettings { max_concurrent: 2, unreachable_max: 1, api_servers, ..RebootSettings::default() }
 }
 
 fn started() -> EntryEvent {
-    EntryEvent::Started { group: group("default"), provider: LockProvider::Embedded }
+    EntryEvent::Started { group: group("default"), provider: LockProvider::Embedded, drain: false }
 }
 
 fn reboot_began() -> EntryEvent {
@@ -44,7 +43,7 @@ fn queue(text: &str) -> RebootQueue {
             "queued" => vec![],
             "draining" => vec![started()],
             "rebooting" => vec![started(), reboot_began()],
-            "backed-off" => vec![started(), EntryEvent::BackedOff { until: at(5) }],
+            "backed-off" => vec![started(), EntryEvent::BackedOff { until: at(5), reason: None }],
             "cancelled" => vec![cancelled()],
             other => panic!("{other}"),
         };
@@ -255,7 +254,7 @@ proptest! {
                 Move::BackOff(number) => {
                     let index = picked(number);
                     let count = queue.entries.get(&index).map_or(0, |entry| entry.backoff_count);
-                    Some((index, EntryEvent::BackedOff { until: now + Backoff::DEFAULT.pause(index, count + 1) }))
+                    Some((index, EntryEvent::BackedOff { until: now + Backoff::DEFAULT.pause(&index.to_string(), count + 1), reason: None }))
                 }
                 Move::Reboot(number) => Some((picked(number), reboot_began())),
                 Move::Cancel(number) => Some((picked(number), cancelled())),

@@ -28,6 +28,7 @@ const fn ttl(request: &Request, is_forwarded: bool) -> Duration {
         | Operation::Enrolment(_)
         | Operation::Slot(_)
         | Operation::Reboot(_)
+        | Operation::Node(_)
         | Operation::Secret(_) => ttl,
     }
 }

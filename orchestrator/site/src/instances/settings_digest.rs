@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 
 use os_upgrade_kernel as kernel;
-use os_upgrade_kernel::RebootSettings;
-use os_upgrade_protocol::GroupName;
+use os_upgrade_kernel::{KubernetesSettings, RebootSettings};
+use os_upgrade_protocol::{GroupName, HostName};
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
@@ -31,7 +31,16 @@ impl SettingsDigest {
             reclaim,
             stuck_after,
             auto_approve,
-            reboot: RebootSettings { max_concurrent, unreachable_max, in_windows, queue_required },
+            reboot:
+                RebootSettings {
+                    max_concurrent,
+                    unreachable_max,
+                    in_windows,
+                    queue_required,
+                    api_servers,
+                    backoff,
+                },
+            kubernetes,
         } = settings;
         let mut words = BTreeMap::from([
             ("[site] timezone", timezone.to_string()),
@@ -40,6 +49,11 @@ impl SettingsDigest {
             ("[reboot] maximum-unreachable-nodes-for-reboot", unreachable_max.to_string()),
             ("[reboot] in-windows", in_windows.to_string()),
             ("[reboot] queue-required", queue_required.to_string()),
+            ("[reboot] api-servers", api_servers.as_str().to_owned()),
+            ("[reboot] backoff-first", backoff.first.to_string()),
+            ("[reboot] backoff-max", backoff.max.to_string()),
+            ("[reboot] backoff-jitter", backoff.jitter.to_string()),
+            ("[kubernetes]", kubernetes.as_ref().map_or_else(|| "none".to_owned(), cluster)),
             ("[fleet-lock] default-group", default_group.to_string()),
             ("[fleet-lock] on-failure", on_failure.as_str().to_owned()),
             ("[fleet-lock] stuck-after", stuck_after.to_string()),
@@ -51,6 +65,14 @@ impl SettingsDigest {
         }
         Self(words.into_iter().map(|(key, word)| (key.to_owned(), word)).collect())
     }
+}
+
+/// How nodes are drained, in a few words.
+fn cluster(kubernetes: &KubernetesSettings) -> String {
+    let KubernetesSettings { drain_timeout, uncordon_failed, hosts } = kubernetes;
+    let on_failure = if *uncordon_failed { "uncordon" } else { "keep-cordoned" };
+    let hosts = hosts.iter().flatten().map(HostName::as_str).collect::<Vec<_>>().join(" ");
+    short(&format!("drain-timeout={drain_timeout} on-failure={on_failure} {hosts}"))
 }
 
 fn slots(groups: &BTreeMap<GroupName, u32>) -> String {

@@ -96,7 +96,7 @@ impl AnswerContext<'_> {
             Operation::Run(RunOperation::GiveUpHost { host, .. }) => self.was_final(host),
             Operation::Run(RunOperation::Cancel { .. }) => self.runs.was_stopping(self.called),
             // Slots are checked more closely in `semaphore`; of enrolment only its consequences are.
-            Operation::Enrolment(_) | Operation::Slot(_) | Operation::Lock(_) => true,
+            Operation::Enrolment(_) | Operation::Slot(_) | Operation::Lock(_) | Operation::Node(_) => true,
             Operation::Reboot(operation) => self.queue.took_effect(operation, &request.actor, self.called),
             Operation::Secret(secret) => self.secrets.took_effect(secret, self.called),
         }
@@ -132,7 +132,8 @@ impl AnswerContext<'_> {
             | Refusal::Config(ConfigRefusal::InvalidConfig { .. } | ConfigRefusal::ConfigChanged { .. })
             | Refusal::Enrolment(_)
             | Refusal::Slot(_)
-            | Refusal::Lock(_) => true,
+            | Refusal::Lock(_)
+            | Refusal::Node(_) => true,
             Refusal::Reboot(refusal) => match &request.operation {
                 Operation::Reboot(operation) => self.queue.was_refusable(operation, refusal, self.called),
                 Operation::Config(_)
@@ -140,6 +141,7 @@ impl AnswerContext<'_> {
                 | Operation::Enrolment(_)
                 | Operation::Slot(_)
                 | Operation::Lock(_)
+                | Operation::Node(_)
                 | Operation::Secret(_) => false,
             },
             Refusal::Secret(refusal) => self.secrets.was_refusable(&request.operation, refusal, self.called),

@@ -246,6 +246,7 @@ impl Intent {
             | Operation::Config(_)
             | Operation::Enrolment(_)
             | Operation::Reboot(_)
+            | Operation::Node(_)
             | Operation::Secret(_) => return None,
         };
         Some(Self { group: group.clone(), id: id.as_str().to_owned(), kind })
@@ -290,6 +291,7 @@ impl Verdict {
                 | Refusal::Config(_)
                 | Refusal::Enrolment(_)
                 | Refusal::Reboot(_)
+                | Refusal::Node(_)
                 | Refusal::Secret(_),
             ) => None,
         }

@@ -194,9 +194,11 @@ impl World {
                 | QueueBlocker::Full(_)
                 | QueueBlocker::BackedOff(_)
                 | QueueBlocker::Clock(_)
+                | QueueBlocker::ClusterUnseen
                 | QueueBlocker::UnclearWindows(_),
             )
             | EntryBlocker::Behind(_)
+            | EntryBlocker::NodeUnderWay(_)
             | EntryBlocker::CommandUnsent => true,
         }
     }

@@ -291,8 +291,11 @@ fn grant_anyway(fact: Fact) -> Vec<Fact> {
 
 /// A client that was refused before keeps the slot from the host, though it is not expected any more.
 fn leave_for_too_long(state: &State, now: DateTime<Utc>, fact: Fact) -> Fact {
-    let Fact::Host { run, host, event: HostEvent::SlotGranted { group, provider: LockProvider::Embedded } } =
-        &fact
+    let Fact::Host {
+        run,
+        host,
+        event: HostEvent::SlotGranted { group, provider: LockProvider::Embedded, .. },
+    } = &fact
     else {
         return fact;
     };

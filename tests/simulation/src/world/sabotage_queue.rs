@@ -118,11 +118,11 @@ fn start_another(state: &State, fact: Fact) -> Vec<Fact> {
 
 /// An entry starts on a host as soon as a run has its slot.
 fn start_beside_run(state: &State, fact: Fact) -> Vec<Fact> {
-    let Fact::Host { host, event: HostEvent::SlotGranted { group, provider }, .. } = &fact else {
+    let Fact::Host { host, event: HostEvent::SlotGranted { group, provider, drain }, .. } = &fact else {
         return vec![fact];
     };
     let queued = state.reboot_queue.queued(host);
-    let event = EntryEvent::Started { group: group.clone(), provider: *provider };
+    let event = EntryEvent::Started { group: group.clone(), provider: *provider, drain: *drain };
     let started = queued.map(|index| Fact::Reboot { index, host: host.clone(), event });
     [fact].into_iter().chain(started).collect()
 }

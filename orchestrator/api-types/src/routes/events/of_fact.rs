@@ -3,7 +3,7 @@
 use chrono::{DateTime, Utc};
 use os_upgrade_kernel::reboot_queue::{EntryEvent, entry_index};
 use os_upgrade_kernel::{
-    Difference, Enlisted, Fact, HostEvent, HostStatus, MissedRun, Reason, StopCause, Trigger,
+    Difference, Enlisted, Fact, HostEvent, HostStatus, MissedRun, NodeStep, Reason, StopCause, Trigger,
 };
 use os_upgrade_protocol::{Action, HostName, RunId, time};
 
@@ -23,6 +23,12 @@ impl SiteEvent {
                 Self::RebootsQueued { hosts: names(&hosts), actor, reason }
             }
             Fact::Reboot { index, host, event } => Self::reboot(index, &host, &event),
+            Fact::Node { host, step } => Self::Node {
+                host: host.to_string(),
+                step: step.name().to_owned(),
+                reason: reason_of(&step),
+                actor: step.actor().map(ToOwned::to_owned),
+            },
             Fact::RebootQueueSwitched { enabled, actor, reason } => {
                 Self::RebootQueueSwitched { enabled, actor, reason }
             }
@@ -160,13 +166,15 @@ impl SiteEvent {
             EntryEvent::Waiting { reason } | EntryEvent::Failed { reason } => Some(reason.to_string()),
             EntryEvent::Cancelled { reason, .. } => reason.clone(),
             EntryEvent::GivenUp { reason, .. } => Some(reason.clone()),
-            EntryEvent::BackedOff { until } => {
-                Some(format!("it is tried again from {} on", time::format(*until)))
+            EntryEvent::BackedOff { until, reason } => {
+                let reason = reason.as_ref().map(|reason| format!("{reason}; ")).unwrap_or_default();
+                Some(format!("{reason}it is tried again from {} on", time::format(*until)))
             }
             EntryEvent::Started { .. }
             | EntryEvent::RebootBegan { .. }
             | EntryEvent::CommandSent { .. }
             | EntryEvent::Removed
+            | EntryEvent::Booted
             | EntryEvent::Rebooted => None,
         };
         let boot_id =
@@ -182,10 +190,13 @@ impl SiteEvent {
                 sent = Some((action.as_str().to_owned(), *attempt));
                 (status_of(*action), None)
             }
-            HostEvent::SlotGranted { group, .. } => {
+            HostEvent::SlotGranted { group, drain, .. } => {
                 slot = Some(group.to_string());
-                (HostStatus::Upgrading, None)
+                (if *drain { HostStatus::Draining } else { HostStatus::Upgrading }, None)
             }
+            HostEvent::Drained => (HostStatus::Upgrading, None),
+            HostEvent::BackedOff { reason, .. } => (HostStatus::Prepared, Some(reason)),
+            HostEvent::Recovering => (HostStatus::Recovering, None),
             HostEvent::Prepared | HostEvent::TurnLost => (HostStatus::Prepared, None),
             HostEvent::Waiting { reason } => (HostStatus::Waiting, Some(reason)),
             HostEvent::RebootRequired => (HostStatus::Rebooting, None),
@@ -207,6 +218,20 @@ impl SiteEvent {
             reason_kind: why.map(|why| why.kind().to_owned()),
             actor: event.actor().map(ToOwned::to_owned),
         }
+    }
+}
+
+/// Why a node waits, is uncordoned, or was, for people.
+fn reason_of(step: &NodeStep) -> Option<String> {
+    match step {
+        NodeStep::Waiting { waits } => Some(waits.to_string()),
+        NodeStep::UncordonDue { reason, .. } => reason.as_ref().map(ToString::to_string),
+        NodeStep::UncordonRequested { reason, .. } => Some(reason.clone()),
+        NodeStep::Cordoned { .. }
+        | NodeStep::EvictionBegan
+        | NodeStep::RecheckBegan
+        | NodeStep::Drained { .. }
+        | NodeStep::Uncordoned => None,
     }
 }
 

@@ -75,11 +75,25 @@ pub(super) fn sentence(event: &SiteEvent) -> String {
                 "reboot-began" => "is told to reboot",
                 "command-sent" => "reboot sent",
                 "failed" => "did not reboot well",
+                "booted" => "is back",
                 "rebooted" => "rebooted",
                 other => other,
             };
             let (by, why) = (by(actor.as_deref()), because(reason.as_deref()));
             format!("{host} (reboot queue, entry {index}) {what}{by}{why}")
+        }
+        SiteEvent::Node { host, step, reason, actor } => {
+            let what = match step.as_str() {
+                "cordoned" => "is cordoned",
+                "eviction-began" => "is being drained",
+                "recheck-began" => "is drained once more before the reboot",
+                "waiting" => "waits",
+                "drained" => "is drained",
+                "uncordon-due" => "is being uncordoned",
+                "uncordon-requested" => "is to be uncordoned",
+                other => other,
+            };
+            format!("node of {host} {what}{}{}", by(actor.as_deref()), because(reason.as_deref()))
         }
         SiteEvent::RebootQueueSwitched { enabled, actor, reason } => {
             let switched = if *enabled { "enabled" } else { "disabled" };

@@ -228,9 +228,13 @@ pub(crate) fn counted(counts: &BTreeMap<String, u64>) -> String {
 pub(crate) fn percent_done(status: &str, reported: Option<u8>) -> u64 {
     let Some(status) = HostStatus::ALL.into_iter().find(|known| known.as_str() == status) else { return 0 };
     match status {
-        HostStatus::Pending | HostStatus::Preparing | HostStatus::Prepared | HostStatus::Waiting => 0,
+        HostStatus::Pending
+        | HostStatus::Preparing
+        | HostStatus::Prepared
+        | HostStatus::Waiting
+        | HostStatus::Draining => 0,
         HostStatus::Upgrading => u64::from(reported.unwrap_or(0)).min(99),
-        HostStatus::Rebooting => 99,
+        HostStatus::Rebooting | HostStatus::Recovering => 99,
         HostStatus::Upgraded
         | HostStatus::Failed
         | HostStatus::TimedOut
@@ -271,7 +275,7 @@ mod tests {
             let done = [None, Some(40), Some(100)].map(|reported| percent_done(status.as_str(), reported));
             let expected = if status == HostStatus::Upgrading {
                 [0, 40, 99]
-            } else if status == HostStatus::Rebooting {
+            } else if matches!(status, HostStatus::Rebooting | HostStatus::Recovering) {
                 [99; 3]
             } else {
                 [if status.is_final() { 100 } else { 0 }; 3]

@@ -2,8 +2,8 @@
 
 use os_upgrade_kernel::reboot_queue::{EntryEvent, EntryStatus};
 use os_upgrade_kernel::{
-    Batch, Effect, Fact, HostEvent, HostStatus, Input, LockProvider, Order, Reason, Record, Run, Slot,
-    SlotJob, SlotOrder, SlotState, State, View, effects,
+    Batch, Effect, Fact, HostEvent, HostStatus, Input, LockProvider, NodeJob, NodeOrder, NodeStage, Order,
+    Reason, Record, Run, Slot, SlotJob, SlotOrder, SlotState, State, View, effects,
 };
 use os_upgrade_protocol::{Action, HostName};
 use serde::Serialize;
@@ -27,6 +27,7 @@ pub(crate) fn step(step: &Step<'_>, after: &State, lowered: bool) {
     external_slots_are_released(step, after);
     only_enrolled_hosts_begin(step, after);
     runs_end(step, after);
+    nodes_are_covered_by_slots(after);
     let counted: usize =
         after.run.iter().flat_map(|run| HostStatus::ALL.map(|status| run.count(status))).sum();
     assert_eq!(counted, after.run.as_ref().map_or(0, |run| run.hosts().len()));
@@ -65,7 +66,7 @@ fn is_settled(step: &Step<'_>, after: &State) {
         | Input::Purged { .. } => {
             assert_eq!(again(step.input), [], "{:?} once more", step.input);
         }
-        Input::Request(_) | Input::JobDone(_) | Input::Tick => {}
+        Input::Request(_) | Input::JobDone(_) | Input::NodesSeen | Input::Tick => {}
     }
     let (now, once_more): (Vec<_>, Vec<_>) = (effects(after).collect(), effects(after).collect());
     assert_eq!(now, once_more);
@@ -151,7 +152,46 @@ fn reboots_are_covered_by_slots(step: &Step<'_>, after: &State) {
         assert!(queue.under_way().count() <= after.settings.reboot.max_concurrent as usize);
         assert!(!(step.before.reboot_queue.disabled && queue.disabled));
     }
-    assert!(queue.entries.values().all(|entry| entry.status != EntryStatus::Cancelled));
+    // An entry that was cancelled stays until its node is uncordoned.
+    let is_cordoned = |host: &HostName| after.nodes.contains_key(host);
+    let mut cancelled = queue.entries.values().filter(|entry| entry.status == EntryStatus::Cancelled);
+    assert!(cancelled.all(|entry| is_cordoned(&entry.host)));
+}
+
+/// A host at work has its node drained, if it has one, and a node that is to be uncordoned before its slot is released has a slot.
+/// Nothing is evicted but for a host that holds its slot for it.
+fn nodes_are_covered_by_slots(after: &State) {
+    for (host, node) in &after.nodes {
+        let slot = after.slots.get(host);
+        let held = slot.filter(|slot| slot.state == SlotState::Held);
+        let in_run = after.run.as_ref().and_then(|run| run.host(host)).map(|in_run| in_run.status);
+        match &node.stage {
+            NodeStage::Uncordoning { release: Some(_), .. } => assert!(held.is_some(), "{host}: {node:?}"),
+            NodeStage::Checking | NodeStage::Evicting | NodeStage::Drained | NodeStage::Rechecking => {
+                assert!(in_run != Some(HostStatus::Recovering), "{host}: {node:?}");
+            }
+            NodeStage::Uncordoning { release: None, .. } => {}
+        }
+        let at_work = matches!(in_run, Some(HostStatus::Upgrading | HostStatus::Rebooting));
+        assert!(
+            !at_work || matches!(node.stage, NodeStage::Drained | NodeStage::Rechecking),
+            "{host}: {node:?}"
+        );
+    }
+    for effect in effects(after) {
+        let Effect::Job(job) = effect else { continue };
+        let Some(NodeJob { order, host, .. }) = NodeJob::of(&job) else { continue };
+        if let NodeOrder::Check { owner, .. } | NodeOrder::Evict { owner, .. } = order {
+            let slot = &after.slots[host];
+            assert_eq!((slot.state, &slot.run), (SlotState::Held, owner), "{host}");
+        }
+    }
+    let under_way = after.run.iter().flat_map(|run| run.under_way().iter().map(move |host| (run, host)));
+    for (run, host) in under_way {
+        let status = run.host(host).unwrap().status;
+        let needs_node = matches!(status, HostStatus::Draining | HostStatus::Recovering);
+        assert!(!needs_node || after.nodes.contains_key(host), "{host} is {status} without a node");
+    }
 }
 
 /// A slot that a lock server may hold for a host is removed only once the server has confirmed its release.

@@ -59,6 +59,8 @@ pub(crate) enum Move {
         groups: usize,
         /// Whether hosts are approved automatically.
         approves: bool,
+        /// Whether hosts are nodes of a Kubernetes cluster, and whether those of hosts that failed are uncordoned.
+        kubernetes: Option<bool>,
     },
     Fence,
     /// An external FleetLock client locks or unlocks.
@@ -122,9 +124,10 @@ pub(crate) fn honest() -> impl Strategy<Value = Move> {
                 Move::PutConfig { max_concurrent, max_failures, fail_unreachable, applications, boot_timeout_secs }
             }),
         1 => any::<bool>().prop_map(|heard| Move::Hear { heard }),
-        1 => (any::<bool>(), any::<bool>(), prop::array::uniform3(0..3_u32), 1..4_usize, any::<bool>())
-            .prop_map(|(external, release, slots, groups, approves)| {
-                Move::Settings { external, release, slots, groups, approves }
+        2 => (any::<bool>(), any::<bool>(), prop::array::uniform3(0..3_u32), 1..4_usize, any::<bool>(),
+            prop::option::weighted(0.7, any::<bool>()))
+            .prop_map(|(external, release, slots, groups, approves, kubernetes)| {
+                Move::Settings { external, release, slots, groups, approves, kubernetes }
             }),
         1 => Just(Move::Fence),
         3 => client(),
@@ -160,9 +163,9 @@ pub(crate) fn busy() -> impl Strategy<Value = Move> {
         6 => (20..200_u64).prop_map(|timeout_secs| Move::Trigger { timeout_secs, validate: false }),
         4 => (0..120_i64).prop_map(|seconds| Move::Wait { seconds }),
         1 => Just(Move::Cancel),
-        1 => (any::<bool>(), prop::array::uniform3(1..3_u32))
-            .prop_map(|(external, slots)| {
-                Move::Settings { external, release: false, slots, groups: 3, approves: true }
+        1 => (any::<bool>(), prop::array::uniform3(1..3_u32), any::<Option<bool>>())
+            .prop_map(|(external, slots, kubernetes)| {
+                Move::Settings { external, release: false, slots, groups: 3, approves: true, kubernetes }
             }),
         2 => client(),
         1 => operator(),

@@ -7,9 +7,10 @@ use os_upgrade_kernel::config::{Rollout, UnreachablePolicy};
 use os_upgrade_kernel::duration::Duration;
 use os_upgrade_kernel::{
     ClockDoubt, Config, ConfigOperation, ControlMessage, Effect, EnrolmentOperation, Expected, InReplyTo,
-    Input, JobDone, LockOperation, LockOutcome, LockProvider, NoAnswer, OnFailure, Order, Purge,
-    Reachability, RebootOperation, Reclaim, Request, RunOperation, SeenHost, Settings, SlotJob,
-    SlotOperation, SlotOrder, SlotState,
+    Input, JobDone, KubernetesSettings, LockOperation, LockOutcome, LockProvider, NoAnswer, NodeFence,
+    NodeJob, NodeOperation, NodeOrder, NodeOutcome, OnFailure, Order, Pods, Purge, Reachability,
+    RebootOperation, Reclaim, Request, RunOperation, SeenHost, SeenNode, Settings, SlotJob, SlotOperation,
+    SlotOrder, SlotState,
 };
 use os_upgrade_protocol::{Action, CommandId, GroupName, HostName, Outcome, Reply, RunId};
 
@@ -52,6 +53,10 @@ pub(crate) struct World {
     at_work: BTreeMap<HostName, u64>,
     /// Whether the provider was changed: a slot of the old provider is then released whatever its host does.
     switched: bool,
+    /// Nodes that are cordoned for this site, with the fence in their mark.
+    cordoned: BTreeMap<HostName, NodeFence>,
+    /// Those of them that were seen to be empty since.
+    drained: BTreeSet<HostName>,
 }
 
 impl World {
@@ -69,6 +74,40 @@ impl World {
         true
     }
 
+    /// The cluster carries out a job; returns what it answers.
+    fn cluster(&mut self, job: &NodeJob, outcome: usize) -> NodeOutcome {
+        let host = &job.host;
+        match &job.order {
+            NodeOrder::Check { is_cordoned: true, .. } | NodeOrder::Evict { is_cordoned: true, .. }
+                if outcome == 2 =>
+            {
+                self.cordoned.remove(host);
+                NodeOutcome::CordonLost { detail: "made schedulable".to_owned() }
+            }
+            NodeOrder::Check { .. } | NodeOrder::Evict { .. } => {
+                self.cordoned.insert(host.clone(), job.fence);
+                match outcome {
+                    1 => NodeOutcome::Remaining { pods: Pods { count: 1, first: Vec::new() } },
+                    0 if matches!(job.order, NodeOrder::Check { .. }) => NodeOutcome::Clear,
+                    _ => {
+                        self.drained.insert(host.clone());
+                        NodeOutcome::Drained { boot_id: Some("one".to_owned()) }
+                    }
+                }
+            }
+            NodeOrder::Hold => {
+                self.cordoned.entry(host.clone()).and_modify(|fence| *fence = job.fence);
+                NodeOutcome::Held
+            }
+            NodeOrder::Uncordon { ready: true, .. } if outcome == 1 => NodeOutcome::NotReady,
+            NodeOrder::Uncordon { .. } => {
+                self.cordoned.remove(host);
+                self.drained.remove(host);
+                NodeOutcome::Uncordoned
+            }
+        }
+    }
+
     /// The state matches the lock server: no host is at work without a slot, and no slot is forgotten.
     pub(crate) fn check(&self, site: &Site) {
         let external = |slot: &&os_upgrade_kernel::Slot| slot.provider == LockProvider::External;
@@ -77,6 +116,9 @@ impl World {
                 let slot = site.state.slots.get(host).filter(external);
                 assert_eq!(slot.map(|slot| &slot.group), Some(group), "{host} is forgotten");
             }
+        }
+        for host in self.cordoned.keys() {
+            assert!(site.state.nodes.contains_key(host), "nobody uncordons {host}");
         }
         for host in self.at_work.keys().filter(|_| !self.switched) {
             let slot_state = site.state.slots.get(host).map(|slot| slot.state);
@@ -104,6 +146,11 @@ pub(crate) struct Play {
 impl Play {
     pub(crate) fn new() -> Self {
         let mut site = Site::ready(&HOSTS[..4]);
+        let node = |name: &str| {
+            let is_api_server = name == "h4";
+            (host(name), SeenNode { is_ready: true, is_api_server, ..SeenNode::default() })
+        };
+        site.view.nodes = Some(HOSTS[..4].iter().copied().map(node).collect());
         site.view.hosts.insert(host("h3"), seen(Some("edge")));
         let rebooting = |seen: &SeenHost| SeenHost {
             boot_id: Some("one".to_owned()),
@@ -188,7 +235,7 @@ impl Play {
                 let rollout = Rollout { max_concurrent, max_failures, unreachable, boot_timeout };
                 self.put_config(rollout, applications);
             }
-            Move::Settings { external, release, slots, groups, approves } => {
+            Move::Settings { external, release, slots, groups, approves, kubernetes } => {
                 let provider = if external { LockProvider::External } else { LockProvider::Embedded };
                 if let Some(world) = &mut self.world {
                     world.switched |= self.site.state.settings.provider != provider;
@@ -200,6 +247,11 @@ impl Play {
                     groups: (0..groups).map(|index| (group_of(index), slots[index])).collect(),
                     reclaim: Reclaim::Inventory,
                     auto_approve: approves,
+                    kubernetes: kubernetes.map(|uncordon_failed| KubernetesSettings {
+                        drain_timeout: Duration::from_secs(300),
+                        uncordon_failed,
+                        hosts: None,
+                    }),
                     ..Settings::default()
                 }));
             }
@@ -266,7 +318,17 @@ impl Play {
         let picked = choice / 10 % self.site.state.reboot_queue.entries.len().max(1);
         let index = self.site.state.reboot_queue.entries.keys().nth(picked).copied().unwrap_or(0);
         let reason = None;
-        let operation = match choice % 10 {
+        if choice % 11 == 10 {
+            let name = host.clone();
+            let uncordon = NodeOperation::Uncordon { host, reason: "mended".to_owned() };
+            self.input(Input::Request(Request::new("eve", uncordon).into()));
+            // Without a cluster in the settings, an operator says that the node is looked after.
+            if let Some(world) = self.world.as_mut().filter(|_| !self.site.state.nodes.contains_key(&name)) {
+                world.cordoned.remove(&name);
+            }
+            return;
+        }
+        let operation = match choice % 11 {
             0..=3 => RebootOperation::Add { hosts: vec![host], reason },
             4 => RebootOperation::Cancel { index, reason },
             5 => RebootOperation::GiveUp { index, reason: "burnt".to_owned() },
@@ -326,9 +388,11 @@ impl Play {
         match effects[effect % effects.len()].clone() {
             Effect::Send(Order { id, .. }) => self.send(id, outcome % 4 < 2),
             Effect::Job(job) => {
-                let Some(job) = SlotJob::of(&job).cloned() else {
-                    return self.input(Input::JobDone(job.unanswered(NoAnswer::TimedOut)));
-                };
+                if let Some(job) = NodeJob::of(&job).cloned() {
+                    let outcome = self.request_node(&job, outcome);
+                    return self.input(Input::JobDone(JobDone::Cluster(job, outcome)));
+                }
+                let Some(job) = SlotJob::of(&job).cloned() else { unreachable!("there is no other system") };
                 let outcome = self.request_lock(outcome, |world| match job.order {
                     SlotOrder::Lock => world.lock(&job.host, &job.group),
                     SlotOrder::Unlock => world.unlock(&job.host, &job.group),
@@ -370,6 +434,10 @@ impl Play {
         if sent_under != fence {
             return;
         }
+        if is_start && self.site.state.nodes.contains_key(&id.host) {
+            assert!(world.drained.contains(&id.host), "{id} lands on a node that is not drained");
+            assert_eq!(world.cordoned.get(&id.host).map(|mark| mark.sequence), Some(fence), "{id}");
+        }
         // Like the dispatcher, which publishes a command once under a fence, however often the effect is derived.
         if !world.landed.insert((id.clone(), fence)) {
             return;
@@ -380,6 +448,15 @@ impl Play {
             world.at_work.insert(id.host.clone(), self.site.last_sequence + 1);
         }
         self.site.command(id);
+    }
+
+    /// The outcome of work on a node. The request or the answer may be lost.
+    fn request_node(&mut self, job: &NodeJob, outcome: usize) -> NodeOutcome {
+        let mut anything = World::default();
+        let world = self.world.as_mut().unwrap_or(&mut anything);
+        let is_lost = outcome % 4 == 2;
+        let answer = (outcome % 4 < 3).then(|| world.cluster(job, outcome / 4 % 4)).filter(|_| !is_lost);
+        answer.unwrap_or(NodeOutcome::Unreachable { why: NoAnswer::TimedOut })
     }
 
     /// The outcome of a request to the lock server: a random one without a world; otherwise the server's answer, unless
@@ -459,7 +536,14 @@ impl Play {
             }
             let mut under_way = self.site.state.reboot_queue.under_way();
             let is_idle = under_way.all(|(_, entry)| entry.has_failed() || entry.command.is_none());
-            if is_idle && self.site.state.run.is_none() && self.site.effects().is_empty() {
+            // A node is looked at until it is known which boot its host is to leave.
+            let waits_for_boot = |effect: &Effect| {
+                let Effect::Job(job) = effect else { return false };
+                let Some(NodeJob { host, .. }) = NodeJob::of(job) else { return false };
+                self.site.state.entry_under_way(host).is_some_and(|(_, entry)| entry.command.is_none())
+            };
+            let effects = self.site.effects();
+            if is_idle && self.site.state.run.is_none() && effects.iter().all(waits_for_boot) {
                 return;
             }
         }

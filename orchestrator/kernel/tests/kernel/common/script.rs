@@ -10,10 +10,11 @@ use chrono_tz::Tz;
 use os_upgrade_kernel::duration::Duration;
 use os_upgrade_kernel::start_timer::StartTimer;
 use os_upgrade_kernel::{
-    ClockDoubt, ConfigOperation, ControlMessage, Effect, EnrolmentOperation, Expected, Fact, InReplyTo,
-    Input, LockOperation, LockOutcome, LockProvider, NoAnswer, OnFailure, Operation, Order, Reachability,
-    RebootOperation, RebootSettings, Reclaim, Request, RunOperation, Sealed, SecretName, Settings,
-    SlotOperation, SlotOrder, explain, forecast,
+    ApiServerOrder, Backoff, ClockDoubt, ConfigOperation, ControlMessage, Effect, EnrolmentOperation,
+    Expected, Fact, InReplyTo, Input, JobDone, KubernetesSettings, LockOperation, LockOutcome, LockProvider,
+    NoAnswer, NodeJob, NodeOperation, NodeOutcome, OnFailure, Operation, Order, Pod, PodObstacle, Pods,
+    Reachability, RebootOperation, RebootSettings, Reclaim, Request, RunOperation, Sealed, SecretName,
+    SeenNode, Settings, SlotOperation, SlotOrder, explain, forecast,
 };
 use os_upgrade_protocol::{Action, CommandId, Outcome, Reply};
 
@@ -74,7 +75,8 @@ impl<'a> Words<'a> {
 pub(crate) fn perform(site: &mut Site, line: &str) -> Vec<String> {
     let words = Words { line, plain: line.split(' ').filter(|word| !word.contains('=')).collect() };
     match words.at(0) {
-        "host" | "gone" | "clock" | "step" | "sealed" | "control-read" | "control-unread" | "wait" => {
+        "host" | "gone" | "node" | "no-nodes" | "clock" | "step" | "sealed" | "control-read"
+        | "control-unread" | "wait" => {
             change_view(site, &words);
             Vec::new()
         }
@@ -117,11 +119,46 @@ pub(crate) fn perform(site: &mut Site, line: &str) -> Vec<String> {
             };
             render_outputs(&site.control(message))
         }
+        "cluster" => render_outputs(&cluster(site, &words)),
         _ => {
             let input = input(&words);
             render_outputs(&site.input(input))
         }
     }
+}
+
+/// `cluster h1 drained boot=a1`: the cluster's answer to the job about a host that is wanted.
+fn cluster(site: &mut Site, words: &Words<'_>) -> Outputs {
+    let name = host(words.at(1));
+    let wanted = site.effects().into_iter().find_map(|effect| {
+        let Effect::Job(job) = effect else { return None };
+        NodeJob::of(&job).filter(|job| job.host == name).cloned()
+    });
+    let job = wanted.unwrap_or_else(|| panic!("{:?}: nothing is asked of the cluster", words.line));
+    let detail = || words.rest(3).to_owned();
+    let pod = |name: &&str| Pod {
+        namespace: "shop".to_owned(),
+        name: (*name).to_owned(),
+        owner: None,
+        obstacle: PodObstacle::Budget { budgets: vec!["db".to_owned()] },
+        since: site.now,
+    };
+    let outcome = match words.at(2) {
+        "clear" => NodeOutcome::Clear,
+        "held" => NodeOutcome::Held,
+        "drained" => NodeOutcome::Drained { boot_id: words.named("boot").map(ToOwned::to_owned) },
+        "remaining" => {
+            let first: Vec<Pod> = words.plain[3..].iter().map(pod).collect();
+            NodeOutcome::Remaining { pods: Pods { count: first.len(), first } }
+        }
+        "lost" => NodeOutcome::CordonLost { detail: detail() },
+        "uncordoned" => NodeOutcome::Uncordoned,
+        "not-ready" => NodeOutcome::NotReady,
+        "unreachable" => NodeOutcome::Unreachable { why: NoAnswer::TimedOut },
+        "refused" => NodeOutcome::Refused { detail: detail() },
+        other => panic!("there is no outcome {other:?}"),
+    };
+    site.input(Input::JobDone(JobDone::Cluster(job, outcome)))
 }
 
 fn render_outputs(outputs: &Outputs) -> Vec<String> {
@@ -154,6 +191,16 @@ fn change_view(site: &mut Site, words: &Words<'_>) {
             site.view.hosts.insert(host(words.at(1)), host_seen);
             site.view.left.remove(&host(words.at(1)));
         }
+        "node" => {
+            let node = SeenNode {
+                is_ready: !words.has("not-ready"),
+                is_api_server: words.has("api-server"),
+                is_unschedulable: words.has("unschedulable"),
+                is_marked: words.has("marked"),
+            };
+            site.view.nodes.get_or_insert_default().insert(host(words.at(1)), node);
+        }
+        "no-nodes" => site.view.nodes = None,
         "gone" => {
             site.view.hosts.remove(&host(words.at(1)));
             site.view.left.insert(host(words.at(1)));
@@ -277,6 +324,11 @@ fn input(words: &Words<'_>) -> Input {
             request(RunOperation::GiveUpHost { host: host(words.at(1)), reason }.into())
         }
         "rq" => request(reboot(words).into()),
+        "uncordon" => {
+            let reason = words.named("why").unwrap_or("mended").to_owned();
+            request(NodeOperation::Uncordon { host: host(words.at(1)), reason }.into())
+        }
+        "nodes-seen" => Input::NodesSeen,
         "settings" => Input::Settings(settings(words)),
         "purged" => Input::Purged { host: host(words.at(1)), announced: 0 },
         "leadership-began" => Input::LeadershipBegan,
@@ -372,7 +424,14 @@ fn settings(words: &Words<'_>) -> Settings {
             unreachable_max: words.number("unreachable").map_or(0, |number| u32::try_from(number).unwrap()),
             in_windows: words.has("in-windows"),
             queue_required: words.has("queue-required"),
+            api_servers: if words.has("servers-last") { ApiServerOrder::Last } else { ApiServerOrder::First },
+            backoff: Backoff { jitter: Duration::from_secs(0), ..Backoff::DEFAULT },
         },
+        kubernetes: words.has("kubernetes").then(|| KubernetesSettings {
+            drain_timeout: Duration::from_secs(600),
+            uncordon_failed: words.has("uncordon-failed"),
+            hosts: None,
+        }),
         ..Settings::default()
     }
 }

@@ -2,8 +2,8 @@
 
 use os_upgrade_kernel::reboot_queue::EntryEvent;
 use os_upgrade_kernel::{
-    Difference, Enlisted, MissedReason, MissedRun, OnFailure, Outstanding, RebootSettings, Reclaim,
-    SecretName, Settings, Trigger,
+    ApiServerOrder, Backoff, Difference, Enlisted, KubernetesSettings, MissedReason, MissedRun, NodeStep,
+    OnFailure, Outstanding, RebootSettings, Reclaim, SecretName, Settings, Trigger,
 };
 
 use super::words::check_formats;
@@ -54,6 +54,7 @@ fn fact_variant(fact: &Fact) -> usize {
         Fact::Reboot { .. } => 33,
         Fact::RebootQueueSwitched { .. } => 34,
         Fact::RebootBackoffReset { .. } => 35,
+        Fact::Node { .. } => 36,
     }
 }
 
@@ -81,7 +82,25 @@ fn facts() {
             unreachable_max: 3,
             in_windows: true,
             queue_required: true,
+            ..RebootSettings::default()
         },
+        ..Settings::default()
+    };
+    let draining = Settings {
+        reboot: RebootSettings {
+            api_servers: ApiServerOrder::Last,
+            backoff: Backoff {
+                first: Duration::from_secs(60),
+                max: Duration::from_secs(120),
+                jitter: Duration::from_secs(0),
+            },
+            ..RebootSettings::default()
+        },
+        kubernetes: Some(KubernetesSettings {
+            drain_timeout: Duration::from_secs(600),
+            uncordon_failed: true,
+            hosts: Some([host("h1")].into()),
+        }),
         ..Settings::default()
     };
     let enlisted = |name: &str, skipped| Enlisted {
@@ -374,11 +393,19 @@ fn facts() {
             r#"{"type":"reboot-backoff-reset","actor":"eve"}"#,
         ),
         (
+            Fact::Node { host: host("h1"), step: NodeStep::Uncordoned },
+            r#"{"type":"node","host":"h1","step":{"kind":"uncordoned"}}"#,
+        ),
+        (
+            Fact::SettingsAdopted { settings: draining },
+            r#"{"type":"settings-adopted","settings":{"provider":"embedded","default-group":"default","on-failure":"hold","groups":{"default":1},"reboot":{"max-concurrent":1,"unreachable-max":0,"api-servers":"last","backoff":{"first":"1m","max":"2m","jitter":"0s"}},"kubernetes":{"drain-timeout":"10m","uncordon-failed":true,"hosts":["h1"]}}}"#,
+        ),
+        (
             Fact::SettingsAdopted { settings: rebooting },
             r#"{"type":"settings-adopted","settings":{"provider":"embedded","default-group":"default","on-failure":"hold","groups":{"default":1},"reboot":{"max-concurrent":2,"unreachable-max":3,"in-windows":true,"queue-required":true}}}"#,
         ),
     ];
-    check(&table, fact_variant, 36);
+    check(&table, fact_variant, 37);
     check_formats(&table, Fact::format);
     for (fact, json) in &table {
         assert!(json.starts_with(&format!(r#"{{"type":"{}""#, fact.name())), "{json}");

@@ -17,6 +17,7 @@ fn variant(event: &EntryEvent) -> usize {
         EntryEvent::Removed => 7,
         EntryEvent::Rebooted => 8,
         EntryEvent::GivenUp { .. } => 9,
+        EntryEvent::Booted => 10,
     }
 }
 
@@ -29,10 +30,13 @@ fn events() -> Vec<(EntryEvent, &'static str)> {
             r#"{"kind":"waiting","reason":{"kind":"asking-for-slot","group":"edge"}}"#,
         ),
         (
-            EntryEvent::Started { group: group("edge"), provider: LockProvider::Embedded },
+            EntryEvent::Started { group: group("edge"), provider: LockProvider::Embedded, drain: false },
             r#"{"kind":"started","group":"edge","provider":"embedded"}"#,
         ),
-        (EntryEvent::BackedOff { until: start() }, r#"{"kind":"backed-off","until":"2026-11-21T01:00:00Z"}"#),
+        (
+            EntryEvent::BackedOff { until: start(), reason: None },
+            r#"{"kind":"backed-off","until":"2026-11-21T01:00:00Z"}"#,
+        ),
         (EntryEvent::RebootBegan { boot_id: "one".to_owned() }, r#"{"kind":"reboot-began","boot-id":"one"}"#),
         (
             EntryEvent::CommandSent { attempt: 1, sequence: 7 },
@@ -53,13 +57,22 @@ fn events() -> Vec<(EntryEvent, &'static str)> {
             EntryEvent::GivenUp { actor: eve(), reason: "burnt".to_owned() },
             r#"{"kind":"given-up","actor":"eve","reason":"burnt"}"#,
         ),
+        (
+            EntryEvent::Started { group: group("edge"), provider: LockProvider::Embedded, drain: true },
+            r#"{"kind":"started","group":"edge","provider":"embedded","drain":true}"#,
+        ),
+        (
+            EntryEvent::BackedOff { until: start(), reason: Some(Reason::ClusterUnseen) },
+            r#"{"kind":"backed-off","until":"2026-11-21T01:00:00Z","reason":{"kind":"cluster-unseen"}}"#,
+        ),
+        (EntryEvent::Booted, r#"{"kind":"booted"}"#),
     ]
 }
 
 #[test]
 fn entry_events() {
     let table = events();
-    check(&table, variant, 10);
+    check(&table, variant, 11);
     check_formats(&table, |event| Fact::Reboot { index: 0, host: host("h1"), event: event.clone() }.format());
     for (event, json) in &table {
         assert!(json.starts_with(&format!(r#"{{"kind":"{}""#, event.name())), "{json}");

@@ -151,6 +151,7 @@ impl Specification {
             | Operation::Config(_)
             | Operation::Enrolment(_)
             | Operation::Reboot(_)
+            | Operation::Node(_)
             | Operation::Secret(_) => Ok(None),
         };
         verdict.unwrap_or_else(Some)
@@ -268,7 +269,7 @@ impl Specification {
                     self.group(group)?.check_left(host, id.as_str(), arrived, at, not_after)?;
                 }
             }
-            HostEvent::SlotGranted { group, provider } => {
+            HostEvent::SlotGranted { group, provider, .. } => {
                 self.under_way.insert(host.clone());
                 let arrived = self.arrivals.remove(host).unwrap_or(at);
                 if *provider == LockProvider::Embedded {
@@ -276,6 +277,7 @@ impl Specification {
                 }
             }
             HostEvent::TurnLost
+            | HostEvent::BackedOff { .. }
             | HostEvent::Upgraded
             | HostEvent::Failed { .. }
             | HostEvent::TimedOut { .. }
@@ -283,7 +285,11 @@ impl Specification {
                 self.arrivals.remove(host);
                 self.under_way.remove(host);
             }
-            HostEvent::CommandSent { .. } | HostEvent::Prepared | HostEvent::RebootRequired => {}
+            HostEvent::CommandSent { .. }
+            | HostEvent::Prepared
+            | HostEvent::Drained
+            | HostEvent::Recovering
+            | HostEvent::RebootRequired => {}
         }
         Ok(())
     }
@@ -316,7 +322,7 @@ impl Specification {
         event: &EntryEvent,
     ) -> Result<(), Violation> {
         match event {
-            EntryEvent::Started { group, provider } => {
+            EntryEvent::Started { group, provider, .. } => {
                 self.rebooting.insert(host.clone());
                 if *provider == LockProvider::Embedded {
                     let added = usize::try_from(index).ok().and_then(|index| self.queued.get(index)).copied();
@@ -333,6 +339,7 @@ impl Specification {
             | EntryEvent::Waiting { .. }
             | EntryEvent::RebootBegan { .. }
             | EntryEvent::CommandSent { .. }
+            | EntryEvent::Booted
             | EntryEvent::Failed { .. } => {}
         }
         Ok(())

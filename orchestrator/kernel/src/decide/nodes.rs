@@ -1,0 +1,115 @@
+//! Operators' control of Kubernetes nodes, and what follows from time and from what is seen of them.
+
+use chrono::{DateTime, Utc};
+use os_upgrade_protocol::HostName;
+use serde::{Deserialize, Serialize};
+
+use super::admission::non_empty;
+use super::granted::Granted;
+use super::refusal_class::RefusalClass;
+use crate::fact::Fact;
+use crate::node::{Node, NodeStage, NodeStep};
+use crate::nodes::uncordon_due;
+use crate::reason::Reason;
+use crate::state::State;
+use crate::view::{SeenNode, View};
+
+/// An operation on the Kubernetes node of a host.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "type", rename_all = "kebab-case", rename_all_fields = "kebab-case")]
+pub enum NodeOperation {
+    /// Let a node that stays cordoned, because its host failed, be as it was before.
+    Uncordon {
+        /// The host.
+        host: HostName,
+        /// Why, as the operator says.
+        reason: String,
+    },
+}
+
+/// Why an operation is refused.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error, Serialize, Deserialize)]
+#[serde(tag = "kind", rename_all = "kebab-case", rename_all_fields = "kebab-case")]
+pub enum NodeRefusal {
+    /// The node is not cordoned from here.
+    #[error("the node of {host} is not cordoned by this site")]
+    NotCordoned {
+        /// The host.
+        host: HostName,
+    },
+    /// The host is being upgraded or rebooted.
+    #[error(
+        "{host} is under way: its node is uncordoned by itself; cancel or give up what is under way to end it now"
+    )]
+    NodeInUse {
+        /// The host.
+        host: HostName,
+    },
+}
+
+impl NodeRefusal {
+    /// What the caller can do about it.
+    pub const fn class(&self) -> RefusalClass {
+        match self {
+            Self::NotCordoned { .. } => RefusalClass::Missing,
+            Self::NodeInUse { .. } => RefusalClass::Conflict,
+        }
+    }
+}
+
+pub(super) fn decide(state: &State, operation: &NodeOperation, actor: &str) -> Result<Granted, NodeRefusal> {
+    match operation {
+        NodeOperation::Uncordon { host, reason } => uncordon(state, host, actor, reason),
+    }
+}
+
+fn uncordon(state: &State, host: &HostName, actor: &str, reason: &str) -> Result<Granted, NodeRefusal> {
+    let Some(node) = state.nodes.get(host) else {
+        return Err(NodeRefusal::NotCordoned { host: host.clone() });
+    };
+    if state.is_at_work(host) {
+        return Err(NodeRefusal::NodeInUse { host: host.clone() });
+    }
+    let step = if state.settings.kubernetes.is_none() {
+        // Nothing else ends what waits for a cluster that is no longer configured.
+        NodeStep::Uncordoned
+    } else if matches!(node.stage, NodeStage::Uncordoning { .. }) {
+        return Ok(Granted::done(Vec::new()));
+    } else {
+        NodeStep::UncordonRequested { actor: actor.to_owned(), reason: reason.to_owned() }
+    };
+    Ok(Granted::done(vec![Fact::Node { host: host.clone(), step }]))
+}
+
+/// Gives up drains that have taken too long.
+pub(super) fn time_out_drains(state: &State, view: &View, now: DateTime<Utc>) -> Option<Vec<Fact>> {
+    let after = state.settings.kubernetes.as_ref()?.drain_timeout;
+    let is_late =
+        |node: &Node| view.clock.is_trusted() && view.clock.has_passed(after.to_delta(), node.since, now);
+    let late = state.nodes.iter().filter(|(host, node)| is_late(node) && state.drained_for(host).is_some());
+    let given_up = late.filter_map(|(host, node)| {
+        let reason = Reason::DrainTimedOut { after, waits: node.waits.clone() };
+        state.back_off(host, reason, now)
+    });
+    non_empty(given_up.collect())
+}
+
+/// Uncordons nodes with a mark of this site that nothing needs: those of which the state knows nothing, and those of hosts that
+/// failed, once somebody has made them schedulable by hand.
+pub(super) fn sweep(state: &State, view: &View) -> Vec<Fact> {
+    // Before its fence is passed, a leader may not know all that was decided before.
+    let Some(nodes) = view.nodes.as_ref().filter(|_| state.node_fence().is_some()) else { return Vec::new() };
+    let under_way = state.nodes_under_way();
+    let is_left = |(host, seen): &(&HostName, &SeenNode)| {
+        let is_let_go = match state.nodes.get(*host) {
+            None => !state.slots.contains_key(*host),
+            Some(node) => {
+                let is_uncordoned = matches!(node.stage, NodeStage::Uncordoning { .. });
+                !is_uncordoned && !under_way.contains(*host) && !seen.is_unschedulable
+            }
+        };
+        seen.is_marked && is_let_go
+    };
+    let left = nodes.iter().filter(is_left);
+    left.map(|(host, _)| uncordon_due(host, None, None)).collect()
+}

@@ -1,0 +1,292 @@
+//! The Kubernetes cluster: which nodes to cordon, drain and uncordon, and what follows from the answers.
+//!
+//! Each job is short and looks at the node anew, so that none has to be cancelled. A drain is a job that is repeated.
+
+use chrono::{DateTime, Utc};
+use os_upgrade_protocol::{GroupName, HostName, RunId};
+
+use super::system_job::SystemJob;
+use crate::fact::Fact;
+use crate::no_answer::NoAnswer;
+use crate::node::{Node, NodeFence, NodeStage, NodeStep};
+use crate::node_wait::{NodeWait, Pods};
+use crate::nodes::release;
+use crate::reason::Reason;
+use crate::reboot_queue::{EntryEvent, EntryStatus};
+use crate::reboots::boot_to_leave;
+use crate::run::{HostEvent, HostStatus};
+use crate::slot::ReleaseCause;
+use crate::state::State;
+use crate::view::View;
+
+/// Work on the Kubernetes node of a host.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct NodeJob {
+    /// What to do.
+    pub order: NodeOrder,
+    /// The host.
+    pub host: HostName,
+    /// The fence to write into the node's mark. A node whose mark has a later one is left alone.
+    pub fence: NodeFence,
+}
+
+/// What to do to a node.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum NodeOrder {
+    /// Cordon it, and ask for all evictions in a dry run.
+    Check {
+        /// The run, or the entry of the reboot queue, for which it is drained.
+        owner: RunId,
+        /// Whether it was cordoned for this drain before. If so, a cordon that is gone is not made anew.
+        is_cordoned: bool,
+    },
+    /// Cordon it, and evict each pod that is due, once.
+    Evict {
+        /// The run, or the entry of the reboot queue, for which it is drained.
+        owner: RunId,
+        /// Whether it was cordoned for this drain before. If so, a cordon that is gone is not made anew.
+        is_cordoned: bool,
+    },
+    /// Write the fence into its mark, if it has one.
+    Hold,
+    /// Leave it as it was before it was cordoned.
+    Uncordon {
+        /// Whether it must be ready before.
+        ready: bool,
+        /// The boot that it must have left before it counts as ready.
+        left: Option<String>,
+    },
+}
+
+/// The outcome of work on a node.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum NodeOutcome {
+    /// Of `Check`: it is cordoned, and the dry run was not refused.
+    Clear,
+    /// Of `Check`: it is cordoned, and would not be drained. Of `Evict`: it is cordoned, and pods are left.
+    Remaining {
+        /// The pods.
+        pods: Pods,
+    },
+    /// Of `Check` and `Evict`: it is cordoned, and a fresh list shows no pod that has to go.
+    Drained {
+        /// The boot that its kubelet reports.
+        boot_id: Option<String>,
+    },
+    /// Of `Check` and `Evict`: its cordon, made for this drain, is gone or not ours any more.
+    CordonLost {
+        /// What was found.
+        detail: String,
+    },
+    /// Of `Hold`: its mark has the fence, or it has no mark of this site.
+    Held,
+    /// Of `Uncordon`: it is as it was before, or gone.
+    Uncordoned,
+    /// Of `Uncordon`: it is not ready yet.
+    NotReady,
+    /// No answer.
+    Unreachable {
+        /// Why there is no answer.
+        why: NoAnswer,
+    },
+    /// The request was refused, or the answer makes no sense.
+    Refused {
+        /// A description.
+        detail: String,
+    },
+}
+
+impl SystemJob for NodeJob {
+    type Outcome = NodeOutcome;
+
+    fn wanted(state: &State) -> impl Iterator<Item = Self> {
+        let jobs = state.node_fence().map(|fence| {
+            state.nodes.iter().filter_map(move |(host, node)| {
+                let order = order(state, host, node, fence)?;
+                Some(Self { order, host: host.clone(), fence })
+            })
+        });
+        jobs.into_iter().flatten()
+    }
+
+    fn done(&self, state: &State, view: &View, outcome: &NodeOutcome, now: DateTime<Utc>) -> Vec<Fact> {
+        let Some(node) = state.nodes.get(&self.host) else { return Vec::new() };
+        // What was begun for an earlier stage says nothing of this one.
+        if state.node_fence() != Some(self.fence)
+            || order(state, &self.host, node, self.fence).as_ref() != Some(&self.order)
+        {
+            return Vec::new();
+        }
+        let answered = Answered { job: self, state, view, node, now };
+        match outcome {
+            NodeOutcome::Unreachable { why } => answered.waits(NodeWait::Unreachable { why: why.clone() }),
+            NodeOutcome::Refused { detail } => answered.waits(NodeWait::Refused { detail: detail.clone() }),
+            NodeOutcome::NotReady => answered.waits(NodeWait::NotReady),
+            NodeOutcome::Held => answered.cordoned().into_iter().collect(),
+            NodeOutcome::Clear => answered.with_cordon(vec![answered.fact(NodeStep::EvictionBegan)]),
+            NodeOutcome::Remaining { pods } => answered.with_cordon(answered.remaining(pods)),
+            NodeOutcome::Drained { boot_id } => answered.with_cordon(answered.drained(boot_id.as_deref())),
+            NodeOutcome::CordonLost { detail } => {
+                let reason = Reason::CordonLost { detail: detail.clone() };
+                state.back_off(&self.host, reason, now).into_iter().collect()
+            }
+            NodeOutcome::Uncordoned => answered.uncordoned(),
+        }
+    }
+
+    fn leadership_began(_: &State) -> impl Iterator<Item = Fact> + '_ {
+        // A job with an earlier fence undoes nothing once the mark has this leader's.
+        std::iter::empty()
+    }
+
+    fn unanswered(why: NoAnswer) -> NodeOutcome {
+        NodeOutcome::Unreachable { why }
+    }
+
+    fn is_answer(outcome: &NodeOutcome) -> bool {
+        match outcome {
+            NodeOutcome::Clear
+            | NodeOutcome::Remaining { .. }
+            | NodeOutcome::Drained { .. }
+            | NodeOutcome::CordonLost { .. }
+            | NodeOutcome::Held
+            | NodeOutcome::Uncordoned
+            | NodeOutcome::NotReady => true,
+            NodeOutcome::Unreachable { .. } | NodeOutcome::Refused { .. } => false,
+        }
+    }
+
+    fn host(&self) -> &HostName {
+        &self.host
+    }
+
+    fn is_release(&self) -> bool {
+        matches!(self.order, NodeOrder::Uncordon { .. })
+    }
+
+    fn pool(&self) -> Option<&GroupName> {
+        None
+    }
+}
+
+/// What the node of `host` needs now, if anything.
+fn order(state: &State, host: &HostName, node: &Node, fence: NodeFence) -> Option<NodeOrder> {
+    let is_cordoned = node.fence.is_some();
+    let hold = || (node.fence != Some(fence)).then_some(NodeOrder::Hold);
+    match &node.stage {
+        NodeStage::Checking | NodeStage::Evicting => match state.drained_for(host) {
+            Some(owner) if node.stage == NodeStage::Checking => Some(NodeOrder::Check { owner, is_cordoned }),
+            Some(owner) => Some(NodeOrder::Evict { owner, is_cordoned }),
+            None => hold(),
+        },
+        // Before a command goes out under a new leader, and before each reboot, the node is looked at once more.
+        NodeStage::Rechecking | NodeStage::Drained => match state.sent_next_for(host) {
+            Some(owner) if node.stage == NodeStage::Rechecking || node.fence != Some(fence) => {
+                Some(NodeOrder::Evict { owner, is_cordoned: false })
+            }
+            Some(_) | None => hold(),
+        },
+        NodeStage::Uncordoning { release, .. } => {
+            let ready = match release {
+                Some(ReleaseCause::Upgraded | ReleaseCause::Rebooted | ReleaseCause::LateDone) => true,
+                Some(
+                    ReleaseCause::Failed
+                    | ReleaseCause::NeverSent
+                    | ReleaseCause::NotNeeded
+                    | ReleaseCause::DrainGivenUp
+                    | ReleaseCause::Operator,
+                )
+                | None => false,
+            };
+            Some(NodeOrder::Uncordon { ready, left: node.left.clone().filter(|_| ready) })
+        }
+    }
+}
+
+/// A job with an answer, and the node that it is about.
+struct Answered<'a> {
+    job: &'a NodeJob,
+    state: &'a State,
+    view: &'a View,
+    node: &'a Node,
+    now: DateTime<Utc>,
+}
+
+impl Answered<'_> {
+    fn fact(&self, step: NodeStep) -> Fact {
+        Fact::Node { host: self.job.host.clone(), step }
+    }
+
+    /// That the mark has this leader's fence.
+    fn cordoned(&self) -> Option<Fact> {
+        let fence = self.job.fence;
+        (self.node.fence != Some(fence)).then(|| self.fact(NodeStep::Cordoned { fence }))
+    }
+
+    fn with_cordon(&self, facts: Vec<Fact>) -> Vec<Fact> {
+        self.cordoned().into_iter().chain(facts).collect()
+    }
+
+    fn waits(&self, waits: NodeWait) -> Vec<Fact> {
+        let is_known = self.node.waits.as_ref().is_some_and(|known| known.is_like(&waits));
+        if is_known { Vec::new() } else { vec![self.fact(NodeStep::Waiting { waits })] }
+    }
+
+    fn remaining(&self, pods: &Pods) -> Vec<Fact> {
+        match self.node.stage {
+            // Nothing has been evicted, and others can go first.
+            NodeStage::Checking => {
+                let reason = Reason::DrainRefused { pods: pods.clone() };
+                self.state.back_off(&self.job.host, reason, self.now).into_iter().collect()
+            }
+            NodeStage::Drained => {
+                let waits = self.waits(NodeWait::Pods { pods: pods.clone() });
+                [self.fact(NodeStep::RecheckBegan)].into_iter().chain(waits).collect()
+            }
+            NodeStage::Evicting | NodeStage::Rechecking | NodeStage::Uncordoning { .. } => {
+                self.waits(NodeWait::Pods { pods: pods.clone() })
+            }
+        }
+    }
+
+    /// The node is drained: its host is upgraded, or told to reboot.
+    fn drained(&self, boot_id: Option<&str>) -> Vec<Fact> {
+        let (state, host) = (self.state, &self.job.host);
+        let drained = self.fact(NodeStep::Drained { boot_id: boot_id.map(ToOwned::to_owned) });
+        if let Some(run) = &state.run
+            && run.host(host).is_some_and(|in_run| in_run.status == HostStatus::Draining)
+        {
+            return vec![drained, Fact::of_host(&run.id, host, HostEvent::Drained)];
+        }
+        if let Some((index, entry)) = state.entry_of_slot(host)
+            && entry.status == EntryStatus::Draining
+        {
+            // Until it is known which boot it is to leave, the node is looked at again and again.
+            let Ok(boot_id) = boot_to_leave(self.view, entry) else { return Vec::new() };
+            let event = EntryEvent::RebootBegan { boot_id: boot_id.to_owned() };
+            return vec![drained, Fact::Reboot { index, host: host.clone(), event }];
+        }
+        vec![drained]
+    }
+
+    /// The node is as it was before, so that what waited for it goes on.
+    fn uncordoned(&self) -> Vec<Fact> {
+        let (state, host) = (self.state, &self.job.host);
+        let NodeStage::Uncordoning { release: why, reason } = &self.node.stage else { return Vec::new() };
+        let mut facts = vec![self.fact(NodeStep::Uncordoned)];
+        if let Some(run) = &state.run
+            && run.host(host).is_some_and(|in_run| in_run.status == HostStatus::Recovering)
+        {
+            facts.push(Fact::of_host(&run.id, host, HostEvent::Upgraded));
+        } else if let Some((index, entry)) = state.entry_of_slot(host)
+            && entry.has_booted()
+        {
+            facts.push(Fact::Reboot { index, host: host.clone(), event: EntryEvent::Rebooted });
+        } else if let Some(reason) = reason {
+            facts.extend(state.backed_off(host, reason, self.now));
+        }
+        let slot = state.slots.get(host);
+        facts.extend(why.zip(slot).and_then(|(why, slot)| release(host, slot, why)));
+        facts
+    }
+}

@@ -1,0 +1,230 @@
+//! The Kubernetes nodes of hosts: how far the drain of each has come, and whether it is cordoned.
+//!
+//! A node is here from the moment a job may have cordoned it until it is known to be as it was before. The cordon belongs to its
+//! host's slot, which is released once the node is uncordoned. The node of a host that failed stays cordoned, with or without a
+//! slot, as `[kubernetes] on-failure` says.
+
+use std::fmt;
+
+use chrono::{DateTime, SubsecRound as _, Utc};
+use os_upgrade_protocol::time;
+use serde::{Deserialize, Serialize, Serializer};
+
+use crate::node_wait::NodeWait;
+use crate::reason::Reason;
+use crate::slot::ReleaseCause;
+
+/// The fence of a leader in the marks of nodes: a later one is greater.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub struct NodeFence {
+    /// When the site was last restored, in seconds since 1970; 0 if it never was. The stream, and with it its sequences, may have
+    /// begun anew then.
+    pub restored: i64,
+    /// The sequence of the fence in the control stream.
+    pub sequence: u64,
+}
+
+/// The node of a host, which is cordoned or may be.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub struct Node {
+    /// How far it is.
+    pub stage: NodeStage,
+    /// When its drain, or the end of its cordon, began.
+    pub since: DateTime<Utc>,
+    /// The fence in its mark; absent until it is known to be cordoned.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub fence: Option<NodeFence>,
+    /// The boot that it ran in when it was drained, if its kubelet reports one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub boot_id: Option<String>,
+    /// The boot that it has left before it counts as ready again; absent unless it reboots.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub left: Option<String>,
+    /// What it waits for, if that is known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub waits: Option<NodeWait>,
+}
+
+/// How far the work on a node is.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, strum::IntoStaticStr, strum::VariantNames)]
+#[strum(serialize_all = "kebab-case")]
+#[serde(tag = "kind", rename_all = "kebab-case", rename_all_fields = "kebab-case")]
+pub enum NodeStage {
+    /// It is being cordoned, and a dry run of its drain is due. Nothing is evicted.
+    Checking,
+    /// It is being drained.
+    Evicting,
+    /// It is cordoned and was drained: its host is at work, or failed.
+    Drained,
+    /// Its host is about to reboot, so that it is looked at once more, and drained of what has arrived since.
+    Rechecking,
+    /// It is being uncordoned.
+    Uncordoning {
+        /// Why the slot of its host is released afterwards; absent if the slot is not.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        release: Option<ReleaseCause>,
+        /// Why its drain was given up, if it was and is tried again.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        reason: Option<Reason>,
+    },
+}
+
+impl NodeStage {
+    /// The wire name.
+    pub fn as_str(&self) -> &'static str {
+        self.into()
+    }
+}
+
+/// What happens to the node of a host.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, strum::IntoStaticStr, strum::VariantNames)]
+#[strum(serialize_all = "kebab-case")]
+#[serde(tag = "kind", rename_all = "kebab-case", rename_all_fields = "kebab-case")]
+pub enum NodeStep {
+    /// It is cordoned, and its mark has this fence.
+    Cordoned {
+        /// The fence.
+        fence: NodeFence,
+    },
+    /// The dry run was not refused, so pods are evicted from here on.
+    EvictionBegan,
+    /// It was drained, and something is on it again before its host has rebooted.
+    RecheckBegan,
+    /// It waits for something.
+    Waiting {
+        /// What it waits for.
+        waits: NodeWait,
+    },
+    /// It is drained.
+    Drained {
+        /// The boot that its kubelet reports, if it does.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        boot_id: Option<String>,
+    },
+    /// It is to be as it was before.
+    UncordonDue {
+        /// Why the slot of its host is released afterwards; absent if the slot is not.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        release: Option<ReleaseCause>,
+        /// Why its drain is given up, if it is and is tried again.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        reason: Option<Reason>,
+    },
+    /// An operator lets it be as it was before.
+    UncordonRequested {
+        /// The operator.
+        actor: String,
+        /// Why, as the operator says.
+        reason: String,
+    },
+    /// It is as it was before.
+    Uncordoned,
+}
+
+/// How far the work on a node is, for operators. `Display` gives the clause.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub struct NodeProgress {
+    /// The stage.
+    pub stage: &'static str,
+    /// When its drain, or the end of its cordon, began, in whole seconds.
+    #[serde(serialize_with = "in_seconds")]
+    pub since: DateTime<Utc>,
+    /// What it waits for, if that is known.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub waits: Option<NodeWait>,
+}
+
+fn in_seconds<S: Serializer>(at: &DateTime<Utc>, serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.serialize_str(&time::format(*at))
+}
+
+impl fmt::Display for NodeProgress {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "its node is {} since {}", self.stage, time::format(self.since))?;
+        self.waits.iter().try_for_each(|waits| write!(f, ": {waits}"))
+    }
+}
+
+impl Node {
+    /// How far it is, for operators.
+    pub fn progress(&self) -> NodeProgress {
+        NodeProgress {
+            stage: self.stage.as_str(),
+            since: self.since.trunc_subsecs(0),
+            waits: self.waits.clone(),
+        }
+    }
+}
+
+impl NodeStep {
+    /// The step's name, as in its JSON.
+    pub fn name(&self) -> &'static str {
+        self.into()
+    }
+
+    /// The operator, if one caused it.
+    pub fn actor(&self) -> Option<&str> {
+        match self {
+            Self::UncordonRequested { actor, .. } => Some(actor),
+            Self::Cordoned { .. }
+            | Self::EvictionBegan
+            | Self::RecheckBegan
+            | Self::Waiting { .. }
+            | Self::Drained { .. }
+            | Self::UncordonDue { .. }
+            | Self::Uncordoned => None,
+        }
+    }
+}
+
+impl Node {
+    /// One that is to be drained from `at` on.
+    pub(crate) const fn checking(at: DateTime<Utc>) -> Self {
+        Self { stage: NodeStage::Checking, since: at, fence: None, boot_id: None, left: None, waits: None }
+    }
+
+    /// One that is cordoned, as far as is known.
+    pub(crate) fn assumed_cordoned(at: DateTime<Utc>) -> Self {
+        Self { stage: NodeStage::Drained, ..Self::checking(at) }
+    }
+
+    /// Its host is about to reboot.
+    pub(crate) fn reboots(&mut self) {
+        self.stage = NodeStage::Rechecking;
+        self.left.clone_from(&self.boot_id);
+        self.waits = None;
+    }
+
+    /// The slot of its host is released.
+    pub(crate) fn slot_released(&mut self) {
+        if let NodeStage::Uncordoning { release, .. } = &mut self.stage {
+            *release = None;
+        }
+    }
+
+    /// Folds `step`. That it is uncordoned removes it, which is up to the caller.
+    pub(crate) fn apply(&mut self, step: &NodeStep, at: DateTime<Utc>) {
+        let mut uncordon = |release: Option<ReleaseCause>, reason: Option<&Reason>| {
+            self.stage = NodeStage::Uncordoning { release, reason: reason.cloned() };
+            self.since = at;
+            self.waits = None;
+        };
+        match step {
+            NodeStep::Cordoned { fence } => self.fence = Some(*fence),
+            NodeStep::EvictionBegan => self.stage = NodeStage::Evicting,
+            NodeStep::RecheckBegan => self.stage = NodeStage::Rechecking,
+            NodeStep::Waiting { waits } => self.waits = Some(waits.clone().since(self.waits.as_ref())),
+            NodeStep::Drained { boot_id } => {
+                self.stage = NodeStage::Drained;
+                self.boot_id.clone_from(boot_id);
+                self.waits = None;
+            }
+            NodeStep::UncordonDue { release, reason } => uncordon(*release, reason.as_ref()),
+            NodeStep::UncordonRequested { .. } => uncordon(None, None),
+            NodeStep::Uncordoned => {}
+        }
+    }
+}

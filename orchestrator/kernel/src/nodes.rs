@@ -1,0 +1,230 @@
+//! What of the state is about the Kubernetes nodes of hosts: who needs them cordoned, and when a slot is released.
+
+use chrono::{DateTime, SubsecRound as _, Utc};
+use imbl::OrdSet;
+use os_upgrade_protocol::{Action, HostName, RunId};
+
+use crate::config::{LockProvider, OnFailure};
+use crate::fact::Fact;
+use crate::node::{Node, NodeFence, NodeStage, NodeStep};
+use crate::reason::Reason;
+use crate::reboot_queue::{EntryEvent, EntryStatus};
+use crate::run::{HostEvent, HostStatus, Run};
+use crate::slot::{ReleaseCause, Slot, SlotState};
+use crate::state::{ApplyError, State};
+use crate::view::View;
+
+impl State {
+    /// Whether the node of `host` is to be drained before the host is upgraded or rebooted.
+    pub fn has_node(&self, host: &HostName) -> bool {
+        self.settings.kubernetes.as_ref().is_some_and(|kubernetes| kubernetes.includes(host))
+    }
+
+    /// The fence for the marks of nodes; absent until the current one is passed.
+    pub(crate) fn node_fence(&self) -> Option<NodeFence> {
+        let fence = self.fence.as_ref().filter(|fence| fence.passed)?;
+        Some(NodeFence { restored: self.restored, sequence: fence.sequence })
+    }
+
+    /// The run, or the entry of the reboot queue, for which the node of `host` is being drained.
+    pub(crate) fn drained_for(&self, host: &HostName) -> Option<RunId> {
+        let is_draining =
+            |run: &&Run| run.host(host).is_some_and(|in_run| in_run.status == HostStatus::Draining);
+        let of_run = self.run.as_ref().filter(is_draining).map(|run| run.id.clone());
+        let entry = self.entry_of_slot(host).filter(|(_, entry)| entry.status == EntryStatus::Draining);
+        of_run.or_else(|| entry.map(|(index, entry)| entry.run_id(index)))
+    }
+
+    /// The run, or the entry of the reboot queue, whose command to upgrade or reboot `host` has not been sent yet.
+    pub(crate) fn sent_next_for(&self, host: &HostName) -> Option<RunId> {
+        let run = self.run.as_ref().filter(|run| {
+            let command =
+                run.host(host).filter(|in_run| in_run.is_unsent()).and_then(|in_run| in_run.command);
+            command.is_some_and(|command| command.action != Action::Prepare)
+        });
+        let entry = self.entry_under_way(host).filter(|(_, entry)| entry.unsent().is_some());
+        run.map(|run| run.id.clone()).or_else(|| entry.map(|(index, entry)| entry.run_id(index)))
+    }
+
+    /// Whether the cordon of `host` allows its next command: its node is drained, and marked by this leader.
+    pub(crate) fn cordon_allows(&self, host: &HostName, action: Action) -> bool {
+        action == Action::Prepare
+            || self.nodes.get(host).is_none_or(|node| {
+                node.stage == NodeStage::Drained && node.fence.is_some() && node.fence == self.node_fence()
+            })
+    }
+
+    /// Whether a run or an entry of the reboot queue is under way on `host`.
+    pub(crate) fn is_at_work(&self, host: &HostName) -> bool {
+        let in_run = self.run.as_ref().is_some_and(|run| run.under_way().contains(host));
+        in_run || self.entry_under_way(host).is_some()
+    }
+
+    /// The hosts whose nodes are drained, at work or uncordoned: those that failed are not among them.
+    pub(crate) fn nodes_under_way(&self) -> OrdSet<HostName> {
+        let is_under_way = |(host, node): &(&HostName, &Node)| {
+            matches!(node.stage, NodeStage::Uncordoning { .. }) || self.is_at_work(host)
+        };
+        self.nodes.iter().filter(is_under_way).map(|(host, _)| host.clone()).collect()
+    }
+
+    /// Why the drain of the node of `host` must wait for other nodes: an API server of the cluster is alone under way.
+    pub(crate) fn api_server_rule(&self, view: &View, host: &HostName) -> Option<Reason> {
+        if !self.has_node(host) {
+            return None;
+        }
+        let Some(nodes) = &view.nodes else { return Some(Reason::ClusterUnseen) };
+        let is_server = |host: &HostName| nodes.get(host).is_some_and(|node| node.is_api_server);
+        let mut others = self.nodes_under_way();
+        others.remove(host);
+        if let Some(server) = others.iter().find(|other| is_server(other)) {
+            return Some(Reason::ApiServerUnderWay { host: server.clone() });
+        }
+        let other = others.get_min().filter(|_| is_server(host))?;
+        Some(Reason::ApiServerWaits { host: other.clone() })
+    }
+
+    /// The fact that releases the slot of `host`, if it has one: once its node is uncordoned, if that is cordoned and does not stay
+    /// so. An embedded slot is released at once, an external one when its server confirms.
+    pub(crate) fn release_slot(&self, host: &HostName, why: ReleaseCause) -> Option<Fact> {
+        let slot = self.slots.get(host)?;
+        let Some(node) = self.nodes.get(host).filter(|_| !self.keeps_cordon(why)) else {
+            return release(host, slot, why);
+        };
+        let is_due = matches!(node.stage, NodeStage::Uncordoning { release: Some(_), .. });
+        (!is_due).then(|| uncordon_due(host, Some(why), None))
+    }
+
+    /// What follows for the slot and the node of a host that failed.
+    pub(crate) fn after_failure(&self, host: &HostName) -> Option<Fact> {
+        match self.settings.on_failure {
+            OnFailure::Release => self.release_slot(host, ReleaseCause::Failed),
+            OnFailure::Hold => self.uncordon_failed(host),
+        }
+    }
+
+    /// The fact that uncordons the node of a host that failed, if the settings say so and it is not under way.
+    pub(crate) fn uncordon_failed(&self, host: &HostName) -> Option<Fact> {
+        let is_due = |node: &Node| matches!(node.stage, NodeStage::Uncordoning { .. });
+        let is_left = !self.keeps_cordon(ReleaseCause::Failed);
+        (is_left && !is_due(self.nodes.get(host)?)).then(|| uncordon_due(host, None, None))
+    }
+
+    /// Whether a node stays cordoned when the slot of its host is released.
+    fn keeps_cordon(&self, why: ReleaseCause) -> bool {
+        match why {
+            ReleaseCause::Failed => {
+                self.settings.kubernetes.as_ref().is_none_or(|kubernetes| !kubernetes.uncordon_failed)
+            }
+            // The host may be looked after; `hosts uncordon` ends that.
+            ReleaseCause::Operator => true,
+            ReleaseCause::Upgraded
+            | ReleaseCause::Rebooted
+            | ReleaseCause::NeverSent
+            | ReleaseCause::NotNeeded
+            | ReleaseCause::DrainGivenUp
+            | ReleaseCause::LateDone => false,
+        }
+    }
+
+    /// Gives up the drain of the node of `host` for now. The node is uncordoned, and then the slot released, for others to go first.
+    pub(crate) fn back_off(&self, host: &HostName, reason: Reason, now: DateTime<Utc>) -> Option<Fact> {
+        let is_draining = |node: &&Node| matches!(node.stage, NodeStage::Checking | NodeStage::Evicting);
+        self.nodes.get(host).filter(is_draining)?;
+        // The slot was held before this drain, for an upgrade that failed: what it is held for has not ended.
+        if !self.slots.get(host)?.begun {
+            Some(uncordon_due(host, Some(ReleaseCause::DrainGivenUp), Some(reason)))
+        } else if self.keeps_cordon(ReleaseCause::Failed) {
+            self.backed_off(host, &reason, now)
+        } else {
+            Some(uncordon_due(host, None, Some(reason)))
+        }
+    }
+
+    /// The fact that the drain of the node of `host` was given up, and what it was for starts again later.
+    pub(crate) fn backed_off(&self, host: &HostName, reason: &Reason, now: DateTime<Utc>) -> Option<Fact> {
+        let until = |owner: &str, count: u32| {
+            now.trunc_subsecs(0) + self.settings.reboot.backoff.pause(owner, count.saturating_add(1))
+        };
+        if let Some(run) = &self.run
+            && let Some(in_run) = run.host(host).filter(|in_run| in_run.status == HostStatus::Draining)
+        {
+            let count = in_run.backoff.map_or(0, |backoff| backoff.count);
+            let until = until(&format!("{} {host}", run.id), count);
+            return Some(Fact::of_host(
+                &run.id,
+                host,
+                HostEvent::BackedOff { until, reason: reason.clone() },
+            ));
+        }
+        let (index, entry) =
+            self.entry_of_slot(host).filter(|(_, entry)| entry.status == EntryStatus::Draining)?;
+        let until = until(entry.run_id(index).as_str(), entry.backoff_count);
+        let event = EntryEvent::BackedOff { until, reason: Some(reason.clone()) };
+        Some(Fact::Reboot { index, host: host.clone(), event })
+    }
+
+    /// Folds what happened to the node of `host`.
+    pub(crate) fn apply_node(
+        &mut self,
+        host: &HostName,
+        step: &NodeStep,
+        at: DateTime<Utc>,
+    ) -> Result<(), ApplyError> {
+        let no_node = || ApplyError::NoNode(host.clone());
+        match step {
+            NodeStep::Uncordoned => self.nodes.remove(host).map(|_| ()).ok_or_else(no_node),
+            // One that is marked without an owner is found by its mark.
+            NodeStep::UncordonDue { .. } => {
+                let node = self.nodes.entry(host.clone());
+                node.or_insert_with(|| Node::assumed_cordoned(at)).apply(step, at);
+                Ok(())
+            }
+            NodeStep::Cordoned { .. }
+            | NodeStep::EvictionBegan
+            | NodeStep::RecheckBegan
+            | NodeStep::Waiting { .. }
+            | NodeStep::Drained { .. }
+            | NodeStep::UncordonRequested { .. } => {
+                self.nodes.get_mut(host).ok_or_else(no_node)?.apply(step, at);
+                Ok(())
+            }
+        }
+    }
+
+    /// After a restoration: a host whose drain had begun may have been upgraded since, so its node stays cordoned, unless an entry of
+    /// the reboot queue goes on with it. Marks are written anew.
+    pub(crate) fn restored_nodes(&mut self, at: DateTime<Utc>) {
+        self.restored = at.timestamp();
+        let hosts: Vec<HostName> = self.nodes.keys().cloned().collect();
+        for host in hosts {
+            let is_draining = self.drained_for(&host).is_some();
+            let Some(node) = self.nodes.get_mut(&host) else { continue };
+            node.fence = None;
+            match node.stage {
+                NodeStage::Checking | NodeStage::Evicting if is_draining => node.stage = NodeStage::Checking,
+                NodeStage::Checking | NodeStage::Evicting | NodeStage::Rechecking => {
+                    node.stage = NodeStage::Drained;
+                }
+                NodeStage::Drained | NodeStage::Uncordoning { .. } => {}
+            }
+        }
+    }
+}
+
+/// The fact that releases `slot`, whatever its node is.
+pub(crate) fn release(host: &HostName, slot: &Slot, why: ReleaseCause) -> Option<Fact> {
+    match (slot.provider, slot.state) {
+        (LockProvider::Embedded, SlotState::Requested | SlotState::Held | SlotState::Releasing { .. }) => {
+            Some(Fact::SlotReleased { host: host.clone(), why })
+        }
+        (LockProvider::External, SlotState::Requested | SlotState::Held) => {
+            Some(Fact::SlotReleaseDue { host: host.clone(), why })
+        }
+        (LockProvider::External, SlotState::Releasing { .. }) => None,
+    }
+}
+
+pub(crate) fn uncordon_due(host: &HostName, release: Option<ReleaseCause>, reason: Option<Reason>) -> Fact {
+    Fact::Node { host: host.clone(), step: NodeStep::UncordonDue { release, reason } }
+}
