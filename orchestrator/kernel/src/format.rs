@@ -143,8 +143,10 @@ fn of_event(event: &HostEvent) -> u32 {
 
 fn of_entry_event(event: &EntryEvent) -> u32 {
     match event {
-        EntryEvent::Started { drain, .. } => since(7, *drain),
-        EntryEvent::BackedOff { .. } | EntryEvent::Booted => 7,
+        EntryEvent::Started { drain: true, .. }
+        | EntryEvent::BackedOff { reason: Some(_), .. }
+        | EntryEvent::Booted => 7,
+        EntryEvent::Started { drain: false, .. } | EntryEvent::BackedOff { reason: None, .. } => 6,
         EntryEvent::Waiting { .. }
         | EntryEvent::RebootBegan { .. }
         | EntryEvent::CommandSent { .. }

@@ -76,6 +76,16 @@ impl NodeStage {
     pub fn as_str(&self) -> &'static str {
         self.into()
     }
+
+    const fn doing(&self) -> &'static str {
+        match self {
+            Self::Checking => "being checked before its drain",
+            Self::Evicting => "being drained",
+            Self::Drained => "cordoned",
+            Self::Rechecking => "being drained once more before the reboot",
+            Self::Uncordoning { .. } => "being uncordoned",
+        }
+    }
 }
 
 /// What happens to the node of a host.
@@ -129,6 +139,9 @@ pub enum NodeStep {
 pub struct NodeProgress {
     /// The stage.
     pub stage: &'static str,
+    /// What is done to it.
+    #[serde(skip)]
+    doing: &'static str,
     /// When its drain, or the end of its cordon, began, in whole seconds.
     #[serde(serialize_with = "in_seconds")]
     pub since: DateTime<Utc>,
@@ -143,7 +156,7 @@ fn in_seconds<S: Serializer>(at: &DateTime<Utc>, serializer: S) -> Result<S::Ok,
 
 impl fmt::Display for NodeProgress {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "its node is {} since {}", self.stage, time::format(self.since))?;
+        write!(f, "its node is {} since {}", self.doing, time::format(self.since))?;
         self.waits.iter().try_for_each(|waits| write!(f, ": {waits}"))
     }
 }
@@ -153,6 +166,7 @@ impl Node {
     pub fn progress(&self) -> NodeProgress {
         NodeProgress {
             stage: self.stage.as_str(),
+            doing: self.stage.doing(),
             since: self.since.trunc_subsecs(0),
             waits: self.waits.clone(),
         }

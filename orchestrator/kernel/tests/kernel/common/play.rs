@@ -519,6 +519,20 @@ impl Play {
         self.input(Input::Tick);
     }
 
+    /// If nothing but time helps, it passes: for a slot that is released once more, and for a drain that was given up.
+    fn pass_time(&mut self) {
+        if !self.site.effects().is_empty() {
+            return;
+        }
+        let again = self.site.state.slots.values().filter_map(os_upgrade_kernel::Slot::unlock_again_at);
+        let in_run = self.site.state.run.iter().flat_map(|run| run.hosts().values());
+        let until = in_run.filter_map(|host| host.backoff).map(|backoff| backoff.until);
+        if let Some(next) = again.chain(until).filter(|until| *until > self.site.now).min() {
+            self.site.now = next;
+            self.input(Input::Tick);
+        }
+    }
+
     /// Faults stop: every effect is carried out and every worker answers, until no run is active.
     pub(crate) fn heal(&mut self) {
         self.site.view.clock.doubt = None;
@@ -527,6 +541,7 @@ impl Play {
         self.site.last_sequence = self.site.last_sequence.max(claimed);
         self.site.fence();
         for _ in 0..100 {
+            self.pass_time();
             self.play(&Move::Deliver);
             for index in 0..2 * HOSTS.len() {
                 self.answer(index, 0, true);

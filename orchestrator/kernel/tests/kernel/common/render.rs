@@ -4,8 +4,8 @@
 use chrono::{DateTime, Utc};
 use os_upgrade_kernel::reboot_queue::Entry;
 use os_upgrade_kernel::{
-    Answer, Effect, Explanation, Fact, Order, Purge, SlotJob, SlotOrder, State, View, explain_entry,
-    next_reboot,
+    Answer, Effect, Explanation, Fact, Job, NodeJob, NodeOrder, Order, Purge, SlotJob, SlotOrder, State,
+    View, explain_entry, next_reboot,
 };
 use os_upgrade_protocol::{Hint, HostName};
 use serde_json::Value;
@@ -72,11 +72,25 @@ pub(crate) fn effects(effects: &[Effect]) -> String {
             let leave = boot_id.as_ref().map(|boot_id| format!(" to leave {boot_id}"));
             format!("send {id}{}{}", until.unwrap_or_default(), leave.unwrap_or_default())
         }
-        Effect::Job(job) => match SlotJob::of(job) {
-            Some(SlotJob { order: SlotOrder::Lock, host, group }) => format!("lock {host} of {group}"),
-            Some(SlotJob { order: SlotOrder::Unlock, host, group }) => format!("unlock {host} of {group}"),
-            None => format!("{:?} {}", job.system(), job.host()),
+        Effect::Job(Job::LockServer(SlotJob { order, host, group })) => match order {
+            SlotOrder::Lock => format!("lock {host} of {group}"),
+            SlotOrder::Unlock => format!("unlock {host} of {group}"),
         },
+        Effect::Job(Job::Cluster(NodeJob { order, host, fence })) => {
+            let order = match order {
+                NodeOrder::Check { is_cordoned: true, .. } => "check cordoned".to_owned(),
+                NodeOrder::Check { is_cordoned: false, .. } => "check".to_owned(),
+                NodeOrder::Evict { is_cordoned: true, .. } => "evict from cordoned".to_owned(),
+                NodeOrder::Evict { is_cordoned: false, .. } => "evict from".to_owned(),
+                NodeOrder::Hold => "hold".to_owned(),
+                NodeOrder::Uncordon { ready: false, .. } => "uncordon".to_owned(),
+                NodeOrder::Uncordon { ready: true, left: None } => "uncordon ready".to_owned(),
+                NodeOrder::Uncordon { ready: true, left: Some(boot) } => {
+                    format!("uncordon ready after {boot}")
+                }
+            };
+            format!("{order} {host} under {}", fence.sequence)
+        }
         Effect::NewFence { above } => format!("new fence above {above}"),
         Effect::Retract { host, sequence } => format!("retract {sequence} of {host}"),
         Effect::Purge(Purge { host, announced, removed_at: _ }) => {

@@ -425,7 +425,11 @@ fn settings(words: &Words<'_>) -> Settings {
             in_windows: words.has("in-windows"),
             queue_required: words.has("queue-required"),
             api_servers: if words.has("servers-last") { ApiServerOrder::Last } else { ApiServerOrder::First },
-            backoff: Backoff { jitter: Duration::from_secs(0), ..Backoff::DEFAULT },
+            backoff: if words.has("kubernetes") {
+                Backoff { jitter: Duration::from_secs(0), ..Backoff::DEFAULT }
+            } else {
+                Backoff::DEFAULT
+            },
         },
         kubernetes: words.has("kubernetes").then(|| KubernetesSettings {
             drain_timeout: Duration::from_secs(600),
