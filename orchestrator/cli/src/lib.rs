@@ -80,6 +80,6 @@ pub async fn run(command: Command) -> Result<(), Failure> {
     match command {
         Command::Remote(command) => remote::run(command).await,
         Command::Lock(command) => lock::run(command).await,
-        Command::Admin(command) => admin::run(command).await,
+        Command::Admin(command) => Box::pin(admin::run(command)).await,
     }
 }

@@ -183,7 +183,11 @@ impl State {
             Fact::RunEnded { run, result } => self.apply_run_ended(run, Ended { at, result: *result }),
             Fact::Host { run, host, event } => self.apply_host(run, host, event, at),
             Fact::SlotRequested { host, group, run } => self.apply_slot_requested(host, group, run, at),
-            Fact::SlotReleaseDue { host, why } => self.slot(host).map(|slot| slot.release_due(*why, at)),
+            Fact::SlotReleaseDue { host, why } => {
+                self.slot(host)?.release_due(*why, at);
+                self.node_keeps_no_slot(host);
+                Ok(())
+            }
             Fact::SlotReleaseRefused { host, refusal } => {
                 self.slot(host)?.refusal = Some(refusal.clone());
                 Ok(())
@@ -273,6 +277,14 @@ impl State {
             }
             RunRef::Latest => in_runs.next().map(|(run, _)| run),
         }
+    }
+
+    /// Whether a command of an ended run, or of a host that was given up, may still appear for `host`, or is being retracted: its
+    /// worker may still begin.
+    pub(crate) fn may_begin_late(&self, host: &HostName) -> bool {
+        let is_being_retracted = self.retractions.values().any(|retracted| retracted == host);
+        let slot = self.slots.get(host);
+        is_being_retracted || slot.is_some_and(|slot| slot.may_see_late_command(self.fence.as_ref()))
     }
 
     /// Cancels the slot request of `run` for a host that will not be upgraded, or gives back the slot that it holds for its drain. A
@@ -561,10 +573,14 @@ impl State {
         if slot.provider == LockProvider::Embedded {
             self.semaphores.unlock_for_run(&slot.group, host.as_str());
         }
-        // An operator may release it while its node is still being uncordoned.
+        self.node_keeps_no_slot(host);
+        Ok(())
+    }
+
+    /// An operator may release the slot of `host` while its node is still being uncordoned.
+    fn node_keeps_no_slot(&mut self, host: &HostName) {
         if let Some(node) = self.nodes.get_mut(host) {
             node.slot_released();
         }
-        Ok(())
     }
 }

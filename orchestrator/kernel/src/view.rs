@@ -61,6 +61,7 @@ pub struct SeenHost {
 }
 
 /// The Kubernetes node of a host, as its API server says.
+#[allow(clippy::struct_excessive_bools, reason = "each is a fact of its own, as the API server tells it")]
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct SeenNode {
     /// Whether its kubelet reports that it is ready.

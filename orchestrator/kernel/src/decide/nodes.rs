@@ -45,6 +45,12 @@ pub enum NodeRefusal {
         /// The host.
         host: HostName,
     },
+    /// A command of the host may still appear.
+    #[error("a command to {host} may still be on its way: try again in a moment")]
+    NodeUncertain {
+        /// The host.
+        host: HostName,
+    },
 }
 
 impl NodeRefusal {
@@ -52,7 +58,7 @@ impl NodeRefusal {
     pub const fn class(&self) -> RefusalClass {
         match self {
             Self::NotCordoned { .. } => RefusalClass::Missing,
-            Self::NodeInUse { .. } => RefusalClass::Conflict,
+            Self::NodeInUse { .. } | Self::NodeUncertain { .. } => RefusalClass::Conflict,
         }
     }
 }
@@ -69,6 +75,9 @@ fn uncordon(state: &State, host: &HostName, actor: &str, reason: &str) -> Result
     };
     if state.is_at_work(host) {
         return Err(NodeRefusal::NodeInUse { host: host.clone() });
+    }
+    if state.may_begin_late(host) {
+        return Err(NodeRefusal::NodeUncertain { host: host.clone() });
     }
     let step = if state.settings.kubernetes.is_none() {
         // Nothing else ends what waits for a cluster that is no longer configured.
@@ -105,7 +114,8 @@ pub(super) fn sweep(state: &State, view: &View) -> Vec<Fact> {
             None => !state.slots.contains_key(*host),
             Some(node) => {
                 let is_uncordoned = matches!(node.stage, NodeStage::Uncordoning { .. });
-                !is_uncordoned && !under_way.contains(*host) && !seen.is_unschedulable
+                let is_kept = !is_uncordoned && !under_way.contains(*host) && !state.may_begin_late(host);
+                is_kept && !seen.is_unschedulable
             }
         };
         seen.is_marked && is_let_go

@@ -213,7 +213,7 @@ fn release(
         return Err(SlotRefusal::NoHolder { group: group.clone(), id: id.clone() });
     }
     let mut facts = Vec::new();
-    if let Some((host, slot)) = slot {
+    if let Some((host, _)) = slot {
         let in_run = state.run.as_ref().and_then(|run| Some((run, run.host(host)?)));
         if let Some((run, in_run)) = in_run.filter(|(_, in_run)| in_run.status.is_under_way()) {
             let (id, run) = (id.clone(), run.id.clone());
@@ -223,8 +223,7 @@ fn release(
             return Err(SlotRefusal::HolderRebooting { id: id.clone(), index });
         }
         // A command may still appear, or is being retracted: its worker may still begin.
-        let is_being_retracted = state.retractions.values().any(|retracted| retracted == host);
-        if is_being_retracted || slot.may_see_late_command(state.fence.as_ref()) {
+        if state.may_begin_late(host) {
             return Err(SlotRefusal::HolderUncertain { id: id.clone() });
         }
         facts.extend(state.release_slot(host, ReleaseCause::Operator));

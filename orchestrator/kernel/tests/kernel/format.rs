@@ -112,6 +112,7 @@ fn events() {
 }
 
 #[test]
+#[allow(clippy::too_many_lines, reason = "one table")]
 fn reasons() {
     let detail = || "refused".to_owned();
     let edge = || group("edge");

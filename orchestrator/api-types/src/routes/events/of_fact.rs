@@ -23,12 +23,7 @@ impl SiteEvent {
                 Self::RebootsQueued { hosts: names(&hosts), actor, reason }
             }
             Fact::Reboot { index, host, event } => Self::reboot(index, &host, &event),
-            Fact::Node { host, step } => Self::Node {
-                host: host.to_string(),
-                step: step.name().to_owned(),
-                reason: reason_of(&step),
-                actor: step.actor().map(ToOwned::to_owned),
-            },
+            Fact::Node { host, step } => Self::node(&host, &step),
             Fact::RebootQueueSwitched { enabled, actor, reason } => {
                 Self::RebootQueueSwitched { enabled, actor, reason }
             }
@@ -159,6 +154,11 @@ impl SiteEvent {
             reason_kind: missed.reason.kind().to_owned(),
             unrecorded: Some(missed.unrecorded).filter(|count| *count > 0),
         }
+    }
+
+    fn node(host: &HostName, step: &NodeStep) -> Self {
+        let (host, word) = (host.to_string(), step.name().to_owned());
+        Self::Node { host, step: word, reason: reason_of(step), actor: step.actor().map(ToOwned::to_owned) }
     }
 
     fn reboot(index: u64, host: &HostName, event: &EntryEvent) -> Self {

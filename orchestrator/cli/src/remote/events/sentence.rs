@@ -83,17 +83,8 @@ pub(super) fn sentence(event: &SiteEvent) -> String {
             format!("{host} (reboot queue, entry {index}) {what}{by}{why}")
         }
         SiteEvent::Node { host, step, reason, actor } => {
-            let what = match step.as_str() {
-                "cordoned" => "is cordoned",
-                "eviction-began" => "is being drained",
-                "recheck-began" => "is drained once more before the reboot",
-                "waiting" => "waits",
-                "drained" => "is drained",
-                "uncordon-due" => "is being uncordoned",
-                "uncordon-requested" => "is to be uncordoned",
-                other => other,
-            };
-            format!("node of {host} {what}{}{}", by(actor.as_deref()), because(reason.as_deref()))
+            let (by, why) = (by(actor.as_deref()), because(reason.as_deref()));
+            format!("node of {host} {}{by}{why}", node_step(step))
         }
         SiteEvent::RebootQueueSwitched { enabled, actor, reason } => {
             let switched = if *enabled { "enabled" } else { "disabled" };
@@ -109,6 +100,20 @@ pub(super) fn sentence(event: &SiteEvent) -> String {
             format!("{host} {action}{percent} {text}")
         }
         SiteEvent::Reset { .. } => "events are missing here: they are no longer kept".to_owned(),
+    }
+}
+
+/// What happens to a node, by the word of its step.
+fn node_step(step: &str) -> &str {
+    match step {
+        "cordoned" => "is cordoned",
+        "eviction-began" => "is being drained",
+        "recheck-began" => "is drained once more before the reboot",
+        "waiting" => "waits",
+        "drained" => "is drained",
+        "uncordon-due" => "is being uncordoned",
+        "uncordon-requested" => "is to be uncordoned",
+        other => other,
     }
 }
 

@@ -240,6 +240,11 @@ impl Play {
                 if let Some(world) = &mut self.world {
                     world.switched |= self.site.state.settings.provider != provider;
                 }
+                let kubernetes = kubernetes.map(|uncordon_failed| KubernetesSettings {
+                    drain_timeout: Duration::from_secs(300),
+                    uncordon_failed,
+                    hosts: None,
+                });
                 self.input(Input::Settings(Settings {
                     provider,
                     default_group: group("default"),
@@ -247,11 +252,7 @@ impl Play {
                     groups: (0..groups).map(|index| (group_of(index), slots[index])).collect(),
                     reclaim: Reclaim::Inventory,
                     auto_approve: approves,
-                    kubernetes: kubernetes.map(|uncordon_failed| KubernetesSettings {
-                        drain_timeout: Duration::from_secs(300),
-                        uncordon_failed,
-                        hosts: None,
-                    }),
+                    kubernetes,
                     ..Settings::default()
                 }));
             }
@@ -434,13 +435,13 @@ impl Play {
         if sent_under != fence {
             return;
         }
-        if is_start && self.site.state.nodes.contains_key(&id.host) {
-            assert!(world.drained.contains(&id.host), "{id} lands on a node that is not drained");
-            assert_eq!(world.cordoned.get(&id.host).map(|mark| mark.sequence), Some(fence), "{id}");
-        }
         // Like the dispatcher, which publishes a command once under a fence, however often the effect is derived.
         if !world.landed.insert((id.clone(), fence)) {
             return;
+        }
+        if is_start && self.site.state.nodes.contains_key(&id.host) {
+            assert!(world.drained.contains(&id.host), "{id} lands on a node that is not drained");
+            assert_eq!(world.cordoned.get(&id.host).map(|mark| mark.sequence), Some(fence), "{id}");
         }
         let slot = self.site.state.slots.get(&id.host);
         assert!(!is_start || slot.is_some_and(|slot| slot.state == SlotState::Held), "{id} lands: {slot:?}");
