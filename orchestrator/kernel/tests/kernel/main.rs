@@ -2,6 +2,7 @@
 #![allow(clippy::unwrap_used, reason = "tests and their helpers may panic")]
 
 mod apply;
+mod cke_cases;
 mod common;
 mod documented;
 mod format;
