@@ -182,7 +182,7 @@ fn locked(
         // The request is repeated once the clock is trusted; until then the slot may be held. A run past its deadline
         // gives it back when it ends.
         LockOutcome::Granted if !view.clock.is_trusted() || run.not_after <= now => Vec::new(),
-        LockOutcome::Granted => granted(state, run, host, slot),
+        LockOutcome::Granted => granted(state, view, run, host, slot),
         refused @ (LockOutcome::Denied { .. }
         | LockOutcome::Unreachable { .. }
         | LockOutcome::Protocol { .. }) => refuse(run, host, slot, refused),
@@ -212,13 +212,13 @@ fn locked_for_entry(
     event.map(|event| Fact::Reboot { index, host: entry.host.clone(), event }).into_iter().collect()
 }
 
-fn granted(state: &State, run: &Run, host: &HostName, slot: &Slot) -> Vec<Fact> {
-    if run.has_room() {
+fn granted(state: &State, view: &View, run: &Run, host: &HostName, slot: &Slot) -> Vec<Fact> {
+    if run.has_room() && state.api_server_rule(view, host).is_none() {
         let (group, drain) = (slot.group.clone(), state.has_node(host));
         let event = HostEvent::SlotGranted { group, provider: LockProvider::External, drain };
         return vec![Fact::of_host(&run.id, host, event)];
     }
-    // Another host was faster. This slot would be idle, and others may need it.
+    // Another host was faster, or no node may be drained now. This slot would be idle, and others may need it.
     let turn_lost = Fact::of_host(&run.id, host, HostEvent::TurnLost);
     [turn_lost].into_iter().chain(state.cancel_slot_request(run, host)).collect()
 }
