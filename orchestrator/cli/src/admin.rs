@@ -68,7 +68,7 @@ pub(crate) async fn run(command: Command) -> Result<(), Failure> {
         Command::Doctor(options) => {
             let file = options.config.clone().or_else(dev_site::running);
             let settings = settings::load(file.as_deref(), vars_os());
-            doctor::run(settings, file.as_deref(), options).await
+            Box::pin(doctor::run(settings, file.as_deref(), options)).await
         }
         Command::Backup(options) => {
             let settings = settings::load(options.config.as_deref(), vars_os())?;

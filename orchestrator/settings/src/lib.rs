@@ -10,6 +10,7 @@
 //! a whole is `OS_UPGRADE_FLEET_LOCK__GROUPS=default=1,workers=2`. An empty variable counts as unset; variables without `__` in
 //! their name are ignored. Relative paths are relative to the current directory.
 
+mod cluster;
 mod document;
 mod merged;
 mod problem;
@@ -23,11 +24,17 @@ use std::ffi::OsString;
 use std::fs;
 use std::path::Path;
 
+pub use cluster::{Cluster, ClusterAccess, NodeFrom};
 pub use problem::{Error, Origin, Problem};
 pub use rules::NatsMode;
-pub use schema::{Api, ApiOidc, ApiTls, FleetLock, Nats, Reboot, SECTIONS, Settings, Site, Store, Strongbox};
+pub use schema::{
+    Api, ApiOidc, ApiTls, FleetLock, Kubernetes, Nats, Reboot, SECTIONS, Settings, Site, Store, Strongbox,
+};
 pub use section::{Initial, Key, Section};
-pub use value::{Bounded, Groups, HttpUrl, Interval, Jwks, NatsUrls, Shape, SiteName, StringList, Text};
+pub use value::{
+    Bounded, FailedNode, Groups, HttpUrl, Interval, Jwks, LabelOperator, LabelRequirement, LabelSelector,
+    NatsUrls, NodeNames, NodeSource, Shape, SiteName, StringList, Text,
+};
 
 /// The largest configuration file that is read, in bytes.
 pub const FILE_BYTES_MAX: usize = 1024 * 1024;

@@ -60,9 +60,19 @@ impl Merged {
 
     /// The value of a key, or its default if it is not set; `None` if the value is bad.
     pub(super) fn read<T: Value>(&self, section: &str, name: &str, problems: &mut Vec<Problem>) -> Option<T> {
-        if let Some(raw) = self.given(section, name) {
-            return T::read(&format!("{section}.{name}"), raw, problems);
+        match self.given(section, name) {
+            Some(raw) => T::read(&format!("{section}.{name}"), raw, problems),
+            None => self.default(section, name),
         }
+    }
+
+    /// Whether a key has another value than its default. A bad value is none.
+    pub(super) fn is_changed<T: Value + PartialEq>(&self, section: &str, name: &str) -> bool {
+        let value = self.read::<T>(section, name, &mut Vec::new());
+        value.is_some() && value != self.default(section, name)
+    }
+
+    fn default<T: Value>(&self, section: &str, name: &str) -> Option<T> {
         match self.schema.keys().find(|key| key.section == section && key.name == name)?.initial {
             Initial::Is(text) => T::parse(text).ok(),
             Initial::Unset(_) => T::unset(),

@@ -1,15 +1,17 @@
 //! The rules between keys. The values that a single key may have are in [`super::value`].
 
 use std::path::PathBuf;
+use std::time::Duration;
 
 use os_upgrade_credentials::Access;
 use os_upgrade_kernel as kernel;
 use os_upgrade_protocol::GroupName;
 
+use super::cluster::cluster_rules;
 use super::merged::Merged;
 use super::problem::Problem;
 use super::schema::{Nats, Settings, Store};
-use super::value::{Groups, HttpUrl, NatsUrls};
+use super::value::{FailedNode, Groups, HttpUrl, Interval, NatsUrls};
 
 /// Where the message bus is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -65,16 +67,28 @@ impl Settings {
             on_failure: fleet_lock.on_failure,
             groups: fleet_lock.groups.iter().map(|(group, slots)| (group.clone(), slots)).collect(),
             reclaim: fleet_lock.reclaim,
-            stuck_after: kernel::duration::Duration::from_secs(fleet_lock.stuck_after.get().as_secs()),
+            stuck_after: seconds(fleet_lock.stuck_after.get()),
             auto_approve: self.site.auto_approve,
             reboot: kernel::RebootSettings {
                 max_concurrent: self.reboot.max_concurrent_reboots.get(),
                 unreachable_max: self.reboot.maximum_unreachable_nodes_for_reboot.get(),
                 in_windows: self.reboot.in_windows,
                 queue_required: self.reboot.queue_required,
-                ..kernel::RebootSettings::default()
+                api_servers: self.reboot.api_servers,
+                backoff: kernel::Backoff {
+                    first: seconds(self.reboot.backoff_first.get()),
+                    max: seconds(self.reboot.backoff_max.get()),
+                    jitter: seconds(self.reboot.backoff_jitter.get()),
+                },
             },
-            kubernetes: None,
+            kubernetes: self.cluster().map(|cluster| kernel::KubernetesSettings {
+                drain_timeout: seconds(self.kubernetes.drain_timeout.get()),
+                uncordon_failed: match self.kubernetes.on_failure {
+                    FailedNode::KeepCordoned => false,
+                    FailedNode::Uncordon => true,
+                },
+                hosts: cluster.node_from.hosts(),
+            }),
         }
     }
 
@@ -82,6 +96,10 @@ impl Settings {
     pub fn lock_server(&self) -> Option<String> {
         self.fleet_lock.url.as_ref().map(|url| url.without_credentials().to_string())
     }
+}
+
+fn seconds(duration: Duration) -> kernel::duration::Duration {
+    kernel::duration::Duration::from_secs(duration.as_secs())
 }
 
 impl Store {
@@ -107,6 +125,8 @@ pub(super) fn validate(merged: &Merged, problems: &mut Vec<Problem>) -> Option<S
     problems.extend(api_oidc_rules(merged));
     problems.extend(default_group_exists(merged));
     problems.extend(reboot_rules(merged));
+    problems.extend(backoff_rule(merged));
+    problems.extend(cluster_rules(merged));
     settings.filter(|_| problems.len() == before)
 }
 
@@ -117,6 +137,16 @@ fn reboot_rules(merged: &Merged) -> Option<Problem> {
         let why = "reboot.queue-required: needs reboot.in-windows = true, so that no host reboots outside of a window";
         raw.problem(why.to_owned())
     })
+}
+
+fn backoff_rule(merged: &Merged) -> Option<Problem> {
+    let read = |key| merged.read::<Interval<1_000, 86_400_000>>("reboot", key, &mut Vec::new());
+    if read("backoff-max")? >= read("backoff-first")? {
+        return None;
+    }
+    let given = |key| merged.given("reboot", key).map(|raw| (key, raw));
+    let (key, raw) = given("backoff-max").or_else(|| given("backoff-first"))?;
+    Some(raw.problem(format!("reboot.{key}: reboot.backoff-max is less than reboot.backoff-first")))
 }
 
 fn nats_rules(merged: &Merged) -> Vec<Problem> {

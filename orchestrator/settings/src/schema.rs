@@ -7,13 +7,16 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 
 use chrono_tz::Tz;
-use os_upgrade_kernel::{OnFailure, Reclaim, SecretName};
+use os_upgrade_kernel::{ApiServerOrder, OnFailure, Reclaim, SecretName};
 use os_upgrade_protocol::GroupName;
 
 use super::merged::Merged;
 use super::problem::Problem;
 use super::section::{Initial, Key, Schema, Section};
-use super::value::{Bounded, Groups, HttpUrl, Interval, Jwks, NatsUrls, SiteName, StringList, Text, Value};
+use super::value::{
+    Bounded, FailedNode, Groups, HttpUrl, Interval, Jwks, LabelSelector, NatsUrls, NodeNames, NodeSource,
+    SiteName, StringList, Text, Value,
+};
 
 /// [`SECTIONS`] with its look-ups.
 pub(super) const SCHEMA: Schema = Schema(SECTIONS);
@@ -224,6 +227,50 @@ sections! {
         /// Whether hosts that say that they need a reboot are queued while a maintenance window is open, each once in a window. Needs
         /// `in-windows`, so that none reboots outside of them.
         "queue-required" => queue_required: bool = Initial::Is("false");
+        /// Whether the API servers of the cluster of `[kubernetes]` reboot before its other nodes, `first`, or after them, `last`.
+        /// Two of them are never under way at once.
+        "api-servers" => api_servers: ApiServerOrder = Initial::Is("first");
+        /// The labels of nodes that are API servers, whether or not one runs there now: a label selector as kubectl takes it.
+        "api-server-selector" => api_server_selector: LabelSelector = Initial::Is("node-role.kubernetes.io/control-plane");
+        /// How long a host waits after its node's drain was given up, in the queue and in runs. It doubles each time, up to
+        /// `backoff-max`.
+        "backoff-first" => backoff_first: Interval<1_000, 86_400_000> = Initial::Is("5m");
+        /// The longest of these pauses.
+        "backoff-max" => backoff_max: Interval<1_000, 86_400_000> = Initial::Is("20m");
+        /// The most that is added to each pause, so that hosts that were given up together are not tried together.
+        "backoff-jitter" => backoff_jitter: Interval<0, 86_400_000> = Initial::Is("5m");
+    }
+
+    /// A Kubernetes cluster whose nodes the hosts are: each is cordoned and drained before its host upgrades or reboots. Only with
+    /// `kubeconfig` or `in-cluster`. It needs a `[site] name` other than the default, since sites that share a cluster must differ.
+    "kubernetes" => kubernetes: Kubernetes {
+        /// A kubeconfig with the way to the cluster, and whose rights are used there: those of `config/kubernetes/rbac.yaml`.
+        "kubeconfig" => kubeconfig: Option<PathBuf> = Initial::Unset("/etc/os-upgrade/kubernetes/kubeconfig");
+        /// The context of `kubeconfig`, instead of its current one.
+        "context" => context: Option<Text> = Initial::Unset("os-upgrade");
+        /// Whether the cluster is the one in which this orchestrator runs, as the service account of its pod.
+        "in-cluster" => in_cluster: bool = Initial::Is("false");
+        /// Which node a host is: `host`, the one with the host's name; `label:KEY`, the one whose label KEY has the host's name as its
+        /// value; or `mapping`, the one that `[kubernetes.nodes]` names. There, hosts that it does not name are no nodes.
+        "node-from" => node_from: NodeSource = Initial::Is("host");
+        /// How long a drain may take. After that it is given up: the node is uncordoned, and its host waits for its backoff.
+        "drain-timeout" => drain_timeout: Interval<1_000, 86_400_000> = Initial::Is("10m");
+        /// The namespaces whose pods stay while a budget refuses their eviction: a label selector as kubectl takes it. Pods of other
+        /// namespaces are deleted then. Without it all namespaces are protected.
+        "protected-namespaces" => protected_namespaces: Option<LabelSelector> = Initial::Unset("team=core,env in (staging,production)");
+        /// The pods of jobs that are waited for until they have ended: a label selector as kubectl takes it. Pods of other jobs are
+        /// evicted. Without it every job is waited for.
+        "job-pods" => job_pods: Option<LabelSelector> = Initial::Unset("app!=batch");
+        /// How often it is asked again whether all pods can be evicted, 0 to 1000, but for 30 s at most, before a drain that has evicted
+        /// nothing yet is given up.
+        "eviction-retries" => eviction_retries: Bounded<0, 1_000> = Initial::Is("0");
+        /// The time before it is tried again to evict a pod that was refused.
+        "eviction-interval" => eviction_interval: Interval<100, 3_600_000> = Initial::Is("10s");
+        /// What happens to the node of a host that failed: `keep-cordoned` leaves it as it is, because the host may be down, until an
+        /// operator looks after it; `uncordon` uncordons it.
+        "on-failure" => on_failure: FailedNode = Initial::Is("keep-cordoned");
+        /// The hosts that are nodes, with the names of their nodes, for `node-from = "mapping"`.
+        "nodes" => nodes: Option<NodeNames> = Initial::Unset("h01=node-1,h02=node-2");
     }
 }
 

@@ -73,9 +73,15 @@ impl Key {
             Shape::String => format!("{out}{} = {value:?}", self.name),
             Shape::Integer | Shape::Boolean => format!("{out}{} = {value}", self.name),
             Shape::Table => {
-                let entries = value.replace('=', " = ").replace(',', "\n");
+                let entry = |entry: &str| {
+                    let (name, value) = entry.split_once('=').unwrap_or((entry, ""));
+                    let is_number = value.parse::<u32>().is_ok();
+                    let value = if is_number { value.to_owned() } else { format!("{value:?}") };
+                    format!("\n{out}{name} = {value}")
+                };
+                let entries: String = value.split(',').map(entry).collect();
                 text.insert(0, '\n');
-                format!("[{}.{}]\n{entries}", self.section, self.name)
+                format!("{out}[{}.{}]{entries}", self.section, self.name)
             }
         };
         let _ = writeln!(text, "{line}");

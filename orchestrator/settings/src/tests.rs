@@ -7,6 +7,8 @@ use os_upgrade_kernel::OnFailure;
 
 use super::*;
 
+mod kubernetes;
+
 fn load_text(text: &str, environment: &[(&str, &str)]) -> Result<Settings, String> {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("c.toml");
@@ -141,7 +143,7 @@ c.toml:18:11: fleet-lock.groups.default: expected an integer from 0 to 10000, fo
 c.toml:19:1: fleet-lock.groups: expected a group, found "bad_name": a group must match ^[a-zA-Z0-9.-]+$
 OS_UPGRADE_API__LISTEN: api.listen: expected an IP address and port such as "127.0.0.1:8646", found "nowhere"
 OS_UPGRADE_API__LISTNE: no such key; did you mean OS_UPGRADE_API__LISTEN?
-OS_UPGRADE_FOO__SOMETHING: unknown section [foo]; there are [site], [api], [api.tls], [api.oidc], [nats], [strongbox], [store], [history], [fleet-lock], [reboot]
+OS_UPGRADE_FOO__SOMETHING: unknown section [foo]; there are [site], [api], [api.tls], [api.oidc], [nats], [strongbox], [store], [history], [fleet-lock], [reboot], [kubernetes]
 OS_UPGRADE_NATS__MANAGED: nats.managed: expected true or false, found "yes"
 OS_UPGRADE_STORE__COMPLETELY_ELSE: unknown key "completely-else" in [store]; its keys are path"#;
     assert_eq!(load_text(text, &environment).unwrap_err(), expected);

@@ -5,23 +5,28 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 
 use chrono_tz::{TZ_VARIANTS, Tz};
-use os_upgrade_kernel::{OnFailure, Reclaim, SecretName};
+use os_upgrade_kernel::{ApiServerOrder, OnFailure, Reclaim, SecretName};
 use os_upgrade_protocol::{GroupName, HostName};
 
 mod groups;
 mod identity;
+mod node;
 mod number;
 mod read;
+mod selector;
 mod url;
 
 pub use groups::Groups;
 pub use identity::{Jwks, StringList, Text};
+pub use node::{FailedNode, NodeNames, NodeSource};
 pub use number::{Bounded, Interval};
 pub use read::Shape;
 pub(crate) use read::Value;
+pub use selector::{LabelOperator, LabelRequirement, LabelSelector};
 pub use url::{HttpUrl, NatsUrls};
 
-use super::problem::nearest;
+use super::problem::{Problem, nearest};
+use super::raw::{Located, Raw};
 
 impl<T: Value> Value for Option<T> {
     const SHAPE: Shape = T::SHAPE;
@@ -36,6 +41,10 @@ impl<T: Value> Value for Option<T> {
 
     fn unset() -> Option<Self> {
         Some(None)
+    }
+
+    fn read(name: &str, raw: &Located<Raw>, problems: &mut Vec<Problem>) -> Option<Self> {
+        T::read(name, raw, problems).map(Some)
     }
 }
 
@@ -159,6 +168,22 @@ impl Value for Reclaim {
         match text {
             "never" => Ok(Self::Never),
             "inventory" => Ok(Self::Inventory),
+            _ => Err(String::new()),
+        }
+    }
+}
+
+impl Value for ApiServerOrder {
+    const SHAPE: Shape = Shape::String;
+
+    fn expected() -> String {
+        "\"first\" or \"last\"".to_owned()
+    }
+
+    fn parse(text: &str) -> Result<Self, String> {
+        match text {
+            "first" => Ok(Self::First),
+            "last" => Ok(Self::Last),
             _ => Err(String::new()),
         }
     }

@@ -35,7 +35,7 @@ async fn all_configuration_errors_are_reported_together() {
     let expected = r#"error: os-upgrade.toml:6:8: site.name: expected a name, found "": a name must not be empty
 error: os-upgrade.toml:7:1: unknown key "timezon" in [site]; did you mean "timezone"?
 error: os-upgrade.toml:9:14: fleet-lock.on-failure: expected "hold" or "release", found "keep"
-error: os-upgrade.toml:10:2: unknown section [bus]; there are [site], [api], [api.tls], [api.oidc], [nats], [strongbox], [store], [history], [fleet-lock], [reboot]
+error: os-upgrade.toml:10:2: unknown section [bus]; there are [site], [api], [api.tls], [api.oidc], [nats], [strongbox], [store], [history], [fleet-lock], [reboot], [kubernetes]
 "#;
     assert_eq!((code, stderr.as_str()), (Some(2), expected));
     let entries = fs::read_dir(orchestrator.directory()).expect("a directory");
