@@ -3,7 +3,8 @@
 //! A refused request is retried at the retry interval. After a failure, and while a release is refused, the pauses
 //! start at one second and double up to the retry interval or one minute, whichever is shorter. `Retry-After` is
 //! honoured within bounds. Every pause gets up to a quarter of jitter, so that sites refused together do not retry
-//! together. A token bucket limits all requests to a system ([`rate`]).
+//! together. A pause delays only the job that was answered, not another one about its host. A token bucket limits all
+//! requests to a system ([`rate`]).
 //!
 //! A job that is no longer wanted is not cut off, because a system without a fence may still carry it out. The next job
 //! about its host waits for its outcome, and until that has been committed: before, the state does not know of it.
@@ -147,13 +148,13 @@ struct SystemJobs {
 #[derive(Debug, Default)]
 struct HostJobs {
     pace: Pace,
-    /// The last job that was begun.
+    /// The id of the last job that was begun.
     id: JobId,
+    /// That job; `None` if it was begun in an earlier leadership.
+    last: Option<Job>,
     /// Whether it has ended with an outcome that the committed state does not know yet.
     uncommitted: bool,
-    /// Whether a release is wanted.
-    releasing: bool,
-    /// How often the release has been tried, or how often in a row a lock got no clear answer.
+    /// How often it has been tried, if it is a release, or else how often in a row it got no clear answer.
     tries: u32,
     answers: u64,
 }
@@ -175,7 +176,7 @@ impl SystemJobs {
             jobs.pace.leadership_begins();
             jobs.uncommitted = false;
             // Another leader may have released the slot and taken it again.
-            jobs.releasing = false;
+            jobs.last = None;
             jobs.tries = 0;
         }
     }
@@ -204,7 +205,7 @@ impl SystemJobs {
         let mut begun = Vec::new();
         for (_, job) in due {
             // Of two jobs about one host, the second waits for the first.
-            if self.host_mut(job.host()).pace.is_under_way() {
+            if self.hosts.get(job.host()).is_some_and(|jobs| jobs.pace.is_under_way()) {
                 continue;
             }
             if free == 0 || !self.bucket.take(now) {
@@ -212,9 +213,7 @@ impl SystemJobs {
             }
             free -= 1;
             *started += 1;
-            let jobs = self.host_mut(job.host());
-            jobs.id = *started;
-            jobs.pace.begin(now);
+            self.host_mut(job.host()).begin(now, *started, &job);
             begun.push((*started, job));
         }
         begun.into_iter()
@@ -223,19 +222,20 @@ impl SystemJobs {
     /// Pools with a release that has not been tried yet. Locks in them wait: before the release they may be refused for
     /// lack of a free slot. A release that has been tried once holds up nothing.
     fn pools_with_untried_releases(&self, wanted: &[Job]) -> HashSet<GroupName> {
-        let tried = |host| self.hosts.get(host).is_some_and(|jobs| jobs.releasing && jobs.tries > 0);
-        let untried = wanted.iter().filter(|job| job.is_release() && !tried(job.host()));
+        let untried = wanted.iter().filter(|job| job.is_release() && self.tries(job) == 0);
         untried.filter_map(Job::pool).cloned().collect()
     }
 
     /// The job's sort key, the most urgent least; `None` if it may not begin now.
-    fn urgency(&mut self, job: &Job, now: Now) -> Option<(bool, Duration, bool)> {
+    fn urgency(&self, job: &Job, now: Now) -> Option<(bool, Duration, bool)> {
         let release = job.is_release();
-        let jobs = self.host_mut(job.host());
-        jobs.set_releasing(release);
-        let due = jobs.pace.due(now).filter(|_| !jobs.uncommitted)?;
-        let can_wait = !release || jobs.tries > 0;
+        let due = self.hosts.get(job.host()).map_or(Some(Duration::ZERO), |jobs| jobs.due(job, now))?;
+        let can_wait = !release || self.tries(job) > 0;
         self.backoff.is_over(now, release).then_some((can_wait, due, !release))
+    }
+
+    fn tries(&self, job: &Job) -> u32 {
+        self.hosts.get(job.host()).filter(|jobs| jobs.is_last(job)).map_or(0, |jobs| jobs.tries)
     }
 
     /// A job about `host` has ended.
@@ -246,11 +246,10 @@ impl SystemJobs {
         let answers = jobs.answers;
         let spread = |pause: Duration| with_jitter(pause, nonce, host, answers);
         self.backoff.extend(now, report.retry_after, spread);
-        // If the lock's outcome arrives after a release is wanted, the release neither waits nor counts as tried.
-        let is_current = report.done.job().is_release() == jobs.releasing;
-        let own = if is_current { jobs.pause(report.done.is_answer(), retry) } else { Duration::ZERO };
+        let release = report.done.job().is_release();
+        let own = jobs.pause(release, report.done.is_answer(), retry);
         let wanted = report.retry_after.map_or(Duration::ZERO, RetryAfter::pause);
-        let wanted = bounded(wanted, jobs.releasing);
+        let wanted = bounded(wanted, release);
         jobs.uncommitted = jobs.pace.done(now, spread(own.max(wanted)));
         jobs.uncommitted
     }
@@ -264,18 +263,34 @@ impl SystemJobs {
 }
 
 impl HostJobs {
-    /// Switches between lock and release. The pause and the tries of the one do not apply to the other.
-    fn set_releasing(&mut self, release: bool) {
-        if self.releasing != release {
-            self.releasing = release;
+    fn is_last(&self, job: &Job) -> bool {
+        self.last.as_ref() == Some(job)
+    }
+
+    /// The time since which `job` may begin; `None` if it may not yet. The pause of another job does not apply to it.
+    fn due(&self, job: &Job, now: Now) -> Option<Duration> {
+        let due = if self.is_last(job) {
+            self.pace.due(now)
+        } else {
+            (!self.pace.is_under_way()).then_some(Duration::ZERO)
+        };
+        due.filter(|_| !self.uncommitted)
+    }
+
+    /// Begins a job that is due.
+    fn begin(&mut self, now: Now, id: JobId, job: &Job) {
+        self.id = id;
+        if !self.is_last(job) {
+            self.last = Some(job.clone());
             self.tries = 0;
             self.pace.end_pause();
         }
+        self.pace.begin(now);
     }
 
     /// How long to wait now, unless the system wants more.
-    fn pause(&mut self, is_answer: bool, retry: Duration) -> Duration {
-        if is_answer && !self.releasing {
+    fn pause(&mut self, release: bool, is_answer: bool, retry: Duration) -> Duration {
+        if is_answer && !release {
             self.tries = 0;
             return retry;
         }

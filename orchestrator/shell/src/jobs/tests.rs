@@ -220,6 +220,49 @@ fn pauses_of_lock_and_unlock_are_separate() {
     }
 }
 
+/// Work on a node goes on with another job as soon as one is done. Each has the same host and takes, or each releases.
+#[test]
+fn pause_does_not_delay_another_job_of_the_host() {
+    for unlock in [false, true] {
+        let mut jobs = jobs(RETRY, Duration::ZERO, "a");
+        let first = job(1, unlock);
+        let group = GroupName::new("another").unwrap();
+        let second = Job::LockServer(SlotJob { group, ..SlotJob::of(&first).unwrap().clone() });
+        let ask =
+            |jobs: &mut Jobs, millis, job: &Job| jobs.begin(vec![job.clone()], at(millis), Duration::MAX);
+        let mut begun = ask(&mut jobs, 0, &first);
+        let slot = Some(RetryAfter::Slot(Duration::from_mins(1)));
+        assert!(done(&mut jobs, at(0), begun.remove(0), &unreachable(), slot));
+        assert_eq!(ask(&mut jobs, 10_000, &first), []);
+
+        let mut begun = ask(&mut jobs, 10_000, &second);
+        assert_eq!(ask(&mut jobs, 10_000, &first), [], "one at a time");
+        // Its failure is the first of its own.
+        assert!(done(&mut jobs, at(10_000), begun.remove(0), &unreachable(), None));
+        assert_eq!(ask(&mut jobs, 10_999, &second), []);
+        assert_eq!(ask(&mut jobs, 11_250, &second).len(), 1);
+    }
+}
+
+#[test]
+fn job_that_is_not_begun_ends_no_pause() {
+    let mut jobs = jobs(RETRY, Duration::ZERO, "a");
+    let wanted = [job(1, false)];
+    let (_, mut begun) = next(&mut jobs, 0, &wanted);
+    assert!(done(
+        &mut jobs,
+        at(0),
+        begun.remove(0),
+        &protocol(),
+        Some(RetryAfter::Server(Duration::from_mins(5)))
+    ));
+    // The server does not want to be asked by anybody.
+    assert_eq!(jobs.begin(vec![job(1, true)], at(50_000), Duration::MAX), []);
+    let (asked, begun) = next(&mut jobs, 50_000, &wanted);
+    assert!((300_000..=375_000).contains(&asked), "{asked}");
+    assert_eq!(names(&begun), "lock-h001");
+}
+
 #[test]
 fn untried_release_precedes_locks() {
     let mut jobs = jobs(RETRY, Duration::ZERO, "a");
