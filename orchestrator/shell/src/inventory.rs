@@ -9,7 +9,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use chrono::{DateTime, TimeDelta, Utc};
 use imbl::OrdMap;
-use os_upgrade_kernel::{Clock, Reachability, Sealed, SeenHost, View};
+use os_upgrade_kernel::{Clock, Reachability, Sealed, SeenHost, SeenNode, View};
 use os_upgrade_protocol::{Announcement, ApplicationName, HostName, ParseError, Progress, Versions};
 
 pub use self::announced::APPLICATIONS_MAX;
@@ -23,6 +23,9 @@ pub const PRESENCE_TTL: Duration = Duration::from_secs(30);
 /// How long a host may be awaited in all without a heartbeat, though signs of life come or heartbeats may have been lost:
 /// a run that starts automatically waits for it.
 const AWAITED_MAX: Duration = Duration::from_mins(5);
+
+/// How long what the Kubernetes cluster said of its nodes counts. It is asked several times within.
+pub const NODES_TTL: Duration = Duration::from_mins(1);
 
 /// The most time between two ticks that counts as listening: a paused process hears nothing.
 const TICK_MAX: Duration = Duration::from_secs(1);
@@ -137,6 +140,8 @@ pub struct Inventory {
     /// The value of `listened` when the control stream had been read.
     control_read: Option<Duration>,
     is_read: bool,
+    /// When the cluster was last asked for its nodes, on the monotonic clock.
+    nodes_asked: Duration,
 }
 
 /// What was heard last of a host that sends heartbeats.
@@ -281,6 +286,19 @@ impl Inventory {
         self.view.sealed = sealed;
     }
 
+    /// Records what the Kubernetes cluster said when it was asked `at` this monotonic time. It counts for [`NODES_TTL`] from
+    /// then on, however long the answer was on its way.
+    pub fn cluster_seen(&mut self, now: Now, at: Duration, nodes: OrdMap<HostName, SeenNode>) {
+        if at < self.nodes_asked || now.monotonic.saturating_sub(at) >= NODES_TTL {
+            return;
+        }
+        self.nodes_asked = at;
+        // Equal ones stay the same map, which is cheap to compare.
+        if self.view.nodes.as_ref() != Some(&nodes) {
+            self.view.nodes = Some(nodes);
+        }
+    }
+
     /// Applies an announcement, or the empty payload that deletes one; the bus `stored` it with this sequence, at this time.
     /// A recent announcement is a sign of life.
     fn announced(
@@ -371,8 +389,11 @@ impl Inventory {
         }
     }
 
-    /// Updates reachability. While the bus is away, silence proves nothing.
+    /// Updates reachability, and forgets nodes that have not been seen of late. While the bus is away, silence proves nothing.
     pub fn tick(&mut self, now: Now, connected: bool) {
+        if now.monotonic.saturating_sub(self.nodes_asked) >= NODES_TTL {
+            self.view.nodes = None;
+        }
         let passed = now.monotonic.saturating_sub(self.ticked_at.unwrap_or(now.monotonic));
         self.ticked_at = Some(now.monotonic);
         if !connected || passed > PRESENCE_TTL {

@@ -312,6 +312,7 @@ impl Node {
                 self.out
                     .extend(warning.map(|(host, error)| Action::Warn(Warning::Inventory { host, error })));
             }
+            Event::ClusterSeen { nodes, at } => self.inventory.cluster_seen(now, at, nodes),
             Event::Stored { by_all } => self.retention.stored(by_all),
             Event::Trimmed { trim, done } => self.retention.trimmed(trim, done),
             Event::AnnouncementsDeleted { count } => self.inventory.surplus().deleted(now.monotonic, count),

@@ -270,3 +270,33 @@ fn progress_is_kept_for_announced_hosts() {
     receive(&mut inventory, at(0), "a", "h01", b"", DateTime::UNIX_EPOCH);
     assert!(inventory.progress().is_empty());
 }
+
+#[test]
+fn nodes_are_forgotten_unless_they_are_seen_again() {
+    let mut inventory = Inventory::default();
+    let all = |is_ready| OrdMap::unit(host("h1"), SeenNode { is_ready, ..SeenNode::default() });
+    let see = |inventory: &mut Inventory, now, asked, nodes| {
+        inventory.cluster_seen(at(now), Duration::from_secs(asked), nodes);
+        inventory.view().nodes.clone()
+    };
+    tick(&mut inventory, 0, 10, true);
+    assert_eq!(inventory.view().nodes, None);
+    let first = see(&mut inventory, 11, 10, all(false)).unwrap();
+    // Whether the bus is there does not matter.
+    tick(&mut inventory, 11, 69, false);
+    assert!(see(&mut inventory, 69, 65, all(false)).unwrap().ptr_eq(&first), "nothing has changed");
+    tick(&mut inventory, 70, 124, true);
+    assert_eq!(
+        see(&mut inventory, 124, 64, all(true)),
+        Some(first.clone()),
+        "it has been on its way for too long"
+    );
+    assert_eq!(see(&mut inventory, 124, 80, all(true)), Some(all(true)));
+    assert_eq!(see(&mut inventory, 124, 79, all(false)), Some(all(true)), "it is older than the last");
+    tick(&mut inventory, 125, 139, true);
+    assert_eq!(inventory.view().nodes, Some(all(true)));
+    tick(&mut inventory, 140, 140, false);
+    assert_eq!(inventory.view().nodes, None);
+    // A cluster without nodes of hosts has been seen nevertheless.
+    assert_eq!(see(&mut inventory, 141, 141, OrdMap::new()), Some(OrdMap::new()));
+}

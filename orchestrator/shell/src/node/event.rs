@@ -1,6 +1,9 @@
 //! What the driver tells the node.
 
-use os_upgrade_kernel::{Order, Purge, Request, Sealed, Settings};
+use std::time::Duration;
+
+use imbl::OrdMap;
+use os_upgrade_kernel::{Order, Purge, Request, Sealed, SeenNode, Settings};
 use os_upgrade_protocol::HostName;
 
 use super::{Acknowledged, Streams, Trim};
@@ -124,6 +127,13 @@ pub enum Event {
     },
     /// A worker reports something about its host.
     Worker(WorkerMessage),
+    /// The Kubernetes cluster has told its nodes.
+    ClusterSeen {
+        /// The nodes of hosts, by host.
+        nodes: OrdMap<HostName, SeenNode>,
+        /// The monotonic time when it was asked.
+        at: Duration,
+    },
     /// [`super::Action::DeleteAnnouncements`] was carried out.
     AnnouncementsDeleted {
         /// How many were deleted, or are not there, from the first one on. The next one could not be deleted.
