@@ -22,6 +22,10 @@ use tracing_subscriber::{EnvFilter, Registry, fmt};
 
 use crate::driver::DECISIONS;
 
+/// The filter of a server, without `RUST_LOG`. The client libraries of NATS and Kubernetes log each failed attempt to connect,
+/// and the latter each answer of an API server that cannot serve; this program only logs changes.
+pub(crate) const SERVER: &str = "info,async_nats=off,kube_client=warn,kube_client::client::builder=off";
+
 /// The most lines of one place in the code at once.
 const LINES_MAX: NonZeroU32 = NonZeroU32::new(100).unwrap();
 /// The most lines of one place in the code within a minute, after the first ones.
@@ -158,11 +162,15 @@ mod tests {
 
     /// What `log` writes.
     fn written(left_out: &LeftOut, log: impl FnOnce()) -> String {
+        written_through(Pace::new(left_out.clone()), log)
+    }
+
+    /// What of `log` passes `filter`.
+    fn written_through(filter: impl Filter<Registry> + Send + Sync + 'static, log: impl FnOnce()) -> String {
         let written = Written::default();
         let writer = written.clone();
         let lines = fmt::layer().with_ansi(false).with_writer(move || Short(writer.clone()));
-        let subscriber = Registry::default().with(lines.with_filter(Pace::new(left_out.clone())));
-        with_default(subscriber, log);
+        with_default(Registry::default().with(lines.with_filter(filter)), log);
         String::from_utf8(written.0.lock().unwrap().clone()).unwrap()
     }
 
@@ -182,6 +190,19 @@ mod tests {
         assert_eq!(log.lines().filter(|line| line.contains("host upgraded")).count(), 5_000);
         assert!(log.contains("something else"), "other places have a pace of their own");
         assert_eq!(left_out.0.lock().unwrap().values().sum::<u64>(), 5_000 - refused as u64);
+    }
+
+    #[test]
+    fn client_libraries_do_not_log_each_attempt() {
+        let log = written_through(EnvFilter::new(SERVER), || {
+            tracing::error!(target: "kube_client::client::builder", "failed with status 503");
+            tracing::error!(target: "async_nats::connector", "connection refused");
+            tracing::info!(target: "kube_client::config", "of no interest");
+            tracing::warn!(target: "kube_client::client::tls", "bad file");
+            tracing::info!("ours");
+        });
+        let said = ["503", "refused", "no interest", "bad file", "ours"].map(|word| log.contains(word));
+        assert_eq!(said, [false, false, false, true, true], "{log}");
     }
 
     #[test]

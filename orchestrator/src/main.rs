@@ -99,8 +99,7 @@ fn main() -> ExitCode {
 fn run(command: Command) -> Result<(), Failure> {
     match command {
         Command::Serve(serve) => {
-            // The client library logs each failed attempt to connect; this program only logs changes.
-            let left_out = logging::start_paced("info,async_nats=off");
+            let left_out = logging::start_paced(logging::SERVER);
             let settings = settings::load(serve.config.as_deref(), vars_os())?;
             block_on(async {
                 let setup = Setup::from_settings(&settings).await?;
