@@ -56,7 +56,10 @@ fn differing(one: &Settings, other: &Settings) -> impl Iterator<Item = &'static 
         ("nats", one.nats != other.nats),
         ("store", one.store != other.store),
         ("strongbox", one.strongbox != other.strongbox),
+        ("history", one.history != other.history),
         ("fleet-lock", one.fleet_lock != other.fleet_lock),
+        ("reboot", one.reboot != other.reboot),
+        ("kubernetes", one.kubernetes != other.kubernetes),
     ];
     sections.into_iter().filter(|(_, differs)| *differs).map(|(name, _)| name)
 }
