@@ -59,6 +59,11 @@ const PUBLISHES_MAX: usize = 256;
 /// considering itself a stream's leader.
 const LOSS_CERTAIN_AFTER: Duration = Duration::from_secs(20);
 
+/// How often the API servers of a Kubernetes cluster are asked. They take many requests at once, and a drain is a job that is
+/// repeated until it is done.
+const CLUSTER: SystemLimits =
+    SystemLimits { retry: Duration::from_secs(3), interval: Duration::from_millis(20) };
+
 /// How long everything else may take to end after the driver: the store applies the remaining records and is closed. What
 /// it misses is in the journal.
 const REST_WITHIN: Duration = Duration::from_millis(500);
@@ -310,7 +315,7 @@ fn node_settings(settings: &Settings, instance: &str, store: Option<StoreKnowled
         settings: settings.for_kernel(),
         dispatch: DispatchSettings {
             publishes_max: if is_cluster { 1 } else { PUBLISHES_MAX },
-            systems: BTreeMap::from([(System::LockServer, lock_server)]),
+            systems: BTreeMap::from([(System::LockServer, lock_server), (System::Cluster, CLUSTER)]),
         },
         snapshot_weight: SNAPSHOT_WEIGHT,
         retention: RetentionSettings {
