@@ -33,6 +33,7 @@ pub mod effects;
 pub mod enrolment;
 pub mod explain;
 pub mod fact;
+mod fnv;
 pub mod forecast;
 pub mod format;
 pub mod hint;
