@@ -1,7 +1,7 @@
 //! A Kubernetes cluster: nodes are cordoned and drained before their hosts are upgraded or rebooted.
 //!
 //! [`node`] cordons and uncordons, [`drain`] evicts pods, [`plan`] decides which. [`client`] and [`api`] send requests, each
-//! once; [`rights`] is what they need of the cluster. What to do with an outcome is up to the caller.
+//! once; [`rights`] is what they need of the cluster. What to do with an outcome is up to the caller, such as [`crate::cluster`].
 //!
 //! # Pods
 //!
@@ -23,10 +23,10 @@
 //!
 //! # Cordons
 //!
-//! One patch makes a node unschedulable and writes the annotation [`mark::ANNOTATION`]: site, owner, the leader's fence, and
-//! whether the node was unschedulable before. Nothing without that annotation is uncordoned. An administrator's cordon that was
-//! there before is there afterwards; a later one cannot be told apart and ends with ours. Sites that share a cluster leave each
-//! other's nodes alone, as long as their names differ.
+//! One patch makes a node unschedulable and writes the annotation [`mark::ANNOTATION`]: site, owner, host, the leader's fence,
+//! and whether the node was unschedulable before. Site and fence say who may change it; the owner is for people. Nothing without
+//! that annotation is uncordoned. An administrator's cordon that was there before is there afterwards; a later one cannot be told
+//! apart and ends with ours. Sites that share a cluster leave each other's nodes alone, as long as their names differ.
 //!
 //! # Rights
 //!

@@ -38,13 +38,19 @@ impl Answer {
         bounded_message(&message)
     }
 
+    /// Whether a refusal is about an object. A server that does not know the path names none.
+    fn names_object(&self) -> bool {
+        let details = self.status().and_then(|status| status.details);
+        details.is_some_and(|details| details.name.is_some())
+    }
+
     /// Why the request was not carried out.
     pub(super) fn error(&self, right: Right) -> Error {
         let detail = self.message();
         match self.code {
             401 => Error::Unauthorized,
             403 => Error::Forbidden { right, detail },
-            404 => Error::NotFound { right, detail },
+            404 if self.names_object() => Error::NotFound { right, detail },
             409 => Error::Conflict { detail },
             422 => Error::Inapplicable { detail },
             429 => Error::Throttled { retry_after: self.retry_after },

@@ -93,6 +93,15 @@ impl Client {
         self.list(LIST_NODES, "/api/v1/nodes", "").await
     }
 
+    /// The nodes whose label `key` has this value.
+    ///
+    /// # Errors
+    /// A request fails.
+    pub async fn nodes_labelled(&self, key: &str, value: &str) -> Result<Vec<Node>, Error> {
+        let query = format!("&labelSelector={}", encode(&format!("{key}={value}")));
+        self.list(LIST_NODES, "/api/v1/nodes", &query).await
+    }
+
     /// Changes a node, and returns it.
     ///
     /// # Errors

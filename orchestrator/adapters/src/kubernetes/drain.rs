@@ -1,42 +1,38 @@
-//! Drains a node: evicts the pods that have to go, and waits until a fresh list shows none.
+//! Drains a node: evicts the pods that have to go, until a fresh list shows none.
 //!
-//! [`super::plan`] decides about each pod. A drain goes in rounds, each of which begins with a list. It begins with a dry run:
-//! where a pod would have to stay, nothing is evicted. After that, a pod that is refused is tried again later and holds up no
-//! other one.
+//! [`super::plan`] decides about each pod. A drain is a check and then rounds, each of which begins with a list; whoever drains
+//! repeats them. Where a pod would have to stay, the check says so, and nothing is evicted. After that, a pod that is refused is
+//! tried again later and holds up no other one.
 
 mod attempt;
 mod progress;
 mod report;
 mod session;
 
+use std::collections::BTreeSet;
 use std::time::Duration;
 
 use chrono::Utc;
+use os_upgrade_kernel::{Pod, PodObstacle};
+use os_upgrade_protocol::limits::bounded_message;
 use tokio::time::Instant;
 
-use self::attempt::{Attempt, attempt, pause};
-use self::progress::Progress;
-pub use self::report::{DrainOutcome, DrainReport, Reason, RemainingPod};
+use self::attempt::{Attempt, attempt};
+pub use self::progress::Progress;
+use self::report::blocks;
+pub use self::report::{Checked, NamedPod, Preview, Round};
 pub use self::session::Pace;
 use self::session::Session;
-use super::api::Mode;
 use super::client::Client;
 use super::error::Error;
 use super::mark::{Claim, Standing};
-use super::permit::{Interrupted, Permit, Stop};
-use super::plan::{Namespaces, PlannedPod, PodRef, Policy, plan};
+use super::permit::{Interrupted, NotLeading, Permit};
+use super::plan::{Namespaces, PlannedPod, Policy, plan};
 
 /// The most evictions after one list. A pod that was replaced since costs its budget a disruption, so lists are not to be old.
 const EVICTIONS_PER_LIST: usize = 20;
-
-/// The outcome of a dry run.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Preview {
-    /// The pods that would keep the node from being drained as things are.
-    pub blocked: Vec<RemainingPod>,
-    /// Pods of this project on the node, which stay.
-    pub own: Vec<PodRef>,
-}
+/// How long the dry run of one check may be repeated. Whoever checks does not wait for ever.
+const CHECK_WITHIN: Duration = Duration::from_secs(30);
 
 /// Drains nodes of one cluster.
 #[derive(Debug, Clone, Copy)]
@@ -49,209 +45,168 @@ pub struct Drainer<'a> {
     pub pace: Pace,
 }
 
+/// What a look at a cordoned node shows.
+enum Look {
+    NotCordoned(Standing),
+    Drained { boot_id: Option<String> },
+    PodsLeft,
+}
+
 impl Drainer<'_> {
-    /// Asks for all evictions without carrying any out.
+    /// What a drain would do, whether or not the node is cordoned. Nothing is changed.
     ///
     /// # Errors
-    /// The work is to stop, or a request fails for good, among them that of a node that is not there.
-    pub async fn dry_run(&self, node: &str, permit: &Permit<'_>) -> Result<Preview, Interrupted> {
-        let mut work = Work::new(*self, node, permit);
-        work.session.node(node).await?;
-        work.list().await?;
-        work.judge().await?;
-        let mut blocked = work.progress.remaining();
-        blocked.retain(|pod| !matches!(pod.reason, Reason::NotTried | Reason::Terminating { .. }));
-        Ok(Preview { blocked, own: work.progress.own() })
+    /// A request fails, among them that of a node that is not there.
+    pub async fn preview(&self, node: &str) -> Result<Preview, Error> {
+        let (mut session, mut progress) = self.begin();
+        session.node(node).await?;
+        self.list(node, &mut session, &mut progress).await?;
+        let deleted = judge(&mut session, &mut progress).await?;
+        let mut preview = Preview::default();
+        for (uid, pod) in progress.remaining(Utc::now()) {
+            if blocks(&pod.obstacle) {
+                preview.blocked.push(pod);
+            } else if pod.obstacle == PodObstacle::Terminating {
+                preview.awaited.push(pod.into());
+            } else if deleted.contains(uid) {
+                preview.deleted.push(pod.into());
+            } else {
+                preview.evicted.push(pod.into());
+            }
+        }
+        preview.own = progress.own().map(NamedPod::from).collect();
+        Ok(preview)
     }
 
-    /// Drains a node that is cordoned for `claim`.
-    pub async fn drain(&self, node: &str, claim: &Claim, permit: &Permit<'_>) -> DrainReport {
-        let mut work = Work::new(*self, node, permit);
-        let outcome = work.drain(claim).await;
-        let (remaining, own) = (work.progress.remaining(), work.progress.own());
-        DrainReport { outcome, remaining, own, evicted: work.evicted, deleted: work.deleted }
-    }
-}
-
-/// How far a drain has come.
-#[derive(Debug, Clone, Copy)]
-enum Phase {
-    /// Nothing has been evicted.
-    Judging {
-        /// How often the dry run may be repeated.
-        retries: u32,
-    },
-    /// The dry run was not refused.
-    Evicting,
-}
-
-/// One drain.
-struct Work<'a> {
-    drainer: Drainer<'a>,
-    node: &'a str,
-    session: Session<'a>,
-    progress: Progress,
-    phase: Phase,
-    evicted: usize,
-    deleted: usize,
-}
-
-/// What follows a round.
-enum Next {
-    /// The drain has ended.
-    End(DrainOutcome),
-    /// Another round after a pause.
-    Round(Duration),
-}
-
-impl<'a> Work<'a> {
-    fn new(drainer: Drainer<'a>, node: &'a str, permit: &'a Permit<'a>) -> Self {
-        let session = Session::new(drainer.client, permit, drainer.pace);
-        let phase = Phase::Judging { retries: drainer.pace.retries };
-        Self { drainer, node, session, progress: Progress::default(), phase, evicted: 0, deleted: 0 }
-    }
-
-    async fn drain(&mut self, claim: &Claim) -> DrainOutcome {
+    /// Asks for all evictions of a node that is cordoned for `claim`, without carrying any out.
+    ///
+    /// # Errors
+    /// A request fails.
+    pub async fn check(&self, node: &str, claim: &Claim) -> Result<Checked, Error> {
+        let (mut session, mut progress) = self.begin();
+        let end = Instant::now() + CHECK_WITHIN;
+        let mut retries = self.pace.retries;
         loop {
-            let rest = match self.round(claim).await {
-                Ok(Next::End(outcome)) => return outcome,
-                Ok(Next::Round(rest)) => rest,
-                Err(Interrupted::Stopped(stop)) => return self.stopped(claim, stop).await,
-                Err(Interrupted::Failed(error)) if error.is_passing() => {
-                    tracing::debug!(node = self.node, %error, "a drain pauses");
-                    pause(error.retry_after(), self.drainer.pace.retry)
-                }
-                Err(Interrupted::Failed(error)) => return DrainOutcome::Unknown(error),
-            };
-            if let Err(stop) = self.session.pause(rest).await {
-                return self.stopped(claim, stop).await;
+            match self.look(node, claim, &mut session, &mut progress).await? {
+                Look::NotCordoned(standing) => return Ok(Checked::NotCordoned(standing)),
+                Look::Drained { boot_id } => return Ok(Checked::Drained { boot_id }),
+                Look::PodsLeft => {}
             }
-        }
-    }
-
-    /// The outcome when the work is to stop.
-    async fn stopped(&mut self, claim: &Claim, stop: Stop) -> DrainOutcome {
-        match stop {
-            Stop::Cancelled => DrainOutcome::Cancelled,
-            Stop::NotLeading => DrainOutcome::NotLeading,
-            // A node that is empty is drained, however late. Reading changes nothing.
-            Stop::DeadlinePassed => match self.look(claim).await {
-                Ok(Some(outcome)) => outcome,
-                Ok(None) => DrainOutcome::TimedOut,
-                Err(error) => DrainOutcome::Unknown(error),
-            },
-        }
-    }
-
-    /// The last look at the node, after the deadline. Returns the outcome, unless pods are left.
-    async fn look(&mut self, claim: &Claim) -> Result<Option<DrainOutcome>, Error> {
-        let Drainer { client, policy, .. } = self.drainer;
-        let standing = claim.standing(&super::node::read(client, self.node).await?.cordon);
-        if standing != Standing::Ours {
-            return Ok(Some(DrainOutcome::NotCordoned(standing)));
-        }
-        // Which namespaces are protected is of no interest any more.
-        let pods = client.pods_of(self.node).await?;
-        self.progress.update(plan(pods, &Namespaces::default(), policy), Utc::now());
-        Ok(self.progress.is_drained().then_some(DrainOutcome::Drained))
-    }
-
-    /// One look at the node and its pods, and one attempt for each pod that is due.
-    async fn round(&mut self, claim: &Claim) -> Result<Next, Interrupted> {
-        let standing = claim.standing(&self.session.node(self.node).await?.cordon);
-        if standing != Standing::Ours {
-            return Ok(Next::End(DrainOutcome::NotCordoned(standing)));
-        }
-        self.list().await?;
-        if self.progress.is_drained() {
-            return Ok(Next::End(DrainOutcome::Drained));
-        }
-        match self.phase {
-            Phase::Judging { retries } => self.begin(retries).await,
-            Phase::Evicting => self.evict().await,
-        }
-    }
-
-    /// The dry run under the cordon.
-    async fn begin(&mut self, retries: u32) -> Result<Next, Interrupted> {
-        // A job that begins later stands beside pods that were evicted already: it is waited for.
-        if self.progress.waits_for_job() {
-            return Ok(Next::End(DrainOutcome::Blocked));
-        }
-        self.judge().await?;
-        if !self.progress.is_refused() {
-            self.phase = Phase::Evicting;
-            // The dry run takes its time, and evictions need a fresh list.
-            return Ok(Next::Round(Duration::ZERO));
-        }
-        let Some(retries) = retries.checked_sub(1) else { return Ok(Next::End(DrainOutcome::Blocked)) };
-        self.phase = Phase::Judging { retries };
-        Ok(Next::Round(self.drainer.pace.retry))
-    }
-
-    /// Asks for the evictions of all pods without carrying any out.
-    async fn judge(&mut self) -> Result<(), Interrupted> {
-        for (pod, fallback) in self.progress.due(Instant::now()) {
-            loop {
-                match attempt(&mut self.session, &pod, fallback, Mode::DryRun).await? {
-                    Attempt::Interrupted { pause, .. } => self.session.pause(pause).await?,
-                    Attempt::Refused { reason, .. } => {
-                        break self.progress.record(&pod.pod, reason, Utc::now(), Some(Instant::now()));
-                    }
-                    Attempt::Evicted | Attempt::Deleted | Attempt::Gone => {
-                        break self.progress.forget(&pod.pod);
-                    }
-                }
+            // A job that begins later stands beside pods that were evicted already: it is waited for.
+            if progress.waits_for_job() {
+                return Ok(Checked::Refused(progress.blocked(Utc::now())));
             }
+            judge(&mut session, &mut progress).await?;
+            if !progress.is_refused() {
+                return Ok(Checked::Clear);
+            }
+            if retries == 0 || Instant::now() + self.pace.retry > end {
+                return Ok(Checked::Refused(progress.blocked(Utc::now())));
+            }
+            retries -= 1;
+            tokio::time::sleep(self.pace.retry).await;
         }
-        Ok(())
     }
 
-    async fn evict(&mut self) -> Result<Next, Interrupted> {
-        let due = self.progress.due(Instant::now());
+    /// One look at a node that is cordoned for `claim`, and one attempt for each pod that is due. What came of earlier rounds is
+    /// in `progress`.
+    ///
+    /// # Errors
+    /// Nothing may be written, or a request fails. Pods may have been evicted before it failed.
+    pub async fn round(
+        &self,
+        node: &str,
+        claim: &Claim,
+        permit: Permit<'_>,
+        progress: &mut Progress,
+    ) -> Result<Round, Interrupted> {
+        let (mut session, _) = self.begin();
+        match self.look(node, claim, &mut session, progress).await? {
+            Look::NotCordoned(standing) => return Ok(Round::NotCordoned(standing)),
+            Look::Drained { boot_id } => return Ok(Round::Drained { boot_id }),
+            Look::PodsLeft => {}
+        }
+        let due = progress.due(Instant::now());
+        let mut has_written = false;
         for (pod, fallback) in due.iter().take(EVICTIONS_PER_LIST) {
-            let attempt = attempt(&mut self.session, pod, *fallback, Mode::Real).await?;
-            if let Some(rest) = self.settle(pod, attempt) {
-                return Ok(Next::Round(rest));
+            match attempt(&mut session, pod, *fallback, permit).await {
+                Ok(attempt) => has_written |= self.settle(progress, pod, attempt)?,
+                // What was done is told all the same.
+                Err(NotLeading) if has_written => break,
+                Err(NotLeading) => return Err(Interrupted::NotLeading),
             }
         }
-        if self.progress.is_hopeless() {
-            return Ok(Next::End(DrainOutcome::Blocked));
-        }
-        let has_more = due.len() > EVICTIONS_PER_LIST;
-        Ok(Next::Round(if has_more { Duration::ZERO } else { self.drainer.pace.round }))
+        let remaining: Vec<Pod> = progress.remaining(Utc::now()).map(|(_, pod)| pod).collect();
+        Ok(Round::Remaining(remaining))
     }
 
-    /// Takes what came of an attempt. Returns a pause if the other pods would fare likewise.
-    fn settle(&mut self, pod: &PlannedPod, attempt: Attempt) -> Option<Duration> {
-        let retry = self.drainer.pace.retry;
-        let (reason, due, rest) = match attempt {
-            Attempt::Evicted => {
-                self.evicted += 1;
-                (Reason::Requested, Some(retry), None)
-            }
-            Attempt::Deleted => {
-                self.deleted += 1;
-                (Reason::Requested, Some(retry), None)
-            }
-            // The next list says what is there instead.
-            Attempt::Gone => (Reason::Requested, Some(Duration::ZERO), None),
-            Attempt::Refused { reason, retry } => (reason, retry, None),
-            Attempt::Interrupted { error, pause } => {
-                (Reason::Failed(error), Some(Duration::ZERO), Some(pause))
-            }
-        };
-        self.progress.record(&pod.pod, reason, Utc::now(), due.map(|pause| Instant::now() + pause));
-        rest
+    fn begin(&self) -> (Session<'_>, Progress) {
+        (Session::new(self.client, self.pace), Progress::default())
+    }
+
+    /// Reads the node, and lists its pods if it is cordoned.
+    async fn look(
+        &self,
+        node: &str,
+        claim: &Claim,
+        session: &mut Session<'_>,
+        progress: &mut Progress,
+    ) -> Result<Look, Error> {
+        let state = session.node(node).await?;
+        let standing = claim.standing(&state.cordon);
+        if standing != Standing::Ours {
+            return Ok(Look::NotCordoned(standing));
+        }
+        self.list(node, session, progress).await?;
+        Ok(if progress.is_drained() { Look::Drained { boot_id: state.boot_id } } else { Look::PodsLeft })
     }
 
     /// Lists the pods of the node, and the namespaces if something depends on them.
-    async fn list(&mut self) -> Result<(), Interrupted> {
-        let pods = self.session.pods(self.node).await?;
-        let needs_namespaces = self.drainer.policy.needs_namespaces() && !pods.is_empty();
-        let namespaces =
-            if needs_namespaces { self.session.namespaces().await? } else { Namespaces::default() };
-        self.progress.update(plan(pods, &namespaces, self.drainer.policy), Utc::now());
+    async fn list(
+        &self,
+        node: &str,
+        session: &mut Session<'_>,
+        progress: &mut Progress,
+    ) -> Result<(), Error> {
+        let pods = session.pods(node).await?;
+        let needs_namespaces = self.policy.needs_namespaces() && !pods.is_empty();
+        let namespaces = if needs_namespaces { session.namespaces().await? } else { Namespaces::default() };
+        progress.update(plan(pods, &namespaces, self.policy), Utc::now());
         Ok(())
     }
+
+    /// Takes what came of an attempt. Returns whether something was written, or why the other pods would fare likewise.
+    fn settle(&self, progress: &mut Progress, pod: &PlannedPod, attempt: Attempt) -> Result<bool, Error> {
+        let (obstacle, due, result) = match attempt {
+            Attempt::Evicted | Attempt::Deleted => (PodObstacle::Requested, self.pace.retry, Ok(true)),
+            // The next list says what is there instead.
+            Attempt::Gone => (PodObstacle::Requested, Duration::ZERO, Ok(false)),
+            Attempt::Refused { obstacle, retry } => (obstacle, retry, Ok(false)),
+            Attempt::Failed(error) => {
+                let detail = bounded_message(&error.to_string());
+                (PodObstacle::Failed { detail }, Duration::ZERO, Err(error))
+            }
+        };
+        progress.record(&pod.pod, obstacle, Utc::now(), Some(Instant::now() + due));
+        result
+    }
+}
+
+/// Asks for the evictions of all pods without carrying any out. Returns the uids of those that would be deleted.
+async fn judge(session: &mut Session<'_>, progress: &mut Progress) -> Result<BTreeSet<String>, Error> {
+    let mut deleted = BTreeSet::new();
+    for (pod, fallback) in progress.due(Instant::now()) {
+        match attempt::judge(session, &pod, fallback).await {
+            Attempt::Failed(error) => return Err(error),
+            Attempt::Refused { obstacle, .. } => {
+                progress.record(&pod.pod, obstacle, Utc::now(), Some(Instant::now()));
+            }
+            Attempt::Deleted => {
+                progress.forget(&pod.pod);
+                deleted.insert(pod.pod.uid);
+            }
+            Attempt::Evicted | Attempt::Gone => progress.forget(&pod.pod),
+        }
+    }
+    Ok(deleted)
 }

@@ -4,22 +4,26 @@
 
 use std::collections::BTreeMap;
 
+use os_upgrade_kernel::NodeFence;
+use os_upgrade_protocol::HostName;
 use os_upgrade_protocol::limits::bounded_message;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 /// The annotation.
 pub const ANNOTATION: &str = "os-upgrade/cordon";
+/// Where a node says whether it takes pods, as a JSON pointer.
+const UNSCHEDULABLE: &str = "/spec/unschedulable";
 
-/// For whom a node is cordoned, and by which leader.
+/// Who speaks for a node: the leader of a site. A host has one slot at most, so the site and the fence say all.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Claim {
     /// The site. Sites that share a cluster have different names.
     pub site: String,
-    /// What of the site the cordon belongs to, such as a run's host.
-    pub owner: String,
-    /// The sequence of the leader's fence. That of a later leader of the same site is larger.
-    pub fence: u64,
+    /// The host of the node.
+    pub host: HostName,
+    /// The leader's fence. That of a later leader of the same site is greater.
+    pub fence: NodeFence,
 }
 
 /// The value of the annotation. Members that are not known are ignored.
@@ -28,10 +32,12 @@ pub struct Claim {
 pub struct Mark {
     /// The site that has cordoned the node.
     pub site: String,
-    /// What of the site the cordon belongs to.
+    /// What of the site the cordon belongs to, such as a run. It is for people.
     pub owner: String,
-    /// The sequence of the fence under which the mark was written last.
-    pub fence: u64,
+    /// The host of the node, by which it is found once nothing else says so.
+    pub host: HostName,
+    /// The fence under which the mark was written last.
+    pub fence: NodeFence,
     /// Whether the node was unschedulable before, as an administrator had left it.
     pub was_unschedulable: bool,
 }
@@ -69,14 +75,16 @@ impl Marking {
 /// What a claim finds on a node.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Standing {
-    /// The node is cordoned for the claim, under its fence or an older one.
+    /// The node is cordoned for the site, under the claim's fence or an older one.
     Ours,
-    /// The node is marked for the claim, and somebody has made it schedulable.
+    /// The node is marked for the site, and somebody has made it schedulable.
     ForeignUncordon,
     /// There is no mark.
     Unmarked,
-    /// The mark belongs to something else, or a later leader has written it.
-    Other(Mark),
+    /// A later leader of the site has marked the node.
+    Superseded(Mark),
+    /// Another site has marked the node.
+    OtherSite(Mark),
     /// The mark cannot be read.
     Unreadable {
         /// What is wrong with it.
@@ -104,10 +112,10 @@ pub(super) enum Step<T> {
     Json(Value),
 }
 
-/// What came of a claim.
+/// What came of a cordon.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Cordoned {
-    /// The node is cordoned and marked for the claim.
+    /// The node is cordoned, and its mark has the claim's fence.
     Ours {
         /// Whether it was unschedulable before, and will be afterwards.
         was_unschedulable: bool,
@@ -131,8 +139,10 @@ pub enum Uncordoned {
         /// Whether it is unschedulable, as an administrator has left it.
         is_unschedulable: bool,
     },
-    /// The mark belongs to something else, or a later leader has written it.
-    Other(Mark),
+    /// A later leader of the site has marked the node.
+    Superseded(Mark),
+    /// Another site has marked the node.
+    OtherSite(Mark),
     /// The mark cannot be read.
     Unreadable {
         /// What is wrong with it.
@@ -147,8 +157,10 @@ pub enum Refenced {
     Done,
     /// The node is not marked.
     Unmarked,
-    /// The mark belongs to something else, or a later leader has written it.
-    Other(Mark),
+    /// A later leader of the site has marked the node.
+    Superseded(Mark),
+    /// Another site has marked the node.
+    OtherSite(Mark),
     /// The mark cannot be read.
     Unreadable {
         /// What is wrong with it.
@@ -165,42 +177,54 @@ fn text(mark: &Mark) -> String {
     json!(mark).to_string()
 }
 
-impl Claim {
-    fn allows(&self, mark: &Mark) -> bool {
-        mark.site == self.site && mark.owner == self.owner && mark.fence <= self.fence
-    }
+/// The step that writes another fence into a mark, which must not have changed.
+fn rewrite<T>(mark: &Mark, before: &str, fence: NodeFence, more: Option<Value>) -> Step<T> {
+    let after = text(&Mark { fence, ..mark.clone() });
+    let mut patch = vec![json!({ "op": "test", "path": pointer(), "value": before })];
+    patch.extend(more);
+    patch.push(json!({ "op": "replace", "path": pointer(), "value": after }));
+    Step::Json(Value::Array(patch))
+}
 
+fn is_unschedulable() -> Value {
+    json!({ "op": "test", "path": UNSCHEDULABLE, "value": true })
+}
+
+impl Claim {
     /// What the claim finds on a node.
     pub fn standing(&self, cordon: &Cordon) -> Standing {
         match &cordon.marking {
             Marking::None => Standing::Unmarked,
             Marking::Unreadable { detail } => Standing::Unreadable { detail: detail.clone() },
-            Marking::Marked { mark, .. } if !self.allows(mark) => Standing::Other(mark.clone()),
+            // Fences of two sites cannot be compared.
+            Marking::Marked { mark, .. } if mark.site != self.site => Standing::OtherSite(mark.clone()),
+            Marking::Marked { mark, .. } if mark.fence > self.fence => Standing::Superseded(mark.clone()),
             Marking::Marked { .. } if cordon.is_unschedulable => Standing::Ours,
             Marking::Marked { .. } => Standing::ForeignUncordon,
         }
     }
 
-    /// The step towards a cordon. The mark of an earlier claim of the site is taken over with what it remembers.
-    pub(super) fn cordon(&self, cordon: &Cordon, version: &str) -> Step<Cordoned> {
-        let was_unschedulable = match &cordon.marking {
-            Marking::Unreadable { detail } => {
-                return Step::Done(Cordoned::Unreadable { detail: detail.clone() });
-            }
-            // Fences of two sites cannot be compared.
-            Marking::Marked { mark, .. } if mark.site != self.site => {
-                return Step::Done(Cordoned::OtherSite(mark.clone()));
-            }
-            Marking::Marked { mark, .. } if mark.fence > self.fence => {
-                return Step::Done(Cordoned::Superseded(mark.clone()));
-            }
+    /// The step towards a cordon for `owner`. The mark of an earlier cordon of the site is taken over with what it remembers.
+    pub(super) fn cordon(&self, owner: &str, cordon: &Cordon, version: &str) -> Step<Cordoned> {
+        let before = match self.standing(cordon) {
+            Standing::Unreadable { detail } => return Step::Done(Cordoned::Unreadable { detail }),
+            Standing::OtherSite(mark) => return Step::Done(Cordoned::OtherSite(mark)),
+            Standing::Superseded(mark) => return Step::Done(Cordoned::Superseded(mark)),
+            Standing::Ours | Standing::ForeignUncordon | Standing::Unmarked => &cordon.marking,
+        };
+        let was_unschedulable = match before {
             // Whoever has made the node schedulable since has said how it is to be left.
             Marking::Marked { mark, .. } => mark.was_unschedulable && cordon.is_unschedulable,
-            Marking::None => cordon.is_unschedulable,
+            Marking::None | Marking::Unreadable { .. } => cordon.is_unschedulable,
         };
-        let wanted =
-            Mark { site: self.site.clone(), owner: self.owner.clone(), fence: self.fence, was_unschedulable };
-        if let Marking::Marked { mark, .. } = &cordon.marking
+        let wanted = Mark {
+            site: self.site.clone(),
+            owner: owner.to_owned(),
+            host: self.host.clone(),
+            fence: self.fence,
+            was_unschedulable,
+        };
+        if let Marking::Marked { mark, .. } = before
             && *mark == wanted
             && cordon.is_unschedulable
         {
@@ -212,44 +236,53 @@ impl Claim {
         }))
     }
 
+    /// The step towards a cordon with the claim's fence, where the site has one. Nothing is cordoned anew.
+    pub(super) fn keep(&self, cordon: &Cordon) -> Step<Standing> {
+        match (self.standing(cordon), &cordon.marking) {
+            (Standing::Ours, Marking::Marked { mark, text }) if mark.fence != self.fence => {
+                rewrite(mark, text, self.fence, Some(is_unschedulable()))
+            }
+            (standing, _) => Step::Done(standing),
+        }
+    }
+
     /// The step towards a node as it was before the cordon.
     pub(super) fn uncordon(&self, cordon: &Cordon) -> Step<Uncordoned> {
-        let (mark, text) = match &cordon.marking {
-            Marking::None => {
-                return Step::Done(Uncordoned::Unmarked { is_unschedulable: cordon.is_unschedulable });
-            }
-            Marking::Unreadable { detail } => {
-                return Step::Done(Uncordoned::Unreadable { detail: detail.clone() });
-            }
-            Marking::Marked { mark, .. } if !self.allows(mark) => {
-                return Step::Done(Uncordoned::Other(mark.clone()));
-            }
-            Marking::Marked { mark, text } => (mark, text),
-        };
+        let is_unmarked = || Uncordoned::Unmarked { is_unschedulable: cordon.is_unschedulable };
+        match self.standing(cordon) {
+            Standing::Unmarked => return Step::Done(is_unmarked()),
+            Standing::Unreadable { detail } => return Step::Done(Uncordoned::Unreadable { detail }),
+            Standing::OtherSite(mark) => return Step::Done(Uncordoned::OtherSite(mark)),
+            Standing::Superseded(mark) => return Step::Done(Uncordoned::Superseded(mark)),
+            Standing::Ours | Standing::ForeignUncordon => {}
+        }
+        let Marking::Marked { mark, text } = &cordon.marking else { return Step::Done(is_unmarked()) };
         let mut patch = vec![
             json!({ "op": "test", "path": pointer(), "value": text }),
             json!({ "op": "remove", "path": pointer() }),
         ];
         if cordon.is_unschedulable && !mark.was_unschedulable {
-            patch.push(json!({ "op": "test", "path": "/spec/unschedulable", "value": true }));
-            patch.push(json!({ "op": "remove", "path": "/spec/unschedulable" }));
+            patch.push(is_unschedulable());
+            patch.push(json!({ "op": "remove", "path": UNSCHEDULABLE }));
         }
         Step::Json(Value::Array(patch))
     }
 
     /// The step towards a mark with the claim's fence, so that an earlier leader can undo nothing any more.
     pub(super) fn refence(&self, cordon: &Cordon) -> Step<Refenced> {
-        match &cordon.marking {
-            Marking::None => Step::Done(Refenced::Unmarked),
-            Marking::Unreadable { detail } => Step::Done(Refenced::Unreadable { detail: detail.clone() }),
-            Marking::Marked { mark, .. } if !self.allows(mark) => Step::Done(Refenced::Other(mark.clone())),
-            Marking::Marked { mark, .. } if mark.fence == self.fence => Step::Done(Refenced::Done),
-            Marking::Marked { mark, text: before } => {
-                let after = text(&Mark { fence: self.fence, ..mark.clone() });
-                Step::Json(json!([
-                    { "op": "test", "path": pointer(), "value": before },
-                    { "op": "replace", "path": pointer(), "value": after },
-                ]))
+        match (self.standing(cordon), &cordon.marking) {
+            (Standing::Unreadable { detail }, _) => Step::Done(Refenced::Unreadable { detail }),
+            (Standing::OtherSite(mark), _) => Step::Done(Refenced::OtherSite(mark)),
+            (Standing::Superseded(mark), _) => Step::Done(Refenced::Superseded(mark)),
+            (Standing::Ours | Standing::ForeignUncordon, Marking::Marked { mark, text }) => {
+                if mark.fence == self.fence {
+                    Step::Done(Refenced::Done)
+                } else {
+                    rewrite(mark, text, self.fence, None)
+                }
+            }
+            (Standing::Unmarked | Standing::Ours | Standing::ForeignUncordon, _) => {
+                Step::Done(Refenced::Unmarked)
             }
         }
     }

@@ -1,5 +1,6 @@
 //! Nodes: what they say of themselves, and their cordons. [`super::mark`] decides, this module writes.
 
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use k8s_openapi::api::core::v1::Node;
@@ -12,8 +13,12 @@ use super::permit::{Interrupted, Permit};
 
 /// How often a node is read and written in one attempt to change it: others write nodes too, kubelets every few seconds.
 const ATTEMPTS_MAX: usize = 6;
+/// How often it is tried while there is no answer. Whoever wants the change asks again later.
+const UNANSWERED_MAX: usize = 3;
 /// The pause after an answer that does not say whether the write was carried out. Doubles each time.
 const RETRY_PAUSE: Duration = Duration::from_millis(250);
+/// The longest pause that is waited for here. A server that asks for a longer one is asked again by whoever wants the change.
+const RETRY_PAUSE_MAX: Duration = Duration::from_secs(5);
 
 /// What a node says of itself.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -30,6 +35,8 @@ pub struct NodeState {
     pub boot_id: Option<String>,
     /// Whether its kubelet is ready.
     pub readiness: Readiness,
+    /// Its labels.
+    pub labels: BTreeMap<String, String>,
 }
 
 /// The condition `Ready` of a node.
@@ -64,14 +71,8 @@ impl From<Node> for NodeState {
             version: metadata.resource_version.unwrap_or_default(),
             boot_id: status.node_info.map(|info| info.boot_id).filter(|id| !id.is_empty()),
             readiness,
+            labels: metadata.labels.unwrap_or_default(),
         }
-    }
-}
-
-impl NodeState {
-    /// Whether the node is cordoned for this claim.
-    pub fn is_ours(&self, claim: &Claim) -> bool {
-        claim.standing(&self.cordon) == Standing::Ours
     }
 }
 
@@ -83,32 +84,7 @@ pub async fn read(client: &Client, name: &str) -> Result<NodeState, Error> {
     client.node(name).await.map(NodeState::from)
 }
 
-/// The nodes of a cluster that have a mark. Those that other sites have marked are left out.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Marked {
-    /// Those that the site has marked, for the sweep of those that nothing owns.
-    pub own: Vec<NodeState>,
-    /// Those whose mark cannot be read. Whose they are is not known, so only people can help.
-    pub unreadable: Vec<NodeState>,
-}
-
-/// The nodes that a site has marked.
-///
-/// # Errors
-/// A request fails.
-pub async fn marked(client: &Client, site: &str) -> Result<Marked, Error> {
-    let mut marked = Marked::default();
-    for node in client.nodes().await?.into_iter().map(NodeState::from) {
-        match &node.cordon.marking {
-            Marking::Marked { mark, .. } if mark.site == site => marked.own.push(node),
-            Marking::Unreadable { .. } => marked.unreadable.push(node),
-            Marking::None | Marking::Marked { .. } => {}
-        }
-    }
-    Ok(marked)
-}
-
-/// Cordons a node for a claim. What an administrator has done before is remembered.
+/// Cordons a node for `owner`. What an administrator has done before is remembered.
 ///
 /// # Errors
 /// The work is to stop, or a request fails for good.
@@ -116,12 +92,26 @@ pub async fn cordon(
     client: &Client,
     name: &str,
     claim: &Claim,
-    permit: &Permit<'_>,
+    owner: &str,
+    permit: Permit<'_>,
 ) -> Result<Cordoned, Interrupted> {
-    change(client, name, permit, |node| claim.cordon(&node.cordon, &node.version)).await
+    change(client, name, permit, |node| claim.cordon(owner, &node.cordon, &node.version)).await
 }
 
-/// Leaves a node as it was before it was cordoned for the claim.
+/// Writes the fence of the claim into the mark of a node that is cordoned for the site, and looks whether it still is.
+///
+/// # Errors
+/// The work is to stop, or a request fails for good.
+pub async fn keep(
+    client: &Client,
+    name: &str,
+    claim: &Claim,
+    permit: Permit<'_>,
+) -> Result<Standing, Interrupted> {
+    change(client, name, permit, |node| claim.keep(&node.cordon)).await
+}
+
+/// Leaves a node as it was before the site has cordoned it.
 ///
 /// An administrator's cordon that came after ours cannot be told apart, and ends too.
 ///
@@ -131,7 +121,7 @@ pub async fn uncordon(
     client: &Client,
     name: &str,
     claim: &Claim,
-    permit: &Permit<'_>,
+    permit: Permit<'_>,
 ) -> Result<Uncordoned, Interrupted> {
     change(client, name, permit, |node| claim.uncordon(&node.cordon)).await
 }
@@ -144,7 +134,7 @@ pub async fn refence(
     client: &Client,
     name: &str,
     claim: &Claim,
-    permit: &Permit<'_>,
+    permit: Permit<'_>,
 ) -> Result<Refenced, Interrupted> {
     change(client, name, permit, |node| claim.refence(&node.cordon)).await
 }
@@ -153,7 +143,7 @@ pub async fn refence(
 async fn change<T>(
     client: &Client,
     name: &str,
-    permit: &Permit<'_>,
+    permit: Permit<'_>,
     step: impl Fn(&NodeState) -> Step<T>,
 ) -> Result<T, Interrupted> {
     let mut pause = RETRY_PAUSE;
@@ -161,13 +151,19 @@ async fn change<T>(
     loop {
         // Without an answer only the node itself shows whether the patch was applied, so each attempt begins by reading it.
         let error = match attempt_once(client, name, permit, &step).await {
-            Err(Interrupted::Failed(error)) if error.is_passing() && attempt < ATTEMPTS_MAX => error,
+            Err(Interrupted::Failed(error)) if error.is_passing() => error,
             result => return result,
         };
-        attempt += 1;
         // The node has changed: there is nothing to wait for.
-        if !matches!(error, Error::Conflict { .. } | Error::Inapplicable { .. }) {
-            permit.pause(error.retry_after().unwrap_or(pause)).await?;
+        let has_changed = matches!(error, Error::Conflict { .. } | Error::Inapplicable { .. });
+        let asked = error.retry_after().unwrap_or(pause);
+        let attempts = if has_changed { ATTEMPTS_MAX } else { UNANSWERED_MAX };
+        if attempt >= attempts || asked > RETRY_PAUSE_MAX {
+            return Err(error.into());
+        }
+        attempt += 1;
+        if !has_changed {
+            tokio::time::sleep(asked).await;
             pause *= 2;
         }
     }
@@ -176,10 +172,10 @@ async fn change<T>(
 async fn attempt_once<T>(
     client: &Client,
     name: &str,
-    permit: &Permit<'_>,
+    permit: Permit<'_>,
     step: impl Fn(&NodeState) -> Step<T>,
 ) -> Result<T, Interrupted> {
-    let node = permit.during(read(client, name)).await??;
+    let node = read(client, name).await?;
     let (kind, patch) = match step(&node) {
         Step::Done(outcome) => return Ok(outcome),
         Step::Merge(patch) => (PatchKind::Merge, patch),

@@ -2,7 +2,6 @@
 
 use std::collections::BTreeMap;
 
-use chrono::{DateTime, Utc};
 use k8s_openapi::api::core::v1::{Namespace, Pod};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{LabelSelector, ObjectMeta};
 use kube::core::labels::{ParseExpressionError, Selector, SelectorExt as _};
@@ -154,10 +153,7 @@ pub enum Action {
     /// Nothing.
     Ignore(Ignored),
     /// It waits, since the pod is terminating.
-    Await {
-        /// When the pod is to be gone.
-        until: DateTime<Utc>,
-    },
+    Await,
     /// It does not begin, since a job is running.
     WaitForJob,
     /// It evicts the pod.
@@ -195,7 +191,7 @@ fn plan_pod(pod: Pod, namespaces: &Namespaces, policy: &Policy) -> PlannedPod {
     let is_mirror = metadata.annotations.is_some_and(|all| all.contains_key(MIRROR));
     let labels = metadata.labels.unwrap_or_default();
     let phase = pod.status.and_then(|status| status.phase).unwrap_or_default();
-    let until = metadata.deletion_timestamp.map(|time| utc(time.0.as_second()));
+    let is_terminating = metadata.deletion_timestamp.is_some();
     let pod = PodRef {
         namespace: metadata.namespace.unwrap_or_default(),
         name: metadata.name.unwrap_or_default(),
@@ -212,8 +208,8 @@ fn plan_pod(pod: Pod, namespaces: &Namespaces, policy: &Policy) -> PlannedPod {
     } else if is_controlled_by("batch", "Job") && matches!(phase.as_str(), "Pending" | "Succeeded" | "Failed")
     {
         Action::Ignore(Ignored::IdleJob)
-    } else if let Some(until) = until {
-        Action::Await { until }
+    } else if is_terminating {
+        Action::Await
     } else if is_controlled_by("batch", "Job") && policy.waits_for_job(&labels) {
         Action::WaitForJob
     } else if policy.protects(&pod.namespace, namespaces) {
@@ -222,11 +218,6 @@ fn plan_pod(pod: Pod, namespaces: &Namespaces, policy: &Policy) -> PlannedPod {
         Action::Evict(Fallback::Delete)
     };
     PlannedPod { pod, controller, labels, action }
-}
-
-/// A time of an object, in whole seconds. One out of range is the earliest.
-fn utc(secs: i64) -> DateTime<Utc> {
-    DateTime::from_timestamp(secs, 0).unwrap_or_default()
 }
 
 #[cfg(test)]

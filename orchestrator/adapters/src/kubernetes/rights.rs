@@ -24,7 +24,7 @@ const fn right(verb: &'static str, group: &'static str, resource: &'static str) 
 
 /// Reading a node.
 pub const GET_NODE: Right = right("get", "", "nodes");
-/// Finding the nodes that are marked.
+/// Finding the nodes of hosts, and those that are marked.
 pub const LIST_NODES: Right = right("list", "", "nodes");
 /// Cordoning and uncordoning.
 pub const PATCH_NODE: Right = right("patch", "", "nodes");

@@ -2,155 +2,194 @@
 
 use std::time::Duration;
 
-use super::super::api::Mode;
+use os_upgrade_kernel::PodObstacle;
+use os_upgrade_protocol::limits::bounded_message;
+
 use super::super::error::Error;
 use super::super::eviction::Verdict;
-use super::super::permit::Interrupted;
+use super::super::permit::{Interrupted, NotLeading, Permit};
 use super::super::plan::{Fallback, PlannedPod};
-use super::report::Reason;
 use super::session::{SelectingBudget, Session};
 
 /// The longest pause that a server may ask for.
 const SERVER_PAUSE_MAX: Duration = Duration::from_mins(1);
+/// The most budgets that are named.
+const BUDGETS_NAMED_MAX: usize = 5;
 
 /// What came of an attempt.
 #[derive(Debug)]
 pub(super) enum Attempt {
     /// The pod is being evicted, or would be.
     Evicted,
-    /// The pod is being deleted.
+    /// The pod is being deleted, or would be.
     Deleted,
     /// The pod is gone, or is another one by now.
     Gone,
     /// The pod stays for the time being.
     Refused {
-        /// The reason that is reported.
-        reason: Reason,
-        /// The pause before the next attempt; without one there is none.
-        retry: Option<Duration>,
+        /// What is told.
+        obstacle: PodObstacle,
+        /// The pause before the next attempt.
+        retry: Duration,
     },
     /// The server is not able to answer, whichever pod it is asked about.
-    Interrupted {
-        /// What went wrong.
-        error: Error,
-        /// The pause before the next request.
-        pause: Duration,
-    },
+    Failed(Error),
 }
 
-/// The pause that a server asks for, within bounds, or ours.
-pub(super) fn pause(asked: Option<Duration>, own: Duration) -> Duration {
-    asked.map_or(own, |asked| asked.min(SERVER_PAUSE_MAX))
+/// What follows from what the server says to an eviction.
+enum Meaning {
+    Settled(Attempt),
+    /// A budget refuses, and the pod may be deleted.
+    MayBeDeleted,
 }
 
-/// Tries to get rid of a pod. In a dry run, a refusal after which it would be deleted counts as an eviction.
+/// Asks what would come of an attempt.
+pub(super) async fn judge(session: &mut Session<'_>, pod: &PlannedPod, fallback: Fallback) -> Attempt {
+    let meaning = match session.judge(&pod.pod).await {
+        Ok(verdict) => meaning(session, pod, fallback, verdict).await,
+        Err(error) => Meaning::Settled(failed(session, pod, error).await),
+    };
+    match meaning {
+        Meaning::Settled(attempt) => attempt,
+        Meaning::MayBeDeleted => Attempt::Deleted,
+    }
+}
+
+/// Tries to get rid of a pod.
 pub(super) async fn attempt(
     session: &mut Session<'_>,
     pod: &PlannedPod,
     fallback: Fallback,
-    mode: Mode,
-) -> Result<Attempt, Interrupted> {
-    let retry = session.pace().retry;
-    let verdict = match session.evict(&pod.pod, mode).await {
-        Ok(verdict) => verdict,
-        Err(Interrupted::Failed(error)) => return failed(session, pod, error).await,
-        Err(stopped) => return Err(stopped),
+    permit: Permit<'_>,
+) -> Result<Attempt, NotLeading> {
+    let meaning = match session.evict(&pod.pod, permit).await {
+        Ok(verdict) => meaning(session, pod, fallback, verdict).await,
+        Err(Interrupted::NotLeading) => return Err(NotLeading),
+        Err(Interrupted::Failed(error)) => Meaning::Settled(failed(session, pod, error).await),
     };
-    match (verdict, fallback, mode) {
-        (Verdict::Granted, ..) => Ok(Attempt::Evicted),
-        (Verdict::Gone | Verdict::Replaced, ..) => Ok(Attempt::Gone),
-        (Verdict::NamespaceEnds, ..) => {
-            Ok(Attempt::Refused { reason: Reason::NamespaceEnds, retry: Some(retry) })
-        }
-        (Verdict::Denied { status, message }, ..) => {
-            Ok(Attempt::Refused { reason: Reason::Denied { status, message }, retry: Some(retry) })
-        }
-        (Verdict::Budget { .. }, Fallback::Delete, Mode::DryRun) => Ok(Attempt::Deleted),
-        (Verdict::Budget { .. }, Fallback::Delete, Mode::Real) => delete(session, pod).await,
-        (Verdict::Budget { message, retry_after }, Fallback::None, _) => {
-            let reason = match budgets_of(session, pod).await? {
-                Ok(budgets) => match &budgets[..] {
-                    [budget] if budget.has_nothing_to_count => {
-                        Reason::UncountedPods { budget: budget.name.clone() }
-                    }
-                    budgets => Reason::Budget { budgets: names(budgets), message, unread: None },
-                },
-                Err(error) => Reason::Budget { budgets: Vec::new(), message, unread: Some(error) },
-            };
-            Ok(Attempt::Refused { reason, retry: Some(pause(retry_after, retry)) })
-        }
+    match meaning {
+        Meaning::Settled(attempt) => Ok(attempt),
+        Meaning::MayBeDeleted => delete(session, pod, permit).await,
     }
 }
 
-/// The budgets that select a pod, or why they cannot be read: names are not worth holding up other pods.
+async fn meaning(
+    session: &mut Session<'_>,
+    pod: &PlannedPod,
+    fallback: Fallback,
+    verdict: Verdict,
+) -> Meaning {
+    let retry = session.pace().retry;
+    let attempt = match (verdict, fallback) {
+        (Verdict::Granted, _) => Attempt::Evicted,
+        (Verdict::Gone | Verdict::Replaced, _) => Attempt::Gone,
+        (Verdict::NamespaceEnds, _) => Attempt::Refused { obstacle: PodObstacle::NamespaceEnds, retry },
+        (Verdict::Denied { status, message }, _) => denied(status, &message, retry),
+        (Verdict::Budget { .. }, Fallback::Delete) => return Meaning::MayBeDeleted,
+        (Verdict::Budget { message, retry_after }, Fallback::None) => {
+            let retry = retry_after.map_or(retry, |asked| asked.min(SERVER_PAUSE_MAX));
+            match budgets_of(session, pod, &message).await {
+                Ok(budgets) => Attempt::Refused { obstacle: kept(&budgets), retry },
+                Err(error) => Attempt::Failed(error),
+            }
+        }
+    };
+    Meaning::Settled(attempt)
+}
+
+fn denied(status: u16, message: &str, retry: Duration) -> Attempt {
+    let detail = if message.is_empty() { format!("status {status}") } else { bounded_message(message) };
+    Attempt::Refused { obstacle: PodObstacle::Denied { detail }, retry }
+}
+
+/// What keeps a pod whose eviction a budget refuses.
+fn kept(budgets: &[SelectingBudget]) -> PodObstacle {
+    match budgets {
+        [budget] if budget.has_nothing_to_count => {
+            PodObstacle::UncountedPods { budget: bounded_message(&budget.name) }
+        }
+        budgets => PodObstacle::Budget { budgets: names(budgets) },
+    }
+}
+
+/// The budgets that select a pod, or none where they cannot be read: names are not worth holding up other pods.
 async fn budgets_of(
     session: &mut Session<'_>,
     pod: &PlannedPod,
-) -> Result<Result<Vec<SelectingBudget>, Error>, Interrupted> {
+    message: &str,
+) -> Result<Vec<SelectingBudget>, Error> {
     match session.budgets_of(pod).await {
-        Ok(budgets) => Ok(Ok(budgets)),
-        Err(Interrupted::Failed(error)) if error.is_passing() || error.is_missing_right() => Ok(Err(error)),
-        Err(interrupted) => Err(interrupted),
+        Err(error) if error.is_passing() || error.is_missing_right() => {
+            let (namespace, name) = (&pod.pod.namespace, &pod.pod.name);
+            tracing::info!(namespace, name, message, %error, "a budget refuses, and cannot be read");
+            Ok(Vec::new())
+        }
+        result => result,
     }
 }
 
 fn names(budgets: &[SelectingBudget]) -> Vec<String> {
-    budgets.iter().map(|budget| budget.name.clone()).collect()
+    budgets.iter().take(BUDGETS_NAMED_MAX).map(|budget| bounded_message(&budget.name)).collect()
 }
 
-async fn delete(session: &mut Session<'_>, pod: &PlannedPod) -> Result<Attempt, Interrupted> {
-    let retry = Some(session.pace().retry);
-    match session.delete(&pod.pod).await {
-        Ok(Verdict::Granted) => Ok(Attempt::Deleted),
-        Ok(Verdict::Gone | Verdict::Replaced) => Ok(Attempt::Gone),
-        Ok(Verdict::NamespaceEnds) => Ok(Attempt::Refused { reason: Reason::NamespaceEnds, retry }),
-        Ok(Verdict::Denied { status, message }) => {
-            Ok(Attempt::Refused { reason: Reason::Denied { status, message }, retry })
-        }
+async fn delete(
+    session: &mut Session<'_>,
+    pod: &PlannedPod,
+    permit: Permit<'_>,
+) -> Result<Attempt, NotLeading> {
+    let retry = session.pace().retry;
+    let attempt = match session.delete(&pod.pod, permit).await {
+        Ok(Verdict::Granted) => Attempt::Deleted,
+        Ok(Verdict::Gone | Verdict::Replaced) => Attempt::Gone,
+        Ok(Verdict::NamespaceEnds) => Attempt::Refused { obstacle: PodObstacle::NamespaceEnds, retry },
+        Ok(Verdict::Denied { status, message }) => denied(status, &message, retry),
         // No budget is asked about deletions.
-        Ok(Verdict::Budget { message, .. }) => {
-            let reason = Reason::Budget { budgets: Vec::new(), message, unread: None };
-            Ok(Attempt::Refused { reason, retry })
+        Ok(Verdict::Budget { .. }) => {
+            Attempt::Refused { obstacle: PodObstacle::Budget { budgets: Vec::new() }, retry }
         }
+        Err(Interrupted::NotLeading) => return Err(NotLeading),
         Err(Interrupted::Failed(error)) => failed_otherwise(session, error),
-        Err(stopped) => Err(stopped),
-    }
+    };
+    Ok(attempt)
 }
 
 /// The meaning of a failed eviction. That several budgets select the pod is told by a failure without a reason.
-async fn failed(session: &mut Session<'_>, pod: &PlannedPod, error: Error) -> Result<Attempt, Interrupted> {
-    if matches!(error, Error::ServerFailed { .. })
-        && let Ok(budgets) = budgets_of(session, pod).await?
-        && budgets.len() > 1
-    {
-        let reason = Reason::SeveralBudgets { budgets: names(&budgets) };
-        return Ok(Attempt::Refused { reason, retry: None });
+async fn failed(session: &mut Session<'_>, pod: &PlannedPod, error: Error) -> Attempt {
+    if let Error::ServerFailed { detail, .. } = &error {
+        match budgets_of(session, pod, detail).await {
+            Ok(budgets) if budgets.len() > 1 => {
+                let obstacle = PodObstacle::SeveralBudgets { budgets: names(&budgets) };
+                return Attempt::Refused { obstacle, retry: session.pace().retry };
+            }
+            Ok(_) => {}
+            Err(error) => return Attempt::Failed(error),
+        }
     }
     failed_otherwise(session, error)
 }
 
-fn failed_otherwise(session: &Session<'_>, error: Error) -> Result<Attempt, Interrupted> {
+fn failed_otherwise(session: &Session<'_>, error: Error) -> Attempt {
     let retry = session.pace().retry;
     match error {
-        Error::Throttled { retry_after } => {
-            Ok(Attempt::Interrupted { pause: pause(retry_after, retry), error })
-        }
-        Error::Unreachable { .. } | Error::TimedOut { .. } | Error::NoCredentials { .. } => {
-            Ok(Attempt::Interrupted { pause: retry, error })
-        }
         // It may be about this pod alone.
         Error::ServerFailed { .. } => {
-            Ok(Attempt::Refused { reason: Reason::Failed(error), retry: Some(retry) })
+            let obstacle = PodObstacle::Failed { detail: bounded_message(&error.to_string()) };
+            Attempt::Refused { obstacle, retry }
         }
         // It may be missing in this namespace alone.
         Error::Forbidden { right, detail } => {
-            Ok(Attempt::Refused { reason: Reason::MissingRight { right, detail }, retry: Some(retry) })
+            let detail = bounded_message(&format!("{right}: {detail}"));
+            Attempt::Refused { obstacle: PodObstacle::MissingRight { detail }, retry }
         }
-        Error::Unauthorized
+        Error::Throttled { .. }
+        | Error::Unreachable { .. }
+        | Error::TimedOut { .. }
+        | Error::NoCredentials { .. }
+        | Error::Unauthorized
         | Error::NotFound { .. }
         | Error::Conflict { .. }
         | Error::Inapplicable { .. }
         | Error::Refused { .. }
-        | Error::Malformed { .. } => Err(error.into()),
+        | Error::Malformed { .. } => Attempt::Failed(error),
     }
 }

@@ -1,17 +1,18 @@
-//! What a drain knows of the pods that are still there. Pure, but for times that come in with what happens.
+//! What is known of the pods that are still on a node, from one round to the next. Pure: times come in with what happens.
 
 use std::collections::BTreeMap;
 
 use chrono::{DateTime, Utc};
+use os_upgrade_kernel::{Pod, PodObstacle};
 use tokio::time::Instant;
 
 use super::super::plan::{Action, Fallback, Ignored, PlannedPod, PodRef};
-use super::report::{Reason, RemainingPod};
+use super::report::{blocks, is_like, is_refusal, pod};
 
 #[derive(Debug)]
 struct Record {
-    reason: Reason,
-    /// Since when there are reasons of this kind.
+    obstacle: PodObstacle,
+    /// Since when there are obstacles of this kind.
     since: DateTime<Utc>,
     /// When the pod is tried again; never if absent.
     due: Option<Instant>,
@@ -19,7 +20,7 @@ struct Record {
 
 /// The pods of the last list, and what came of the attempts to get rid of them.
 #[derive(Debug, Default)]
-pub(super) struct Progress {
+pub struct Progress {
     pods: Vec<PlannedPod>,
     /// By uid.
     records: BTreeMap<String, Record>,
@@ -33,18 +34,30 @@ impl Progress {
         self.records.retain(|uid, _| pods.iter().any(|pod| pod.pod.uid == *uid));
         for pod in self.pods.clone() {
             match pod.action {
-                Action::Await { until } => self.record(&pod.pod, Reason::Terminating { until }, now, None),
-                Action::WaitForJob => self.record(&pod.pod, Reason::JobRunning, now, None),
+                Action::Await => self.record(&pod.pod, PodObstacle::Terminating, now, None),
+                Action::WaitForJob => self.record(&pod.pod, PodObstacle::JobRunning, now, None),
+                // It may have been waited for before.
+                Action::Evict(_) if self.is_never_due(&pod.pod) => self.forget(&pod.pod),
                 Action::Ignore(_) | Action::Evict(_) => {}
             }
         }
     }
 
+    fn is_never_due(&self, pod: &PodRef) -> bool {
+        self.records.get(&pod.uid).is_some_and(|record| record.due.is_none())
+    }
+
     /// Records why a pod is still there.
-    pub(super) fn record(&mut self, pod: &PodRef, reason: Reason, now: DateTime<Utc>, due: Option<Instant>) {
-        let same = self.records.get(&pod.uid).filter(|before| before.reason.is_like(&reason));
+    pub(super) fn record(
+        &mut self,
+        pod: &PodRef,
+        obstacle: PodObstacle,
+        now: DateTime<Utc>,
+        due: Option<Instant>,
+    ) {
+        let same = self.records.get(&pod.uid).filter(|before| is_like(&before.obstacle, &obstacle));
         let since = same.map_or(now, |before| before.since);
-        self.records.insert(pod.uid.clone(), Record { reason, since, due });
+        self.records.insert(pod.uid.clone(), Record { obstacle, since, due });
     }
 
     /// Forgets why a pod was still there: nothing keeps it any more.
@@ -64,14 +77,7 @@ impl Progress {
 
     /// Whether a pod would have to stay.
     pub(super) fn is_refused(&self) -> bool {
-        self.records.values().any(|record| record.reason.is_refusal())
-    }
-
-    /// Whether what is left will not go, whatever is waited for.
-    pub(super) fn is_hopeless(&self) -> bool {
-        let is_final =
-            |pod: &PlannedPod| self.records.get(&pod.pod.uid).is_some_and(|record| record.reason.is_final());
-        self.pods.iter().filter(|pod| pod.has_to_go()).all(is_final)
+        self.records.values().any(|record| is_refusal(&record.obstacle))
     }
 
     /// The pods that are to be evicted now. Those that were not tried come first, then those that wait longest: otherwise the
@@ -83,30 +89,28 @@ impl Progress {
         due.sort_by_key(|pod| due_at(pod));
         let evictable = due.into_iter().filter_map(|pod| match pod.action {
             Action::Evict(fallback) => Some((pod.clone(), fallback)),
-            Action::Ignore(_) | Action::Await { .. } | Action::WaitForJob => None,
+            Action::Ignore(_) | Action::Await | Action::WaitForJob => None,
         });
         evictable.collect()
     }
 
-    /// The pods that have to go.
-    pub(super) fn remaining(&self) -> Vec<RemainingPod> {
-        let remaining = self.pods.iter().filter(|pod| pod.has_to_go());
-        remaining
-            .map(|pod| {
-                let record = self.records.get(&pod.pod.uid);
-                RemainingPod {
-                    pod: pod.pod.clone(),
-                    controller: pod.controller.clone(),
-                    reason: record.map_or(Reason::NotTried, |record| record.reason.clone()),
-                    since: record.map(|record| record.since),
-                }
-            })
-            .collect()
+    /// The pods that have to go, each with its uid.
+    pub(super) fn remaining(&self, now: DateTime<Utc>) -> impl Iterator<Item = (&str, Pod)> {
+        self.pods.iter().filter(|pod| pod.has_to_go()).map(move |planned| {
+            let record = self.records.get(&planned.pod.uid);
+            let obstacle = record.map_or(PodObstacle::NotTried, |record| record.obstacle.clone());
+            let since = record.map_or(now, |record| record.since);
+            (planned.pod.uid.as_str(), pod(planned, obstacle, since))
+        })
+    }
+
+    /// The pods that keep the node from being drained.
+    pub(super) fn blocked(&self, now: DateTime<Utc>) -> Vec<Pod> {
+        self.remaining(now).map(|(_, pod)| pod).filter(|pod| blocks(&pod.obstacle)).collect()
     }
 
     /// The pods of this project.
-    pub(super) fn own(&self) -> Vec<PodRef> {
-        let own = self.pods.iter().filter(|pod| pod.action == Action::Ignore(Ignored::Own));
-        own.map(|pod| pod.pod.clone()).collect()
+    pub(super) fn own(&self) -> impl Iterator<Item = &PlannedPod> {
+        self.pods.iter().filter(|pod| pod.action == Action::Ignore(Ignored::Own))
     }
 }

@@ -1,4 +1,4 @@
-//! The requests of one drain, one after the other and not too fast.
+//! The requests of one job, one after the other and not too fast.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -13,31 +13,24 @@ use super::super::client::Client;
 use super::super::error::Error;
 use super::super::eviction::Verdict;
 use super::super::node::{self, NodeState};
-use super::super::permit::{Interrupted, Permit, Stop};
+use super::super::permit::{Interrupted, Permit};
 use super::super::plan::{Namespaces, PlannedPod, PodRef};
 
-/// How fast a node is drained. Each drain keeps to it on its own.
+/// How fast a node is drained. Each job keeps to it on its own.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Pace {
     /// The pause between two requests. The pages of a list count as one.
     pub request: Duration,
-    /// The pause between two rounds, each of which reads the node and lists its pods.
-    pub round: Duration,
     /// The pause before a pod that was refused is tried again.
     pub retry: Duration,
-    /// How often the dry run under the cordon is repeated while a pod is refused. Some controllers relax a budget only once they
-    /// see the cordon.
+    /// How often the dry run under the cordon is repeated while a pod is refused, as far as the time of one job allows. Some
+    /// controllers relax a budget only once they see the cordon.
     pub retries: u32,
 }
 
 impl Default for Pace {
     fn default() -> Self {
-        Self {
-            request: Duration::from_millis(100),
-            round: Duration::from_secs(3),
-            retry: Duration::from_secs(10),
-            retries: 0,
-        }
+        Self { request: Duration::from_millis(100), retry: Duration::from_secs(10), retries: 0 }
     }
 }
 
@@ -62,11 +55,10 @@ impl From<&PodDisruptionBudget> for SelectingBudget {
     }
 }
 
-/// The requests of one drain.
+/// The requests of one job.
 #[derive(Debug)]
 pub(super) struct Session<'a> {
     client: &'a Client,
-    permit: &'a Permit<'a>,
     pace: Pace,
     next_request: Instant,
     /// The budgets of namespaces that were asked for since the last list of pods.
@@ -74,65 +66,63 @@ pub(super) struct Session<'a> {
 }
 
 impl<'a> Session<'a> {
-    pub(super) fn new(client: &'a Client, permit: &'a Permit<'a>, pace: Pace) -> Self {
-        Self { client, permit, pace, next_request: Instant::now(), budgets: BTreeMap::new() }
+    pub(super) fn new(client: &'a Client, pace: Pace) -> Self {
+        Self { client, pace, next_request: Instant::now(), budgets: BTreeMap::new() }
     }
 
     pub(super) fn pace(&self) -> Pace {
         self.pace
     }
 
-    pub(super) async fn pause(&self, pause: Duration) -> Result<(), Stop> {
-        self.permit.pause(pause).await
-    }
-
     /// Waits for the turn of the next request.
-    async fn turn(&mut self) -> Result<(), Stop> {
-        self.permit.during(tokio::time::sleep_until(self.next_request)).await?;
+    async fn turn(&mut self) {
+        tokio::time::sleep_until(self.next_request).await;
         self.next_request = Instant::now() + self.pace.request;
-        Ok(())
     }
 
-    async fn read<T>(&mut self, request: impl Future<Output = Result<T, Error>>) -> Result<T, Interrupted> {
-        self.turn().await?;
-        Ok(self.permit.during(request).await??)
-    }
-
-    /// Waits for the turn of a write. Whether it is still allowed is asked last.
-    async fn before_write(&mut self) -> Result<(), Stop> {
-        self.turn().await?;
-        self.permit.check()
-    }
-
-    pub(super) async fn node(&mut self, name: &str) -> Result<NodeState, Interrupted> {
-        self.read(node::read(self.client, name)).await
+    pub(super) async fn node(&mut self, name: &str) -> Result<NodeState, Error> {
+        self.turn().await;
+        node::read(self.client, name).await
     }
 
     /// The pods of the node as they are now.
-    pub(super) async fn pods(&mut self, node: &str) -> Result<Vec<Pod>, Interrupted> {
+    pub(super) async fn pods(&mut self, node: &str) -> Result<Vec<Pod>, Error> {
         self.budgets.clear();
-        self.read(self.client.pods_of(node)).await
+        self.turn().await;
+        self.client.pods_of(node).await
     }
 
-    pub(super) async fn namespaces(&mut self) -> Result<Namespaces, Interrupted> {
-        Ok(self.read(self.client.namespaces()).await?.into_iter().collect())
+    pub(super) async fn namespaces(&mut self) -> Result<Namespaces, Error> {
+        self.turn().await;
+        Ok(self.client.namespaces().await?.into_iter().collect())
     }
 
-    pub(super) async fn evict(&mut self, pod: &PodRef, mode: Mode) -> Result<Verdict, Interrupted> {
-        self.before_write().await?;
-        Ok(self.client.evict(pod, mode).await?)
+    /// Asks what would come of an eviction. It changes nothing, so no permission is needed.
+    pub(super) async fn judge(&mut self, pod: &PodRef) -> Result<Verdict, Error> {
+        self.turn().await;
+        self.client.evict(pod, Mode::DryRun).await
     }
 
-    pub(super) async fn delete(&mut self, pod: &PodRef) -> Result<Verdict, Interrupted> {
-        self.before_write().await?;
+    /// Evicts a pod. Whether that is still allowed is asked last.
+    pub(super) async fn evict(&mut self, pod: &PodRef, permit: Permit<'_>) -> Result<Verdict, Interrupted> {
+        self.turn().await;
+        permit.check()?;
+        Ok(self.client.evict(pod, Mode::Real).await?)
+    }
+
+    /// Deletes a pod. Whether that is still allowed is asked last.
+    pub(super) async fn delete(&mut self, pod: &PodRef, permit: Permit<'_>) -> Result<Verdict, Interrupted> {
+        self.turn().await;
+        permit.check()?;
         Ok(self.client.delete_pod(pod).await?)
     }
 
     /// The budgets that select a pod.
-    pub(super) async fn budgets_of(&mut self, pod: &PlannedPod) -> Result<Vec<SelectingBudget>, Interrupted> {
+    pub(super) async fn budgets_of(&mut self, pod: &PlannedPod) -> Result<Vec<SelectingBudget>, Error> {
         let namespace = &pod.pod.namespace;
         if !self.budgets.contains_key(namespace) {
-            let budgets = self.read(self.client.budgets_of(namespace)).await?;
+            self.turn().await;
+            let budgets = self.client.budgets_of(namespace).await?;
             self.budgets.insert(namespace.clone(), budgets);
         }
         let budgets = self.budgets.get(namespace).into_iter().flatten();

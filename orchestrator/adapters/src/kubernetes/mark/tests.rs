@@ -4,17 +4,32 @@ use super::*;
 
 const SITE: &str = "here";
 
-fn claim(owner: &str, fence: u64) -> Claim {
-    Claim { site: SITE.to_owned(), owner: owner.to_owned(), fence }
+/// Fences are compared by the restoration first: the sequences may have begun anew then.
+fn fence(sequence: u64) -> NodeFence {
+    NodeFence { restored: 1, sequence }
 }
 
-fn mark(owner: &str, fence: u64, was_unschedulable: bool) -> Mark {
-    Mark { site: SITE.to_owned(), owner: owner.to_owned(), fence, was_unschedulable }
+fn host() -> HostName {
+    HostName::new("host-1").unwrap()
+}
+
+fn claim(sequence: u64) -> Claim {
+    Claim { site: SITE.to_owned(), host: host(), fence: fence(sequence) }
+}
+
+fn mark(owner: &str, sequence: u64, was_unschedulable: bool) -> Mark {
+    Mark {
+        site: SITE.to_owned(),
+        owner: owner.to_owned(),
+        host: host(),
+        fence: fence(sequence),
+        was_unschedulable,
+    }
 }
 
 /// The mark of another site, for an owner of the same name.
-fn foreign(owner: &str, fence: u64) -> Mark {
-    Mark { site: "there".to_owned(), ..mark(owner, fence, false) }
+fn foreign(owner: &str, sequence: u64) -> Mark {
+    Mark { site: "there".to_owned(), ..mark(owner, sequence, false) }
 }
 
 fn cordon(is_unschedulable: bool, mark: Option<Mark>) -> Cordon {
@@ -46,15 +61,49 @@ fn cordon_remembers_what_was_before() {
         ("left over", cordon(true, Some(mark("b", 4, false))), mark("a", 5, false)),
         ("uncordoned by somebody", cordon(false, Some(mark("a", 5, true))), mark("a", 5, false)),
     ] {
-        assert_eq!(written(&claim("a", 5).cordon(&before, "7")), expected, "{name}");
+        assert_eq!(written(&claim(5).cordon("a", &before, "7")), expected, "{name}");
     }
     let ours = cordon(true, Some(mark("a", 5, true)));
-    assert_eq!(claim("a", 5).cordon(&ours, "7"), Step::Done(Cordoned::Ours { was_unschedulable: true }));
+    assert_eq!(claim(5).cordon("a", &ours, "7"), Step::Done(Cordoned::Ours { was_unschedulable: true }));
     let later = mark("b", 6, false);
-    let step = claim("a", 5).cordon(&cordon(true, Some(later.clone())), "7");
+    let step = claim(5).cordon("a", &cordon(true, Some(later.clone())), "7");
     assert_eq!(step, Step::Done(Cordoned::Superseded(later)));
-    let step = claim("a", 5).cordon(&unreadable(), "7");
+    let step = claim(5).cordon("a", &unreadable(), "7");
     assert!(matches!(step, Step::Done(Cordoned::Unreadable { .. })), "{step:?}");
+}
+
+/// After a restoration the sequences may begin anew.
+#[test]
+fn fence_of_a_later_restoration_is_later() {
+    let restored = Claim { fence: NodeFence { restored: 2, sequence: 1 }, ..claim(1) };
+    let before = cordon(true, Some(mark("a", 9, false)));
+    assert_eq!(restored.standing(&before), Standing::Ours);
+    let written = written(&restored.cordon("a", &before, "7"));
+    assert_eq!(written.fence, restored.fence);
+    let step = claim(9).cordon("a", &cordon(true, Some(written.clone())), "7");
+    assert_eq!(step, Step::Done(Cordoned::Superseded(written)));
+}
+
+#[test]
+fn kept_cordon_is_not_made_anew() {
+    let key = "/metadata/annotations/os-upgrade~1cordon";
+    let earlier = mark("b", 4, true);
+    let expected = json!([
+        { "op": "test", "path": key, "value": text(&earlier) },
+        { "op": "test", "path": "/spec/unschedulable", "value": true },
+        { "op": "replace", "path": key, "value": text(&mark("b", 5, true)) },
+    ]);
+    assert_eq!(claim(5).keep(&cordon(true, Some(earlier))), Step::Json(expected));
+    for before in [
+        cordon(true, Some(mark("b", 5, true))),
+        cordon(false, Some(mark("b", 4, true))),
+        cordon(true, Some(mark("b", 6, true))),
+        cordon(true, Some(foreign("b", 4))),
+        cordon(true, None),
+        unreadable(),
+    ] {
+        assert_eq!(claim(5).keep(&before), Step::Done(claim(5).standing(&before)), "{before:?}");
+    }
 }
 
 /// Neither the owner's name nor the fence says anything about another site.
@@ -63,11 +112,11 @@ fn another_sites_mark_is_left_alone() {
     for other in [foreign("a", 1), foreign("a", 5), foreign("a", 9), foreign("b", 1)] {
         for is_unschedulable in [true, false] {
             let cordon = cordon(is_unschedulable, Some(other.clone()));
-            let claim = claim("a", 5);
-            assert_eq!(claim.cordon(&cordon, "7"), Step::Done(Cordoned::OtherSite(other.clone())));
-            assert_eq!(claim.uncordon(&cordon), Step::Done(Uncordoned::Other(other.clone())));
-            assert_eq!(claim.refence(&cordon), Step::Done(Refenced::Other(other.clone())));
-            assert_eq!(claim.standing(&cordon), Standing::Other(other.clone()));
+            let claim = claim(5);
+            assert_eq!(claim.cordon("a", &cordon, "7"), Step::Done(Cordoned::OtherSite(other.clone())));
+            assert_eq!(claim.uncordon(&cordon), Step::Done(Uncordoned::OtherSite(other.clone())));
+            assert_eq!(claim.refence(&cordon), Step::Done(Refenced::OtherSite(other.clone())));
+            assert_eq!(claim.standing(&cordon), Standing::OtherSite(other.clone()));
         }
     }
 }
@@ -90,19 +139,20 @@ fn uncordon_tests_the_mark_it_has_read() {
         (true, mark("a", 4, false), true),
         (true, mark("a", 5, true), false),
         (false, mark("a", 5, false), false),
+        // A host has one slot, so whatever the site has marked is the claim's.
+        (true, mark("b", 5, false), true),
     ] {
         let mut expected = unmark(&mark);
         expected.extend(free.iter().filter(|_| frees).cloned());
-        let step = claim("a", 5).uncordon(&cordon(is_unschedulable, Some(mark.clone())));
+        let step = claim(5).uncordon(&cordon(is_unschedulable, Some(mark.clone())));
         assert_eq!(step, Step::Json(Value::Array(expected)), "{is_unschedulable} {mark:?}");
     }
-    for other in [mark("a", 6, false), mark("b", 5, false)] {
-        let step = claim("a", 5).uncordon(&cordon(true, Some(other.clone())));
-        assert_eq!(step, Step::Done(Uncordoned::Other(other)));
-    }
-    let step = claim("a", 5).uncordon(&cordon(true, None));
+    let later = mark("a", 6, false);
+    let step = claim(5).uncordon(&cordon(true, Some(later.clone())));
+    assert_eq!(step, Step::Done(Uncordoned::Superseded(later)));
+    let step = claim(5).uncordon(&cordon(true, None));
     assert_eq!(step, Step::Done(Uncordoned::Unmarked { is_unschedulable: true }));
-    let step = claim("a", 5).uncordon(&unreadable());
+    let step = claim(5).uncordon(&unreadable());
     assert!(matches!(step, Step::Done(Uncordoned::Unreadable { .. })), "{step:?}");
 }
 
@@ -113,24 +163,29 @@ fn standing_tells_whose_node_it_is() {
         (cordon(true, Some(mark("a", 4, false))), Standing::Ours),
         (cordon(false, Some(mark("a", 5, false))), Standing::ForeignUncordon),
         (cordon(true, None), Standing::Unmarked),
-        (cordon(true, Some(mark("a", 6, false))), Standing::Other(mark("a", 6, false))),
-        (cordon(true, Some(mark("b", 1, false))), Standing::Other(mark("b", 1, false))),
+        (cordon(true, Some(mark("a", 6, false))), Standing::Superseded(mark("a", 6, false))),
+        (cordon(true, Some(mark("b", 1, false))), Standing::Ours),
     ] {
-        assert_eq!(claim("a", 5).standing(&before), expected, "{before:?}");
+        assert_eq!(claim(5).standing(&before), expected, "{before:?}");
     }
-    assert!(matches!(claim("a", 5).standing(&unreadable()), Standing::Unreadable { .. }));
+    assert!(matches!(claim(5).standing(&unreadable()), Standing::Unreadable { .. }));
 }
 
 #[test]
 fn marks_keep_their_format() {
-    let mark = mark("run-1/host-1", 42, true);
-    let format = json!({ "site": "here", "owner": "run-1/host-1", "fence": 42, "wasUnschedulable": true });
+    let mark = mark("run-1", 42, true);
+    let format = json!({
+        "site": "here", "owner": "run-1", "host": "host-1", "fence": { "restored": 1, "sequence": 42 },
+        "wasUnschedulable": true,
+    });
     assert_eq!(json!(mark), format);
-    let later = r#"{"site":"here","owner":"run-1/host-1","fence":42,"wasUnschedulable":true,"more":1}"#;
-    let annotations = BTreeMap::from([(ANNOTATION.to_owned(), later.to_owned())]);
-    assert_eq!(Marking::read(Some(&annotations)), Marking::Marked { mark, text: later.to_owned() });
+    let mut later = format.clone();
+    later["more"] = json!(1);
+    let annotations = BTreeMap::from([(ANNOTATION.to_owned(), later.to_string())]);
+    assert_eq!(Marking::read(Some(&annotations)), Marking::Marked { mark, text: later.to_string() });
     // Without a site, nobody knows whose it is.
-    let text = r#"{"owner":"run-1/host-1","fence":42,"wasUnschedulable":true}"#;
-    let annotations = BTreeMap::from([(ANNOTATION.to_owned(), text.to_owned())]);
+    let mut nobodys = format;
+    nobodys.as_object_mut().unwrap().remove("site");
+    let annotations = BTreeMap::from([(ANNOTATION.to_owned(), nobodys.to_string())]);
     assert!(matches!(Marking::read(Some(&annotations)), Marking::Unreadable { .. }));
 }

@@ -46,14 +46,13 @@ fn action(pod: Pod, policy: &Policy) -> Action {
 #[test]
 fn kinds_of_pods() {
     let ending = json!({ "deletionTimestamp": "2026-01-02T03:04:05Z" });
-    let until = "2026-01-02T03:04:05Z".parse().unwrap();
     let mirror = json!({ "annotations": { "kubernetes.io/config.mirror": "hash" } });
     let evict = Action::Evict(Fallback::None);
     for (name, metadata, phase, expected) in [
         ("bare", json!({}), "Running", evict),
         ("bare and pending", json!({}), "Pending", evict),
         ("bare and finished", json!({}), "Succeeded", evict),
-        ("bare and terminating", ending.clone(), "Running", Action::Await { until }),
+        ("bare and terminating", ending.clone(), "Running", Action::Await),
         ("replica set", owned("apps/v1", "ReplicaSet", true), "Running", evict),
         ("daemon set", owned("apps/v1", "DaemonSet", true), "Running", Action::Ignore(Ignored::DaemonSet)),
         (
@@ -77,7 +76,7 @@ fn kinds_of_pods() {
         ("job that waits", owned("batch/v1", "Job", true), "Pending", Action::Ignore(Ignored::IdleJob)),
         ("job that is done", owned("batch/v1", "Job", true), "Succeeded", Action::Ignore(Ignored::IdleJob)),
         ("job that failed", owned("batch/v1", "Job", true), "Failed", Action::Ignore(Ignored::IdleJob)),
-        ("job that ends", with(owned("batch/v1", "Job", true), &ending), "Running", Action::Await { until }),
+        ("job that ends", with(owned("batch/v1", "Job", true), &ending), "Running", Action::Await),
         ("job of another group", owned("example.org/v1", "Job", true), "Running", evict),
     ] {
         assert_eq!(action(pod(&metadata, phase), &Policy::default()), expected, "{name}");
