@@ -162,6 +162,7 @@ impl Opened {
         let ((missed_sender, missed), (synced_sender, synced)) = (watch::channel(0), watch::channel(0));
         let (iterations, trust) = (Arc::default(), Arc::clone(&published));
         let store = position.as_ref().map(Position::knowledge);
+        let lock_server = locks.map(|locks| locks.with_credentials(strongbox.credentials(&published)));
         let core = Core {
             waiting: Waiting {
                 settings: settings.clone(),
@@ -174,9 +175,7 @@ impl Opened {
             streams_found,
             parts: Parts {
                 settings: node_settings(&settings, directory.instance(), store),
-                adapters: Adapters {
-                    lock_server: locks.map(|locks| locks.with_credentials(strongbox.credentials(&published))),
-                },
+                adapters: Adapters { lock_server, cluster: None },
                 strongbox: strongbox.clone(),
                 history: history.clone(),
                 projection: driver::Projection {

@@ -1,5 +1,6 @@
 //! Adapters carry out jobs in systems outside of the bus: a module per system.
 
+pub mod cluster;
 pub mod fleet_lock_client;
 mod http_error;
 pub mod kubernetes;
@@ -9,6 +10,7 @@ pub mod reboot_command;
 use os_upgrade_kernel::{Job, NoAnswer};
 use os_upgrade_shell::jobs::JobReport;
 
+use crate::cluster::Cluster;
 use crate::fleet_lock_client::FleetLockClient;
 
 /// The clients of all systems.
@@ -16,14 +18,19 @@ use crate::fleet_lock_client::FleetLockClient;
 pub struct Adapters {
     /// The client of the lock server; `None` if none is configured.
     pub lock_server: Option<FleetLockClient>,
+    /// The Kubernetes cluster; `None` if none is configured.
+    pub cluster: Option<Cluster>,
 }
 
 impl Adapters {
     /// Carries `job` out. `may_write` is called right before each write to a system. It returns whether this instance still
     /// leads, since the process may have been paused after the job was started.
-    pub async fn carry_out(&self, job: Job, may_write: impl Fn() -> bool) -> JobReport {
+    pub async fn carry_out(&self, job: Job, may_write: impl Fn() -> bool + Send + Sync) -> JobReport {
         match job {
-            job @ Job::Cluster(_) => job.unanswered(NoAnswer::NotConfigured).into(),
+            Job::Cluster(job) => match &self.cluster {
+                Some(cluster) => cluster.carry_out(job, may_write).await,
+                None => Job::Cluster(job).unanswered(NoAnswer::NotConfigured).into(),
+            },
             Job::LockServer(job) => lock_server::ask(self.lock_server.as_ref(), job, may_write).await,
         }
     }

@@ -1,0 +1,173 @@
+//! What is done for each order.
+
+use os_upgrade_kernel::{NodeJob, NodeOrder, NodeOutcome};
+use os_upgrade_protocol::RunId;
+
+use super::failure::Failure;
+use super::memory::Memory;
+use super::node_from::NodeFrom;
+use super::outcome::{lost, of_other_site, remaining, superseded, unreadable};
+use crate::kubernetes::client::Client;
+use crate::kubernetes::drain::{Checked, Drainer, Round};
+use crate::kubernetes::error::Error;
+use crate::kubernetes::mark::{Claim, Cordoned, Refenced, Uncordoned};
+use crate::kubernetes::node::{self, NodeState, Readiness};
+use crate::kubernetes::permit::{Interrupted, Permit};
+
+/// Why there is no outcome.
+#[derive(Debug)]
+pub(super) enum Halt {
+    /// Nothing more may be written.
+    NotLeading,
+    /// The cluster could not be asked, or refused.
+    Failed(Failure),
+}
+
+impl From<Failure> for Halt {
+    fn from(failure: Failure) -> Self {
+        Self::Failed(failure)
+    }
+}
+
+impl From<Error> for Halt {
+    fn from(error: Error) -> Self {
+        Self::Failed(error.into())
+    }
+}
+
+impl From<Interrupted> for Halt {
+    fn from(interrupted: Interrupted) -> Self {
+        match interrupted {
+            Interrupted::NotLeading => Self::NotLeading,
+            Interrupted::Failed(error) => error.into(),
+        }
+    }
+}
+
+/// One job, and what it needs.
+#[derive(Debug)]
+pub(super) struct Work<'a> {
+    pub(super) job: &'a NodeJob,
+    pub(super) site: &'a str,
+    pub(super) node_from: &'a NodeFrom,
+    pub(super) client: &'a Client,
+    pub(super) drainer: Drainer<'a>,
+    pub(super) permit: Permit<'a>,
+    pub(super) memory: &'a Memory,
+}
+
+impl Work<'_> {
+    pub(super) async fn carry_out(&self) -> Result<NodeOutcome, Halt> {
+        match &self.job.order {
+            NodeOrder::Check { owner, is_cordoned } => {
+                self.memory.forget(&self.job.host);
+                self.check(owner, *is_cordoned).await
+            }
+            NodeOrder::Evict { owner, is_cordoned } => self.evict(owner, *is_cordoned).await,
+            NodeOrder::Hold => {
+                self.memory.forget(&self.job.host);
+                unless_gone(self.hold().await, NodeOutcome::Held)
+            }
+            NodeOrder::Uncordon { ready, left } => {
+                self.memory.forget(&self.job.host);
+                unless_gone(self.uncordon(*ready, left.as_deref()).await, NodeOutcome::Uncordoned)
+            }
+        }
+    }
+
+    fn claim(&self) -> Claim {
+        Claim { site: self.site.to_owned(), host: self.job.host.clone(), fence: self.job.fence }
+    }
+
+    async fn check(&self, owner: &RunId, is_cordoned: bool) -> Result<NodeOutcome, Halt> {
+        let node = self.node_from.node_of(self.client, &self.job.host).await?;
+        if let Some(outcome) = self.cordon(&node, owner, is_cordoned).await? {
+            return Ok(outcome);
+        }
+        Ok(match self.drainer.check(&node, &self.claim()).await? {
+            Checked::NotCordoned(standing) => lost(&node, standing).unwrap_or_else(superseded),
+            Checked::Drained { boot_id } => NodeOutcome::Drained { boot_id },
+            Checked::Clear => NodeOutcome::Clear,
+            Checked::Refused(pods) => remaining(pods),
+        })
+    }
+
+    async fn evict(&self, owner: &RunId, is_cordoned: bool) -> Result<NodeOutcome, Halt> {
+        let host = &self.job.host;
+        let node = self.node_from.node_of(self.client, host).await?;
+        if let Some(outcome) = self.cordon(&node, owner, is_cordoned).await? {
+            return Ok(outcome);
+        }
+        let progress = self.memory.of(host);
+        let mut progress = progress.lock().await;
+        Ok(match self.drainer.round(&node, &self.claim(), self.permit, &mut progress).await? {
+            Round::NotCordoned(standing) => lost(&node, standing).unwrap_or_else(superseded),
+            Round::Drained { boot_id } => {
+                self.memory.forget(host);
+                NodeOutcome::Drained { boot_id }
+            }
+            Round::Remaining(pods) => remaining(pods),
+        })
+    }
+
+    /// Cordons the node, or looks whether it still is. Returns the outcome if it cannot be drained.
+    async fn cordon(
+        &self,
+        node: &str,
+        owner: &RunId,
+        is_cordoned: bool,
+    ) -> Result<Option<NodeOutcome>, Halt> {
+        if is_cordoned {
+            let standing = node::keep(self.client, node, &self.claim(), self.permit).await?;
+            return Ok(lost(node, standing));
+        }
+        let owner = owner.as_str();
+        Ok(match node::cordon(self.client, node, &self.claim(), owner, self.permit).await? {
+            Cordoned::Ours { .. } => None,
+            Cordoned::Superseded(_) => Some(superseded()),
+            Cordoned::OtherSite(mark) => Some(of_other_site(node, &mark.site)),
+            Cordoned::Unreadable { detail } => Some(unreadable(node, &detail)),
+        })
+    }
+
+    async fn hold(&self) -> Result<NodeOutcome, Halt> {
+        let Some(node) = self.node_from.cordoned_node_of(self.client, self.site, &self.job.host).await?
+        else {
+            return Ok(NodeOutcome::Held);
+        };
+        Ok(match node::refence(self.client, &node, &self.claim(), self.permit).await? {
+            Refenced::Done | Refenced::Unmarked | Refenced::OtherSite(_) => NodeOutcome::Held,
+            Refenced::Superseded(_) => superseded(),
+            Refenced::Unreadable { detail } => unreadable(&node, &detail),
+        })
+    }
+
+    async fn uncordon(&self, ready: bool, left: Option<&str>) -> Result<NodeOutcome, Halt> {
+        let Some(node) = self.node_from.cordoned_node_of(self.client, self.site, &self.job.host).await?
+        else {
+            return Ok(NodeOutcome::Uncordoned);
+        };
+        if ready && !is_ready(&node::read(self.client, &node).await?, left) {
+            return Ok(NodeOutcome::NotReady);
+        }
+        Ok(match node::uncordon(self.client, &node, &self.claim(), self.permit).await? {
+            Uncordoned::Unmarked { .. } | Uncordoned::OtherSite(_) => NodeOutcome::Uncordoned,
+            Uncordoned::Superseded(_) => superseded(),
+            Uncordoned::Unreadable { detail } => unreadable(&node, &detail),
+        })
+    }
+}
+
+/// Whether the kubelet reports that the node is ready, in another boot than `left`.
+fn is_ready(node: &NodeState, left: Option<&str>) -> bool {
+    let has_left = left.is_none_or(|left| node.boot_id.as_deref().is_some_and(|boot_id| boot_id != left));
+    node.readiness == Readiness::Ready && has_left
+}
+
+/// `outcome` where the node is gone.
+fn unless_gone(result: Result<NodeOutcome, Halt>, outcome: NodeOutcome) -> Result<NodeOutcome, Halt> {
+    match result {
+        Err(Halt::Failed(failure)) if failure.is_node_gone() => Ok(outcome),
+        result => result,
+    }
+}
