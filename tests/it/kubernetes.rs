@@ -6,6 +6,7 @@ mod client;
 mod cluster;
 mod drain;
 mod eviction;
+mod jobs;
 mod lists;
 mod manifests;
 mod nodes;

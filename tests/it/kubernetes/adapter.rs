@@ -8,41 +8,46 @@ use harness::kubernetes::access::{Call, Rules};
 use harness::kubernetes::objects::Pod;
 use harness::kubernetes::resource::{NODES, PODS};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector;
+use kube::core::Selector;
+use os_upgrade_adapters::cluster::{self, ClusterConfig, NodeFrom, Preview};
 use os_upgrade_adapters::kubernetes::client::{Access, Client};
-use os_upgrade_adapters::kubernetes::drain::{DrainReport, Drainer, Pace, Preview, RemainingPod};
+use os_upgrade_adapters::kubernetes::drain::Pace;
 use os_upgrade_adapters::kubernetes::mark::{Claim, Cordoned};
 use os_upgrade_adapters::kubernetes::node;
-use os_upgrade_adapters::kubernetes::permit::{Interrupted, Permit};
+use os_upgrade_adapters::kubernetes::permit::Permit;
 use os_upgrade_adapters::kubernetes::plan::{OwnPods, Policy};
 use os_upgrade_adapters::kubernetes::rights::{RIGHTS, Right};
+use os_upgrade_kernel::{JobDone, NodeFence, NodeJob, NodeOrder, NodeOutcome, Pod as LeftPod, PodObstacle};
+use os_upgrade_protocol::{HostName, RunId};
+use os_upgrade_shell::fleet_lock::RetryAfter;
+use os_upgrade_shell::jobs::JobReport;
 use serde_json::{Value, json};
 use tempfile::TempDir;
 use tokio::time::Instant;
-use tokio_util::sync::CancellationToken;
 
-/// The node of a test.
+/// The node of a test, and its host.
 pub(super) const NODE: &str = "n";
 /// The user of the client.
 pub(super) const USER: &str = "os-upgrade";
 /// The site of the client.
 pub(super) const SITE: &str = "here";
+/// What the node is cordoned for.
+pub(super) const OWNER: &str = "run-1";
 /// A limit that no test reaches unless something hangs.
 const PATIENCE: Duration = Duration::from_mins(1);
+/// The pause between two rounds.
+const ROUND: Duration = Duration::from_millis(20);
 /// As fast as a test can go.
-const PACE: Pace = Pace {
-    request: Duration::from_millis(1),
-    round: Duration::from_millis(20),
-    retry: Duration::from_millis(100),
-    retries: 0,
-};
+const PACE: Pace = Pace { request: Duration::from_millis(1), retry: Duration::from_millis(100), retries: 0 };
 
 /// A server with one node, and a client of it.
 #[derive(Debug)]
 pub(super) struct Cluster {
     pub(super) server: ApiServer,
     pub(super) client: Client,
-    pub(super) policy: Policy,
-    pub(super) pace: Pace,
+    pub(super) config: ClusterConfig,
+    /// The folder of the kubeconfig.
+    _folder: TempDir,
 }
 
 /// The rules that allow these rights.
@@ -59,12 +64,18 @@ pub(super) async fn client(server: &ApiServer, token: &str) -> Client {
     client_of(&server.kubeconfig(token)).await
 }
 
-/// The client with this kubeconfig.
-pub(super) async fn client_of(config: &Value) -> Client {
+/// A kubeconfig in a folder of its own.
+pub(super) fn kubeconfig(config: &Value) -> (TempDir, Access) {
     let folder = TempDir::new().unwrap();
     let file = folder.path().join("config");
     std::fs::write(&file, config.to_string()).unwrap();
-    Client::new(&Access::Kubeconfig { file, context: None }).await.unwrap()
+    (folder, Access::Kubeconfig { file, context: None })
+}
+
+/// The client with this kubeconfig.
+pub(super) async fn client_of(config: &Value) -> Client {
+    let (_folder, access) = kubeconfig(config);
+    Client::new(&access).await.unwrap()
 }
 
 /// A selector.
@@ -72,24 +83,104 @@ pub(super) fn selector(labels: Value) -> LabelSelector {
     serde_json::from_value(labels).unwrap()
 }
 
-/// What the node is cordoned for.
-pub(super) fn claim() -> Claim {
-    Claim { site: SITE.to_owned(), owner: "run-1/host-1".to_owned(), fence: 7 }
+pub(super) fn fence(sequence: u64) -> NodeFence {
+    NodeFence { restored: 0, sequence }
 }
 
-/// A permission for this long.
-pub(super) fn permit(limit: Duration) -> Permit<'static> {
-    Permit::new(Instant::now() + limit, CancellationToken::new(), &|| true)
+pub(super) fn host() -> HostName {
+    HostName::new(NODE).unwrap()
+}
+
+/// Who speaks for the node.
+pub(super) fn claim() -> Claim {
+    Claim { site: SITE.to_owned(), host: host(), fence: fence(7) }
 }
 
 /// A permission that lasts.
 pub(super) fn lasting() -> Permit<'static> {
-    permit(PATIENCE)
+    Permit::new(&|| true)
+}
+
+pub(super) fn check(is_cordoned: bool) -> NodeOrder {
+    NodeOrder::Check { owner: OWNER.parse::<RunId>().unwrap(), is_cordoned }
+}
+
+pub(super) fn evict(is_cordoned: bool) -> NodeOrder {
+    NodeOrder::Evict { owner: OWNER.parse::<RunId>().unwrap(), is_cordoned }
+}
+
+/// The job about the node with the fence of [`claim`].
+pub(super) fn job(order: NodeOrder) -> NodeJob {
+    NodeJob { order, host: host(), fence: fence(7) }
+}
+
+/// The outcome in a report.
+pub(super) fn outcome(report: JobReport) -> NodeOutcome {
+    let JobDone::Cluster(_, outcome) = report.done else { panic!("not an outcome: {report:?}") };
+    outcome
+}
+
+/// The outcome of a job while this instance leads.
+pub(super) async fn carry_out(adapter: &cluster::Cluster, order: NodeOrder) -> NodeOutcome {
+    outcome(adapter.carry_out(job(order), || true).await)
+}
+
+/// The pods that are left; none of a node that is drained.
+pub(super) fn left(outcome: &NodeOutcome) -> &[LeftPod] {
+    if let NodeOutcome::Remaining { pods } = outcome {
+        return &pods.first;
+    }
+    assert!(is_drained(outcome), "neither drained nor remaining: {outcome:?}");
+    &[]
+}
+
+pub(super) fn is_drained(outcome: &NodeOutcome) -> bool {
+    matches!(outcome, NodeOutcome::Drained { boot_id: Some(_) })
 }
 
 /// The names of pods.
-pub(super) fn names(pods: &[RemainingPod]) -> Vec<&str> {
-    pods.iter().map(|pod| pod.pod.name.as_str()).collect()
+pub(super) fn names(pods: &[LeftPod]) -> Vec<&str> {
+    pods.iter().map(|pod| pod.name.as_str()).collect()
+}
+
+/// The obstacle of `Cluster::forbid`.
+pub(super) fn forbidden(app: &str) -> PodObstacle {
+    PodObstacle::Budget { budgets: vec![format!("{app}-budget")] }
+}
+
+/// Repeats a job for as long as there is no answer, and the time allows.
+async fn answer(adapter: &cluster::Cluster, order: NodeOrder, end: Instant) -> NodeOutcome {
+    loop {
+        let report = adapter.carry_out(job(order.clone()), || true).await;
+        let pause = report.retry_after.map_or(ROUND, RetryAfter::pause);
+        let answer = outcome(report);
+        if !matches!(answer, NodeOutcome::Unreachable { .. }) || Instant::now() + pause >= end {
+            return answer;
+        }
+        tokio::time::sleep(pause).await;
+    }
+}
+
+/// Drains the node as the kernel does: a check, then rounds until the node is drained or the time is up.
+pub(super) async fn drain(adapter: &cluster::Cluster, limit: Duration) -> NodeOutcome {
+    let end = Instant::now() + limit;
+    let outcome = answer(adapter, check(false), end).await;
+    if outcome != NodeOutcome::Clear {
+        return outcome;
+    }
+    drain_on(adapter, limit).await
+}
+
+/// Goes on with a drain.
+pub(super) async fn drain_on(adapter: &cluster::Cluster, limit: Duration) -> NodeOutcome {
+    let end = Instant::now() + limit;
+    loop {
+        let outcome = answer(adapter, evict(true), end).await;
+        if !matches!(outcome, NodeOutcome::Remaining { .. }) || Instant::now() + ROUND > end {
+            return outcome;
+        }
+        tokio::time::sleep(ROUND).await;
+    }
 }
 
 impl Cluster {
@@ -97,51 +188,55 @@ impl Cluster {
         let server = ApiServer::start().await;
         server.add_node(NODE);
         let token = server.grant(USER, rules(&RIGHTS));
-        let client = client(&server, &token).await;
-        Self { server, client, policy: Policy::default(), pace: PACE }
+        let (folder, access) = kubeconfig(&server.kubeconfig(&token));
+        let client = Client::new(&access).await.unwrap();
+        let config = ClusterConfig {
+            access,
+            site: SITE.to_owned(),
+            node_from: NodeFrom::Host,
+            policy: Policy::default(),
+            pace: PACE,
+            api_servers: Selector::from_iter([("role", "api-server")]),
+        };
+        Self { server, client, config, _folder: folder }
     }
 
     /// The same with protected namespaces.
     pub(super) fn protecting(mut self, namespaces: Option<Value>) -> Self {
-        self.policy = Policy::new(namespaces.map(selector), None, Vec::new()).unwrap();
+        self.config.policy = Policy::new(namespaces.map(selector), None, Vec::new()).unwrap();
         self
     }
 
     /// The same with pods of the project.
     pub(super) fn owning(mut self, own: OwnPods) -> Self {
-        self.policy = Policy::new(None, None, vec![own]).unwrap();
+        self.config.policy = Policy::new(None, None, vec![own]).unwrap();
         self
     }
 
-    pub(super) fn drainer(&self) -> Drainer<'_> {
-        Drainer { client: &self.client, policy: &self.policy, pace: self.pace }
+    /// An adapter that knows nothing yet.
+    pub(super) fn adapter(&self) -> cluster::Cluster {
+        cluster::Cluster::new(self.config.clone())
     }
 
     /// Cordons the node for the claim.
     pub(super) async fn cordon(&self) {
-        let cordoned = node::cordon(&self.client, NODE, &claim(), &lasting()).await;
+        let cordoned = node::cordon(&self.client, NODE, &claim(), OWNER, lasting()).await;
         assert_eq!(cordoned, Ok(Cordoned::Ours { was_unschedulable: false }));
         self.server.forget_calls();
     }
 
     /// Cordons the node and drains it.
-    pub(super) async fn drain(&self) -> DrainReport {
-        self.drain_with(&lasting()).await
+    pub(super) async fn drain(&self) -> NodeOutcome {
+        drain(&self.adapter(), PATIENCE).await
     }
 
     /// Cordons the node and drains it for at most a second.
-    pub(super) async fn drain_in_vain(&self) -> DrainReport {
-        self.drain_with(&permit(Duration::from_secs(1))).await
+    pub(super) async fn drain_in_vain(&self) -> NodeOutcome {
+        drain(&self.adapter(), Duration::from_secs(1)).await
     }
 
-    /// Cordons the node and drains it under this permission.
-    pub(super) async fn drain_with(&self, permit: &Permit<'_>) -> DrainReport {
-        self.cordon().await;
-        self.drainer().drain(NODE, &claim(), permit).await
-    }
-
-    pub(super) async fn dry_run(&self) -> Result<Preview, Interrupted> {
-        self.drainer().dry_run(NODE, &lasting()).await
+    pub(super) async fn preview(&self) -> Preview {
+        self.adapter().preview(&host()).await.unwrap()
     }
 
     /// Adds a running pod of a replica set on the node, labelled `app=NAME`.
@@ -198,6 +293,11 @@ impl Cluster {
     pub(super) fn writes(&self) -> usize {
         let is_write = |call: &&Call| !["get", "list", "watch"].contains(&call.verb) && !call.is_dry_run;
         self.server.calls().iter().filter(is_write).count()
+    }
+
+    /// The same without those to the node.
+    pub(super) fn pod_writes(&self) -> usize {
+        self.writes() - self.calls("patch", "nodes").len()
     }
 
     /// The rights that the calls so far needed.

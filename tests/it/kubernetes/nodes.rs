@@ -6,23 +6,20 @@ use harness::kubernetes::resource::NODES;
 use harness::kubernetes::{ApiServer, Fault};
 use harness::wait::eventually;
 use os_upgrade_adapters::kubernetes::client::{Access, BuildError, Client};
-use os_upgrade_adapters::kubernetes::drain::DrainOutcome;
 use os_upgrade_adapters::kubernetes::error::Error;
 use os_upgrade_adapters::kubernetes::mark::{
     ANNOTATION, Claim, Cordoned, Mark, Refenced, Standing, Uncordoned,
 };
-use os_upgrade_adapters::kubernetes::node::{self, NodeState, Readiness};
-use os_upgrade_adapters::kubernetes::permit::{Interrupted, Permit, Stop};
-use os_upgrade_adapters::kubernetes::rights::{GET_NODE, LIST_NODES, PATCH_NODE};
+use os_upgrade_adapters::kubernetes::node::{self, Readiness};
+use os_upgrade_adapters::kubernetes::permit::{Interrupted, Permit};
+use os_upgrade_adapters::kubernetes::rights::{GET_NODE, PATCH_NODE};
 use os_upgrade_test_site::authority::Authority;
 use serde_json::{Value, json};
 use tempfile::TempDir;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpListener;
-use tokio::time::Instant;
-use tokio_util::sync::CancellationToken;
 
-use super::adapter::{Cluster, NODE, SITE, USER, claim, client, client_of, lasting, rules};
+use super::adapter::{Cluster, NODE, OWNER, USER, claim, client, client_of, fence, lasting, rules};
 
 const FREE: Uncordoned = Uncordoned::Unmarked { is_unschedulable: false };
 
@@ -31,27 +28,25 @@ fn ours(was_unschedulable: bool) -> Cordoned {
 }
 
 fn later() -> Claim {
-    Claim { fence: 8, ..claim() }
+    Claim { fence: fence(8), ..claim() }
 }
 
 fn mark_of(claim: &Claim, was_unschedulable: bool) -> Mark {
-    let Claim { site, owner, fence } = claim.clone();
-    Mark { site, owner, fence, was_unschedulable }
+    let Claim { site, host, fence } = claim.clone();
+    Mark { site, owner: OWNER.to_owned(), host, fence, was_unschedulable }
 }
 
 impl Cluster {
     async fn try_cordon(&self) -> Result<Cordoned, Interrupted> {
-        node::cordon(&self.client, NODE, &claim(), &lasting()).await
+        node::cordon(&self.client, NODE, &claim(), OWNER, lasting()).await
     }
 
     async fn uncordon(&self, claim: &Claim) -> Result<Uncordoned, Interrupted> {
-        node::uncordon(&self.client, NODE, claim, &lasting()).await
+        node::uncordon(&self.client, NODE, claim, lasting()).await
     }
 
     async fn standing(&self, claim: &Claim) -> Standing {
-        let node = node::read(&self.client, NODE).await.unwrap();
-        assert_eq!(node.is_ours(claim), claim.standing(&node.cordon) == Standing::Ours);
-        claim.standing(&node.cordon)
+        claim.standing(&node::read(&self.client, NODE).await.unwrap().cordon)
     }
 
     fn is_unschedulable(&self) -> bool {
@@ -74,7 +69,10 @@ async fn cordon_is_one_patch_and_ends_without_trace() {
     let before = cluster.node();
     assert_eq!(cluster.try_cordon().await, Ok(ours(false)));
     assert!(cluster.is_unschedulable());
-    let expected = json!({ "site": "here", "owner": "run-1/host-1", "fence": 7, "wasUnschedulable": false });
+    let expected = json!({
+        "site": "here", "owner": OWNER, "host": NODE, "fence": { "restored": 0, "sequence": 7 },
+        "wasUnschedulable": false,
+    });
     assert_eq!(cluster.annotation(), expected);
     assert_eq!(cluster.standing(&claim()).await, Standing::Ours);
     assert_eq!(cluster.writes(), 1);
@@ -111,7 +109,7 @@ async fn administrators_cordon_outlives_ours() {
     assert_eq!(cluster.try_cordon().await, Ok(ours(true)));
     // The next leader takes the mark over, with what it remembers.
     let later = later();
-    assert_eq!(node::cordon(&cluster.client, NODE, &later, &lasting()).await, Ok(ours(true)));
+    assert_eq!(node::cordon(&cluster.client, NODE, &later, OWNER, lasting()).await, Ok(ours(true)));
     assert_eq!(cluster.uncordon(&later).await, Ok(Uncordoned::Unmarked { is_unschedulable: true }));
     assert!(cluster.is_unschedulable());
     assert_eq!(cluster.annotation(), Value::Null);
@@ -147,41 +145,19 @@ async fn foreign_uncordon_is_seen() {
 async fn deposed_leader_undoes_nothing() {
     let cluster = Cluster::start().await;
     cluster.cordon().await;
-    let refence = async |claim: &Claim| node::refence(&cluster.client, NODE, claim, &lasting()).await;
+    let refence = async |claim: &Claim| node::refence(&cluster.client, NODE, claim, lasting()).await;
     assert_eq!(refence(&later()).await, Ok(Refenced::Done));
     let mark = mark_of(&later(), false);
-    assert_eq!(cluster.standing(&claim()).await, Standing::Other(mark.clone()));
+    assert_eq!(cluster.standing(&claim()).await, Standing::Superseded(mark.clone()));
     let writes = cluster.writes();
-    assert_eq!(cluster.uncordon(&claim()).await, Ok(Uncordoned::Other(mark.clone())));
+    assert_eq!(cluster.uncordon(&claim()).await, Ok(Uncordoned::Superseded(mark.clone())));
     assert_eq!(cluster.try_cordon().await, Ok(Cordoned::Superseded(mark.clone())));
-    assert_eq!(refence(&claim()).await, Ok(Refenced::Other(mark.clone())));
-    // Nor does the leader undo what belongs to something else.
-    let other = Claim { owner: "run-2/host-1".to_owned(), fence: 9, ..claim() };
-    assert_eq!(cluster.uncordon(&other).await, Ok(Uncordoned::Other(mark)));
+    assert_eq!(refence(&claim()).await, Ok(Refenced::Superseded(mark)));
     assert_eq!(cluster.writes(), writes);
     assert_eq!(refence(&later()).await, Ok(Refenced::Done));
     assert_eq!(cluster.writes(), writes);
     assert_eq!(cluster.uncordon(&later()).await, Ok(FREE));
     assert_eq!(refence(&later()).await, Ok(Refenced::Unmarked));
-}
-
-#[tokio::test]
-async fn sweep_finds_marked_nodes() {
-    let cluster = Cluster::start().await;
-    cluster.cordon().await;
-    for index in 0..300 {
-        cluster.server.add_node(&format!("m-{index:03}"));
-    }
-    cluster.server.edit(NODES, "", "m-299", |node| {
-        node["metadata"]["annotations"] = json!({ ANNOTATION: "odd" });
-    });
-    let marked = node::marked(&cluster.client, SITE).await.unwrap();
-    let names = |nodes: &[NodeState]| nodes.iter().map(|node| node.name.clone()).collect::<Vec<_>>();
-    assert_eq!(
-        (names(&marked.own), names(&marked.unreadable)),
-        (vec![NODE.to_owned()], vec!["m-299".to_owned()])
-    );
-    assert!(marked.own[0].is_ours(&claim()));
 }
 
 /// Each has its own fences and owners, which may be equal by chance.
@@ -191,34 +167,30 @@ async fn two_sites_leave_each_others_cordons() {
     cluster.server.add_node("m");
     let client = &cluster.client;
     let there = Claim { site: "there".to_owned(), ..claim() };
-    for fence in [1, 7, 99] {
-        let there = Claim { fence, ..there.clone() };
-        assert_eq!(node::cordon(client, NODE, &claim(), &lasting()).await, Ok(ours(false)));
-        assert_eq!(node::cordon(client, "m", &there, &lasting()).await, Ok(ours(false)));
-        let names = async |site: &str| {
-            let own = node::marked(client, site).await.unwrap().own;
-            own.into_iter().map(|node| node.name).collect::<Vec<_>>()
-        };
-        assert_eq!((names(SITE).await, names("there").await), (vec![NODE.to_owned()], vec!["m".to_owned()]));
-
+    for sequence in [1, 7, 99] {
+        let there = Claim { fence: fence(sequence), ..there.clone() };
+        assert_eq!(node::cordon(client, NODE, &claim(), OWNER, lasting()).await, Ok(ours(false)));
+        assert_eq!(node::cordon(client, "m", &there, OWNER, lasting()).await, Ok(ours(false)));
         let mark = mark_of(&claim(), false);
         let writes = cluster.writes();
         assert_eq!(
-            node::cordon(client, NODE, &there, &lasting()).await,
+            node::cordon(client, NODE, &there, OWNER, lasting()).await,
             Ok(Cordoned::OtherSite(mark.clone()))
         );
-        assert_eq!(node::refence(client, NODE, &there, &lasting()).await, Ok(Refenced::Other(mark.clone())));
-        assert_eq!(cluster.uncordon(&there).await, Ok(Uncordoned::Other(mark.clone())));
-        let report = cluster.drainer().drain(NODE, &there, &lasting()).await;
-        assert_eq!(report.outcome, DrainOutcome::NotCordoned(Standing::Other(mark)));
+        assert_eq!(
+            node::refence(client, NODE, &there, lasting()).await,
+            Ok(Refenced::OtherSite(mark.clone()))
+        );
+        assert_eq!(cluster.uncordon(&there).await, Ok(Uncordoned::OtherSite(mark.clone())));
+        assert_eq!(node::keep(client, NODE, &there, lasting()).await, Ok(Standing::OtherSite(mark)));
         assert_eq!(cluster.writes(), writes);
 
         // When one has left the node, the other one may have it.
         assert_eq!(cluster.uncordon(&claim()).await, Ok(FREE));
-        assert_eq!(node::cordon(client, NODE, &there, &lasting()).await, Ok(ours(false)));
+        assert_eq!(node::cordon(client, NODE, &there, OWNER, lasting()).await, Ok(ours(false)));
         assert_eq!(cluster.try_cordon().await, Ok(Cordoned::OtherSite(mark_of(&there, false))));
         assert_eq!(cluster.uncordon(&there).await, Ok(FREE));
-        assert_eq!(node::uncordon(client, "m", &there, &lasting()).await, Ok(FREE));
+        assert_eq!(node::uncordon(client, "m", &there, lasting()).await, Ok(FREE));
     }
 }
 
@@ -261,7 +233,7 @@ async fn uncordon_notices_a_mark_that_changes() {
     };
     let claim = claim();
     let (uncordoned, ()) = tokio::join!(cluster.uncordon(&claim), change);
-    assert_eq!(uncordoned, Ok(Uncordoned::Other(mark)));
+    assert_eq!(uncordoned, Ok(Uncordoned::Superseded(mark)));
     assert!(cluster.is_unschedulable());
 }
 
@@ -285,7 +257,7 @@ async fn late_answers_are_looked_up() {
     let cluster = Cluster::start().await;
     let client = cluster.client.clone().with_timeout(Duration::from_millis(200));
     cluster.server.plan(Fault::LateAnswer(Duration::from_secs(1)), "patch", "nodes", 1);
-    assert_eq!(node::cordon(&client, NODE, &claim(), &lasting()).await, Ok(ours(false)));
+    assert_eq!(node::cordon(&client, NODE, &claim(), OWNER, lasting()).await, Ok(ours(false)));
     assert_eq!(cluster.writes(), 1);
     cluster.server.plan(Fault::LateAnswer(Duration::from_secs(1)), "get", "nodes", 1);
     let limit = Duration::from_millis(200);
@@ -295,18 +267,26 @@ async fn late_answers_are_looked_up() {
 #[tokio::test]
 async fn nothing_is_written_without_permission() {
     let cluster = Cluster::start().await;
-    let cancelled = CancellationToken::new();
-    cancelled.cancel();
-    let soon = Instant::now() + Duration::from_mins(1);
-    for (permit, expected) in [
-        (Permit::new(soon, cancelled, &|| true), Stop::Cancelled),
-        (Permit::new(Instant::now(), CancellationToken::new(), &|| true), Stop::DeadlinePassed),
-        (Permit::new(soon, CancellationToken::new(), &|| false), Stop::NotLeading),
-    ] {
-        let cordoned = node::cordon(&cluster.client, NODE, &claim(), &permit).await;
-        assert_eq!(cordoned, Err(Interrupted::Stopped(expected)));
-    }
+    let cordoned = node::cordon(&cluster.client, NODE, &claim(), OWNER, Permit::new(&|| false)).await;
+    assert_eq!(cordoned, Err(Interrupted::NotLeading));
     assert_eq!(cluster.writes(), 0);
+}
+
+/// An older fence is rewritten, and what somebody else has undone stays undone.
+#[tokio::test]
+async fn kept_cordon_gets_the_fence_and_is_not_made_anew() {
+    let cluster = Cluster::start().await;
+    let keep = async |claim: &Claim| node::keep(&cluster.client, NODE, claim, lasting()).await;
+    assert_eq!(keep(&claim()).await, Ok(Standing::Unmarked));
+    cluster.cordon().await;
+    assert_eq!(keep(&claim()).await, Ok(Standing::Ours));
+    assert_eq!(cluster.writes(), 0);
+    assert_eq!(keep(&later()).await, Ok(Standing::Ours));
+    assert_eq!((cluster.writes(), &cluster.annotation()["fence"]["sequence"]), (1, &json!(8)));
+    assert_eq!(keep(&claim()).await, Ok(Standing::Superseded(mark_of(&later(), false))));
+    cluster.set_unschedulable(false);
+    assert_eq!(keep(&Claim { fence: fence(9), ..claim() }).await, Ok(Standing::ForeignUncordon));
+    assert_eq!(cluster.writes(), 1);
 }
 
 #[tokio::test]
@@ -321,10 +301,6 @@ async fn missing_rights_are_named() {
         other => panic!("not forbidden: {other:?}"),
     };
     assert_eq!(forbidden(cluster.try_cordon().await.map(|_| ())), PATCH_NODE);
-    assert_eq!(
-        forbidden(node::marked(&cluster.client, SITE).await.map(|_| ()).map_err(Interrupted::from)),
-        LIST_NODES
-    );
 }
 
 #[tokio::test]
@@ -336,6 +312,10 @@ async fn failures_are_told_apart() {
     cluster.server.plan(Fault::Throttled, "get", "nodes", 1);
     let retry_after = Some(Duration::from_secs(1));
     assert_eq!(node::read(&cluster.client, NODE).await, Err(Error::Throttled { retry_after }));
+    // Something else than an API server may answer so to every request: no node is taken for gone.
+    cluster.server.plan(Fault::Status(404), "get", "nodes", 1);
+    let error = node::read(&cluster.client, NODE).await.unwrap_err();
+    assert!(matches!(error, Error::Refused { status: 404, .. }), "{error:?}");
     cluster.server.renew_token(USER);
     assert_eq!(node::read(&cluster.client, NODE).await, Err(Error::Unauthorized));
     assert_eq!(cluster.try_cordon().await, Err(Interrupted::Failed(Error::Unauthorized)));

@@ -3,16 +3,16 @@
 use harness::kubernetes::access::Rules;
 use harness::kubernetes::objects::Pod;
 use harness::kubernetes::resource::BUDGETS;
-use harness::wait::eventually;
-use os_upgrade_adapters::kubernetes::drain::{DrainOutcome, DrainReport, Preview, Reason};
-use os_upgrade_adapters::kubernetes::error::Error;
-use os_upgrade_adapters::kubernetes::node;
+use harness::wait::{PATIENCE, eventually};
 use os_upgrade_adapters::kubernetes::rights::{
-    DELETE_POD, EVICT_POD, GET_NODE, LIST_BUDGETS, LIST_NAMESPACES, LIST_PODS, RIGHTS, Right,
+    DELETE_POD, EVICT_POD, GET_NODE, LIST_BUDGETS, LIST_NAMESPACES, LIST_PODS, PATCH_NODE, RIGHTS, Right,
 };
+use os_upgrade_kernel::{NodeOrder, NodeOutcome, PodObstacle};
 use serde_json::json;
 
-use super::adapter::{Cluster, NODE, SITE, USER, claim, lasting, names, rules};
+use super::adapter::{
+    Cluster, NODE, USER, carry_out, check, drain_on, evict, is_drained, left, names, rules,
+};
 use super::manifests::granted;
 
 /// All rights but one, which is there only within the namespace `default`.
@@ -34,28 +34,25 @@ async fn two_namespaces(protected: serde_json::Value) -> Cluster {
 }
 
 /// The pods that are left, by namespace, and why.
-fn reasons(report: &DrainReport) -> Vec<(&str, &Reason)> {
-    report.remaining.iter().map(|pod| (pod.pod.namespace.as_str(), &pod.reason)).collect()
+fn obstacles(outcome: &NodeOutcome) -> Vec<(&str, &PodObstacle)> {
+    left(outcome).iter().map(|pod| (pod.namespace.as_str(), &pod.obstacle)).collect()
 }
 
-fn lacks(reason: &Reason, missing: Right) -> bool {
-    matches!(reason, Reason::MissingRight { right, detail }
-        if *right == missing && detail.contains("in the namespace \"shop\""))
+/// Whether a right is missing in `shop`.
+fn lacks(obstacle: &PodObstacle, missing: Right) -> bool {
+    matches!(obstacle, PodObstacle::MissingRight { detail }
+        if detail.starts_with(&missing.to_string()) && detail.contains("in the namespace \"shop\""))
 }
 
 #[tokio::test]
 async fn right_missing_in_a_namespace_blocks_its_pods() {
     let cluster = two_namespaces(json!({})).await;
     cluster.server.grant(USER, only_in_default(EVICT_POD));
-    let preview = cluster.dry_run().await.unwrap();
-    assert_eq!(names(&preview.blocked), ["web"]);
-    let report = cluster.drain().await;
-    assert_eq!((&report.outcome, report.evicted), (&DrainOutcome::Blocked, 0));
-    let [("default", Reason::NotTried), ("shop", reason)] = reasons(&report)[..] else {
-        panic!("{report:?}")
-    };
-    assert!(lacks(reason, EVICT_POD), "{reason:?}");
-    assert_eq!(cluster.writes(), 0);
+    assert_eq!(names(&cluster.preview().await.blocked), ["web"]);
+    let outcome = cluster.drain().await;
+    let [("shop", obstacle)] = obstacles(&outcome)[..] else { panic!("{outcome:?}") };
+    assert!(lacks(obstacle, EVICT_POD), "{obstacle:?}");
+    assert_eq!(cluster.pod_writes(), 0);
 }
 
 /// Rights may change while a drain is under way.
@@ -73,8 +70,8 @@ async fn right_that_goes_away_is_waited_for() {
         cluster.server.grant(USER, rules(&RIGHTS));
         cluster.server.end_pods(NODE, true);
     };
-    let (report, ()) = tokio::join!(cluster.drain(), withdraw);
-    assert_eq!((report.outcome, report.evicted), (DrainOutcome::Drained, 4));
+    let (outcome, ()) = tokio::join!(cluster.drain(), withdraw);
+    assert!(is_drained(&outcome));
 }
 
 #[tokio::test]
@@ -84,49 +81,36 @@ async fn missing_right_to_delete_blocks_one_pod() {
     for namespace in ["default", "shop"] {
         cluster.forbid(namespace, "web");
     }
-    let report = cluster.drain_in_vain().await;
-    assert_eq!((&report.outcome, report.evicted, report.deleted), (&DrainOutcome::TimedOut, 0, 1));
-    let [("shop", reason)] = reasons(&report)[..] else { panic!("{report:?}") };
-    assert!(lacks(reason, DELETE_POD), "{reason:?}");
+    let outcome = cluster.drain_in_vain().await;
+    let [("shop", obstacle)] = obstacles(&outcome)[..] else { panic!("{outcome:?}") };
+    assert!(lacks(obstacle, DELETE_POD), "{obstacle:?}");
 }
 
 /// The budget's refusal is the reason, whether or not its name can be found out.
 #[tokio::test]
-async fn missing_right_to_read_budgets_is_told() {
+async fn missing_right_to_read_budgets_hides_names() {
     let cluster = two_namespaces(json!({})).await;
     cluster.server.grant(USER, only_in_default(LIST_BUDGETS));
     for namespace in ["default", "shop"] {
         cluster.forbid(namespace, "web");
     }
-    let report = cluster.drain().await;
-    assert_eq!(report.outcome, DrainOutcome::Blocked);
-    let [("default", first), ("shop", second)] = reasons(&report)[..] else { panic!("{report:?}") };
-    assert!(
-        matches!(first, Reason::Budget { budgets, unread: None, .. } if *budgets == ["web-budget"]),
-        "{first:?}"
-    );
-    let Reason::Budget { budgets, message, unread: Some(Error::Forbidden { right: LIST_BUDGETS, .. }) } =
-        second
-    else {
-        panic!("{second:?}")
-    };
-    assert_eq!(*budgets, [""; 0]);
-    assert!(message.contains("web-budget"), "{message}");
+    let outcome = cluster.drain().await;
+    let named = PodObstacle::Budget { budgets: vec!["web-budget".to_owned()] };
+    let unnamed = PodObstacle::Budget { budgets: Vec::new() };
+    assert_eq!(obstacles(&outcome), [("default", &named), ("shop", &unnamed)]);
 }
 
-/// What is on the node is not known without them.
+/// What is on the node is not known without them, and it is not cordoned without the last one.
 #[tokio::test]
-async fn missing_right_to_look_ends_a_drain() {
-    for missing in [LIST_PODS, LIST_NAMESPACES] {
+async fn missing_right_is_a_refusal() {
+    for missing in [GET_NODE, LIST_PODS, LIST_NAMESPACES, PATCH_NODE] {
         let cluster = two_namespaces(json!({ "matchLabels": { "team": "shop" } })).await;
         let rights: Vec<Right> = RIGHTS.into_iter().filter(|right| *right != missing).collect();
         cluster.server.grant(USER, rules(&rights));
-        let report = cluster.drain().await;
-        let DrainOutcome::Unknown(Error::Forbidden { right, .. }) = &report.outcome else {
-            panic!("{report:?}")
-        };
-        assert_eq!(*right, missing);
-        assert_eq!(cluster.writes(), 0);
+        let outcome = cluster.drain().await;
+        let NodeOutcome::Refused { detail } = &outcome else { panic!("{outcome:?}") };
+        assert!(detail.contains(&missing.to_string()), "{detail}");
+        assert_eq!(cluster.pod_writes(), 0);
     }
 }
 
@@ -139,15 +123,18 @@ async fn used_rights_are_the_declared_ones() {
     for namespace in ["shop", "default"] {
         cluster.forbid(namespace, "web");
     }
-    let Preview { blocked, own } = cluster.dry_run().await.unwrap();
-    assert_eq!((names(&blocked), own), (vec!["web"], vec![]));
-    let permit = lasting();
-    node::cordon(&cluster.client, NODE, &claim(), &permit).await.unwrap();
+    assert_eq!(names(&cluster.preview().await.blocked), ["web"]);
+    let adapter = cluster.adapter();
+    let outcome = carry_out(&adapter, check(false)).await;
+    assert_eq!(names(left(&outcome)), ["web"]);
     cluster.server.remove(BUDGETS, "shop", "web-budget");
-    let report = cluster.drainer().drain(NODE, &claim(), &permit).await;
-    assert_eq!((report.outcome, report.evicted, report.deleted), (DrainOutcome::Drained, 1, 1));
-    assert_eq!(node::marked(&cluster.client, SITE).await.unwrap().own.len(), 1);
-    node::uncordon(&cluster.client, NODE, &claim(), &permit).await.unwrap();
+    assert!(is_drained(&drain_on(&adapter, PATIENCE).await));
+    assert_eq!((cluster.evictions().len(), cluster.called("delete", "pods").len()), (2, 1));
+    assert!(adapter.nodes().await.unwrap().values().all(|node| node.is_marked));
+    assert!(is_drained(&carry_out(&adapter, evict(true)).await));
+    assert_eq!(carry_out(&adapter, NodeOrder::Hold).await, NodeOutcome::Held);
+    let uncordon = NodeOrder::Uncordon { ready: true, left: None };
+    assert_eq!(carry_out(&adapter, uncordon).await, NodeOutcome::Uncordoned);
     let text = |right: Right| (right.verb.to_owned(), right.group.to_owned(), right.resource.to_owned());
     assert_eq!(cluster.used(), RIGHTS.map(text).into());
 }
