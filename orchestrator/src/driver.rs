@@ -5,6 +5,7 @@
 //! outcome comes back as an event ([`work`]); the driver never waits for one, and never decides anything.
 
 mod decision_log;
+mod nodes;
 mod projection;
 mod work;
 
@@ -140,6 +141,7 @@ impl Driver {
         let started = Instant::now();
         let (work, arrivals) = Work::new(bus, adapters, history, &settings, started);
         work.read_workers_and_followers(workers, &arrivals);
+        work.watch_nodes();
         Self {
             node: Node::new(settings),
             started,

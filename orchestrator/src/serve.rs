@@ -2,6 +2,7 @@
 
 mod bus_startup;
 mod heartbeats;
+mod kubernetes;
 mod open_files;
 mod projection;
 pub(crate) mod reload;
@@ -15,7 +16,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use arc_swap::ArcSwap;
-use os_upgrade_adapters::Adapters;
+use os_upgrade_adapters::fleet_lock_client::FleetLockClient;
+use os_upgrade_adapters::{self as adapters, Adapters};
 use os_upgrade_api as api;
 use os_upgrade_bus::PendingBus;
 use os_upgrade_bus::host_reports::StreamedReports;
@@ -30,6 +32,7 @@ use os_upgrade_site::handle::SiteHandle;
 use os_upgrade_site::host_reports::HostReports;
 use os_upgrade_site::instances::{About, Cluster};
 use os_upgrade_site::published_state::PublishedState;
+use os_upgrade_site::strongbox::Secret;
 use os_upgrade_store::{History, OpenError, Position, Projector, StoreError};
 use tokio::sync::{mpsc, oneshot, watch};
 use tokio::task::{JoinError, JoinHandle};
@@ -136,7 +139,7 @@ impl Opened {
     ) -> Result<(), ServeError> {
         let Self {
             settings,
-            setup: Setup { authenticator, tls, strongbox, locks, listener },
+            setup: Setup { authenticator, tls, strongbox, locks, nodes, listener },
             directory,
             projector,
             history,
@@ -175,7 +178,7 @@ impl Opened {
             streams_found,
             parts: Parts {
                 settings: node_settings(&settings, directory.instance(), store),
-                adapters: Adapters { lock_server, cluster: None },
+                adapters: adapters(locks, nodes, strongbox.credentials(&published)),
                 strongbox: strongbox.clone(),
                 history: history.clone(),
                 projection: driver::Projection {
@@ -285,6 +288,15 @@ fn spawn<T: Send + 'static>(
         let _end_all = end_all;
         work.await
     })
+}
+
+/// What carries out jobs. The `credentials` are for the lock server.
+fn adapters(
+    locks: Option<FleetLockClient>,
+    cluster: Option<adapters::cluster::Cluster>,
+    credentials: Option<Secret>,
+) -> Adapters {
+    Adapters { lock_server: locks.map(|locks| locks.with_credentials(credentials)), cluster }
 }
 
 fn site() -> (Arc<ArcSwap<PublishedState>>, SiteHandle, mpsc::Receiver<os_upgrade_site::call::Call>) {

@@ -23,6 +23,8 @@ use tokio::time::Instant;
 use tokio_util::sync::{CancellationToken, DropGuard};
 use tokio_util::task::{AbortOnDropHandle, TaskTracker};
 
+use super::nodes;
+
 /// The most outcomes that wait for the driver.
 const OUTCOMES_MAX: usize = 8192;
 /// The most messages of streams that wait for the driver; readers wait while there are so many.
@@ -266,6 +268,15 @@ impl Work {
 
     pub(super) fn stop_control(&mut self) {
         self.control = None;
+    }
+
+    /// Looks at the nodes of the Kubernetes cluster, if there is one, until the readers end.
+    pub(super) fn watch_nodes(&self) {
+        let Some(cluster) = self.adapters.cluster.clone() else { return };
+        let (started, sender, stop) = (self.started, self.sender.clone(), self.ended.clone());
+        tokio::spawn(async move {
+            nodes::watch(|| cluster.nodes(), started, sender, Incoming::Event, stop).await;
+        });
     }
 
     /// Reads workers' messages, and calls that followers pass on, until the readers end.

@@ -4,7 +4,9 @@
 use std::io;
 use std::net::SocketAddr;
 
+use os_upgrade_adapters::cluster::Cluster;
 use os_upgrade_adapters::fleet_lock_client::FleetLockClient;
+use os_upgrade_adapters::kubernetes::client::BuildError;
 use os_upgrade_auth::{Authenticator, FileError, Oidc, OidcError, WatchedTokens};
 use os_upgrade_bus::connect::{ConnectError, check_access};
 use os_upgrade_cli::Failure;
@@ -12,11 +14,12 @@ use os_upgrade_protocol::error::with_causes;
 use os_upgrade_settings::Settings;
 use os_upgrade_site::strongbox::Strongbox;
 use os_upgrade_site::strongbox::key_file::KeyFileError;
-use os_upgrade_tls::http_client::BuildError;
+use os_upgrade_tls::http_client;
 use os_upgrade_tls::pem_file::PemError;
 use os_upgrade_tls::server_files::Tls;
 use tokio::net::TcpListener;
 
+use super::kubernetes;
 use super::open_files::{self, FilesError};
 
 /// Why valid settings cannot be used.
@@ -45,7 +48,10 @@ pub enum SetupError {
     Strongbox(#[from] KeyFileError),
     /// The client for the lock server cannot be set up.
     #[error("cannot use the lock server")]
-    LockServer(#[from] BuildError),
+    LockServer(#[from] http_client::BuildError),
+    /// The client for the Kubernetes cluster cannot be set up.
+    #[error("cannot use the cluster of [kubernetes]")]
+    Kubernetes(#[from] BuildError),
     /// The files for NATS cannot be used.
     #[error(transparent)]
     Nats(#[from] ConnectError),
@@ -68,7 +74,14 @@ impl SetupError {
     pub fn is_transient(&self) -> bool {
         match self {
             Self::Listen { source, .. } => source.kind() == io::ErrorKind::AddrNotAvailable,
-            Self::OpenToAll { .. }
+            // A command of the kubeconfig that gets a token may need a network.
+            Self::Kubernetes(BuildError::Client(_)) => true,
+            Self::Kubernetes(
+                BuildError::Kubeconfig { .. }
+                | BuildError::NotInCluster { .. }
+                | BuildError::ServiceAccount { .. },
+            )
+            | Self::OpenToAll { .. }
             | Self::Tokens(_)
             | Self::Oidc(_)
             | Self::Tls(_)
@@ -93,6 +106,7 @@ pub(crate) struct Setup {
     pub(super) tls: Option<Tls>,
     pub(super) strongbox: Strongbox,
     pub(super) locks: Option<FleetLockClient>,
+    pub(super) nodes: Option<Cluster>,
     pub(super) listener: TcpListener,
 }
 
@@ -108,6 +122,7 @@ impl Setup {
             tls: Tls::from_settings(&settings.api_tls)?,
             strongbox: Strongbox::from_settings(settings)?,
             locks: FleetLockClient::from_settings(&settings.fleet_lock)?,
+            nodes: kubernetes::cluster(settings).await?,
             listener: {
                 open_files::raise_limit(settings.api.connections.get().into())?;
                 listen(settings.api.listen).await?

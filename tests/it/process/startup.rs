@@ -54,6 +54,19 @@ async fn port_in_use_is_one_line() {
     assert_eq!(start_failing(orchestrator).await, (Some(2), vec![text]));
 }
 
+#[tokio::test]
+async fn kubeconfig_that_cannot_be_used_is_one_line() {
+    let nats = NatsServer::start().await;
+    let more = "[site]\nname = \"hall-1\"\n[kubernetes]\nkubeconfig = \"k.yaml\"\n";
+    let (code, stderr) = start_failing(Orchestrator::new(&nats.url(), more)).await;
+    let expected = "error: cannot use the cluster of [kubernetes]: the kubeconfig k.yaml cannot be used: ";
+    assert!(code == Some(2) && stderr.len() == 1 && stderr[0].starts_with(expected), "{code:?} {stderr:?}");
+    let more = "[site]\nname = \"hall-1\"\n[kubernetes]\nin-cluster = true\n";
+    let text = "error: cannot use the cluster of [kubernetes]: there is no cluster around this process: the environment variable \
+                KUBERNETES_SERVICE_HOST is missing";
+    assert_eq!(start_failing(Orchestrator::new(&nats.url(), more)).await, (Some(2), vec![text.to_owned()]));
+}
+
 /// Whoever can write the keys can sign the token of an admin.
 #[tokio::test]
 async fn provider_keys_that_others_may_write_are_one_line() {

@@ -1,0 +1,106 @@
+//! The Kubernetes cluster that the settings name.
+
+use std::fs;
+
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector;
+use kube::core::{Expression, Selector};
+use os_upgrade_adapters::cluster::{Cluster, ClusterConfig, NodeFrom};
+use os_upgrade_adapters::kubernetes::client::{Access, BuildError, Client};
+use os_upgrade_adapters::kubernetes::drain::Pace;
+use os_upgrade_adapters::kubernetes::plan::{OwnPods, Policy};
+use os_upgrade_settings::{self as settings, ClusterAccess, LabelOperator, LabelRequirement, Settings};
+
+/// Where a pod has the name of its namespace.
+const NAMESPACE: &str = "/var/run/secrets/kubernetes.io/serviceaccount/namespace";
+
+/// The cluster of `[kubernetes]`, if there is one. It is not asked anything yet.
+///
+/// # Errors
+/// The way to the cluster or the credentials cannot be read or used.
+pub(super) async fn cluster(settings: &Settings) -> Result<Option<Cluster>, BuildError> {
+    let Some(cluster) = settings.cluster() else { return Ok(None) };
+    let config = config(cluster);
+    // The cluster makes its client when it needs it, which would be late for a mistake in the settings.
+    drop(Client::new(&config.access).await?);
+    Ok(Some(Cluster::new(config)))
+}
+
+fn config(cluster: settings::Cluster) -> ClusterConfig {
+    let own = own_pods(&cluster.access);
+    let labels = |selector: &settings::LabelSelector| LabelSelector::from(selector_of(selector));
+    let protected = cluster.protected_namespaces.as_ref().map(labels);
+    let job_pods = cluster.job_pods.as_ref().map(labels);
+    ClusterConfig {
+        access: match cluster.access {
+            ClusterAccess::Kubeconfig { file, context } => Access::Kubeconfig { file, context },
+            ClusterAccess::InCluster => Access::InCluster,
+        },
+        site: cluster.site,
+        node_from: match cluster.node_from {
+            settings::NodeFrom::Host => NodeFrom::Host,
+            settings::NodeFrom::Label(key) => NodeFrom::Label(key),
+            settings::NodeFrom::Mapping(nodes) => NodeFrom::Mapping(nodes),
+        },
+        policy: Policy::new(protected, job_pods, own).expect("the settings have only known operators"),
+        pace: Pace { retry: cluster.eviction_interval, retries: cluster.eviction_retries, ..Pace::default() },
+        api_servers: selector_of(&cluster.api_servers),
+    }
+}
+
+/// This orchestrator's pods, which are not evicted: those of its namespace with the label that `config/kubernetes/inside.yaml`
+/// gives them. Outside of the cluster there are none.
+fn own_pods(access: &ClusterAccess) -> Vec<OwnPods> {
+    let namespace = match access {
+        ClusterAccess::Kubeconfig { .. } => None,
+        // Without the file there is no service account either, which the client says better.
+        ClusterAccess::InCluster => fs::read_to_string(NAMESPACE).ok(),
+    };
+    let own = |namespace: String| OwnPods {
+        namespace: namespace.trim().to_owned(),
+        controller: None,
+        labels: Selector::from_iter([("app.kubernetes.io/name", "os-upgrade")]),
+    };
+    namespace.into_iter().map(own).collect()
+}
+
+fn selector_of(selector: &settings::LabelSelector) -> Selector {
+    selector.requirements().iter().map(expression).collect()
+}
+
+fn expression(LabelRequirement { key, operator, values }: &LabelRequirement) -> Expression {
+    let (key, values) = (key.clone(), values.iter().cloned().collect());
+    match operator {
+        LabelOperator::In => Expression::In(key, values),
+        LabelOperator::NotIn => Expression::NotIn(key, values),
+        LabelOperator::Exists => Expression::Exists(key),
+        LabelOperator::DoesNotExist => Expression::DoesNotExist(key),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use kube::core::SelectorExt as _;
+
+    use super::*;
+
+    #[test]
+    fn settings_become_a_configuration() {
+        let text = "[site]\nname = \"hall-1\"\n[kubernetes]\nkubeconfig = \"/k\"\nnode-from = \"label:a\"\n\
+                    eviction-retries = 2\neviction-interval = \"1s\"\nprotected-namespaces = \"team\"\n[reboot]\n\
+                    api-server-selector = \"a in (b,c),!d,e!=f\"\n";
+        let settings = settings::parse(None, text, []).unwrap();
+        let config = config(settings.cluster().unwrap());
+        assert_eq!(config.access, Access::Kubeconfig { file: "/k".into(), context: None });
+        assert_eq!((config.site.as_str(), &config.node_from), ("hall-1", &NodeFrom::Label("a".to_owned())));
+        assert_eq!((config.pace.retries, config.pace.retry.as_secs()), (2, 1));
+        assert!(config.policy.needs_namespaces());
+        let matches = |labels: &[(&str, &str)]| {
+            let labels = labels.iter().map(|(key, value)| ((*key).to_owned(), (*value).to_owned()));
+            config.api_servers.matches(&labels.collect::<BTreeMap<_, _>>())
+        };
+        assert!(matches(&[("a", "c")]) && matches(&[("a", "b"), ("e", "g")]));
+        assert!(!matches(&[]) && !matches(&[("a", "b"), ("d", "")]) && !matches(&[("a", "b"), ("e", "f")]));
+    }
+}
