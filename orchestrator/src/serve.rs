@@ -165,7 +165,6 @@ impl Opened {
         let ((missed_sender, missed), (synced_sender, synced)) = (watch::channel(0), watch::channel(0));
         let (iterations, trust) = (Arc::default(), Arc::clone(&published));
         let store = position.as_ref().map(Position::knowledge);
-        let lock_server = locks.map(|locks| locks.with_credentials(strongbox.credentials(&published)));
         let core = Core {
             waiting: Waiting {
                 settings: settings.clone(),

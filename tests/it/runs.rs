@@ -2,6 +2,7 @@
 
 mod cancel;
 mod clocks;
+mod drain;
 mod enrolment;
 mod events;
 mod failures;

@@ -135,6 +135,14 @@ impl fmt::Display for Pod {
     }
 }
 
+fn budgets_named(budgets: &[String]) -> String {
+    match budgets {
+        [] => "a budget".to_owned(),
+        [budget] => format!("the budget {budget}"),
+        several => format!("the budgets {}", several.join(", ")),
+    }
+}
+
 /// Why a pod is still on a node. `Display` gives what the pod does, or what is done to it.
 #[derive(
     Debug, Clone, PartialEq, Eq, thiserror::Error, Serialize, Deserialize, IntoStaticStr, VariantNames,
@@ -155,7 +163,7 @@ pub enum PodObstacle {
     #[error("belongs to a job that is running")]
     JobRunning,
     /// Disruption budgets do not allow its eviction.
-    #[error("is kept by the budget {}", budgets.join(", "))]
+    #[error("is kept by {}", budgets_named(budgets))]
     Budget {
         /// The budgets that select it; empty if they could not be read.
         budgets: Vec<String>,

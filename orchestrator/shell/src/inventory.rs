@@ -288,15 +288,16 @@ impl Inventory {
 
     /// Records what the Kubernetes cluster said when it was asked `at` this monotonic time. It counts for [`NODES_TTL`] from
     /// then on, however long the answer was on its way.
-    pub fn cluster_seen(&mut self, now: Now, at: Duration, nodes: OrdMap<HostName, SeenNode>) {
+    pub fn cluster_seen(&mut self, now: Now, at: Duration, nodes: OrdMap<HostName, SeenNode>) -> bool {
         if at < self.nodes_asked || now.monotonic.saturating_sub(at) >= NODES_TTL {
-            return;
+            return false;
         }
         self.nodes_asked = at;
         // Equal ones stay the same map, which is cheap to compare.
         if self.view.nodes.as_ref() != Some(&nodes) {
             self.view.nodes = Some(nodes);
         }
+        true
     }
 
     /// Applies an announcement, or the empty payload that deletes one; the bus `stored` it with this sequence, at this time.

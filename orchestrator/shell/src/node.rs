@@ -312,7 +312,11 @@ impl Node {
                 self.out
                     .extend(warning.map(|(host, error)| Action::Warn(Warning::Inventory { host, error })));
             }
-            Event::ClusterSeen { nodes, at } => self.inventory.cluster_seen(now, at, nodes),
+            Event::ClusterSeen { nodes, at } => {
+                if self.inventory.cluster_seen(now, at, nodes) {
+                    self.decide_on(Input::NodesSeen);
+                }
+            }
             Event::Stored { by_all } => self.retention.stored(by_all),
             Event::Trimmed { trim, done } => self.retention.trimmed(trim, done),
             Event::AnnouncementsDeleted { count } => self.inventory.surplus().deleted(now.monotonic, count),

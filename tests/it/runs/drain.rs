@@ -1,0 +1,231 @@
+//! Kubernetes nodes are drained around upgrades and reboots: orchestrator and workers as processes, and an API server over HTTP.
+
+use std::fs;
+
+use harness::host::Host;
+use harness::kubernetes::ApiServer;
+use harness::kubernetes::objects::Pod;
+use harness::kubernetes::resource::{NODES, PODS};
+use harness::orchestrator::Orchestrator;
+use harness::site::Site;
+use harness::wait::eventually;
+use serde_json::{Value, json};
+use tempfile::TempDir;
+
+const NAMESPACE: &str = "shop";
+const MARK: &str = "os-upgrade/cordon";
+
+/// A site whose hosts are nodes of a cluster.
+struct Hall {
+    site: Site,
+    hosts: Vec<Host>,
+    cluster: ApiServer,
+    _directory: TempDir,
+}
+
+impl Hall {
+    /// Hosts `h01` and so on, each a node with a pod of a daemon set.
+    async fn start(hosts: usize, more: &str) -> Self {
+        let cluster = ApiServer::start().await;
+        cluster.add_namespace(NAMESPACE, &json!({}));
+        let directory = tempfile::tempdir().unwrap();
+        let kubeconfig = directory.path().join("kubeconfig");
+        fs::write(&kubeconfig, cluster.kubeconfig(cluster.admin_token()).to_string()).unwrap();
+        for number in 1..=hosts {
+            let name = format!("h{number:02}");
+            cluster.add_node(&name);
+            let agent = Pod::new(NAMESPACE, &format!("agent-{number}")).on(&name);
+            cluster.add_pod(&agent.owned_by("DaemonSet", "agent"));
+        }
+        let settings = format!(
+            "[site]\nname = \"hall-1\"\n[kubernetes]\nkubeconfig = {kubeconfig:?}\n{more}\n[reboot]\nbackoff-first = \"1s\"\n\
+             backoff-max = \"1s\"\nbackoff-jitter = \"0s\"\n"
+        );
+        let site = Site::start_with(&settings).await;
+        let mut all: Vec<Host> = (1..=hosts).map(|number| site.host(&format!("h{number:02}"))).collect();
+        site.run(&mut all).await;
+        Self { site, hosts: all, cluster, _directory: directory }
+    }
+
+    /// A pod on this node that can be evicted.
+    fn add_pod(&self, name: &str, node: &str) {
+        let pod = Pod::new(NAMESPACE, name).on(node).label("app", name).owned_by("ReplicaSet", name);
+        self.cluster.add_pod(&pod);
+    }
+
+    /// A budget that lets no pod of this name go.
+    fn add_budget(&self, name: &str) {
+        let spec = json!({ "maxUnavailable": 0, "selector": { "matchLabels": { "app": name } } });
+        self.cluster.add_budget(NAMESPACE, &format!("{name}-budget"), &spec);
+    }
+
+    fn node(&self, name: &str) -> Value {
+        self.cluster.object(NODES, "", name).unwrap()
+    }
+
+    fn is_cordoned(&self, name: &str) -> bool {
+        let node = self.node(name);
+        let is_marked = node["metadata"]["annotations"].get(MARK).is_some();
+        assert_eq!(is_marked, node["spec"]["unschedulable"] == true, "{node}");
+        is_marked
+    }
+
+    fn has_pod(&self, name: &str) -> bool {
+        self.cluster.object(PODS, NAMESPACE, name).is_some()
+    }
+
+    async fn await_cordoned(&self, name: &str, is_cordoned: bool) {
+        eventually(&format!("{name} cordoned: {is_cordoned}"), async || {
+            (self.is_cordoned(name) == is_cordoned).then_some(())
+        })
+        .await;
+    }
+
+    /// What `hosts show` says.
+    async fn shown(&self, name: &str) -> String {
+        done(&self.site.orchestrator, &["hosts", "show", name]).await
+    }
+}
+
+/// The output of a command that succeeds.
+async fn done(program: &Orchestrator, arguments: &[&str]) -> String {
+    let (code, printed, stderr) = program.ask(arguments, "").await;
+    assert_eq!(code, Some(0), "{arguments:?}: {printed}\n{stderr}");
+    printed
+}
+
+#[tokio::test]
+async fn nodes_are_drained_before_upgrades_and_uncordoned_after() {
+    let mut hall = Hall::start(2, "").await;
+    hall.add_pod("web", "h01");
+    hall.hosts[0].hold("upgrade");
+    let id = hall.site.rest().start_run().await;
+    hall.hosts[0].await_script("upgrade-begins").await;
+    assert!(hall.is_cordoned("h01") && !hall.is_cordoned("h02"));
+    assert!(!hall.has_pod("web") && hall.has_pod("agent-1"), "the pod of the daemon set stays");
+
+    // The next leader writes its fence into the mark, while the host is at work.
+    let fence = |hall: &Hall| hall.node("h01")["metadata"]["annotations"][MARK].as_str().unwrap().to_owned();
+    let before = fence(&hall);
+    hall.site.orchestrator.kill_and_start().await;
+    eventually("a new fence in the mark", async || (fence(&hall) != before).then_some(())).await;
+
+    hall.hosts[0].release("upgrade");
+    let run = hall.site.rest().await_end(&id).await;
+    assert_eq!(run.result(), Some("completed"));
+    let facts = run.facts_of("h01");
+    let place = |what: &str| {
+        facts.iter().position(|fact| fact == what).unwrap_or_else(|| panic!("{what}: {facts:?}"))
+    };
+    assert!(
+        place("drained") < place("command-sent upgrade") && place("recovering") < place("upgraded"),
+        "{facts:?}"
+    );
+    assert!(!hall.is_cordoned("h01") && !hall.is_cordoned("h02"));
+}
+
+#[tokio::test]
+async fn drain_that_a_budget_refuses_lets_others_go_first() {
+    let hall = Hall::start(2, "").await;
+    hall.add_pod("db", "h01");
+    hall.add_pod("web", "h01");
+    hall.add_budget("db");
+    hall.hosts[1].hold("upgrade");
+    let id = hall.site.rest().start_run().await;
+    hall.hosts[1].await_script("upgrade-begins").await;
+    let shown = hall.shown("h01").await;
+    assert!(shown.contains("db-budget") && shown.contains("ReplicaSet/db"), "{shown}");
+    assert!(hall.has_pod("db") && hall.has_pod("web"), "nothing was evicted");
+    assert!(!hall.is_cordoned("h01"));
+
+    hall.cluster.remove(harness::kubernetes::resource::BUDGETS, NAMESPACE, "db-budget");
+    hall.hosts[1].release("upgrade");
+    let run = hall.site.rest().await_end(&id).await;
+    assert_eq!(run.result(), Some("completed"));
+    assert!(run.facts_of("h01").contains(&"backed-off".to_owned()), "{:?}", run.facts_of("h01"));
+    assert!(!hall.has_pod("db") && !hall.is_cordoned("h01") && !hall.is_cordoned("h02"));
+}
+
+#[tokio::test]
+async fn cordon_of_an_administrator_survives_an_upgrade() {
+    let hall = Hall::start(1, "").await;
+    hall.cluster.edit(NODES, "", "h01", |node| node["spec"]["unschedulable"] = json!(true));
+    let id = hall.site.rest().start_run().await;
+    let run = hall.site.rest().await_end(&id).await;
+    assert_eq!(run.result(), Some("completed"));
+    let node = hall.node("h01");
+    assert_eq!(
+        (&node["spec"]["unschedulable"], node["metadata"]["annotations"].get(MARK)),
+        (&json!(true), None)
+    );
+}
+
+#[tokio::test]
+async fn nodes_of_failed_hosts_stay_cordoned_until_somebody_says_otherwise() {
+    let hall = Hall::start(1, "").await;
+    hall.hosts[0].fail("upgrade", "no space left");
+    let id = hall.site.rest().start_run().await;
+    assert_eq!(hall.site.rest().await_end(&id).await.result(), Some("failed"));
+    assert!(hall.is_cordoned("h01"));
+    let shown = hall.shown("h01").await;
+    assert!(shown.contains("hosts uncordon h01"), "{shown}");
+
+    // Somebody makes it schedulable by hand: only the mark is left, and goes, too.
+    hall.cluster.edit(NODES, "", "h01", |node| node["spec"]["unschedulable"] = json!(false));
+    eventually("a node without a mark", async || {
+        hall.node("h01")["metadata"]["annotations"].get(MARK).is_none().then_some(())
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn queued_reboots_drain_and_wait_for_the_kubelet() {
+    let hall = Hall::start(1, "").await;
+    hall.add_pod("web", "h01");
+    let program = &hall.site.orchestrator;
+    eventually("a worker that reboots on request", async || {
+        let (_, shown) = hall.site.rest().get("/v1/state/os-upgrade/hosts").await;
+        (shown[0]["reboots-on-request"] == true).then_some(())
+    })
+    .await;
+    hall.cluster.edit(NODES, "", "h01", |node| node["status"]["nodeInfo"]["bootID"] = json!("boot-1"));
+    hall.hosts[0].hold("reboot");
+    done(program, &["reboot-queue", "add", "h01"]).await;
+    hall.hosts[0].await_script("reboot").await;
+    assert!(hall.is_cordoned("h01") && !hall.has_pod("web"));
+    hall.hosts[0].release("reboot");
+
+    // The worker is back before the kubelet has reported the boot.
+    eventually("a node that is waited for", async || {
+        let printed = done(program, &["rq", "list", "-o", "json"]).await;
+        let entries: Vec<Value> = serde_json::from_str(&printed).unwrap();
+        (entries[0]["why_kind"] == "node-under-way" && entries[0]["why"].as_str()?.contains("not ready"))
+            .then_some(())
+    })
+    .await;
+    assert!(hall.is_cordoned("h01"));
+    hall.cluster.reboot_node("h01");
+    hall.await_cordoned("h01", false).await;
+    eventually("an empty queue", async || {
+        (done(program, &["rq", "list", "-o", "json"]).await == "[]").then_some(())
+    })
+    .await;
+    assert_eq!(done(program, &["lock", "list", "-o", "name"]).await, "");
+}
+
+#[tokio::test]
+async fn nodes_that_nothing_owns_are_uncordoned() {
+    let hall = Hall::start(1, "").await;
+    let mark =
+        json!({ "site": "hall-1", "owner": "a run of long ago", "fence": 1, "wasUnschedulable": false });
+    let foreign = json!({ "site": "hall-2", "owner": "r1", "fence": 1, "wasUnschedulable": false });
+    hall.cluster.add_node("h02");
+    for (node, mark) in [("h01", mark), ("h02", foreign)] {
+        hall.cluster.edit(NODES, "", node, |node| {
+            node["spec"]["unschedulable"] = json!(true);
+            node["metadata"]["annotations"] = json!({ MARK: mark.to_string() });
+        });
+    }
+    hall.await_cordoned("h01", false).await;
+    assert!(hall.is_cordoned("h02"), "another site's");
+}
