@@ -41,7 +41,8 @@ impl ToSchema for Stamp {
     }
 }
 
-/// What an operator decides about a host: to withdraw it, to remove it, or to let the active run continue without it.
+/// What an operator decides about a host: to withdraw it, to remove it, to uncordon its node, or to let the active run continue
+/// without it.
 #[derive(Debug, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct HostWithReason {

@@ -11,6 +11,7 @@
 pub mod body;
 pub mod headers;
 mod lists;
+pub mod node;
 pub mod openapi;
 pub mod query;
 pub mod role;

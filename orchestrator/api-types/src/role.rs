@@ -11,8 +11,8 @@ use serde::{Deserialize, Serialize};
 pub enum Role {
     /// Read everything.
     Viewer,
-    /// Start and cancel runs, approve, withdraw, remove and give up hosts, queue their reboots, and hold, release and forget
-    /// slots.
+    /// Start and cancel runs, approve, withdraw, remove and give up hosts, queue their reboots, uncordon their nodes, and hold,
+    /// release and forget slots.
     Operator,
     /// Use every route, those for the configuration and secrets included.
     Admin,

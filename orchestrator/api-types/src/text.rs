@@ -6,8 +6,8 @@ use std::borrow::Cow;
 
 use os_upgrade_kernel::reboot_queue::{EntryEvent, EntryStatus, QueueBlocker};
 use os_upgrade_kernel::{
-    Cause, EntryBlocker, HostEvent, HostStatus, MissedReason, NodeStep, Reason, RunResult, Warning,
-    WindowBlocker,
+    Cause, EntryBlocker, HostEvent, HostStatus, MissedReason, NodeStage, NodeStep, NodeWait, PodObstacle,
+    Reason, RunResult, Warning, WindowBlocker,
 };
 use strum::VariantNames as _;
 use utoipa::openapi::schema::{ObjectBuilder, Type};
@@ -83,6 +83,12 @@ words! {
     RebootStepWord = EntryEvent::VARIANTS.iter().copied();
     /// What happened to the Kubernetes node of a host.
     NodeStepWord = NodeStep::VARIANTS.iter().copied();
+    /// How far the work on the Kubernetes node of a host is.
+    NodeStageWord = NodeStage::kinds();
+    /// What the work on a Kubernetes node waits for.
+    NodeWaitWord = NodeWait::VARIANTS.iter().copied();
+    /// Why a pod is still on a Kubernetes node.
+    PodObstacleWord = PodObstacle::VARIANTS.iter().copied();
     /// The status of an entry of the reboot queue.
     EntryStatusWord = EntryStatus::ALL.map(EntryStatus::as_str);
     /// Why an entry of the reboot queue is not progressing.

@@ -9,6 +9,7 @@ use std::fmt;
 use chrono::{DateTime, SubsecRound as _, Utc};
 use os_upgrade_protocol::time;
 use serde::{Deserialize, Serialize, Serializer};
+use strum::VariantNames as _;
 
 use crate::node_wait::NodeWait;
 use crate::reason::Reason;
@@ -75,6 +76,11 @@ impl NodeStage {
     /// The wire name.
     pub fn as_str(&self) -> &'static str {
         self.into()
+    }
+
+    /// Every wire name.
+    pub fn kinds() -> impl Iterator<Item = &'static str> {
+        Self::VARIANTS.iter().copied()
     }
 
     const fn doing(&self) -> &'static str {

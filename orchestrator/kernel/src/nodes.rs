@@ -60,12 +60,16 @@ impl State {
         in_run || self.entry_under_way(host).is_some()
     }
 
+    /// Whether the node of `host` is cordoned though nothing is under way there: it stays so after a failure, until an operator, or
+    /// the next run or reboot of the host, goes on with it.
+    pub fn stays_cordoned(&self, host: &HostName) -> bool {
+        let is_cordoned = |node: &Node| !matches!(node.stage, NodeStage::Uncordoning { .. });
+        self.nodes.get(host).is_some_and(is_cordoned) && !self.is_at_work(host)
+    }
+
     /// The hosts whose nodes are drained, at work or uncordoned: those that failed are not among them.
     pub(crate) fn nodes_under_way(&self) -> OrdSet<HostName> {
-        let is_under_way = |(host, node): &(&HostName, &Node)| {
-            matches!(node.stage, NodeStage::Uncordoning { .. }) || self.is_at_work(host)
-        };
-        self.nodes.iter().filter(is_under_way).map(|(host, _)| host.clone()).collect()
+        self.nodes.keys().filter(|host| !self.stays_cordoned(host)).cloned().collect()
     }
 
     /// Why the drain of the node of `host` must wait for other nodes: an API server of the cluster is alone under way.

@@ -162,7 +162,7 @@ pub enum Audit {
     Configuration,
     /// Secrets kept and removed, and new keys of the strongbox.
     Strongbox,
-    /// Hosts approved, withdrawn and removed.
+    /// Hosts approved, withdrawn and removed, and nodes that operators had uncordoned.
     Enrolment,
     /// Runs that were due and did not start.
     MissedRuns,
@@ -190,7 +190,9 @@ impl Audit {
             Self::AllSlots => "type IN ('hold-placed', 'holder-released', 'lock-granted', 'lock-released')",
             Self::Configuration => "type = 'config-replaced'",
             Self::Strongbox => "type IN ('strongbox-made', 'secret-kept', 'secret-removed')",
-            Self::Enrolment => "type IN ('hosts-approved', 'host-withdrawn', 'host-removed')",
+            Self::Enrolment => {
+                "(type IN ('hosts-approved', 'host-withdrawn', 'host-removed') OR (type = 'node' AND actor IS NOT NULL))"
+            }
             Self::MissedRuns => "type = 'run-missed'",
             Self::Reboots => {
                 "type IN ('reboots-queued', 'reboot', 'reboot-queue-switched', 'reboot-backoff-reset')"

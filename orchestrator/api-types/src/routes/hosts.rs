@@ -1,5 +1,5 @@
-//! `/v1/state/os-upgrade/hosts`, `/approve-hosts`, `/withdraw-host`, `/remove-host` and `/enrolment-history`: every known host, and
-//! which of them take part in runs. Extensions of the specification.
+//! `/v1/state/os-upgrade/hosts`, `/approve-hosts`, `/withdraw-host`, `/remove-host`, `/uncordon-host` and `/enrolment-history`:
+//! every known host, and what operators decide about them. Extensions of the specification.
 
 use std::collections::BTreeMap;
 
@@ -10,6 +10,7 @@ use utoipa::{IntoParams, ToSchema};
 
 use crate::body::{Blocker, Fact, HostWithReason, Progress, ReasonFields, Stamp};
 use crate::lists::list;
+use crate::node::HostNode;
 use crate::query::{self, FactList, NameList, Parameters, True, Validate};
 use crate::route::{Answer, Method, OPERATOR, PathName, Route, Shape, Tag, VIEWER};
 use crate::routes::reboot_queue::EntryIndex;
@@ -101,14 +102,32 @@ pub const REMOVE: Route<HostWithReason> = Route::new(
     ),
 ]);
 
-/// The approvals, withdrawals and removals of hosts, newest first.
+/// 204 once it is durable that the host's Kubernetes node is to be as it was before; the node itself follows when the API server of
+/// the cluster answers.
+pub const UNCORDON: Route<HostWithReason> = Route::new(
+    Method::Post,
+    "/v1/state/os-upgrade/uncordon-host",
+    OPERATOR,
+    Tag::Upgrades,
+    "uncordon-host",
+    "Uncordon the Kubernetes node of a host that failed",
+)
+.body::<HostWithReason>(|| json!({"host": "h01", "reason": "its disk was replaced"}))
+.query::<Validate>()
+.answers(&[
+    Answer::new(204, "the node is being uncordoned, or would be"),
+    Answer::new(404, "the node of the host is not cordoned by this site"),
+    Answer::new(409, "the host is under way, or a command may still be on its way to it"),
+]);
+
+/// The approvals, withdrawals and removals of hosts, and the nodes that operators had uncordoned, newest first.
 pub const HISTORY: Route = Route::new(
     Method::Get,
     "/v1/state/os-upgrade/enrolment-history",
     VIEWER,
     Tag::Upgrades,
     "list-enrolments",
-    "List the approvals, withdrawals and removals of hosts, newest first",
+    "List the approvals, withdrawals and removals of hosts, and who had which node uncordoned, newest first",
 )
 .query::<FactList>()
 .answers(&[Answer::json(
@@ -195,7 +214,7 @@ list! {
 }
 
 list! {
-    /// A page of approvals, withdrawals and removals, newest first; or of their keys; or their number.
+    /// A page of what operators decided about hosts, newest first; or of its keys; or their number.
     EnrolmentList = page of Fact<'static>, or FactKeyText
 }
 
@@ -300,4 +319,7 @@ pub struct Host<'a> {
     pub blockers: Vec<Blocker>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub progress: Option<Progress<'a>>,
+    /// Its Kubernetes node; absent if it has none, or if that is neither cordoned nor being uncordoned.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub node: Option<HostNode<'a>>,
 }

@@ -14,6 +14,7 @@ use serde_json::{Value, json};
 use utoipa::{IntoParams, ToSchema};
 
 use crate::body::{Blocker, Counts, HostOfRun, Progress, Stamp};
+use crate::node::HostNode;
 use crate::query::Parameters;
 use crate::route::{Answer, Method, Route, Shape, Tag, VIEWER};
 use crate::routes::config::{ConfigFields, Warning, sample_with};
@@ -204,6 +205,9 @@ pub struct HostState<'a> {
     pub blockers: Vec<Blocker>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub progress: Option<Progress<'a>>,
+    /// Its Kubernetes node; absent if it has none, or if that is neither cordoned nor being uncordoned.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub node: Option<HostNode<'a>>,
 }
 
 #[derive(Debug, Serialize, ToSchema)]

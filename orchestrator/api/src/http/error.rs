@@ -18,7 +18,8 @@ use axum::Json;
 use axum::http::{Method, StatusCode};
 use axum::response::{IntoResponse, Response};
 use os_upgrade_kernel::{
-    ConfigRefusal, EnrolmentRefusal, RebootRefusal, RefusalClass, RunRefusal, SecretRefusal, SlotRefusal,
+    ConfigRefusal, EnrolmentRefusal, NodeRefusal, RebootRefusal, RefusalClass, RunRefusal, SecretRefusal,
+    SlotRefusal,
 };
 use os_upgrade_shell::not_done::NotDone;
 use os_upgrade_store::StoreError;
@@ -149,7 +150,7 @@ macro_rules! from_refusals {
     };
 }
 
-from_refusals!(RunRefusal, ConfigRefusal, EnrolmentRefusal, RebootRefusal, SecretRefusal);
+from_refusals!(RunRefusal, ConfigRefusal, EnrolmentRefusal, RebootRefusal, NodeRefusal, SecretRefusal);
 
 impl From<SlotRefusal> for Problem {
     fn from(refusal: SlotRefusal) -> Self {

@@ -1,13 +1,14 @@
-//! `/v1/state/os-upgrade/approve-hosts`, `/withdraw-host`, `/remove-host` and `/enrolment-history`: operators decide which
-//! hosts may take part in runs. The enrolment of each host is shown with the hosts. An extension of the specification.
+//! `/v1/state/os-upgrade/approve-hosts`, `/withdraw-host`, `/remove-host`, `/uncordon-host` and `/enrolment-history`: operators
+//! decide which hosts may take part in runs, and that the node of a failed one is used again. The enrolment of each host is shown
+//! with the hosts. An extension of the specification.
 
 use axum::extract::State;
 use axum::http::StatusCode;
 use axum::response::Response;
 use os_upgrade_api_types::body::HostWithReason;
 use os_upgrade_api_types::query::{FactList, Validate};
-use os_upgrade_api_types::routes::hosts::{APPROVE, HISTORY, HostsToApprove, REMOVE, WITHDRAW};
-use os_upgrade_kernel::{EnrolmentOperation, Request};
+use os_upgrade_api_types::routes::hosts::{APPROVE, HISTORY, HostsToApprove, REMOVE, UNCORDON, WITHDRAW};
+use os_upgrade_kernel::{EnrolmentOperation, NodeOperation, Request};
 use os_upgrade_store::Audit;
 
 use crate::context::Api;
@@ -22,6 +23,7 @@ pub(crate) fn routes() -> Routes {
         .route(&APPROVE, approve)
         .route(&WITHDRAW, withdraw)
         .route(&REMOVE, remove)
+        .route(&UNCORDON, uncordon)
         .route(&HISTORY, history)
 }
 
@@ -52,6 +54,16 @@ async fn remove(
     Body(HostWithReason { host, reason }): Body<HostWithReason>,
 ) -> Result<StatusCode, Problem> {
     let operation = EnrolmentOperation::Remove { host, reason: checked_reason(&reason)? };
+    api.change_and_log(Request { actor, validate: params.is_validation(), operation }).await
+}
+
+async fn uncordon(
+    State(api): State<Api>,
+    Actor(actor): Actor,
+    Params(params): Params<Validate>,
+    Body(HostWithReason { host, reason }): Body<HostWithReason>,
+) -> Result<StatusCode, Problem> {
+    let operation = NodeOperation::Uncordon { host, reason: checked_reason(&reason)? };
     api.change_and_log(Request { actor, validate: params.is_validation(), operation }).await
 }
 

@@ -11,6 +11,7 @@ use axum::response::Response;
 use chrono::{DateTime, Utc};
 use imbl::OrdMap;
 use os_upgrade_api_types::body::{Blocker, Count, Entry as ListEntry, Progress, ReasonFields, Stamp};
+use os_upgrade_api_types::node::HostNode;
 use os_upgrade_api_types::query::{ListMode, NoParameters};
 use os_upgrade_api_types::routes::hosts::{Host, InQueue, LIST, LastResult, ListParameters, READ};
 use os_upgrade_api_types::routes::reboot_queue::EntryIndex;
@@ -183,6 +184,7 @@ impl Serialize for Entry<'_> {
             until: explanation.until().map(Stamp),
             blockers: explanation.blockers.into_iter().map(Blocker::from).collect(),
             progress: progress(published, name),
+            node: HostNode::of(&published.state, name),
         };
         body.serialize(serializer)
     }

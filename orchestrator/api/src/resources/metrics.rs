@@ -1,6 +1,7 @@
 //! `/metrics`: metrics in the `OpenMetrics` text format: slots of FleetLock, hosts, refused requests, the next run,
-//! the reboot queue, and the API's certificate.
+//! the reboot queue, Kubernetes nodes, and the API's certificate.
 
+mod nodes;
 mod reboots;
 
 use std::fs;
@@ -90,6 +91,7 @@ pub(crate) fn text(
         describe_next_run(&mut registry, &published.forecast(now));
         describe_missed_runs(&mut registry, &published.state.missed);
         reboots::describe(&mut registry, &published.state, now);
+        nodes::describe(&mut registry, &published.state, now);
     }
     describe_storage(&mut registry, &stored.nats);
     if let Some(bytes) = stored.memory {

@@ -10,6 +10,7 @@ use axum::extract::State as Shared;
 use axum::response::Response;
 use chrono::{DateTime, Utc};
 use os_upgrade_api_types::body::{Blocker, HostOfRun, Stamp};
+use os_upgrade_api_types::node::HostNode;
 use os_upgrade_api_types::openapi::fields_of;
 use os_upgrade_api_types::routes::state::{
     CurrentUpgrade, HostState, LastUpgrade, Nodes, READ, ReadParameters, ScheduledWorker, State,
@@ -163,6 +164,7 @@ fn explanations<'a>(published: &'a PublishedState, forecast: &Forecast) -> Vec<H
             until: explanation.until().map(Stamp),
             blockers: explanation.blockers.into_iter().map(Blocker::from).collect(),
             progress: hosts::progress(published, name),
+            node: HostNode::of(&published.state, name),
         }
     };
     hosts::known(published).into_iter().map(host).collect()

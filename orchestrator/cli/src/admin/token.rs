@@ -53,7 +53,7 @@ pub(crate) struct Create {
     #[arg(long)]
     name: TokenName,
     /// viewer: read; operator: also start and cancel upgrades, approve, withdraw, remove and give up hosts, queue their
-    /// reboots, and hold, release and forget slots; admin: everything
+    /// reboots, uncordon their nodes, and hold, release and forget slots; admin: everything
     #[arg(long)]
     role: Option<Role>,
     /// For a FleetLock client, instead of a role: the group whose slots it may take

@@ -1,5 +1,6 @@
 //! `os-upgrade hosts`: the hosts of a site, and which of them take part in runs.
 
+mod node;
 mod outdated;
 mod selection;
 
@@ -16,6 +17,7 @@ use os_upgrade_shell::text::sanitized;
 use serde::Deserialize;
 use serde_json::Value;
 
+use self::node::{Node, Uncordon};
 use super::histories::{self, Entry};
 use super::options::Remote;
 use crate::Failure;
@@ -57,7 +59,13 @@ pub(crate) enum Command {
     /// name later waits for approval, even if hosts are approved automatically.
     #[command(after_help = examples!["hosts remove h01 --reason 'it was scrapped'"])]
     Remove(Remove),
-    /// Show which hosts operators approved, withdrew and removed
+    /// Uncordon the Kubernetes node of a host that failed
+    ///
+    /// Such a node stays cordoned, so that nothing is scheduled to a host that nobody has looked after. It is refused while a run or
+    /// the reboot queue is at work on the host, because its node is uncordoned by itself then.
+    #[command(after_help = examples!["hosts uncordon h01 --reason 'its disk was replaced'"])]
+    Uncordon(Uncordon),
+    /// Show which hosts operators approved, withdrew and removed, and whose nodes they had uncordoned
     #[command(after_help = examples!["hosts history", "hosts history --limit 10"])]
     History(histories::PageOptions),
 }
@@ -156,6 +164,7 @@ struct Host {
     versions: BTreeMap<String, String>,
     reason: Option<String>,
     progress: Option<Progress>,
+    node: Option<Node>,
     announced_at: Option<String>,
     last_upgraded_at: Option<String>,
     last_result: Option<LastResult>,
@@ -187,6 +196,15 @@ struct Fact {
     host: String,
     reason: String,
     forgotten: bool,
+    /// What was decided about the host's node.
+    step: Step,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+struct Step {
+    kind: String,
+    reason: String,
 }
 
 /// Carries the command out.
@@ -204,6 +222,7 @@ pub(crate) async fn run(command: Command) -> Result<(), Failure> {
             remote.client()?.call_with_body(&routes::REMOVE, &body).await?;
             remote.output.done("removed", &[host.as_str()])
         }
+        Command::Uncordon(options) => node::uncordon(options).await,
         Command::History(options) => histories::show::<Fact>(options, routes::HISTORY.call()).await,
     }
 }
@@ -328,6 +347,7 @@ impl Row for Host {
             let required = host.reboot_required.as_ref().map_or("-", |_| "required");
             host.reboot_queue.as_ref().map_or(required, |entry| &entry.status).to_owned()
         }),
+        Column::wide("NODE", |host, _| host.node.as_ref().map_or("-", Node::word).to_owned()),
         Column::new("REACHABILITY", |host, _| host.reachability.clone()),
         Column::text("WHY", |host, _| host.why.clone()),
     ];
@@ -411,8 +431,10 @@ impl View for Host {
             ("versions", Some(versions).filter(|versions| !versions.is_empty())),
         ];
         let lines = lines.into_iter().filter_map(|(name, text)| Some((name, text?)));
+        let lines = lines.chain(self.node.iter().flat_map(Node::lines));
+        let head = |name: &str| if name.is_empty() { String::new() } else { format!("{name}:") };
         lines
-            .map(|(name, text)| format!("{:<14}{}", format!("{name}:"), sanitized(&zone.times_in(&text))))
+            .map(|(name, text)| format!("{:<14}{}", head(name), sanitized(&zone.times_in(&text))))
             .collect::<Vec<_>>()
             .join("\n")
     }
@@ -428,7 +450,7 @@ impl Row for Entry<Fact> {
         Column::new("WHO", |entry, _| entry.actor.clone()),
         Column::new("ACTION", |entry, _| entry.fact.action().to_owned()),
         Column::text("HOSTS", |entry, _| entry.fact.hosts().join(", ")),
-        Column::text("REASON", |entry, _| entry.fact.reason.clone()),
+        Column::text("REASON", |entry, _| entry.fact.reason().to_owned()),
     ];
     const NONE: &'static str = "no host has been approved or withdrawn";
 
@@ -444,8 +466,13 @@ impl Fact {
             "host-withdrawn" if self.forgotten => "forgot",
             "host-withdrawn" => "withdrew",
             "host-removed" => "removed",
+            "node" if self.step.kind == "uncordon-requested" => "uncordoned",
             other => other,
         }
+    }
+
+    fn reason(&self) -> &str {
+        if self.reason.is_empty() { &self.step.reason } else { &self.reason }
     }
 
     fn hosts(&self) -> Vec<String> {
@@ -476,12 +503,15 @@ mod tests {
                 "hostname": "h\u{1b}2", "applications": ["a"], "group": "default", "reachability": "unknown",
                 "enrolment": "pending", "announced-at": "2026-11-21T02:00:00Z", "why": "waits for approval",
                 "reboot-queue": {"index": "7", "status": "queued"},
+                "node": {"stage": "evicting", "since": "2026-11-21T02:00:00Z", "waits": {"kind": "pods", "text": "x", "count": 7, "pods": [
+                    {"namespace": "shop", "name": "db\u{1b}0", "text": "is terminating", "since": "2026-11-21T02:00:00Z"},
+                ]}},
             },
         ]);
         let expected = "\
-HOST  ENROLMENT  BY    SINCE                 ANNOUNCED             UPGRADED              STATUS  APPLICATIONS  VERSIONS                      LABELS   GROUP    REBOOT    REACHABILITY  WHY
-h01   approved   anna  2026-11-21T01:00:00Z  2026-11-21T00:59:00Z  2026-10-24T01:07:12Z  failed  a, b          linux 6.1, os 12, and 1 more  rack=r1  default  required  reachable     no run is active
-h\u{fffd}2   pending    -     -                     2026-11-21T02:00:00Z  -                     -       a                                                    default  queued    unknown       waits for approval";
+HOST  ENROLMENT  BY    SINCE                 ANNOUNCED             UPGRADED              STATUS  APPLICATIONS  VERSIONS                      LABELS   GROUP    REBOOT    NODE      REACHABILITY  WHY
+h01   approved   anna  2026-11-21T01:00:00Z  2026-11-21T00:59:00Z  2026-10-24T01:07:12Z  failed  a, b          linux 6.1, os 12, and 1 more  rack=r1  default  required  -         reachable     no run is active
+h\u{fffd}2   pending    -     -                     2026-11-21T02:00:00Z  -                     -       a                                                    default  queued    evicting  unknown       waits for approval";
         let hosts = Vec::<Host>::deserialize(hosts).unwrap();
         assert_eq!(hosts.text(&WIDE), expected);
         let shown = hosts[0].text(&WIDE);
@@ -492,21 +522,28 @@ h\u{fffd}2   pending    -     -                     2026-11-21T02:00:00Z  -     
         );
         let shown = hosts[1].text(&WIDE);
         assert!(shown.contains("\nreboot queue: entry 7, queued\n"), "{shown}");
+        let node = "
+node:         evicting since 2026-11-21T02:00:00Z
+waits for:    pod shop/db\u{fffd}0 is terminating, since 2026-11-21T02:00:00Z
+              6 more pods";
+        assert!(shown.ends_with(node), "{shown}");
     }
 
     #[test]
     fn decisions_in_a_table() {
         let item = |fact: Value| json!({ "time": "2026-11-21T01:00:00.000Z", "actor": "anna", "fact": fact });
         let page = json!({ "items": [
+            item(json!({ "type": "node", "host": "h3", "step": { "kind": "uncordon-requested", "actor": "anna", "reason": "mended" } })),
             item(json!({ "type": "host-withdrawn", "host": "h2", "reason": "sold", "forgotten": true })),
             item(json!({ "type": "host-withdrawn", "host": "h1", "reason": "stolen" })),
             item(json!({ "type": "hosts-approved", "hosts": ["h1", "h2"] })),
         ]});
         let expected = "\
-TIME                  WHO   ACTION    HOSTS   REASON
-2026-11-21T01:00:00Z  anna  forgot    h2      sold
-2026-11-21T01:00:00Z  anna  withdrew  h1      stolen
-2026-11-21T01:00:00Z  anna  approved  h1, h2";
+TIME                  WHO   ACTION      HOSTS   REASON
+2026-11-21T01:00:00Z  anna  uncordoned  h3      mended
+2026-11-21T01:00:00Z  anna  forgot      h2      sold
+2026-11-21T01:00:00Z  anna  withdrew    h1      stolen
+2026-11-21T01:00:00Z  anna  approved    h1, h2";
         let text = |page| Page::<Fact>::deserialize(page).unwrap().text(&WIDE);
         assert_eq!(text(page), expected);
         assert_eq!(text(json!({ "items": [] })), "no host has been approved or withdrawn");

@@ -25,7 +25,7 @@ const DRAWN_EVERY: Duration = Duration::from_secs(1);
 /// How often the state is read with `--watch` if nothing happens: no event tells of heartbeats, announcements and instances.
 const READ_EVERY: Duration = Duration::from_secs(15);
 /// What is read of the state: [`report`] shows no more.
-const FIELDS: [&str; 24] = [
+const FIELDS: [&str; 25] = [
     "status",
     "next-upgrade-at",
     "next-upgrade-reason",
@@ -49,6 +49,7 @@ const FIELDS: [&str; 24] = [
     "hosts/why",
     "hosts/blockers/kind",
     "hosts/progress",
+    "hosts/node/kept",
     "reboot-queue",
 ];
 /// Clears the screen, and puts the cursor to its top.

@@ -113,9 +113,9 @@ async fn newer_schema_is_refused() {
     let error = refused(&path).await;
     assert_eq!(
         error.to_string(),
-        format!("store {} has schema 99, newer than 12, the newest that this program knows", path.display())
+        format!("store {} has schema 99, newer than 13, the newest that this program knows", path.display())
     );
-    assert!(matches!(error, OpenError::Newer { found: 99, known: 12, .. }), "{error:?}");
+    assert!(matches!(error, OpenError::Newer { found: 99, known: 13, .. }), "{error:?}");
 }
 
 /// A filled store of the schema before is brought up to date, and keeps what it has.
@@ -146,7 +146,7 @@ async fn older_schema_is_migrated() {
     )
     .await;
     assert_eq!(dump(&path).await, before);
-    assert_eq!(rows(&path, "SELECT max(version) FROM _sqlx_migrations").await, ["12"]);
+    assert_eq!(rows(&path, "SELECT max(version) FROM _sqlx_migrations").await, ["13"]);
     migrated.close().await.unwrap();
 }
 

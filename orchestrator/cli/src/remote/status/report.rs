@@ -94,6 +94,15 @@ struct Host {
     why: String,
     blockers: Vec<Blocker>,
     progress: Option<Progress>,
+    node: Option<Node>,
+}
+
+/// The Kubernetes node of a host.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+struct Node {
+    /// Whether it stays cordoned, because its host failed.
+    kept: bool,
 }
 
 #[derive(Debug, Deserialize)]
@@ -243,7 +252,10 @@ impl Report {
             let progress = host.progress.as_ref().map(|Progress { percent, text }| {
                 percent.map_or_else(|| format!("  {text}"), |percent| format!("  {percent} % {text}"))
             });
-            one_line(&format!("{}: {status}{}", host.hostname, progress.unwrap_or_default()), LINE_CHARS_MAX)
+            // A worker reports nothing while its host's node is drained or uncordoned.
+            let node = host.is_kept_by_node().then(|| format!(": {}", host.why));
+            let more = progress.or(node).unwrap_or_default();
+            one_line(&format!("{}: {status}{more}", host.hostname), LINE_CHARS_MAX)
         };
         bounded(at_work.map(line).collect())
     }
@@ -380,6 +392,7 @@ impl Report {
                 format!("os-upgrade reboot-queue give-up {} --reason=TEXT", shell_word(&entry.index));
             needs.push(Need { what: entry.line(), commands: vec![("give up", give_up)] });
         }
+        needs.extend(self.state.hosts.iter().filter(|host| host.stays_cordoned()).map(Host::cordon));
         if self.cluster.leader.is_none() {
             needs.push("no instance leads: os-upgrade cluster status".to_owned().into());
         }
@@ -408,6 +421,22 @@ impl UsedBy {
 }
 
 impl Host {
+    fn stays_cordoned(&self) -> bool {
+        self.node.as_ref().is_some_and(|node| node.kept)
+    }
+
+    /// That its node stays cordoned, and the command that ends it.
+    fn cordon(&self) -> Need {
+        let uncordon = format!("os-upgrade hosts uncordon {} --reason=TEXT", shell_word(&self.hostname));
+        let what = format!("the node of {} stays cordoned, because its host failed", self.hostname);
+        Need { what, commands: vec![("uncordon", uncordon)] }
+    }
+
+    /// Whether it goes on once its node is drained or uncordoned.
+    fn is_kept_by_node(&self) -> bool {
+        self.blockers.first().is_some_and(|blocker| blocker.kind == "node-under-way")
+    }
+
     fn is_at_work(&self) -> bool {
         self.status.as_deref().is_some_and(|status| {
             is(status, |status| status == HostStatus::Preparing || status.is_under_way())
@@ -415,14 +444,17 @@ impl Host {
     }
 
     /// Whether it waits for something that an operator may want to know, or is not there. That no run is active, and who waits for
-    /// approval, is shown for the whole site; a heartbeat is awaited briefly.
+    /// approval, is shown for the whole site; a heartbeat is awaited briefly; that a node stays cordoned needs a person.
     fn is_waiting(&self) -> bool {
         let is_known = self.blockers.first().is_some_and(|blocker| {
             let kind = blocker.kind.as_str();
             let is_in_run = self.status.is_some();
             // In the block of the reboot queue.
             (kind == "reboot-under-way" && !is_in_run)
-                || matches!(kind, "no-run" | "awaits-approval" | "slot-held" | "heartbeat-awaited")
+                || matches!(
+                    kind,
+                    "no-run" | "awaits-approval" | "slot-held" | "heartbeat-awaited" | "node-cordoned"
+                )
         });
         let has_ended = self.status.as_deref().is_some_and(|status| is(status, HostStatus::is_final));
         !self.is_at_work() && !is_known && !has_ended && !self.why.is_empty()

@@ -236,3 +236,46 @@ NEEDS A PERSON
     give up: os-upgrade reboot-queue give-up 8 --reason=TEXT";
     assert!(screen.ends_with(needs), "{screen}");
 }
+
+/// What waits for pods is at work, and what stays cordoned needs a person.
+#[test]
+fn kubernetes_nodes_on_the_screen() {
+    let mut answers = active();
+    let host = |name: &str, status: &str, why: &str, kind: &str, kept: bool| {
+        json!({
+            "hostname": name, "status": status, "why": why, "blockers": [{ "kind": kind }],
+            "node": if kept { json!({ "kept": true }) } else { json!({}) },
+        })
+    };
+    let pods = "its node is being drained since 2026-11-21T01:00:00Z: pod shop/db-0 is kept by the budget db";
+    let out_of_run = json!({
+        "hostname": "h 9", "why": "its node stays cordoned; no run is active", "blockers": [{ "kind": "node-cordoned" }],
+        "node": { "kept": true },
+    });
+    answers["state"]["hosts"] = json!([
+        host("h01", "draining", pods, "node-under-way", false),
+        host("h02", "recovering", "its node is being uncordoned", "node-under-way", false),
+        host("h03", "failed", "upgrade failed: no space left", "worker-error", true),
+        out_of_run,
+    ]);
+    answers["slots"] = json!({});
+    answers["state"]["pending-hosts"] = json!(0);
+    answers["cluster"]["warnings"] = json!([]);
+    let screen = Report::read(&answers).unwrap().screen(&canvas(None), now());
+    let at_work = format!(
+        "
+AT WORK
+  h01: draining: {pods}
+  h02: recovering: its node is being uncordoned
+
+next:"
+    );
+    assert!(screen.contains(&at_work), "{screen}");
+    let needs = "
+NEEDS A PERSON
+  the node of h03 stays cordoned, because its host failed
+    uncordon: os-upgrade hosts uncordon h03 --reason=TEXT
+  the node of h 9 stays cordoned, because its host failed
+    uncordon: os-upgrade hosts uncordon 'h 9' --reason=TEXT";
+    assert!(screen.ends_with(needs), "{screen}");
+}

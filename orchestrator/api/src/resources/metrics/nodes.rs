@@ -1,0 +1,54 @@
+//! Metrics of the Kubernetes nodes of hosts.
+
+use chrono::{DateTime, Utc};
+use os_upgrade_kernel::{Node, NodeStage, State as Site};
+use prometheus_client::metrics::family::Family;
+use prometheus_client::metrics::gauge::Gauge;
+use prometheus_client::registry::Registry;
+
+/// Describes the nodes at `now`.
+pub(super) fn describe(registry: &mut Registry, site: &Site, now: DateTime<Utc>) {
+    let number = |count: usize| i64::try_from(count).unwrap_or(i64::MAX);
+    let gauge = |value: i64| {
+        let gauge = Gauge::<i64>::default();
+        gauge.set(value);
+        gauge
+    };
+    let stages = Family::<[(&'static str, &'static str); 1], Gauge>::default();
+    for stage in NodeStage::kinds() {
+        let at_stage = site.nodes.values().filter(|node| node.stage.as_str() == stage);
+        stages.get_or_create(&[("stage", stage)]).set(number(at_stage.count()));
+    }
+    let help = "Kubernetes nodes of hosts that are cordoned or being uncordoned, by how far that is";
+    registry.register("os_upgrade_nodes", help, stages);
+
+    let of_nodes = registry.sub_registry_with_prefix("os_upgrade_nodes");
+    let under_way = || site.nodes.iter().filter(|(host, _)| !site.stays_cordoned(host)).map(|(_, node)| node);
+    let oldest = |is_meant: fn(&Node) -> bool| {
+        let ages = under_way().filter(|node| is_meant(node)).map(|node| (now - node.since).num_seconds());
+        gauge(ages.max().unwrap_or(0).max(0))
+    };
+    let help = "For how long the drain that has been under way for the longest time has been; 0 without one";
+    of_nodes.register("oldest_drain_seconds", help, oldest(is_draining));
+    let help = "For how long the node that is being uncordoned for the longest time has been; 0 without one";
+    of_nodes.register("oldest_uncordon_seconds", help, oldest(is_uncordoning));
+    let kept = site.nodes.keys().filter(|host| site.stays_cordoned(host));
+    let help = "Nodes that stay cordoned because their hosts failed: each waits for an operator";
+    of_nodes.register("kept_cordoned", help, gauge(number(kept.count())));
+}
+
+/// Whether the node is being drained. One that is looked at once more before the reboot has had `since` from before the upgrade,
+/// which says nothing of how long that takes.
+const fn is_draining(node: &Node) -> bool {
+    match node.stage {
+        NodeStage::Checking | NodeStage::Evicting => true,
+        NodeStage::Drained | NodeStage::Rechecking | NodeStage::Uncordoning { .. } => false,
+    }
+}
+
+const fn is_uncordoning(node: &Node) -> bool {
+    match node.stage {
+        NodeStage::Uncordoning { .. } => true,
+        NodeStage::Checking | NodeStage::Evicting | NodeStage::Drained | NodeStage::Rechecking => false,
+    }
+}

@@ -1,0 +1,192 @@
+//! The Kubernetes nodes of hosts: how they are shown, and how operators have them uncordoned.
+
+use os_upgrade_kernel::{
+    Fact, KubernetesSettings, Node, NodeStage, NodeStep, NodeWait, Pod, PodObstacle, Pods, Settings,
+};
+use os_upgrade_test_site::{put_config, trigger};
+
+use super::*;
+
+const UNCORDON: &str = "POST /v1/state/os-upgrade/uncordon-host";
+const HISTORY: &str = "GET /v1/state/os-upgrade/enrolment-history";
+
+fn settings() -> Settings {
+    let kubernetes =
+        KubernetesSettings { drain_timeout: "10m".parse().unwrap(), uncordon_failed: false, hosts: None };
+    Settings { auto_approve: true, kubernetes: Some(kubernetes), ..Settings::default() }
+}
+
+/// A node that has been at `stage` since 05:00:00.
+fn node(stage: NodeStage, waits: Option<NodeWait>) -> Node {
+    let since = "2026-11-21T05:00:00Z".parse().unwrap();
+    Node { stage, since, fence: None, boot_id: None, left: None, waits }
+}
+
+fn waits_for_pods() -> NodeWait {
+    let pod = |name: &str, owner: Option<&str>, obstacle| Pod {
+        namespace: "shop".to_owned(),
+        name: name.to_owned(),
+        owner: owner.map(ToOwned::to_owned),
+        obstacle,
+        since: "2026-11-21T05:00:01Z".parse().unwrap(),
+    };
+    let budget = PodObstacle::Budget { budgets: vec!["db".to_owned()] };
+    let first =
+        vec![pod("db-0", Some("StatefulSet/db"), budget), pod("once", None, PodObstacle::Terminating)];
+    NodeWait::Pods { pods: Pods { count: 7, first } }
+}
+
+/// A site of a cluster: the node of `h02` stays cordoned, and that of `h03` is being uncordoned.
+async fn api() -> TestApi {
+    let mut site = TestSite::new(["h01", "h02", "h03"]);
+    let mut records = vec![site.decide_record(&[Input::Settings(settings()), put_config()])];
+    records.push(site.fence());
+    let uncordoning = NodeStage::Uncordoning { release: None, reason: None };
+    for (name, node) in
+        [("h02", node(NodeStage::Drained, None)), ("h03", node(uncordoning, Some(NodeWait::NotReady)))]
+    {
+        site.state.nodes.insert(host(name), node);
+    }
+    TestApi::new(site, &records).await
+}
+
+async fn shown(api: &TestApi, name: &str) -> Value {
+    api.call(&format!("GET /v1/state/os-upgrade/hosts/{name}"), "").await.1
+}
+
+#[tokio::test]
+async fn nodes_are_shown_while_something_is_done_to_them() {
+    let mut site = TestSite::new(["h01", "h02", "h03"]);
+    site.state.nodes.insert(host("h01"), node(NodeStage::Evicting, Some(waits_for_pods())));
+    site.state.nodes.insert(host("h02"), node(NodeStage::Drained, None));
+    let api = TestApi::new(site, &[]).await;
+    let pods = json!([
+        {
+            "namespace": "shop", "name": "db-0", "owner": "StatefulSet/db", "obstacle": "budget",
+            "text": "is kept by the budget db", "since": "2026-11-21T05:00:01Z",
+        },
+        {
+            "namespace": "shop", "name": "once", "obstacle": "terminating", "text": "is terminating",
+            "since": "2026-11-21T05:00:01Z",
+        },
+    ]);
+    let evicting = shown(&api, "h01").await["node"].clone();
+    let waits = &evicting["waits"];
+    let text = waits["text"].as_str().unwrap();
+    assert!(text.starts_with("pod shop/db-0 of StatefulSet/db is kept by the budget db"), "{text}");
+    assert_eq!(
+        (&evicting["stage"], &evicting["since"], &waits["kind"], &waits["count"], &waits["pods"]),
+        (&json!("evicting"), &json!("2026-11-21T05:00:00Z"), &json!("pods"), &json!(7), &pods)
+    );
+    let kept = json!({"stage": "drained", "since": "2026-11-21T05:00:00Z", "kept": true});
+    assert_eq!(shown(&api, "h02").await["node"], kept);
+    assert_eq!(shown(&api, "h03").await["node"], Value::Null);
+    let (_, hosts) = api.call("GET /v1/state/os-upgrade/hosts", "").await;
+    assert_eq!((&hosts[0]["node"], &hosts[1]["node"], &hosts[2]["node"]), (&evicting, &kept, &Value::Null));
+    let (_, state) = api.call("GET /v1/state/os-upgrade?fields=hosts/hostname,hosts/node/kept", "").await;
+    let expected = json!([
+        {"hostname": "h01", "node": {}}, {"hostname": "h02", "node": {"kept": true}}, {"hostname": "h03"},
+    ]);
+    assert_eq!(state["hosts"], expected);
+}
+
+#[tokio::test]
+async fn kept_nodes_are_uncordoned() {
+    let api = api().await;
+    let body = |name: &str| json!({"host": name, "reason": " mended "}).to_string();
+    assert_eq!(api.call(&format!("{UNCORDON}?validate=true"), &body("h02")).await, (204, Value::Null));
+    assert_eq!(shown(&api, "h02").await["node"]["stage"], "drained");
+    assert_eq!(api.call(UNCORDON, &body("h02")).await, (204, Value::Null));
+    let node = shown(&api, "h02").await["node"].clone();
+    assert_eq!((&node["stage"], &node["kept"]), (&json!("uncordoning"), &Value::Null));
+    // It is so.
+    assert_eq!(api.call(UNCORDON, &body("h02")).await, (204, Value::Null));
+    assert_eq!(api.call(UNCORDON, &body("h03")).await, (204, Value::Null));
+
+    let (status, history) = api.call(HISTORY, "").await;
+    let step = json!({"kind": "uncordon-requested", "actor": "api", "reason": "mended"});
+    let fact = json!({"type": "node", "host": "h02", "step": step});
+    let items = history["items"].as_array().unwrap();
+    assert_eq!((status, items.len(), &items[0]["fact"]), (200, 1, &fact));
+    assert_eq!((&items[0]["actor"], &items[0]["host"]), (&json!("api"), &json!("h02")));
+    assert_eq!(api.call(&format!("{HISTORY}?count=true"), "").await, (200, json!({"count": 1})));
+}
+
+/// Only what operators did is in the history: a site has far more steps of nodes.
+#[tokio::test]
+async fn other_steps_are_not_in_the_history() {
+    let mut site = TestSite::new(["h01"]);
+    let mut record = site.decide_record(&[Input::Settings(settings()), put_config()]);
+    let due = NodeStep::UncordonDue { release: None, reason: None };
+    record.record.facts.push(Fact::Node { host: host("h01"), step: due });
+    let api = TestApi::new(site, &[record]).await;
+    assert_eq!(api.call(HISTORY, "").await, (200, json!({"items": []})));
+}
+
+#[tokio::test]
+async fn other_nodes_are_not_uncordoned() {
+    let mut site = TestSite::new(["h01", "h02"]);
+    let mut records = vec![site.decide_record(&[Input::Settings(settings()), put_config()]), site.fence()];
+    // Its drain begins at once where every host is prepared.
+    records.extend([site.decide_record(&[trigger("r1")]), site.send()]);
+    let done = os_upgrade_protocol::Outcome::Done;
+    records.push(site.reply(["h01", "h02"], os_upgrade_protocol::Action::Prepare, &done));
+    let api = TestApi::new(site, &records).await;
+    let draining = shown(&api, "h01").await;
+    assert_eq!((&draining["status"], &draining["node"]["stage"]), (&json!("draining"), &json!("checking")));
+    for (body, expected, message) in [
+        (r#"{"host":"h01"}"#, 400, "missing field `reason`"),
+        (r#"{"host":"h01","reason":" "}"#, 400, "give a reason"),
+        (r#"{"host":"h01","reason":"x"}"#, 409, "h01 is under way"),
+        (r#"{"host":"h02","reason":"x"}"#, 404, "the node of h02 is not cordoned by this site"),
+        (r#"{"host":"nobody","reason":"x"}"#, 404, "the node of nobody is not cordoned by this site"),
+    ] {
+        let (status, answer) = api.call(UNCORDON, body).await;
+        let said = answer["errors"][0]["error-message"].as_str().unwrap();
+        assert!(status == expected && said.contains(message), "{body}: {status} {said}");
+    }
+    let info = &api.call(UNCORDON, r#"{"host":"h01","reason":"x"}"#).await.1["errors"][0]["error-info"];
+    assert_eq!(info, &json!({"kind": "node-in-use", "host": "h01"}));
+}
+
+/// `/metrics` of an instance that has read the state.
+async fn metrics(api: &TestApi) -> String {
+    let read = PublishedState { is_read: true, ..api.site.published().as_ref().clone() };
+    api.shown.store(Arc::new(read));
+    api.send(build("GET /metrics", "", "")).await.2
+}
+
+fn value(text: &str, name: &str) -> u64 {
+    let found = text.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(' '));
+    found.unwrap_or_else(|| panic!("{name} is not in {text}")).parse().unwrap()
+}
+
+#[tokio::test]
+async fn nodes_in_metrics() {
+    let api = api().await;
+    let text = metrics(&api).await;
+    let of_stages = |text: &str| {
+        ["checking", "evicting", "drained", "rechecking", "uncordoning"]
+            .map(|stage| value(text, &format!(r#"os_upgrade_nodes{{stage="{stage}"}}"#)))
+    };
+    assert_eq!(of_stages(&text), [0, 0, 1, 0, 1]);
+    assert_eq!(value(&text, "os_upgrade_nodes_kept_cordoned"), 1);
+    assert_eq!(value(&text, "os_upgrade_nodes_oldest_drain_seconds"), 0);
+    assert!(
+        value(&text, "os_upgrade_nodes_oldest_uncordon_seconds") > 0,
+        "the test's clock is behind: {text}"
+    );
+
+    let mut site = TestSite::new(["h01"]);
+    let drained = Input::Settings(settings());
+    let mut records = vec![site.decide_record(&[drained, put_config()]), site.fence()];
+    records.extend([site.decide_record(&[trigger("r1")]), site.send()]);
+    let done = os_upgrade_protocol::Outcome::Done;
+    records.push(site.reply(["h01"], os_upgrade_protocol::Action::Prepare, &done));
+    let text = metrics(&TestApi::new(site, &records).await).await;
+    assert_eq!((of_stages(&text), value(&text, "os_upgrade_nodes_kept_cordoned")), ([1, 0, 0, 0, 0], 0));
+    assert!(value(&text, "os_upgrade_nodes_oldest_drain_seconds") > 0, "{text}");
+
+    let text = metrics(&TestApi::new(TestSite::new(["h01"]), &[]).await).await;
+    assert_eq!(of_stages(&text), [0; 5]);
+}
