@@ -1,8 +1,10 @@
 //! The Kubernetes nodes of hosts: how they are shown, and how operators have them uncordoned.
 
 use os_upgrade_kernel::{
-    Fact, KubernetesSettings, Node, NodeStage, NodeStep, NodeWait, Pod, PodObstacle, Pods, Settings,
+    Fact, KubernetesSettings, Node, NodeStage, NodeStep, NodeWait, Pod, PodObstacle, Pods, SeenHost,
+    SeenNode, Settings,
 };
+use os_upgrade_protocol::{Action, Outcome};
 use os_upgrade_test_site::{put_config, trigger};
 
 use super::*;
@@ -50,16 +52,28 @@ async fn api() -> TestApi {
     TestApi::new(site, &records).await
 }
 
+/// A site of a cluster in which the drain of `h01` has just begun, and its records.
+fn draining() -> (TestSite, Vec<Committed>) {
+    let mut site = TestSite::new(["h01", "h02"]);
+    let seen = ["h01", "h02"].map(|name| (host(name), SeenNode::default()));
+    site.view.nodes = Some(seen.into_iter().collect());
+    let mut records = vec![site.decide_record(&[Input::Settings(settings()), put_config()]), site.fence()];
+    records.extend([site.decide_record(&[trigger("r1")]), site.send()]);
+    records.push(site.reply(["h01", "h02"], Action::Prepare, &Outcome::Done));
+    (site, records)
+}
+
 async fn shown(api: &TestApi, name: &str) -> Value {
     api.call(&format!("GET /v1/state/os-upgrade/hosts/{name}"), "").await.1
 }
 
 #[tokio::test]
 async fn nodes_are_shown_while_something_is_done_to_them() {
-    let mut site = TestSite::new(["h01", "h02", "h03"]);
+    let (mut site, records) = draining();
     site.state.nodes.insert(host("h01"), node(NodeStage::Evicting, Some(waits_for_pods())));
-    site.state.nodes.insert(host("h02"), node(NodeStage::Drained, None));
-    let api = TestApi::new(site, &[]).await;
+    site.state.nodes.insert(host("h03"), node(NodeStage::Drained, None));
+    site.view.hosts.insert(host("h03"), SeenHost::default());
+    let api = TestApi::new(site, &records).await;
     let pods = json!([
         {
             "namespace": "shop", "name": "db-0", "owner": "StatefulSet/db", "obstacle": "budget",
@@ -79,13 +93,13 @@ async fn nodes_are_shown_while_something_is_done_to_them() {
         (&json!("evicting"), &json!("2026-11-21T05:00:00Z"), &json!("pods"), &json!(7), &pods)
     );
     let kept = json!({"stage": "drained", "since": "2026-11-21T05:00:00Z", "kept": true});
-    assert_eq!(shown(&api, "h02").await["node"], kept);
-    assert_eq!(shown(&api, "h03").await["node"], Value::Null);
+    assert_eq!(shown(&api, "h03").await["node"], kept);
+    assert_eq!(shown(&api, "h02").await["node"], Value::Null);
     let (_, hosts) = api.call("GET /v1/state/os-upgrade/hosts", "").await;
-    assert_eq!((&hosts[0]["node"], &hosts[1]["node"], &hosts[2]["node"]), (&evicting, &kept, &Value::Null));
+    assert_eq!((&hosts[0]["node"], &hosts[1]["node"], &hosts[2]["node"]), (&evicting, &Value::Null, &kept));
     let (_, state) = api.call("GET /v1/state/os-upgrade?fields=hosts/hostname,hosts/node/kept", "").await;
     let expected = json!([
-        {"hostname": "h01", "node": {}}, {"hostname": "h02", "node": {"kept": true}}, {"hostname": "h03"},
+        {"hostname": "h01", "node": {}}, {"hostname": "h02"}, {"hostname": "h03", "node": {"kept": true}},
     ]);
     assert_eq!(state["hosts"], expected);
 }
@@ -125,12 +139,7 @@ async fn other_steps_are_not_in_the_history() {
 
 #[tokio::test]
 async fn other_nodes_are_not_uncordoned() {
-    let mut site = TestSite::new(["h01", "h02"]);
-    let mut records = vec![site.decide_record(&[Input::Settings(settings()), put_config()]), site.fence()];
-    // Its drain begins at once where every host is prepared.
-    records.extend([site.decide_record(&[trigger("r1")]), site.send()]);
-    let done = os_upgrade_protocol::Outcome::Done;
-    records.push(site.reply(["h01", "h02"], os_upgrade_protocol::Action::Prepare, &done));
+    let (site, records) = draining();
     let api = TestApi::new(site, &records).await;
     let draining = shown(&api, "h01").await;
     assert_eq!((&draining["status"], &draining["node"]["stage"]), (&json!("draining"), &json!("checking")));
@@ -177,12 +186,7 @@ async fn nodes_in_metrics() {
         "the test's clock is behind: {text}"
     );
 
-    let mut site = TestSite::new(["h01"]);
-    let drained = Input::Settings(settings());
-    let mut records = vec![site.decide_record(&[drained, put_config()]), site.fence()];
-    records.extend([site.decide_record(&[trigger("r1")]), site.send()]);
-    let done = os_upgrade_protocol::Outcome::Done;
-    records.push(site.reply(["h01"], os_upgrade_protocol::Action::Prepare, &done));
+    let (site, records) = draining();
     let text = metrics(&TestApi::new(site, &records).await).await;
     assert_eq!((of_stages(&text), value(&text, "os_upgrade_nodes_kept_cordoned")), ([1, 0, 0, 0, 0], 0));
     assert!(value(&text, "os_upgrade_nodes_oldest_drain_seconds") > 0, "{text}");
