@@ -1,6 +1,7 @@
 //! One orchestrator instance: opens, wires and closes everything.
 
 mod bus_startup;
+mod drain_previews;
 mod heartbeats;
 mod kubernetes;
 mod open_files;
@@ -158,6 +159,7 @@ impl Opened {
         let beats = heartbeats::run(cluster.clone(), bus.clone(), Arc::clone(&published), shutdown.clone());
         let heartbeats = spawn(&shutdown, beats);
         let reports = HostReports::new(StreamedReports(Arc::clone(&bus)));
+        let drains = drain_previews::of(nodes.as_ref());
         let sites = api::Sites::new(settings.site.name.as_str(), Arc::clone(&bus));
         let (store_sender, committed) = mpsc::channel(PROJECTION_MAX);
         let (streams_found, streams) = oneshot::channel();
@@ -217,7 +219,7 @@ impl Opened {
         tracing::info!(address = %settings.api.listen, tls = tls.is_some(), "the API listens");
         let limits = api::Limits::from_settings(&settings.api);
         let history_kept = Some(settings.history.keep.get());
-        let options = api::Options { tls, limits, strongbox, history_kept, sites, reports };
+        let options = api::Options { tls, limits, strongbox, history_kept, sites, reports, drains };
         let served = api::serve(listener, handle, history, authenticator, options, shutdown.clone()).await;
         shutdown.cancel();
         let core = core.await;

@@ -85,7 +85,8 @@ impl<'a> NodeWaits<'a> {
 }
 
 impl<'a> WaitingPod<'a> {
-    fn of(pod: &'a Pod) -> Self {
+    /// The pod as it is shown.
+    pub fn of(pod: &'a Pod) -> Self {
         Self {
             namespace: &pod.namespace,
             name: &pod.name,

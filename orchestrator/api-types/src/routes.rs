@@ -3,6 +3,7 @@
 pub mod cluster;
 pub mod config;
 pub mod documentation;
+pub mod drains;
 pub mod events;
 pub mod fleet_lock;
 pub mod health;

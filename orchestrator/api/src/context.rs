@@ -9,6 +9,7 @@ use axum::response::Response;
 use os_upgrade_auth::Authenticator;
 use os_upgrade_kernel::{Accepted, Family, Request};
 use os_upgrade_shell::not_done::NotDone;
+use os_upgrade_site::drain_previews::DrainPreviews;
 use os_upgrade_site::handle::SiteHandle;
 use os_upgrade_site::host_reports::HostReports;
 use os_upgrade_site::published_state::PublishedState;
@@ -161,4 +162,6 @@ pub struct Options {
     pub sites: Sites,
     /// What hosts' commands have printed; nothing by default.
     pub reports: HostReports,
+    /// What drains would do; nothing by default.
+    pub drains: DrainPreviews,
 }

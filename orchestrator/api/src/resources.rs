@@ -4,6 +4,7 @@
 pub(crate) mod audit;
 pub(crate) mod cluster;
 pub(crate) mod config;
+pub(crate) mod drains;
 pub(crate) mod enrolment;
 pub(crate) mod events;
 pub(crate) mod fleet_lock;
@@ -31,6 +32,7 @@ pub(crate) fn routes() -> Routes {
         .merge(state::routes())
         .merge(windows::routes())
         .merge(hosts::routes())
+        .merge(drains::routes())
         .merge(enrolment::routes())
         .merge(run::routes())
         .merge(runs::routes())

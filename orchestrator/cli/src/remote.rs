@@ -3,6 +3,7 @@
 mod cluster;
 mod config;
 mod context;
+mod drain;
 pub(crate) mod events;
 pub(crate) mod histories;
 mod hosts;
@@ -50,6 +51,12 @@ pub(crate) enum Command {
     /// List the hosts of a site, and decide which take part in runs
     #[command(subcommand)]
     Hosts(hosts::Command),
+    /// Show what the drain of a host's Kubernetes node would do, without draining it
+    ///
+    /// Nodes are drained before their hosts upgrade or reboot, by runs and by the reboot queue. This shows which pods would be
+    /// evicted then, and which would keep the node from being drained as things are.
+    #[command(after_help = examples!["drain --dry-run h01", "drain --dry-run h01 -o json"])]
+    Drain(drain::Drain),
     /// Queue reboots of hosts without an upgrade, and show, cancel, stop and resume them
     #[command(subcommand, visible_alias = "rq")]
     RebootQueue(reboot_queue::Command),
@@ -72,6 +79,7 @@ pub(crate) async fn run(command: Command) -> Result<(), Failure> {
         Command::Context(command) => context::run(command),
         Command::Events(options) => events::run(options).await,
         Command::Hosts(command) => hosts::run(command).await,
+        Command::Drain(options) => drain::run(options).await,
         Command::RebootQueue(command) => reboot_queue::run(command).await,
         Command::Strongbox(command) => strongbox::run(command).await,
     }

@@ -2,6 +2,7 @@
 //! node, and everything that reads from the node or sends it requests.
 
 pub mod call;
+pub mod drain_previews;
 pub mod handle;
 pub mod host_reports;
 pub mod instances;

@@ -24,13 +24,14 @@ const ELSEWHERE: [(&str, &str); 5] = [
 ];
 
 /// Examples that are refused in this site: how they end, and why.
-const REFUSED: [(&str, i32, &str); 14] = [
+const REFUSED: [(&str, i32, &str); 15] = [
     ("run logs last h01", 1, "its commands printed nothing"),
     ("run cancel", 5, "no run is active"),
     ("run give-up", 5, "no run is active"),
     ("config edit", 5, "the file was left as it was"),
     ("hosts remove", 5, "h01 is running"),
     ("hosts uncordon", 5, "the node of h01 is not cordoned by this site"),
+    ("drain --dry-run", 1, "h01 is not a node of a Kubernetes cluster"),
     ("reboot-queue show", 1, "has no entry"),
     ("reboot-queue cancel 7", 5, "no entry 7"),
     ("reboot-queue give-up", 5, "no entry 7"),

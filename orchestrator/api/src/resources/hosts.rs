@@ -108,17 +108,19 @@ pub(crate) fn known(published: &PublishedState) -> Vec<&HostName> {
     known
 }
 
+/// Whether [`known`] has `host`.
+pub(crate) fn is_known(published: &PublishedState, host: &HostName) -> bool {
+    let PublishedState { state, view, versions, .. } = published;
+    view.hosts.contains_key(host) || versions.contains_key(host) || state.enrolment.knows(host)
+}
+
 async fn read(
     extract::State(api): extract::State<Api>,
     Name(name): Name,
     Params(NoParameters {}): Params<NoParameters>,
 ) -> Result<Response, Problem> {
     let published = api.published()?;
-    let is_known = |host: &HostName| {
-        let PublishedState { state, view, versions, .. } = &*published;
-        view.hosts.contains_key(host) || versions.contains_key(host) || state.enrolment.knows(host)
-    };
-    match HostName::new(&name).ok().filter(is_known) {
+    match HostName::new(&name).ok().filter(|host| is_known(&published, host)) {
         Some(name) => {
             let forecast = &published.forecast(Utc::now());
             let reboots = &first_reboots(&published);

@@ -5,6 +5,9 @@ use os_upgrade_kernel::{
     SeenNode, Settings,
 };
 use os_upgrade_protocol::{Action, Outcome};
+use os_upgrade_site::drain_previews::{
+    DrainPreview, DrainPreviews, NoPreview, PodName, PreviewRead, PreviewsDrains,
+};
 use os_upgrade_test_site::{put_config, trigger};
 
 use super::*;
@@ -193,4 +196,57 @@ async fn nodes_in_metrics() {
 
     let text = metrics(&TestApi::new(TestSite::new(["h01"]), &[]).await).await;
     assert_eq!(of_stages(&text), [0; 5]);
+}
+
+/// A cluster that answers so.
+#[derive(Debug)]
+struct Cluster(Result<DrainPreview, NoPreview>);
+
+impl PreviewsDrains for Cluster {
+    fn preview<'a>(&'a self, _host: &'a HostName) -> PreviewRead<'a> {
+        Box::pin(std::future::ready(self.0.clone()))
+    }
+}
+
+/// The answer about `name` where the cluster answers `preview`; `None` if an instance has no cluster.
+async fn preview(name: &str, preview: Option<Result<DrainPreview, NoPreview>>) -> (u16, Value) {
+    let api = api().await;
+    let drains = preview.map(|preview| DrainPreviews::new(Cluster(preview))).unwrap_or_default();
+    let options = Options { drains, ..Options::default() };
+    let router = router(api.site.clone(), api.history.clone(), Authenticator::default(), &options);
+    let api = TestApi { router, ..api };
+    api.call(&format!("GET /v1/state/os-upgrade/hosts/{name}/drain-preview"), "").await
+}
+
+#[tokio::test]
+async fn drains_are_previewed() {
+    let NodeWait::Pods { pods: Pods { first: blocked, .. } } = waits_for_pods() else { panic!() };
+    let named = |name: &str| PodName { namespace: "shop".to_owned(), name: name.to_owned(), owner: None };
+    let found = DrainPreview {
+        evicted: vec![named("web-1"), named("web-2")],
+        blocked: blocked[..1].to_vec(),
+        ..DrainPreview::default()
+    };
+    let pod = |name: &str| json!({"namespace": "shop", "name": name});
+    let db = json!({
+        "namespace": "shop", "name": "db-0", "owner": "StatefulSet/db", "obstacle": "budget",
+        "text": "is kept by the budget db", "since": "2026-11-21T05:00:01Z",
+    });
+    let expected = json!({
+        "evicted": [pod("web-1"), pod("web-2")], "deleted": [], "awaited": [], "blocked": [db], "own": [],
+    });
+    assert_eq!(preview("h01", Some(Ok(found.clone()))).await, (200, expected));
+    assert_eq!(preview("h99", Some(Ok(found))).await, (404, error("there is no host \"h99\"")));
+    let none = "the settings of this instance name no Kubernetes cluster";
+    assert_eq!(preview("h01", None).await, (404, error(none)));
+    for (why, status) in [
+        (NoPreview::NoNode("h01 has two nodes".to_owned()), 404),
+        (NoPreview::Unavailable("no answer".to_owned()), 503),
+    ] {
+        assert_eq!(preview("h01", Some(Err(why.clone()))).await, (status, error(&why.to_string())));
+    }
+
+    let api = TestApi::new(TestSite::new(["h01"]), &[]).await;
+    let answer = api.call("GET /v1/state/os-upgrade/hosts/h01/drain-preview", "").await;
+    assert_eq!(answer, (404, error("h01 is not a node of a Kubernetes cluster")));
 }
