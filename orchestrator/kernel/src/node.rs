@@ -83,6 +83,30 @@ impl NodeStage {
         Self::VARIANTS.iter().copied()
     }
 
+    /// Whether a slot is released once it is uncordoned.
+    const fn has_release(&self) -> bool {
+        matches!(self, Self::Uncordoning { release: Some(_), .. })
+    }
+
+    /// Whether it is uncordoned only once it is ready, because its host has been upgraded or rebooted.
+    pub(crate) const fn waits_for_ready(&self) -> bool {
+        match self {
+            Self::Uncordoning { release: Some(release), .. } => match release {
+                ReleaseCause::Upgraded | ReleaseCause::Rebooted | ReleaseCause::LateDone => true,
+                ReleaseCause::Failed
+                | ReleaseCause::NeverSent
+                | ReleaseCause::NotNeeded
+                | ReleaseCause::DrainGivenUp
+                | ReleaseCause::Operator => false,
+            },
+            Self::Uncordoning { release: None, .. }
+            | Self::Checking
+            | Self::Evicting
+            | Self::Drained
+            | Self::Rechecking => false,
+        }
+    }
+
     const fn doing(&self) -> &'static str {
         match self {
             Self::Checking => "being checked before its drain",
@@ -225,13 +249,14 @@ impl Node {
         }
     }
 
+    fn uncordon(&mut self, release: Option<ReleaseCause>, reason: Option<&Reason>, at: DateTime<Utc>) {
+        self.stage = NodeStage::Uncordoning { release, reason: reason.cloned() };
+        self.since = at;
+        self.waits = None;
+    }
+
     /// Folds `step`. That it is uncordoned removes it, which is up to the caller.
     pub(crate) fn apply(&mut self, step: &NodeStep, at: DateTime<Utc>) {
-        let mut uncordon = |release: Option<ReleaseCause>, reason: Option<&Reason>| {
-            self.stage = NodeStage::Uncordoning { release, reason: reason.cloned() };
-            self.since = at;
-            self.waits = None;
-        };
         match step {
             NodeStep::Cordoned { fence } => self.fence = Some(*fence),
             NodeStep::EvictionBegan => self.stage = NodeStage::Evicting,
@@ -242,8 +267,12 @@ impl Node {
                 self.boot_id.clone_from(boot_id);
                 self.waits = None;
             }
-            NodeStep::UncordonDue { release, reason } => uncordon(*release, reason.as_ref()),
-            NodeStep::UncordonRequested { .. } => uncordon(None, None),
+            NodeStep::UncordonDue { release, reason } => self.uncordon(*release, reason.as_ref(), at),
+            // Whether it is ready does not matter any more.
+            NodeStep::UncordonRequested { .. } => {
+                let release = self.stage.has_release().then_some(ReleaseCause::NotNeeded);
+                self.uncordon(release, None, at);
+            }
             NodeStep::Uncordoned => {}
         }
     }

@@ -161,7 +161,7 @@ async fn cordon_of_an_administrator_survives_an_upgrade() {
 }
 
 #[tokio::test]
-async fn nodes_of_failed_hosts_stay_cordoned_until_somebody_says_otherwise() {
+async fn nodes_of_failed_hosts_stay_cordoned_for_a_person() {
     let hall = Hall::start(1, "").await;
     hall.hosts[0].fail("upgrade", "no space left");
     let id = hall.site.rest().start_run().await;
@@ -216,11 +216,13 @@ async fn queued_reboots_drain_and_wait_for_the_kubelet() {
 #[tokio::test]
 async fn nodes_that_nothing_owns_are_uncordoned() {
     let hall = Hall::start(1, "").await;
-    let mark =
-        json!({ "site": "hall-1", "owner": "a run of long ago", "fence": 1, "wasUnschedulable": false });
-    let foreign = json!({ "site": "hall-2", "owner": "r1", "fence": 1, "wasUnschedulable": false });
+    let mark = |site: &str, host: &str| {
+        let fence = json!({ "restored": 0, "sequence": 1 });
+        json!({ "site": site, "host": host, "owner": "r1", "fence": fence, "wasUnschedulable": false })
+    };
     hall.cluster.add_node("h02");
-    for (node, mark) in [("h01", mark), ("h02", foreign)] {
+    for (node, site) in [("h01", "hall-1"), ("h02", "hall-2")] {
+        let mark = mark(site, node);
         hall.cluster.edit(NODES, "", node, |node| {
             node["spec"]["unschedulable"] = json!(true);
             node["metadata"]["annotations"] = json!({ MARK: mark.to_string() });

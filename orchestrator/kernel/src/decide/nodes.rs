@@ -18,7 +18,7 @@ use crate::view::{SeenNode, View};
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "type", rename_all = "kebab-case", rename_all_fields = "kebab-case")]
 pub enum NodeOperation {
-    /// Let a node that stays cordoned, because its host failed, be as it was before.
+    /// Let a node that stays cordoned, because its host failed or the node does not get ready, be as it was before.
     Uncordon {
         /// The host.
         host: HostName,
@@ -82,7 +82,7 @@ fn uncordon(state: &State, host: &HostName, actor: &str, reason: &str) -> Result
     let step = if state.settings.kubernetes.is_none() {
         // Nothing else ends what waits for a cluster that is no longer configured.
         NodeStep::Uncordoned
-    } else if matches!(node.stage, NodeStage::Uncordoning { .. }) {
+    } else if matches!(node.stage, NodeStage::Uncordoning { .. }) && !node.stage.waits_for_ready() {
         return Ok(Granted::done(Vec::new()));
     } else {
         NodeStep::UncordonRequested { actor: actor.to_owned(), reason: reason.to_owned() }

@@ -10,6 +10,7 @@ use super::admission::non_empty;
 use super::granted::{Accepted, Granted};
 use super::refusal_class::RefusalClass;
 use crate::fact::Fact;
+use crate::nodes::uncordon_due;
 use crate::reboot_queue::{ENTRIES_MAX, Entry, EntryEvent, EntryStatus};
 use crate::reboots::{announced_boot, boot_to_leave, open_window};
 use crate::slot::{ReleaseCause, SlotState};
@@ -284,7 +285,12 @@ fn give_up(
     let event = EntryEvent::GivenUp { actor: actor.to_owned(), reason: reason.to_owned() };
     // A host that was not told to reboot is as it was, so that its node can be used.
     let is_drained = entry.status == EntryStatus::Draining && state.nodes.contains_key(&host);
-    let released = is_drained.then(|| state.release_slot(&host, ReleaseCause::NotNeeded)).flatten();
+    let released = if entry.has_booted() {
+        // Nobody waits for its kubelet any more.
+        Some(uncordon_due(&host, Some(ReleaseCause::NotNeeded), None))
+    } else {
+        is_drained.then(|| state.release_slot(&host, ReleaseCause::NotNeeded)).flatten()
+    };
     Ok([Fact::Reboot { index, host, event }].into_iter().chain(released).collect())
 }
 

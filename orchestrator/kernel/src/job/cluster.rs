@@ -15,7 +15,6 @@ use crate::reason::Reason;
 use crate::reboot_queue::{EntryEvent, EntryStatus};
 use crate::reboots::boot_to_leave;
 use crate::run::{HostEvent, HostStatus};
-use crate::slot::ReleaseCause;
 use crate::state::State;
 use crate::view::View;
 
@@ -186,18 +185,8 @@ fn order(state: &State, host: &HostName, node: &Node, fence: NodeFence) -> Optio
             }
             Some(_) | None => hold(),
         },
-        NodeStage::Uncordoning { release, .. } => {
-            let ready = match release {
-                Some(ReleaseCause::Upgraded | ReleaseCause::Rebooted | ReleaseCause::LateDone) => true,
-                Some(
-                    ReleaseCause::Failed
-                    | ReleaseCause::NeverSent
-                    | ReleaseCause::NotNeeded
-                    | ReleaseCause::DrainGivenUp
-                    | ReleaseCause::Operator,
-                )
-                | None => false,
-            };
+        NodeStage::Uncordoning { .. } => {
+            let ready = node.stage.waits_for_ready();
             Some(NodeOrder::Uncordon { ready, left: node.left.clone().filter(|_| ready) })
         }
     }

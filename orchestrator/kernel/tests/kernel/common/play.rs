@@ -25,6 +25,10 @@ fn group_of(index: usize) -> GroupName {
     group(["default", "edge", "rack"][index % 3])
 }
 
+fn cluster(uncordon_failed: bool) -> KubernetesSettings {
+    KubernetesSettings { drain_timeout: Duration::from_secs(300), uncordon_failed, hosts: None }
+}
+
 fn outcome_of(index: usize) -> LockOutcome {
     match index % 4 {
         0 => LockOutcome::Granted,
@@ -240,11 +244,6 @@ impl Play {
                 if let Some(world) = &mut self.world {
                     world.switched |= self.site.state.settings.provider != provider;
                 }
-                let kubernetes = kubernetes.map(|uncordon_failed| KubernetesSettings {
-                    drain_timeout: Duration::from_secs(300),
-                    uncordon_failed,
-                    hosts: None,
-                });
                 self.input(Input::Settings(Settings {
                     provider,
                     default_group: group("default"),
@@ -252,7 +251,7 @@ impl Play {
                     groups: (0..groups).map(|index| (group_of(index), slots[index])).collect(),
                     reclaim: Reclaim::Inventory,
                     auto_approve: approves,
-                    kubernetes,
+                    kubernetes: kubernetes.map(cluster),
                     ..Settings::default()
                 }));
             }
