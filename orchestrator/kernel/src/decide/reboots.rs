@@ -279,12 +279,18 @@ fn give_up(
     }
     // A command that may still appear would be executed under a slot that could be released; and a new leader may not have
     // read the host's reply yet.
-    if entry.unsent().is_some() || !view.has_read_control {
+    let unsent = entry.unsent();
+    // One that its node's cordon does not allow has not been sent under this fence.
+    let may_be_sent = unsent.is_some_and(|command| {
+        state.node_fence().is_none() || state.cordon_allows(&host, command.action)
+    });
+    if may_be_sent || !view.has_read_control {
         return Err(RebootRefusal::EntryUncertain { host });
     }
     let event = EntryEvent::GivenUp { actor: actor.to_owned(), reason: reason.to_owned() };
     // A host that was not told to reboot is as it was, so that its node can be used.
-    let is_drained = entry.status == EntryStatus::Draining && state.nodes.contains_key(&host);
+    let is_drained =
+        (entry.status == EntryStatus::Draining || unsent.is_some()) && state.nodes.contains_key(&host);
     let released = if entry.has_booted() {
         // Nobody waits for its kubelet any more.
         Some(uncordon_due(&host, Some(ReleaseCause::NotNeeded), None))

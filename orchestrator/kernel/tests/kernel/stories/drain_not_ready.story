@@ -85,3 +85,14 @@
   + node host=h1 step=uncordoned
   + slot-released host=h1 why=not-needed
   ! check h2 under 1
+# An entry whose node is not drained any more when the next leader looks is given up before it is told to reboot.
+> cancel
+> cluster h2 uncordoned
+> rq add h1
+> cluster h1 drained boot=a1
+> rq give-up 1
+> fence
+> cluster h1 remaining late-0
+> rq give-up 1
+> cluster h1 uncordoned
+> state
