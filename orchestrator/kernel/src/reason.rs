@@ -280,6 +280,11 @@ impl Reason {
         }
     }
 
+    /// Whether the host waits for other nodes of the cluster than its own.
+    pub(crate) const fn is_of_other_nodes(&self) -> bool {
+        matches!(self, Self::ApiServerUnderWay { .. } | Self::ApiServerWaits { .. } | Self::ClusterUnseen)
+    }
+
     /// Every kind, as in the JSON.
     pub fn kinds() -> impl Iterator<Item = &'static str> {
         Self::VARIANTS.iter().filter(|kind| **kind != "clock").chain(ClockDoubt::VARIANTS).copied()

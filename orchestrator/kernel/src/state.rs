@@ -307,7 +307,12 @@ impl State {
         let slot = self.slots.get(host).filter(|slot| !matches!(slot.state, SlotState::Releasing { .. }));
         match (run.host(host).filter(waits), slot) {
             (Some(in_run), Some(slot)) => {
-                slot.provider == LockProvider::External && slot.fits(&in_run.group, self.settings.provider)
+                // One that is held already is left alone until its host may start.
+                let is_bound = slot.state == SlotState::Held
+                    && in_run.reason.as_ref().is_some_and(Reason::is_of_other_nodes);
+                slot.provider == LockProvider::External
+                    && slot.fits(&in_run.group, self.settings.provider)
+                    && !is_bound
             }
             (None, _) | (_, None) => false,
         }
