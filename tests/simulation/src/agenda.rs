@@ -4,7 +4,8 @@
 use std::cmp::Ordering;
 use std::collections::BinaryHeap;
 
-use os_upgrade_protocol::Hint;
+use os_upgrade_kernel::NodeJob;
+use os_upgrade_protocol::{Hint, HostName};
 use os_upgrade_shell::node::Event;
 use os_upgrade_worker_rules as rules;
 
@@ -45,6 +46,20 @@ pub(crate) enum Item {
     Act,
     /// An operator does something with the reboot queue.
     ActOnQueue,
+    /// Every instance asks the cluster for its nodes.
+    LookAtNodes,
+    /// Something happens in the cluster by itself.
+    ActOnCluster,
+    /// The API server of the cluster is back.
+    ClusterBack,
+    /// The Node of a host is made anew.
+    NodeMade { host: HostName },
+    /// The cluster takes the silent kubelet of a host for lost, if the host is still down.
+    KubeletLost { host: usize, boot: u32 },
+    /// The kubelet of a host is ready, if the host is still in that boot.
+    KubeletUp { host: usize, boot: u32 },
+    /// A write that its sender has given up is carried out, if its node still has this version.
+    LateNodeWrite { job: Box<NodeJob>, version: Option<u64> },
     /// A FleetLock client does something.
     Client { client: usize },
     /// A spontaneous fault happens.

@@ -184,6 +184,26 @@ bugs! {
     RebootTriedAgain: "reboot-tried-again", [] => ["queue", "doubled"], seed 0;
     /// A worker does not look at which boot it is told to leave.
     BootIdIgnored: "boot-id-ignored", [WorkerCrash, WorkerStateLost] => ["doubled"], seed 2;
+    /// The slot of a host is released before its node is known to be uncordoned.
+    ReleasedBeforeUncordon: "released-before-uncordon", [] => ["cordon"], seed 1;
+    /// Pods whose eviction was accepted count as gone, so that hosts are told to upgrade before their nodes are drained.
+    SentBeforeDrained: "sent-before-drained", [] => ["drain"], seed 0;
+    /// A list of pods is answered from what was seen before, so that nobody looks at a node again before its host reboots.
+    RebootUnchecked: "reboot-unchecked", [] => ["drain"], seed 0;
+    /// Two nodes start together, and one of them is an API server.
+    TwoServersAtOnce: "two-servers-at-once", [] => ["servers"], seed 4;
+    /// The node of a host that reboots is uncordoned when its entry is cancelled.
+    CancelUncordons: "cancel-uncordons", [] => ["cordon"], seed 3;
+    /// Nodes that are under way are swept as if nothing needed their cordons.
+    SweptUnderWay: "swept-under-way", [] => ["cordon"], seed 0;
+    /// The fence in the mark of a node is not looked at, so that a deposed leader's requests are carried out.
+    MarkUnfenced: "mark-unfenced", [KubernetesLate, OrchestratorCrash] => ["fence"], seed 7;
+    /// That a node was cordoned before is not written into its mark.
+    AdminCordonForgotten: "admin-cordon-forgotten", [CordonedByAdmin] => ["admin"], seed 0;
+    /// The pause after a drain that was given up is none.
+    BackoffOverflows: "backoff-overflows", [] => ["backoff"], seed 4;
+    /// Pods of the site itself are evicted.
+    OwnPodsEvicted: "own-pods-evicted", [] => ["evict"], seed 0;
 }
 
 impl Bug {
@@ -200,6 +220,23 @@ impl Bug {
                 | Self::AnyDoneEndsReboot
                 | Self::RebootTriedAgain
                 | Self::BootIdIgnored
+        )
+    }
+
+    /// Whether it is one of the work on Kubernetes nodes.
+    pub(crate) const fn is_of_cluster(self) -> bool {
+        matches!(
+            self,
+            Self::ReleasedBeforeUncordon
+                | Self::SentBeforeDrained
+                | Self::RebootUnchecked
+                | Self::TwoServersAtOnce
+                | Self::CancelUncordons
+                | Self::SweptUnderWay
+                | Self::MarkUnfenced
+                | Self::AdminCordonForgotten
+                | Self::BackoffOverflows
+                | Self::OwnPodsEvicted
         )
     }
 

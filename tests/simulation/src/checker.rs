@@ -34,6 +34,13 @@
 //! | queue | the reboot queue keeps its limits and windows, holds slots, stays away from hosts of runs, and undoes only what was cancelled before its host was told to reboot | `queue` |
 //! | doubled | no host reboots twice for an entry of the queue | `queue` |
 //! | lost | an entry counts as rebooted once its host has left the boot that it was to leave, and said so | `queue` |
+//! | servers | no API server of the cluster is under way beside another node | `nodes` |
+//! | drain | no `upgrade` or `reboot` before the node is cordoned and drained, as this leader has seen | `nodes` |
+//! | cordon | no node is uncordoned while its host is at work, and no slot released while the node is cordoned for it | `nodes` |
+//! | admin | an administrator's cordon that was there before ours is there after it, and no other is left | `nodes` |
+//! | evict | pods are evicted from nodes under way only, and never those of the site or of running jobs | `nodes` |
+//! | fence | a deposed leader changes nothing on a node whose mark has a later fence | `nodes` |
+//! | backoff | pauses after drains that were given up grow as configured | `nodes` |
 //! | live | runs end, slots are freed, the next run succeeds | `end`, `steps` |
 //!
 //! Each of these files keeps what its rules need and reports their violations; [`Checker`] passes each event to the
@@ -49,6 +56,7 @@ mod journal;
 mod lock_server;
 mod loss;
 mod missed;
+mod nodes;
 mod queue;
 mod retention;
 mod runs;
@@ -63,7 +71,8 @@ use std::collections::{BTreeMap, HashMap};
 
 use chrono::{DateTime, TimeDelta, Utc};
 use os_upgrade_kernel::{
-    ClientId, Fact, Job, LockOperation, Operation, Order, Record, Request, Settings, State, System,
+    ClientId, Fact, Job, LockOperation, NodeJob, NodeOutcome, Operation, Order, Record, Request, Settings,
+    State, System,
 };
 use os_upgrade_protocol::{Action, Hint, HostName, Reply};
 use os_upgrade_shell::fleet_lock::RetryAfter;
@@ -83,6 +92,7 @@ use self::lock_server::LockRequests;
 pub(crate) use self::loss::KnownEnds;
 use self::loss::Loss;
 use self::missed::{Missed, Moment};
+use self::nodes::Nodes;
 use self::queue::Queue;
 use self::runs::Runs;
 use self::secrets::Secrets;
@@ -94,6 +104,7 @@ use self::violation::Violations;
 pub(crate) use self::workers::Begun;
 use self::workers::Workers;
 use crate::bus::Ends;
+use crate::cluster::Seen;
 use crate::locks::LockServer;
 use crate::peer::Peer;
 use crate::plan::Plan;
@@ -117,6 +128,7 @@ pub(crate) struct Checker {
     is_rolled_back: bool,
     loss: Loss,
     missed: Missed,
+    nodes: Nodes,
     queue: Queue,
     runs: Runs,
     secrets: Secrets,
@@ -145,6 +157,7 @@ impl Checker {
             is_rolled_back: false,
             loss: Loss::default(),
             missed: Missed::default(),
+            nodes: Nodes::new(plan),
             queue: Queue::new(plan, &names),
             runs: Runs::new(),
             secrets: Secrets::default(),
@@ -191,6 +204,16 @@ impl Checker {
     /// The entries of the reboot queue that ended because their hosts have rebooted.
     pub(crate) fn rebooted(&self) -> u64 {
         self.queue.rebooted()
+    }
+
+    /// How often a node was drained before its host was told to upgrade or reboot.
+    pub(crate) fn drained(&self) -> u64 {
+        self.nodes.drained()
+    }
+
+    /// The nodes of hosts that failed, or whose slots were released by an operator.
+    pub(crate) fn kept_nodes(&self) -> impl Iterator<Item = &HostName> {
+        self.nodes.kept()
     }
 
     /// The upgrades that workers with the SDK's rules began.
@@ -329,6 +352,7 @@ impl Checker {
         self.violations.record(self.steps.fact(fact, self.journal.state(), &self.semaphores));
         self.turns.fact(now, fact);
         self.violations.record(self.queue.fact(now, at, fact, &self.enrolled));
+        self.violations.record(self.nodes.fact(now, at, fact));
         self.violations.record(self.enrolled.fact(fact));
         self.violations.record(self.secrets.fact(now, fact));
         self.calls.fact(now, fact);
@@ -394,12 +418,20 @@ impl Checker {
         self.violations.record(commands::check_sent(order, wall));
     }
 
-    /// A command that was sent at `sent` is stored in the stream.
-    pub(crate) fn command_stored(&mut self, sequence: u64, order: &Order, sent: Micros, locks: &LockServer) {
+    /// A command that was sent at `sent` under `fence` is stored in the stream.
+    pub(crate) fn command_stored(
+        &mut self,
+        sequence: u64,
+        order: &Order,
+        sent: Micros,
+        fence: u64,
+        locks: &LockServer,
+    ) {
         let id = &order.id;
         self.violations.record(self.commands.stored(sequence, order, sent, &self.runs));
         self.violations.record(self.enrolled.check_command(id, sent));
         self.violations.record(self.queue.commanded(order));
+        self.violations.record(self.nodes.commanded(order, fence));
         match id.action {
             Action::Prepare => {}
             Action::Upgrade | Action::Reboot => {
@@ -494,6 +526,8 @@ impl Checker {
 
     /// A process has decided to send a request to a system outside of the bus.
     pub(crate) fn job_decided(&mut self, nonce: &str, job: &Job) {
+        // Only lock servers are others'.
+        let Job::LockServer(_) = job else { return };
         let requests = self.lock_requests.entry(job.system()).or_default();
         self.violations.record(requests.check(self.now, nonce, job.host(), job.is_release()));
     }
@@ -503,9 +537,24 @@ impl Checker {
         self.lock_requests.entry(system).or_default().retry_later(self.now, nonce, retry_after);
     }
 
-    /// A request to the lock server leaves a process; `leads` is whether that process holds the lease.
-    pub(crate) fn lock_request_sent(&mut self, host: &HostName, leads: bool) {
-        self.violations.record(lock_server::check_lease(host, leads));
+    /// A request to such a system leaves a process; `leads` is whether that process holds the lease.
+    pub(crate) fn job_request_sent(&mut self, job: &Job, leads: bool) {
+        self.violations.record(lock_server::check_lease(job.host(), leads));
+    }
+
+    /// The API server of the cluster has carried out a job.
+    pub(crate) fn node_job_done(&mut self, job: &NodeJob, outcome: &NodeOutcome, seen: &[Seen]) {
+        self.violations.record(self.nodes.job_done(self.now, job, outcome, seen));
+    }
+
+    /// An administrator makes a node schedulable, or not.
+    pub(crate) fn administrator_set(&mut self, host: &HostName, is_unschedulable: bool) {
+        self.nodes.administrator_set(host, is_unschedulable);
+    }
+
+    /// A Node object was deleted.
+    pub(crate) fn node_deleted(&mut self, host: &HostName) {
+        self.nodes.deleted(self.now, host);
     }
 
     /// A request to unlock the slot of `host` reaches the lock server.

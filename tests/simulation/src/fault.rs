@@ -145,12 +145,49 @@ faults! {
     BootHangs: "host hangs in its boot", occasion 150;
     /// A worker without the SDK neither reboots on request nor answers.
     RebootUnanswered: "reboot on request not answered", occasion 900;
+    /// The API server of Kubernetes refuses connections for a while.
+    KubernetesDown: "Kubernetes unreachable", occasion 1000;
+    /// The API server carries out a request and does not answer.
+    KubernetesUnanswered: "Kubernetes carries out and does not answer", occasion 150;
+    /// The API server carries out a request and answers too late.
+    KubernetesSlow: "Kubernetes answers late", occasion 150;
+    /// The API server carries out a write after its sender has given up.
+    KubernetesLate: "Kubernetes carries out late", occasion 150;
+    /// The API server answers 429 to everything.
+    KubernetesThrottles: "Kubernetes throttles", occasion 200;
+    /// Others change a node again and again, so that it cannot be written.
+    KubernetesConflict: "Kubernetes answers with conflicts", occasion 150;
+    /// The API server does not show its nodes.
+    KubernetesSilent: "Kubernetes does not show its nodes", occasion 300;
+    /// An administrator cordons a node.
+    CordonedByAdmin: "node cordoned by an administrator", occasion 1000;
+    /// An administrator uncordons a node, whoever has cordoned it.
+    UncordonedByAdmin: "node uncordoned by an administrator", occasion 1000;
+    /// Somebody deletes a Node, which its kubelet makes again later.
+    NodeDeleted: "Node deleted", occasion 1000;
 }
 
 impl Fault {
     /// Whether only worlds with a reboot queue have it.
     pub(crate) const fn is_of_queue(self) -> bool {
         matches!(self, Self::BootHangs | Self::RebootUnanswered)
+    }
+
+    /// Whether only worlds with a Kubernetes cluster have it.
+    pub(crate) const fn is_of_cluster(self) -> bool {
+        matches!(
+            self,
+            Self::KubernetesDown
+                | Self::KubernetesUnanswered
+                | Self::KubernetesSlow
+                | Self::KubernetesLate
+                | Self::KubernetesThrottles
+                | Self::KubernetesConflict
+                | Self::KubernetesSilent
+                | Self::CordonedByAdmin
+                | Self::UncordonedByAdmin
+                | Self::NodeDeleted
+        )
     }
 
     /// Whether no further faults happen then.

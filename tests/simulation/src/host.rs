@@ -6,7 +6,7 @@ use chrono::{DateTime, TimeDelta, Utc};
 use os_upgrade_protocol::{Action as CommandAction, GroupName, HostName};
 use os_upgrade_worker_rules::{self as rules, WorkerConfig, WorkerLogic};
 
-use crate::plan::{HostPlan, application};
+use crate::plan::{HostPlan, application, host_name};
 
 /// How long a worker waits for a reboot that it has begun.
 const REBOOT_WAIT: TimeDelta = TimeDelta::seconds(60);
@@ -83,7 +83,7 @@ pub(crate) fn boot_id(boot: u32) -> String {
 impl Host {
     pub(crate) fn new(index: usize, plan: &HostPlan) -> Self {
         Self {
-            name: HostName::new(&format!("h{index}")).expect("a valid name"),
+            name: host_name(index),
             group: plan.group.clone(),
             sdk: plan.sdk,
             reboots: plan.reboots,

@@ -15,6 +15,10 @@ use crate::bus::CREATED;
 use crate::plan::Plan;
 use crate::request::Request;
 
+/// How often a cluster is asked, as by the program.
+const CLUSTER: SystemLimits =
+    SystemLimits { retry: Duration::from_secs(3), interval: Duration::from_millis(20) };
+
 #[derive(Debug)]
 pub(crate) struct Instance {
     index: usize,
@@ -161,7 +165,7 @@ impl Instance {
             settings: self.settings.clone(),
             dispatch: DispatchSettings {
                 publishes_max: plan.publishes_max,
-                systems: BTreeMap::from([(System::LockServer, lock_server)]),
+                systems: BTreeMap::from([(System::LockServer, lock_server), (System::Cluster, CLUSTER)]),
             },
             snapshot_weight: plan.snapshot_weight,
             retention: plan.retention,

@@ -7,6 +7,8 @@ mod agenda;
 mod bug;
 mod bus;
 mod checker;
+mod cluster;
+mod cluster_plan;
 mod corpus;
 mod describe;
 mod fault;

@@ -11,11 +11,12 @@ use os_upgrade_kernel::config::{Rollout, UnreachablePolicy, WorkerApplication};
 use os_upgrade_kernel::duration::Duration as BootTimeout;
 use os_upgrade_kernel::window::Window;
 use os_upgrade_kernel::{ClientId, Config, LockProvider, OnFailure, RebootSettings, Reclaim, Settings};
-use os_upgrade_protocol::{ApplicationName, GroupName};
+use os_upgrade_protocol::{ApplicationName, GroupName, HostName};
 use os_upgrade_shell::node::RetentionSettings;
 use serde_json::json;
 
 use crate::bug::Bug;
+use crate::cluster_plan::{self, ClusterPlan};
 use crate::fault::Fault;
 use crate::queue_plan::QueuePlan;
 use crate::time::{MILLI, Micros, SECOND};
@@ -49,6 +50,8 @@ pub(crate) struct Plan {
     rates: BTreeMap<Fault, u32>,
     /// The reboot queue, if operators use it.
     pub(crate) queue: Option<QueuePlan>,
+    /// The Kubernetes cluster, if the hosts are its nodes.
+    pub(crate) cluster: Option<ClusterPlan>,
     /// FleetLock clients. Some have the names of hosts.
     pub(crate) clients: Vec<ClientId>,
     /// The mean time between two requests of one of them.
@@ -78,6 +81,11 @@ const BOOT_TIMEOUTS: [BootTimeout; 3] =
 
 pub(crate) fn application() -> ApplicationName {
     ApplicationName::new("debian").expect("a valid name")
+}
+
+/// The name of the host of this index.
+pub(crate) fn host_name(index: usize) -> HostName {
+    HostName::new(&format!("h{index}")).expect("a valid name")
 }
 
 fn group(name: &str) -> GroupName {
@@ -114,6 +122,7 @@ impl Plan {
             act_every: rng.u64(2..20) * SECOND,
             rates,
             queue: None,
+            cluster: None,
             clients: draw_clients(rng),
             client_every: *rng.choice(&[400 * MILLI, 3 * SECOND, 15 * SECOND]).expect("not empty"),
             contended: rng.u32(..6) == 0,
@@ -147,6 +156,40 @@ impl Plan {
         self
     }
 
+    /// The plan with a Kubernetes cluster whose nodes are hosts. These have workers with the SDK's rules: others answer that they
+    /// have rebooted and have not, so that their nodes never come back.
+    pub(crate) fn with_cluster(mut self, rng: &mut Rng) -> Self {
+        self.cluster = Some(ClusterPlan::draw(rng, self.hosts.len()));
+        self.settings.kubernetes = Some(cluster_plan::draw_settings(rng, self.names()));
+        self.settings.reboot.backoff = cluster_plan::draw_backoff(rng);
+        self.settings.reboot.api_servers = cluster_plan::draw_order(rng);
+        for host in &mut self.hosts {
+            host.sdk = true;
+        }
+        if !self.rates.is_empty() {
+            for fault in Fault::ALL.into_iter().filter(|fault| fault.is_of_cluster()) {
+                if rng.bool() {
+                    self.rates.insert(fault, 1 + rng.u32(..fault.rate_max()));
+                }
+            }
+        }
+        self
+    }
+
+    /// The hosts that are nodes, each with whether it is an API server.
+    pub(crate) fn nodes(&self) -> BTreeMap<HostName, bool> {
+        let (Some(cluster), Some(settings)) = (&self.cluster, &self.settings.kubernetes) else {
+            return BTreeMap::new();
+        };
+        let nodes = self.names().zip(cluster.api_servers.iter().copied());
+        nodes.filter(|(host, _)| settings.includes(host)).collect()
+    }
+
+    /// The names of the hosts.
+    pub(crate) fn names(&self) -> impl Iterator<Item = HostName> + use<> {
+        (0..self.hosts.len()).map(host_name)
+    }
+
     /// The plan with the faults that `bug` needs, and with the bug itself if it is one of settings.
     pub(crate) fn with_bug(mut self, bug: Bug) -> Self {
         // These end the world, perhaps before the bug has shown.
@@ -176,9 +219,13 @@ impl Plan {
                 host.reboots = 1_000;
             }
         }
-        if bug.is_of_queue() {
+        if bug.is_of_queue() || bug.is_of_cluster() {
             self.settings.provider = LockProvider::Embedded;
-            self.settings.reboot = RebootSettings::default();
+            let RebootSettings { backoff, api_servers, .. } = self.settings.reboot;
+            let max_concurrent =
+                if bug.is_of_cluster() { 3 } else { RebootSettings::default().max_concurrent };
+            self.settings.reboot =
+                RebootSettings { max_concurrent, backoff, api_servers, ..RebootSettings::default() };
             self.settings.auto_approve = true;
             if let Some(queue) = &mut self.queue {
                 queue.act_every = 3 * SECOND;
@@ -240,7 +287,7 @@ impl HostPlan {
 fn draw_rates(rng: &mut Rng) -> BTreeMap<Fault, u32> {
     let known = rng.u32(10..60);
     let mut rates = BTreeMap::new();
-    for fault in Fault::ALL.into_iter().filter(|fault| !fault.is_of_queue()) {
+    for fault in Fault::ALL.into_iter().filter(|fault| !fault.is_of_queue() && !fault.is_of_cluster()) {
         // Those that end a world early are rare.
         if fault.ends_the_world() && rng.u32(..4) > 0 {
             continue;

@@ -3,6 +3,7 @@
 mod act;
 mod arrive;
 mod calls;
+mod cluster;
 mod contend;
 mod faults;
 mod heal;
@@ -10,6 +11,7 @@ mod instances;
 mod queue;
 mod rollback;
 mod sabotage;
+mod sabotage_cluster;
 mod sabotage_queue;
 mod work;
 
@@ -25,6 +27,8 @@ use crate::agenda::{Agenda, Item, Process, Worker};
 use crate::bug::Bug;
 use crate::bus::Bus;
 use crate::checker::Checker;
+use crate::cluster::Cluster;
+use crate::cluster_plan;
 use crate::corpus;
 use crate::fault::Fault;
 use crate::host::Host;
@@ -55,6 +59,8 @@ pub(crate) struct World {
     /// Until when some reads of the streams are stale.
     pub(crate) stale_until: Micros,
     pub(crate) locks: LockServer,
+    /// The Kubernetes cluster, if the world has one.
+    pub(crate) cluster: Option<Cluster>,
     pub(crate) instances: Vec<Instance>,
     pub(crate) hosts: Vec<Host>,
     pub(crate) operators: Operators,
@@ -79,11 +85,19 @@ impl World {
         let mut plan = Plan::draw(&mut rng);
         let mut of_queue = queue_plan::stream(seed);
         let has_queue = match bug {
-            Some(bug) => bug.is_of_queue(),
+            Some(bug) => bug.is_of_queue() || bug.is_of_cluster(),
             None => of_queue.u32(..5) < 3 && !corpus::is_older_than_the_queue(seed),
         };
         if has_queue {
             plan = plan.with_queue(&mut of_queue);
+        }
+        let mut of_cluster = cluster_plan::stream(seed);
+        let has_cluster = match bug {
+            Some(bug) => bug.is_of_cluster(),
+            None => has_queue && of_cluster.u32(..5) < 2 && !corpus::is_older_than_the_cluster(seed),
+        };
+        if has_cluster {
+            plan = plan.with_cluster(&mut of_cluster);
         }
         if let Some(bug) = bug {
             plan = plan.with_bug(bug);
@@ -98,6 +112,7 @@ impl World {
         let mut world = Self {
             checker: Checker::new(&plan, names),
             locks: LockServer::new(plan.settings.groups.clone()),
+            cluster: plan.settings.kubernetes.as_ref().map(|_| Cluster::new(plan.nodes())),
             instances: (0..plan.instances).map(|index| Instance::new(index, &settings)).collect(),
             operators: Operators::default(),
             rng,
@@ -139,6 +154,7 @@ impl World {
             self.after(every, Item::ActOnQueue);
         }
         self.after(fault, Item::Fault);
+        self.begin_cluster();
         for client in 0..self.plan.clients.len() {
             let every = self.plan.client_every;
             self.after(every, Item::Client { client });
@@ -212,6 +228,13 @@ impl World {
             Item::ClocksCorrected => self.correct_clocks(),
             Item::Act => self.act(),
             Item::ActOnQueue => self.act_on_queue(),
+            Item::LookAtNodes => self.look_at_nodes(),
+            Item::ActOnCluster => self.act_on_cluster(),
+            Item::ClusterBack => self.cluster_back(),
+            Item::NodeMade { host } => self.node_made(&host),
+            Item::KubeletLost { host, boot } => self.kubelet_lost(host, boot),
+            Item::KubeletUp { host, boot } => self.kubelet_up(host, boot),
+            Item::LateNodeWrite { job, version } => self.late_node_write(&job, version),
             Item::Client { client } => self.client_acts(client),
             Item::Fault => self.fault(),
         }

@@ -238,6 +238,8 @@ impl Queue {
                 status
             }
             (Some(S::Cancelled), EntryEvent::Removed) => None,
+            (Some(S::Draining), EntryEvent::BackedOff { .. }) => Some(S::Queued),
+            (Some(S::Rebooting), EntryEvent::Booted) if entry.has_left || !trusted => status,
             (Some(S::Rebooting), EntryEvent::Rebooted) => {
                 if trusted && !entry.has_left {
                     let text = format!(

@@ -98,9 +98,10 @@ impl World {
             }
             RequestKind::Forward { .. } => return self.forward_arrives(request),
             RequestKind::Job(StartedJob { id, job, .. }) => {
-                // No other system ever answers.
-                let Some(job) = SlotJob::of(job) else { return };
-                return self.lock_request_arrives(&request, *id, job);
+                return match job {
+                    Job::LockServer(job) => self.lock_request_arrives(&request, *id, job),
+                    Job::Cluster(job) => self.node_request_arrives(&request, *id, job),
+                };
             }
         };
         self.answer(&request, Answer::Node(event));
@@ -137,7 +138,7 @@ impl World {
         let outcome = match self.bus.publish_command(order, fence, time) {
             Some(sequence) => {
                 self.checker.wrote(request.from, request.process, request.sent, ends);
-                self.checker.command_stored(sequence, order, request.sent, &self.locks);
+                self.checker.command_stored(sequence, order, request.sent, fence, &self.locks);
                 self.wake(&order.id.host);
                 PublishOutcome::Stored
             }

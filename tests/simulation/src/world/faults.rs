@@ -93,7 +93,17 @@ impl World {
             | Fault::LockAnswers429
             | Fault::LockAnswers500
             | Fault::BootHangs
-            | Fault::RebootUnanswered => {}
+            | Fault::RebootUnanswered
+            | Fault::KubernetesDown
+            | Fault::KubernetesUnanswered
+            | Fault::KubernetesSlow
+            | Fault::KubernetesLate
+            | Fault::KubernetesThrottles
+            | Fault::KubernetesConflict
+            | Fault::KubernetesSilent
+            | Fault::CordonedByAdmin
+            | Fault::UncordonedByAdmin
+            | Fault::NodeDeleted => {}
         }
     }
 

@@ -4,7 +4,7 @@ use chrono::TimeDelta;
 use os_upgrade_kernel::config::Rollout;
 use os_upgrade_kernel::reboot_queue::EntryStatus;
 use os_upgrade_kernel::{
-    ClientId, Config, ConfigOperation, Effect, Expected, Operation, Reachability, Request, RunOperation,
+    ClientId, Config, ConfigOperation, Effect, Expected, Job, Operation, Reachability, Request, RunOperation,
     RunResult, Slot, SlotOperation, SlotState, State, Trigger,
 };
 use os_upgrade_protocol::{GroupName, HostName};
@@ -38,6 +38,7 @@ impl World {
         self.trace.record(self.now, || "HEALED: no more faults".to_owned());
         self.locks.is_up = true;
         self.bus_up = true;
+        self.heal_cluster();
         self.correct_clocks();
         for index in 0..self.instances.len() {
             let boot = self.instances[index].boot;
@@ -111,6 +112,7 @@ impl World {
         if !self.queue_becomes_empty() {
             return;
         }
+        self.remove_stubborn_pods();
         if self.can_schedule_run() && !self.scheduled_run_ends() {
             return;
         }
@@ -127,7 +129,7 @@ impl World {
             }
         }
         // What the checker remembers of slots and steps is of the moment before.
-        if !self.is_rolled_back && self.contend() {
+        if !self.is_rolled_back && self.nodes_are_left_as_they_were() && self.contend() {
             self.check_the_end();
         }
     }
@@ -313,6 +315,12 @@ fn is_settled(state: &State) -> bool {
     let is_of_queued = |effect: &Effect| {
         let Effect::Job(job) = effect else { return false };
         let entry = state.entry_of_slot(job.host());
+        // What the drain for an entry waits for is named by the queue.
+        if let Job::Cluster(job) = job
+            && state.entry_under_way(&job.host).is_some()
+        {
+            return true;
+        }
         !job.is_release() && entry.is_some_and(|(_, entry)| entry.status == EntryStatus::Queued)
     };
     let nothing_due = os_upgrade_kernel::other_effects(state).all(|effect| is_of_queued(&effect));

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use os_upgrade_kernel::format::{NEWEST, OLDEST};
-use os_upgrade_kernel::{JobDone, LockProvider, NoAnswer};
+use os_upgrade_kernel::{Job, JobDone, LockProvider, NoAnswer};
 use os_upgrade_protocol::hint::HintCause;
 use os_upgrade_protocol::{Announcement, Hint};
 use os_upgrade_shell::clock::Now;
@@ -240,6 +240,7 @@ impl World {
                 self.sabotage_append(index, &message);
                 let message = self.sabotage_record(index, message);
                 let message = self.sabotage_queue_record(index, message);
+                let message = self.sabotage_cluster_record(index, message);
                 let append_id = message.append_id.clone();
                 let outcome = match self.bug {
                     Some(Bug::LostAckIsSuccess) => AppendOutcome::Stored { sequence: expected + 1 },
@@ -443,7 +444,10 @@ impl World {
                 return self.deliver_event(index, Event::JobDone { id, report });
             }
             let leads = self.bus.is_leased_to(&self.instances[index].nonce(), self.now);
-            self.checker.lock_request_sent(job.host(), leads);
+            // Of two with the same directory both lead for a moment. Marks tell them apart, a lock server does not.
+            let is_fenced =
+                matches!(job, Job::Cluster(_)) && self.faults.contains_key(&Fault::DirectoryCopied);
+            self.checker.job_request_sent(job, leads || is_fenced);
         }
         let from = Peer::Instance(index);
         if !request.what.is_job() && !self.is_linked(from) {

@@ -117,6 +117,7 @@ impl World {
             return true;
         }
         let by = self.now + EMPTY_WITHIN;
+        self.leave_cluster_down_for_queue();
         let mut silent_since = BTreeMap::new();
         let mut has_windows = false;
         while self.checker.is_clean() {
@@ -142,6 +143,8 @@ impl World {
                 self.checker.never_happened("the reboot queue becomes empty", &format!("{blockers:#?}"));
             }
         }
+        self.cluster_back();
+        self.remove_stubborn_pods();
         self.free_hung_hosts();
         self.checker.is_clean()
             && (!has_windows || self.until_granted("no windows are accepted", Self::config_without_windows))
@@ -181,24 +184,32 @@ impl World {
                 self.free_hung_hosts();
                 true
             }
+            EntryBlocker::Queue(QueueBlocker::ClusterUnseen) => {
+                self.cluster_back();
+                true
+            }
             EntryBlocker::Queue(QueueBlocker::NoWindow) => {
                 let is_new = !std::mem::replace(has_windows, true);
                 !is_new || self.until_granted("windows are accepted", Self::config_with_windows)
             }
             EntryBlocker::Slot(_) => self.release_left_slots(),
-            EntryBlocker::BackedOff(_)
-            | EntryBlocker::Queue(
+            EntryBlocker::BackedOff(_) | EntryBlocker::Queue(QueueBlocker::BackedOff(_)) => {
+                self.help_backed_off(entry);
+                true
+            }
+            EntryBlocker::NodeUnderWay(node) => {
+                self.help_node(&entry.host, node.waits.as_ref());
+                true
+            }
+            EntryBlocker::Queue(
                 QueueBlocker::NothingQueued
                 | QueueBlocker::ApiServerUnderWay(_)
                 | QueueBlocker::ApiServerWaits(_)
                 | QueueBlocker::Full(_)
-                | QueueBlocker::BackedOff(_)
                 | QueueBlocker::Clock(_)
-                | QueueBlocker::ClusterUnseen
                 | QueueBlocker::UnclearWindows(_),
             )
             | EntryBlocker::Behind(_)
-            | EntryBlocker::NodeUnderWay(_)
             | EntryBlocker::CommandUnsent => true,
         }
     }
@@ -208,10 +219,12 @@ impl World {
             NotReady::TakesNoPart => self.until_granted("every host is approved", World::approval_of_all),
             NotReady::SlotHeld { .. } => self.release_slot_of(host),
             NotReady::SlotDenied { .. } => self.release_foreign_slots() && self.release_left_slots(),
-            // Each of these passes.
-            NotReady::NoWorker | NotReady::BootUnknown | NotReady::InRun { .. } | NotReady::EarlierSlot => {
+            NotReady::InRun { .. } => {
+                self.help_run();
                 true
             }
+            // Each of these passes.
+            NotReady::NoWorker | NotReady::BootUnknown | NotReady::EarlierSlot => true,
         }
     }
 

@@ -518,6 +518,7 @@ impl World {
         host.kill();
         host.is_up = false;
         self.checker.went_down(index, command);
+        self.kubelet_stops(index);
         if self.occurs(Fault::BootHangs) {
             self.hosts[index].hangs = true;
             // Sometimes somebody comes soon.
@@ -541,6 +542,7 @@ impl World {
         host.hangs = false;
         let boot = host.boot;
         self.checker.booted(index);
+        self.kubelet_starts(index);
         self.trace.record(self.now, || format!("h{index} is up, boot {boot}"));
         self.after(SECOND, Item::StartWorker { host: index, boot });
     }
