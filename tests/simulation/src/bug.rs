@@ -193,11 +193,11 @@ bugs! {
     /// Two nodes start together, and one of them is an API server.
     TwoServersAtOnce: "two-servers-at-once", [] => ["servers"], seed 4;
     /// The node of a host that reboots is uncordoned when its entry is cancelled.
-    CancelUncordons: "cancel-uncordons", [] => ["cordon"], seed 3;
+    CancelUncordons: "cancel-uncordons", [] => ["cordon"], seed 49;
     /// Nodes that are under way are swept as if nothing needed their cordons.
     SweptUnderWay: "swept-under-way", [] => ["cordon"], seed 0;
     /// The fence in the mark of a node is not looked at, so that a deposed leader's requests are carried out.
-    MarkUnfenced: "mark-unfenced", [KubernetesLate, OrchestratorCrash] => ["fence"], seed 7;
+    MarkUnfenced: "mark-unfenced", [KubernetesLate, OrchestratorCrash] => ["fence"], seed 23;
     /// That a node was cordoned before is not written into its mark.
     AdminCordonForgotten: "admin-cordon-forgotten", [CordonedByAdmin] => ["admin"], seed 0;
     /// The pause after a drain that was given up is none.

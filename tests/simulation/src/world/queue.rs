@@ -192,7 +192,15 @@ impl World {
                 let is_new = !std::mem::replace(has_windows, true);
                 !is_new || self.until_granted("windows are accepted", Self::config_with_windows)
             }
-            EntryBlocker::Slot(_) => self.release_left_slots(),
+            // A run may be at work on that node, or have the slot.
+            EntryBlocker::Queue(QueueBlocker::ApiServerUnderWay(_) | QueueBlocker::ApiServerWaits(_)) => {
+                self.help_run();
+                true
+            }
+            EntryBlocker::Slot(_) => {
+                self.help_run();
+                self.release_left_slots()
+            }
             EntryBlocker::BackedOff(_) | EntryBlocker::Queue(QueueBlocker::BackedOff(_)) => {
                 self.help_backed_off(entry);
                 true
@@ -203,8 +211,6 @@ impl World {
             }
             EntryBlocker::Queue(
                 QueueBlocker::NothingQueued
-                | QueueBlocker::ApiServerUnderWay(_)
-                | QueueBlocker::ApiServerWaits(_)
                 | QueueBlocker::Full(_)
                 | QueueBlocker::Clock(_)
                 | QueueBlocker::UnclearWindows(_),
