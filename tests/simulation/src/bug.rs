@@ -202,6 +202,8 @@ bugs! {
     AdminCordonForgotten: "admin-cordon-forgotten", [CordonedByAdmin] => ["admin"], seed 0;
     /// The pause after a drain that was given up is none.
     BackoffOverflows: "backoff-overflows", [] => ["backoff"], seed 4;
+    /// The limit of unreachable nodes is another than the one that is configured.
+    UnreachableUnlimited: "unreachable-unlimited", [BootHangs] => ["unreachable"], seed 11;
     /// Pods of the site itself are evicted.
     OwnPodsEvicted: "own-pods-evicted", [] => ["evict"], seed 0;
 }
@@ -237,6 +239,7 @@ impl Bug {
                 | Self::AdminCordonForgotten
                 | Self::BackoffOverflows
                 | Self::OwnPodsEvicted
+                | Self::UnreachableUnlimited
         )
     }
 

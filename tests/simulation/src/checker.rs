@@ -40,6 +40,7 @@
 //! | admin | an administrator's cordon that was there before ours is there after it, and no other is left | `nodes` |
 //! | evict | pods are evicted from nodes under way only, and never those of the site or of running jobs | `nodes` |
 //! | fence | a deposed leader changes nothing on a node whose mark has a later fence | `nodes` |
+//! | unreachable | no entry of the reboot queue starts while too many nodes are not ready | `nodes` |
 //! | backoff | pauses after drains that were given up grow as configured | `nodes` |
 //! | live | runs end, slots are freed, the next run succeeds | `end`, `steps` |
 //!
@@ -352,6 +353,7 @@ impl Checker {
         self.violations.record(self.steps.fact(fact, self.journal.state(), &self.semaphores));
         self.turns.fact(now, fact);
         self.violations.record(self.queue.fact(now, at, fact, &self.enrolled));
+        self.violations.record(self.nodes.check_unreachable(now, fact, &self.enrolled));
         self.violations.record(self.nodes.fact(now, at, fact));
         self.violations.record(self.enrolled.fact(fact));
         self.violations.record(self.secrets.fact(now, fact));
@@ -550,6 +552,11 @@ impl Checker {
     /// An administrator makes a node schedulable, or not.
     pub(crate) fn administrator_set(&mut self, host: &HostName, is_unschedulable: bool) {
         self.nodes.administrator_set(host, is_unschedulable);
+    }
+
+    /// The kubelet of a node is ready, or lost.
+    pub(crate) fn node_is_ready(&mut self, host: &HostName, is_ready: bool) {
+        self.nodes.is_ready(self.now, host, is_ready);
     }
 
     /// A Node object was deleted.

@@ -109,6 +109,9 @@ impl World {
         if bug == Some(Bug::SlotFreedOnFailure) {
             settings.on_failure = OnFailure::Release;
         }
+        if bug == Some(Bug::UnreachableUnlimited) {
+            settings.reboot.unreachable_max = u32::MAX;
+        }
         let mut world = Self {
             checker: Checker::new(&plan, names),
             locks: LockServer::new(plan.settings.groups.clone()),

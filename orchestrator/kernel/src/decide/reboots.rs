@@ -281,9 +281,8 @@ fn give_up(
     // read the host's reply yet.
     let unsent = entry.unsent();
     // One that its node's cordon does not allow has not been sent under this fence.
-    let may_be_sent = unsent.is_some_and(|command| {
-        state.node_fence().is_none() || state.cordon_allows(&host, command.action)
-    });
+    let may_be_sent = unsent
+        .is_some_and(|command| state.node_fence().is_none() || state.cordon_allows(&host, command.action));
     if may_be_sent || !view.has_read_control {
         return Err(RebootRefusal::EntryUncertain { host });
     }

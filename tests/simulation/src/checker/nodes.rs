@@ -9,6 +9,8 @@
 //! - `admin`: a cordon of an administrator that was there before ours is there after it, and no other is left.
 //! - `evict`: only from nodes that are cordoned for hosts under way, and no pod of the site itself or of a running job.
 //! - `fence`: once a leader was told that its fence is in the mark, no earlier one changes anything.
+//! - `unreachable`: no entry of the reboot queue starts while more nodes than allowed have not been ready for minutes, those under
+//!   way excepted.
 //! - `backoff`: pauses double from the first to the longest, with at most the jitter on top.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -21,13 +23,17 @@ use os_upgrade_kernel::{
 };
 use os_upgrade_protocol::{Action, HostName};
 
+use super::enrolment::Enrolled;
 use super::violation::Violation;
 use crate::cluster::{PodKind, Seen};
 use crate::plan::Plan;
-use crate::time::{Micros, SECOND};
+use crate::time::{MINUTE, Micros, SECOND};
 
 /// How long after the end of a host's part an eviction may still arrive: a leader that was deposed learns of it late.
 const EVICTED_LATE_MAX: Micros = 90 * SECOND;
+
+/// How long a node is not ready before every leader that starts an entry knows, and its record has arrived.
+const UNREADY_KNOWN_AFTER: Micros = 5 * MINUTE;
 
 /// How far the part of a host is, by the journal.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -77,6 +83,8 @@ struct Node {
     unmarked: Micros,
     /// Whether an administrator had cordoned it before us. `None` if one has cordoned it since, which nobody can tell apart.
     admin: Option<bool>,
+    /// Since when it is not ready.
+    unready: Option<Micros>,
     look: Option<Look>,
     /// The latest fence that a leader was told to be in its mark.
     told: Option<NodeFence>,
@@ -106,6 +114,7 @@ pub(super) struct Nodes {
     servers: BTreeSet<HostName>,
     backoff: Backoff,
     uncordon_failed: bool,
+    unreachable_max: u32,
     drained: u64,
 }
 
@@ -126,6 +135,7 @@ impl Nodes {
                 .kubernetes
                 .as_ref()
                 .is_some_and(|settings| settings.uncordon_failed),
+            unreachable_max: plan.settings.reboot.unreachable_max,
             drained: 0,
         }
     }
@@ -347,10 +357,39 @@ impl Nodes {
         }
     }
 
+    /// The kubelet of a node is ready, or lost.
+    pub(super) fn is_ready(&mut self, now: Micros, host: &HostName, is_ready: bool) {
+        if let Some(node) = self.by_host.get_mut(host) {
+            node.unready = if is_ready { None } else { node.unready.or(Some(now)) };
+        }
+    }
+
+    /// An entry of the reboot queue starts.
+    pub(super) fn check_unreachable(
+        &self,
+        now: Micros,
+        fact: &Fact,
+        enrolled: &Enrolled,
+    ) -> Result<(), Violation> {
+        let Fact::Reboot { host, event: EntryEvent::Started { .. }, .. } = fact else { return Ok(()) };
+        let is_missing = |(other, node): &(&HostName, &Node)| {
+            let is_unready = node.unready.is_some_and(|since| since + UNREADY_KNOWN_AFTER < now);
+            *other != host && is_unready && !node.is_under_way() && enrolled.takes_part(other)
+        };
+        let missing: Vec<&HostName> =
+            self.by_host.iter().filter(is_missing).map(|(other, _)| other).collect();
+        if missing.len() > self.unreachable_max as usize {
+            let text = format!("{host} starts while {missing:?} are not ready, of {}", self.unreachable_max);
+            return broken("unreachable", text);
+        }
+        Ok(())
+    }
+
     /// A Node object was deleted, and with it our mark.
     pub(super) fn deleted(&mut self, now: Micros, host: &HostName) {
         let Some(node) = self.by_host.get_mut(host) else { return };
         (node.is_marked, node.unmarked, node.admin, node.told) = (false, now, None, None);
+        node.unready = None;
         node.look = node.look.map(|look| Look { lifted: true, ..look });
     }
 }

@@ -155,6 +155,7 @@ impl World {
         let (boot_id, is_up) = (host.boot_id(), host.is_up);
         if let Some(cluster) = &mut self.cluster {
             cluster.register(name, boot_id, is_up);
+            self.checker.node_is_ready(name, cluster.nodes.get(name).is_some_and(|node| node.is_ready));
         }
     }
 
@@ -185,6 +186,7 @@ impl World {
         }
         if let Some(node) = self.cluster.as_mut().and_then(|cluster| cluster.nodes.get_mut(&host.name)) {
             node.is_ready = false;
+            self.checker.node_is_ready(&host.name, false);
         }
     }
 
@@ -205,6 +207,7 @@ impl World {
         }
         if let Some(node) = self.cluster.as_mut().and_then(|cluster| cluster.nodes.get_mut(&host.name)) {
             (node.is_ready, node.boot_id) = (true, boot_id(boot));
+            self.checker.node_is_ready(&host.name, true);
         }
     }
 

@@ -87,12 +87,46 @@
   ! check h2 under 1
 # An entry whose node is not drained any more when the next leader looks is given up before it is told to reboot.
 > cancel
+  + run-stopping cause=(cancelled actor=admin) run=r1
+  + r1 h2: cancelled reason=(run-cancelled actor=admin)
+  + node host=h2 step=(uncordon-due release=not-needed)
+  + run-ended result=cancelled run=r1
+  = done
+  ! uncordon h2 under 1
 > cluster h2 uncordoned
+  + node host=h2 step=uncordoned
+  + slot-released host=h2 why=not-needed
+  ! nothing
 > rq add h1
+  + reboots-queued actor=admin hosts=[h1]
+  + reboot event=(started drain=true group=default provider=embedded) host=h1 index=1
+  = created
+  ! check h1 under 1
 > cluster h1 drained boot=a1
+  + node host=h1 step=(cordoned fence=(restored=0 sequence=1))
+  + node host=h1 step=(drained boot-id=a1)
+  + reboot event=(reboot-began boot-id=a1) host=h1 index=1
+  ! send rq-1-1795222800/h1/reboot/1 to leave a1
 > rq give-up 1
+  = refused: the command to h1, or the reply to it, is not known yet: try again in a moment
 > fence
+  + fenced leader=one sequence=10
+  + fence-passed sequence=10
+  ! evict from h1 under 10
 > cluster h1 remaining late-0
+  + node host=h1 step=(cordoned fence=(restored=0 sequence=10))
+  + node host=h1 step=recheck-began
+  + node host=h1 step=(waiting waits=(pods pods=(count=1 first=[(name=late-0 namespace=shop obstacle=(budget budgets=[db]) since=2026-11-21T01:00:00Z)])))
 > rq give-up 1
+  + reboot event=(given-up actor=admin reason="no power") host=h1 index=1
+  + node host=h1 step=(uncordon-due release=not-needed)
+  = done
+  ! uncordon h1 under 10
 > cluster h1 uncordoned
+  + node host=h1 step=uncordoned
+  + slot-released host=h1 why=not-needed
+  ! nothing
 > state
+  r1 cancelled
+  h1 upgraded
+  h2 cancelled: the run was cancelled by admin

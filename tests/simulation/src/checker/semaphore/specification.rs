@@ -86,6 +86,14 @@ fn impossible(text: String) -> Violation {
     Violation::new("semaphore", text)
 }
 
+/// An entry of the reboot queue that is under way.
+#[derive(Debug)]
+struct Rebooting {
+    index: u64,
+    /// Whether its host was told to reboot.
+    is_told: bool,
+}
+
 #[derive(Debug)]
 pub(super) struct Specification {
     groups: BTreeMap<GroupName, Group>,
@@ -99,7 +107,7 @@ pub(super) struct Specification {
     /// Hosts that are at work on their upgrade.
     under_way: BTreeSet<HostName>,
     /// Hosts that the reboot queue is at work on.
-    rebooting: BTreeSet<HostName>,
+    rebooting: BTreeMap<HostName, Rebooting>,
     /// When each entry of the reboot queue was added, by its index.
     queued: Vec<DateTime<Utc>>,
     /// When the run ends at the latest.
@@ -117,7 +125,7 @@ impl Specification {
             slots: BTreeMap::new(),
             arrivals: BTreeMap::new(),
             under_way: BTreeSet::new(),
-            rebooting: BTreeSet::new(),
+            rebooting: BTreeMap::new(),
             queued: Vec::new(),
             not_after: DateTime::UNIX_EPOCH,
             just_released: None,
@@ -125,7 +133,7 @@ impl Specification {
     }
 
     pub(super) fn is_under_way(&self, host: &HostName) -> bool {
-        self.under_way.contains(host) || self.rebooting.contains(host)
+        self.under_way.contains(host) || self.rebooting.contains_key(host)
     }
 
     /// What a call would be answered now if it changes nothing; none if it would change something.
@@ -323,7 +331,7 @@ impl Specification {
     ) -> Result<(), Violation> {
         match event {
             EntryEvent::Started { group, provider, .. } => {
-                self.rebooting.insert(host.clone());
+                self.rebooting.insert(host.clone(), Rebooting { index, is_told: false });
                 if *provider == LockProvider::Embedded {
                     let added = usize::try_from(index).ok().and_then(|index| self.queued.get(index)).copied();
                     self.hold(at, host, group, added.unwrap_or(at), DateTime::<Utc>::MAX_UTC)?;
@@ -333,11 +341,18 @@ impl Specification {
             | EntryEvent::Rebooted
             | EntryEvent::BackedOff { .. }
             | EntryEvent::GivenUp { .. } => {
-                self.rebooting.remove(host);
+                self.rebooting.retain(|_, it| it.index != index);
             }
-            EntryEvent::Cancelled { .. }
-            | EntryEvent::Waiting { .. }
-            | EntryEvent::RebootBegan { .. }
+            // Its host was not told anything: only its node is uncordoned yet.
+            EntryEvent::Cancelled { .. } => {
+                self.rebooting.retain(|_, it| it.index != index || it.is_told);
+            }
+            EntryEvent::RebootBegan { .. } => {
+                if let Some(it) = self.rebooting.get_mut(host).filter(|it| it.index == index) {
+                    it.is_told = true;
+                }
+            }
+            EntryEvent::Waiting { .. }
             | EntryEvent::CommandSent { .. }
             | EntryEvent::Booted
             | EntryEvent::Failed { .. } => {}
