@@ -49,8 +49,14 @@ impl State {
     /// Whether the cordon of `host` allows its next command: its node is drained, and marked by this leader.
     pub(crate) fn cordon_allows(&self, host: &HostName, action: Action) -> bool {
         action == Action::Prepare
-            || self.nodes.get(host).is_none_or(|node| {
-                node.stage == NodeStage::Drained && node.fence.is_some() && node.fence == self.node_fence()
+            || self.nodes.get(host).is_none_or(|node| match &node.stage {
+                NodeStage::Drained => node.fence.is_some() && node.fence == self.node_fence(),
+                // It is not drained for what the slot is held for: the host is no node of the cluster any more.
+                NodeStage::Uncordoning { release: None, reason: None } => !self.has_node(host),
+                NodeStage::Checking
+                | NodeStage::Evicting
+                | NodeStage::Rechecking
+                | NodeStage::Uncordoning { .. } => false,
             })
     }
 

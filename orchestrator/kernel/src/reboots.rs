@@ -10,7 +10,7 @@ use strum::{IntoStaticStr, VariantNames};
 use crate::config::LockProvider;
 use crate::fact::Fact;
 use crate::forecast::calendar;
-use crate::node::{Node, NodeProgress};
+use crate::node::NodeProgress;
 use crate::reason::Reason;
 use crate::reboot_queue::{Entry, EntryEvent, EntryStatus, Nodes, NotReady, QueueBlocker};
 use crate::slot::{Slot, SlotState};
@@ -294,9 +294,7 @@ impl State {
         match event {
             EntryEvent::Started { group, provider, drain } => {
                 self.hold_slot(host, group, *provider, &before.run_id(index), at);
-                if *drain {
-                    self.nodes.insert(host.clone(), Node::checking(at));
-                }
+                self.slot_is_for(host, *drain, at);
             }
             EntryEvent::RebootBegan { boot_id } => {
                 if let Some(node) = self.nodes.get_mut(host) {

@@ -446,9 +446,7 @@ impl State {
         match event {
             HostEvent::SlotGranted { group, provider, drain } => {
                 self.hold_slot(host, group, *provider, run, at);
-                if *drain {
-                    self.nodes.insert(host.clone(), Node::checking(at));
-                }
+                self.slot_is_for(host, *drain, at);
             }
             HostEvent::CommandSent { action: Action::Prepare, .. } => {}
             HostEvent::CommandSent {
@@ -580,6 +578,16 @@ impl State {
         }
         self.node_keeps_no_slot(host);
         Ok(())
+    }
+
+    /// The slot of `host` is held for something else than before: for a drain of its node, or for what needs none. If an earlier
+    /// cordon is just being ended, that does not release the slot any more.
+    pub(crate) fn slot_is_for(&mut self, host: &HostName, drain: bool, at: DateTime<Utc>) {
+        if drain {
+            self.nodes.insert(host.clone(), Node::checking(at));
+        } else {
+            self.node_keeps_no_slot(host);
+        }
     }
 
     /// An operator may release the slot of `host` while its node is still being uncordoned.

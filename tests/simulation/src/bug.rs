@@ -201,9 +201,9 @@ bugs! {
     /// That a node was cordoned before is not written into its mark.
     AdminCordonForgotten: "admin-cordon-forgotten", [CordonedByAdmin] => ["admin"], seed 0;
     /// The pause after a drain that was given up is none.
-    BackoffOverflows: "backoff-overflows", [] => ["backoff"], seed 4;
+    BackoffOverflows: "backoff-overflows", [] => ["backoff"], seed 9;
     /// The limit of unreachable nodes is another than the one that is configured.
-    UnreachableUnlimited: "unreachable-unlimited", [BootHangs] => ["unreachable"], seed 11;
+    UnreachableUnlimited: "unreachable-unlimited", [BootHangs] => ["unreachable"], seed 338;
     /// Pods of the site itself are evicted.
     OwnPodsEvicted: "own-pods-evicted", [] => ["evict"], seed 0;
 }

@@ -8,7 +8,7 @@ use os_upgrade_kernel::duration::Duration;
 use os_upgrade_kernel::{
     ClockDoubt, Config, ConfigOperation, ControlMessage, Effect, EnrolmentOperation, Expected, InReplyTo,
     Input, JobDone, KubernetesSettings, LockOperation, LockOutcome, LockProvider, NoAnswer, NodeFence,
-    NodeJob, NodeOperation, NodeOrder, NodeOutcome, OnFailure, Order, Pods, Purge, Reachability,
+    NodeJob, NodeOperation, NodeOrder, NodeOutcome, NodeStage, OnFailure, Order, Pods, Purge, Reachability,
     RebootOperation, Reclaim, Request, RunOperation, SeenHost, SeenNode, Settings, SlotJob, SlotOperation,
     SlotOrder, SlotState,
 };
@@ -438,7 +438,9 @@ impl Play {
         if !world.landed.insert((id.clone(), fence)) {
             return;
         }
-        if is_start && self.site.state.nodes.contains_key(&id.host) {
+        let is_ending = |node: &os_upgrade_kernel::Node| matches!(node.stage, NodeStage::Uncordoning { .. });
+        let node = self.site.state.nodes.get(&id.host).filter(|node| !is_ending(node));
+        if is_start && node.is_some() {
             assert!(world.drained.contains(&id.host), "{id} lands on a node that is not drained");
             assert_eq!(world.cordoned.get(&id.host).map(|mark| mark.sequence), Some(fence), "{id}");
         }
