@@ -38,8 +38,9 @@ impl Hall {
             cluster.add_pod(&agent.owned_by("DaemonSet", "agent"));
         }
         let settings = format!(
-            "[site]\nname = \"hall-1\"\n[kubernetes]\nkubeconfig = {kubeconfig:?}\n{more}\n[reboot]\nbackoff-first = \"1s\"\n\
-             backoff-max = \"1s\"\nbackoff-jitter = \"0s\"\n"
+            "[site]\nname = \"hall-1\"\n[kubernetes]\nkubeconfig = \"{}\"\n{more}\n[reboot]\nbackoff-first = \"1s\"\n\
+             backoff-max = \"1s\"\nbackoff-jitter = \"0s\"\n",
+            kubeconfig.display()
         );
         let site = Site::start_with(&settings).await;
         let mut all: Vec<Host> = (1..=hosts).map(|number| site.host(&format!("h{number:02}"))).collect();

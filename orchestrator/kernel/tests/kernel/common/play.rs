@@ -193,16 +193,18 @@ impl Play {
         self.input(Input::Request(Request::new("admin", put).into()));
     }
 
+    fn deliver(&mut self) {
+        for effect in self.site.effects() {
+            if let Effect::Send(Order { id, .. }) = effect {
+                self.send(id, true);
+            }
+        }
+    }
+
     fn perform(&mut self, step: &Move) {
         match *step {
             Move::CarryOut { effect, outcome } => self.carry_out(effect, outcome),
-            Move::Deliver => {
-                for effect in self.site.effects() {
-                    if let Effect::Send(Order { id, .. }) = effect {
-                        self.send(id, true);
-                    }
-                }
-            }
+            Move::Deliver => self.deliver(),
             Move::Answer { host, result, header } => self.answer(host, result, header),
             Move::Trigger { timeout_secs, validate } => {
                 self.runs += 1;
