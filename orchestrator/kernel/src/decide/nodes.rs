@@ -79,15 +79,16 @@ fn uncordon(state: &State, host: &HostName, actor: &str, reason: &str) -> Result
     if state.may_begin_late(host) {
         return Err(NodeRefusal::NodeUncertain { host: host.clone() });
     }
-    let step = if state.settings.kubernetes.is_none() {
-        // Nothing else ends what waits for a cluster that is no longer configured.
-        NodeStep::Uncordoned
-    } else if matches!(node.stage, NodeStage::Uncordoning { .. }) && !node.stage.waits_for_ready() {
+    let is_configured = state.settings.kubernetes.is_some();
+    let is_uncordoned = matches!(node.stage, NodeStage::Uncordoning { .. }) && !node.stage.waits_for_ready();
+    if is_configured && is_uncordoned {
         return Ok(Granted::done(Vec::new()));
-    } else {
-        NodeStep::UncordonRequested { actor: actor.to_owned(), reason: reason.to_owned() }
-    };
-    Ok(Granted::done(vec![Fact::Node { host: host.clone(), step }]))
+    }
+    let requested = NodeStep::UncordonRequested { actor: actor.to_owned(), reason: reason.to_owned() };
+    // Nothing else ends what waits for a cluster that is no longer configured.
+    let ended = (!is_configured).then_some(NodeStep::Uncordoned);
+    let steps = std::iter::once(requested).chain(ended);
+    Ok(Granted::done(steps.map(|step| Fact::Node { host: host.clone(), step }).collect()))
 }
 
 /// Gives up drains that have taken too long.
