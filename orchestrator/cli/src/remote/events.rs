@@ -255,6 +255,18 @@ mod tests {
                 json!({"kind": "progress", "run": "r1", "host": "h1", "action": "upgrade", "percent": 40, "text": "x"}),
                 format!("{:25}  h1 upgrade 40 % x", ""),
             ),
+            (
+                json!({"time": at, "kind": "node", "host": "h1", "step": "waiting", "reason": "pod shop/db-0 is terminating"}),
+                format!("{at}  node of h1 waits: pod shop/db-0 is terminating"),
+            ),
+            (
+                json!({"time": at, "kind": "node", "host": "h1", "step": "uncordon-requested", "reason": "mended", "actor": "eve"}),
+                format!("{at}  node of h1 is to be uncordoned by eve: mended"),
+            ),
+            (
+                json!({"time": at, "kind": "node", "host": "h1", "step": "uncordoned"}),
+                format!("{at}  node of h1 uncordoned"),
+            ),
             (json!({"time": at, "kind": "of-a-later-version"}), format!("{at}  of-a-later-version")),
             (json!({"kind": "reset"}), "events are missing here: they are no longer kept".to_owned()),
         ] {

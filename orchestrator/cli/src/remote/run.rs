@@ -2,6 +2,7 @@
 
 mod host_report;
 mod logs;
+mod nodes;
 pub(super) mod view;
 mod watch;
 
@@ -20,7 +21,8 @@ use self::view::{MissedRun, Page, Run};
 use super::options::Remote;
 use super::release;
 use crate::Failure;
-use crate::output::Zone;
+use crate::outln;
+use crate::output::{View as _, Zone};
 use crate::rest::Client;
 
 /// The shortest beginning of a run's id that stands for the id.
@@ -157,16 +159,7 @@ pub(crate) async fn run(command: Command) -> Result<(), Failure> {
     match command {
         Command::Start(options) => start(options).await,
         Command::List(options) => list(options).await,
-        Command::Show(Show { id, host, remote }) => {
-            let client = remote.client()?;
-            let id = find(&client, &id).await?;
-            if let Some(host) = host {
-                let report = client.call(run_hosts::READ.named([id.as_str(), host.as_str()])).await?;
-                return remote.output.show::<HostReport>(&report);
-            }
-            let run = client.call(routes::READ.named([id.as_str()])).await?;
-            remote.output.show::<Run>(&run)
-        }
+        Command::Show(options) => show(options).await,
         Command::Watch(Watch { id, remote }) => {
             let client = remote.client()?;
             let id = find(&client, &id).await?;
@@ -183,6 +176,32 @@ pub(crate) async fn run(command: Command) -> Result<(), Failure> {
             Ok(())
         }
         Command::GiveUp(options) => give_up(options).await,
+    }
+}
+
+async fn show(Show { id, host, remote }: Show) -> Result<(), Failure> {
+    let client = remote.client()?;
+    let id = find(&client, &id).await?;
+    let call = match &host {
+        Some(host) => run_hosts::READ.named([id.as_str(), host.as_str()]),
+        None => routes::READ.named([id.as_str()]),
+    };
+    let (output, canvas) = (remote.output, remote.output.canvas());
+    match (output.is_for_people(), &host) {
+        (true, Some(_)) => {
+            let mut report: HostReport = client.read(call).await?;
+            nodes::read(&client, std::slice::from_mut(&mut report.host)).await;
+            outln!("{}", report.text(&canvas));
+            Ok(())
+        }
+        (true, None) => {
+            let mut run: Run = client.read(call).await?;
+            nodes::read(&client, &mut run.hosts).await;
+            outln!("{}", run.text(&canvas));
+            Ok(())
+        }
+        (false, Some(_)) => output.show::<HostReport>(&client.call(call).await?),
+        (false, None) => output.show::<Run>(&client.call(call).await?),
     }
 }
 

@@ -14,7 +14,7 @@ use crate::output::{Canvas, Column, Row, View, table};
 #[serde(rename_all = "kebab-case")]
 pub(super) struct HostReport {
     #[serde(flatten)]
-    host: Host,
+    pub(super) host: Host,
     phases: Vec<Phase>,
     late_answers: Vec<LateAnswer>,
     #[serde(default)]
@@ -49,7 +49,7 @@ impl View for HostReport {
             format!("host:     {}", sanitized(&host.hostname)),
             format!("status:   {} since {}", sanitized(&host.status), canvas.zone.time(&host.since)),
         ];
-        lines.extend(host.reason.iter().map(|reason| format!("reason:   {}", sanitized(reason))));
+        lines.extend(host.why().map(|why| format!("reason:   {}", sanitized(why))));
         lines.extend(late_answers.iter().map(|LateAnswer { time, action, result }| {
             let (time, action) = (canvas.zone.time(time), sanitized(action));
             format!("late:     answered {} to {action} at {time}", sanitized(result))

@@ -58,6 +58,9 @@ pub(crate) struct Host {
     pub(crate) status: String,
     pub(crate) since: String,
     pub(crate) reason: Option<String>,
+    /// What its Kubernetes node waits for: not in the answer, but added from the state while the run is active.
+    #[serde(skip)]
+    pub(crate) node: Option<String>,
     pub(crate) application: String,
     pub(crate) group: String,
     pub(crate) start_time: Option<String>,
@@ -200,12 +203,30 @@ impl Row for Host {
             let times = host.start_time.as_deref().zip(host.end_time.as_deref());
             times.and_then(|(start, end)| took(start, end)).unwrap_or_else(|| "-".to_owned())
         }),
-        Column::text("REASON", |host, _| host.reason.clone().unwrap_or_default()),
+        Column::text("REASON", |host, _| host.why().unwrap_or_default().to_owned()),
     ];
     const NONE: &'static str = "no host is in the run";
 
     fn name(&self) -> Option<String> {
         Some(self.hostname.clone())
+    }
+}
+
+impl Host {
+    /// What the run has recorded about it, or what its node waits for, which is not recorded with the run.
+    pub(crate) fn why(&self) -> Option<&str> {
+        self.reason.as_deref().or(self.node.as_deref())
+    }
+
+    /// The status; absent if this program does not know it.
+    pub(crate) fn known_status(&self) -> Option<HostStatus> {
+        HostStatus::ALL.into_iter().find(|known| known.as_str() == self.status)
+    }
+
+    /// Whether it is at work.
+    pub(crate) fn is_under_way(&self) -> bool {
+        let status = self.known_status();
+        status.is_some_and(|status| status == HostStatus::Preparing || status.is_under_way())
     }
 }
 
@@ -283,6 +304,19 @@ mod tests {
             assert_eq!(done, expected, "{status}");
         }
         assert_eq!(percent_done("of a newer version", Some(40)), 0);
+    }
+
+    #[test]
+    fn draining_host_says_what_its_node_waits_for() {
+        let node = Some("its node is being drained".to_owned());
+        let draining =
+            Host { hostname: "h01".to_owned(), status: "draining".to_owned(), node, ..Host::default() };
+        assert_eq!(draining.why(), Some("its node is being drained"));
+        let failed = Host { reason: Some("no space".to_owned()), ..draining.clone() };
+        assert_eq!(failed.why(), Some("no space"));
+        let run = Run { hosts: vec![draining], ..Run::default() };
+        let text = run.text(&Canvas { is_wide: false, columns: None, zone: Zone::Utc });
+        assert!(text.ends_with("its node is being drained"), "{text}");
     }
 
     #[test]

@@ -17,6 +17,7 @@ use serde::de::DeserializeOwned;
 use tokio::time::{Instant, sleep};
 
 use super::super::events::news::News;
+use super::nodes::{self, Seen};
 use super::view::{self, Host, Run};
 use crate::Failure;
 use crate::output::Output;
@@ -33,7 +34,7 @@ const TEXT_CHARS_MAX: usize = 200;
 /// The most bars on a screen; further hosts under way are not drawn.
 const BARS_MAX: usize = 10;
 /// What is read of the state.
-const FIELDS: &str = "current-upgrade-info,hosts/hostname,hosts/progress";
+const FIELDS: &str = "current-upgrade-info,hosts/hostname,hosts/progress,hosts/why,hosts/blockers/kind";
 
 /// The run timed out.
 const TIMED_OUT: u8 = 3;
@@ -45,7 +46,7 @@ const CANCELLED: u8 = 4;
 #[serde(default, rename_all = "kebab-case")]
 struct State {
     current_upgrade_info: Option<Current>,
-    hosts: Vec<WithProgress>,
+    hosts: Vec<OfState>,
 }
 
 /// The active run.
@@ -58,9 +59,10 @@ struct Current {
 }
 
 #[derive(Debug, Deserialize)]
-struct WithProgress {
-    hostname: String,
+struct OfState {
     progress: Option<Progress>,
+    #[serde(flatten)]
+    seen: Seen,
 }
 
 /// What a worker says of its command.
@@ -80,8 +82,8 @@ pub(super) async fn watch(client: &Client, id: &str, output: Output) -> Result<(
     let mut news = News::open(client, FOLLOW.call().with("run", id)).await;
     let run = loop {
         let state: State = patiently(client, &screen, || state::READ.call().with("fields", FIELDS)).await?;
-        if let Some(current) = state.current_upgrade_info.filter(|current| current.id == id) {
-            let progress = by_host(state.hosts);
+        if let Some(mut current) = state.current_upgrade_info.filter(|current| current.id == id) {
+            let progress = by_host(state.hosts, &mut current.hosts);
             // In this order, so that no bar is drawn again that is out of date.
             screen.draw(&current, &progress, Utc::now());
             screen.say(&changes.lines(&current.hosts));
@@ -132,8 +134,16 @@ async fn patiently<T: DeserializeOwned>(
     }
 }
 
-fn by_host(hosts: Vec<WithProgress>) -> BTreeMap<String, Progress> {
-    hosts.into_iter().filter_map(|host| Some((host.hostname, host.progress?))).collect()
+/// The progress of each host. What the nodes of `hosts` wait for is added to them.
+fn by_host(of_state: Vec<OfState>, hosts: &mut [Host]) -> BTreeMap<String, Progress> {
+    let mut all = BTreeMap::new();
+    let mut nodes = Vec::new();
+    for OfState { progress, seen } in of_state {
+        all.extend(progress.map(|progress| (seen.hostname.clone(), progress)));
+        nodes.push(seen);
+    }
+    nodes::add(hosts, nodes);
+    all
 }
 
 /// What the end of a run means for the one who watched it.
@@ -177,9 +187,9 @@ impl Changes {
     }
 }
 
-/// Status and reason of a host.
+/// Status of a host, and why it is not progressing.
 fn words(host: &Host) -> String {
-    match &host.reason {
+    match host.why() {
         Some(reason) => one_line(&format!("{} ({reason})", host.status), TEXT_CHARS_MAX),
         None => one_line(&host.status, TEXT_CHARS_MAX),
     }
@@ -187,17 +197,7 @@ fn words(host: &Host) -> String {
 
 /// Whether a host has nothing more to do in the run.
 fn has_ended(host: &Host) -> bool {
-    status(host).is_some_and(HostStatus::is_final)
-}
-
-/// Whether a host is at work.
-fn is_under_way(host: &Host) -> bool {
-    status(host).is_some_and(|status| status == HostStatus::Preparing || status.is_under_way())
-}
-
-/// The status; absent if this program does not know it.
-fn status(host: &Host) -> Option<HostStatus> {
-    HostStatus::deserialize(serde_json::Value::from(host.status.as_str())).ok()
+    host.known_status().is_some_and(HostStatus::is_final)
 }
 
 /// Where the run is shown.
@@ -259,7 +259,7 @@ impl Bars {
         let ended = current.hosts.iter().filter(|host| has_ended(host)).count();
         let of_hosts = format!("{ended}/{} hosts, {}", current.hosts.len(), left(&current.not_after, now));
         self.run.set_message(of_hosts);
-        let at_work = || current.hosts.iter().filter(|host| is_under_way(host));
+        let at_work = || current.hosts.iter().filter(|host| host.is_under_way());
         self.hosts.retain(|name, bar| {
             let stays = at_work().any(|host| host.hostname == *name);
             if !stays {
@@ -296,7 +296,7 @@ fn left(not_after: &str, now: DateTime<Utc>) -> String {
 
 /// How far the bar of a host is filled: how much its worker reports of `prepare`, or what is done of its part in the run.
 fn position(host: &Host, reported: Option<u8>) -> u64 {
-    match status(host) {
+    match host.known_status() {
         Some(HostStatus::Preparing) => reported.map_or(0, u64::from),
         _ => view::percent_done(&host.status, reported),
     }
@@ -311,6 +311,8 @@ fn message(host: &Host, progress: Option<&Progress>) -> String {
 
 #[cfg(test)]
 mod tests {
+    use serde_json::json;
+
     use super::*;
 
     fn host(name: &str, status: &str, reason: Option<&str>) -> Host {
@@ -325,6 +327,26 @@ mod tests {
         assert_eq!(changes.lines(&first), ["h01: upgrading", "h\u{fffd}2: waiting (h01 has the slot)"]);
         assert_eq!(changes.lines(&first), [""; 0]);
         assert_eq!(changes.lines(&[host("h01", "upgraded", None)]), ["h01: upgraded"]);
+    }
+
+    #[test]
+    fn what_nodes_wait_for_is_said() {
+        let mut hosts = [host("h01", "draining", None), host("h02", "upgrading", None)];
+        let node = |name: &str, why: &str| json!({ "hostname": name, "why": why, "blockers": [{ "kind": "node-under-way" }] });
+        let mut upgrading = json!({ "hostname": "h02", "progress": { "percent": 40, "text": "unpacking" } });
+        upgrading["blockers"] = json!([{ "kind": "reply-awaited" }]);
+        let state =
+            json!([node("h01", "its node is being drained: pod shop/db-0 is terminating"), upgrading]);
+        let progress = by_host(serde_json::from_value(state).unwrap(), &mut hosts);
+        let said = |host: &Host| message(host, progress.get(&host.hostname));
+        assert_eq!(
+            (said(&hosts[0]), said(&hosts[1])),
+            (
+                "draining (its node is being drained: pod shop/db-0 is terminating)".to_owned(),
+                "upgrading 40 % unpacking".to_owned()
+            )
+        );
+        assert_eq!(Changes::default().lines(&hosts[..1]), [format!("h01: {}", said(&hosts[0]))]);
     }
 
     #[test]
@@ -347,7 +369,7 @@ mod tests {
         let upgrading = host("h01", "upgrading", None);
         assert_eq!(message(&upgrading, Some(&progress)), "upgrading 40 % unpacking\u{fffd}[2J");
         assert_eq!(message(&upgrading, None), "upgrading");
-        assert!(is_under_way(&upgrading) && !has_ended(&upgrading));
+        assert!(upgrading.is_under_way() && !has_ended(&upgrading));
         // A reboot comes after the upgrade, though nothing is reported of it.
         let positions = ["preparing", "upgrading", "rebooting"]
             .map(|status| position(&host("h01", status, None), Some(40)));
