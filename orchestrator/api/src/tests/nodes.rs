@@ -1,14 +1,15 @@
 //! The Kubernetes nodes of hosts: how they are shown, and how operators have them uncordoned.
 
+use chrono::{TimeDelta, Utc};
 use os_upgrade_kernel::{
-    Fact, KubernetesSettings, Node, NodeStage, NodeStep, NodeWait, Pod, PodObstacle, Pods, SeenHost,
-    SeenNode, Settings,
+    Fact, HostEvent, KubernetesSettings, Node, NodeStage, NodeStep, NodeWait, Pod, PodObstacle, Pods, Reason,
+    SeenHost, SeenNode, Settings,
 };
 use os_upgrade_protocol::{Action, Outcome};
 use os_upgrade_site::drain_previews::{
     DrainPreview, DrainPreviews, NoPreview, PodName, PreviewRead, PreviewsDrains,
 };
-use os_upgrade_test_site::{put_config, trigger};
+use os_upgrade_test_site::{put_config, run_id, trigger};
 
 use super::*;
 
@@ -196,6 +197,28 @@ async fn nodes_in_metrics() {
 
     let text = metrics(&TestApi::new(TestSite::new(["h01"]), &[]).await).await;
     assert_eq!(of_stages(&text), [0; 5]);
+}
+
+#[tokio::test]
+async fn given_up_drains_in_metrics_and_history() {
+    let (mut site, mut records) = draining();
+    let too_long = Reason::DrainTimedOut { after: "10m".parse().unwrap(), waits: Some(waits_for_pods()) };
+    let event = HostEvent::BackedOff { until: Utc::now() + TimeDelta::minutes(5), reason: too_long };
+    let fact = Fact::Host { run: run_id("r1"), host: host("h01"), event };
+    let mut record = site.decide_record(&[Input::Tick]);
+    site.state.apply(site.now, &fact).unwrap();
+    record.record.facts.push(fact);
+    records.push(record);
+    let api = TestApi::new(site, &records).await;
+    let text = metrics(&api).await;
+    assert_eq!(value(&text, r#"os_upgrade_nodes_backed_off{reason="drain-timed-out"}"#), 1);
+
+    // Its history has what happened to it and to its node.
+    let (_, report) = api.call("GET /v1/state/os-upgrade/runs/r1/hosts/h01", "").await;
+    let phases = report["phases"].as_array().unwrap().iter();
+    let phases: Vec<_> = phases.map(|phase| phase["status"].as_str().unwrap()).collect();
+    assert_eq!(phases, ["pending", "preparing", "prepared", "draining", "prepared"]);
+    assert!(report["reason"].as_str().unwrap().contains("pod shop/db-0"), "{report}");
 }
 
 /// A cluster that answers so.

@@ -1,7 +1,7 @@
 //! Metrics of the Kubernetes nodes of hosts.
 
 use chrono::{DateTime, Utc};
-use os_upgrade_kernel::{Node, NodeStage, State as Site};
+use os_upgrade_kernel::{Node, NodeStage, Reason, State as Site};
 use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::registry::Registry;
@@ -35,6 +35,20 @@ pub(super) fn describe(registry: &mut Registry, site: &Site, now: DateTime<Utc>)
     let kept = site.nodes.keys().filter(|host| site.stays_cordoned(host));
     let help = "Nodes that stay cordoned because their hosts failed: each waits for an operator";
     of_nodes.register("kept_cordoned", help, gauge(number(kept.count())));
+    let backed_off = Family::<[(&'static str, &'static str); 1], Gauge>::default();
+    for reason in given_up(site, now) {
+        backed_off.get_or_create(&[("reason", reason.kind())]).inc();
+    }
+    let help = "Hosts of the active run, and entries of the reboot queue, that wait because the drain of their node was given up, by why it was";
+    of_nodes.register("backed_off", help, backed_off);
+}
+
+/// Why the drains were given up that are to be tried again after `now`.
+fn given_up(site: &Site, now: DateTime<Utc>) -> impl Iterator<Item = &Reason> {
+    let hosts = site.run.iter().flat_map(|run| run.hosts().values());
+    let waiting = hosts.filter(move |host| !host.status.is_final() && host.is_backed_off(now));
+    let entries = site.reboot_queue.entries.values().filter(move |entry| entry.is_backed_off(now));
+    waiting.filter_map(|host| host.reason.as_ref()).chain(entries.filter_map(|entry| entry.reason.as_ref()))
 }
 
 /// Whether the node is being drained. One that is looked at once more before the reboot has had `since` from before the upgrade,
