@@ -180,6 +180,44 @@ async fn nodes_of_failed_hosts_stay_cordoned_for_a_person() {
 }
 
 #[tokio::test]
+async fn kept_nodes_are_uncordoned_for_operators() {
+    let hall = Hall::start(1, "").await;
+    hall.hosts[0].fail("upgrade", "no space left");
+    let id = hall.site.rest().start_run().await;
+    assert_eq!(hall.site.rest().await_end(&id).await.result(), Some("failed"));
+    let program = &hall.site.orchestrator;
+    let status = done(program, &["status"]).await;
+    assert!(status.contains("uncordon: os-upgrade hosts uncordon h01 --reason=TEXT"), "{status}");
+
+    let uncordon = ["hosts", "uncordon", "h01", "--reason", "mended"];
+    let printed = done(program, &[&uncordon[..], &["-o", "json"]].concat()).await;
+    assert_eq!(serde_json::from_str::<Value>(&printed).unwrap(), json!({ "being uncordoned": ["h01"] }));
+    hall.await_cordoned("h01", false).await;
+    let history = done(program, &["hosts", "history"]).await;
+    let line = history.lines().nth(1).unwrap();
+    assert!(line.contains("uncordoned") && line.ends_with("mended"), "{history}");
+    eventually("a node that is as it was before", async || {
+        let (code, _, stderr) = program.ask(&uncordon, "").await;
+        (code == Some(5) && stderr.contains("the node of h01 is not cordoned by this site")).then_some(())
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn drains_are_previewed_without_touching_anything() {
+    let hall = Hall::start(1, "").await;
+    for name in ["web", "db"] {
+        hall.add_pod(name, "h01");
+    }
+    hall.add_budget("db");
+    let printed = done(&hall.site.orchestrator, &["drain", "--dry-run", "h01"]).await;
+    let expected = "blocked  shop/db of ReplicaSet/db is kept by the budget db-budget
+evicted  shop/web of ReplicaSet/web";
+    assert_eq!(printed, expected);
+    assert!(hall.has_pod("web") && !hall.is_cordoned("h01"));
+}
+
+#[tokio::test]
 async fn queued_reboots_drain_and_wait_for_the_kubelet() {
     let hall = Hall::start(1, "").await;
     hall.add_pod("web", "h01");
