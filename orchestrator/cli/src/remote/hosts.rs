@@ -62,7 +62,8 @@ pub(crate) enum Command {
     /// Uncordon the Kubernetes node of a host that failed
     ///
     /// Such a node stays cordoned, so that nothing is scheduled to a host that nobody has looked after. It is refused while a run or
-    /// the reboot queue is at work on the host, because its node is uncordoned by itself then.
+    /// the reboot queue is at work on the host, because its node is uncordoned by itself then. It also ends the wait for a node that
+    /// does not get ready after a run.
     #[command(after_help = examples!["hosts uncordon h01 --reason 'its disk was replaced'"])]
     Uncordon(Uncordon),
     /// Show which hosts operators approved, withdrew and removed, and whose nodes they had uncordoned
