@@ -194,7 +194,9 @@ impl Driver {
             self.take_turn();
             self.check_secrets();
             let now = self.now();
-            for action in self.node.run(now) {
+            let actions = self.node.run(now);
+            self.work.leads_until(self.node.leads_until());
+            for action in actions {
                 self.carry_out(now, action);
             }
             self.iterations.fetch_add(1, Ordering::Relaxed);

@@ -6,6 +6,7 @@ mod heartbeats;
 mod kubernetes;
 mod open_files;
 mod projection;
+mod reboot_commands;
 pub(crate) mod reload;
 mod service_manager;
 mod setup;
@@ -18,6 +19,7 @@ use std::time::Duration;
 
 use arc_swap::ArcSwap;
 use os_upgrade_adapters::fleet_lock_client::FleetLockClient;
+use os_upgrade_adapters::reboot_command::RebootCommands;
 use os_upgrade_adapters::{self as adapters, Adapters};
 use os_upgrade_api as api;
 use os_upgrade_bus::PendingBus;
@@ -67,6 +69,9 @@ const LOSS_CERTAIN_AFTER: Duration = Duration::from_secs(20);
 /// repeated until it is done.
 const CLUSTER: SystemLimits =
     SystemLimits { retry: Duration::from_secs(3), interval: Duration::from_millis(20) };
+/// How often the operator is asked whether a host has booted, and how fast commands are begun.
+const REBOOT_COMMAND: SystemLimits =
+    SystemLimits { retry: Duration::from_secs(10), interval: Duration::from_millis(100) };
 
 /// How long everything else may take to end after the driver: the store applies the remaining records and is closed. What
 /// it misses is in the journal.
@@ -179,7 +184,12 @@ impl Opened {
             streams_found,
             parts: Parts {
                 settings: node_settings(&settings, directory.instance(), store),
-                adapters: adapters(locks, nodes, strongbox.credentials(&published)),
+                adapters: adapters(
+                    locks,
+                    nodes,
+                    reboot_commands::of(&settings),
+                    strongbox.credentials(&published),
+                ),
                 strongbox: strongbox.clone(),
                 history: history.clone(),
                 projection: driver::Projection {
@@ -295,9 +305,10 @@ fn spawn<T: Send + 'static>(
 fn adapters(
     locks: Option<FleetLockClient>,
     cluster: Option<adapters::cluster::Cluster>,
+    reboot_commands: Option<RebootCommands>,
     credentials: Option<Secret>,
 ) -> Adapters {
-    Adapters { lock_server: locks.map(|locks| locks.with_credentials(credentials)), cluster }
+    Adapters { lock_server: locks.map(|locks| locks.with_credentials(credentials)), cluster, reboot_commands }
 }
 
 fn site() -> (Arc<ArcSwap<PublishedState>>, SiteHandle, mpsc::Receiver<os_upgrade_site::call::Call>) {
@@ -327,7 +338,11 @@ fn node_settings(settings: &Settings, instance: &str, store: Option<StoreKnowled
         settings: settings.for_kernel(),
         dispatch: DispatchSettings {
             publishes_max: if is_cluster { 1 } else { PUBLISHES_MAX },
-            systems: BTreeMap::from([(System::LockServer, lock_server), (System::Cluster, CLUSTER)]),
+            systems: BTreeMap::from([
+                (System::LockServer, lock_server),
+                (System::Cluster, CLUSTER),
+                (System::RebootCommand, REBOOT_COMMAND),
+            ]),
         },
         snapshot_weight: SNAPSHOT_WEIGHT,
         retention: RetentionSettings {

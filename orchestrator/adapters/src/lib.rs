@@ -7,11 +7,14 @@ pub mod kubernetes;
 mod lock_server;
 pub mod reboot_command;
 
+use std::time::Duration;
+
 use os_upgrade_kernel::{Job, NoAnswer};
 use os_upgrade_shell::jobs::JobReport;
 
 use crate::cluster::Cluster;
 use crate::fleet_lock_client::FleetLockClient;
+use crate::reboot_command::RebootCommands;
 
 /// The clients of all systems.
 #[derive(Debug, Clone, Default)]
@@ -20,6 +23,8 @@ pub struct Adapters {
     pub lock_server: Option<FleetLockClient>,
     /// The Kubernetes cluster; `None` if none is configured.
     pub cluster: Option<Cluster>,
+    /// The operator's commands that reboot hosts; `None` if none are configured.
+    pub reboot_commands: Option<RebootCommands>,
 }
 
 impl Adapters {
@@ -32,6 +37,18 @@ impl Adapters {
                 None => Job::Cluster(job).unanswered(NoAnswer::NotConfigured).into(),
             },
             Job::LockServer(job) => lock_server::ask(self.lock_server.as_ref(), job, may_write).await,
+            Job::RebootCommand(job) => match &self.reboot_commands {
+                Some(commands) => commands.carry_out(job, may_write).await,
+                None => Job::RebootCommand(job).unanswered(NoAnswer::NotConfigured).into(),
+            },
+        }
+    }
+
+    /// How long `job` takes at most, if its settings say so.
+    pub fn within(&self, job: &Job) -> Option<Duration> {
+        match job {
+            Job::RebootCommand(_) => self.reboot_commands.as_ref().map(RebootCommands::within),
+            Job::Cluster(_) | Job::LockServer(_) => None,
         }
     }
 }

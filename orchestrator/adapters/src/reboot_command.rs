@@ -1,17 +1,24 @@
 //! An operator's commands: one reboots a node, the other one says whether the node has booted since.
 //!
 //! Each attempt has a limit, and nothing that it has started outlives it, unless it has left the process group: a command ends
-//! when its time is up, and when whoever waits for it does not lead any more and drops the future. What follows from an
-//! outcome is up to the caller.
+//! when its time is up, and when the instance that runs it does not lead any more, which drops the future.
 
 mod attempt;
 
 use std::time::Duration;
 
 use chrono::{DateTime, Utc};
+use os_upgrade_kernel::{CommandJob, CommandOrder, CommandOutcome, Job, JobDone};
+use os_upgrade_protocol::limits::bounded;
+use os_upgrade_shell::jobs::JobReport;
 
 pub use self::attempt::Failure;
 use self::attempt::{End, Output};
+
+/// What a job takes beyond its commands: to start and end processes.
+const SLACK: Duration = Duration::from_secs(30);
+/// The most bytes of what is told of a failure.
+const DETAIL_BYTES_MAX: usize = 1024;
 
 /// A program and its arguments.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -46,28 +53,6 @@ pub struct Attempts {
     pub interval: Duration,
 }
 
-/// What came of a request to reboot.
-#[derive(Debug, Clone, PartialEq, Eq)]
-#[must_use]
-pub enum Reboot {
-    /// The reboot has begun, says the command.
-    Started,
-    /// The last attempt failed. Unless the failure leaves that open, nothing has begun.
-    Failed(Failure),
-    /// This instance does not lead any more, and has run nothing.
-    NotBegun,
-}
-
-/// Whether a node has booted.
-#[derive(Debug, Clone, PartialEq, Eq)]
-#[must_use]
-pub enum Boot {
-    /// It has, says the command.
-    Booted,
-    /// It has not, as far as is known.
-    NotYet(NotYet),
-}
-
 /// Why a node does not count as booted.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum NotYet {
@@ -82,64 +67,93 @@ pub enum NotYet {
     Failed(#[from] Failure),
 }
 
-/// The command that reboots a node.
+/// The operator's commands. Cheap to clone.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct RebootCommand {
-    /// What is run. The node is appended as the last argument.
-    pub command: CommandLine,
-    /// How often.
+pub struct RebootCommands {
+    /// Reboots a node, which is appended as the last argument.
+    pub reboot: CommandLine,
+    /// Says whether a node has booted: the node and a Unix time in seconds are appended as the last arguments. `None` if the boot
+    /// that is reported tells.
+    pub boot_check: Option<CommandLine>,
+    /// How often each is tried.
     pub attempts: Attempts,
+    /// How long all attempts take at most.
+    pub within: Duration,
 }
 
-impl RebootCommand {
+impl RebootCommands {
+    /// How long a job takes at most.
+    pub fn within(&self) -> Duration {
+        self.within + SLACK
+    }
+
+    /// Carries `job` out. `may_write` says whether this instance still leads; later, whoever waits for the future drops it.
+    pub async fn carry_out(&self, job: CommandJob, may_write: impl Fn() -> bool) -> JobReport {
+        let CommandJob { order, host, node, .. } = &job;
+        let outcome = match order {
+            CommandOrder::Reboot { .. } if !may_write() => {
+                tracing::info!(%host, node, "the reboot command is not run: the lease is running out");
+                return JobDone::NotBegun(Job::RebootCommand(job)).into();
+            }
+            CommandOrder::Reboot { .. } => match self.reboot(node).await {
+                Ok(()) => CommandOutcome::Succeeded,
+                Err(failure) => {
+                    let detail = bounded(&failure.to_string(), DETAIL_BYTES_MAX);
+                    if failure.leaves_outcome_unknown() {
+                        CommandOutcome::Unknown { detail }
+                    } else {
+                        CommandOutcome::Failed { detail }
+                    }
+                }
+            },
+            CommandOrder::CheckBoot { since } => match self.check_boot(node, *since).await {
+                Ok(()) => CommandOutcome::Booted,
+                Err(why) => {
+                    tracing::debug!(%host, node, %why, "the node has not booted, as far as is known");
+                    CommandOutcome::NotBooted
+                }
+            },
+        };
+        JobDone::RebootCommand(job, outcome).into()
+    }
+
     /// Runs the command for a node until it succeeds. An attempt that may have succeeded is not repeated here.
     ///
-    /// `may_write` is called right before each attempt. It returns whether this instance still leads.
-    pub async fn run(&self, node: &str, may_write: impl Fn() -> bool) -> Reboot {
-        let mut outcome = Reboot::NotBegun;
-        for attempt in 0..=self.attempts.retries {
-            if attempt > 0 {
-                tokio::time::sleep(self.attempts.interval).await;
-            }
-            if !may_write() {
-                return outcome;
-            }
-            let failure = match self.command.run(&[node], self.attempts.timeout).await {
-                End::Success(_) => return Reboot::Started,
+    /// # Errors
+    /// The last attempt failed. Unless the failure leaves that open, nothing has begun.
+    async fn reboot(&self, node: &str) -> Result<(), Failure> {
+        let mut attempt = 0;
+        loop {
+            let failure = match self.reboot.run(&[node], self.attempts.timeout).await {
+                End::Success(_) => return Ok(()),
                 End::Failure(failure) => failure,
             };
             tracing::warn!(node, attempt, %failure, "the reboot command fails");
-            let is_last = failure.leaves_outcome_unknown();
-            outcome = Reboot::Failed(failure);
-            if is_last {
-                return outcome;
+            if failure.leaves_outcome_unknown() || attempt == self.attempts.retries {
+                return Err(failure);
             }
+            attempt += 1;
+            tokio::time::sleep(self.attempts.interval).await;
         }
-        outcome
     }
-}
 
-/// The command that says whether a node has booted.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct BootCheckCommand {
-    /// What is run. The node and a Unix time in seconds are appended as the last arguments.
-    pub command: CommandLine,
-    /// How often. An attempt with an answer is not repeated here.
-    pub attempts: Attempts,
-}
-
-impl BootCheckCommand {
-    /// Asks whether a node has booted after this time.
-    pub async fn run(&self, node: &str, since: DateTime<Utc>) -> Boot {
+    /// Asks whether a node has booted after this time. An attempt with an answer is not repeated here.
+    ///
+    /// # Errors
+    /// It has not, as far as is known.
+    async fn check_boot(&self, node: &str, since: DateTime<Utc>) -> Result<(), NotYet> {
+        let Some(command) = &self.boot_check else {
+            return Err(NotYet::Said { said: String::new() });
+        };
         let since = since.timestamp().to_string();
         let mut attempt = 0;
         loop {
-            let failure = match self.command.run(&[node, &since], self.attempts.timeout).await {
-                End::Success(output) => return answer(&output),
+            let failure = match command.run(&[node, &since], self.attempts.timeout).await {
+                End::Success(output) => return answer(output),
                 End::Failure(failure) => failure,
             };
             if attempt == self.attempts.retries {
-                return Boot::NotYet(failure.into());
+                return Err(failure.into());
             }
             attempt += 1;
             tokio::time::sleep(self.attempts.interval).await;
@@ -147,12 +161,8 @@ impl BootCheckCommand {
     }
 }
 
-fn answer(stdout: &Output) -> Boot {
-    if stdout.is_complete && stdout.text == "true" {
-        Boot::Booted
-    } else {
-        Boot::NotYet(NotYet::Said { said: stdout.text.clone() })
-    }
+fn answer(stdout: Output) -> Result<(), NotYet> {
+    if stdout.is_complete && stdout.text == "true" { Ok(()) } else { Err(NotYet::Said { said: stdout.text }) }
 }
 
 #[cfg(test)]

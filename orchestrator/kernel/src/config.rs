@@ -248,6 +248,20 @@ pub struct RebootSettings {
     /// The pauses after drains that were given up, of runs' hosts too.
     #[serde(default, skip_serializing_if = "Backoff::is_default")]
     pub backoff: Backoff,
+    /// The operator's command that reboots hosts; absent if their workers do.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub command: Option<RebootCommandSettings>,
+}
+
+/// What decisions need to know of the operator's command that reboots hosts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub struct RebootCommandSettings {
+    /// How long it takes at most, with all its retries.
+    pub within: Duration,
+    /// Whether another command says whether a host has booted.
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub checks_boot: bool,
 }
 
 impl Default for RebootSettings {
@@ -260,6 +274,7 @@ impl Default for RebootSettings {
             queue_required: false,
             api_servers: ApiServerOrder::First,
             backoff: Backoff::DEFAULT,
+            command: None,
         }
     }
 }

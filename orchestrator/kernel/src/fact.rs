@@ -613,9 +613,15 @@ fn reboot_summary(index: u64, host: &HostName, event: &EntryEvent) -> (Importanc
         EntryEvent::Started { .. } => (Step, format!("reboot of {host} started")),
         EntryEvent::BackedOff { .. } => (Step, format!("drain of {host} given up for now")),
         EntryEvent::RebootBegan { .. } => (Step, format!("{host} is told to reboot")),
+        EntryEvent::AttemptDue { .. } => (Step, format!("{host} is to be rebooted by command")),
+        EntryEvent::AttemptBegan => (Command, format!("reboot command of {host} is being run")),
+        EntryEvent::AttemptSucceeded => (Step, format!("reboot command of {host} succeeded")),
+        EntryEvent::AttemptUnknown { .. } => {
+            (Outcome, format!("outcome of the reboot command of {host} is unknown"))
+        }
         EntryEvent::CommandSent { .. } => (Command, format!("reboot sent to {host}")),
         EntryEvent::Waiting { .. } => (Bookkeeping, format!("reboot of {host} waits")),
-        EntryEvent::Booted => (Step, format!("{host} is back")),
+        EntryEvent::Booted { .. } => (Step, format!("{host} is back")),
         EntryEvent::Removed => (Bookkeeping, format!("reboot {index} of {host} removed")),
     }
 }

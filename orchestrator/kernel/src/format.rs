@@ -27,7 +27,7 @@ use crate::state::State;
 /// The oldest format that is read and written.
 pub const OLDEST: u32 = 2;
 /// The newest format that is read and written.
-pub const NEWEST: u32 = 7;
+pub const NEWEST: u32 = 8;
 
 /// Something that is stored in the journal.
 pub trait Stored {
@@ -71,10 +71,10 @@ impl Stored for State {
                 since(4, !missed.is_empty()),
                 since(5, !last_upgrades.is_empty() || !enrolment.removed.is_empty()),
                 since(6, !reboot_queue.is_unused()).max(of_settings(settings)),
-                since(7, reboot_queue.entries.values().any(is_drained_anew)),
                 since(7, !nodes.is_empty() || *restored != 0),
             ]
             .into_iter()
+            .chain(reboot_queue.entries.values().map(of_queued))
             .chain(slots.values().map(of_slot))
             .chain(semaphores.iter().map(|(_, semaphore)| of_semaphore(semaphore)))
             .chain(run.iter().chain(last_run).map(of_run)),
@@ -143,14 +143,19 @@ fn of_event(event: &HostEvent) -> u32 {
 
 fn of_entry_event(event: &EntryEvent) -> u32 {
     match event {
+        EntryEvent::AttemptDue { .. }
+        | EntryEvent::AttemptBegan
+        | EntryEvent::AttemptSucceeded
+        | EntryEvent::AttemptUnknown { .. }
+        | EntryEvent::Booted { checked: true } => 8,
+        EntryEvent::Failed { reason } => of_reason(reason).max(6),
         EntryEvent::Started { drain: true, .. }
         | EntryEvent::BackedOff { reason: Some(_), .. }
-        | EntryEvent::Booted => 7,
+        | EntryEvent::Booted { checked: false } => 7,
         EntryEvent::Started { drain: false, .. } | EntryEvent::BackedOff { reason: None, .. } => 6,
         EntryEvent::Waiting { .. }
         | EntryEvent::RebootBegan { .. }
         | EntryEvent::CommandSent { .. }
-        | EntryEvent::Failed { .. }
         | EntryEvent::Cancelled { .. }
         | EntryEvent::Removed
         | EntryEvent::Rebooted
@@ -158,13 +163,13 @@ fn of_entry_event(event: &EntryEvent) -> u32 {
     }
 }
 
-/// Whether the entry has a reason that a drain left.
-fn is_drained_anew(entry: &Entry) -> bool {
-    entry.reason.as_ref().is_some_and(|reason| of_reason(reason) > 6)
+fn of_queued(entry: &Entry) -> u32 {
+    entry.reason.as_ref().map_or(6, of_reason).max(since(8, entry.attempt.is_some()))
 }
 
 fn of_reason(reason: &Reason) -> u32 {
     match reason {
+        Reason::RebootCommandFailed { .. } | Reason::RebootUnknown { .. } => 8,
         Reason::DrainRefused { .. }
         | Reason::DrainTimedOut { .. }
         | Reason::CordonLost { .. }
@@ -250,7 +255,9 @@ fn of_release(why: ReleaseCause) -> u32 {
 fn of_settings(settings: &Settings) -> u32 {
     let reboot = &settings.reboot;
     let is_newer = reboot.backoff != Backoff::DEFAULT || reboot.api_servers != ApiServerOrder::First;
-    since(6, !reboot.is_default()).max(since(7, is_newer || settings.kubernetes.is_some()))
+    since(6, !reboot.is_default())
+        .max(since(7, is_newer || settings.kubernetes.is_some()))
+        .max(since(8, reboot.command.is_some()))
 }
 
 fn of_semaphore(semaphore: &Semaphore) -> u32 {

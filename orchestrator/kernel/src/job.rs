@@ -6,6 +6,7 @@
 
 mod cluster;
 mod lock_server;
+mod reboot_command;
 mod system_job;
 
 use chrono::{DateTime, Utc};
@@ -13,6 +14,7 @@ use os_upgrade_protocol::{GroupName, HostName};
 
 pub use self::cluster::{NodeJob, NodeOrder, NodeOutcome};
 pub use self::lock_server::{LockOutcome, SlotJob, SlotOrder};
+pub use self::reboot_command::{CommandJob, CommandOrder, CommandOutcome};
 use self::system_job::SystemJob;
 use crate::fact::Fact;
 use crate::no_answer::NoAnswer;
@@ -79,6 +81,13 @@ macro_rules! systems {
                 }
             }
 
+            /// Whether a leader begins it only once it has read what its predecessors did.
+            pub fn needs_fence(&self) -> bool {
+                match self {
+                    $(Self::$system(_) => <$job>::needs_fence(),)+
+                }
+            }
+
             /// The limited pool that it takes from or releases to, if any. A job that takes from a pool waits until a
             /// release that is due there has been tried.
             pub fn pool(&self) -> Option<&GroupName> {
@@ -136,4 +145,6 @@ systems! {
     LockServer(SlotJob) -> LockOutcome,
     /// A Kubernetes cluster.
     Cluster(NodeJob) -> NodeOutcome,
+    /// The operator's commands that reboot hosts.
+    RebootCommand(CommandJob) -> CommandOutcome,
 }

@@ -73,7 +73,10 @@ pub use client_id::{ClientId, ClientIdError};
 pub use clock::{Clock, ClockDoubt};
 pub use config::difference::Difference;
 pub use config::tag::Expected;
-pub use config::{Config, KubernetesSettings, LockProvider, OnFailure, RebootSettings, Reclaim, Settings};
+pub use config::{
+    Config, KubernetesSettings, LockProvider, OnFailure, RebootCommandSettings, RebootSettings, Reclaim,
+    Settings,
+};
 pub use decide::{
     Accepted, Answer, ConfigOperation, ConfigRefusal, ControlMessage, Decision, EnrolmentOperation,
     EnrolmentRefusal, Family, Input, LockOperation, NodeOperation, NodeRefusal, Operation, RebootOperation,
@@ -86,7 +89,10 @@ pub use explain::{Explanation, explain};
 pub use fact::Fact;
 pub use forecast::{Forecast, NextRun, forecast};
 pub use hint::hint;
-pub use job::{Job, JobDone, LockOutcome, NodeJob, NodeOrder, NodeOutcome, SlotJob, SlotOrder, System};
+pub use job::{
+    CommandJob, CommandOrder, CommandOutcome, Job, JobDone, LockOutcome, NodeJob, NodeOrder, NodeOutcome,
+    SlotJob, SlotOrder, System,
+};
 pub use last_upgrades::LastUpgrades;
 pub use missed::{MissedReason, MissedRun, MissedRuns};
 pub use no_answer::NoAnswer;

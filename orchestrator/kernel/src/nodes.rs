@@ -42,7 +42,7 @@ impl State {
                 run.host(host).filter(|in_run| in_run.is_unsent()).and_then(|in_run| in_run.command);
             command.is_some_and(|command| command.action != Action::Prepare)
         });
-        let entry = self.entry_under_way(host).filter(|(_, entry)| entry.unsent().is_some());
+        let entry = self.entry_under_way(host).filter(|(_, entry)| entry.is_unsent());
         run.map(|run| run.id.clone()).or_else(|| entry.map(|(index, entry)| entry.run_id(index)))
     }
 

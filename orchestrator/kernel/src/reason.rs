@@ -164,6 +164,18 @@ pub enum Reason {
         /// A host under way.
         host: HostName,
     },
+    /// The operator's command failed, so that the host was not rebooted.
+    #[error("the reboot command failed: {detail}")]
+    RebootCommandFailed {
+        /// What it says.
+        detail: String,
+    },
+    /// Whether the operator's command has rebooted the host is not known.
+    #[error("whether the reboot command has had an effect is not known: {detail}")]
+    RebootUnknown {
+        /// Why not.
+        detail: String,
+    },
     /// The cluster's nodes are not known.
     #[error("the nodes of the Kubernetes cluster have not been seen of late")]
     ClusterUnseen,
@@ -276,6 +288,8 @@ impl Reason {
             | Self::CordonLost { .. }
             | Self::ApiServerUnderWay { .. }
             | Self::ApiServerWaits { .. }
+            | Self::RebootCommandFailed { .. }
+            | Self::RebootUnknown { .. }
             | Self::ClusterUnseen => None,
         }
     }

@@ -2,10 +2,12 @@
 //!
 //! [`choose`](RebootQueue::choose) says which entry starts next, or what keeps every entry from starting.
 
+mod attempt;
 mod choose;
 mod entry;
 mod queue;
 
+pub use self::attempt::{Attempt, AttemptStage};
 pub use self::choose::{Nodes, NotReady, QueueBlocker};
 pub use self::entry::{Entry, EntryEvent, EntryStatus, IllegalEntryEvent, entry_index};
 pub use self::queue::{ENTRIES_MAX, QueueError, RebootQueue, Required};

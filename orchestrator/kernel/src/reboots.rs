@@ -2,18 +2,21 @@
 
 use std::collections::BTreeSet;
 
-use chrono::{DateTime, SubsecRound as _, Utc};
-use imbl::OrdSet;
+use chrono::{DateTime, SubsecRound as _, TimeDelta, Utc};
+use imbl::{OrdMap, OrdSet};
 use os_upgrade_protocol::{Action, GroupName, HostName, time};
 use strum::{IntoStaticStr, VariantNames};
 
-use crate::config::LockProvider;
+use crate::config::{LockProvider, Rollout};
+use crate::enrolment::Enrolled;
 use crate::fact::Fact;
 use crate::forecast::calendar;
 use crate::node::NodeProgress;
 use crate::reason::Reason;
-use crate::reboot_queue::{Entry, EntryEvent, EntryStatus, Nodes, NotReady, QueueBlocker};
-use crate::slot::{Slot, SlotState};
+use crate::reboot_queue::{
+    Attempt, AttemptStage, Entry, EntryEvent, EntryStatus, Nodes, NotReady, QueueBlocker,
+};
+use crate::slot::{ReleaseCause, Slot, SlotState};
 use crate::state::{ApplyError, State};
 use crate::view::{Reachability, SeenHost, View};
 use crate::window::Occurrence;
@@ -34,10 +37,11 @@ pub fn next_reboot(state: &State, view: &View, now: DateTime<Utc>) -> Result<u64
         unreachable: &|| unreachable(state, view),
         not_ready: &|index, entry| not_ready(state, view, index, entry, now),
     };
-    let next = state.reboot_queue.choose(settings, nodes, now)?;
-    if state.settings.kubernetes.is_some() && view.nodes.is_none() {
-        return Err(QueueBlocker::ClusterUnseen);
-    }
+    let is_unseen = state.settings.kubernetes.is_some() && view.nodes.is_none();
+    let next = match state.reboot_queue.choose(settings, nodes, now) {
+        Ok(_) | Err(QueueBlocker::NotReady { .. }) if is_unseen => return Err(QueueBlocker::ClusterUnseen),
+        next => next?,
+    };
     if let Some(doubt) = &view.clock.doubt {
         return Err(QueueBlocker::Clock(doubt.clone()));
     }
@@ -63,7 +67,26 @@ fn unreachable(state: &State, view: &View) -> OrdSet<HostName> {
         (seen.reachability == Reachability::Unreachable || !is_ready(name))
             && state.enrolled(name).takes_part()
     };
-    view.hosts.iter().filter(is_missing).map(|(name, _)| name.clone()).collect()
+    let hosts = view.hosts.iter().filter(is_missing).map(|(name, _)| name);
+    let without_worker =
+        view.nodes.iter().flat_map(OrdMap::keys).filter(|name| is_node_without_worker(state, view, name));
+    hosts.chain(without_worker.filter(|name| !is_ready(name))).cloned().collect()
+}
+
+/// Whether `host` is a node of the cluster that the reboot command can reboot although no worker has announced itself there.
+pub(crate) fn is_node_without_worker(state: &State, view: &View, host: &HostName) -> bool {
+    let is_node = || view.nodes.as_ref().is_some_and(|nodes| nodes.contains_key(host));
+    let is_withdrawn = || matches!(state.enrolled(host), Enrolled::Withdrawn(_));
+    state.settings.reboot.command.is_some()
+        && state.has_node(host)
+        && !view.hosts.contains_key(host)
+        && is_node()
+        && !is_withdrawn()
+}
+
+/// Whether the reboot queue may reboot `host`. A node without a worker needs no approval: its cluster vouches for it.
+pub(crate) fn takes_part(state: &State, view: &View, host: &HostName) -> bool {
+    state.enrolled(host).takes_part() || is_node_without_worker(state, view, host)
 }
 
 /// Why the entry at `index`, which is queued, cannot start, whatever becomes of the others.
@@ -75,10 +98,10 @@ pub(crate) fn not_ready(
     now: DateTime<Utc>,
 ) -> Option<NotReady> {
     let host = &entry.host;
-    if !state.enrolled(host).takes_part() {
+    if !takes_part(state, view, host) {
         return Some(NotReady::TakesNoPart);
     }
-    if let Err(why) = boot_to_leave(view, entry) {
+    if let Err(why) = Rebooter::of_entry(state, view, entry) {
         return Some(why);
     }
     if let Some(run) = &state.run
@@ -137,7 +160,29 @@ pub enum EntryBlocker {
     /// Its worker has not answered. A boot that hangs ends when an operator gives it up.
     #[error("its worker has not answered reboot since {}", time::format(*.0))]
     ReplyAwaited(DateTime<Utc>),
-    /// Its worker answered with an error.
+    /// The operator's command is being run.
+    #[error("the reboot command is being run since {}", time::format(*.0))]
+    CommandRuns(DateTime<Utc>),
+    /// The operator's command has begun the reboot, and the host is not back. A boot that hangs ends when an operator gives it up.
+    #[error("the reboot command succeeded at {}, and the host is not back", time::format(*.0))]
+    BootAwaited(DateTime<Utc>),
+    /// Whether the operator's command has begun the reboot is not known.
+    #[error(
+        "whether the reboot command has had an effect is not known since {}{}", time::format(*since),
+        repeated.map(|at| format!("; it is run again from {} on if the host is ready in its old boot", time::format(at))).unwrap_or_default()
+    )]
+    AttemptUnknown {
+        /// Since when.
+        since: DateTime<Utc>,
+        /// When it is run again, if the host is ready in its old boot then.
+        repeated: Option<DateTime<Utc>>,
+    },
+    /// The host is to be rebooted by a command, and the settings have none any more.
+    #[error(
+        "[reboot] reboot-command is not set any more; set it, or remove the entry with `os-upgrade reboot-queue give-up`"
+    )]
+    NoCommand,
+    /// Its worker answered with an error, or the operator's command failed.
     #[error("{0}; once the host is looked after, `os-upgrade reboot-queue give-up` removes the entry")]
     Failed(Reason),
 }
@@ -154,6 +199,10 @@ impl EntryBlocker {
             | Self::NodeUnderWay(_)
             | Self::CommandUnsent
             | Self::ReplyAwaited(_)
+            | Self::CommandRuns(_)
+            | Self::BootAwaited(_)
+            | Self::AttemptUnknown { .. }
+            | Self::NoCommand
             | Self::Failed(_) => self.into(),
         }
     }
@@ -194,32 +243,138 @@ pub fn explain_entry(
             }
         }
         EntryStatus::Draining => {
-            let boot = boot_to_leave(view, entry).err().map(EntryBlocker::NotReady);
+            let boot = Rebooter::of_entry(state, view, entry).err().map(EntryBlocker::NotReady);
             boot.or_else(|| node_under_way(state, entry))
         }
         EntryStatus::Rebooting if entry.has_booted() => node_under_way(state, entry),
-        EntryStatus::Rebooting
-            if entry.unsent().is_some_and(|it| !state.cordon_allows(&entry.host, it.action)) =>
-        {
+        EntryStatus::Rebooting if entry.is_unsent() && !state.cordon_allows(&entry.host, Action::Reboot) => {
             node_under_way(state, entry)
         }
-        EntryStatus::Rebooting => match (&entry.reason, entry.command?.sent_at) {
-            (Some(reason), _) => Some(EntryBlocker::Failed(reason.clone())),
-            (None, Some(sent_at)) => Some(EntryBlocker::ReplyAwaited(sent_at)),
-            (None, None) => Some(EntryBlocker::CommandUnsent),
+        EntryStatus::Rebooting => match &entry.attempt {
+            Some(attempt) => attempt_blocker(state, entry, attempt),
+            None => match (&entry.reason, entry.command?.sent_at) {
+                (Some(reason), _) => Some(EntryBlocker::Failed(reason.clone())),
+                (None, Some(sent_at)) => Some(EntryBlocker::ReplyAwaited(sent_at)),
+                (None, None) => Some(EntryBlocker::CommandUnsent),
+            },
         },
         EntryStatus::Cancelled => node_under_way(state, entry),
     }
+}
+
+/// Why an entry whose host is rebooted by the operator's command is not progressing.
+fn attempt_blocker(state: &State, entry: &Entry, attempt: &Attempt) -> Option<EntryBlocker> {
+    Some(match attempt.stage {
+        AttemptStage::Due if state.settings.reboot.command.is_none() => EntryBlocker::NoCommand,
+        AttemptStage::Due => EntryBlocker::CommandUnsent,
+        AttemptStage::Running => EntryBlocker::CommandRuns(attempt.since),
+        AttemptStage::Succeeded => EntryBlocker::BootAwaited(attempt.since),
+        AttemptStage::Unknown => {
+            let is_repeated = state.repeats_attempt_after().filter(|_| !entry.cancel_requested);
+            let repeated = is_repeated.map(|after| attempt.since + after);
+            EntryBlocker::AttemptUnknown { since: attempt.since, repeated }
+        }
+        AttemptStage::Failed => EntryBlocker::Failed(entry.reason.clone()?),
+        AttemptStage::Booted => return node_under_way(state, entry),
+    })
 }
 
 fn node_under_way(state: &State, entry: &Entry) -> Option<EntryBlocker> {
     state.nodes.get(&entry.host).map(|node| EntryBlocker::NodeUnderWay(node.progress()))
 }
 
-/// The boot that the host of `entry` leaves if it is told to reboot now.
-pub(crate) fn boot_to_leave<'a>(view: &'a View, entry: &Entry) -> Result<&'a str, NotReady> {
-    let boot_id = announced_boot(view, &entry.host).ok_or(NotReady::NoWorker)?;
-    if entry.boot_id.as_deref() == Some(boot_id) { Err(NotReady::BootUnknown) } else { Ok(boot_id) }
+/// Who reboots a host, and the boot that it leaves.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Rebooter<'a> {
+    /// Its worker.
+    Worker { boot_id: &'a str },
+    /// The operator's command.
+    Command { node: &'a str, boot_id: Option<&'a str> },
+}
+
+impl<'a> Rebooter<'a> {
+    /// Who reboots `host` if it is told to now.
+    pub(crate) fn of(state: &State, view: &'a View, host: &'a HostName) -> Result<Self, NotReady> {
+        let has_node = state.has_node(host);
+        let node = view.nodes.as_ref().filter(|_| has_node).and_then(|nodes| nodes.get(host));
+        let Some(command) = state.settings.reboot.command else {
+            let boot_id = announced_boot(view, host).ok_or(NotReady::NoWorker)?;
+            return match (&view.nodes, node) {
+                (Some(_), None) if has_node => Err(NotReady::NoNode),
+                _ => Ok(Self::Worker { boot_id }),
+            };
+        };
+        let (node, boot_id) = match node {
+            Some(node) => (node.name.as_str(), node.boot_id.as_deref()),
+            None if has_node => return Err(NotReady::NoNode),
+            None => (host.as_str(), view.hosts.get(host).and_then(|seen| seen.boot_id.as_deref())),
+        };
+        if boot_id.is_none() && !command.checks_boot {
+            return Err(NotReady::NoBoot);
+        }
+        Ok(Self::Command { node, boot_id })
+    }
+
+    /// Who reboots the host of `entry` if it is told to now.
+    pub(crate) fn of_entry(state: &State, view: &'a View, entry: &'a Entry) -> Result<Self, NotReady> {
+        let rebooter = Self::of(state, view, &entry.host)?;
+        let (Self::Worker { boot_id } | Self::Command { boot_id: Some(boot_id), .. }) = rebooter else {
+            return Ok(rebooter);
+        };
+        if entry.boot_id.as_deref() == Some(boot_id) { Err(NotReady::BootUnknown) } else { Ok(rebooter) }
+    }
+
+    /// The event that tells the host to reboot. A drain has found `drained_in`, the boot of its node.
+    pub(crate) fn begins(self, drained_in: Option<&str>) -> EntryEvent {
+        match self {
+            Self::Worker { boot_id } => EntryEvent::RebootBegan { boot_id: boot_id.to_owned() },
+            Self::Command { node, boot_id } => {
+                let boot_id = drained_in.or(boot_id).map(ToOwned::to_owned);
+                EntryEvent::AttemptDue { node: node.to_owned(), boot_id }
+            }
+        }
+    }
+}
+
+/// The facts that the host of the entry at `index` is back: its slot is released for `why`, once its node, if it has one, is
+/// uncordoned. `checked`: the operator's command says so.
+pub(crate) fn host_is_back(
+    state: &State,
+    index: u64,
+    host: &HostName,
+    checked: bool,
+    why: ReleaseCause,
+) -> Vec<Fact> {
+    let is_cordoned = state.nodes.contains_key(host);
+    let event = if is_cordoned { EntryEvent::Booted { checked } } else { EntryEvent::Rebooted };
+    let back = Fact::Reboot { index, host: host.clone(), event };
+    [back].into_iter().chain(state.release_slot(host, why)).collect()
+}
+
+/// Whether `host` is ready, and the boot in which it is: as its Kubernetes node says, or its worker if it is no node.
+fn ready_boot<'a>(state: &State, view: &'a View, host: &HostName) -> Option<&'a str> {
+    if state.has_node(host) {
+        return view.nodes.as_ref()?.get(host).filter(|node| node.is_ready)?.boot_id.as_deref();
+    }
+    let seen = view.hosts.get(host)?;
+    let is_there = match seen.reachability {
+        Reachability::Reachable | Reachability::Unknown => true,
+        Reachability::Awaited | Reachability::Unreachable => false,
+    };
+    seen.boot_id.as_deref().filter(|_| is_there)
+}
+
+/// Whether the host of `entry`, which the operator's command reboots, is in another boot than the one that it was to leave: it was
+/// drained in another one, or is ready in another one.
+pub(crate) fn has_left_boot(state: &State, view: &View, entry: &Entry) -> bool {
+    let drained_in = state.nodes.get(&entry.host).and_then(|node| node.boot_id.as_deref());
+    let is_other = |boot: &str| entry.boot_id.as_deref().is_some_and(|left| boot != left);
+    drained_in.is_some_and(is_other) || ready_boot(state, view, &entry.host).is_some_and(is_other)
+}
+/// Whether the host of `entry`, which the operator's command reboots, is ready in the boot that it was to leave.
+pub(crate) fn is_in_old_boot(state: &State, view: &View, entry: &Entry) -> bool {
+    let boot = ready_boot(state, view, &entry.host);
+    boot.zip(entry.boot_id.as_deref()).is_some_and(|(boot, left)| boot == left)
 }
 
 /// The boot that `host` announces; `None` unless its worker takes a `reboot` that names it.
@@ -234,6 +389,17 @@ pub(crate) fn group(state: &State, view: &View, host: &HostName) -> GroupName {
 }
 
 impl State {
+    /// How long after the outcome of an attempt got lost it is repeated: once the command has ended by itself for sure, and a host
+    /// that reboots would be back. Absent without a command.
+    pub(crate) fn repeats_attempt_after(&self) -> Option<TimeDelta> {
+        let within = self.settings.reboot.command?.within;
+        let boot_timeout = self
+            .config
+            .as_ref()
+            .map_or_else(|| Rollout::default().boot_timeout, |config| config.rollout.boot_timeout);
+        Some(within.to_delta() + boot_timeout.to_delta())
+    }
+
     /// The entry of the reboot queue for which the slot of `host` is held or requested, with its index.
     pub fn entry_of_slot(&self, host: &HostName) -> Option<(u64, &Entry)> {
         let slot = self.slots.get(host)?;
@@ -301,6 +467,27 @@ impl State {
                     node.left = Some(boot_id.clone());
                 }
             }
+            EntryEvent::AttemptDue { .. } => {
+                if let Some(node) = self.nodes.get_mut(host) {
+                    // One that is repeated is long after the drain.
+                    if before.status == EntryStatus::Rebooting {
+                        node.reboots();
+                    } else {
+                        node.left.clone_from(&node.boot_id);
+                    }
+                }
+            }
+            EntryEvent::AttemptBegan => {
+                if let Some(slot) = self.slots.get_mut(host) {
+                    slot.command = None;
+                    slot.begun = true;
+                }
+            }
+            EntryEvent::Booted { checked: true } => {
+                if let Some(node) = self.nodes.get_mut(host) {
+                    node.left = None;
+                }
+            }
             EntryEvent::CommandSent { sequence, .. } => {
                 self.command_of_slot_sent(host, &before.run_id(index), Action::Reboot, *sequence);
             }
@@ -311,7 +498,9 @@ impl State {
             }
             EntryEvent::Waiting { .. }
             | EntryEvent::BackedOff { .. }
-            | EntryEvent::Booted
+            | EntryEvent::Booted { checked: false }
+            | EntryEvent::AttemptSucceeded
+            | EntryEvent::AttemptUnknown { .. }
             | EntryEvent::Failed { .. }
             | EntryEvent::Cancelled { .. }
             | EntryEvent::Removed

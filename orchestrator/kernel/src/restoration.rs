@@ -79,7 +79,7 @@ impl State {
         if !control_kept {
             self.retractions.clear();
         }
-        self.reboot_queue.restored();
+        self.reboot_queue.restored(at);
         self.restored_nodes(at);
         let hosts: Vec<HostName> = self.slots.keys().cloned().collect();
         for host in hosts {

@@ -64,6 +64,10 @@ pub struct SeenHost {
 #[allow(clippy::struct_excessive_bools, reason = "each is a fact of its own, as the API server tells it")]
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct SeenNode {
+    /// Its name.
+    pub name: String,
+    /// The boot that its kubelet reports, if it does.
+    pub boot_id: Option<String>,
     /// Whether its kubelet reports that it is ready.
     pub is_ready: bool,
     /// Whether it is an API server of the cluster, whether or not one runs there now.

@@ -15,6 +15,7 @@ mod document;
 mod merged;
 mod problem;
 mod raw;
+mod reboot_commands;
 mod rules;
 mod schema;
 mod section;
@@ -26,14 +27,15 @@ use std::path::Path;
 
 pub use cluster::{Cluster, ClusterAccess, NodeFrom};
 pub use problem::{Error, Origin, Problem};
+pub use reboot_commands::RebootCommands;
 pub use rules::NatsMode;
 pub use schema::{
     Api, ApiOidc, ApiTls, FleetLock, Kubernetes, Nats, Reboot, SECTIONS, Settings, Site, Store, Strongbox,
 };
 pub use section::{Initial, Key, Section};
 pub use value::{
-    Bounded, FailedNode, Groups, HttpUrl, Interval, Jwks, LabelOperator, LabelRequirement, LabelSelector,
-    NatsUrls, NodeNames, NodeSource, Shape, SiteName, StringList, Text,
+    Bounded, CommandWords, FailedNode, Groups, HttpUrl, Interval, Jwks, LabelOperator, LabelRequirement,
+    LabelSelector, NatsUrls, NodeNames, NodeSource, Shape, SiteName, StringList, Text,
 };
 
 /// The largest configuration file that is read, in bytes.

@@ -10,6 +10,7 @@ use os_upgrade_protocol::GroupName;
 use super::cluster::cluster_rules;
 use super::merged::Merged;
 use super::problem::Problem;
+use super::reboot_commands::command_rules;
 use super::schema::{Nats, Settings, Store};
 use super::value::{FailedNode, Groups, HttpUrl, Interval, NatsUrls};
 
@@ -80,6 +81,10 @@ impl Settings {
                     max: seconds(self.reboot.backoff_max.get()),
                     jitter: seconds(self.reboot.backoff_jitter.get()),
                 },
+                command: self.reboot_commands().map(|commands| kernel::RebootCommandSettings {
+                    within: seconds(commands.within()),
+                    checks_boot: commands.boot_check.is_some(),
+                }),
             },
             kubernetes: self.cluster().map(|cluster| kernel::KubernetesSettings {
                 drain_timeout: seconds(self.kubernetes.drain_timeout.get()),
@@ -126,6 +131,7 @@ pub(super) fn validate(merged: &Merged, problems: &mut Vec<Problem>) -> Option<S
     problems.extend(default_group_exists(merged));
     problems.extend(reboot_rules(merged));
     problems.extend(backoff_rule(merged));
+    problems.extend(command_rules(merged));
     problems.extend(cluster_rules(merged));
     settings.filter(|_| problems.len() == before)
 }

@@ -14,8 +14,8 @@ use super::merged::Merged;
 use super::problem::Problem;
 use super::section::{Initial, Key, Schema, Section};
 use super::value::{
-    Bounded, FailedNode, Groups, HttpUrl, Interval, Jwks, LabelSelector, NatsUrls, NodeNames, NodeSource,
-    SiteName, StringList, Text, Value,
+    Bounded, CommandWords, FailedNode, Groups, HttpUrl, Interval, Jwks, LabelSelector, NatsUrls, NodeNames,
+    NodeSource, SiteName, StringList, Text, Value,
 };
 
 /// [`SECTIONS`] with its look-ups.
@@ -232,6 +232,20 @@ sections! {
         "api-servers" => api_servers: ApiServerOrder = Initial::Is("first");
         /// The labels of nodes that are API servers, whether or not one runs there now: a label selector as kubectl takes it.
         "api-server-selector" => api_server_selector: LabelSelector = Initial::Is("node-role.kubernetes.io/control-plane");
+        /// A command that reboots a host of the queue, instead of its worker: a program and its arguments, quoted as in a shell, which
+        /// does not run it. The name of the Kubernetes node, or of the host if it is none, is the last argument. Exit status 0 says
+        /// that the reboot has begun, another one that it has not. It needs `command-timeout`.
+        "reboot-command" => reboot_command: Option<CommandWords> = Initial::Unset("/usr/local/sbin/reboot-node --soft");
+        /// A command that says whether a host has booted since `reboot-command`, instead of the boot that its node or its worker
+        /// reports: it prints `true` if so. The last arguments are the node, as above, and the Unix time in seconds since when.
+        "boot-check-command" => boot_check_command: Option<CommandWords> = Initial::Unset("/usr/local/sbin/has-booted");
+        /// How long one attempt of these commands may take. After that it is killed, and whether the host reboots is not known: it is
+        /// rebooted again only once it has had time to boot and is ready in its old boot.
+        "command-timeout" => command_timeout: Option<Interval<1_000, 3_600_000>> = Initial::Unset("1m");
+        /// How often a command that has failed is tried again, 0 to 100.
+        "command-retries" => command_retries: Bounded<0, 100> = Initial::Is("0");
+        /// The time before each of these attempts.
+        "command-interval" => command_interval: Interval<0, 3_600_000> = Initial::Is("0s");
         /// How long a host waits after its node's drain was given up, in the queue and in runs. It doubles each time, up to
         /// `backoff-max`.
         "backoff-first" => backoff_first: Interval<1_000, 86_400_000> = Initial::Is("5m");

@@ -8,6 +8,7 @@ use chrono_tz::{TZ_VARIANTS, Tz};
 use os_upgrade_kernel::{ApiServerOrder, OnFailure, Reclaim, SecretName};
 use os_upgrade_protocol::{GroupName, HostName};
 
+mod command;
 mod groups;
 mod identity;
 mod node;
@@ -16,6 +17,7 @@ mod read;
 mod selector;
 mod url;
 
+pub use command::CommandWords;
 pub use groups::Groups;
 pub use identity::{Jwks, StringList, Text};
 pub use node::{FailedNode, NodeNames, NodeSource};

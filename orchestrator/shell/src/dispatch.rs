@@ -228,9 +228,11 @@ impl Dispatcher {
             let removal = state.enrolment.removed.get(&purge.host);
             removal.is_some_and(|removal| !removal.purged && removal.announced == purge.announced)
         });
+        let is_fence_open = self.has_read_control(state);
         let mut jobs = Vec::new();
         for effect in other_effects(state) {
             match effect {
+                Effect::Job(job) if job.needs_fence() && !is_fence_open => {}
                 Effect::Job(job) => jobs.push(job),
                 Effect::NewFence { above } => {
                     if self.fence == (Fence::Stored { sequence: above }) {

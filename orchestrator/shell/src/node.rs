@@ -160,6 +160,11 @@ impl Node {
         &self.inventory
     }
 
+    /// The monotonic time until which this node leads unless it renews its lease; `None` if it does not lead.
+    pub fn leads_until(&self) -> Option<Duration> {
+        self.lease.held_until().filter(|_| self.is_leading())
+    }
+
     /// Whether this instance leads.
     pub fn is_leading(&self) -> bool {
         matches!(self.role, Role::Leading(_))

@@ -18,7 +18,7 @@ use os_upgrade_shell::lease::{LeaseHolder, LeaseRequest};
 use os_upgrade_shell::node::{Acknowledged, CallId, Event, Halt, NodeSettings, Trim};
 use os_upgrade_site::call::Call;
 use os_upgrade_store::History;
-use tokio::sync::mpsc;
+use tokio::sync::{mpsc, watch};
 use tokio::time::Instant;
 use tokio_util::sync::{CancellationToken, DropGuard};
 use tokio_util::task::{AbortOnDropHandle, TaskTracker};
@@ -76,6 +76,8 @@ pub(super) struct Work {
     history: History,
     me: LeaseHolder,
     started: Instant,
+    /// Until when this instance leads, if it does not renew its lease, on the monotonic clock.
+    lease: watch::Sender<Option<Duration>>,
     sender: mpsc::Sender<Incoming>,
     read: mpsc::Sender<ReadEvent>,
     journal: Option<Reading>,
@@ -113,6 +115,7 @@ impl Work {
             history,
             me,
             started,
+            lease: watch::Sender::new(None),
             sender,
             read: read_sender,
             journal: None,
@@ -122,6 +125,11 @@ impl Work {
             ended: CancellationToken::new(),
         };
         (work, Arrivals { outcomes, read, stored, reports })
+    }
+
+    /// This instance leads until `until`, on the monotonic clock, or it does not lead.
+    pub(super) fn leads_until(&self, until: Option<Duration>) {
+        self.lease.send_if_modified(|known| std::mem::replace(known, until) != until);
     }
 
     /// Ends all readers when it is dropped.
@@ -222,10 +230,21 @@ impl Work {
             }),
             Dispatch::Job(StartedJob { id, job, before }) => {
                 let (adapters, started) = (self.adapters.clone(), self.started);
+                let deposed = deposed(self.started, self.lease.subscribe());
                 self.spawn(move |_| async move {
                     let job_again = job.clone();
+                    let within = adapters.within(&job).unwrap_or(JOB_WITHIN);
+                    let ends_with_leadership = job.needs_fence();
                     let work = async move { adapters.carry_out(job, || started.elapsed() < before).await };
-                    Event::JobDone { id, report: report_of(job_again, work).await }
+                    let report = report_of(job_again.clone(), within, work);
+                    let report = tokio::select! {
+                        report = report => report,
+                        () = deposed, if ends_with_leadership => {
+                            let detail = "this instance does not lead any more".to_owned();
+                            job_again.unanswered(NoAnswer::Failed { detail }).into()
+                        }
+                    };
+                    Event::JobDone { id, report }
                 });
             }
             Dispatch::Purge(purge) => self.spawn(|bus| async move {
@@ -296,12 +315,29 @@ impl Work {
 
 /// The report of `work` on `job`. If the adapter hangs or panics, it is that the job got no answer: the node would wait
 /// forever without a report.
-async fn report_of(job: Job, work: impl Future<Output = JobReport> + Send + 'static) -> JobReport {
+async fn report_of(
+    job: Job,
+    within: Duration,
+    work: impl Future<Output = JobReport> + Send + 'static,
+) -> JobReport {
     let task = AbortOnDropHandle::new(tokio::spawn(work));
-    match tokio::time::timeout(JOB_WITHIN, task).await {
+    match tokio::time::timeout(within, task).await {
         Ok(Ok(report)) => report,
         Ok(Err(error)) => job.unanswered(NoAnswer::Failed { detail: error.to_string() }).into(),
         Err(_) => job.unanswered(NoAnswer::TimedOut).into(),
+    }
+}
+
+/// Ends when this instance does not lead any more, as `lease` says: until when it leads, on the monotonic clock that began at
+/// `started`.
+async fn deposed(started: Instant, mut lease: watch::Receiver<Option<Duration>>) {
+    loop {
+        let Some(until) = *lease.borrow_and_update() else { return };
+        tokio::select! {
+            // It counts only if nobody has renewed the lease meanwhile.
+            () = tokio::time::sleep_until(started + until) => if *lease.borrow() == Some(until) { return },
+            changed = lease.changed() => if changed.is_err() { return },
+        }
     }
 }
 
@@ -323,7 +359,7 @@ mod tests {
         let (host, group) = (HostName::new("h01").unwrap(), GroupName::new("default").unwrap());
         let job = SlotJob { order: SlotOrder::Lock, host, group };
         let done = |outcome| JobReport::from(JobDone::LockServer(job.clone(), outcome));
-        let report = |work| report_of(Job::LockServer(job.clone()), work);
+        let report = |work| report_of(Job::LockServer(job.clone()), JOB_WITHIN, work);
         let granted = done(LockOutcome::Granted);
         let given = granted.clone();
         assert_eq!(report(Box::pin(async { given }) as Work).await, granted);

@@ -182,6 +182,8 @@ impl Cluster {
     pub(crate) fn shown(&self) -> impl Iterator<Item = (HostName, SeenNode)> + '_ {
         self.nodes.iter().map(|(host, node)| {
             let seen = SeenNode {
+                name: host.to_string(),
+                boot_id: Some(node.boot_id.clone()),
                 is_ready: node.is_ready,
                 is_api_server: node.is_api_server,
                 is_unschedulable: node.is_unschedulable,

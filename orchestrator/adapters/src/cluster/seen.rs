@@ -34,6 +34,8 @@ impl Nodes {
                 }
             };
             let seen = SeenNode {
+                name: node.name.clone(),
+                boot_id: node.boot_id.clone(),
                 is_ready: node.readiness == Readiness::Ready,
                 is_api_server: api_servers.matches(&node.labels),
                 is_unschedulable: node.cordon.is_unschedulable,

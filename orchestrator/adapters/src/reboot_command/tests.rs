@@ -1,10 +1,10 @@
 //! Commands as real processes: scripts of the shell that write down how they were called.
 
-use std::cell::Cell;
 use std::fs;
 use std::path::PathBuf;
 use std::time::Instant;
 
+use os_upgrade_protocol::HostName;
 use tempfile::TempDir;
 
 use super::*;
@@ -42,13 +42,22 @@ impl Script {
         CommandLine::new(["sh", "-c", &line, folder, "first"].map(str::to_owned)).unwrap()
     }
 
-    fn reboot(&self) -> RebootCommand {
-        RebootCommand { command: self.command(), attempts: self.attempts }
+    fn commands(&self) -> RebootCommands {
+        let command = self.command();
+        RebootCommands {
+            reboot: command.clone(),
+            boot_check: Some(command),
+            attempts: self.attempts,
+            within: PATIENCE,
+        }
     }
 
-    async fn check(&self) -> Boot {
-        let check = BootCheckCommand { command: self.command(), attempts: self.attempts };
-        check.run(NODE, DateTime::from_timestamp_millis(1_700_000_000_900).unwrap()).await
+    async fn reboot(&self) -> Result<(), Failure> {
+        self.commands().reboot(NODE).await
+    }
+
+    async fn check(&self) -> Result<(), NotYet> {
+        self.commands().check_boot(NODE, since()).await
     }
 
     fn file(&self, name: &str) -> PathBuf {
@@ -85,6 +94,10 @@ async fn await_end(pid: u32) {
     }
 }
 
+fn since() -> DateTime<Utc> {
+    DateTime::from_timestamp_millis(1_700_000_000_900).unwrap()
+}
+
 fn exit(exit: i32, tail: &str) -> Failure {
     Failure::Exit { exit, tail: tail.to_owned() }
 }
@@ -97,7 +110,7 @@ fn command_without_a_program_is_none() {
 #[tokio::test]
 async fn node_is_the_last_argument() {
     let script = Script::new("exit 0");
-    assert_eq!(script.reboot().run(NODE, || true).await, Reboot::Started);
+    assert_eq!(script.reboot().await, Ok(()));
     assert_eq!(script.calls(), ["first node-1"]);
 }
 
@@ -106,26 +119,26 @@ async fn failures_are_repeated_and_told() {
     let mut script = Script::new("echo out; echo err >&2; exit 7").with_retries(2);
     script.attempts.interval = Duration::from_millis(200);
     let begin = Instant::now();
-    assert_eq!(script.reboot().run(NODE, || true).await, Reboot::Failed(exit(7, "err")));
+    assert_eq!(script.reboot().await, Err(exit(7, "err")));
     assert!(begin.elapsed() >= Duration::from_millis(400));
     assert_eq!(script.calls().len(), 3);
 
     // There is no pause after the last attempt.
     let mut script = Script::new("echo out; exit 1");
     script.attempts.interval = 10 * PATIENCE;
-    assert_eq!(script.reboot().run(NODE, || true).await, Reboot::Failed(exit(1, "out")));
+    assert_eq!(script.reboot().await, Err(exit(1, "out")));
 
     let script = Script::new("[ -e $0/again ] && exit 0; touch $0/again; exit 1").with_retries(5);
-    assert_eq!(script.reboot().run(NODE, || true).await, Reboot::Started);
+    assert_eq!(script.reboot().await, Ok(()));
     assert_eq!(script.calls().len(), 2);
 }
 
 #[tokio::test]
 async fn missing_program_is_a_failure() {
     let attempts = Script::new("").attempts;
-    let command = CommandLine::new(["/nowhere/at-all".to_owned()]).unwrap();
-    let outcome = RebootCommand { command, attempts }.run(NODE, || true).await;
-    let Reboot::Failed(Failure::Exit { exit: 127, tail }) = outcome else { panic!("{outcome:?}") };
+    let reboot = CommandLine::new(["/nowhere/at-all".to_owned()]).unwrap();
+    let outcome = RebootCommands { reboot, boot_check: None, attempts, within: PATIENCE }.reboot(NODE).await;
+    let Err(Failure::Exit { exit: 127, tail }) = outcome else { panic!("{outcome:?}") };
     assert!(tail.contains("/nowhere/at-all"), "{tail}");
 }
 
@@ -134,10 +147,10 @@ async fn time_limit_kills_the_whole_group() {
     let script = Script::new("echo working; sleep 600 & echo $! > $0/pid; wait").with_retries(3);
     let limit = Duration::from_secs(3);
     let script = script.with_timeout(limit);
-    let reboot = script.reboot().run(NODE, || true).await;
+    let reboot = script.reboot().await;
     let expected = Failure::TimedOut { limit, tail: "working".to_owned() };
     assert!(expected.leaves_outcome_unknown());
-    assert_eq!(reboot, Reboot::Failed(expected));
+    assert_eq!(reboot, Err(expected));
     await_end(script.pid().await).await;
     // It may have been carried out, so it is not repeated.
     assert_eq!(script.calls().len(), 1);
@@ -148,16 +161,15 @@ async fn signal_leaves_the_outcome_open() {
     let script = Script::new("kill -KILL $$").with_retries(3);
     let expected = Failure::Signal { signal: 9, tail: String::new() };
     assert!(expected.leaves_outcome_unknown());
-    assert_eq!(script.reboot().run(NODE, || true).await, Reboot::Failed(expected));
+    assert_eq!(script.reboot().await, Err(expected));
     assert_eq!(script.calls().len(), 1);
 }
 
 #[tokio::test]
 async fn command_ends_with_its_future() {
     let script = Script::new("sleep 600 & echo $! > $0/pid; wait");
-    let reboot = script.reboot();
     let pid = tokio::select! {
-        outcome = reboot.run(NODE, || true) => panic!("{outcome:?}"),
+        outcome = script.reboot() => panic!("{outcome:?}"),
         pid = script.pid() => pid,
     };
     await_end(pid).await;
@@ -166,7 +178,7 @@ async fn command_ends_with_its_future() {
 #[tokio::test]
 async fn what_is_left_behind_ends_with_the_command() {
     let script = Script::new("sleep 600 & echo $! > $0/pid");
-    assert_eq!(script.reboot().run(NODE, || true).await, Reboot::Started);
+    assert_eq!(script.reboot().await, Ok(()));
     await_end(script.pid().await).await;
 }
 
@@ -175,7 +187,7 @@ async fn who_leaves_the_group_is_not_waited_for() {
     let script = Script::new(
         "setsid sh -c 'echo $$ > $0/pid; exec sleep 600' $0 & until [ -s $0/pid ]; do sleep 0.01; done",
     );
-    assert_eq!(script.reboot().run(NODE, || true).await, Reboot::Started);
+    assert_eq!(script.reboot().await, Ok(()));
     let pid = script.pid().await;
     let killed = std::process::Command::new("kill").args(["-KILL", &pid.to_string()]).status().unwrap();
     assert!(killed.success());
@@ -183,29 +195,45 @@ async fn who_leaves_the_group_is_not_waited_for() {
 }
 
 #[tokio::test]
-async fn nothing_is_run_without_permission() {
-    let script = Script::new("exit 4").with_retries(3);
-    assert_eq!(script.reboot().run(NODE, || false).await, Reboot::NotBegun);
-    assert_eq!(script.calls(), [""; 0]);
-    // It is asked before each attempt.
-    let asked = Cell::new(0);
-    let may_write = || asked.replace(asked.get() + 1) < 2;
-    assert_eq!(script.reboot().run(NODE, may_write).await, Reboot::Failed(exit(4, "")));
-    assert_eq!((script.calls().len(), asked.get()), (2, 3));
+async fn outcomes_are_those_of_the_job() {
+    let failed = || CommandOutcome::Failed { detail: "the command ended with exit status 4: no".to_owned() };
+    let unknown = || CommandOutcome::Unknown { detail: "the command was ended by signal 9: ".to_owned() };
+    let reboot = CommandOrder::Reboot { attempt: 1 };
+    let check = CommandOrder::CheckBoot { since: since() };
+    for (order, line, expected) in [
+        (&reboot, "exit 0", CommandOutcome::Succeeded),
+        (&reboot, "echo no; exit 4", failed()),
+        (&reboot, "kill -KILL $$", unknown()),
+        (&check, "echo true", CommandOutcome::Booted),
+        (&check, "echo false", CommandOutcome::NotBooted),
+        (&check, "exit 1", CommandOutcome::NotBooted),
+    ] {
+        let script = Script::new(line);
+        let host = HostName::new("h01").unwrap();
+        let job = CommandJob { order: order.clone(), host, node: NODE.to_owned(), index: 3 };
+        let report = script.commands().carry_out(job.clone(), || true).await;
+        assert_eq!(report, JobDone::RebootCommand(job.clone(), expected).into(), "{line}");
+        // Without a lease nothing is rebooted.
+        if job.order == reboot {
+            let report = script.commands().carry_out(job.clone(), || false).await;
+            assert_eq!(report, JobDone::NotBegun(Job::RebootCommand(job)).into());
+            assert_eq!(script.calls().len(), 1, "{line}");
+        }
+    }
 }
 
 #[tokio::test]
 async fn much_output_is_cut() {
     let line = "yes begin | head -c 10000000; yes begin | head -c 10000000 >&2; echo the end >&2; exit 1";
-    let outcome = Script::new(line).reboot().run(NODE, || true).await;
-    let Reboot::Failed(Failure::Exit { exit: 1, tail }) = outcome else { panic!("{outcome:?}") };
+    let outcome = Script::new(line).reboot().await;
+    let Err(Failure::Exit { exit: 1, tail }) = outcome else { panic!("{outcome:?}") };
     assert!(tail.ends_with("the end") && tail.len() <= 2048, "{tail}");
 }
 
 #[tokio::test]
 async fn boot_check_is_told_node_and_time() {
     let script = Script::new("echo true");
-    assert_eq!(script.check().await, Boot::Booted);
+    assert_eq!(script.check().await, Ok(()));
     assert_eq!(script.calls(), ["first node-1 1700000000"]);
 }
 
@@ -220,29 +248,29 @@ async fn only_true_means_booted() {
         ("echo true >&2", Some("")),
         ("exit 0", Some("")),
     ] {
-        let not_yet = |said: &str| Boot::NotYet(NotYet::Said { said: said.to_owned() });
-        let expected = expected.map_or(Boot::Booted, not_yet);
+        let not_yet = |said: &str| Err(NotYet::Said { said: said.to_owned() });
+        let expected = expected.map_or(Ok(()), not_yet);
         let script = Script::new(line).with_retries(3);
         assert_eq!(script.check().await, expected, "{line}");
         assert_eq!(script.calls().len(), 1, "an answer is not asked for again: {line}");
     }
     // Nor does the end of a longer output.
     let script = Script::new("yes | head -c 5000; printf '%3000s' true");
-    assert!(matches!(script.check().await, Boot::NotYet(NotYet::Said { said }) if said == "true"));
+    assert!(matches!(script.check().await, Err(NotYet::Said { said }) if said == "true"));
 }
 
 #[tokio::test]
 async fn failing_boot_check_is_no_boot() {
     let script = Script::new("echo true; exit 1").with_retries(2);
-    assert_eq!(script.check().await, Boot::NotYet(exit(1, "true").into()));
+    assert_eq!(script.check().await, Err(exit(1, "true").into()));
     assert_eq!(script.calls().len(), 3);
 
     let limit = Duration::from_secs(2);
     let script = Script::new("echo true; exec sleep 600").with_retries(1).with_timeout(limit);
     let expected = Failure::TimedOut { limit, tail: "true".to_owned() };
-    assert_eq!(script.check().await, Boot::NotYet(expected.into()));
+    assert_eq!(script.check().await, Err(expected.into()));
     assert_eq!(script.calls().len(), 2);
 
     let script = Script::new("[ -e $0/again ] && exec echo true; touch $0/again; exit 1").with_retries(1);
-    assert_eq!(script.check().await, Boot::Booted);
+    assert_eq!(script.check().await, Ok(()));
 }

@@ -77,16 +77,17 @@ fn admit_of_run(state: &State, view: &View, run: &Run, now: DateTime<Utc>) -> Op
     if run.not_after <= now {
         return None;
     }
-    let unusable = fronts
-        .iter()
-        .filter(|(group, _, slot)| slot.is_some_and(|slot| !slot.fits(group, state.settings.provider)));
-    if let Some(facts) =
-        non_empty(unusable.filter_map(|(_, host, _)| release_unusable(state, host)).collect())
-    {
+    let is_usable = |(group, _, slot): &Front<'_>| {
+        slot.is_none_or(|slot| slot.fits(group, state.settings.provider)) || is_releasing(*slot)
+    };
+    let (usable, unusable): (Vec<_>, Vec<_>) = fronts.into_iter().partition(is_usable);
+    // One whose node is still being uncordoned is released after that.
+    let released = unusable.iter().filter_map(|(_, host, _)| release_unusable(state, host));
+    if let Some(facts) = non_empty(released.collect()) {
         return Some(facts);
     }
     let (bound, free): (Vec<_>, Vec<_>) =
-        fronts.into_iter().partition(|(_, host, _)| state.api_server_rule(view, host).is_some());
+        usable.into_iter().partition(|(_, host, _)| state.api_server_rule(view, host).is_some());
     let admitted = match state.settings.provider {
         LockProvider::Embedded => admit_embedded(state, run, &free, now),
         LockProvider::External => admit_external(state, run, &free),

@@ -30,6 +30,7 @@ pub(super) fn advance(state: &State, view: &View, now: DateTime<Utc>) -> Vec<Fac
         .or_else(|| reboots::cancel_unneeded(state, view))
         .or_else(|| reboots::remove_cancelled(state))
         .or_else(|| reboots::begin(state, view))
+        .or_else(|| reboots::advance_attempts(state, view, now))
         .or_else(|| admission::admit(state, view, now))
         .or_else(|| release_unsent(state))
         .or_else(|| release_again(state, view, now))

@@ -7,6 +7,7 @@ use os_upgrade_protocol::{Action, CommandId, HostName, Outcome, Reply, RunId};
 use crate::fact::{Fact, IgnoreCause};
 use crate::reason::Reason;
 use crate::reboot_queue::EntryEvent;
+use crate::reboots::host_is_back;
 use crate::run::{HostEvent, HostStatus, Issued, Run, RunHost};
 use crate::slot::{InReplyTo, ReleaseCause, SentCommand, Slot};
 use crate::state::State;
@@ -268,19 +269,11 @@ fn answered(state: &State, run: &Run, host: &RunHost, seen: &SeenReply<'_>) -> V
 fn reboot_answered(state: &State, index: u64, seen: &SeenReply<'_>) -> Vec<Fact> {
     let event = |event| Fact::Reboot { index, host: seen.host.clone(), event };
     match &seen.reply.result {
-        Outcome::Done => {
-            let rebooted = Fact::Reboot { index, host: seen.host.clone(), event: rebooted(state, seen.host) };
-            [rebooted].into_iter().chain(state.release_slot(seen.host, ReleaseCause::Rebooted)).collect()
-        }
+        Outcome::Done => host_is_back(state, index, seen.host, false, ReleaseCause::Rebooted),
         Outcome::RebootRequired | Outcome::Error(_) => {
             vec![event(EntryEvent::Failed { reason: reason(seen.reply) })]
         }
     }
-}
-
-/// What a `done` to its `reboot` means for an entry: its host is back, or its node has to be uncordoned yet.
-fn rebooted(state: &State, host: &HostName) -> EntryEvent {
-    if state.nodes.contains_key(host) { EntryEvent::Booted } else { EntryEvent::Rebooted }
 }
 
 fn reason(reply: &Reply) -> Reason {
@@ -315,11 +308,10 @@ fn late_done(state: &State, seen: &SeenReply<'_>) -> Vec<Fact> {
     if is_at_work || seen.reply.result != Outcome::Done || !slot.is_some_and(is_for) {
         return Vec::new();
     }
-    let rebooted = entry.map(|(index, _)| {
-        let (host, event) = (seen.host.clone(), rebooted(state, seen.host));
-        Fact::Reboot { index, host, event }
-    });
-    rebooted.into_iter().chain(state.release_slot(seen.host, ReleaseCause::LateDone)).collect()
+    match entry {
+        Some((index, _)) => host_is_back(state, index, seen.host, false, ReleaseCause::LateDone),
+        None => state.release_slot(seen.host, ReleaseCause::LateDone).into_iter().collect(),
+    }
 }
 
 /// The run of the command for which the slot of `host` is held. `None` if it may be of an earlier one than the slot's.

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use chrono::{DateTime, Utc};
-use os_upgrade_protocol::HostName;
+use os_upgrade_protocol::{Action, HostName};
 use serde::{Deserialize, Serialize};
 
 use super::admission::non_empty;
@@ -11,8 +11,10 @@ use super::granted::{Accepted, Granted};
 use super::refusal_class::RefusalClass;
 use crate::fact::Fact;
 use crate::nodes::uncordon_due;
-use crate::reboot_queue::{ENTRIES_MAX, Entry, EntryEvent, EntryStatus};
-use crate::reboots::{announced_boot, boot_to_leave, open_window};
+use crate::reboot_queue::{AttemptStage, ENTRIES_MAX, Entry, EntryEvent, EntryStatus, NotReady};
+use crate::reboots::{
+    Rebooter, has_left_boot, host_is_back, is_in_old_boot, is_node_without_worker, open_window, takes_part,
+};
 use crate::slot::{ReleaseCause, SlotState};
 use crate::state::State;
 use crate::view::{Reachability, View};
@@ -101,6 +103,14 @@ pub enum RebootRefusal {
         /// How many there are.
         count: usize,
     },
+    /// No worker has announced itself on some hosts, and the cluster has no nodes for them.
+    #[error("{}; nothing is queued", several(hosts, *count, "is no node of the cluster and has announced no worker", "are no nodes of the cluster and have announced no worker"))]
+    NeitherNodeNorWorker {
+        /// The first of them.
+        hosts: Vec<HostName>,
+        /// How many there are.
+        count: usize,
+    },
     /// Some hosts take no part.
     #[error("{}; nothing is queued", several(hosts, *count, "is not approved, or was withdrawn", "are not approved, or were withdrawn"))]
     NotApproved {
@@ -139,6 +149,12 @@ pub enum RebootRefusal {
         /// The entry's status.
         status: EntryStatus,
     },
+    /// The operator's command is being run for the entry.
+    #[error("the reboot command is being run for {host}: try again once it has ended")]
+    CommandRuns {
+        /// The entry's host.
+        host: HostName,
+    },
     /// The entry's command is on its way, or its reply may not have been read.
     #[error("the command to {host}, or the reply to it, is not known yet: try again in a moment")]
     EntryUncertain {
@@ -152,12 +168,15 @@ impl RebootRefusal {
     pub const fn class(&self) -> RefusalClass {
         match self {
             Self::NoHosts | Self::NamedTwice { .. } => RefusalClass::Invalid,
-            Self::NoEntry { .. } | Self::UnknownHosts { .. } => RefusalClass::Missing,
+            Self::NoEntry { .. } | Self::UnknownHosts { .. } | Self::NeitherNodeNorWorker { .. } => {
+                RefusalClass::Missing
+            }
             Self::QueueFull { .. }
             | Self::NotApproved { .. }
             | Self::NoRebootsOnRequest { .. }
             | Self::Queued { .. }
             | Self::NotBegun { .. }
+            | Self::CommandRuns { .. }
             | Self::EntryUncertain { .. } => RefusalClass::Conflict,
         }
     }
@@ -222,13 +241,21 @@ fn add(
         let first: Vec<HostName> = all.iter().take(NAMED_MAX).map(|host| (*host).clone()).collect();
         (!all.is_empty()).then_some((first, all.len()))
     };
-    if let Some((hosts, count)) = those(&|host| !view.hosts.contains_key(host)) {
-        return Err(RebootRefusal::UnknownHosts { hosts, count });
+    if let Some((hosts, count)) =
+        those(&|host| !view.hosts.contains_key(host) && !is_node_without_worker(state, view, host))
+    {
+        let has_command = state.settings.reboot.command.is_some();
+        return Err(match has_command {
+            true => RebootRefusal::NeitherNodeNorWorker { hosts, count },
+            false => RebootRefusal::UnknownHosts { hosts, count },
+        });
     }
-    if let Some((hosts, count)) = those(&|host| !state.enrolled(host).takes_part()) {
+    if let Some((hosts, count)) = those(&|host| !takes_part(state, view, host)) {
         return Err(RebootRefusal::NotApproved { hosts, count });
     }
-    if let Some((hosts, count)) = those(&|host| announced_boot(view, host).is_none()) {
+    if let Some((hosts, count)) =
+        those(&|host| matches!(Rebooter::of(state, view, host), Err(NotReady::NoWorker)))
+    {
         return Err(RebootRefusal::NoRebootsOnRequest { hosts, count });
     }
     let queued = state
@@ -277,6 +304,9 @@ fn give_up(
     if !entry.status.is_under_way() {
         return Err(RebootRefusal::NotBegun { index, status: entry.status });
     }
+    if entry.is_at(AttemptStage::Running) {
+        return Err(RebootRefusal::CommandRuns { host });
+    }
     // A command that may still appear would be executed under a slot that could be released; and a new leader may not have
     // read the host's reply yet.
     let unsent = entry.unsent();
@@ -289,7 +319,7 @@ fn give_up(
     let event = EntryEvent::GivenUp { actor: actor.to_owned(), reason: reason.to_owned() };
     // A host that was not told to reboot is as it was, so that its node can be used.
     let is_drained =
-        (entry.status == EntryStatus::Draining || unsent.is_some()) && state.nodes.contains_key(&host);
+        (entry.status == EntryStatus::Draining || entry.is_unsent()) && state.nodes.contains_key(&host);
     let released = if entry.has_booted() {
         // Nobody waits for its kubelet any more.
         Some(uncordon_due(&host, Some(ReleaseCause::NotNeeded), None))
@@ -317,7 +347,7 @@ pub(super) fn queue_required(state: &State, view: &View, now: DateTime<Utc>) -> 
     }
     let queue = &state.reboot_queue;
     let needs_reboot = view.hosts.iter().filter(|(name, seen)| {
-        let is_ready = seen.reboot_required.is_some() && announced_boot(view, name).is_some();
+        let is_ready = seen.reboot_required.is_some() && Rebooter::of(state, view, name).is_ok();
         is_ready && seen.reachability != Reachability::Unreachable && state.enrolled(name).takes_part()
     });
     let hosts: Vec<&HostName> = needs_reboot.map(|(name, _)| name).collect();
@@ -376,8 +406,47 @@ pub(super) fn begin(state: &State, view: &View) -> Option<Vec<Fact>> {
         let is_ready = entry.status == EntryStatus::Draining
             && slot.state == SlotState::Held
             && !state.nodes.contains_key(&entry.host);
-        let boot_id = boot_to_leave(view, entry).ok().filter(|_| is_ready)?.to_owned();
-        Some(Fact::Reboot { index, host: entry.host.clone(), event: EntryEvent::RebootBegan { boot_id } })
+        let rebooter = Rebooter::of_entry(state, view, entry).ok().filter(|_| is_ready)?;
+        Some(Fact::Reboot { index, host: entry.host.clone(), event: rebooter.begins(None) })
     });
     non_empty(ready.collect())
+}
+
+/// Lets hosts that the operator's command reboots be told, and looks whether they are back.
+pub(super) fn advance_attempts(state: &State, view: &View, now: DateTime<Utc>) -> Option<Vec<Fact>> {
+    let checks_boot = state.settings.reboot.command.is_some_and(|command| command.checks_boot);
+    let under_way = state.reboot_queue.under_way();
+    let attempts = under_way.filter_map(|(index, entry)| Some((index, entry, entry.attempt.as_ref()?)));
+    let facts = attempts.filter_map(|(index, entry, attempt)| {
+        let counts_boot = attempt.stage == AttemptStage::Due || !checks_boot;
+        if attempt.awaits_boot() && counts_boot && has_left_boot(state, view, entry) {
+            return Some(host_is_back(state, index, &entry.host, false, ReleaseCause::Rebooted));
+        }
+        let event = match attempt.stage {
+            AttemptStage::Due if may_begin(state, view, entry) => EntryEvent::AttemptBegan,
+            AttemptStage::Unknown if !entry.cancel_requested => {
+                let after = state.repeats_attempt_after()?;
+                let is_over = view.clock.has_passed(after, attempt.since, now);
+                if !view.may_time_out() || !is_over || !is_in_old_boot(state, view, entry) {
+                    return None;
+                }
+                EntryEvent::AttemptDue { node: attempt.node.clone(), boot_id: entry.boot_id.clone() }
+            }
+            AttemptStage::Due
+            | AttemptStage::Unknown
+            | AttemptStage::Running
+            | AttemptStage::Succeeded
+            | AttemptStage::Failed
+            | AttemptStage::Booted => return None,
+        };
+        Some(vec![Fact::Reboot { index, host: entry.host.clone(), event }])
+    });
+    non_empty(facts.flatten().collect())
+}
+
+/// The operator's command is run only by a leader that knows what its predecessors did, and only while the settings have one.
+fn may_begin(state: &State, view: &View, entry: &Entry) -> bool {
+    view.has_read_control
+        && state.settings.reboot.command.is_some()
+        && state.cordon_allows(&entry.host, Action::Reboot)
 }

@@ -13,7 +13,7 @@ use crate::node_wait::{NodeWait, Pods};
 use crate::nodes::release;
 use crate::reason::Reason;
 use crate::reboot_queue::{EntryEvent, EntryStatus};
-use crate::reboots::boot_to_leave;
+use crate::reboots::Rebooter;
 use crate::run::{HostEvent, HostStatus};
 use crate::state::State;
 use crate::view::View;
@@ -251,8 +251,8 @@ impl Answered<'_> {
             && entry.status == EntryStatus::Draining
         {
             // Until it is known which boot it is to leave, the node is looked at again and again.
-            let Ok(boot_id) = boot_to_leave(self.view, entry) else { return Vec::new() };
-            let event = EntryEvent::RebootBegan { boot_id: boot_id.to_owned() };
+            let Ok(rebooter) = Rebooter::of_entry(state, self.view, entry) else { return Vec::new() };
+            let event = rebooter.begins(boot_id);
             return vec![drained, Fact::Reboot { index, host: host.clone(), event }];
         }
         vec![drained]

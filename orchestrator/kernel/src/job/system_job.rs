@@ -34,6 +34,11 @@ pub(super) trait SystemJob: Sized {
     /// Whether it releases what another job has taken.
     fn is_release(&self) -> bool;
 
+    /// Whether a leader begins one only once it has read what its predecessors did.
+    fn needs_fence() -> bool {
+        false
+    }
+
     /// The limited pool that it takes from or releases to, if any.
     fn pool(&self) -> Option<&GroupName>;
 }

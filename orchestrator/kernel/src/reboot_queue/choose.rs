@@ -37,8 +37,14 @@ pub enum NotReady {
     /// No worker that reboots its host on request has announced itself there.
     #[error("no worker that reboots it on request has announced itself on it")]
     NoWorker,
-    /// Its host has rebooted for an earlier entry, and the worker has not announced the new boot yet.
-    #[error("its worker has not announced the boot after the last reboot yet")]
+    /// The cluster shows no node for its host.
+    #[error("the cluster shows no node for it")]
+    NoNode,
+    /// The reboot command could reboot it, and nothing would tell when it is back.
+    #[error("nothing says which boot it runs, and [reboot] boot-check-command is not set")]
+    NoBoot,
+    /// Its host has rebooted for an earlier entry, and the new boot has not been seen yet.
+    #[error("its boot after the last reboot has not been seen yet")]
     BootUnknown,
     /// A run is not through with its host.
     #[error("run {run} is not through with it")]

@@ -4,6 +4,7 @@ use chrono::{DateTime, Utc};
 use os_upgrade_protocol::{Action, GroupName, HostName, RunId};
 use serde::{Deserialize, Serialize};
 
+use super::attempt::{Attempt, AttemptStage};
 use crate::config::{LockProvider, is_false};
 use crate::reason::Reason;
 use crate::run::Issued;
@@ -74,6 +75,9 @@ pub struct Entry {
     /// Its `reboot`, once its host is told to reboot.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub command: Option<Issued>,
+    /// The operator's command that reboots its host, once that is due; absent if its worker does.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub attempt: Option<Attempt>,
 }
 
 /// What happens to an entry.
@@ -109,6 +113,23 @@ pub enum EntryEvent {
         /// The boot that the host is to leave: it does not reboot a second time.
         boot_id: String,
     },
+    /// Its host is to be rebooted by the operator's command.
+    AttemptDue {
+        /// What is rebooted: the name of the Kubernetes node, or of the host if it is none.
+        node: String,
+        /// The boot that it is to leave, if that is known.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        boot_id: Option<String>,
+    },
+    /// The operator's command is about to be run.
+    AttemptBegan,
+    /// The operator's command says that the reboot has begun.
+    AttemptSucceeded,
+    /// Whether the operator's command has begun the reboot is not known.
+    AttemptUnknown {
+        /// Why not.
+        reason: Reason,
+    },
     /// Its command was seen in the control stream.
     CommandSent {
         /// The number of the attempt, from 1.
@@ -116,7 +137,7 @@ pub enum EntryEvent {
         /// The command's sequence in the control stream.
         sequence: u64,
     },
-    /// Its host's worker answered with an error. Whether the host has rebooted is not known.
+    /// Its host's worker answered with an error, or the operator's command failed. Whether the host has rebooted is not known.
     Failed {
         /// The reason, as it is journaled.
         reason: Reason,
@@ -131,8 +152,12 @@ pub enum EntryEvent {
     },
     /// What it had begun before it was cancelled is undone, so it is removed.
     Removed,
-    /// Its host's worker says that it has rebooted and is healthy. Its node is uncordoned once that is ready.
-    Booted,
+    /// Its host has rebooted and is healthy. Its node is uncordoned once that is ready.
+    Booted {
+        /// Whether the operator's command says so. If it does, the boot that the node reports means nothing.
+        #[serde(default, skip_serializing_if = "is_false")]
+        checked: bool,
+    },
     /// Its host has rebooted and is healthy, so it is removed.
     Rebooted,
     /// An operator gave it up, so it is removed. Its host's slot stays held.
@@ -158,10 +183,14 @@ impl EntryEvent {
             | Self::Started { .. }
             | Self::BackedOff { .. }
             | Self::RebootBegan { .. }
+            | Self::AttemptDue { .. }
+            | Self::AttemptBegan
+            | Self::AttemptSucceeded
+            | Self::AttemptUnknown { .. }
             | Self::CommandSent { .. }
             | Self::Failed { .. }
             | Self::Removed
-            | Self::Booted
+            | Self::Booted { .. }
             | Self::Rebooted => None,
         }
     }
@@ -191,6 +220,7 @@ impl Entry {
             reason: None,
             boot_id: None,
             command: None,
+            attempt: None,
         }
     }
 
@@ -211,19 +241,29 @@ impl Entry {
         self.command.filter(|command| command.sequence.is_none())
     }
 
+    /// Whether its host is about to be told to reboot.
+    pub fn is_unsent(&self) -> bool {
+        self.unsent().is_some() || self.is_at(AttemptStage::Due)
+    }
+
+    /// Whether the operator's command is at this stage.
+    pub fn is_at(&self, stage: AttemptStage) -> bool {
+        self.attempt.as_ref().is_some_and(|attempt| attempt.stage == stage)
+    }
+
     /// Its command, if that was seen in the control stream and has not been answered.
     pub fn unanswered(&self) -> Option<Issued> {
         self.command.filter(|command| command.sequence.is_some() && !command.answered)
     }
 
-    /// Whether its host's worker answered with an error: nothing more happens by itself.
+    /// Whether its host's worker answered with an error, or the operator's command failed: nothing more is tried by itself.
     pub fn has_failed(&self) -> bool {
-        self.is_answered() && self.reason.is_some()
+        (self.is_answered() && self.reason.is_some()) || self.is_at(AttemptStage::Failed)
     }
 
-    /// Whether its host's worker answered that it has rebooted, and its node is not uncordoned yet.
+    /// Whether its host has rebooted, and its node is not uncordoned yet.
     pub fn has_booted(&self) -> bool {
-        self.is_answered() && self.reason.is_none()
+        (self.is_answered() && self.reason.is_none()) || self.is_at(AttemptStage::Booted)
     }
 
     fn is_answered(&self) -> bool {
@@ -238,11 +278,26 @@ impl Entry {
         Self { backoff_count: 0, backoff_expire: None, ..self.clone() }
     }
 
-    /// The entry with its command to be sent once more: a worker that has left the boot does nothing again.
-    pub(super) fn sent_again(&self) -> Self {
+    /// The entry after a restoration at `at`. A command to a worker is sent once more: one that has left the boot does nothing again.
+    pub(super) fn restored(&self, at: DateTime<Utc>) -> Self {
         let again =
             |command: Issued| Issued { attempt: command.attempt + 1, ..Issued::first(Action::Reboot) };
-        Self { command: self.command.map(again), reason: None, ..self.clone() }
+        let attempt = self.attempt.as_ref().map(|attempt| attempt.restored(at));
+        let reason = self.reason.clone().filter(|_| attempt.is_some());
+        Self { command: self.command.map(again), attempt, reason, ..self.clone() }
+    }
+
+    /// The entry, whose host reboots by the operator's command, after `event` about that.
+    fn attempted(&self, event: &EntryEvent, at: DateTime<Utc>) -> Result<Self, IllegalEntryEvent> {
+        let after = |attempt: &Attempt| attempt.after(event, at);
+        let illegal = || IllegalEntryEvent { from: self.status, event: event.into() };
+        let attempt = Some(self.attempt.as_ref().and_then(after).ok_or_else(illegal)?);
+        let reason = if let EntryEvent::Failed { reason } | EntryEvent::AttemptUnknown { reason } = event {
+            Some(reason.clone())
+        } else {
+            None
+        };
+        Ok(Self { attempt, reason, ..self.clone() })
     }
 
     /// The entry after `event`; `None` if that ends it.
@@ -269,16 +324,35 @@ impl Entry {
                 command: Some(Issued::first(Action::Reboot)),
                 ..to(S::Rebooting)
             },
+            (S::Draining, EntryEvent::AttemptDue { node, boot_id }) => {
+                Self { boot_id: boot_id.clone(), attempt: Some(Attempt::first(node, at)), ..to(S::Rebooting) }
+            }
+            (
+                S::Rebooting,
+                EntryEvent::AttemptDue { .. }
+                | EntryEvent::AttemptBegan
+                | EntryEvent::AttemptSucceeded
+                | EntryEvent::AttemptUnknown { .. },
+            ) => self.attempted(event, at)?,
+            (S::Rebooting, EntryEvent::Failed { .. } | EntryEvent::Booted { .. })
+                if self.attempt.is_some() =>
+            {
+                self.attempted(event, at)?
+            }
             (S::Rebooting, EntryEvent::CommandSent { attempt, sequence }) => {
                 Self { command: Some(Issued::sent(Action::Reboot, *attempt, *sequence, at)), ..self.clone() }
             }
             (S::Rebooting, EntryEvent::Failed { reason }) => {
                 Self { command: self.answered(), reason: Some(reason.clone()), ..self.clone() }
             }
-            (S::Rebooting, EntryEvent::Booted) => {
+            (S::Rebooting, EntryEvent::Booted { .. }) => {
                 Self { command: self.answered(), reason: None, ..self.clone() }
             }
             (S::Queued | S::Draining, EntryEvent::Cancelled { .. }) => to(S::Cancelled),
+            // Its host has not been told anything yet.
+            (S::Rebooting, EntryEvent::Cancelled { .. }) if self.is_at(AttemptStage::Due) => {
+                Self { attempt: None, ..to(S::Cancelled) }
+            }
             (S::Rebooting, EntryEvent::Cancelled { .. }) => Self { cancel_requested: true, ..self.clone() },
             (S::Draining | S::Rebooting, EntryEvent::GivenUp { .. })
             | (S::Rebooting, EntryEvent::Rebooted)
@@ -335,7 +409,7 @@ mod tests {
             EntryEvent::Failed { reason: Reason::RunTimedOut },
             EntryEvent::Cancelled { actor: actor(), reason: None },
             EntryEvent::Removed,
-            EntryEvent::Booted,
+            EntryEvent::Booted { checked: false },
             EntryEvent::Rebooted,
             EntryEvent::GivenUp { actor: actor(), reason: "burnt".to_owned() },
         ];

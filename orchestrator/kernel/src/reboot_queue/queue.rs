@@ -93,7 +93,9 @@ impl RebootQueue {
         let others: Vec<(u64, Entry)> = self
             .entries
             .iter()
-            .filter(|(_, other)| other.host == entry.host && other.command.is_none())
+            .filter(|(_, other)| {
+                other.host == entry.host && other.command.is_none() && other.attempt.is_none()
+            })
             .map(|(index, other)| (*index, Entry { boot_id: entry.boot_id.clone(), ..other.clone() }))
             .collect();
         self.entries.extend(others);
@@ -106,12 +108,12 @@ impl RebootQueue {
     }
 
     /// After a restoration from data that may be old: nothing starts until an operator says so, and what was sent is sent again.
-    pub(crate) fn restored(&mut self) {
+    pub(crate) fn restored(&mut self, at: DateTime<Utc>) {
         if self.entries.is_empty() {
             return;
         }
         self.disabled = true;
-        let again = self.entries.iter().map(|(index, entry)| (*index, entry.sent_again()));
+        let again = self.entries.iter().map(|(index, entry)| (*index, entry.restored(at)));
         self.entries = again.collect();
     }
 

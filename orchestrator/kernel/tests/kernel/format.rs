@@ -209,6 +209,14 @@ fn reasons() {
         (Reason::ApiServerUnderWay { host: host("h1") }, r#"{"kind":"api-server-under-way","host":"h1"}"#),
         (Reason::ApiServerWaits { host: host("h1") }, r#"{"kind":"api-server-waits","host":"h1"}"#),
         (Reason::ClusterUnseen, r#"{"kind":"cluster-unseen"}"#),
+        (
+            Reason::RebootCommandFailed { detail: "no".to_owned() },
+            r#"{"kind":"reboot-command-failed","detail":"no"}"#,
+        ),
+        (
+            Reason::RebootUnknown { detail: "a crash".to_owned() },
+            r#"{"kind":"reboot-unknown","detail":"a crash"}"#,
+        ),
         (ClockDoubt::ClockUnmeasured.into(), r#"{"kind":"clock-unmeasured"}"#),
         (ClockDoubt::ClockSkew { seconds: -31 }.into(), r#"{"kind":"clock-skew","seconds":-31}"#),
         (

@@ -24,12 +24,13 @@ proptest! {
     #[test]
     fn runs_finish_once_faults_stop(
         moves in moves(40), external in any::<bool>(), kubernetes in any::<Option<bool>>(),
+        command in any::<Option<bool>>(),
     ) {
         let mut play = Play::new();
         for step in &moves {
             play.play(step);
         }
-        play.play(&Move::Settings { external, release: false, slots: [9; 3], groups: 3, approves: true, kubernetes });
+        play.play(&Move::Settings { external, release: false, slots: [9; 3], groups: 3, approves: true, kubernetes, command });
         play.heal();
     }
 }
@@ -45,7 +46,7 @@ proptest! {
         kubernetes in any::<Option<bool>>(),
     ) {
         let mut play = Play::new();
-        play.play(&Move::Settings { external, release: false, slots: [1; 3], groups: 3, approves: true, kubernetes });
+        play.play(&Move::Settings { external, release: false, slots: [1; 3], groups: 3, approves: true, kubernetes, command: None });
         play.world = Some(World::default());
         for step in &moves {
             play.play(step);

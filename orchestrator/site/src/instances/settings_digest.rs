@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use os_upgrade_kernel as kernel;
-use os_upgrade_kernel::{KubernetesSettings, RebootSettings};
+use os_upgrade_kernel::{KubernetesSettings, RebootCommandSettings, RebootSettings};
 use os_upgrade_protocol::{GroupName, HostName};
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
@@ -39,6 +39,7 @@ impl SettingsDigest {
                     queue_required,
                     api_servers,
                     backoff,
+                    command,
                 },
             kubernetes,
         } = settings;
@@ -51,6 +52,7 @@ impl SettingsDigest {
             ("[reboot] queue-required", queue_required.to_string()),
             ("[reboot] api-servers", api_servers.as_str().to_owned()),
             ("[reboot] backoff-*", format!("{} {} {}", backoff.first, backoff.max, backoff.jitter)),
+            ("[reboot] reboot-command", command.as_ref().map_or_else(|| "none".to_owned(), reboot_command)),
             ("[kubernetes]", kubernetes.as_ref().map_or_else(|| "none".to_owned(), cluster)),
             ("[fleet-lock] default-group", default_group.to_string()),
             ("[fleet-lock] on-failure", on_failure.as_str().to_owned()),
@@ -71,6 +73,11 @@ fn cluster(kubernetes: &KubernetesSettings) -> String {
     let on_failure = if *uncordon_failed { "uncordon" } else { "keep-cordoned" };
     let hosts = hosts.iter().flatten().map(HostName::as_str).collect::<Vec<_>>().join(" ");
     short(&format!("drain-timeout={drain_timeout} on-failure={on_failure} {hosts}"))
+}
+
+fn reboot_command(command: &RebootCommandSettings) -> String {
+    let RebootCommandSettings { within, checks_boot } = command;
+    format!("within {within}{}", if *checks_boot { " with boot-check-command" } else { "" })
 }
 
 fn slots(groups: &BTreeMap<GroupName, u32>) -> String {

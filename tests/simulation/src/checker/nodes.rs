@@ -462,8 +462,8 @@ fn of_run(node: &mut Node, now: Micros, event: &HostEvent) {
 /// What an event of an entry of the reboot queue means for a node.
 fn of_queue(node: &mut Node, now: Micros, event: &EntryEvent) {
     match event {
-        EntryEvent::RebootBegan { .. } => node.part = Part::Told,
-        EntryEvent::Booted => node.part = Part::Recovering,
+        EntryEvent::RebootBegan { .. } | EntryEvent::AttemptDue { .. } => node.part = Part::Told,
+        EntryEvent::Booted { .. } => node.part = Part::Recovering,
         EntryEvent::GivenUp { .. } => node.fails(now),
         EntryEvent::Rebooted => node.ends(now),
         EntryEvent::Cancelled { .. } if node.part == Part::Draining => node.ends(now),
@@ -472,6 +472,9 @@ fn of_queue(node: &mut Node, now: Micros, event: &EntryEvent) {
         | EntryEvent::Started { .. }
         | EntryEvent::BackedOff { .. }
         | EntryEvent::Waiting { .. }
+        | EntryEvent::AttemptBegan
+        | EntryEvent::AttemptSucceeded
+        | EntryEvent::AttemptUnknown { .. }
         | EntryEvent::CommandSent { .. }
         | EntryEvent::Failed { .. } => {}
     }

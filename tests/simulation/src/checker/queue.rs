@@ -239,7 +239,7 @@ impl Queue {
             }
             (Some(S::Cancelled), EntryEvent::Removed) => None,
             (Some(S::Draining), EntryEvent::BackedOff { .. }) => Some(S::Queued),
-            (Some(S::Rebooting), EntryEvent::Booted) if entry.has_left || !trusted => status,
+            (Some(S::Rebooting), EntryEvent::Booted { .. }) if entry.has_left || !trusted => status,
             (Some(S::Rebooting), EntryEvent::Rebooted) => {
                 if trusted && !entry.has_left {
                     let text = format!(
@@ -441,6 +441,8 @@ impl Queue {
             RebootRefusal::NotBegun { index, status } => {
                 !status.is_under_way() && entry(*index).is_some_and(|entry| entry.was(Some(*status), called))
             }
+            // No site reboots by command.
+            RebootRefusal::NeitherNodeNorWorker { .. } | RebootRefusal::CommandRuns { .. } => false,
             // Of enrolment only its consequences are checked; only a leader knows what it has not read.
             RebootRefusal::NotApproved { .. } | RebootRefusal::EntryUncertain { .. } => true,
         }

@@ -216,7 +216,11 @@ impl World {
                 | QueueBlocker::UnclearWindows(_),
             )
             | EntryBlocker::Behind(_)
-            | EntryBlocker::CommandUnsent => true,
+            | EntryBlocker::CommandUnsent
+            | EntryBlocker::CommandRuns(_)
+            | EntryBlocker::BootAwaited(_)
+            | EntryBlocker::AttemptUnknown { .. }
+            | EntryBlocker::NoCommand => true,
         }
     }
 
@@ -230,7 +234,11 @@ impl World {
                 true
             }
             // Each of these passes.
-            NotReady::NoWorker | NotReady::BootUnknown | NotReady::EarlierSlot => true,
+            NotReady::NoWorker
+            | NotReady::NoNode
+            | NotReady::NoBoot
+            | NotReady::BootUnknown
+            | NotReady::EarlierSlot => true,
         }
     }
 

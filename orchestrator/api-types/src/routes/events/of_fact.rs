@@ -163,7 +163,9 @@ impl SiteEvent {
 
     fn reboot(index: u64, host: &HostName, event: &EntryEvent) -> Self {
         let reason = match event {
-            EntryEvent::Waiting { reason } | EntryEvent::Failed { reason } => Some(reason.to_string()),
+            EntryEvent::Waiting { reason }
+            | EntryEvent::Failed { reason }
+            | EntryEvent::AttemptUnknown { reason } => Some(reason.to_string()),
             EntryEvent::Cancelled { reason, .. } => reason.clone(),
             EntryEvent::GivenUp { reason, .. } => Some(reason.clone()),
             EntryEvent::BackedOff { until, reason } => {
@@ -172,13 +174,20 @@ impl SiteEvent {
             }
             EntryEvent::Started { .. }
             | EntryEvent::RebootBegan { .. }
+            | EntryEvent::AttemptDue { .. }
+            | EntryEvent::AttemptBegan
+            | EntryEvent::AttemptSucceeded
             | EntryEvent::CommandSent { .. }
             | EntryEvent::Removed
-            | EntryEvent::Booted
+            | EntryEvent::Booted { .. }
             | EntryEvent::Rebooted => None,
         };
-        let boot_id =
-            if let EntryEvent::RebootBegan { boot_id } = event { Some(boot_id.clone()) } else { None };
+        let boot_id = match event {
+            EntryEvent::RebootBegan { boot_id } | EntryEvent::AttemptDue { boot_id: Some(boot_id), .. } => {
+                Some(boot_id.clone())
+            }
+            _ => None,
+        };
         let (index, host, step) = (index.to_string(), host.to_string(), event.name().to_owned());
         Self::Reboot { index, host, step, boot_id, reason, actor: event.actor().map(ToOwned::to_owned) }
     }

@@ -1,6 +1,6 @@
 //! Checks after every input, whatever it was: the kernel's part of the promises S1 to S6.
 
-use os_upgrade_kernel::reboot_queue::{EntryEvent, EntryStatus};
+use os_upgrade_kernel::reboot_queue::{AttemptStage, EntryEvent, EntryStatus};
 use os_upgrade_kernel::{
     Batch, Effect, Fact, HostEvent, HostStatus, Input, LockProvider, NodeJob, NodeOrder, NodeStage, Order,
     Reason, Record, Run, Slot, SlotJob, SlotOrder, SlotState, State, View, effects,
@@ -144,7 +144,7 @@ fn reboots_are_covered_by_slots(step: &Step<'_>, after: &State) {
         assert!(!after.run.as_ref().is_some_and(|run| run.under_way().contains(&entry.host)), "{entry:?}");
         assert_eq!(
             entry.status == EntryStatus::Rebooting,
-            entry.boot_id.is_some() && entry.command.is_some()
+            (entry.boot_id.is_some() && entry.command.is_some()) || entry.attempt.is_some()
         );
     }
     let starts = |fact: &Fact| matches!(fact, Fact::Reboot { event: EntryEvent::Started { .. }, .. });
@@ -177,6 +177,21 @@ fn nodes_are_covered_by_slots(after: &State) {
         let at_work = matches!(in_run, Some(HostStatus::Upgrading | HostStatus::Rebooting));
         let is_drained = matches!(node.stage, NodeStage::Drained | NodeStage::Rechecking);
         assert!(!at_work || is_drained || is_ending, "{host}: {node:?}");
+    }
+    for (_, entry) in after.reboot_queue.under_way() {
+        let host = &entry.host;
+        // What the operator's command reboots has a slot, and is drained.
+        if entry.is_at(AttemptStage::Running) {
+            assert_eq!(after.slots[host].state, SlotState::Held, "{host}");
+            let stage = after.nodes.get(host).map(|node| &node.stage);
+            assert!(
+                matches!(
+                    stage,
+                    None | Some(NodeStage::Drained | NodeStage::Uncordoning { release: None, .. })
+                ),
+                "{host}: {stage:?}"
+            );
+        }
     }
     for effect in effects(after) {
         let Effect::Job(job) = effect else { continue };

@@ -61,6 +61,8 @@ pub(crate) enum Move {
         approves: bool,
         /// Whether hosts are nodes of a Kubernetes cluster, and whether those of hosts that failed are uncordoned.
         kubernetes: Option<bool>,
+        /// Whether a command reboots hosts, and whether another one says that they have booted.
+        command: Option<bool>,
     },
     Fence,
     /// An external FleetLock client locks or unlocks.
@@ -125,9 +127,9 @@ pub(crate) fn honest() -> impl Strategy<Value = Move> {
             }),
         1 => any::<bool>().prop_map(|heard| Move::Hear { heard }),
         2 => (any::<bool>(), any::<bool>(), prop::array::uniform3(0..3_u32), 1..4_usize, any::<bool>(),
-            prop::option::weighted(0.7, any::<bool>()))
-            .prop_map(|(external, release, slots, groups, approves, kubernetes)| {
-                Move::Settings { external, release, slots, groups, approves, kubernetes }
+            prop::option::weighted(0.7, any::<bool>()), prop::option::weighted(0.4, any::<bool>()))
+            .prop_map(|(external, release, slots, groups, approves, kubernetes, command)| {
+                Move::Settings { external, release, slots, groups, approves, kubernetes, command }
             }),
         1 => Just(Move::Fence),
         3 => client(),
@@ -163,9 +165,9 @@ pub(crate) fn busy() -> impl Strategy<Value = Move> {
         6 => (20..200_u64).prop_map(|timeout_secs| Move::Trigger { timeout_secs, validate: false }),
         4 => (0..120_i64).prop_map(|seconds| Move::Wait { seconds }),
         1 => Just(Move::Cancel),
-        1 => (any::<bool>(), prop::array::uniform3(1..3_u32), any::<Option<bool>>())
-            .prop_map(|(external, slots, kubernetes)| {
-                Move::Settings { external, release: false, slots, groups: 3, approves: true, kubernetes }
+        1 => (any::<bool>(), prop::array::uniform3(1..3_u32), any::<Option<bool>>(), any::<Option<bool>>())
+            .prop_map(|(external, slots, kubernetes, command)| {
+                Move::Settings { external, release: false, slots, groups: 3, approves: true, kubernetes, command }
             }),
         2 => client(),
         1 => operator(),

@@ -6,10 +6,11 @@ use chrono::TimeDelta;
 use os_upgrade_kernel::config::{Rollout, UnreachablePolicy};
 use os_upgrade_kernel::duration::Duration;
 use os_upgrade_kernel::{
-    ClockDoubt, Config, ConfigOperation, ControlMessage, Effect, EnrolmentOperation, Expected, InReplyTo,
-    Input, JobDone, KubernetesSettings, LockOperation, LockOutcome, LockProvider, NoAnswer, NodeFence,
-    NodeJob, NodeOperation, NodeOrder, NodeOutcome, NodeStage, OnFailure, Order, Pods, Purge, Reachability,
-    RebootOperation, Reclaim, Request, RunOperation, SeenHost, SeenNode, Settings, SlotJob, SlotOperation,
+    ClockDoubt, CommandJob, CommandOrder, CommandOutcome, Config, ConfigOperation, ControlMessage, Effect,
+    EnrolmentOperation, Expected, InReplyTo, Input, Job, JobDone, KubernetesSettings, LockOperation,
+    LockOutcome, LockProvider, NoAnswer, NodeFence, NodeJob, NodeOperation, NodeOrder, NodeOutcome,
+    NodeStage, OnFailure, Order, Pods, Purge, Reachability, RebootCommandSettings, RebootOperation,
+    RebootSettings, Reclaim, Request, RunOperation, SeenHost, SeenNode, Settings, SlotJob, SlotOperation,
     SlotOrder, SlotState,
 };
 use os_upgrade_protocol::{Action, CommandId, GroupName, HostName, Outcome, Reply, RunId};
@@ -23,6 +24,10 @@ fn name_of(index: usize) -> HostName {
 
 fn group_of(index: usize) -> GroupName {
     group(["default", "edge", "rack"][index % 3])
+}
+
+fn reboot_command(checks_boot: bool) -> RebootCommandSettings {
+    RebootCommandSettings { within: Duration::from_secs(30), checks_boot }
 }
 
 fn cluster(uncordon_failed: bool) -> KubernetesSettings {
@@ -143,6 +148,8 @@ pub(crate) struct Play {
     runs: usize,
     /// A consistent bus and lock server; without them their messages are arbitrary.
     pub(crate) world: Option<World>,
+    /// How many boots the operator's command has ended.
+    boots: u32,
     /// Slots that external clients were granted and have not released.
     granted: BTreeSet<(GroupName, &'static str)>,
 }
@@ -152,7 +159,15 @@ impl Play {
         let mut site = Site::ready(&HOSTS[..4]);
         let node = |name: &str| {
             let is_api_server = name == "h4";
-            (host(name), SeenNode { is_ready: true, is_api_server, ..SeenNode::default() })
+            let (name, boot_id) = (host(name), Some("one".to_owned()));
+            let node = SeenNode {
+                name: name.to_string(),
+                boot_id,
+                is_ready: true,
+                is_api_server,
+                ..SeenNode::default()
+            };
+            (name, node)
         };
         site.view.nodes = Some(HOSTS[..4].iter().copied().map(node).collect());
         site.view.hosts.insert(host("h3"), seen(Some("edge")));
@@ -163,7 +178,7 @@ impl Play {
         };
         let hosts = site.view.hosts.iter().map(|(name, seen)| (name.clone(), rebooting(seen)));
         site.view.hosts = hosts.collect();
-        Self { site, runs: 0, world: None, granted: BTreeSet::new() }
+        Self { site, runs: 0, world: None, boots: 0, granted: BTreeSet::new() }
     }
 
     pub(crate) fn input(&mut self, input: Input) {
@@ -241,7 +256,7 @@ impl Play {
                 let rollout = Rollout { max_concurrent, max_failures, unreachable, boot_timeout };
                 self.put_config(rollout, applications);
             }
-            Move::Settings { external, release, slots, groups, approves, kubernetes } => {
+            Move::Settings { external, release, slots, groups, approves, kubernetes, command } => {
                 let provider = if external { LockProvider::External } else { LockProvider::Embedded };
                 if let Some(world) = &mut self.world {
                     world.switched |= self.site.state.settings.provider != provider;
@@ -254,6 +269,10 @@ impl Play {
                     reclaim: Reclaim::Inventory,
                     auto_approve: approves,
                     kubernetes: kubernetes.map(cluster),
+                    reboot: RebootSettings {
+                        command: command.map(reboot_command),
+                        ..RebootSettings::default()
+                    },
                     ..Settings::default()
                 }));
             }
@@ -394,6 +413,9 @@ impl Play {
                     let outcome = self.request_node(&job, outcome);
                     return self.input(Input::JobDone(JobDone::Cluster(job, outcome)));
                 }
+                if let Some(job) = CommandJob::of(&job).cloned() {
+                    return self.run_command(job, outcome);
+                }
                 let Some(job) = SlotJob::of(&job).cloned() else { unreachable!("there is no other system") };
                 let outcome = self.request_lock(outcome, |world| match job.order {
                     SlotOrder::Lock => world.lock(&job.host, &job.group),
@@ -461,6 +483,40 @@ impl Play {
         let is_lost = outcome % 4 == 2;
         let answer = (outcome % 4 < 3).then(|| world.cluster(job, outcome / 4 % 4)).filter(|_| !is_lost);
         answer.unwrap_or(NodeOutcome::Unreachable { why: NoAnswer::TimedOut })
+    }
+
+    /// A command of the operator ends. It may have rebooted the host although it failed.
+    fn run_command(&mut self, job: CommandJob, outcome: usize) {
+        let outcome = match (&job.order, outcome % 4) {
+            (CommandOrder::CheckBoot { .. }, 0 | 1) => CommandOutcome::Booted,
+            (CommandOrder::CheckBoot { .. }, _) => CommandOutcome::NotBooted,
+            (CommandOrder::Reboot { .. }, 3) => {
+                return self.input(Input::JobDone(JobDone::NotBegun(Job::RebootCommand(job))));
+            }
+            (CommandOrder::Reboot { .. }, number) => {
+                if number < 2 {
+                    self.boots(&job.host);
+                }
+                match number {
+                    0 => CommandOutcome::Succeeded,
+                    1 => CommandOutcome::Failed { detail: "255".to_owned() },
+                    _ => CommandOutcome::Unknown { detail: "signal 9".to_owned() },
+                }
+            }
+        };
+        self.input(Input::JobDone(JobDone::RebootCommand(job, outcome)));
+    }
+
+    /// A host leaves its boot.
+    fn boots(&mut self, host: &HostName) {
+        self.boots += 1;
+        let boot_id = Some(format!("boot-{}", self.boots));
+        if let Some(node) = self.site.view.nodes.as_mut().and_then(|nodes| nodes.get_mut(host)) {
+            node.boot_id.clone_from(&boot_id);
+        }
+        if let Some(seen) = self.site.view.hosts.get_mut(host) {
+            seen.boot_id = boot_id;
+        }
     }
 
     /// The outcome of a request to the lock server: a random one without a world; otherwise the server's answer, unless

@@ -4,8 +4,8 @@
 use chrono::{DateTime, Utc};
 use os_upgrade_kernel::reboot_queue::Entry;
 use os_upgrade_kernel::{
-    Answer, Effect, Explanation, Fact, Job, NodeJob, NodeOrder, Order, Purge, SlotJob, SlotOrder, State,
-    View, explain_entry, next_reboot,
+    Answer, CommandJob, CommandOrder, Effect, Explanation, Fact, Job, NodeJob, NodeOrder, Order, Purge,
+    SlotJob, SlotOrder, State, View, explain_entry, next_reboot,
 };
 use os_upgrade_protocol::{Hint, HostName};
 use serde_json::Value;
@@ -91,6 +91,12 @@ pub(crate) fn effects(effects: &[Effect]) -> String {
             };
             format!("{order} {host} under {}", fence.sequence)
         }
+        Effect::Job(Job::RebootCommand(CommandJob { order, node, .. })) => match order {
+            CommandOrder::Reboot { attempt } => format!("reboot {node} by command, attempt {attempt}"),
+            CommandOrder::CheckBoot { since } => {
+                format!("check boot of {node} since {}", os_upgrade_protocol::time::format(*since))
+            }
+        },
         Effect::NewFence { above } => format!("new fence above {above}"),
         Effect::Retract { host, sequence } => format!("retract {sequence} of {host}"),
         Effect::Purge(Purge { host, announced, removed_at: _ }) => {

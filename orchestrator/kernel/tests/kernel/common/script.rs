@@ -10,11 +10,12 @@ use chrono_tz::Tz;
 use os_upgrade_kernel::duration::Duration;
 use os_upgrade_kernel::start_timer::StartTimer;
 use os_upgrade_kernel::{
-    ApiServerOrder, Backoff, ClockDoubt, ConfigOperation, ControlMessage, Effect, EnrolmentOperation,
-    Expected, Fact, InReplyTo, Input, JobDone, KubernetesSettings, LockOperation, LockOutcome, LockProvider,
-    NoAnswer, NodeJob, NodeOperation, NodeOutcome, OnFailure, Operation, Order, Pod, PodObstacle, Pods,
-    Reachability, RebootOperation, RebootSettings, Reclaim, Request, RunOperation, Sealed, SecretName,
-    SeenNode, Settings, SlotOperation, SlotOrder, explain, forecast,
+    ApiServerOrder, Backoff, ClockDoubt, CommandJob, CommandOutcome, ConfigOperation, ControlMessage, Effect,
+    EnrolmentOperation, Expected, Fact, InReplyTo, Input, JobDone, KubernetesSettings, LockOperation,
+    LockOutcome, LockProvider, NoAnswer, NodeJob, NodeOperation, NodeOutcome, OnFailure, Operation, Order,
+    Pod, PodObstacle, Pods, Reachability, RebootCommandSettings, RebootOperation, RebootSettings, Reclaim,
+    Request, RunOperation, Sealed, SecretName, SeenNode, Settings, SlotOperation, SlotOrder, explain,
+    forecast,
 };
 use os_upgrade_protocol::{Action, CommandId, Outcome, Reply};
 
@@ -120,6 +121,7 @@ pub(crate) fn perform(site: &mut Site, line: &str) -> Vec<String> {
             render_outputs(&site.control(message))
         }
         "cluster" => render_outputs(&cluster(site, &words)),
+        "command" => render_outputs(&command(site, &words)),
         _ => {
             let input = input(&words);
             render_outputs(&site.input(input))
@@ -161,6 +163,26 @@ fn cluster(site: &mut Site, words: &Words<'_>) -> Outputs {
     site.input(Input::JobDone(JobDone::Cluster(job, outcome)))
 }
 
+/// `command h1 failed exit status 1`: what came of the operator's command that is wanted about a host.
+fn command(site: &mut Site, words: &Words<'_>) -> Outputs {
+    let name = host(words.at(1));
+    let wanted = site.effects().into_iter().find_map(|effect| {
+        let Effect::Job(job) = effect else { return None };
+        CommandJob::of(&job).filter(|job| job.host == name).cloned()
+    });
+    let job = wanted.unwrap_or_else(|| panic!("{:?}: no command is wanted", words.line));
+    let detail = words.rest(3).to_owned();
+    let outcome = match words.at(2) {
+        "succeeded" => CommandOutcome::Succeeded,
+        "failed" => CommandOutcome::Failed { detail },
+        "unknown" => CommandOutcome::Unknown { detail },
+        "booted" => CommandOutcome::Booted,
+        "not-booted" => CommandOutcome::NotBooted,
+        other => panic!("there is no outcome {other:?}"),
+    };
+    site.input(Input::JobDone(JobDone::RebootCommand(job, outcome)))
+}
+
 fn render_outputs(outputs: &Outputs) -> Vec<String> {
     let facts = outputs.facts.iter().map(|fact| format!("+ {}", render::fact(fact)));
     let answer = outputs.answer.iter().map(|answer| format!("= {}", render::answer(answer)));
@@ -186,13 +208,15 @@ fn change_view(site: &mut Site, words: &Words<'_>) {
             }
             host_seen.reboot_required = words.named("required").map(ToOwned::to_owned);
             host_seen.boot_id = words.named("boot").map(ToOwned::to_owned);
-            host_seen.reboots_on_request = host_seen.boot_id.is_some();
+            host_seen.reboots_on_request = host_seen.boot_id.is_some() && !words.has("specification-only");
             host_seen.clock_skew_secs = words.named("skew").map(|seconds| seconds.parse().unwrap());
             site.view.hosts.insert(host(words.at(1)), host_seen);
             site.view.left.remove(&host(words.at(1)));
         }
         "node" => {
             let node = SeenNode {
+                name: format!("node-{}", words.at(1)),
+                boot_id: words.named("boot").map(ToOwned::to_owned),
                 is_ready: !words.has("not-ready"),
                 is_api_server: words.has("api-server"),
                 is_unschedulable: words.has("unschedulable"),
@@ -430,6 +454,10 @@ fn settings(words: &Words<'_>) -> Settings {
             } else {
                 Backoff::DEFAULT
             },
+            command: words.named("command").map(|within| RebootCommandSettings {
+                within: within.parse().unwrap(),
+                checks_boot: words.has("boot-check"),
+            }),
         },
         kubernetes: words.has("kubernetes").then(|| KubernetesSettings {
             drain_timeout: Duration::from_secs(600),

@@ -17,7 +17,11 @@ fn variant(event: &EntryEvent) -> usize {
         EntryEvent::Removed => 7,
         EntryEvent::Rebooted => 8,
         EntryEvent::GivenUp { .. } => 9,
-        EntryEvent::Booted => 10,
+        EntryEvent::Booted { .. } => 10,
+        EntryEvent::AttemptDue { .. } => 11,
+        EntryEvent::AttemptBegan => 12,
+        EntryEvent::AttemptSucceeded => 13,
+        EntryEvent::AttemptUnknown { .. } => 14,
     }
 }
 
@@ -65,14 +69,33 @@ fn events() -> Vec<(EntryEvent, &'static str)> {
             EntryEvent::BackedOff { until: start(), reason: Some(Reason::ClusterUnseen) },
             r#"{"kind":"backed-off","until":"2026-11-21T01:00:00Z","reason":{"kind":"cluster-unseen"}}"#,
         ),
-        (EntryEvent::Booted, r#"{"kind":"booted"}"#),
+        (EntryEvent::Booted { checked: false }, r#"{"kind":"booted"}"#),
+        (EntryEvent::Booted { checked: true }, r#"{"kind":"booted","checked":true}"#),
+        (
+            EntryEvent::AttemptDue { node: "node-1".to_owned(), boot_id: Some("one".to_owned()) },
+            r#"{"kind":"attempt-due","node":"node-1","boot-id":"one"}"#,
+        ),
+        (
+            EntryEvent::AttemptDue { node: "node-1".to_owned(), boot_id: None },
+            r#"{"kind":"attempt-due","node":"node-1"}"#,
+        ),
+        (EntryEvent::AttemptBegan, r#"{"kind":"attempt-began"}"#),
+        (EntryEvent::AttemptSucceeded, r#"{"kind":"attempt-succeeded"}"#),
+        (
+            EntryEvent::AttemptUnknown { reason: Reason::RebootUnknown { detail: "a crash".to_owned() } },
+            r#"{"kind":"attempt-unknown","reason":{"kind":"reboot-unknown","detail":"a crash"}}"#,
+        ),
+        (
+            EntryEvent::Failed { reason: Reason::RebootCommandFailed { detail: "no".to_owned() } },
+            r#"{"kind":"failed","reason":{"kind":"reboot-command-failed","detail":"no"}}"#,
+        ),
     ]
 }
 
 #[test]
 fn entry_events() {
     let table = events();
-    check(&table, variant, 11);
+    check(&table, variant, 15);
     check_formats(&table, |event| Fact::Reboot { index: 0, host: host("h1"), event: event.clone() }.format());
     for (event, json) in &table {
         assert!(json.starts_with(&format!(r#"{{"kind":"{}""#, event.name())), "{json}");

@@ -82,7 +82,7 @@
 > state
 # Its second entry waits until the worker has announced the new boot.
 > queue
-  3 h1 queued: its worker has not announced the boot after the last reboot yet | boot-unknown
+  3 h1 queued: its boot after the last reboot has not been seen yet | boot-unknown
 > host h1 boot=b1
 > tick
   + reboot event=(started group=default provider=embedded) host=h1 index=3

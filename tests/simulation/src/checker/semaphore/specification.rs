@@ -347,14 +347,17 @@ impl Specification {
             EntryEvent::Cancelled { .. } => {
                 self.rebooting.retain(|_, it| it.index != index || it.is_told);
             }
-            EntryEvent::RebootBegan { .. } => {
+            EntryEvent::RebootBegan { .. } | EntryEvent::AttemptDue { .. } => {
                 if let Some(it) = self.rebooting.get_mut(host).filter(|it| it.index == index) {
                     it.is_told = true;
                 }
             }
             EntryEvent::Waiting { .. }
             | EntryEvent::CommandSent { .. }
-            | EntryEvent::Booted
+            | EntryEvent::Booted { .. }
+            | EntryEvent::AttemptBegan
+            | EntryEvent::AttemptSucceeded
+            | EntryEvent::AttemptUnknown { .. }
             | EntryEvent::Failed { .. } => {}
         }
         Ok(())

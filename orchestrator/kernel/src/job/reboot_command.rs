@@ -1,0 +1,167 @@
+//! The operator's commands: one reboots a host of the reboot queue, the other one says whether it has booted.
+//!
+//! To repeat the first one may reboot a host twice. So it is run only after a fact that says so, and once for it; what a leader
+//! cannot know of the command of another one is never taken for a failure.
+
+use chrono::{DateTime, Utc};
+use os_upgrade_protocol::{GroupName, HostName};
+
+use super::system_job::SystemJob;
+use crate::fact::Fact;
+use crate::no_answer::NoAnswer;
+use crate::reason::Reason;
+use crate::reboot_queue::{Attempt, AttemptStage, Entry, EntryEvent};
+use crate::reboots::host_is_back;
+use crate::slot::ReleaseCause;
+use crate::state::State;
+use crate::view::View;
+
+/// One of the operator's commands to run for the entry of a host.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct CommandJob {
+    /// Which one.
+    pub order: CommandOrder,
+    /// The host.
+    pub host: HostName,
+    /// The name of the host's Kubernetes node, or of the host if it is none.
+    pub node: String,
+    /// The index of the entry.
+    pub index: u64,
+}
+
+/// Which of the operator's commands to run.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum CommandOrder {
+    /// Reboot the host.
+    Reboot {
+        /// The number of the attempt.
+        attempt: u32,
+    },
+    /// Say whether the host has booted.
+    CheckBoot {
+        /// Since when.
+        since: DateTime<Utc>,
+    },
+}
+
+/// What came of a command.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum CommandOutcome {
+    /// Of `Reboot`: the reboot has begun.
+    Succeeded,
+    /// Of `Reboot`: the reboot has not begun.
+    Failed {
+        /// A description.
+        detail: String,
+    },
+    /// Of `Reboot`: whether the reboot has begun is not known.
+    Unknown {
+        /// A description.
+        detail: String,
+    },
+    /// Of `CheckBoot`: it has booted.
+    Booted,
+    /// Of `CheckBoot`: it has not booted, as far as is known.
+    NotBooted,
+}
+
+impl SystemJob for CommandJob {
+    type Outcome = CommandOutcome;
+
+    fn wanted(state: &State) -> impl Iterator<Item = Self> {
+        let attempts = attempts(state).into_iter();
+        attempts.filter_map(|(index, entry, attempt)| {
+            let order = order(state, entry, attempt)?;
+            Some(Self { order, host: entry.host.clone(), node: attempt.node.clone(), index })
+        })
+    }
+
+    fn done(&self, state: &State, _: &View, outcome: &CommandOutcome, _: DateTime<Utc>) -> Vec<Fact> {
+        let Some(entry) = state.reboot_queue.entries.get(&self.index) else { return Vec::new() };
+        let is_wanted = entry.host == self.host
+            && entry.attempt.as_ref().and_then(|attempt| order(state, entry, attempt)).as_ref()
+                == Some(&self.order);
+        if !is_wanted {
+            return Vec::new();
+        }
+        let event = match outcome {
+            CommandOutcome::Succeeded => EntryEvent::AttemptSucceeded,
+            CommandOutcome::Failed { detail } => {
+                EntryEvent::Failed { reason: Reason::RebootCommandFailed { detail: detail.clone() } }
+            }
+            CommandOutcome::Unknown { detail } => unknown(detail),
+            CommandOutcome::Booted => {
+                return host_is_back(state, self.index, &self.host, true, ReleaseCause::Rebooted);
+            }
+            CommandOutcome::NotBooted => return Vec::new(),
+        };
+        vec![Fact::Reboot { index: self.index, host: self.host.clone(), event }]
+    }
+
+    /// What an earlier leader's command did is not known. It ended with that leadership.
+    fn leadership_began(state: &State) -> impl Iterator<Item = Fact> + '_ {
+        let running =
+            attempts(state).into_iter().filter(|(.., attempt)| attempt.stage == AttemptStage::Running);
+        running.map(|(index, entry, _)| {
+            let event = unknown("the leader that ran it does not lead any more");
+            Fact::Reboot { index, host: entry.host.clone(), event }
+        })
+    }
+
+    fn unanswered(why: NoAnswer) -> CommandOutcome {
+        CommandOutcome::Unknown { detail: why.to_string() }
+    }
+
+    fn is_answer(outcome: &CommandOutcome) -> bool {
+        match outcome {
+            CommandOutcome::Succeeded
+            | CommandOutcome::Failed { .. }
+            | CommandOutcome::Unknown { .. }
+            | CommandOutcome::Booted
+            | CommandOutcome::NotBooted => true,
+        }
+    }
+
+    fn host(&self) -> &HostName {
+        &self.host
+    }
+
+    fn is_release(&self) -> bool {
+        false
+    }
+
+    fn pool(&self) -> Option<&GroupName> {
+        None
+    }
+
+    /// Until this leader's fence is open, the state may still say that its predecessor's command is being run.
+    fn needs_fence() -> bool {
+        true
+    }
+}
+
+/// The entries whose hosts the operator's command reboots.
+fn attempts(state: &State) -> impl IntoIterator<Item = (u64, &Entry, &Attempt)> {
+    let under_way = state.reboot_queue.under_way();
+    under_way.filter_map(|(index, entry)| Some((index, entry, entry.attempt.as_ref()?)))
+}
+
+/// The command that the entry needs now, if any.
+fn order(state: &State, entry: &Entry, attempt: &Attempt) -> Option<CommandOrder> {
+    let checks_boot = state.settings.reboot.command.is_some_and(|command| command.checks_boot);
+    match attempt.stage {
+        AttemptStage::Running => Some(CommandOrder::Reboot { attempt: attempt.number }),
+        AttemptStage::Succeeded | AttemptStage::Unknown | AttemptStage::Failed if checks_boot => {
+            Some(CommandOrder::CheckBoot { since: entry.last_transition })
+        }
+        AttemptStage::Due
+        | AttemptStage::Succeeded
+        | AttemptStage::Unknown
+        | AttemptStage::Failed
+        | AttemptStage::Booted => None,
+    }
+}
+
+fn unknown(detail: &str) -> EntryEvent {
+    EntryEvent::AttemptUnknown { reason: Reason::RebootUnknown { detail: detail.to_owned() } }
+}
