@@ -19,7 +19,6 @@ use std::time::Duration;
 
 use arc_swap::ArcSwap;
 use os_upgrade_adapters::fleet_lock_client::FleetLockClient;
-use os_upgrade_adapters::reboot_command::RebootCommands;
 use os_upgrade_adapters::{self as adapters, Adapters};
 use os_upgrade_api as api;
 use os_upgrade_bus::PendingBus;
@@ -184,12 +183,7 @@ impl Opened {
             streams_found,
             parts: Parts {
                 settings: node_settings(&settings, directory.instance(), store),
-                adapters: adapters(
-                    locks,
-                    nodes,
-                    reboot_commands::of(&settings),
-                    strongbox.credentials(&published),
-                ),
+                adapters: adapters(&settings, locks, nodes, strongbox.credentials(&published)),
                 strongbox: strongbox.clone(),
                 history: history.clone(),
                 projection: driver::Projection {
@@ -303,12 +297,13 @@ fn spawn<T: Send + 'static>(
 
 /// What carries out jobs. The `credentials` are for the lock server.
 fn adapters(
+    settings: &Settings,
     locks: Option<FleetLockClient>,
     cluster: Option<adapters::cluster::Cluster>,
-    reboot_commands: Option<RebootCommands>,
     credentials: Option<Secret>,
 ) -> Adapters {
-    Adapters { lock_server: locks.map(|locks| locks.with_credentials(credentials)), cluster, reboot_commands }
+    let lock_server = locks.map(|locks| locks.with_credentials(credentials));
+    Adapters { lock_server, cluster, reboot_commands: reboot_commands::of(settings) }
 }
 
 fn site() -> (Arc<ArcSwap<PublishedState>>, SiteHandle, mpsc::Receiver<os_upgrade_site::call::Call>) {

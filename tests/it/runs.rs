@@ -8,6 +8,7 @@ mod events;
 mod failures;
 mod lost_updates;
 mod output;
+mod reboot_by_command;
 mod reboot_queue;
 mod replies;
 mod trigger;

@@ -8,6 +8,7 @@ use os_upgrade_kernel::OnFailure;
 use super::*;
 
 mod kubernetes;
+mod reboot_commands;
 
 fn load_text(text: &str, environment: &[(&str, &str)]) -> Result<Settings, String> {
     let dir = tempfile::tempdir().unwrap();
@@ -224,6 +225,22 @@ fn single_problems() {
         (
             "[reboot]\nqueue-required = true",
             "c.toml:2:18: reboot.queue-required: needs reboot.in-windows = true, so that no host reboots outside of a window",
+        ),
+        (
+            "[reboot]\nreboot-command = \"ipmitool power cycle\"",
+            "c.toml:2:18: reboot.reboot-command: needs reboot.command-timeout, so that a command that hangs ends",
+        ),
+        (
+            "[reboot]\nboot-check-command = \"has-booted\"",
+            "c.toml:2:22: reboot.boot-check-command: needs reboot.reboot-command; a worker says itself that its host has booted",
+        ),
+        (
+            "[reboot]\ncommand-timeout = \"1m\"\nreboot-command = \"sh -c 'reboot\"",
+            "c.toml:3:18: reboot.reboot-command: expected a program and its arguments, quoted as in a shell, found \"sh -c 'reboot\"; a quote is not closed",
+        ),
+        (
+            "[reboot]\ncommand-timeout = \"1m\"\nreboot-command = \" \"",
+            "c.toml:3:18: reboot.reboot-command: expected a program and its arguments, quoted as in a shell, found \" \"",
         ),
         ("[api]\nlisten = \"127.0.0.1:1\"\nlisten = \"127.0.0.1:2\"", "c.toml:3:1: duplicate key"),
         (

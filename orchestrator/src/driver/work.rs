@@ -355,6 +355,27 @@ mod tests {
     use super::*;
 
     #[tokio::test(start_paused = true)]
+    async fn leadership_ends_with_the_last_lease() {
+        let started = Instant::now();
+        let seconds = |seconds| Some(Duration::from_secs(seconds));
+        let lease = watch::Sender::new(seconds(6));
+        let ends = tokio::spawn(deposed(started, lease.subscribe()));
+        tokio::time::sleep(Duration::from_secs(5)).await;
+        // It is renewed in time, and then no more.
+        lease.send_replace(seconds(11));
+        ends.await.unwrap();
+        assert_eq!(started.elapsed().as_secs(), 11);
+
+        // It is lost before it expires.
+        let lease = watch::Sender::new(seconds(100));
+        let ends = tokio::spawn(deposed(started, lease.subscribe()));
+        tokio::time::sleep(Duration::from_secs(5)).await;
+        lease.send_replace(None);
+        ends.await.unwrap();
+        assert_eq!(started.elapsed().as_secs(), 16);
+    }
+
+    #[tokio::test(start_paused = true)]
     async fn every_job_is_reported() {
         let (host, group) = (HostName::new("h01").unwrap(), GroupName::new("default").unwrap());
         let job = SlotJob { order: SlotOrder::Lock, host, group };

@@ -244,10 +244,10 @@ fn add(
     if let Some((hosts, count)) =
         those(&|host| !view.hosts.contains_key(host) && !is_node_without_worker(state, view, host))
     {
-        let has_command = state.settings.reboot.command.is_some();
-        return Err(match has_command {
-            true => RebootRefusal::NeitherNodeNorWorker { hosts, count },
-            false => RebootRefusal::UnknownHosts { hosts, count },
+        return Err(if state.settings.reboot.command.is_some() {
+            RebootRefusal::NeitherNodeNorWorker { hosts, count }
+        } else {
+            RebootRefusal::UnknownHosts { hosts, count }
         });
     }
     if let Some((hosts, count)) = those(&|host| !takes_part(state, view, host)) {
@@ -419,7 +419,7 @@ pub(super) fn advance_attempts(state: &State, view: &View, now: DateTime<Utc>) -
     let attempts = under_way.filter_map(|(index, entry)| Some((index, entry, entry.attempt.as_ref()?)));
     let facts = attempts.filter_map(|(index, entry, attempt)| {
         let counts_boot = attempt.stage == AttemptStage::Due || !checks_boot;
-        if attempt.awaits_boot() && counts_boot && has_left_boot(state, view, entry) {
+        if attempt.ends_by_boot() && counts_boot && has_left_boot(state, view, entry) {
             return Some(host_is_back(state, index, &entry.host, false, ReleaseCause::Rebooted));
         }
         let event = match attempt.stage {

@@ -19,7 +19,7 @@ use crate::view::View;
 /// One of the operator's commands to run for the entry of a host.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct CommandJob {
-    /// Which one.
+    /// Whether it reboots the host or asks whether it has booted.
     pub order: CommandOrder,
     /// The host.
     pub host: HostName,

@@ -3,8 +3,6 @@
 use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};
 
-use super::entry::EntryEvent;
-
 /// An attempt to reboot a host with the operator's command.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
@@ -43,7 +41,7 @@ impl Attempt {
     }
 
     /// Whether its host is told to reboot, or was, and counts as rebooted once it is in another boot.
-    pub(crate) const fn awaits_boot(&self) -> bool {
+    pub(crate) const fn ends_by_boot(&self) -> bool {
         match self.stage {
             AttemptStage::Due | AttemptStage::Succeeded | AttemptStage::Unknown | AttemptStage::Failed => {
                 true
@@ -53,29 +51,20 @@ impl Attempt {
         }
     }
 
-    /// The attempt after `event`; `None` if that is illegal in its stage.
-    pub(super) fn after(&self, event: &EntryEvent, at: DateTime<Utc>) -> Option<Self> {
-        use AttemptStage as S;
-        let to = |stage| Self { stage, since: at, ..self.clone() };
-        Some(match (self.stage, event) {
-            (S::Unknown, EntryEvent::AttemptDue { node, .. }) => {
-                Self { number: self.number.saturating_add(1), node: node.clone(), ..to(S::Due) }
-            }
-            (S::Due, EntryEvent::AttemptBegan) => to(S::Running),
-            (S::Running, EntryEvent::AttemptSucceeded) => to(S::Succeeded),
-            (S::Running, EntryEvent::AttemptUnknown { .. }) => to(S::Unknown),
-            (S::Running, EntryEvent::Failed { .. }) => to(S::Failed),
-            (S::Due | S::Succeeded | S::Unknown | S::Failed, EntryEvent::Booted { .. }) => to(S::Booted),
-            _ => return None,
-        })
+    /// The next attempt.
+    pub(super) fn again(&self, node: &str, at: DateTime<Utc>) -> Self {
+        Self { number: self.number.saturating_add(1), ..Self::first(node, at) }
+    }
+
+    /// The attempt at another stage from `at` on.
+    pub(super) fn to(&self, stage: AttemptStage, at: DateTime<Utc>) -> Self {
+        Self { stage, since: at, ..self.clone() }
     }
 
     /// The attempt after a restoration at `at` from data that may be old: its host may have been told since.
     pub(super) fn restored(&self, at: DateTime<Utc>) -> Self {
         match self.stage {
-            AttemptStage::Due | AttemptStage::Running => {
-                Self { stage: AttemptStage::Unknown, since: at, ..self.clone() }
-            }
+            AttemptStage::Due | AttemptStage::Running => self.to(AttemptStage::Unknown, at),
             AttemptStage::Succeeded | AttemptStage::Unknown | AttemptStage::Failed | AttemptStage::Booted => {
                 self.clone()
             }

@@ -289,15 +289,26 @@ impl Entry {
 
     /// The entry, whose host reboots by the operator's command, after `event` about that.
     fn attempted(&self, event: &EntryEvent, at: DateTime<Utc>) -> Result<Self, IllegalEntryEvent> {
-        let after = |attempt: &Attempt| attempt.after(event, at);
+        use AttemptStage as A;
         let illegal = || IllegalEntryEvent { from: self.status, event: event.into() };
-        let attempt = Some(self.attempt.as_ref().and_then(after).ok_or_else(illegal)?);
+        let attempt = self.attempt.as_ref().ok_or_else(illegal)?;
+        let stage = match (attempt.stage, event) {
+            (A::Unknown, EntryEvent::AttemptDue { node, .. }) => {
+                return Ok(Self { attempt: Some(attempt.again(node, at)), reason: None, ..self.clone() });
+            }
+            (A::Due, EntryEvent::AttemptBegan) => A::Running,
+            (A::Running, EntryEvent::AttemptSucceeded) => A::Succeeded,
+            (A::Running, EntryEvent::AttemptUnknown { .. }) => A::Unknown,
+            (A::Running, EntryEvent::Failed { .. }) => A::Failed,
+            (A::Due | A::Succeeded | A::Unknown | A::Failed, EntryEvent::Booted { .. }) => A::Booted,
+            _ => return Err(illegal()),
+        };
         let reason = if let EntryEvent::Failed { reason } | EntryEvent::AttemptUnknown { reason } = event {
             Some(reason.clone())
         } else {
             None
         };
-        Ok(Self { attempt, reason, ..self.clone() })
+        Ok(Self { attempt: Some(attempt.to(stage, at)), reason, ..self.clone() })
     }
 
     /// The entry after `event`; `None` if that ends it.

@@ -5,10 +5,14 @@ use std::time::Duration;
 
 use chrono::{DateTime, TimeDelta, Utc};
 use os_upgrade_kernel::config::Rollout;
-use os_upgrade_kernel::{Enlisted, Fact, HostEvent, Reason, Record, State, Trigger};
+use os_upgrade_kernel::reboot_queue::EntryEvent;
+use os_upgrade_kernel::{
+    CommandOrder, Enlisted, Fact, HostEvent, Job, LockProvider, Reason, Record, State, System, Trigger,
+};
 use os_upgrade_protocol::{ApplicationName, GroupName, HostName, RunId};
 use os_upgrade_shell::clock::Now;
 use os_upgrade_shell::dispatch::{Dispatch, DispatchSettings, Dispatcher, Leader, PublishOutcome};
+use os_upgrade_shell::jobs::{StartedJob, SystemLimits};
 
 const NOW: Now = Now { wall: DateTime::UNIX_EPOCH, monotonic: Duration::from_secs(100) };
 
@@ -38,6 +42,49 @@ fn sent(state: &State, dispatcher: &mut Dispatcher) -> Option<String> {
     };
     dispatcher.command_published(NOW, *epoch, order.clone(), PublishOutcome::Stored);
     Some(order.id.to_string())
+}
+
+/// The state that a new leader finds may say that its predecessor's command is being run. It has ended.
+#[test]
+fn command_of_a_predecessor_is_not_run_again() {
+    let at_once = SystemLimits { retry: Duration::from_secs(10), interval: Duration::ZERO };
+    let systems = BTreeMap::from([(System::RebootCommand, at_once)]);
+    let mut dispatcher = Dispatcher::new(DispatchSettings { publishes_max: 1, systems }, "b");
+    let mut state = State::default();
+    let event = |event| Fact::Reboot { index: 0, host: host("h1"), event };
+    let started = EntryEvent::Started {
+        group: GroupName::new("default").unwrap(),
+        provider: LockProvider::Embedded,
+        drain: false,
+    };
+    let due = EntryEvent::AttemptDue { node: "h1".to_owned(), boot_id: Some("one".to_owned()) };
+    let queued =
+        Fact::RebootsQueued { hosts: vec![host("h1")], actor: "eve".to_owned(), reason: None, window: None };
+    let fenced = |sequence, leader: &str| Fact::Fenced { sequence, leader: leader.to_owned() };
+    let passed = |sequence| Fact::FencePassed { sequence };
+    let facts =
+        vec![fenced(1, "a"), passed(1), queued, event(started), event(due), event(EntryEvent::AttemptBegan)];
+    commit(&mut state, &mut dispatcher, facts);
+
+    dispatcher.begin_leadership(NOW);
+    let begun = begin_due(&state, &mut dispatcher);
+    let [Dispatch::Fence { epoch }] = begun[..] else { panic!("{begun:?}") };
+    assert_eq!(dispatcher.fence_published(NOW, epoch, Some(2)), Some(2));
+    assert_eq!(begin_due(&state, &mut dispatcher), []);
+    let reason = Reason::RebootUnknown { detail: "a crash".to_owned() };
+    let unknown = event(EntryEvent::AttemptUnknown { reason });
+    commit(&mut state, &mut dispatcher, vec![unknown, fenced(2, "b"), passed(2)]);
+    assert_eq!(begin_due(&state, &mut dispatcher), []);
+
+    // Its own one it runs, once.
+    let due = EntryEvent::AttemptDue { node: "h1".to_owned(), boot_id: Some("one".to_owned()) };
+    commit(&mut state, &mut dispatcher, vec![event(due), event(EntryEvent::AttemptBegan)]);
+    let begun = begin_due(&state, &mut dispatcher);
+    let [Dispatch::Job(StartedJob { job: Job::RebootCommand(job), .. })] = &begun[..] else {
+        panic!("{begun:?}")
+    };
+    assert_eq!(job.order, CommandOrder::Reboot { attempt: 2 });
+    assert_eq!(begin_due(&state, &mut dispatcher), []);
 }
 
 #[test]

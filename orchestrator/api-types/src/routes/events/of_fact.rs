@@ -182,11 +182,12 @@ impl SiteEvent {
             | EntryEvent::Booted { .. }
             | EntryEvent::Rebooted => None,
         };
-        let boot_id = match event {
-            EntryEvent::RebootBegan { boot_id } | EntryEvent::AttemptDue { boot_id: Some(boot_id), .. } => {
-                Some(boot_id.clone())
-            }
-            _ => None,
+        let boot_id = if let EntryEvent::RebootBegan { boot_id }
+        | EntryEvent::AttemptDue { boot_id: Some(boot_id), .. } = event
+        {
+            Some(boot_id.clone())
+        } else {
+            None
         };
         let (index, host, step) = (index.to_string(), host.to_string(), event.name().to_owned());
         Self::Reboot { index, host, step, boot_id, reason, actor: event.actor().map(ToOwned::to_owned) }

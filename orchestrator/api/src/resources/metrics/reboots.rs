@@ -38,7 +38,7 @@ pub(super) fn describe(registry: &mut Registry, site: &Site, now: DateTime<Utc>)
     }
     of_queue.register("items", "Entries of the reboot queue, by status", items);
     let failed = entries().filter(|entry| entry.status == EntryStatus::Rebooting && entry.has_failed());
-    let help = "Entries whose worker answered reboot with an error: each waits for an operator";
+    let help = "Entries whose worker answered reboot with an error, or whose reboot command failed: each waits for an operator";
     of_queue.register("failed", help, count(failed.count()));
     let rebooting = entries().filter(|entry| entry.status == EntryStatus::Rebooting);
     let longest = rebooting.map(|entry| (now - entry.last_transition).num_seconds().max(0)).max();

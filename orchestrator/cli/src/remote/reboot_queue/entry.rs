@@ -1,5 +1,6 @@
 //! Entries of the reboot queue, as people see them.
 
+use os_upgrade_kernel::Reason;
 use os_upgrade_shell::text::sanitized;
 use serde::Deserialize;
 
@@ -165,7 +166,12 @@ impl Fact {
     }
 
     fn reason(&self) -> String {
-        self.reason.as_deref().or_else(|| self.event.reason.as_str()).unwrap_or_default().to_owned()
+        if let Some(sentence) = self.reason.as_deref().or_else(|| self.event.reason.as_str()) {
+            return sentence.to_owned();
+        }
+        // A newer orchestrator may have others.
+        let known = Reason::deserialize(&self.event.reason).map(|reason| reason.to_string());
+        known.unwrap_or_else(|_| self.event.reason["kind"].as_str().unwrap_or_default().to_owned())
     }
 }
 
@@ -232,9 +238,12 @@ why:           the queue is disabled";
     fn the_history_in_a_table() {
         let item = |fact: serde_json::Value| json!({"time": "2026-11-21T01:00:00.000Z", "actor": "anna", "fact": fact});
         let given_up = json!({"kind": "given-up", "actor": "anna", "reason": "burnt"});
+        let failed =
+            json!({"kind": "failed", "reason": {"kind": "reboot-command-failed", "detail": "no route"}});
         let page = json!({ "items": [
             item(json!({"type": "reboot", "index": 7, "host": "h1", "event": given_up})),
             item(json!({"type": "reboots-queued", "hosts": ["h1", "h2"], "reason": "a new kernel"})),
+            item(json!({"type": "reboot", "index": 7, "host": "h1", "event": failed})),
             item(json!({"type": "reboot-queue-switched", "enabled": true})),
             item(json!({"type": "reboot-backoff-reset"})),
         ]});
@@ -242,6 +251,7 @@ why:           the queue is disabled";
 TIME                  WHO   ACTION         ENTRY  NODES   REASON
 2026-11-21T01:00:00Z  anna  given up       7      h1      burnt
 2026-11-21T01:00:00Z  anna  queued                h1, h2  a new kernel
+2026-11-21T01:00:00Z  anna  failed         7      h1      the reboot command failed: no route
 2026-11-21T01:00:00Z  anna  enabled                       
 2026-11-21T01:00:00Z  anna  backoff reset                 ";
         let text = Page::<Fact>::deserialize(page).unwrap().text(&NARROW);
