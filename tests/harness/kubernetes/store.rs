@@ -56,7 +56,12 @@ pub(super) struct Store {
 
 impl Default for Store {
     fn default() -> Self {
-        Self { objects: Objects::default(), version: FIRST_VERSION, oldest: FIRST_VERSION, changes: Vec::new() }
+        Self {
+            objects: Objects::default(),
+            version: FIRST_VERSION,
+            oldest: FIRST_VERSION,
+            changes: Vec::new(),
+        }
     }
 }
 

@@ -229,7 +229,8 @@ impl Cluster {
 
     /// Cordons the node for the claim.
     pub(super) async fn cordon(&self) {
-        let cordoned = node::cordon(&self.client, NODE, &claim(), OWNER, lasting()).await.map(|(cordoned, _)| cordoned);
+        let cordoned =
+            node::cordon(&self.client, NODE, &claim(), OWNER, lasting()).await.map(|(cordoned, _)| cordoned);
         assert_eq!(cordoned, Ok(Cordoned::Ours { was_unschedulable: false }));
         self.server.forget_calls();
     }

@@ -190,10 +190,7 @@ async fn two_sites_leave_each_others_cordons() {
         assert_eq!(cordon(client, "m", &there, lasting()).await, Ok(ours(false)));
         let mark = mark_of(&claim(), false);
         let writes = cluster.writes();
-        assert_eq!(
-            cordon(client, NODE, &there, lasting()).await,
-            Ok(Cordoned::OtherSite(mark.clone()))
-        );
+        assert_eq!(cordon(client, NODE, &there, lasting()).await, Ok(Cordoned::OtherSite(mark.clone())));
         assert_eq!(
             node::refence(client, NODE, &there, lasting()).await,
             Ok(Refenced::OtherSite(mark.clone()))

@@ -16,8 +16,7 @@ use crate::plan::Plan;
 use crate::request::Request;
 
 /// How often a cluster is asked. By the program it is asked sooner for the first time, and later after that.
-const CLUSTER: SystemLimits =
-    SystemLimits::at_intervals(Duration::from_secs(3), Duration::from_millis(20));
+const CLUSTER: SystemLimits = SystemLimits::at_intervals(Duration::from_secs(3), Duration::from_millis(20));
 
 #[derive(Debug)]
 pub(crate) struct Instance {

@@ -124,8 +124,7 @@ impl Work<'_> {
             return Ok(lost(node, standing).map_or(Ok(state), Err));
         }
         let owner = owner.as_str();
-        let (cordoned, state) =
-            node::cordon(self.client, node, &self.claim(), owner, self.permit).await?;
+        let (cordoned, state) = node::cordon(self.client, node, &self.claim(), owner, self.permit).await?;
         Ok(match cordoned {
             Cordoned::Ours { .. } => Ok(state),
             Cordoned::Superseded(_) => Err(superseded()),

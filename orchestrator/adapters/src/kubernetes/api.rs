@@ -119,7 +119,9 @@ impl Client {
             PatchKind::Json => "application/json-patch+json",
         };
         let (path, body) = (node_path(name), patch.to_string().into_bytes());
-        self.send(turn, Outgoing { method: Method::PATCH, path, content_type, body }).await?.object(PATCH_NODE)
+        self.send(turn, Outgoing { method: Method::PATCH, path, content_type, body })
+            .await?
+            .object(PATCH_NODE)
     }
 
     /// The pods of a node, not from a cache: without a version, a list shows what is there now.
@@ -180,7 +182,8 @@ impl Client {
         body: &Value,
     ) -> Result<Verdict, Error> {
         let body = body.to_string().into_bytes();
-        let answer = self.send(turn, Outgoing { method, path, content_type: "application/json", body }).await?;
+        let answer =
+            self.send(turn, Outgoing { method, path, content_type: "application/json", body }).await?;
         eviction::read(&answer, right)
     }
 
