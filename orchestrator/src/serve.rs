@@ -26,7 +26,7 @@ use os_upgrade_bus::host_reports::StreamedReports;
 use os_upgrade_bus::streams::StreamsError;
 use os_upgrade_kernel::{self as kernel, System};
 use os_upgrade_platform::data_directory::{self, DataDirectory};
-use os_upgrade_settings::Settings;
+use os_upgrade_settings::{FleetLock, Settings};
 use os_upgrade_shell::dispatch::DispatchSettings;
 use os_upgrade_shell::jobs::SystemLimits;
 use os_upgrade_shell::node::{Acknowledged, NodeSettings, RetentionSettings, StoreKnowledge, Streams};
@@ -64,13 +64,16 @@ const PUBLISHES_MAX: usize = 256;
 /// considering itself a stream's leader.
 const LOSS_CERTAIN_AFTER: Duration = Duration::from_secs(20);
 
-/// How often the API servers of a Kubernetes cluster are asked. They take many requests at once, and a drain is a job that is
-/// repeated until it is done.
-const CLUSTER: SystemLimits =
-    SystemLimits { retry: Duration::from_secs(3), interval: Duration::from_millis(20) };
-/// How often the operator is asked whether a host has booted, and how fast commands are begun.
+/// How often jobs of a Kubernetes cluster begin. A drain is a job that is repeated until it is done: pods may end at once, or take
+/// minutes. Its adapter keeps to `requests-per-second`, so that jobs need no pace of their own.
+const CLUSTER: SystemLimits = SystemLimits {
+    retry: Duration::from_secs(5),
+    retry_first: Duration::from_secs(1),
+    interval: Duration::ZERO,
+};
+/// How often the operator's command is asked whether a host has booted, and how fast commands are begun.
 const REBOOT_COMMAND: SystemLimits =
-    SystemLimits { retry: Duration::from_secs(10), interval: Duration::from_millis(100) };
+    SystemLimits::at_intervals(Duration::from_secs(10), Duration::from_millis(100));
 
 /// How long everything else may take to end after the driver: the store applies the remaining records and is closed. What
 /// it misses is in the journal.
@@ -323,10 +326,8 @@ fn store_streams(streams: &Streams) -> Option<os_upgrade_store::Streams> {
 
 fn node_settings(settings: &Settings, instance: &str, store: Option<StoreKnowledge>) -> NodeSettings {
     let is_cluster = settings.nats.replicas.get() > 1;
-    let lock_server = SystemLimits {
-        retry: settings.fleet_lock.retry_interval.get(),
-        interval: settings.fleet_lock.request_interval.get(),
-    };
+    let FleetLock { retry_interval, request_interval, .. } = &settings.fleet_lock;
+    let lock_server = SystemLimits::at_intervals(retry_interval.get(), request_interval.get());
     NodeSettings {
         instance: instance.to_owned(),
         nonce: uuid::Uuid::new_v4().simple().to_string(),

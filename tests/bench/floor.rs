@@ -48,7 +48,7 @@ impl Floor {
             .context("the floor's stream cannot be created")?;
         let subjects =
             Subjects { stream: STREAM.to_owned(), command: COMMAND.to_owned(), reply: REPLY.to_owned() };
-        let workers = Workers::new(url, "floor", subjects).await?;
+        let workers = Workers::new(url, "floor", subjects, None).await?;
         Ok(Self { jetstream, workers, rounds: 0 })
     }
 

@@ -13,6 +13,7 @@
 //! - [`rows`]: the measurements;
 //! - [`locks`]: FleetLock clients, and their floor;
 //! - [`reads`]: reads of the state, and their floor;
+//! - [`reboot_queue`]: Kubernetes nodes that are drained and rebooted, and their floor;
 //! - [`worker_process`]: the cost of a worker for its host;
 //! - [`growth`]: what is stored after many runs, and what that costs;
 //! - [`windows`]: the next occurrence of maintenance windows, computed without a server;
@@ -27,6 +28,7 @@ mod instance;
 mod locks;
 mod options;
 mod reads;
+mod reboot_queue;
 mod report;
 mod rows;
 mod site;

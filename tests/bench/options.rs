@@ -35,6 +35,12 @@ pub(crate) struct Options {
     /// Number of clients that follow events.
     #[arg(long, default_value_t = 1_000, value_parser = clap::value_parser!(u32).range(1..=1_000))]
     pub(crate) subscribers: u32,
+    /// Number of nodes in the row for the reboot queue.
+    #[arg(long, default_value_t = 1_000, value_parser = clap::value_parser!(u32).range(1..=10_000))]
+    pub(crate) nodes: u32,
+    /// Number of these nodes that are under way at once, of the queue and of the floor.
+    #[arg(long, default_value_t = 250, value_parser = clap::value_parser!(u32).range(1..=10_000))]
+    pub(crate) nodes_at_once: u32,
     /// Number of runs in the row for growth, a multiple of 8.
     #[arg(long, default_value_t = 2_000, value_parser = clap::value_parser!(u32).range(8..=1_000_000))]
     pub(crate) runs: u32,
@@ -81,6 +87,8 @@ pub(crate) enum RowKind {
     Windows,
     /// The cost of a worker for its host.
     Worker,
+    /// A reboot queue of Kubernetes nodes.
+    RebootQueue,
     /// What is stored after many runs, and how long starts and takeovers take then. Only measured if it is named.
     Growth,
 }

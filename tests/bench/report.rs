@@ -39,6 +39,8 @@ pub(crate) enum Unit {
     PerSecond,
     /// A factor.
     Times,
+    /// A number of things.
+    Number,
 }
 
 /// The target for the ratio of ours to the floor.
@@ -80,6 +82,7 @@ impl Unit {
             Self::Mebibytes => format!("{number:.1} MiB"),
             Self::PerSecond => format!("{number:.0}/s"),
             Self::Times => format!("{number:.2}x"),
+            Self::Number => format!("{number:.1}"),
         }
     }
 
@@ -88,7 +91,7 @@ impl Unit {
             Self::Millis => "ms",
             Self::Mebibytes => "MiB",
             Self::PerSecond => "1/s",
-            Self::Times => "1",
+            Self::Times | Self::Number => "1",
         }
     }
 }

@@ -6,6 +6,7 @@ use std::time::Duration;
 use crate::growth::Growth;
 use crate::locks::{self, Journal};
 use crate::options::{Options, RowKind};
+use crate::reboot_queue::{Hall, Size};
 use crate::report::{Pairs, Report, Target, Unit, progress};
 use crate::subscribers::Subscribers;
 use crate::testbed::Testbed;
@@ -68,6 +69,13 @@ impl Rows {
             let growth = Growth { program: &self.program, directory: &self.directory.join("growth") };
             growth.measure(self.options.runs, report).await?;
             growth.measure_lost_store(self.options.kept_runs, report).await?;
+        }
+        if self.wants(&[RowKind::RebootQueue]) {
+            let directory = self.directory.join("reboot-queue");
+            let size =
+                Size { nodes: self.options.nodes as usize, at_once: self.options.nodes_at_once as usize };
+            let mut hall = Hall::start(self.program.clone(), &directory, size).await?;
+            hall.measure(report).await?;
         }
         if !self.wants(&RowKind::ON_TESTBEDS) {
             return Ok(());

@@ -1,17 +1,18 @@
 //! The measured site: an instance of the orchestrator, and its hosts.
 
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use anyhow::ensure;
 use futures::{StreamExt as _, TryStreamExt as _};
 use os_upgrade_platform::managed_nats;
-use os_upgrade_protocol::{Action, Announcement, ApplicationName, subject};
+use os_upgrade_protocol::{Action, ApplicationName, subject};
 use serde_json::{Value, json};
 
 use crate::instance::Instance;
 use crate::reads::Reader;
-use crate::workers::{Step, Subjects, Workers, context, host};
+use crate::workers::{Machines, Step, Subjects, Workers, context, host};
 
 /// The application of the workers.
 const APPLICATION: &str = "bench";
@@ -39,13 +40,24 @@ impl Site {
         nats: &str,
         more: &str,
     ) -> anyhow::Result<Self> {
+        Self::start_on(None, program, directory, nats, more).await
+    }
+
+    /// The same with workers on machines.
+    pub(crate) async fn start_on(
+        machines: Option<Arc<dyn Machines>>,
+        program: PathBuf,
+        directory: PathBuf,
+        nats: &str,
+        more: &str,
+    ) -> anyhow::Result<Self> {
         let instance = Instance::start(program, directory, nats, more).await?;
         let subjects = Subjects {
             stream: subject::CONTROL_STREAM.to_owned(),
             command: subject::COMMANDS.trim_end_matches('*').to_owned(),
             reply: subject::REPLIES.trim_end_matches('*').to_owned(),
         };
-        let workers = Workers::new(nats, APPLICATION, subjects).await?;
+        let workers = Workers::new(nats, APPLICATION, subjects, machines).await?;
         let config = json!({ "worker-applications": [{ "name": APPLICATION }] });
         let put = instance.http().put(instance.path("/v1/config/os-upgrade")).json(&config).send().await?;
         ensure!(put.status().is_success(), "the configuration was answered {}", put.status());
@@ -57,9 +69,10 @@ impl Site {
         self.workers.grow(hosts).await?;
         let jetstream = context(managed_nats::connect(nats).await?);
         let application = ApplicationName::new(APPLICATION)?;
+        let workers = &self.workers;
         futures::stream::iter(self.announced..hosts)
             .map(async |number| {
-                let announcement = Announcement::new(host(number), application.clone());
+                let announcement = workers.announcement(host(number));
                 let subject = subject::worker(&application, &host(number));
                 jetstream.publish(subject, announcement.to_payload().into()).await?.await?;
                 anyhow::Ok(())

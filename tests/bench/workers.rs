@@ -13,7 +13,9 @@ use async_nats::jetstream::{self, Message};
 use async_nats::{Client, HeaderMap};
 use futures::{StreamExt as _, TryStreamExt as _};
 use os_upgrade_platform::managed_nats;
-use os_upgrade_protocol::{Action, ApplicationName, Command, HostName, Outcome, Reply, header};
+use os_upgrade_protocol::{
+    Action, Announcement, ApplicationName, Command, HostName, Outcome, Reply, header, subject,
+};
 use tokio::sync::{Semaphore, mpsc};
 
 /// Number of consumers created concurrently.
@@ -56,6 +58,15 @@ pub(crate) struct Seen {
     pub(crate) at: Instant,
 }
 
+/// The machines under the workers, where there are any: only such hosts take a `reboot` that names the boot to leave.
+pub(crate) trait Machines: std::fmt::Debug + Send + Sync {
+    /// The boot in which the machine of this host is.
+    fn boot_id(&self, host: &HostName) -> String;
+
+    /// Reboots the machine of this host, which takes no time.
+    fn reboot(&self, host: &HostName);
+}
+
 /// The workers of one stream.
 #[derive(Debug)]
 pub(crate) struct Workers {
@@ -71,6 +82,7 @@ struct Shared {
     subjects: Subjects,
     inbox: String,
     application: ApplicationName,
+    machines: Option<Arc<dyn Machines>>,
     sender: mpsc::UnboundedSender<anyhow::Result<Seen>>,
     /// The permitted replies to `upgrade`.
     upgrades: Semaphore,
@@ -88,7 +100,12 @@ pub(crate) fn context(client: Client) -> jetstream::Context {
 
 impl Workers {
     /// Workers of `subjects` that have no hosts yet.
-    pub(crate) async fn new(url: &str, application: &str, subjects: Subjects) -> anyhow::Result<Self> {
+    pub(crate) async fn new(
+        url: &str,
+        application: &str,
+        subjects: Subjects,
+        machines: Option<Arc<dyn Machines>>,
+    ) -> anyhow::Result<Self> {
         let (options, address) = managed_nats::options(url)?;
         let client = options
             .subscription_capacity(UNANSWERED_MAX)
@@ -102,6 +119,7 @@ impl Workers {
             client,
             subjects,
             application: ApplicationName::new(application)?,
+            machines,
             sender,
             upgrades: Semaphore::new(0),
         });
@@ -129,6 +147,11 @@ impl Workers {
         shared.client.flush().await?;
         self.hosts = self.hosts.max(hosts);
         Ok(())
+    }
+
+    /// What the worker of this host announces.
+    pub(crate) fn announcement(&self, host: HostName) -> Announcement {
+        self.shared.announcement(host)
     }
 
     /// Permits `count` further replies to `upgrade`.
@@ -165,7 +188,7 @@ impl Workers {
 impl Shared {
     async fn consume(&self, stream: &jetstream::stream::Stream, number: usize) -> anyhow::Result<()> {
         let host = host(number);
-        let name = os_upgrade_protocol::subject::consumer(&host);
+        let name = subject::consumer(&host);
         stream
             .create_consumer(pull::Config {
                 durable_name: Some(name.clone()),
@@ -208,8 +231,17 @@ impl Shared {
         }
         let sequence = message.info().map_err(|error| anyhow!(error))?.stream_sequence;
         let token = message.subject.rsplit('.').next().unwrap_or_default();
+        let host = HostName::from_token(token)?;
+        if action == Action::Reboot
+            && let Some(machines) = &self.machines
+        {
+            machines.reboot(&host);
+            let payload = self.announcement(host.clone()).to_payload();
+            let subject = subject::worker(&self.application, &host);
+            self.jetstream.publish(subject, payload.into()).await?.await?;
+        }
         let mut headers = HeaderMap::new();
-        let producer = header::worker_producer(&self.application, &HostName::from_token(token)?);
+        let producer = header::worker_producer(&self.application, &host);
         headers.insert(header::PRODUCER_NAME, producer);
         headers.insert(header::IN_REPLY_TO, sequence.to_string());
         let reply = Reply { action, result: Outcome::Done }.to_payload();
@@ -218,6 +250,12 @@ impl Shared {
         message.double_ack().await.map_err(|error| anyhow!(error))?;
         self.report_step(action, Step::Settled);
         Ok(())
+    }
+
+    fn announcement(&self, host: HostName) -> Announcement {
+        let boot_id = self.machines.as_ref().map(|machines| machines.boot_id(&host));
+        let reboots_on_request = boot_id.is_some();
+        Announcement { boot_id, reboots_on_request, ..Announcement::new(host, self.application.clone()) }
     }
 
     fn report_step(&self, action: Action, step: Step) {

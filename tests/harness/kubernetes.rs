@@ -196,7 +196,7 @@ impl ApiServer {
     /// Changes an object behind everybody's back, as one more client would.
     pub fn edit(&self, resource: Resource, namespace: &str, name: &str, edit: impl FnOnce(&mut Value)) {
         let key = Key::new(resource, namespace, name);
-        self.shared.change(|state| {
+        self.shared.write(|state| {
             let mut object = Value::clone(&state.store.get(&key).expect("the object"));
             edit(&mut object);
             let written = state.store.put(&key, object);
@@ -208,21 +208,29 @@ impl ApiServer {
 
     /// Removes an object at once, whatever it waits for.
     pub fn remove(&self, resource: Resource, namespace: &str, name: &str) {
-        self.shared.change(|state| state.store.remove(&Key::new(resource, namespace, name)));
+        self.shared.write(|state| state.store.remove(&Key::new(resource, namespace, name)));
     }
 
     /// Adds a namespace with these labels.
     pub fn add_namespace(&self, name: &str, labels: &Value) {
         let object = json!({ "metadata": { "name": name, "labels": labels } });
-        self.shared.change(|state| add(state, NAMESPACES, None, object));
+        self.shared.write(|state| add(state, NAMESPACES, None, object));
     }
 
     /// Adds a ready node, whose kubelet renews its lease and ends pods.
     pub fn add_node(&self, name: &str) {
+        self.add_nodes([name]);
+    }
+
+    /// Adds several nodes, each as [`Self::add_node`] does.
+    pub fn add_nodes<'a>(&self, names: impl IntoIterator<Item = &'a str>) {
         self.shared.change(|state| {
-            add(state, NODES, None, objects::node(name));
-            add(state, LEASES, Some(LEASE_NAMESPACE), objects::lease(name, LEASE_NAMESPACE));
-            state.controllers.kubelets.insert(name.to_owned(), Kubelet { is_running: true, ends_pods: true });
+            for name in names {
+                add(state, NODES, None, objects::node(name));
+                add(state, LEASES, Some(LEASE_NAMESPACE), objects::lease(name, LEASE_NAMESPACE));
+                let kubelet = Kubelet { is_running: true, ends_pods: true };
+                state.controllers.kubelets.insert(name.to_owned(), kubelet);
+            }
             let now = state.now();
             state.controllers.renew_leases(&mut state.store, now);
         });
@@ -230,16 +238,23 @@ impl ApiServer {
 
     /// Adds a pod, with the status that it has.
     pub fn add_pod(&self, pod: &Pod) {
-        self.shared.change(|state| {
+        self.add_pods([pod]);
+    }
+
+    /// Adds several pods, each with the status that it has.
+    pub fn add_pods<'a>(&self, pods: impl IntoIterator<Item = &'a Pod>) {
+        self.shared.write(|state| {
             let now = state.now();
-            creation::create_running(&mut state.store, &pod.object(), now).unwrap();
+            for pod in pods {
+                creation::create_running(&mut state.store, &pod.object(), now).unwrap();
+            }
         });
     }
 
     /// Adds a disruption budget with this spec.
     pub fn add_budget(&self, namespace: &str, name: &str, spec: &Value) {
         let object = objects::budget(namespace, name, spec);
-        self.shared.change(|state| add(state, BUDGETS, Some(namespace), object));
+        self.shared.write(|state| add(state, BUDGETS, Some(namespace), object));
     }
 
     /// Sets whether a pod is ready.

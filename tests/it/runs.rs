@@ -1,5 +1,6 @@
 //! Runs with worker processes: start, course and end, and which hosts take part.
 
+mod api_requests;
 mod cancel;
 mod clocks;
 mod drain;

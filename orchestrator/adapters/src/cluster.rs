@@ -30,6 +30,7 @@ use crate::kubernetes::drain::{Drainer, Pace};
 pub use crate::kubernetes::drain::{NamedPod, Preview};
 use crate::kubernetes::permit::Permit;
 use crate::kubernetes::plan::Policy;
+use crate::kubernetes::request_rate::RequestRate;
 
 /// Which cluster it is, and how its nodes are treated.
 #[derive(Debug, Clone)]
@@ -42,7 +43,9 @@ pub struct ClusterConfig {
     pub node_from: NodeFrom,
     /// Which pods are treated with care.
     pub policy: Policy,
-    /// How fast a node is drained.
+    /// How often it is asked, whatever for.
+    pub requests: RequestRate,
+    /// How soon pods that are refused are tried again.
     pub pace: Pace,
     /// The labels of the nodes that are API servers. An empty selector chooses all nodes.
     pub api_servers: Selector,
@@ -66,7 +69,7 @@ struct Shared {
 impl Cluster {
     /// A cluster that has not been asked anything yet.
     pub fn new(config: ClusterConfig) -> Self {
-        let connection = Connection::new(config.access.clone());
+        let connection = Connection::new(config.access.clone(), config.requests.clone());
         let (memory, unreadable) = (Memory::default(), Mutex::default());
         Self { shared: Arc::new(Shared { config, connection, memory, unreadable }) }
     }

@@ -42,4 +42,5 @@ pub mod mark;
 pub mod node;
 pub mod permit;
 pub mod plan;
+pub mod request_rate;
 pub mod rights;

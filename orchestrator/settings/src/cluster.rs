@@ -1,6 +1,7 @@
 //! The cluster of `[kubernetes]`: what its adapter needs, and the rules between its keys.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::num::NonZeroU32;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -32,6 +33,8 @@ pub struct Cluster {
     pub eviction_retries: u32,
     /// The time before it is tried again to evict a pod that was refused.
     pub eviction_interval: Duration,
+    /// How many requests a second it gets.
+    pub requests_per_second: NonZeroU32,
 }
 
 /// The way to a cluster.
@@ -84,6 +87,7 @@ impl Settings {
             job_pods,
             eviction_retries,
             eviction_interval,
+            requests_per_second,
             nodes,
         } = &self.kubernetes;
         let access = match (kubeconfig, in_cluster) {
@@ -111,6 +115,7 @@ impl Settings {
             api_servers: self.reboot.api_server_selector.clone(),
             eviction_retries: eviction_retries.get(),
             eviction_interval: eviction_interval.get(),
+            requests_per_second: NonZeroU32::new(requests_per_second.get()).expect("it is 50 at least"),
         })
     }
 }
@@ -186,6 +191,7 @@ fn changed(merged: &Merged) -> Vec<&'static str> {
         ("job-pods", merged.is_changed::<Option<LabelSelector>>(SECTION, "job-pods")),
         ("eviction-retries", merged.is_changed::<Bounded<0, 1_000>>(SECTION, "eviction-retries")),
         ("eviction-interval", merged.is_changed::<Interval<100, 3_600_000>>(SECTION, "eviction-interval")),
+        ("requests-per-second", merged.is_changed::<Bounded<50, 10_000>>(SECTION, "requests-per-second")),
         ("on-failure", merged.is_changed::<FailedNode>(SECTION, "on-failure")),
         ("nodes", merged.is_changed::<Option<NodeNames>>(SECTION, "nodes")),
     ];

@@ -280,6 +280,9 @@ sections! {
         "eviction-retries" => eviction_retries: Bounded<0, 1_000> = Initial::Is("0");
         /// The time before it is tried again to evict a pod that was refused.
         "eviction-interval" => eviction_interval: Interval<100, 3_600_000> = Initial::Is("10s");
+        /// How many requests a second this instance sends to the API servers, 50 to 10000, for all nodes together. A node with ten
+        /// pods takes some 30.
+        "requests-per-second" => requests_per_second: Bounded<50, 10_000> = Initial::Is("100");
         /// What happens to the node of a host that failed: `keep-cordoned` leaves it as it is, because the host may be down, until an
         /// operator looks after it; `uncordon` uncordons it.
         "on-failure" => on_failure: FailedNode = Initial::Is("keep-cordoned");

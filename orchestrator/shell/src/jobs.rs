@@ -1,6 +1,7 @@
 //! Jobs in systems outside of the bus: which one is begun next, and when it is retried.
 //!
-//! A refused request is retried at the retry interval. After a failure, and while a release is refused, the pauses
+//! A refused request is retried at the retry interval. Where work takes its time, its answer may be looked at earlier for the
+//! first time: the pauses double while the answer stays the same. After a failure, and while a release is refused, the pauses
 //! start at one second and double up to the retry interval or one minute, whichever is shorter. `Retry-After` is
 //! honoured within bounds. Every pause gets up to a quarter of jitter, so that sites refused together do not retry
 //! together. A pause delays only the job that was answered, not another one about its host. A token bucket limits all
@@ -39,14 +40,23 @@ pub type JobId = u64;
 pub struct SystemLimits {
     /// How long to wait before a refused request is retried; jitter adds up to a quarter.
     pub retry: Duration,
+    /// How long to wait after an answer that is not the one before. It doubles up to `retry` while the answer stays the same.
+    pub retry_first: Duration,
     /// The mean time between two requests under load.
     pub interval: Duration,
+}
+
+impl SystemLimits {
+    /// The limits of a system whose answers mean a wait of the same length, however often they are repeated.
+    pub const fn at_intervals(retry: Duration, interval: Duration) -> Self {
+        Self { retry, retry_first: retry, interval }
+    }
 }
 
 impl Default for SystemLimits {
     /// Gentle on any system.
     fn default() -> Self {
-        Self { retry: Duration::from_secs(10), interval: Duration::from_millis(1_100) }
+        Self::at_intervals(Duration::from_secs(10), Duration::from_millis(1_100))
     }
 }
 
@@ -136,7 +146,7 @@ impl Jobs {
 /// The jobs in one system.
 #[derive(Debug)]
 struct SystemJobs {
-    retry: Duration,
+    limits: SystemLimits,
     /// The process's name, as the seed of its jitter.
     nonce: String,
     hosts: HashMap<HostName, HostJobs>,
@@ -156,16 +166,18 @@ struct HostJobs {
     uncommitted: bool,
     /// How often it has been tried, if it is a release, or else how often in a row it got no clear answer.
     tries: u32,
+    /// Its last answer, and how often in a row it was the same.
+    answer: Option<(JobDone, u32)>,
     answers: u64,
 }
 
 impl SystemJobs {
-    fn new(SystemLimits { retry, interval }: SystemLimits, nonce: &str) -> Self {
+    fn new(limits: SystemLimits, nonce: &str) -> Self {
         Self {
-            retry,
+            limits,
             nonce: nonce.to_owned(),
             hosts: HashMap::new(),
-            bucket: Bucket::new(interval),
+            bucket: Bucket::new(limits.interval),
             backoff: Backoff::default(),
         }
     }
@@ -178,6 +190,7 @@ impl SystemJobs {
             // Another leader may have released the slot and taken it again.
             jobs.last = None;
             jobs.tries = 0;
+            jobs.answer = None;
         }
     }
 
@@ -240,14 +253,14 @@ impl SystemJobs {
 
     /// A job about `host` has ended.
     fn done(&mut self, now: Now, id: JobId, host: &HostName, report: &JobReport) -> bool {
-        let (retry, nonce) = (self.retry, &self.nonce);
+        let (limits, nonce) = (self.limits, &self.nonce);
         let Some(jobs) = self.hosts.get_mut(host).filter(|jobs| jobs.id == id) else { return false };
         jobs.answers += 1;
         let answers = jobs.answers;
         let spread = |pause: Duration| with_jitter(pause, nonce, host, answers);
         self.backoff.extend(now, report.retry_after, spread);
         let release = report.done.job().is_release();
-        let own = jobs.pause(release, report.done.is_answer(), retry);
+        let own = jobs.pause(&report.done, limits);
         let wanted = report.retry_after.map_or(Duration::ZERO, RetryAfter::pause);
         let wanted = bounded(wanted, release);
         jobs.uncommitted = jobs.pace.done(now, spread(own.max(wanted)));
@@ -283,21 +296,32 @@ impl HostJobs {
         if !self.is_last(job) {
             self.last = Some(job.clone());
             self.tries = 0;
+            self.answer = None;
             self.pace.end_pause();
         }
         self.pace.begin(now);
     }
 
     /// How long to wait now, unless the system wants more.
-    fn pause(&mut self, release: bool, is_answer: bool, retry: Duration) -> Duration {
-        if is_answer && !release {
+    fn pause(&mut self, done: &JobDone, SystemLimits { retry, retry_first, .. }: SystemLimits) -> Duration {
+        if done.is_answer() && !done.job().is_release() {
             self.tries = 0;
-            return retry;
+            let repeated = match &self.answer {
+                Some((before, repeated)) if before == done => repeated.saturating_add(1),
+                Some(_) | None => 0,
+            };
+            self.answer = Some((done.clone(), repeated));
+            return doubled(retry_first, repeated).min(retry);
         }
-        let doubled = FAILURE_PAUSE_MIN.saturating_mul(1_u32.checked_shl(self.tries).unwrap_or(u32::MAX));
+        let pause = doubled(FAILURE_PAUSE_MIN, self.tries);
         self.tries = self.tries.saturating_add(1);
-        doubled.min(FAILURE_PAUSE_MAX).min(retry)
+        pause.min(FAILURE_PAUSE_MAX).min(retry)
     }
+}
+
+/// `pause`, doubled so many times.
+fn doubled(pause: Duration, times: u32) -> Duration {
+    pause.saturating_mul(1_u32.checked_shl(times).unwrap_or(u32::MAX))
 }
 
 /// `pause` plus up to a quarter, pseudo-random but reproducible.

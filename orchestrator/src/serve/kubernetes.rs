@@ -8,6 +8,7 @@ use os_upgrade_adapters::cluster::{Cluster, ClusterConfig, NodeFrom};
 use os_upgrade_adapters::kubernetes::client::{Access, BuildError, Client};
 use os_upgrade_adapters::kubernetes::drain::Pace;
 use os_upgrade_adapters::kubernetes::plan::{OwnPods, Policy};
+use os_upgrade_adapters::kubernetes::request_rate::RequestRate;
 use os_upgrade_settings::{self as settings, ClusterAccess, LabelOperator, LabelRequirement, Settings};
 
 /// Where a pod has the name of its namespace.
@@ -42,7 +43,8 @@ fn config(cluster: settings::Cluster) -> ClusterConfig {
             settings::NodeFrom::Mapping(nodes) => NodeFrom::Mapping(nodes),
         },
         policy: Policy::new(protected, job_pods, own).expect("the settings have only known operators"),
-        pace: Pace { retry: cluster.eviction_interval, retries: cluster.eviction_retries, ..Pace::default() },
+        requests: RequestRate::per_second(cluster.requests_per_second),
+        pace: Pace { retry: cluster.eviction_interval, retries: cluster.eviction_retries },
         api_servers: selector_of(&cluster.api_servers),
     }
 }

@@ -30,6 +30,8 @@ pub struct Call {
     pub name: Option<String>,
     /// Whether nothing was to be changed, which RBAC does not look at.
     pub is_dry_run: bool,
+    /// The field selector, which RBAC does not look at; empty without one.
+    pub field_selector: String,
 }
 
 impl Call {

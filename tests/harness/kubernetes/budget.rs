@@ -77,9 +77,16 @@ fn scaled(value: &Value, whole: i64) -> i64 {
     percent.map_or_else(|| value.as_i64().unwrap_or_default(), |percent| (whole * percent + 99) / 100)
 }
 
-/// Writes the status of every budget.
-pub(super) fn update_all(store: &mut Store, scales: &mut Scales, now: DateTime<Utc>) {
-    scales.observe(store);
+/// Writes the status of every budget, if a pod or a budget has changed since this version.
+pub(super) fn update_all(store: &mut Store, scales: &mut Scales, since: Option<u64>, now: DateTime<Utc>) {
+    // Owners have more pods only where one is new or has changed; what ends changes nothing about the most that were there.
+    if store.changed(PODS, since).iter().any(|pod| !is_terminating(pod)) {
+        scales.observe(store);
+    }
+    let concerns = |key: &Key| key.resource == PODS || key.resource == BUDGETS;
+    if since.is_some_and(|since| !store.changes_after(since).iter().any(|change| concerns(&change.key))) {
+        return;
+    }
     for budget in store.list(BUDGETS, None) {
         let namespace = budget["metadata"]["namespace"].as_str().unwrap_or_default();
         let key = Key::new(BUDGETS, namespace, budget["metadata"]["name"].as_str().unwrap_or_default());

@@ -42,17 +42,18 @@ pub(super) struct Controllers {
 }
 
 impl Controllers {
-    /// Lets each of them do what there is to do.
-    pub(super) fn settle(&mut self, store: &mut Store, now: DateTime<Utc>) {
+    /// Lets each of them do what there is to do since this version of the store, before which they had settled; without one, they
+    /// look at everything, because they have changed themselves, or time has passed.
+    pub(super) fn settle(&mut self, store: &mut Store, since: Option<u64>, now: DateTime<Utc>) {
         for _ in 0..ROUNDS_MAX {
             let before = store.version();
-            taint_cordoned(store, now);
-            self.end_pods(store);
+            taint_cordoned(store, since, now);
+            self.end_pods(store, since);
             let kubelets = &self.kubelets;
             let has_kubelet = |node: &str| kubelets.get(node).is_some_and(|kubelet| kubelet.is_running);
             self.recreation.run(store, has_kubelet, now);
             if !self.is_disruption_frozen {
-                budget::update_all(store, &mut self.scales, now);
+                budget::update_all(store, &mut self.scales, since, now);
             }
             if store.version() == before {
                 return;
@@ -61,8 +62,8 @@ impl Controllers {
         panic!("the controllers do not settle");
     }
 
-    fn end_pods(&self, store: &mut Store) {
-        for pod in store.list(PODS, None) {
+    fn end_pods(&self, store: &mut Store, since: Option<u64>) {
+        for pod in store.changed(PODS, since) {
             let kubelet = pod["spec"]["nodeName"].as_str().and_then(|node| self.kubelets.get(node));
             let is_ending = !pod["metadata"]["deletionTimestamp"].is_null();
             if is_ending && kubelet.is_some_and(|kubelet| kubelet.is_running && kubelet.ends_pods) {
@@ -100,8 +101,8 @@ pub(super) fn collect_orphans(store: &mut Store) {
     }
 }
 
-fn taint_cordoned(store: &mut Store, now: DateTime<Utc>) {
-    for node in store.list(NODES, None) {
+fn taint_cordoned(store: &mut Store, since: Option<u64>, now: DateTime<Utc>) {
+    for node in store.changed(NODES, since) {
         let is_cordoned = node["spec"]["unschedulable"] == json!(true);
         let mut taints = node["spec"]["taints"].as_array().cloned().unwrap_or_default();
         let is_ours = |taint: &Value| taint["key"] == CORDON_TAINT && taint["effect"] == "NoSchedule";

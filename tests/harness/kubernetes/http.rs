@@ -149,6 +149,7 @@ fn call(user: String, request: &Request) -> Call {
             .or_else(|| target.name.clone().filter(|_| target.resource == NAMESPACES)),
         name: target.name.clone(),
         is_dry_run: request.is_dry_run(),
+        field_selector: request.parameter("fieldSelector").to_owned(),
     }
 }
 
@@ -170,7 +171,7 @@ async fn objects(shared: &Arc<Shared>, user: String, request: Request) -> Result
         let json = [(header::CONTENT_TYPE, "application/json")];
         watches::body(shared, &request).map(|body| (json, body).into_response())
     } else {
-        let executed = shared.change(|state| state.execute(&request));
+        let executed = shared.write(|state| state.execute(&request));
         executed
             .map(|(status, body)| (StatusCode::from_u16(status).unwrap(), axum::Json(body)).into_response())
     };

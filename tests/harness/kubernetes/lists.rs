@@ -62,7 +62,7 @@ impl Lists {
 
     /// Makes the cache stand still, or follow again.
     pub(super) fn stall(&mut self, is_stalled: bool, store: &Store) {
-        self.cache = is_stalled.then(|| (store.version(), store.objects().clone()));
+        self.cache = is_stalled.then(|| (store.version(), Arc::clone(store.objects())));
     }
 
     /// The version up to which the cache follows.
@@ -93,9 +93,9 @@ impl Lists {
         let (version, objects) = if token_text.is_empty() {
             check_version(asked, store)?;
             if asked == "0" {
-                (self.cached_version(store), self.cached(store).clone())
+                (self.cached_version(store), Arc::clone(self.cached(store)))
             } else {
-                (store.version(), store.objects().clone())
+                (store.version(), Arc::clone(store.objects()))
             }
         } else {
             if !asked.is_empty() && asked != "0" {
@@ -106,10 +106,10 @@ impl Lists {
             let (version, in_namespace, name) = read_token(token_text).ok_or_else(not_valid)?;
             let after = Key::new(resource, &in_namespace, &name);
             let found = if version == 0 {
-                (store.version(), store.objects().clone())
+                (store.version(), Arc::clone(store.objects()))
             } else {
                 let begun = self.begun.get(&version).ok_or_else(|| expired(&after))?;
-                (version, begun.clone())
+                (version, Arc::clone(begun))
             };
             start = Some(after);
             found
@@ -127,7 +127,7 @@ impl Lists {
             if selector.is_empty() {
                 metadata["remainingItemCount"] = json!(selected.len() - page);
             }
-            self.begun.insert(version, objects.clone());
+            self.begun.insert(version, Arc::clone(&objects));
             if self.begun.len() > BEGUN_MAX {
                 self.begun.pop_first();
             }

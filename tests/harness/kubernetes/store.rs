@@ -1,6 +1,6 @@
 //! Objects in memory, their versions, and what changed since when. It knows no rules: others decide what may be written.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use serde_json::{Value, json};
@@ -29,8 +29,8 @@ impl Key {
     }
 }
 
-/// All objects of one moment.
-pub(super) type Objects = BTreeMap<Key, Arc<Value>>;
+/// All objects of one moment. A clone is another name for them, until there are others.
+pub(super) type Objects = Arc<BTreeMap<Key, Arc<Value>>>;
 
 /// A change of one object.
 #[derive(Debug, Clone)]
@@ -56,7 +56,12 @@ pub(super) struct Store {
 
 impl Default for Store {
     fn default() -> Self {
-        Self { objects: Objects::new(), version: FIRST_VERSION, oldest: FIRST_VERSION, changes: Vec::new() }
+        Self {
+            objects: Objects::default(),
+            version: FIRST_VERSION,
+            oldest: FIRST_VERSION,
+            changes: Vec::new(),
+        }
     }
 }
 
@@ -97,6 +102,14 @@ impl Store {
         list(&self.objects, resource, namespace).map(|(_, object)| Arc::clone(object)).collect()
     }
 
+    /// The objects of a resource that were changed after a version and are still there; all of them without one.
+    pub(super) fn changed(&self, resource: Resource, since: Option<u64>) -> Vec<Arc<Value>> {
+        let Some(since) = since else { return self.list(resource, None) };
+        let changes = self.changes_after(since).iter().map(|change| &change.key);
+        let keys: BTreeSet<&Key> = changes.filter(|key| key.resource == resource).collect();
+        keys.into_iter().filter_map(|key| self.get(key)).collect()
+    }
+
     /// The changes after a version.
     pub(super) fn changes_after(&self, version: u64) -> &[Change] {
         let known = self.changes.partition_point(|change| change.version <= version);
@@ -112,7 +125,7 @@ impl Store {
         object["metadata"]["creationTimestamp"] = json!(now);
         self.version += 1;
         let object = versioned(object, self.version);
-        self.objects.insert(key.clone(), Arc::clone(&object));
+        Arc::make_mut(&mut self.objects).insert(key.clone(), Arc::clone(&object));
         self.record(key, None, Some(Arc::clone(&object)));
         object
     }
@@ -126,14 +139,16 @@ impl Store {
         }
         self.version += 1;
         let after = versioned(Arc::unwrap_or_clone(same), self.version);
-        self.objects.insert(key.clone(), Arc::clone(&after));
+        Arc::make_mut(&mut self.objects).insert(key.clone(), Arc::clone(&after));
         self.record(key.clone(), Some(before), Some(Arc::clone(&after)));
         after
     }
 
     /// Removes an object, if it is there.
     pub(super) fn remove(&mut self, key: &Key) {
-        if let Some(before) = self.objects.remove(key) {
+        if self.objects.contains_key(key)
+            && let Some(before) = Arc::make_mut(&mut self.objects).remove(key)
+        {
             self.version += 1;
             let last = versioned(Value::clone(&before), self.version);
             self.record(key.clone(), Some(last), None);

@@ -1,6 +1,7 @@
 //! A cluster as the adapter sees it: a server, and a client with no more rights than it says it needs.
 
 use std::collections::BTreeSet;
+use std::num::NonZeroU32;
 use std::time::Duration;
 
 use harness::kubernetes::ApiServer;
@@ -16,6 +17,7 @@ use os_upgrade_adapters::kubernetes::mark::{Claim, Cordoned};
 use os_upgrade_adapters::kubernetes::node;
 use os_upgrade_adapters::kubernetes::permit::Permit;
 use os_upgrade_adapters::kubernetes::plan::{OwnPods, Policy};
+use os_upgrade_adapters::kubernetes::request_rate::RequestRate;
 use os_upgrade_adapters::kubernetes::rights::{RIGHTS, Right};
 use os_upgrade_kernel::{JobDone, NodeFence, NodeJob, NodeOrder, NodeOutcome, Pod as LeftPod, PodObstacle};
 use os_upgrade_protocol::{HostName, RunId};
@@ -38,7 +40,8 @@ const PATIENCE: Duration = Duration::from_mins(1);
 /// The pause between two rounds.
 const ROUND: Duration = Duration::from_millis(20);
 /// As fast as a test can go.
-const PACE: Pace = Pace { request: Duration::from_millis(1), retry: Duration::from_millis(100), retries: 0 };
+const PACE: Pace = Pace { retry: Duration::from_millis(100), retries: 0 };
+const REQUESTS_PER_SECOND: u32 = 1_000;
 
 /// A server with one node, and a client of it.
 #[derive(Debug)]
@@ -76,6 +79,11 @@ pub(super) fn kubeconfig(config: &Value) -> (TempDir, Access) {
 pub(super) async fn client_of(config: &Value) -> Client {
     let (_folder, access) = kubeconfig(config);
     Client::new(&access).await.unwrap()
+}
+
+/// The rate of requests of a cluster.
+pub(super) fn requests_per_second(requests: u32) -> RequestRate {
+    RequestRate::per_second(NonZeroU32::new(requests).unwrap())
 }
 
 /// A selector.
@@ -195,6 +203,7 @@ impl Cluster {
             site: SITE.to_owned(),
             node_from: NodeFrom::Host,
             policy: Policy::default(),
+            requests: requests_per_second(REQUESTS_PER_SECOND),
             pace: PACE,
             api_servers: Selector::from_iter([("role", "api-server")]),
         };
@@ -220,7 +229,8 @@ impl Cluster {
 
     /// Cordons the node for the claim.
     pub(super) async fn cordon(&self) {
-        let cordoned = node::cordon(&self.client, NODE, &claim(), OWNER, lasting()).await;
+        let cordoned =
+            node::cordon(&self.client, NODE, &claim(), OWNER, lasting()).await.map(|(cordoned, _)| cordoned);
         assert_eq!(cordoned, Ok(Cordoned::Ours { was_unschedulable: false }));
         self.server.forget_calls();
     }

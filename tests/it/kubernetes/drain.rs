@@ -15,7 +15,8 @@ use serde_json::json;
 use tokio::time::Instant;
 
 use super::adapter::{
-    Cluster, NODE, carry_out, check, drain, drain_on, evict, forbidden, is_drained, left, names, selector,
+    Cluster, NODE, carry_out, check, drain, drain_on, evict, forbidden, is_drained, left, names,
+    requests_per_second, selector,
 };
 
 const EVICTIONS: &str = "pods/eviction";
@@ -373,7 +374,7 @@ async fn replaced_pod_is_listed_before_it_is_evicted() {
     let what: Vec<String> =
         calls.iter().map(|call| format!("{} {}", call.verb, call.full_resource())).collect();
     // The cordon is looked at first.
-    let round = ["get nodes", "get nodes", "list pods"];
+    let round = ["get nodes", "list pods"];
     let evicting = [&round[..], &["create pods/eviction"]].concat();
     // The dry run comes first.
     assert_eq!(what, [&evicting[..], &evicting, &evicting, &round].concat());
@@ -480,7 +481,8 @@ async fn list_begins_anew_when_its_token_expires() {
 async fn requests_are_paced_and_all_pods_have_their_turn() {
     let mut cluster = Cluster::start().await;
     let pause = Duration::from_millis(25);
-    cluster.config.pace = Pace { request: pause, retry: pause, retries: 0 };
+    cluster.config.pace = Pace { retry: pause, retries: 0 };
+    cluster.config.requests = requests_per_second(40);
     cluster.add_limited("web", 40);
     let adapter = cluster.adapter();
     assert_eq!(carry_out(&adapter, check(false)).await, NodeOutcome::Clear);

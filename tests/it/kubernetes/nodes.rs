@@ -36,13 +36,30 @@ fn mark_of(claim: &Claim, was_unschedulable: bool) -> Mark {
     Mark { site, owner: OWNER.to_owned(), host, fence, was_unschedulable }
 }
 
+async fn cordon(
+    client: &Client,
+    node: &str,
+    claim: &Claim,
+    permit: Permit<'_>,
+) -> Result<Cordoned, Interrupted> {
+    node::cordon(client, node, claim, OWNER, permit).await.map(|(cordoned, _)| cordoned)
+}
+
+async fn keep(client: &Client, node: &str, claim: &Claim) -> Result<Standing, Interrupted> {
+    node::keep(client, node, claim, lasting()).await.map(|(standing, _)| standing)
+}
+
+async fn uncordon(client: &Client, node: &str, claim: &Claim) -> Result<Uncordoned, Interrupted> {
+    node::uncordon(client, node, claim, lasting(), |_| true).await.map(Option::unwrap)
+}
+
 impl Cluster {
     async fn try_cordon(&self) -> Result<Cordoned, Interrupted> {
-        node::cordon(&self.client, NODE, &claim(), OWNER, lasting()).await
+        cordon(&self.client, NODE, &claim(), lasting()).await
     }
 
     async fn uncordon(&self, claim: &Claim) -> Result<Uncordoned, Interrupted> {
-        node::uncordon(&self.client, NODE, claim, lasting()).await
+        uncordon(&self.client, NODE, claim).await
     }
 
     async fn standing(&self, claim: &Claim) -> Standing {
@@ -109,7 +126,7 @@ async fn administrators_cordon_outlives_ours() {
     assert_eq!(cluster.try_cordon().await, Ok(ours(true)));
     // The next leader takes the mark over, with what it remembers.
     let later = later();
-    assert_eq!(node::cordon(&cluster.client, NODE, &later, OWNER, lasting()).await, Ok(ours(true)));
+    assert_eq!(cordon(&cluster.client, NODE, &later, lasting()).await, Ok(ours(true)));
     assert_eq!(cluster.uncordon(&later).await, Ok(Uncordoned::Unmarked { is_unschedulable: true }));
     assert!(cluster.is_unschedulable());
     assert_eq!(cluster.annotation(), Value::Null);
@@ -169,28 +186,25 @@ async fn two_sites_leave_each_others_cordons() {
     let there = Claim { site: "there".to_owned(), ..claim() };
     for sequence in [1, 7, 99] {
         let there = Claim { fence: fence(sequence), ..there.clone() };
-        assert_eq!(node::cordon(client, NODE, &claim(), OWNER, lasting()).await, Ok(ours(false)));
-        assert_eq!(node::cordon(client, "m", &there, OWNER, lasting()).await, Ok(ours(false)));
+        assert_eq!(cordon(client, NODE, &claim(), lasting()).await, Ok(ours(false)));
+        assert_eq!(cordon(client, "m", &there, lasting()).await, Ok(ours(false)));
         let mark = mark_of(&claim(), false);
         let writes = cluster.writes();
-        assert_eq!(
-            node::cordon(client, NODE, &there, OWNER, lasting()).await,
-            Ok(Cordoned::OtherSite(mark.clone()))
-        );
+        assert_eq!(cordon(client, NODE, &there, lasting()).await, Ok(Cordoned::OtherSite(mark.clone())));
         assert_eq!(
             node::refence(client, NODE, &there, lasting()).await,
             Ok(Refenced::OtherSite(mark.clone()))
         );
         assert_eq!(cluster.uncordon(&there).await, Ok(Uncordoned::OtherSite(mark.clone())));
-        assert_eq!(node::keep(client, NODE, &there, lasting()).await, Ok(Standing::OtherSite(mark)));
+        assert_eq!(keep(client, NODE, &there).await, Ok(Standing::OtherSite(mark)));
         assert_eq!(cluster.writes(), writes);
 
         // When one has left the node, the other one may have it.
         assert_eq!(cluster.uncordon(&claim()).await, Ok(FREE));
-        assert_eq!(node::cordon(client, NODE, &there, OWNER, lasting()).await, Ok(ours(false)));
+        assert_eq!(cordon(client, NODE, &there, lasting()).await, Ok(ours(false)));
         assert_eq!(cluster.try_cordon().await, Ok(Cordoned::OtherSite(mark_of(&there, false))));
         assert_eq!(cluster.uncordon(&there).await, Ok(FREE));
-        assert_eq!(node::uncordon(client, "m", &there, lasting()).await, Ok(FREE));
+        assert_eq!(uncordon(client, "m", &there).await, Ok(FREE));
     }
 }
 
@@ -257,7 +271,7 @@ async fn late_answers_are_looked_up() {
     let cluster = Cluster::start().await;
     let client = cluster.client.clone().with_timeout(Duration::from_millis(200));
     cluster.server.plan(Fault::LateAnswer(Duration::from_secs(1)), "patch", "nodes", 1);
-    assert_eq!(node::cordon(&client, NODE, &claim(), OWNER, lasting()).await, Ok(ours(false)));
+    assert_eq!(cordon(&client, NODE, &claim(), lasting()).await, Ok(ours(false)));
     assert_eq!(cluster.writes(), 1);
     cluster.server.plan(Fault::LateAnswer(Duration::from_secs(1)), "get", "nodes", 1);
     let limit = Duration::from_millis(200);
@@ -267,7 +281,7 @@ async fn late_answers_are_looked_up() {
 #[tokio::test]
 async fn nothing_is_written_without_permission() {
     let cluster = Cluster::start().await;
-    let cordoned = node::cordon(&cluster.client, NODE, &claim(), OWNER, Permit::new(&|| false)).await;
+    let cordoned = cordon(&cluster.client, NODE, &claim(), Permit::new(&|| false)).await;
     assert_eq!(cordoned, Err(Interrupted::NotLeading));
     assert_eq!(cluster.writes(), 0);
 }
@@ -276,7 +290,7 @@ async fn nothing_is_written_without_permission() {
 #[tokio::test]
 async fn kept_cordon_gets_the_fence_and_is_not_made_anew() {
     let cluster = Cluster::start().await;
-    let keep = async |claim: &Claim| node::keep(&cluster.client, NODE, claim, lasting()).await;
+    let keep = async |claim: &Claim| keep(&cluster.client, NODE, claim).await;
     assert_eq!(keep(&claim()).await, Ok(Standing::Unmarked));
     cluster.cordon().await;
     assert_eq!(keep(&claim()).await, Ok(Standing::Ours));

@@ -121,6 +121,7 @@ async fn calls_can_be_compared_with_rights() {
                 namespace: namespace.map(str::to_owned),
                 name: name.map(str::to_owned),
                 is_dry_run: false,
+                field_selector: String::new(),
             }
         };
     let calls = server.calls();

@@ -16,16 +16,16 @@ const NAMESPACE: &str = "shop";
 const MARK: &str = "os-upgrade/cordon";
 
 /// A site whose hosts are nodes of a cluster.
-struct Hall {
-    site: Site,
-    hosts: Vec<Host>,
-    cluster: ApiServer,
+pub(super) struct Hall {
+    pub(super) site: Site,
+    pub(super) hosts: Vec<Host>,
+    pub(super) cluster: ApiServer,
     _directory: TempDir,
 }
 
 impl Hall {
     /// Hosts `h01` and so on, each a node with a pod of a daemon set.
-    async fn start(hosts: usize, more: &str) -> Self {
+    pub(super) async fn start(hosts: usize, more: &str) -> Self {
         let cluster = ApiServer::start().await;
         cluster.add_namespace(NAMESPACE, &json!({}));
         let directory = tempfile::tempdir().unwrap();
@@ -49,7 +49,7 @@ impl Hall {
     }
 
     /// A pod on this node that can be evicted.
-    fn add_pod(&self, name: &str, node: &str) {
+    pub(super) fn add_pod(&self, name: &str, node: &str) {
         let pod = Pod::new(NAMESPACE, name).on(node).label("app", name).owned_by("ReplicaSet", name);
         self.cluster.add_pod(&pod);
     }
@@ -82,6 +82,23 @@ impl Hall {
         .await;
     }
 
+    /// Waits until the worker of the first host has announced that it reboots on request.
+    pub(super) async fn await_reboots_on_request(&self) {
+        eventually("a worker that reboots on request", async || {
+            let (_, shown) = self.site.rest().get("/v1/state/os-upgrade/hosts").await;
+            (shown[0]["reboots-on-request"] == true).then_some(())
+        })
+        .await;
+    }
+
+    /// Waits until the reboot queue is empty.
+    pub(super) async fn await_empty_queue(&self) {
+        eventually("an empty queue", async || {
+            (done(&self.site.orchestrator, &["rq", "list", "-o", "json"]).await == "[]").then_some(())
+        })
+        .await;
+    }
+
     /// What `hosts show` says.
     async fn shown(&self, name: &str) -> String {
         done(&self.site.orchestrator, &["hosts", "show", name]).await
@@ -89,7 +106,7 @@ impl Hall {
 }
 
 /// The output of a command that succeeds.
-async fn done(program: &Orchestrator, arguments: &[&str]) -> String {
+pub(super) async fn done(program: &Orchestrator, arguments: &[&str]) -> String {
     let (code, printed, stderr) = program.ask(arguments, "").await;
     assert_eq!(code, Some(0), "{arguments:?}: {printed}\n{stderr}");
     printed
@@ -222,11 +239,7 @@ async fn queued_reboots_drain_and_wait_for_the_kubelet() {
     let hall = Hall::start(1, "").await;
     hall.add_pod("web", "h01");
     let program = &hall.site.orchestrator;
-    eventually("a worker that reboots on request", async || {
-        let (_, shown) = hall.site.rest().get("/v1/state/os-upgrade/hosts").await;
-        (shown[0]["reboots-on-request"] == true).then_some(())
-    })
-    .await;
+    hall.await_reboots_on_request().await;
     hall.cluster.edit(NODES, "", "h01", |node| node["status"]["nodeInfo"]["bootID"] = json!("boot-1"));
     hall.hosts[0].hold("reboot");
     done(program, &["reboot-queue", "add", "h01"]).await;
@@ -245,10 +258,7 @@ async fn queued_reboots_drain_and_wait_for_the_kubelet() {
     assert!(hall.is_cordoned("h01"));
     hall.cluster.reboot_node("h01");
     hall.await_cordoned("h01", false).await;
-    eventually("an empty queue", async || {
-        (done(program, &["rq", "list", "-o", "json"]).await == "[]").then_some(())
-    })
-    .await;
+    hall.await_empty_queue().await;
     assert_eq!(done(program, &["lock", "list", "-o", "name"]).await, "");
 }
 

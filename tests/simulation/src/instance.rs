@@ -15,9 +15,8 @@ use crate::bus::CREATED;
 use crate::plan::Plan;
 use crate::request::Request;
 
-/// How often a cluster is asked, as by the program.
-const CLUSTER: SystemLimits =
-    SystemLimits { retry: Duration::from_secs(3), interval: Duration::from_millis(20) };
+/// How often a cluster is asked. By the program it is asked sooner for the first time, and later after that.
+const CLUSTER: SystemLimits = SystemLimits::at_intervals(Duration::from_secs(3), Duration::from_millis(20));
 
 #[derive(Debug)]
 pub(crate) struct Instance {
@@ -158,7 +157,7 @@ impl Instance {
     pub(crate) fn start(&mut self, plan: &Plan) {
         self.boot += 1;
         self.overwritten = 0;
-        let lock_server = SystemLimits { retry: Duration::from_secs(5), interval: plan.lock_interval };
+        let lock_server = SystemLimits::at_intervals(Duration::from_secs(5), plan.lock_interval);
         self.node = Some(Node::new(NodeSettings {
             instance: self.name.clone(),
             nonce: self.nonce(),

@@ -5,17 +5,20 @@ use tokio::sync::Mutex;
 use super::failure::Failure;
 use crate::kubernetes::client::{Access, Client};
 use crate::kubernetes::error::Error;
+use crate::kubernetes::request_rate::RequestRate;
 
 /// The client, or how to make it.
 #[derive(Debug)]
 pub(super) struct Connection {
     access: Access,
+    /// Clients that follow each other share it.
+    rate: RequestRate,
     client: Mutex<Option<Client>>,
 }
 
 impl Connection {
-    pub(super) fn new(access: Access) -> Self {
-        Self { access, client: Mutex::default() }
+    pub(super) fn new(access: Access, rate: RequestRate) -> Self {
+        Self { access, rate, client: Mutex::default() }
     }
 
     /// The client. One that cannot be made is tried again the next time: its files may have been corrected.
@@ -24,7 +27,7 @@ impl Connection {
         if let Some(client) = &*client {
             return Ok(client.clone());
         }
-        let made = Client::new(&self.access).await?;
+        let made = Client::new(&self.access).await?.with_rate(self.rate.clone());
         *client = Some(made.clone());
         Ok(made)
     }

@@ -81,10 +81,11 @@ impl Work<'_> {
 
     async fn check(&self, owner: &RunId, is_cordoned: bool) -> Result<NodeOutcome, Halt> {
         let node = self.node_from.node_of(self.client, &self.job.host).await?;
-        if let Some(outcome) = self.cordon(&node, owner, is_cordoned).await? {
-            return Ok(outcome);
-        }
-        Ok(match self.drainer.check(&node, &self.claim()).await? {
+        let state = match self.cordon(&node, owner, is_cordoned).await? {
+            Ok(state) => state,
+            Err(outcome) => return Ok(outcome),
+        };
+        Ok(match self.drainer.check(state, &self.claim()).await? {
             Checked::NotCordoned(standing) => lost(&node, standing).unwrap_or_else(superseded),
             Checked::Drained { boot_id } => NodeOutcome::Drained { boot_id },
             Checked::Clear => NodeOutcome::Clear,
@@ -95,12 +96,13 @@ impl Work<'_> {
     async fn evict(&self, owner: &RunId, is_cordoned: bool) -> Result<NodeOutcome, Halt> {
         let host = &self.job.host;
         let node = self.node_from.node_of(self.client, host).await?;
-        if let Some(outcome) = self.cordon(&node, owner, is_cordoned).await? {
-            return Ok(outcome);
-        }
+        let state = match self.cordon(&node, owner, is_cordoned).await? {
+            Ok(state) => state,
+            Err(outcome) => return Ok(outcome),
+        };
         let progress = self.memory.of(host);
         let mut progress = progress.lock().await;
-        Ok(match self.drainer.round(&node, &self.claim(), self.permit, &mut progress).await? {
+        Ok(match self.drainer.round(&state, &self.claim(), self.permit, &mut progress).await? {
             Round::NotCordoned(standing) => lost(&node, standing).unwrap_or_else(superseded),
             Round::Drained { boot_id } => {
                 self.memory.forget(host);
@@ -110,23 +112,24 @@ impl Work<'_> {
         })
     }
 
-    /// Cordons the node, or looks whether it still is. Returns the outcome if it cannot be drained.
+    /// Cordons the node, or looks whether it still is. Returns the node as it then is, or the outcome if it cannot be drained.
     async fn cordon(
         &self,
         node: &str,
         owner: &RunId,
         is_cordoned: bool,
-    ) -> Result<Option<NodeOutcome>, Halt> {
+    ) -> Result<Result<NodeState, NodeOutcome>, Halt> {
         if is_cordoned {
-            let standing = node::keep(self.client, node, &self.claim(), self.permit).await?;
-            return Ok(lost(node, standing));
+            let (standing, state) = node::keep(self.client, node, &self.claim(), self.permit).await?;
+            return Ok(lost(node, standing).map_or(Ok(state), Err));
         }
         let owner = owner.as_str();
-        Ok(match node::cordon(self.client, node, &self.claim(), owner, self.permit).await? {
-            Cordoned::Ours { .. } => None,
-            Cordoned::Superseded(_) => Some(superseded()),
-            Cordoned::OtherSite(mark) => Some(of_other_site(node, &mark.site)),
-            Cordoned::Unreadable { detail } => Some(unreadable(node, &detail)),
+        let (cordoned, state) = node::cordon(self.client, node, &self.claim(), owner, self.permit).await?;
+        Ok(match cordoned {
+            Cordoned::Ours { .. } => Ok(state),
+            Cordoned::Superseded(_) => Err(superseded()),
+            Cordoned::OtherSite(mark) => Err(of_other_site(node, &mark.site)),
+            Cordoned::Unreadable { detail } => Err(unreadable(node, &detail)),
         })
     }
 
@@ -147,13 +150,12 @@ impl Work<'_> {
         else {
             return Ok(NodeOutcome::Uncordoned);
         };
-        if ready && !is_ready(&node::read(self.client, &node).await?, left) {
-            return Ok(NodeOutcome::NotReady);
-        }
-        Ok(match node::uncordon(self.client, &node, &self.claim(), self.permit).await? {
-            Uncordoned::Unmarked { .. } | Uncordoned::OtherSite(_) => NodeOutcome::Uncordoned,
-            Uncordoned::Superseded(_) => superseded(),
-            Uncordoned::Unreadable { detail } => unreadable(&node, &detail),
+        let may_end = |node: &NodeState| !ready || is_ready(node, left);
+        Ok(match node::uncordon(self.client, &node, &self.claim(), self.permit, may_end).await? {
+            None => NodeOutcome::NotReady,
+            Some(Uncordoned::Unmarked { .. } | Uncordoned::OtherSite(_)) => NodeOutcome::Uncordoned,
+            Some(Uncordoned::Superseded(_)) => superseded(),
+            Some(Uncordoned::Unreadable { detail }) => unreadable(&node, &detail),
         })
     }
 }

@@ -12,6 +12,7 @@ use super::client::{Client, Outgoing};
 use super::error::Error;
 use super::eviction::{self, Verdict};
 use super::plan::PodRef;
+use super::request_rate::Turn;
 use super::rights::{
     DELETE_POD, EVICT_POD, GET_NODE, LIST_BUDGETS, LIST_NAMESPACES, LIST_NODES, LIST_PODS, PATCH_NODE, Right,
 };
@@ -82,7 +83,7 @@ impl Client {
             // The path would be that of the list.
             return Err(Error::NotFound { right: GET_NODE, detail: "a node without a name".to_owned() });
         }
-        self.call(GET_NODE, Method::GET, node_path(name), "application/json", Vec::new()).await
+        self.get(GET_NODE, node_path(name)).await
     }
 
     /// All nodes.
@@ -106,13 +107,21 @@ impl Client {
     ///
     /// # Errors
     /// The request fails, or the patch does not apply.
-    pub async fn patch_node(&self, name: &str, kind: PatchKind, patch: &Value) -> Result<Node, Error> {
+    pub(super) async fn patch_node(
+        &self,
+        turn: Turn,
+        name: &str,
+        kind: PatchKind,
+        patch: &Value,
+    ) -> Result<Node, Error> {
         let content_type = match kind {
             PatchKind::Merge => "application/merge-patch+json",
             PatchKind::Json => "application/json-patch+json",
         };
-        self.call(PATCH_NODE, Method::PATCH, node_path(name), content_type, patch.to_string().into_bytes())
-            .await
+        let (path, body) = (node_path(name), patch.to_string().into_bytes());
+        self.send(turn, Outgoing { method: Method::PATCH, path, content_type, body })
+            .await?
+            .object(PATCH_NODE)
     }
 
     /// The pods of a node, not from a cache: without a version, a list shows what is there now.
@@ -145,45 +154,43 @@ impl Client {
     ///
     /// # Errors
     /// The request fails. Whatever is about the pod is no error.
-    pub async fn evict(&self, pod: &PodRef, mode: Mode) -> Result<Verdict, Error> {
+    pub(super) async fn evict(&self, turn: Turn, pod: &PodRef, mode: Mode) -> Result<Verdict, Error> {
         let body = json!({
             "apiVersion": "policy/v1",
             "kind": "Eviction",
             "metadata": { "namespace": pod.namespace, "name": pod.name },
             "deleteOptions": delete_options(pod, mode),
         });
-        self.end_pod(EVICT_POD, Method::POST, format!("{}/eviction", pod_path(pod)), &body).await
+        self.end_pod(turn, EVICT_POD, Method::POST, format!("{}/eviction", pod_path(pod)), &body).await
     }
 
     /// Deletes exactly this pod, with its own grace period.
     ///
     /// # Errors
     /// The request fails. Whatever is about the pod is no error.
-    pub async fn delete_pod(&self, pod: &PodRef) -> Result<Verdict, Error> {
-        self.end_pod(DELETE_POD, Method::DELETE, pod_path(pod), &delete_options(pod, Mode::Real)).await
+    pub(super) async fn delete_pod(&self, turn: Turn, pod: &PodRef) -> Result<Verdict, Error> {
+        let options = delete_options(pod, Mode::Real);
+        self.end_pod(turn, DELETE_POD, Method::DELETE, pod_path(pod), &options).await
     }
 
     async fn end_pod(
         &self,
+        turn: Turn,
         right: Right,
         method: Method,
         path: String,
         body: &Value,
     ) -> Result<Verdict, Error> {
         let body = body.to_string().into_bytes();
-        let answer = self.send(Outgoing { method, path, content_type: "application/json", body }).await?;
+        let answer =
+            self.send(turn, Outgoing { method, path, content_type: "application/json", body }).await?;
         eviction::read(&answer, right)
     }
 
-    async fn call<T: DeserializeOwned>(
-        &self,
-        right: Right,
-        method: Method,
-        path: String,
-        content_type: &'static str,
-        body: Vec<u8>,
-    ) -> Result<T, Error> {
-        self.send(Outgoing { method, path, content_type, body }).await?.object(right)
+    async fn get<T: DeserializeOwned>(&self, right: Right, path: String) -> Result<T, Error> {
+        let outgoing =
+            Outgoing { method: Method::GET, path, content_type: "application/json", body: Vec::new() };
+        self.send(self.turn().await, outgoing).await?.object(right)
     }
 
     /// All objects of a list that shows one moment. `query` begins with `&`, or is empty.
@@ -211,7 +218,7 @@ impl Client {
         let (mut objects, mut token) = (Vec::new(), String::new());
         for _ in 0..PAGES_MAX {
             let target = format!("{path}?limit={PAGE_OBJECTS}{query}{token}");
-            let page: Page<T> = self.call(right, Method::GET, target, "application/json", Vec::new()).await?;
+            let page: Page<T> = self.get(right, target).await?;
             objects.extend(page.items);
             let Some(next) = page.metadata.token.filter(|next| !next.is_empty()) else { return Ok(objects) };
             token = format!("&continue={}", encode(&next));

@@ -18,6 +18,7 @@ use serde_json::json;
 
 use super::answer::Answer;
 use super::error::Error;
+use super::request_rate::{RequestRate, Turn};
 use crate::http_error::{find_cause, is_malformed};
 
 /// How long a request may take, its answer included.
@@ -86,6 +87,7 @@ pub enum BuildError {
 pub struct Client {
     http: kube::Client,
     timeout: Duration,
+    rate: Option<RequestRate>,
 }
 
 impl std::fmt::Debug for Client {
@@ -124,7 +126,7 @@ impl Client {
         config.connect_timeout = Some(REQUEST_TIMEOUT);
         install_crypto_provider();
         let http = kube::Client::try_from(config).map_err(|error| BuildError::Client(Box::new(error)))?;
-        Ok(Self { http, timeout: REQUEST_TIMEOUT })
+        Ok(Self { http, timeout: REQUEST_TIMEOUT, rate: None })
     }
 
     /// The same client with another limit for a request.
@@ -133,8 +135,22 @@ impl Client {
         Self { timeout, ..self }
     }
 
+    /// The same client with a limit of how often it asks; without, there is none.
+    #[must_use]
+    pub fn with_rate(self, rate: RequestRate) -> Self {
+        Self { rate: Some(rate), ..self }
+    }
+
+    /// Waits until a request may be sent. Whoever writes asks afterwards whether that is still allowed.
+    pub(super) async fn turn(&self) -> Turn {
+        match &self.rate {
+            Some(rate) => rate.turn().await,
+            None => Turn::at_once(),
+        }
+    }
+
     /// Sends a request, and reads the answer whatever its status.
-    pub(super) async fn send(&self, outgoing: Outgoing) -> Result<Answer, Error> {
+    pub(super) async fn send(&self, _turn: Turn, outgoing: Outgoing) -> Result<Answer, Error> {
         let answer = tokio::time::timeout(self.timeout, self.exchange(outgoing)).await;
         answer.unwrap_or(Err(Error::TimedOut { limit: self.timeout }))
     }

@@ -26,6 +26,7 @@ use self::session::Session;
 use super::client::Client;
 use super::error::Error;
 use super::mark::{Claim, Standing};
+use super::node::{self, NodeState};
 use super::permit::{Interrupted, NotLeading, Permit};
 use super::plan::{Namespaces, PlannedPod, Policy, plan};
 
@@ -59,7 +60,7 @@ impl Drainer<'_> {
     /// A request fails, among them that of a node that is not there.
     pub async fn preview(&self, node: &str) -> Result<Preview, Error> {
         let (mut session, mut progress) = self.begin();
-        session.node(node).await?;
+        node::read(self.client, node).await?;
         self.list(node, &mut session, &mut progress).await?;
         let deleted = judge(&mut session, &mut progress).await?;
         let mut preview = Preview::default();
@@ -78,16 +79,16 @@ impl Drainer<'_> {
         Ok(preview)
     }
 
-    /// Asks for all evictions of a node that is cordoned for `claim`, without carrying any out.
+    /// Asks for all evictions of a node that is cordoned for `claim`, without carrying any out. The node is as it was read last.
     ///
     /// # Errors
     /// A request fails.
-    pub async fn check(&self, node: &str, claim: &Claim) -> Result<Checked, Error> {
+    pub async fn check(&self, mut node: NodeState, claim: &Claim) -> Result<Checked, Error> {
         let (mut session, mut progress) = self.begin();
         let end = Instant::now() + CHECK_WITHIN;
         let mut retries = self.pace.retries;
         loop {
-            match self.look(node, claim, &mut session, &mut progress).await? {
+            match self.look(&node, claim, &mut session, &mut progress).await? {
                 Look::NotCordoned(standing) => return Ok(Checked::NotCordoned(standing)),
                 Look::Drained { boot_id } => return Ok(Checked::Drained { boot_id }),
                 Look::PodsLeft => {}
@@ -105,17 +106,18 @@ impl Drainer<'_> {
             }
             retries -= 1;
             tokio::time::sleep(self.pace.retry).await;
+            node = node::read(self.client, &node.name).await?;
         }
     }
 
     /// One look at a node that is cordoned for `claim`, and one attempt for each pod that is due. What came of earlier rounds is
-    /// in `progress`.
+    /// in `progress`. The node is as it was read last.
     ///
     /// # Errors
     /// Nothing may be written, or a request fails. Pods may have been evicted before it failed.
     pub async fn round(
         &self,
-        node: &str,
+        node: &NodeState,
         claim: &Claim,
         permit: Permit<'_>,
         progress: &mut Progress,
@@ -144,21 +146,21 @@ impl Drainer<'_> {
         (Session::new(self.client, self.pace), Progress::default())
     }
 
-    /// Reads the node, and lists its pods if it is cordoned.
+    /// Lists the pods of the node, if it is cordoned.
     async fn look(
         &self,
-        node: &str,
+        node: &NodeState,
         claim: &Claim,
         session: &mut Session<'_>,
         progress: &mut Progress,
     ) -> Result<Look, Error> {
-        let state = session.node(node).await?;
-        let standing = claim.standing(&state.cordon);
+        let standing = claim.standing(&node.cordon);
         if standing != Standing::Ours {
             return Ok(Look::NotCordoned(standing));
         }
-        self.list(node, session, progress).await?;
-        Ok(if progress.is_drained() { Look::Drained { boot_id: state.boot_id } } else { Look::PodsLeft })
+        self.list(&node.name, session, progress).await?;
+        let drained = || Look::Drained { boot_id: node.boot_id.clone() };
+        Ok(if progress.is_drained() { drained() } else { Look::PodsLeft })
     }
 
     /// Lists the pods of the node, and the namespaces if something depends on them.

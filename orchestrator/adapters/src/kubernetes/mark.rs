@@ -112,6 +112,17 @@ pub(super) enum Step<T> {
     Json(Value),
 }
 
+impl<T> Step<T> {
+    /// The same step, towards what `map` makes of the outcome.
+    pub(super) fn map<U>(self, map: impl FnOnce(T) -> U) -> Step<U> {
+        match self {
+            Self::Done(outcome) => Step::Done(map(outcome)),
+            Self::Merge(patch) => Step::Merge(patch),
+            Self::Json(patch) => Step::Json(patch),
+        }
+    }
+}
+
 /// What came of a cordon.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Cordoned {

@@ -84,7 +84,7 @@ pub async fn read(client: &Client, name: &str) -> Result<NodeState, Error> {
     client.node(name).await.map(NodeState::from)
 }
 
-/// Cordons a node for `owner`. What an administrator has done before is remembered.
+/// Cordons a node for `owner`. What an administrator has done before is remembered. Returns the node as it then is, too.
 ///
 /// # Errors
 /// The work is to stop, or a request fails for good.
@@ -94,11 +94,12 @@ pub async fn cordon(
     claim: &Claim,
     owner: &str,
     permit: Permit<'_>,
-) -> Result<Cordoned, Interrupted> {
+) -> Result<(Cordoned, NodeState), Interrupted> {
     change(client, name, permit, |node| claim.cordon(owner, &node.cordon, &node.version)).await
 }
 
-/// Writes the fence of the claim into the mark of a node that is cordoned for the site, and looks whether it still is.
+/// Writes the fence of the claim into the mark of a node that is cordoned for the site, and looks whether it still is. Returns
+/// the node as it then is, too.
 ///
 /// # Errors
 /// The work is to stop, or a request fails for good.
@@ -107,11 +108,11 @@ pub async fn keep(
     name: &str,
     claim: &Claim,
     permit: Permit<'_>,
-) -> Result<Standing, Interrupted> {
+) -> Result<(Standing, NodeState), Interrupted> {
     change(client, name, permit, |node| claim.keep(&node.cordon)).await
 }
 
-/// Leaves a node as it was before the site has cordoned it.
+/// Leaves a node as it was before the site has cordoned it, if `may_end` says so of the node; otherwise it returns nothing.
 ///
 /// An administrator's cordon that came after ours cannot be told apart, and ends too.
 ///
@@ -122,8 +123,12 @@ pub async fn uncordon(
     name: &str,
     claim: &Claim,
     permit: Permit<'_>,
-) -> Result<Uncordoned, Interrupted> {
-    change(client, name, permit, |node| claim.uncordon(&node.cordon)).await
+    may_end: impl Fn(&NodeState) -> bool,
+) -> Result<Option<Uncordoned>, Interrupted> {
+    let step = |node: &NodeState| {
+        if may_end(node) { claim.uncordon(&node.cordon).map(Some) } else { Step::Done(None) }
+    };
+    change(client, name, permit, step).await.map(|(uncordoned, _)| uncordoned)
 }
 
 /// Writes the fence of the claim into its mark.
@@ -136,16 +141,17 @@ pub async fn refence(
     claim: &Claim,
     permit: Permit<'_>,
 ) -> Result<Refenced, Interrupted> {
-    change(client, name, permit, |node| claim.refence(&node.cordon)).await
+    change(client, name, permit, |node| claim.refence(&node.cordon)).await.map(|(refenced, _)| refenced)
 }
 
-/// Reads the node and takes steps until there is none left.
+/// Reads the node and takes steps until there is none left. Returns the node as it then is, too: whoever goes on from there need
+/// not read it again.
 async fn change<T>(
     client: &Client,
     name: &str,
     permit: Permit<'_>,
     step: impl Fn(&NodeState) -> Step<T>,
-) -> Result<T, Interrupted> {
+) -> Result<(T, NodeState), Interrupted> {
     let mut pause = RETRY_PAUSE;
     let mut attempt = 1;
     loop {
@@ -174,17 +180,18 @@ async fn attempt_once<T>(
     name: &str,
     permit: Permit<'_>,
     step: impl Fn(&NodeState) -> Step<T>,
-) -> Result<T, Interrupted> {
+) -> Result<(T, NodeState), Interrupted> {
     let node = read(client, name).await?;
     let (kind, patch) = match step(&node) {
-        Step::Done(outcome) => return Ok(outcome),
+        Step::Done(outcome) => return Ok((outcome, node)),
         Step::Merge(patch) => (PatchKind::Merge, patch),
         Step::Json(patch) => (PatchKind::Json, patch),
     };
+    let turn = client.turn().await;
     permit.check()?;
-    let written = NodeState::from(client.patch_node(name, kind, &patch).await?);
+    let written = NodeState::from(client.patch_node(turn, name, kind, &patch).await?);
     match step(&written) {
-        Step::Done(outcome) => Ok(outcome),
+        Step::Done(outcome) => Ok((outcome, written)),
         // An admission webhook may have changed what was written.
         Step::Merge(_) | Step::Json(_) => {
             let detail = "the patch was accepted and has not had its effect".to_owned();

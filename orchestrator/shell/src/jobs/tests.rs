@@ -27,7 +27,11 @@ fn job(number: usize, unlock: bool) -> Job {
 }
 
 fn jobs(retry: Duration, interval: Duration, nonce: &str) -> Jobs {
-    Jobs::new([(System::LockServer, SystemLimits { retry, interval })], nonce)
+    jobs_with(SystemLimits::at_intervals(retry, interval), nonce)
+}
+
+fn jobs_with(limits: SystemLimits, nonce: &str) -> Jobs {
+    Jobs::new([(System::LockServer, limits)], nonce)
 }
 
 /// The job ends with `outcome`, which is committed at once; returns whether that counts.
@@ -85,7 +89,10 @@ fn pauses(
     unlock: bool,
     answers: &[(LockOutcome, Option<RetryAfter>)],
 ) -> Vec<u64> {
-    let mut jobs = jobs(retry, Duration::ZERO, nonce);
+    pauses_of(jobs(retry, Duration::ZERO, nonce), unlock, answers)
+}
+
+fn pauses_of(mut jobs: Jobs, unlock: bool, answers: &[(LockOutcome, Option<RetryAfter>)]) -> Vec<u64> {
     let wanted = [job(1, unlock)];
     let (mut now, mut begun) = next(&mut jobs, 0, &wanted);
     let pause = |(outcome, retry_after): &(LockOutcome, Option<RetryAfter>)| {
@@ -173,6 +180,31 @@ fn pauses_follow_answers_within_bounds() {
                 assert!(range.contains(pause), "{name}: {found:?} instead of {expected:?}");
             }
         }
+    }
+}
+
+#[test]
+fn pauses_double_while_the_answer_stays_the_same() {
+    let [retry_first, retry] = [1, 5].map(Duration::from_secs);
+    let limits = SystemLimits { retry, retry_first, interval: Duration::ZERO };
+    let other = LockOutcome::Denied { lock_kind: "other".to_owned(), value: "other".to_owned() };
+    let (answers, expected): (Vec<_>, Vec<u64>) = [
+        (denied(), 1),
+        (denied(), 2),
+        (denied(), 4),
+        (denied(), 5),
+        (other, 1),
+        (denied(), 1),
+        // A failure says nothing of what is waited for.
+        (unreachable(), 1),
+        (denied(), 2),
+    ]
+    .map(|(outcome, seconds)| ((outcome, None), seconds))
+    .into_iter()
+    .unzip();
+    let found = pauses_of(jobs_with(limits, "a"), false, &answers);
+    for (pause, expected) in found.iter().zip(&expected) {
+        assert!((expected * 1_000..=expected * 1_250).contains(pause), "{found:?} instead of {expected}");
     }
 }
 

@@ -47,7 +47,7 @@ fn sent(state: &State, dispatcher: &mut Dispatcher) -> Option<String> {
 /// The state that a new leader finds may say that its predecessor's command is being run. It has ended.
 #[test]
 fn command_of_a_predecessor_is_not_run_again() {
-    let at_once = SystemLimits { retry: Duration::from_secs(10), interval: Duration::ZERO };
+    let at_once = SystemLimits::at_intervals(Duration::from_secs(10), Duration::ZERO);
     let systems = BTreeMap::from([(System::RebootCommand, at_once)]);
     let mut dispatcher = Dispatcher::new(DispatchSettings { publishes_max: 1, systems }, "b");
     let mut state = State::default();

@@ -1,4 +1,4 @@
-//! The requests of one job, one after the other and not too fast.
+//! The requests of one job, one after the other.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -6,21 +6,17 @@ use std::time::Duration;
 use k8s_openapi::api::core::v1::Pod;
 use k8s_openapi::api::policy::v1::PodDisruptionBudget;
 use kube::core::labels::{Selector, SelectorExt as _};
-use tokio::time::Instant;
 
 use super::super::api::Mode;
 use super::super::client::Client;
 use super::super::error::Error;
 use super::super::eviction::Verdict;
-use super::super::node::{self, NodeState};
 use super::super::permit::{Interrupted, Permit};
 use super::super::plan::{Namespaces, PlannedPod, PodRef};
 
-/// How fast a node is drained. Each job keeps to it on its own.
+/// How soon it is tried again to drain a node whose pods are refused.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Pace {
-    /// The pause between two requests. The pages of a list count as one.
-    pub request: Duration,
     /// The pause before a pod that was refused is tried again.
     pub retry: Duration,
     /// How often the dry run under the cordon is repeated while a pod is refused, as far as the time of one job allows. Some
@@ -30,7 +26,7 @@ pub struct Pace {
 
 impl Default for Pace {
     fn default() -> Self {
-        Self { request: Duration::from_millis(100), retry: Duration::from_secs(10), retries: 0 }
+        Self { retry: Duration::from_secs(10), retries: 0 }
     }
 }
 
@@ -60,68 +56,52 @@ impl From<&PodDisruptionBudget> for SelectingBudget {
 pub(super) struct Session<'a> {
     client: &'a Client,
     pace: Pace,
-    next_request: Instant,
     /// The budgets of namespaces that were asked for since the last list of pods.
     budgets: BTreeMap<String, Vec<PodDisruptionBudget>>,
 }
 
 impl<'a> Session<'a> {
     pub(super) fn new(client: &'a Client, pace: Pace) -> Self {
-        Self { client, pace, next_request: Instant::now(), budgets: BTreeMap::new() }
+        Self { client, pace, budgets: BTreeMap::new() }
     }
 
     pub(super) fn pace(&self) -> Pace {
         self.pace
     }
 
-    /// Waits for the turn of the next request.
-    async fn turn(&mut self) {
-        tokio::time::sleep_until(self.next_request).await;
-        self.next_request = Instant::now() + self.pace.request;
-    }
-
-    pub(super) async fn node(&mut self, name: &str) -> Result<NodeState, Error> {
-        self.turn().await;
-        node::read(self.client, name).await
-    }
-
     /// The pods of the node as they are now.
     pub(super) async fn pods(&mut self, node: &str) -> Result<Vec<Pod>, Error> {
         self.budgets.clear();
-        self.turn().await;
         self.client.pods_of(node).await
     }
 
     pub(super) async fn namespaces(&mut self) -> Result<Namespaces, Error> {
-        self.turn().await;
         Ok(self.client.namespaces().await?.into_iter().collect())
     }
 
     /// Asks what would come of an eviction. It changes nothing, so no permission is needed.
     pub(super) async fn judge(&mut self, pod: &PodRef) -> Result<Verdict, Error> {
-        self.turn().await;
-        self.client.evict(pod, Mode::DryRun).await
+        self.client.evict(self.client.turn().await, pod, Mode::DryRun).await
     }
 
     /// Evicts a pod. Whether that is still allowed is asked last.
     pub(super) async fn evict(&mut self, pod: &PodRef, permit: Permit<'_>) -> Result<Verdict, Interrupted> {
-        self.turn().await;
+        let turn = self.client.turn().await;
         permit.check()?;
-        Ok(self.client.evict(pod, Mode::Real).await?)
+        Ok(self.client.evict(turn, pod, Mode::Real).await?)
     }
 
     /// Deletes a pod. Whether that is still allowed is asked last.
     pub(super) async fn delete(&mut self, pod: &PodRef, permit: Permit<'_>) -> Result<Verdict, Interrupted> {
-        self.turn().await;
+        let turn = self.client.turn().await;
         permit.check()?;
-        Ok(self.client.delete_pod(pod).await?)
+        Ok(self.client.delete_pod(turn, pod).await?)
     }
 
     /// The budgets that select a pod.
     pub(super) async fn budgets_of(&mut self, pod: &PlannedPod) -> Result<Vec<SelectingBudget>, Error> {
         let namespace = &pod.pod.namespace;
         if !self.budgets.contains_key(namespace) {
-            self.turn().await;
             let budgets = self.client.budgets_of(namespace).await?;
             self.budgets.insert(namespace.clone(), budgets);
         }
