@@ -17,6 +17,9 @@ use crate::request::Request;
 
 /// How often a cluster is asked. By the program it is asked sooner for the first time, and later after that.
 const CLUSTER: SystemLimits = SystemLimits::at_intervals(Duration::from_secs(3), Duration::from_millis(20));
+/// How often the operator's commands are run, as by the program.
+const REBOOT_COMMAND: SystemLimits =
+    SystemLimits::at_intervals(Duration::from_secs(10), Duration::from_millis(100));
 
 #[derive(Debug)]
 pub(crate) struct Instance {
@@ -164,7 +167,11 @@ impl Instance {
             settings: self.settings.clone(),
             dispatch: DispatchSettings {
                 publishes_max: plan.publishes_max,
-                systems: BTreeMap::from([(System::LockServer, lock_server), (System::Cluster, CLUSTER)]),
+                systems: BTreeMap::from([
+                    (System::LockServer, lock_server),
+                    (System::Cluster, CLUSTER),
+                    (System::RebootCommand, REBOOT_COMMAND),
+                ]),
             },
             snapshot_weight: plan.snapshot_weight,
             retention: plan.retention,

@@ -1,10 +1,13 @@
 //! Planted bugs of the reboot queue. See [`crate::bug`].
 
+use std::time::Duration;
+
 use bytes::Bytes;
-use os_upgrade_kernel::reboot_queue::{Entry, EntryEvent, EntryStatus};
+use os_upgrade_kernel::reboot_queue::{AttemptStage, Entry, EntryEvent, EntryStatus};
 use os_upgrade_kernel::slot::ReleaseCause;
-use os_upgrade_kernel::{Fact, HostEvent, Order, State};
+use os_upgrade_kernel::{CommandJob, CommandOrder, Fact, HostEvent, Job, Order, State};
 use os_upgrade_protocol::{Action, CommandId, HostName};
+use os_upgrade_shell::jobs::{JobId, StartedJob};
 use os_upgrade_shell::journal::codec::Message;
 use os_upgrade_shell::node::Event;
 
@@ -24,6 +27,8 @@ impl World {
             Some(Bug::QueueUnlimited) => start_another,
             Some(Bug::QueueBesideRun) => start_beside_run,
             Some(Bug::AnyDoneEndsReboot) => end_by_any_done,
+            Some(Bug::UnknownRepeated) => repeat_at_once,
+            Some(Bug::FailedCountsAsBooted) => end_by_failure,
             _ => return message,
         };
         let state = node.state();
@@ -41,8 +46,26 @@ impl World {
         Event::Journal { sequence, message: Ok(with_facts(message, |facts| each(facts, instead))) }
     }
 
+    /// A leader runs the command of an attempt that an earlier leader began.
+    fn run_attempts_again(&mut self, index: usize) {
+        let Some(node) = self.instances[index].node.as_ref().filter(|node| node.is_leading()) else { return };
+        let unknown = node.state().reboot_queue.under_way().filter_map(|(number, entry)| {
+            let attempt = entry.attempt.as_ref().filter(|attempt| attempt.stage == AttemptStage::Unknown)?;
+            let (order, host) = (CommandOrder::Reboot { attempt: attempt.number }, entry.host.clone());
+            Some(CommandJob { order, host, node: attempt.node.clone(), index: number })
+        });
+        for job in unknown.collect::<Vec<_>>() {
+            let (job, before) = (Job::RebootCommand(job), Duration::MAX);
+            let what = RequestKind::Job(StartedJob { id: JobId::MAX, job, before });
+            self.send_request(index, what, Event::Tick);
+        }
+    }
+
     /// Sends a second `reboot` to a host that has not answered the first, for the boot that it is in by now.
     pub(super) fn sabotage_queue_tick(&mut self, index: usize) {
+        if self.bug == Some(Bug::AttemptRunAgain) {
+            return self.run_attempts_again(index);
+        }
         if self.bug != Some(Bug::RebootTriedAgain) {
             return;
         }
@@ -135,6 +158,31 @@ fn end_by_any_done(state: &State, fact: Fact) -> Vec<Fact> {
         [Fact::Reboot { index, host: host.clone(), event: EntryEvent::Rebooted }, released(host)]
     });
     [fact.clone()].into_iter().chain(ended.into_iter().flatten()).collect()
+}
+
+/// An attempt with an unknown outcome is due again at once.
+fn repeat_at_once(state: &State, fact: Fact) -> Vec<Fact> {
+    let Fact::Reboot { index, host, event: EntryEvent::AttemptUnknown { .. } } = &fact else {
+        return vec![fact];
+    };
+    vec![fact.clone(), due_again(state, *index, host)]
+}
+
+fn due_again(state: &State, index: u64, host: &HostName) -> Fact {
+    let boot_id = state.reboot_queue.entries.get(&index).and_then(|entry| entry.boot_id.clone());
+    let event = EntryEvent::AttemptDue { node: host.to_string(), boot_id };
+    Fact::Reboot { index, host: host.clone(), event }
+}
+
+/// An attempt that has failed, or whose outcome is unknown, ends its entry.
+fn end_by_failure(_: &State, fact: Fact) -> Vec<Fact> {
+    let Fact::Reboot { index, host, event: EntryEvent::AttemptUnknown { .. } | EntryEvent::Failed { .. } } =
+        &fact
+    else {
+        return vec![fact];
+    };
+    let rebooted = Fact::Reboot { index: *index, host: host.clone(), event: EntryEvent::Rebooted };
+    vec![rebooted, released(host)]
 }
 
 /// A host that is to be told to reboot counts as told.
