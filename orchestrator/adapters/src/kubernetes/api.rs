@@ -118,10 +118,9 @@ impl Client {
             PatchKind::Merge => "application/merge-patch+json",
             PatchKind::Json => "application/json-patch+json",
         };
-        let (path, body) = (node_path(name), patch.to_string().into_bytes());
-        self.send(turn, Outgoing { method: Method::PATCH, path, content_type, body })
-            .await?
-            .object(PATCH_NODE)
+        let body = patch.to_string().into_bytes();
+        let outgoing = Outgoing { method: Method::PATCH, path: node_path(name), content_type, body };
+        self.send(turn, outgoing).await?.object(PATCH_NODE)
     }
 
     /// The pods of a node, not from a cache: without a version, a list shows what is there now.
