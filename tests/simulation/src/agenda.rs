@@ -4,7 +4,7 @@
 use std::cmp::Ordering;
 use std::collections::BinaryHeap;
 
-use os_upgrade_kernel::NodeJob;
+use os_upgrade_kernel::{CommandJob, NodeJob};
 use os_upgrade_protocol::{Hint, HostName};
 use os_upgrade_shell::node::Event;
 use os_upgrade_worker_rules as rules;
@@ -30,6 +30,14 @@ pub(crate) enum Item {
     StartWorker { host: usize, boot: u32 },
     /// A host goes down to reboot, if it is still in that boot, perhaps because of a command.
     Reboot { host: usize, boot: u32, command: Option<u64> },
+    /// A host goes down because of the operator's command, if it is still in that boot.
+    RebootByCommand { host: usize, boot: u32, job: Box<CommandJob> },
+    /// A run of the operator's command has its effect, if it goes on: the one of this request.
+    CommandActs { request: u64 },
+    /// A run of the operator's command ends, if it goes on.
+    CommandEnds { request: u64 },
+    /// A run of the operator's command ends if its instance does not lead any more.
+    CommandDeposed { request: u64 },
     /// A host has booted.
     Booted { host: usize },
     /// A link to the bus is back.

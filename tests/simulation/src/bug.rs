@@ -204,6 +204,16 @@ bugs! {
     BackoffOverflows: "backoff-overflows", [] => ["backoff"], seed 9;
     /// The limit of unreachable nodes is another than the one that is configured.
     UnreachableUnlimited: "unreachable-unlimited", [BootHangs] => ["unreachable"], seed 338;
+    /// An attempt to reboot a host by command whose outcome is unknown is repeated at once.
+    UnknownRepeated: "unknown-repeated", [CommandKilled] => ["doubled"], seed 0;
+    /// A new leader runs the reboot command of its predecessor again, as if it had begun it itself.
+    AttemptRunAgain: "attempt-run-again", [OrchestratorCrash, KilledBeforeWrite] => ["doubled"], seed 0;
+    /// A host counts as rebooted although its reboot command has failed, or nobody knows what it did.
+    FailedCountsAsBooted: "failed-counts-as-booted", [CommandFails, CommandKilled] => ["lost"], seed 0;
+    /// What a boot check does not know counts as a boot.
+    NotBootedCountsAsBooted: "not-booted-counts-as-booted", [BootCheckFails] => ["lost"], seed 0;
+    /// A node is not drained again before its reboot command is repeated.
+    RepeatedUndrained: "repeated-undrained", [CommandKilled] => ["drain"], seed 0;
     /// Pods of the site itself are evicted.
     OwnPodsEvicted: "own-pods-evicted", [] => ["evict"], seed 0;
 }
@@ -222,7 +232,7 @@ impl Bug {
                 | Self::AnyDoneEndsReboot
                 | Self::RebootTriedAgain
                 | Self::BootIdIgnored
-        )
+        ) || self.is_of_command()
     }
 
     /// Whether it is one of the work on Kubernetes nodes.
@@ -240,6 +250,19 @@ impl Bug {
                 | Self::BackoffOverflows
                 | Self::OwnPodsEvicted
                 | Self::UnreachableUnlimited
+                | Self::RepeatedUndrained
+        )
+    }
+
+    /// Whether it is one of the operator's command that reboots hosts.
+    pub(crate) const fn is_of_command(self) -> bool {
+        matches!(
+            self,
+            Self::UnknownRepeated
+                | Self::AttemptRunAgain
+                | Self::FailedCountsAsBooted
+                | Self::NotBootedCountsAsBooted
+                | Self::RepeatedUndrained
         )
     }
 

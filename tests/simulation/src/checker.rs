@@ -32,7 +32,7 @@
 //! | missed | a run that was due, did not start and no longer can is recorded once, and no other is | `missed` |
 //! | clock | while a clock is wrong and another shows it, no run starts automatically or counts as missed, and nothing times out | `clock` |
 //! | queue | the reboot queue keeps its limits and windows, holds slots, stays away from hosts of runs, and undoes only what was cancelled before its host was told to reboot | `queue` |
-//! | doubled | no host reboots twice for an entry of the queue | `queue` |
+//! | doubled | no host reboots twice for an entry of the queue; by the operator's command once more for each unknown outcome | `queue`, `attempts` |
 //! | lost | an entry counts as rebooted once its host has left the boot that it was to leave, and said so | `queue` |
 //! | servers | no API server of the cluster is under way beside another node | `nodes` |
 //! | drain | no `upgrade` or `reboot` before the node is cordoned and drained, as this leader has seen | `nodes` |
@@ -48,6 +48,7 @@
 //! files concerned.
 
 mod answers;
+mod attempts;
 mod calls;
 mod clock;
 mod commands;
@@ -72,8 +73,8 @@ use std::collections::{BTreeMap, HashMap};
 
 use chrono::{DateTime, TimeDelta, Utc};
 use os_upgrade_kernel::{
-    ClientId, Fact, Job, LockOperation, NodeJob, NodeOutcome, Operation, Order, Record, Request, Settings,
-    State, System,
+    ClientId, CommandJob, CommandOrder, CommandOutcome, Fact, Job, LockOperation, NodeJob, NodeOutcome,
+    Operation, Order, Record, Request, Settings, State, System,
 };
 use os_upgrade_protocol::{Action, Hint, HostName, Reply};
 use os_upgrade_shell::fleet_lock::RetryAfter;
@@ -84,6 +85,7 @@ use os_upgrade_shell::node::{CallId, Halt, Trim};
 use os_upgrade_shell::not_done::NotDone;
 
 use self::answers::{Actors, AnswerContext};
+use self::attempts::Attempts;
 use self::calls::Calls;
 pub(crate) use self::clock::DecisionClock;
 use self::commands::Commands;
@@ -94,7 +96,7 @@ pub(crate) use self::loss::KnownEnds;
 use self::loss::Loss;
 use self::missed::{Missed, Moment};
 use self::nodes::Nodes;
-use self::queue::Queue;
+use self::queue::{Context, Queue};
 use self::runs::Runs;
 use self::secrets::Secrets;
 use self::semaphore::Semaphores;
@@ -120,6 +122,7 @@ pub(crate) struct Checker {
     pub(crate) now: Micros,
     violations: Violations,
     actors: Actors,
+    attempts: Attempts,
     lock_requests: BTreeMap<System, LockRequests>,
     calls: Calls,
     commands: Commands,
@@ -150,6 +153,7 @@ impl Checker {
             now: 0,
             violations: Violations::default(),
             actors: Actors::default(),
+            attempts: Attempts::new(plan),
             lock_requests: BTreeMap::new(),
             calls: Calls::default(),
             commands: Commands::default(),
@@ -205,6 +209,11 @@ impl Checker {
     /// The entries of the reboot queue that ended because their hosts have rebooted.
     pub(crate) fn rebooted(&self) -> u64 {
         self.queue.rebooted()
+    }
+
+    /// How often hosts went down for the operator's command.
+    pub(crate) fn rebooted_by_commands(&self) -> u64 {
+        self.attempts.reboots()
     }
 
     /// How often a node was drained before its host was told to upgrade or reboot.
@@ -342,6 +351,7 @@ impl Checker {
     }
 
     fn fact(&mut self, moment: Moment, fact: &Fact) {
+        self.violations.record(self.attempts.fact(moment.at, fact));
         // What is remembered of runs, steps and slots is of the time before.
         if self.is_rolled_back {
             return;
@@ -352,7 +362,8 @@ impl Checker {
         self.violations.record(self.runs.fact(now, at, fact));
         self.violations.record(self.steps.fact(fact, self.journal.state(), &self.semaphores));
         self.turns.fact(now, fact);
-        self.violations.record(self.queue.fact(now, at, fact, &self.enrolled));
+        let context = Context { enrolled: &self.enrolled, attempts: &self.attempts, workers: &self.workers };
+        self.violations.record(self.queue.fact(now, at, fact, &context));
         self.violations.record(self.nodes.check_unreachable(now, fact, &self.enrolled));
         self.violations.record(self.nodes.fact(now, at, fact));
         self.violations.record(self.enrolled.fact(fact));
@@ -549,6 +560,35 @@ impl Checker {
         self.violations.record(self.nodes.job_done(self.now, job, outcome, seen));
     }
 
+    /// An instance begins to lead.
+    pub(crate) fn leadership_began(&mut self) {
+        self.attempts.leadership_began();
+    }
+
+    /// The operator's command that reboots a host is run.
+    pub(crate) fn command_runs(&mut self, job: &CommandJob, locks: &LockServer) {
+        let CommandOrder::Reboot { attempt } = job.order else { return };
+        self.violations.record(self.attempts.runs(job, attempt, self.workers.boot_of(&job.host)));
+        let run = match self.queue.command_runs(job) {
+            Ok(run) => run,
+            Err(violation) => return self.violations.record(Err(violation)),
+        };
+        let fence = self.journal.state().fence.as_ref().map_or(0, |fence| fence.sequence);
+        self.violations.record(self.nodes.command_runs(job, fence));
+        self.violations.record(self.steps.command_runs(&job.host, run, locks, &self.calls));
+    }
+
+    /// A run of an operator's command ends by itself, or because its time is up.
+    pub(crate) fn command_ended(&mut self, job: &CommandJob, outcome: &CommandOutcome) {
+        self.attempts.ended(job, outcome);
+    }
+
+    /// A host goes down because of the operator's command.
+    pub(crate) fn rebooted_by_command(&mut self, job: &CommandJob) {
+        let (boot, is_over) = (self.workers.boot_of(&job.host), self.queue.is_over(job));
+        self.violations.record(self.attempts.rebooted(job, boot, is_over));
+    }
+
     /// An administrator makes a node schedulable, or not.
     pub(crate) fn administrator_set(&mut self, host: &HostName, is_unschedulable: bool) {
         self.nodes.administrator_set(host, is_unschedulable);
@@ -602,6 +642,7 @@ impl Checker {
         self.is_rolled_back = true;
         self.workers.rolled_back();
         self.queue.rolled_back();
+        self.attempts.rolled_back();
         self.violations.only(&["journal", "store", "shown", "log", "S3", "doubled", "live"]);
     }
 

@@ -135,6 +135,14 @@ const BEFORE_THE_QUEUE: usize = 19;
 /// How many of them were found before there was a Kubernetes cluster.
 const BEFORE_THE_CLUSTER: usize = CORPUS.len();
 
+/// How many of them were found before an operator's command could reboot hosts.
+const BEFORE_THE_COMMAND: usize = CORPUS.len();
+
+/// Whether `seed` was found before an operator's command could reboot hosts. Its world has none, so that it stays what it was.
+pub(crate) fn is_older_than_the_command(seed: u64) -> bool {
+    CORPUS.iter().take(BEFORE_THE_COMMAND).any(|found| found.seed == seed)
+}
+
 /// Whether `seed` was found before there was a Kubernetes cluster. Its world has none, so that it stays what it was.
 pub(crate) fn is_older_than_the_cluster(seed: u64) -> bool {
     CORPUS.iter().take(BEFORE_THE_CLUSTER).any(|found| found.seed == seed)

@@ -165,6 +165,20 @@ faults! {
     UncordonedByAdmin: "node uncordoned by an administrator", occasion 1000;
     /// Somebody deletes a Node, which its kubelet makes again later.
     NodeDeleted: "Node deleted", occasion 1000;
+    /// The operator's command fails, having done nothing.
+    CommandFails: "reboot command fails", occasion 200;
+    /// The operator's command fails, having rebooted the host all the same.
+    CommandLies: "reboot command fails and reboots", occasion 200;
+    /// The operator's command is ended by a signal, having rebooted the host or not.
+    CommandKilled: "reboot command ended by a signal", occasion 300;
+    /// The operator's command hangs until it is killed, having rebooted the host or not.
+    CommandHangs: "reboot command hangs", occasion 300;
+    /// The command that says whether a host has booted answers late.
+    BootCheckLate: "boot check answers late", occasion 300;
+    /// The command that says whether a host has booted fails.
+    BootCheckFails: "boot check fails", occasion 300;
+    /// The command that says whether a host has booted does not answer.
+    BootCheckHangs: "boot check hangs", occasion 100;
 }
 
 impl Fault {
@@ -188,6 +202,25 @@ impl Fault {
                 | Self::UncordonedByAdmin
                 | Self::NodeDeleted
         )
+    }
+
+    /// Whether only worlds in which an operator's command reboots hosts have it.
+    pub(crate) const fn is_of_command(self) -> bool {
+        matches!(
+            self,
+            Self::CommandFails
+                | Self::CommandLies
+                | Self::CommandKilled
+                | Self::CommandHangs
+                | Self::BootCheckLate
+                | Self::BootCheckFails
+                | Self::BootCheckHangs
+        )
+    }
+
+    /// Whether any world may have it.
+    pub(crate) const fn is_of_every_world(self) -> bool {
+        !self.is_of_queue() && !self.is_of_cluster() && !self.is_of_command()
     }
 
     /// Whether no further faults happen then.

@@ -7,6 +7,7 @@ use os_upgrade_protocol::{Action as CommandAction, GroupName, HostName};
 use os_upgrade_worker_rules::{self as rules, WorkerConfig, WorkerLogic};
 
 use crate::plan::{HostPlan, application, host_name};
+use crate::time::Micros;
 
 /// How long a worker waits for a reboot that it has begun.
 const REBOOT_WAIT: TimeDelta = TimeDelta::seconds(60);
@@ -19,8 +20,11 @@ pub(crate) struct Host {
     pub(crate) sdk: bool,
     pub(crate) reboots: u32,
     pub(crate) reboots_on_request: bool,
+    pub(crate) announces_boot: bool,
     /// Counts its boots.
     pub(crate) boot: u32,
+    /// When it has booted last.
+    pub(crate) booted_at: Micros,
     /// Whether it is up.
     pub(crate) is_up: bool,
     /// Whether it hangs in its boot until somebody comes.
@@ -88,7 +92,9 @@ impl Host {
             sdk: plan.sdk,
             reboots: plan.reboots,
             reboots_on_request: plan.reboots_on_request,
+            announces_boot: plan.announces_boot,
             boot: 0,
+            booted_at: 0,
             is_up: true,
             hangs: false,
             unanswered: None,

@@ -18,6 +18,9 @@ use crate::request::Request;
 /// How often a cluster is asked, as by the program.
 const CLUSTER: SystemLimits =
     SystemLimits { retry: Duration::from_secs(3), interval: Duration::from_millis(20) };
+/// How often the operator's commands are run, as by the program.
+const REBOOT_COMMAND: SystemLimits =
+    SystemLimits { retry: Duration::from_secs(10), interval: Duration::from_millis(100) };
 
 #[derive(Debug)]
 pub(crate) struct Instance {
@@ -165,7 +168,11 @@ impl Instance {
             settings: self.settings.clone(),
             dispatch: DispatchSettings {
                 publishes_max: plan.publishes_max,
-                systems: BTreeMap::from([(System::LockServer, lock_server), (System::Cluster, CLUSTER)]),
+                systems: BTreeMap::from([
+                    (System::LockServer, lock_server),
+                    (System::Cluster, CLUSTER),
+                    (System::RebootCommand, REBOOT_COMMAND),
+                ]),
             },
             snapshot_weight: plan.snapshot_weight,
             retention: plan.retention,

@@ -9,6 +9,7 @@ mod bus;
 mod checker;
 mod cluster;
 mod cluster_plan;
+mod command_plan;
 mod corpus;
 mod describe;
 mod fault;

@@ -17,6 +17,7 @@ use serde_json::json;
 
 use crate::bug::Bug;
 use crate::cluster_plan::{self, ClusterPlan};
+use crate::command_plan::CommandPlan;
 use crate::fault::Fault;
 use crate::queue_plan::QueuePlan;
 use crate::time::{MILLI, Micros, SECOND};
@@ -52,6 +53,8 @@ pub(crate) struct Plan {
     pub(crate) queue: Option<QueuePlan>,
     /// The Kubernetes cluster, if the hosts are its nodes.
     pub(crate) cluster: Option<ClusterPlan>,
+    /// The operator's commands, if they reboot the hosts of the queue.
+    pub(crate) command: Option<CommandPlan>,
     /// FleetLock clients. Some have the names of hosts.
     pub(crate) clients: Vec<ClientId>,
     /// The mean time between two requests of one of them.
@@ -73,6 +76,8 @@ pub(crate) struct HostPlan {
     pub(crate) reboots: u32,
     /// Whether its worker takes a `reboot` that names the boot to leave.
     pub(crate) reboots_on_request: bool,
+    /// Whether its worker announces the boot that it runs in.
+    pub(crate) announces_boot: bool,
 }
 
 /// From so short that many boots take longer to so long that none does.
@@ -123,6 +128,7 @@ impl Plan {
             rates,
             queue: None,
             cluster: None,
+            command: None,
             clients: draw_clients(rng),
             client_every: *rng.choice(&[400 * MILLI, 3 * SECOND, 15 * SECOND]).expect("not empty"),
             contended: rng.u32(..6) == 0,
@@ -144,6 +150,7 @@ impl Plan {
         };
         for host in &mut self.hosts {
             host.reboots_on_request = rng.u32(..6) > 0;
+            host.announces_boot = host.reboots_on_request;
         }
         // A world without any faults stays one.
         if !self.rates.is_empty() {
@@ -168,6 +175,24 @@ impl Plan {
         }
         if !self.rates.is_empty() {
             for fault in Fault::ALL.into_iter().filter(|fault| fault.is_of_cluster()) {
+                if rng.bool() {
+                    self.rates.insert(fault, 1 + rng.u32(..fault.rate_max()));
+                }
+            }
+        }
+        self
+    }
+
+    /// The plan with a command that reboots the hosts of the queue.
+    pub(crate) fn with_command(mut self, rng: &mut Rng) -> Self {
+        let command = CommandPlan::draw(rng);
+        self.settings.reboot.command = Some(command.settings);
+        self.command = Some(command);
+        for host in &mut self.hosts {
+            host.announces_boot |= rng.u32(..4) > 0;
+        }
+        if !self.rates.is_empty() {
+            for fault in Fault::ALL.into_iter().filter(|fault| fault.is_of_command()) {
                 if rng.bool() {
                     self.rates.insert(fault, 1 + rng.u32(..fault.rate_max()));
                 }
@@ -221,11 +246,11 @@ impl Plan {
         }
         if bug.is_of_queue() || bug.is_of_cluster() {
             self.settings.provider = LockProvider::Embedded;
-            let RebootSettings { backoff, api_servers, .. } = self.settings.reboot;
+            let RebootSettings { backoff, api_servers, command, .. } = self.settings.reboot;
             let max_concurrent =
                 if bug.is_of_cluster() { 3 } else { RebootSettings::default().max_concurrent };
             self.settings.reboot =
-                RebootSettings { max_concurrent, backoff, api_servers, ..RebootSettings::default() };
+                RebootSettings { max_concurrent, backoff, api_servers, command, ..RebootSettings::default() };
             self.settings.auto_approve = true;
             if let Some(queue) = &mut self.queue {
                 queue.act_every = 3 * SECOND;
@@ -280,14 +305,14 @@ impl HostPlan {
             _ => None,
         };
         let (sdk, reboots) = (rng.u32(..5) > 0, *rng.choice(&[0, 500, 1_000]).expect("not empty"));
-        Self { group, sdk, reboots, reboots_on_request: false }
+        Self { group, sdk, reboots, reboots_on_request: false, announces_boot: false }
     }
 }
 
 fn draw_rates(rng: &mut Rng) -> BTreeMap<Fault, u32> {
     let known = rng.u32(10..60);
     let mut rates = BTreeMap::new();
-    for fault in Fault::ALL.into_iter().filter(|fault| !fault.is_of_queue() && !fault.is_of_cluster()) {
+    for fault in Fault::ALL.into_iter().filter(|fault| fault.is_of_every_world()) {
         // Those that end a world early are rare.
         if fault.ends_the_world() && rng.u32(..4) > 0 {
             continue;

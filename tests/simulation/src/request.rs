@@ -2,7 +2,7 @@
 
 use bytes::Bytes;
 use chrono::{DateTime, Utc};
-use os_upgrade_kernel::{Order, Purge};
+use os_upgrade_kernel::{Job, Order, Purge};
 use os_upgrade_protocol::HostName;
 use os_upgrade_shell::jobs::StartedJob;
 use os_upgrade_shell::journal::codec::Message;
@@ -101,6 +101,11 @@ impl RequestKind {
     /// Whether it is for a system outside of the bus.
     pub(crate) fn is_job(&self) -> bool {
         matches!(self, Self::Job(_))
+    }
+
+    /// Whether it is a run of an operator's command.
+    pub(crate) fn is_command(&self) -> bool {
+        matches!(self, Self::Job(StartedJob { job: Job::RebootCommand(_), .. }))
     }
 }
 

@@ -32,6 +32,8 @@ pub struct Outcome {
     pub upgrades: u64,
     /// The entries of the reboot queue that ended because their hosts have rebooted.
     pub rebooted: u64,
+    /// How often hosts went down for the operator's command.
+    pub by_command: u64,
     /// How often a node was drained before its host was told to upgrade or reboot.
     pub drained: u64,
     /// The accepted calls.
@@ -66,6 +68,7 @@ pub fn simulate(seed: u64, bug: Option<Bug>, trace: bool) -> Outcome {
         given_up: world.checker.given_up(),
         upgrades: world.checker.upgrades(),
         rebooted: world.checker.rebooted(),
+        by_command: world.checker.rebooted_by_commands(),
         drained: world.checker.drained(),
         granted: world.operators.granted,
         slot_answers: world.checker.slot_answers(),

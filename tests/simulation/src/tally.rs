@@ -34,6 +34,8 @@ pub struct Tally {
     pub upgrades: u64,
     /// The entries of the reboot queue that ended because their hosts have rebooted.
     pub rebooted: u64,
+    /// How often hosts went down for the operator's command.
+    pub by_command: u64,
     /// How often a node was drained before its host was told to upgrade or reboot.
     pub drained: u64,
     /// The accepted calls.
@@ -85,6 +87,7 @@ impl Tally {
         self.runs += outcome.runs;
         self.upgrades += outcome.upgrades;
         self.rebooted += outcome.rebooted;
+        self.by_command += outcome.by_command;
         self.drained += outcome.drained;
         self.granted += outcome.granted;
         self.slot_answers += outcome.slot_answers;
@@ -113,6 +116,7 @@ impl fmt::Display for Tally {
         writeln!(f, "{:<40} {:>14}", "runs", self.runs)?;
         writeln!(f, "{:<40} {:>14}", "upgrades", self.upgrades)?;
         writeln!(f, "{:<40} {:>14}", "reboots on request", self.rebooted)?;
+        writeln!(f, "{:<40} {:>14}", "reboots by command", self.by_command)?;
         writeln!(f, "{:<40} {:>14}", "drains", self.drained)?;
         writeln!(f, "{:<40} {:>14}", "calls accepted", self.granted)?;
         writeln!(f, "{:<40} {:>14}", "answers about slots", self.slot_answers)?;

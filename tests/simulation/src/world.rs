@@ -9,6 +9,7 @@ mod faults;
 mod heal;
 mod instances;
 mod queue;
+mod reboot_command;
 mod rollback;
 mod sabotage;
 mod sabotage_cluster;
@@ -23,12 +24,14 @@ use os_upgrade_kernel::OnFailure;
 use os_upgrade_protocol::{HostName, RunId};
 use os_upgrade_shell::node::Node;
 
+use self::reboot_command::CommandRun;
 use crate::agenda::{Agenda, Item, Process, Worker};
 use crate::bug::Bug;
 use crate::bus::Bus;
 use crate::checker::Checker;
 use crate::cluster::Cluster;
 use crate::cluster_plan;
+use crate::command_plan;
 use crate::corpus;
 use crate::fault::Fault;
 use crate::host::Host;
@@ -61,6 +64,8 @@ pub(crate) struct World {
     pub(crate) locks: LockServer,
     /// The Kubernetes cluster, if the world has one.
     pub(crate) cluster: Option<Cluster>,
+    /// The runs of the operator's commands that go on, by their requests.
+    commands: BTreeMap<u64, CommandRun>,
     pub(crate) instances: Vec<Instance>,
     pub(crate) hosts: Vec<Host>,
     pub(crate) operators: Operators,
@@ -99,6 +104,14 @@ impl World {
         if has_cluster {
             plan = plan.with_cluster(&mut of_cluster);
         }
+        let mut of_command = command_plan::stream(seed);
+        let has_command = match bug {
+            Some(bug) => bug.is_of_command(),
+            None => has_queue && of_command.u32(..3) == 0 && !corpus::is_older_than_the_command(seed),
+        };
+        if has_command {
+            plan = plan.with_command(&mut of_command);
+        }
         if let Some(bug) = bug {
             plan = plan.with_bug(bug);
         }
@@ -117,6 +130,7 @@ impl World {
             locks: LockServer::new(plan.settings.groups.clone()),
             cluster: plan.settings.kubernetes.as_ref().map(|_| Cluster::new(plan.nodes())),
             instances: (0..plan.instances).map(|index| Instance::new(index, &settings)).collect(),
+            commands: BTreeMap::new(),
             operators: Operators::default(),
             rng,
             bug,
@@ -223,6 +237,10 @@ impl World {
             Item::Worker { host, process, what } => self.in_worker(host, process, what),
             Item::StartWorker { host, boot } => self.start_worker(host, boot),
             Item::Reboot { host, boot, command } => self.reboot(host, boot, command),
+            Item::RebootByCommand { host, boot, job } => self.reboot_by_command(host, boot, &job),
+            Item::CommandActs { request } => self.command_acts(request),
+            Item::CommandEnds { request } => self.command_ends(request),
+            Item::CommandDeposed { request } => self.command_is_deposed(request),
             Item::Booted { host } => self.booted(host),
             Item::LinkBack(peer) => self.link_back(peer),
             Item::BusBack => self.bus_back(),

@@ -19,7 +19,7 @@ use chrono::{DateTime, Utc};
 use os_upgrade_kernel::reboot_queue::EntryEvent;
 use os_upgrade_kernel::slot::ReleaseCause;
 use os_upgrade_kernel::{
-    Backoff, Fact, HostEvent, NodeFence, NodeJob, NodeOrder, NodeOutcome, NodeStep, Order,
+    Backoff, CommandJob, Fact, HostEvent, NodeFence, NodeJob, NodeOrder, NodeOutcome, NodeStep, Order,
 };
 use os_upgrade_protocol::{Action, HostName};
 
@@ -296,9 +296,24 @@ impl Nodes {
     /// A command is stored in the stream under `fence`.
     pub(super) fn commanded(&mut self, order: &Order, fence: u64) -> Result<(), Violation> {
         let id = &order.id;
-        let Some(node) = self.by_host.get_mut(&id.host).filter(|_| id.action != Action::Prepare) else {
+        if id.action == Action::Prepare {
             return Ok(());
-        };
+        }
+        self.check_drained(&id.host, fence, || id.to_string())
+    }
+
+    /// The operator's command is run for a host by the leader of `fence`.
+    pub(super) fn command_runs(&mut self, job: &CommandJob, fence: u64) -> Result<(), Violation> {
+        self.check_drained(&job.host, fence, || format!("{job:?}"))
+    }
+
+    fn check_drained(
+        &mut self,
+        host: &HostName,
+        fence: u64,
+        what: impl Fn() -> String,
+    ) -> Result<(), Violation> {
+        let Some(node) = self.by_host.get_mut(host) else { return Ok(()) };
         let look = node.look.filter(|look| look.fence.sequence == fence && look.at >= node.look_from);
         match look {
             Some(look) if node.is_marked || look.lifted => {
@@ -306,7 +321,7 @@ impl Nodes {
                 Ok(())
             }
             Some(_) | None => {
-                broken("drain", format!("{id} is stored under fence {fence}, and its node is {node:?}"))
+                broken("drain", format!("{} under fence {fence}, and its node is {node:?}", what()))
             }
         }
     }
@@ -462,7 +477,11 @@ fn of_run(node: &mut Node, now: Micros, event: &HostEvent) {
 /// What an event of an entry of the reboot queue means for a node.
 fn of_queue(node: &mut Node, now: Micros, event: &EntryEvent) {
     match event {
-        EntryEvent::RebootBegan { .. } | EntryEvent::AttemptDue { .. } => node.part = Part::Told,
+        EntryEvent::RebootBegan { .. } | EntryEvent::AttemptBegan => node.part = Part::Told,
+        // It is drained once more.
+        EntryEvent::AttemptDue { .. } if node.part == Part::Told => {
+            (node.part, node.look_from) = (Part::Draining, now);
+        }
         EntryEvent::Booted { .. } => node.part = Part::Recovering,
         EntryEvent::GivenUp { .. } => node.fails(now),
         EntryEvent::Rebooted => node.ends(now),
@@ -472,7 +491,7 @@ fn of_queue(node: &mut Node, now: Micros, event: &EntryEvent) {
         | EntryEvent::Started { .. }
         | EntryEvent::BackedOff { .. }
         | EntryEvent::Waiting { .. }
-        | EntryEvent::AttemptBegan
+        | EntryEvent::AttemptDue { .. }
         | EntryEvent::AttemptSucceeded
         | EntryEvent::AttemptUnknown { .. }
         | EntryEvent::CommandSent { .. }

@@ -7,7 +7,8 @@
 //! - `doubled`: no host reboots twice for an entry. If the machine of bus and orchestrators is put back to an earlier moment,
 //!   it may do so once more: what that machine has forgotten nobody knows.
 //! - `lost`: an entry counts as rebooted only after a worker has answered `done` to its command from another boot than the
-//!   one to leave.
+//!   one to leave. One whose host the operator's command reboots counts once its host is in another boot, or the boot check says
+//!   so.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -15,11 +16,15 @@ use chrono::{DateTime, Utc};
 use chrono_tz::Tz;
 use os_upgrade_kernel::reboot_queue::{EntryEvent, EntryStatus, entry_index};
 use os_upgrade_kernel::window::Calendar;
-use os_upgrade_kernel::{Config, Fact, HostEvent, Order, RebootOperation, RebootRefusal, RebootSettings};
+use os_upgrade_kernel::{
+    CommandJob, Config, Fact, HostEvent, Order, RebootOperation, RebootRefusal, RebootSettings,
+};
 use os_upgrade_protocol::{CommandId, HostName, Outcome, Reply, RunId};
 
+use super::attempts::Attempts;
 use super::enrolment::Enrolled;
 use super::violation::Violation;
+use super::workers::Workers;
 use crate::host::boot_id;
 use crate::plan::Plan;
 use crate::time::Micros;
@@ -41,6 +46,20 @@ struct Entry {
     leave: Option<String>,
     /// Whether a worker has answered `done` to its command from another boot.
     has_left: bool,
+    /// How far the operator's command that reboots its host is; `None` if its worker does.
+    attempt: Option<Attempt>,
+    /// When the command was run for it, each time until its outcome was known.
+    runs: Vec<(Micros, Option<Micros>)>,
+}
+
+/// How far the operator's command is, according to the journal.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Attempt {
+    Due,
+    Running,
+    Succeeded,
+    Unknown,
+    Failed,
 }
 
 impl Entry {
@@ -63,6 +82,31 @@ impl Entry {
     fn added(&self) -> Micros {
         self.statuses.first().map_or(0, |(at, _)| *at)
     }
+
+    /// Whether the command was run for it at some time since `since`.
+    fn ran(&self, since: Micros) -> bool {
+        self.runs.iter().any(|(_, until)| until.is_none_or(|until| until >= since))
+    }
+
+    /// Follows what happens to the operator's command. Returns whether that may happen.
+    fn attempted(&mut self, now: Micros, event: &EntryEvent) -> bool {
+        use Attempt as A;
+        let next = match (self.attempt, event) {
+            (Some(A::Unknown), EntryEvent::AttemptDue { boot_id, .. }) if *boot_id == self.leave => A::Due,
+            (Some(A::Due), EntryEvent::AttemptBegan) => A::Running,
+            (Some(A::Running), EntryEvent::AttemptSucceeded) => A::Succeeded,
+            (Some(A::Running), EntryEvent::AttemptUnknown { .. }) => A::Unknown,
+            (Some(A::Running), EntryEvent::Failed { .. }) => A::Failed,
+            _ => return false,
+        };
+        if next == A::Running {
+            self.runs.push((now, None));
+        } else if let Some((_, until @ None)) = self.runs.last_mut() {
+            *until = Some(now);
+        }
+        self.attempt = Some(next);
+        true
+    }
 }
 
 #[derive(Debug)]
@@ -83,6 +127,14 @@ pub(super) struct Queue {
     /// How often a host has rebooted for each entry.
     boots: BTreeMap<RunId, u32>,
     rebooted: u64,
+}
+
+/// What else is known when a fact is checked.
+#[derive(Debug)]
+pub(super) struct Context<'a> {
+    pub(super) enrolled: &'a Enrolled,
+    pub(super) attempts: &'a Attempts,
+    pub(super) workers: &'a Workers,
 }
 
 fn wrong(text: String) -> Violation {
@@ -127,7 +179,7 @@ impl Queue {
         now: Micros,
         at: DateTime<Utc>,
         fact: &Fact,
-        enrolled: &Enrolled,
+        context: &Context<'_>,
     ) -> Result<(), Violation> {
         match fact {
             Fact::SettingsAdopted { settings } => self.settings = settings.reboot.clone(),
@@ -168,7 +220,7 @@ impl Queue {
             Fact::RebootsQueued { hosts, actor, .. } => return self.queued(now, at, hosts, actor),
             Fact::RebootQueueSwitched { enabled, .. } => self.switched.push((now, *enabled)),
             Fact::Reboot { index, host, event } => {
-                return self.entry_fact(now, at, *index, host, event, enrolled);
+                return self.entry_fact(now, at, *index, host, event, context);
             }
             // The other facts concern no reboot.
             _ => {}
@@ -198,6 +250,8 @@ impl Queue {
                 given_up_by: None,
                 leave: None,
                 has_left: false,
+                attempt: None,
+                runs: Vec::new(),
             });
         }
         Ok(())
@@ -210,20 +264,51 @@ impl Queue {
         index: u64,
         host: &HostName,
         event: &EntryEvent,
-        enrolled: &Enrolled,
+        context: &Context<'_>,
     ) -> Result<(), Violation> {
         use EntryStatus as S;
         if let EntryEvent::Started { .. } = event {
-            self.check_start(at, index, host, enrolled)?;
+            self.check_start(at, index, host, context.enrolled)?;
         }
-        let trusted = !self.liars.contains(host);
+        let may_lie = self.liars.contains(host);
         let Some(entry) = self.entries.get_mut(index_of(index)).filter(|entry| entry.host == *host) else {
             return Err(wrong(format!("{host} has no entry {index}: {event:?}")));
         };
         let status = entry.status();
+        let trusted = !may_lie || entry.attempt.is_some();
+        if entry.attempt.is_some() {
+            let is_other = |leave: &String| *leave != boot_id(context.workers.boot_of(host));
+            entry.has_left |=
+                entry.leave.as_ref().is_some_and(is_other) || context.attempts.is_checked(index, host);
+        }
         let next = match (status, event) {
-            (Some(S::Queued), EntryEvent::Waiting { .. })
-            | (Some(S::Rebooting), EntryEvent::CommandSent { .. } | EntryEvent::Failed { .. }) => status,
+            (Some(S::Draining), EntryEvent::AttemptDue { boot_id, .. }) => {
+                (entry.leave, entry.attempt) = (boot_id.clone(), Some(Attempt::Due));
+                Some(S::Rebooting)
+            }
+            (
+                Some(S::Rebooting),
+                EntryEvent::AttemptDue { .. }
+                | EntryEvent::AttemptBegan
+                | EntryEvent::AttemptSucceeded
+                | EntryEvent::AttemptUnknown { .. },
+            ) if entry.attempted(now, event) => status,
+            (Some(S::Rebooting), EntryEvent::Failed { .. })
+                if entry.attempt.is_some() && entry.attempted(now, event) =>
+            {
+                status
+            }
+            // Its host was not told anything.
+            (Some(S::Rebooting), EntryEvent::Cancelled { .. }) if entry.attempt == Some(Attempt::Due) => {
+                entry.cancelled = true;
+                Some(S::Cancelled)
+            }
+            (Some(S::Queued), EntryEvent::Waiting { .. }) => status,
+            (Some(S::Rebooting), EntryEvent::CommandSent { .. } | EntryEvent::Failed { .. })
+                if entry.attempt.is_none() =>
+            {
+                status
+            }
             (Some(S::Queued), EntryEvent::Started { .. }) => Some(S::Draining),
             (Some(S::Draining), EntryEvent::RebootBegan { boot_id }) => {
                 entry.leave = Some(boot_id.clone());
@@ -281,7 +366,7 @@ impl Queue {
             "a run is not through with it".to_owned()
         } else if !enrolled.takes_part(host) {
             "it takes no part".to_owned()
-        } else if !self.on_request.contains(host) {
+        } else if self.settings.command.is_none() && !self.on_request.contains(host) {
             "its worker does not reboot it on request".to_owned()
         } else if earlier.filter(|entry| entry.host == *host).any(|entry| entry.status().is_some()) {
             "an earlier entry of it is there".to_owned()
@@ -324,6 +409,23 @@ impl Queue {
             return Err(wrong(format!("{id} is to leave {boot_id:?}, and its entry is {entry:?}")));
         }
         Ok(())
+    }
+
+    /// The operator's command is run for an entry.
+    pub(super) fn command_runs(&self, job: &CommandJob) -> Result<RunId, Violation> {
+        let entry = self.entries.get(index_of(job.index)).filter(|entry| entry.host == job.host);
+        let running = entry.filter(|entry| {
+            entry.status() == Some(EntryStatus::Rebooting) && entry.attempt == Some(Attempt::Running)
+        });
+        let entry = running.ok_or_else(|| wrong(format!("{job:?} is run, and its entry is {entry:?}")))?;
+        Ok(entry.run.clone())
+    }
+
+    /// Whether the entry of a command has ended otherwise than because an operator gave it up.
+    pub(super) fn is_over(&self, job: &CommandJob) -> bool {
+        let entry = self.entries.get(index_of(job.index)).filter(|entry| entry.host == job.host);
+        entry
+            .is_none_or(|entry| entry.status() != Some(EntryStatus::Rebooting) && entry.given_up_by.is_none())
     }
 
     /// A command has been deleted, which must not happen before its entry has ended.
@@ -428,7 +530,9 @@ impl Queue {
             RebootRefusal::NamedTwice { host } => named.iter().filter(|named| *named == host).count() > 1,
             // The simulated site never queues that many.
             RebootRefusal::QueueFull { .. } => false,
-            RebootRefusal::UnknownHosts { hosts, .. } => hosts.iter().all(|host| !self.hosts.contains(host)),
+            RebootRefusal::UnknownHosts { hosts, .. } | RebootRefusal::NeitherNodeNorWorker { hosts, .. } => {
+                hosts.iter().all(|host| !self.hosts.contains(host))
+            }
             RebootRefusal::NoRebootsOnRequest { hosts, .. } => {
                 hosts.iter().all(|host| !self.on_request.contains(host))
             }
@@ -441,8 +545,10 @@ impl Queue {
             RebootRefusal::NotBegun { index, status } => {
                 !status.is_under_way() && entry(*index).is_some_and(|entry| entry.was(Some(*status), called))
             }
-            // No site reboots by command.
-            RebootRefusal::NeitherNodeNorWorker { .. } | RebootRefusal::CommandRuns { .. } => false,
+            RebootRefusal::CommandRuns { host } => {
+                let of_host = || self.entries.iter().filter(|entry| entry.host == *host);
+                of_host().any(|entry| entry.ran(called))
+            }
             // Of enrolment only its consequences are checked; only a leader knows what it has not read.
             RebootRefusal::NotApproved { .. } | RebootRefusal::EntryUncertain { .. } => true,
         }

@@ -13,6 +13,9 @@ use super::violation::Violation;
 use crate::locks::LockServer;
 use crate::plan::Plan;
 
+/// In place of the sequence of a command, if the operator's command reboots the host: nobody answers it.
+const BY_COMMAND: u64 = u64::MAX;
+
 /// A host's step.
 #[derive(Debug, Clone)]
 struct Step {
@@ -90,15 +93,44 @@ impl Steps {
         let (run, action) = (id.run.clone(), id.action);
         let step = Step { run, action, sequence, open: true, silent: false, done: None };
         self.by_host.insert(id.host.clone(), step);
-        let group = self.group_of(&id.host);
+        self.check_held(&id.host, locks, || format!("{id} is in the stream"))?;
+        self.check_slots(self.group_of(&id.host), calls)
+    }
+
+    /// The operator's command is run for the entry `run` of the reboot queue.
+    pub(super) fn command_runs(
+        &mut self,
+        host: &HostName,
+        run: RunId,
+        locks: &LockServer,
+        calls: &Calls,
+    ) -> Result<(), Violation> {
+        let action = Action::Reboot;
+        let step = Step { run, action, sequence: BY_COMMAND, open: true, silent: false, done: None };
+        self.by_host.insert(host.clone(), step);
+        self.check_held(host, locks, || format!("the reboot command is run for {host}"))?;
+        self.check_slots(self.group_of(host), calls)
+    }
+
+    fn check_held(
+        &self,
+        host: &HostName,
+        locks: &LockServer,
+        what: impl Fn() -> String,
+    ) -> Result<(), Violation> {
         let held = match self.provider {
-            LockProvider::Embedded => self.granted.contains(&id.host),
-            LockProvider::External => locks.holds(group, id.host.as_str()),
+            LockProvider::Embedded => self.granted.contains(host),
+            LockProvider::External => locks.holds(self.group_of(host), host.as_str()),
         };
-        if !held {
-            return Err(Violation::new("S4", format!("{id} is in the stream without a slot")));
+        if held { Ok(()) } else { Err(Violation::new("S4", format!("{} without a slot", what()))) }
+    }
+
+    /// Of a host that the operator's command reboots, nobody answers: it is back, as the queue's rules check, or it has not
+    /// rebooted for longer than it may take.
+    fn command_is_over(&mut self, host: &HostName) {
+        if let Some(step) = self.by_host.get_mut(host).filter(|step| step.sequence == BY_COMMAND) {
+            step.open = false;
         }
-        self.check_slots(group, calls)
     }
 
     fn group_of(&self, host: &HostName) -> &GroupName {
@@ -190,6 +222,14 @@ impl Steps {
             Fact::Host { host, event: HostEvent::SlotGranted { .. }, .. }
             | Fact::Reboot { host, event: EntryEvent::Started { .. }, .. } => {
                 self.granted.insert(host.clone());
+                Ok(())
+            }
+            Fact::Reboot {
+                host,
+                event: EntryEvent::AttemptDue { .. } | EntryEvent::Booted { .. } | EntryEvent::Rebooted,
+                ..
+            } => {
+                self.command_is_over(host);
                 Ok(())
             }
             Fact::Host { run, host, event: HostEvent::Upgraded } => self.check_upgraded(run, host),

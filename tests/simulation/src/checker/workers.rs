@@ -102,6 +102,11 @@ impl Workers {
         self.hosts[host].boot
     }
 
+    /// The number of the present boot of the host of this name.
+    pub(super) fn boot_of(&self, name: &HostName) -> u32 {
+        self.hosts.iter().find(|host| host.name == *name).map_or(0, |host| host.boot)
+    }
+
     /// For each host the number of runs in which it has executed `upgrade`, added up.
     pub(super) fn upgrades(&self) -> u64 {
         self.hosts.iter().map(|host| host.upgraded.len() as u64).sum()

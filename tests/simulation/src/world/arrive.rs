@@ -101,7 +101,7 @@ impl World {
                 return match job {
                     Job::LockServer(job) => self.lock_request_arrives(&request, *id, job),
                     Job::Cluster(job) => self.node_request_arrives(&request, *id, job),
-                    Job::RebootCommand(_) => unreachable!("no site reboots by command"),
+                    Job::RebootCommand(_) => unreachable!("a command runs on the machine of its instance"),
                 };
             }
         };

@@ -103,7 +103,14 @@ impl World {
             | Fault::KubernetesSilent
             | Fault::CordonedByAdmin
             | Fault::UncordonedByAdmin
-            | Fault::NodeDeleted => {}
+            | Fault::NodeDeleted
+            | Fault::CommandFails
+            | Fault::CommandLies
+            | Fault::CommandKilled
+            | Fault::CommandHangs
+            | Fault::BootCheckLate
+            | Fault::BootCheckFails
+            | Fault::BootCheckHangs => {}
         }
     }
 
@@ -122,6 +129,9 @@ impl World {
         settings.auto_approve = self.rng.bool();
         if self.plan.queue.is_some() {
             settings.reboot.max_concurrent = self.rng.u32(1..=3);
+        }
+        if let Some(command) = &self.plan.command {
+            settings.reboot.command = (self.rng.u32(..4) > 0).then_some(command.settings);
         }
         let settings = settings.clone();
         self.checker.settings_changed(&settings);

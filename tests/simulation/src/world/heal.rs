@@ -315,6 +315,9 @@ fn is_settled(state: &State) -> bool {
     let is_of_queued = |effect: &Effect| {
         let Effect::Job(job) = effect else { return false };
         let entry = state.entry_of_slot(job.host());
+        if let Job::RebootCommand(_) = job {
+            return true;
+        }
         // What the drain for an entry waits for is named by the queue.
         if let Job::Cluster(job) = job
             && state.entry_under_way(&job.host).is_some()

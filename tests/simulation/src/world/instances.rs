@@ -80,8 +80,8 @@ impl World {
         announcement.group.clone_from(&host.group);
         // All workers send heartbeats; not all announce that.
         announcement.heartbeats = host.sdk;
-        if host.reboots_on_request {
-            announcement.reboots_on_request = true;
+        announcement.reboots_on_request = host.reboots_on_request;
+        if host.announces_boot {
             announcement.boot_id = Some(boot_id(self.bus.announced(&host.name)));
         }
         let payload = announcement.to_payload().into();
@@ -197,6 +197,7 @@ impl World {
         instance.decision_is_due = false;
         let Some(node) = &mut instance.node else { return };
         let mut actions = node.run(now);
+        self.end_commands_of_deposed(index);
         if self.bug == Some(Bug::ShownBeforeProjected) {
             actions.sort_by_key(|action| !matches!(action, Action::PublishState));
         }
@@ -295,11 +296,11 @@ impl World {
             }
             Action::Stopped => self.kill(index),
             Action::Warn(Warning::Halted(halt)) => self.halted(index, &halt),
+            Action::Warn(Warning::Leading) => self.checker.leadership_began(),
             Action::Warn(
                 Warning::Inventory { .. }
                 | Warning::Clock { .. }
                 | Warning::Inspection { .. }
-                | Warning::Leading
                 | Warning::Adopted(_)
                 | Warning::HoldersExceedSlots { .. }
                 | Warning::Deposed { .. },
@@ -405,7 +406,8 @@ impl World {
         self.requests += 1;
         let (id, process) = (self.requests, self.instances[index].boot);
         let from = Peer::Instance(index);
-        let request = Request { id, from, process, what, sent: self.now, timeout: TIMEOUT };
+        let timeout = if what.is_command() { self.command_timeout() } else { TIMEOUT };
+        let request = Request { id, from, process, what, sent: self.now, timeout };
         self.instances[index].waiting.insert(id, fallback);
         let is_act = matches!(
             request.what,
@@ -421,7 +423,7 @@ impl World {
             self.kill(index);
         }
         let time_out = Process::TimeOut { request: id };
-        self.at(TIMEOUT, Item::Process { instance: index, boot: process, what: time_out });
+        self.at(timeout, Item::Process { instance: index, boot: process, what: time_out });
     }
 
     fn depart(&mut self, index: usize, request: Request) {
@@ -448,6 +450,10 @@ impl World {
             let is_fenced =
                 matches!(job, Job::Cluster(_)) && self.faults.contains_key(&Fault::DirectoryCopied);
             self.checker.job_request_sent(job, leads || is_fenced);
+            if let Job::RebootCommand(command) = job {
+                let (id, command) = (*id, command.clone());
+                return self.run_command(index, &request, id, command);
+            }
         }
         let from = Peer::Instance(index);
         if !request.what.is_job() && !self.is_linked(from) {

@@ -49,8 +49,10 @@ impl World {
         let mut hosts: Vec<HostName> = self.hosts.iter().map(|host| host.name.clone()).collect();
         // Operators mostly know which hosts take it.
         if self.rng.u32(..8) > 0 {
-            let takes_it =
-                |host: &HostName| self.hosts.iter().any(|it| it.name == *host && it.reboots_on_request);
+            let by_command = self.plan.command.is_some();
+            let takes_it = |host: &HostName| {
+                self.hosts.iter().any(|it| it.name == *host && (by_command || it.reboots_on_request))
+            };
             hosts.retain(takes_it);
         }
         self.rng.shuffle(&mut hosts);
@@ -216,11 +218,14 @@ impl World {
                 | QueueBlocker::UnclearWindows(_),
             )
             | EntryBlocker::Behind(_)
-            | EntryBlocker::CommandUnsent
-            | EntryBlocker::CommandRuns(_)
+            | EntryBlocker::CommandUnsent => true,
+            EntryBlocker::CommandRuns(_)
             | EntryBlocker::BootAwaited(_)
-            | EntryBlocker::AttemptUnknown { .. }
-            | EntryBlocker::NoCommand => true,
+            | EntryBlocker::AttemptUnknown { .. } => self.await_command(index, entry, silent_since),
+            EntryBlocker::NoCommand => {
+                self.restore_command();
+                true
+            }
         }
     }
 
@@ -233,12 +238,20 @@ impl World {
                 self.help_run();
                 true
             }
+            NotReady::NoWorker => {
+                self.restore_command();
+                true
+            }
+            NotReady::NoNode => {
+                self.node_made(host);
+                true
+            }
+            NotReady::NoBoot => {
+                self.announce_boot_of(host);
+                true
+            }
             // Each of these passes.
-            NotReady::NoWorker
-            | NotReady::NoNode
-            | NotReady::NoBoot
-            | NotReady::BootUnknown
-            | NotReady::EarlierSlot => true,
+            NotReady::BootUnknown | NotReady::EarlierSlot => true,
         }
     }
 
@@ -267,7 +280,7 @@ impl World {
     }
 
     /// An operator gives an entry up; a host that hangs comes back later.
-    fn give_up_entry(&mut self, index: u64) -> bool {
+    pub(super) fn give_up_entry(&mut self, index: u64) -> bool {
         let operation = RebootOperation::GiveUp { index, reason: "it will not be back".to_owned() };
         // It may have ended meanwhile.
         let leader = self.instances.iter().position(Self::leads);

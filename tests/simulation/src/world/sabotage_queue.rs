@@ -24,6 +24,10 @@ impl World {
             Some(Bug::QueueUnlimited) => start_another,
             Some(Bug::QueueBesideRun) => start_beside_run,
             Some(Bug::AnyDoneEndsReboot) => end_by_any_done,
+            Some(Bug::UnknownRepeated) => repeat_at_once,
+            Some(Bug::AttemptRunAgain) => as_running,
+            Some(Bug::FailedCountsAsBooted) => end_by_failure,
+            Some(Bug::RepeatedUndrained) => begin_at_once,
             _ => return message,
         };
         let state = node.state();
@@ -135,6 +139,53 @@ fn end_by_any_done(state: &State, fact: Fact) -> Vec<Fact> {
         [Fact::Reboot { index, host: host.clone(), event: EntryEvent::Rebooted }, released(host)]
     });
     [fact.clone()].into_iter().chain(ended.into_iter().flatten()).collect()
+}
+
+/// An attempt with an unknown outcome is due again at once.
+fn repeat_at_once(state: &State, fact: Fact) -> Vec<Fact> {
+    let Fact::Reboot { index, host, event: EntryEvent::AttemptUnknown { .. } } = &fact else {
+        return vec![fact];
+    };
+    vec![fact.clone(), due_again(state, *index, host)]
+}
+
+fn due_again(state: &State, index: u64, host: &HostName) -> Fact {
+    let boot_id = state.reboot_queue.entries.get(&index).and_then(|entry| entry.boot_id.clone());
+    let event = EntryEvent::AttemptDue { node: host.to_string(), boot_id };
+    Fact::Reboot { index, host: host.clone(), event }
+}
+
+/// A new leader does not notice that its predecessor began an attempt.
+fn as_running(_: &State, fact: Fact) -> Vec<Fact> {
+    if let Fact::Reboot { event: EntryEvent::AttemptUnknown { .. }, .. } = fact {
+        Vec::new()
+    } else {
+        vec![fact]
+    }
+}
+
+/// An attempt that has failed, or whose outcome is unknown, ends its entry.
+fn end_by_failure(_: &State, fact: Fact) -> Vec<Fact> {
+    let Fact::Reboot { index, host, event: EntryEvent::AttemptUnknown { .. } | EntryEvent::Failed { .. } } =
+        &fact
+    else {
+        return vec![fact];
+    };
+    let rebooted = Fact::Reboot { index: *index, host: host.clone(), event: EntryEvent::Rebooted };
+    vec![rebooted, released(host)]
+}
+
+/// An attempt begins as soon as it is due, whatever the node is.
+fn begin_at_once(state: &State, fact: Fact) -> Vec<Fact> {
+    let Fact::Reboot { index, host, event: EntryEvent::AttemptDue { .. } } = &fact else {
+        return vec![fact];
+    };
+    let is_repeated = state.reboot_queue.entries.get(index).is_some_and(|entry| entry.attempt.is_some());
+    if !is_repeated || !state.nodes.contains_key(host) {
+        return vec![fact];
+    }
+    let began = Fact::Reboot { index: *index, host: host.clone(), event: EntryEvent::AttemptBegan };
+    vec![fact.clone(), began]
 }
 
 /// A host that is to be told to reboot counts as told.

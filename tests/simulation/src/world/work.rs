@@ -165,10 +165,10 @@ impl World {
         self.pull(index);
     }
 
-    /// A worker that is connected announces the boot of its host, if it reboots on request.
-    fn announce(&mut self, index: usize) {
+    /// A worker that is connected announces the boot of its host, if it announces any.
+    pub(super) fn announce(&mut self, index: usize) {
         let host = &self.hosts[index];
-        if !host.reboots_on_request {
+        if !host.announces_boot {
             return;
         }
         self.bus.announce(&host.name, host.boot);
@@ -538,6 +538,7 @@ impl World {
             return;
         }
         host.boot += 1;
+        host.booted_at = self.now;
         host.is_up = true;
         host.hangs = false;
         let boot = host.boot;

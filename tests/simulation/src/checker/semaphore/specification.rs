@@ -347,15 +347,14 @@ impl Specification {
             EntryEvent::Cancelled { .. } => {
                 self.rebooting.retain(|_, it| it.index != index || it.is_told);
             }
-            EntryEvent::RebootBegan { .. } | EntryEvent::AttemptDue { .. } => {
+            EntryEvent::RebootBegan { .. } | EntryEvent::AttemptBegan | EntryEvent::AttemptDue { .. } => {
                 if let Some(it) = self.rebooting.get_mut(host).filter(|it| it.index == index) {
-                    it.is_told = true;
+                    it.is_told = !matches!(event, EntryEvent::AttemptDue { .. });
                 }
             }
             EntryEvent::Waiting { .. }
             | EntryEvent::CommandSent { .. }
             | EntryEvent::Booted { .. }
-            | EntryEvent::AttemptBegan
             | EntryEvent::AttemptSucceeded
             | EntryEvent::AttemptUnknown { .. }
             | EntryEvent::Failed { .. } => {}
