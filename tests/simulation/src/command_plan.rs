@@ -28,7 +28,7 @@ impl CommandPlan {
     pub(crate) fn draw(rng: &mut Rng) -> Self {
         let within: u64 = *rng.choice(&[10, 60, 180]).expect("not empty");
         let settings =
-            RebootCommandSettings { within: Duration::from_secs(within), checks_boot: rng.u32(..3) == 0 };
+            RebootCommandSettings { within: Duration::from_secs(within), checks_boot: rng.u32(..5) < 2 };
         Self { settings, takes_max: *rng.choice(&[SECOND, within * SECOND / 2]).expect("not empty") }
     }
 

@@ -166,19 +166,19 @@ faults! {
     /// Somebody deletes a Node, which its kubelet makes again later.
     NodeDeleted: "Node deleted", occasion 1000;
     /// The operator's command fails, having done nothing.
-    CommandFails: "reboot command fails", occasion 200;
+    CommandFails: "reboot command fails", occasion 300;
     /// The operator's command fails, having rebooted the host all the same.
-    CommandLies: "reboot command fails and reboots", occasion 200;
+    CommandLies: "reboot command fails and reboots", occasion 400;
     /// The operator's command is ended by a signal, having rebooted the host or not.
     CommandKilled: "reboot command ended by a signal", occasion 300;
     /// The operator's command hangs until it is killed, having rebooted the host or not.
     CommandHangs: "reboot command hangs", occasion 300;
     /// The command that says whether a host has booted answers late.
-    BootCheckLate: "boot check answers late", occasion 300;
+    BootCheckLate: "boot check answers late", occasion 900;
     /// The command that says whether a host has booted fails.
-    BootCheckFails: "boot check fails", occasion 300;
+    BootCheckFails: "boot check fails", occasion 900;
     /// The command that says whether a host has booted does not answer.
-    BootCheckHangs: "boot check hangs", occasion 100;
+    BootCheckHangs: "boot check hangs", occasion 900;
 }
 
 impl Fault {

@@ -107,7 +107,7 @@ impl World {
         let mut of_command = command_plan::stream(seed);
         let has_command = match bug {
             Some(bug) => bug.is_of_command(),
-            None => has_queue && of_command.u32(..3) == 0 && !corpus::is_older_than_the_command(seed),
+            None => has_queue && of_command.u32(..5) < 2 && !corpus::is_older_than_the_command(seed),
         };
         if has_command {
             plan = plan.with_command(&mut of_command);

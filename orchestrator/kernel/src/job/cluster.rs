@@ -252,6 +252,12 @@ impl Answered<'_> {
         {
             // Until it is known which boot it is to leave, the node is looked at again and again.
             let Ok(rebooter) = Rebooter::of_entry(state, self.view, entry) else { return Vec::new() };
+            // What was seen of it is older than a boot that the drain has found, and that one would be taken for the next.
+            if let Rebooter::Command { boot_id: Some(seen), .. } = rebooter
+                && boot_id.is_some_and(|drained_in| drained_in != seen)
+            {
+                return Vec::new();
+            }
             let event = rebooter.begins(boot_id);
             return vec![drained, Fact::Reboot { index, host: host.clone(), event }];
         }

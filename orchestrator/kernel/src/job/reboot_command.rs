@@ -84,16 +84,24 @@ impl SystemJob for CommandJob {
         if !is_wanted {
             return Vec::new();
         }
-        let event = match outcome {
-            CommandOutcome::Succeeded => EntryEvent::AttemptSucceeded,
-            CommandOutcome::Failed { detail } => {
+        let event = match (&self.order, outcome) {
+            (CommandOrder::Reboot { .. }, CommandOutcome::Succeeded) => EntryEvent::AttemptSucceeded,
+            (CommandOrder::Reboot { .. }, CommandOutcome::Failed { detail }) => {
                 EntryEvent::Failed { reason: Reason::RebootCommandFailed { detail: detail.clone() } }
             }
-            CommandOutcome::Unknown { detail } => unknown(detail),
-            CommandOutcome::Booted => {
+            (CommandOrder::Reboot { .. }, CommandOutcome::Unknown { detail }) => unknown(detail),
+            (CommandOrder::CheckBoot { .. }, CommandOutcome::Booted) => {
                 return host_is_back(state, self.index, &self.host, true, ReleaseCause::Rebooted);
             }
-            CommandOutcome::NotBooted => return Vec::new(),
+            // A check without an answer says nothing, and is made again.
+            (CommandOrder::Reboot { .. }, CommandOutcome::Booted | CommandOutcome::NotBooted)
+            | (
+                CommandOrder::CheckBoot { .. },
+                CommandOutcome::NotBooted
+                | CommandOutcome::Unknown { .. }
+                | CommandOutcome::Succeeded
+                | CommandOutcome::Failed { .. },
+            ) => return Vec::new(),
         };
         vec![Fact::Reboot { index: self.index, host: self.host.clone(), event }]
     }

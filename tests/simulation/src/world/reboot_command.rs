@@ -245,6 +245,8 @@ impl World {
             self.restore_command();
             return true;
         };
+        // What is said of a host is what its node says.
+        self.cluster_back();
         if entry.is_at(AttemptStage::Running) {
             return self.await_end(index, entry, silent_since);
         }

@@ -24,6 +24,8 @@
   0 h1 rebooting: the reboot command succeeded at 2026-11-21T01:00:00Z, and the host is not back | boot-awaited
   1 h2 queued: 1 are under way, as many as may be at once | full
 > command h1 not-booted
+# A check that hangs says nothing.
+> command h1 unknown timed out
 > command h1 booted
   + reboot event=(booted checked=true) host=h1 index=0
   + node host=h1 step=(uncordon-due release=rebooted)
