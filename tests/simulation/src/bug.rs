@@ -6,6 +6,9 @@
 
 use std::fmt;
 
+use os_upgrade_kernel::reboot_queue::entry_index;
+use os_upgrade_protocol::RunId;
+
 use crate::fault::Fault;
 
 macro_rules! bugs {
@@ -206,13 +209,14 @@ bugs! {
     UnreachableUnlimited: "unreachable-unlimited", [BootHangs] => ["unreachable"], seed 338;
     /// An attempt to reboot a host by command whose outcome is unknown is repeated at once.
     UnknownRepeated: "unknown-repeated", [CommandKilled] => ["doubled"], seed 0;
-    /// A new leader runs the reboot command of its predecessor again, as if it had begun it itself.
+    /// A leader runs the reboot command again for an attempt that its predecessor began.
     AttemptRunAgain: "attempt-run-again", [OrchestratorCrash, KilledBeforeWrite] => ["doubled"], seed 0;
     /// A host counts as rebooted although its reboot command has failed, or nobody knows what it did.
     FailedCountsAsBooted: "failed-counts-as-booted", [CommandFails, CommandKilled] => ["lost"], seed 0;
     /// What a boot check does not know counts as a boot.
     NotBootedCountsAsBooted: "not-booted-counts-as-booted", [BootCheckFails] => ["lost"], seed 0;
-    /// A node is not drained again before its reboot command is repeated.
+    /// A list of pods is answered from what was seen before, so that nobody looks at a node again before its reboot command is
+    /// repeated.
     RepeatedUndrained: "repeated-undrained", [CommandKilled] => ["drain"], seed 0;
     /// Pods of the site itself are evicted.
     OwnPodsEvicted: "own-pods-evicted", [] => ["evict"], seed 0;
@@ -264,6 +268,12 @@ impl Bug {
                 | Self::NotBootedCountsAsBooted
                 | Self::RepeatedUndrained
         )
+    }
+
+    /// Whether a list of the pods of a node that was empty for this run or entry is answered from memory.
+    pub(crate) fn remembers(self, owner: &RunId) -> bool {
+        let is_entry = || entry_index(owner).is_some();
+        self == Self::RebootUnchecked || (self == Self::RepeatedUndrained && is_entry())
     }
 
     /// The bug of this name.

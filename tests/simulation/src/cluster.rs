@@ -273,11 +273,15 @@ impl Cluster {
             }
             NodeOrder::Check { owner, .. } => {
                 let mut seen = node.cordon(now, version, job.fence, owner, bug);
-                (node.check(now, &mut seen), seen)
+                let outcome = node.check(now, &mut seen);
+                if let (NodeOutcome::Drained { .. }, Some(Bug::RepeatedUndrained)) = (&outcome, bug) {
+                    node.emptied_for = Some(owner.clone());
+                }
+                (outcome, seen)
             }
             NodeOrder::Evict { owner, .. } => {
                 let mut seen = node.cordon(now, version, job.fence, owner, bug);
-                if bug == Some(Bug::RebootUnchecked) && node.emptied_for.as_ref() == Some(owner) {
+                if bug.is_some_and(|bug| bug.remembers(owner)) && node.emptied_for.as_ref() == Some(owner) {
                     return (NodeOutcome::Drained { boot_id: Some(node.boot_id.clone()) }, seen);
                 }
                 let outcome = node.evict(now, &mut seen, bug);

@@ -446,9 +446,10 @@ impl World {
                 return self.deliver_event(index, Event::JobDone { id, report });
             }
             let leads = self.bus.is_leased_to(&self.instances[index].nonce(), self.now);
-            // Of two with the same directory both lead for a moment. Marks tell them apart, a lock server does not.
-            let is_fenced =
-                matches!(job, Job::Cluster(_)) && self.faults.contains_key(&Fault::DirectoryCopied);
+            // Of two with the same directory both lead for a moment. Marks tell them apart, and so does
+            // the journal for commands; a lock server does not.
+            let is_fenced = matches!(job, Job::Cluster(_) | Job::RebootCommand(_))
+                && self.faults.contains_key(&Fault::DirectoryCopied);
             self.checker.job_request_sent(job, leads || is_fenced);
             if let Job::RebootCommand(command) = job {
                 let (id, command) = (*id, command.clone());

@@ -1,10 +1,13 @@
 //! Planted bugs of the reboot queue. See [`crate::bug`].
 
+use std::time::Duration;
+
 use bytes::Bytes;
-use os_upgrade_kernel::reboot_queue::{Entry, EntryEvent, EntryStatus};
+use os_upgrade_kernel::reboot_queue::{AttemptStage, Entry, EntryEvent, EntryStatus};
 use os_upgrade_kernel::slot::ReleaseCause;
-use os_upgrade_kernel::{Fact, HostEvent, Order, State};
+use os_upgrade_kernel::{CommandJob, CommandOrder, Fact, HostEvent, Job, Order, State};
 use os_upgrade_protocol::{Action, CommandId, HostName};
+use os_upgrade_shell::jobs::{JobId, StartedJob};
 use os_upgrade_shell::journal::codec::Message;
 use os_upgrade_shell::node::Event;
 
@@ -25,9 +28,7 @@ impl World {
             Some(Bug::QueueBesideRun) => start_beside_run,
             Some(Bug::AnyDoneEndsReboot) => end_by_any_done,
             Some(Bug::UnknownRepeated) => repeat_at_once,
-            Some(Bug::AttemptRunAgain) => as_running,
             Some(Bug::FailedCountsAsBooted) => end_by_failure,
-            Some(Bug::RepeatedUndrained) => begin_at_once,
             _ => return message,
         };
         let state = node.state();
@@ -45,8 +46,26 @@ impl World {
         Event::Journal { sequence, message: Ok(with_facts(message, |facts| each(facts, instead))) }
     }
 
+    /// A leader runs the command of an attempt that an earlier leader began.
+    fn run_attempts_again(&mut self, index: usize) {
+        let Some(node) = self.instances[index].node.as_ref().filter(|node| node.is_leading()) else { return };
+        let unknown = node.state().reboot_queue.under_way().filter_map(|(number, entry)| {
+            let attempt = entry.attempt.as_ref().filter(|attempt| attempt.stage == AttemptStage::Unknown)?;
+            let (order, host) = (CommandOrder::Reboot { attempt: attempt.number }, entry.host.clone());
+            Some(CommandJob { order, host, node: attempt.node.clone(), index: number })
+        });
+        for job in unknown.collect::<Vec<_>>() {
+            let (job, before) = (Job::RebootCommand(job), Duration::MAX);
+            let what = RequestKind::Job(StartedJob { id: JobId::MAX, job, before });
+            self.send_request(index, what, Event::Tick);
+        }
+    }
+
     /// Sends a second `reboot` to a host that has not answered the first, for the boot that it is in by now.
     pub(super) fn sabotage_queue_tick(&mut self, index: usize) {
+        if self.bug == Some(Bug::AttemptRunAgain) {
+            return self.run_attempts_again(index);
+        }
         if self.bug != Some(Bug::RebootTriedAgain) {
             return;
         }
@@ -155,15 +174,6 @@ fn due_again(state: &State, index: u64, host: &HostName) -> Fact {
     Fact::Reboot { index, host: host.clone(), event }
 }
 
-/// A new leader does not notice that its predecessor began an attempt.
-fn as_running(_: &State, fact: Fact) -> Vec<Fact> {
-    if let Fact::Reboot { event: EntryEvent::AttemptUnknown { .. }, .. } = fact {
-        Vec::new()
-    } else {
-        vec![fact]
-    }
-}
-
 /// An attempt that has failed, or whose outcome is unknown, ends its entry.
 fn end_by_failure(_: &State, fact: Fact) -> Vec<Fact> {
     let Fact::Reboot { index, host, event: EntryEvent::AttemptUnknown { .. } | EntryEvent::Failed { .. } } =
@@ -173,19 +183,6 @@ fn end_by_failure(_: &State, fact: Fact) -> Vec<Fact> {
     };
     let rebooted = Fact::Reboot { index: *index, host: host.clone(), event: EntryEvent::Rebooted };
     vec![rebooted, released(host)]
-}
-
-/// An attempt begins as soon as it is due, whatever the node is.
-fn begin_at_once(state: &State, fact: Fact) -> Vec<Fact> {
-    let Fact::Reboot { index, host, event: EntryEvent::AttemptDue { .. } } = &fact else {
-        return vec![fact];
-    };
-    let is_repeated = state.reboot_queue.entries.get(index).is_some_and(|entry| entry.attempt.is_some());
-    if !is_repeated || !state.nodes.contains_key(host) {
-        return vec![fact];
-    }
-    let began = Fact::Reboot { index: *index, host: host.clone(), event: EntryEvent::AttemptBegan };
-    vec![fact.clone(), began]
 }
 
 /// A host that is to be told to reboot counts as told.
