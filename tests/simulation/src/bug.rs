@@ -212,7 +212,7 @@ bugs! {
     /// A leader runs the reboot command again for an attempt that its predecessor began.
     AttemptRunAgain: "attempt-run-again", [OrchestratorCrash, KilledBeforeWrite] => ["doubled"], seed 27;
     /// A host counts as rebooted although its reboot command has failed, or nobody knows what it did.
-    FailedCountsAsBooted: "failed-counts-as-booted", [CommandFails, CommandKilled] => ["lost"], seed 0;
+    FailedCountsAsBooted: "failed-counts-as-booted", [CommandFails, CommandKilled] => ["lost"], seed 29;
     /// What a boot check does not know counts as a boot.
     NotBootedCountsAsBooted: "not-booted-counts-as-booted", [BootCheckFails] => ["lost"], seed 3;
     /// A list of pods is answered from what was seen before, so that nobody looks at a node again before its reboot command is
