@@ -11,7 +11,7 @@ use crate::config::{LockProvider, Rollout};
 use crate::enrolment::Enrolled;
 use crate::fact::Fact;
 use crate::forecast::calendar;
-use crate::node::NodeProgress;
+use crate::node::{NodeProgress, NodeStage};
 use crate::reason::Reason;
 use crate::reboot_queue::{
     Attempt, AttemptStage, Entry, EntryEvent, EntryStatus, Nodes, NotReady, QueueBlocker,
@@ -169,7 +169,10 @@ pub enum EntryBlocker {
     /// Whether the operator's command has begun the reboot is not known.
     #[error(
         "whether the reboot command has had an effect is not known since {}{}", time::format(*since),
-        repeated.map(|at| format!("; it is run again from {} on if the host is ready in its old boot", time::format(at))).unwrap_or_default()
+        repeated.map_or_else(
+            || "; once the host is looked after, `os-upgrade reboot-queue give-up` removes the entry".to_owned(),
+            |at| format!("; it is run again from {} on if the host is ready in its old boot", time::format(at)),
+        )
     )]
     AttemptUnknown {
         /// Since when.
@@ -179,7 +182,7 @@ pub enum EntryBlocker {
     },
     /// The host is to be rebooted by a command, and the settings have none any more.
     #[error(
-        "[reboot] reboot-command is not set any more; set it, or remove the entry with `os-upgrade reboot-queue give-up`"
+        "[reboot] reboot-command is not set any more; set it, or remove the entry with `os-upgrade reboot-queue cancel`"
     )]
     NoCommand,
     /// Its worker answered with an error, or the operator's command failed.
@@ -251,6 +254,11 @@ pub fn explain_entry(
             node_under_way(state, entry)
         }
         EntryStatus::Rebooting => match &entry.attempt {
+            Some(_) if !state.owns_slot(index, &entry.host) => {
+                let slot = state.slots.get(&entry.host)?;
+                let (run, since) = (slot.run.clone(), slot.since.trunc_subsecs(0));
+                Some(EntryBlocker::NotReady(NotReady::SlotHeld { run, since }))
+            }
             Some(attempt) => attempt_blocker(state, entry, attempt),
             None => match (&entry.reason, entry.command?.sent_at) {
                 (Some(reason), _) => Some(EntryBlocker::Failed(reason.clone())),
@@ -270,7 +278,8 @@ fn attempt_blocker(state: &State, entry: &Entry, attempt: &Attempt) -> Option<En
         AttemptStage::Running => EntryBlocker::CommandRuns(attempt.since),
         AttemptStage::Succeeded => EntryBlocker::BootAwaited(attempt.since),
         AttemptStage::Unknown => {
-            let is_repeated = state.repeats_attempt_after().filter(|_| !entry.cancel_requested);
+            let may_repeat = !entry.cancel_requested && entry.boot_id.is_some();
+            let is_repeated = state.repeats_attempt_after().filter(|_| may_repeat);
             let repeated = is_repeated.map(|after| attempt.since + after);
             EntryBlocker::AttemptUnknown { since: attempt.since, repeated }
         }
@@ -371,8 +380,13 @@ pub(crate) fn has_left_boot(state: &State, view: &View, entry: &Entry) -> bool {
     let is_other = |boot: &str| entry.boot_id.as_deref().is_some_and(|left| boot != left);
     drained_in.is_some_and(is_other) || ready_boot(state, view, &entry.host).is_some_and(is_other)
 }
-/// Whether the host of `entry`, which the operator's command reboots, is ready in the boot that it was to leave.
+/// Whether the host of `entry`, which the operator's command reboots, is ready in the boot that it was to leave. A host that is no
+/// node and sends no heartbeats never is, as far as is known.
 pub(crate) fn is_in_old_boot(state: &State, view: &View, entry: &Entry) -> bool {
+    let is_heard = |seen: &SeenHost| seen.reachability == Reachability::Reachable;
+    if !state.has_node(&entry.host) && !view.hosts.get(&entry.host).is_some_and(is_heard) {
+        return false;
+    }
     let boot = ready_boot(state, view, &entry.host);
     boot.zip(entry.boot_id.as_deref()).is_some_and(|(boot, left)| boot == left)
 }
@@ -404,6 +418,19 @@ impl State {
     pub fn entry_of_slot(&self, host: &HostName) -> Option<(u64, &Entry)> {
         let slot = self.slots.get(host)?;
         self.reboot_queue.of_run(&slot.run).filter(|(_, entry)| entry.host == *host)
+    }
+
+    /// The entries whose hosts the operator's command reboots. After a restoration a slot may be held for something else than its
+    /// entry: nothing is done for such an entry.
+    pub(crate) fn attempts(&self) -> impl Iterator<Item = (u64, &Entry, &Attempt)> {
+        let under_way = self.reboot_queue.under_way();
+        let attempts = under_way.filter_map(|(index, entry)| Some((index, entry, entry.attempt.as_ref()?)));
+        attempts.filter(|(index, entry, _)| self.owns_slot(*index, &entry.host))
+    }
+
+    /// Whether the slot of `host` is held for the entry at `index`.
+    fn owns_slot(&self, index: u64, host: &HostName) -> bool {
+        self.entry_of_slot(host).is_some_and(|(of_slot, _)| of_slot == index)
     }
 
     /// The entry that is under way on `host`: it is drained or reboots.
@@ -470,7 +497,7 @@ impl State {
             EntryEvent::AttemptDue { .. } => {
                 if let Some(node) = self.nodes.get_mut(host) {
                     // One that is repeated is long after the drain.
-                    if before.status == EntryStatus::Rebooting {
+                    if before.status == EntryStatus::Rebooting && node.stage == NodeStage::Drained {
                         node.reboots();
                     } else {
                         node.left.clone_from(&node.boot_id);

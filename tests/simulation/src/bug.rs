@@ -208,16 +208,16 @@ bugs! {
     /// The limit of unreachable nodes is another than the one that is configured.
     UnreachableUnlimited: "unreachable-unlimited", [BootHangs] => ["unreachable"], seed 338;
     /// An attempt to reboot a host by command whose outcome is unknown is repeated at once.
-    UnknownRepeated: "unknown-repeated", [CommandKilled] => ["doubled"], seed 0;
+    UnknownRepeated: "unknown-repeated", [CommandKilled] => ["doubled"], seed 29;
     /// A leader runs the reboot command again for an attempt that its predecessor began.
-    AttemptRunAgain: "attempt-run-again", [OrchestratorCrash, KilledBeforeWrite] => ["doubled"], seed 0;
+    AttemptRunAgain: "attempt-run-again", [OrchestratorCrash, KilledBeforeWrite] => ["doubled"], seed 27;
     /// A host counts as rebooted although its reboot command has failed, or nobody knows what it did.
-    FailedCountsAsBooted: "failed-counts-as-booted", [CommandFails, CommandKilled] => ["lost"], seed 0;
+    FailedCountsAsBooted: "failed-counts-as-booted", [CommandFails, CommandKilled] => ["lost"], seed 29;
     /// What a boot check does not know counts as a boot.
-    NotBootedCountsAsBooted: "not-booted-counts-as-booted", [BootCheckFails] => ["lost"], seed 0;
+    NotBootedCountsAsBooted: "not-booted-counts-as-booted", [BootCheckFails] => ["lost"], seed 3;
     /// A list of pods is answered from what was seen before, so that nobody looks at a node again before its reboot command is
     /// repeated.
-    RepeatedUndrained: "repeated-undrained", [CommandKilled] => ["drain"], seed 0;
+    RepeatedUndrained: "repeated-undrained", [CommandKilled] => ["drain"], seed 8;
     /// Pods of the site itself are evicted.
     OwnPodsEvicted: "own-pods-evicted", [] => ["evict"], seed 0;
 }

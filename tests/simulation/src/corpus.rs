@@ -127,16 +127,36 @@ pub const CORPUS: &[Found] = &[
         when: "2026-11-25",
         what: "the same, after an acknowledgement that had not arrived",
     },
+    Found {
+        seed: 2_806,
+        when: "2026-11-26",
+        what: "the leader panicked when a boot check, of a host that the operator's command had rebooted, did not answer",
+    },
+    Found {
+        seed: 1_301_153,
+        when: "2026-11-26",
+        what: "the checker did not know that a boot that is announced late may be taken for the one by the operator's command",
+    },
+    Found {
+        seed: 310_000_818,
+        when: "2026-11-26",
+        what: "the checker took the cancelled second entry of a host for the first one, whose node was being drained",
+    },
+    Found {
+        seed: 310_002_792,
+        when: "2026-11-26",
+        what: "the checker did not know that an instance whose lease had lapsed, and ended its command, may renew it",
+    },
 ];
 
 /// How many of them were found before there was a reboot queue.
 const BEFORE_THE_QUEUE: usize = 19;
 
 /// How many of them were found before there was a Kubernetes cluster.
-const BEFORE_THE_CLUSTER: usize = CORPUS.len();
+const BEFORE_THE_CLUSTER: usize = 22;
 
 /// How many of them were found before an operator's command could reboot hosts.
-const BEFORE_THE_COMMAND: usize = CORPUS.len();
+const BEFORE_THE_COMMAND: usize = 22;
 
 /// Whether `seed` was found before an operator's command could reboot hosts. Its world has none, so that it stays what it was.
 pub(crate) fn is_older_than_the_command(seed: u64) -> bool {

@@ -10,6 +10,7 @@ mod checker;
 mod cluster;
 mod cluster_plan;
 mod command_plan;
+mod command_run;
 mod corpus;
 mod describe;
 mod fault;

@@ -24,7 +24,6 @@ use os_upgrade_kernel::OnFailure;
 use os_upgrade_protocol::{HostName, RunId};
 use os_upgrade_shell::node::Node;
 
-use self::reboot_command::CommandRun;
 use crate::agenda::{Agenda, Item, Process, Worker};
 use crate::bug::Bug;
 use crate::bus::Bus;
@@ -32,6 +31,7 @@ use crate::checker::Checker;
 use crate::cluster::Cluster;
 use crate::cluster_plan;
 use crate::command_plan;
+use crate::command_run::CommandRun;
 use crate::corpus;
 use crate::fault::Fault;
 use crate::host::Host;

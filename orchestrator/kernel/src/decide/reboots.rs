@@ -415,9 +415,7 @@ pub(super) fn begin(state: &State, view: &View) -> Option<Vec<Fact>> {
 /// Lets hosts that the operator's command reboots be told, and looks whether they are back.
 pub(super) fn advance_attempts(state: &State, view: &View, now: DateTime<Utc>) -> Option<Vec<Fact>> {
     let checks_boot = state.settings.reboot.command.is_some_and(|command| command.checks_boot);
-    let under_way = state.reboot_queue.under_way();
-    let attempts = under_way.filter_map(|(index, entry)| Some((index, entry, entry.attempt.as_ref()?)));
-    let facts = attempts.filter_map(|(index, entry, attempt)| {
+    let facts = state.attempts().filter_map(|(index, entry, attempt)| {
         let counts_boot = attempt.stage == AttemptStage::Due || !checks_boot;
         if attempt.ends_by_boot() && counts_boot && has_left_boot(state, view, entry) {
             return Some(host_is_back(state, index, &entry.host, false, ReleaseCause::Rebooted));

@@ -69,8 +69,7 @@ impl SystemJob for CommandJob {
     type Outcome = CommandOutcome;
 
     fn wanted(state: &State) -> impl Iterator<Item = Self> {
-        let attempts = attempts(state).into_iter();
-        attempts.filter_map(|(index, entry, attempt)| {
+        state.attempts().filter_map(|(index, entry, attempt)| {
             let order = order(state, entry, attempt)?;
             Some(Self { order, host: entry.host.clone(), node: attempt.node.clone(), index })
         })
@@ -108,8 +107,7 @@ impl SystemJob for CommandJob {
 
     /// What an earlier leader's command did is not known. It ended with that leadership.
     fn leadership_began(state: &State) -> impl Iterator<Item = Fact> + '_ {
-        let running =
-            attempts(state).into_iter().filter(|(.., attempt)| attempt.stage == AttemptStage::Running);
+        let running = state.attempts().filter(|(.., attempt)| attempt.stage == AttemptStage::Running);
         running.map(|(index, entry, _)| {
             let event = unknown("the leader that ran it does not lead any more");
             Fact::Reboot { index, host: entry.host.clone(), event }
@@ -146,12 +144,6 @@ impl SystemJob for CommandJob {
     fn needs_fence() -> bool {
         true
     }
-}
-
-/// The entries whose hosts the operator's command reboots.
-fn attempts(state: &State) -> impl IntoIterator<Item = (u64, &Entry, &Attempt)> {
-    let under_way = state.reboot_queue.under_way();
-    under_way.filter_map(|(index, entry)| Some((index, entry, entry.attempt.as_ref()?)))
 }
 
 /// The command that the entry needs now, if any.

@@ -23,6 +23,7 @@ use crate::plan::Plan;
 
 /// What is known of the attempts for an entry.
 #[derive(Debug, Default)]
+#[allow(clippy::struct_excessive_bools, reason = "they are independent of each other")]
 struct Account {
     /// How many attempts were due, began, were run, and have an unknown outcome.
     due: u32,

@@ -63,8 +63,8 @@ struct Look {
 #[allow(clippy::struct_excessive_bools, reason = "they are independent of each other")]
 struct Node {
     part: Part,
-    /// Whether it is for an entry of the reboot queue.
-    for_queue: bool,
+    /// The index of the entry of the reboot queue that it is for, if it is for one.
+    entry: Option<u64>,
     /// Since when a look counts for its next command.
     look_from: Micros,
     /// When its part ended last.
@@ -156,24 +156,24 @@ impl Nodes {
         match fact {
             Fact::Host { run, host, event } => {
                 if let HostEvent::SlotGranted { drain, .. } = event {
-                    return self.starts(now, host, *drain, false);
+                    return self.starts(now, host, *drain, None);
                 }
                 if let HostEvent::BackedOff { until, .. } = event {
                     return self.backs_off(now, at, &format!("{run} {host}"), host, *until);
                 }
-                if let Some(node) = self.by_host.get_mut(host).filter(|node| !node.for_queue) {
+                if let Some(node) = self.by_host.get_mut(host).filter(|node| node.entry.is_none()) {
                     of_run(node, now, event);
                 }
                 Ok(())
             }
             Fact::Reboot { index, host, event } => {
                 if let EntryEvent::Started { drain, .. } = event {
-                    return self.starts(now, host, *drain, true);
+                    return self.starts(now, host, *drain, Some(*index));
                 }
                 if let EntryEvent::BackedOff { until, .. } = event {
                     return self.backs_off(now, at, &index.to_string(), host, *until);
                 }
-                if let Some(node) = self.by_host.get_mut(host).filter(|node| node.for_queue) {
+                if let Some(node) = self.by_host.get_mut(host).filter(|node| node.entry == Some(*index)) {
                     of_queue(node, now, event);
                 }
                 Ok(())
@@ -198,7 +198,7 @@ impl Nodes {
         now: Micros,
         host: &HostName,
         drain: bool,
-        for_queue: bool,
+        entry: Option<u64>,
     ) -> Result<(), Violation> {
         let mut others = self.by_host.iter().filter(|(other, node)| *other != host && node.is_under_way());
         let is_server = self.servers.contains(host);
@@ -214,7 +214,7 @@ impl Nodes {
         if !drain {
             return broken("drain", format!("{host} starts without a drain"));
         }
-        (node.part, node.for_queue, node.look_from) = (Part::Draining, for_queue, now);
+        (node.part, node.entry, node.look_from) = (Part::Draining, entry, now);
         // What was to be undone is part of the new drain.
         node.uncordon_due = false;
         Ok(())

@@ -406,8 +406,8 @@ impl World {
         self.requests += 1;
         let (id, process) = (self.requests, self.instances[index].boot);
         let from = Peer::Instance(index);
-        let timeout = if what.is_command() { self.command_timeout() } else { TIMEOUT };
-        let request = Request { id, from, process, what, sent: self.now, timeout };
+        let limit = if what.is_command() { self.command_timeout() } else { TIMEOUT };
+        let request = Request { id, from, process, what, sent: self.now, timeout: limit };
         self.instances[index].waiting.insert(id, fallback);
         let is_act = matches!(
             request.what,
@@ -423,7 +423,7 @@ impl World {
             self.kill(index);
         }
         let time_out = Process::TimeOut { request: id };
-        self.at(timeout, Item::Process { instance: index, boot: process, what: time_out });
+        self.at(limit, Item::Process { instance: index, boot: process, what: time_out });
     }
 
     fn depart(&mut self, index: usize, request: Request) {

@@ -17,6 +17,7 @@ use super::World;
 use crate::agenda::{Item, Process};
 use crate::bug::Bug;
 use crate::command_plan::CommandPlan;
+use crate::command_run::{CommandRun, Course};
 use crate::fault::Fault;
 use crate::request::Request;
 use crate::time::{MINUTE, Micros, SECOND, beginning, span};
@@ -25,25 +26,6 @@ use crate::time::{MINUTE, Micros, SECOND, beginning, span};
 const SLACK: Micros = 30 * SECOND;
 /// How long a host that was told to reboot stays up, at most.
 const GOES_DOWN_WITHIN: Micros = 5 * SECOND;
-
-/// A run of one of the operator's commands.
-#[derive(Debug)]
-pub(crate) struct CommandRun {
-    instance: usize,
-    /// The number of the instance's process.
-    process: u32,
-    id: JobId,
-    job: CommandJob,
-    /// Its outcome, once it ends by itself or is killed because its time is up.
-    outcome: CommandOutcome,
-}
-
-/// How a run goes: how long it takes, when it has its effect, if ever, and what it says.
-struct Course {
-    takes: Micros,
-    acts_after: Option<Micros>,
-    outcome: CommandOutcome,
-}
 
 impl World {
     /// How long an instance waits for a command.
@@ -145,6 +127,8 @@ impl World {
             return true;
         }
         let detail = "this instance does not lead any more".to_owned();
+        // It may lead again before its lease is another's.
+        self.checker.command_ended(&run.job, &CommandOutcome::Unknown { detail: detail.clone() });
         let report = Job::RebootCommand(run.job.clone()).unanswered(NoAnswer::Failed { detail }).into();
         self.report_command(request, report);
         false
@@ -177,7 +161,7 @@ impl World {
         let instance = &self.instances[run.instance];
         let now = self.clock_of(run.instance).monotonic;
         let until = instance.node.as_ref().and_then(Node::leads_until);
-        let left = until.filter(|until| *until > now).map(|until| until - now);
+        let left = until.and_then(|until| until.checked_sub(now)).filter(|left| !left.is_zero());
         let left = left.and_then(|left| Micros::try_from(left.as_micros()).ok());
         self.at(left.unwrap_or(SECOND), Item::CommandDeposed { request });
     }
@@ -214,12 +198,9 @@ impl World {
         }
         let Some(CommandRun { job, outcome, .. }) = self.commands.get(&request) else { return };
         self.checker.command_ended(job, outcome);
-        let outcome = match outcome {
-            CommandOutcome::NotBooted if self.bug == Some(Bug::NotBootedCountsAsBooted) => {
-                CommandOutcome::Booted
-            }
-            other => other.clone(),
-        };
+        let mistaken =
+            self.bug == Some(Bug::NotBootedCountsAsBooted) && *outcome == CommandOutcome::NotBooted;
+        let outcome = if mistaken { CommandOutcome::Booted } else { outcome.clone() };
         let report = JobDone::RebootCommand(job.clone(), outcome).into();
         self.report_command(request, report);
     }

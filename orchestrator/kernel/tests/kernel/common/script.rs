@@ -203,6 +203,9 @@ fn change_view(site: &mut Site, words: &Words<'_>) {
             if words.has("unreachable") {
                 host_seen.reachability = Reachability::Unreachable;
             }
+            if words.has("reachable") {
+                host_seen.reachability = Reachability::Reachable;
+            }
             if words.has("awaited") {
                 host_seen.reachability = Reachability::Awaited;
             }

@@ -44,7 +44,7 @@
 > queue
   1 h2 queued: nothing says which boot it runs, and [reboot] boot-check-command is not set | no-boot
   2 h3 rebooting: the reboot command failed: exit status 255; once the host is looked after, `os-upgrade reboot-queue give-up` removes the entry | failed
-> host h3 boot=c2
+> host h3 boot=c2 reachable
 > tick
   + reboot event=rebooted host=h3 index=2
   + slot-released host=h3 why=rebooted
@@ -84,7 +84,7 @@
 > tick
 > queue
   3 h3 rebooting: the reboot command is being run since 2026-11-21T01:32:05Z | command-runs
-> host h3 boot=c2
+> host h3 boot=c2 reachable
 > tick
 > queue
   3 h3 rebooting: the reboot command is being run since 2026-11-21T01:32:05Z | command-runs
@@ -98,7 +98,7 @@
   + reboot event=(cancelled actor=admin) host=h3 index=3
   = done
 > queue
-  3 h3 rebooting, to be cancelled: whether the reboot command has had an effect is not known since 2026-11-21T01:32:15Z | attempt-unknown
+  3 h3 rebooting, to be cancelled: whether the reboot command has had an effect is not known since 2026-11-21T01:32:15Z; once the host is looked after, `os-upgrade reboot-queue give-up` removes the entry | attempt-unknown
 > host h3 boot=c3
 > tick
   + reboot event=rebooted host=h3 index=3
@@ -122,7 +122,7 @@
 > wait 2000
 > tick
 > queue
-  4 h1 rebooting: whether the reboot command has had an effect is not known since 2026-11-21T01:32:15Z | attempt-unknown
+  4 h1 rebooting: whether the reboot command has had an effect is not known since 2026-11-21T01:32:15Z; once the host is looked after, `os-upgrade reboot-queue give-up` removes the entry | attempt-unknown
 > rq give-up 4
   + reboot event=(given-up actor=admin reason="no power") host=h1 index=4
   = done
