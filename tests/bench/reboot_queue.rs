@@ -121,7 +121,13 @@ impl Cluster {
         let mut list = self.answer(self.http.get(self.url(&path))).await?;
         match list["items"].take() {
             Value::Array(pods) => Ok(pods),
-            other => bail!("a list without items: {other}"),
+            other @ (Value::Null
+            | Value::Bool(_)
+            | Value::Number(_)
+            | Value::String(_)
+            | Value::Object(_)) => {
+                bail!("a list without items: {other}")
+            }
         }
     }
 
@@ -173,14 +179,18 @@ pub(crate) struct Hall {
 
 impl Hall {
     /// Starts it with this many hosts, with all data in `directory`.
-    pub(crate) async fn start(program: PathBuf, directory: &Path, size: Size) -> anyhow::Result<Self> {
-        let cluster = Arc::new(Cluster::start(size).await?);
+    pub(crate) async fn start(
+        program: PathBuf,
+        directory: &Path,
+        cluster_size: Size,
+    ) -> anyhow::Result<Self> {
+        let cluster = Arc::new(Cluster::start(cluster_size).await?);
         let server = nats_server::find().await?;
         let options = managed_nats::Options { directory: directory.join("nats"), port: None };
         let nats = ManagedNats::start(server, &options).await?;
         let kubeconfig = directory.join("kubeconfig");
         std::fs::write(&kubeconfig, cluster.server.kubeconfig(cluster.server.admin_token()).to_string())?;
-        let at_once = size.at_once;
+        let at_once = cluster_size.at_once;
         // The limit that protects real API servers is out of the way.
         let settings = format!(
             "[fleet-lock.groups]\ndefault = {at_once}\n[reboot]\nmax-concurrent-reboots = {at_once}\n\
@@ -190,7 +200,7 @@ impl Hall {
         let machines: Arc<dyn Machines> = Arc::<Cluster>::clone(&cluster);
         let directory = directory.join("site");
         let mut site = Site::start_on(Some(machines), program, directory, &nats.url(), &settings).await?;
-        site.grow(&nats.url(), size.nodes).await?;
+        site.grow(&nats.url(), cluster_size.nodes).await?;
         Ok(Self { cluster, site, _nats: nats })
     }
 
