@@ -573,8 +573,7 @@ impl Checker {
             Ok(run) => run,
             Err(violation) => return self.violations.record(Err(violation)),
         };
-        let fence = self.journal.state().fence.as_ref().map_or(0, |fence| fence.sequence);
-        self.violations.record(self.nodes.command_runs(job, fence));
+        self.violations.record(self.nodes.command_runs(job));
         self.violations.record(self.steps.command_runs(&job.host, run, locks, &self.calls));
     }
 

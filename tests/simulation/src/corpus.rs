@@ -147,6 +147,11 @@ pub const CORPUS: &[Found] = &[
         when: "2026-11-26",
         what: "the checker did not know that an instance whose lease had lapsed, and ended its command, may renew it",
     },
+    Found {
+        seed: 310_020_043,
+        when: "2026-11-26",
+        what: "the checker did not know that a leader may need another fence between an attempt that began and its command",
+    },
 ];
 
 /// How many of them were found before there was a reboot queue.

@@ -86,6 +86,8 @@ struct Node {
     /// Since when it is not ready.
     unready: Option<Micros>,
     look: Option<Look>,
+    /// The fence under which an attempt to reboot it by command began.
+    began_under: u64,
     /// The latest fence that a leader was told to be in its mark.
     told: Option<NodeFence>,
 }
@@ -112,6 +114,8 @@ pub(super) struct Nodes {
     /// By host; empty without a cluster.
     by_host: BTreeMap<HostName, Node>,
     servers: BTreeSet<HostName>,
+    /// The last fence in the journal.
+    fence: u64,
     backoff: Backoff,
     uncordon_failed: bool,
     unreachable_max: u32,
@@ -129,6 +133,7 @@ impl Nodes {
         Self {
             by_host: nodes.keys().map(|host| (host.clone(), Node::default())).collect(),
             servers: servers.map(|(host, _)| host.clone()).collect(),
+            fence: 0,
             backoff: plan.settings.reboot.backoff,
             uncordon_failed: plan
                 .settings
@@ -173,7 +178,11 @@ impl Nodes {
                 if let EntryEvent::BackedOff { until, .. } = event {
                     return self.backs_off(now, at, &index.to_string(), host, *until);
                 }
+                let fence = self.fence;
                 if let Some(node) = self.by_host.get_mut(host).filter(|node| node.entry == Some(*index)) {
+                    if let EntryEvent::AttemptBegan = event {
+                        node.began_under = fence;
+                    }
                     of_queue(node, now, event);
                 }
                 Ok(())
@@ -182,6 +191,10 @@ impl Nodes {
                 for node in self.by_host.values_mut() {
                     node.backoffs.retain(|owner, _| owner.contains(' '));
                 }
+                Ok(())
+            }
+            Fact::Fenced { sequence, .. } => {
+                self.fence = *sequence;
                 Ok(())
             }
             Fact::Node { host, step } => self.step(now, host, step),
@@ -302,8 +315,10 @@ impl Nodes {
         self.check_drained(&id.host, fence, || id.to_string())
     }
 
-    /// The operator's command is run for a host by the leader of `fence`.
-    pub(super) fn command_runs(&mut self, job: &CommandJob, fence: u64) -> Result<(), Violation> {
+    /// The operator's command is run for a host. Its leader may have a newer fence since the attempt began: no other one has led in
+    /// between, or the attempt would be unknown.
+    pub(super) fn command_runs(&mut self, job: &CommandJob) -> Result<(), Violation> {
+        let fence = self.by_host.get(&job.host).map_or(0, |node| node.began_under);
         self.check_drained(&job.host, fence, || format!("{job:?}"))
     }
 
