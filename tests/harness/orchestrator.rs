@@ -174,6 +174,13 @@ impl Orchestrator {
         self.run(&[arguments, &["--url", &url]].concat(), input).await
     }
 
+    /// What a command that sends requests to this instance prints. It must succeed.
+    pub async fn done(&self, arguments: &[&str]) -> String {
+        let (code, printed, stderr) = self.ask(arguments, "").await;
+        assert_eq!(code, Some(0), "{arguments:?}: {printed}\n{stderr}");
+        printed
+    }
+
     /// Runs the program in this instance's directory and environment, with `input` on standard input.
     pub async fn run(&self, arguments: &[&str], input: &str) -> CommandResult {
         let mut command = tokio::process::Command::new(programs::path(programs::ORCHESTRATOR));

@@ -122,19 +122,11 @@ impl RebootCommands {
     /// # Errors
     /// The last attempt failed. Unless the failure leaves that open, nothing has begun.
     async fn reboot(&self, node: &str) -> Result<(), Failure> {
-        let mut attempt = 0;
-        loop {
-            let failure = match self.reboot.run(&[node], self.attempts.timeout).await {
-                End::Success(_) => return Ok(()),
-                End::Failure(failure) => failure,
-            };
+        let ends = |attempt, failure: &Failure| {
             tracing::warn!(node, attempt, %failure, "the reboot command fails");
-            if failure.leaves_outcome_unknown() || attempt == self.attempts.retries {
-                return Err(failure);
-            }
-            attempt += 1;
-            tokio::time::sleep(self.attempts.interval).await;
-        }
+            failure.leaves_outcome_unknown()
+        };
+        self.repeat(&self.reboot, &[node], ends).await.map(drop)
     }
 
     /// Asks whether a node has booted after this time. An attempt with an answer is not repeated here.
@@ -146,14 +138,27 @@ impl RebootCommands {
             return Err(NotYet::Said { said: String::new() });
         };
         let since = since.timestamp().to_string();
+        answer(self.repeat(command, &[node, &since], |_, _| false).await?)
+    }
+
+    /// Runs a command until it succeeds, as often as the settings say, or until `ends` says so of an attempt and its failure.
+    ///
+    /// # Errors
+    /// The last attempt failed.
+    async fn repeat(
+        &self,
+        command: &CommandLine,
+        more: &[&str],
+        ends: impl Fn(u32, &Failure) -> bool,
+    ) -> Result<Output, Failure> {
         let mut attempt = 0;
         loop {
-            let failure = match command.run(&[node, &since], self.attempts.timeout).await {
-                End::Success(output) => return answer(output),
+            let failure = match command.run(more, self.attempts.timeout).await {
+                End::Success(output) => return Ok(output),
                 End::Failure(failure) => failure,
             };
-            if attempt == self.attempts.retries {
-                return Err(failure.into());
+            if ends(attempt, &failure) || attempt == self.attempts.retries {
+                return Err(failure);
             }
             attempt += 1;
             tokio::time::sleep(self.attempts.interval).await;

@@ -284,6 +284,11 @@ impl RebootSettings {
     pub fn is_default(&self) -> bool {
         *self == Self::default()
     }
+
+    /// Whether a command says whether a host has booted that another one has rebooted.
+    pub(crate) fn checks_boot(&self) -> bool {
+        self.command.is_some_and(|command| command.checks_boot)
+    }
 }
 
 impl Settings {

@@ -380,6 +380,7 @@ pub(crate) fn has_left_boot(state: &State, view: &View, entry: &Entry) -> bool {
     let is_other = |boot: &str| entry.boot_id.as_deref().is_some_and(|left| boot != left);
     drained_in.is_some_and(is_other) || ready_boot(state, view, &entry.host).is_some_and(is_other)
 }
+
 /// Whether the host of `entry`, which the operator's command reboots, is ready in the boot that it was to leave. A host that is no
 /// node and sends no heartbeats never is, as far as is known.
 pub(crate) fn is_in_old_boot(state: &State, view: &View, entry: &Entry) -> bool {
@@ -429,7 +430,7 @@ impl State {
     }
 
     /// Whether the slot of `host` is held for the entry at `index`.
-    fn owns_slot(&self, index: u64, host: &HostName) -> bool {
+    pub(crate) fn owns_slot(&self, index: u64, host: &HostName) -> bool {
         self.entry_of_slot(host).is_some_and(|(of_slot, _)| of_slot == index)
     }
 

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use harness::kubernetes::access::Call;
 use harness::wait::eventually;
 
-use super::drain::{Hall, done};
+use super::drain::Hall;
 
 const PODS: usize = 10;
 
@@ -24,7 +24,7 @@ async fn queued(pods_end: bool) -> Hall {
     hall.await_reboots_on_request().await;
     hall.hosts[0].hold("reboot");
     hall.cluster.forget_calls();
-    done(&hall.site.orchestrator, &["reboot-queue", "add", "h01"]).await;
+    hall.site.orchestrator.done(&["reboot-queue", "add", "h01"]).await;
     hall
 }
 

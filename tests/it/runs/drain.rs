@@ -6,7 +6,6 @@ use harness::host::Host;
 use harness::kubernetes::ApiServer;
 use harness::kubernetes::objects::Pod;
 use harness::kubernetes::resource::{NODES, PODS};
-use harness::orchestrator::Orchestrator;
 use harness::site::Site;
 use harness::wait::eventually;
 use serde_json::{Value, json};
@@ -94,22 +93,15 @@ impl Hall {
     /// Waits until the reboot queue is empty.
     pub(super) async fn await_empty_queue(&self) {
         eventually("an empty queue", async || {
-            (done(&self.site.orchestrator, &["rq", "list", "-o", "json"]).await == "[]").then_some(())
+            (self.site.orchestrator.done(&["rq", "list", "-o", "json"]).await == "[]").then_some(())
         })
         .await;
     }
 
     /// What `hosts show` says.
     async fn shown(&self, name: &str) -> String {
-        done(&self.site.orchestrator, &["hosts", "show", name]).await
+        self.site.orchestrator.done(&["hosts", "show", name]).await
     }
-}
-
-/// The output of a command that succeeds.
-pub(super) async fn done(program: &Orchestrator, arguments: &[&str]) -> String {
-    let (code, printed, stderr) = program.ask(arguments, "").await;
-    assert_eq!(code, Some(0), "{arguments:?}: {printed}\n{stderr}");
-    printed
 }
 
 #[tokio::test]
@@ -203,14 +195,14 @@ async fn kept_nodes_are_uncordoned_for_operators() {
     let id = hall.site.rest().start_run().await;
     assert_eq!(hall.site.rest().await_end(&id).await.result(), Some("failed"));
     let program = &hall.site.orchestrator;
-    let status = done(program, &["status"]).await;
+    let status = program.done(&["status"]).await;
     assert!(status.contains("uncordon: os-upgrade hosts uncordon h01 --reason=TEXT"), "{status}");
 
     let uncordon = ["hosts", "uncordon", "h01", "--reason", "mended"];
-    let printed = done(program, &[&uncordon[..], &["-o", "json"]].concat()).await;
+    let printed = program.done(&[&uncordon[..], &["-o", "json"]].concat()).await;
     assert_eq!(serde_json::from_str::<Value>(&printed).unwrap(), json!({ "being uncordoned": ["h01"] }));
     hall.await_cordoned("h01", false).await;
-    let history = done(program, &["hosts", "history"]).await;
+    let history = program.done(&["hosts", "history"]).await;
     let line = history.lines().nth(1).unwrap();
     assert!(line.contains("uncordoned") && line.ends_with("mended"), "{history}");
     eventually("a node that is as it was before", async || {
@@ -227,7 +219,7 @@ async fn drains_are_previewed_without_touching_anything() {
         hall.add_pod(name, "h01");
     }
     hall.add_budget("db");
-    let printed = done(&hall.site.orchestrator, &["drain", "--dry-run", "h01"]).await;
+    let printed = hall.site.orchestrator.done(&["drain", "--dry-run", "h01"]).await;
     let expected = "blocked  shop/db of ReplicaSet/db is kept by the budget db-budget
 evicted  shop/web of ReplicaSet/web";
     assert_eq!(printed, expected);
@@ -242,14 +234,14 @@ async fn queued_reboots_drain_and_wait_for_the_kubelet() {
     hall.await_reboots_on_request().await;
     hall.cluster.edit(NODES, "", "h01", |node| node["status"]["nodeInfo"]["bootID"] = json!("boot-1"));
     hall.hosts[0].hold("reboot");
-    done(program, &["reboot-queue", "add", "h01"]).await;
+    program.done(&["reboot-queue", "add", "h01"]).await;
     hall.hosts[0].await_script("reboot").await;
     assert!(hall.is_cordoned("h01") && !hall.has_pod("web"));
     hall.hosts[0].release("reboot");
 
     // The worker is back before the kubelet has reported the boot.
     eventually("a node that is waited for", async || {
-        let printed = done(program, &["rq", "list", "-o", "json"]).await;
+        let printed = program.done(&["rq", "list", "-o", "json"]).await;
         let entries: Vec<Value> = serde_json::from_str(&printed).unwrap();
         (entries[0]["why_kind"] == "node-under-way" && entries[0]["why"].as_str()?.contains("not ready"))
             .then_some(())
@@ -259,7 +251,7 @@ async fn queued_reboots_drain_and_wait_for_the_kubelet() {
     hall.cluster.reboot_node("h01");
     hall.await_cordoned("h01", false).await;
     hall.await_empty_queue().await;
-    assert_eq!(done(program, &["lock", "list", "-o", "name"]).await, "");
+    assert_eq!(program.done(&["lock", "list", "-o", "name"]).await, "");
 }
 
 #[tokio::test]

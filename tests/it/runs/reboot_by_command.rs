@@ -54,14 +54,8 @@ impl Commands {
     }
 }
 
-async fn done(program: &Orchestrator, arguments: &[&str]) -> String {
-    let (code, printed, stderr) = program.ask(arguments, "").await;
-    assert_eq!(code, Some(0), "{arguments:?}: {printed}\n{stderr}");
-    printed
-}
-
 async fn entries(program: &Orchestrator) -> Vec<Value> {
-    serde_json::from_str(&done(program, &["rq", "list", "-o", "json"]).await).unwrap()
+    serde_json::from_str(&program.done(&["rq", "list", "-o", "json"]).await).unwrap()
 }
 
 /// Waits until the first entry is kept by this, and returns the sentence.
@@ -104,7 +98,7 @@ async fn node_without_a_worker_reboots_by_command() {
     let program = &site.orchestrator;
     let (code, _, stderr) = program.ask(&["rq", "add", "h8"], "").await;
     assert!(code != Some(0) && stderr.contains("h8 is no node of the cluster"), "{stderr}");
-    done(program, &["rq", "add", "h9"]).await;
+    program.done(&["rq", "add", "h9"]).await;
     await_why(program, "boot-awaited").await;
     assert_eq!(commands.lines("calls"), ["node-9"]);
     assert_eq!(cluster.object(NODES, "", "node-9").unwrap()["spec"]["unschedulable"], true);
@@ -114,7 +108,7 @@ async fn node_without_a_worker_reboots_by_command() {
     await_empty(program).await;
     assert_ne!(cluster.object(NODES, "", "node-9").unwrap()["spec"]["unschedulable"], true);
     assert_eq!(commands.lines("calls"), ["node-9"]);
-    assert_eq!(done(program, &["lock", "list", "-o", "name"]).await, "");
+    assert_eq!(program.done(&["lock", "list", "-o", "name"]).await, "");
 }
 
 /// The command dies with its leader. The next one does not take it for done, nor run it again, and asks whether the host has booted.
@@ -124,7 +118,7 @@ async fn command_ends_with_its_leader() {
     let settings = format!("[reboot]\n{}{}", commands.settings(), commands.check());
     let mut site = Site::start_with(&settings).await;
     let _hosts = site.hosts(1).await;
-    done(&site.orchestrator, &["rq", "add", "h01"]).await;
+    site.orchestrator.done(&["rq", "add", "h01"]).await;
     let pid = commands.await_lines("pid", 1).await.remove(0);
     await_why(&site.orchestrator, "command-runs").await;
     let (code, _, stderr) =
@@ -154,14 +148,14 @@ async fn failing_command_is_tried_again_and_shown() {
     let site = Site::start_with(&settings).await;
     let _hosts = site.hosts(1).await;
     let program = &site.orchestrator;
-    done(program, &["rq", "add", "h01"]).await;
+    program.done(&["rq", "add", "h01"]).await;
     let why = await_why(program, "failed").await;
     assert!(why.contains("exit status 3: no route to host") && why.contains("give-up"), "{why}");
     assert_eq!(commands.lines("calls"), ["h01"; 3]);
     let metrics = site.rest().get_as("/metrics", "text/plain").await;
     assert!(metrics.contains("os_upgrade_reboot_queue_failed 1"), "{metrics}");
-    done(program, &["rq", "give-up", "0", "--reason", "broken"]).await;
+    program.done(&["rq", "give-up", "0", "--reason", "broken"]).await;
     await_empty(program).await;
-    let history = done(program, &["rq", "history"]).await;
+    let history = program.done(&["rq", "history"]).await;
     assert!(history.contains("no route to host"), "{history}");
 }

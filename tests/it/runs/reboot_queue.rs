@@ -6,15 +6,8 @@ use harness::site::Site;
 use harness::wait::eventually;
 use serde_json::Value;
 
-/// The output of a command that succeeds.
-async fn done(program: &Orchestrator, arguments: &[&str]) -> String {
-    let (code, printed, stderr) = program.ask(arguments, "").await;
-    assert_eq!(code, Some(0), "{arguments:?}: {printed}\n{stderr}");
-    printed
-}
-
 async fn entries(program: &Orchestrator) -> Vec<Value> {
-    let printed = done(program, &["rq", "list", "-o", "json"]).await;
+    let printed = program.done(&["rq", "list", "-o", "json"]).await;
     serde_json::from_str(&printed).unwrap()
 }
 
@@ -55,7 +48,7 @@ async fn queued_hosts_reboot_one_after_the_other() {
     let (mut site, hosts) = with_hosts(2).await;
     hosts[0].hold("reboot");
     let program = &site.orchestrator;
-    let printed = done(program, &["reboot-queue", "add", "h01", "h02", "--reason", "a new kernel"]).await;
+    let printed = program.done(&["reboot-queue", "add", "h01", "h02", "--reason", "a new kernel"]).await;
     assert_eq!(printed, "queued: h01, as entry 0\nqueued: h02, as entry 1");
     hosts[0].await_script("reboot").await;
     await_entries(program, &[("h01", "rebooting"), ("h02", "queued")]).await;
@@ -77,29 +70,29 @@ async fn queued_hosts_reboot_one_after_the_other() {
     let log = site.script_log();
     let order: Vec<&str> = log.iter().filter(|line| line.ends_with(" reboot")).map(String::as_str).collect();
     assert_eq!(order, ["h01 reboot", "h02 reboot"]);
-    let history = done(program, &["rq", "history"]).await;
+    let history = program.done(&["rq", "history"]).await;
     assert!(history.contains("a new kernel") && history.matches("rebooted").count() == 2, "{history}");
-    let events = done(program, &["events", "--host", "h02"]).await;
+    let events = program.done(&["events", "--host", "h02"]).await;
     assert!(events.contains("h02 (reboot queue, entry 1) rebooted"), "{events}");
-    assert_eq!(done(program, &["lock", "list", "-o", "name"]).await, "");
+    assert_eq!(program.done(&["lock", "list", "-o", "name"]).await, "");
 }
 
 #[tokio::test]
 async fn disabled_queue_starts_nothing() {
     let (site, hosts) = with_hosts(2).await;
     let program = &site.orchestrator;
-    let enabled = async || done(program, &["rq", "is-enabled"]).await;
+    let enabled = async || program.done(&["rq", "is-enabled"]).await;
     assert_eq!(enabled().await, "true");
-    done(program, &["rq", "disable", "--reason", "a freeze"]).await;
+    program.done(&["rq", "disable", "--reason", "a freeze"]).await;
     assert_eq!(enabled().await, "false");
     let (_, printed, _) = program.ask(&["rq", "add", "-"], "h01\n\th02\n").await;
     assert!(printed.ends_with("nothing starts now: the queue is disabled"), "{printed}");
     await_entries(program, &[("h01", "queued"), ("h02", "queued")]).await;
-    assert_eq!(done(program, &["rq", "cancel", "0"]).await, "cancelled: 0");
+    assert_eq!(program.done(&["rq", "cancel", "0"]).await, "cancelled: 0");
     await_entries(program, &[("h02", "queued")]).await;
-    let simple = done(program, &["rq", "list", "-o", "simple"]).await;
+    let simple = program.done(&["rq", "list", "-o", "simple"]).await;
     assert!(simple.starts_with("Index Node Status") && simple.contains("\n1     h02  queued"), "{simple}");
-    done(program, &["rq", "enable"]).await;
+    program.done(&["rq", "enable"]).await;
     await_entries(program, &[]).await;
     assert_eq!((reboots(&hosts[0]), reboots(&hosts[1])), (0, 1));
 }
@@ -155,23 +148,23 @@ async fn silent_host_is_given_up() {
     let (site, hosts) = with_hosts(2).await;
     let program = &site.orchestrator;
     hosts[0].hold("reboot");
-    done(program, &["rq", "add", "h01"]).await;
+    program.done(&["rq", "add", "h01"]).await;
     hosts[0].await_script("reboot").await;
-    let cancelled = done(program, &["rq", "cancel", "0"]).await;
+    let cancelled = program.done(&["rq", "cancel", "0"]).await;
     assert!(cancelled.contains("The entry stays until the host is back"), "{cancelled}");
-    let shown = done(program, &["rq", "show", "0"]).await;
+    let shown = program.done(&["rq", "show", "0"]).await;
     assert!(
         shown.contains("rebooting, then cancelled") && shown.contains("has not answered reboot"),
         "{shown}"
     );
-    let printed = done(program, &["rq", "give-up", "0", "--reason", "no power"]).await;
+    let printed = program.done(&["rq", "give-up", "0", "--reason", "no power"]).await;
     assert!(printed.contains("it keeps its slot of group default"), "{printed}");
     await_entries(program, &[]).await;
-    done(program, &["rq", "add", "h02"]).await;
+    program.done(&["rq", "add", "h02"]).await;
     let (_, status, _) = program.ask(&["status"], "").await;
     assert!(status.contains("h01 holds a slot of group default: taken for entry 0"), "{status}");
     await_entries(program, &[("h02", "queued")]).await;
-    done(program, &["lock", "release", "--id", "h01", "--reason", "it is off"]).await;
+    program.done(&["lock", "release", "--id", "h01", "--reason", "it is off"]).await;
     await_entries(program, &[]).await;
     assert_eq!(reboots(&hosts[1]), 1);
     hosts[0].release("reboot");
@@ -184,7 +177,7 @@ async fn host_of_a_run_is_not_rebooted_meanwhile() {
     hosts[0].hold("upgrade");
     let run = site.rest().start_run().await;
     hosts[0].await_script("upgrade-begins").await;
-    done(program, &["rq", "add", "h01"]).await;
+    program.done(&["rq", "add", "h01"]).await;
     let entry = &entries(program).await[0];
     assert_eq!((entry["status"].as_str(), entry["why_kind"].as_str()), (Some("queued"), Some("in-run")));
     assert_eq!(reboots(&hosts[0]), 0);

@@ -388,7 +388,7 @@ pub(super) fn remove_cancelled(state: &State) -> Option<Vec<Fact>> {
     let cancelled = entries.filter(|(_, entry)| entry.status == EntryStatus::Cancelled);
     let facts = cancelled.flat_map(|(index, entry)| {
         let host = &entry.host;
-        let own = state.entry_of_slot(host).is_some_and(|(of_slot, _)| of_slot == *index);
+        let own = state.owns_slot(*index, host);
         let released = own.then(|| state.release_slot(host, ReleaseCause::NotNeeded)).flatten();
         // Its node is uncordoned first, and its slot released.
         let is_cordoned = own && state.nodes.contains_key(host);
@@ -414,7 +414,7 @@ pub(super) fn begin(state: &State, view: &View) -> Option<Vec<Fact>> {
 
 /// Lets hosts that the operator's command reboots be told, and looks whether they are back.
 pub(super) fn advance_attempts(state: &State, view: &View, now: DateTime<Utc>) -> Option<Vec<Fact>> {
-    let checks_boot = state.settings.reboot.command.is_some_and(|command| command.checks_boot);
+    let checks_boot = state.settings.reboot.checks_boot();
     let facts = state.attempts().filter_map(|(index, entry, attempt)| {
         let counts_boot = attempt.stage == AttemptStage::Due || !checks_boot;
         if attempt.ends_by_boot() && counts_boot && has_left_boot(state, view, entry) {

@@ -148,7 +148,7 @@ impl SystemJob for CommandJob {
 
 /// The command that the entry needs now, if any.
 fn order(state: &State, entry: &Entry, attempt: &Attempt) -> Option<CommandOrder> {
-    let checks_boot = state.settings.reboot.command.is_some_and(|command| command.checks_boot);
+    let checks_boot = state.settings.reboot.checks_boot();
     match attempt.stage {
         AttemptStage::Running => Some(CommandOrder::Reboot { attempt: attempt.number }),
         AttemptStage::Succeeded | AttemptStage::Unknown | AttemptStage::Failed if checks_boot => {

@@ -11,7 +11,7 @@ use os_upgrade_kernel::duration::Duration;
 use os_upgrade_kernel::start_timer::StartTimer;
 use os_upgrade_kernel::{
     ApiServerOrder, Backoff, ClockDoubt, CommandJob, CommandOutcome, ConfigOperation, ControlMessage, Effect,
-    EnrolmentOperation, Expected, Fact, InReplyTo, Input, JobDone, KubernetesSettings, LockOperation,
+    EnrolmentOperation, Expected, Fact, InReplyTo, Input, Job, JobDone, KubernetesSettings, LockOperation,
     LockOutcome, LockProvider, NoAnswer, NodeJob, NodeOperation, NodeOutcome, OnFailure, Operation, Order,
     Pod, PodObstacle, Pods, Reachability, RebootCommandSettings, RebootOperation, RebootSettings, Reclaim,
     Request, RunOperation, Sealed, SecretName, SeenNode, Settings, SlotOperation, SlotOrder, explain,
@@ -129,14 +129,19 @@ pub(crate) fn perform(site: &mut Site, line: &str) -> Vec<String> {
     }
 }
 
+/// The job of a system about the host that is named, which must be wanted.
+fn wanted<T: Clone>(site: &Site, words: &Words<'_>, of_system: impl Fn(&Job) -> Option<&T>) -> T {
+    let name = host(words.at(1));
+    let mut jobs = site.effects().into_iter().filter_map(|effect| {
+        let Effect::Job(job) = effect else { return None };
+        of_system(&job).filter(|_| *job.host() == name).cloned()
+    });
+    jobs.next().unwrap_or_else(|| panic!("{:?}: no such job is wanted", words.line))
+}
+
 /// `cluster h1 drained boot=a1`: the cluster's answer to the job about a host that is wanted.
 fn cluster(site: &mut Site, words: &Words<'_>) -> Outputs {
-    let name = host(words.at(1));
-    let wanted = site.effects().into_iter().find_map(|effect| {
-        let Effect::Job(job) = effect else { return None };
-        NodeJob::of(&job).filter(|job| job.host == name).cloned()
-    });
-    let job = wanted.unwrap_or_else(|| panic!("{:?}: nothing is asked of the cluster", words.line));
+    let job = wanted(site, words, NodeJob::of);
     let detail = || words.rest(3).to_owned();
     let pod = |name: &&str| Pod {
         namespace: "shop".to_owned(),
@@ -165,12 +170,7 @@ fn cluster(site: &mut Site, words: &Words<'_>) -> Outputs {
 
 /// `command h1 failed exit status 1`: what came of the operator's command that is wanted about a host.
 fn command(site: &mut Site, words: &Words<'_>) -> Outputs {
-    let name = host(words.at(1));
-    let wanted = site.effects().into_iter().find_map(|effect| {
-        let Effect::Job(job) = effect else { return None };
-        CommandJob::of(&job).filter(|job| job.host == name).cloned()
-    });
-    let job = wanted.unwrap_or_else(|| panic!("{:?}: no command is wanted", words.line));
+    let job = wanted(site, words, CommandJob::of);
     let detail = words.rest(3).to_owned();
     let outcome = match words.at(2) {
         "succeeded" => CommandOutcome::Succeeded,
