@@ -98,7 +98,9 @@ impl State {
     /// so. An embedded slot is released at once, an external one when its server confirms.
     pub(crate) fn release_slot(&self, host: &HostName, why: ReleaseCause) -> Option<Fact> {
         let slot = self.slots.get(host)?;
-        let Some(node) = self.nodes.get(host).filter(|_| !self.keeps_cordon(why)) else {
+        // One that is only requested has not begun a drain: a cordon there is an earlier one.
+        let is_for_slot = slot.state == SlotState::Held && !self.keeps_cordon(why);
+        let Some(node) = self.nodes.get(host).filter(|_| is_for_slot) else {
             return release(host, slot, why);
         };
         let is_due = matches!(node.stage, NodeStage::Uncordoning { release: Some(_), .. });
