@@ -5,6 +5,7 @@
 //! outcome comes back as an event ([`work`]); the driver never waits for one, and never decides anything.
 
 mod decision_log;
+mod leadership;
 mod nodes;
 mod projection;
 mod work;

@@ -64,7 +64,7 @@ impl Scope {
     }
 }
 
-/// A running or ended child process. Dropping it kills the process and waits for its end.
+/// A running or ended child process. Dropping it kills the process, and waits for its end unless it has a group.
 #[derive(Debug)]
 pub struct Child {
     pid: u32,
@@ -87,6 +87,8 @@ impl Child {
 
     /// The same, but signals reach the whole process group, and whatever the child leaves behind in it is killed when the child
     /// ends. What has left the group lives on. If this process is killed, only the child is killed with it.
+    ///
+    /// Dropping it kills the group and does not wait, so that a runtime's thread can.
     ///
     /// # Errors
     /// As for [`Self::start`].
@@ -156,7 +158,7 @@ impl Drop for Child {
     fn drop(&mut self) {
         self.signal(Signal::SIGKILL);
         // Not bounded: a process that survives SIGKILL is stuck in the kernel, and its files are still in use.
-        if let Some(reaper) = self.reaper.take() {
+        if let Some(reaper) = self.reaper.take().filter(|_| self.scope == Scope::Process) {
             let _ = reaper.join();
         }
     }

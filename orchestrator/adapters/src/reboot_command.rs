@@ -87,16 +87,17 @@ impl RebootCommands {
         self.within + SLACK
     }
 
-    /// Carries `job` out. `may_write` says whether this instance still leads; later, whoever waits for the future drops it.
+    /// Carries `job` out. `may_write` says right before each reboot whether this instance still leads; during one, whoever waits for
+    /// the future drops it.
     pub async fn carry_out(&self, job: CommandJob, may_write: impl Fn() -> bool) -> JobReport {
         let CommandJob { order, host, node, .. } = &job;
         let outcome = match order {
-            CommandOrder::Reboot { .. } if !may_write() => {
-                tracing::info!(%host, node, "the reboot command is not run: the lease is running out");
-                return JobDone::NotBegun(Job::RebootCommand(job)).into();
-            }
-            CommandOrder::Reboot { .. } => match self.reboot(node).await {
+            CommandOrder::Reboot { .. } => match self.reboot(node, may_write).await {
                 Ok(()) => CommandOutcome::Succeeded,
+                Err(Failure::NotLeading) => {
+                    tracing::info!(%host, node, "the reboot command is not run: the lease is running out");
+                    return JobDone::NotBegun(Job::RebootCommand(job)).into();
+                }
                 Err(failure) => {
                     let detail = bounded(&failure.to_string(), DETAIL_BYTES_MAX);
                     if failure.leaves_outcome_unknown() {
@@ -117,16 +118,16 @@ impl RebootCommands {
         JobDone::RebootCommand(job, outcome).into()
     }
 
-    /// Runs the command for a node until it succeeds. An attempt that may have succeeded is not repeated here.
+    /// Runs the command for a node until it succeeds, while `may_write`. An attempt that may have succeeded is not repeated here.
     ///
     /// # Errors
     /// The last attempt failed. Unless the failure leaves that open, nothing has begun.
-    async fn reboot(&self, node: &str) -> Result<(), Failure> {
+    async fn reboot(&self, node: &str, may_write: impl Fn() -> bool) -> Result<(), Failure> {
         let ends = |attempt, failure: &Failure| {
             tracing::warn!(node, attempt, %failure, "the reboot command fails");
             failure.leaves_outcome_unknown()
         };
-        self.repeat(&self.reboot, &[node], ends).await.map(drop)
+        self.repeat(&self.reboot, &[node], may_write, ends).await.map(drop)
     }
 
     /// Asks whether a node has booted after this time. An attempt with an answer is not repeated here.
@@ -138,10 +139,11 @@ impl RebootCommands {
             return Err(NotYet::Said { said: String::new() });
         };
         let since = since.timestamp().to_string();
-        answer(self.repeat(command, &[node, &since], |_, _| false).await?)
+        answer(self.repeat(command, &[node, &since], || true, |_, _| false).await?)
     }
 
-    /// Runs a command until it succeeds, as often as the settings say, or until `ends` says so of an attempt and its failure.
+    /// Runs a command until it succeeds, as often as the settings say, while it `may_begin`, or until `ends` says so of an attempt and
+    /// its failure.
     ///
     /// # Errors
     /// The last attempt failed.
@@ -149,10 +151,14 @@ impl RebootCommands {
         &self,
         command: &CommandLine,
         more: &[&str],
+        may_begin: impl Fn() -> bool,
         ends: impl Fn(u32, &Failure) -> bool,
     ) -> Result<Output, Failure> {
         let mut attempt = 0;
         loop {
+            if !may_begin() {
+                return Err(Failure::NotLeading);
+            }
             let failure = match command.run(more, self.attempts.timeout).await {
                 End::Success(output) => return Ok(output),
                 End::Failure(failure) => failure,

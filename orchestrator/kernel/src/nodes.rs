@@ -155,14 +155,11 @@ impl State {
 
     /// The fact that the drain of the node of `host` was given up, and what it was for starts again later.
     pub(crate) fn backed_off(&self, host: &HostName, reason: &Reason, now: DateTime<Utc>) -> Option<Fact> {
-        let until = |owner: &str, count: u32| {
-            now.trunc_subsecs(0) + self.settings.reboot.backoff.pause(owner, count.saturating_add(1))
-        };
         if let Some(run) = &self.run
             && let Some(in_run) = run.host(host).filter(|in_run| in_run.status == HostStatus::Draining)
         {
             let count = in_run.backoff.map_or(0, |backoff| backoff.count);
-            let until = until(&format!("{} {host}", run.id), count);
+            let until = self.backs_off_until(&format!("{} {host}", run.id), count, now);
             return Some(Fact::of_host(
                 &run.id,
                 host,
@@ -171,9 +168,14 @@ impl State {
         }
         let (index, entry) =
             self.entry_of_slot(host).filter(|(_, entry)| entry.status == EntryStatus::Draining)?;
-        let until = until(entry.run_id(index).as_str(), entry.backoff_count);
+        let until = self.backs_off_until(entry.run_id(index).as_str(), entry.backoff_count, now);
         let event = EntryEvent::BackedOff { until, reason: Some(reason.clone()) };
         Some(Fact::Reboot { index, host: host.clone(), event })
+    }
+
+    /// Until when what `owner` waits for does not start again, after it has backed off `count` times before.
+    pub(crate) fn backs_off_until(&self, owner: &str, count: u32, now: DateTime<Utc>) -> DateTime<Utc> {
+        now.trunc_subsecs(0) + self.settings.reboot.backoff.pause(owner, count.saturating_add(1))
     }
 
     /// Folds what happened to the node of `host`.

@@ -37,7 +37,7 @@ pub fn next_reboot(state: &State, view: &View, now: DateTime<Utc>) -> Result<u64
         unreachable: &|| unreachable(state, view),
         not_ready: &|index, entry| not_ready(state, view, index, entry, now),
     };
-    let is_unseen = state.settings.kubernetes.is_some() && view.nodes.is_none();
+    let is_unseen = state.is_cluster_unseen(view);
     let next = match state.reboot_queue.choose(settings, nodes, now) {
         Ok(_) | Err(QueueBlocker::NotReady { .. }) if is_unseen => return Err(QueueBlocker::ClusterUnseen),
         next => next?,
@@ -246,8 +246,13 @@ pub fn explain_entry(
             }
         }
         EntryStatus::Draining => {
-            let boot = Rebooter::of_entry(state, view, entry).err().map(EntryBlocker::NotReady);
-            boot.or_else(|| node_under_way(state, entry))
+            let why = Rebooter::of_entry(state, view, entry).err().map(|why| match why {
+                NotReady::NoNode if state.is_cluster_unseen(view) => {
+                    EntryBlocker::Queue(QueueBlocker::ClusterUnseen)
+                }
+                why => EntryBlocker::NotReady(why),
+            });
+            why.or_else(|| node_under_way(state, entry))
         }
         EntryStatus::Rebooting if entry.has_booted() => node_under_way(state, entry),
         EntryStatus::Rebooting if entry.is_unsent() && !state.cordon_allows(&entry.host, Action::Reboot) => {
@@ -259,7 +264,7 @@ pub fn explain_entry(
                 let (run, since) = (slot.run.clone(), slot.since.trunc_subsecs(0));
                 Some(EntryBlocker::NotReady(NotReady::SlotHeld { run, since }))
             }
-            Some(attempt) => attempt_blocker(state, entry, attempt),
+            Some(attempt) => attempt_blocker(state, view, entry, attempt),
             None => match (&entry.reason, entry.command?.sent_at) {
                 (Some(reason), _) => Some(EntryBlocker::Failed(reason.clone())),
                 (None, Some(sent_at)) => Some(EntryBlocker::ReplyAwaited(sent_at)),
@@ -271,8 +276,15 @@ pub fn explain_entry(
 }
 
 /// Why an entry whose host is rebooted by the operator's command is not progressing.
-fn attempt_blocker(state: &State, entry: &Entry, attempt: &Attempt) -> Option<EntryBlocker> {
+fn attempt_blocker(state: &State, view: &View, entry: &Entry, attempt: &Attempt) -> Option<EntryBlocker> {
+    let is_gone = || {
+        let nodes = view.nodes.as_ref().filter(|_| state.has_node(&entry.host));
+        nodes.is_some_and(|nodes| !nodes.contains_key(&entry.host))
+    };
     Some(match attempt.stage {
+        AttemptStage::Succeeded | AttemptStage::Unknown if is_gone() => {
+            EntryBlocker::NotReady(NotReady::NoNode)
+        }
         AttemptStage::Due if state.settings.reboot.command.is_none() => EntryBlocker::NoCommand,
         AttemptStage::Due => EntryBlocker::CommandUnsent,
         AttemptStage::Running => EntryBlocker::CommandRuns(attempt.since),
@@ -330,7 +342,14 @@ impl<'a> Rebooter<'a> {
         let (Self::Worker { boot_id } | Self::Command { boot_id: Some(boot_id), .. }) = rebooter else {
             return Ok(rebooter);
         };
-        if entry.boot_id.as_deref() == Some(boot_id) { Err(NotReady::BootUnknown) } else { Ok(rebooter) }
+        match rebooter {
+            _ if entry.boot_id.as_deref() != Some(boot_id) => Ok(rebooter),
+            // That boot was left for an earlier entry, and the operator's command tells when the host is back once more.
+            Self::Command { node, .. } if state.settings.reboot.checks_boot() => {
+                Ok(Self::Command { node, boot_id: None })
+            }
+            Self::Command { .. } | Self::Worker { .. } => Err(NotReady::BootUnknown),
+        }
     }
 
     /// The event that tells the host to reboot. A drain has found `drained_in`, the boot of its node.
@@ -404,6 +423,11 @@ pub(crate) fn group(state: &State, view: &View, host: &HostName) -> GroupName {
 }
 
 impl State {
+    /// Whether the nodes of the cluster are not known, though there is one.
+    pub(crate) fn is_cluster_unseen(&self, view: &View) -> bool {
+        self.settings.kubernetes.is_some() && view.nodes.is_none()
+    }
+
     /// How long after the outcome of an attempt got lost it is repeated: once the command has ended by itself for sure, and a host
     /// that reboots would be back. Absent without a command.
     pub(crate) fn repeats_attempt_after(&self) -> Option<TimeDelta> {

@@ -18,9 +18,15 @@ use crate::jobs::{JobId, JobReport, Jobs, Pace, StartedJob, SystemLimits};
 
 /// How long to wait before a fence is tried again.
 const FENCE_RETRY: Duration = Duration::from_millis(250);
-/// How much of the lease must be left when a job is begun. A system outside of the bus may know no fence, so a leader
-/// must not send requests after its lease has ended. This is as long as connecting may take.
+/// How much of the lease must be left when a job is begun, and at each of its requests. A system outside of the bus may know no
+/// fence, so a leader must not send requests after its lease has ended. This is as long as connecting may take.
 pub const JOB_LEASE_LEFT: Duration = Duration::from_secs(2);
+
+/// Whether a job may write to its system at `now`, on the monotonic clock, by an instance that leads until `leased_until`.
+pub fn may_write(leased_until: Option<Duration>, now: Duration) -> bool {
+    leased_until.is_some_and(|until| now + JOB_LEASE_LEFT < until)
+}
+
 /// The most retractions, and the most purges, under way at once.
 const DELETIONS_MAX: usize = 8;
 /// How long to wait before one that could not be carried out is tried again.
@@ -252,9 +258,8 @@ impl Dispatcher {
                 Effect::Send(_) => {}
             }
         }
-        let before = leased_until.saturating_sub(JOB_LEASE_LEFT);
-        if now.monotonic < before {
-            begun.extend(self.jobs.begin(jobs, now, before).into_iter().map(Dispatch::Job));
+        if may_write(Some(leased_until), now.monotonic) {
+            begun.extend(self.jobs.begin(jobs, now).into_iter().map(Dispatch::Job));
         }
     }
 

@@ -67,8 +67,6 @@ pub struct StartedJob {
     pub id: JobId,
     /// What to do.
     pub job: Job,
-    /// Its request must leave this process before this monotonic time: another instance may lead afterwards.
-    pub before: Duration,
 }
 
 /// The outcome of a job.
@@ -110,8 +108,8 @@ impl Jobs {
         self.systems.values().any(|jobs| jobs.under_way() > 0)
     }
 
-    /// Begins those of `wanted` that are due; they must leave this process before `before`.
-    pub(crate) fn begin(&mut self, wanted: Vec<Job>, now: Now, before: Duration) -> Vec<StartedJob> {
+    /// Begins those of `wanted` that are due.
+    pub(crate) fn begin(&mut self, wanted: Vec<Job>, now: Now) -> Vec<StartedJob> {
         let mut by_system: BTreeMap<System, Vec<Job>> = BTreeMap::new();
         for job in wanted {
             by_system.entry(job.system()).or_default().push(job);
@@ -119,11 +117,7 @@ impl Jobs {
         let mut begun = Vec::new();
         for (system, jobs) in &mut self.systems {
             let wanted = by_system.remove(system).unwrap_or_default();
-            begun.extend(jobs.begin(wanted, now, &mut self.started).map(|(id, job)| StartedJob {
-                id,
-                job,
-                before,
-            }));
+            begun.extend(jobs.begin(wanted, now, &mut self.started).map(|(id, job)| StartedJob { id, job }));
         }
         begun
     }

@@ -18,11 +18,12 @@ use os_upgrade_shell::lease::{LeaseHolder, LeaseRequest};
 use os_upgrade_shell::node::{Acknowledged, CallId, Event, Halt, NodeSettings, Trim};
 use os_upgrade_site::call::Call;
 use os_upgrade_store::History;
-use tokio::sync::{mpsc, watch};
+use tokio::sync::mpsc;
 use tokio::time::Instant;
 use tokio_util::sync::{CancellationToken, DropGuard};
 use tokio_util::task::{AbortOnDropHandle, TaskTracker};
 
+use super::leadership::Lease;
 use super::nodes;
 
 /// The most outcomes that wait for the driver.
@@ -76,8 +77,7 @@ pub(super) struct Work {
     history: History,
     me: LeaseHolder,
     started: Instant,
-    /// Until when this instance leads, if it does not renew its lease, on the monotonic clock.
-    lease: watch::Sender<Option<Duration>>,
+    lease: Lease,
     sender: mpsc::Sender<Incoming>,
     read: mpsc::Sender<ReadEvent>,
     journal: Option<Reading>,
@@ -115,7 +115,7 @@ impl Work {
             history,
             me,
             started,
-            lease: watch::Sender::new(None),
+            lease: Lease::none(started),
             sender,
             read: read_sender,
             journal: None,
@@ -128,8 +128,8 @@ impl Work {
     }
 
     /// This instance leads until `until`, on the monotonic clock, or it does not lead.
-    pub(super) fn leads_until(&self, until: Option<Duration>) {
-        self.lease.send_if_modified(|known| std::mem::replace(known, until) != until);
+    pub(super) fn leads_until(&mut self, until: Option<Duration>) {
+        self.lease.set(until);
     }
 
     /// Ends all readers when it is dropped.
@@ -228,14 +228,14 @@ impl Work {
                 let outcome = bus.publish_command(&order, fence).await;
                 Event::CommandPublished { epoch, order, outcome }
             }),
-            Dispatch::Job(StartedJob { id, job, before }) => {
-                let (adapters, started) = (self.adapters.clone(), self.started);
-                let deposed = deposed(self.started, self.lease.subscribe());
+            Dispatch::Job(StartedJob { id, job }) => {
+                let (adapters, leadership) = (self.adapters.clone(), self.lease.leadership());
+                let deposed = leadership.clone().ended();
                 self.spawn(move |_| async move {
                     let job_again = job.clone();
                     let within = adapters.within(&job).unwrap_or(JOB_WITHIN);
                     let ends_with_leadership = job.needs_fence();
-                    let work = async move { adapters.carry_out(job, || started.elapsed() < before).await };
+                    let work = async move { adapters.carry_out(job, || leadership.may_write()).await };
                     let report = report_of(job_again.clone(), within, work);
                     let report = tokio::select! {
                         report = report => report,
@@ -328,19 +328,6 @@ async fn report_of(
     }
 }
 
-/// Ends when this instance does not lead any more, as `lease` says: until when it leads, on the monotonic clock that began at
-/// `started`.
-async fn deposed(started: Instant, mut lease: watch::Receiver<Option<Duration>>) {
-    loop {
-        let Some(until) = *lease.borrow_and_update() else { return };
-        tokio::select! {
-            // It counts only if nobody has renewed the lease meanwhile.
-            () = tokio::time::sleep_until(started + until) => if *lease.borrow() == Some(until) { return },
-            changed = lease.changed() => if changed.is_err() { return },
-        }
-    }
-}
-
 /// A function that marks events as read by `reading`.
 fn tag_with(reading: &Reading) -> impl Fn(Event) -> ReadEvent + Send + Sync + 'static {
     let reading = reading.number;
@@ -353,27 +340,6 @@ mod tests {
     use os_upgrade_protocol::GroupName;
 
     use super::*;
-
-    #[tokio::test(start_paused = true)]
-    async fn leadership_ends_with_the_last_lease() {
-        let started = Instant::now();
-        let seconds = |seconds| Some(Duration::from_secs(seconds));
-        let lease = watch::Sender::new(seconds(6));
-        let ends = tokio::spawn(deposed(started, lease.subscribe()));
-        tokio::time::sleep(Duration::from_secs(5)).await;
-        // It is renewed in time, and then no more.
-        lease.send_replace(seconds(11));
-        ends.await.unwrap();
-        assert_eq!(started.elapsed().as_secs(), 11);
-
-        // It is lost before it expires.
-        let lease = watch::Sender::new(seconds(100));
-        let ends = tokio::spawn(deposed(started, lease.subscribe()));
-        tokio::time::sleep(Duration::from_secs(5)).await;
-        lease.send_replace(None);
-        ends.await.unwrap();
-        assert_eq!(started.elapsed().as_secs(), 16);
-    }
 
     #[tokio::test(start_paused = true)]
     async fn every_job_is_reported() {

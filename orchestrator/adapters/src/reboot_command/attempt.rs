@@ -15,6 +15,8 @@ use tokio::net::unix::pipe::Receiver;
 const TAIL_BYTES_MAX: usize = 2 * 1024;
 /// How long a process that has left the group may keep the outputs open after the end.
 const OUTPUT_GRACE: Duration = Duration::from_millis(500);
+/// How long a killed process is waited for: one that waits for a dead disk does not end.
+const KILL_GRACE: Duration = Duration::from_secs(5);
 
 /// Why an attempt brought nothing.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -49,6 +51,9 @@ pub enum Failure {
         /// The causes.
         detail: String,
     },
+    /// Another instance may lead by now. Nothing was run.
+    #[error("the lease is running out")]
+    NotLeading,
 }
 
 impl Failure {
@@ -56,7 +61,7 @@ impl Failure {
     pub fn leaves_outcome_unknown(&self) -> bool {
         match self {
             Self::Signal { .. } | Self::TimedOut { .. } => true,
-            Self::Exit { .. } | Self::CannotStart { .. } => false,
+            Self::Exit { .. } | Self::CannotStart { .. } | Self::NotLeading => false,
         }
     }
 }
@@ -149,7 +154,7 @@ impl Running {
                 }
             };
             if status.is_none() {
-                child.kill().await;
+                let _ = tokio::time::timeout(KILL_GRACE, child.kill()).await;
             }
             if !is_read {
                 let _ = tokio::time::timeout(OUTPUT_GRACE, reading).await;

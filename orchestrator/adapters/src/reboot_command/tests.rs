@@ -53,7 +53,7 @@ impl Script {
     }
 
     async fn reboot(&self) -> Result<(), Failure> {
-        self.commands().reboot(NODE).await
+        self.commands().reboot(NODE, || true).await
     }
 
     async fn check(&self) -> Result<(), NotYet> {
@@ -134,10 +134,19 @@ async fn failures_are_repeated_and_told() {
 }
 
 #[tokio::test]
+async fn failure_is_not_repeated_after_the_lease() {
+    let script = Script::new("exit 1").with_retries(5);
+    let leads = || script.calls().len() < 2;
+    assert_eq!(script.commands().reboot(NODE, leads).await, Err(Failure::NotLeading));
+    assert_eq!(script.calls().len(), 2);
+}
+
+#[tokio::test]
 async fn missing_program_is_a_failure() {
     let attempts = Script::new("").attempts;
     let reboot = CommandLine::new(["/nowhere/at-all".to_owned()]).unwrap();
-    let outcome = RebootCommands { reboot, boot_check: None, attempts, within: PATIENCE }.reboot(NODE).await;
+    let outcome =
+        RebootCommands { reboot, boot_check: None, attempts, within: PATIENCE }.reboot(NODE, || true).await;
     let Err(Failure::Exit { exit: 127, tail }) = outcome else { panic!("{outcome:?}") };
     assert!(tail.contains("/nowhere/at-all"), "{tail}");
 }

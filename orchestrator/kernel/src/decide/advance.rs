@@ -29,7 +29,7 @@ pub(super) fn advance(state: &State, view: &View, now: DateTime<Utc>) -> Vec<Fac
         .or_else(|| nodes::time_out_drains(state, view, now))
         .or_else(|| reboots::cancel_unneeded(state, view))
         .or_else(|| reboots::remove_cancelled(state))
-        .or_else(|| reboots::begin(state, view))
+        .or_else(|| reboots::begin(state, view, now))
         .or_else(|| reboots::advance_attempts(state, view, now))
         .or_else(|| admission::admit(state, view, now))
         .or_else(|| release_unsent(state))

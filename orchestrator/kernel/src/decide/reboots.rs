@@ -111,6 +111,11 @@ pub enum RebootRefusal {
         /// How many there are.
         count: usize,
     },
+    /// Some hosts may be nodes of the cluster.
+    #[error(
+        "the nodes of the Kubernetes cluster have not been seen of late, so it is not known which of these hosts are nodes; nothing is queued: try again once they are"
+    )]
+    ClusterUnseen,
     /// Some hosts take no part.
     #[error("{}; nothing is queued", several(hosts, *count, "is not approved, or was withdrawn", "are not approved, or were withdrawn"))]
     NotApproved {
@@ -174,6 +179,7 @@ impl RebootRefusal {
             Self::QueueFull { .. }
             | Self::NotApproved { .. }
             | Self::NoRebootsOnRequest { .. }
+            | Self::ClusterUnseen
             | Self::Queued { .. }
             | Self::NotBegun { .. }
             | Self::CommandRuns { .. }
@@ -244,7 +250,10 @@ fn add(
     if let Some((hosts, count)) =
         those(&|host| !view.hosts.contains_key(host) && !is_node_without_worker(state, view, host))
     {
-        return Err(if state.settings.reboot.command.is_some() {
+        let may_be_nodes = state.settings.reboot.command.is_some() && state.is_cluster_unseen(view);
+        return Err(if may_be_nodes {
+            RebootRefusal::ClusterUnseen
+        } else if state.settings.reboot.command.is_some() {
             RebootRefusal::NeitherNodeNorWorker { hosts, count }
         } else {
             RebootRefusal::UnknownHosts { hosts, count }
@@ -398,18 +407,31 @@ pub(super) fn remove_cancelled(state: &State) -> Option<Vec<Fact>> {
     non_empty(facts.collect())
 }
 
-/// Tells hosts to reboot whose entries hold their slots.
-pub(super) fn begin(state: &State, view: &View) -> Option<Vec<Fact>> {
+/// Tells hosts to reboot whose entries hold their slots. One that cannot be told any more backs off, so that nothing waits for it.
+pub(super) fn begin(state: &State, view: &View, now: DateTime<Utc>) -> Option<Vec<Fact>> {
     let ready = state.reboot_queue.under_way().filter_map(|(index, entry)| {
-        let slot = state.slots.get(&entry.host)?;
+        let host = &entry.host;
+        let slot = state.slots.get(host)?;
         // The end of a drain tells a host with a node to reboot.
         let is_ready = entry.status == EntryStatus::Draining
             && slot.state == SlotState::Held
-            && !state.nodes.contains_key(&entry.host);
-        let rebooter = Rebooter::of_entry(state, view, entry).ok().filter(|_| is_ready)?;
-        Some(Fact::Reboot { index, host: entry.host.clone(), event: rebooter.begins(None) })
+            && !state.nodes.contains_key(host);
+        if !is_ready {
+            return None;
+        }
+        let fact = |event| Fact::Reboot { index, host: host.clone(), event };
+        match Rebooter::of_entry(state, view, entry) {
+            Ok(rebooter) => Some(vec![fact(rebooter.begins(None))]),
+            Err(_) if view.may_time_out() && !slot.begun && state.owns_slot(index, host) => {
+                let until = state.backs_off_until(entry.run_id(index).as_str(), entry.backoff_count, now);
+                let backed_off = fact(EntryEvent::BackedOff { until, reason: None });
+                let released = state.release_slot(host, ReleaseCause::DrainGivenUp);
+                Some([backed_off].into_iter().chain(released).collect())
+            }
+            Err(_) => None,
+        }
     });
-    non_empty(ready.collect())
+    non_empty(ready.flatten().collect())
 }
 
 /// Lets hosts that the operator's command reboots be told, and looks whether they are back.

@@ -258,7 +258,8 @@ impl Answered<'_> {
             {
                 return Vec::new();
             }
-            let event = rebooter.begins(boot_id);
+            // After an earlier entry, it may be the boot that was left for that one.
+            let event = rebooter.begins(boot_id.filter(|_| entry.boot_id.is_none()));
             return vec![drained, Fact::Reboot { index, host: host.clone(), event }];
         }
         vec![drained]

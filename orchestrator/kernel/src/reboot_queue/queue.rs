@@ -96,7 +96,15 @@ impl RebootQueue {
             .filter(|(_, other)| {
                 other.host == entry.host && other.command.is_none() && other.attempt.is_none()
             })
-            .map(|(index, other)| (*index, Entry { boot_id: entry.boot_id.clone(), ..other.clone() }))
+            .map(|(index, other)| {
+                (
+                    *index,
+                    Entry {
+                        boot_id: entry.boot_id.clone().or_else(|| other.boot_id.clone()),
+                        ..other.clone()
+                    },
+                )
+            })
             .collect();
         self.entries.extend(others);
     }

@@ -38,7 +38,7 @@ fn jobs_with(limits: SystemLimits, nonce: &str) -> Jobs {
 fn done(
     jobs: &mut Jobs,
     now: Now,
-    StartedJob { id, job, .. }: StartedJob,
+    StartedJob { id, job }: StartedJob,
     outcome: &LockOutcome,
     retry_after: Option<RetryAfter>,
 ) -> bool {
@@ -68,7 +68,7 @@ fn denied() -> LockOutcome {
 fn next(jobs: &mut Jobs, from: u64, wanted: &[Job]) -> (u64, Vec<StartedJob>) {
     (from..from + 2_000_000)
         .find_map(|millis| {
-            let begun = jobs.begin(wanted.to_vec(), at(millis), Duration::MAX);
+            let begun = jobs.begin(wanted.to_vec(), at(millis));
             (!begun.is_empty()).then_some((millis, begun))
         })
         .unwrap()
@@ -260,8 +260,7 @@ fn pause_does_not_delay_another_job_of_the_host() {
         let first = job(1, unlock);
         let group = GroupName::new("another").unwrap();
         let second = Job::LockServer(SlotJob { group, ..SlotJob::of(&first).unwrap().clone() });
-        let ask =
-            |jobs: &mut Jobs, millis, job: &Job| jobs.begin(vec![job.clone()], at(millis), Duration::MAX);
+        let ask = |jobs: &mut Jobs, millis, job: &Job| jobs.begin(vec![job.clone()], at(millis));
         let mut begun = ask(&mut jobs, 0, &first);
         let slot = Some(RetryAfter::Slot(Duration::from_mins(1)));
         assert!(done(&mut jobs, at(0), begun.remove(0), &unreachable(), slot));
@@ -289,7 +288,7 @@ fn job_that_is_not_begun_ends_no_pause() {
         Some(RetryAfter::Server(Duration::from_mins(5)))
     ));
     // The server does not want to be asked by anybody.
-    assert_eq!(jobs.begin(vec![job(1, true)], at(50_000), Duration::MAX), []);
+    assert_eq!(jobs.begin(vec![job(1, true)], at(50_000)), []);
     let (asked, begun) = next(&mut jobs, 50_000, &wanted);
     assert!((300_000..=375_000).contains(&asked), "{asked}");
     assert_eq!(names(&begun), "lock-h001");
@@ -303,9 +302,9 @@ fn untried_release_precedes_locks() {
     let wanted = [Job::LockServer(lock), unlock, job(3, false)];
     let (_, mut begun) = next(&mut jobs, 0, &wanted);
     assert_eq!(names(&begun), "unlock-h001 lock-h003");
-    assert_eq!(jobs.begin(wanted.to_vec(), at(0), Duration::MAX), []);
+    assert_eq!(jobs.begin(wanted.to_vec(), at(0)), []);
     assert!(done(&mut jobs, at(0), begun.remove(0), &protocol(), None));
-    assert_eq!(names(&jobs.begin(wanted.to_vec(), at(0), Duration::MAX)), "lock-h002");
+    assert_eq!(names(&jobs.begin(wanted.to_vec(), at(0))), "lock-h002");
 }
 
 #[test]
@@ -402,7 +401,7 @@ fn rate_limited_server_refuses_nothing() {
             let busy = (millis / 20_000) % 3 != 1;
             let wanted = (0..30).map(|number| job(number, number % 3 == 0)).filter(|_| busy).collect();
             let now = at(millis - started);
-            for started in calls.begin(wanted, now, Duration::MAX) {
+            for started in calls.begin(wanted, now) {
                 // Up to a second late, which the limit leaves room for.
                 arrivals.push(millis + chance(1_000));
                 let outcome = if chance(2) == 0 { denied() } else { unreachable() };
@@ -425,9 +424,9 @@ fn release_after_its_own_lock_comes_first() {
     let mut jobs = jobs(RETRY, Duration::ZERO, "i");
     let (now, mut begun) = next(&mut jobs, 0, &[in_one_group(1, SlotOrder::Lock)]);
     let wanted = [in_one_group(2, SlotOrder::Lock), in_one_group(1, SlotOrder::Unlock)];
-    assert_eq!(jobs.begin(wanted.to_vec(), at(now), Duration::MAX), []);
+    assert_eq!(jobs.begin(wanted.to_vec(), at(now)), []);
     assert!(done(&mut jobs, at(now), begun.remove(0), &LockOutcome::Granted, None));
-    let begun = jobs.begin(wanted.to_vec(), at(now), Duration::MAX);
+    let begun = jobs.begin(wanted.to_vec(), at(now));
     assert_eq!(names(&begun), "unlock-h001");
 }
 
@@ -451,10 +450,10 @@ fn next_job_of_a_host_waits_until_the_outcome_is_committed() {
         assert!(jobs.done(at(now), id, &report(&first, &LockOutcome::Granted, None)));
         // For a while, nothing may be wanted.
         for wanted in [vec![job(1, wanted)], Vec::new(), vec![job(1, wanted)]] {
-            assert!(jobs.begin(wanted, LATER, Duration::MAX).is_empty(), "{first:?}");
+            assert!(jobs.begin(wanted, LATER).is_empty(), "{first:?}");
         }
         jobs.committed(&first);
-        let mut begun = jobs.begin(vec![job(1, wanted)], LATER, Duration::MAX);
+        let mut begun = jobs.begin(vec![job(1, wanted)], LATER);
         assert!(done(&mut jobs, LATER, begun.remove(0), &LockOutcome::Granted, None));
 
         // The outcomes of another leadership are nothing to wait for.

@@ -549,8 +549,10 @@ impl Queue {
                 let of_host = || self.entries.iter().filter(|entry| entry.host == *host);
                 of_host().any(|entry| entry.ran(called))
             }
-            // Of enrolment only its consequences are checked; only a leader knows what it has not read.
-            RebootRefusal::NotApproved { .. } | RebootRefusal::EntryUncertain { .. } => true,
+            // Of enrolment only its consequences are checked; only a leader knows what it has not read or seen.
+            RebootRefusal::NotApproved { .. }
+            | RebootRefusal::EntryUncertain { .. }
+            | RebootRefusal::ClusterUnseen => true,
         }
     }
 }

@@ -7,7 +7,7 @@ use os_upgrade_kernel::{Job, JobDone, LockProvider, NoAnswer};
 use os_upgrade_protocol::hint::HintCause;
 use os_upgrade_protocol::{Announcement, Hint};
 use os_upgrade_shell::clock::Now;
-use os_upgrade_shell::dispatch::{Dispatch, PublishOutcome};
+use os_upgrade_shell::dispatch::{Dispatch, PublishOutcome, may_write};
 use os_upgrade_shell::forward::encode;
 use os_upgrade_shell::inventory::WorkerMessage;
 use os_upgrade_shell::jobs::{JobReport, StartedJob};
@@ -438,8 +438,9 @@ impl World {
             }
             self.checker.command_sent(order, wall);
         }
-        if let RequestKind::Job(StartedJob { id, before, job }) = &request.what {
-            let too_late = self.clock_of(index).monotonic >= *before;
+        if let RequestKind::Job(StartedJob { id, job }) = &request.what {
+            let leased_until = self.instances[index].node.as_ref().and_then(Node::leads_until);
+            let too_late = !may_write(leased_until, self.clock_of(index).monotonic);
             if too_late && self.bug != Some(Bug::LockWithoutLease) {
                 let (id, report) = (*id, JobDone::NotBegun(job.clone()).into());
                 self.instances[index].waiting.remove(&request.id);

@@ -1,7 +1,5 @@
 //! Planted bugs, at the edge of the code that ships. See [`crate::bug`].
 
-use std::time::Duration;
-
 use bytes::Bytes;
 use chrono::{DateTime, Utc};
 use os_upgrade_kernel::format::OLDEST;
@@ -144,7 +142,7 @@ impl World {
                     RequestKind::Command { epoch: u64::MAX, fence, order }
                 }
                 (Some(Bug::JobBeforeCommit), Effect::Job(job)) => {
-                    RequestKind::Job(StartedJob { id: JobId::MAX, job, before: Duration::MAX })
+                    RequestKind::Job(StartedJob { id: JobId::MAX, job })
                 }
                 _ => continue,
             };

@@ -1,7 +1,5 @@
 //! Planted bugs of the reboot queue. See [`crate::bug`].
 
-use std::time::Duration;
-
 use bytes::Bytes;
 use os_upgrade_kernel::reboot_queue::{AttemptStage, Entry, EntryEvent, EntryStatus};
 use os_upgrade_kernel::slot::ReleaseCause;
@@ -55,8 +53,7 @@ impl World {
             Some(CommandJob { order, host, node: attempt.node.clone(), index: number })
         });
         for job in unknown.collect::<Vec<_>>() {
-            let (job, before) = (Job::RebootCommand(job), Duration::MAX);
-            let what = RequestKind::Job(StartedJob { id: JobId::MAX, job, before });
+            let what = RequestKind::Job(StartedJob { id: JobId::MAX, job: Job::RebootCommand(job) });
             self.send_request(index, what, Event::Tick);
         }
     }

@@ -61,3 +61,53 @@
   ! nothing
 > queue
   empty
+# Its node still reports the boot that was left: that one is not compared, and the node's next report is no reboot.
+> rq add h2
+  + reboots-queued actor=admin hosts=[h2]
+  + reboot event=(started drain=true group=default provider=embedded) host=h2 index=2
+  = created
+  ! check h2 under 1
+> cluster h2 drained boot=b1
+  + node host=h2 step=(cordoned fence=(restored=0 sequence=1))
+  + node host=h2 step=(drained boot-id=b1)
+  + reboot event=(attempt-due boot-id=b1 node=node-h2) host=h2 index=2
+  + reboot event=attempt-began host=h2 index=2
+  ! reboot node-h2 by command, attempt 1
+> rq add h2
+  + reboots-queued actor=admin hosts=[h2]
+  = created
+> command h2 succeeded
+  + reboot event=attempt-succeeded host=h2 index=2
+  ! check boot of node-h2 since 2026-11-21T01:00:00Z
+> command h2 booted
+  + reboot event=(booted checked=true) host=h2 index=2
+  + node host=h2 step=(uncordon-due release=rebooted)
+  ! uncordon ready h2 under 1
+> cluster h2 uncordoned
+  + node host=h2 step=uncordoned
+  + reboot event=rebooted host=h2 index=2
+  + slot-released host=h2 why=rebooted
+  + reboot event=(started drain=true group=default provider=embedded) host=h2 index=3
+  ! check h2 under 1
+> cluster h2 drained boot=b1
+  + node host=h2 step=(cordoned fence=(restored=0 sequence=1))
+  + node host=h2 step=(drained boot-id=b1)
+  + reboot event=(attempt-due node=node-h2) host=h2 index=3
+  + reboot event=attempt-began host=h2 index=3
+  ! reboot node-h2 by command, attempt 1
+> node h2 boot=b2
+> tick
+> command h2 succeeded
+  + reboot event=attempt-succeeded host=h2 index=3
+  ! check boot of node-h2 since 2026-11-21T01:00:00Z
+> command h2 booted
+  + reboot event=(booted checked=true) host=h2 index=3
+  + node host=h2 step=(uncordon-due release=rebooted)
+  ! uncordon ready h2 under 1
+> cluster h2 uncordoned
+  + node host=h2 step=uncordoned
+  + reboot event=rebooted host=h2 index=3
+  + slot-released host=h2 why=rebooted
+  ! nothing
+> queue
+  empty

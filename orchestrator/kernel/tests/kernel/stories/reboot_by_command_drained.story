@@ -5,8 +5,10 @@
   + fenced leader=one sequence=1
   + fence-passed sequence=1
 > rq add h1
-  = refused: h1 is no node of the cluster and has announced no worker; nothing is queued
+  = refused: the nodes of the Kubernetes cluster have not been seen of late, so it is not known which of these hosts are nodes; nothing is queued: try again once they are
 > node h1 boot=a1
+> rq add h9
+  = refused: h9 is no node of the cluster and has announced no worker; nothing is queued
 > node h2 boot=b1
 > host h2 boot=b1
 > rq add h1 h2
@@ -117,7 +119,7 @@
 > no-nodes
 > queue
   2 h1 rebooting: the reboot command is being run since 2026-11-21T01:32:00Z | command-runs
-  3 h2 draining: the cluster shows no node for it | no-node
+  3 h2 draining: the nodes of the Kubernetes cluster have not been seen of late | cluster-unseen
 > node h1 boot=a3
 > queue
   2 h1 rebooting: the reboot command is being run since 2026-11-21T01:32:00Z | command-runs

@@ -102,3 +102,33 @@
   ! send rq-2-1795222831/h1/reboot/1 to leave a1
 > queue
   2 h1 rebooting: its reboot command is about to be sent | command-unsent
+> sent h1 reboot run=rq-2-1795222831
+  + reboot event=(command-sent attempt=1 sequence=6) host=h1 index=2
+  ! nothing
+> reply h1 reboot done
+  + reboot event=rebooted host=h1 index=2
+  + slot-release-due host=h1 why=rebooted
+  ! unlock h1 of edge
+> unlocked h1 granted
+  + slot-released host=h1 why=rebooted
+  ! nothing
+# While the lock server is asked, the host's worker is replaced by one that does not reboot: the slot is not held for it.
+> host h1 boot=a8
+> rq add h1
+  + reboots-queued actor=admin hosts=[h1]
+  + slot-requested group=default host=h1 run=rq-3-1795222831
+  + reboot event=(waiting reason=(asking-for-slot group=default)) host=h1 index=3
+  = created
+  ! lock h1 of default
+> host h1 boot=a8 specification-only
+> locked h1 granted
+  + slot-release-due host=h1 why=not-needed
+  ! unlock h1 of default
+> queue
+  3 h1 queued: no worker that reboots it on request has announced itself on it | no-worker
+> unlocked h1 granted
+  + slot-released host=h1 why=not-needed
+  ! nothing
+> tick
+> queue
+  3 h1 queued: no worker that reboots it on request has announced itself on it | no-worker
