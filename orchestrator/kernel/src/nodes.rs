@@ -5,6 +5,7 @@ use imbl::OrdSet;
 use os_upgrade_protocol::{Action, HostName, RunId};
 
 use crate::config::{LockProvider, OnFailure};
+use crate::duration::Duration;
 use crate::fact::Fact;
 use crate::node::{Node, NodeFence, NodeStage, NodeStep};
 use crate::reason::Reason;
@@ -18,6 +19,12 @@ impl State {
     /// Whether the node of `host` is to be drained before the host is upgraded or rebooted.
     pub fn has_node(&self, host: &HostName) -> bool {
         self.settings.kubernetes.as_ref().is_some_and(|kubernetes| kubernetes.includes(host))
+    }
+
+    /// After how long a drain is given up. The settings may lose their `[kubernetes]` during one, which then never ends.
+    pub fn drain_timeout(&self) -> Duration {
+        let default = Duration::from_secs(600);
+        self.settings.kubernetes.as_ref().map_or(default, |kubernetes| kubernetes.drain_timeout)
     }
 
     /// The fence for the marks of nodes; absent until the current one is passed.

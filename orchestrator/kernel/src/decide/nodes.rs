@@ -93,7 +93,7 @@ fn uncordon(state: &State, host: &HostName, actor: &str, reason: &str) -> Result
 
 /// Gives up drains that have taken too long.
 pub(super) fn time_out_drains(state: &State, view: &View, now: DateTime<Utc>) -> Option<Vec<Fact>> {
-    let after = state.settings.kubernetes.as_ref()?.drain_timeout;
+    let after = state.drain_timeout();
     let is_late =
         |node: &Node| view.clock.is_trusted() && view.clock.has_passed(after.to_delta(), node.since, now);
     let late = state.nodes.iter().filter(|(host, node)| is_late(node) && state.drained_for(host).is_some());

@@ -579,18 +579,41 @@ impl Play {
         self.input(Input::Tick);
     }
 
-    /// If nothing but time helps, it passes: for a slot that is released once more, and for a drain that was given up.
+    /// Whether all that is left to do is to look at nodes until it is known which boot their hosts are to leave.
+    fn awaits_only_boots(&self) -> bool {
+        self.site.effects().iter().all(|effect| {
+            let Effect::Job(job) = effect else { return false };
+            let Some(NodeJob { host, .. }) = NodeJob::of(job) else { return false };
+            self.site.state.entry_under_way(host).is_some_and(|(_, entry)| entry.command.is_none())
+        })
+    }
+
+    /// If nothing but time helps, it passes: for a slot that is released once more, for a drain that was given up, and for one that
+    /// is to be.
     fn pass_time(&mut self) {
-        if !self.site.effects().is_empty() {
+        if !self.awaits_only_boots() {
             return;
         }
         let again = self.site.state.slots.values().filter_map(os_upgrade_kernel::Slot::unlock_again_at);
         let in_run = self.site.state.run.iter().flat_map(|run| run.hosts().values());
         let until = in_run.filter_map(|host| host.backoff).map(|backoff| backoff.until);
-        if let Some(next) = again.chain(until).filter(|until| *until > self.site.now).min() {
+        let drain_timeout = self.site.state.drain_timeout().to_delta();
+        let given_up = self.site.state.nodes.values().map(|node| node.since + drain_timeout);
+        if let Some(next) = again.chain(until).chain(given_up).filter(|until| *until > self.site.now).min() {
             self.site.now = next;
             self.input(Input::Tick);
         }
+    }
+
+    /// Hosts that the operator's command may have rebooted are back, in another boot.
+    fn hosts_are_back(&mut self) {
+        let told = self.site.state.reboot_queue.under_way().filter(|(_, entry)| entry.attempt.is_some());
+        for host in told.map(|(_, entry)| entry.host.clone()).collect::<Vec<_>>() {
+            let back = self.site.view.hosts.entry(host.clone()).or_insert_with(|| seen(None));
+            back.reachability = Reachability::Reachable;
+            self.boots(&host);
+        }
+        self.input(Input::Tick);
     }
 
     /// Faults stop: every effect is carried out and every worker answers, until no run is active.
@@ -601,6 +624,7 @@ impl Play {
         self.site.last_sequence = self.site.last_sequence.max(claimed);
         self.site.fence();
         for _ in 0..100 {
+            self.hosts_are_back();
             self.pass_time();
             self.play(&Move::Deliver);
             for index in 0..2 * HOSTS.len() {
@@ -611,14 +635,7 @@ impl Play {
             }
             let mut under_way = self.site.state.reboot_queue.under_way();
             let is_idle = under_way.all(|(_, entry)| entry.has_failed() || entry.command.is_none());
-            // A node is looked at until it is known which boot its host is to leave.
-            let waits_for_boot = |effect: &Effect| {
-                let Effect::Job(job) = effect else { return false };
-                let Some(NodeJob { host, .. }) = NodeJob::of(job) else { return false };
-                self.site.state.entry_under_way(host).is_some_and(|(_, entry)| entry.command.is_none())
-            };
-            let effects = self.site.effects();
-            if is_idle && self.site.state.run.is_none() && effects.iter().all(waits_for_boot) {
+            if is_idle && self.site.state.run.is_none() && self.awaits_only_boots() {
                 return;
             }
         }
