@@ -3,7 +3,6 @@
 mod bus_startup;
 mod drain_previews;
 mod heartbeats;
-mod kubernetes;
 mod open_files;
 mod projection;
 mod reboot_commands;

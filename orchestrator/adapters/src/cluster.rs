@@ -5,6 +5,7 @@
 
 mod connection;
 mod failure;
+mod from_settings;
 mod memory;
 mod node_from;
 mod orders;
@@ -18,12 +19,12 @@ use imbl::OrdMap;
 use kube::core::Selector;
 use os_upgrade_kernel::{Job, JobDone, NodeJob, NodeOutcome, SeenNode};
 use os_upgrade_protocol::HostName;
+use os_upgrade_settings::NodeFrom;
 use os_upgrade_shell::jobs::JobReport;
 
 use self::connection::Connection;
 pub use self::failure::Failure;
 use self::memory::Memory;
-pub use self::node_from::NodeFrom;
 use self::orders::{Halt, Work};
 use crate::kubernetes::client::Access;
 use crate::kubernetes::drain::{Drainer, Pace};
@@ -123,7 +124,7 @@ impl Cluster {
         let client = connection.client().await?;
         let drainer = Drainer { client: &client, policy: &config.policy, pace: config.pace };
         let preview = async {
-            let node = config.node_from.node_of(&client, host).await?;
+            let node = node_from::node_of(&config.node_from, &client, host).await?;
             Ok(drainer.preview(&node).await?)
         };
         self.heed(preview.await).await

@@ -33,6 +33,8 @@ pub struct Cluster {
     pub eviction_retries: u32,
     /// The time before it is tried again to evict a pod that was refused.
     pub eviction_interval: Duration,
+    /// How long evicted pods have to end, in whole seconds; each pod's own time if absent.
+    pub pod_grace: Option<Duration>,
     /// How many requests a second it gets.
     pub requests_per_second: NonZeroU32,
 }
@@ -87,6 +89,7 @@ impl Settings {
             job_pods,
             eviction_retries,
             eviction_interval,
+            pod_grace,
             requests_per_second,
             nodes,
         } = &self.kubernetes;
@@ -115,9 +118,15 @@ impl Settings {
             api_servers: self.reboot.api_server_selector.clone(),
             eviction_retries: eviction_retries.get(),
             eviction_interval: eviction_interval.get(),
+            pod_grace: pod_grace.map(|grace| whole_seconds(grace.get())),
             requests_per_second: NonZeroU32::new(requests_per_second.get()).expect("it is 50 at least"),
         })
     }
+}
+
+/// The shortest time of whole seconds that is no shorter.
+fn whole_seconds(time: Duration) -> Duration {
+    Duration::from_secs(time.as_secs() + u64::from(time.subsec_nanos() > 0))
 }
 
 /// One way to the cluster, which everything else needs; a site that can be told from others; and a mapping only where it is
@@ -191,6 +200,7 @@ fn changed(merged: &Merged) -> Vec<&'static str> {
         ("job-pods", merged.is_changed::<Option<LabelSelector>>(SECTION, "job-pods")),
         ("eviction-retries", merged.is_changed::<Bounded<0, 1_000>>(SECTION, "eviction-retries")),
         ("eviction-interval", merged.is_changed::<Interval<100, 3_600_000>>(SECTION, "eviction-interval")),
+        ("pod-grace", merged.is_changed::<Option<Interval<1_000, 86_400_000>>>(SECTION, "pod-grace")),
         ("requests-per-second", merged.is_changed::<Bounded<50, 10_000>>(SECTION, "requests-per-second")),
         ("on-failure", merged.is_changed::<FailedNode>(SECTION, "on-failure")),
         ("nodes", merged.is_changed::<Option<NodeNames>>(SECTION, "nodes")),

@@ -280,6 +280,9 @@ sections! {
         "eviction-retries" => eviction_retries: Bounded<0, 1_000> = Initial::Is("0");
         /// The time before it is tried again to evict a pod that was refused.
         "eviction-interval" => eviction_interval: Interval<100, 3_600_000> = Initial::Is("10s");
+        /// How long evicted pods have to end before they are killed, instead of the time that each asks for itself. It is rounded up
+        /// to whole seconds.
+        "pod-grace" => pod_grace: Option<Interval<1_000, 86_400_000>> = Initial::Unset("2m");
         /// How many requests a second this instance sends to the API servers, 50 to 10000, for all nodes together. A node with ten
         /// pods takes some 30.
         "requests-per-second" => requests_per_second: Bounded<50, 10_000> = Initial::Is("100");

@@ -19,7 +19,6 @@ use os_upgrade_tls::pem_file::PemError;
 use os_upgrade_tls::server_files::Tls;
 use tokio::net::TcpListener;
 
-use super::kubernetes;
 use super::open_files::{self, FilesError};
 
 /// Why valid settings cannot be used.
@@ -122,7 +121,7 @@ impl Setup {
             tls: Tls::from_settings(&settings.api_tls)?,
             strongbox: Strongbox::from_settings(settings)?,
             locks: FleetLockClient::from_settings(&settings.fleet_lock)?,
-            nodes: kubernetes::cluster(settings).await?,
+            nodes: Cluster::from_settings(settings).await?,
             listener: {
                 open_files::raise_limit(settings.api.connections.get().into())?;
                 listen(settings.api.listen).await?

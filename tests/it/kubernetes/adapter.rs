@@ -10,7 +10,7 @@ use harness::kubernetes::objects::Pod;
 use harness::kubernetes::resource::{NODES, PODS};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector;
 use kube::core::Selector;
-use os_upgrade_adapters::cluster::{self, ClusterConfig, NodeFrom, Preview};
+use os_upgrade_adapters::cluster::{self, ClusterConfig, Preview};
 use os_upgrade_adapters::kubernetes::client::{Access, Client};
 use os_upgrade_adapters::kubernetes::drain::Pace;
 use os_upgrade_adapters::kubernetes::mark::{Claim, Cordoned};
@@ -21,6 +21,7 @@ use os_upgrade_adapters::kubernetes::request_rate::RequestRate;
 use os_upgrade_adapters::kubernetes::rights::{RIGHTS, Right};
 use os_upgrade_kernel::{JobDone, NodeFence, NodeJob, NodeOrder, NodeOutcome, Pod as LeftPod, PodObstacle};
 use os_upgrade_protocol::{HostName, RunId};
+use os_upgrade_settings::NodeFrom;
 use os_upgrade_shell::fleet_lock::RetryAfter;
 use os_upgrade_shell::jobs::JobReport;
 use serde_json::{Value, json};
@@ -40,7 +41,7 @@ const PATIENCE: Duration = Duration::from_mins(1);
 /// The pause between two rounds.
 const ROUND: Duration = Duration::from_millis(20);
 /// As fast as a test can go.
-const PACE: Pace = Pace { retry: Duration::from_millis(100), retries: 0 };
+const PACE: Pace = Pace { retry: Duration::from_millis(100), retries: 0, grace: None };
 const REQUESTS_PER_SECOND: u32 = 1_000;
 
 /// A server with one node, and a client of it.

@@ -277,6 +277,28 @@ async fn slow_pod_is_waited_for() {
 }
 
 #[tokio::test]
+async fn pods_have_their_own_time_to_end_or_the_one_that_is_set() {
+    let other = json!({ "matchLabels": { "team": "other" } });
+    for (set, expected) in [(None, 600), (Some(Duration::from_secs(7)), 7)] {
+        let mut cluster = Cluster::start().await.protecting(Some(other.clone()));
+        cluster.config.pace.grace = set;
+        cluster.server.end_pods(NODE, false);
+        for name in ["evicted", "deleted"] {
+            let pod = Pod::new("default", name).on(NODE).owned_by("ReplicaSet", name).label("app", name);
+            cluster.server.add_pod(&pod.grace_secs(600));
+        }
+        cluster.forbid("default", "deleted");
+        let adapter = cluster.adapter();
+        assert_eq!(carry_out(&adapter, check(false)).await, NodeOutcome::Clear);
+        carry_out(&adapter, evict(true)).await;
+        for name in ["evicted", "deleted"] {
+            let pod = cluster.server.object(PODS, "default", name).expect("a pod that ends");
+            assert_eq!(pod["metadata"]["deletionGracePeriodSeconds"], json!(expected), "{name}");
+        }
+    }
+}
+
+#[tokio::test]
 async fn pods_that_arrive_later_are_evicted() {
     let cluster = Cluster::start().await;
     cluster.add("slow");
@@ -481,7 +503,7 @@ async fn list_begins_anew_when_its_token_expires() {
 async fn requests_are_paced_and_all_pods_have_their_turn() {
     let mut cluster = Cluster::start().await;
     let pause = Duration::from_millis(25);
-    cluster.config.pace = Pace { retry: pause, retries: 0 };
+    cluster.config.pace = Pace { retry: pause, retries: 0, grace: None };
     cluster.config.requests = requests_per_second(40);
     cluster.add_limited("web", 40);
     let adapter = cluster.adapter();

@@ -6,11 +6,12 @@ use std::time::Duration;
 use harness::kubernetes::Fault;
 use harness::kubernetes::resource::NODES;
 use os_upgrade_adapters::Adapters;
-use os_upgrade_adapters::cluster::{self, NodeFrom};
+use os_upgrade_adapters::cluster;
 use os_upgrade_adapters::kubernetes::client::Access;
 use os_upgrade_adapters::kubernetes::mark::ANNOTATION;
 use os_upgrade_kernel::{Job, JobDone, NoAnswer, NodeFence, NodeJob, NodeOrder, NodeOutcome, SeenNode};
 use os_upgrade_protocol::HostName;
+use os_upgrade_settings::NodeFrom;
 use os_upgrade_shell::fleet_lock::RetryAfter;
 use serde_json::{Value, json};
 

@@ -5,6 +5,8 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use async_nats::jetstream;
+use harness::kubernetes::ApiServer;
+use harness::kubernetes::access::Rules;
 use harness::nats_server::NatsServer;
 use harness::orchestrator::Orchestrator;
 use harness::site::Site;
@@ -105,6 +107,37 @@ async fn differing_instance_settings_are_reported() {
     let (code, rows) = run_doctor(&other).await;
     let expected = format!("2 heard; {difference} Europe/Stockholm ({them}, this configuration), UTC ({us})");
     assert_eq!((code, &rows["instances"]), (Some(0), &("warning".to_owned(), expected)));
+}
+
+/// A cluster can be found and asked, and has nodes of hosts; or it says what is missing.
+#[tokio::test]
+async fn cluster_is_asked_for_its_nodes() {
+    const CHECK: &str = "Kubernetes cluster";
+    let (nats, cluster) = (NatsServer::start().await, ApiServer::start().await);
+    let directory = tempfile::tempdir().unwrap();
+    let kubeconfig = directory.path().join("kubeconfig");
+    let with_token = |token: &str| fs::write(&kubeconfig, cluster.kubeconfig(token).to_string()).unwrap();
+    let settings =
+        format!("[site]\nname = \"hall-1\"\n[kubernetes]\nkubeconfig = \"{}\"", kubeconfig.display());
+    let orchestrator = Orchestrator::new(&nats.url(), &settings);
+    let row = |verdict: &str, found: &str| (verdict.to_owned(), found.to_owned());
+
+    let (code, rows) = run_doctor(&orchestrator).await;
+    assert_eq!((code, rows[CHECK].0.as_str()), (Some(1), "problem"), "{rows:?}");
+    assert!(rows[CHECK].1.contains("No such file"), "{rows:?}");
+    with_token(&cluster.grant("nobody", Rules::default()));
+    let (code, rows) = run_doctor(&orchestrator).await;
+    assert_eq!((code, rows[CHECK].0.as_str()), (Some(1), "problem"), "{rows:?}");
+    assert!(rows[CHECK].1.contains("lacks the right to list nodes"), "{rows:?}");
+    with_token(cluster.admin_token());
+    let (code, rows) = run_doctor(&orchestrator).await;
+    assert_eq!((code, &rows[CHECK]), (Some(0), &row("warning", "none of its nodes is that of a host")));
+    for name in ["h01", "h02", "h03", "h04"] {
+        cluster.add_node(name);
+    }
+    let (code, rows) = run_doctor(&orchestrator).await;
+    let found = "nodes of hosts: 4 (h01, h02, h03, ...), 4 ready, 0 API servers";
+    assert_eq!((code, &rows[CHECK]), (Some(0), &row("ok", found)));
 }
 
 #[tokio::test]

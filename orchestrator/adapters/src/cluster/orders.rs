@@ -2,10 +2,11 @@
 
 use os_upgrade_kernel::{NodeJob, NodeOrder, NodeOutcome};
 use os_upgrade_protocol::RunId;
+use os_upgrade_settings::NodeFrom;
 
 use super::failure::Failure;
 use super::memory::Memory;
-use super::node_from::NodeFrom;
+use super::node_from::{cordoned_node_of, node_of};
 use super::outcome::{lost, of_other_site, remaining, superseded, unreadable};
 use crate::kubernetes::client::Client;
 use crate::kubernetes::drain::{Checked, Drainer, Round};
@@ -80,7 +81,7 @@ impl Work<'_> {
     }
 
     async fn check(&self, owner: &RunId, is_cordoned: bool) -> Result<NodeOutcome, Halt> {
-        let node = self.node_from.node_of(self.client, &self.job.host).await?;
+        let node = node_of(self.node_from, self.client, &self.job.host).await?;
         let state = match self.cordon(&node, owner, is_cordoned).await? {
             Ok(state) => state,
             Err(outcome) => return Ok(outcome),
@@ -95,7 +96,7 @@ impl Work<'_> {
 
     async fn evict(&self, owner: &RunId, is_cordoned: bool) -> Result<NodeOutcome, Halt> {
         let host = &self.job.host;
-        let node = self.node_from.node_of(self.client, host).await?;
+        let node = node_of(self.node_from, self.client, host).await?;
         let state = match self.cordon(&node, owner, is_cordoned).await? {
             Ok(state) => state,
             Err(outcome) => return Ok(outcome),
@@ -134,7 +135,7 @@ impl Work<'_> {
     }
 
     async fn hold(&self) -> Result<NodeOutcome, Halt> {
-        let Some(node) = self.node_from.cordoned_node_of(self.client, self.site, &self.job.host).await?
+        let Some(node) = cordoned_node_of(self.node_from, self.client, self.site, &self.job.host).await?
         else {
             return Ok(NodeOutcome::Held);
         };
@@ -146,7 +147,7 @@ impl Work<'_> {
     }
 
     async fn uncordon(&self, ready: bool, left: Option<&str>) -> Result<NodeOutcome, Halt> {
-        let Some(node) = self.node_from.cordoned_node_of(self.client, self.site, &self.job.host).await?
+        let Some(node) = cordoned_node_of(self.node_from, self.client, self.site, &self.job.host).await?
         else {
             return Ok(NodeOutcome::Uncordoned);
         };

@@ -7,8 +7,8 @@ use k8s_openapi::api::core::v1::Node;
 use kube::core::{Selector, SelectorExt as _};
 use os_upgrade_kernel::SeenNode;
 use os_upgrade_protocol::HostName;
+use os_upgrade_settings::NodeFrom;
 
-use super::node_from::NodeFrom;
 use crate::kubernetes::mark::Marking;
 use crate::kubernetes::node::{NodeState, Readiness};
 

@@ -1,5 +1,7 @@
 //! The calls of the API that a drain needs, one function each.
 
+use std::time::Duration;
+
 use hyper::Method;
 use k8s_openapi::api::core::v1::{Namespace, Node, Pod};
 use k8s_openapi::api::policy::v1::PodDisruptionBudget;
@@ -41,8 +43,11 @@ pub enum PatchKind {
 /// Whether a write is carried out.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Mode {
-    /// It is.
-    Real,
+    /// It is. A pod gets this time to end instead of its own, if there is one.
+    Real {
+        /// In whole seconds, 1 at least.
+        grace: Option<Duration>,
+    },
     /// It is only judged.
     DryRun,
 }
@@ -163,12 +168,12 @@ impl Client {
         self.end_pod(turn, EVICT_POD, Method::POST, format!("{}/eviction", pod_path(pod)), &body).await
     }
 
-    /// Deletes exactly this pod, with its own grace period.
+    /// Deletes exactly this pod.
     ///
     /// # Errors
     /// The request fails. Whatever is about the pod is no error.
-    pub(super) async fn delete_pod(&self, turn: Turn, pod: &PodRef) -> Result<Verdict, Error> {
-        let options = delete_options(pod, Mode::Real);
+    pub(super) async fn delete_pod(&self, turn: Turn, pod: &PodRef, mode: Mode) -> Result<Verdict, Error> {
+        let options = delete_options(pod, mode);
         self.end_pod(turn, DELETE_POD, Method::DELETE, pod_path(pod), &options).await
     }
 
@@ -229,8 +234,10 @@ impl Client {
 fn delete_options(pod: &PodRef, mode: Mode) -> Value {
     let mut options =
         json!({ "apiVersion": "v1", "kind": "DeleteOptions", "preconditions": { "uid": pod.uid } });
-    if mode == Mode::DryRun {
-        options["dryRun"] = json!(["All"]);
+    match mode {
+        Mode::DryRun => options["dryRun"] = json!(["All"]),
+        Mode::Real { grace: Some(grace) } => options["gracePeriodSeconds"] = json!(grace.as_secs()),
+        Mode::Real { grace: None } => {}
     }
     options
 }

@@ -4,6 +4,7 @@
 mod access;
 mod bus;
 mod check;
+mod cluster;
 mod files;
 mod hosts;
 
@@ -73,6 +74,7 @@ async fn examine(settings: Result<Settings, settings::Error>, file: Option<&Path
         chrono::Utc::now(),
     ));
     checks.extend(files::lock_server(&settings));
+    checks.extend(cluster::examine(&settings).await);
     checks.extend(files::nats_server(&settings).await);
     checks.extend(bus::examine(&settings, folded.as_ref()).await);
     checks.extend(folded.as_ref().map(files::storage));

@@ -35,7 +35,7 @@ fn cluster_with_the_defaults() {
     assert_eq!((found.site.as_str(), &found.node_from), ("hall-1", &NodeFrom::Host));
     assert_eq!((found.protected_namespaces, found.job_pods), (None, None));
     assert_eq!((found.eviction_retries, found.eviction_interval), (0, Duration::from_secs(10)));
-    assert_eq!(found.requests_per_second.get(), 100);
+    assert_eq!((found.pod_grace, found.requests_per_second.get()), (None, 100));
     let [api_servers] = found.api_servers.requirements() else { panic!("{:?}", found.api_servers) };
     assert_eq!(api_servers.key, "node-role.kubernetes.io/control-plane");
     assert_eq!(api_servers.operator, LabelOperator::Exists);
@@ -64,6 +64,7 @@ protected-namespaces = "team=core,env in (a,b)"
 job-pods = "app!=batch"
 eviction-retries = 3
 eviction-interval = "5s"
+pod-grace = "1500ms"
 requests-per-second = 250
 on-failure = "uncordon"
 [kubernetes.nodes]
@@ -81,6 +82,7 @@ h01 = "node-1"
     assert_eq!(cluster.job_pods.unwrap().requirements()[0].operator, LabelOperator::NotIn);
     assert_eq!(cluster.api_servers.requirements()[0].values, ["true"]);
     assert_eq!((cluster.eviction_retries, cluster.eviction_interval), (3, Duration::from_secs(5)));
+    assert_eq!(cluster.pod_grace, Some(Duration::from_secs(2)), "in whole seconds");
     assert_eq!(cluster.requests_per_second.get(), 250);
     let kernel = settings.for_kernel();
     assert_eq!(kernel.reboot.api_servers, ApiServerOrder::Last);

@@ -22,11 +22,13 @@ pub struct Pace {
     /// How often the dry run under the cordon is repeated while a pod is refused, as far as the time of one job allows. Some
     /// controllers relax a budget only once they see the cordon.
     pub retries: u32,
+    /// How long evicted pods have to end; each pod's own time if absent. In whole seconds, 1 at least.
+    pub grace: Option<Duration>,
 }
 
 impl Default for Pace {
     fn default() -> Self {
-        Self { retry: Duration::from_secs(10), retries: 0 }
+        Self { retry: Duration::from_secs(10), retries: 0, grace: None }
     }
 }
 
@@ -88,14 +90,18 @@ impl<'a> Session<'a> {
     pub(super) async fn evict(&mut self, pod: &PodRef, permit: Permit<'_>) -> Result<Verdict, Interrupted> {
         let turn = self.client.turn().await;
         permit.check()?;
-        Ok(self.client.evict(turn, pod, Mode::Real).await?)
+        Ok(self.client.evict(turn, pod, self.real()).await?)
     }
 
     /// Deletes a pod. Whether that is still allowed is asked last.
     pub(super) async fn delete(&mut self, pod: &PodRef, permit: Permit<'_>) -> Result<Verdict, Interrupted> {
         let turn = self.client.turn().await;
         permit.check()?;
-        Ok(self.client.delete_pod(turn, pod).await?)
+        Ok(self.client.delete_pod(turn, pod, self.real()).await?)
+    }
+
+    fn real(&self) -> Mode {
+        Mode::Real { grace: self.pace.grace }
     }
 
     /// The budgets that select a pod.

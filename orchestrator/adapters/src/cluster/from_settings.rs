@@ -4,26 +4,29 @@ use std::fs;
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector;
 use kube::core::{Expression, Selector};
-use os_upgrade_adapters::cluster::{Cluster, ClusterConfig, NodeFrom};
-use os_upgrade_adapters::kubernetes::client::{Access, BuildError, Client};
-use os_upgrade_adapters::kubernetes::drain::Pace;
-use os_upgrade_adapters::kubernetes::plan::{OwnPods, Policy};
-use os_upgrade_adapters::kubernetes::request_rate::RequestRate;
 use os_upgrade_settings::{self as settings, ClusterAccess, LabelOperator, LabelRequirement, Settings};
+
+use super::{Cluster, ClusterConfig};
+use crate::kubernetes::client::{Access, BuildError, Client};
+use crate::kubernetes::drain::Pace;
+use crate::kubernetes::plan::{OwnPods, Policy};
+use crate::kubernetes::request_rate::RequestRate;
 
 /// Where a pod has the name of its namespace.
 const NAMESPACE: &str = "/var/run/secrets/kubernetes.io/serviceaccount/namespace";
 
-/// The cluster of `[kubernetes]`, if there is one. It is not asked anything yet.
-///
-/// # Errors
-/// The way to the cluster or the credentials cannot be read or used.
-pub(super) async fn cluster(settings: &Settings) -> Result<Option<Cluster>, BuildError> {
-    let Some(cluster) = settings.cluster() else { return Ok(None) };
-    let config = config(cluster);
-    // The cluster makes its client when it needs it, which would be late for a mistake in the settings.
-    drop(Client::new(&config.access).await?);
-    Ok(Some(Cluster::new(config)))
+impl Cluster {
+    /// The cluster of `[kubernetes]`, if there is one. It is not asked anything yet.
+    ///
+    /// # Errors
+    /// The way to the cluster or the credentials cannot be read or used.
+    pub async fn from_settings(settings: &Settings) -> Result<Option<Self>, BuildError> {
+        let Some(cluster) = settings.cluster() else { return Ok(None) };
+        let config = config(cluster);
+        // The cluster makes its client when it needs it, which would be late for a mistake in the settings.
+        drop(Client::new(&config.access).await?);
+        Ok(Some(Self::new(config)))
+    }
 }
 
 fn config(cluster: settings::Cluster) -> ClusterConfig {
@@ -37,14 +40,14 @@ fn config(cluster: settings::Cluster) -> ClusterConfig {
             ClusterAccess::InCluster => Access::InCluster,
         },
         site: cluster.site,
-        node_from: match cluster.node_from {
-            settings::NodeFrom::Host => NodeFrom::Host,
-            settings::NodeFrom::Label(key) => NodeFrom::Label(key),
-            settings::NodeFrom::Mapping(nodes) => NodeFrom::Mapping(nodes),
-        },
+        node_from: cluster.node_from,
         policy: Policy::new(protected, job_pods, own).expect("the settings have only known operators"),
         requests: RequestRate::per_second(cluster.requests_per_second),
-        pace: Pace { retry: cluster.eviction_interval, retries: cluster.eviction_retries },
+        pace: Pace {
+            retry: cluster.eviction_interval,
+            retries: cluster.eviction_retries,
+            grace: cluster.pod_grace,
+        },
         api_servers: selector_of(&cluster.api_servers),
     }
 }
@@ -84,6 +87,7 @@ mod tests {
     use std::collections::BTreeMap;
 
     use kube::core::SelectorExt as _;
+    use os_upgrade_settings::NodeFrom;
 
     use super::*;
 

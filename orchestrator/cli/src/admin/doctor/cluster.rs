@@ -1,0 +1,43 @@
+//! Whether the Kubernetes cluster of the settings can be asked, and which hosts are nodes there.
+
+use os_upgrade_adapters::cluster::Cluster;
+use os_upgrade_protocol::error::with_causes;
+use os_upgrade_settings::Settings;
+
+use super::check::Check;
+
+const NAME: &str = "Kubernetes cluster";
+/// How many hosts are named.
+const NAMED_MAX: usize = 3;
+
+/// Asks the cluster of `[kubernetes]`, if there is one, for its nodes, as the orchestrator does all the time.
+pub(super) async fn examine(settings: &Settings) -> Option<Check> {
+    let cluster = match Cluster::from_settings(settings).await {
+        Ok(cluster) => cluster?,
+        Err(error) => {
+            let advice = "correct the kubeconfig, or the setting that names it";
+            return Some(Check::problem(NAME, with_causes(&error), advice));
+        }
+    };
+    let nodes = match cluster.nodes().await {
+        Ok(nodes) => nodes,
+        Err(failure) => {
+            let advice = "until its nodes can be seen, nothing starts: check the way to its API server, and the rights there";
+            return Some(Check::problem(NAME, failure.to_string(), advice));
+        }
+    };
+    if nodes.is_empty() {
+        let advice = "[kubernetes] node-from says which node a host is";
+        return Some(Check::warning(NAME, "none of its nodes is that of a host", advice));
+    }
+    let named: Vec<&str> = nodes.keys().take(NAMED_MAX).map(|host| host.as_str()).collect();
+    let more = if nodes.len() > named.len() { ", ..." } else { "" };
+    let ready = nodes.values().filter(|node| node.is_ready).count();
+    let api_servers = nodes.values().filter(|node| node.is_api_server).count();
+    let found = format!(
+        "nodes of hosts: {} ({}{more}), {ready} ready, {api_servers} API servers",
+        nodes.len(),
+        named.join(", ")
+    );
+    Some(Check::ok(NAME, found))
+}
