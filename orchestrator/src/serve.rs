@@ -63,13 +63,8 @@ const PUBLISHES_MAX: usize = 256;
 /// considering itself a stream's leader.
 const LOSS_CERTAIN_AFTER: Duration = Duration::from_secs(20);
 
-/// How often jobs of a Kubernetes cluster begin. A drain is a job that is repeated until it is done: pods may end at once, or take
-/// minutes. Its adapter keeps to `requests-per-second`, so that jobs need no pace of their own.
-const CLUSTER: SystemLimits = SystemLimits {
-    retry: Duration::from_secs(5),
-    retry_first: Duration::from_secs(1),
-    interval: Duration::ZERO,
-};
+/// How many requests a second there are for each job in the cluster, so that one about a node with many pods has ended in time.
+const REQUESTS_FOR_A_JOB: usize = 12;
 /// How often the operator's command is asked whether a host has booted, and how fast commands are begun.
 const REBOOT_COMMAND: SystemLimits =
     SystemLimits::at_intervals(Duration::from_secs(10), Duration::from_millis(100));
@@ -323,10 +318,23 @@ fn store_streams(streams: &Streams) -> Option<os_upgrade_store::Streams> {
     })
 }
 
+/// How jobs of a Kubernetes cluster begin. A drain is a job that is repeated until it is done: pods may end at once, or take minutes.
+/// Its adapter keeps to `requests-per-second`, so that jobs need no pace of their own.
+fn cluster_limits(requests_per_second: u32) -> SystemLimits {
+    let requests = usize::try_from(requests_per_second).unwrap_or(usize::MAX);
+    SystemLimits {
+        retry: Duration::from_secs(5),
+        retry_first: Duration::from_secs(1),
+        interval: Duration::ZERO,
+        at_once: (requests / REQUESTS_FOR_A_JOB).clamp(8, 64),
+    }
+}
+
 fn node_settings(settings: &Settings, instance: &str, store: Option<StoreKnowledge>) -> NodeSettings {
     let is_cluster = settings.nats.replicas.get() > 1;
     let FleetLock { retry_interval, request_interval, .. } = &settings.fleet_lock;
     let lock_server = SystemLimits::at_intervals(retry_interval.get(), request_interval.get());
+    let cluster = cluster_limits(settings.kubernetes.requests_per_second.get());
     NodeSettings {
         instance: instance.to_owned(),
         nonce: uuid::Uuid::new_v4().simple().to_string(),
@@ -335,7 +343,7 @@ fn node_settings(settings: &Settings, instance: &str, store: Option<StoreKnowled
             publishes_max: if is_cluster { 1 } else { PUBLISHES_MAX },
             systems: BTreeMap::from([
                 (System::LockServer, lock_server),
-                (System::Cluster, CLUSTER),
+                (System::Cluster, cluster),
                 (System::RebootCommand, REBOOT_COMMAND),
             ]),
         },

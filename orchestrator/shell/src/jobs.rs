@@ -29,8 +29,8 @@ use crate::fleet_lock::{self, RetryAfter};
 const FAILURE_PAUSE_MIN: Duration = Duration::from_secs(1);
 /// The longest pause after a failure, if the retry interval is longer.
 const FAILURE_PAUSE_MAX: Duration = Duration::from_mins(1);
-/// How many jobs may be under way in a system at once.
-const UNDER_WAY_MAX: usize = 8;
+/// How many jobs may be under way in a system at once, if nothing is known of it.
+const AT_ONCE: usize = 8;
 
 /// Identifies a started job within this process.
 pub type JobId = u64;
@@ -44,12 +44,14 @@ pub struct SystemLimits {
     pub retry_first: Duration,
     /// The mean time between two requests under load.
     pub interval: Duration,
+    /// How many jobs may be under way at once.
+    pub at_once: usize,
 }
 
 impl SystemLimits {
     /// The limits of a system whose answers mean a wait of the same length, however often they are repeated.
     pub const fn at_intervals(retry: Duration, interval: Duration) -> Self {
-        Self { retry, retry_first: retry, interval }
+        Self { retry, retry_first: retry, interval, at_once: AT_ONCE }
     }
 }
 
@@ -208,7 +210,7 @@ impl SystemJobs {
         let wanted = wanted.into_iter().filter(may_begin);
         let mut due: Vec<_> = wanted.filter_map(|job| Some((self.urgency(&job, now)?, job))).collect();
         due.sort_by_key(|(urgency, _)| *urgency);
-        let mut free = UNDER_WAY_MAX.saturating_sub(self.under_way());
+        let mut free = self.limits.at_once.saturating_sub(self.under_way());
         let mut begun = Vec::new();
         for (_, job) in due {
             // Of two jobs about one host, the second waits for the first.

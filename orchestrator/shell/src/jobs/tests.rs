@@ -186,7 +186,7 @@ fn pauses_follow_answers_within_bounds() {
 #[test]
 fn pauses_double_while_the_answer_stays_the_same() {
     let [retry_first, retry] = [1, 5].map(Duration::from_secs);
-    let limits = SystemLimits { retry, retry_first, interval: Duration::ZERO };
+    let limits = SystemLimits { retry, retry_first, interval: Duration::ZERO, at_once: AT_ONCE };
     let other = LockOutcome::Denied { lock_kind: "other".to_owned(), value: "other".to_owned() };
     let (answers, expected): (Vec<_>, Vec<u64>) = [
         (denied(), 1),
