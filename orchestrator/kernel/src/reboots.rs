@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use chrono::{DateTime, SubsecRound as _, TimeDelta, Utc};
-use imbl::{OrdMap, OrdSet};
+use imbl::{OrdSet};
 use os_upgrade_protocol::{Action, GroupName, HostName, time};
 use strum::{IntoStaticStr, VariantNames};
 
@@ -59,18 +59,13 @@ pub(crate) fn open_window(state: &State, now: DateTime<Utc>) -> Result<Occurrenc
 }
 
 fn unreachable(state: &State, view: &View) -> OrdSet<HostName> {
-    let is_ready = |name: &HostName| {
-        let node = view.nodes.as_ref().filter(|_| state.has_node(name)).and_then(|nodes| nodes.get(name));
-        node.is_none_or(|node| node.is_ready)
-    };
-    let is_missing = |(name, seen): &(&HostName, &SeenHost)| {
-        (seen.reachability == Reachability::Unreachable || !is_ready(name))
-            && state.enrolled(name).takes_part()
-    };
-    let hosts = view.hosts.iter().filter(is_missing).map(|(name, _)| name);
-    let without_worker =
-        view.nodes.iter().flat_map(OrdMap::keys).filter(|name| is_node_without_worker(state, view, name));
-    hosts.chain(without_worker.filter(|name| !is_ready(name))).cloned().collect()
+    let silent = view.hosts.iter().filter(|(_, seen)| seen.reachability == Reachability::Unreachable);
+    let nodes = view.nodes.iter().flatten();
+    let not_ready = nodes.filter(|(name, node)| !node.is_ready && state.has_node(name)).map(|(name, _)| name);
+    let not_ready =
+        not_ready.filter(|name| view.hosts.contains_key(*name) || is_node_without_worker(state, view, name));
+    let missing = silent.map(|(name, _)| name).chain(not_ready);
+    missing.filter(|name| takes_part(state, view, name)).cloned().collect()
 }
 
 /// Whether `host` is a node of the cluster that the reboot command can reboot although no worker has announced itself there.

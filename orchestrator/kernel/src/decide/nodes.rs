@@ -110,17 +110,15 @@ pub(super) fn sweep(state: &State, view: &View) -> Vec<Fact> {
     // Before its fence is passed, a leader may not know all that was decided before.
     let Some(nodes) = view.nodes.as_ref().filter(|_| state.node_fence().is_some()) else { return Vec::new() };
     let under_way = state.nodes_under_way();
-    let is_left = |(host, seen): &(&HostName, &SeenNode)| {
-        let is_let_go = match state.nodes.get(*host) {
-            None => !state.slots.contains_key(*host),
-            Some(node) => {
-                let is_uncordoned = matches!(node.stage, NodeStage::Uncordoning { .. });
-                let is_kept = !is_uncordoned && !under_way.contains(*host) && !state.may_begin_late(host);
-                is_kept && !seen.is_unschedulable
-            }
-        };
-        seen.is_marked && is_let_go
+    let is_left = |(host, seen): &(&HostName, &SeenNode)| match state.nodes.get(*host) {
+        None => !state.slots.contains_key(*host),
+        Some(node) => {
+            let is_uncordoned = matches!(node.stage, NodeStage::Uncordoning { .. });
+            let is_kept = !is_uncordoned && !under_way.contains(*host) && !state.may_begin_late(host);
+            is_kept && !seen.is_unschedulable
+        }
     };
-    let left = nodes.iter().filter(is_left);
+    let marked = nodes.iter().filter(|(_, seen)| seen.is_marked);
+    let left = marked.filter(is_left);
     left.map(|(host, _)| uncordon_due(host, None, None)).collect()
 }

@@ -379,10 +379,10 @@ pub(super) fn queue_required(state: &State, view: &View, now: DateTime<Utc>) -> 
 /// Cancels entries of hosts that were queued because they needed a reboot, and no longer do: a run has rebooted them, for example.
 pub(super) fn cancel_unneeded(state: &State, view: &View) -> Option<Vec<Fact>> {
     let needs_none = |entry: &Entry| {
-        let seen = view.hosts.get(&entry.host);
+        let seen = || view.hosts.get(&entry.host);
         entry.required
             && entry.status == EntryStatus::Queued
-            && seen.is_some_and(|seen| seen.reboot_required.is_none())
+            && seen().is_some_and(|seen| seen.reboot_required.is_none())
     };
     let unneeded = state.reboot_queue.entries.iter().filter(|(_, entry)| needs_none(entry));
     let why = "it no longer needs a reboot";

@@ -379,7 +379,13 @@ const RUN_ID_PREFIX: &str = "rq-";
 
 /// The index of the entry that `run` is the id of, if it is one of an entry.
 pub fn entry_index(run: &RunId) -> Option<u64> {
-    run.as_str().strip_prefix(RUN_ID_PREFIX)?.split_once('-')?.0.parse().ok()
+    entry_of(run).map(|(index, _)| index)
+}
+
+/// The index of the entry whose id this is, and the Unix time in seconds at which that was added.
+pub(super) fn entry_of(run: &RunId) -> Option<(u64, i64)> {
+    let (index, added_at) = run.as_str().strip_prefix(RUN_ID_PREFIX)?.split_once('-')?;
+    Some((index.parse().ok()?, added_at.parse().ok()?))
 }
 
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "the signature that serde requires")]

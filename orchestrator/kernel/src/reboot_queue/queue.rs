@@ -5,7 +5,7 @@ use imbl::{OrdMap, OrdSet};
 use os_upgrade_protocol::{HostName, RunId};
 use serde::{Deserialize, Serialize};
 
-use super::entry::{Entry, EntryEvent, EntryStatus, IllegalEntryEvent, entry_index};
+use super::entry::{Entry, EntryEvent, EntryStatus, IllegalEntryEvent, entry_of};
 use crate::config::is_false;
 
 /// The most entries that the queue holds: some for each host of a large site.
@@ -132,8 +132,11 @@ impl RebootQueue {
 
     /// The entry that `run` is the id of.
     pub fn of_run(&self, run: &RunId) -> Option<(u64, &Entry)> {
-        let index = entry_index(run)?;
-        self.entries.get(&index).map(|entry| (index, entry)).filter(|(_, entry)| entry.run_id(index) == *run)
+        let (index, added_at) = entry_of(run)?;
+        self.entries
+            .get(&index)
+            .map(|entry| (index, entry))
+            .filter(|(_, entry)| entry.added_at.timestamp() == added_at)
     }
 
     /// Whether an entry waits for its turn.
