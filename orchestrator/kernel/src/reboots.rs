@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use chrono::{DateTime, SubsecRound as _, TimeDelta, Utc};
-use imbl::{OrdSet};
+use imbl::OrdSet;
 use os_upgrade_protocol::{Action, GroupName, HostName, time};
 use strum::{IntoStaticStr, VariantNames};
 

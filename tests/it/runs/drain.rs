@@ -37,8 +37,8 @@ impl Hall {
             cluster.add_pod(&agent.owned_by("DaemonSet", "agent"));
         }
         let settings = format!(
-            "[site]\nname = \"hall-1\"\n[kubernetes]\nkubeconfig = \"{}\"\n{more}\n[reboot]\nbackoff-first = \"1s\"\n\
-             backoff-max = \"1s\"\nbackoff-jitter = \"0s\"\n",
+            "[site]\nname = \"hall-1\"\n[kubernetes]\nkubeconfig = \"{}\"\n[reboot]\nbackoff-first = \"1s\"\n\
+             backoff-max = \"1s\"\nbackoff-jitter = \"0s\"\n{more}",
             kubeconfig.display()
         );
         let site = Site::start_with(&settings).await;
@@ -252,6 +252,60 @@ async fn queued_reboots_drain_and_wait_for_the_kubelet() {
     hall.await_cordoned("h01", false).await;
     hall.await_empty_queue().await;
     assert_eq!(program.done(&["lock", "list", "-o", "name"]).await, "");
+}
+
+/// Although both may be upgraded at once, and there are slots for both.
+#[tokio::test]
+async fn api_server_is_upgraded_alone() {
+    let selector = "api-server-selector = \"kubernetes.io/hostname=h01\"";
+    let hall = Hall::start(2, &format!("{selector}\n[fleet-lock.groups]\ndefault = 2")).await;
+    let (_, printed, _) = hall.site.orchestrator.command(&["doctor"]).await;
+    assert!(printed.contains("nodes of hosts: 2 (h01, h02), 2 ready, 1 API servers"), "{printed}");
+    hall.site.orchestrator.done(&["config", "set", "rollout.max-concurrent", "2", "--yes"]).await;
+    hall.hosts[0].hold("upgrade");
+    let id = hall.site.rest().start_run().await;
+    hall.hosts[0].await_script("upgrade-begins").await;
+    eventually("a host that waits for the API server", async || {
+        hall.shown("h02").await.contains("h01 is an API server and under way").then_some(())
+    })
+    .await;
+    assert!(hall.is_cordoned("h01") && !hall.is_cordoned("h02"));
+
+    hall.hosts[0].release("upgrade");
+    let run = hall.site.rest().await_end(&id).await;
+    assert_eq!(run.result(), Some("completed"));
+    assert!(!hall.is_cordoned("h01") && !hall.is_cordoned("h02"));
+}
+
+/// The next leader goes on where the last one was: it evicts nothing twice, and reboots once.
+#[tokio::test]
+async fn drain_survives_its_leader() {
+    let mut hall = Hall::start(1, "").await;
+    hall.add_pod("slow", "h01");
+    hall.cluster.end_pods("h01", false);
+    hall.await_reboots_on_request().await;
+    hall.site.orchestrator.done(&["rq", "add", "h01"]).await;
+    let is_ending = |hall: &Hall| {
+        let pod = hall.cluster.object(PODS, NAMESPACE, "slow").expect("a pod that does not end");
+        !pod["metadata"]["deletionTimestamp"].is_null()
+    };
+    eventually("an eviction", async || is_ending(&hall).then_some(())).await;
+    hall.site.orchestrator.kill_and_start().await;
+    hall.site.orchestrator.ready().await;
+    eventually("a drain that goes on", async || {
+        let printed = hall.site.orchestrator.done(&["rq", "list", "-o", "json"]).await;
+        printed.contains("slow").then_some(())
+    })
+    .await;
+    assert!(hall.is_cordoned("h01") && hall.site.commands_to("reboot").await.is_empty());
+    hall.cluster.end_pod(NAMESPACE, "slow");
+    hall.hosts[0].await_script("reboot").await;
+    hall.cluster.reboot_node("h01");
+    hall.await_empty_queue().await;
+    let calls = hall.cluster.calls().into_iter();
+    let evictions = calls.filter(|call| call.subresource.as_deref() == Some("eviction") && !call.is_dry_run);
+    assert_eq!((evictions.count(), hall.site.commands_to("reboot").await.len()), (1, 1));
+    assert!(!hall.is_cordoned("h01"));
 }
 
 #[tokio::test]

@@ -96,8 +96,13 @@ async fn node_without_a_worker_reboots_by_command() {
     ))
     .await;
     let program = &site.orchestrator;
-    let (code, _, stderr) = program.ask(&["rq", "add", "h8"], "").await;
-    assert!(code != Some(0) && stderr.contains("h8 is no node of the cluster"), "{stderr}");
+    // Until the cluster has been seen, nobody knows that.
+    eventually("a cluster that was seen", async || {
+        let (code, _, stderr) = program.ask(&["rq", "add", "h8"], "").await;
+        assert_ne!(code, Some(0), "{stderr}");
+        stderr.contains("h8 is no node of the cluster").then_some(())
+    })
+    .await;
     program.done(&["rq", "add", "h9"]).await;
     await_why(program, "boot-awaited").await;
     assert_eq!(commands.lines("calls"), ["node-9"]);
