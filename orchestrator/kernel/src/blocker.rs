@@ -130,7 +130,7 @@ pub enum HostBlocker {
     },
     /// Its Kubernetes node has stayed cordoned since its host failed.
     #[error(
-        "its node stays cordoned, because its upgrade failed; `os-upgrade hosts uncordon {} --reason TEXT` ends that",
+        "its node stays cordoned, because its host failed; `os-upgrade hosts uncordon {} --reason TEXT` ends that",
         shell_word(host.as_str())
     )]
     NodeCordoned {

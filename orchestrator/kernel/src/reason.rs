@@ -294,6 +294,11 @@ impl Reason {
         }
     }
 
+    /// Whether it is why a drain was given up.
+    pub(crate) const fn is_of_drain(&self) -> bool {
+        matches!(self, Self::DrainRefused { .. } | Self::DrainTimedOut { .. } | Self::CordonLost { .. })
+    }
+
     /// Whether the host waits for other nodes of the cluster than its own.
     pub(crate) const fn is_of_other_nodes(&self) -> bool {
         matches!(self, Self::ApiServerUnderWay { .. } | Self::ApiServerWaits { .. } | Self::ClusterUnseen)

@@ -132,8 +132,13 @@ pub(crate) fn not_ready(
 #[strum(serialize_all = "kebab-case")]
 pub enum EntryBlocker {
     /// It has backed off.
-    #[error("its drain was given up; it is tried again from {} on", time::format(*.0))]
-    BackedOff(DateTime<Utc>),
+    #[error("{}; it is tried again from {} on", reason.as_ref().map_or("its drain was given up".to_owned(), Reason::to_string), time::format(*until))]
+    BackedOff {
+        /// Until when it does not start again.
+        until: DateTime<Utc>,
+        /// Why it has, if that was recorded.
+        reason: Option<Reason>,
+    },
     /// It cannot start, whatever becomes of the others.
     #[error("{0}")]
     NotReady(NotReady),
@@ -191,7 +196,7 @@ impl EntryBlocker {
         match self {
             Self::NotReady(why) => why.into(),
             Self::Queue(by) => by.kind(),
-            Self::BackedOff(_)
+            Self::BackedOff { .. }
             | Self::Behind(_)
             | Self::Slot(_)
             | Self::NodeUnderWay(_)
@@ -223,19 +228,22 @@ pub fn explain_entry(
 ) -> Option<EntryBlocker> {
     match entry.status {
         EntryStatus::Queued => {
+            if let Some(until) = entry.backoff_expire.filter(|_| entry.is_backed_off(now)) {
+                return Some(EntryBlocker::BackedOff { until, reason: entry.reason.clone() });
+            }
             if let Err(by) = next
                 && by.is_of_queue()
             {
                 return Some(EntryBlocker::Queue(by.clone()));
             }
-            if let Some(until) = entry.backoff_expire.filter(|_| entry.is_backed_off(now)) {
-                return Some(EntryBlocker::BackedOff(until));
-            }
             if let Some(why) = not_ready(state, view, index, entry, now) {
                 return Some(EntryBlocker::NotReady(why));
             }
             match next {
-                Ok(first) if *first == index => entry.reason.clone().map(EntryBlocker::Slot),
+                // Of a drain that was given up nothing is left by now.
+                Ok(first) if *first == index => {
+                    entry.reason.clone().filter(|reason| !reason.is_of_drain()).map(EntryBlocker::Slot)
+                }
                 Ok(first) => Some(EntryBlocker::Behind(*first)),
                 Err(by) => Some(EntryBlocker::Queue(by.clone())),
             }

@@ -234,7 +234,10 @@ fn note_rebooting(entries: &[Entry], output: Output) {
         entries.iter().filter(|entry| entry.cancel_requested).map(|entry| entry.node.as_str()).collect();
     if let Some(hosts) = changed_fields(&still, 0) {
         let hosts = sanitized(&hosts);
-        output.note(&format!("told to reboot already: {hosts}. The entry stays until the host is back"));
+        output.note(&format!(
+            "told to reboot already: {hosts}. The entry stays until the host is back; `os-upgrade reboot-queue give-up \
+             INDEX --reason TEXT` does not wait for that"
+        ));
     }
 }
 

@@ -18,8 +18,8 @@ pub(super) async fn note_kept_slot(client: &Client, host: &str, output: Output) 
     if let Some(group) = slot_of(client, host).await {
         let (shown, release) = (sanitized(&group), command(&group, host));
         output.note(&format!(
-            "it keeps its slot of group {shown}, because it may be at work, until it reports that it is done. If it never \
-             will:\n{release}"
+            "it keeps its slot of group {shown} until its worker reports that it is done. If that never happens, look after \
+             the host, and then:\n{release}"
         ));
     }
 }

@@ -71,7 +71,9 @@ fn expiry_event(host: &RunHost, is_unreachable: bool) -> Option<HostEvent> {
             Some(HostEvent::TimedOut { reason })
         }
         HostStatus::Prepared | HostStatus::Waiting | HostStatus::Draining => {
-            Some(HostEvent::Cancelled { reason: Reason::RunTimedOut })
+            // One that has had its turn, and was not drained, says why.
+            let why_not_drained = host.reason.clone().filter(|_| host.backoff.is_some());
+            Some(HostEvent::Cancelled { reason: why_not_drained.unwrap_or(Reason::RunTimedOut) })
         }
         // It has answered `done`; the end of its cordon goes on without the run.
         HostStatus::Recovering => Some(HostEvent::Upgraded),

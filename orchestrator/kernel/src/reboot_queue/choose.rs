@@ -94,7 +94,7 @@ pub enum QueueBlocker {
     Full(usize),
     /// Too many nodes that are not under way are unreachable, those that are queued included.
     #[error(
-        "too many nodes that are not under way are unreachable: {count}, {first} for example, and {max} may be"
+        "too many hosts that are not under way are unreachable, or not ready as nodes: {count}, {first} for example; [reboot] maximum-unreachable-nodes-for-reboot allows {max}"
     )]
     Unreachable {
         /// How many.

@@ -203,7 +203,7 @@ impl World {
                 self.help_run();
                 self.release_left_slots()
             }
-            EntryBlocker::BackedOff(_) | EntryBlocker::Queue(QueueBlocker::BackedOff(_)) => {
+            EntryBlocker::BackedOff { .. } | EntryBlocker::Queue(QueueBlocker::BackedOff(_)) => {
                 self.help_backed_off(entry);
                 true
             }

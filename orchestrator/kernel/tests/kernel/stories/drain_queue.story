@@ -60,7 +60,7 @@
   + slot-released host=h2 why=drain-given-up
   ! check h3 under 1
 > queue
-  1 h2 queued: its drain was given up; it is tried again from 2026-11-21T01:05:00Z on | backed-off
+  1 h2 queued: its node cannot be drained: pod shop/db-0 is kept by the budget db, since 2026-11-21T01:00:00Z; it is tried again from 2026-11-21T01:05:00Z on | backed-off
   2 h3 draining: its node is being checked before its drain since 2026-11-21T01:00:00Z | node-under-way
 > cluster h3 clear
   + node host=h3 step=(cordoned fence=(restored=0 sequence=1))
@@ -73,7 +73,7 @@
   = done
   ! uncordon h3 under 1
 > queue
-  1 h2 queued: its drain was given up; it is tried again from 2026-11-21T01:05:00Z on | backed-off
+  1 h2 queued: its node cannot be drained: pod shop/db-0 is kept by the budget db, since 2026-11-21T01:00:00Z; it is tried again from 2026-11-21T01:05:00Z on | backed-off
   2 h3 cancelled: its node is being uncordoned since 2026-11-21T01:00:00Z | node-under-way
 > cluster h3 uncordoned
   + node host=h3 step=uncordoned
@@ -130,7 +130,7 @@
   + slot-released host=h3 why=rebooted
   ! nothing
 > queue
-  3 h2 queued: too many nodes that are not under way are unreachable: 1, h2 for example, and 0 may be | unreachable
+  3 h2 queued: too many hosts that are not under way are unreachable, or not ready as nodes: 1, h2 for example; [reboot] maximum-unreachable-nodes-for-reboot allows 0 | unreachable
 > node h2
 > no-nodes
 > tick

@@ -12,7 +12,7 @@
   + reboots-queued actor=admin hosts=[h1]
   = created
 > queue
-  0 h1 queued: too many nodes that are not under way are unreachable: 1, h3 for example, and 0 may be | unreachable
+  0 h1 queued: too many hosts that are not under way are unreachable, or not ready as nodes: 1, h3 for example; [reboot] maximum-unreachable-nodes-for-reboot allows 0 | unreachable
 > settings default:1 unreachable=1 in-windows
   + settings-adopted settings=(auto-approve=true reboot=(in-windows=true max-concurrent=1 unreachable-max=1))
 > queue
