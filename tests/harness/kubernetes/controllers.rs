@@ -1,4 +1,4 @@
-//! What else writes in a cluster: the disruption controller, owners of pods, kubelets, and who taints cordoned nodes.
+//! What else writes in a cluster: the disruption controller, owners of pods, kubelets, and who taints and annotates nodes.
 //!
 //! They run within each write, so that a test need not wait for them.
 
@@ -17,7 +17,10 @@ use super::store::{Key, Store};
 pub(super) const LEASE_NAMESPACE: &str = "kube-node-lease";
 /// The most rounds in which one controller answers another.
 const ROUNDS_MAX: usize = 10;
-const CORDON_TAINT: &str = "node.kubernetes.io/unschedulable";
+/// The taint of a node that was created, until it is ready.
+pub(super) const NOT_READY_TAINT: &str = "node.kubernetes.io/not-ready";
+/// How long kubelets may keep secrets. It is 0 in a small cluster.
+const TTL_ANNOTATION: &str = "node.alpha.kubernetes.io/ttl";
 
 /// What a node's kubelet does.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -47,7 +50,7 @@ impl Controllers {
     pub(super) fn settle(&mut self, store: &mut Store, since: Option<u64>, now: DateTime<Utc>) {
         for _ in 0..ROUNDS_MAX {
             let before = store.version();
-            taint_cordoned(store, since, now);
+            write_nodes(store, since, now);
             self.end_pods(store, since);
             let kubelets = &self.kubelets;
             let has_kubelet = |node: &str| kubelets.get(node).is_some_and(|kubelet| kubelet.is_running);
@@ -101,25 +104,39 @@ pub(super) fn collect_orphans(store: &mut Store) {
     }
 }
 
-fn taint_cordoned(store: &mut Store, since: Option<u64>, now: DateTime<Utc>) {
+/// Gives nodes the taints that follow from their cordon and their condition, and what else each node has.
+fn write_nodes(store: &mut Store, since: Option<u64>, now: DateTime<Utc>) {
     for node in store.changed(NODES, since) {
-        let is_cordoned = node["spec"]["unschedulable"] == json!(true);
-        let mut taints = node["spec"]["taints"].as_array().cloned().unwrap_or_default();
-        let is_ours = |taint: &Value| taint["key"] == CORDON_TAINT && taint["effect"] == "NoSchedule";
-        if taints.iter().any(is_ours) == is_cordoned {
-            continue;
-        }
-        if is_cordoned {
-            taints.push(json!({ "key": CORDON_TAINT, "effect": "NoSchedule", "timeAdded": timestamp(now) }));
-        } else {
-            taints.retain(|taint| !is_ours(taint));
-        }
         let mut after = Value::clone(&node);
-        if taints.is_empty() {
-            after["spec"].as_object_mut().unwrap().remove("taints");
-        } else {
-            after["spec"]["taints"] = json!(taints);
-        }
+        set_taints(&mut after, now);
+        after["metadata"]["annotations"][TTL_ANNOTATION] = json!("0");
         store.put(&Key::new(NODES, "", node["metadata"]["name"].as_str().unwrap_or_default()), after);
+    }
+}
+
+fn set_taints(node: &mut Value, now: DateTime<Utc>) {
+    let conditions = node["status"]["conditions"].as_array().into_iter().flatten();
+    let ready = conditions.into_iter().find(|condition| condition["type"] == "Ready");
+    let ready = ready.and_then(|condition| condition["status"].as_str());
+    let mut taints = node["spec"]["taints"].as_array().cloned().unwrap_or_default();
+    for (key, is_wanted) in [
+        ("node.kubernetes.io/unschedulable", node["spec"]["unschedulable"] == json!(true)),
+        // Before the first report of the kubelet it stays as it is.
+        (NOT_READY_TAINT, ready.is_none_or(|status| status == "False")),
+        ("node.kubernetes.io/unreachable", ready == Some("Unknown")),
+    ] {
+        let is_it = |taint: &Value| taint["key"] == key && taint["effect"] == "NoSchedule";
+        match (taints.iter().any(is_it), is_wanted) {
+            (true, false) => taints.retain(|taint| !is_it(taint)),
+            (false, true) => {
+                taints.push(json!({ "key": key, "effect": "NoSchedule", "timeAdded": timestamp(now) }));
+            }
+            (true, true) | (false, false) => {}
+        }
+    }
+    if taints.is_empty() {
+        node["spec"].as_object_mut().unwrap().remove("taints");
+    } else {
+        node["spec"]["taints"] = json!(taints);
     }
 }

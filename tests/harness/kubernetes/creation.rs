@@ -4,6 +4,7 @@ use chrono::{DateTime, Utc};
 use serde_json::{Value, json};
 use uuid::Uuid;
 
+use super::controllers::NOT_READY_TAINT;
 use super::deletion::timestamp;
 use super::failure::Failure;
 use super::resource::{BUDGETS, NAMESPACES, NODES, PODS, Resource};
@@ -81,6 +82,13 @@ fn fill_in(object: &mut Value, resource: &Resource, name: &str) {
     } else if *resource == NODES {
         for part in ["spec", "status"] {
             object[part] = if object[part].is_object() { object[part].take() } else { json!({}) };
+        }
+        if !object["spec"]["taints"].is_array() {
+            object["spec"]["taints"] = json!([]);
+        }
+        let taints = object["spec"]["taints"].as_array_mut().unwrap();
+        if !taints.iter().any(|taint| taint["key"] == NOT_READY_TAINT) {
+            taints.push(json!({ "key": NOT_READY_TAINT, "effect": "NoSchedule" }));
         }
     } else if *resource == BUDGETS {
         object["metadata"]["generation"] = json!(1);

@@ -82,6 +82,13 @@ impl Cluster {
         let ready = json!({ "conditions": [{ "type": "Ready", "status": "True" }] });
         let node = json!({ "metadata": metadata, "status": ready });
         cluster.api.post("/api/v1/nodes", &node).await.expect(201);
+        // Controllers write to a new node. After that nobody does but the test.
+        eventually("the node to be left alone", async || {
+            let node = cluster.api.get(&cluster.node()).await.expect(200);
+            let is_annotated = node["metadata"]["annotations"]["node.alpha.kubernetes.io/ttl"].is_string();
+            (is_annotated && node["spec"].get("taints").is_none()).then_some(())
+        })
+        .await;
         cluster
     }
 
