@@ -17,8 +17,8 @@ use super::store::{Key, Store};
 const DISRUPTED_SECS: i64 = 120;
 /// The seconds after which an eviction may be repeated while the status is being computed.
 const STALE_STATUS_RETRY_SECS: u32 = 10;
-/// The owners whose number of pods is not known to the controller.
-const UNSCALED_OWNERS: [&str; 2] = ["DaemonSet", "Job"];
+/// The owners whose number of pods is not known to the controller, and their resources.
+const UNSCALED_OWNERS: [(&str, &str); 2] = [("DaemonSet", "daemonsets.apps"), ("Job", "jobs.batch")];
 
 /// How many pods their owners want.
 #[derive(Debug, Default)]
@@ -46,8 +46,9 @@ impl Scales {
     /// The pods that the owners of these want; an error names an owner for which that is not known.
     fn expected(&self, pods: &[Arc<Value>]) -> Result<i64, String> {
         let owners: BTreeSet<Owner> = pods.iter().filter_map(|pod| Owner::of(pod)).collect();
-        if let Some(owner) = owners.iter().find(|owner| UNSCALED_OWNERS.contains(&owner.kind.as_str())) {
-            return Err(format!("{} does not implement the scale subresource", owner.kind));
+        let unscaled = |owner: &Owner| UNSCALED_OWNERS.iter().find(|(kind, _)| *kind == owner.kind);
+        if let Some((_, resource)) = owners.iter().find_map(unscaled) {
+            return Err(format!("{resource} does not implement the scale subresource"));
         }
         Ok(owners.iter().map(|owner| self.0.get(owner).copied().unwrap_or_default()).sum())
     }
@@ -117,25 +118,32 @@ fn status(budget: &Value, pods: &[Arc<Value>], scales: &Scales, now: DateTime<Ut
         let desired = |expected| (expected - scaled(&spec["maxUnavailable"], expected)).max(0);
         scales.expected(pods).map(|expected| (expected, desired(expected)))
     };
-    let (expected, desired, failed) = match numbers {
-        Ok((expected, desired)) => (expected, desired, None),
-        Err(why) => (0, 0, Some(why)),
+    let (expected, desired) = match numbers {
+        Ok(numbers) => numbers,
+        Err(why) => return failed(budget, &why, now),
     };
-    let allowed = if expected > 0 && failed.is_none() { (healthy - desired).max(0) } else { 0 };
-    let (reason, message) = match failed {
-        Some(why) => ("SyncFailed", why),
-        None => (sufficiency(allowed), String::new()),
-    };
-    let generation = &budget["metadata"]["generation"];
+    let allowed = if expected > 0 { (healthy - desired).max(0) } else { 0 };
     json!({
-        "observedGeneration": generation,
+        "observedGeneration": budget["metadata"]["generation"],
         "disruptedPods": disrupted,
         "disruptionsAllowed": allowed,
         "currentHealthy": healthy,
         "desiredHealthy": desired,
         "expectedPods": expected,
-        "conditions": [condition(budget, allowed > 0, reason, &message, now)],
+        "conditions": [condition(budget, allowed > 0, sufficiency(allowed), "", now)],
     })
+}
+
+/// The status of a budget that cannot be computed. What it was computed for last, and what came of that, stays.
+fn failed(budget: &Value, why: &str, now: DateTime<Utc>) -> Value {
+    let mut status = budget["status"].clone();
+    for number in ["disruptionsAllowed", "currentHealthy", "desiredHealthy", "expectedPods"] {
+        if number == "disruptionsAllowed" || status[number].is_null() {
+            status[number] = json!(0);
+        }
+    }
+    status["conditions"] = json!([condition(budget, false, "SyncFailed", why, now)]);
+    status
 }
 
 fn sufficiency(allowed: i64) -> &'static str {

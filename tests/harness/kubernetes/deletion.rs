@@ -20,7 +20,8 @@ pub(super) fn timestamp(time: DateTime<Utc>) -> String {
 pub(super) struct Options {
     grace_secs: Option<i64>,
     uid: Option<String>,
-    resource_version: Option<String>,
+    /// The version that the object must have.
+    pub(super) resource_version: Option<String>,
     /// Whether nothing may be changed.
     pub(super) is_dry_run: bool,
 }
@@ -43,7 +44,8 @@ impl Options {
         self
     }
 
-    fn check(&self, object: &Value, key: &Key) -> Result<(), Failure> {
+    /// Refuses an object that is not the one that is meant.
+    pub(super) fn check(&self, object: &Value, key: &Key) -> Result<(), Failure> {
         let metadata = &object["metadata"];
         for (name, asked, actual, since) in [
             ("UID", &self.uid, &metadata["uid"], "deleted and then recreated"),
@@ -91,11 +93,20 @@ pub(super) fn delete(
     if options.is_dry_run {
         return Ok(after);
     }
-    if is_complete(&after, &key.resource) {
+    if key.resource != PODS && is_complete(&after, &key.resource) {
         remove(store, key);
         return Ok(after);
     }
-    Ok(Value::clone(&store.put(key, after)))
+    Ok(finish(store, key, after))
+}
+
+/// Writes a pod that is being deleted, and removes it if it waits for nothing: watches see both.
+fn finish(store: &mut Store, key: &Key, object: Value) -> Value {
+    let written = Value::clone(&store.put(key, object));
+    if is_complete(&written, &key.resource) {
+        store.remove(key);
+    }
+    written
 }
 
 /// How long a pod is given: nothing when it was never started or has ended.
@@ -126,12 +137,10 @@ pub(super) fn confirm(store: &mut Store, key: &Key) {
     let Some(pod) = store.get(key) else { return };
     let mut pod = Value::clone(&pod);
     pod["metadata"]["deletionGracePeriodSeconds"] = json!(0);
-    if is_complete(&pod, &key.resource) {
-        store.remove(key);
-    } else {
+    if !is_complete(&pod, &key.resource) {
         pod["status"]["phase"] = json!("Succeeded");
-        store.put(key, pod);
     }
+    finish(store, key, pod);
 }
 
 /// The answer to a deletion: pods are shown as they then are, of others only what was deleted.

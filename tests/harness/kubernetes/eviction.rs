@@ -4,7 +4,7 @@ use chrono::{DateTime, Utc};
 use serde_json::{Value, json};
 
 use super::budget;
-use super::deletion::{self, Options};
+use super::deletion::{self, Options, timestamp};
 use super::failure::Failure;
 use super::request::Request;
 use super::store::{Key, Store};
@@ -18,7 +18,7 @@ pub(super) fn evict(
 ) -> Result<Value, Failure> {
     // `deleteOptions` is the only name of the options: the server ignores unknown fields, so a misspelt one is no option.
     let body = request.json()?;
-    let options = Options::of(&body["deleteOptions"], request.is_dry_run());
+    let mut options = Options::of(&body["deleteOptions"], request.is_dry_run());
     if body["metadata"]["name"] != key.name {
         return Err(Failure::bad_request("name in URL does not match name in Eviction object"));
     }
@@ -34,6 +34,30 @@ pub(super) fn evict(
         // The deletion comes later and has the preconditions, so one that fails has spent the budget.
         budget::take(store, &pod, options.is_dry_run, now)?;
     }
+    options.check(&pod, key)?;
+    if !options.is_dry_run {
+        add_condition(store, key, now);
+        options.resource_version = None;
+    }
     deletion::delete(store, key, &options, now)?;
     Ok(json!({ "kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success", "code": 201 }))
+}
+
+/// Says on a pod why it ends.
+fn add_condition(store: &mut Store, key: &Key, now: DateTime<Utc>) {
+    let Some(pod) = store.get(key) else { return };
+    let mut pod = Value::clone(&pod);
+    let mut conditions = pod["status"]["conditions"].as_array().cloned().unwrap_or_default();
+    if conditions.iter().any(|condition| condition["type"] == "DisruptionTarget") {
+        return;
+    }
+    conditions.push(json!({
+        "type": "DisruptionTarget",
+        "status": "True",
+        "reason": "EvictionByEvictionAPI",
+        "message": "Eviction API: evicting",
+        "lastTransitionTime": timestamp(now),
+    }));
+    pod["status"]["conditions"] = json!(conditions);
+    store.put(key, pod);
 }

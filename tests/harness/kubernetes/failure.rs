@@ -62,6 +62,17 @@ impl Failure {
         Self::new(400, "BadRequest", message)
     }
 
+    /// 405.
+    pub(super) fn no_such_method() -> Self {
+        let message = "the server does not allow this method on the requested resource";
+        Self::new(405, "MethodNotAllowed", message).details(json!({}))
+    }
+
+    /// 404 for a path that is of no group's, which is not a `Status`.
+    pub(super) fn no_such_page() -> Self {
+        Self { code: 404, body: Text::Plain("404 page not found\n"), retry_after_secs: None }
+    }
+
     /// 401.
     pub(super) fn unauthorized() -> Self {
         Self::new(401, "Unauthorized", "Unauthorized")
@@ -88,6 +99,11 @@ impl Failure {
     pub(super) fn stale(resource: &Resource, name: &str) -> Self {
         let why =
             "the object has been modified; please apply your changes to the latest version and try again";
+        Self::conflict(resource, name, why)
+    }
+
+    /// 409 for a write that what is stored does not allow.
+    pub(super) fn conflict(resource: &Resource, name: &str, why: &str) -> Self {
         let message = format!("Operation cannot be fulfilled on {} \"{name}\": {why}", resource.qualified());
         Self::new(409, "Conflict", message).details(about(resource, resource.plural, name))
     }

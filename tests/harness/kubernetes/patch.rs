@@ -1,12 +1,12 @@
 //! Writes to an object that is there: patches and replacements.
 
 use axum::http::StatusCode;
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use super::deletion;
-use super::failure::Failure;
+use super::failure::{Failure, about};
 use super::request::Request;
-use super::resource::{BUDGETS, Resource};
+use super::resource::{BUDGETS, NODES, Resource};
 use super::store::{Key, Store};
 
 /// What the server sets in the metadata, whatever a write says.
@@ -18,7 +18,7 @@ pub(super) fn write(store: &mut Store, request: &Request, key: &Key) -> Result<V
     let before = store.get(key).ok_or_else(|| Failure::not_found(&key.resource, &key.name))?;
     let body = request.json()?;
     let asked = if request.verb == "update" { body } else { patched(&before, &request.content_type, body)? };
-    check(&before, &asked, key)?;
+    check(&before, &asked, key, request.verb)?;
     let is_status = request.target.subresource.as_deref() == Some("status");
     let mut after = if is_status && key.resource.has_status {
         let mut after = Value::clone(&before);
@@ -31,11 +31,12 @@ pub(super) fn write(store: &mut Store, request: &Request, key: &Key) -> Result<V
     if request.is_dry_run() {
         return Ok(after);
     }
-    let written = store.put(key, after);
-    if deletion::is_complete(&written, &key.resource) {
+    if deletion::is_complete(&after, &key.resource) {
+        // It goes with its last finalizer, as it was before.
         store.remove(key);
+        return Ok(after);
     }
-    Ok(Value::clone(&written))
+    Ok(Value::clone(&store.put(key, after)))
 }
 
 fn patched(before: &Value, content_type: &str, patch: Value) -> Result<Value, Failure> {
@@ -43,21 +44,24 @@ fn patched(before: &Value, content_type: &str, patch: Value) -> Result<Value, Fa
     match content_type {
         "application/merge-patch+json" => json_patch::merge(&mut after, &patch),
         "application/json-patch+json" => {
-            let operations: json_patch::Patch = serde_json::from_value(patch)
+            let operations: Vec<Value> = serde_json::from_value(patch)
                 .map_err(|error| Failure::bad_request(format!("error decoding patch: {error}")))?;
+            // An operation that there is not is one that does not apply.
+            let operations: json_patch::Patch = serde_json::from_value(Value::Array(operations))
+                .map_err(|_| Failure::patch_does_not_apply())?;
             json_patch::patch(&mut after, &operations).map_err(|_| Failure::patch_does_not_apply())?;
         }
-        other => {
-            let message = format!("the body of the request was in an unknown format: {other:?}");
+        _ => {
             let code = StatusCode::UNSUPPORTED_MEDIA_TYPE.as_u16();
-            return Err(Failure::new(code, "UnsupportedMediaType", message));
+            let message = format!("{code}: Unsupported Media Type");
+            return Err(Failure::new(code, "UnsupportedMediaType", message).details(json!({})));
         }
     }
     Ok(after)
 }
 
 /// The version and the uid are preconditions where a write has them; the name must be that of the object.
-fn check(before: &Value, asked: &Value, key: &Key) -> Result<(), Failure> {
+fn check(before: &Value, asked: &Value, key: &Key, verb: &str) -> Result<(), Failure> {
     let (was, is) = (&before["metadata"], &asked["metadata"]);
     if is["name"] != was["name"] {
         let message = format!(
@@ -68,16 +72,32 @@ fn check(before: &Value, asked: &Value, key: &Key) -> Result<(), Failure> {
         return Err(Failure::bad_request(message));
     }
     if !is["uid"].is_null() && is["uid"] != was["uid"] {
-        let why = format!(
-            "Precondition failed: UID in precondition: {}, UID in object meta: {}",
-            is["uid"], was["uid"]
-        );
-        return Err(Failure::precondition(&key.resource, &key.name, &why));
+        return Err(other_uid(&is["uid"], &was["uid"], key, verb));
     }
     if !is["resourceVersion"].is_null() && is["resourceVersion"] != was["resourceVersion"] {
         return Err(Failure::stale(&key.resource, &key.name));
     }
     Ok(())
+}
+
+/// The uid is a precondition of a replacement, and cannot be patched.
+fn other_uid(asked: &Value, actual: &Value, key: &Key, verb: &str) -> Failure {
+    let (asked, actual) = (asked.as_str().unwrap_or_default(), actual.as_str().unwrap_or_default());
+    let Key { resource, namespace, name } = key;
+    if verb == "update" {
+        let plural = if *resource == NODES { "minions" } else { resource.plural };
+        let place = if namespace.is_empty() { plural.to_owned() } else { format!("{plural}/{namespace}") };
+        let why = format!(
+            "StorageError: invalid object, Code: 4, Key: /registry/{place}/{name}, ResourceVersion: 0, \
+             AdditionalErrorMsg: Precondition failed: UID in precondition: {asked}, UID in object meta: {actual}"
+        );
+        return Failure::conflict(resource, name, &why);
+    }
+    let why = format!("Invalid value: \"{asked}\": field is immutable");
+    let cause = json!({ "reason": "FieldValueInvalid", "message": why, "field": "metadata.uid" });
+    Failure::new(422, "Invalid", format!("{} \"{name}\" is invalid: metadata.uid: {why}", resource.kind))
+        .details(about(resource, resource.kind, name))
+        .details(json!({ "causes": [cause] }))
 }
 
 fn keep(before: &Value, after: &mut Value, resource: &Resource, is_status: bool) {

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use chrono::TimeDelta;
 use futures::future::join_all;
 use harness::kubernetes::resource::BUDGETS;
+use harness::wait::eventually;
 use serde_json::{Value, json};
 
 use super::api::{Answer, MERGE};
@@ -41,6 +42,11 @@ async fn wrong_uid_is_refused_and_spends_the_budget() {
     let status = cluster.status("a").await;
     assert_eq!(status["disruptionsAllowed"], 0, "{status}");
     assert!(status["disruptedPods"]["a-0"].is_string(), "{status}");
+    // The controller follows.
+    eventually("the pod to count as disrupted", async || {
+        (cluster.status("a").await["currentHealthy"] == 1).then_some(())
+    })
+    .await;
     let cause = budget_cause(&cluster.evict("a-1", &json!({})).await);
     assert_eq!(cause, "The disruption budget a needs 1 healthy pods and has 1 currently");
     // The server's code says that this lasts two minutes.
@@ -186,12 +192,28 @@ async fn budgets_that_cannot_be_computed_refuse() {
     let cluster = Cluster::start().await;
     let Some(server) = cluster.fake() else { return };
     let owner = json!({ "apiVersion": "apps/v1", "kind": "DaemonSet", "name": "agent", "uid": "u", "controller": true });
-    cluster.add("a-0", "a", "Running", true, json!({ "ownerReferences": [owner] })).await;
+    // While it selects no pod, its status can be computed.
     cluster.add_budget("a", &json!({ "maxUnavailable": 1 })).await;
+    cluster.add("a-0", "a", "Running", true, json!({ "ownerReferences": [owner] })).await;
     let cause = budget_cause(&cluster.evict("a-0", &json!({})).await);
-    let expected =
-        "does not allow evicting pods currently because it failed sync: DaemonSet does not implement";
-    assert!(cause.contains(expected), "{cause}");
+    let why = "daemonsets.apps does not implement the scale subresource";
+    assert_eq!(
+        cause,
+        format!(
+            "The disruption budget a does not allow evicting pods currently because it failed sync: {why}"
+        )
+    );
+    // One that never was computed says something else.
+    cluster.add("b-0", "b", "Running", true, json!({ "ownerReferences": [owner] })).await;
+    server.add_budget(
+        &cluster.namespace,
+        "b",
+        &json!({ "maxUnavailable": 1, "selector": { "matchLabels": { "app": "b" } } }),
+    );
+    let status = cluster.status("b").await;
+    assert_eq!(status["conditions"][0]["message"], why, "{status}");
+    let cause = budget_cause(&cluster.evict("b-0", &json!({})).await);
+    assert_eq!(cause, "The disruption budget b is still being processed by the server.");
 
     // A number that no controller writes.
     server.freeze_disruption_controller(true);
@@ -264,7 +286,8 @@ async fn terminating_pods_can_be_evicted_again() {
 #[tokio::test]
 async fn finalizers_keep_a_pod() {
     let cluster = Cluster::start().await;
-    let metadata = json!({ "finalizers": ["batch.kubernetes.io/job-tracking"] });
+    // Nobody removes it. That of jobs is removed from pods that are no job's.
+    let metadata = json!({ "finalizers": ["example.com/keep"] });
     cluster.add("job", "a", "Succeeded", false, metadata).await;
     cluster.evict("job", &json!({})).await.expect(201);
     assert_eq!(*grace(&cluster.api.get(&cluster.pod("job")).await.expect(200)), 0);
@@ -290,8 +313,9 @@ async fn eviction_of_what_is_gone_is_not_found() {
     let message = cluster.evict("gone", &json!({})).await.refused(404, "NotFound");
     assert_eq!(message, "pods \"gone\" not found");
     // A namespace that is not there either.
-    let path = format!("/api/v1/namespaces/gone/pods/{}/eviction", cluster.namespace);
-    let body = eviction("gone", &cluster.namespace, &json!({}));
+    let gone = format!("{}-gone", cluster.namespace);
+    let path = format!("/api/v1/namespaces/{gone}/pods/{}/eviction", cluster.namespace);
+    let body = eviction(&gone, &cluster.namespace, &json!({}));
     cluster.api.post(&path, &body).await.refused(404, "NotFound");
 }
 
