@@ -19,7 +19,7 @@ use super::store::{self, Change};
 
 /// The pause between bookmarks: a minute at a real server, which is long for a test.
 const BOOKMARK_INTERVAL: Duration = Duration::from_millis(200);
-/// When a watch ends whose client names no time.
+/// When a watch ends whose client names no time, or none but 0.
 const TIMEOUT: Duration = Duration::from_mins(30);
 
 /// A watch in progress.
@@ -44,7 +44,8 @@ struct Watch {
 
 /// The body of the answer to a watch.
 pub(super) fn body(shared: &Arc<Shared>, request: &Request) -> Result<Body, Failure> {
-    let timeout = request.number("timeoutSeconds")?.map_or(TIMEOUT, Duration::from_secs);
+    let timeout =
+        request.number("timeoutSeconds")?.filter(|secs| *secs > 0).map_or(TIMEOUT, Duration::from_secs);
     let mut watch = Watch {
         shared: Arc::clone(shared),
         changed: shared.changes(),
@@ -85,7 +86,10 @@ impl Watch {
             self.pending.extend(found.map(|(_, object)| event("ADDED", object)));
             return Ok(());
         }
-        let wrong = |_| Failure::bad_request(format!("Invalid value: {asked:?}: invalid resource version"));
+        let wrong = |_| {
+            let why = format!("strconv.ParseUint: parsing \"{asked}\": invalid syntax");
+            Failure::new(500, "", format!("resourceVersion: Invalid value: \"{asked}\": {why}"))
+        };
         self.last = asked.parse().map_err(wrong)?;
         if self.last < store.oldest() {
             let message = format!("too old resource version: {} ({})", self.last, store.oldest());

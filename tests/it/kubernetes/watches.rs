@@ -22,10 +22,17 @@ async fn changes_arrive_in_order() {
     assert_eq!(watch.next_change().await.0, "ADDED");
     // Its status.
     assert_eq!(watch.next_change().await, ("MODIFIED".to_owned(), "a-0".to_owned(), version(&added)));
-    cluster.api.delete(&cluster.pod("a-0"), &json!({ "gracePeriodSeconds": 0 })).await.expect(200);
-    let (kind, name, last) = watch.next_change().await;
-    assert_eq!((kind.as_str(), name.as_str()), ("DELETED", "a-0"));
-    assert!(last > version(&added));
+    let deleted =
+        cluster.api.delete(&cluster.pod("a-0"), &json!({ "gracePeriodSeconds": 0 })).await.expect(200);
+    // A pod that goes at once is seen as it ends, too.
+    let mut before = version(&added);
+    for expected in ["MODIFIED", "DELETED"] {
+        let (kind, name, last) = watch.next_change().await;
+        assert_eq!((kind.as_str(), name.as_str()), (expected, "a-0"));
+        assert!(last > before);
+        before = last;
+    }
+    assert!(version(&deleted) <= before);
 }
 
 #[tokio::test]
@@ -108,11 +115,15 @@ async fn watches_end_when_asked_or_cut() {
     let cluster = Cluster::start().await;
     let start = current(&cluster).await;
     assert_eq!(
-        watch(&cluster, &format!("resourceVersion={start}&timeoutSeconds=0")).await.next().await,
+        watch(&cluster, &format!("resourceVersion={start}&timeoutSeconds=1")).await.next().await,
         None
     );
+    // 0 stands for the time that the server chooses.
+    let mut endless = watch(&cluster, &format!("resourceVersion={start}&timeoutSeconds=0")).await;
+    cluster.add_pods("a", 1).await;
+    assert_eq!(endless.next_change().await.0, "ADDED");
     let Some(server) = cluster.fake() else { return };
-    let mut watch = watch(&cluster, &format!("resourceVersion={start}")).await;
+    let mut watch = watch(&cluster, &format!("resourceVersion={}", current(&cluster).await)).await;
     server.end_watches();
     assert_eq!(watch.next().await, None);
 }
