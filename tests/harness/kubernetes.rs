@@ -5,6 +5,7 @@
 //! this one has what a test does to the cluster.
 
 pub mod access;
+mod accounts;
 mod budget;
 mod controllers;
 mod creation;

@@ -120,7 +120,9 @@ async fn handle(shared: &Arc<Shared>, parts: &Parts, body: Bytes) -> Result<Resp
     match request::path(path) {
         None => {
             access::authorize_path(&user, path)?;
-            Err(Failure::no_such_path().into())
+            let failure =
+                if request::is_known(path) { Failure::no_such_path() } else { Failure::no_such_page() };
+            Err(failure.into())
         }
         Some(Path::Public) if path.contains("version") => {
             Ok(axum::Json(discovery::version()).into_response())

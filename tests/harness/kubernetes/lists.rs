@@ -28,7 +28,9 @@ pub(super) fn check_version(asked: &str, store: &Store) -> Result<(), Failure> {
         return Ok(());
     }
     let Ok(version) = asked.parse::<u64>() else {
-        return Err(Failure::bad_request(format!("invalid resource version \"{asked}\"")));
+        let why = format!("strconv.ParseUint: parsing \"{asked}\": invalid syntax");
+        let message = format!("invalid resource version: resourceVersion: Invalid value: \"{asked}\": {why}");
+        return Err(Failure::bad_request(message));
     };
     if version > current {
         let cause = json!({ "reason": "ResourceVersionTooLarge", "message": "Too large resource version" });
@@ -102,7 +104,11 @@ impl Lists {
                 let message = "specifying resource version is not allowed when using continue";
                 return Err(Failure::bad_request(message));
             }
-            let not_valid = || Failure::bad_request("continue key is not valid: illegal base64 or JSON data");
+            let not_valid = || {
+                Failure::bad_request(
+                    "invalid continue token: continue key is not valid: illegal base64 data at input byte 0",
+                )
+            };
             let (version, in_namespace, name) = read_token(token_text).ok_or_else(not_valid)?;
             let after = Key::new(resource, &in_namespace, &name);
             let found = if version == 0 {

@@ -35,6 +35,17 @@ pub(super) struct Target {
     pub(super) subresource: Option<String>,
 }
 
+/// Whether a path is of a group and version that there is.
+pub(super) fn is_known(path: &str) -> bool {
+    let segments: Vec<&str> = path.split('/').filter(|segment| !segment.is_empty()).collect();
+    let (group, version) = match segments[..] {
+        ["api", version, ..] => ("", version),
+        ["apis", group, version, ..] => (group, version),
+        _ => return false,
+    };
+    ALL.iter().any(|known| (known.group, known.version) == (group, version))
+}
+
 /// Finds what a path leads to.
 pub(super) fn path(path: &str) -> Option<Path> {
     let segments: Vec<&str> = path.split('/').filter(|segment| !segment.is_empty()).collect();
@@ -96,14 +107,11 @@ impl Request {
             (&Method::GET, true) => "get",
             (&Method::GET, false) if is_watch => "watch",
             (&Method::GET, false) => "list",
-            (&Method::POST, _) => "create",
+            (&Method::POST, has_name) if has_name == target.subresource.is_some() => "create",
             (&Method::PUT, true) => "update",
             (&Method::PATCH, true) => "patch",
             (&Method::DELETE, true) => "delete",
-            _ => {
-                let message = "the server does not allow this method on the requested resource";
-                return Err(Failure::new(405, "MethodNotAllowed", message));
-            }
+            _ => return Err(Failure::no_such_method()),
         };
         let content_type = parts.headers.get(header::CONTENT_TYPE).and_then(|value| value.to_str().ok());
         let content_type =
@@ -122,8 +130,7 @@ impl Request {
         if text.is_empty() {
             return Ok(None);
         }
-        let wrong =
-            |_| Failure::bad_request(format!("strconv.ParseUint: parsing \"{text}\": invalid syntax"));
+        let wrong = |_| Failure::bad_request(format!("strconv.ParseInt: parsing \"{text}\": invalid syntax"));
         text.parse().map(Some).map_err(wrong)
     }
 

@@ -1,5 +1,7 @@
 //! The resources that the server knows.
 
+const RBAC_GROUP: &str = "rbac.authorization.k8s.io";
+
 /// A kind of object, and where it is found.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Resource {
@@ -43,6 +45,12 @@ pub const BUDGETS: Resource =
 pub const LEASES: Resource = resource("coordination.k8s.io", "v1", "leases", "Lease");
 /// Daemon sets.
 pub const DAEMON_SETS: Resource = resource("apps", "v1", "daemonsets", "DaemonSet");
+/// Service accounts.
+pub const ACCOUNTS: Resource = resource("", "v1", "serviceaccounts", "ServiceAccount");
+/// Roles of namespaces.
+pub const ROLES: Resource = resource(RBAC_GROUP, "v1", "roles", "Role");
+/// Who has a role in a namespace.
+pub const ROLE_BINDINGS: Resource = resource(RBAC_GROUP, "v1", "rolebindings", "RoleBinding");
 /// Volume attachments.
 pub const VOLUME_ATTACHMENTS: Resource = Resource {
     is_namespaced: false,
@@ -50,7 +58,7 @@ pub const VOLUME_ATTACHMENTS: Resource = Resource {
 };
 
 /// All of them. Events of `events.k8s.io` are kept apart from those of the core group.
-pub const ALL: [Resource; 9] = [
+pub const ALL: [Resource; 12] = [
     NODES,
     NAMESPACES,
     PODS,
@@ -58,6 +66,9 @@ pub const ALL: [Resource; 9] = [
     BUDGETS,
     LEASES,
     DAEMON_SETS,
+    ACCOUNTS,
+    ROLES,
+    ROLE_BINDINGS,
     VOLUME_ATTACHMENTS,
     resource("events.k8s.io", "v1", "events", "Event"),
 ];

@@ -7,6 +7,7 @@ use serde_json::Value;
 use tokio::sync::watch;
 
 use super::access::Access;
+use super::accounts;
 use super::controllers::Controllers;
 use super::creation::{self, Place};
 use super::deletion::{self, Options};
@@ -16,7 +17,7 @@ use super::faults::Faults;
 use super::lists::Lists;
 use super::patch;
 use super::request::Request;
-use super::resource::PODS;
+use super::resource::{ACCOUNTS, PODS};
 use super::store::{Key, Store};
 
 /// What the server knows.
@@ -56,6 +57,9 @@ impl State {
             }
             ("create", Some("eviction"), Some(key)) if resource == PODS => {
                 Ok((201, eviction::evict(&mut self.store, request, &key, now)?))
+            }
+            ("create", Some("token"), Some(key)) if resource == ACCOUNTS => {
+                Ok((201, accounts::issue_token(&mut self.access, &self.store, &key)?))
             }
             ("create", None, None) if namespace.is_some() == resource.is_namespaced => {
                 let place = Place { resource, namespace };

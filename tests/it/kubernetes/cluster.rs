@@ -5,7 +5,6 @@
 use std::path::Path;
 
 use harness::kubernetes::ApiServer;
-use harness::kubernetes::access::Rules;
 use harness::wait::eventually;
 use kube::Config;
 use kube::config::{KubeConfigOptions, Kubeconfig};
@@ -129,10 +128,24 @@ impl Cluster {
         }
     }
 
-    /// A caller with these rights in the whole cluster.
-    pub(super) fn user(&self, name: &str, rules: &Value) -> Option<Api> {
-        let server = self.fake()?;
-        Some(Api::new(&server.url, Some(&server.grant(name, Rules::of_cluster_role(rules)))))
+    /// A service account with these rights in the namespace, and the user's name.
+    pub(super) async fn account(&self, name: &str, rules: &Value) -> (Api, String) {
+        let namespace = &self.namespace;
+        let user = format!("system:serviceaccount:{namespace}:{name}");
+        let metadata = json!({ "name": name });
+        let accounts = self.collection("serviceaccounts");
+        self.api.post(&accounts, &json!({ "metadata": metadata })).await.expect(201);
+        let group = format!("/apis/rbac.authorization.k8s.io/v1/namespaces/{namespace}");
+        let role = json!({ "metadata": metadata, "rules": rules });
+        self.api.post(&format!("{group}/roles"), &role).await.expect(201);
+        let binding = json!({
+            "metadata": metadata,
+            "roleRef": { "apiGroup": "rbac.authorization.k8s.io", "kind": "Role", "name": name },
+            "subjects": [{ "kind": "ServiceAccount", "name": name, "namespace": namespace }],
+        });
+        self.api.post(&format!("{group}/rolebindings"), &binding).await.expect(201);
+        let answer = self.api.post(&format!("{accounts}/{name}/token"), &json!({})).await.expect(201);
+        (self.stranger(answer["status"]["token"].as_str()), user)
     }
 
     /// Adds a pod labelled `app=APP`, in this phase and ready or not, with more metadata. Returns it.

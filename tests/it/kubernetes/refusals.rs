@@ -1,9 +1,11 @@
 //! Who is refused, and how; and throttling.
 
-use serde_json::json;
+use serde_json::{Value, json};
 
 use harness::kubernetes::Fault;
+use harness::wait::eventually;
 
+use super::api::{JSON_PATCH, MERGE};
 use super::cluster::{Cluster, eviction};
 
 #[tokio::test]
@@ -33,8 +35,12 @@ async fn missing_right_is_named() {
     let cluster = Cluster::start().await;
     cluster.add_pods("a", 1).await;
     let rules = json!([{ "apiGroups": [""], "resources": ["pods"], "verbs": ["get", "create"] }]);
-    let Some(bob) = cluster.user("bob", &rules) else { return };
-    bob.get(&cluster.pod("a-0")).await.expect(200);
+    let (bob, user) = cluster.account("bob", &rules).await;
+    // The server takes a moment to see a role.
+    eventually("the role to count", async || {
+        (bob.get(&cluster.pod("a-0")).await.status == 200).then_some(())
+    })
+    .await;
     // The right to create pods is none to evict them.
     let answer = bob
         .post(&format!("{}/eviction", cluster.pod("a-0")), &eviction(&cluster.namespace, "a-0", &json!({})))
@@ -42,7 +48,7 @@ async fn missing_right_is_named() {
     assert_eq!(
         answer.refused(403, "Forbidden"),
         format!(
-            "pods \"a-0\" is forbidden: User \"bob\" cannot create resource \"pods/eviction\" in API group \"\" in the \
+            "pods \"a-0\" is forbidden: User \"{user}\" cannot create resource \"pods/eviction\" in API group \"\" in the \
              namespace \"{}\"",
             cluster.namespace
         )
@@ -51,7 +57,7 @@ async fn missing_right_is_named() {
     assert_eq!(
         bob.get(&path).await.refused(403, "Forbidden"),
         format!(
-            "poddisruptionbudgets.policy is forbidden: User \"bob\" cannot list resource \"poddisruptionbudgets\" in API \
+            "poddisruptionbudgets.policy is forbidden: User \"{user}\" cannot list resource \"poddisruptionbudgets\" in API \
              group \"policy\" in the namespace \"{}\"",
             cluster.namespace
         )
@@ -60,6 +66,54 @@ async fn missing_right_is_named() {
         bob.get(&cluster.node()).await.json()["details"],
         json!({ "name": cluster.node, "kind": "nodes" })
     );
+}
+
+/// What the answers to requests are that no client sends on purpose.
+#[tokio::test]
+async fn nonsense_is_told_apart() {
+    let cluster = Cluster::start().await;
+    let get = async |path: &str| cluster.api.get(path).await;
+    for path in ["/nonsense", "/apis/odd.example.com/v1/things"] {
+        let answer = get(path).await;
+        assert_eq!((answer.status, answer.text.as_str()), (404, "404 page not found\n"), "{path}");
+        assert!(answer.header("content-type").starts_with("text/plain"), "{answer:?}");
+    }
+    let no_resource = "the server could not find the requested resource";
+    assert_eq!(get("/api/v1/things").await.refused(404, "NotFound"), no_resource);
+    assert_eq!(get("/api/v1/things").await.json()["details"], json!({}));
+    let bad_number = "strconv.ParseInt: parsing \"x\": invalid syntax";
+    assert_eq!(get("/api/v1/nodes?limit=x").await.refused(400, "BadRequest"), bad_number);
+    let message = get("/api/v1/nodes?resourceVersion=x").await.refused(400, "BadRequest");
+    assert!(
+        message.starts_with("invalid resource version: resourceVersion: Invalid value: \"x\""),
+        "{message}"
+    );
+    let answer = cluster.api.post(&cluster.node(), &json!({})).await;
+    let no_method = "the server does not allow this method on the requested resource";
+    assert_eq!(answer.refused(405, "MethodNotAllowed"), no_method);
+
+    let patch = async |kind: &str, patch: Value| cluster.api.patch(kind, &cluster.node(), &patch).await;
+    let answer = patch("application/odd", json!({})).await;
+    assert_eq!(answer.refused(415, "UnsupportedMediaType"), "415: Unsupported Media Type");
+    let message = patch(MERGE, json!({ "metadata": { "name": "x" } })).await.refused(400, "BadRequest");
+    assert!(
+        message.starts_with("the name of the object (x) does not match the name on the URL"),
+        "{message}"
+    );
+    let other_uid = json!({ "metadata": { "name": cluster.node, "uid": "x" } });
+    let message = patch(MERGE, other_uid.clone()).await.refused(422, "Invalid");
+    assert!(message.ends_with("metadata.uid: Invalid value: \"x\": field is immutable"), "{message}");
+    let message = cluster.api.put(&cluster.node(), &other_uid).await.refused(409, "Conflict");
+    assert!(
+        message.contains("Precondition failed: UID in precondition: x, UID in object meta: "),
+        "{message}"
+    );
+    patch(JSON_PATCH, json!({ "op": "remove" })).await.refused(400, "BadRequest");
+    for operation in
+        [json!({ "op": "odd", "path": "/spec" }), json!({ "op": "remove", "path": "/spec/nothing" })]
+    {
+        patch(JSON_PATCH, json!([operation])).await.refused(422, "Invalid");
+    }
 }
 
 #[tokio::test]
