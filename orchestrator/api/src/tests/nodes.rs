@@ -233,7 +233,14 @@ impl PreviewsDrains for Cluster {
 
 /// The answer about `name` where the cluster answers `preview`; `None` if an instance has no cluster.
 async fn preview(name: &str, preview: Option<Result<DrainPreview, NoPreview>>) -> (u16, Value) {
-    let api = api().await;
+    preview_at(api().await, name, preview).await
+}
+
+async fn preview_at(
+    api: TestApi,
+    name: &str,
+    preview: Option<Result<DrainPreview, NoPreview>>,
+) -> (u16, Value) {
     let drains = preview.map(|preview| DrainPreviews::new(Cluster(preview))).unwrap_or_default();
     let options = Options { drains, ..Options::default() };
     let router = router(api.site.clone(), api.history.clone(), Authenticator::default(), &options);
@@ -272,4 +279,14 @@ async fn drains_are_previewed() {
     let api = TestApi::new(TestSite::new(["h01"]), &[]).await;
     let answer = api.call("GET /v1/state/os-upgrade/hosts/h01/drain-preview", "").await;
     assert_eq!(answer, (404, error("h01 is not a node of a Kubernetes cluster")));
+}
+
+/// A node that has no worker can be in the reboot queue.
+#[tokio::test]
+async fn drain_of_a_node_without_a_worker_is_previewed() {
+    let (mut site, records) = draining();
+    site.view.nodes.get_or_insert_default().insert(host("h08"), SeenNode::default());
+    let api = TestApi::new(site, &records).await;
+    let (status, _) = preview_at(api, "h08", Some(Ok(DrainPreview::default()))).await;
+    assert_eq!(status, 200);
 }
