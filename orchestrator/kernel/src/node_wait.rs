@@ -26,7 +26,7 @@ pub enum NodeWait {
         pods: Pods,
     },
     /// Its kubelet has not reported that the node is ready, after the boot if it was to reboot.
-    #[error("its node is not ready")]
+    #[error("its node is not ready, or is still in its old boot")]
     NotReady,
     /// The API server did not answer.
     #[error("the Kubernetes API server is unreachable: {why}")]

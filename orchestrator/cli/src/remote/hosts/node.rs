@@ -132,9 +132,13 @@ mod tests {
         let node = Node::deserialize(&kept).unwrap();
         assert_eq!(node.word(), "cordoned");
 
-        let waits = json!({ "kind": "not-ready", "text": "its node is not ready" });
+        let waits =
+            json!({ "kind": "not-ready", "text": "its node is not ready, or is still in its old boot" });
         let node = json!({ "stage": "uncordoning", "since": since, "waits": waits });
-        assert_eq!(lines(&node)[1..], [("waits for", "its node is not ready".to_owned())]);
+        assert_eq!(
+            lines(&node)[1..],
+            [("waits for", "its node is not ready, or is still in its old boot".to_owned())]
+        );
         assert_eq!(Node::deserialize(&node).unwrap().word(), "uncordoning");
     }
 }

@@ -66,7 +66,7 @@
 > cluster h1 not-ready
   + node host=h1 step=(waiting waits=not-ready)
 > explain h1
-  its node is being uncordoned since 2026-11-21T01:00:00Z: its node is not ready | status=recovering | since=2026-11-21T01:00:00Z | blockers=node-under-way@2026-11-21T05:00:00Z
+  its node is being uncordoned since 2026-11-21T01:00:00Z: its node is not ready, or is still in its old boot | status=recovering | since=2026-11-21T01:00:00Z | blockers=node-under-way@2026-11-21T05:00:00Z
 > cluster h1 unreachable
   + node host=h1 step=(waiting waits=(unreachable why=timed-out))
 # A further reply changes nothing.
