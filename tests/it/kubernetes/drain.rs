@@ -221,10 +221,14 @@ async fn blocked_pods_are_named_first_and_counted() {
 async fn budget_that_can_never_allow_is_named() {
     let cluster = Cluster::start().await;
     cluster.server.add_pod(&Pod::new("default", "bare").on(NODE).label("app", "bare"));
-    let spec = json!({ "maxUnavailable": 1, "selector": { "matchLabels": { "app": "bare" } } });
-    cluster.server.add_budget("default", "bare", &spec);
-    let outcome = cluster.drain().await;
-    assert_eq!(left(&outcome)[0].obstacle, PodObstacle::UncountedPods { budget: "bare".to_owned() });
+    for (key, value) in [("maxUnavailable", json!(1)), ("minAvailable", json!("50%"))] {
+        let mut spec = json!({ "selector": { "matchLabels": { "app": "bare" } } });
+        spec[key] = value;
+        cluster.server.add_budget("default", "bare", &spec);
+        let outcome = cluster.drain().await;
+        assert_eq!(left(&outcome)[0].obstacle, PodObstacle::UncountedPods { budget: "bare".to_owned() });
+        cluster.server.remove(BUDGETS, "default", "bare");
+    }
 }
 
 #[tokio::test]

@@ -156,13 +156,20 @@ async fn two_budgets_over_a_pod_are_an_error() {
 }
 
 #[tokio::test]
-async fn max_unavailable_needs_a_controller() {
+async fn relative_budgets_need_a_controller() {
     let cluster = Cluster::start().await;
-    cluster.add_pods("a", 3).await;
-    let status = cluster.add_budget("a", &json!({ "maxUnavailable": 1 })).await;
-    assert_eq!((&status["expectedPods"], &status["disruptionsAllowed"]), (&json!(0), &json!(0)), "{status}");
-    assert_eq!(status["conditions"][0]["reason"], "InsufficientPods", "{status}");
-    budget_cause(&cluster.evict("a-0", &json!({})).await);
+    for (app, spec) in [("a", json!({ "maxUnavailable": 1 })), ("c", json!({ "minAvailable": "30%" }))] {
+        cluster.add_pods(app, 3).await;
+        let status = cluster.add_budget(app, &spec).await;
+        assert_eq!(
+            (&status["expectedPods"], &status["disruptionsAllowed"]),
+            (&json!(0), &json!(0)),
+            "{status}"
+        );
+        assert_eq!(status["conditions"][0]["reason"], "InsufficientPods", "{status}");
+        let cause = budget_cause(&cluster.evict(&format!("{app}-0"), &json!({})).await);
+        assert_eq!(cause, format!("The disruption budget {app} does not allow evicting pods currently"));
+    }
 
     cluster.add_pods("b", 3).await;
     let status = cluster.add_budget("b", &json!({ "minAvailable": 2 })).await;

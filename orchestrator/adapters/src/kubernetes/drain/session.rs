@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use k8s_openapi::api::core::v1::Pod;
 use k8s_openapi::api::policy::v1::PodDisruptionBudget;
+use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
 use kube::core::labels::{Selector, SelectorExt as _};
 
 use super::super::api::Mode;
@@ -42,7 +43,9 @@ pub(super) struct SelectingBudget {
 
 impl From<&PodDisruptionBudget> for SelectingBudget {
     fn from(budget: &PodDisruptionBudget) -> Self {
-        let is_relative = budget.spec.as_ref().is_some_and(|spec| spec.max_unavailable.is_some());
+        let is_relative = budget.spec.as_ref().is_some_and(|spec| {
+            spec.max_unavailable.is_some() || matches!(spec.min_available, Some(IntOrString::String(_)))
+        });
         // A status that is older than the budget says nothing of it.
         let status =
             budget.status.as_ref().filter(|status| status.observed_generation == budget.metadata.generation);
