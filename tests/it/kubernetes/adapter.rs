@@ -289,6 +289,12 @@ impl Cluster {
         calls.filter_map(|call| call.name).collect()
     }
 
+    /// The names in deletions of pods but dry runs.
+    pub(super) fn deletions(&self) -> Vec<String> {
+        let calls = self.calls("delete", "pods").into_iter().filter(|call| !call.is_dry_run);
+        calls.filter_map(|call| call.name).collect()
+    }
+
     /// Adds running pods of one replica set on the node, `APP-0` and so on, and a budget that allows the eviction of one of them
     /// at a time, so that a dry run of any is granted.
     pub(super) fn add_limited(&self, app: &str, number: usize) {

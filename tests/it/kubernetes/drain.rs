@@ -69,7 +69,7 @@ async fn budgets_hold_in_protected_namespaces() {
         if can_be_drained {
             assert_eq!((preview.blocked.len(), preview.deleted[0].name.as_str()), (0, "web"));
             assert!(is_drained(&outcome));
-            assert_eq!(cluster.called("delete", "pods"), ["web"]);
+            assert_eq!(cluster.deletions(), ["web"]);
             continue;
         }
         assert_eq!((names(&preview.blocked), preview.deleted), (vec!["web"], vec![]));

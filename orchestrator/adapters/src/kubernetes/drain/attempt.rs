@@ -51,7 +51,11 @@ pub(super) async fn judge(session: &mut Session<'_>, pod: &PlannedPod, fallback:
     };
     match meaning {
         Meaning::Settled(attempt) => attempt,
-        Meaning::MayBeDeleted => Attempt::Deleted,
+        // The right to delete may be missing where that to evict is there.
+        Meaning::MayBeDeleted => {
+            let result = session.judge_deletion(&pod.pod).await;
+            deleted(session, result)
+        }
     }
 }
 
@@ -137,8 +141,18 @@ async fn delete(
     pod: &PlannedPod,
     permit: Permit<'_>,
 ) -> Result<Attempt, NotLeading> {
+    let result = match session.delete(&pod.pod, permit).await {
+        Ok(verdict) => Ok(verdict),
+        Err(Interrupted::NotLeading) => return Err(NotLeading),
+        Err(Interrupted::Failed(error)) => Err(error),
+    };
+    Ok(deleted(session, result))
+}
+
+/// The meaning of what the server says to a deletion.
+fn deleted(session: &Session<'_>, result: Result<Verdict, Error>) -> Attempt {
     let retry = session.pace().retry;
-    let attempt = match session.delete(&pod.pod, permit).await {
+    match result {
         Ok(Verdict::Granted) => Attempt::Deleted,
         Ok(Verdict::Gone | Verdict::Replaced) => Attempt::Gone,
         Ok(Verdict::NamespaceEnds) => Attempt::Refused { obstacle: PodObstacle::NamespaceEnds, retry },
@@ -147,10 +161,8 @@ async fn delete(
         Ok(Verdict::Budget { .. }) => {
             Attempt::Refused { obstacle: PodObstacle::Budget { budgets: Vec::new() }, retry }
         }
-        Err(Interrupted::NotLeading) => return Err(NotLeading),
-        Err(Interrupted::Failed(error)) => failed_otherwise(session, error),
-    };
-    Ok(attempt)
+        Err(error) => failed_otherwise(session, error),
+    }
 }
 
 /// The meaning of a failed eviction. That several budgets select the pod is told by a failure without a reason.

@@ -89,6 +89,11 @@ impl<'a> Session<'a> {
         self.client.evict(self.client.turn().await, pod, Mode::DryRun).await
     }
 
+    /// The same about a deletion.
+    pub(super) async fn judge_deletion(&mut self, pod: &PodRef) -> Result<Verdict, Error> {
+        self.client.delete_pod(self.client.turn().await, pod, Mode::DryRun).await
+    }
+
     /// Evicts a pod. Whether that is still allowed is asked last.
     pub(super) async fn evict(&mut self, pod: &PodRef, permit: Permit<'_>) -> Result<Verdict, Interrupted> {
         let turn = self.client.turn().await;
