@@ -8,6 +8,7 @@ use chrono::{DateTime, SecondsFormat, Utc};
 use serde_json::{Value, json};
 
 use super::budget::{self, Scales};
+use super::creation::NOT_READY_TAINT;
 use super::deletion::{self, timestamp};
 use super::recreation::Recreation;
 use super::resource::{LEASES, NODES, PODS};
@@ -17,8 +18,6 @@ use super::store::{Key, Store};
 pub(super) const LEASE_NAMESPACE: &str = "kube-node-lease";
 /// The most rounds in which one controller answers another.
 const ROUNDS_MAX: usize = 10;
-/// The taint of a node that was created, until it is ready.
-pub(super) const NOT_READY_TAINT: &str = "node.kubernetes.io/not-ready";
 /// How long kubelets may keep secrets. It is 0 in a small cluster.
 const TTL_ANNOTATION: &str = "node.alpha.kubernetes.io/ttl";
 

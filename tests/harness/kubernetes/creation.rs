@@ -4,11 +4,13 @@ use chrono::{DateTime, Utc};
 use serde_json::{Value, json};
 use uuid::Uuid;
 
-use super::controllers::NOT_READY_TAINT;
 use super::deletion::timestamp;
 use super::failure::Failure;
 use super::resource::{BUDGETS, NAMESPACES, NODES, PODS, Resource};
 use super::store::{Key, Store};
+
+/// The taint of a node that was created, until it is ready.
+pub(super) const NOT_READY_TAINT: &str = "node.kubernetes.io/not-ready";
 
 /// Where an object is created.
 #[derive(Debug, Clone, Copy)]
