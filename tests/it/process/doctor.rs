@@ -140,6 +140,30 @@ async fn cluster_is_asked_for_its_nodes() {
     assert_eq!((code, &rows[CHECK]), (Some(0), &row("ok", found)));
 }
 
+/// What the settings name, and nothing uses before the first reboot.
+#[tokio::test]
+async fn nodes_and_commands_that_are_not_there_are_found() {
+    let (nats, cluster) = (NatsServer::start().await, ApiServer::start().await);
+    cluster.add_node("node-1");
+    let directory = tempfile::tempdir().unwrap();
+    let kubeconfig = directory.path().join("kubeconfig");
+    fs::write(&kubeconfig, cluster.kubeconfig(cluster.admin_token()).to_string()).unwrap();
+    let settings = format!(
+        "[site]\nname = \"hall-1\"\n[reboot]\nreboot-command = \"/nowhere/reboot --soft\"\ncommand-timeout = \"1m\"\n\
+         boot-check-command = \"true\"\n[kubernetes]\nkubeconfig = \"{}\"\nnode-from = \"mapping\"\n\
+         [kubernetes.nodes]\nh01 = \"node-1\"\nh02 = \"node-9\"",
+        kubeconfig.display()
+    );
+    let (code, rows) = run_doctor(&Orchestrator::new(&nats.url(), &settings)).await;
+    assert_eq!(code, Some(1), "{rows:?}");
+    let (verdict, found) = &rows["[reboot] reboot-command"];
+    assert!(verdict == "problem" && found.starts_with("/nowhere/reboot cannot be executed"), "{rows:?}");
+    let (verdict, found) = &rows["[reboot] boot-check-command"];
+    assert!(verdict == "ok" && found.ends_with("/true can be executed"), "{rows:?}");
+    let (verdict, found) = &rows["Kubernetes cluster"];
+    assert!(verdict == "warning" && found.ends_with("names: node-9 (h02)"), "{rows:?}");
+}
+
 #[tokio::test]
 async fn doctor_creates_nothing() {
     let nats = NatsServer::start().await;

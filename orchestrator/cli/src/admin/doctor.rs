@@ -5,6 +5,7 @@ mod access;
 mod bus;
 mod check;
 mod cluster;
+mod commands;
 mod files;
 mod hosts;
 
@@ -75,6 +76,7 @@ async fn examine(settings: Result<Settings, settings::Error>, file: Option<&Path
     ));
     checks.extend(files::lock_server(&settings));
     checks.extend(cluster::examine(&settings).await);
+    checks.extend(commands::examine(&settings));
     checks.extend(files::nats_server(&settings).await);
     checks.extend(bus::examine(&settings, folded.as_ref()).await);
     checks.extend(folded.as_ref().map(files::storage));

@@ -2,7 +2,7 @@
 
 use os_upgrade_adapters::cluster::Cluster;
 use os_upgrade_protocol::error::with_causes;
-use os_upgrade_settings::Settings;
+use os_upgrade_settings::{NodeFrom, Settings};
 
 use super::check::Check;
 
@@ -26,9 +26,21 @@ pub(super) async fn examine(settings: &Settings) -> Option<Check> {
             return Some(Check::problem(NAME, failure.to_string(), advice));
         }
     };
+    let advice = "[kubernetes] node-from says which node a host is";
     if nodes.is_empty() {
-        let advice = "[kubernetes] node-from says which node a host is";
         return Some(Check::warning(NAME, "none of its nodes is that of a host", advice));
+    }
+    if let Some(NodeFrom::Mapping(names)) = settings.cluster().map(|cluster| cluster.node_from) {
+        let missing: Vec<String> = names
+            .iter()
+            .filter(|(host, _)| !nodes.contains_key(*host))
+            .map(|(host, node)| format!("{node} ({host})"))
+            .collect();
+        if !missing.is_empty() {
+            let found =
+                format!("it has no such nodes, which [kubernetes.nodes] names: {}", missing.join(", "));
+            return Some(Check::warning(NAME, found, advice));
+        }
     }
     let named: Vec<&str> = nodes.keys().take(NAMED_MAX).map(|host| host.as_str()).collect();
     let more = if nodes.len() > named.len() { ", ..." } else { "" };
