@@ -32,6 +32,7 @@ pub use crate::kubernetes::drain::{NamedPod, Preview};
 use crate::kubernetes::permit::Permit;
 use crate::kubernetes::plan::Policy;
 use crate::kubernetes::request_rate::RequestRate;
+use crate::kubernetes::rights::{RIGHTS, Right};
 
 /// Which cluster it is, and how its nodes are treated.
 #[derive(Debug, Clone)]
@@ -128,6 +129,21 @@ impl Cluster {
             Ok(drainer.preview(&node).await?)
         };
         self.heed(preview.await).await
+    }
+
+    /// The rights that this client lacks, of those that the orchestrator needs in all namespaces.
+    ///
+    /// # Errors
+    /// The cluster cannot be asked.
+    pub async fn missing_rights(&self) -> Result<Vec<Right>, Failure> {
+        let client = self.shared.connection.client().await?;
+        let mut missing = Vec::new();
+        for right in RIGHTS {
+            if !self.heed(client.has_right(right).await.map_err(Failure::from)).await? {
+                missing.push(right);
+            }
+        }
+        Ok(missing)
     }
 
     /// The nodes of hosts, by host, as they are now. A host to which several nodes lay claim is left out.

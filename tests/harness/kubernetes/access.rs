@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use uuid::Uuid;
 
 use super::failure::{Failure, about};
-use super::resource::Resource;
+use super::resource::{ALL, REVIEWS, Resource};
 
 /// The user of calls without a token.
 const ANONYMOUS: &str = "system:anonymous";
@@ -149,8 +149,37 @@ impl Access {
     /// Records a call of an object, and refuses it to those without the right.
     pub(super) fn authorize(&mut self, call: &Call, resource: &Resource) -> Result<(), Failure> {
         self.calls.push(call.clone());
-        let is_allowed = self.users.get(&call.user).is_some_and(|user| user.rules.allow(call));
+        let is_review = *resource == REVIEWS && call.verb == "create";
+        let is_allowed = self.users.get(&call.user).is_some_and(|user| is_review || user.rules.allow(call));
         if is_allowed { Ok(()) } else { Err(forbidden(call, resource)) }
+    }
+
+    /// The review of the rights of `user` that it asks for.
+    pub(super) fn review(&self, user: &str, mut review: Value) -> Value {
+        const VERBS: [&str; 7] = ["get", "list", "watch", "create", "update", "patch", "delete"];
+        let asked = &review["spec"]["resourceAttributes"];
+        let text = |key: &str| asked[key].as_str().filter(|text| !text.is_empty());
+        let known = |known: &&Resource| {
+            known.group == text("group").unwrap_or_default() && Some(known.plural) == text("resource")
+        };
+        let call = || {
+            let resource = ALL.iter().find(known)?;
+            Some(Call {
+                user: user.to_owned(),
+                verb: VERBS.into_iter().find(|verb| Some(*verb) == text("verb"))?,
+                group: resource.group,
+                resource: resource.plural,
+                subresource: text("subresource").map(str::to_owned),
+                namespace: text("namespace").map(str::to_owned),
+                name: text("name").map(str::to_owned),
+                is_dry_run: false,
+                field_selector: String::new(),
+            })
+        };
+        let rules = self.users.get(user).map(|user| &user.rules);
+        let is_allowed = call().zip(rules).is_some_and(|(call, rules)| rules.allow(&call));
+        review["status"] = json!({ "allowed": is_allowed });
+        review
     }
 
     /// The calls so far, those that were refused included.

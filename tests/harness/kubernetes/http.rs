@@ -26,7 +26,7 @@ use super::discovery;
 use super::failure::Failure;
 use super::faults::Fault;
 use super::request::{self, Path, Request};
-use super::resource::NAMESPACES;
+use super::resource::{NAMESPACES, REVIEWS};
 use super::state::Shared;
 use super::watches;
 
@@ -169,7 +169,11 @@ async fn objects(shared: &Arc<Shared>, user: String, request: Request) -> Result
         Some(Fault::Slow(pause)) => tokio::time::sleep(pause).await,
         _ => {}
     }
-    let outcome = if request.verb == "watch" {
+    let outcome = if request.verb == "create" && request.target.resource == REVIEWS {
+        let review = request.json()?;
+        let reviewed = shared.read(|state| state.access.review(&call.user, review));
+        Ok((StatusCode::CREATED, axum::Json(reviewed)).into_response())
+    } else if request.verb == "watch" {
         let json = [(header::CONTENT_TYPE, "application/json")];
         watches::body(shared, &request).map(|body| (json, body).into_response())
     } else {

@@ -57,8 +57,14 @@ pub const VOLUME_ATTACHMENTS: Resource = Resource {
     ..resource("storage.k8s.io", "v1", "volumeattachments", "VolumeAttachment")
 };
 
+/// What callers ask about their own rights. Nothing is stored.
+pub const REVIEWS: Resource = Resource {
+    is_namespaced: false,
+    ..resource("authorization.k8s.io", "v1", "selfsubjectaccessreviews", "SelfSubjectAccessReview")
+};
+
 /// All of them. Events of `events.k8s.io` are kept apart from those of the core group.
-pub const ALL: [Resource; 12] = [
+pub const ALL: [Resource; 13] = [
     NODES,
     NAMESPACES,
     PODS,
@@ -70,6 +76,7 @@ pub const ALL: [Resource; 12] = [
     ROLES,
     ROLE_BINDINGS,
     VOLUME_ATTACHMENTS,
+    REVIEWS,
     resource("events.k8s.io", "v1", "events", "Event"),
 ];
 

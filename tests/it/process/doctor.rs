@@ -12,7 +12,7 @@ use harness::orchestrator::Orchestrator;
 use harness::site::Site;
 use harness::wait::eventually;
 use os_upgrade_protocol::subject;
-use serde_json::Value;
+use serde_json::{Value, json};
 
 /// Every check by its name: verdict and finding. Checks with a problem must have advice.
 async fn run_doctor(orchestrator: &Orchestrator) -> (Option<i32>, BTreeMap<String, (String, String)>) {
@@ -129,6 +129,12 @@ async fn cluster_is_asked_for_its_nodes() {
     let (code, rows) = run_doctor(&orchestrator).await;
     assert_eq!((code, rows[CHECK].0.as_str()), (Some(1), "problem"), "{rows:?}");
     assert!(rows[CHECK].1.contains("lacks the right to list nodes"), "{rows:?}");
+    let rules = json!([{ "apiGroups": [""], "resources": ["nodes"], "verbs": ["get", "list", "patch"] }]);
+    with_token(&cluster.grant("reader", Rules::of_cluster_role(&rules)));
+    let (code, rows) = run_doctor(&orchestrator).await;
+    let missing = "missing rights: list pods, delete pods, create pods/eviction, list namespaces, list \
+                   poddisruptionbudgets of policy";
+    assert_eq!((code, &rows[CHECK]), (Some(1), &row("problem", missing)));
     with_token(cluster.admin_token());
     let (code, rows) = run_doctor(&orchestrator).await;
     assert_eq!((code, &rows[CHECK]), (Some(0), &row("warning", "none of its nodes is that of a host")));

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use hyper::Method;
+use k8s_openapi::api::authorization::v1::SelfSubjectAccessReview;
 use k8s_openapi::api::core::v1::{Namespace, Node, Pod};
 use k8s_openapi::api::policy::v1::PodDisruptionBudget;
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
@@ -16,7 +17,8 @@ use super::eviction::{self, Verdict};
 use super::plan::PodRef;
 use super::request_rate::Turn;
 use super::rights::{
-    DELETE_POD, EVICT_POD, GET_NODE, LIST_BUDGETS, LIST_NAMESPACES, LIST_NODES, LIST_PODS, PATCH_NODE, Right,
+    DELETE_POD, EVICT_POD, GET_NODE, LIST_BUDGETS, LIST_NAMESPACES, LIST_NODES, LIST_PODS, PATCH_NODE,
+    REVIEW_RIGHTS, Right,
 };
 
 /// The objects of a page.
@@ -152,6 +154,30 @@ impl Client {
     pub async fn budgets_of(&self, namespace: &str) -> Result<Vec<PodDisruptionBudget>, Error> {
         let path = format!("/apis/policy/v1/namespaces/{}/poddisruptionbudgets", encode(namespace));
         self.list(LIST_BUDGETS, &path, "").await
+    }
+
+    /// Whether this client has a right in all namespaces, as the server says.
+    ///
+    /// # Errors
+    /// The request fails.
+    pub async fn has_right(&self, right: Right) -> Result<bool, Error> {
+        let (resource, subresource) = right.resource.split_once('/').unwrap_or((right.resource, ""));
+        let body = json!({
+            "apiVersion": "authorization.k8s.io/v1",
+            "kind": "SelfSubjectAccessReview",
+            "spec": { "resourceAttributes": {
+                "verb": right.verb,
+                "group": right.group,
+                "resource": resource,
+                "subresource": subresource,
+            } },
+        });
+        let path = "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews".to_owned();
+        let body = body.to_string().into_bytes();
+        let outgoing = Outgoing { method: Method::POST, path, content_type: "application/json", body };
+        let answer = self.send(self.turn().await, outgoing).await?;
+        let review: SelfSubjectAccessReview = answer.object(REVIEW_RIGHTS)?;
+        Ok(review.status.is_some_and(|status| status.allowed))
     }
 
     /// Evicts exactly this pod.

@@ -39,6 +39,9 @@ pub const LIST_NAMESPACES: Right = right("list", "", "namespaces");
 /// Naming the budgets of a pod.
 pub const LIST_BUDGETS: Right = right("list", "policy", "poddisruptionbudgets");
 
-/// All of them, and nothing else.
+/// Asking which rights there are, which everybody has who is known to the cluster, unless somebody has taken it away.
+pub const REVIEW_RIGHTS: Right = right("create", "authorization.k8s.io", "selfsubjectaccessreviews");
+
+/// All that the orchestrator needs, and nothing else.
 pub const RIGHTS: [Right; 8] =
     [GET_NODE, LIST_NODES, PATCH_NODE, LIST_PODS, DELETE_POD, EVICT_POD, LIST_NAMESPACES, LIST_BUDGETS];

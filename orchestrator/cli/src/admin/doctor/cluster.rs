@@ -1,6 +1,6 @@
 //! Whether the Kubernetes cluster of the settings can be asked, and which hosts are nodes there.
 
-use os_upgrade_adapters::cluster::Cluster;
+use os_upgrade_adapters::cluster::{Cluster, Failure};
 use os_upgrade_protocol::error::with_causes;
 use os_upgrade_settings::{NodeFrom, Settings};
 
@@ -10,7 +10,7 @@ const NAME: &str = "Kubernetes cluster";
 /// How many hosts are named.
 const NAMED_MAX: usize = 3;
 
-/// Asks the cluster of `[kubernetes]`, if there is one, for its nodes, as the orchestrator does all the time.
+/// Asks the cluster of `[kubernetes]`, if there is one, for its nodes, as the orchestrator does all the time, and for its rights.
 pub(super) async fn examine(settings: &Settings) -> Option<Check> {
     let cluster = match Cluster::from_settings(settings).await {
         Ok(cluster) => cluster?,
@@ -19,13 +19,19 @@ pub(super) async fn examine(settings: &Settings) -> Option<Check> {
             return Some(Check::problem(NAME, with_causes(&error), advice));
         }
     };
-    let nodes = match cluster.nodes().await {
-        Ok(nodes) => nodes,
+    let asked = async { Ok::<_, Failure>((cluster.nodes().await?, cluster.missing_rights().await?)) };
+    let (nodes, missing) = match asked.await {
+        Ok(found) => found,
         Err(failure) => {
             let advice = "until its nodes can be seen, nothing starts: check the way to its API server, and the rights there";
             return Some(Check::problem(NAME, failure.to_string(), advice));
         }
     };
+    if !missing.is_empty() {
+        let missing: Vec<String> = missing.iter().map(ToString::to_string).collect();
+        let advice = "grant them as config/kubernetes/rbac.yaml does: without them nodes cannot be drained";
+        return Some(Check::problem(NAME, format!("missing rights: {}", missing.join(", ")), advice));
+    }
     let advice = "[kubernetes] node-from says which node a host is";
     if nodes.is_empty() {
         return Some(Check::warning(NAME, "none of its nodes is that of a host", advice));
