@@ -249,11 +249,12 @@ pub fn explain_entry(
             }
         }
         EntryStatus::Draining => {
-            let why = Rebooter::of_entry(state, view, entry).err().map(|why| match why {
-                NotReady::NoNode if state.is_cluster_unseen(view) => {
+            let why = Rebooter::of_entry(state, view, entry).err().map(|why| {
+                if why == NotReady::NoNode && state.is_cluster_unseen(view) {
                     EntryBlocker::Queue(QueueBlocker::ClusterUnseen)
+                } else {
+                    EntryBlocker::NotReady(why)
                 }
-                why => EntryBlocker::NotReady(why),
             });
             why.or_else(|| node_under_way(state, entry))
         }

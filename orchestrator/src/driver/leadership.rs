@@ -63,21 +63,17 @@ impl Leadership {
 mod tests {
     use super::*;
 
-    fn seconds(seconds: u64) -> Option<Duration> {
-        Some(Duration::from_secs(seconds))
-    }
-
     #[tokio::test(start_paused = true)]
     async fn leadership_ends_with_the_last_lease() {
         let started = Instant::now();
         let mut lease = Lease::none(started);
-        lease.set(seconds(6));
+        lease.set(Some(Duration::from_secs(6)));
         let leadership = lease.leadership();
         let ends = tokio::spawn(leadership.clone().ended());
         tokio::time::sleep(Duration::from_secs(5)).await;
         assert!(!leadership.may_write(), "the lease is running out");
         // It is renewed in time, and then no more.
-        lease.set(seconds(11));
+        lease.set(Some(Duration::from_secs(11)));
         assert!(leadership.may_write());
         ends.await.unwrap();
         assert_eq!(started.elapsed().as_secs(), 11);
@@ -88,12 +84,12 @@ mod tests {
     async fn later_leadership_is_another_one() {
         let started = Instant::now();
         let mut lease = Lease::none(started);
-        lease.set(seconds(100));
+        lease.set(Some(Duration::from_secs(100)));
         let first = lease.leadership();
         let ends = tokio::spawn(first.clone().ended());
         // It is lost before it expires, and the instance leads again before anybody has looked.
         lease.set(None);
-        lease.set(seconds(200));
+        lease.set(Some(Duration::from_secs(200)));
         assert!(!first.may_write());
         assert!(lease.leadership().may_write());
         ends.await.unwrap();

@@ -1,6 +1,7 @@
 //! Whether the Kubernetes cluster of the settings can be asked, and which hosts are nodes there.
 
 use os_upgrade_adapters::cluster::{Cluster, Failure};
+use os_upgrade_protocol::HostName;
 use os_upgrade_protocol::error::with_causes;
 use os_upgrade_settings::{NodeFrom, Settings};
 
@@ -48,7 +49,7 @@ pub(super) async fn examine(settings: &Settings) -> Option<Check> {
             return Some(Check::warning(NAME, found, advice));
         }
     }
-    let named: Vec<&str> = nodes.keys().take(NAMED_MAX).map(|host| host.as_str()).collect();
+    let named: Vec<&str> = nodes.keys().take(NAMED_MAX).map(HostName::as_str).collect();
     let more = if nodes.len() > named.len() { ", ..." } else { "" };
     let ready = nodes.values().filter(|node| node.is_ready).count();
     let api_servers = nodes.values().filter(|node| node.is_api_server).count();
