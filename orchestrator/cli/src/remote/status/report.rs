@@ -208,6 +208,9 @@ impl Report {
     /// The active run, and how far it is.
     fn run(&self, zone: Zone, now: DateTime<Utc>) -> String {
         let Some(current) = &self.state.current_upgrade_info else {
+            if self.reboots.iter().flat_map(Entries::under_way).next().is_some() {
+                return "no run is active; the reboot queue is at work".to_owned();
+            }
             return format!("no run is active; the site is {}", sanitized(&self.state.status));
         };
         let newest = self.runs.iter().flat_map(|page| &page.items).find(|run| run.id == current.id);

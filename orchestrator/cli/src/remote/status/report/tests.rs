@@ -227,6 +227,7 @@ REBOOT QUEUE
   entry 7, h07 rebooting: its worker has not answered
 
 next:";
+    assert!(screen.starts_with("no run is active; the reboot queue is at work\n"), "{screen}");
     assert!(screen.contains(queue) && !screen.contains("WAITING"), "{screen}");
     let needs = "
 NEEDS A PERSON
