@@ -63,7 +63,8 @@ const PUBLISHES_MAX: usize = 256;
 /// considering itself a stream's leader.
 const LOSS_CERTAIN_AFTER: Duration = Duration::from_secs(20);
 
-/// How many requests a second there are for each job in the cluster, so that one about a node with many pods has ended in time.
+/// The requests a second that allow one more job in the cluster at once: a job about a node with many pods sends hundreds, and has to
+/// end within its time.
 const REQUESTS_FOR_A_JOB: usize = 12;
 /// How often the operator's command is asked whether a host has booted, and how fast commands are begun.
 const REBOOT_COMMAND: SystemLimits =

@@ -95,7 +95,7 @@ impl RebootCommands {
             CommandOrder::Reboot { .. } => match self.reboot(node, may_write).await {
                 Ok(()) => CommandOutcome::Succeeded,
                 Err(Failure::NotLeading) => {
-                    tracing::info!(%host, node, "the reboot command is not run: the lease is running out");
+                    tracing::info!(%host, node, "the reboot command is not begun: the lease is running out");
                     return JobDone::NotBegun(Job::RebootCommand(job)).into();
                 }
                 Err(failure) => {

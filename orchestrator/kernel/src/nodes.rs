@@ -15,16 +15,18 @@ use crate::slot::{ReleaseCause, Slot, SlotState};
 use crate::state::{ApplyError, State};
 use crate::view::View;
 
+/// How long a drain may take if the settings do not say so: as long as by default.
+const DRAIN_TIMEOUT: Duration = Duration::from_secs(600);
+
 impl State {
     /// Whether the node of `host` is to be drained before the host is upgraded or rebooted.
     pub fn has_node(&self, host: &HostName) -> bool {
         self.settings.kubernetes.as_ref().is_some_and(|kubernetes| kubernetes.includes(host))
     }
 
-    /// After how long a drain is given up. The settings may lose their `[kubernetes]` during one, which then never ends.
+    /// After how long a drain is given up: after ten minutes if the settings have lost their `[kubernetes]` during it.
     pub fn drain_timeout(&self) -> Duration {
-        let default = Duration::from_secs(600);
-        self.settings.kubernetes.as_ref().map_or(default, |kubernetes| kubernetes.drain_timeout)
+        self.settings.kubernetes.as_ref().map_or(DRAIN_TIMEOUT, |kubernetes| kubernetes.drain_timeout)
     }
 
     /// The fence for the marks of nodes; absent until the current one is passed.

@@ -132,7 +132,7 @@ pub(crate) fn not_ready(
 #[strum(serialize_all = "kebab-case")]
 pub enum EntryBlocker {
     /// It has backed off.
-    #[error("{}; it is tried again from {} on", reason.as_ref().map_or("its drain was given up".to_owned(), Reason::to_string), time::format(*until))]
+    #[error("{}; it is tried again from {} on", reason.as_ref().map_or("it could not be told to reboot".to_owned(), Reason::to_string), time::format(*until))]
     BackedOff {
         /// Until when it does not start again.
         until: DateTime<Utc>,
@@ -228,19 +228,21 @@ pub fn explain_entry(
 ) -> Option<EntryBlocker> {
     match entry.status {
         EntryStatus::Queued => {
-            if let Some(until) = entry.backoff_expire.filter(|_| entry.is_backed_off(now)) {
-                return Some(EntryBlocker::BackedOff { until, reason: entry.reason.clone() });
-            }
+            let until = entry.backoff_expire.filter(|_| entry.is_backed_off(now));
             if let Err(by) = next
                 && by.is_of_queue()
+                && (until.is_none() || !by.passes_with_others())
             {
                 return Some(EntryBlocker::Queue(by.clone()));
+            }
+            if let Some(until) = until {
+                return Some(EntryBlocker::BackedOff { until, reason: entry.reason.clone() });
             }
             if let Some(why) = not_ready(state, view, index, entry, now) {
                 return Some(EntryBlocker::NotReady(why));
             }
             match next {
-                // Of a drain that was given up nothing is left by now.
+                // Why an earlier drain was given up does not keep it any more.
                 Ok(first) if *first == index => {
                     entry.reason.clone().filter(|reason| !reason.is_of_drain()).map(EntryBlocker::Slot)
                 }

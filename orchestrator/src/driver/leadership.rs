@@ -20,7 +20,7 @@ impl Lease {
         Self { started, until: watch::Sender::new(None) }
     }
 
-    /// This instance leads until `until`, or it does not lead.
+    /// This instance leads until `until`, or it does not lead. Between two leaderships this is said with `None`.
     pub(super) fn set(&mut self, until: Option<Duration>) {
         let has_changed = self.until.send_if_modified(|known| mem::replace(known, until) != until);
         if has_changed && until.is_none() {

@@ -163,11 +163,17 @@ async fn nodes_and_commands_that_are_not_there_are_found() {
     let (code, rows) = run_doctor(&Orchestrator::new(&nats.url(), &settings)).await;
     assert_eq!(code, Some(1), "{rows:?}");
     let (verdict, found) = &rows["[reboot] reboot-command"];
-    assert!(verdict == "problem" && found.starts_with("/nowhere/reboot cannot be executed"), "{rows:?}");
+    assert!(
+        verdict == "problem" && found.starts_with("/nowhere/reboot cannot be executed by this user"),
+        "{rows:?}"
+    );
     let (verdict, found) = &rows["[reboot] boot-check-command"];
-    assert!(verdict == "ok" && found.ends_with("/true can be executed"), "{rows:?}");
+    assert!(verdict == "ok" && found.ends_with("/true can be executed by this user"), "{rows:?}");
     let (verdict, found) = &rows["Kubernetes cluster"];
-    assert!(verdict == "warning" && found.ends_with("names: node-9 (h02)"), "{rows:?}");
+    assert!(
+        verdict == "warning" && found == "it lacks 1 nodes that [kubernetes.nodes] names: node-9 (h02)",
+        "{rows:?}"
+    );
 }
 
 #[tokio::test]

@@ -51,7 +51,7 @@ pub enum Failure {
         /// The causes.
         detail: String,
     },
-    /// Another instance may lead by now. Nothing was run.
+    /// Another instance may lead by now. No attempt is begun any more.
     #[error("the lease is running out")]
     NotLeading,
 }

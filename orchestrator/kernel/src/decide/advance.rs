@@ -72,7 +72,7 @@ fn expiry_event(host: &RunHost, is_unreachable: bool) -> Option<HostEvent> {
         }
         HostStatus::Prepared | HostStatus::Waiting | HostStatus::Draining => {
             // One that has had its turn, and was not drained, says why.
-            let why_not_drained = host.reason.clone().filter(|_| host.backoff.is_some());
+            let why_not_drained = host.reason.clone().filter(Reason::is_of_drain);
             Some(HostEvent::Cancelled { reason: why_not_drained.unwrap_or(Reason::RunTimedOut) })
         }
         // It has answered `done`; the end of its cordon goes on without the run.

@@ -250,7 +250,9 @@ fn add(
     if let Some((hosts, count)) =
         those(&|host| !view.hosts.contains_key(host) && !is_node_without_worker(state, view, host))
     {
-        let may_be_nodes = state.settings.reboot.command.is_some() && state.is_cluster_unseen(view);
+        let may_be_node = |host: &&HostName| !view.hosts.contains_key(*host) && state.has_node(host);
+        let by_command = state.settings.reboot.command.is_some();
+        let may_be_nodes = by_command && state.is_cluster_unseen(view) && named.iter().any(may_be_node);
         return Err(if may_be_nodes {
             RebootRefusal::ClusterUnseen
         } else if state.settings.reboot.command.is_some() {
@@ -379,10 +381,9 @@ pub(super) fn queue_required(state: &State, view: &View, now: DateTime<Utc>) -> 
 /// Cancels entries of hosts that were queued because they needed a reboot, and no longer do: a run has rebooted them, for example.
 pub(super) fn cancel_unneeded(state: &State, view: &View) -> Option<Vec<Fact>> {
     let needs_none = |entry: &Entry| {
-        let seen = || view.hosts.get(&entry.host);
         entry.required
             && entry.status == EntryStatus::Queued
-            && seen().is_some_and(|seen| seen.reboot_required.is_none())
+            && view.hosts.get(&entry.host).is_some_and(|seen| seen.reboot_required.is_none())
     };
     let unneeded = state.reboot_queue.entries.iter().filter(|(_, entry)| needs_none(entry));
     let why = "it no longer needs a reboot";

@@ -253,13 +253,14 @@ impl Answered<'_> {
             // Until it is known which boot it is to leave, the node is looked at again and again.
             let Ok(rebooter) = Rebooter::of_entry(state, self.view, entry) else { return Vec::new() };
             // What was seen of it is older than a boot that the drain has found, and that one would be taken for the next.
-            if let Rebooter::Command { boot_id: Some(seen), .. } = rebooter
-                && boot_id.is_some_and(|drained_in| drained_in != seen)
+            if let Rebooter::Command { boot_id: seen, .. } = rebooter
+                && let Some((seen, drained_in)) = seen.or(entry.boot_id.as_deref()).zip(boot_id)
+                && drained_in != seen
             {
                 return Vec::new();
             }
-            // After an earlier entry, it may be the boot that was left for that one.
-            let event = rebooter.begins(boot_id.filter(|_| entry.boot_id.is_none()));
+            // A boot that was left for an earlier entry is not left once more.
+            let event = rebooter.begins(boot_id.filter(|boot_id| entry.boot_id.as_deref() != Some(boot_id)));
             return vec![drained, Fact::Reboot { index, host: host.clone(), event }];
         }
         vec![drained]

@@ -147,6 +147,11 @@ impl QueueBlocker {
         }
     }
 
+    /// Whether it passes when others are through, so that an entry's own backoff says more.
+    pub(crate) const fn passes_with_others(&self) -> bool {
+        matches!(self, Self::ApiServerUnderWay(_) | Self::Full(_))
+    }
+
     /// The word for it in the API. What keeps the first entry from starting has the word of its own cause.
     pub fn kind(&self) -> &'static str {
         if let Self::NotReady { why, .. } = self { why.into() } else { self.into() }

@@ -385,6 +385,11 @@ pub fn entry_index(run: &RunId) -> Option<u64> {
 /// The index of the entry whose id this is, and the Unix time in seconds at which that was added.
 pub(super) fn entry_of(run: &RunId) -> Option<(u64, i64)> {
     let (index, added_at) = run.as_str().strip_prefix(RUN_ID_PREFIX)?.split_once('-')?;
+    // Another way to write a number would be another id.
+    let is_padded = |number: &str| number.len() > 1 && number.starts_with('0');
+    if is_padded(index) || is_padded(added_at) {
+        return None;
+    }
     Some((index.parse().ok()?, added_at.parse().ok()?))
 }
 

@@ -89,7 +89,7 @@ impl<'a> Session<'a> {
         self.client.evict(self.client.turn().await, pod, Mode::DryRun).await
     }
 
-    /// The same about a deletion.
+    /// Asks what would come of a deletion. It changes nothing, so no permission is needed.
     pub(super) async fn judge_deletion(&mut self, pod: &PodRef) -> Result<Verdict, Error> {
         self.client.delete_pod(self.client.turn().await, pod, Mode::DryRun).await
     }

@@ -1,6 +1,6 @@
 //! Whether the Kubernetes cluster of the settings can be asked, and which hosts are nodes there.
 
-use os_upgrade_adapters::cluster::{Cluster, Failure};
+use os_upgrade_adapters::cluster::Cluster;
 use os_upgrade_protocol::HostName;
 use os_upgrade_protocol::error::with_causes;
 use os_upgrade_settings::{NodeFrom, Settings};
@@ -20,17 +20,23 @@ pub(super) async fn examine(settings: &Settings) -> Option<Check> {
             return Some(Check::problem(NAME, with_causes(&error), advice));
         }
     };
-    let asked = async { Ok::<_, Failure>((cluster.nodes().await?, cluster.missing_rights().await?)) };
-    let (nodes, missing) = match asked.await {
-        Ok(found) => found,
+    let nodes = match cluster.nodes().await {
+        Ok(nodes) => nodes,
         Err(failure) => {
             let advice = "until its nodes can be seen, nothing starts: check the way to its API server, and the rights there";
             return Some(Check::problem(NAME, failure.to_string(), advice));
         }
     };
+    let missing = match cluster.missing_rights().await {
+        Ok(missing) => missing,
+        Err(failure) => {
+            let advice = "its nodes are seen, and whether they can be drained is not known";
+            return Some(Check::warning(NAME, failure.to_string(), advice));
+        }
+    };
     if !missing.is_empty() {
         let missing: Vec<String> = missing.iter().map(ToString::to_string).collect();
-        let advice = "grant them as config/kubernetes/rbac.yaml does: without them nodes cannot be drained";
+        let advice = "grant them as config/kubernetes/rbac.yaml does: without them drains may wait until they are given up";
         return Some(Check::problem(NAME, format!("missing rights: {}", missing.join(", ")), advice));
     }
     let advice = "[kubernetes] node-from says which node a host is";
@@ -44,8 +50,9 @@ pub(super) async fn examine(settings: &Settings) -> Option<Check> {
             .map(|(host, node)| format!("{node} ({host})"))
             .collect();
         if !missing.is_empty() {
-            let found =
-                format!("it has no such nodes, which [kubernetes.nodes] names: {}", missing.join(", "));
+            let (count, shown) = (missing.len(), missing[..missing.len().min(NAMED_MAX)].join(", "));
+            let more = if count > NAMED_MAX { ", ..." } else { "" };
+            let found = format!("it lacks {count} nodes that [kubernetes.nodes] names: {shown}{more}");
             return Some(Check::warning(NAME, found, advice));
         }
     }

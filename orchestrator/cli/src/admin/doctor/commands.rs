@@ -15,10 +15,10 @@ pub(super) fn examine(settings: &Settings) -> Vec<Check> {
         let program = words.iter().next().unwrap_or_default();
         let name = format!("[reboot] {key}");
         match find(program) {
-            Some(path) => Check::ok(name, format!("{} can be executed", path.display())),
+            Some(path) => Check::ok(name, format!("{} can be executed by this user", path.display())),
             None => Check::problem(
                 name,
-                format!("{program} cannot be executed, or is not there"),
+                format!("{program} cannot be executed by this user, or is not there"),
                 "correct the setting, which no shell reads, or install the program on the machine of each instance",
             ),
         }
