@@ -234,9 +234,10 @@ impl World {
             NotReady::TakesNoPart => self.until_granted("every host is approved", World::approval_of_all),
             NotReady::SlotHeld { .. } => self.release_slot_of(host),
             NotReady::SlotDenied { .. } => self.release_foreign_slots() && self.release_left_slots(),
+            // Its hosts may wait for a slot that was left, and so does each run after it.
             NotReady::InRun { .. } => {
                 self.help_run();
-                true
+                self.release_left_slots()
             }
             NotReady::NoWorker => {
                 self.restore_command();
