@@ -206,6 +206,11 @@ impl WorkerLogic {
     fn reconnected(&mut self, out: &mut Vec<Action>) {
         // The versions stream may have been created again and be empty.
         self.versions.check(out);
+        // What the server wants acknowledged it delivers again. Between connections the stream may have been rolled back, and an
+        // old subject could count for another command that has come to the same sequence.
+        let current = self.file.current.as_mut().map(|current| &mut current.ack_subject);
+        let held = self.held.as_mut().map(|held| &mut held.ack_subject);
+        current.into_iter().chain(held).for_each(String::clear);
         match self.activity {
             Activity::ReplyRetry { attempt, .. } => self.reply(attempt + 1, out),
             Activity::AckRetry { .. } => self.reply(1, out),

@@ -107,7 +107,7 @@ pub struct Current {
     /// Its id, if it has one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub id: Option<CommandId>,
-    /// Where its acknowledgement goes, also over a later connection; empty until this process has got the command delivered.
+    /// Where its acknowledgement goes; empty until it is delivered over the present connection of this process.
     pub ack_subject: String,
     /// The requested action.
     pub action: Action,

@@ -127,9 +127,8 @@ impl WorkerLogic {
         self.activity = Activity::ReplyRetry { attempt, at };
     }
 
-    /// Acknowledges the current command. One that has not been delivered to this process is only settled: if the server waits
-    /// for its acknowledgement, it delivers it again. A subject of an earlier process could count for another command that has
-    /// come to the same sequence since.
+    /// Acknowledges the current command. One that has not been delivered over this connection is only settled: if the server waits
+    /// for its acknowledgement, it delivers it again.
     pub(super) fn ack(&mut self, out: &mut Vec<Action>) {
         let current = self.file.current.as_ref().expect(CURRENT);
         if current.ack_subject.is_empty() {

@@ -100,7 +100,7 @@ impl WorkerLogic {
         }
         if answer.is_some() || self.file.settled == Some(position) {
             out.push(Action::Log(LogMessage::AlreadySettled { sequence: position.sequence }));
-            out.push(received.ack());
+            out.extend(received.ack());
             return;
         }
         let command = match parsed {
@@ -274,7 +274,7 @@ impl WorkerLogic {
         out.push(Action::Log(LogMessage::Dropped { sequence: received.sequence, reason }));
         // Not saved: after a crash the command is dropped again, unless a later save has included it.
         self.file.settled = Some(received.position());
-        out.push(received.ack());
+        out.extend(received.ack());
     }
 }
 
@@ -289,8 +289,10 @@ impl Received {
         self.delivered == 1 && self.sequence > self.last_sequence_at_open
     }
 
-    fn ack(&self) -> Action {
-        Action::Ack { sequence: self.sequence, subject: self.ack_subject.clone() }
+    /// Its acknowledgement, unless it was delivered over an earlier connection.
+    fn ack(&self) -> Option<Action> {
+        let subject = Some(self.ack_subject.clone()).filter(|subject| !subject.is_empty())?;
+        Some(Action::Ack { sequence: self.sequence, subject })
     }
 
     /// What is known of it when it begins, in `phase`.

@@ -21,6 +21,7 @@ pub(crate) fn now(second: i64) -> Now {
 }
 
 /// A worker with its disk and clocks.
+#[derive(Clone)]
 pub(crate) struct Bench {
     pub(crate) logic: WorkerLogic,
     pub(crate) saved: Option<Vec<u8>>,

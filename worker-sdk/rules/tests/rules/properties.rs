@@ -38,8 +38,8 @@ fn op() -> impl Strategy<Value = Op> {
     ]
 }
 
-/// Either a whole run with random operations in between, because few purely random histories get that far, or random
-/// operations only.
+/// A whole run with random operations in between, because few purely random histories get that far; or a command and two
+/// rollbacks soon after each other; or random operations only.
 fn history() -> impl Strategy<Value = Vec<Op>> {
     let noise = || prop::collection::vec(op(), 0..6);
     let step = |action| {
@@ -50,7 +50,13 @@ fn history() -> impl Strategy<Value = Vec<Op>> {
     };
     let run = (noise(), step(Action::Prepare), step(Action::Upgrade), step(Action::Reboot), noise())
         .prop_map(|(a, b, c, d, e)| [a, b, c, d, e].concat());
-    prop_oneof![run, prop::collection::vec(op(), 0..120)]
+    let begin = vec![Op::Send(Action::Upgrade, None, Some(1)), Op::Deliver];
+    let some = || prop::collection::vec(op(), 0..40);
+    let rolled_back =
+        (Just(begin), some(), any::<u8>(), noise(), 0..16u8, noise()).prop_map(|(a, b, one, c, two, d)| {
+            [a, b, vec![Op::RollBack(one)], c, vec![Op::RollBack(two)], d].concat()
+        });
+    prop_oneof![run, rolled_back, prop::collection::vec(op(), 0..120)]
 }
 
 proptest! {
@@ -95,5 +101,27 @@ fn acknowledgements_of_an_earlier_process_are_not_sent() {
     world.finish(false, false);
     act(&mut world, 5);
     world.roll_back(28);
+    world.heal();
+}
+
+/// The same without a restart: an acknowledgement of before the rollback goes to the command that has come to its sequence.
+#[test]
+fn acknowledgements_of_an_earlier_connection_are_not_sent() {
+    let mut world = World::new();
+    let act = |world: &mut World, times: usize| (0..times).for_each(|_| world.act(Execution::Succeeds));
+    world.send(Action::Upgrade, None, Some(1));
+    world.deliver();
+    act(&mut world, 3);
+    world.roll_back(0);
+    act(&mut world, 1);
+    world.send(Action::Reboot, None, None);
+    act(&mut world, 4);
+    world.deliver();
+    act(&mut world, 7);
+    world.finish(true, false);
+    act(&mut world, 6);
+    world.roll_back(0);
+    world.act(Execution::AnswerLost);
+    world.roll_back(4);
     world.heal();
 }

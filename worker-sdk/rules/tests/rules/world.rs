@@ -392,7 +392,9 @@ impl World {
             assert!(self.save_failed || *first == payload, "two answers to {:?}", sent.identity());
             self.keep_moment();
             self.machine.last_sequence += 1;
-            if self.machine.has(sent.position) {
+            // The controller may have sent it again to the same sequence, and then takes the reply for that.
+            let in_stream = self.machine.commands.get(&sequence);
+            if in_stream.is_some_and(|command| command.identity() == sent.identity()) {
                 self.machine.replied.insert(sequence);
             }
         }
