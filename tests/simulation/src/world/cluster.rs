@@ -312,7 +312,8 @@ impl World {
         match waits {
             Some(NodeWait::Pods { pods }) => self.remove_named_pods(host, pods),
             Some(NodeWait::Unreachable { .. }) => self.cluster_back(),
-            Some(NodeWait::NotReady | NodeWait::Refused { .. }) | None => {}
+            Some(NodeWait::NotReady) => self.free_hung_host(host),
+            Some(NodeWait::Refused { .. }) | None => {}
         }
     }
 

@@ -91,8 +91,17 @@ impl World {
 
     /// Somebody goes to the hosts that hang in their boot.
     pub(super) fn free_hung_hosts(&mut self) {
+        self.free_hung(|_| true);
+    }
+
+    /// Somebody goes to a host whose node does not get ready.
+    pub(super) fn free_hung_host(&mut self, name: &HostName) {
+        self.free_hung(|host| host == name);
+    }
+
+    fn free_hung(&mut self, is_meant: impl Fn(&HostName) -> bool) {
         for host in 0..self.hosts.len() {
-            if self.hosts[host].hangs {
+            if self.hosts[host].hangs && is_meant(&self.hosts[host].name) {
                 self.after(SECOND, Item::Booted { host });
             }
         }
@@ -104,13 +113,7 @@ impl World {
         let is_waited_for = |host: &HostName| {
             state.as_ref().is_some_and(|state: &State| state.entry_under_way(host).is_some())
         };
-        let others: Vec<usize> =
-            (0..self.hosts.len()).filter(|host| !is_waited_for(&self.hosts[*host].name)).collect();
-        for host in others {
-            if self.hosts[host].hangs {
-                self.after(SECOND, Item::Booted { host });
-            }
-        }
+        self.free_hung(|host| !is_waited_for(host));
     }
 
     /// Lets the queue become empty: each entry ends by itself, or once an operator has removed what it names as its blocker.
