@@ -5,7 +5,6 @@ mod drain_previews;
 mod heartbeats;
 mod open_files;
 mod projection;
-mod reboot_commands;
 pub(crate) mod reload;
 mod service_manager;
 mod setup;
@@ -18,6 +17,7 @@ use std::time::Duration;
 
 use arc_swap::ArcSwap;
 use os_upgrade_adapters::fleet_lock_client::FleetLockClient;
+use os_upgrade_adapters::reboot_command::RebootCommands;
 use os_upgrade_adapters::{self as adapters, Adapters};
 use os_upgrade_api as api;
 use os_upgrade_bus::PendingBus;
@@ -301,7 +301,15 @@ fn adapters(
     credentials: Option<Secret>,
 ) -> Adapters {
     let lock_server = locks.map(|locks| locks.with_credentials(credentials));
-    Adapters { lock_server, cluster, reboot_commands: reboot_commands::of(settings) }
+    let reboot_commands = RebootCommands::from_settings(settings);
+    for (key, command) in reboot_commands.iter().flat_map(RebootCommands::commands) {
+        // It may be installed before a host is to reboot, so that this keeps nothing from running.
+        if command.executable().is_none() {
+            let program = command.program();
+            tracing::warn!(program, "[reboot] {key} is not there, or cannot be executed by this user");
+        }
+    }
+    Adapters { lock_server, cluster, reboot_commands }
 }
 
 fn site() -> (Arc<ArcSwap<PublishedState>>, SiteHandle, mpsc::Receiver<os_upgrade_site::call::Call>) {

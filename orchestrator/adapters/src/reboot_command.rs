@@ -4,10 +4,14 @@
 //! when its time is up, and when the instance that runs it does not lead any more, which drops the future.
 
 mod attempt;
+mod from_settings;
 
+use std::env;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use chrono::{DateTime, Utc};
+use nix::unistd::{AccessFlags, access};
 use os_upgrade_kernel::{CommandJob, CommandOrder, CommandOutcome, Job, JobDone};
 use os_upgrade_protocol::limits::bounded;
 use os_upgrade_shell::jobs::JobReport;
@@ -33,6 +37,23 @@ impl CommandLine {
         let mut words = words.into_iter();
         let program = words.next()?;
         Some(Self { program, arguments: words.collect() })
+    }
+
+    /// The program, as the settings name it.
+    pub fn program(&self) -> &str {
+        &self.program
+    }
+
+    /// The file that is executed: the named one, or the first of that name on the `PATH`. `None` if this user can execute none.
+    pub fn executable(&self) -> Option<PathBuf> {
+        let is_executable = |path: &Path| path.is_file() && access(path, AccessFlags::X_OK).is_ok();
+        if self.program.contains('/') {
+            return Some(PathBuf::from(&self.program)).filter(|path| is_executable(path));
+        }
+        let path = env::var_os("PATH")?;
+        env::split_paths(&path)
+            .map(|directory| directory.join(&self.program))
+            .find(|path| is_executable(path))
     }
 
     /// Runs it once, with more arguments.

@@ -9,7 +9,7 @@ use crate::duration::Duration;
 use crate::fact::Fact;
 use crate::node::{Node, NodeFence, NodeStage, NodeStep};
 use crate::reason::Reason;
-use crate::reboot_queue::{EntryEvent, EntryStatus};
+use crate::reboot_queue::{Entry, EntryEvent, EntryStatus};
 use crate::run::{HostEvent, HostStatus, Run};
 use crate::slot::{ReleaseCause, Slot, SlotState};
 use crate::state::{ApplyError, State};
@@ -177,13 +177,22 @@ impl State {
         }
         let (index, entry) =
             self.entry_of_slot(host).filter(|(_, entry)| entry.status == EntryStatus::Draining)?;
+        Some(self.entry_backs_off((index, entry), Some(reason.clone()), now))
+    }
+
+    /// The fact that the entry at `index` starts again later.
+    pub(crate) fn entry_backs_off(
+        &self,
+        (index, entry): (u64, &Entry),
+        reason: Option<Reason>,
+        now: DateTime<Utc>,
+    ) -> Fact {
         let until = self.backs_off_until(entry.run_id(index).as_str(), entry.backoff_count, now);
-        let event = EntryEvent::BackedOff { until, reason: Some(reason.clone()) };
-        Some(Fact::Reboot { index, host: host.clone(), event })
+        Fact::Reboot { index, host: entry.host.clone(), event: EntryEvent::BackedOff { until, reason } }
     }
 
     /// Until when what `owner` waits for does not start again, after it has backed off `count` times before.
-    pub(crate) fn backs_off_until(&self, owner: &str, count: u32, now: DateTime<Utc>) -> DateTime<Utc> {
+    fn backs_off_until(&self, owner: &str, count: u32, now: DateTime<Utc>) -> DateTime<Utc> {
         now.trunc_subsecs(0) + self.settings.reboot.backoff.pause(owner, count.saturating_add(1))
     }
 

@@ -166,19 +166,16 @@ pub enum EntryBlocker {
     /// The operator's command has begun the reboot, and the host is not back. A boot that hangs ends when an operator gives it up.
     #[error("the reboot command succeeded at {}, and the host is not back", time::format(*.0))]
     BootAwaited(DateTime<Utc>),
-    /// Whether the operator's command has begun the reboot is not known.
-    #[error(
-        "whether the reboot command has had an effect is not known since {}{}", time::format(*since),
-        repeated.map_or_else(
-            || "; once the host is looked after, `os-upgrade reboot-queue give-up` removes the entry".to_owned(),
-            |at| format!("; it is run again from {} on if the host is ready in its old boot", time::format(at)),
-        )
-    )]
-    AttemptUnknown {
-        /// Since when.
-        since: DateTime<Utc>,
+    /// Whether the operator's command has begun the reboot is not known, and it is not run again.
+    #[error("{0}; once the host is looked after, `os-upgrade reboot-queue give-up` removes the entry")]
+    AttemptUnknown(Reason),
+    /// Whether the operator's command has begun the reboot is not known, and it is run again.
+    #[error("{reason}; it is run again from {} on if the host is ready in its old boot", time::format(*at))]
+    AttemptRepeated {
+        /// Why it is not known.
+        reason: Reason,
         /// When it is run again, if the host is ready in its old boot then.
-        repeated: Option<DateTime<Utc>>,
+        at: DateTime<Utc>,
     },
     /// The host is to be rebooted by a command, and the settings have none any more.
     #[error(
@@ -204,7 +201,8 @@ impl EntryBlocker {
             | Self::ReplyAwaited(_)
             | Self::CommandRuns(_)
             | Self::BootAwaited(_)
-            | Self::AttemptUnknown { .. }
+            | Self::AttemptUnknown(_)
+            | Self::AttemptRepeated { .. }
             | Self::NoCommand
             | Self::Failed(_) => self.into(),
         }
@@ -297,9 +295,12 @@ fn attempt_blocker(state: &State, view: &View, entry: &Entry, attempt: &Attempt)
         AttemptStage::Succeeded => EntryBlocker::BootAwaited(attempt.since),
         AttemptStage::Unknown => {
             let may_repeat = !entry.cancel_requested && entry.boot_id.is_some();
-            let is_repeated = state.repeats_attempt_after().filter(|_| may_repeat);
-            let repeated = is_repeated.map(|after| attempt.since + after);
-            EntryBlocker::AttemptUnknown { since: attempt.since, repeated }
+            let restored = || Reason::RebootUnknown { detail: "the site was restored".to_owned() };
+            let reason = entry.reason.clone().unwrap_or_else(restored);
+            match state.repeats_attempt_after().filter(|_| may_repeat) {
+                Some(after) => EntryBlocker::AttemptRepeated { reason, at: attempt.since + after },
+                None => EntryBlocker::AttemptUnknown(reason),
+            }
         }
         AttemptStage::Failed => EntryBlocker::Failed(entry.reason.clone()?),
         AttemptStage::Booted => return node_under_way(state, entry),

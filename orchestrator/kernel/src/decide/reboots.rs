@@ -424,8 +424,7 @@ pub(super) fn begin(state: &State, view: &View, now: DateTime<Utc>) -> Option<Ve
         match Rebooter::of_entry(state, view, entry) {
             Ok(rebooter) => Some(vec![fact(rebooter.begins(None))]),
             Err(_) if view.may_time_out() && !slot.begun && state.owns_slot(index, host) => {
-                let until = state.backs_off_until(entry.run_id(index).as_str(), entry.backoff_count, now);
-                let backed_off = fact(EntryEvent::BackedOff { until, reason: None });
+                let backed_off = state.entry_backs_off((index, entry), None, now);
                 let released = state.release_slot(host, ReleaseCause::DrainGivenUp);
                 Some([backed_off].into_iter().chain(released).collect())
             }

@@ -47,16 +47,16 @@ pub(super) struct Entry {
 }
 
 impl Entries {
-    /// Those at work, in lines. Those that failed are elsewhere, as they need a person.
+    /// Those at work, in lines. Those that need a person are elsewhere.
     pub(super) fn under_way(&self) -> impl Iterator<Item = String> {
         let at_work =
             self.items.iter().filter(|entry| matches!(entry.status.as_str(), "draining" | "rebooting"));
-        at_work.filter(|entry| !entry.has_failed()).map(Entry::line)
+        at_work.filter(|entry| !entry.needs_person()).map(Entry::line)
     }
 
-    /// Those whose worker answered with an error.
-    pub(super) fn failed(&self) -> impl Iterator<Item = &Entry> {
-        self.items.iter().filter(|entry| entry.has_failed())
+    /// Those that do not go on without a person.
+    pub(super) fn for_person(&self) -> impl Iterator<Item = &Entry> {
+        self.items.iter().filter(|entry| entry.needs_person())
     }
 
     /// Whether the entry is there, or may be among those that were not read.
@@ -66,8 +66,9 @@ impl Entries {
 }
 
 impl Entry {
-    fn has_failed(&self) -> bool {
-        self.why_kind.as_deref() == Some("failed")
+    /// Whether it failed, or nobody knows whether it did.
+    fn needs_person(&self) -> bool {
+        matches!(self.why_kind.as_deref(), Some("failed" | "attempt-unknown"))
     }
 
     /// Its host, and why it is not progressing.

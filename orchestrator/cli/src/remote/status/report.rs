@@ -101,8 +101,16 @@ struct Host {
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 struct Node {
+    stage: String,
     /// Whether it stays cordoned, because its host failed.
     kept: bool,
+    waits: Option<Waits>,
+}
+
+/// What a node waits for.
+#[derive(Debug, Deserialize)]
+struct Waits {
+    text: String,
 }
 
 #[derive(Debug, Deserialize)]
@@ -379,18 +387,11 @@ impl Report {
                 let left_by = holder.run.as_deref().filter(|run| Some(*run) != active);
                 let is_of_no_entry = holder.entry.as_deref().is_some_and(|entry| !self.has_entry(entry));
                 if holder.stuck || left_by.is_some() || is_of_no_entry {
-                    let Holder { id, reason, .. } = holder;
-                    let what = format!("{id} holds a slot of group {}: {reason}", group.group);
-                    let of_run = left_by.into_iter().flat_map(|run| {
-                        let more = format!("os-upgrade run show {} {}", short(run), shell_word(id));
-                        [("why", more), ("retry all hosts", "os-upgrade run start".to_owned())]
-                    });
-                    let release = ("release", release::command(&group.group, id));
-                    needs.push(Need { what, commands: of_run.chain([release]).collect() });
+                    needs.push(self.slot(&group.group, holder, left_by));
                 }
             }
         }
-        for entry in self.reboots.iter().flat_map(Entries::failed) {
+        for entry in self.reboots.iter().flat_map(Entries::for_person) {
             let give_up =
                 format!("os-upgrade reboot-queue give-up {} --reason=TEXT", shell_word(&entry.index));
             needs.push(Need { what: entry.line(), commands: vec![("give up", give_up)] });
@@ -406,6 +407,24 @@ impl Report {
 }
 
 impl Report {
+    /// That a slot is not given back by itself. One whose host's node is being uncordoned is given back with that.
+    fn slot(&self, group: &str, holder: &Holder, left_by: Option<&str>) -> Need {
+        let Holder { id, reason, .. } = holder;
+        let why =
+            left_by.map(|run| ("why", format!("os-upgrade run show {} {}", short(run), shell_word(id))));
+        let host = self.state.hosts.iter().find(|host| host.hostname == *id);
+        if let Some(host) = host.filter(|host| host.is_being_uncordoned()) {
+            let waits = host.node.iter().find_map(|node| node.waits.as_ref());
+            let waits = waits.map(|waits| format!(": {}", waits.text)).unwrap_or_default();
+            let what = format!("{id} holds a slot of group {group} until its node is uncordoned{waits}");
+            return Need { what, commands: why.into_iter().chain([host.uncordon()]).collect() };
+        }
+        let retry = left_by.map(|_| ("retry all hosts", "os-upgrade run start".to_owned()));
+        let release = ("release", release::command(group, id));
+        let commands = why.into_iter().chain(retry).chain([release]).collect();
+        Need { what: format!("{id} holds a slot of group {group}: {reason}"), commands }
+    }
+
     /// Whether the reboot queue has this entry, or may have it beyond those that were read.
     fn has_entry(&self, index: &str) -> bool {
         self.reboots.as_ref().is_some_and(|entries| entries.may_have(index))
@@ -428,11 +447,18 @@ impl Host {
         self.node.as_ref().is_some_and(|node| node.kept)
     }
 
+    fn is_being_uncordoned(&self) -> bool {
+        self.node.as_ref().is_some_and(|node| node.stage == "uncordoning")
+    }
+
     /// That its node stays cordoned, and the command that ends it.
     fn cordon(&self) -> Need {
-        let uncordon = format!("os-upgrade hosts uncordon {} --reason=TEXT", shell_word(&self.hostname));
         let what = format!("the node of {} stays cordoned, because its host failed", self.hostname);
-        Need { what, commands: vec![("uncordon", uncordon)] }
+        Need { what, commands: vec![self.uncordon()] }
+    }
+
+    fn uncordon(&self) -> (&'static str, String) {
+        ("uncordon", format!("os-upgrade hosts uncordon {} --reason=TEXT", shell_word(&self.hostname)))
     }
 
     /// Whether it goes on once its node is drained or uncordoned.

@@ -216,6 +216,7 @@ fn the_reboot_queue_on_the_screen() {
         },
         "reboots": { "items": [
             entry("7", "h07", "reply-awaited", "its worker has not answered"), entry("8", "h08", "failed", "reboot failed: x"),
+            entry("9", "h09", "attempt-unknown", "it was killed"), entry("10", "h10", "attempt-repeated", "it is run again"),
         ] },
         "slots": { "groups": [{ "group": "default", "holders": [held("h05", "5"), held("h07", "7"), held("h08", "8")] }] },
         "cluster": { "leader": "a1" },
@@ -225,6 +226,7 @@ fn the_reboot_queue_on_the_screen() {
 REBOOT QUEUE
   enabled: 3 queued, 2 rebooting; none starts: 2 are under way
   entry 7, h07 rebooting: its worker has not answered
+  entry 10, h10 rebooting: it is run again
 
 next:";
     assert!(screen.starts_with("no run is active; the reboot queue is at work\n"), "{screen}");
@@ -234,7 +236,9 @@ NEEDS A PERSON
   h05 holds a slot of group default: for entry 5
     release: os-upgrade lock release --group=default --id=h05 --reason=TEXT
   entry 8, h08 rebooting: reboot failed: x
-    give up: os-upgrade reboot-queue give-up 8 --reason=TEXT";
+    give up: os-upgrade reboot-queue give-up 8 --reason=TEXT
+  entry 9, h09 rebooting: it was killed
+    give up: os-upgrade reboot-queue give-up 9 --reason=TEXT";
     assert!(screen.ends_with(needs), "{screen}");
 }
 
@@ -278,5 +282,28 @@ NEEDS A PERSON
     uncordon: os-upgrade hosts uncordon h03 --reason=TEXT
   the node of h 9 stays cordoned, because its host failed
     uncordon: os-upgrade hosts uncordon 'h 9' --reason=TEXT";
+    assert!(screen.ends_with(needs), "{screen}");
+}
+
+/// The slot is given back with the cordon, so that neither another run nor a release is what helps.
+#[test]
+fn run_that_has_left_a_node_unready_on_the_screen() {
+    let mut answers = active();
+    answers["state"]["current-upgrade-info"] = Value::Null;
+    answers["state"]["pending-hosts"] = json!(0);
+    answers["state"]["hosts"] = json!([{
+        "hostname": "h02", "why": "no run is active", "blockers": [{ "kind": "no-run" }],
+        "node": { "stage": "uncordoning", "waits": { "kind": "not-ready", "text": "it is not ready" } },
+    }]);
+    answers["slots"] = json!({ "groups": [{ "group": "default", "holders": [
+        { "id": "h02", "run": "019aa000-0000-7000-8000-000000000001", "reason": "upgrading", "stuck": false },
+    ] }] });
+    let screen = Report::read(&answers).unwrap().screen(&canvas(None), now());
+    let needs = "
+NEEDS A PERSON
+  h02 holds a slot of group default until its node is uncordoned: it is not ready
+    why: os-upgrade run show 019aa000-0000 h02
+    uncordon: os-upgrade hosts uncordon h02 --reason=TEXT
+  the instances differ";
     assert!(screen.ends_with(needs), "{screen}");
 }
