@@ -113,7 +113,7 @@ impl RebootCommands {
     pub async fn carry_out(&self, job: CommandJob, may_write: impl Fn() -> bool) -> JobReport {
         let CommandJob { order, host, node, .. } = &job;
         let outcome = match order {
-            CommandOrder::Reboot { .. } => match self.reboot(node, may_write).await {
+            CommandOrder::Reboot { .. } => match self.reboot_in_next_second(node, may_write).await {
                 Ok(()) => CommandOutcome::Succeeded,
                 Err(Failure::NotLeading) => {
                     tracing::info!(%host, node, "the reboot command is not begun: the lease is running out");
@@ -137,6 +137,16 @@ impl RebootCommands {
             },
         };
         JobDone::RebootCommand(job, outcome).into()
+    }
+
+    /// Boots are checked in whole seconds since the job was due, rounded up: this one must not be earlier.
+    async fn reboot_in_next_second(&self, node: &str, may_write: impl Fn() -> bool) -> Result<(), Failure> {
+        if self.boot_check.is_some() {
+            let second = Duration::from_secs(1);
+            let into_second = Duration::from_nanos(Utc::now().timestamp_subsec_nanos().into());
+            tokio::time::sleep(second.saturating_sub(into_second)).await;
+        }
+        self.reboot(node, may_write).await
     }
 
     /// Runs the command for a node until it succeeds, while `may_write`. An attempt that may have succeeded is not repeated here.

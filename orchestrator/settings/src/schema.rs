@@ -237,7 +237,8 @@ sections! {
         /// that the reboot has begun, another one that it has not. It needs `command-timeout`.
         "reboot-command" => reboot_command: Option<CommandWords> = Initial::Unset("/usr/local/sbin/reboot-node --soft");
         /// A command that says whether a host has booted since `reboot-command`, instead of the boot that its node or its worker
-        /// reports: it prints `true` if so. The last arguments are the node, as above, and the Unix time in seconds since when.
+        /// reports: it prints `true` if so. The last arguments are the node, as above, and the Unix time in seconds since when: the
+        /// host is not rebooted before that second.
         "boot-check-command" => boot_check_command: Option<CommandWords> = Initial::Unset("/usr/local/sbin/has-booted");
         /// How long one attempt of these commands may take. After that it is killed, and whether the host reboots is not known: it is
         /// rebooted again only once it has had time to boot and is ready in its old boot.

@@ -231,6 +231,22 @@ async fn outcomes_are_those_of_the_job() {
     }
 }
 
+/// A boot check that gets the time of the job, rounded up, would take an earlier boot for this one, or this one for an earlier.
+#[tokio::test]
+async fn checked_reboot_begins_in_a_later_second() {
+    let script = Script::new("date +%s > $0/begun");
+    let job = CommandJob {
+        order: CommandOrder::Reboot { attempt: 1 },
+        host: HostName::new("h01").unwrap(),
+        node: NODE.to_owned(),
+        index: 3,
+    };
+    let due = Utc::now().timestamp();
+    script.commands().carry_out(job, || true).await;
+    let begun: i64 = fs::read_to_string(script.file("begun")).unwrap().trim().parse().unwrap();
+    assert!(begun > due, "{begun} {due}");
+}
+
 #[tokio::test]
 async fn much_output_is_cut() {
     let line = "yes begin | head -c 10000000; yes begin | head -c 10000000 >&2; echo the end >&2; exit 1";

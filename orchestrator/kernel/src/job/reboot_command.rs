@@ -3,7 +3,7 @@
 //! To repeat the first one may reboot a host twice. So it is run only after a fact that says so, and once for it; what a leader
 //! cannot know of the command of another one is never taken for a failure.
 
-use chrono::{DateTime, Utc};
+use chrono::{DateTime, SubsecRound as _, TimeDelta, Utc};
 use os_upgrade_protocol::{GroupName, HostName};
 
 use super::system_job::SystemJob;
@@ -39,7 +39,7 @@ pub enum CommandOrder {
     },
     /// Say whether the host has booted.
     CheckBoot {
-        /// Since when.
+        /// Since when, in whole seconds.
         since: DateTime<Utc>,
     },
 }
@@ -152,7 +152,7 @@ fn order(state: &State, entry: &Entry, attempt: &Attempt) -> Option<CommandOrder
     match attempt.stage {
         AttemptStage::Running => Some(CommandOrder::Reboot { attempt: attempt.number }),
         AttemptStage::Succeeded | AttemptStage::Unknown | AttemptStage::Failed if checks_boot => {
-            Some(CommandOrder::CheckBoot { since: entry.last_transition })
+            Some(CommandOrder::CheckBoot { since: second_from(entry.last_transition) })
         }
         AttemptStage::Due
         | AttemptStage::Succeeded
@@ -162,6 +162,25 @@ fn order(state: &State, entry: &Entry, attempt: &Attempt) -> Option<CommandOrder
     }
 }
 
+/// The first whole second from `at` on. A boot in the second of `at` may have been before.
+fn second_from(at: DateTime<Utc>) -> DateTime<Utc> {
+    let second = at.trunc_subsecs(0);
+    if second < at { second + TimeDelta::seconds(1) } else { second }
+}
+
 fn unknown(detail: &str) -> EntryEvent {
     EntryEvent::AttemptUnknown { reason: Reason::RebootUnknown { detail: detail.to_owned() } }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn boots_count_from_the_next_second_on() {
+        for (at, expected) in [(0, 0), (1, 1_000), (999, 1_000), (1_000, 1_000)] {
+            let time = |millis| DateTime::from_timestamp_millis(millis).unwrap();
+            assert_eq!(second_from(time(at)), time(expected), "{at}");
+        }
+    }
 }

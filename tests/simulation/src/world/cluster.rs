@@ -62,7 +62,7 @@ impl World {
     /// Every instance asks for the nodes.
     pub(super) fn look_at_nodes(&mut self) {
         self.at(LOOKS_EVERY, Item::LookAtNodes);
-        if self.is_rolled_back {
+        if self.is_rolled_back || self.faults.contains_key(&Fault::WorkerStateLost) {
             self.reboot_what_has_not();
         }
         for instance in 0..self.instances.len() {
@@ -326,8 +326,8 @@ impl World {
         }
     }
 
-    /// After the machine was put back, a worker answers that its host has rebooted as it did before, without another boot. The
-    /// operator reboots a host whose node is waited for in vain.
+    /// After the machine was put back, a worker answers that its host has rebooted as it did before, without another boot. One that
+    /// has lost its state does not know that its host has to reboot. The operator reboots a host whose node is waited for in vain.
     fn reboot_what_has_not(&mut self) {
         let Some(state) = self.leader().map(|leader| leader.state().clone()) else { return };
         let is_waited_for = |host: &HostName| {

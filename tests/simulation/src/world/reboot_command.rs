@@ -38,7 +38,9 @@ impl World {
         let course = match &job.order {
             CommandOrder::Reboot { .. } => {
                 self.checker.command_runs(&job, &self.locks);
-                self.draw_reboot()
+                let wait = self.until_next_second(index);
+                let Course { takes, acts_after, outcome } = self.draw_reboot();
+                Course { takes: wait + takes, acts_after: acts_after.map(|after| wait + after), outcome }
             }
             CommandOrder::CheckBoot { since } => {
                 let has_booted = self.host_named(&job.host).is_some_and(|host| {
@@ -64,6 +66,13 @@ impl World {
         }
         self.at(takes, Item::CommandEnds { request });
         self.command_is_deposed(request);
+    }
+
+    /// How long an instance waits before it runs the command, if boots are checked, which is in whole seconds.
+    fn until_next_second(&self, index: usize) -> Micros {
+        let into_second = u64::from(self.clock_of(index).wall.timestamp_subsec_micros());
+        let checks_boot = self.plan.command.as_ref().is_some_and(|plan| plan.settings.checks_boot);
+        if checks_boot { SECOND - into_second } else { 0 }
     }
 
     fn draw_reboot(&mut self) -> Course {
