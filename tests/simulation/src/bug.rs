@@ -217,7 +217,7 @@ bugs! {
     NotBootedCountsAsBooted: "not-booted-counts-as-booted", [BootCheckFails] => ["lost"], seed 3;
     /// A list of pods is answered from what was seen before, so that nobody looks at a node again before its reboot command is
     /// repeated.
-    RepeatedUndrained: "repeated-undrained", [CommandKilled] => ["drain"], seed 8;
+    RepeatedUndrained: "repeated-undrained", [CommandKilled] => ["drain"], seed 4;
     /// Pods of the site itself are evicted.
     OwnPodsEvicted: "own-pods-evicted", [] => ["evict"], seed 0;
 }
