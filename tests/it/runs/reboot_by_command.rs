@@ -140,7 +140,10 @@ async fn command_ends_with_its_leader() {
     let since = entries(program).await[0]["last_transition_time"].as_str().unwrap().to_owned();
     let since = chrono::DateTime::parse_from_rfc3339(&since).unwrap().timestamp();
     // Rounded up, which the entry's time is not.
-    assert!([since, since + 1].map(|since| format!("h01 {since}")).contains(&checks[0]), "{checks:?} {since}");
+    assert!(
+        [since, since + 1].map(|since| format!("h01 {since}")).contains(&checks[0]),
+        "{checks:?} {since}"
+    );
     fs::write(commands.file("booted"), "true\n").unwrap();
     await_empty(program).await;
     assert_eq!(commands.lines("calls"), ["h01"]);

@@ -319,7 +319,10 @@ pub struct Host<'a> {
     pub blockers: Vec<Blocker>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub progress: Option<Progress<'a>>,
-    /// Its Kubernetes node; absent if it has none, or if that is neither cordoned nor being uncordoned.
+    /// The name of its Kubernetes node; absent if the cluster has shown none of late.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub kubernetes_node: Option<&'a str>,
+    /// How far its Kubernetes node is; absent if it has none, or if that is neither cordoned nor being uncordoned.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub node: Option<HostNode<'a>>,
 }

@@ -156,6 +156,7 @@ impl Serialize for Entry<'_> {
         let Self { published, forecast, reboots, name } = *self;
         let explanation = explain(&published.state, &published.view, forecast, name);
         let seen = published.view.hosts.get(name);
+        let node = published.view.nodes.as_ref().and_then(|nodes| nodes.get(name));
         let reported = published.versions.get(name);
         let default_group = &published.state.settings.default_group;
         let enrolled = published.state.enrolled(name);
@@ -186,6 +187,7 @@ impl Serialize for Entry<'_> {
             until: explanation.until().map(Stamp),
             blockers: explanation.blockers.into_iter().map(Blocker::from).collect(),
             progress: progress(published, name),
+            kubernetes_node: node.map(|node| node.name.as_str()),
             node: HostNode::of(&published.state, name),
         };
         body.serialize(serializer)

@@ -14,7 +14,7 @@ use os_upgrade_api_types::routes::slots::{
     AboutSlot, HISTORY, HOLD, HistoryParameters, Hold, READ, RECLAIM, RELEASE, SlotGroup, SlotHolder,
     SlotWaiter, Slots,
 };
-use os_upgrade_kernel::reboot_queue::entry_index;
+use os_upgrade_kernel::reboot_queue::{entry_index, purpose};
 use os_upgrade_kernel::semaphore::{Hold as Placed, Holder, Semaphore};
 use os_upgrade_kernel::{ClientId, LockProvider, Request, Slot, SlotOperation, SlotState, State as Site};
 use os_upgrade_protocol::{GroupName, HostName, RunId, time};
@@ -177,14 +177,6 @@ fn of_slot<'a>(site: &'a Site, host: &'a HostName, slot: &'a Slot, now: DateTime
         reason,
         refusal: slot.refusal.as_ref().map(ToString::to_string),
         stuck: site.settings.is_stuck(since, now),
-    }
-}
-
-/// For what a slot was requested: a run, or an entry of the reboot queue.
-fn purpose(run: &RunId) -> String {
-    match entry_index(run) {
-        Some(index) => format!("for entry {index} of the reboot queue"),
-        None => format!("in run {run}"),
     }
 }
 

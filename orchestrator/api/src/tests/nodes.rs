@@ -59,7 +59,8 @@ async fn api() -> TestApi {
 /// A site of a cluster in which the drain of `h01` has just begun, and its records.
 fn draining() -> (TestSite, Vec<Committed>) {
     let mut site = TestSite::new(["h01", "h02"]);
-    let seen = ["h01", "h02"].map(|name| (host(name), SeenNode::default()));
+    let seen = |name: &str| SeenNode { name: format!("node-{name}"), ..SeenNode::default() };
+    let seen = ["h01", "h02"].map(|name| (host(name), seen(name)));
     site.view.nodes = Some(seen.into_iter().collect());
     let mut records = vec![site.decide_record(&[Input::Settings(settings()), put_config()]), site.fence()];
     records.extend([site.decide_record(&[trigger("r1")]), site.send()]);
@@ -98,7 +99,8 @@ async fn nodes_are_shown_while_something_is_done_to_them() {
     );
     let kept = json!({"stage": "drained", "since": "2026-11-21T05:00:00Z", "kept": true});
     assert_eq!(shown(&api, "h03").await["node"], kept);
-    assert_eq!(shown(&api, "h02").await["node"], Value::Null);
+    let idle = shown(&api, "h02").await;
+    assert_eq!((&idle["kubernetes-node"], &idle["node"]), (&json!("node-h02"), &Value::Null));
     let (_, hosts) = api.call("GET /v1/state/os-upgrade/hosts", "").await;
     assert_eq!((&hosts[0]["node"], &hosts[1]["node"], &hosts[2]["node"]), (&evicting, &Value::Null, &kept));
     let (_, state) = api.call("GET /v1/state/os-upgrade?fields=hosts/hostname,hosts/node/kept", "").await;

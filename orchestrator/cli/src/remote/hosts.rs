@@ -165,6 +165,7 @@ struct Host {
     versions: BTreeMap<String, String>,
     reason: Option<String>,
     progress: Option<Progress>,
+    kubernetes_node: Option<String>,
     node: Option<Node>,
     announced_at: Option<String>,
     last_upgraded_at: Option<String>,
@@ -430,6 +431,7 @@ impl View for Host {
             ("reason", self.reason.clone()),
             ("progress", progress),
             ("versions", Some(versions).filter(|versions| !versions.is_empty())),
+            ("kubernetes", self.kubernetes_node.as_ref().map(|name| format!("node {name}"))),
         ];
         let lines = lines.into_iter().filter_map(|(name, text)| Some((name, text?)));
         let lines = lines.chain(self.node.iter().flat_map(Node::lines));
@@ -503,7 +505,7 @@ mod tests {
             {
                 "hostname": "h\u{1b}2", "applications": ["a"], "group": "default", "reachability": "unknown",
                 "enrolment": "pending", "announced-at": "2026-11-21T02:00:00Z", "why": "waits for approval",
-                "reboot-queue": {"index": "7", "status": "queued"},
+                "reboot-queue": {"index": "7", "status": "queued"}, "kubernetes-node": "node-2",
                 "node": {"stage": "evicting", "since": "2026-11-21T02:00:00Z", "waits": {"kind": "pods", "text": "x", "count": 7, "pods": [
                     {"namespace": "shop", "name": "db\u{1b}0", "text": "is terminating", "since": "2026-11-21T02:00:00Z"},
                 ]}},
@@ -524,6 +526,7 @@ h\u{fffd}2   pending    -     -                     2026-11-21T02:00:00Z  -     
         let shown = hosts[1].text(&WIDE);
         assert!(shown.contains("\nreboot queue: entry 7, queued\n"), "{shown}");
         let node = "
+kubernetes:   node node-2
 node:         evicting since 2026-11-21T02:00:00Z
 waits for:    pod shop/db\u{fffd}0 is terminating, since 2026-11-21T02:00:00Z
               6 more pods";

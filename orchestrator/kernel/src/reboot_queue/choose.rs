@@ -5,7 +5,7 @@ use imbl::OrdSet;
 use os_upgrade_protocol::{GroupName, HostName, RunId, time};
 use strum::{IntoStaticStr, VariantNames};
 
-use super::entry::{Entry, EntryStatus};
+use super::entry::{Entry, EntryStatus, purpose};
 use super::queue::RebootQueue;
 use crate::api_server_order::ApiServerOrder;
 use crate::clock::ClockDoubt;
@@ -53,7 +53,7 @@ pub enum NotReady {
         run: RunId,
     },
     /// Its host's slot is held for something else, and may be for long.
-    #[error("its slot is held since {} for {run}", time::format(*since))]
+    #[error("its slot is held {} since {}", purpose(run), time::format(*since))]
     SlotHeld {
         /// The run for which it is held, or the id of an entry.
         run: RunId,

@@ -382,6 +382,14 @@ pub fn entry_index(run: &RunId) -> Option<u64> {
     entry_of(run).map(|(index, _)| index)
 }
 
+/// For what a slot is requested or held: `in run ...`, or `for entry 4 of the reboot queue`.
+pub fn purpose(run: &RunId) -> String {
+    match entry_index(run) {
+        Some(index) => format!("for entry {index} of the reboot queue"),
+        None => format!("in run {run}"),
+    }
+}
+
 /// The index of the entry whose id this is, and the Unix time in seconds at which that was added.
 pub(super) fn entry_of(run: &RunId) -> Option<(u64, i64)> {
     let (index, added_at) = run.as_str().strip_prefix(RUN_ID_PREFIX)?.split_once('-')?;

@@ -6,7 +6,7 @@
 
 use std::collections::BTreeMap;
 
-use chrono::{DateTime, Utc};
+use chrono::{DateTime, TimeDelta, Utc};
 use os_upgrade_kernel::reboot_queue::{AttemptStage, Entry};
 use os_upgrade_kernel::{CommandJob, CommandOrder, CommandOutcome, Job, JobDone, NoAnswer};
 use os_upgrade_protocol::HostName;
@@ -244,7 +244,8 @@ impl World {
             return self.give_up_entry(index);
         }
         let booted = (beginning() + span(self.hosts[host].booted_at)).timestamp();
-        let since = entry.last_transition.timestamp();
+        // The check asks from the next whole second on.
+        let since = (entry.last_transition + TimeDelta::nanoseconds(999_999_999)).timestamp();
         let has_left = entry.boot_id.as_ref().is_some_and(|left| *left != self.hosts[host].boot_id());
         let is_back = if command.checks_boot { booted >= since } else { has_left };
         let is_ahead = |at: DateTime<Utc>| at > self.time();
