@@ -91,6 +91,14 @@ impl MissedRuns {
         }
     }
 
+    /// The time up to which it is settled at `now`. A leadership by a clock that was far behind sets it back, but what is recorded by
+    /// a clock that was right is not missed once more.
+    pub(crate) fn settled_at(&self, now: DateTime<Utc>) -> Option<DateTime<Utc>> {
+        let settled = self.settled.remembered_at(now)?;
+        let recorded = self.last.as_ref().map(|last| last.latest).filter(|latest| *latest <= now);
+        Some(recorded.map_or(settled, |recorded| recorded.max(settled)))
+    }
+
     pub(crate) fn missed(&mut self, run: &MissedRun) {
         self.settled = self.settled.and(run.latest);
         self.total = self.total.saturating_add(run.unrecorded).saturating_add(1);
@@ -105,4 +113,36 @@ const fn is_zero(count: &u64) -> bool {
 
 fn has_windows(config: Option<&Config>) -> bool {
     config.is_some_and(|config| !config.maintenance_windows.is_empty())
+}
+
+#[cfg(test)]
+mod tests {
+    use chrono::TimeDelta;
+
+    use super::*;
+
+    /// A leader whose clock is days behind sets back up to when missed runs are settled. What was recorded before, by a clock that
+    /// was right, is settled all the same once the clock is right again.
+    #[test]
+    fn clock_that_was_behind_misses_nothing_twice() {
+        let at = |hour: i64| DateTime::UNIX_EPOCH + TimeDelta::days(20_000) + TimeDelta::hours(hour);
+        let run = |hour| {
+            let (start, latest, end) = (at(hour), at(hour), at(hour + 1));
+            MissedRun { start, latest, end, reason: MissedReason::NoLeader, unrecorded: 0 }
+        };
+        for (recorded, began, now, expected) in [
+            (0, -72, 1, 0),
+            (0, -72, -71, -72),
+            // A clock that was ahead has recorded what was not yet missed.
+            (72, 1, 2, 1),
+            (0, 2, 3, 2),
+        ] {
+            let missed = MissedRuns {
+                settled: Watermark::up_to(at(began)),
+                total: 1,
+                last: Some(Arc::new(run(recorded))),
+            };
+            assert_eq!(missed.settled_at(at(now)), Some(at(expected)), "{recorded} {began} {now}");
+        }
+    }
 }

@@ -42,8 +42,9 @@ pub(crate) fn missed(
     blocked: Option<&BlockedStart>,
     now: DateTime<Utc>,
 ) -> Result<Vec<MissedRun>, CalendarError> {
-    let settled = state.missed.settled.remembered_at(now);
-    let (Some(config), Some(settled)) = (state.config.as_deref(), settled) else { return Ok(Vec::new()) };
+    let (Some(config), Some(settled)) = (state.config.as_deref(), state.missed.settled_at(now)) else {
+        return Ok(Vec::new());
+    };
     let mut from = settled.max(now - LOOK_BACK_MAX);
     let Passed { newest, earlier: mut unrecorded } = loop {
         if let Some(passed) = passed(state, config, from, now)? {

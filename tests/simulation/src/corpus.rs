@@ -152,6 +152,16 @@ pub const CORPUS: &[Found] = &[
         when: "2026-11-26",
         what: "the checker did not know that a leader may need another fence between an attempt that began and its command",
     },
+    Found {
+        seed: 334_000_466,
+        when: "2026-11-26",
+        what: "a boot that was over in the second in which a reboot by command was due counted as the one that was waited for",
+    },
+    Found {
+        seed: 334_016_558,
+        when: "2026-11-26",
+        what: "after a leadership by a clock that was days behind, missed runs were recorded twice",
+    },
 ];
 
 /// How many of them were found before there was a reboot queue.
