@@ -59,6 +59,8 @@ pub(crate) struct Instance {
     pub(crate) announced: Option<u64>,
     /// The largest of these. A store that is lost later has had it.
     pub(crate) stored_once: Option<u64>,
+    /// The instances of whose stores it has heard.
+    pub(crate) heard: Vec<usize>,
     /// How often its process was shown that a copy of it had taken the lease from it.
     pub(crate) overwritten: u32,
     /// The journal sequence of the state that it shows readers.
@@ -130,6 +132,7 @@ impl Instance {
             skipped: 0,
             announced: None,
             stored_once: None,
+            heard: Vec::new(),
             overwritten: 0,
             shown: 0,
         }

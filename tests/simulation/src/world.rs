@@ -66,6 +66,9 @@ pub(crate) struct World {
     pub(crate) cluster: Option<Cluster>,
     /// The runs of the operator's commands that go on, by their requests.
     commands: BTreeMap<u64, CommandRun>,
+    /// The instances that had been heard when it was first decided to trim the journal to a sequence. One that is heard later begins
+    /// with the snapshot there.
+    heard: BTreeMap<u64, Vec<usize>>,
     pub(crate) instances: Vec<Instance>,
     pub(crate) hosts: Vec<Host>,
     pub(crate) operators: Operators,
@@ -131,6 +134,7 @@ impl World {
             cluster: plan.settings.kubernetes.as_ref().map(|_| Cluster::new(plan.nodes())),
             instances: (0..plan.instances).map(|index| Instance::new(index, &settings)).collect(),
             commands: BTreeMap::new(),
+            heard: BTreeMap::new(),
             operators: Operators::default(),
             rng,
             bug,

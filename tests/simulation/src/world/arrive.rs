@@ -109,12 +109,14 @@ impl World {
     }
 
     fn trim(&mut self, mut trim: Trim) {
+        let heard = self.heard.get(&trim.journal_from).into_iter().flatten();
+        let heard = heard.map(|index| &self.instances[*index]);
+        let stored = heard.filter_map(|instance| instance.stored_once).min();
         match self.bug {
             Some(Bug::TrimmedWithoutSnapshot) => trim.journal_from = self.bus.journal_len(),
             Some(Bug::ControlPurgedUnread) => trim.control_from = self.bus.control_len() + 1,
             _ => {}
         }
-        let stored = self.instances.iter().filter_map(|instance| instance.stored_once).min();
         let length = self.bus.journal_len();
         let is_rooted = self.bus.trim(trim);
         self.checker.trimmed(trim, is_rooted, stored, length);

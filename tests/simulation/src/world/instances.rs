@@ -292,6 +292,8 @@ impl World {
             // Hosts announce one application here.
             Action::DeleteAnnouncements(_) => {}
             Action::Trim(trim) => {
+                let heard = &self.instances[index].heard;
+                self.heard.entry(trim.journal_from).or_insert_with(|| heard.clone());
                 self.send_request(index, RequestKind::Trim(trim), Event::Trimmed { trim, done: false });
             }
             Action::Stopped => self.kill(index),
@@ -605,6 +607,8 @@ impl World {
             Some(Bug::TrimmedUnstored) => Some(u64::MAX),
             _ => self.instances.iter().filter_map(|instance| instance.announced).min(),
         };
+        let heard = self.instances.iter().enumerate().filter(|(_, other)| other.announced.is_some());
+        self.instances[index].heard = heard.map(|(other, _)| other).collect();
         let now = self.clock_of(index);
         if let Some(node) = &mut self.instances[index].node {
             node.handle(now, Event::Stored { by_all });

@@ -45,6 +45,7 @@ impl World {
         for peer in self.peers() {
             self.link_lost(peer);
         }
+        self.heard.clear();
         let journal = saved.put_back(&mut self.bus, &mut self.instances);
         let run = journal.state().run.as_ref();
         let could_end_by = beginning() + span(self.now) + ENDS_WITHIN;
