@@ -351,7 +351,7 @@ impl Checker {
     }
 
     fn fact(&mut self, moment: Moment, fact: &Fact) {
-        self.violations.record(self.attempts.fact(moment.at, fact, &self.workers));
+        self.violations.record(self.attempts.fact(moment.at, fact));
         // What is remembered of runs, steps and slots is of the time before.
         if self.is_rolled_back {
             return;

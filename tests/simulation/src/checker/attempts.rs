@@ -16,7 +16,6 @@ use os_upgrade_kernel::{CommandJob, CommandOrder, CommandOutcome, Fact};
 use os_upgrade_protocol::HostName;
 
 use super::violation::Violation;
-use super::workers::Workers;
 use crate::fault::Fault;
 use crate::host::boot_id;
 use crate::plan::Plan;
@@ -42,8 +41,8 @@ struct Account {
     unknown_since: Option<DateTime<Utc>>,
     /// The boot of its host when the command was run last.
     boot: Option<u32>,
-    /// Whether the boot that its host is to leave was an earlier one already when that was journaled.
-    is_late: bool,
+    /// The boot that its host is to leave, if one is known.
+    leaves: Option<String>,
     /// Whether the boot check has said that its host has booted.
     is_checked: bool,
 }
@@ -99,19 +98,14 @@ impl Attempts {
     }
 
     /// A fact of the time `at` was added to the journal.
-    pub(super) fn fact(
-        &mut self,
-        at: DateTime<Utc>,
-        fact: &Fact,
-        workers: &Workers,
-    ) -> Result<(), Violation> {
+    pub(super) fn fact(&mut self, at: DateTime<Utc>, fact: &Fact) -> Result<(), Violation> {
         if let Fact::SettingsAdopted { settings } = fact {
             self.within = settings.reboot.command.map_or(self.within, |command| command.within.to_delta());
         } else if let Fact::ConfigReplaced { config, .. } = fact {
             let rollout = config.as_ref().map_or_else(Rollout::default, |config| config.rollout.clone());
             self.boot_timeout = rollout.boot_timeout.to_delta();
         } else if let Fact::Reboot { index, host, event } = fact {
-            return self.event(at, *index, host, event, workers);
+            return self.event(at, *index, host, event);
         }
         Ok(())
     }
@@ -122,16 +116,14 @@ impl Attempts {
         index: u64,
         host: &HostName,
         event: &EntryEvent,
-        workers: &Workers,
     ) -> Result<(), Violation> {
         let (leaderships, pause) = (self.leaderships, self.within + self.boot_timeout);
         let has_right_time = self.has_right_time;
         let account = self.account(index, host);
         match event {
-            EntryEvent::AttemptDue { boot_id: leave, .. } => {
+            EntryEvent::AttemptDue { boot_id: leaves, .. } => {
                 account.due += 1;
-                account.is_late =
-                    leave.as_ref().is_some_and(|leave| *leave != boot_id(workers.boot_of(host)));
+                account.leaves.clone_from(leaves);
                 let unknown_since = account.unknown_since.take();
                 if unknown_since.is_some_and(|since| at - since < pause) && has_right_time {
                     let text = format!(
@@ -217,8 +209,9 @@ impl Attempts {
         }
         // Nobody can tell the boot after a loss of power from that of the command, nor an earlier one that was announced late or
         // is later by a wrong clock.
-        let is_mistaken =
-            account.is_late || account.boot != Some(boot) || (account.is_checked && !has_right_time);
+        let begun_in = account.boot.map(boot_id);
+        let is_late = account.leaves.is_some() && account.leaves != begun_in;
+        let is_mistaken = is_late || account.boot != Some(boot) || (account.is_checked && !has_right_time);
         if is_over && !is_mistaken {
             let text = format!("{host} reboots by command for entry {index}, which has ended: {account:?}");
             return Err(Violation::new("queue", text));

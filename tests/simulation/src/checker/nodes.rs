@@ -69,6 +69,8 @@ struct Node {
     look_from: Micros,
     /// When its part ended last.
     ended: Micros,
+    /// Whether its host's slot was requested and not granted, so that its cordon, if it has one, is an earlier one.
+    awaits_slot: bool,
     /// Whether it is to be uncordoned.
     uncordon_due: bool,
     /// Since when it was to be uncordoned last.
@@ -198,6 +200,12 @@ impl Nodes {
                 Ok(())
             }
             Fact::Node { host, step } => self.step(now, host, step),
+            Fact::SlotRequested { host, .. } => {
+                if let Some(node) = self.by_host.get_mut(host) {
+                    node.awaits_slot = true;
+                }
+                Ok(())
+            }
             Fact::SlotReleaseDue { host, why } | Fact::SlotReleased { host, why } => {
                 self.released(host, *why)
             }
@@ -213,6 +221,9 @@ impl Nodes {
         drain: bool,
         entry: Option<u64>,
     ) -> Result<(), Violation> {
+        if let Some(node) = self.by_host.get_mut(host) {
+            node.awaits_slot = false;
+        }
         let mut others = self.by_host.iter().filter(|(other, node)| *other != host && node.is_under_way());
         let is_server = self.servers.contains(host);
         if let Some((other, _)) = others.find(|(other, _)| is_server || self.servers.contains(*other))
@@ -285,6 +296,9 @@ impl Nodes {
 
     fn released(&mut self, host: &HostName, why: ReleaseCause) -> Result<(), Violation> {
         let Some(node) = self.by_host.get_mut(host) else { return Ok(()) };
+        if std::mem::take(&mut node.awaits_slot) {
+            return Ok(());
+        }
         let may_stay = match why {
             ReleaseCause::Operator => true,
             ReleaseCause::Failed => !self.uncordon_failed,
