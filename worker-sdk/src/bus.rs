@@ -154,8 +154,11 @@ impl Bus {
         Ok(())
     }
 
-    /// Acknowledges a command through `subject`, which may be from an earlier connection, and waits for confirmation.
-    pub(crate) async fn ack(&self, subject: String) -> Result<(), String> {
+    /// Acknowledges a command through `subject`, which it was delivered with over `connection`, and waits for confirmation.
+    pub(crate) async fn ack(&self, subject: String, connection: u64) -> Result<(), String> {
+        if self.connections() > connection {
+            return Err("the connection has ended".to_owned());
+        }
         let ack = Bytes::from_static(b"+ACK");
         self.bounded(self.client.request(subject, ack)).await.map(drop)
     }

@@ -38,6 +38,8 @@ pub(super) struct Executor<W> {
     worker: Arc<W>,
     store: Arc<Store>,
     bus: Bus,
+    /// The last connection of which the rules know.
+    connection: u64,
     inputs: mpsc::Sender<Input>,
     saved: watch::Sender<SavedState>,
     shutdown: CancellationToken,
@@ -73,6 +75,7 @@ impl<W: Worker> Executor<W> {
             worker,
             store: Arc::new(store),
             bus,
+            connection: 0,
             inputs,
             saved,
             shutdown,
@@ -95,7 +98,17 @@ impl<W: Worker> Executor<W> {
             return;
         }
         let mut events = VecDeque::from([event]);
+        // Before anything else happens over a new connection, the rules know of it.
+        let connection = self.bus.connections();
+        if connection > self.connection {
+            self.connection = connection;
+            events.push_front(Event::Reconnected);
+        }
         while let Some(event) = events.pop_front() {
+            // It came over an earlier connection, and is delivered again.
+            if matches!(&event, Event::CommandReceived(received) if received.connection < self.connection) {
+                continue;
+            }
             for action in self.logic.handle(self.now(), event) {
                 events.extend(self.carry_out(action).await);
             }
@@ -201,9 +214,9 @@ impl<W: Worker> Executor<W> {
     }
 
     fn ack(&mut self, sequence: u64, subject: String) {
-        let bus = self.bus.clone();
+        let (bus, connection) = (self.bus.clone(), self.connection);
         self.report(async move {
-            match bus.ack(subject).await {
+            match bus.ack(subject, connection).await {
                 Ok(()) => Event::Acked { sequence },
                 Err(error) => Event::AckFailed { sequence, error },
             }

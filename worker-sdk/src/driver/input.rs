@@ -41,13 +41,13 @@ pub(super) async fn hints(bus: Bus, subject: String, inputs: mpsc::Sender<Input>
     }
 }
 
-/// Sends each new connection to the rules.
+/// Wakes the loop at each new connection, of which it tells the rules.
 pub(super) async fn reconnects(bus: Bus, inputs: mpsc::Sender<Input>) {
     let mut link = bus.link();
     let mut last = 0;
     while let Ok(now) = link.wait_for(|link| link.connected && link.epoch != last).await.map(|link| *link) {
         last = now.epoch;
-        if inputs.send(Input::Event(Event::Reconnected)).await.is_err() {
+        if inputs.send(Input::Event(Event::Tick)).await.is_err() {
             return;
         }
     }
