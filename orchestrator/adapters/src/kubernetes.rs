@@ -10,7 +10,7 @@
 //! | pod | what a drain does |
 //! |---|---|
 //! | of a daemon set, or the mirror of a static pod | nothing: it would come back |
-//! | of this project ([`plan::OwnPods`]) | nothing, and names it |
+//! | of this project, by its label `app.kubernetes.io/part-of` | nothing, and names it |
 //! | of a job, not running | nothing |
 //! | of a job, running | does not begin, or waits if it has begun; evicts it if the policy does not protect it |
 //! | terminating | waits |

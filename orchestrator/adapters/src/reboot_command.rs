@@ -98,7 +98,7 @@ pub struct RebootCommands {
     pub boot_check: Option<CommandLine>,
     /// How often each is tried.
     pub attempts: Attempts,
-    /// How long all attempts take at most.
+    /// How long all attempts take at most, once the first has begun.
     pub within: Duration,
 }
 
@@ -139,7 +139,8 @@ impl RebootCommands {
         JobDone::RebootCommand(job, outcome).into()
     }
 
-    /// Boots are checked in whole seconds since the job was due, rounded up: this one must not be earlier.
+    /// Boots are checked in whole seconds since the job was due, rounded up: this one must not be earlier. It is not as long as the
+    /// clocks of all instances agree.
     async fn reboot_in_next_second(&self, node: &str, may_write: impl Fn() -> bool) -> Result<(), Failure> {
         if self.boot_check.is_some() {
             let second = Duration::from_secs(1);
@@ -161,7 +162,7 @@ impl RebootCommands {
         self.repeat(&self.reboot, &[node], may_write, ends).await.map(drop)
     }
 
-    /// Asks whether a node has booted after this time. An attempt with an answer is not repeated here.
+    /// Asks whether a node has booted in this second or later. An attempt with an answer is not repeated here.
     ///
     /// # Errors
     /// It has not, as far as is known.

@@ -16,7 +16,7 @@ use os_upgrade_adapters::kubernetes::drain::Pace;
 use os_upgrade_adapters::kubernetes::mark::{Claim, Cordoned};
 use os_upgrade_adapters::kubernetes::node;
 use os_upgrade_adapters::kubernetes::permit::Permit;
-use os_upgrade_adapters::kubernetes::plan::{OwnPods, Policy};
+use os_upgrade_adapters::kubernetes::plan::Policy;
 use os_upgrade_adapters::kubernetes::request_rate::RequestRate;
 use os_upgrade_adapters::kubernetes::rights::{RIGHTS, Right};
 use os_upgrade_kernel::{JobDone, NodeFence, NodeJob, NodeOrder, NodeOutcome, Pod as LeftPod, PodObstacle};
@@ -213,13 +213,7 @@ impl Cluster {
 
     /// The same with protected namespaces.
     pub(super) fn protecting(mut self, namespaces: Option<Value>) -> Self {
-        self.config.policy = Policy::new(namespaces.map(selector), None, Vec::new()).unwrap();
-        self
-    }
-
-    /// The same with pods of the project.
-    pub(super) fn owning(mut self, own: OwnPods) -> Self {
-        self.config.policy = Policy::new(None, None, vec![own]).unwrap();
+        self.config.policy = Policy::new(namespaces.map(selector), None).unwrap();
         self
     }
 

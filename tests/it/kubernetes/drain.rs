@@ -7,9 +7,8 @@ use harness::kubernetes::Fault;
 use harness::kubernetes::objects::Pod;
 use harness::kubernetes::resource::{BUDGETS, PODS};
 use harness::wait::{PATIENCE, eventually};
-use kube::core::Selector;
 use os_upgrade_adapters::kubernetes::drain::Pace;
-use os_upgrade_adapters::kubernetes::plan::{OwnPods, Policy};
+use os_upgrade_adapters::kubernetes::plan::Policy;
 use os_upgrade_kernel::{NodeOutcome, PodObstacle};
 use serde_json::json;
 use tokio::time::Instant;
@@ -100,7 +99,7 @@ async fn running_job_blocks() {
 async fn job_that_is_not_protected_is_evicted() {
     let mut cluster = Cluster::start().await;
     let protected = selector(json!({ "matchLabels": { "job": "backup" } }));
-    cluster.config.policy = Policy::new(None, Some(protected), Vec::new()).unwrap();
+    cluster.config.policy = Policy::new(None, Some(protected)).unwrap();
     let job = |name: &str| Pod::new("default", name).on(NODE).owned_by("Job", name).label("job", name);
     cluster.server.add_pod(&job("report"));
     assert!(is_drained(&cluster.drain().await));
@@ -438,13 +437,9 @@ async fn pod_of_two_budgets_is_named() {
 
 #[tokio::test]
 async fn own_pods_are_named_and_stay() {
-    let labels = Selector::from_iter([("app", "nats")]);
-    let controller = Some("StatefulSet".to_owned());
-    let own = OwnPods { namespace: "os-upgrade".to_owned(), controller, labels };
-    let cluster = Cluster::start().await.owning(own);
-    cluster.server.add_namespace("os-upgrade", &json!({}));
-    let nats = Pod::new("os-upgrade", "nats-0").on(NODE).owned_by("StatefulSet", "nats").label("app", "nats");
-    cluster.server.add_pod(&nats);
+    let cluster = Cluster::start().await;
+    let nats = Pod::new("default", "nats-0").on(NODE).owned_by("StatefulSet", "nats");
+    cluster.server.add_pod(&nats.label("app.kubernetes.io/part-of", "os-upgrade"));
     cluster.add("web");
     let preview = cluster.preview().await;
     assert_eq!((preview.blocked.len(), preview.own[0].name.as_str()), (0, "nats-0"));

@@ -1,7 +1,5 @@
 //! The Kubernetes cluster that the settings name.
 
-use std::fs;
-
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector;
 use kube::core::{Expression, Selector};
 use os_upgrade_settings::{self as settings, ClusterAccess, LabelOperator, LabelRequirement, Settings};
@@ -9,11 +7,8 @@ use os_upgrade_settings::{self as settings, ClusterAccess, LabelOperator, LabelR
 use super::{Cluster, ClusterConfig};
 use crate::kubernetes::client::{Access, BuildError, Client};
 use crate::kubernetes::drain::Pace;
-use crate::kubernetes::plan::{OwnPods, Policy};
+use crate::kubernetes::plan::Policy;
 use crate::kubernetes::request_rate::RequestRate;
-
-/// Where a pod has the name of its namespace.
-const NAMESPACE: &str = "/var/run/secrets/kubernetes.io/serviceaccount/namespace";
 
 impl Cluster {
     /// The cluster of `[kubernetes]`, if there is one. It is not asked anything yet.
@@ -30,7 +25,6 @@ impl Cluster {
 }
 
 fn config(cluster: settings::Cluster) -> ClusterConfig {
-    let own = own_pods(&cluster.access);
     let labels = |selector: &settings::LabelSelector| LabelSelector::from(selector_of(selector));
     let protected = cluster.protected_namespaces.as_ref().map(labels);
     let job_pods = cluster.job_pods.as_ref().map(labels);
@@ -41,7 +35,7 @@ fn config(cluster: settings::Cluster) -> ClusterConfig {
         },
         site: cluster.site,
         node_from: cluster.node_from,
-        policy: Policy::new(protected, job_pods, own).expect("the settings have only known operators"),
+        policy: Policy::new(protected, job_pods).expect("the settings have only known operators"),
         requests: RequestRate::per_second(cluster.requests_per_second),
         pace: Pace {
             retry: cluster.eviction_interval,
@@ -50,22 +44,6 @@ fn config(cluster: settings::Cluster) -> ClusterConfig {
         },
         api_servers: selector_of(&cluster.api_servers),
     }
-}
-
-/// This orchestrator's pods, which are not evicted: those of its namespace with the label that `config/kubernetes/inside.yaml`
-/// gives them. Outside of the cluster there are none.
-fn own_pods(access: &ClusterAccess) -> Vec<OwnPods> {
-    let namespace = match access {
-        ClusterAccess::Kubeconfig { .. } => None,
-        // Without the file there is no service account either, which the client says better.
-        ClusterAccess::InCluster => fs::read_to_string(NAMESPACE).ok(),
-    };
-    let own = |namespace: String| OwnPods {
-        namespace: namespace.trim().to_owned(),
-        controller: None,
-        labels: Selector::from_iter([("app.kubernetes.io/name", "os-upgrade")]),
-    };
-    namespace.into_iter().map(own).collect()
 }
 
 fn selector_of(selector: &settings::LabelSelector) -> Selector {

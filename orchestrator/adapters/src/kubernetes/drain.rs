@@ -159,8 +159,17 @@ impl Drainer<'_> {
             return Ok(Look::NotCordoned(standing));
         }
         self.list(&node.name, session, progress).await?;
-        let drained = || Look::Drained { boot_id: node.boot_id.clone() };
-        Ok(if progress.is_drained() { drained() } else { Look::PodsLeft })
+        if !progress.is_drained() {
+            return Ok(Look::PodsLeft);
+        }
+        for own in progress.own() {
+            let (namespace, name) = (&own.pod.namespace, &own.pod.name);
+            tracing::info!(
+                node = node.name,
+                "pod {namespace}/{name} of os-upgrade stays on the drained node"
+            );
+        }
+        Ok(Look::Drained { boot_id: node.boot_id.clone() })
     }
 
     /// Lists the pods of the node, and the namespaces if something depends on them.

@@ -7,6 +7,8 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::{LabelSelector, ObjectMeta};
 use kube::core::labels::{ParseExpressionError, Selector, SelectorExt as _};
 
 const MIRROR: &str = "kubernetes.io/config.mirror";
+/// The label of the pods of this project: orchestrators, the bus, workers. To evict them would stop who evicts.
+const PART_OF: (&str, &str) = ("app.kubernetes.io/part-of", "os-upgrade");
 
 /// A pod. Names recur, uids do not.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
@@ -43,37 +45,11 @@ impl Controller {
     }
 }
 
-/// Pods of this project: orchestrators, the bus, workers. Evicting them would stop who evicts.
-#[derive(Debug, Clone, PartialEq)]
-pub struct OwnPods {
-    /// Their namespace.
-    pub namespace: String,
-    /// The kind of their controller, as in `StatefulSet`; any if absent.
-    pub controller: Option<String>,
-    /// Their labels.
-    pub labels: Selector,
-}
-
-impl OwnPods {
-    fn include(
-        &self,
-        pod: &PodRef,
-        controller: Option<&Controller>,
-        labels: &BTreeMap<String, String>,
-    ) -> bool {
-        let is_kind = |kind: &String| controller.is_some_and(|controller| controller.kind == *kind);
-        self.namespace == pod.namespace
-            && self.controller.as_ref().is_none_or(is_kind)
-            && self.labels.matches(labels)
-    }
-}
-
 /// Which pods are treated with care.
 #[derive(Debug, Clone, Default)]
 pub struct Policy {
     protected_namespaces: Option<Selector>,
     protected_job_pods: Option<Selector>,
-    own: Vec<OwnPods>,
 }
 
 impl Policy {
@@ -85,13 +61,11 @@ impl Policy {
     pub fn new(
         protected_namespaces: Option<LabelSelector>,
         protected_job_pods: Option<LabelSelector>,
-        own: Vec<OwnPods>,
     ) -> Result<Self, ParseExpressionError> {
         let selector = |labels: Option<LabelSelector>| labels.map(Selector::try_from).transpose();
         Ok(Self {
             protected_namespaces: selector(protected_namespaces)?,
             protected_job_pods: selector(protected_job_pods)?,
-            own,
         })
     }
 
@@ -199,7 +173,7 @@ fn plan_pod(pod: Pod, namespaces: &Namespaces, policy: &Policy) -> PlannedPod {
     };
     let is_controlled_by =
         |group, kind| controller.as_ref().is_some_and(|controller| controller.is(group, kind));
-    let action = if policy.own.iter().any(|own| own.include(&pod, controller.as_ref(), &labels)) {
+    let action = if labels.get(PART_OF.0).is_some_and(|value| value == PART_OF.1) {
         Action::Ignore(Ignored::Own)
     } else if is_mirror {
         Action::Ignore(Ignored::Mirror)

@@ -103,7 +103,7 @@ fn namespaces_are_protected_unless_labels_say_otherwise() {
         // What is not known is protected.
         (Some(json!({ "matchLabels": { "team": "ops" } })), "new", Fallback::None),
     ] {
-        let policy = Policy::new(selected.clone().map(selector), None, Vec::new()).unwrap();
+        let policy = Policy::new(selected.clone().map(selector), None).unwrap();
         let pod = pod(&json!({ "namespace": namespace }), "Running");
         assert_eq!(action(pod, &policy), Action::Evict(expected), "{selected:?} {namespace}");
         let selects_some = selected.is_some_and(|selector| selector != json!({}));
@@ -111,7 +111,7 @@ fn namespaces_are_protected_unless_labels_say_otherwise() {
     }
     let odd =
         selector(json!({ "matchExpressions": [{ "key": "team", "operator": "Like", "values": ["s"] }] }));
-    assert!(Policy::new(Some(odd), None, Vec::new()).is_err());
+    assert!(Policy::new(Some(odd), None).is_err());
 }
 
 #[test]
@@ -122,31 +122,26 @@ fn jobs_are_protected_unless_labels_say_otherwise() {
         (Some(json!({ "matchLabels": { "kind": "backup" } })), Action::WaitForJob),
         (Some(json!({ "matchLabels": { "kind": "report" } })), Action::Evict(Fallback::None)),
     ] {
-        let policy = Policy::new(None, selected.clone().map(selector), Vec::new()).unwrap();
+        let policy = Policy::new(None, selected.clone().map(selector)).unwrap();
         let metadata = with(owned("batch/v1", "Job", true), &json!({ "labels": { "kind": "backup" } }));
         assert_eq!(action(pod(&metadata, "Running"), &policy), expected, "{selected:?}");
     }
 }
 
+/// Whoever controls them, and wherever they are.
 #[test]
 fn own_pods_stay() {
-    let labels = |labels: Value| Selector::try_from(selector(json!({ "matchLabels": labels }))).unwrap();
-    let own = OwnPods {
-        namespace: "os-upgrade".to_owned(),
-        controller: Some("StatefulSet".to_owned()),
-        labels: labels(json!({ "app": "nats" })),
-    };
-    let policy = Policy::new(None, None, vec![own]).unwrap();
-    let nats = json!({ "namespace": "os-upgrade", "labels": { "app": "nats", "pod": "0" } });
+    let labelled =
+        |name: &str| json!({ "namespace": "shop", "labels": { "app.kubernetes.io/part-of": name } });
     let set = owned("apps/v1", "StatefulSet", true);
-    let evict = Action::Evict(Fallback::None);
+    let job = owned("batch/v1", "Job", true);
     for (name, metadata, expected) in [
-        ("own", with(set.clone(), &nats), Action::Ignore(Ignored::Own)),
-        ("without the controller", nats.clone(), evict),
-        ("of another controller", with(owned("apps/v1", "ReplicaSet", true), &nats), evict),
-        ("elsewhere", with(set.clone(), &with(nats.clone(), &json!({ "namespace": "shop" }))), evict),
-        ("with other labels", with(set, &json!({ "namespace": "os-upgrade" })), evict),
+        ("own", labelled("os-upgrade"), Action::Ignore(Ignored::Own)),
+        ("own with a controller", with(set.clone(), &labelled("os-upgrade")), Action::Ignore(Ignored::Own)),
+        ("own job", with(job, &labelled("os-upgrade")), Action::Ignore(Ignored::Own)),
+        ("of another project", with(set.clone(), &labelled("shop")), Action::Evict(Fallback::None)),
+        ("without labels", set, Action::Evict(Fallback::None)),
     ] {
-        assert_eq!(action(pod(&metadata, "Running"), &policy), expected, "{name}");
+        assert_eq!(action(pod(&metadata, "Running"), &Policy::default()), expected, "{name}");
     }
 }
