@@ -306,7 +306,7 @@ fn adapters(
         // It may be installed before a host is to reboot, so that this keeps nothing from running.
         if command.executable().is_none() {
             let program = command.program();
-            tracing::warn!(program, "[reboot] {key} is not there, or cannot be executed by this user");
+            tracing::warn!("[reboot] {key}: {program} cannot be executed by this user, or is not there");
         }
     }
     Adapters { lock_server, cluster, reboot_commands }

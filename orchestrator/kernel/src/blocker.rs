@@ -296,6 +296,9 @@ impl fmt::Display for Blocker {
             (Cause::Host(HostBlocker::NoRun), Some(until)) => {
                 write!(f, "{cause}; the next starts automatically at {until}")
             }
+            (Cause::Recorded(reason), Some(until)) if reason.is_of_drain() => {
+                write!(f, "{cause}; not drained again before {until}")
+            }
             _ => cause.fmt(f),
         }
     }

@@ -92,7 +92,7 @@ impl MissedRuns {
     }
 
     /// The time up to which it is settled at `now`. A leadership by a clock that was far behind sets it back, but what is recorded by
-    /// a clock that was right is not missed once more.
+    /// a clock that was right is not missed once more, unless that leadership has recorded a run itself.
     pub(crate) fn settled_at(&self, now: DateTime<Utc>) -> Option<DateTime<Utc>> {
         let settled = self.settled.remembered_at(now)?;
         let recorded = self.last.as_ref().map(|last| last.latest).filter(|latest| *latest <= now);

@@ -2,7 +2,7 @@
 //!
 //! An occurrence counts once no run can start in it any more. The leader records it as a fact, once it can rely on its
 //! clock and hosts have had time to contradict it; so a leader that comes later records what was missed while none was there. What was
-//! settled before is not looked at again: [`MissedRuns::settled`](crate::MissedRuns::settled) and the watermark say up to when.
+//! settled before is not looked at again: [`MissedRuns`](crate::MissedRuns) and the watermark say up to when.
 
 use std::collections::VecDeque;
 

@@ -167,13 +167,26 @@ pub enum EntryBlocker {
     #[error("the reboot command succeeded at {}, and the host is not back", time::format(*.0))]
     BootAwaited(DateTime<Utc>),
     /// Whether the operator's command has begun the reboot is not known, and it is not run again.
-    #[error("{0}; once the host is looked after, `os-upgrade reboot-queue give-up` removes the entry")]
-    AttemptUnknown(Reason),
-    /// Whether the operator's command has begun the reboot is not known, and it is run again.
-    #[error("{reason}; it is run again from {} on if the host is ready in its old boot", time::format(*at))]
-    AttemptRepeated {
+    #[error(
+        "{reason}, since {}; once the host is looked after, `os-upgrade reboot-queue give-up` removes the entry",
+        time::format(*since)
+    )]
+    AttemptUnknown {
         /// Why it is not known.
         reason: Reason,
+        /// Since when.
+        since: DateTime<Utc>,
+    },
+    /// Whether the operator's command has begun the reboot is not known, and it is run again later.
+    #[error(
+        "{reason}, since {}; it is run again from {} on if the host is ready in its old boot",
+        time::format(*since), time::format(*at)
+    )]
+    RetryAwaited {
+        /// Why it is not known.
+        reason: Reason,
+        /// Since when.
+        since: DateTime<Utc>,
         /// When it is run again, if the host is ready in its old boot then.
         at: DateTime<Utc>,
     },
@@ -201,8 +214,8 @@ impl EntryBlocker {
             | Self::ReplyAwaited(_)
             | Self::CommandRuns(_)
             | Self::BootAwaited(_)
-            | Self::AttemptUnknown(_)
-            | Self::AttemptRepeated { .. }
+            | Self::AttemptUnknown { .. }
+            | Self::RetryAwaited { .. }
             | Self::NoCommand
             | Self::Failed(_) => self.into(),
         }
@@ -294,12 +307,15 @@ fn attempt_blocker(state: &State, view: &View, entry: &Entry, attempt: &Attempt)
         AttemptStage::Running => EntryBlocker::CommandRuns(attempt.since),
         AttemptStage::Succeeded => EntryBlocker::BootAwaited(attempt.since),
         AttemptStage::Unknown => {
-            let may_repeat = !entry.cancel_requested && entry.boot_id.is_some();
+            let may_repeat = !entry.cancel_requested
+                && entry.boot_id.is_some()
+                && shows_readiness(state, view, &entry.host)
+                && !has_left_boot(state, view, entry);
             let restored = || Reason::RebootUnknown { detail: "the site was restored".to_owned() };
-            let reason = entry.reason.clone().unwrap_or_else(restored);
+            let (reason, since) = (entry.reason.clone().unwrap_or_else(restored), attempt.since);
             match state.repeats_attempt_after().filter(|_| may_repeat) {
-                Some(after) => EntryBlocker::AttemptRepeated { reason, at: attempt.since + after },
-                None => EntryBlocker::AttemptUnknown(reason),
+                Some(after) => EntryBlocker::RetryAwaited { reason, since, at: since + after },
+                None => EntryBlocker::AttemptUnknown { reason, since },
             }
         }
         AttemptStage::Failed => EntryBlocker::Failed(entry.reason.clone()?),
@@ -407,15 +423,16 @@ pub(crate) fn has_left_boot(state: &State, view: &View, entry: &Entry) -> bool {
     drained_in.is_some_and(is_other) || ready_boot(state, view, &entry.host).is_some_and(is_other)
 }
 
-/// Whether the host of `entry`, which the operator's command reboots, is ready in the boot that it was to leave. A host that is no
-/// node and sends no heartbeats never is, as far as is known.
+/// Whether the host of `entry`, which the operator's command reboots, is ready in the boot that it was to leave.
 pub(crate) fn is_in_old_boot(state: &State, view: &View, entry: &Entry) -> bool {
-    let is_heard = |seen: &SeenHost| seen.reachability == Reachability::Reachable;
-    if !state.has_node(&entry.host) && !view.hosts.get(&entry.host).is_some_and(is_heard) {
-        return false;
-    }
-    let boot = ready_boot(state, view, &entry.host);
+    let boot = ready_boot(state, view, &entry.host).filter(|_| shows_readiness(state, view, &entry.host));
     boot.zip(entry.boot_id.as_deref()).is_some_and(|(boot, left)| boot == left)
+}
+
+/// Whether it would be known that `host` is ready: a host that is no node and sends no heartbeats never shows it.
+fn shows_readiness(state: &State, view: &View, host: &HostName) -> bool {
+    let sends_heartbeats = |seen: &SeenHost| seen.reachability != Reachability::Unknown;
+    state.has_node(host) || view.hosts.get(host).is_some_and(sends_heartbeats)
 }
 
 /// The boot that `host` announces; `None` unless its worker takes a `reboot` that names it.

@@ -133,7 +133,7 @@ async fn command_ends_with_its_leader() {
     site.orchestrator.kill_and_start().await;
     site.orchestrator.ready().await;
     let program = &site.orchestrator;
-    let why = await_why(program, "attempt-repeated").await;
+    let why = await_why(program, "retry-awaited").await;
     assert!(why.contains("it is run again from"), "{why}");
     assert!(!is_running(&pid), "the command goes on");
     let checks = commands.await_lines("checks", 1).await;

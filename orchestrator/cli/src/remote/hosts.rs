@@ -431,7 +431,7 @@ impl View for Host {
             ("reason", self.reason.clone()),
             ("progress", progress),
             ("versions", Some(versions).filter(|versions| !versions.is_empty())),
-            ("kubernetes", self.kubernetes_node.as_ref().map(|name| format!("node {name}"))),
+            ("cluster node", self.kubernetes_node.clone()),
         ];
         let lines = lines.into_iter().filter_map(|(name, text)| Some((name, text?)));
         let lines = lines.chain(self.node.iter().flat_map(Node::lines));
@@ -526,7 +526,7 @@ h\u{fffd}2   pending    -     -                     2026-11-21T02:00:00Z  -     
         let shown = hosts[1].text(&WIDE);
         assert!(shown.contains("\nreboot queue: entry 7, queued\n"), "{shown}");
         let node = "
-kubernetes:   node node-2
+cluster node: node-2
 node:         evicting since 2026-11-21T02:00:00Z
 waits for:    pod shop/db\u{fffd}0 is terminating, since 2026-11-21T02:00:00Z
               6 more pods";

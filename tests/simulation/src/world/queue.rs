@@ -224,8 +224,8 @@ impl World {
             | EntryBlocker::CommandUnsent => true,
             EntryBlocker::CommandRuns(_)
             | EntryBlocker::BootAwaited(_)
-            | EntryBlocker::AttemptUnknown(_)
-            | EntryBlocker::AttemptRepeated { .. } => self.await_command(index, entry, silent_since),
+            | EntryBlocker::AttemptUnknown { .. }
+            | EntryBlocker::RetryAwaited { .. } => self.await_command(index, entry, silent_since),
             EntryBlocker::NoCommand => {
                 self.restore_command();
                 true

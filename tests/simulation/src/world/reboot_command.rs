@@ -255,6 +255,7 @@ impl World {
         }
         let is_repeated = entry.is_at(AttemptStage::Unknown)
             && entry.boot_id.is_some()
+            && !has_left
             && !entry.cancel_requested
             && !entry.attempt.as_ref().is_some_and(|attempt| is_ahead(attempt.since));
         let waited = self.now - *silent_since.entry(index).or_insert(self.now);

@@ -110,6 +110,7 @@ struct Node {
 /// What a node waits for.
 #[derive(Debug, Deserialize)]
 struct Waits {
+    kind: String,
     text: String,
 }
 
@@ -407,17 +408,19 @@ impl Report {
 }
 
 impl Report {
-    /// That a slot is not given back by itself. One whose host's node is being uncordoned is given back with that.
+    /// That a slot is not given back by itself. One that a run has left is given back once its host's node is uncordoned, if that is
+    /// under way; an operator can do without a node that is not ready.
     fn slot(&self, group: &str, holder: &Holder, left_by: Option<&str>) -> Need {
         let Holder { id, reason, .. } = holder;
         let why =
             left_by.map(|run| ("why", format!("os-upgrade run show {} {}", short(run), shell_word(id))));
-        let host = self.state.hosts.iter().find(|host| host.hostname == *id);
+        let host = self.state.hosts.iter().find(|host| host.hostname == *id && left_by.is_some());
         if let Some(host) = host.filter(|host| host.is_being_uncordoned()) {
             let waits = host.node.iter().find_map(|node| node.waits.as_ref());
+            let uncordon = waits.filter(|waits| waits.kind == "not-ready").map(|_| host.uncordon());
             let waits = waits.map(|waits| format!(": {}", waits.text)).unwrap_or_default();
             let what = format!("{id} holds a slot of group {group} until its node is uncordoned{waits}");
-            return Need { what, commands: why.into_iter().chain([host.uncordon()]).collect() };
+            return Need { what, commands: why.into_iter().chain(uncordon).collect() };
         }
         let retry = left_by.map(|_| ("retry all hosts", "os-upgrade run start".to_owned()));
         let release = ("release", release::command(group, id));

@@ -45,7 +45,7 @@
   + r1 h2: slot-granted drain=true group=default provider=embedded
   ! check h2 under 1
 > explain h1
-  its node cannot be drained: pod shop/db-0 is kept by the budget db, since 2026-11-21T01:00:00Z | status=prepared | since=2026-11-21T01:00:00Z | reason=drain-refused | blockers=drain-refused@2026-11-21T01:05:00Z
+  its node cannot be drained: pod shop/db-0 is kept by the budget db, since 2026-11-21T01:00:00Z; not drained again before 2026-11-21T01:05:00Z | status=prepared | since=2026-11-21T01:00:00Z | reason=drain-refused | blockers=drain-refused@2026-11-21T01:05:00Z
 > cluster h2 clear
   + node host=h2 step=(cordoned fence=(restored=0 sequence=1))
   + node host=h2 step=eviction-began
@@ -90,7 +90,7 @@
   + r1 h2: slot-granted drain=true group=default provider=embedded
   ! check h2 under 1
 > explain h1
-  its node cannot be drained: pod shop/db-0 is kept by the budget db, since 2026-11-21T01:10:00Z | status=prepared | since=2026-11-21T01:10:00Z | reason=drain-refused | blockers=drain-refused@2026-11-21T01:20:00Z
+  its node cannot be drained: pod shop/db-0 is kept by the budget db, since 2026-11-21T01:10:00Z; not drained again before 2026-11-21T01:20:00Z | status=prepared | since=2026-11-21T01:10:00Z | reason=drain-refused | blockers=drain-refused@2026-11-21T01:20:00Z
 > state
   r1 active
   h1 prepared: its node cannot be drained: pod shop/db-0 is kept by the budget db, since 2026-11-21T01:10:00Z

@@ -72,7 +72,7 @@
   + fenced leader=one sequence=2
   + fence-passed sequence=2
 > queue
-  3 h3 rebooting: whether the reboot command has had an effect is not known: the leader that ran it does not lead any more; it is run again from 2026-11-21T01:32:00Z on if the host is ready in its old boot | attempt-repeated
+  3 h3 rebooting: whether the reboot command has had an effect is not known: the leader that ran it does not lead any more, since 2026-11-21T01:00:00Z; it is run again from 2026-11-21T01:32:00Z on if the host is ready in its old boot | retry-awaited
 # It is run again only once the host could be back, and is ready in its old boot.
 > wait 1925
 > tick
@@ -93,19 +93,19 @@
   + reboot event=(attempt-unknown reason=(reboot-unknown detail="killed after 120000 ms")) host=h3 index=3
   ! nothing
 > queue
-  3 h3 rebooting: whether the reboot command has had an effect is not known: killed after 120000 ms; it is run again from 2026-11-21T02:04:15Z on if the host is ready in its old boot | attempt-repeated
+  3 h3 rebooting: whether the reboot command has had an effect is not known: killed after 120000 ms, since 2026-11-21T01:32:15Z; it is run again from 2026-11-21T02:04:15Z on if the host is ready in its old boot | retry-awaited
 > rq cancel 3
   + reboot event=(cancelled actor=admin) host=h3 index=3
   = done
 > queue
-  3 h3 rebooting, to be cancelled: whether the reboot command has had an effect is not known: killed after 120000 ms; once the host is looked after, `os-upgrade reboot-queue give-up` removes the entry | attempt-unknown
+  3 h3 rebooting, to be cancelled: whether the reboot command has had an effect is not known: killed after 120000 ms, since 2026-11-21T01:32:15Z; once the host is looked after, `os-upgrade reboot-queue give-up` removes the entry | attempt-unknown
 > host h3 boot=c3
 > tick
   + reboot event=rebooted host=h3 index=3
   + slot-released host=h3 why=rebooted
 > queue
   empty
-# Without the command in the settings, the entry waits.
+# A host without heartbeats is never known to be ready, so that its command is not run again.
 > rq add h1
   + reboots-queued actor=admin hosts=[h1]
   + reboot event=(started group=default provider=embedded) host=h1 index=4
@@ -113,18 +113,40 @@
   + reboot event=attempt-began host=h1 index=4
   = created
   ! reboot h1 by command, attempt 1
-> settings default:3
-  + settings-adopted settings=(auto-approve=true groups=(default=3))
 > takeover
 > leadership-began
   + reboot event=(attempt-unknown reason=(reboot-unknown detail="the leader that ran it does not lead any more")) host=h1 index=4
   ! nothing
+> queue
+  4 h1 rebooting: whether the reboot command has had an effect is not known: the leader that ran it does not lead any more, since 2026-11-21T01:32:15Z; once the host is looked after, `os-upgrade reboot-queue give-up` removes the entry | attempt-unknown
+> rq give-up 4
+  + reboot event=(given-up actor=admin reason="no power") host=h1 index=4
+  = done
+> release default h1 mended
+  + slot-released host=h1 why=operator
+  + holder-released actor=admin group=default id=h1 reason=mended
+  = done
+> host h1 boot=a3 specification-only
+# Without the command in the settings, the entry waits.
+> rq add h1
+  + reboots-queued actor=admin hosts=[h1]
+  + reboot event=(started group=default provider=embedded) host=h1 index=5
+  + reboot event=(attempt-due boot-id=a3 node=h1) host=h1 index=5
+  + reboot event=attempt-began host=h1 index=5
+  = created
+  ! reboot h1 by command, attempt 1
+> settings default:3
+  + settings-adopted settings=(auto-approve=true groups=(default=3))
+> takeover
+> leadership-began
+  + reboot event=(attempt-unknown reason=(reboot-unknown detail="the leader that ran it does not lead any more")) host=h1 index=5
+  ! nothing
 > wait 2000
 > tick
 > queue
-  4 h1 rebooting: whether the reboot command has had an effect is not known: the leader that ran it does not lead any more; once the host is looked after, `os-upgrade reboot-queue give-up` removes the entry | attempt-unknown
-> rq give-up 4
-  + reboot event=(given-up actor=admin reason="no power") host=h1 index=4
+  5 h1 rebooting: whether the reboot command has had an effect is not known: the leader that ran it does not lead any more, since 2026-11-21T01:32:15Z; once the host is looked after, `os-upgrade reboot-queue give-up` removes the entry | attempt-unknown
+> rq give-up 5
+  + reboot event=(given-up actor=admin reason="no power") host=h1 index=5
   = done
 > queue
   empty

@@ -216,7 +216,7 @@ fn the_reboot_queue_on_the_screen() {
         },
         "reboots": { "items": [
             entry("7", "h07", "reply-awaited", "its worker has not answered"), entry("8", "h08", "failed", "reboot failed: x"),
-            entry("9", "h09", "attempt-unknown", "it was killed"), entry("10", "h10", "attempt-repeated", "it is run again"),
+            entry("9", "h09", "attempt-unknown", "it was killed"), entry("10", "h10", "retry-awaited", "it is run again"),
         ] },
         "slots": { "groups": [{ "group": "default", "holders": [held("h05", "5"), held("h07", "7"), held("h08", "8")] }] },
         "cluster": { "leader": "a1" },
@@ -306,4 +306,18 @@ NEEDS A PERSON
     uncordon: os-upgrade hosts uncordon h02 --reason=TEXT
   the instances differ";
     assert!(screen.ends_with(needs), "{screen}");
+    // Nothing but the API server helps where that does not answer.
+    let waits = json!({ "kind": "unreachable", "text": "the API server does not answer" });
+    answers["state"]["hosts"][0]["node"]["waits"] = waits;
+    let screen = Report::read(&answers).unwrap().screen(&canvas(None), now());
+    let needs = "uncordoned: the API server does not answer
+    why: os-upgrade run show 019aa000-0000 h02
+  the instances differ";
+    assert!(screen.ends_with(needs), "{screen}");
+    // While an entry or a run is at work, its node cannot be uncordoned by hand.
+    let holder = json!({ "id": "h02", "entry": "7", "reason": "rebooting for entry 7", "stuck": true });
+    answers["slots"]["groups"][0]["holders"][0] = holder;
+    let screen = Report::read(&answers).unwrap().screen(&canvas(None), now());
+    assert!(screen.contains("\n  h02 holds a slot of group default: rebooting for entry 7\n"), "{screen}");
+    assert!(!screen.contains("hosts uncordon"), "{screen}");
 }
