@@ -22,6 +22,8 @@ pub enum Fault {
     CutBefore,
     /// The connection ends after it is carried out, without an answer.
     CutAfter,
+    /// The answer has a resource version that the object had once, or never.
+    WrongVersion,
 }
 
 impl Fault {
@@ -44,7 +46,9 @@ impl Fault {
                                to the latest version and try again";
                 Some(Failure::new(409, "Conflict", message))
             }
-            Self::Slow(_) | Self::LateAnswer(_) | Self::CutBefore | Self::CutAfter => None,
+            Self::Slow(_) | Self::LateAnswer(_) | Self::CutBefore | Self::CutAfter | Self::WrongVersion => {
+                None
+            }
         }
     }
 }

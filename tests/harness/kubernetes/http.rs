@@ -16,6 +16,7 @@ use rustls::ServerConfig;
 use rustls::crypto::ring;
 use rustls::pki_types::pem::PemObject as _;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
+use serde_json::json;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpListener;
 use tokio::task::JoinSet;
@@ -178,8 +179,12 @@ async fn objects(shared: &Arc<Shared>, user: String, request: Request) -> Result
         watches::body(shared, &request).map(|body| (json, body).into_response())
     } else {
         let executed = shared.write(|state| state.execute(&request));
-        executed
-            .map(|(status, body)| (StatusCode::from_u16(status).unwrap(), axum::Json(body)).into_response())
+        executed.map(|(status, mut body)| {
+            if matches!(fault, Some(Fault::WrongVersion)) {
+                body["metadata"]["resourceVersion"] = json!("1");
+            }
+            (StatusCode::from_u16(status).unwrap(), axum::Json(body)).into_response()
+        })
     };
     match fault {
         Some(Fault::CutAfter) => return Err(Unanswered::Cut),

@@ -114,6 +114,12 @@ async fn remote_site_is_read_and_upgraded() {
     let (status, known) = hub.get(&format!("{STATE}/hosts/h01?site=leaf")).await;
     assert_eq!((status, &known["hostname"]), (200, &json!("h01")));
     assert_eq!(hub.get(&format!("{STATE}/hosts/h01")).await.0, 404);
+    let queue = "/v1/state/reboot-queue";
+    let add = format!("{queue}/add");
+    let answer = hub.call(Method::POST, &add, r#"{"nodes":["h01"]}"#).await;
+    let expected = "h01 has announced no worker at this site; nothing is queued";
+    assert_eq!(message(&answer), (404, expected));
+    assert_eq!(hub.get(queue).await, (200, json!([])));
 
     let trigger = format!("{STATE}/trigger-upgrade-site");
     let validate = format!("{trigger}?validate=true&site=leaf");

@@ -5,12 +5,12 @@ use std::time::Duration;
 use chrono::Utc;
 use harness::kubernetes::Fault;
 use harness::kubernetes::objects::Pod;
-use harness::kubernetes::resource::{BUDGETS, PODS};
+use harness::kubernetes::resource::{BUDGETS, NODES, PODS};
 use harness::wait::{PATIENCE, eventually};
 use os_upgrade_adapters::kubernetes::drain::Pace;
 use os_upgrade_adapters::kubernetes::plan::Policy;
 use os_upgrade_kernel::{NodeOutcome, PodObstacle};
-use serde_json::json;
+use serde_json::{Value, json};
 use tokio::time::Instant;
 
 use super::adapter::{
@@ -364,6 +364,23 @@ async fn cut_connections_are_survived() {
             assert!(is_drained(&cluster.drain().await), "{fault:?} {verb} {resource}");
         }
     }
+}
+
+/// What it says of the node cannot be written on, so that nothing is begun, and the drain goes on once it tells the truth.
+#[tokio::test]
+async fn server_that_lies_about_versions_is_not_believed() {
+    let cluster = Cluster::start().await;
+    cluster.add("web");
+    cluster.server.plan(Fault::WrongVersion, "get", "nodes", usize::MAX);
+    let adapter = cluster.adapter();
+    let outcome = carry_out(&adapter, check(false)).await;
+    let NodeOutcome::Refused { detail } = &outcome else { panic!("{outcome:?}") };
+    assert!(detail.contains("changed"), "{detail}");
+    let node = cluster.server.object(NODES, "", NODE).unwrap();
+    assert_eq!((&node["spec"]["unschedulable"], cluster.evictions().len()), (&Value::Null, 0));
+    cluster.server.heal();
+    assert!(is_drained(&cluster.drain().await));
+    assert_eq!(cluster.evictions(), ["web"]);
 }
 
 /// What cannot be asked about one pod is not asked about the next one, but another one has the first turn of the next round.

@@ -436,6 +436,7 @@ async fn client_uses_the_files_of_a_service_account() {
     std::fs::write(folder.path().join("ca.crt"), Authority::new("another").pem).unwrap();
     let error = node::read(&Client::new(&access).await.unwrap(), NODE).await.unwrap_err();
     assert!(matches!(error, Error::Unreachable { .. }), "{error:?}");
+    assert!(error.to_string().contains("certificate"), "{error}");
     std::fs::remove_file(folder.path().join("token")).unwrap();
     let error = Client::new(&access).await.unwrap_err();
     assert!(matches!(error, BuildError::Client(_)), "{error:?}");

@@ -218,6 +218,8 @@ bugs! {
     /// A list of pods is answered from what was seen before, so that nobody looks at a node again before its reboot command is
     /// repeated.
     RepeatedUndrained: "repeated-undrained", [CommandKilled] => ["drain"], seed 4;
+    /// The nodes of entries that are under way are uncordoned when the reboot queue is disabled, as CKE's were.
+    DisableUncordons: "disable-uncordons", [] => ["cordon"], seed 54;
     /// Pods of the site itself are evicted.
     OwnPodsEvicted: "own-pods-evicted", [] => ["evict"], seed 0;
 }
@@ -248,6 +250,7 @@ impl Bug {
                 | Self::RebootUnchecked
                 | Self::TwoServersAtOnce
                 | Self::CancelUncordons
+                | Self::DisableUncordons
                 | Self::SweptUnderWay
                 | Self::MarkUnfenced
                 | Self::AdminCordonForgotten

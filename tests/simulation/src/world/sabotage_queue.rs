@@ -3,7 +3,7 @@
 use bytes::Bytes;
 use os_upgrade_kernel::reboot_queue::{AttemptStage, Entry, EntryEvent, EntryStatus};
 use os_upgrade_kernel::slot::ReleaseCause;
-use os_upgrade_kernel::{CommandJob, CommandOrder, Fact, HostEvent, Job, Order, State};
+use os_upgrade_kernel::{CommandJob, CommandOrder, Fact, HostEvent, Job, NodeStep, Order, State};
 use os_upgrade_protocol::{Action, CommandId, HostName};
 use os_upgrade_shell::jobs::{JobId, StartedJob};
 use os_upgrade_shell::journal::codec::Message;
@@ -22,6 +22,7 @@ impl World {
         let instead: fn(&State, Fact) -> Vec<Fact> = match self.bug {
             Some(Bug::CancelEndsReboot) => cancel_at_once,
             Some(Bug::DisableUndoes) => undo_when_disabled,
+            Some(Bug::DisableUncordons) => uncordon_when_disabled,
             Some(Bug::QueueUnlimited) => start_another,
             Some(Bug::QueueBesideRun) => start_beside_run,
             Some(Bug::AnyDoneEndsReboot) => end_by_any_done,
@@ -113,9 +114,21 @@ fn cancel_at_once(state: &State, fact: Fact) -> Vec<Fact> {
 
 /// What is under way is undone when the queue is disabled, as CKE did.
 fn undo_when_disabled(state: &State, fact: Fact) -> Vec<Fact> {
+    when_disabled(state, fact, |host| Some(released(host)))
+}
+
+fn uncordon_when_disabled(state: &State, fact: Fact) -> Vec<Fact> {
+    when_disabled(state, fact, |host| {
+        let step = NodeStep::UncordonDue { release: None, reason: None };
+        state.nodes.contains_key(host).then(|| Fact::Node { host: host.clone(), step })
+    })
+}
+
+/// Adds a fact about each host of the queue that is under way.
+fn when_disabled(state: &State, fact: Fact, undo: impl Fn(&HostName) -> Option<Fact>) -> Vec<Fact> {
     let is_disabled = matches!(fact, Fact::RebootQueueSwitched { enabled: false, .. });
     let under_way = state.reboot_queue.under_way().filter(|_| is_disabled);
-    let undone: Vec<Fact> = under_way.map(|(_, entry)| released(&entry.host)).collect();
+    let undone: Vec<Fact> = under_way.filter_map(|(_, entry)| undo(&entry.host)).collect();
     [fact].into_iter().chain(undone).collect()
 }
 
