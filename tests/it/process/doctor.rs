@@ -160,8 +160,12 @@ async fn nodes_and_commands_that_are_not_there_are_found() {
          [kubernetes.nodes]\nh01 = \"node-1\"\nh02 = \"node-9\"",
         kubeconfig.display()
     );
-    let (code, rows) = run_doctor(&Orchestrator::new(&nats.url(), &settings)).await;
+    let mut orchestrator = Orchestrator::new(&nats.url(), &settings);
+    let (code, rows) = run_doctor(&orchestrator).await;
     assert_eq!(code, Some(1), "{rows:?}");
+    orchestrator.start();
+    let warning = "[reboot] reboot-command: /nowhere/reboot cannot be executed by this user, or is not there";
+    eventually("the warning", async || orchestrator.log().contains(warning).then_some(())).await;
     let (verdict, found) = &rows["[reboot] reboot-command"];
     assert!(
         verdict == "problem" && found.starts_with("/nowhere/reboot cannot be executed by this user"),

@@ -122,19 +122,22 @@
 > rq give-up 4
   + reboot event=(given-up actor=admin reason="no power") host=h1 index=4
   = done
+# The next entry names the one for which the slot is held.
+> rq add h1
+  + reboots-queued actor=admin hosts=[h1]
+  = created
+> queue
+  5 h1 queued: its slot is held for entry 4 of the reboot queue since 2026-11-21T01:32:15Z | slot-held
+> host h1 boot=a3 specification-only
 > release default h1 mended
   + slot-released host=h1 why=operator
   + holder-released actor=admin group=default id=h1 reason=mended
-  = done
-> host h1 boot=a3 specification-only
-# Without the command in the settings, the entry waits.
-> rq add h1
-  + reboots-queued actor=admin hosts=[h1]
   + reboot event=(started group=default provider=embedded) host=h1 index=5
   + reboot event=(attempt-due boot-id=a3 node=h1) host=h1 index=5
   + reboot event=attempt-began host=h1 index=5
-  = created
+  = done
   ! reboot h1 by command, attempt 1
+# Without the command in the settings, the entry waits.
 > settings default:3
   + settings-adopted settings=(auto-approve=true groups=(default=3))
 > takeover
