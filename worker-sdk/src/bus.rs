@@ -154,7 +154,8 @@ impl Bus {
         Ok(())
     }
 
-    /// Acknowledges a command through `subject`, which it was delivered with over `connection`, and waits for confirmation.
+    /// Acknowledges a command through `subject`, which it was delivered with over `connection`, and waits for confirmation. What the
+    /// client has queued when the connection ends may still go over the next one.
     pub(crate) async fn ack(&self, subject: String, connection: u64) -> Result<(), String> {
         if self.connections() > connection {
             return Err("the connection has ended".to_owned());

@@ -139,8 +139,8 @@ impl RebootCommands {
         JobDone::RebootCommand(job, outcome).into()
     }
 
-    /// Boots are checked in whole seconds since the job was due, rounded up: this one must not be earlier. It is not as long as the
-    /// clocks of all instances agree.
+    /// Boots are checked in whole seconds since the job was due, rounded up: this one must not be earlier. That holds as
+    /// long as the clocks of all instances agree.
     async fn reboot_in_next_second(&self, node: &str, may_write: impl Fn() -> bool) -> Result<(), Failure> {
         if self.boot_check.is_some() {
             let second = Duration::from_secs(1);

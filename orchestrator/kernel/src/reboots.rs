@@ -168,7 +168,7 @@ pub enum EntryBlocker {
     BootAwaited(DateTime<Utc>),
     /// Whether the operator's command has begun the reboot is not known, and it is not run again.
     #[error(
-        "{reason}, since {}; once the host is looked after, `os-upgrade reboot-queue give-up` removes the entry",
+        "{reason}; unknown since {}; once the host is looked after, `os-upgrade reboot-queue give-up` removes the entry",
         time::format(*since)
     )]
     AttemptUnknown {
@@ -179,7 +179,7 @@ pub enum EntryBlocker {
     },
     /// Whether the operator's command has begun the reboot is not known, and it is run again later.
     #[error(
-        "{reason}, since {}; it is run again from {} on if the host is ready in its old boot",
+        "{reason}; unknown since {}; it is run again from {} on if the host is ready in its old boot",
         time::format(*since), time::format(*at)
     )]
     RetryAwaited {
@@ -189,6 +189,13 @@ pub enum EntryBlocker {
         since: DateTime<Utc>,
         /// When it is run again, if the host is ready in its old boot then.
         at: DateTime<Utc>,
+    },
+    /// Whether the operator's command has begun the reboot is not known. The host is in another boot, and the boot check has not said
+    /// that this counts.
+    #[error("{reason}; the host is in another boot, and boot-check-command has not confirmed it")]
+    CheckAwaited {
+        /// Why it is not known.
+        reason: Reason,
     },
     /// The host is to be rebooted by a command, and the settings have none any more.
     #[error(
@@ -216,6 +223,7 @@ impl EntryBlocker {
             | Self::BootAwaited(_)
             | Self::AttemptUnknown { .. }
             | Self::RetryAwaited { .. }
+            | Self::CheckAwaited { .. }
             | Self::NoCommand
             | Self::Failed(_) => self.into(),
         }
@@ -309,10 +317,12 @@ fn attempt_blocker(state: &State, view: &View, entry: &Entry, attempt: &Attempt)
         AttemptStage::Unknown => {
             let may_repeat = !entry.cancel_requested
                 && entry.boot_id.is_some()
-                && shows_readiness(state, view, &entry.host)
-                && !has_left_boot(state, view, entry);
+                && shows_readiness(state, view, &entry.host);
             let restored = || Reason::RebootUnknown { detail: "the site was restored".to_owned() };
             let (reason, since) = (entry.reason.clone().unwrap_or_else(restored), attempt.since);
+            if has_left_boot(state, view, entry) {
+                return Some(EntryBlocker::CheckAwaited { reason });
+            }
             match state.repeats_attempt_after().filter(|_| may_repeat) {
                 Some(after) => EntryBlocker::RetryAwaited { reason, since, at: since + after },
                 None => EntryBlocker::AttemptUnknown { reason, since },

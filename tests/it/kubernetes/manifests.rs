@@ -83,7 +83,9 @@ fn deployment_runs_as_the_service_account() {
     assert_eq!(deployment.metadata.namespace.as_deref(), Some(NAMESPACE));
     let spec = deployment.spec.unwrap();
     let template = spec.template.metadata.unwrap();
-    assert_eq!(spec.selector.match_labels, template.labels);
+    let labels = template.labels.unwrap();
+    assert!(spec.selector.match_labels.unwrap().iter().all(|(key, value)| labels.get(key) == Some(value)));
+    assert_eq!(labels.get("app.kubernetes.io/part-of").map(String::as_str), Some("os-upgrade"));
     let pod = spec.template.spec.unwrap();
     assert_eq!(pod.service_account_name, account.metadata.name);
     let container = &pod.containers[0];

@@ -89,8 +89,8 @@ pub enum Event {
     },
     /// The handler reports that versions have changed.
     VersionsChanged,
-    /// The connection to NATS is restored: pending retries need not wait any longer, and a command that is not acknowledged is
-    /// delivered again.
+    /// There is a new connection to NATS, over which nothing has happened yet: pending retries need not wait any longer, and a command
+    /// that is not acknowledged is delivered again.
     Reconnected,
     /// Time has passed; see [`crate::limits::TICK_EVERY`].
     Tick,

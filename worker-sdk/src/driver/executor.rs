@@ -1,6 +1,5 @@
 //! Carries out actions: saves of the state file immediately, everything else in tasks that report back.
 
-use std::collections::VecDeque;
 use std::future::Future;
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
@@ -22,7 +21,7 @@ use tokio_util::sync::CancellationToken;
 use tracing::field::display;
 use tracing::{Instrument, Span, debug, error, info, info_span, warn};
 
-use super::input::Input;
+use super::input::{Input, arrived};
 use crate::bus::Bus;
 use crate::output::{CommandOutput, OutputSender};
 use crate::progress::ProgressReporter;
@@ -97,18 +96,8 @@ impl<W: Worker> Executor<W> {
         if self.is_stopping() && !self.is_accepted_while_stopping(&event) {
             return;
         }
-        let mut events = VecDeque::from([event]);
-        // Before anything else happens over a new connection, the rules know of it.
-        let connection = self.bus.connections();
-        if connection > self.connection {
-            self.connection = connection;
-            events.push_front(Event::Reconnected);
-        }
+        let mut events = arrived(&mut self.connection, self.bus.connections(), event);
         while let Some(event) = events.pop_front() {
-            // It came over an earlier connection, and is delivered again.
-            if matches!(&event, Event::CommandReceived(received) if received.connection < self.connection) {
-                continue;
-            }
             for action in self.logic.handle(self.now(), event) {
                 events.extend(self.carry_out(action).await);
             }
@@ -224,6 +213,9 @@ impl<W: Worker> Executor<W> {
     }
 
     fn read_versions(&mut self) {
+        if self.is_stopping() {
+            return;
+        }
         let bus = self.bus.clone();
         let worker = Arc::clone(&self.worker);
         let context = self.context(None, None, false, false);

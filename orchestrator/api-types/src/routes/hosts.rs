@@ -322,7 +322,7 @@ pub struct Host<'a> {
     /// The name of its Kubernetes node; absent if the cluster has shown none of late.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub kubernetes_node: Option<&'a str>,
-    /// The state of its Kubernetes node while that is cordoned, drained or uncordoned.
+    /// The state of its Kubernetes node while that stays cordoned, or is being drained or uncordoned.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub node: Option<HostNode<'a>>,
 }

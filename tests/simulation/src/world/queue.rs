@@ -225,7 +225,8 @@ impl World {
             EntryBlocker::CommandRuns(_)
             | EntryBlocker::BootAwaited(_)
             | EntryBlocker::AttemptUnknown { .. }
-            | EntryBlocker::RetryAwaited { .. } => self.await_command(index, entry, silent_since),
+            | EntryBlocker::RetryAwaited { .. }
+            | EntryBlocker::CheckAwaited { .. } => self.await_command(index, entry, silent_since),
             EntryBlocker::NoCommand => {
                 self.restore_command();
                 true

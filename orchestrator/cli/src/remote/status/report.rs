@@ -388,7 +388,8 @@ impl Report {
                 let left_by = holder.run.as_deref().filter(|run| Some(*run) != active);
                 let is_of_no_entry = holder.entry.as_deref().is_some_and(|entry| !self.has_entry(entry));
                 if holder.stuck || left_by.is_some() || is_of_no_entry {
-                    needs.push(self.slot(&group.group, holder, left_by));
+                    let is_left = left_by.is_some() || is_of_no_entry;
+                    needs.push(self.slot(&group.group, holder, left_by, is_left));
                 }
             }
         }
@@ -408,13 +409,13 @@ impl Report {
 }
 
 impl Report {
-    /// That a slot is not given back by itself. One that a run has left is given back once its host's node is uncordoned, if that is
-    /// under way; an operator can do without a node that is not ready.
-    fn slot(&self, group: &str, holder: &Holder, left_by: Option<&str>) -> Need {
+    /// That a slot is not given back by itself. One that a run or an entry has left is given back once its host's node is uncordoned, if
+    /// that is under way; an operator can do without a node that is not ready.
+    fn slot(&self, group: &str, holder: &Holder, left_by: Option<&str>, is_left: bool) -> Need {
         let Holder { id, reason, .. } = holder;
         let why =
             left_by.map(|run| ("why", format!("os-upgrade run show {} {}", short(run), shell_word(id))));
-        let host = self.state.hosts.iter().find(|host| host.hostname == *id && left_by.is_some());
+        let host = self.state.hosts.iter().find(|host| host.hostname == *id && is_left);
         if let Some(host) = host.filter(|host| host.is_being_uncordoned()) {
             let waits = host.node.iter().find_map(|node| node.waits.as_ref());
             let uncordon = waits.filter(|waits| waits.kind == "not-ready").map(|_| host.uncordon());

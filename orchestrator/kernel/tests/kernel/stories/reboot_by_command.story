@@ -72,7 +72,7 @@
   + fenced leader=one sequence=2
   + fence-passed sequence=2
 > queue
-  3 h3 rebooting: whether the reboot command has had an effect is not known: the leader that ran it does not lead any more, since 2026-11-21T01:00:00Z; it is run again from 2026-11-21T01:32:00Z on if the host is ready in its old boot | retry-awaited
+  3 h3 rebooting: whether the reboot command has had an effect is not known: the leader that ran it does not lead any more; unknown since 2026-11-21T01:00:00Z; it is run again from 2026-11-21T01:32:00Z on if the host is ready in its old boot | retry-awaited
 # It is run again only once the host could be back, and is ready in its old boot.
 > wait 1925
 > tick
@@ -93,12 +93,12 @@
   + reboot event=(attempt-unknown reason=(reboot-unknown detail="killed after 120000 ms")) host=h3 index=3
   ! nothing
 > queue
-  3 h3 rebooting: whether the reboot command has had an effect is not known: killed after 120000 ms, since 2026-11-21T01:32:15Z; it is run again from 2026-11-21T02:04:15Z on if the host is ready in its old boot | retry-awaited
+  3 h3 rebooting: whether the reboot command has had an effect is not known: killed after 120000 ms; unknown since 2026-11-21T01:32:15Z; it is run again from 2026-11-21T02:04:15Z on if the host is ready in its old boot | retry-awaited
 > rq cancel 3
   + reboot event=(cancelled actor=admin) host=h3 index=3
   = done
 > queue
-  3 h3 rebooting, to be cancelled: whether the reboot command has had an effect is not known: killed after 120000 ms, since 2026-11-21T01:32:15Z; once the host is looked after, `os-upgrade reboot-queue give-up` removes the entry | attempt-unknown
+  3 h3 rebooting, to be cancelled: whether the reboot command has had an effect is not known: killed after 120000 ms; unknown since 2026-11-21T01:32:15Z; once the host is looked after, `os-upgrade reboot-queue give-up` removes the entry | attempt-unknown
 > host h3 boot=c3
 > tick
   + reboot event=rebooted host=h3 index=3
@@ -118,7 +118,7 @@
   + reboot event=(attempt-unknown reason=(reboot-unknown detail="the leader that ran it does not lead any more")) host=h1 index=4
   ! nothing
 > queue
-  4 h1 rebooting: whether the reboot command has had an effect is not known: the leader that ran it does not lead any more, since 2026-11-21T01:32:15Z; once the host is looked after, `os-upgrade reboot-queue give-up` removes the entry | attempt-unknown
+  4 h1 rebooting: whether the reboot command has had an effect is not known: the leader that ran it does not lead any more; unknown since 2026-11-21T01:32:15Z; once the host is looked after, `os-upgrade reboot-queue give-up` removes the entry | attempt-unknown
 > rq give-up 4
   + reboot event=(given-up actor=admin reason="no power") host=h1 index=4
   = done
@@ -147,7 +147,7 @@
 > wait 2000
 > tick
 > queue
-  5 h1 rebooting: whether the reboot command has had an effect is not known: the leader that ran it does not lead any more, since 2026-11-21T01:32:15Z; once the host is looked after, `os-upgrade reboot-queue give-up` removes the entry | attempt-unknown
+  5 h1 rebooting: whether the reboot command has had an effect is not known: the leader that ran it does not lead any more; unknown since 2026-11-21T01:32:15Z; once the host is looked after, `os-upgrade reboot-queue give-up` removes the entry | attempt-unknown
 > rq give-up 5
   + reboot event=(given-up actor=admin reason="no power") host=h1 index=5
   = done

@@ -49,7 +49,7 @@
   + reboot event=(attempt-unknown reason=(reboot-unknown detail="signal 9")) host=h2 index=1
   ! check boot of node-h2 since 2026-11-21T01:00:00Z
 > queue
-  1 h2 rebooting: whether the reboot command has had an effect is not known: signal 9, since 2026-11-21T01:00:00Z; it is run again from 2026-11-21T01:32:00Z on if the host is ready in its old boot | retry-awaited
+  1 h2 rebooting: whether the reboot command has had an effect is not known: signal 9; unknown since 2026-11-21T01:00:00Z; it is run again from 2026-11-21T01:32:00Z on if the host is ready in its old boot | retry-awaited
 > command h2 booted
   + reboot event=(booted checked=true) host=h2 index=1
   + node host=h2 step=(uncordon-due release=rebooted)

@@ -61,7 +61,7 @@
   + reboot event=(attempt-unknown reason=(reboot-unknown detail="the leader that ran it does not lead any more")) host=h2 index=1
   ! nothing
 > queue
-  1 h2 rebooting: whether the reboot command has had an effect is not known: the leader that ran it does not lead any more, since 2026-11-21T01:00:00Z; it is run again from 2026-11-21T01:32:00Z on if the host is ready in its old boot | retry-awaited
+  1 h2 rebooting: whether the reboot command has had an effect is not known: the leader that ran it does not lead any more; unknown since 2026-11-21T01:00:00Z; it is run again from 2026-11-21T01:32:00Z on if the host is ready in its old boot | retry-awaited
 > fence
   + fenced leader=one sequence=2
   + fence-passed sequence=2

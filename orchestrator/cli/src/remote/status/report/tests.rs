@@ -314,9 +314,17 @@ NEEDS A PERSON
     why: os-upgrade run show 019aa000-0000 h02
   the instances differ";
     assert!(screen.ends_with(needs), "{screen}");
-    // While an entry or a run is at work, its node cannot be uncordoned by hand.
+    // Nor does a release of the slot of an entry that was given up.
     let holder = json!({ "id": "h02", "entry": "7", "reason": "rebooting for entry 7", "stuck": true });
     answers["slots"]["groups"][0]["holders"][0] = holder;
+    answers["reboots"] = json!({ "items": [] });
+    let screen = Report::read(&answers).unwrap().screen(&canvas(None), now());
+    assert!(
+        screen.ends_with("uncordoned: the API server does not answer\n  the instances differ"),
+        "{screen}"
+    );
+    // While an entry or a run is at work, its node cannot be uncordoned by hand.
+    answers["reboots"] = json!({ "items": [{ "index": "7", "node": "h02", "status": "rebooting" }] });
     let screen = Report::read(&answers).unwrap().screen(&canvas(None), now());
     assert!(screen.contains("\n  h02 holds a slot of group default: rebooting for entry 7\n"), "{screen}");
     assert!(!screen.contains("hosts uncordon"), "{screen}");
