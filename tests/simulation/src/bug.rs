@@ -58,15 +58,15 @@ bugs! {
     /// The journal accepts an append whatever sequence it expects.
     JournalUnfenced: "journal-unfenced", [PausedBeforeWrite] => ["journal"], seed 29;
     /// The control stream accepts a command whatever its fence.
-    CommandUnfenced: "command-unfenced", [PausedBeforeWrite, OrchestratorPause, MessageLate] => ["S4", "once"], seed 36;
+    CommandUnfenced: "command-unfenced", [PausedBeforeWrite, OrchestratorPause, MessageLate] => ["S4", "once"], seed 11;
     /// A request that changes nothing is answered without an append.
     NoBarrier: "no-barrier", [OrchestratorPause, PausedBeforeWrite] => ["S5", "semaphore"], seed 4;
     /// A command whose acknowledgement is lost counts as not stored, and is sent again as a new message.
     LostAckIsFailure: "lost-ack-is-failure", [AnswerLost] => ["once"], seed 36;
     /// An append without an acknowledgement counts as stored.
-    LostAckIsSuccess: "lost-ack-is-success", [MessageLost, MessageLate] => ["S5"], seed 80;
+    LostAckIsSuccess: "lost-ack-is-success", [MessageLost, MessageLate] => ["S5"], seed 22;
     /// Grants of slots to hosts are forgotten at a restart.
-    SlotForgotten: "slot-forgotten", [OrchestratorCrash] => ["S1", "journal"], seed 34;
+    SlotForgotten: "slot-forgotten", [OrchestratorCrash] => ["S1", "journal"], seed 39;
     /// A client that should be refused is granted a slot.
     GrantBeyondSlots: "grant-beyond-slots", [] => ["semaphore"], seed 29;
     /// A client is told that it holds a slot before that is in the journal.
@@ -80,11 +80,11 @@ bugs! {
     /// Grants of slots to clients are forgotten at a takeover.
     LockForgotten: "lock-forgotten", [OrchestratorCrash] => ["semaphore"], seed 29;
     /// A request that a follower passes on is carried out again some time later.
-    CarriedOutTwice: "carried-out-twice", [] => ["semaphore"], seed 46;
+    CarriedOutTwice: "carried-out-twice", [] => ["semaphore"], seed 38;
     /// Waiters are forgotten at a takeover, so that hosts ignore them.
     WaitersForgotten: "waiters-forgotten", [OrchestratorCrash, OrchestratorStop] => ["fair"], seed 53;
     /// Hosts leave free slots to clients that do not come back, as long as these are remembered.
-    LeftForTooLong: "left-for-too-long", [] => ["fair"], seed 3;
+    LeftForTooLong: "left-for-too-long", [] => ["fair"], seed 22;
     /// An operator releases the slot of a host at work.
     TakenBackAtWork: "taken-back-at-work", [] => ["S6"], seed 40;
     /// Hosts that wait for approval, or are withdrawn, take part.
@@ -92,35 +92,35 @@ bugs! {
     /// Withdrawals are forgotten at a takeover.
     WithdrawalForgotten: "withdrawal-forgotten", [OrchestratorCrash] => ["enrol"], seed 19;
     /// Removals are forgotten at a takeover, so that removed hosts are approved automatically.
-    RemovalForgotten: "removal-forgotten", [OrchestratorCrash] => ["enrol"], seed 198;
+    RemovalForgotten: "removal-forgotten", [OrchestratorCrash] => ["enrol"], seed 74;
     /// A new leader gives up hosts that have not come back, before it has read their answers.
-    GivenUpUnheard: "given-up-unheard", [OrchestratorCrash] => ["live"], seed 23;
+    GivenUpUnheard: "given-up-unheard", [OrchestratorCrash] => ["live"], seed 36;
     /// Commands are sent before the facts that they follow from are in the journal.
     SentBeforeCommit: "sent-before-commit", [MessageLost, OrchestratorCrash] => ["S2", "S4"], seed 36;
     /// Jobs begin before the facts that they follow from are in the journal.
     JobBeforeCommit: "job-before-commit", [MessageLost, OrchestratorCrash] => ["S4", "S6", "live"], seed 67;
     /// The orchestrator does not check `not-after` again when a command leaves it.
-    NotAfterUncheckedByOrchestrator: "not-after-unchecked-by-orchestrator", [PausedBeforeWrite] => ["S2"], seed 44;
+    NotAfterUncheckedByOrchestrator: "not-after-unchecked-by-orchestrator", [PausedBeforeWrite] => ["S2"], seed 58;
     /// The worker does not check `not-after`.
     NotAfterUncheckedByWorker: "not-after-unchecked-by-worker", [WorkerCutOff, MessageLate] => ["S2"], seed 8;
     /// The worker acknowledges before it replies.
     AckBeforeReply: "ack-before-reply", [] => ["worker"], seed 40;
     /// A worker without a state file carries out a `reboot`.
-    RebootWithoutStateFile: "reboot-without-state-file", [WorkerStateLost, PowerCut, WorkerCrash] => ["worker"], seed 17;
+    RebootWithoutStateFile: "reboot-without-state-file", [WorkerStateLost, PowerCut, WorkerCrash] => ["worker"], seed 36;
     /// A worker does not save its state file.
-    StateFileNotKept: "state-file-not-kept", [WorkerCrash, DeliveredTwice] => ["worker"], seed 39;
+    StateFileNotKept: "state-file-not-kept", [WorkerCrash, DeliveredTwice] => ["worker"], seed 27;
     /// 202 counts as a grant.
     GrantOn202: "grant-on-202", [LockAnswers202] => ["S4"], seed 8;
     /// The lock server is asked even though the process was paused for longer than its lease.
-    LockWithoutLease: "lock-without-lease", [PausedBeforeWrite] => ["lease"], seed 39;
+    LockWithoutLease: "lock-without-lease", [PausedBeforeWrite] => ["lease"], seed 51;
     /// A request to the lock server that times out counts as not made.
-    LateRequestForgotten: "late-request-forgotten", [LockCarriedOutLate] => ["S4", "S6", "live"], seed 313;
+    LateRequestForgotten: "late-request-forgotten", [LockCarriedOutLate] => ["S4", "S6", "live"], seed 117;
     /// Requests to the lock server are not paced.
     LockServerHurried: "lock-server-hurried", [] => ["rate"], seed 44;
     /// The lock server's `Retry-After` is ignored.
     RetryAfterIgnored: "retry-after-ignored", [LockAnswers429] => ["rate"], seed 44;
     /// A slot is given back when its host fails, whatever the setting.
-    SlotFreedOnFailure: "slot-freed-on-failure", [HandlerFails] => ["S6"], seed 34;
+    SlotFreedOnFailure: "slot-freed-on-failure", [HandlerFails] => ["S6"], seed 32;
     /// What a store lacks before the records that it is given is not read from the journal.
     StoreNotFilled: "store-not-filled", [StoreLost, StoreOlder, OrchestratorCrash] => ["store"], seed 39;
     /// A caller whose request was carried out is sometimes told that nothing was changed.
@@ -146,80 +146,80 @@ bugs! {
     /// The streams are not looked at again by an instance that leads.
     LossSoughtOnce: "loss-sought-once", [StreamsPurged] => ["loss"], seed 22;
     /// Of a stream only its last sequence and last message are looked at.
-    PurgeHidden: "purge-hidden", [StreamsPurged] => ["loss"], seed 79;
+    PurgeHidden: "purge-hidden", [StreamsPurged] => ["loss"], seed 54;
     /// A leader does not see that messages after the journal's end were deleted.
     StrayHidden: "stray-hidden", [StrayMessage] => ["live"], seed 39;
     /// A process is not told that another one of its instance has taken the lease from it.
-    CopyHidden: "copy-hidden", [DirectoryCopied] => ["copy"], seed 19;
+    CopyHidden: "copy-hidden", [DirectoryCopied] => ["copy"], seed 53;
     /// An older version leaves out the facts that it does not know.
-    UnknownFactsDropped: "unknown-facts-dropped", [OlderVersion] => ["journal"], seed 350;
+    UnknownFactsDropped: "unknown-facts-dropped", [OlderVersion] => ["journal"], seed 144;
     /// A handler that was interrupted is told that its command is new.
-    ResumedAsNew: "resumed-as-new", [WorkerCrash, HandlerHangs] => ["S3"], seed 22;
+    ResumedAsNew: "resumed-as-new", [WorkerCrash, HandlerHangs] => ["S3"], seed 34;
     /// A worker's consumer is created again from the beginning of the stream each time it is opened.
     ConsumerFromTheBeginning: "consumer-from-the-beginning", [WorkerStateLost, WorkerCrash] => ["S3"], seed 32;
     /// A worker does not answer again what it has answered.
-    AnsweredOnce: "answered-once", [MachineRolledBack] => ["live"], seed 44;
+    AnsweredOnce: "answered-once", [MachineRolledBack] => ["live"], seed 90;
     /// A worker does not see that a command is one that it has carried out.
-    IdsUnread: "ids-unread", [MachineRolledBack] => ["S3"], seed 754;
+    IdsUnread: "ids-unread", [MachineRolledBack] => ["S3"], seed 826;
     /// Heartbeats are read without the times that they contain.
-    HostTimesUnread: "host-times-unread", [BusClockStep] => ["clock"], seed 71;
+    HostTimesUnread: "host-times-unread", [BusClockStep] => ["clock"], seed 54;
     /// That a run was missed is not recorded.
-    MissedUnrecorded: "missed-unrecorded", [BusCrash, BusAwayForHours] => ["missed", "live"], seed 17;
+    MissedUnrecorded: "missed-unrecorded", [BusCrash, BusAwayForHours] => ["missed", "live"], seed 37;
     /// A run is recorded as missed although it has started.
-    MissedThoughStarted: "missed-though-started", [] => ["missed"], seed 2;
+    MissedThoughStarted: "missed-though-started", [] => ["missed"], seed 57;
     /// The bus's time of a renewal of the lease is taken from the instance's own clock.
     OwnTimeForBusTime: "own-time-for-bus-time", [ClockStep] => ["clock"], seed 49;
     /// A host that is to be told to reboot on request counts as told after a crash.
-    RebootCommandLost: "reboot-command-lost", [OrchestratorCrash, KilledBeforeWrite] => ["live", "journal"], seed 19;
+    RebootCommandLost: "reboot-command-lost", [OrchestratorCrash, KilledBeforeWrite] => ["live", "journal"], seed 22;
     /// An entry of the reboot queue that is cancelled while its host reboots ends at once, and frees its slot.
-    CancelEndsReboot: "cancel-ends-reboot", [] => ["S6"], seed 32;
+    CancelEndsReboot: "cancel-ends-reboot", [] => ["S6"], seed 47;
     /// The slots of hosts that reboot on request are freed when the reboot queue is disabled.
     DisableUndoes: "disable-undoes", [] => ["queue", "S6"], seed 29;
     /// That the reboot queue is disabled is forgotten at a takeover.
-    DisabledForgotten: "disabled-forgotten", [OrchestratorCrash] => ["queue", "S5"], seed 29;
+    DisabledForgotten: "disabled-forgotten", [OrchestratorCrash] => ["queue", "S5"], seed 10;
     /// The reboot queue starts one more entry than it may.
-    QueueUnlimited: "queue-unlimited", [] => ["queue"], seed 38;
+    QueueUnlimited: "queue-unlimited", [] => ["queue"], seed 14;
     /// An entry of the reboot queue starts on a host that is at work in a run.
-    QueueBesideRun: "queue-beside-run", [] => ["queue"], seed 35;
+    QueueBesideRun: "queue-beside-run", [] => ["queue"], seed 46;
     /// Any `done` of a host ends its reboot on request.
-    AnyDoneEndsReboot: "any-done-ends-reboot", [] => ["lost", "S6"], seed 44;
+    AnyDoneEndsReboot: "any-done-ends-reboot", [] => ["lost", "S6"], seed 121;
     /// A `reboot` that is not answered soon is sent again, for the boot in which the host is by then.
     RebootTriedAgain: "reboot-tried-again", [] => ["queue", "doubled"], seed 0;
     /// A worker does not look at which boot it is told to leave.
-    BootIdIgnored: "boot-id-ignored", [WorkerCrash, WorkerStateLost] => ["doubled"], seed 2;
+    BootIdIgnored: "boot-id-ignored", [WorkerCrash, WorkerStateLost] => ["doubled"], seed 22;
     /// The slot of a host is released before its node is known to be uncordoned.
-    ReleasedBeforeUncordon: "released-before-uncordon", [] => ["cordon"], seed 1;
+    ReleasedBeforeUncordon: "released-before-uncordon", [] => ["cordon"], seed 36;
     /// Pods whose eviction was accepted count as gone, so that hosts are told to upgrade before their nodes are drained.
     SentBeforeDrained: "sent-before-drained", [] => ["drain"], seed 0;
     /// A list of pods is answered from what was seen before, so that nobody looks at a node again before its host reboots.
-    RebootUnchecked: "reboot-unchecked", [] => ["drain"], seed 0;
+    RebootUnchecked: "reboot-unchecked", [] => ["drain"], seed 48;
     /// Two nodes start together, and one of them is an API server.
-    TwoServersAtOnce: "two-servers-at-once", [] => ["servers"], seed 4;
+    TwoServersAtOnce: "two-servers-at-once", [] => ["servers"], seed 36;
     /// The node of a host that reboots is uncordoned when its entry is cancelled.
     CancelUncordons: "cancel-uncordons", [] => ["cordon"], seed 49;
     /// Nodes that are under way are swept as if nothing needed their cordons.
     SweptUnderWay: "swept-under-way", [] => ["cordon"], seed 0;
     /// The fence in the mark of a node is not looked at, so that a deposed leader's requests are carried out.
-    MarkUnfenced: "mark-unfenced", [KubernetesLate, OrchestratorCrash] => ["fence"], seed 23;
+    MarkUnfenced: "mark-unfenced", [KubernetesLate, OrchestratorCrash] => ["fence"], seed 29;
     /// That a node was cordoned before is not written into its mark.
     AdminCordonForgotten: "admin-cordon-forgotten", [CordonedByAdmin] => ["admin"], seed 0;
     /// The pause after a drain that was given up is none.
     BackoffOverflows: "backoff-overflows", [] => ["backoff"], seed 9;
     /// The limit of unreachable nodes is another than the one that is configured.
-    UnreachableUnlimited: "unreachable-unlimited", [BootHangs] => ["unreachable"], seed 338;
+    UnreachableUnlimited: "unreachable-unlimited", [BootHangs] => ["unreachable"], seed 63;
     /// An attempt to reboot a host by command whose outcome is unknown is repeated at once.
     UnknownRepeated: "unknown-repeated", [CommandKilled] => ["doubled"], seed 29;
     /// A leader runs the reboot command again for an attempt that its predecessor began.
     AttemptRunAgain: "attempt-run-again", [OrchestratorCrash, KilledBeforeWrite] => ["doubled"], seed 27;
     /// A host counts as rebooted although its reboot command has failed, or nobody knows what it did.
-    FailedCountsAsBooted: "failed-counts-as-booted", [CommandFails, CommandKilled] => ["lost"], seed 29;
+    FailedCountsAsBooted: "failed-counts-as-booted", [CommandFails, CommandKilled] => ["lost"], seed 26;
     /// What a boot check does not know counts as a boot.
-    NotBootedCountsAsBooted: "not-booted-counts-as-booted", [BootCheckFails] => ["lost"], seed 3;
+    NotBootedCountsAsBooted: "not-booted-counts-as-booted", [BootCheckFails] => ["lost"], seed 30;
     /// A list of pods is answered from what was seen before, so that nobody looks at a node again before its reboot command is
     /// repeated.
-    RepeatedUndrained: "repeated-undrained", [CommandKilled] => ["drain"], seed 4;
+    RepeatedUndrained: "repeated-undrained", [CommandKilled] => ["drain"], seed 43;
     /// The nodes of entries that are under way are uncordoned when the reboot queue is disabled, as CKE's were.
-    DisableUncordons: "disable-uncordons", [] => ["cordon"], seed 54;
+    DisableUncordons: "disable-uncordons", [] => ["cordon"], seed 27;
     /// Pods of the site itself are evicted.
     OwnPodsEvicted: "own-pods-evicted", [] => ["evict"], seed 0;
 }

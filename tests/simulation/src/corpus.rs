@@ -162,6 +162,11 @@ pub const CORPUS: &[Found] = &[
         when: "2026-11-26",
         what: "after a leadership by a clock that was days behind, missed runs were recorded twice",
     },
+    Found {
+        seed: 1_795_699_957_689,
+        when: "2026-11-26",
+        what: "an entry whose host was neither in its old boot nor in one that the boot check counts was said to go on by itself",
+    },
 ];
 
 /// How many of them were found before there was a reboot queue.

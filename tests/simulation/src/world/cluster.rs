@@ -12,7 +12,7 @@ use os_upgrade_shell::node::Event;
 use super::World;
 use crate::agenda::{Item, Process};
 use crate::bug::Bug;
-use crate::cluster::{Cluster, PodKind};
+use crate::cluster::{Cluster, PodKind, Seen};
 use crate::fault::Fault;
 use crate::host::boot_id;
 use crate::peer::Peer;
@@ -232,7 +232,7 @@ impl World {
             let detail = "the node has changed again and again".to_owned();
             return self.node_answer(request, id, job, NodeOutcome::Refused { detail });
         }
-        let outcome = self.carry_out_on_node(job);
+        let outcome = self.carry_out_on_node(job, false);
         if !self.occurs(Fault::KubernetesUnanswered) {
             self.node_answer(request, id, job, outcome);
         }
@@ -242,14 +242,16 @@ impl World {
     pub(super) fn late_node_write(&mut self, job: &NodeJob, version: Option<u64>) {
         let unchanged = self.cluster.as_ref().is_some_and(|cluster| cluster.version(&job.host) == version);
         if unchanged || self.bug == Some(Bug::MarkUnfenced) {
-            self.carry_out_on_node(job);
+            self.carry_out_on_node(job, true);
         }
     }
 
-    fn carry_out_on_node(&mut self, job: &NodeJob) -> NodeOutcome {
+    /// Carries a job out. One that is late is a single write, after which nobody looks.
+    fn carry_out_on_node(&mut self, job: &NodeJob, is_late: bool) -> NodeOutcome {
         let (now, bug) = (self.now, self.bug);
         let Some(cluster) = &mut self.cluster else { unreachable!("a job reached it") };
-        let (outcome, seen) = cluster.carry_out(now, job, bug);
+        let (outcome, mut seen) = cluster.carry_out(now, job, bug);
+        seen.retain(|seen| !(is_late && matches!(seen, Seen::Listed { .. })));
         self.trace.record(now, || format!("{}: {seen:?}, so {outcome:?}", job.host));
         self.checker.node_job_done(job, &outcome, &seen);
         outcome

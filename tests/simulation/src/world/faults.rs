@@ -2,7 +2,6 @@
 
 use chrono::TimeDelta;
 use os_upgrade_shell::node::Event;
-use os_upgrade_worker_rules as rules;
 
 use super::World;
 use crate::agenda::{Item, Process, Worker};
@@ -307,10 +306,7 @@ impl World {
             }
             Peer::Host(host) => {
                 let process = self.hosts[host].process_count;
-                let reconnected = Worker::Event(rules::Event::Reconnected);
-                for what in [Worker::Open, reconnected] {
-                    self.after(SECOND, Item::Worker { host, process, what });
-                }
+                self.after(SECOND, Item::Worker { host, process, what: Worker::Open });
             }
         }
     }

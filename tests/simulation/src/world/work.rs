@@ -161,6 +161,12 @@ impl World {
         self.hosts[index].reads = true;
         self.hosts[index].last_sequence_at_open = last_sequence_at_open(existing, last_sequence);
         self.hosts[index].connection += 1;
+        // What was delivered over an earlier connection is left to its next delivery.
+        if let Some(sdk) = self.hosts[index].sdk() {
+            sdk.mailbox.retain(|event| !matches!(event, rules::Event::CommandReceived(_)));
+            sdk.mailbox.push_front(rules::Event::Reconnected);
+            self.schedule_step(index);
+        }
         self.announce(index);
         self.pull(index);
     }
@@ -209,6 +215,10 @@ impl World {
             self.delivered(index, &delivery);
         }
         self.delivered(index, &delivery);
+        // The worker always asks for more.
+        if let Some(at) = self.bus.redelivery(&name).filter(|at| *at > self.now) {
+            pull(self, at - self.now + MILLI);
+        }
     }
 
     fn delivered(&mut self, index: usize, delivery: &Delivery) {
