@@ -100,7 +100,7 @@ mod tests {
     }
 
     #[test]
-    fn rules_know_of_a_connection_before_anything_happens_over_it() {
+    fn new_connection_is_told_before_anything_else() {
         let mut known = 0;
         for (connections, event, expected) in [
             (1, Event::Tick, vec![Event::Reconnected, Event::Tick]),
