@@ -138,6 +138,30 @@ const CASES: &[Case] = &[
         decided: &["waiting h1"],
     },
     Case {
+        name: "The check says so later: it completes",
+        before: &[
+            "rq add h1",
+            "cluster h1 drained boot=a1",
+            "deliver",
+            "reply h1 reboot done",
+            "cluster h1 not-ready",
+        ],
+        input: "cluster h1 uncordoned",
+        decided: &["uncordoned h1", "rebooted h1"],
+    },
+    Case {
+        name: "Drain check: of an entry that is queued: nothing",
+        before: &["rq disable", "rq add h1"],
+        input: "nodes-seen",
+        decided: &[],
+    },
+    Case {
+        name: "Drain check: of an entry that reboots: nothing",
+        before: &["rq add h1", "cluster h1 drained boot=a1", "deliver"],
+        input: "nodes-seen",
+        decided: &[],
+    },
+    Case {
         name: "Disabled: what is under way goes on",
         before: &["rq add h1", "rq disable"],
         input: "cluster h1 clear",
@@ -180,10 +204,22 @@ const CASES: &[Case] = &[
         decided: &["started h1"],
     },
     Case {
+        name: "Powered off: with a limit of 0 nothing starts",
+        before: &["settings kubernetes default:9 reboots=2 unreachable=0", "node h1 not-ready"],
+        input: "rq add h1",
+        decided: &[],
+    },
+    Case {
         name: "Powered off: a limit of 1 lets others start, and it itself, too",
         before: &["node h1 not-ready"],
         input: "rq add h1",
         decided: &["started h1"],
+    },
+    Case {
+        name: "Powered off: what has started completes, though the limit is 0 again",
+        before: &["node h1 not-ready", "rq add h1", "settings kubernetes default:9 reboots=2 unreachable=0"],
+        input: "cluster h1 drained boot=a1",
+        decided: &["cordoned h1", "drained h1", "reboot-began h1"],
     },
 ];
 
