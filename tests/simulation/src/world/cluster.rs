@@ -219,6 +219,10 @@ impl World {
             return self.node_answer(request, id, job, NodeOutcome::Unreachable { why });
         }
         let version = cluster.version(&job.host);
+        // A job reads the node first, and writes on what it has read: of a sender that is gone or deposed only that has arrived.
+        if !self.goes_on(request, job) && self.bug != Some(Bug::MarkUnfenced) {
+            return;
+        }
         if self.occurs(Fault::KubernetesLate) {
             let late = request.timeout + self.rng.u64(..LATE_MAX);
             let job = job.clone();
@@ -236,6 +240,16 @@ impl World {
         if !self.occurs(Fault::KubernetesUnanswered) {
             self.node_answer(request, id, job, outcome);
         }
+    }
+
+    /// Whether the process that sent the job is there, and leads as it did then.
+    fn goes_on(&self, request: &Request, job: &NodeJob) -> bool {
+        let Peer::Instance(index) = request.from else { return false };
+        let instance = &self.instances[index];
+        let fence = instance.node.as_ref().and_then(|node| node.state().fence.as_ref());
+        instance.boot == request.process
+            && fence.is_some_and(|fence| fence.sequence == job.fence.sequence)
+            && self.bus.is_leased_to(&instance.nonce(), self.now)
     }
 
     /// A write that its sender has given up is carried out, unless the node has changed since it was read.
