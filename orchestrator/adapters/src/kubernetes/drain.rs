@@ -34,6 +34,8 @@ use super::plan::{Namespaces, PlannedPod, Policy, plan};
 const EVICTIONS_PER_LIST: usize = 20;
 /// How long the dry run of one check may be repeated. Whoever checks does not wait for ever.
 const CHECK_WITHIN: Duration = Duration::from_secs(30);
+/// How many pods of this project are named in the log: anybody who may label pods can make more.
+const OWN_NAMED_MAX: usize = 5;
 
 /// Drains nodes of one cluster.
 #[derive(Debug, Clone, Copy)]
@@ -162,12 +164,11 @@ impl Drainer<'_> {
         if !progress.is_drained() {
             return Ok(Look::PodsLeft);
         }
-        for own in progress.own() {
-            let (namespace, name) = (&own.pod.namespace, &own.pod.name);
-            tracing::info!(
-                node = node.name,
-                "pod {namespace}/{name} of os-upgrade stays on the drained node"
-            );
+        let name = |own: &PlannedPod| format!("{}/{}", own.pod.namespace, own.pod.name);
+        let own: Vec<String> = progress.own().take(OWN_NAMED_MAX).map(name).collect();
+        if !own.is_empty() {
+            let (pods, first) = (progress.own().count(), own.join(", "));
+            tracing::info!(node = node.name, pods, "pods of os-upgrade stay on the drained node: {first}");
         }
         Ok(Look::Drained { boot_id: node.boot_id.clone() })
     }
