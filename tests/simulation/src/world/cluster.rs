@@ -246,10 +246,15 @@ impl World {
     fn goes_on(&self, request: &Request, job: &NodeJob) -> bool {
         let Peer::Instance(index) = request.from else { return false };
         let instance = &self.instances[index];
-        let fence = instance.node.as_ref().and_then(|node| node.state().fence.as_ref());
         instance.boot == request.process
-            && fence.is_some_and(|fence| fence.sequence == job.fence.sequence)
+            && self.is_under(index, job)
             && self.bus.is_leased_to(&instance.nonce(), self.now)
+    }
+
+    /// Whether an instance is under the fence of the job, which belongs to the leadership that began it.
+    pub(super) fn is_under(&self, index: usize, job: &NodeJob) -> bool {
+        let fence = self.instances[index].node.as_ref().and_then(|node| node.state().fence.as_ref());
+        fence.is_some_and(|fence| fence.sequence == job.fence.sequence)
     }
 
     /// A write that its sender has given up is carried out, unless the node has changed since it was read.

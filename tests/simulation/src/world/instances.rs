@@ -441,12 +441,8 @@ impl World {
             self.checker.command_sent(order, wall);
         }
         if let RequestKind::Job(StartedJob { id, job }) = &request.what {
-            let node = self.instances[index].node.as_ref();
-            let leased_until = node.and_then(Node::leads_until);
-            // A job belongs to the leadership that began it, of which the fence in a mark is the witness here.
-            let fence = node.and_then(|node| node.state().fence.as_ref()).map(|fence| fence.sequence);
-            let is_of_earlier =
-                matches!(job, Job::Cluster(job) if fence.is_none_or(|fence| fence > job.fence.sequence));
+            let leased_until = self.instances[index].node.as_ref().and_then(Node::leads_until);
+            let is_of_earlier = matches!(job, Job::Cluster(job) if !self.is_under(index, job));
             let too_late = is_of_earlier || !may_write(leased_until, self.clock_of(index).monotonic);
             if too_late && self.bug != Some(Bug::LockWithoutLease) {
                 let (id, report) = (*id, JobDone::NotBegun(job.clone()).into());
