@@ -10,6 +10,7 @@ use serde::{Deserialize, Serialize, Serializer};
 use strum::{IntoStaticStr, VariantNames};
 
 use crate::clock::{ClockDoubt, skew};
+use crate::left_out::is_default;
 use crate::node::NodeProgress;
 use crate::reason::{Reason, ReleaseRefusal, shell_word};
 use crate::reboot_queue::EntryStatus;
@@ -363,7 +364,7 @@ pub enum StartBlocker {
         /// How many hosts of the configured applications there are, at least 1.
         hosts: usize,
         /// How many of them an operator has withdrawn.
-        #[serde(default, skip_serializing_if = "is_zero")]
+        #[serde(default, skip_serializing_if = "is_default")]
         withdrawn: usize,
     },
     /// The orchestrator's clock cannot be relied on.
@@ -401,11 +402,6 @@ pub enum WindowBlocker {
     #[serde(untagged)]
     #[strum(transparent)]
     Any(StartBlocker),
-}
-
-#[expect(clippy::trivially_copy_pass_by_ref, reason = "the signature that serde requires")]
-const fn is_zero(count: &usize) -> bool {
-    *count == 0
 }
 
 impl fmt::Display for StartBlocker {

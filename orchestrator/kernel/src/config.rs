@@ -16,6 +16,7 @@ use crate::api_server_order::ApiServerOrder;
 use crate::backoff::Backoff;
 use crate::deserialize::{self, from_objects_only};
 use crate::duration::Duration;
+use crate::left_out::is_default;
 use crate::window::{CalendarError, Window};
 
 /// The configuration of a site's upgrades: the resource `/v1/config/os-upgrade`.
@@ -197,7 +198,7 @@ pub struct Settings {
     #[serde(default = "stuck_after", skip_serializing_if = "is_stuck_after")]
     pub stuck_after: Duration,
     /// Whether every host that announces itself takes part, without an operator's approval.
-    #[serde(default, skip_serializing_if = "is_false")]
+    #[serde(default, skip_serializing_if = "is_default")]
     pub auto_approve: bool,
     /// How hosts reboot on request.
     #[serde(default, skip_serializing_if = "RebootSettings::is_default")]
@@ -214,7 +215,7 @@ pub struct KubernetesSettings {
     /// How long a drain may take.
     pub drain_timeout: Duration,
     /// Whether the node of a host that failed is uncordoned, too.
-    #[serde(default, skip_serializing_if = "is_false")]
+    #[serde(default, skip_serializing_if = "is_default")]
     pub uncordon_failed: bool,
     /// The hosts that are nodes of the cluster; absent if every host is.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -237,10 +238,10 @@ pub struct RebootSettings {
     /// How many hosts that are not under way may be unreachable for one to start.
     pub unreachable_max: u32,
     /// Whether hosts start only while a maintenance window is open.
-    #[serde(default, skip_serializing_if = "is_false")]
+    #[serde(default, skip_serializing_if = "is_default")]
     pub in_windows: bool,
     /// Whether hosts that need a reboot are queued when a maintenance window is open.
-    #[serde(default, skip_serializing_if = "is_false")]
+    #[serde(default, skip_serializing_if = "is_default")]
     pub queue_required: bool,
     /// Whether API servers of the cluster reboot before other nodes or after them.
     #[serde(default, skip_serializing_if = "ApiServerOrder::is_default")]
@@ -260,7 +261,7 @@ pub struct RebootCommandSettings {
     /// How long it takes at most, with all its retries.
     pub within: Duration,
     /// Whether another command says whether a host has booted.
-    #[serde(default, skip_serializing_if = "is_false")]
+    #[serde(default, skip_serializing_if = "is_default")]
     pub checks_boot: bool,
 }
 
@@ -296,11 +297,6 @@ impl Settings {
     pub fn is_stuck(&self, since: DateTime<Utc>, now: DateTime<Utc>) -> bool {
         since + self.stuck_after.to_delta() <= now
     }
-}
-
-#[expect(clippy::trivially_copy_pass_by_ref, reason = "the signature serde asks for")]
-pub(crate) fn is_false(value: &bool) -> bool {
-    !*value
 }
 
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "the signature serde asks for")]

@@ -10,10 +10,11 @@ use serde::{Deserialize, Serialize};
 
 use crate::fact::Fact;
 use crate::reason::Reason;
+use crate::remembered::HOSTS_MAX;
 
 /// Most hosts with a decision: approved, withdrawn and removed hosts together; removed ones as long as anything is stored of
 /// them. Of names that must not be approved automatically, because their hosts were removed, as many are kept.
-pub const ENROLLED_MAX: usize = 100_000;
+pub const ENROLLED_MAX: usize = HOSTS_MAX;
 /// Most hosts approved by one request.
 pub const APPROVED_AT_ONCE_MAX: usize = 1_000;
 /// Most pending hosts in the list of a run: the first ones by name.

@@ -181,13 +181,12 @@ impl HostInRun<'_> {
     /// That another host of its group is first, and why that one is not progressing.
     fn behind_first(self) -> Option<Vec<Blocker>> {
         let Self { state, run, name, host } = self;
-        let group = run.ready().get(&host.group)?;
-        let ahead = |other: &&HostName| *other != name && group.contains(*other);
-        let first = run.waiting().iter().find(ahead).or_else(|| state.slots.keys().find(ahead))?;
-        let mut blockers = match earlier_slot(state, first) {
-            Some(blocker) => vec![blocker.into()],
-            None => HostInRun { name: first, host: run.host(first)?, ..self }.recorded(),
+        let waiting = run.waiting().iter().filter_map(|other| Some((other, run.host(other)?)));
+        let is_ahead = |(other, in_run): &(&HostName, &RunHost)| {
+            *other != name && in_run.group == host.group && earlier_slot(state, other).is_none()
         };
+        let (first, in_run) = waiting.filter(is_ahead).min_by_key(|(other, in_run)| in_run.place(other))?;
+        let mut blockers = HostInRun { name: first, host: in_run, ..self }.recorded();
         let by = Box::new(blockers.first()?.cause.clone());
         blockers[0] = Blocker::until(HostBlocker::HostFirst { host: first.clone(), by }, self.deadline());
         Some(blockers)

@@ -8,7 +8,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::client_id::ClientId;
 use crate::config::difference::Difference;
-use crate::config::{Config, Rollout, Settings, is_false};
+use crate::config::{Config, Rollout, Settings};
+use crate::left_out::is_default;
 use crate::missed::MissedRun;
 use crate::node::NodeStep;
 use crate::reason::{Reason, ReleaseRefusal};
@@ -227,7 +228,7 @@ pub enum Fact {
         /// The operator's reason.
         reason: String,
         /// Whether the decisions about the host are forgotten, as if there had been none.
-        #[serde(default, skip_serializing_if = "is_false")]
+        #[serde(default, skip_serializing_if = "is_default")]
         forgotten: bool,
     },
     /// A host is gone: decisions about it, and what it has announced, are forgotten.

@@ -23,11 +23,12 @@ use crate::run::{Enlisted, HostEvent, HostStatus, Run, RunHost, StopCause, Trigg
 use crate::semaphore::{Semaphore, Waiter};
 use crate::slot::{ReleaseCause, Slot, SlotState};
 use crate::state::State;
+use crate::turns::Turns;
 
 /// The oldest format that is read and written.
 pub const OLDEST: u32 = 2;
 /// The newest format that is read and written.
-pub const NEWEST: u32 = 8;
+pub const NEWEST: u32 = 9;
 
 /// Something that is stored in the journal.
 pub trait Stored {
@@ -64,6 +65,7 @@ impl Stored for State {
             reboot_queue,
             nodes,
             restored,
+            turns,
         } = self;
         newest(
             [
@@ -72,6 +74,7 @@ impl Stored for State {
                 since(5, !last_upgrades.is_empty() || !enrolment.removed.is_empty()),
                 since(6, !reboot_queue.is_unused()).max(of_settings(settings)),
                 since(7, !nodes.is_empty() || *restored != 0),
+                since(9, *turns != Turns::default()),
             ]
             .into_iter()
             .chain(reboot_queue.entries.values().map(of_queued))
@@ -214,10 +217,11 @@ fn of_run(run: &Run) -> u32 {
         let is_newer =
             host.backoff.is_some() || matches!(host.status, HostStatus::Draining | HostStatus::Recovering);
         let of_reason = host.reason.as_ref().map_or(OLDEST, of_reason);
-        of_reason.max(since(3, host.unheard)).max(since(7, is_newer))
+        of_reason.max(since(3, host.unheard)).max(since(7, is_newer)).max(since(9, host.last_turn != 0))
     };
     let of_stopping = run.stopping.as_ref().map_or(OLDEST, of_cause);
-    of_trigger(&run.trigger).max(of_stopping).max(newest(run.hosts().values().map(of_host)))
+    let of_number = since(9, run.number != 0);
+    of_number.max(of_trigger(&run.trigger)).max(of_stopping).max(newest(run.hosts().values().map(of_host)))
 }
 
 fn of_trigger(trigger: &Trigger) -> u32 {

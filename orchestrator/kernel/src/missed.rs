@@ -8,6 +8,7 @@ use strum::IntoStaticStr;
 
 use crate::blocker::WindowBlocker;
 use crate::config::Config;
+use crate::left_out::is_default;
 use crate::tense::Tense;
 use crate::watermark::Watermark;
 
@@ -24,7 +25,7 @@ pub struct MissedRun {
     /// Why it did not start.
     pub reason: MissedReason,
     /// How many runs were missed before it that are not recorded one by one.
-    #[serde(default, skip_serializing_if = "is_zero")]
+    #[serde(default, skip_serializing_if = "is_default")]
     pub unrecorded: u64,
 }
 
@@ -63,7 +64,7 @@ pub struct MissedRuns {
     #[serde(default, skip_serializing_if = "Watermark::is_none")]
     pub settled: Watermark,
     /// How many runs were missed since the site began.
-    #[serde(default, skip_serializing_if = "is_zero")]
+    #[serde(default, skip_serializing_if = "is_default")]
     pub total: u64,
     /// The last one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -104,11 +105,6 @@ impl MissedRuns {
         self.total = self.total.saturating_add(run.unrecorded).saturating_add(1);
         self.last = Some(Arc::new(run.clone()));
     }
-}
-
-#[expect(clippy::trivially_copy_pass_by_ref, reason = "the signature that serde requires")]
-const fn is_zero(count: &u64) -> bool {
-    *count == 0
 }
 
 fn has_windows(config: Option<&Config>) -> bool {

@@ -7,8 +7,8 @@ use serde::{Deserialize, Serialize};
 use strum::{IntoStaticStr, VariantNames};
 
 use crate::clock::ClockDoubt;
-use crate::config::is_false;
 use crate::duration::Duration;
+use crate::left_out::is_default;
 pub use crate::no_answer::NoAnswer;
 use crate::node_wait::{NodeWait, Pods};
 use crate::semaphore::HostDenied;
@@ -73,7 +73,7 @@ pub enum Reason {
         /// The action of the unanswered command.
         action: Action,
         /// Whether its heartbeats were missing then.
-        #[serde(default, skip_serializing_if = "is_false")]
+        #[serde(default, skip_serializing_if = "is_default")]
         unreachable: bool,
     },
     /// The worker had not answered `reboot` within the rollout's `boot-timeout`.
@@ -302,6 +302,11 @@ impl Reason {
     /// Whether the host waits for other nodes of the cluster than its own.
     pub(crate) const fn is_of_other_nodes(&self) -> bool {
         matches!(self, Self::ApiServerUnderWay { .. } | Self::ApiServerWaits { .. } | Self::ClusterUnseen)
+    }
+
+    /// Whether a slot was requested for the host and not granted.
+    pub(crate) const fn is_of_refused_slot(&self) -> bool {
+        matches!(self, Self::SlotDenied { .. } | Self::SlotUnreachable { .. } | Self::SlotProtocol { .. })
     }
 
     /// Every kind, as in the JSON.

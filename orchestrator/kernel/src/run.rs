@@ -13,6 +13,8 @@ pub use self::event::{Enlisted, HostEvent};
 pub use self::host::{HostBackoff, HostStatus, IllegalTransition, Issued, RunHost};
 use self::index::Index;
 use crate::config::Rollout;
+use crate::left_out::is_default;
+use crate::turns::{Place, Turns};
 
 /// One pass through the hosts of a site. Cheap to clone: copies share the hosts.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -20,6 +22,8 @@ use crate::config::Rollout;
 pub struct Run {
     /// Its id.
     pub id: RunId,
+    /// Its number among the runs of the site, from 1; 0 if it started before runs were counted.
+    pub number: u64,
     /// What started it.
     pub trigger: Trigger,
     /// When it started.
@@ -43,6 +47,8 @@ pub struct Run {
 #[serde(rename_all = "kebab-case")]
 struct StoredRun {
     id: RunId,
+    #[serde(default, skip_serializing_if = "is_default")]
+    number: u64,
     trigger: Trigger,
     started_at: DateTime<Utc>,
     not_after: DateTime<Utc>,
@@ -55,17 +61,29 @@ struct StoredRun {
 
 impl From<StoredRun> for Run {
     fn from(stored: StoredRun) -> Self {
-        let StoredRun { id, trigger, started_at, not_after, rollout, phase, stopping, ended, hosts } = stored;
+        let StoredRun { id, number, trigger, started_at, not_after, rollout, phase, stopping, ended, hosts } =
+            stored;
         let index = Index::of(&hosts);
-        Self { id, trigger, started_at, not_after, rollout, phase, stopping, ended, hosts, index }
+        Self { id, number, trigger, started_at, not_after, rollout, phase, stopping, ended, hosts, index }
     }
 }
 
 impl From<Run> for StoredRun {
     fn from(run: Run) -> Self {
-        let Run { id, trigger, started_at, not_after, rollout, phase, stopping, ended, hosts, index: _ } =
-            run;
-        Self { id, trigger, started_at, not_after, rollout, phase, stopping, ended, hosts }
+        let Run {
+            id,
+            number,
+            trigger,
+            started_at,
+            not_after,
+            rollout,
+            phase,
+            stopping,
+            ended,
+            hosts,
+            index: _,
+        } = run;
+        Self { id, number, trigger, started_at, not_after, rollout, phase, stopping, ended, hosts }
     }
 }
 
@@ -210,7 +228,7 @@ pub struct Ended {
 }
 
 impl Run {
-    /// A run that starts at `at`, with the enlisted hosts.
+    /// A run that starts at `at`, with the enlisted hosts, and is counted in `turns`.
     pub(crate) fn start(
         id: RunId,
         trigger: Trigger,
@@ -218,13 +236,17 @@ impl Run {
         not_after: DateTime<Utc>,
         rollout: Rollout,
         enlisted: &[Enlisted],
+        turns: &mut Turns,
     ) -> Self {
-        let hosts: OrdMap<_, _> =
-            enlisted.iter().map(|entry| (entry.host.clone(), RunHost::enlist(entry, at))).collect();
+        let number = turns.run_started();
+        let enlist =
+            |entry: &Enlisted| (entry.host.clone(), RunHost::enlist(entry, turns.last(&entry.host), at));
+        let hosts: OrdMap<_, _> = enlisted.iter().map(enlist).collect();
         let index = Index::of(&hosts);
         let phase = Phase::Preparing;
         Self {
             id,
+            number,
             trigger,
             started_at: at,
             not_after,
@@ -257,8 +279,8 @@ impl Run {
         &self.index.under_way
     }
 
-    /// Prepared hosts that have not started, by group.
-    pub fn ready(&self) -> &OrdMap<GroupName, OrdSet<HostName>> {
+    /// Prepared hosts that have not started, by group, in the order of turns.
+    pub fn ready(&self) -> &OrdMap<GroupName, OrdSet<Place>> {
         &self.index.ready
     }
 
@@ -309,7 +331,10 @@ impl Run {
         at: DateTime<Utc>,
     ) -> Result<(), HostError> {
         let host = self.hosts.get(name).ok_or_else(|| HostError::Unknown(name.clone()))?;
-        let next = host.after(event, at).map_err(|source| HostError::Illegal(name.clone(), source))?;
+        let mut next = host.after(event, at).map_err(|source| HostError::Illegal(name.clone(), source))?;
+        if let HostEvent::SlotGranted { .. } = event {
+            next.last_turn = self.number;
+        }
         self.index.remove(name, host);
         self.index.insert(name, &next);
         self.hosts.insert(name.clone(), next);

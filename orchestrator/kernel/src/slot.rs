@@ -5,7 +5,8 @@ use chrono::{DateTime, TimeDelta, Utc};
 use os_upgrade_protocol::{Action, GroupName, RunId};
 use serde::{Deserialize, Serialize};
 
-use crate::config::{LockProvider, is_false};
+use crate::config::LockProvider;
+use crate::left_out::is_default;
 use crate::reason::ReleaseRefusal;
 
 /// For how long a lock server may still carry out a request whose outcome is not known, after it has confirmed a later
@@ -32,7 +33,7 @@ pub struct Slot {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub refusal: Option<ReleaseRefusal>,
     /// Whether its lock server may still carry out an earlier request about it, whose outcome is not known.
-    #[serde(default, skip_serializing_if = "is_false")]
+    #[serde(default, skip_serializing_if = "is_default")]
     pub in_doubt: bool,
     /// When its lock server confirmed its release, if it was in doubt then: [`LATE_REQUEST_MAX`] later it is released once
     /// more.

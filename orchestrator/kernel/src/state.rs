@@ -11,15 +11,17 @@ use crate::config::{Config, LockProvider, Settings, tag};
 use crate::enrolment::{Enrolled, Enrolment};
 use crate::fact::{About, Fact, RunRef};
 use crate::ignored_replies::IgnoredReplies;
-use crate::last_upgrades::LastUpgrades;
+use crate::left_out::is_default;
 use crate::missed::MissedRuns;
 use crate::node::Node;
 use crate::reason::Reason;
 use crate::reboot_queue::{QueueError, RebootQueue};
+use crate::remembered::Remembered;
 use crate::run::{Ended, HostError, HostEvent, HostStatus, Issued, Phase, Run, RunHost, StopCause, Trigger};
 use crate::semaphore::{Hold, Semaphores};
 use crate::slot::{Fence, ReleaseCause, SentCommand, Slot, SlotState};
 use crate::strongbox::Strongbox;
+use crate::turns::Turns;
 use crate::watermark::Watermark;
 
 /// Everything durable about a site. Cheap to clone: copies share their large parts.
@@ -59,8 +61,11 @@ pub struct State {
     /// The sequence in the control stream up to which messages have been applied.
     pub control: u64,
     /// When each host was last upgraded.
-    #[serde(default, rename = "last-upgraded-at", skip_serializing_if = "LastUpgrades::is_empty")]
-    pub last_upgrades: LastUpgrades,
+    #[serde(default, rename = "last-upgraded-at", skip_serializing_if = "Remembered::is_empty")]
+    pub last_upgrades: Remembered<DateTime<Utc>>,
+    /// The last turn of each host.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub turns: Turns,
     /// Whose ignored replies were journaled of late.
     #[serde(default, skip_serializing_if = "IgnoredReplies::is_empty")]
     pub ignored_replies: IgnoredReplies,
@@ -71,13 +76,8 @@ pub struct State {
     #[serde(default, skip_serializing_if = "OrdMap::is_empty")]
     pub nodes: OrdMap<HostName, Node>,
     /// When the site was last restored, in seconds since 1970; 0 if it never was.
-    #[serde(default, skip_serializing_if = "is_zero")]
+    #[serde(default, skip_serializing_if = "is_default")]
     pub restored: i64,
-}
-
-#[expect(clippy::trivially_copy_pass_by_ref, reason = "the signature that serde requires")]
-const fn is_zero(seconds: &i64) -> bool {
-    *seconds == 0
 }
 
 impl Default for State {
@@ -101,7 +101,8 @@ impl Default for State {
             retractions: OrdMap::new(),
             fence: None,
             control: 0,
-            last_upgrades: LastUpgrades::default(),
+            last_upgrades: Remembered::default(),
+            turns: Turns::default(),
             ignored_replies: IgnoredReplies::default(),
             reboot_queue: RebootQueue::default(),
             nodes: OrdMap::new(),
@@ -171,7 +172,9 @@ impl State {
                     self.watermark = self.watermark.and(at);
                 }
                 let (trigger, rollout) = (trigger.clone(), rollout.clone());
-                self.run = Some(Run::start(run.clone(), trigger, at, *not_after, rollout, hosts));
+                let started =
+                    Run::start(run.clone(), trigger, at, *not_after, rollout, hosts, &mut self.turns);
+                self.run = Some(started);
                 Ok(())
             }
             Fact::UpgradesBegan { run } => self.active(run).map(|run| run.phase = Phase::Upgrading),
@@ -353,6 +356,7 @@ impl State {
         self.enrolment.apply(at, fact, self.settings.auto_approve);
         if let Fact::HostRemoved { host, .. } = fact {
             self.last_upgrades.remove(host);
+            self.turns.remove(host);
         }
     }
 
@@ -442,9 +446,12 @@ impl State {
         if let HostEvent::SlotGranted { group, provider, .. } = event {
             self.check_slot_free(host, group, *provider)?;
         }
-        self.active(run)?.apply(host, event, at)?;
+        let active = self.active(run)?;
+        active.apply(host, event, at)?;
+        let number = active.number;
         match event {
             HostEvent::SlotGranted { group, provider, drain } => {
+                self.turns.granted(host, number);
                 self.hold_slot(host, group, *provider, run, at);
                 self.slot_is_for(host, *drain, at);
             }

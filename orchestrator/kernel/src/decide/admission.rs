@@ -1,4 +1,5 @@
-//! Admission: grants the next host a slot, or records why it must wait. A run comes before the reboot queue: its time is limited.
+//! Admission: grants the next host a slot, or records why it must wait. A run comes before the reboot queue: its time is
+//! limited. In a run, the host whose last turn lies most runs back goes first, ties by name.
 
 use chrono::{DateTime, Utc};
 use imbl::OrdSet;
@@ -10,13 +11,28 @@ use crate::reason::{Denial, Reason};
 use crate::reboot_queue::{Entry, EntryEvent};
 use crate::reboots::{group, next_reboot};
 use crate::run::{HostEvent, HostStatus, Run};
-use crate::slot::ReleaseCause;
-use crate::slot::{Slot, SlotState};
+use crate::semaphore::HostDenied;
+use crate::slot::{ReleaseCause, Slot, SlotState};
 use crate::state::State;
+use crate::turns::Place;
 use crate::view::View;
 
-/// A group, the host in it whose turn it is, and that host's slot, if it has one.
-type Front<'a> = (&'a GroupName, &'a HostName, Option<&'a Slot>);
+/// The host of a group whose turn it is.
+struct Front<'a> {
+    group: &'a GroupName,
+    place: Place,
+    /// Its slot, if it has one.
+    slot: Option<&'a Slot>,
+}
+
+/// The prepared hosts of a group that have not started.
+struct Ready<'a> {
+    state: &'a State,
+    run: &'a Run,
+    group: &'a GroupName,
+    hosts: &'a OrdSet<Place>,
+    now: DateTime<Utc>,
+}
 
 /// The facts that admit the next host, or that record why the hosts whose turn it is must wait.
 pub(super) fn admit(state: &State, view: &View, now: DateTime<Utc>) -> Option<Vec<Fact>> {
@@ -60,16 +76,13 @@ fn admit_of_run(state: &State, view: &View, run: &Run, now: DateTime<Utc>) -> Op
     if !run.has_room() || run.ready().is_empty() {
         return None;
     }
-    let mut fronts: Vec<Front<'_>> =
-        run.ready().iter().filter_map(|(group, hosts)| front(state, run, group, hosts, now)).collect();
-    // A host started again while its earlier command may still appear could be commanded twice.
-    fronts.retain(|(_, _, slot)| !slot.is_some_and(|slot| slot.may_see_late_command(state.fence.as_ref())));
-    // A host that already holds its slot goes first.
-    fronts.sort_by_key(|(_, _, slot)| slot.is_none_or(|slot| slot.state != SlotState::Held));
+    let ready = run.ready().iter().map(|(group, hosts)| Ready { state, run, group, hosts, now });
+    let mut fronts: Vec<Front<'_>> = ready.filter_map(|ready| ready.front()).collect();
+    fronts.sort_by(|one, other| one.place.cmp(&other.place));
     if let Some(doubt) = &view.clock.doubt {
-        return non_empty(wait_each(run, &fronts, |_, host| {
+        return non_empty(wait_each(run, &fronts, |Front { place, .. }| {
             // A skew that changes by a second is not recorded again.
-            let recorded = run.host(host)?.reason.as_ref().map(Reason::kind);
+            let recorded = run.host(&place.host)?.reason.as_ref().map(Reason::kind);
             (recorded != Some(doubt.kind())).then(|| doubt.clone().into())
         }));
     }
@@ -77,58 +90,85 @@ fn admit_of_run(state: &State, view: &View, run: &Run, now: DateTime<Utc>) -> Op
     if run.not_after <= now {
         return None;
     }
-    let is_usable = |(group, _, slot): &Front<'_>| {
-        slot.is_none_or(|slot| slot.fits(group, state.settings.provider)) || is_releasing(*slot)
+    let is_usable = |Front { group, slot, .. }: &Front<'_>| {
+        slot.is_none_or(|slot| slot.fits(group, state.settings.provider))
     };
     let (usable, unusable): (Vec<_>, Vec<_>) = fronts.into_iter().partition(is_usable);
     // One whose node is still being uncordoned is released after that.
-    let released = unusable.iter().filter_map(|(_, host, _)| release_unusable(state, host));
+    let released = unusable.iter().filter_map(|front| release_unusable(state, &front.place.host));
     if let Some(facts) = non_empty(released.collect()) {
         return Some(facts);
     }
-    let (bound, free): (Vec<_>, Vec<_>) =
-        usable.into_iter().partition(|(_, host, _)| state.api_server_rule(view, host).is_some());
+    let rule = |front: &Front<'_>| state.api_server_rule(view, &front.place.host);
+    let (bound, free): (Vec<_>, Vec<_>) = usable.into_iter().partition(|front| rule(front).is_some());
     let admitted = match state.settings.provider {
         LockProvider::Embedded => admit_embedded(state, run, &free, now),
         LockProvider::External => admit_external(state, run, &free),
     };
     admitted.or_else(|| {
-        non_empty(wait_each(run, &bound, |_, host| {
+        non_empty(wait_each(run, &bound, |front| {
             // Whichever of the others is named, the reason is the same.
-            let reason = state.api_server_rule(view, host)?;
-            let recorded = run.host(host)?.reason.as_ref().map(Reason::kind);
+            let reason = rule(front)?;
+            let recorded = run.host(&front.place.host)?.reason.as_ref().map(Reason::kind);
             (recorded != Some(reason.kind())).then_some(reason)
         }))
     })
 }
 
-/// The host of `group` whose turn it is, and its slot.
-fn front<'a>(
-    state: &'a State,
-    run: &'a Run,
-    group: &'a GroupName,
-    hosts: &'a OrdSet<HostName>,
-    now: DateTime<Utc>,
-) -> Option<Front<'a>> {
-    // The reboot queue gives a host back once it has rebooted.
-    let is_left = |host: &&HostName| {
-        let has_backed_off = run.host(host).is_some_and(|in_run| in_run.is_backed_off(now));
-        !has_backed_off && state.entry_under_way(host).is_none()
-    };
-    let is_holder = |(host, slot): &(&HostName, &Slot)| {
-        slot.state == SlotState::Held && hosts.contains(*host) && is_left(host)
-    };
-    let front = if let Some((host, _)) = state.slots.iter().find(is_holder) {
-        host
-    } else {
-        let waiting = || run.waiting().iter().filter(|host| hosts.contains(*host)).filter(is_left);
-        let hosts = || hosts.iter().filter(is_left);
-        // Nobody waits for a slot that is being released.
-        let is_free = |host: &&HostName| !is_releasing(state.slots.get(*host));
-        let free = waiting().find(is_free).or_else(|| hosts().find(is_free));
-        free.or_else(|| waiting().next()).or_else(|| hosts().next())?
-    };
-    Some((group, front, state.slots.get(front)))
+impl<'a> Ready<'a> {
+    /// The host whose turn it is; one that waits already stays first. A held slot needs no free one, so its host goes first
+    /// where the group has none.
+    fn front(&self) -> Option<Front<'a>> {
+        let waiting = self.first_of(self.run.waiting().iter());
+        let first = waiting.or_else(|| self.hosts.iter().find(|place| self.may_go(&place.host)).cloned())?;
+        let holder = self.is_refused(&first.host).then(|| self.first_holder()).flatten();
+        let place = holder.unwrap_or(first);
+        let slot = self.state.slots.get(&place.host);
+        Some(Front { group: self.group, place, slot })
+    }
+
+    /// Whether nothing about `host` itself keeps it from starting: it may still lack a slot, or have to wait for other nodes.
+    fn may_go(&self, host: &HostName) -> bool {
+        // A host started again while its earlier command may still appear could be commanded twice.
+        let is_blocked = |slot: &Slot| {
+            slot.may_see_late_command(self.state.fence.as_ref())
+                || matches!(slot.state, SlotState::Releasing { .. })
+        };
+        let has_backed_off = self.run.host(host).is_some_and(|in_run| in_run.is_backed_off(self.now));
+        // The reboot queue gives a host back once it has rebooted.
+        !has_backed_off
+            && self.state.entry_under_way(host).is_none()
+            && !self.state.slots.get(host).is_some_and(is_blocked)
+    }
+
+    /// Whether `host` is refused a slot: by its semaphore now, or by its lock server's last answer.
+    fn is_refused(&self, host: &HostName) -> bool {
+        match self.state.settings.provider {
+            LockProvider::Embedded => denied(self.state, self.run, self.group, host, self.now).is_some(),
+            LockProvider::External => {
+                let reason = self.run.host(host).and_then(|in_run| in_run.reason.as_ref());
+                self.state.needs_external_lock(self.run, host)
+                    && reason.is_some_and(Reason::is_of_refused_slot)
+            }
+        }
+    }
+
+    /// The first of the hosts that hold a slot of the group already, from an earlier run.
+    fn first_holder(&self) -> Option<Place> {
+        let is_held = |slot: &Slot| {
+            slot.state == SlotState::Held && slot.fits(self.group, self.state.settings.provider)
+        };
+        self.first_of(self.state.slots.iter().filter(|(_, slot)| is_held(slot)).map(|(host, _)| host))
+    }
+
+    /// The first of `hosts` that are ready in this group and may go.
+    fn first_of<'b>(&self, hosts: impl Iterator<Item = &'b HostName>) -> Option<Place> {
+        let in_group = hosts.filter_map(|host| {
+            let in_run = self.run.host(host).filter(|in_run| in_run.group == *self.group)?;
+            Some(in_run.place(host))
+        });
+        in_group.filter(|place| self.hosts.contains(place) && self.may_go(&place.host)).min()
+    }
 }
 
 /// Releases a slot of another group or of another provider than the current one, before a usable one is requested.
@@ -137,36 +177,39 @@ fn release_unusable(state: &State, host: &HostName) -> Option<Fact> {
 }
 
 fn admit_embedded(state: &State, run: &Run, fronts: &[Front<'_>], now: DateTime<Utc>) -> Option<Vec<Fact>> {
-    let admits = |group: &GroupName, host: &HostName| {
-        let waiting = run.host(host).filter(|in_run| in_run.status == HostStatus::Waiting);
-        let arrived = waiting.map_or(now, |in_run| in_run.since);
-        state.semaphores.admits_host(group, host.as_str(), arrived, now, run.not_after)
-    };
-    let admitted = |(group, host, slot): &&Front<'_>| !is_releasing(*slot) && admits(group, host).is_ok();
-    if let Some((group, host, _)) = fronts.iter().find(admitted) {
-        let (group, drain) = ((*group).clone(), state.has_node(host));
+    let denied = |front: &Front<'_>| denied(state, run, front.group, &front.place.host, now);
+    if let Some(Front { group, place, .. }) = fronts.iter().find(|front| denied(front).is_none()) {
+        let (group, drain) = ((*group).clone(), state.has_node(&place.host));
         let event = HostEvent::SlotGranted { group, provider: LockProvider::Embedded, drain };
-        return Some(vec![Fact::of_host(&run.id, host, event)]);
+        return Some(vec![Fact::of_host(&run.id, &place.host, event)]);
     }
-    non_empty(wait_each(run, fronts, |group, host| {
-        let denied = admits(group, host).err()?;
-        Some(Reason::SlotDenied { group: group.clone(), denial: Denial::Embedded(denied) })
+    non_empty(wait_each(run, fronts, |front| {
+        let denial = Denial::Embedded(denied(front)?);
+        Some(Reason::SlotDenied { group: front.group.clone(), denial })
     }))
 }
 
-/// Whether the slot is being released: that must be confirmed before another is requested.
-fn is_releasing(slot: Option<&Slot>) -> bool {
-    slot.is_some_and(|slot| matches!(slot.state, SlotState::Releasing { .. }))
+/// Why the embedded semaphore has no slot for `host`; absent if it has one.
+fn denied(
+    state: &State,
+    run: &Run,
+    group: &GroupName,
+    host: &HostName,
+    now: DateTime<Utc>,
+) -> Option<HostDenied> {
+    let waiting = run.host(host).filter(|in_run| in_run.status == HostStatus::Waiting);
+    let arrived = waiting.map_or(now, |in_run| in_run.since);
+    state.semaphores.admits_host(group, host.as_str(), arrived, now, run.not_after).err()
 }
 
 fn admit_external(state: &State, run: &Run, fronts: &[Front<'_>]) -> Option<Vec<Fact>> {
     let mut facts = Vec::new();
-    for (group, host, slot) in fronts {
-        if is_releasing(*slot) || state.needs_external_lock(run, host) {
+    for Front { group, place: Place { host, .. }, slot } in fronts {
+        if state.needs_external_lock(run, host) {
             continue;
         }
         if slot.is_none() {
-            let (host, group, run) = ((*host).clone(), (*group).clone(), run.id.clone());
+            let (host, group, run) = (host.clone(), (*group).clone(), run.id.clone());
             facts.push(Fact::SlotRequested { host, group, run });
         }
         let reason = Reason::AskingForSlot { group: (*group).clone() };
@@ -176,13 +219,9 @@ fn admit_external(state: &State, run: &Run, fronts: &[Front<'_>]) -> Option<Vec<
 }
 
 /// Records for each front host why it waits, unless that is recorded already.
-fn wait_each(
-    run: &Run,
-    fronts: &[Front<'_>],
-    reason: impl Fn(&GroupName, &HostName) -> Option<Reason>,
-) -> Vec<Fact> {
-    let wait = |(group, host, _): &Front<'_>| {
-        let reason = reason(group, host)?;
+fn wait_each(run: &Run, fronts: &[Front<'_>], reason: impl Fn(&Front<'_>) -> Option<Reason>) -> Vec<Fact> {
+    let wait = |front: &Front<'_>| {
+        let (host, reason) = (&front.place.host, reason(front)?);
         let is_recorded = run.host(host)?.reason.as_ref() == Some(&reason);
         (!is_recorded).then(|| Fact::of_host(&run.id, host, HostEvent::Waiting { reason }))
     };

@@ -5,7 +5,8 @@ use os_upgrade_protocol::{Action, GroupName, HostName, RunId};
 use serde::{Deserialize, Serialize};
 
 use super::attempt::{Attempt, AttemptStage};
-use crate::config::{LockProvider, is_false};
+use crate::config::LockProvider;
+use crate::left_out::is_default;
 use crate::reason::Reason;
 use crate::run::Issued;
 
@@ -50,20 +51,20 @@ pub struct Entry {
     /// When it was added.
     pub added_at: DateTime<Utc>,
     /// Whether it was queued without an operator, because its host needs a reboot.
-    #[serde(default, skip_serializing_if = "is_false")]
+    #[serde(default, skip_serializing_if = "is_default")]
     pub required: bool,
     /// Its status.
     pub status: EntryStatus,
     /// When it entered this status.
     pub last_transition: DateTime<Utc>,
     /// How many drains in a row were given up.
-    #[serde(default, skip_serializing_if = "is_zero")]
+    #[serde(default, skip_serializing_if = "is_default")]
     pub backoff_count: u32,
     /// Until when it does not start again; absent if it may.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub backoff_expire: Option<DateTime<Utc>>,
     /// Whether an operator cancelled it while its host rebooted: that cannot be undone, so it ends when the host is back.
-    #[serde(default, skip_serializing_if = "is_false")]
+    #[serde(default, skip_serializing_if = "is_default")]
     pub cancel_requested: bool,
     /// Why it has no slot yet, or why its host is not back. Absent if nothing is known to be wrong.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -97,7 +98,7 @@ pub enum EntryEvent {
         /// Who granted the slot.
         provider: LockProvider,
         /// Whether its node is drained before it reboots.
-        #[serde(default, skip_serializing_if = "is_false")]
+        #[serde(default, skip_serializing_if = "is_default")]
         drain: bool,
     },
     /// Its drain was given up; it does not start again before `until`.
@@ -155,7 +156,7 @@ pub enum EntryEvent {
     /// Its host has rebooted and is healthy. Its node is uncordoned once that is ready.
     Booted {
         /// Whether the operator's command says so. If it does, the boot that the node reports means nothing.
-        #[serde(default, skip_serializing_if = "is_false")]
+        #[serde(default, skip_serializing_if = "is_default")]
         checked: bool,
     },
     /// Its host has rebooted and is healthy, so it is removed.
@@ -399,11 +400,6 @@ pub(super) fn entry_of(run: &RunId) -> Option<(u64, i64)> {
         return None;
     }
     Some((index.parse().ok()?, added_at.parse().ok()?))
-}
-
-#[expect(clippy::trivially_copy_pass_by_ref, reason = "the signature that serde requires")]
-const fn is_zero(count: &u32) -> bool {
-    *count == 0
 }
 
 #[cfg(test)]

@@ -6,7 +6,7 @@ use os_upgrade_protocol::{HostName, RunId};
 use serde::{Deserialize, Serialize};
 
 use super::entry::{Entry, EntryEvent, EntryStatus, IllegalEntryEvent, entry_of};
-use crate::config::is_false;
+use crate::left_out::is_default;
 
 /// The most entries that the queue holds: some for each host of a large site.
 pub const ENTRIES_MAX: usize = 20_000;
@@ -16,7 +16,7 @@ pub const ENTRIES_MAX: usize = 20_000;
 #[serde(rename_all = "kebab-case")]
 pub struct RebootQueue {
     /// Whether no entry may start. What is under way is finished all the same.
-    #[serde(default, skip_serializing_if = "is_false")]
+    #[serde(default, skip_serializing_if = "is_default")]
     pub disabled: bool,
     /// The index of the next entry: an index is never used twice.
     pub next_index: u64,

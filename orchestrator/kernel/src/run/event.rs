@@ -4,7 +4,8 @@ use chrono::{DateTime, Utc};
 use os_upgrade_protocol::{Action, ApplicationName, GroupName, HostName};
 use serde::{Deserialize, Serialize};
 
-use crate::config::{LockProvider, is_false};
+use crate::config::LockProvider;
+use crate::left_out::is_default;
 use crate::reason::Reason;
 
 /// A host in the list with which a run starts.
@@ -21,7 +22,7 @@ pub struct Enlisted {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub skipped: Option<Reason>,
     /// Whether its heartbeat was awaited, so that it may be off.
-    #[serde(default, skip_serializing_if = "is_false")]
+    #[serde(default, skip_serializing_if = "is_default")]
     pub unheard: bool,
 }
 
@@ -55,7 +56,7 @@ pub enum HostEvent {
         /// Who granted the slot.
         provider: LockProvider,
         /// Whether its node is drained before it is upgraded.
-        #[serde(default, skip_serializing_if = "is_false")]
+        #[serde(default, skip_serializing_if = "is_default")]
         drain: bool,
     },
     /// Its node is drained, so `upgrade` must be sent.

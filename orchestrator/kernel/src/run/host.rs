@@ -3,12 +3,13 @@
 use std::fmt;
 
 use chrono::{DateTime, Utc};
-use os_upgrade_protocol::{Action, ApplicationName, GroupName};
+use os_upgrade_protocol::{Action, ApplicationName, GroupName, HostName};
 use serde::{Deserialize, Serialize};
 
 use super::event::{Enlisted, HostEvent};
-use crate::config::is_false;
+use crate::left_out::is_default;
 use crate::reason::Reason;
+use crate::turns::Place;
 
 /// The status of a host in a run.
 #[derive(
@@ -162,8 +163,11 @@ pub struct RunHost {
     /// Why it waits, was skipped, or did not succeed.
     pub reason: Option<Reason>,
     /// Whether its heartbeat was awaited when the run started, so that it may be off.
-    #[serde(default, skip_serializing_if = "is_false")]
+    #[serde(default, skip_serializing_if = "is_default")]
     pub unheard: bool,
+    /// The number of the run in which it had its last turn; 0 if it never had one. Its own run counts from the grant on.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub last_turn: u64,
     /// The drains of its node that were given up in this run; absent if there were none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub backoff: Option<HostBackoff>,
@@ -210,7 +214,7 @@ impl Issued {
 }
 
 impl RunHost {
-    pub(super) fn enlist(entry: &Enlisted, at: DateTime<Utc>) -> Self {
+    pub(super) fn enlist(entry: &Enlisted, last_turn: u64, at: DateTime<Utc>) -> Self {
         let skipped = entry.skipped.is_some();
         Self {
             application: entry.application.clone(),
@@ -219,9 +223,15 @@ impl RunHost {
             since: at,
             reason: entry.skipped.clone(),
             unheard: entry.unheard,
+            last_turn,
             backoff: None,
             command: (!skipped).then_some(Issued::first(Action::Prepare)),
         }
+    }
+
+    /// Its place in the order of turns, as the host `name`.
+    pub(crate) fn place(&self, name: &HostName) -> Place {
+        Place { last_turn: self.last_turn, host: name.clone() }
     }
 
     /// Whether its current command has not been seen in the control stream yet.

@@ -4,13 +4,14 @@ use imbl::{OrdMap, OrdSet};
 use os_upgrade_protocol::{GroupName, HostName};
 
 use super::host::{HostStatus, RunHost};
+use crate::turns::Place;
 
 /// Sets and counts of hosts; always equal to [`Index::of`] the hosts.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(super) struct Index {
     pub(super) unsent: OrdSet<HostName>,
     pub(super) under_way: OrdSet<HostName>,
-    pub(super) ready: OrdMap<GroupName, OrdSet<HostName>>,
+    pub(super) ready: OrdMap<GroupName, OrdSet<Place>>,
     pub(super) waiting: OrdSet<HostName>,
     pub(super) unprepared: usize,
     /// Hosts that have not answered `prepare` and whose heartbeat was awaited when the run started.
@@ -69,7 +70,7 @@ impl Index {
             self.unprepared -= 1;
         }
         if let Some(group) = self.ready.get_mut(&host.group) {
-            group.remove(name);
+            group.remove(&host.place(name));
             if group.is_empty() {
                 self.ready.remove(&host.group);
             }
@@ -77,6 +78,6 @@ impl Index {
     }
 
     fn insert_ready(&mut self, name: &HostName, host: &RunHost) {
-        self.ready.entry(host.group.clone()).or_default().insert(name.clone());
+        self.ready.entry(host.group.clone()).or_default().insert(host.place(name));
     }
 }

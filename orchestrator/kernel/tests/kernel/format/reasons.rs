@@ -2,6 +2,7 @@
 
 use os_upgrade_kernel::config::Rollout;
 use os_upgrade_kernel::format::Stored as _;
+use os_upgrade_kernel::turns::Turns;
 use os_upgrade_kernel::{Fact, State, StopCause, Trigger};
 
 use super::words::{check_formats, check_words};
@@ -46,6 +47,9 @@ fn reasons_need_format_4() {
         for fact in facts {
             state.apply(start(), fact).unwrap();
         }
+        // Runs are counted since format 9.
+        state.turns = Turns::default();
+        state.run.as_mut().unwrap().number = 0;
         check_words("State", &serde_json::to_value(&state).unwrap(), state.format());
         state.format()
     };

@@ -89,6 +89,11 @@ fn parts() {
         check_words("State", &serde_json::to_value(&*state).unwrap(), 5);
     };
     assert_eq!(state_of(&removed), 5);
+    let turns = |state: &mut State| {
+        state.turns = serde_json::from_str(r#"{"runs":2,"last":{"h1":1}}"#).unwrap();
+        check_words("State", &serde_json::to_value(&*state).unwrap(), 9);
+    };
+    assert_eq!(state_of(&turns), 9);
     assert_eq!(state_of(&|state| state.semaphores = semaphores("")), 2);
     assert_eq!(state_of(&|state| state.semaphores = semaphores(r#","interval-secs":300"#)), 3);
     assert_eq!(state_of(&|state| drop(state.slots.insert(host("h1"), slot(None)))), 2);

@@ -107,7 +107,7 @@
 > reply h3 prepare done
   + r3 h3: prepared
   + upgrades-began run=r3
-  + r3 h1: waiting reason=(slot-denied denial=(full held=0 holders=[] provider=embedded slots=0) group=default)
+  + r3 h2: waiting reason=(slot-denied denial=(full held=0 holders=[] provider=embedded slots=0) group=default)
 > cancel
   + run-stopping cause=(cancelled actor=admin) run=r3
   + r3 h1: cancelled reason=(run-cancelled actor=admin)
@@ -139,22 +139,22 @@
 > reply h3 prepare done
   + r4 h3: prepared
   + upgrades-began run=r4
-  + r4 h1: slot-granted group=default provider=embedded
-  ! send r4/h1/upgrade/1 until 2026-11-21T05:00:00Z
+  + r4 h2: slot-granted group=default provider=embedded
+  ! send r4/h2/upgrade/1 until 2026-11-21T05:00:00Z
 > cancel
   + run-stopping cause=(cancelled actor=admin) run=r4
-  + r4 h2: cancelled reason=(run-cancelled actor=admin)
+  + r4 h1: cancelled reason=(run-cancelled actor=admin)
   + r4 h3: cancelled reason=(run-cancelled actor=admin)
   = done
 > deliver
-  + r4 h1: command-sent action=upgrade attempt=1 sequence=26
+  + r4 h2: command-sent action=upgrade attempt=1 sequence=26
   ! nothing
-> reply h1 upgrade oops
-  + r4 h1: failed reason=(worker-error action=upgrade message=oops)
+> reply h2 upgrade oops
+  + r4 h2: failed reason=(worker-error action=upgrade message=oops)
   + run-ended result=cancelled run=r4
 > state
   r4 cancelled
-  h1 failed: upgrade failed: oops
-  h2 cancelled: the run was cancelled by admin
+  h1 cancelled: the run was cancelled by admin
+  h2 failed: upgrade failed: oops
   h3 cancelled: the run was cancelled by admin
-  slot h1: begun=true command=(action=upgrade sequence=26) group=default provider=embedded run=r4 since=2026-11-21T01:00:00Z standing=held unsent-at-fence=null
+  slot h2: begun=true command=(action=upgrade sequence=26) group=default provider=embedded run=r4 since=2026-11-21T01:00:00Z standing=held unsent-at-fence=null

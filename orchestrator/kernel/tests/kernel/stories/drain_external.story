@@ -36,12 +36,12 @@
 > locked h2 granted
   + r1 h2: turn-lost
   + slot-release-due host=h2 why=not-needed
-  + r1 h2: waiting reason=(api-server-under-way host=h1)
   ! unlock h2 of b, check h1 under 1
 > explain h2
-  waiting until its earlier slot has been given back | status=waiting | since=2026-11-21T01:00:00Z | reason=api-server-under-way | blockers=earlier-slot@2026-11-21T21:00:00Z
+  waiting until its earlier slot has been given back | status=prepared | since=2026-11-21T01:00:00Z | blockers=earlier-slot@2026-11-21T21:00:00Z
 > unlocked h2 granted
   + slot-released host=h2 why=not-needed
+  + r1 h2: waiting reason=(api-server-under-way host=h1)
   ! check h1 under 1
 > cluster h1 drained
   + node host=h1 step=(cordoned fence=(restored=0 sequence=1))

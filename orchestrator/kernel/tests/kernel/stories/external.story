@@ -97,7 +97,8 @@
   + run-stopping cause=(failed host=h2) run=r1
   + r1 h3: cancelled reason=(run-failed host=h2)
   + run-ended result=failed run=r1
-# The failed host keeps its slot after the run. In the next run its slot is requested again, and first.
+# The failed host keeps its slot after the run. In the next run its slot is requested again, after the lock server has
+# denied one to the host that is first.
 > state
   r1 failed
   h1 upgraded
@@ -120,8 +121,13 @@
 > reply h3 prepare done
   + r2 h3: prepared
   + upgrades-began run=r2
+  + slot-requested group=default host=h3 run=r2
+  + r2 h3: waiting reason=(asking-for-slot group=default)
+  ! lock h3 of default
+> locked h3 denied
+  + r2 h3: waiting reason=(slot-denied denial=(lock-kind=failed_lock_semaphore_full provider=external value="semaphore currently full, all slots are locked already") group=default)
   + r2 h2: waiting reason=(asking-for-slot group=default)
-  ! lock h2 of default
+  ! lock h2 of default, lock h3 of default
 > locked h2 granted
   + r2 h2: slot-granted group=default provider=external
   ! send r2/h2/upgrade/1 until 2026-11-21T05:00:30Z
@@ -129,34 +135,33 @@
   r2 active
   h1 prepared
   h2 upgrading
-  h3 prepared
+  h3 waiting: denied a slot of group default: semaphore currently full, all slots are locked already (failed_lock_semaphore_full)
   slot h2: begun=true command=(action=upgrade sequence=12) group=default provider=external run=r2 since=2026-11-21T01:00:00Z standing=held unsent-at-fence=null
+  slot h3: begun=false command=null group=default provider=external run=r2 since=2026-11-21T01:00:30Z standing=requested unsent-at-fence=null
 > deliver
   + r2 h2: command-sent action=upgrade attempt=1 sequence=20
   ! nothing
 > reply h2 upgrade done
   + r2 h2: upgraded
   + slot-release-due host=h2 why=upgraded
-  + slot-requested group=default host=h1 run=r2
-  + r2 h1: waiting reason=(asking-for-slot group=default)
-  ! lock h1 of default, unlock h2 of default
+  ! lock h3 of default, unlock h2 of default
 > unlocked h2 granted
   + slot-released host=h2 why=upgraded
-  ! lock h1 of default
+  ! lock h3 of default
 # The grant arrives after the run was cancelled: the slot is being released already.
 > cancel
   + run-stopping cause=(cancelled actor=admin) run=r2
   + r2 h1: cancelled reason=(run-cancelled actor=admin)
-  + slot-release-due host=h1 why=not-needed
   + r2 h3: cancelled reason=(run-cancelled actor=admin)
+  + slot-release-due host=h3 why=not-needed
   + run-ended result=cancelled run=r2
   = done
-  ! unlock h1 of default
-> locked h1 granted
-> unlocked h1 granted
-  + slot-released host=h1 why=not-needed
+  ! unlock h3 of default
+> locked h3 granted
+> unlocked h3 granted
+  + slot-released host=h3 why=not-needed
   ! nothing
-> unlocked h1 granted
+> unlocked h3 granted
 > state
   r2 cancelled
   h1 cancelled: the run was cancelled by admin

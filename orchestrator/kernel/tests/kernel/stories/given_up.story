@@ -140,46 +140,52 @@
 > reply h4 prepare done
   + r2 h4: prepared
   + upgrades-began run=r2
-  + r2 h1: slot-granted group=default provider=embedded
-  ! send r2/h1/upgrade/1 until 2026-11-21T03:00:00Z, retract 4 of h3, retract 11 of h2
+  + r2 h3: slot-granted group=default provider=embedded
+  ! send r2/h3/upgrade/1 until 2026-11-21T03:00:00Z, retract 4 of h3, retract 11 of h2
 > deliver
-  + r2 h1: command-sent action=upgrade attempt=1 sequence=21
+  + r2 h3: command-sent action=upgrade attempt=1 sequence=21
   ! retract 4 of h3, retract 11 of h2
-> give-up h1
-  + r2 h1: timed-out reason=(given-up actor=admin reason="no power")
-  + r2 h2: waiting reason=(slot-denied denial=(full held=1 holders=[(id=h1 since=2026-11-21T01:00:00Z)] provider=embedded slots=1) group=default)
+> give-up h3
+  + r2 h3: timed-out reason=(given-up actor=admin reason="no power")
+  + r2 h4: waiting reason=(slot-denied denial=(full held=1 holders=[(id=h3 since=2026-11-21T01:00:00Z)] provider=embedded slots=1) group=default)
   = done
-  ! retract 4 of h3, retract 11 of h2, retract 21 of h1
-> retracted h1 at=21 given
-  + command-retracted deleted=false host=h1 sequence=21
+  ! retract 4 of h3, retract 11 of h2, retract 21 of h3
+> retracted h3 at=21 given
+  + command-retracted deleted=false host=h3 sequence=21
   ! retract 4 of h3, retract 11 of h2
 > state
   r2 active
-  h1 timed-out: given up by admin: no power
-  h2 waiting: denied a slot of group default: the only slot is held by h1 since 2026-11-21T01:00:00Z (failed_lock_semaphore_full)
-  h3 prepared
-  h4 prepared
-  slot h1: begun=true command=(action=upgrade sequence=21) group=default provider=embedded run=r2 since=2026-11-21T01:00:00Z standing=held unsent-at-fence=null
-> release default h1 burnt
-  + slot-released host=h1 why=operator
-  + holder-released actor=admin group=default id=h1 reason=burnt
-  + r2 h2: slot-granted group=default provider=embedded
+  h1 prepared
+  h2 prepared
+  h3 timed-out: given up by admin: no power
+  h4 waiting: denied a slot of group default: the only slot is held by h3 since 2026-11-21T01:00:00Z (failed_lock_semaphore_full)
+  slot h3: begun=true command=(action=upgrade sequence=21) group=default provider=embedded run=r2 since=2026-11-21T01:00:00Z standing=held unsent-at-fence=null
+> release default h3 burnt
+  = refused: a command to h3 may still be on its way: try again in a moment
+# Its earlier prepare may be on its way, too.
+> retracted h3 at=4 deleted
+  + command-retracted deleted=true host=h3 sequence=4
+  ! retract 11 of h2
+> release default h3 burnt
+  + slot-released host=h3 why=operator
+  + holder-released actor=admin group=default id=h3 reason=burnt
+  + r2 h4: slot-granted group=default provider=embedded
   = done
-  ! send r2/h2/upgrade/1 until 2026-11-21T03:00:00Z, retract 4 of h3, retract 11 of h2
+  ! send r2/h4/upgrade/1 until 2026-11-21T03:00:00Z, retract 11 of h2
 > deliver
-  + r2 h2: command-sent action=upgrade attempt=1 sequence=22
-  ! retract 4 of h3, retract 11 of h2
+  + r2 h4: command-sent action=upgrade attempt=1 sequence=22
+  ! retract 11 of h2
 # Hosts that were given up count as failures when another host fails: here that is one too many.
-> reply h2 upgrade oops
-  + r2 h2: failed reason=(worker-error action=upgrade message=oops)
-  + run-stopping cause=(failed host=h2) run=r2
-  + slot-released host=h2 why=failed
-  + r2 h3: cancelled reason=(run-failed host=h2)
-  + r2 h4: cancelled reason=(run-failed host=h2)
+> reply h4 upgrade oops
+  + r2 h4: failed reason=(worker-error action=upgrade message=oops)
+  + run-stopping cause=(failed host=h4) run=r2
+  + slot-released host=h4 why=failed
+  + r2 h1: cancelled reason=(run-failed host=h4)
+  + r2 h2: cancelled reason=(run-failed host=h4)
   + run-ended result=failed run=r2
 > state
   r2 failed
-  h1 timed-out: given up by admin: no power
-  h2 failed: upgrade failed: oops
-  h3 cancelled: the run was ended by the failure of h2
-  h4 cancelled: the run was ended by the failure of h2
+  h1 cancelled: the run was ended by the failure of h4
+  h2 cancelled: the run was ended by the failure of h4
+  h3 timed-out: given up by admin: no power
+  h4 failed: upgrade failed: oops

@@ -82,49 +82,49 @@
 > reply h2 prepare done
   + r2 h2: prepared
   + upgrades-began run=r2
-  + r2 h1: slot-granted group=default provider=embedded
-  ! send r2/h1/upgrade/1 until 2026-11-21T05:25:00Z
-> deliver
-  + r2 h1: command-sent action=upgrade attempt=1 sequence=14
-  ! nothing
-> wait 3600
-> tick
-> reply h1 upgrade reboot-required
-  + r2 h1: reboot-required
-  ! send r2/h1/reboot/1 until 2026-11-21T05:25:00Z
-> deliver
-  + r2 h1: command-sent action=reboot attempt=1 sequence=16
-  ! nothing
-> wait 600
-> tick
-  + r2 h1: timed-out reason=(boot-timeout after=10m)
-  + r2 h2: waiting reason=(slot-denied denial=(full held=1 holders=[(id=h1 since=2026-11-21T01:25:00Z)] provider=embedded slots=1) group=default)
-  ! retract 16 of h1
-# With `on-failure = release` its slot is released once the command can no longer reach it.
-> retracted h1 at=16 deleted
-  + command-retracted deleted=true host=h1 sequence=16
-  + slot-released host=h1 why=failed
   + r2 h2: slot-granted group=default provider=embedded
   ! send r2/h2/upgrade/1 until 2026-11-21T05:25:00Z
 > deliver
-  + r2 h2: command-sent action=upgrade attempt=1 sequence=17
+  + r2 h2: command-sent action=upgrade attempt=1 sequence=14
   ! nothing
+> wait 3600
+> tick
 > reply h2 upgrade reboot-required
   + r2 h2: reboot-required
   ! send r2/h2/reboot/1 until 2026-11-21T05:25:00Z
 > deliver
-  + r2 h2: command-sent action=reboot attempt=1 sequence=19
+  + r2 h2: command-sent action=reboot attempt=1 sequence=16
+  ! nothing
+> wait 600
+> tick
+  + r2 h2: timed-out reason=(boot-timeout after=10m)
+  + r2 h1: waiting reason=(slot-denied denial=(full held=1 holders=[(id=h2 since=2026-11-21T01:25:00Z)] provider=embedded slots=1) group=default)
+  ! retract 16 of h2
+# With `on-failure = release` its slot is released once the command can no longer reach it.
+> retracted h2 at=16 deleted
+  + command-retracted deleted=true host=h2 sequence=16
+  + slot-released host=h2 why=failed
+  + r2 h1: slot-granted group=default provider=embedded
+  ! send r2/h1/upgrade/1 until 2026-11-21T05:25:00Z
+> deliver
+  + r2 h1: command-sent action=upgrade attempt=1 sequence=17
+  ! nothing
+> reply h1 upgrade reboot-required
+  + r2 h1: reboot-required
+  ! send r2/h1/reboot/1 until 2026-11-21T05:25:00Z
+> deliver
+  + r2 h1: command-sent action=reboot attempt=1 sequence=19
   ! nothing
 > wait 599
 > tick
-> reply h2 reboot done
-  + r2 h2: upgraded
-  + slot-released host=h2 why=upgraded
+> reply h1 reboot done
+  + r2 h1: upgraded
+  + slot-released host=h1 why=upgraded
   + run-ended result=completed run=r2
 > state
   r2 completed
-  h1 timed-out: no reply to reboot within 10m (boot-timeout): it may have hung while booting
-  h2 upgraded
+  h1 upgraded
+  h2 timed-out: no reply to reboot within 10m (boot-timeout): it may have hung while booting
 # It answers before its command was retracted, and is upgraded in the next run: the slot is held for that one by then.
 > put-config debian rollout/boot-timeout=10m rollout/max-failures=0
   + config-replaced actor=admin config=(rollout=(boot-timeout=10m) worker-applications=[(name=debian)]) difference=[(after=0 before=1 path=rollout/max-failures)]

@@ -60,37 +60,37 @@
 > reply h3 prepare done
   + r2 h3: prepared
   + upgrades-began run=r2
-  + r2 h1: slot-granted group=default provider=embedded
-  ! send r2/h1/upgrade/1 until 2026-11-21T02:00:00Z
+  + r2 h2: slot-granted group=default provider=embedded
+  ! send r2/h2/upgrade/1 until 2026-11-21T02:00:00Z
 > deliver
-  + r2 h1: command-sent action=upgrade attempt=1 sequence=18
+  + r2 h2: command-sent action=upgrade attempt=1 sequence=18
   ! nothing
-> reply h1 upgrade reboot-required
-  + r2 h1: reboot-required
-  ! send r2/h1/reboot/1 until 2026-11-21T02:00:00Z
+> reply h2 upgrade reboot-required
+  + r2 h2: reboot-required
+  ! send r2/h2/reboot/1 until 2026-11-21T02:00:00Z
 > deliver
-  + r2 h1: command-sent action=reboot attempt=1 sequence=20
+  + r2 h2: command-sent action=reboot attempt=1 sequence=20
   ! nothing
 > wait 3600
 > tick
-  + r2 h1: timed-out reason=(no-reply action=reboot)
-  + r2 h2: cancelled reason=run-timed-out
+  + r2 h1: cancelled reason=run-timed-out
+  + r2 h2: timed-out reason=(no-reply action=reboot)
   + r2 h3: cancelled reason=run-timed-out
   + run-ended result=timed-out run=r2
-  ! retract 20 of h1
-> retracted h1 at=20 given
-  + command-retracted deleted=false host=h1 sequence=20
+  ! retract 20 of h2
+> retracted h2 at=20 given
+  + command-retracted deleted=false host=h2 sequence=20
   ! nothing
 # To the upgrade that asked for the reboot: no. An error to the reboot: no. A reply without the header: yes.
-> reply h1 upgrade to=18 done
-  + ignored host=h1 reply=(action=upgrade result=done) sequence=21 why=nothing-outstanding
-> reply h1 reboot to=20 the host did not come back
-> reply h1 reboot done
-  + slot-released host=h1 why=late-done
+> reply h2 upgrade to=18 done
+  + ignored host=h2 reply=(action=upgrade result=done) sequence=21 why=nothing-outstanding
+> reply h2 reboot to=20 the host did not come back
+> reply h2 reboot done
+  + slot-released host=h2 why=late-done
 > state
   r2 timed-out
-  h1 timed-out: no reply to reboot before not-after
-  h2 cancelled: the run timed out before its turn
+  h1 cancelled: the run timed out before its turn
+  h2 timed-out: no reply to reboot before not-after
   h3 cancelled: the run timed out before its turn
 # In the next run, before its turn.
 > trigger r3 timeout=1h
@@ -109,20 +109,20 @@
 > reply h3 prepare done
   + r3 h3: prepared
   + upgrades-began run=r3
-  + r3 h1: slot-granted group=default provider=embedded
-  ! send r3/h1/upgrade/1 until 2026-11-21T03:00:00Z
+  + r3 h3: slot-granted group=default provider=embedded
+  ! send r3/h3/upgrade/1 until 2026-11-21T03:00:00Z
 > deliver
-  + r3 h1: command-sent action=upgrade attempt=1 sequence=30
+  + r3 h3: command-sent action=upgrade attempt=1 sequence=30
   ! nothing
 > wait 3600
 > tick
-  + r3 h1: timed-out reason=(no-reply action=upgrade)
+  + r3 h1: cancelled reason=run-timed-out
   + r3 h2: cancelled reason=run-timed-out
-  + r3 h3: cancelled reason=run-timed-out
+  + r3 h3: timed-out reason=(no-reply action=upgrade)
   + run-ended result=timed-out run=r3
-  ! retract 30 of h1
-> retracted h1 at=30 given
-  + command-retracted deleted=false host=h1 sequence=30
+  ! retract 30 of h3
+> retracted h3 at=30 given
+  + command-retracted deleted=false host=h3 sequence=30
   ! nothing
 > trigger r4
   + run-started hosts=[(application=debian group=default host=h1) (application=debian group=default host=h2) (application=debian group=default host=h3)] not-after=2026-11-21T07:00:00Z rollout=() run=r4 trigger=(operator actor=admin)
@@ -133,9 +133,9 @@
   + r4 h2: command-sent action=prepare attempt=1 sequence=32
   + r4 h3: command-sent action=prepare attempt=1 sequence=33
   ! nothing
-> reply h1 upgrade to=30 done
-  + slot-released host=h1 why=late-done
-  + ignored host=h1 reply=(action=upgrade result=done) sequence=34 why=nothing-outstanding
+> reply h3 upgrade to=30 done
+  + slot-released host=h3 why=late-done
+  + ignored host=h3 reply=(action=upgrade result=done) sequence=34 why=nothing-outstanding
 > state
   r4 active
   h1 preparing

@@ -145,25 +145,25 @@
 > reply h2 prepare done
   + r0 h2: prepared
   + upgrades-began run=r0
-  + r0 h1: slot-granted group=default provider=embedded
-  ! send r0/h1/upgrade/1 until 2026-11-21T02:00:00Z
+  + r0 h2: slot-granted group=default provider=embedded
+  ! send r0/h2/upgrade/1 until 2026-11-21T02:00:00Z
 > deliver
-  + r0 h1: command-sent action=upgrade attempt=1 sequence=12
+  + r0 h2: command-sent action=upgrade attempt=1 sequence=12
   ! nothing
 > wait 3600
 > tick
-  + r0 h1: timed-out reason=(no-reply action=upgrade)
-  + r0 h2: cancelled reason=run-timed-out
+  + r0 h1: cancelled reason=run-timed-out
+  + r0 h2: timed-out reason=(no-reply action=upgrade)
   + run-ended result=timed-out run=r0
-  ! retract 12 of h1
-> release default h1 it is gone
-  = refused: a command to h1 may still be on its way: try again in a moment
-> retracted h1 at=12
-  + command-retracted deleted=false host=h1 sequence=12
+  ! retract 12 of h2
+> release default h2 it is gone
+  = refused: a command to h2 may still be on its way: try again in a moment
+> retracted h2 at=12
+  + command-retracted deleted=false host=h2 sequence=12
   ! nothing
-> release default h1 it is gone
-  + slot-released host=h1 why=operator
-  + holder-released actor=admin group=default id=h1 reason="it is gone"
+> release default h2 it is gone
+  + slot-released host=h2 why=operator
+  + holder-released actor=admin group=default id=h2 reason="it is gone"
   = done
 # With an external lock server the host's slot is released there.
 > settings external

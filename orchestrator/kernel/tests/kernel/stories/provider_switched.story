@@ -63,10 +63,10 @@
 > settings embedded default:0
   + settings-adopted settings=(auto-approve=true groups=(default=0))
   + slot-release-due host=h1 why=not-needed
-  + r1 h1: waiting reason=(slot-denied denial=(full held=0 holders=[] provider=embedded slots=0) group=default)
   ! unlock h1 of default
 > unlocked h1 granted
   + slot-released host=h1 why=not-needed
+  + r1 h1: waiting reason=(slot-denied denial=(full held=0 holders=[] provider=embedded slots=0) group=default)
   ! nothing
 > settings external
   + settings-adopted settings=(auto-approve=true groups=() provider=external)

@@ -75,42 +75,42 @@
 > reply h3 prepare done
   + r2 h3: prepared
   + upgrades-began run=r2
+  + slot-requested group=default host=h3 run=r2
+  + r2 h3: waiting reason=(asking-for-slot group=default)
+  ! lock h3 of default
+> locked h3 granted
+  + r2 h3: slot-granted group=default provider=external
+  ! send r2/h3/upgrade/1 until 2026-11-21T03:00:00Z
+> deliver
+  + r2 h3: command-sent action=upgrade attempt=1 sequence=18
+  ! nothing
+> reply h3 upgrade first
+  + r2 h3: failed reason=(worker-error action=upgrade message=first)
+  + slot-release-due host=h3 why=failed
   + slot-requested group=default host=h1 run=r2
   + r2 h1: waiting reason=(asking-for-slot group=default)
+  ! lock h1 of default, unlock h3 of default
+> unlocked h3 granted
+  + slot-released host=h3 why=failed
   ! lock h1 of default
 > locked h1 granted
   + r2 h1: slot-granted group=default provider=external
   ! send r2/h1/upgrade/1 until 2026-11-21T03:00:00Z
 > deliver
-  + r2 h1: command-sent action=upgrade attempt=1 sequence=18
+  + r2 h1: command-sent action=upgrade attempt=1 sequence=20
   ! nothing
-> reply h1 upgrade first
-  + r2 h1: failed reason=(worker-error action=upgrade message=first)
+> reply h1 upgrade second
+  + r2 h1: failed reason=(worker-error action=upgrade message=second)
+  + run-stopping cause=(failed host=h1) run=r2
   + slot-release-due host=h1 why=failed
-  + slot-requested group=default host=h2 run=r2
-  + r2 h2: waiting reason=(asking-for-slot group=default)
-  ! lock h2 of default, unlock h1 of default
+  + r2 h2: cancelled reason=(run-failed host=h1)
+  + run-ended result=failed run=r2
+  ! unlock h1 of default
 > unlocked h1 granted
   + slot-released host=h1 why=failed
-  ! lock h2 of default
-> locked h2 granted
-  + r2 h2: slot-granted group=default provider=external
-  ! send r2/h2/upgrade/1 until 2026-11-21T03:00:00Z
-> deliver
-  + r2 h2: command-sent action=upgrade attempt=1 sequence=20
-  ! nothing
-> reply h2 upgrade second
-  + r2 h2: failed reason=(worker-error action=upgrade message=second)
-  + run-stopping cause=(failed host=h2) run=r2
-  + slot-release-due host=h2 why=failed
-  + r2 h3: cancelled reason=(run-failed host=h2)
-  + run-ended result=failed run=r2
-  ! unlock h2 of default
-> unlocked h2 granted
-  + slot-released host=h2 why=failed
   ! nothing
 > state
   r2 failed
-  h1 failed: upgrade failed: first
-  h2 failed: upgrade failed: second
-  h3 cancelled: the run was ended by the failure of h2
+  h1 failed: upgrade failed: second
+  h2 cancelled: the run was ended by the failure of h1
+  h3 failed: upgrade failed: first

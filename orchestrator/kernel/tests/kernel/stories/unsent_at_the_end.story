@@ -34,7 +34,7 @@
   h2 cancelled: the run timed out before its turn
   slot h1: begun=false command=null group=default provider=embedded run=r1 since=2026-11-21T01:00:00Z standing=held unsent-at-fence=1
 # In the meantime the next run starts. The host gets no command again before it is certain that the first upgrade is not
-# on its way.
+# on its way, and the next host of its group is denied the slot.
 > trigger r2
   + run-started hosts=[(application=debian group=default host=h1) (application=debian group=default host=h2)] not-after=2026-11-21T06:00:00Z rollout=() run=r2 trigger=(operator actor=admin)
   = done
@@ -48,10 +48,11 @@
 > reply h2 prepare done
   + r2 h2: prepared
   + upgrades-began run=r2
+  + r2 h2: waiting reason=(slot-denied denial=(full held=1 holders=[(id=h1 since=2026-11-21T01:00:00Z)] provider=embedded slots=1) group=default)
 > explain h1
   waiting until it is certain that its earlier command can no longer appear | status=prepared | since=2026-11-21T02:00:00Z | blockers=earlier-command@2026-11-21T06:00:00Z
 > explain h2
-  waiting for its turn: h1 is first: waiting until it is certain that its earlier command can no longer appear | status=prepared | since=2026-11-21T02:00:00Z | blockers=host-first@2026-11-21T06:00:00Z
+  denied a slot of group default: the only slot is held by h1 since 2026-11-21T01:00:00Z (failed_lock_semaphore_full); h1: upgrade could not be sent before not-after | status=waiting | since=2026-11-21T02:00:00Z | reason=slot-denied | blockers=slot-denied@2026-11-21T06:00:00Z,slot-stuck
 > fence-stored one at=9
   + fenced leader=one sequence=9
   + fence-passed sequence=9
@@ -63,7 +64,7 @@
 > state
   r2 active
   h1 upgrading
-  h2 prepared
+  h2 waiting: denied a slot of group default: the only slot is held by h1 since 2026-11-21T01:00:00Z (failed_lock_semaphore_full)
   slot h1: begun=false command=null group=default provider=embedded run=r2 since=2026-11-21T01:00:00Z standing=held unsent-at-fence=null
 # No command decided before the fence is sent; the commands sent now end the story.
 > deliver

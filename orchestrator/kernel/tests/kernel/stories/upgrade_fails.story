@@ -69,18 +69,18 @@
 > reply h3 prepare done
   + r2 h3: prepared
   + upgrades-began run=r2
-  + r2 h1: waiting reason=(slot-denied denial=(full held=1 holders=[(id=h2 since=2026-11-21T01:00:00Z)] provider=embedded slots=1) group=default)
-> explain h1
-  denied a slot of group default: the only slot is held by h2 since 2026-11-21T01:00:00Z (failed_lock_semaphore_full); h2: upgrade failed: dpkg was interrupted | status=waiting | since=2026-11-21T01:01:00Z | reason=slot-denied | blockers=slot-denied@2026-11-21T05:01:00Z,slot-stuck
+  + r2 h3: waiting reason=(slot-denied denial=(full held=1 holders=[(id=h2 since=2026-11-21T01:00:00Z)] provider=embedded slots=1) group=default)
 > explain h3
-  waiting for its turn: h1 is first: denied a slot of group default: the only slot is held by h2 since 2026-11-21T01:00:00Z (failed_lock_semaphore_full); h2: upgrade failed: dpkg was interrupted | status=prepared | since=2026-11-21T01:01:00Z | blockers=host-first@2026-11-21T05:01:00Z,slot-stuck
+  denied a slot of group default: the only slot is held by h2 since 2026-11-21T01:00:00Z (failed_lock_semaphore_full); h2: upgrade failed: dpkg was interrupted | status=waiting | since=2026-11-21T01:01:00Z | reason=slot-denied | blockers=slot-denied@2026-11-21T05:01:00Z,slot-stuck
+> explain h1
+  waiting for its turn: h3 is first: denied a slot of group default: the only slot is held by h2 since 2026-11-21T01:00:00Z (failed_lock_semaphore_full); h2: upgrade failed: dpkg was interrupted | status=prepared | since=2026-11-21T01:01:00Z | blockers=host-first@2026-11-21T05:01:00Z,slot-stuck
 > cancel
   + run-stopping cause=(cancelled actor=admin) run=r2
   + r2 h1: cancelled reason=(run-cancelled actor=admin)
   + r2 h3: cancelled reason=(run-cancelled actor=admin)
   + run-ended result=cancelled run=r2
   = done
-# When the host is back, it goes first and needs no other slot; its success releases the slot.
+# When the host is back, it goes first, because its group has no free slot; its success releases the slot.
 > host h2
 > trigger r3
   + run-started hosts=[(application=debian group=default host=h1) (application=debian group=default host=h2) (application=debian group=default host=h3)] not-after=2026-11-21T05:01:00Z rollout=() run=r3 trigger=(operator actor=admin)
@@ -106,22 +106,22 @@
 > reply h2 upgrade done
   + r3 h2: upgraded
   + slot-released host=h2 why=upgraded
-  + r3 h1: slot-granted group=default provider=embedded
-  ! send r3/h1/upgrade/1 until 2026-11-21T05:01:00Z
-> deliver
-  + r3 h1: command-sent action=upgrade attempt=1 sequence=26
-  ! nothing
-> reply h1 upgrade done
-  + r3 h1: upgraded
-  + slot-released host=h1 why=upgraded
   + r3 h3: slot-granted group=default provider=embedded
   ! send r3/h3/upgrade/1 until 2026-11-21T05:01:00Z
 > deliver
-  + r3 h3: command-sent action=upgrade attempt=1 sequence=28
+  + r3 h3: command-sent action=upgrade attempt=1 sequence=26
   ! nothing
 > reply h3 upgrade done
   + r3 h3: upgraded
   + slot-released host=h3 why=upgraded
+  + r3 h1: slot-granted group=default provider=embedded
+  ! send r3/h1/upgrade/1 until 2026-11-21T05:01:00Z
+> deliver
+  + r3 h1: command-sent action=upgrade attempt=1 sequence=28
+  ! nothing
+> reply h1 upgrade done
+  + r3 h1: upgraded
+  + slot-released host=h1 why=upgraded
   + run-ended result=completed run=r3
 > state
   r3 completed

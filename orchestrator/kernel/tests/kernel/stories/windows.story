@@ -206,8 +206,8 @@
 > reply h2 prepare done
   + r9 h2: prepared
   + upgrades-began run=r9
-  + r9 h1: slot-granted group=default provider=embedded
   + r9 h2: slot-granted group=default provider=embedded
+  + r9 h1: slot-granted group=default provider=embedded
   ! send r9/h1/upgrade/1 until 2026-12-08T09:00:00Z, send r9/h2/upgrade/1 until 2026-12-08T09:00:00Z
 > deliver
   + r9 h1: command-sent action=upgrade attempt=1 sequence=10
