@@ -110,6 +110,7 @@ pub(crate) struct Site {
     pub(crate) lowered: bool,
     /// The leader's.
     pub(crate) start_timer: StartTimer,
+    pub(crate) turns: check::LastTurns,
 }
 
 impl Default for Site {
@@ -126,6 +127,7 @@ impl Default for Site {
             last_sequence: 0,
             lowered: false,
             start_timer: StartTimer::default(),
+            turns: check::LastTurns::default(),
         }
     }
 }
@@ -158,6 +160,7 @@ impl Site {
         }
         let step = check::Step { before: &self.state, view: &self.view, input: &input, record: &record };
         check::step(&step, &after, self.lowered);
+        self.turns.follow(&step);
         self.state = after;
         let hint = hint(&record.facts, &self.state);
         Outputs { facts: record.facts, answer, hint }

@@ -1,6 +1,6 @@
 //! Random sites driven by random inputs, likely and hostile ones, checked after every input by `common/check.rs`.
 
-use crate::common::moves::{Move, busy, moves};
+use crate::common::moves::{Move, busy, moves, short_runs};
 use crate::common::play::{Play, World};
 use proptest::prelude::*;
 
@@ -51,6 +51,22 @@ proptest! {
         for step in &moves {
             play.play(step);
             play.world.as_ref().unwrap().check(&play.site);
+        }
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 100, failure_persistence: None, ..ProptestConfig::default() })]
+
+    /// However runs end, each slot goes to the host whose last turn lies most runs back.
+    #[test]
+    fn turns_are_kept(
+        moves in any::<Option<bool>>().prop_flat_map(|kubernetes| prop::collection::vec(short_runs(kubernetes), 60..160)),
+    ) {
+        let mut play = Play::new();
+        for step in &moves {
+            play.play(step);
+            play.prepare();
         }
     }
 }

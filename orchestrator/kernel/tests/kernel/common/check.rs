@@ -1,11 +1,14 @@
-//! Checks after every input, whatever it was: the kernel's part of the promises S1 to S6.
+//! Checks after every input, whatever it was: the kernel's part of the promises S1 to S6, and turns.
 
+use std::collections::BTreeMap;
+
+use chrono::{DateTime, Utc};
 use os_upgrade_kernel::reboot_queue::{AttemptStage, EntryEvent, EntryStatus};
 use os_upgrade_kernel::{
     Batch, Effect, Fact, HostEvent, HostStatus, Input, LockProvider, NodeJob, NodeOrder, NodeStage, Order,
-    Reason, Record, Run, Slot, SlotJob, SlotOrder, SlotState, State, View, effects,
+    Reason, Record, Run, RunHost, Slot, SlotJob, SlotOrder, SlotState, State, View, effects,
 };
-use os_upgrade_protocol::{Action, HostName};
+use os_upgrade_protocol::{Action, GroupName, HostName};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
@@ -271,5 +274,121 @@ fn runs_end(step: &Step<'_>, after: &State) {
             slot.state == SlotState::Requested && after.entry_of_slot(host).is_none()
         };
         assert!(!after.slots.iter().any(is_of_run));
+    }
+}
+
+/// The turns of the hosts, told from the facts alone.
+#[derive(Debug, Default)]
+pub(crate) struct LastTurns {
+    runs: usize,
+    /// The number of the run in which each host had its last turn.
+    last: BTreeMap<HostName, usize>,
+    /// The same as far as it counts in the newest run.
+    in_run: BTreeMap<HostName, usize>,
+}
+
+impl LastTurns {
+    /// Follows the facts of `step`, and checks that each embedded slot goes to the host whose turn it is.
+    pub(crate) fn follow(&mut self, step: &Step<'_>) {
+        let mut state = step.before.clone();
+        for fact in &step.record.facts {
+            if let Fact::Host { host, event: HostEvent::SlotGranted { provider, .. }, .. } = fact {
+                if *provider == LockProvider::Embedded {
+                    Turn { turns: self, state: &state, view: step.view, now: step.record.at }.check(host);
+                }
+                self.last.insert(host.clone(), self.runs);
+                self.in_run.insert(host.clone(), self.runs);
+            } else if let Fact::RunStarted { .. } = fact {
+                self.runs += 1;
+                self.in_run = self.last.clone();
+            } else if let Fact::HostRemoved { host, .. } = fact {
+                self.last.remove(host);
+            }
+            state.apply(step.record.at, fact).unwrap();
+        }
+    }
+}
+
+/// A site just before one of its hosts is granted a slot in a run.
+struct Turn<'a> {
+    turns: &'a LastTurns,
+    state: &'a State,
+    view: &'a View,
+    now: DateTime<Utc>,
+}
+
+impl Turn<'_> {
+    /// Of the hosts that are next in their groups, the one whose last turn lies most runs back is granted its slot, ties by
+    /// name.
+    fn check(&self, granted: &HostName) {
+        let run = self.state.run.as_ref().unwrap();
+        let mut groups: BTreeMap<&GroupName, Vec<_>> = BTreeMap::new();
+        for (name, host) in run.hosts().iter().filter(|(name, host)| self.is_ready(name, host)) {
+            groups.entry(&host.group).or_default().push((name, host));
+        }
+        let group = &run.host(granted).unwrap().group;
+        for (of, hosts) in groups {
+            let next = self.next(run, &hosts);
+            if of == group {
+                assert_eq!(next, Some(granted), "of group {of}");
+            } else if let Some(other) = next.filter(|other| self.may_be_drained(other)) {
+                assert!(
+                    self.place(granted) < self.place(other),
+                    "{granted} is granted a slot before {other}"
+                );
+            }
+        }
+    }
+
+    /// The one of the hosts of a group that is granted its next slot. Whoever waits stays first. If there is no slot for the
+    /// first host, those go that hold theirs.
+    fn next<'a>(&self, run: &Run, hosts: &[(&'a HostName, &RunHost)]) -> Option<&'a HostName> {
+        let admits = |(name, host): &(&HostName, &RunHost)| {
+            let arrived = if host.status == HostStatus::Waiting { host.since } else { self.now };
+            let until = run.not_after;
+            self.state.semaphores.admits_host(&host.group, name.as_str(), arrived, self.now, until).is_ok()
+        };
+        let is_embedded =
+            |slot: &Slot, host: &RunHost| slot.provider == LockProvider::Embedded && slot.group == host.group;
+        let holds = |(name, host): &(&HostName, &RunHost)| {
+            let slot = self.state.slots.get(*name).filter(|slot| is_embedded(slot, host));
+            slot.is_some_and(|slot| slot.state == SlotState::Held)
+        };
+        let hosts = || hosts.iter().copied();
+        let first =
+            hosts().min_by_key(|(name, host)| (host.status != HostStatus::Waiting, self.place(name)))?;
+        let next = if admits(&first) {
+            // A slot that it holds elsewhere is released first.
+            let slot = self.state.slots.get(first.0);
+            Some(first).filter(|(_, host)| slot.is_none_or(|slot| is_embedded(slot, host)))
+        } else {
+            hosts().filter(holds).min_by_key(|(name, _)| self.place(name))
+        };
+        next.map(|(name, _)| name)
+    }
+
+    fn place<'a>(&self, name: &'a HostName) -> (usize, &'a HostName) {
+        (self.turns.in_run.get(name).copied().unwrap_or(0), name)
+    }
+
+    /// Whether nothing about the host itself keeps it from starting.
+    fn is_ready(&self, name: &HostName, host: &RunHost) -> bool {
+        let is_blocked = |slot: &Slot| {
+            matches!(slot.state, SlotState::Releasing { .. })
+                || slot.may_see_late_command(self.state.fence.as_ref())
+        };
+        matches!(host.status, HostStatus::Prepared | HostStatus::Waiting)
+            && host.backoff.is_none_or(|backoff| backoff.until <= self.now)
+            && self.state.entry_under_way(name).is_none()
+            && !self.state.slots.get(name).is_some_and(is_blocked)
+    }
+
+    /// Whether every API server of the cluster is still drained alone if the node of `name` is drained now.
+    fn may_be_drained(&self, name: &HostName) -> bool {
+        let Some(nodes) = &self.view.nodes else { return !self.state.has_node(name) };
+        let is_server = |host: &HostName| nodes.get(host).is_some_and(|node| node.is_api_server);
+        let mut others =
+            self.state.nodes.keys().filter(|host| *host != name && !self.state.stays_cordoned(host));
+        !self.state.has_node(name) || !others.any(|other| is_server(other) || is_server(name))
     }
 }

@@ -176,6 +176,39 @@ pub(crate) fn busy() -> impl Strategy<Value = Move> {
     ]
 }
 
+/// Events of a site with the embedded semaphore whose runs end early, so that few of their hosts have their turn.
+pub(crate) fn short_runs(kubernetes: Option<bool>) -> impl Strategy<Value = Move> {
+    let settings = move |(release, slots)| Move::Settings {
+        external: false,
+        release,
+        slots,
+        groups: 3,
+        approves: true,
+        kubernetes,
+        command: None,
+    };
+    let rollout = |(max_concurrent, max_failures)| Move::PutConfig {
+        max_concurrent,
+        max_failures,
+        fail_unreachable: false,
+        applications: true,
+        boot_timeout_secs: 1_800,
+    };
+    prop_oneof![
+        8 => (200..2_000_u64).prop_map(|timeout_secs| Move::Trigger { timeout_secs, validate: false }),
+        12 => (index(), prop_oneof![3 => Just(0_usize), 1 => Just(3)])
+            .prop_map(|(host, result)| Move::Answer { host, result, header: true }),
+        3 => Just(Move::Cancel),
+        8 => (index(), index()).prop_map(|(effect, outcome)| Move::CarryOut { effect, outcome }),
+        3 => (0..400_i64).prop_map(|seconds| Move::Wait { seconds }),
+        3 => (any::<bool>(), prop::array::uniform3(1..3_u32)).prop_map(settings),
+        2 => (1..3_u32, 0..3_u32).prop_map(rollout),
+        1 => client(),
+        2 => operator(),
+        2 => reboot(),
+    ]
+}
+
 pub(crate) fn hostile() -> impl Strategy<Value = Lie> {
     prop_oneof![
         (0..200_u64).prop_map(|sequence| Lie::FenceStored { sequence }),

@@ -7,11 +7,11 @@ use os_upgrade_kernel::config::{Rollout, UnreachablePolicy};
 use os_upgrade_kernel::duration::Duration;
 use os_upgrade_kernel::{
     ClockDoubt, CommandJob, CommandOrder, CommandOutcome, Config, ConfigOperation, ControlMessage, Effect,
-    EnrolmentOperation, Expected, InReplyTo, Input, Job, JobDone, KubernetesSettings, LockOperation,
-    LockOutcome, LockProvider, NoAnswer, NodeFence, NodeJob, NodeOperation, NodeOrder, NodeOutcome,
-    NodeStage, OnFailure, Order, Pods, Purge, Reachability, RebootCommandSettings, RebootOperation,
-    RebootSettings, Reclaim, Request, RunOperation, SeenHost, SeenNode, Settings, SlotJob, SlotOperation,
-    SlotOrder, SlotState,
+    EnrolmentOperation, Expected, HostStatus, InReplyTo, Input, Job, JobDone, KubernetesSettings,
+    LockOperation, LockOutcome, LockProvider, NoAnswer, NodeFence, NodeJob, NodeOperation, NodeOrder,
+    NodeOutcome, NodeStage, OnFailure, Order, Pods, Purge, Reachability, RebootCommandSettings,
+    RebootOperation, RebootSettings, Reclaim, Request, Run, RunOperation, SeenHost, SeenNode, Settings,
+    SlotJob, SlotOperation, SlotOrder, SlotState,
 };
 use os_upgrade_protocol::{Action, CommandId, GroupName, HostName, Outcome, Reply, RunId};
 
@@ -213,6 +213,16 @@ impl Play {
             if let Effect::Send(Order { id, .. }) = effect {
                 self.send(id, true);
             }
+        }
+    }
+
+    /// Every host that the run prepares is prepared.
+    pub(crate) fn prepare(&mut self) {
+        self.deliver();
+        let hosts = self.site.state.run.iter().flat_map(Run::hosts);
+        let preparing = hosts.filter(|(_, host)| host.status == HostStatus::Preparing);
+        for name in preparing.map(|(name, _)| name.clone()).collect::<Vec<_>>() {
+            self.site.reply(name.as_str(), Action::Prepare, Outcome::Done, InReplyTo::default());
         }
     }
 
