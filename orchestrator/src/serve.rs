@@ -16,6 +16,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use arc_swap::ArcSwap;
+use chrono::{DateTime, Utc};
 use os_upgrade_adapters::fleet_lock_client::FleetLockClient;
 use os_upgrade_adapters::reboot_command::RebootCommands;
 use os_upgrade_adapters::{self as adapters, Adapters};
@@ -124,6 +125,7 @@ struct Opened {
     projector: Projector,
     history: History,
     position: Option<Position>,
+    newest_record: Option<DateTime<Utc>>,
 }
 
 async fn open(settings: Settings, setup: Setup) -> Result<Opened, ServeError> {
@@ -131,7 +133,8 @@ async fn open(settings: Settings, setup: Setup) -> Result<Opened, ServeError> {
     let mut projector = Projector::open(&settings.store.database(), settings.site.name.as_str()).await?;
     let history = projector.history().await?;
     let position = projector.position().await?;
-    Ok(Opened { settings, setup, directory, projector, history, position })
+    let newest_record = history.newest_record().await?;
+    Ok(Opened { settings, setup, directory, projector, history, position, newest_record })
 }
 
 impl Opened {
@@ -147,6 +150,7 @@ impl Opened {
             projector,
             history,
             position,
+            newest_record,
         } = self;
         let (published, handle, calls) = site();
         let bus = PendingBus::default();
@@ -180,7 +184,7 @@ impl Opened {
             bus: Arc::clone(&bus),
             streams_found,
             parts: Parts {
-                settings: node_settings(&settings, directory.instance(), store),
+                settings: node_settings(&settings, directory.instance(), store, newest_record),
                 adapters: adapters(&settings, locks, nodes, strongbox.credentials(&published)),
                 strongbox: strongbox.clone(),
                 history: history.clone(),
@@ -339,7 +343,12 @@ fn cluster_limits(requests_per_second: u32) -> SystemLimits {
     }
 }
 
-fn node_settings(settings: &Settings, instance: &str, store: Option<StoreKnowledge>) -> NodeSettings {
+fn node_settings(
+    settings: &Settings,
+    instance: &str,
+    store: Option<StoreKnowledge>,
+    newest_record: Option<DateTime<Utc>>,
+) -> NodeSettings {
     let is_cluster = settings.nats.replicas.get() > 1;
     let FleetLock { retry_interval, request_interval, .. } = &settings.fleet_lock;
     let lock_server = SystemLimits::at_intervals(retry_interval.get(), request_interval.get());
@@ -362,6 +371,7 @@ fn node_settings(settings: &Settings, instance: &str, store: Option<StoreKnowled
             journal_messages_max: JOURNAL_MESSAGES_MAX,
         },
         store,
+        newest_record,
         loss_confirmed_after: if is_cluster { LOSS_CERTAIN_AFTER } else { Duration::ZERO },
     }
 }

@@ -1,6 +1,7 @@
 //! The journal's stream.
 
 use async_nats::HeaderMap;
+use chrono::{DateTime, Utc};
 use os_upgrade_kernel::Record;
 use os_upgrade_protocol::{header as names, subject};
 use os_upgrade_shell::journal::append::{AppendOutcome, ReadBack};
@@ -99,7 +100,9 @@ impl Bus {
 
 fn followed(sequence: u64, read: Read) -> Event {
     let Read::Message(stored) = read else { return Event::JournalEnd };
-    Event::Journal { sequence, message: read_delivered(sequence, &stored) }
+    // Without its time, that of the record in it counts.
+    let stored_at = stored.info().map_or(DateTime::<Utc>::MAX_UTC, |info| info.published);
+    Event::Journal { sequence, stored_at, message: read_delivered(sequence, &stored) }
 }
 
 /// Parses a delivered message of the journal.

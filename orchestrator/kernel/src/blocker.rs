@@ -480,6 +480,11 @@ impl WindowBlocker {
         Self::kinds().filter(|kind| !WITHOUT_WINDOW.contains(kind))
     }
 
+    /// Whether the clock is behind the newest record.
+    pub(crate) const fn is_clock_behind(&self) -> bool {
+        matches!(self, Self::Any(StartBlocker::Clock(ClockDoubt::ClockBehind { .. })))
+    }
+
     /// Every kind that a forecast may contain: waiting for the active run to end is not a blocker.
     pub fn kinds() -> impl Iterator<Item = &'static str> {
         let words = Self::VARIANTS.iter().chain(StartBlocker::VARIANTS).chain(ClockDoubt::VARIANTS).copied();
@@ -513,6 +518,7 @@ mod tests {
             "clock-skew",
             "clock-disputed",
             "clock-stepped",
+            "clock-behind",
         ];
         assert_eq!(kinds, expected);
         for (hosts, withdrawn, text) in [

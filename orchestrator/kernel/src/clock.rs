@@ -4,6 +4,7 @@
 use std::fmt;
 
 use chrono::{DateTime, TimeDelta, Utc};
+use os_upgrade_protocol::time;
 use serde::{Deserialize, Serialize};
 use strum::{IntoStaticStr, VariantNames};
 
@@ -42,6 +43,11 @@ pub enum ClockDoubt {
     },
     /// The bus's clock has stepped, and no host says which time is right.
     ClockStepped,
+    /// The clock is behind the newest record, so it was set back, or lost the time while the machine was off.
+    ClockBehind {
+        /// The time of the newest record, in whole seconds.
+        newest: DateTime<Utc>,
+    },
 }
 
 impl fmt::Display for ClockDoubt {
@@ -70,6 +76,25 @@ impl ClockDoubt {
                 )
             }
             Self::ClockStepped => format!("the clock of NATS {} just stepped", tense.has()),
+            Self::ClockBehind { newest } => {
+                format!(
+                    "the orchestrator's clock {} behind the newest record, of {}",
+                    tense.is(),
+                    time::format(*newest)
+                )
+            }
+        }
+    }
+
+    /// Whether it is doubtful only whether a window is open. Deadlines and time-outs hold all the same, and operators may start
+    /// runs: they vouch for the clock by that, and what was recorded before no longer counts.
+    pub const fn is_of_windows(&self) -> bool {
+        match self {
+            Self::ClockBehind { .. } => true,
+            Self::ClockUnmeasured
+            | Self::ClockSkew { .. }
+            | Self::ClockDisputed { .. }
+            | Self::ClockStepped => false,
         }
     }
 
@@ -96,8 +121,13 @@ impl Clock {
     /// A clock that can be relied on, and that never stepped.
     pub const TRUSTED: Self = Self { doubt: None, steady_since: None };
 
-    /// Whether wall time can be relied on.
-    pub const fn is_trusted(&self) -> bool {
+    /// Whether wall time can be relied on for deadlines and time-outs.
+    pub fn is_trusted(&self) -> bool {
+        self.doubt.as_ref().is_none_or(ClockDoubt::is_of_windows)
+    }
+
+    /// Whether wall time can be relied on for windows too, and so for whatever starts without an operator.
+    pub const fn is_beyond_doubt(&self) -> bool {
         self.doubt.is_none()
     }
 

@@ -15,6 +15,7 @@ use crate::backoff::Backoff;
 use crate::clock::ClockDoubt;
 use crate::config::Settings;
 use crate::fact::Fact;
+use crate::missed::MissedReason;
 use crate::no_answer::NoAnswer;
 use crate::reason::Reason;
 use crate::reboot_queue::{Entry, EntryEvent};
@@ -90,7 +91,7 @@ impl Fact {
     pub fn format(&self) -> u32 {
         match self {
             Self::SlotReleaseRefused { .. } | Self::SlotInDoubt { .. } | Self::SlotUnlocked { .. } => 3,
-            Self::RunMissed(_) => 4,
+            Self::RunMissed(missed) => of_missed(&missed.reason),
             Self::HostRemoved { .. } | Self::HostPurged { .. } => 5,
             Self::RunStarted { trigger, hosts, .. } => {
                 of_trigger(trigger).max(newest(hosts.iter().map(of_entry)))
@@ -179,6 +180,7 @@ fn of_reason(reason: &Reason) -> u32 {
         | Reason::ApiServerUnderWay { .. }
         | Reason::ApiServerWaits { .. }
         | Reason::ClusterUnseen => 7,
+        Reason::Clock(ClockDoubt::ClockBehind { .. }) => 9,
         Reason::Clock(ClockDoubt::ClockSkew { .. }) => OLDEST,
         Reason::Clock(
             ClockDoubt::ClockUnmeasured | ClockDoubt::ClockDisputed { .. } | ClockDoubt::ClockStepped,
@@ -222,6 +224,11 @@ fn of_run(run: &Run) -> u32 {
     let of_stopping = run.stopping.as_ref().map_or(OLDEST, of_cause);
     let of_number = since(9, run.number != 0);
     of_number.max(of_trigger(&run.trigger)).max(of_stopping).max(newest(run.hosts().values().map(of_host)))
+}
+
+fn of_missed(reason: &MissedReason) -> u32 {
+    let behind = matches!(reason, MissedReason::Blocked(by) if by.is_clock_behind());
+    since(9, behind).max(4)
 }
 
 fn of_trigger(trigger: &Trigger) -> u32 {

@@ -42,7 +42,9 @@ pub fn next_reboot(state: &State, view: &View, now: DateTime<Utc>) -> Result<u64
         Ok(_) | Err(QueueBlocker::NotReady { .. }) if is_unseen => return Err(QueueBlocker::ClusterUnseen),
         next => next?,
     };
-    if let Some(doubt) = &view.clock.doubt {
+    if let Some(doubt) =
+        view.clock.doubt.as_ref().filter(|doubt| settings.in_windows || !doubt.is_of_windows())
+    {
         return Err(QueueBlocker::Clock(doubt.clone()));
     }
     if settings.in_windows {

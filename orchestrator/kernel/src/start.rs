@@ -30,7 +30,7 @@ pub fn startable<'a>(state: &'a State, view: &'a View) -> Result<Startable<'a>, 
     if let Some(active) = &state.run {
         return Err(StartBlocker::RunActive { run: active.id.clone() });
     }
-    if let Some(doubt) = &view.clock.doubt {
+    if let Some(doubt) = view.clock.doubt.as_ref().filter(|doubt| !doubt.is_of_windows()) {
         return Err(doubt.clone().into());
     }
     if let Some(why) = &view.sealed {
@@ -71,6 +71,9 @@ impl Startable<'_> {
     /// Further conditions for a run that starts automatically: an operator may start one although hosts are off, a window
     /// does not.
     pub fn unattended(self) -> Result<Self, WindowBlocker> {
+        if let Some(doubt) = &self.view.clock.doubt {
+            return Err(StartBlocker::from(doubt.clone()).into());
+        }
         match self.hosts_awaited {
             0 if self.any_reachable => Ok(self),
             0 => Err(no_hosts(self.config).into()),

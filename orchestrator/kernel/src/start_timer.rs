@@ -87,7 +87,7 @@ impl StartTimer {
     /// Whether runs were missed by `now` that are to be recorded, which requires a clock that hosts have had time to
     /// contradict.
     pub fn has_missed(&mut self, state: &State, view: &View, now: DateTime<Utc>) -> bool {
-        view.may_time_out() && self.cached(state, now).is_some_and(|cached| cached.has_missed)
+        view.may_judge_windows() && self.cached(state, now).is_some_and(|cached| cached.has_missed)
     }
 
     /// What last kept a run from starting, as [`Self::due`] saw it.

@@ -93,9 +93,14 @@ pub enum Reachability {
 }
 
 impl View {
-    /// Whether a missing reply, or a missing run, means anything: the time is known, and hosts have had time to answer.
-    pub const fn may_time_out(&self) -> bool {
+    /// Whether a missing reply means anything: the time is known, and hosts have had time to answer.
+    pub fn may_time_out(&self) -> bool {
         self.has_awaited_replies && self.clock.is_trusted()
+    }
+
+    /// Whether a run that did not start in its window, or a host that is due in one, means anything.
+    pub fn may_judge_windows(&self) -> bool {
+        self.has_awaited_replies && self.clock.is_beyond_doubt()
     }
 
     /// Hosts that serve one of `applications`, each with the first application that it serves.

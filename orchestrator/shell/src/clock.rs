@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::time::Duration;
 
-use chrono::{DateTime, TimeDelta, Utc};
+use chrono::{DateTime, SubsecRound as _, TimeDelta, Utc};
 use os_upgrade_kernel::clock::CLOCK_SKEW_SECS_MAX;
 use os_upgrade_kernel::{Clock, ClockDoubt};
 use os_upgrade_protocol::HostName;
@@ -19,6 +19,8 @@ pub struct Now {
 
 /// A clock that moves by more than this against the monotonic one has stepped.
 const STEP_MIN: TimeDelta = TimeDelta::seconds(2);
+/// How far the clock may be behind the newest record, which another instance may have made.
+const BEHIND_MAX: TimeDelta = TimeDelta::seconds(CLOCK_SKEW_SECS_MAX);
 /// How long a reading of the bus's clock counts.
 const BUS_READING_TTL: Duration = Duration::from_secs(30);
 /// How far the clock of a host that agrees may be from ours. Its heartbeat may have been under way for some seconds.
@@ -44,6 +46,8 @@ const JUDGED_EVERY: Duration = Duration::from_secs(1);
 /// known without asking again. A step of ours is therefore noticed in the same moment.
 #[derive(Debug, Default)]
 pub struct ClockWatch {
+    /// The time of the newest record.
+    newest: Option<DateTime<Utc>>,
     bus: Option<Reading>,
     /// The monotonic time at which the bus's clock was last seen to have stepped.
     bus_stepped: Option<Duration>,
@@ -106,6 +110,27 @@ impl Reading {
 }
 
 impl ClockWatch {
+    /// Before anything is read; `newest` is the time of the newest record in the store.
+    pub fn new(newest: Option<DateTime<Utc>>) -> Self {
+        Self { newest, ..Self::default() }
+    }
+
+    /// A record was made at `at`, by the clock of its leader, and stored at `stored_at`, by that of the bus. The earlier of the
+    /// two counts: when they differed, one of the clocks was wrong. With `is_vouched_for`, nothing that was recorded before
+    /// counts any more.
+    pub fn recorded(&mut self, at: DateTime<Utc>, stored_at: DateTime<Utc>, is_vouched_for: bool) {
+        let at = at.min(stored_at);
+        self.newest = self.newest.filter(|newest| !is_vouched_for && *newest > at).or(Some(at));
+        if is_vouched_for {
+            self.judged_at = None;
+        }
+    }
+
+    /// The bus's clock now, as far as it was read.
+    pub fn bus_time(&self, now: Now) -> Option<DateTime<Utc>> {
+        self.bus.map(|bus| bus.epoch.1 + now.monotonic)
+    }
+
     /// Looks at our own clock. Returns whether it has stepped since the last call.
     pub fn observe(&mut self, now: Now) -> bool {
         let own = Reading::new(now.wall, now.monotonic, now);
@@ -191,6 +216,9 @@ impl ClockWatch {
         let seconds = own.ahead_of(bus).num_seconds();
         if seconds.abs() > CLOCK_SKEW_SECS_MAX {
             return Some(ClockDoubt::ClockSkew { seconds });
+        }
+        if let Some(newest) = self.newest.filter(|newest| *newest - now.wall > BEHIND_MAX) {
+            return Some(ClockDoubt::ClockBehind { newest: newest.trunc_subsecs(0) });
         }
         let is_settling = self.bus_stepped.is_some_and(|at| now.monotonic.saturating_sub(at) < SETTLED_AFTER);
         let Votes { hosts, differ } = self.votes(own, is_settling, now);
@@ -365,6 +393,42 @@ mod tests {
         (site.ours, site.bus) = (0, 0);
         site.beat("a", 0);
         assert_eq!(site.pass(1).doubt(), None);
+    }
+
+    /// The machine lost its time with its power, and the clock of the bus, which runs there too.
+    #[test]
+    fn clock_is_not_behind_the_newest_record() {
+        let mut site = Site::default();
+        let recorded = |site: &mut Site, secs: i64, stored: i64, by_operator| {
+            let (at, stored_at) = (site.shown(secs), site.shown(stored));
+            site.watch.recorded(at, stored_at, by_operator);
+        };
+        site.pass(1);
+        recorded(&mut site, 0, 0, false);
+        assert_eq!(site.doubt(), None);
+        (site.ours, site.bus) = (-31, -31);
+        let newest = site.shown(0);
+        assert_eq!(site.pass(0).clock().doubt, Some(ClockDoubt::ClockBehind { newest }));
+        // Hosts without a clock of their own have lost it as well.
+        assert_eq!(site.beat("a", -31).beat("b", -31).doubt(), Some("clock-behind"));
+        // Nothing that is recorded by the wrong clock makes it right; time does.
+        recorded(&mut site, -31, -31, false);
+        assert_eq!(site.doubt(), Some("clock-behind"));
+        assert_eq!(site.pass(60).doubt(), None);
+        // A record of the future by one of two clocks counts for nothing, by both it does.
+        (site.ours, site.bus) = (0, 0);
+        site.pass(120);
+        recorded(&mut site, 9_000, 0, false);
+        recorded(&mut site, 0, 9_000, false);
+        assert_eq!(site.doubt(), None);
+        recorded(&mut site, 9_000, 9_000, false);
+        assert_eq!(site.doubt(), Some("clock-behind"));
+        // An operator who starts a run says that the clock is right.
+        recorded(&mut site, 0, 0, true);
+        assert_eq!(site.doubt(), None);
+        // What the store has counts before anything was read of the journal.
+        let mut site = Site { watch: ClockWatch::new(Some(site.shown(9_000))), ..Site::default() };
+        assert_eq!(site.pass(1).doubt(), Some("clock-behind"));
     }
 
     /// Each change of the verdict may be a record of the journal.

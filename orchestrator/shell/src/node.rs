@@ -18,7 +18,8 @@ mod stopping;
 
 use std::time::Duration;
 
-use os_upgrade_kernel::{ClockDoubt, ControlMessage, Input, Purge, Settings, State};
+use chrono::{DateTime, Utc};
+use os_upgrade_kernel::{ClockDoubt, ControlMessage, Fact, Input, Purge, Record, Settings, State, Trigger};
 use os_upgrade_protocol::HostName;
 
 pub use self::action::{Action, Warning};
@@ -65,6 +66,8 @@ pub struct NodeSettings {
     pub retention: RetentionSettings,
     /// The store's position when the process started; `None` without a store.
     pub store: Option<StoreKnowledge>,
+    /// The time of the newest record in the store since an operator last started a run; `None` if there is none.
+    pub newest_record: Option<DateTime<Utc>>,
     /// How long every inspection must find a loss before it is believed: in a cluster, a server that was paused or cut
     /// off may answer with its old state for a while.
     pub loss_confirmed_after: Duration,
@@ -131,7 +134,7 @@ impl Node {
             follower: Follower::default(),
             appender: Appender::new(&settings.nonce),
             inventory: Inventory::default(),
-            clocks: ClockWatch::default(),
+            clocks: ClockWatch::new(settings.newest_record),
             dispatcher: Dispatcher::new(settings.dispatch.clone(), &settings.nonce),
             forwards: Forwards::default(),
             role: Role::Starting,
@@ -273,7 +276,7 @@ impl Node {
                 let (action, change) = self.lease.outcome(now, number, &outcome);
                 self.lease_changed(action, change.as_ref());
             }
-            Event::Journal { sequence, message } => self.journal(sequence, message),
+            Event::Journal { sequence, stored_at, message } => self.journal(sequence, stored_at, message),
             Event::JournalEnd => self.journal_end(now),
             Event::Appended { append_id, outcome } => {
                 self.storage = match outcome {
@@ -474,7 +477,7 @@ impl Node {
         };
     }
 
-    fn journal(&mut self, sequence: u64, message: Result<Message, JournalError>) {
+    fn journal(&mut self, sequence: u64, stored_at: DateTime<Utc>, message: Result<Message, JournalError>) {
         // A claimant or leader reads its own appends here. Those of another instance make its next append fail.
         if !matches!(self.role, Role::Following { .. }) {
             return;
@@ -484,10 +487,12 @@ impl Node {
             self.follower.read(sequence, &message).map_err(Halt::from)
         });
         match read {
-            Ok(committed) => self.out.extend(
-                committed
-                    .map(|committed| Action::Project { committed: Box::new(committed), decided_here: false }),
-            ),
+            Ok(Some(committed)) => {
+                let record = &committed.record;
+                self.clocks.recorded(record.at, stored_at, vouches_for_clock(record));
+                self.out.push(Action::Project { committed: Box::new(committed), decided_here: false });
+            }
+            Ok(None) => {}
             Err(halt) => self.halt(halt),
         }
     }
@@ -539,7 +544,15 @@ impl Node {
                 self.out.push(Action::Warn(Warning::Leading));
             }
             Role::Leading(leading) => {
+                let before = self.out.len();
                 leading.appended((first, tip), &mut self.dispatcher, &mut self.follower, &mut self.out);
+                let stored_at = self.clocks.bus_time(now).unwrap_or(now.wall);
+                for action in &self.out[before..] {
+                    if let Action::Project { committed, .. } = action {
+                        let record = &committed.record;
+                        self.clocks.recorded(record.at, stored_at, vouches_for_clock(record));
+                    }
+                }
             }
             Role::Starting | Role::Following { .. } | Role::Halted { .. } => {}
         }
@@ -646,6 +659,12 @@ impl Node {
         }
         self.role = Role::Halted { halt, account: None };
     }
+}
+
+/// Whether an operator has started a run in it, and so relies on the clock.
+fn vouches_for_clock(record: &Record) -> bool {
+    let starts = |fact: &Fact| matches!(fact, Fact::RunStarted { trigger: Trigger::Operator { .. }, .. });
+    record.facts.iter().any(starts)
 }
 
 /// Sorts actions: records, then the state that includes them, then everything else. See [`Action::PublishState`].

@@ -204,7 +204,7 @@ impl Task {
             };
             // The end of the journal counts for nothing: a server that is behind has an earlier one.
             let mut is_end = false;
-            if let Event::Journal { sequence, message } = event {
+            if let Event::Journal { sequence, message, .. } = event {
                 let message = message.map_err(|error| self.writer.fail(&error))?;
                 // It may be trimmed while it is read.
                 if follower.tip.append_id.is_none() || sequence > follower.tip.sequence + 1 {

@@ -56,3 +56,25 @@ pub(super) async fn read(connection: &mut SqliteConnection) -> Result<Extent, St
         log_bytes: fs::metadata(log).map_or(0, |log| log.len()),
     })
 }
+
+/// The time of the newest record since an operator last started a run. Facts about a run are none later than its end.
+pub(super) async fn newest_record(
+    connection: &mut SqliteConnection,
+) -> Result<Option<DateTime<Utc>>, StoreError> {
+    // Each part is answered from an index, or from the few thousand runs.
+    let newest = query(
+        "WITH started AS (SELECT id, number FROM runs WHERE trigger_kind = 'operator' ORDER BY number DESC LIMIT 1),
+              since AS (SELECT coalesce((SELECT min(sequence) FROM facts WHERE run = (SELECT id FROM started)), 0) AS first)
+         SELECT max(at) AS at FROM (
+             SELECT max(started_at, coalesce(ended_at, started_at)) AS at FROM runs
+                 WHERE number >= coalesce((SELECT number FROM started), 0)
+             UNION ALL
+             SELECT at FROM (SELECT at FROM facts WHERE run IS NULL AND sequence >= (SELECT first FROM since)
+                 ORDER BY at DESC LIMIT 1)
+             UNION ALL
+             SELECT at FROM (SELECT at FROM facts ORDER BY sequence DESC, place DESC LIMIT 1))",
+    )
+    .fetch_one(connection)
+    .await?;
+    row::optional_time(&newest, "at")
+}

@@ -412,6 +412,15 @@ impl History {
         read_position(&mut *self.pool.acquire().await?).await
     }
 
+    /// The time of the newest record since an operator last started a run; `None` without facts. An operator's start says that
+    /// the clock is right, whatever was recorded before.
+    ///
+    /// # Errors
+    /// The store cannot be read.
+    pub async fn newest_record(&self) -> Result<Option<DateTime<Utc>>, StoreError> {
+        extent::newest_record(&mut *self.pool.acquire().await?).await
+    }
+
     /// What the history covers.
     ///
     /// # Errors

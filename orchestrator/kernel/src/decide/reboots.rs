@@ -353,7 +353,7 @@ fn switch(state: &State, enabled: bool, actor: &str, reason: Option<&str>) -> Ve
 
 /// Queues the hosts that say that they need a reboot, each once in an occurrence of the maintenance windows.
 pub(super) fn queue_required(state: &State, view: &View, now: DateTime<Utc>) -> Vec<Fact> {
-    if !state.settings.reboot.queue_required || !view.may_time_out() {
+    if !state.settings.reboot.queue_required || !view.may_judge_windows() {
         return Vec::new();
     }
     let queue = &state.reboot_queue;

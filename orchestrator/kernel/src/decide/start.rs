@@ -35,7 +35,7 @@ pub(super) fn record_missed(
     blocked: Option<&BlockedStart>,
     now: DateTime<Utc>,
 ) -> Vec<Fact> {
-    if !view.may_time_out() {
+    if !view.may_judge_windows() {
         return Vec::new();
     }
     missed_runs(state, blocked, now)

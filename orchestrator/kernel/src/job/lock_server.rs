@@ -181,7 +181,7 @@ fn locked(
     match outcome {
         // The request is repeated once the clock is trusted; until then the slot may be held. A run past its deadline
         // gives it back when it ends.
-        LockOutcome::Granted if !view.clock.is_trusted() || run.not_after <= now => Vec::new(),
+        LockOutcome::Granted if !view.clock.is_beyond_doubt() || run.not_after <= now => Vec::new(),
         LockOutcome::Granted => granted(state, view, run, host, slot),
         refused @ (LockOutcome::Denied { .. }
         | LockOutcome::Unreachable { .. }

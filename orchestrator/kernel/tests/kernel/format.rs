@@ -224,6 +224,10 @@ fn reasons() {
             r#"{"kind":"clock-disputed","differ":2,"hosts":3}"#,
         ),
         (ClockDoubt::ClockStepped.into(), r#"{"kind":"clock-stepped"}"#),
+        (
+            ClockDoubt::ClockBehind { newest: start() }.into(),
+            r#"{"kind":"clock-behind","newest":"2026-11-21T01:00:00Z"}"#,
+        ),
     ];
     let kinds: Vec<_> = Reason::kinds().collect();
     let variant = |reason: &Reason| kinds.iter().position(|kind| *kind == reason.kind()).unwrap();

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use chrono::{DateTime, Utc};
 use imbl::OrdMap;
 use os_upgrade_kernel::{Order, Purge, Request, Sealed, SeenNode, Settings};
 use os_upgrade_protocol::HostName;
@@ -48,6 +49,8 @@ pub enum Event {
     Journal {
         /// Its sequence.
         sequence: u64,
+        /// When it was stored, by the clock of the bus.
+        stored_at: DateTime<Utc>,
         /// Its content, or why it cannot be read.
         message: Result<Message, JournalError>,
     },

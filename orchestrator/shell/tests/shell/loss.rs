@@ -234,6 +234,7 @@ fn node_that_asks(
             journal_created: DateTime::UNIX_EPOCH,
             control_created: DateTime::UNIX_EPOCH,
         }),
+        newest_record: None,
         loss_confirmed_after: Duration::from_secs(20),
     });
     let (mut said, mut asked) = (Vec::new(), Vec::new());

@@ -249,6 +249,7 @@ fn change_view(site: &mut Site, words: &Words<'_>) {
                 "unmeasured" => Some(ClockDoubt::ClockUnmeasured),
                 "disputed" => Some(ClockDoubt::ClockDisputed { differ: 2, hosts: 3 }),
                 "stepped" => Some(ClockDoubt::ClockStepped),
+                "behind" => Some(ClockDoubt::ClockBehind { newest: site.now + TimeDelta::hours(3) }),
                 seconds => Some(ClockDoubt::ClockSkew { seconds: seconds.parse().unwrap() }),
             };
         }

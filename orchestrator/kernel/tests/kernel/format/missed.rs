@@ -72,7 +72,7 @@ fn missed_runs() {
 fn reasons_are_in_the_past() {
     let sealed = |why| StartBlocker::StrongboxSealed { why };
     let name = || SecretName::new("lock").unwrap();
-    let start: [(StartBlocker, &str); 13] = [
+    let start: [(StartBlocker, &str); 14] = [
         (StartBlocker::NoConfiguration, "nothing was configured"),
         (StartBlocker::RunActive { run: run("r1") }, "run r1 was active"),
         (sealed(Sealed::NoKey), "the strongbox was sealed"),
@@ -104,6 +104,10 @@ fn reasons_are_in_the_past() {
             "the clocks of 2 of 3 hosts differed from those of the orchestrator and NATS",
         ),
         (ClockDoubt::ClockStepped.into(), "the clock of NATS had just stepped"),
+        (
+            ClockDoubt::ClockBehind { newest: start() }.into(),
+            "the orchestrator's clock was behind the newest record, of 2026-11-21T01:00:00Z",
+        ),
     ];
     let start = start.map(|(by, expected)| (WindowBlocker::from(by), expected));
     let window = [
