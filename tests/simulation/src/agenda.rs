@@ -50,6 +50,10 @@ pub(crate) enum Item {
     LocksBack,
     /// The clocks of the bus and of all instances show the right time again.
     ClocksCorrected,
+    /// The whole site loses its power, and its clocks the time.
+    Outage,
+    /// All clocks show the right time again.
+    TimeBack,
     /// An operator does something.
     Act,
     /// An operator does something with the reboot queue.

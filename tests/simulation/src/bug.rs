@@ -83,6 +83,8 @@ bugs! {
     CarriedOutTwice: "carried-out-twice", [] => ["semaphore"], seed 38;
     /// Waiters are forgotten at a takeover, so that hosts ignore them.
     WaitersForgotten: "waiters-forgotten", [OrchestratorCrash, OrchestratorStop] => ["fair"], seed 53;
+    /// Hosts have their turns by name.
+    TurnsByName: "turns-by-name", [] => ["turn"], seed 1;
     /// Hosts leave free slots to clients that do not come back, as long as these are remembered.
     LeftForTooLong: "left-for-too-long", [] => ["fair"], seed 22;
     /// An operator releases the slot of a host at work.
@@ -163,6 +165,8 @@ bugs! {
     IdsUnread: "ids-unread", [MachineRolledBack] => ["S3"], seed 826;
     /// Heartbeats are read without the times that they contain.
     HostTimesUnread: "host-times-unread", [BusClockStep] => ["clock"], seed 54;
+    /// The times of records are not read.
+    RecordTimesUnread: "record-times-unread", [TimeLost] => ["clock"], seed 32;
     /// That a run was missed is not recorded.
     MissedUnrecorded: "missed-unrecorded", [BusCrash, BusAwayForHours] => ["missed", "live"], seed 37;
     /// A run is recorded as missed although it has started.

@@ -24,6 +24,8 @@ pub(crate) const CREATED: DateTime<Utc> = DateTime::UNIX_EPOCH;
 pub(crate) struct Bus {
     /// Deleted messages are `None`.
     journal: Vec<Option<Message>>,
+    /// When each message of the journal was stored, also of those that are deleted.
+    journal_times: Vec<DateTime<Utc>>,
     /// Where the complete snapshots start.
     snapshots: Vec<u64>,
     control: Vec<Option<Stored>>,
@@ -232,6 +234,7 @@ impl Bus {
     /// Stores a message in the journal that is none of its own, and deletes it.
     pub(crate) fn stray(&mut self) {
         self.journal.push(None);
+        self.journal_times.push(CREATED);
     }
 
     /// Whether the journal's last message is a record.
@@ -242,6 +245,7 @@ impl Bus {
     /// Forgets everything after these sequences, as a bus does that acknowledged it before it was on disk.
     pub(crate) fn forget_after(&mut self, journal: u64, control: u64) {
         self.journal.truncate(index(journal + 1));
+        self.journal_times.truncate(index(journal + 1));
         self.snapshots.retain(|start| *start <= journal);
         self.control.truncate(index(control + 1));
         self.fence = self.last_of(subject::LEADER);
@@ -297,12 +301,18 @@ impl Bus {
         self.lease.as_ref().is_some_and(|lease| lease.holder.nonce == nonce && now < lease.until)
     }
 
-    /// Appends `message` if `expected` is the journal's last sequence; returns the new sequence.
-    pub(crate) fn append(&mut self, expected: u64, message: &Message) -> Option<u64> {
+    /// When the message of the journal at `sequence` was stored.
+    pub(crate) fn stored_at(&self, sequence: u64) -> DateTime<Utc> {
+        self.journal_times[index(sequence)]
+    }
+
+    /// Appends `message` at `time` if `expected` is the journal's last sequence; returns the new sequence.
+    pub(crate) fn append(&mut self, expected: u64, message: &Message, time: DateTime<Utc>) -> Option<u64> {
         if expected != self.journal_len() {
             return None;
         }
         self.journal.push(Some(message.clone()));
+        self.journal_times.push(time);
         let sequence = self.journal_len();
         if let Kind::Snapshot { .. } = message.kind
             && message.part == message.parts

@@ -18,6 +18,7 @@
 //! | window | a run starts automatically in an open window only, once in each occurrence, and ends with it | `runs` |
 //! | semaphore | the history of all calls about slots is linearisable | `semaphore` |
 //! | fair | a host leaves a free slot to each client that was refused before the host's turn came and may still ask again; no client waits for long | `semaphore`, `turns` |
+//! | turn | of the hosts of a group that could start, the one whose last turn lies most runs back goes first | `order` |
 //! | lease | only the process that holds the lease sends requests to the lock server | `lock_server` |
 //! | rate | requests do not exceed the lock server's limits, and respect `Retry-After` | `lock_server` |
 //! | once | no command is in the stream twice | `commands` |
@@ -30,7 +31,7 @@
 //! | loss | an instance that knows that the bus has lost acknowledged data stops, and writes nothing | `loss` |
 //! | copy | of two processes with copies of one data directory, the one that has lost the lease to the other stops | `checker` |
 //! | missed | a run that was due, did not start and no longer can is recorded once, and no other is | `missed` |
-//! | clock | while a clock is wrong and another shows it, no run starts automatically or counts as missed, and nothing times out | `clock` |
+//! | clock | while a clock is wrong and another shows it, no run starts automatically or counts as missed, and nothing times out; no run starts automatically before the newest record | `clock` |
 //! | queue | the reboot queue keeps its limits and windows, holds slots, stays away from hosts of runs, and undoes only what was cancelled before its host was told to reboot | `queue` |
 //! | doubled | no host reboots twice for an entry of the queue; by the operator's command once more for each unknown outcome | `queue`, `attempts` |
 //! | lost | an entry counts as rebooted once its host has left the boot that it was to leave, and said so | `queue` |
@@ -59,6 +60,7 @@ mod lock_server;
 mod loss;
 mod missed;
 mod nodes;
+mod order;
 mod queue;
 mod retention;
 mod runs;
@@ -88,6 +90,7 @@ use self::answers::{Actors, AnswerContext};
 use self::attempts::Attempts;
 use self::calls::Calls;
 pub(crate) use self::clock::DecisionClock;
+use self::clock::RecordTimes;
 use self::commands::Commands;
 use self::enrolment::Enrolled;
 pub(crate) use self::journal::Journal;
@@ -96,6 +99,7 @@ pub(crate) use self::loss::KnownEnds;
 use self::loss::Loss;
 use self::missed::{Missed, Moment};
 use self::nodes::Nodes;
+use self::order::TurnOrder;
 use self::queue::{Context, Queue};
 use self::runs::Runs;
 use self::secrets::Secrets;
@@ -133,7 +137,9 @@ pub(crate) struct Checker {
     loss: Loss,
     missed: Missed,
     nodes: Nodes,
+    order: TurnOrder,
     queue: Queue,
+    record_times: RecordTimes,
     runs: Runs,
     secrets: Secrets,
     semaphores: Semaphores,
@@ -163,7 +169,9 @@ impl Checker {
             loss: Loss::default(),
             missed: Missed::default(),
             nodes: Nodes::new(plan),
+            order: TurnOrder::default(),
             queue: Queue::new(plan, &names),
+            record_times: RecordTimes::default(),
             runs: Runs::new(),
             secrets: Secrets::default(),
             steps: Steps::new(plan, &names),
@@ -312,35 +320,51 @@ impl Checker {
     pub(crate) fn decided(&mut self, message: &Message, clock: DecisionClock) {
         let is_first = !self.decided.contains_key(&message.append_id);
         self.decided.entry(message.append_id.clone()).or_insert(clock);
-        if !is_first || !self.clocks_are_witnessed || message.kind != Kind::Record {
+        if !is_first || message.kind != Kind::Record {
+            return;
+        }
+        // Large records are compressed, and not looked at.
+        let Ok(record) = serde_json::from_slice::<Record>(&message.payload) else { return };
+        if !self.is_rolled_back {
+            self.violations.record(self.record_times.check(&record));
+        }
+        if !self.clocks_are_witnessed {
             return;
         }
         // Hosts that take no part are not asked for the time, and those that are down do not tell it.
         if !self.workers.witnesses(self.now).any(|host| self.journal.state().enrolled(host).takes_part()) {
             return;
         }
-        // Large records are compressed, and not looked at.
-        let Ok(record) = serde_json::from_slice::<Record>(&message.payload) else { return };
         for fact in &record.facts {
             self.violations.record(clock::check(fact, clock.error));
         }
     }
 
-    /// A message has been appended.
-    pub(crate) fn appended(&mut self, sequence: u64, message: &Message) {
+    /// A message has been appended, and stored at `stored_at` by the bus's clock.
+    pub(crate) fn appended(&mut self, sequence: u64, message: &Message, stored_at: DateTime<Utc>) {
+        if message.kind != Kind::Record && message.part == message.parts {
+            self.record_times = RecordTimes::default();
+        }
         let committed = match self.journal.appended(sequence, message) {
             Ok(Some(committed)) => committed,
             Ok(None) => return,
             Err(violation) => return self.violations.record(Err(violation)),
         };
         let record = &committed.record;
+        self.record_times.appended(record, stored_at);
         for fact in &record.facts {
             self.steps.release_silent(fact);
         }
         let clock = self.decided.get(&message.append_id).copied();
         let clock = clock.unwrap_or(DecisionClock { error: TimeDelta::zero(), is_reliable: false });
         let moment = Moment { at: record.at, clock, appended: self.time() };
-        for fact in &record.facts {
+        let mut before = committed.before;
+        for fact in &committed.record.facts {
+            if !self.is_rolled_back {
+                self.violations.record(self.order.fact(moment.at, fact, &before));
+            }
+            // That it fits was checked when the record was folded.
+            let _ = before.apply(moment.at, fact);
             self.fact(moment, fact);
         }
     }

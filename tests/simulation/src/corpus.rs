@@ -178,9 +178,17 @@ const BEFORE_THE_CLUSTER: usize = 22;
 /// How many of them were found before an operator's command could reboot hosts.
 const BEFORE_THE_COMMAND: usize = 22;
 
+/// How many of them were found before the site could lose its power.
+const BEFORE_THE_OUTAGE: usize = 30;
+
 /// Whether `seed` was found before an operator's command could reboot hosts. Its world has none, so that it stays what it was.
 pub(crate) fn is_older_than_the_command(seed: u64) -> bool {
     CORPUS.iter().take(BEFORE_THE_COMMAND).any(|found| found.seed == seed)
+}
+
+/// Whether `seed` was found before the site could lose its power. Its world does not, so that it stays what it was.
+pub(crate) fn is_older_than_the_outage(seed: u64) -> bool {
+    CORPUS.iter().take(BEFORE_THE_OUTAGE).any(|found| found.seed == seed)
 }
 
 /// Whether `seed` was found before there was a Kubernetes cluster. Its world has none, so that it stays what it was.

@@ -19,7 +19,7 @@ pub(crate) fn event(event: &Event) -> Option<String> {
         Event::Tick | Event::Worker(_) => {
             return None;
         }
-        Event::Journal { sequence, message: Ok(message) } => {
+        Event::Journal { sequence, message: Ok(message), .. } => {
             format!("journal {sequence} {}", content(message))
         }
         Event::Control(raw) => format!("control {}", control(raw)),

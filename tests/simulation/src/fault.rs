@@ -139,6 +139,8 @@ faults! {
     ClockStep: "clock steps", spontaneous 30;
     /// The clock of the machine on which the bus runs is wrong for a while, and with it those of some instances.
     BusClockStep: "clock of the bus steps", spontaneous 30;
+    /// The whole site loses its power, and with it the time: every clock is hours or days behind for a while.
+    TimeLost: "site loses power and time", occasion 1000;
     /// The settings of an instance are changed, and it is restarted with them.
     Reconfigured: "settings changed", spontaneous 30;
     /// A host hangs in its boot, until somebody comes.
@@ -220,7 +222,10 @@ impl Fault {
 
     /// Whether any world may have it.
     pub(crate) const fn is_of_every_world(self) -> bool {
-        !self.is_of_queue() && !self.is_of_cluster() && !self.is_of_command()
+        !self.is_of_queue()
+            && !self.is_of_cluster()
+            && !self.is_of_command()
+            && !matches!(self, Self::TimeLost)
     }
 
     /// Whether no further faults happen then.

@@ -3,8 +3,8 @@
 use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::time::Duration;
 
-use chrono::TimeDelta;
-use os_upgrade_kernel::{Settings, System};
+use chrono::{DateTime, TimeDelta, Utc};
+use os_upgrade_kernel::{Fact, Settings, System, Trigger};
 use os_upgrade_shell::dispatch::DispatchSettings;
 use os_upgrade_shell::jobs::SystemLimits;
 use os_upgrade_shell::journal::Committed;
@@ -80,6 +80,8 @@ pub(crate) struct Reader {
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Store {
     pub(crate) reached: Option<StoreKnowledge>,
+    /// The time of the newest record since an operator last started a run.
+    pub(crate) newest: Option<DateTime<Utc>>,
     /// An earlier state of `reached`.
     pub(crate) earlier: Option<StoreKnowledge>,
 }
@@ -99,6 +101,10 @@ impl Store {
             journal_created: CREATED,
             control_created: CREATED,
         });
+        let starts = |fact: &Fact| matches!(fact, Fact::RunStarted { trigger: Trigger::Operator { .. }, .. });
+        let is_vouched_for = committed.record.facts.iter().any(starts);
+        let at = committed.record.at;
+        self.newest = self.newest.filter(|newest| !is_vouched_for && *newest > at).or(Some(at));
         if committed.sequence.is_multiple_of(16) {
             self.earlier.clone_from(&self.reached);
         }
@@ -179,6 +185,7 @@ impl Instance {
             snapshot_weight: plan.snapshot_weight,
             retention: plan.retention,
             store: self.store.reached.clone(),
+            newest_record: self.store.newest.filter(|_| !plan.ignores_times),
             loss_confirmed_after: if plan.trusts_loss_at_once {
                 Duration::ZERO
             } else {

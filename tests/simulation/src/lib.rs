@@ -19,6 +19,7 @@ mod instance;
 mod locks;
 mod machine;
 mod operator;
+mod outage_plan;
 mod peer;
 mod plan;
 mod queue_plan;

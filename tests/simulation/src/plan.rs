@@ -19,6 +19,7 @@ use crate::bug::Bug;
 use crate::cluster_plan::{self, ClusterPlan};
 use crate::command_plan::CommandPlan;
 use crate::fault::Fault;
+use crate::outage_plan::OutagePlan;
 use crate::queue_plan::QueuePlan;
 use crate::time::{MILLI, Micros, SECOND};
 
@@ -37,6 +38,8 @@ pub(crate) struct Plan {
     pub(crate) lock_interval: Duration,
     /// Whether a planted bug has every loss believed at once.
     pub(crate) trusts_loss_at_once: bool,
+    /// Whether a planted bug has the times of records ignored.
+    pub(crate) ignores_times: bool,
     pub(crate) tick: Micros,
     /// The longest time that a message usually takes.
     pub(crate) latency: Micros,
@@ -55,6 +58,8 @@ pub(crate) struct Plan {
     pub(crate) cluster: Option<ClusterPlan>,
     /// The operator's commands, if they reboot the hosts of the queue.
     pub(crate) command: Option<CommandPlan>,
+    /// The power cut of the whole site, if there is one.
+    pub(crate) outage: Option<OutagePlan>,
     /// FleetLock clients. Some have the names of hosts.
     pub(crate) clients: Vec<ClientId>,
     /// The mean time between two requests of one of them.
@@ -118,6 +123,7 @@ impl Plan {
                 journal_messages_max: *rng.choice(&[30, 10_000]).expect("not empty"),
             },
             trusts_loss_at_once: false,
+            ignores_times: false,
             loss_confirmed_after: if rng.bool() { Duration::ZERO } else { Duration::from_secs(30) },
             lock_interval: Duration::from_millis(1_100),
             tick: *rng.choice(&[100 * MILLI, 500 * MILLI, SECOND]).expect("not empty"),
@@ -129,6 +135,7 @@ impl Plan {
             queue: None,
             cluster: None,
             command: None,
+            outage: None,
             clients: draw_clients(rng),
             client_every: *rng.choice(&[400 * MILLI, 3 * SECOND, 15 * SECOND]).expect("not empty"),
             contended: rng.u32(..6) == 0,
@@ -180,6 +187,12 @@ impl Plan {
                 }
             }
         }
+        self
+    }
+
+    /// The plan with a power cut of the whole site, after which no clock knows the time.
+    pub(crate) fn with_outage(mut self, rng: &mut Rng) -> Self {
+        self.outage = (!self.rates.is_empty()).then(|| OutagePlan::draw(rng));
         self
     }
 
@@ -269,13 +282,14 @@ impl Plan {
             self.lock_interval = Duration::ZERO;
         }
         self.trusts_loss_at_once = bug == Bug::LossBelievedAtOnce;
+        self.ignores_times = bug == Bug::RecordTimesUnread;
         self
     }
 
     /// Whether some clock is always right: that of the bus, or those of all hosts, which send their time.
     pub(crate) fn clocks_are_witnessed(&self) -> bool {
         let hosts_are_right = self.hosts.iter().all(|host| host.sdk) && self.rate(Fault::ClockStep) == 0;
-        self.rate(Fault::BusClockStep) == 0 || hosts_are_right
+        self.outage.is_none() && (self.rate(Fault::BusClockStep) == 0 || hosts_are_right)
     }
 
     /// How often `fault` happens, as in `rates`; 0 if this seed does not have it.

@@ -39,6 +39,7 @@ use crate::instance::Instance;
 use crate::locks::LockServer;
 use crate::machine::Machine;
 use crate::operator::Operators;
+use crate::outage_plan;
 use crate::peer::Peer;
 use crate::plan::Plan;
 use crate::queue_plan;
@@ -115,6 +116,14 @@ impl World {
         if has_command {
             plan = plan.with_command(&mut of_command);
         }
+        let mut of_outage = outage_plan::stream(seed);
+        let has_outage = match bug {
+            Some(bug) => bug == Bug::RecordTimesUnread,
+            None => of_outage.u32(..6) == 0 && !corpus::is_older_than_the_outage(seed),
+        };
+        if has_outage {
+            plan = plan.with_outage(&mut of_outage);
+        }
         if let Some(bug) = bug {
             plan = plan.with_bug(bug);
         }
@@ -175,6 +184,10 @@ impl World {
             self.after(every, Item::ActOnQueue);
         }
         self.after(fault, Item::Fault);
+        if let Some(outage) = &self.plan.outage {
+            let at = outage.at;
+            self.at(at, Item::Outage);
+        }
         self.begin_cluster();
         for client in 0..self.plan.clients.len() {
             let every = self.plan.client_every;
@@ -251,6 +264,8 @@ impl World {
             Item::RollBack => self.roll_back(),
             Item::LocksBack => self.locks.is_up = true,
             Item::ClocksCorrected => self.correct_clocks(),
+            Item::Outage => self.lose_power_and_time(),
+            Item::TimeBack => self.correct_all_clocks(),
             Item::Act => self.act(),
             Item::ActOnQueue => self.act_on_queue(),
             Item::LookAtNodes => self.look_at_nodes(),

@@ -72,7 +72,9 @@ impl Attempts {
             leaderships: 0,
             within: TimeDelta::zero(),
             boot_timeout: Rollout::default().boot_timeout.to_delta(),
-            has_right_time: is_right(Fault::ClockStep) && is_right(Fault::BusClockStep),
+            has_right_time: is_right(Fault::ClockStep)
+                && is_right(Fault::BusClockStep)
+                && plan.outage.is_none(),
             is_rolled_back: false,
             reboots: 0,
         }

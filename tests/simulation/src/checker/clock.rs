@@ -1,8 +1,8 @@
 //! Rule `clock`: while a clock is wrong, no run starts automatically or counts as missed, and nothing times out.
 
-use chrono::TimeDelta;
+use chrono::{DateTime, TimeDelta, Utc};
 use os_upgrade_kernel::reason::Reason;
-use os_upgrade_kernel::{Fact, HostEvent, RunResult, Trigger};
+use os_upgrade_kernel::{Fact, HostEvent, Record, RunResult, Trigger};
 
 use super::violation::Violation;
 
@@ -36,4 +36,34 @@ pub(super) fn check(fact: &Fact, error: TimeDelta) -> Result<(), Violation> {
         return Err(Violation::new("clock", text));
     }
     Ok(())
+}
+
+/// The times of the records since the last snapshot, which every leader has read. An operator who starts a run says that the clock
+/// is right, and that earlier ones do not count.
+#[derive(Debug, Default)]
+pub(super) struct RecordTimes {
+    newest: Option<DateTime<Utc>>,
+}
+
+impl RecordTimes {
+    pub(super) fn appended(&mut self, record: &Record, stored_at: DateTime<Utc>) {
+        let starts = |fact: &Fact| matches!(fact, Fact::RunStarted { trigger: Trigger::Operator { .. }, .. });
+        if record.facts.iter().any(starts) {
+            self.newest = None;
+        }
+        self.newest = self.newest.max(Some(record.at.min(stored_at)));
+    }
+
+    /// A leader is about to append `record`.
+    pub(super) fn check(&self, record: &Record) -> Result<(), Violation> {
+        let starts = |fact: &Fact| matches!(fact, Fact::RunStarted { trigger: Trigger::Window { .. }, .. });
+        match self.newest {
+            Some(newest) if newest - record.at > ERROR_MAX && record.facts.iter().any(starts) => {
+                let text =
+                    format!("a run starts automatically at {}, and a record is of {newest}", record.at);
+                Err(Violation::new("clock", text))
+            }
+            Some(_) | None => Ok(()),
+        }
+    }
 }

@@ -57,10 +57,11 @@ impl World {
                     _ => *expected,
                 };
                 let ends = self.bus.ends();
-                let outcome = match self.bus.append(expected, message) {
+                let time = self.time();
+                let outcome = match self.bus.append(expected, message, time) {
                     Some(sequence) => {
                         self.checker.wrote(request.from, request.process, request.sent, ends);
-                        self.checker.appended(sequence, message);
+                        self.checker.appended(sequence, message, time);
                         AppendOutcome::Stored { sequence }
                     }
                     None => AppendOutcome::Unknown,

@@ -63,6 +63,7 @@ impl World {
             Fault::BusClockStep => self.step_bus_clock(instance),
             Fault::DirectoryCopied
             | Fault::OlderVersion
+            | Fault::TimeLost
             | Fault::StoreLost
             | Fault::StoreOlder
             | Fault::DataLost
@@ -325,6 +326,34 @@ impl World {
         self.trace.record(self.now, || format!("the clock of the bus steps by {step}, with i{instance}"));
         let wrong_for = *self.rng.choice(&[2 * SECOND, 20 * SECOND, 2 * MINUTE]).expect("not empty");
         self.after(wrong_for, Item::ClocksCorrected);
+    }
+
+    /// Every machine goes down, and boots with a clock that is behind.
+    pub(super) fn lose_power_and_time(&mut self) {
+        let Some(outage) = self.plan.outage.clone().filter(|_| self.faults_enabled) else { return };
+        self.count(Fault::TimeLost);
+        self.trace.record(self.now, || format!("every clock is {} behind", outage.behind));
+        self.kill_bus();
+        self.bus_clock = -outage.behind;
+        for index in 0..self.instances.len() {
+            self.kill(index);
+            self.instances[index].clock = -outage.behind;
+        }
+        for index in 0..self.hosts.len() {
+            self.reboot(index, self.hosts[index].boot, None);
+            self.hosts[index].clock = -outage.behind;
+        }
+        // The faults must not end before that.
+        self.plan.faults_until = self.plan.faults_until.max(self.now + outage.wrong_for + MINUTE);
+        self.at(outage.wrong_for, Item::TimeBack);
+    }
+
+    /// All clocks show the right time again.
+    pub(super) fn correct_all_clocks(&mut self) {
+        self.correct_clocks();
+        for host in &mut self.hosts {
+            host.clock = TimeDelta::zero();
+        }
     }
 
     /// The clocks of the bus and of all instances show the right time again.

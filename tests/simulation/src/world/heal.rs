@@ -4,8 +4,8 @@ use chrono::TimeDelta;
 use os_upgrade_kernel::config::Rollout;
 use os_upgrade_kernel::reboot_queue::EntryStatus;
 use os_upgrade_kernel::{
-    ClientId, Config, ConfigOperation, Effect, Expected, Job, Operation, Reachability, Request, RunOperation,
-    RunResult, Slot, SlotOperation, SlotState, State, Trigger,
+    ClientId, ClockDoubt, Config, ConfigOperation, Effect, Expected, Job, Operation, Reachability, Request,
+    RunOperation, RunResult, Slot, SlotOperation, SlotState, State, Trigger,
 };
 use os_upgrade_protocol::{GroupName, HostName};
 
@@ -86,13 +86,20 @@ impl World {
         if !self.until_granted("every host is approved", World::approval_of_all) {
             return;
         }
+        // Without a configuration no run can start, and none was missed.
+        let is_configured = self.leader().is_some_and(|leader| leader.state().config.is_some());
+        if is_configured && !self.vouch_for_clock() {
+            return;
+        }
         // What is remembered of them is of the moment before.
         if !self.is_rolled_back
             && !self.until("missed runs are recorded", |world| world.checker.has_missed_runs_recorded())
         {
             return;
         }
-        if !self.until_granted("the configuration is accepted", World::config_without_windows) {
+        if !self.until_granted("the configuration is accepted", World::config_without_windows)
+            || !self.vouch_for_clock()
+        {
             return;
         }
         let group = self.plan.settings.default_group.clone();
@@ -132,6 +139,23 @@ impl World {
         if !self.is_rolled_back && self.nodes_are_left_as_they_were() && self.contend() {
             self.check_the_end();
         }
+    }
+
+    /// After a time at which all clocks were ahead, an operator says that they are right by now, by starting a run.
+    fn vouch_for_clock(&mut self) -> bool {
+        let doubts = |world: &Self| {
+            let doubt = world.leader().and_then(|leader| leader.inventory().view().clock.doubt.clone());
+            doubt.is_some_and(|doubt| matches!(doubt, ClockDoubt::ClockBehind { .. }))
+        };
+        if !doubts(self) {
+            return true;
+        }
+        let is_idle = |world: &Self| world.leader().is_some_and(|leader| leader.state().run.is_none());
+        let cancel = |_: &mut Self| Request::new("operator", RunOperation::Cancel { reason: None }).into();
+        (is_idle(self) || self.until_granted("a run is cancelled", cancel))
+            && self.until("the cancelled run has ended", is_idle)
+            && self.until_granted("a run is accepted", Self::trigger)
+            && self.until("the clock is vouched for", move |world| world.leader().is_some() && !doubts(world))
     }
 
     /// Releases every slot that clients and operators hold, except of hosts at work; returns whether that succeeded.

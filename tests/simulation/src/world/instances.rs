@@ -45,6 +45,7 @@ impl World {
         let (had, earlier) = (store.reached.is_some(), store.earlier.clone());
         if had && self.occurs(Fault::StoreLost) {
             self.instances[index].store.reached = None;
+            self.instances[index].store.newest = None;
             self.checker.store_replaced(index, None);
         } else if had && self.occurs(Fault::StoreOlder) {
             self.checker.store_replaced(index, earlier.as_ref().map(|store| store.sequence));
@@ -513,7 +514,7 @@ impl World {
                 instance.skipped = sequence - 1;
             }
             reader.next = sequence + 1;
-            Event::Journal { sequence, message: Ok(message.clone()) }
+            Event::Journal { sequence, stored_at: self.bus.stored_at(sequence), message: Ok(message.clone()) }
         } else if std::mem::take(&mut reader.reports_end) {
             Event::JournalEnd
         } else {

@@ -7,9 +7,9 @@ use os_upgrade_kernel::reason::Denial;
 use os_upgrade_kernel::semaphore::{Denied, Full, HostDenied, Waiter};
 use os_upgrade_kernel::slot::ReleaseCause;
 use os_upgrade_kernel::{
-    Accepted, Batch, ClientId, ControlMessage, Effect, Fact, HostEvent, Input, JobDone, LockOperation,
-    LockOutcome, LockProvider, MissedReason, MissedRun, Operation, Reason, Record, Request, RunHost, State,
-    Trigger, effects,
+    Accepted, Batch, ClientId, ControlMessage, Effect, Fact, HostEvent, HostStatus, Input, JobDone,
+    LockOperation, LockOutcome, LockProvider, MissedReason, MissedRun, Operation, Reason, Record, Request,
+    RunHost, State, Trigger, effects,
 };
 use os_upgrade_protocol::{Action, Command, HostName};
 use os_upgrade_shell::control_stream;
@@ -103,6 +103,13 @@ impl World {
                     facts.into_iter().map(|fact| leave_for_too_long(state, now, fact)).collect()
                 });
             }
+            Some(Bug::TurnsByName) => {
+                let Some(node) = &self.instances[index].node else { return message };
+                let state = node.state();
+                return with_facts(message, |facts| {
+                    facts.into_iter().map(|fact| grant_by_name(state, fact)).collect()
+                });
+            }
             Some(Bug::MissedThoughStarted) => {
                 let Some(node) = &self.instances[index].node else { return message };
                 let missed = miss_anyway(node.state(), self.clock_of(index).wall);
@@ -152,7 +159,12 @@ impl World {
 
     /// Leaves out facts when the journal is read.
     pub(super) fn sabotage_journal(&self, index: usize, event: Event) -> Event {
-        let Event::Journal { sequence, message: Ok(mut message) } = event else { return event };
+        let Event::Journal { sequence, mut stored_at, message: Ok(mut message) } = event else {
+            return event;
+        };
+        if self.bug == Some(Bug::RecordTimesUnread) {
+            stored_at = DateTime::UNIX_EPOCH;
+        }
         if self.bug == Some(Bug::UnknownFactsDropped) && !self.knows(index, &message) {
             message = with_facts(message, |facts| {
                 facts.into_iter().filter(|fact| fact.format() <= OLDEST).collect()
@@ -165,9 +177,9 @@ impl World {
             Some(Bug::WaitersForgotten) => without_waiter,
             Some(Bug::WithdrawalForgotten) => without_withdrawal,
             Some(Bug::RemovalForgotten) => without_removal,
-            _ => return Event::Journal { sequence, message: Ok(message) },
+            _ => return Event::Journal { sequence, stored_at, message: Ok(message) },
         };
-        Event::Journal { sequence, message: Ok(with_facts(message, |facts| each(facts, instead))) }
+        Event::Journal { sequence, stored_at, message: Ok(with_facts(message, |facts| each(facts, instead))) }
     }
 
     /// The payload of a command as its worker receives it.
@@ -256,6 +268,21 @@ fn without_withdrawal(fact: Fact) -> Vec<Fact> {
 
 fn without_removal(fact: Fact) -> Vec<Fact> {
     if let Fact::HostRemoved { .. } = fact { Vec::new() } else { vec![fact] }
+}
+
+/// The slot goes to the first host of its group that is prepared, by name.
+fn grant_by_name(state: &State, fact: Fact) -> Fact {
+    let Fact::Host { run, event: event @ HostEvent::SlotGranted { group, .. }, .. } = &fact else {
+        return fact;
+    };
+    let hosts = state.run.iter().flat_map(|run| run.hosts());
+    let mut ready = hosts.filter(|(host, in_run)| {
+        in_run.status == HostStatus::Prepared && in_run.group == *group && !state.slots.contains_key(*host)
+    });
+    match ready.next() {
+        Some((first, _)) => Fact::of_host(run, first, event.clone()),
+        None => fact,
+    }
 }
 
 /// While a leader's fence has not been read: gives up every host that was sent `reboot` and whose answer precedes

@@ -41,8 +41,8 @@ impl World {
             Some(Bug::DisabledForgotten) => without_disabling,
             _ => return event,
         };
-        let Event::Journal { sequence, message: Ok(message) } = event else { return event };
-        Event::Journal { sequence, message: Ok(with_facts(message, |facts| each(facts, instead))) }
+        let Event::Journal { sequence, stored_at, message: Ok(message) } = event else { return event };
+        Event::Journal { sequence, stored_at, message: Ok(with_facts(message, |facts| each(facts, instead))) }
     }
 
     /// A leader runs the command of an attempt that an earlier leader began.
