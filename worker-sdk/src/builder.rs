@@ -46,7 +46,7 @@ impl WorkerBuilder {
     /// A worker of `application` for `host`. A NATS URL or client is also required.
     pub fn new(host: &str, application: &str) -> Result<Self, Error> {
         Ok(Self {
-            host: HostName::new(host).map_err(|source| Error::Name { of: "host", source })?,
+            host: HostName::first_seen(host).map_err(|source| Error::Name { of: "host", source })?,
             application: ApplicationName::new(application)
                 .map_err(|source| Error::Name { of: "application", source })?,
             nats: Nats::Absent,

@@ -105,7 +105,7 @@ impl Check {
     /// `host` is not a valid name.
     pub fn new(host: &str) -> Result<Self, CheckError> {
         Ok(Self {
-            host: HostName::new(host)?,
+            host: HostName::first_seen(host)?,
             patience: PATIENCE_DEFAULT,
             work_wait: WORK_WAIT_DEFAULT,
             restart: None,

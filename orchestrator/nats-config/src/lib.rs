@@ -17,7 +17,7 @@ use std::path::{Path, PathBuf};
 use chrono::{DateTime, Utc};
 use nkeys::{KeyPair, KeyPairType};
 use os_upgrade_credentials::{CredentialsFile, ORCHESTRATOR, SYSTEM};
-use os_upgrade_protocol::HostName;
+use os_upgrade_protocol::{HostName, NameError};
 
 use authority::Pair;
 pub use files::FileError;
@@ -44,6 +44,9 @@ pub enum Error {
         /// The directory.
         directory: PathBuf,
     },
+    /// The host's name cannot be used.
+    #[error("the name of the host cannot be used")]
+    Name(#[from] NameError),
     /// The host already has credentials.
     #[error("there are credentials of {host} in {}: revoke them first if it needs new ones", path.display())]
     Exists {
@@ -196,8 +199,9 @@ impl NatsConfig {
     /// pushed to the servers.
     ///
     /// # Errors
-    /// It already has credentials, or a file cannot be read or written.
+    /// Its name is too long, it already has credentials, or a file cannot be read or written.
     pub fn add_host(&self, host: &HostName, now: DateTime<Utc>) -> Result<PathBuf, Error> {
+        host.check_length()?;
         let operator = self.existing("operator.nk")?;
         let site = self.existing("site.nk")?;
         let path = self.host_credentials(host);

@@ -10,7 +10,9 @@ use bytes::Bytes;
 use chrono::{DateTime, TimeDelta, Utc};
 use imbl::OrdMap;
 use os_upgrade_kernel::{Clock, Reachability, Sealed, SeenHost, SeenNode, View};
-use os_upgrade_protocol::{Announcement, ApplicationName, HostName, ParseError, Progress, Versions};
+use os_upgrade_protocol::{
+    Announcement, ApplicationName, HostName, NameError, ParseError, Progress, Versions,
+};
 
 pub use self::announced::APPLICATIONS_MAX;
 use self::announced::{Announced, AnnouncedHost, Recorded, Said};
@@ -45,6 +47,9 @@ pub enum InventoryError {
     /// The payload is invalid.
     #[error(transparent)]
     Parse(#[from] ParseError),
+    /// The host's name is too long.
+    #[error("the name of the host cannot be used: {0}")]
+    Name(NameError),
     /// The announcement is about another host or application than its subject names.
     #[error("the announcement on the subject of {subject} is about {announced}")]
     OtherThanSubject {
@@ -310,6 +315,7 @@ impl Inventory {
         payload: &[u8],
         stored: (u64, DateTime<Utc>),
     ) -> Result<(), InventoryError> {
+        host.check_length().map_err(InventoryError::Name)?;
         let (sequence, at) = stored;
         let (said, result) = match read_announcement(application, host, payload, at) {
             Ok(said) => (said, Ok(())),

@@ -28,6 +28,9 @@ pub const REBOOT_REQUIRED_BYTES_MAX: usize = 256;
 pub const MESSAGE_BYTES_MAX: usize = 4 * 1024;
 /// The name of a host, an application or a group, before it is encoded.
 pub const NAME_BYTES_MAX: usize = 255;
+/// The name of a host after it is encoded as a token. Files of workers, files of credentials and JetStream consumers are named
+/// after hosts; their names have 255 bytes at most, and this leaves 32 for what they add to the token.
+pub const HOST_TOKEN_BYTES_MAX: usize = 255 - 32;
 
 /// `text` truncated to [`MESSAGE_BYTES_MAX`] bytes at a character boundary, ending in an ellipsis if truncated.
 pub fn bounded_message(text: &str) -> String {

@@ -10,7 +10,7 @@ use std::str::FromStr;
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, percent_decode_str, utf8_percent_encode};
 use serde::{Deserialize, Serialize};
 
-use crate::limits::NAME_BYTES_MAX;
+use crate::limits::{HOST_TOKEN_BYTES_MAX, NAME_BYTES_MAX};
 
 /// The bytes that are escaped in a subject token.
 const ENCODED: &AsciiSet = &NON_ALPHANUMERIC.remove(b'_').remove(b'-');
@@ -24,6 +24,11 @@ pub enum NameError {
     /// The name is longer than [`NAME_BYTES_MAX`].
     #[error("a name of {0} bytes exceeds the limit of {NAME_BYTES_MAX}")]
     TooLong(usize),
+    /// Files and consumers cannot be named after the host.
+    #[error(
+        "it takes {0} bytes of at most {HOST_TOKEN_BYTES_MAX}: letters, digits, _ and - take one each, every other byte three"
+    )]
+    LongToken(usize),
     /// The name contains a control character.
     #[error("a name must not hold control characters")]
     ControlCharacter,
@@ -161,6 +166,30 @@ name!(
     check_group
 );
 
+impl HostName {
+    /// Checks that files and consumers can be named after the host. Wherever a name is first seen, this decides whether the
+    /// host is taken; a journal may have longer names, from before there was a limit.
+    ///
+    /// # Errors
+    /// [`NameError::LongToken`].
+    pub fn check_length(&self) -> Result<(), NameError> {
+        match self.token().len() {
+            bytes if bytes > HOST_TOKEN_BYTES_MAX => Err(NameError::LongToken(bytes)),
+            _ => Ok(()),
+        }
+    }
+
+    /// Parses the name of a host that is seen for the first time.
+    ///
+    /// # Errors
+    /// See [`NameError`].
+    pub fn first_seen(text: &str) -> Result<Self, NameError> {
+        let host = Self::new(text)?;
+        host.check_length()?;
+        Ok(host)
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
@@ -184,6 +213,24 @@ mod tests {
             assert_eq!(HostName::from_token(token).unwrap(), host);
         }
         assert_eq!(HostName::from_token("h1%2eexample").unwrap().as_str(), "h1.example");
+    }
+
+    #[test]
+    fn hosts_are_taken_if_files_can_be_named_after_them() {
+        let with = |text: &str, count: usize| text.repeat(count);
+        for (name, bytes) in [(with("x", 223), 223), (with("ä", 37), 222), (with("a.", 55), 220)] {
+            let host = HostName::first_seen(&name).unwrap();
+            assert_eq!(host.token().len(), bytes);
+        }
+        for (name, bytes) in
+            [(with("x", 224), 224), (with("ä", 38), 228), (with(".", 75), 225), (with("x", 255), 255)]
+        {
+            assert_eq!(HostName::first_seen(&name), Err(NameError::LongToken(bytes)), "{name}");
+            // A journal may have it.
+            let json = serde_json::to_string(&name).unwrap();
+            assert_eq!(serde_json::from_str::<HostName>(&json).unwrap().as_str(), name);
+        }
+        assert_eq!(HostName::first_seen(""), Err(NameError::Empty));
     }
 
     #[test]

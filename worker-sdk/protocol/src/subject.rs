@@ -180,9 +180,11 @@ pub fn worker_parts(subject: &str) -> Result<(ApplicationName, HostName), NameEr
     Ok((ApplicationName::from_token(application)?, HostName::from_token(host)?))
 }
 
-/// The host in a subject that matches [`CONSUMER_REQUESTS`].
+/// The host in a subject that matches [`CONSUMER_REQUESTS`], if a consumer can be named after it.
 pub fn consumer_request_host(subject: &str) -> Result<HostName, NameError> {
-    host_after(CONSUMER_REQUEST_PREFIX, subject)
+    let host = host_after(CONSUMER_REQUEST_PREFIX, subject)?;
+    host.check_length()?;
+    Ok(host)
 }
 
 fn host_after(prefix: &str, subject: &str) -> Result<HostName, NameError> {

@@ -281,6 +281,21 @@ fn empty_variables_count_as_unset() {
     host.await_log("cannot connect to nats://127.0.0.1:1");
 }
 
+/// A worker with such a name could neither keep its state nor have a consumer.
+#[test]
+fn too_long_names_of_hosts_are_wrong_usage() {
+    let directory = tempfile::tempdir().unwrap();
+    for name in ["h".repeat(224), "ä".repeat(38), "h".repeat(256)] {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_os-upgrade-worker"));
+        command.args(["exec", "--nats", "h", "--application", "test", "--host", &name]);
+        let output = command.arg("--dir").arg(directory.path()).current_dir(&directory).output().unwrap();
+        let stderr = String::from_utf8(output.stderr).unwrap();
+        assert_eq!(output.status.code(), Some(2), "{stderr}");
+        assert!(stderr.starts_with("os-upgrade-worker: the name of the host cannot be used: "), "{stderr}");
+        assert_eq!(std::fs::read_dir(&directory).unwrap().count(), 0, "nothing was made");
+    }
+}
+
 #[test]
 fn boolean_variables_accept_several_words() {
     let exit_code = |value: &str| {

@@ -66,7 +66,7 @@ impl Nodes {
     fn named(&self, host: impl Fn(&NodeState) -> Option<&String>) -> OrdMap<HostName, SeenNode> {
         let mut by_host: BTreeMap<HostName, Vec<&SeenNode>> = BTreeMap::new();
         for (node, seen) in &self.all {
-            if let Some(Ok(host)) = host(node).map(|name| HostName::new(name)) {
+            if let Some(Ok(host)) = host(node).map(|name| HostName::first_seen(name)) {
                 by_host.entry(host).or_default().push(seen);
             }
         }

@@ -1,7 +1,7 @@
 //! Operators' decisions about hosts: approval, withdrawal and removal.
 
 use imbl::OrdSet;
-use os_upgrade_protocol::{GroupName, HostName};
+use os_upgrade_protocol::{GroupName, HostName, NameError};
 use serde::{Deserialize, Serialize};
 
 use super::granted::Granted;
@@ -47,6 +47,12 @@ pub enum EnrolmentRefusal {
     /// Too few or too many hosts at once.
     #[error("hosts: 1 to 1000 are approved at once")]
     ApprovalSize,
+    /// The name of a host is too long for a worker.
+    #[error("the name of a host cannot be used: {}; none is approved", NameError::LongToken(*bytes))]
+    NameTooLong {
+        /// How long its token is.
+        bytes: usize,
+    },
     /// The maximum number of approved and withdrawn hosts is reached.
     #[error(
         "decisions are kept for at most 100000 hosts: remove hosts that no longer exist, with `os-upgrade hosts remove NAME \
@@ -105,7 +111,7 @@ impl EnrolmentRefusal {
     /// What the caller can do about it.
     pub const fn class(&self) -> RefusalClass {
         match self {
-            Self::ApprovalSize => RefusalClass::Invalid,
+            Self::ApprovalSize | Self::NameTooLong { .. } => RefusalClass::Invalid,
             Self::UnknownHost { .. } => RefusalClass::Missing,
             Self::EnrolmentFull
             | Self::HostRunning { .. }
@@ -137,6 +143,9 @@ fn approve(enrolment: &Enrolment, hosts: &[HostName], actor: &str) -> Result<Gra
     }
     let new: OrdSet<&HostName> =
         hosts.iter().filter(|host| !enrolment.approved.contains_key(*host)).collect();
+    if let Some(NameError::LongToken(bytes)) = new.iter().find_map(|host| host.check_length().err()) {
+        return Err(EnrolmentRefusal::NameTooLong { bytes });
+    }
     let unknown = new.iter().filter(|host| !enrolment.has_place_of(host)).count();
     if !enrolment.has_room_for(unknown) {
         return Err(EnrolmentRefusal::EnrolmentFull);
@@ -357,6 +366,8 @@ mod tests {
         assert_eq!(approve(&enrolment, &[], "eve"), Err(EnrolmentRefusal::ApprovalSize));
         let many = hosts(0..=APPROVED_AT_ONCE_MAX);
         assert_eq!(approve(&enrolment, &many, "eve"), Err(EnrolmentRefusal::ApprovalSize));
+        let long = [HostName::new(&"x".repeat(224)).unwrap()];
+        assert_eq!(approve(&enrolment, &long, "eve"), Err(EnrolmentRefusal::NameTooLong { bytes: 224 }));
         let [first, ..] = &many[..] else { panic!("there are many") };
         let twice = [first.clone(), first.clone()];
         let approved = Fact::HostsApproved { hosts: vec![first.clone()], actor: "eve".to_owned() };

@@ -58,7 +58,8 @@ impl NodeNames {
 
     /// Adds a host, or says what is wrong.
     fn add(&mut self, host: &str, NodeName(node): NodeName) -> Result<(), String> {
-        let host = HostName::new(host).map_err(|error| format!("{host:?} is no name of a host: {error}"))?;
+        let host =
+            HostName::first_seen(host).map_err(|error| format!("{host:?} is no name of a host: {error}"))?;
         if let Some(other) = self.hosts.insert(node.clone(), host.clone()) {
             return Err(format!("{node} is the node of {other} already"));
         }

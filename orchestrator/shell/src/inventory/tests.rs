@@ -56,6 +56,29 @@ fn announcements_are_per_application() {
     assert_eq!(inventory.view().hosts.get(&host("h1")), None);
 }
 
+/// Files and consumers cannot be named after such a host, so a run with it would wait for nothing.
+#[test]
+fn hosts_with_too_long_names_are_not_there() {
+    let mut inventory = Inventory::default();
+    announce(&mut inventory, "a", &"x".repeat(223));
+    let name = host(&"x".repeat(224));
+    let payload = Announcement::new(name.clone(), application("a")).to_payload().into();
+    let message = WorkerMessage::Announced {
+        application: application("a"),
+        host: name.clone(),
+        payload,
+        sequence: 2,
+        at: DateTime::UNIX_EPOCH,
+    };
+    let (refused, error) = inventory.apply(at(0), message).unwrap_err();
+    assert_eq!(refused, name);
+    assert!(
+        error.to_string().starts_with("the name of the host cannot be used: it takes 224 bytes"),
+        "{error}"
+    );
+    assert_eq!((inventory.view().hosts.len(), inventory.unused().messages), (1, 1));
+}
+
 #[test]
 fn empty_versions_remove_those_of_the_host() {
     let mut inventory = Inventory::default();
