@@ -20,7 +20,7 @@ use chrono::Utc;
 use os_upgrade_adapters::Adapters;
 use os_upgrade_bus::Bus;
 use os_upgrade_bus::worker_reports::WorkerConnection;
-use os_upgrade_kernel::Settings;
+use os_upgrade_kernel::{Settings, Zones};
 use os_upgrade_shell::clock::Now;
 use os_upgrade_shell::forward::Outcome;
 use os_upgrade_shell::node::{Action, CallId, Event, Node, NodeSettings};
@@ -66,6 +66,7 @@ pub(crate) struct Driver {
 struct Inputs {
     calls: mpsc::Receiver<Call>,
     changes: watch::Receiver<Settings>,
+    zones: watch::Receiver<Zones>,
     connected: watch::Receiver<bool>,
     arrivals: Arrivals,
     /// Whether messages of workers wait that a turn had no time for. They are handled at ticks, else.
@@ -112,6 +113,8 @@ pub(crate) struct Parts {
     pub(crate) published: Arc<ArcSwap<PublishedState>>,
     /// Reloaded settings.
     pub(crate) changes: watch::Receiver<Settings>,
+    /// The rules of time zones.
+    pub(crate) zones: watch::Receiver<Zones>,
     /// Counts the iterations of the driver's loop, at least one per 100 ms. If it stands still, the driver is stuck.
     pub(crate) iterations: Arc<AtomicU64>,
     /// Stops the driver gracefully.
@@ -136,6 +139,7 @@ impl Driver {
             cluster,
             published,
             changes,
+            zones,
             iterations,
             shutdown,
         } = parts;
@@ -146,7 +150,7 @@ impl Driver {
         Self {
             node: Node::new(settings),
             started,
-            inputs: Inputs { calls, changes, connected, arrivals, workers_wait: false, shutdown },
+            inputs: Inputs { calls, changes, zones, connected, arrivals, workers_wait: false, shutdown },
             callers: Callers::default(),
             work,
             projection,
@@ -182,6 +186,10 @@ impl Driver {
                 Ok(()) = self.inputs.changes.changed() => {
                     let settings = self.inputs.changes.borrow_and_update().clone();
                     self.handle(Event::Settings(settings));
+                }
+                Ok(()) = self.inputs.zones.changed() => {
+                    let zones = self.inputs.zones.borrow_and_update().clone();
+                    self.handle(Event::Zones(zones));
                 }
                 Ok(()) = self.inputs.connected.changed() => {
                     let connected = *self.inputs.connected.borrow_and_update();

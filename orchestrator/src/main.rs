@@ -61,6 +61,9 @@ Examples:
     Dev(dev::Options),
     #[command(flatten)]
     Other(cli::Command),
+    /// Print the version, and which time zone data the system has
+    #[command(after_help = "Examples:\n  os-upgrade version")]
+    Version,
     /// Print the description of the REST API, which instances serve at /openapi.json
     #[command(after_help = "Examples:\n  os-upgrade openapi")]
     Openapi,
@@ -119,6 +122,11 @@ fn run(command: Command) -> Result<(), Failure> {
                 logging::start(level);
             }
             block_on(cli::run(command))
+        }
+        Command::Version => {
+            outln!("os-upgrade {}", env!("CARGO_PKG_VERSION"));
+            outln!("time zone data {}", os_upgrade_zones::read());
+            Ok(())
         }
         Command::Openapi => {
             outln!("{}", os_upgrade_api::description());

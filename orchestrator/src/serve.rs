@@ -9,6 +9,7 @@ pub(crate) mod reload;
 mod service_manager;
 mod setup;
 pub(crate) mod with_nats;
+mod zone_data;
 
 use std::collections::BTreeMap;
 use std::io;
@@ -24,7 +25,7 @@ use os_upgrade_api as api;
 use os_upgrade_bus::PendingBus;
 use os_upgrade_bus::host_reports::StreamedReports;
 use os_upgrade_bus::streams::StreamsError;
-use os_upgrade_kernel::{self as kernel, System};
+use os_upgrade_kernel::{self as kernel, System, Zones};
 use os_upgrade_platform::data_directory::{self, DataDirectory};
 use os_upgrade_settings::{FleetLock, Settings};
 use os_upgrade_shell::dispatch::DispatchSettings;
@@ -153,6 +154,7 @@ impl Opened {
             newest_record,
         } = self;
         let (published, handle, calls) = site();
+        let zones = zone_data::follow(shutdown.clone());
         let bus = PendingBus::default();
         let about = About {
             instance: directory.instance().to_owned(),
@@ -173,10 +175,14 @@ impl Opened {
         let ((missed_sender, missed), (synced_sender, synced)) = (watch::channel(0), watch::channel(0));
         let (iterations, trust) = (Arc::default(), Arc::clone(&published));
         let store = position.as_ref().map(Position::knowledge);
+        let known = store.as_ref().map(Acknowledged::of_store);
+        let zones_now = zones.borrow().clone();
+        let node = node_settings(&settings, directory.instance(), zones_now, store, newest_record);
         let core = Core {
             waiting: Waiting {
                 settings: settings.clone(),
-                known: store.as_ref().map(Acknowledged::of_store),
+                known,
+                zones: zones.clone(),
                 published: Arc::clone(&published),
                 calls,
                 iterations: Arc::clone(&iterations),
@@ -184,7 +190,7 @@ impl Opened {
             bus: Arc::clone(&bus),
             streams_found,
             parts: Parts {
-                settings: node_settings(&settings, directory.instance(), store, newest_record),
+                settings: node,
                 adapters: adapters(&settings, locks, nodes, strongbox.credentials(&published)),
                 strongbox: strongbox.clone(),
                 history: history.clone(),
@@ -198,6 +204,7 @@ impl Opened {
                 cluster,
                 published,
                 changes,
+                zones,
                 iterations: Arc::clone(&iterations),
                 shutdown: shutdown.clone(),
             },
@@ -346,6 +353,7 @@ fn cluster_limits(requests_per_second: u32) -> SystemLimits {
 fn node_settings(
     settings: &Settings,
     instance: &str,
+    zones: Zones,
     store: Option<StoreKnowledge>,
     newest_record: Option<DateTime<Utc>>,
 ) -> NodeSettings {
@@ -357,6 +365,7 @@ fn node_settings(
         instance: instance.to_owned(),
         nonce: uuid::Uuid::new_v4().simple().to_string(),
         settings: settings.for_kernel(),
+        zones,
         dispatch: DispatchSettings {
             publishes_max: if is_cluster { 1 } else { PUBLISHES_MAX },
             systems: BTreeMap::from([

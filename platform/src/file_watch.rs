@@ -11,8 +11,8 @@ use std::time::Duration;
 use tokio::time::MissedTickBehavior;
 use tokio_util::sync::CancellationToken;
 
-/// Time between two checks of a file.
-const CHECK_EVERY: Duration = Duration::from_secs(1);
+/// Time between two checks of a file that an operator changes.
+pub const CHECK_EVERY: Duration = Duration::from_secs(1);
 
 /// The version of a file: inode, size, mtime and ctime.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -32,10 +32,15 @@ impl Version {
     }
 }
 
-/// Calls `check` now and once a second until `shutdown`, on a thread where it may block: a file system that hangs must not
-/// delay anything else. If `check` panics, that is logged with `what`, and the calls end.
-pub async fn watch(what: &str, shutdown: CancellationToken, mut check: impl FnMut() + Send + 'static) {
-    let mut ticks = tokio::time::interval(CHECK_EVERY);
+/// Calls `check` now and then `every` so often until `shutdown`, on a thread where it may block: a file system that hangs
+/// must not delay anything else. If `check` panics, that is logged with `what`, and the calls end.
+pub async fn watch(
+    what: &str,
+    every: Duration,
+    shutdown: CancellationToken,
+    mut check: impl FnMut() + Send + 'static,
+) {
+    let mut ticks = tokio::time::interval(every);
     ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
     while shutdown.run_until_cancelled(ticks.tick()).await.is_some() {
         let checked = tokio::task::spawn_blocking(move || {
@@ -81,7 +86,7 @@ mod tests {
         let shutdown = CancellationToken::new();
         let end = shutdown.clone();
         let mut number = 0;
-        watch("it", shutdown, move || {
+        watch("it", CHECK_EVERY, shutdown, move || {
             number += 1;
             sender.send(number).unwrap();
             if number == 3 {
@@ -92,6 +97,6 @@ mod tests {
         assert_eq!(checks.iter().collect::<Vec<_>>(), [1, 2, 3]);
         // A panic ends only the watch.
         #[expect(clippy::panic, reason = "it is what is tested")]
-        watch("it", CancellationToken::new(), || panic!("it cannot be checked")).await;
+        watch("it", CHECK_EVERY, CancellationToken::new(), || panic!("it cannot be checked")).await;
     }
 }

@@ -8,7 +8,7 @@ use anyhow::Context as _;
 use chrono::{DateTime, Datelike, Days, NaiveTime, TimeDelta, TimeZone, Utc, Weekday};
 use chrono_tz::Tz;
 use hdrhistogram::Histogram;
-use os_upgrade_kernel::{Calendar, Window};
+use os_upgrade_kernel::{Calendar, Window, Zones};
 use serde_json::json;
 
 use crate::report::{Pairs, Report, Target, Unit};
@@ -99,11 +99,11 @@ impl Times {
 pub(crate) fn measure(report: &mut Report) -> anyhow::Result<()> {
     let weekly = (0..WINDOWS).map(Weekly::new).collect::<anyhow::Result<Vec<_>>>()?;
     let windows = weekly.iter().map(|weekly| weekly.window()).collect::<anyhow::Result<Vec<_>>>()?;
-    let weekly_calendar = Calendar::new(&windows, &[], Tz::UTC);
+    let weekly_calendar = Calendar::new(&windows, &[], Tz::UTC, Zones::built_in());
     let mixed = windows.iter().take(WINDOWS / 2).cloned().map(Ok).chain((0..WINDOWS / 2).map(cron));
     let mixed = mixed.collect::<anyhow::Result<Vec<_>>>()?;
     let deny = (0..10).map(|number| cron(number + 1)).collect::<anyhow::Result<Vec<_>>>()?;
-    let mixed_calendar = Calendar::new(&mixed, &deny, Tz::UTC);
+    let mixed_calendar = Calendar::new(&mixed, &deny, Tz::UTC, Zones::built_in());
     let begin: DateTime<Utc> = "2027-01-01T00:00:00Z".parse()?;
     let (mut of_weekly, mut of_mixed) = (Pairs::default(), Pairs::default());
     for turn in 0..TURNS {

@@ -4,3 +4,4 @@ mod doctor;
 mod service;
 mod startup;
 mod stop;
+mod zone_data;

@@ -11,6 +11,7 @@ mod journal;
 mod sites;
 mod text;
 mod window;
+mod zone_file;
 
 pub use bus::{announcement, command, control, forward, hint, output, progress, reply, subject, versions};
 pub use files::{settings, state_file, token_file};
@@ -18,12 +19,13 @@ pub use http::{claim, config, lock_answer, patch, query, trigger, yaml};
 pub use journal::{follow, journal};
 pub use sites::{site_answer, site_request};
 pub use window::window;
+pub use zone_file::zone_file;
 
 /// A fuzz target; it panics on a fault.
 pub type Target = fn(&[u8]);
 
 /// Every target with its name, which is also the name of its corpus and of its program in `fuzz/`.
-pub const TARGETS: [(&str, Target); 24] = [
+pub const TARGETS: [(&str, Target); 25] = [
     ("announcement", announcement),
     ("claim", claim),
     ("command", command),
@@ -48,4 +50,5 @@ pub const TARGETS: [(&str, Target); 24] = [
     ("versions", versions),
     ("window", window),
     ("yaml", yaml),
+    ("zone_file", zone_file),
 ];

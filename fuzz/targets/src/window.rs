@@ -1,7 +1,7 @@
 //! Maintenance windows and their occurrences.
 
 use chrono::{DateTime, Utc};
-use os_upgrade_kernel::{Calendar, Window};
+use os_upgrade_kernel::{Calendar, Window, Zones};
 
 use crate::text::{is_object, split};
 
@@ -19,7 +19,7 @@ pub fn window(data: &[u8]) {
     assert_eq!(serde_json::from_slice::<Window>(&json).expect("a written window is read back"), window);
 
     let windows = [window];
-    let calendar = Calendar::new(&windows, &[], chrono_tz::Tz::Pacific__Apia);
+    let calendar = Calendar::new(&windows, &[], chrono_tz::Tz::Pacific__Apia, Zones::built_in());
     let _ = calendar.check(at);
     let found: Vec<_> = calendar.occurrences(at).take(3).collect();
     let list: Vec<_> = found.iter().copied().map_while(Result::ok).collect();
@@ -35,6 +35,6 @@ pub fn window(data: &[u8]) {
     assert_eq!(calendar.next(at), expected(next));
     assert!(list.iter().all(|occurrence| occurrence.start < occurrence.end && occurrence.end > at));
     assert!(list.windows(2).all(|pair| pair[0].end <= pair[1].start));
-    let denied = Calendar::new(&windows, &windows, chrono_tz::Tz::UTC).containing(at);
+    let denied = Calendar::new(&windows, &windows, chrono_tz::Tz::UTC, Zones::built_in()).containing(at);
     assert!(!matches!(denied, Ok(Some(_))), "{denied:?}");
 }

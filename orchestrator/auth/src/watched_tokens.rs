@@ -57,7 +57,7 @@ impl WatchedTokens {
 
     /// Watches the file until `shutdown`.
     pub async fn watch(self: Arc<Self>, shutdown: CancellationToken) {
-        file_watch::watch("the token file", shutdown, move || self.reload()).await;
+        file_watch::watch("the token file", file_watch::CHECK_EVERY, shutdown, move || self.reload()).await;
     }
 
     /// Reloads the file if it has changed and is usable, and logs changes and problems.

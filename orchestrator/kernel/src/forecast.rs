@@ -15,7 +15,7 @@ use crate::start::{Startable, startable};
 use crate::state::State;
 use crate::view::View;
 use crate::watermark::Watermark;
-use crate::window::{Calendar, CalendarError, Occurrence};
+use crate::window::{Calendar, CalendarError, Occurrence, Zones};
 
 /// How long a leader has at least in which to start a run: longer than the time between two ticks.
 const START_WITHIN: TimeDelta = TimeDelta::seconds(1);
@@ -78,7 +78,7 @@ impl Forecast {
 
 /// The forecast for `state` at `now`.
 pub fn forecast(state: &State, view: &View, now: DateTime<Utc>) -> Forecast {
-    Forecast { next: next_run(state, view, now), used: used_window(state, now) }
+    Forecast { next: next_run(state, view, now), used: used_window(state, view, now) }
 }
 
 fn next_run(state: &State, view: &View, now: DateTime<Utc>) -> NextRun {
@@ -88,7 +88,7 @@ fn next_run(state: &State, view: &View, now: DateTime<Utc>) -> NextRun {
     if config.maintenance_windows.is_empty() {
         return NextRun::Never(WindowBlocker::NoWindows);
     }
-    let start = match next(config, &state.settings, state.watermark, now) {
+    let start = match next(config, &state.settings, &view.zones, state.watermark, now) {
         Ok(Some(start)) => start,
         Ok(None) => return NextRun::Never(WindowBlocker::NoOccurrence),
         Err(why) => return NextRun::Never(WindowBlocker::UnclearWindows { why }),
@@ -102,9 +102,9 @@ fn next_run(state: &State, view: &View, now: DateTime<Utc>) -> NextRun {
 }
 
 /// The window that is open at `now` and starts no further run.
-fn used_window(state: &State, now: DateTime<Utc>) -> Option<UsedWindow> {
+fn used_window(state: &State, view: &View, now: DateTime<Utc>) -> Option<UsedWindow> {
     // Windows that cannot be worked out are reported as the blocker.
-    let open = calendar(state.config.as_deref()?, &state.settings).containing(now).ok()??;
+    let open = calendar(state.config.as_deref()?, &state.settings, &view.zones).containing(now).ok()??;
     let used_by = |run: &Run| {
         let started = matches!(run.trigger, Trigger::Window { .. }) && open.start <= run.started_at;
         let cancelled = matches!(run.stopping, Some(StopCause::Cancelled { .. }))
@@ -130,19 +130,20 @@ impl Start {
 }
 
 /// The times at which runs may start automatically.
-pub fn calendar<'a>(config: &'a Config, settings: &Settings) -> Calendar<'a> {
-    Calendar::new(&config.maintenance_windows, &config.deny_windows, settings.timezone)
+pub fn calendar<'a>(config: &'a Config, settings: &Settings, zones: &'a Zones) -> Calendar<'a> {
+    Calendar::new(&config.maintenance_windows, &config.deny_windows, settings.timezone, zones)
 }
 
 /// The first start from `now` on, in an occurrence that the watermark does not cover.
 pub(crate) fn next(
     config: &Config,
     settings: &Settings,
+    zones: &Zones,
     watermark: Watermark,
     now: DateTime<Utc>,
 ) -> Result<Option<Start>, CalendarError> {
     let start_in = |occurrence| start_in(occurrence, config, settings, watermark, now);
-    let mut starts = calendar(config, settings).occurrences(now).take(OCCURRENCES_MAX);
+    let mut starts = calendar(config, settings, zones).occurrences(now).take(OCCURRENCES_MAX);
     starts.find_map(|occurrence| occurrence.map(start_in).transpose()).transpose()
 }
 
@@ -202,7 +203,8 @@ mod tests {
         let config = serde_json::from_str(config).unwrap();
         // A Sunday.
         let now = DateTime::parse_from_rfc3339("2026-11-22T05:00:00Z").unwrap().to_utc();
-        next(&config, &Settings::default(), Watermark::up_to(now - TimeDelta::minutes(30)), now).unwrap()
+        let watermark = Watermark::up_to(now - TimeDelta::minutes(30));
+        next(&config, &Settings::default(), Zones::built_in(), watermark, now).unwrap()
     }
 
     /// However the site is called, the jitter leaves it a second.

@@ -114,4 +114,4 @@ pub use strongbox::{Sealed, Secret, SecretName, SecretNameError, Strongbox};
 pub use view::{Reachability, SeenHost, SeenNode, View};
 pub use warning::{Warning, lasting_warnings, next_start, warnings};
 pub use watermark::Watermark;
-pub use window::{Calendar, CalendarError, Occurrence, Window};
+pub use window::{Calendar, CalendarError, Occurrence, Window, Zones};

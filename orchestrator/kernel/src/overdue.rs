@@ -13,6 +13,7 @@ use crate::config::Config;
 use crate::forecast::{calendar, start_in};
 use crate::missed::{MissedReason, MissedRun};
 use crate::state::State;
+use crate::view::View;
 use crate::watermark::Watermark;
 use crate::window::{CalendarError, Occurrence};
 
@@ -39,15 +40,17 @@ pub struct BlockedStart {
 /// The occurrences of the windows cannot be determined.
 pub(crate) fn missed(
     state: &State,
+    view: &View,
     blocked: Option<&BlockedStart>,
     now: DateTime<Utc>,
 ) -> Result<Vec<MissedRun>, CalendarError> {
     let (Some(config), Some(settled)) = (state.config.as_deref(), state.missed.settled_at(now)) else {
         return Ok(Vec::new());
     };
-    let mut from = settled.max(now - LOOK_BACK_MAX);
+    // What was used by the rules of before is not missed by others.
+    let mut from = settled.max(now - LOOK_BACK_MAX).max(view.zones_changed.unwrap_or(settled));
     let Passed { newest, earlier: mut unrecorded } = loop {
-        if let Some(passed) = passed(state, config, from, now)? {
+        if let Some(passed) = passed(state, view, config, from, now)? {
             break passed;
         }
         from += (now - from) * 9 / 10;
@@ -79,13 +82,15 @@ struct Passed {
 /// examine.
 fn passed(
     state: &State,
+    view: &View,
     config: &Config,
     from: DateTime<Utc>,
     now: DateTime<Utc>,
 ) -> Result<Option<Passed>, CalendarError> {
     let used_until = state.watermark.remembered_at(now);
     let mut passed = Passed::default();
-    for (examined, occurrence) in calendar(config, &state.settings).occurrences(from).enumerate() {
+    let calendar = calendar(config, &state.settings, &view.zones);
+    for (examined, occurrence) in calendar.occurrences(from).enumerate() {
         let occurrence = occurrence?;
         if now <= occurrence.start {
             break;

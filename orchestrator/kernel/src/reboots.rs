@@ -48,15 +48,20 @@ pub fn next_reboot(state: &State, view: &View, now: DateTime<Utc>) -> Result<u64
         return Err(QueueBlocker::Clock(doubt.clone()));
     }
     if settings.in_windows {
-        open_window(state, now)?;
+        open_window(state, view, now)?;
     }
     Ok(next)
 }
 
 /// The occurrence of the maintenance windows that is open at `now`.
-pub(crate) fn open_window(state: &State, now: DateTime<Utc>) -> Result<Occurrence, QueueBlocker> {
+pub(crate) fn open_window(
+    state: &State,
+    view: &View,
+    now: DateTime<Utc>,
+) -> Result<Occurrence, QueueBlocker> {
     let config = state.config.as_deref().ok_or(QueueBlocker::NoWindow)?;
-    let open = calendar(config, &state.settings).containing(now).map_err(QueueBlocker::UnclearWindows)?;
+    let calendar = calendar(config, &state.settings, &view.zones);
+    let open = calendar.containing(now).map_err(QueueBlocker::UnclearWindows)?;
     open.ok_or(QueueBlocker::NoWindow)
 }
 

@@ -9,8 +9,9 @@ use crate::blocker::WindowBlocker;
 use crate::clock::Clock;
 use crate::config::WorkerApplication;
 use crate::strongbox::Sealed;
+use crate::window::Zones;
 
-/// The hosts, the state of the clocks, and whether secrets can be used. Cheap to clone.
+/// The hosts, the state of the clocks, the rules of time zones, and whether secrets can be used. Cheap to clone.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct View {
     /// Hosts on which a worker has announced itself.
@@ -31,6 +32,10 @@ pub struct View {
     /// The leader's answer whether a due run can start; absent on the leader itself, and until it is known. Only the
     /// leader judges clocks, secrets and heartbeats.
     pub leader_startable: Option<Result<(), WindowBlocker>>,
+    /// The rules of time zones on this instance's machine. Instances may have different ones: the leader's decide.
+    pub zones: Zones,
+    /// When other rules were read than before; absent if these are the first.
+    pub zones_changed: Option<DateTime<Utc>>,
 }
 
 /// A host as announced by its workers.

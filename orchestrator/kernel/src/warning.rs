@@ -136,7 +136,7 @@ pub fn warnings(state: &State, view: &View, proposed: Option<&Config>, now: Date
     found.extend(starts_run(&then, &view, after, now));
     found.extend(no_applications(config));
     found.extend(not_announced(config, &view));
-    found.extend(unused_windows(current, config, &then, now));
+    found.extend(unused_windows(current, config, &then, &view, now));
     found.extend(too_concurrent(&then, &view));
     shorten(found)
 }
@@ -203,6 +203,7 @@ fn unused_windows(
     current: Option<&Config>,
     config: &Config,
     state: &State,
+    view: &View,
     now: DateTime<Utc>,
 ) -> Vec<Warning> {
     if config.maintenance_windows.is_empty() {
@@ -211,7 +212,8 @@ fn unused_windows(
     }
     let starts = |config: &Config| {
         // Windows that cannot be worked out are refused elsewhere.
-        !forecast::next(config, &state.settings, Watermark::NONE, now).is_ok_and(|start| start.is_none())
+        !forecast::next(config, &state.settings, &view.zones, Watermark::NONE, now)
+            .is_ok_and(|start| start.is_none())
     };
     let unused = |(index, window)| {
         let alone = Config { maintenance_windows: vec![window], ..config.clone() };

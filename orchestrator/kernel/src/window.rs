@@ -11,6 +11,7 @@ mod occurrences;
 mod one_window;
 mod start_time;
 mod timezone;
+mod zones;
 
 pub use cron::{Cron, CronError};
 pub use date::{Date, DateError};
@@ -19,6 +20,7 @@ pub use definition::{DstPolicy, Occurrence, Window, WindowError};
 pub use occurrences::{Calendar, CalendarError};
 pub use start_time::{StartTime, StartTimeError};
 pub use timezone::{Timezone, TimezoneError};
+pub use zones::{Offsets, OffsetsError, OldZones, ZoneSource, ZoneVersion, ZoneVersionError, Zones};
 
 #[cfg(test)]
 mod tests;

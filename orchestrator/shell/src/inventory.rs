@@ -9,7 +9,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use chrono::{DateTime, TimeDelta, Utc};
 use imbl::OrdMap;
-use os_upgrade_kernel::{Clock, Reachability, Sealed, SeenHost, SeenNode, View};
+use os_upgrade_kernel::{Clock, Reachability, Sealed, SeenHost, SeenNode, View, Zones};
 use os_upgrade_protocol::{
     Announcement, ApplicationName, HostName, NameError, ParseError, Progress, Versions,
 };
@@ -193,6 +193,19 @@ impl LifeSign {
 }
 
 impl Inventory {
+    /// An inventory that has seen nothing but the rules of time zones.
+    pub fn new(zones: Zones) -> Self {
+        Self { view: View { zones, ..View::default() }, ..Self::default() }
+    }
+
+    /// The rules of time zones are others from `at` on.
+    pub fn zones_replaced(&mut self, zones: Zones, at: DateTime<Utc>) {
+        if zones != self.view.zones {
+            self.view.zones = zones;
+            self.view.zones_changed = Some(at);
+        }
+    }
+
     /// The kernel's view.
     pub fn view(&self) -> &View {
         &self.view

@@ -19,7 +19,9 @@ mod stopping;
 use std::time::Duration;
 
 use chrono::{DateTime, Utc};
-use os_upgrade_kernel::{ClockDoubt, ControlMessage, Fact, Input, Purge, Record, Settings, State, Trigger};
+use os_upgrade_kernel::{
+    ClockDoubt, ControlMessage, Fact, Input, Purge, Record, Settings, State, Trigger, Zones,
+};
 use os_upgrade_protocol::HostName;
 
 pub use self::action::{Action, Warning};
@@ -58,6 +60,8 @@ pub struct NodeSettings {
     pub nonce: String,
     /// The site's own settings. They are in force once this node leads.
     pub settings: Settings,
+    /// The rules of time zones at the start.
+    pub zones: Zones,
     /// The limits of dispatching.
     pub dispatch: DispatchSettings,
     /// How much there may be to read after a snapshot, see [`Follower::weight_since_snapshot`], before another is written.
@@ -133,7 +137,7 @@ impl Node {
             lease: Lease::new(holder),
             follower: Follower::default(),
             appender: Appender::new(&settings.nonce),
-            inventory: Inventory::default(),
+            inventory: Inventory::new(settings.zones.clone()),
             clocks: ClockWatch::new(settings.newest_record),
             dispatcher: Dispatcher::new(settings.dispatch.clone(), &settings.nonce),
             forwards: Forwards::default(),
@@ -258,6 +262,7 @@ impl Node {
         match event {
             Event::Tick => self.tick(now),
             Event::Settings(settings) => self.settings_changed(settings),
+            Event::Zones(zones) => self.inventory.zones_replaced(zones, now.wall),
             Event::Sealed(sealed) => self.inventory.secrets_seen(sealed),
             Event::Connected(connected) => {
                 self.retention.listen();

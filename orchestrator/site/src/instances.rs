@@ -76,6 +76,9 @@ pub struct Heartbeat {
     /// The site's time zone in its settings, in force while it leads.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub timezone: Option<String>,
+    /// The release of its time zone data, if known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub zone_data: Option<String>,
     /// Its settings that apply to the site while it leads.
     #[serde(default, deserialize_with = "ignore_unknown", skip_serializing_if = "Option::is_none")]
     pub settings: Option<SettingsDigest>,
@@ -138,8 +141,8 @@ impl Instances {
         }
     }
 
-    /// How reachable instances differ where they should not, a sentence each: in settings that apply to the site, and in
-    /// the formats that they read.
+    /// How reachable instances differ where they should not, a sentence each: in settings and time zone data that apply to
+    /// the site, and in the formats that they read.
     pub fn differences(&self, now: DateTime<Utc>) -> Vec<String> {
         let reachable = || self.iter().filter(|known| known.is_reachable(now)).map(|known| &known.heartbeat);
         let settings = reachable().filter_map(|beat| Some((beat.instance.as_str(), beat.settings.as_ref()?)));
@@ -209,7 +212,8 @@ impl About {
             not_ready: published.readiness.reason_not_ready().map(str::to_owned),
             stored: Some(published.stored),
             timezone: Some(settings.timezone.to_string()),
-            settings: Some(SettingsDigest::of(&settings, self.lock_server.as_deref())),
+            zone_data: published.view.zones.version().map(str::to_owned),
+            settings: Some(SettingsDigest::of(&settings, self.lock_server.as_deref(), &published.view.zones)),
             blocker: match (role, published.forecast(now).next) {
                 (Role::Leader, NextRun::Blocked { by, .. }) => Some(by),
                 (Role::Leader, NextRun::At(_) | NextRun::Never(_)) | (Role::Follower, _) => None,

@@ -16,6 +16,7 @@ use os_upgrade_bus::connect::{ConnectError, connect, connect_to_workers};
 use os_upgrade_bus::streams::{Layout, StreamsError};
 use os_upgrade_bus::worker_reports::WorkerConnection;
 use os_upgrade_credentials::LogThrottle;
+use os_upgrade_kernel::{View, Zones};
 use os_upgrade_protocol::error::with_causes;
 use os_upgrade_protocol::time;
 use os_upgrade_settings::{NatsMode, Settings};
@@ -83,6 +84,8 @@ pub(super) struct Waiting {
     pub(super) settings: Settings,
     /// What was acknowledged according to the store; `None` if the store is empty.
     pub(super) known: Option<Acknowledged>,
+    /// The rules of time zones.
+    pub(super) zones: watch::Receiver<Zones>,
     /// The published state, with why the instance is not ready.
     pub(super) published: Arc<ArcSwap<PublishedState>>,
     pub(super) calls: mpsc::Receiver<Call>,
@@ -121,7 +124,8 @@ impl Waiting {
 
     fn show(&self, why: String) {
         let readiness = Readiness::NotReady(why);
-        self.published.store(Arc::new(PublishedState { readiness, ..PublishedState::default() }));
+        let view = View { zones: self.zones.borrow().clone(), ..View::default() };
+        self.published.store(Arc::new(PublishedState { readiness, view, ..PublishedState::default() }));
     }
 
     /// Awaits `work`, and meanwhile answers calls and counts iterations.

@@ -93,7 +93,8 @@ impl Tls {
     /// configuration stays in use.
     pub async fn watch_files(self, shutdown: CancellationToken) {
         let mut follower = Follower::new(self);
-        file_watch::watch("[api.tls]", shutdown, move || follower.check(Utc::now())).await;
+        file_watch::watch("[api.tls]", file_watch::CHECK_EVERY, shutdown, move || follower.check(Utc::now()))
+            .await;
     }
 }
 

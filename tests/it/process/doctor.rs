@@ -48,8 +48,10 @@ async fn healthy_site_has_no_problems() {
     let id = site.rest().start_run().await;
     site.rest().await_end(&id).await;
     drop(hosts);
-    let (code, rows) = run_doctor(&site.orchestrator).await;
+    let (code, mut rows) = run_doctor(&site.orchestrator).await;
     assert_eq!(code, Some(0), "{rows:?}");
+    // Whether this machine's are old is not the site's fault.
+    assert!(rows.remove("time zone data").is_some(), "{rows:?}");
     assert!(rows.values().all(|(verdict, _)| verdict == "ok"), "{rows:?}");
     let found = |name: &str| rows[name].1.as_str();
     assert_eq!(

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::time::Duration;
 
 use chrono::{DateTime, TimeDelta, Utc};
-use os_upgrade_kernel::{Fact, Settings, System, Trigger};
+use os_upgrade_kernel::{Fact, Settings, System, Trigger, Zones};
 use os_upgrade_shell::dispatch::DispatchSettings;
 use os_upgrade_shell::jobs::SystemLimits;
 use os_upgrade_shell::journal::Committed;
@@ -171,6 +171,7 @@ impl Instance {
         self.overwritten = 0;
         let lock_server = SystemLimits::at_intervals(Duration::from_secs(5), plan.lock_interval);
         self.node = Some(Node::new(NodeSettings {
+            zones: Zones::default(),
             instance: self.name.clone(),
             nonce: self.nonce(),
             settings: self.settings.clone(),

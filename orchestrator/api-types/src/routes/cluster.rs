@@ -38,6 +38,7 @@ fn example() -> Value {
             "version": "0.1.0",
             "reads-format": 4,
             "timezone": "Europe/Stockholm",
+            "zone-data": "2026f",
             "last-seen": "2026-11-21T01:00:00Z",
         }],
         "streams": [{
@@ -85,6 +86,9 @@ pub struct InstanceState<'a> {
     /// `[site] timezone` of its settings; absent for an instance of an older version.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub timezone: Option<&'a str>,
+    /// The release of the time zone data on its machine; absent if it is unknown. The leader's applies.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub zone_data: Option<&'a str>,
     pub last_seen: Stamp,
 }
 

@@ -32,7 +32,12 @@ pub const READY: Route = Route::new(
 .answers(&[Answer::json(
     "it accepts writes, or forwards them to the leader",
     Shape::of::<Ready<'static>>(),
-    || json!({"ready": true, "role": "leader", "leader": "orchestrator-1"}),
+    || {
+        json!({
+            "ready": true, "role": "leader", "leader": "orchestrator-1",
+            "zone-data": {"version": "2026f", "source": "system"},
+        })
+    },
 )]);
 
 /// The orchestrator runs.
@@ -54,4 +59,20 @@ pub struct Ready<'a> {
     /// Whether there are secrets to which this instance has no key, and which it does not need.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub sealed: bool,
+    /// The time zone data by which this instance works out windows while it leads.
+    #[serde(rename = "zone-data")]
+    pub zone_data: ZoneData<'a>,
+}
+
+/// Time zone data of the IANA database.
+#[derive(Debug, Serialize, ToSchema)]
+pub struct ZoneData<'a> {
+    /// The release, such as `2026f`; absent if the system does not say it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub version: Option<&'a str>,
+    /// `system`, or `built-in` where the system has none.
+    pub source: &'static str,
+    /// Why they should be replaced by newer ones; absent if they need not.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub old: Option<String>,
 }

@@ -40,6 +40,8 @@ async fn read(
         Leadership::Unknown => None,
     };
     let named = instances.iter().find(|known| Some(known.heartbeat.instance.as_str()) == leader);
+    // Others with other data are told apart by the differences.
+    let old = published.view.zones.old(now).map(|old| format!("{old}; {}", old.advice()));
     let end = named.map(|known| known.heartbeat.position);
     reply::json(&ClusterState {
         leader,
@@ -53,7 +55,7 @@ async fn read(
             })
             .collect(),
         streams: streams.iter().map(stream).collect(),
-        warnings: instances.differences(now),
+        warnings: instances.differences(now).into_iter().chain(old).collect(),
     })
 }
 
@@ -71,6 +73,7 @@ fn instance(known: &Instance, role: Role, end: Option<u64>, reachable: bool) -> 
         version: &heartbeat.version,
         reads_format: heartbeat.reads_format,
         timezone: heartbeat.timezone.as_deref(),
+        zone_data: heartbeat.zone_data.as_deref(),
         last_seen: Stamp(known.seen),
     }
 }

@@ -3,8 +3,9 @@
 use axum::Extension;
 use axum::extract::State;
 use axum::response::Response;
+use chrono::Utc;
 use os_upgrade_api_types::query::NoParameters;
-use os_upgrade_api_types::routes::health::{HEALTHY, Health, READY, Ready};
+use os_upgrade_api_types::routes::health::{HEALTHY, Health, READY, Ready, ZoneData};
 use os_upgrade_shell::node::Leadership;
 use os_upgrade_site::instances::Role;
 use os_upgrade_site::published_state::Readiness;
@@ -39,11 +40,17 @@ async fn ready(
                 Leadership::At(leader) => (Some(Role::Follower.as_str()), Some(leader.instance.as_str())),
                 Leadership::Unknown => (None, None),
             };
+            let zones = &published.view.zones;
             let ready = Ready {
                 ready: true,
                 role,
                 leader,
                 sealed: api.options.strongbox.sealed(&published.state.strongbox).is_some(),
+                zone_data: ZoneData {
+                    version: zones.version(),
+                    source: zones.source().as_str(),
+                    old: zones.old(Utc::now()).map(|old| old.to_string()),
+                },
             };
             reply::json(&ready).map_err(|problem| (Extension(Routine), problem))
         }

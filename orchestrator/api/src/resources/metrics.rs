@@ -15,7 +15,7 @@ use os_upgrade_api_types::routes::documentation::{METRICS, OPEN_METRICS};
 use os_upgrade_api_types::routes::slots::SlotGroup;
 use os_upgrade_auth::Authenticator;
 use os_upgrade_bus::storage::Usage;
-use os_upgrade_kernel::{Forecast, MissedRuns, State as Site, WindowBlocker};
+use os_upgrade_kernel::{Forecast, MissedRuns, State as Site, WindowBlocker, Zones};
 use os_upgrade_shell::inventory::Unused;
 use os_upgrade_site::published_state::{PublishedState, Readiness};
 use os_upgrade_store::Extent;
@@ -87,6 +87,7 @@ pub(crate) fn text(
     describe_hosts(&mut registry, published);
     describe_unused(&mut registry, published.unused);
     describe_halt(&mut registry, &published.readiness);
+    describe_zones(&mut registry, &published.view.zones, now);
     if published.is_read {
         describe_next_run(&mut registry, &published.forecast(now));
         describe_missed_runs(&mut registry, &published.state.missed);
@@ -216,6 +217,19 @@ fn describe_halt(registry: &mut Registry, readiness: &Readiness) {
     let help =
         "Whether this instance has halted until an operator intervenes: it reads and decides nothing more";
     registry.register("os_upgrade_halted", help, family);
+}
+
+/// Which time zone data this instance has, and whether they are old.
+fn describe_zones(registry: &mut Registry, zones: &Zones, now: DateTime<Utc>) {
+    let info = Family::<[(&'static str, String); 2], Gauge>::default();
+    let version = zones.version().unwrap_or("unknown").to_owned();
+    info.get_or_create(&[("version", version), ("source", zones.source().as_str().to_owned())]).set(1);
+    let help = "The release of the time zone data that this instance uses, and where they are from: system or built-in";
+    registry.register("os_upgrade_zone_data", help, info);
+    let old = Gauge::<i64>::default();
+    old.set(zones.old(now).is_some().into());
+    let help = "Whether the time zone data are old, so that windows may open an hour off";
+    registry.register("os_upgrade_zone_data_old", help, old);
 }
 
 /// When the next run starts automatically, and what prevents it: label `reason`.

@@ -28,7 +28,8 @@ async fn list(State(api): State<Api>, Params(params): Params<ListParameters>) ->
     let count = params.count.unwrap_or(COUNT_DEFAULT) as usize;
     let work = count.saturating_mul(config.maintenance_windows.len() + config.deny_windows.len());
     api.render(work, move || {
-        let occurrences = calendar(&config, &published.state.settings).occurrences(from).take(count);
+        let occurrences =
+            calendar(&config, &published.state.settings, &published.view.zones).occurrences(from).take(count);
         serde_json::to_vec(&windows(occurrences))
     })
     .await

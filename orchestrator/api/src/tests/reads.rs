@@ -402,7 +402,10 @@ async fn one_run_with_its_hosts_and_facts() {
 async fn health() {
     let api = TestApi::new(TestSite::new([]), &[]).await;
     assert_eq!(api.call("GET /healthz", "").await, (200, json!({"healthy": true})));
-    assert_eq!(api.call("GET /readyz", "").await, (200, json!({"ready": true})));
+    let (status, ready) = api.call("GET /readyz", "").await;
+    let zone_data = [&ready["zone-data"]["source"], &ready["zone-data"]["version"]];
+    assert_eq!((status, &ready["ready"]), (200, &json!(true)));
+    assert_eq!(zone_data, [&json!("built-in"), &json!(chrono_tz::IANA_TZDB_VERSION)]);
     let (api, _calls) = TestApi::silent(Readiness::default()).await;
     assert_eq!(api.call("GET /healthz", "").await, (200, json!({"healthy": true})));
     assert_eq!(api.call("GET /readyz", "").await, (503, error("starting")));

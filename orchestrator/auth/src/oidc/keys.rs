@@ -99,7 +99,7 @@ impl Keys {
                     *self.last_fetch.blocking_lock() = Some(self.store(read(&path)));
                 }
             };
-            file_watch::watch("the file of [api.oidc] jwks", shutdown, check).await;
+            file_watch::watch("the file of [api.oidc] jwks", file_watch::CHECK_EVERY, shutdown, check).await;
             return;
         }
         let mut ticks = tokio::time::interval(REFRESH_INTERVAL);

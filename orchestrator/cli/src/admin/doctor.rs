@@ -8,6 +8,7 @@ mod cluster;
 mod commands;
 mod files;
 mod hosts;
+mod zone_data;
 
 use std::path::{Path, PathBuf};
 
@@ -66,6 +67,7 @@ async fn examine(settings: Result<Settings, settings::Error>, file: Option<&Path
     let from = file.map_or_else(String::new, |file| format!(", as {} has it", file.display()));
     let found = format!("site {}{from}", settings.site.name.as_str());
     let mut checks = vec![Check::ok("configuration", found)];
+    checks.push(zone_data::examine(os_upgrade_zones::read(), chrono::Utc::now()));
     checks.extend(files::data_directory(&settings));
     let (folded, store) = files::store(&settings).await;
     checks.extend(store);

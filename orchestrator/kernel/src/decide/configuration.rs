@@ -10,6 +10,7 @@ use crate::config::{Config, ConfigError, difference};
 use crate::fact::Fact;
 use crate::forecast;
 use crate::state::State;
+use crate::view::View;
 use crate::watermark::Watermark;
 
 /// An operation on the configuration.
@@ -79,12 +80,13 @@ fn unexpected(tag: Option<&str>) -> String {
 
 pub(super) fn decide(
     state: &State,
+    view: &View,
     operation: &ConfigOperation,
     actor: &str,
     now: DateTime<Utc>,
 ) -> Result<Granted, ConfigRefusal> {
     match operation {
-        ConfigOperation::Put { config, expected } => put(state, config, expected, actor, now),
+        ConfigOperation::Put { config, expected } => put(state, view, config, expected, actor, now),
         ConfigOperation::Delete { expected } => delete(state, expected, actor),
     }
 }
@@ -92,6 +94,7 @@ pub(super) fn decide(
 /// Creates or replaces the configuration.
 fn put(
     state: &State,
+    view: &View,
     config: &Config,
     expected: &Expected,
     actor: &str,
@@ -105,7 +108,7 @@ fn put(
     }
     config.validate()?;
     if current.is_none_or(|current| has_other_windows(current, config)) {
-        check_windows(state, config, now)?;
+        check_windows(state, view, config, now)?;
     }
     let accepted = if current.is_some() { Accepted::Done } else { Accepted::Created };
     Ok(Granted { facts: vec![replaced(state, Some(config), actor)], accepted })
@@ -128,11 +131,11 @@ fn has_other_windows(one: &Config, other: &Config) -> bool {
 }
 
 /// Checks the windows together and in this site's zone.
-fn check_windows(state: &State, config: &Config, now: DateTime<Utc>) -> Result<(), ConfigError> {
-    let calendar = forecast::calendar(config, &state.settings);
+fn check_windows(state: &State, view: &View, config: &Config, now: DateTime<Utc>) -> Result<(), ConfigError> {
+    let calendar = forecast::calendar(config, &state.settings, &view.zones);
     calendar.check(now)?;
     let opens = calendar.occurrences(now).next().transpose()?;
-    match forecast::next(config, &state.settings, Watermark::NONE, now)? {
+    match forecast::next(config, &state.settings, &view.zones, Watermark::NONE, now)? {
         None if opens.is_some() => Err(ConfigError::NoneLongEnough(config.minimum_remaining)),
         None | Some(_) => Ok(()),
     }
@@ -173,9 +176,9 @@ mod tests {
     #[test]
     fn windows_are_checked_only_when_changed() {
         let in_force = config(&[DAILY, LONG], 1, "2h");
-        let mut state = State::default();
+        let (mut state, view) = (State::default(), View::default());
         let Granted { facts, accepted } =
-            put(&state, &in_force, &Expected::Absent, "eve", time("2026-11-21T05:00:00Z")).unwrap();
+            put(&state, &view, &in_force, &Expected::Absent, "eve", time("2026-11-21T05:00:00Z")).unwrap();
         assert_eq!(accepted, Accepted::Created);
         for fact in &facts {
             state.apply(DateTime::UNIX_EPOCH, fact).unwrap();
@@ -209,7 +212,7 @@ mod tests {
             ("not there", in_force.clone(), &Expected::Absent, changed()),
         ];
         for (name, config, expected, accepted) in table {
-            let found = put(&state, &config, expected, "eve", now).map(|granted| granted.accepted);
+            let found = put(&state, &view, &config, expected, "eve", now).map(|granted| granted.accepted);
             assert_eq!(found, accepted, "{name}");
         }
     }

@@ -366,7 +366,7 @@ pub(super) fn queue_required(state: &State, view: &View, now: DateTime<Utc>) -> 
         return Vec::new();
     }
     // Windows that cannot be worked out are reported with what waits for them.
-    let Ok(Occurrence { start: window, .. }) = open_window(state, now) else { return Vec::new() };
+    let Ok(Occurrence { start: window, .. }) = open_window(state, view, now) else { return Vec::new() };
     let entries: BTreeSet<&HostName> = queue.entries.values().map(|entry| &entry.host).collect();
     let is_new = |host: &&HostName| !queue.was_required(host, window) && !entries.contains(*host);
     let room = ENTRIES_MAX.saturating_sub(queue.entries.len());

@@ -123,7 +123,7 @@ pub(super) fn decide(
             run_control::decide(state, view, operation, actor, now).map_err(Refusal::Run)
         }
         Operation::Config(operation) => {
-            configuration::decide(state, operation, actor, now).map_err(Refusal::Config)
+            configuration::decide(state, view, operation, actor, now).map_err(Refusal::Config)
         }
         Operation::Enrolment(operation) => {
             enrolment::decide(state, view, operation, actor).map_err(Refusal::Enrolment)

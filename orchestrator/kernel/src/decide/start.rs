@@ -22,7 +22,7 @@ pub(super) fn due(state: &State, view: &View, run: &RunId, now: DateTime<Utc>) -
     let trigger = Trigger::Window { start: occurrence.start, end: occurrence.end };
     // First those that were missed before: with the start, they count as settled. By now each host that sends its time has
     // done so.
-    let mut facts = missed_runs(state, None, now);
+    let mut facts = missed_runs(state, view, None, now);
     facts.extend(start(startable, run, trigger, occurrence.end));
     facts
 }
@@ -38,11 +38,11 @@ pub(super) fn record_missed(
     if !view.may_judge_windows() {
         return Vec::new();
     }
-    missed_runs(state, blocked, now)
+    missed_runs(state, view, blocked, now)
 }
 
-fn missed_runs(state: &State, blocked: Option<&BlockedStart>, now: DateTime<Utc>) -> Vec<Fact> {
-    missed(state, blocked, now).unwrap_or_default().into_iter().map(Fact::RunMissed).collect()
+fn missed_runs(state: &State, view: &View, blocked: Option<&BlockedStart>, now: DateTime<Utc>) -> Vec<Fact> {
+    missed(state, view, blocked, now).unwrap_or_default().into_iter().map(Fact::RunMissed).collect()
 }
 
 /// Starts a run of all hosts that the configuration covers.

@@ -9,6 +9,7 @@ use serde::{Deserialize, Serialize};
 
 use super::definition::{Occurrence, SPAN_MAX, Window};
 use super::one_window::{AFTER_ALL, BEFORE_ALL, PastSeries, Series};
+use super::zones::Zones;
 
 /// Most occurrences of single windows examined between one occurrence of the calendar and the next.
 const STEPS_MAX: u32 = 100_000;
@@ -38,6 +39,7 @@ pub struct Calendar<'a> {
     maintenance: &'a [Window],
     deny: &'a [Window],
     site: Tz,
+    zones: &'a Zones,
 }
 
 /// Why the windows of a site are invalid together.
@@ -63,9 +65,9 @@ pub enum CalendarError {
 }
 
 impl<'a> Calendar<'a> {
-    /// The calendar of a site in the timezone `site`.
-    pub fn new(maintenance: &'a [Window], deny: &'a [Window], site: Tz) -> Self {
-        Self { maintenance, deny, site }
+    /// The calendar of a site in the timezone `site`, by the rules of `zones`.
+    pub fn new(maintenance: &'a [Window], deny: &'a [Window], site: Tz, zones: &'a Zones) -> Self {
+        Self { maintenance, deny, site, zones }
     }
 
     /// The occurrence that is open at `at`.
@@ -123,14 +125,15 @@ impl<'a> Calendar<'a> {
 struct Union<'a> {
     windows: &'a [Window],
     site: Tz,
+    zones: &'a Zones,
     series: Vec<Series<'a>>,
     /// The next occurrence of each series.
     ahead: BinaryHeap<Reverse<(Occurrence, usize)>>,
 }
 
 impl<'a> Union<'a> {
-    fn new(windows: &'a [Window], site: Tz) -> Self {
-        Self { windows, site, series: Vec::new(), ahead: BinaryHeap::new() }
+    fn new(windows: &'a [Window], Calendar { site, zones, .. }: Calendar<'a>) -> Self {
+        Self { windows, site, zones, series: Vec::new(), ahead: BinaryHeap::new() }
     }
 
     /// Moves to the first occurrences that end after `at`.
@@ -138,7 +141,7 @@ impl<'a> Union<'a> {
         self.series.clear();
         self.ahead.clear();
         for (index, window) in self.windows.iter().enumerate() {
-            let (first, series) = Series::ending_after(window, self.site, at);
+            let (first, series) = Series::ending_after(window, self.site, self.zones, at);
             self.ahead.extend(first.map(|occurrence| Reverse((occurrence, index))));
             self.series.push(series);
         }
@@ -202,9 +205,9 @@ struct Occurrences<'a> {
 
 impl<'a> Occurrences<'a> {
     fn new(calendar: Calendar<'a>, from: DateTime<Utc>) -> Self {
-        let mut maintenance = Union::new(calendar.maintenance, calendar.site);
+        let mut maintenance = Union::new(calendar.maintenance, calendar);
         maintenance.seek(from);
-        let deny = Union::new(calendar.deny, calendar.site);
+        let deny = Union::new(calendar.deny, calendar);
         Self { from, maintenance, deny, rest: None, steps: 0, has_failed: false }
     }
 

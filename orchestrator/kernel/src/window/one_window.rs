@@ -5,6 +5,7 @@ use chrono_tz::Tz;
 
 use super::definition::{DstPolicy, Occurrence, Starts, Window};
 use super::local::{first_shown, has_day, latest_shown, shown};
+use super::zones::{Zone, Zones};
 
 /// The first and the last day on which a window may start.
 const FIRST_DAY: NaiveDate = NaiveDate::from_ymd_opt(1970, 1, 1).expect("a day");
@@ -24,7 +25,7 @@ const DAY: TimeDelta = TimeDelta::days(1);
 #[derive(Debug, Clone)]
 pub(super) struct Series<'a> {
     window: &'a Window,
-    zone: Tz,
+    zone: Zone<'a>,
     /// The next occurrence starts at this local time or later.
     from: NaiveDateTime,
     /// Occurrences before the first one start before this local time.
@@ -43,9 +44,10 @@ impl<'a> Series<'a> {
     pub(super) fn ending_after(
         window: &'a Window,
         site: Tz,
+        zones: &'a Zones,
         at: DateTime<Utc>,
     ) -> (Option<Occurrence>, Self) {
-        let zone = window.timezone.unwrap_or_default().zone(site);
+        let zone = zones.zone(window.timezone.unwrap_or_default().zone(site));
         let duration = window.duration.to_delta();
         // May include an occurrence that ends exactly at `at`; it is skipped below.
         let from = match window.dst.unwrap_or_default() {

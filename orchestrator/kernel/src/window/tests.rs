@@ -23,7 +23,7 @@ const EVERY_DAY: &str = "Monday, Tuesday, Wednesday, Thursday, Friday, Saturday,
 /// The first `count` occurrences after `from`, one line each: start and end.
 fn list(maintenance: &[Window], deny: &[Window], site: Tz, from: &str, count: usize) -> Vec<String> {
     let occurrences: Result<Vec<_>, _> =
-        Calendar::new(maintenance, deny, site).occurrences(at(from)).take(count).collect();
+        Calendar::new(maintenance, deny, site, Zones::built_in()).occurrences(at(from)).take(count).collect();
     let line = |occurrence: &Occurrence| {
         format!("{} - {}", occurrence.start.format("%m-%d %a %H:%M"), occurrence.end.format("%m-%d %a %H:%M"))
     };
@@ -234,7 +234,7 @@ fn invalid_windows_are_explained() {
 #[test]
 fn specification_example() {
     let windows = [weekly("Friday, Saturday", "01:00", "4h")];
-    let calendar = Calendar::new(&windows, &[], Tz::Europe__Stockholm);
+    let calendar = Calendar::new(&windows, &[], Tz::Europe__Stockholm, Zones::built_in());
     // A Friday.
     let friday = Occurrence { start: at("2026-11-20T00:00:00Z"), end: at("2026-11-20T04:00:00Z") };
     let saturday = Occurrence { start: at("2026-11-21T00:00:00Z"), end: at("2026-11-21T04:00:00Z") };
@@ -358,7 +358,7 @@ fn skipped_days_have_no_occurrence() {
 fn cron_starts_by_the_local_clock() {
     let stockholm = Tz::Europe__Stockholm;
     let leap = [window(json!({"cron": "0 0 1 29 2 *", "duration": "1h"}))];
-    let next = |from| Calendar::new(&leap, &[], stockholm).next(at(from));
+    let next = |from| Calendar::new(&leap, &[], stockholm, Zones::built_in()).next(at(from));
     assert_eq!(
         next("2096-03-01T00:00:00Z"),
         Ok(None),
@@ -405,7 +405,7 @@ fn first_and_last_days() {
 fn endless_windows_are_refused() {
     let now = at("2026-11-20T00:00:00Z");
     let endless = [weekly(EVERY_DAY, "00:00", "25h")];
-    let calendar = Calendar::new(&endless, &[], Tz::UTC);
+    let calendar = Calendar::new(&endless, &[], Tz::UTC, Zones::built_in());
     let error = calendar.check(now).unwrap_err();
     assert!(error.to_string().starts_with("maintenance-windows: from 2025-11-"), "{error}");
     assert_eq!(calendar.containing(now), Err(error));
@@ -418,7 +418,7 @@ fn endless_windows_are_refused() {
             "days-of-week": EVERY_DAY, "start-time": "00:00", "duration": "25h", "not-before": "2050-01-01",
         })),
     ];
-    let calendar = Calendar::new(&later, &[], Tz::UTC);
+    let calendar = Calendar::new(&later, &[], Tz::UTC, Zones::built_in());
     assert_eq!(calendar.check(now), Err(CalendarError::Endless { since: at("2050-01-01T00:00:00Z") }));
     assert!(matches!(calendar.next(now), Ok(Some(_))));
     let error = Err(CalendarError::Endless { since: at("2050-01-01T00:00:00Z") });
@@ -432,7 +432,7 @@ fn endless_windows_are_refused() {
         (weekly("Friday", "01:00", "1y"), false),
     ] {
         let windows = [window];
-        let checked = Calendar::new(&windows, &[], Tz::Europe__Stockholm).check(now);
+        let checked = Calendar::new(&windows, &[], Tz::Europe__Stockholm, Zones::built_in()).check(now);
         assert_eq!(checked.is_ok(), closes, "{windows:?}: {checked:?}");
     }
     // A week of 25 hours a day ends.
@@ -440,7 +440,7 @@ fn endless_windows_are_refused() {
         "days-of-week": EVERY_DAY, "start-time": "00:00", "duration": "25h",
         "not-before": "2030-01-01", "not-after": "2030-01-07",
     }))];
-    assert_eq!(Calendar::new(&week, &[], Tz::UTC).check(now), Ok(()));
+    assert_eq!(Calendar::new(&week, &[], Tz::UTC, Zones::built_in()).check(now), Ok(()));
     assert_eq!(list(&week, &[], Tz::UTC, "2026-01-01T00:00:00Z", 2), ["01-01 Tue 00:00 - 01-08 Tue 01:00"]);
 }
 
@@ -455,7 +455,7 @@ fn searching_back_costs_no_more_than_ahead() {
             }))
         })
         .collect();
-    let calendar = Calendar::new(&windows, &[], Tz::Europe__Stockholm);
+    let calendar = Calendar::new(&windows, &[], Tz::Europe__Stockholm, Zones::built_in());
     let before = at("2029-12-01T00:00:00Z");
     assert_eq!(calendar.check(before), Ok(()));
     let ahead = calendar.next(before).unwrap().unwrap();
@@ -506,13 +506,13 @@ fn previous_start_inverts_next_start() {
 #[test]
 fn never_open_windows_end_the_search() {
     let windows = [weekly(EVERY_DAY, "00:00", "24h")];
-    let calendar = Calendar::new(&windows, &windows, Tz::Asia__Tokyo);
+    let calendar = Calendar::new(&windows, &windows, Tz::Asia__Tokyo, Zones::built_in());
     let now = at("2026-11-20T00:00:00Z");
     assert_eq!(calendar.containing(now), Ok(None));
     assert_eq!(calendar.next(now), Ok(None));
     assert_eq!(calendar.check(now), Ok(()));
     let minutes = [window(json!({"cron": "0 * * * * *", "duration": "30s"}))];
-    assert_eq!(Calendar::new(&minutes, &[], Tz::UTC).check(now), Ok(()));
+    assert_eq!(Calendar::new(&minutes, &[], Tz::UTC, Zones::built_in()).check(now), Ok(()));
 }
 
 #[test]
@@ -523,7 +523,7 @@ fn extreme_times_do_not_panic() {
     ];
     for at in [DateTime::<Utc>::MIN_UTC, DateTime::<Utc>::MAX_UTC] {
         for windows in [&windows[..1], &windows[1..]] {
-            let calendar = Calendar::new(windows, windows, Tz::Pacific__Apia);
+            let calendar = Calendar::new(windows, windows, Tz::Pacific__Apia, Zones::built_in());
             assert!(!matches!(calendar.containing(at), Ok(Some(_))));
             assert!(!matches!(calendar.occurrences(at).next(), Some(Ok(_))));
             let _ = calendar.check(at);

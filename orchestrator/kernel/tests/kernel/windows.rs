@@ -6,10 +6,11 @@ mod properties;
 use std::collections::HashSet;
 
 use chrono::{Datelike, NaiveDate, Weekday};
-use chrono_tz::{TZ_VARIANTS, Tz};
+use chrono_tz::Tz;
+use os_upgrade_kernel::window::ZoneSource;
 use os_upgrade_kernel::{Calendar, Window};
 
-use self::oracle::{Clocks, MINUTES_PER_DAY, Rule, instant_of, minute_of, shown};
+use self::oracle::{Clocks, MINUTES_PER_DAY, Rule, ZoneData, instant_of, minute_of};
 
 const ALL_DAYS: [Weekday; 7] =
     [Weekday::Mon, Weekday::Tue, Weekday::Wed, Weekday::Thu, Weekday::Fri, Weekday::Sat, Weekday::Sun];
@@ -39,8 +40,8 @@ struct Change {
 
 /// The changes of a zone's clocks between two minutes. The offset is compared once a day; where it differs, the change is
 /// searched minute by minute.
-fn changes(zone: Tz, from: i64, to: i64) -> Vec<Change> {
-    let offset = |minute| shown(zone, minute).expect("a whole minute") - minute;
+fn changes(data: &ZoneData, zone: Tz, from: i64, to: i64) -> Vec<Change> {
+    let offset = |minute| data.shown(zone, minute).expect("a whole minute") - minute;
     let mut changes = Vec::new();
     let mut before = offset(from);
     for day in (from..to).step_by(usize::try_from(MINUTES_PER_DAY).unwrap()) {
@@ -145,7 +146,7 @@ fn compare(
         rules.iter().map(|rule| serde_json::from_value(rule.json(site)).unwrap()).collect()
     };
     let (maintenance, deny) = (windows(&rules.0), windows(&rules.1));
-    let calendar = Calendar::new(&maintenance, &deny, site);
+    let calendar = Calendar::new(&maintenance, &deny, site, &clocks.data.zones);
     let known = clocks.open(&rules.0, &rules.1);
     let expected: Vec<(i64, i64)> =
         known.iter().copied().filter(|(start, end)| *end > from && *start < to).collect();
@@ -180,30 +181,29 @@ fn compare(
 }
 
 /// Compares every calendar around `change`.
-fn compare_around(zone: Tz, change: Change, compared: &mut Compared) {
+fn compare_around(data: &'static ZoneData, zone: Tz, change: Change, compared: &mut Compared) {
     let (from, to) = (change.at - AROUND, change.at + AROUND);
-    let mut clocks = Clocks::new(from - MARGIN, to - from + 2 * MARGIN);
+    let mut clocks = Clocks::new(data, from - MARGIN, to - from + 2 * MARGIN);
     for rules in calendars(zone, change) {
         compare(&mut clocks, zone, &rules, from, to, compared);
     }
     compared.changes += 1;
 }
 
-/// The zones of the database whose clocks change in 2000 to 2037, with the changes. Zones with the same changes are listed
+/// The zones of `data` whose clocks change in 2000 to 2037, with the changes. Zones with the same changes are listed
 /// once.
-fn zones() -> Vec<(Tz, Vec<Change>)> {
+fn zones(data: &ZoneData) -> Vec<(Tz, Vec<Change>)> {
     let mut known = HashSet::new();
-    let zones =
-        TZ_VARIANTS.into_iter().map(|zone| (zone, changes(zone, minute(2000, 1, 1), minute(2038, 1, 1))));
+    let zones = data.names().map(|zone| (zone, changes(data, zone, minute(2000, 1, 1), minute(2038, 1, 1))));
     zones.filter(|(_, changes)| !changes.is_empty() && known.insert(changes.clone())).collect()
 }
 
 /// Compares around the changes of `zone` that `is_wanted` selects.
-fn compare_zone(zone: Tz, mut is_wanted: impl FnMut(&Change) -> bool) -> Compared {
+fn compare_zone(data: &'static ZoneData, zone: Tz, mut is_wanted: impl FnMut(&Change) -> bool) -> Compared {
     let mut compared = Compared { zones: 1, ..Compared::default() };
-    for change in changes(zone, minute(2000, 1, 1), minute(2038, 1, 1)) {
+    for change in changes(data, zone, minute(2000, 1, 1), minute(2038, 1, 1)) {
         if is_wanted(&change) {
-            compare_around(zone, change, &mut compared);
+            compare_around(data, zone, change, &mut compared);
         }
     }
     compared
@@ -215,7 +215,8 @@ fn compare_zone(zone: Tz, mut is_wanted: impl FnMut(&Change) -> bool) -> Compare
 fn every_kind_of_change() {
     let mut compared = Compared::default();
     let mut kinds = HashSet::new();
-    for (zone, changes) in zones() {
+    let data = ZoneData::built_in();
+    for (zone, changes) in zones(data) {
         let apart = changes.windows(2).map(|pair| pair[1].at - pair[0].at).min();
         assert!(apart.is_none_or(|apart| apart > 2 * MINUTES_PER_DAY), "{zone}: the kernel relies on this");
         let is_new = |change: &Change| {
@@ -223,7 +224,7 @@ fn every_kind_of_change() {
         };
         let wanted: Vec<Change> = changes.iter().copied().filter(is_new).collect();
         if !wanted.is_empty() {
-            compared.add(&compare_zone(zone, |change| wanted.contains(change)));
+            compared.add(&compare_zone(data, zone, |change| wanted.contains(change)));
         }
     }
     println!("{compared:?}");
@@ -233,7 +234,7 @@ fn every_kind_of_change() {
 /// Its clocks change by half an hour.
 #[test]
 fn lord_howe() {
-    let compared = compare_zone(Tz::Australia__Lord_Howe, |change| {
+    let compared = compare_zone(ZoneData::built_in(), Tz::Australia__Lord_Howe, |change| {
         assert_eq!((change.after - change.before).abs(), 30);
         true
     });
@@ -244,41 +245,65 @@ fn lord_howe() {
 #[test]
 fn apia() {
     let mut has_skipped = false;
-    let compared = compare_zone(Tz::Pacific__Apia, |change| {
+    let compared = compare_zone(ZoneData::built_in(), Tz::Pacific__Apia, |change| {
         has_skipped |= change.after - change.before == MINUTES_PER_DAY;
         true
     });
     assert!(has_skipped, "{compared:?}");
 }
 
+/// What changes in the next years, in the zones whose governments decide it most often, by this machine's data.
+#[test]
+fn this_machines_data() {
+    if os_upgrade_zones::read().zones.source() == ZoneSource::BuiltIn {
+        println!("there is none");
+        return;
+    }
+    let next_years = |change: &Change| (minute(2026, 1, 1)..minute(2029, 1, 1)).contains(&change.at);
+    let zones = [
+        Tz::America__Vancouver,
+        Tz::Africa__Cairo,
+        Tz::Europe__Chisinau,
+        Tz::America__Havana,
+        Tz::Asia__Gaza,
+    ];
+    let mut compared = Compared::default();
+    for zone in zones {
+        compared.add(&compare_zone(ZoneData::system(), zone, next_years));
+    }
+    assert!(compared.changes > 0, "{compared:?}");
+}
+
 /// Clocks are put back for Ramadan, every year at another time.
 #[test]
 fn casablanca() {
-    let compared = compare_zone(Tz::Africa__Casablanca, |_| true);
+    let compared = compare_zone(ZoneData::built_in(), Tz::Africa__Casablanca, |_| true);
     assert_eq!(compared.changes, 75, "{compared:?}");
 }
 
-/// Every change of every zone's clocks.
+/// Every change of every zone's clocks, by this machine's data.
 #[test]
 #[ignore = "minutes in a release build: `make oracle`"]
 fn every_change() {
     let mut compared = Compared::default();
-    for (zone, _) in zones() {
-        compared.add(&compare_zone(zone, |_| true));
+    let data = ZoneData::system();
+    for (zone, _) in zones(data) {
+        compared.add(&compare_zone(data, zone, |_| true));
     }
     println!("{compared:?}");
 }
 
-/// Every minute of every year in every zone, with one of the calendars around the last clock change up to then: each zone
+/// Every minute of every year in every zone of this machine's data, with one of the calendars around the last clock change up to then: each zone
 /// uses all of them in turn.
 #[test]
 #[ignore = "half an hour of one core in a release build: `make oracle`"]
 fn every_minute_of_every_year() {
     let mut compared = Compared::default();
-    for (number, (zone, changes)) in zones().into_iter().enumerate() {
+    let data = ZoneData::system();
+    for (number, (zone, changes)) in zones(data).into_iter().enumerate() {
         for (year, turn) in (2000..2038).zip(number..) {
             let (from, to) = (minute(year, 1, 1), minute(year + 1, 1, 1));
-            let mut clocks = Clocks::new(from - MARGIN, to - from + 2 * MARGIN);
+            let mut clocks = Clocks::new(data, from - MARGIN, to - from + 2 * MARGIN);
             let last = changes.iter().rfind(|change| change.at < to).unwrap_or(&changes[0]);
             let rules = calendars(zone, *last);
             compare(&mut clocks, zone, &rules[turn % rules.len()], from, to, &mut compared);

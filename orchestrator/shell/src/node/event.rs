@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use chrono::{DateTime, Utc};
 use imbl::OrdMap;
-use os_upgrade_kernel::{Order, Purge, Request, Sealed, SeenNode, Settings};
+use os_upgrade_kernel::{Order, Purge, Request, Sealed, SeenNode, Settings, Zones};
 use os_upgrade_protocol::HostName;
 
 use super::{Acknowledged, Streams, Trim};
@@ -25,6 +25,8 @@ pub enum Event {
     Tick,
     /// The site's own settings have changed.
     Settings(Settings),
+    /// The system's time zone data were replaced.
+    Zones(Zones),
     /// Why the current secrets do not allow slot requests; `None` if they do.
     Sealed(Option<Sealed>),
     /// The connection to the bus was made (`true`) or lost.

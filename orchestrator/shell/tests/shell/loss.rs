@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use chrono::{DateTime, TimeDelta};
-use os_upgrade_kernel::Settings;
+use os_upgrade_kernel::{Settings, Zones};
 use os_upgrade_shell::clock::Now;
 use os_upgrade_shell::dispatch::DispatchSettings;
 use os_upgrade_shell::journal::{AppendId, Tip};
@@ -218,6 +218,7 @@ fn node_that_asks(
     secs: u64,
 ) -> (Node, Said, Vec<u64>) {
     let mut node = Node::new(NodeSettings {
+        zones: Zones::default(),
         instance: "a".to_owned(),
         nonce: "a-1".to_owned(),
         settings: Settings::default(),

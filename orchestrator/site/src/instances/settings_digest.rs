@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use os_upgrade_kernel as kernel;
-use os_upgrade_kernel::{KubernetesSettings, RebootCommandSettings, RebootSettings};
+use os_upgrade_kernel::{KubernetesSettings, RebootCommandSettings, RebootSettings, Zones};
 use os_upgrade_protocol::{GroupName, HostName};
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
@@ -19,8 +19,8 @@ pub struct SettingsDigest(BTreeMap<String, String>);
 impl SettingsDigest {
     /// The digest of `settings`. `lock_server` is the URL, without a password, of the server that grants slots; `None`
     /// if the instance grants them itself. With a lock server, the settings of its own groups have no effect and are
-    /// left out.
-    pub fn of(settings: &kernel::Settings, lock_server: Option<&str>) -> Self {
+    /// left out. `zones` are no setting, but apply to the site in the same way.
+    pub fn of(settings: &kernel::Settings, lock_server: Option<&str>, zones: &Zones) -> Self {
         let kernel::Settings {
             site: _,
             timezone,
@@ -45,6 +45,7 @@ impl SettingsDigest {
         } = settings;
         let mut words = BTreeMap::from([
             ("[site] timezone", timezone.to_string()),
+            ("time zone data", zones.version().unwrap_or("unknown").to_owned()),
             ("[site] auto-approve", auto_approve.to_string()),
             ("[reboot] max-concurrent-reboots", max_concurrent.to_string()),
             ("[reboot] maximum-unreachable-nodes-for-reboot", unreachable_max.to_string()),
@@ -116,6 +117,8 @@ fn sentence(key: &str, by_word: &BTreeMap<&str, Vec<&str>>) -> String {
 
 #[cfg(test)]
 mod tests {
+    use std::collections::HashMap;
+
     use super::*;
 
     fn group(name: &str) -> GroupName {
@@ -125,20 +128,21 @@ mod tests {
     #[test]
     fn each_differing_setting_is_reported() {
         let settings = kernel::Settings { timezone: chrono_tz::UTC, ..kernel::Settings::default() };
-        let same = SettingsDigest::of(&settings, None);
+        let same = SettingsDigest::of(&settings, None, Zones::built_in());
         let other = kernel::Settings {
             timezone: chrono_tz::Europe::Stockholm,
             auto_approve: true,
             groups: [(group("default"), 2)].into(),
             ..settings
         };
-        let other = SettingsDigest::of(&other, None);
+        let newer = Zones::of_system("2999a".parse().ok(), HashMap::new());
+        let other = SettingsDigest::of(&other, None, &newer);
         // An older version reports no settings.
         let older = SettingsDigest::default();
         let named = [("a", &same), ("b", &same), ("c", &older)];
         assert_eq!(differences(named), Vec::<String>::new());
         let reported = differences(named.into_iter().chain([("d", &other)]));
-        let keys = ["[fleet-lock.groups]", "[site] auto-approve", "[site] timezone"];
+        let keys = ["[fleet-lock.groups]", "[site] auto-approve", "[site] timezone", "time zone data"];
         assert_eq!(reported.len(), keys.len(), "{reported:?}");
         for (sentence, key) in reported.iter().zip(keys) {
             assert!(
@@ -153,7 +157,11 @@ mod tests {
     fn slots_without_effect_are_not_compared() {
         let of = |slots, lock_server| {
             let groups = [(group("default"), slots)].into();
-            SettingsDigest::of(&kernel::Settings { groups, ..kernel::Settings::default() }, lock_server)
+            SettingsDigest::of(
+                &kernel::Settings { groups, ..kernel::Settings::default() },
+                lock_server,
+                Zones::built_in(),
+            )
         };
         assert_eq!(of(1, Some("https://a")), of(2, Some("https://a")));
         assert_ne!(of(1, Some("https://a")), of(1, Some("https://b")));
@@ -165,7 +173,11 @@ mod tests {
     fn digest_of_many_groups_stays_small() {
         let many = |slots| {
             let groups = (0..10_000).map(|number| (group(&format!("group-{number}")), slots)).collect();
-            SettingsDigest::of(&kernel::Settings { groups, ..kernel::Settings::default() }, None)
+            SettingsDigest::of(
+                &kernel::Settings { groups, ..kernel::Settings::default() },
+                None,
+                Zones::built_in(),
+            )
         };
         assert_ne!(many(1), many(2));
         let bytes = serde_json::to_vec(&many(1)).unwrap();

@@ -8,7 +8,7 @@ use std::collections::BTreeSet;
 
 use chrono::{DateTime, TimeDelta, Utc};
 use chrono_tz::Tz;
-use os_upgrade_kernel::window::{Calendar, Occurrence};
+use os_upgrade_kernel::window::{Calendar, Occurrence, Zones};
 use os_upgrade_kernel::{Config, Fact, MissedRun};
 
 use super::clock::{DecisionClock, ERROR_MAX};
@@ -162,7 +162,7 @@ fn is_too_short(occurrence: Occurrence, latest: DateTime<Utc>) -> bool {
 
 impl InForce {
     fn calendar(&self) -> Calendar<'_> {
-        Calendar::new(&self.config.maintenance_windows, &self.config.deny_windows, Tz::UTC)
+        Calendar::new(&self.config.maintenance_windows, &self.config.deny_windows, Tz::UTC, Zones::built_in())
     }
 
     fn has(&self, occurrence: Occurrence) -> bool {

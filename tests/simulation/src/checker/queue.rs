@@ -15,7 +15,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use chrono::{DateTime, Utc};
 use chrono_tz::Tz;
 use os_upgrade_kernel::reboot_queue::{EntryEvent, EntryStatus, entry_index};
-use os_upgrade_kernel::window::Calendar;
+use os_upgrade_kernel::window::{Calendar, Zones};
 use os_upgrade_kernel::{
     CommandJob, Config, Fact, HostEvent, Order, RebootOperation, RebootRefusal, RebootSettings,
 };
@@ -384,7 +384,8 @@ impl Queue {
 
     fn is_in_window(&self, at: DateTime<Utc>) -> bool {
         self.config.as_ref().is_some_and(|config| {
-            let calendar = Calendar::new(&config.maintenance_windows, &config.deny_windows, Tz::UTC);
+            let calendar =
+                Calendar::new(&config.maintenance_windows, &config.deny_windows, Tz::UTC, Zones::built_in());
             matches!(calendar.containing(at), Ok(Some(_)))
         })
     }

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use chrono::{DateTime, TimeDelta, Utc};
 use chrono_tz::Tz;
-use os_upgrade_kernel::window::{Calendar, Occurrence};
+use os_upgrade_kernel::window::{Calendar, Occurrence, Zones};
 use os_upgrade_kernel::{Config, Fact, StopCause, Trigger};
 use os_upgrade_protocol::{Hint, RunId};
 
@@ -122,7 +122,8 @@ impl Runs {
         let Some(config) = self.configs.last().and_then(|(_, config)| config.as_ref()) else {
             return wrong("a run starts automatically without a configuration".to_owned());
         };
-        let calendar = Calendar::new(&config.maintenance_windows, &config.deny_windows, Tz::UTC);
+        let calendar =
+            Calendar::new(&config.maintenance_windows, &config.deny_windows, Tz::UTC, Zones::built_in());
         if calendar.containing(at) != Ok(Some(occurrence)) || not_after != occurrence.end {
             return wrong(format!("a run starts automatically at {at} in {occurrence:?}, until {not_after}"));
         }

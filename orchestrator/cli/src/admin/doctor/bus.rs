@@ -32,7 +32,7 @@ const NATS: &str = "NATS";
 const LISTEN_FOR: Duration = Duration::from_secs(2);
 /// The most heartbeats that are buffered.
 const HEARTBEATS_MAX: usize = 64;
-const SAME_SETTINGS: &str = "give all instances the same [site] and [fleet-lock] settings and reload them; a change of timezone or url needs a restart";
+const SAME_SETTINGS: &str = "give all instances the same [site] and [fleet-lock] settings and reload them, and their machines the same tzdata; a change of timezone or url needs a restart";
 
 /// The largest message by default: as long as it fits, nothing is refused.
 const MESSAGE_BYTES_MAX: u64 = 1024 * 1024;
@@ -236,7 +236,11 @@ async fn instances(bus: &Bus, settings: &Settings) -> Vec<Check> {
     // Heartbeats do not end, so this always times out.
     drop(tokio::time::timeout(LISTEN_FOR, listening).await);
     let found = format!("{} heard", heard.len());
-    let own = SettingsDigest::of(&settings.for_kernel(), settings.lock_server().as_deref());
+    let own = SettingsDigest::of(
+        &settings.for_kernel(),
+        settings.lock_server().as_deref(),
+        &os_upgrade_zones::read().zones,
+    );
     let named = heard.iter().map(|(instance, settings)| (instance.as_str(), settings));
     let differences = differences(named.chain([("this configuration", &own)]));
     let checks = not_ready.into_iter().map(|(instance, reason)| {

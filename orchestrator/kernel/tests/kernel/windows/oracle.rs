@@ -1,15 +1,74 @@
-//! When windows are open, computed minute by minute from their definition. It shares nothing with the kernel except the
-//! timezone database, and uses only its offset at an instant.
+//! When windows are open, computed minute by minute from their definition. It shares nothing with the kernel except time
+//! zone data, of which it uses only the offset at an instant. The system's are read by another library than the kernel's.
 
 use std::collections::HashMap;
+use std::fs;
+use std::path::Path;
+use std::sync::LazyLock;
 
 use chrono::{DateTime, Datelike, NaiveDate, Offset, TimeZone, Utc, Weekday};
-use chrono_tz::Tz;
+use chrono_tz::{TZ_VARIANTS, Tz};
+use os_upgrade_kernel::Zones;
+use os_upgrade_kernel::window::ZoneSource;
 use serde_json::{Value, json};
 
 pub(crate) const MINUTES_PER_DAY: i64 = 1_440;
 
 const NAMES: [&str; 7] = ["Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday"];
+
+/// Time zone data.
+#[derive(Debug)]
+pub(crate) struct ZoneData {
+    /// For the kernel.
+    pub(crate) zones: Zones,
+    /// For the oracle, if they are the system's.
+    system: Option<HashMap<Tz, tz::TimeZone>>,
+}
+
+static BUILT_IN: LazyLock<ZoneData> = LazyLock::new(|| ZoneData { zones: Zones::default(), system: None });
+
+static SYSTEM: LazyLock<ZoneData> = LazyLock::new(|| {
+    let read = os_upgrade_zones::read();
+    assert_eq!(read.zones.source(), ZoneSource::System, "install tzdata: {read}");
+    println!("time zone data {read}");
+    let zone = |zone: Tz| {
+        let data = fs::read(Path::new(&read.directory).join(zone.name())).ok()?;
+        Some((zone, tz::TimeZone::from_tz_data(&data).unwrap()))
+    };
+    let system = TZ_VARIANTS.into_iter().filter_map(zone).collect();
+    ZoneData { zones: read.zones.clone(), system: Some(system) }
+});
+
+impl ZoneData {
+    /// What is compiled in, the same on every machine.
+    pub(crate) fn built_in() -> &'static Self {
+        &BUILT_IN
+    }
+
+    /// This machine's.
+    pub(crate) fn system() -> &'static Self {
+        &SYSTEM
+    }
+
+    /// The zones in it.
+    pub(crate) fn names(&self) -> impl Iterator<Item = Tz> {
+        let is_there = |zone: &Tz| self.system.as_ref().is_none_or(|system| system.contains_key(zone));
+        TZ_VARIANTS.into_iter().filter(is_there)
+    }
+
+    fn offset_secs(&self, zone: Tz, at: DateTime<Utc>) -> i32 {
+        match &self.system {
+            None => zone.offset_from_utc_datetime(&at.naive_utc()).fix().local_minus_utc(),
+            Some(system) => system[&zone].find_local_time_type(at.timestamp()).unwrap().ut_offset(),
+        }
+    }
+
+    /// The local time in `zone` at a minute; `None` if it is not a whole minute.
+    pub(crate) fn shown(&self, zone: Tz, minute: i64) -> Option<i64> {
+        let seconds = i64::from(self.offset_secs(zone, instant_of(minute)));
+        (seconds % 60 == 0).then_some(minute + seconds / 60)
+    }
+}
 
 /// A window, for the kernel as JSON and for the oracle.
 #[derive(Debug, Clone)]
@@ -109,18 +168,11 @@ pub(crate) struct Clock {
     days: Vec<i64>,
 }
 
-/// The local time in `zone` at a minute; `None` if it is not a whole minute.
-pub(crate) fn shown(zone: Tz, minute: i64) -> Option<i64> {
-    let at = DateTime::from_timestamp(minute * 60, 0).unwrap().naive_utc();
-    let seconds = i64::from(zone.offset_from_utc_datetime(&at).fix().local_minus_utc());
-    (seconds % 60 == 0).then_some(minute + seconds / 60)
-}
-
 impl Clock {
     /// The clocks of `zone` in the `minutes` after the minute `first`.
-    pub(crate) fn new(zone: Tz, first: i64, minutes: i64) -> Self {
-        let shown: Vec<i64> =
-            (first..first + minutes).map(|minute| shown(zone, minute).expect("a whole minute")).collect();
+    pub(crate) fn new(data: &ZoneData, zone: Tz, first: i64, minutes: i64) -> Self {
+        let shown = |minute| data.shown(zone, minute).expect("a whole minute");
+        let shown: Vec<i64> = (first..first + minutes).map(shown).collect();
         let (lowest, highest) = (*shown.iter().min().unwrap(), *shown.iter().max().unwrap());
         let mut instants = vec![usize::MAX; usize::try_from(highest - lowest + 1).unwrap()];
         for (index, local) in shown.iter().enumerate() {
@@ -177,18 +229,19 @@ impl Clock {
 /// The clocks of all zones in use, for the same minutes.
 #[derive(Debug)]
 pub(crate) struct Clocks {
+    pub(crate) data: &'static ZoneData,
     first: i64,
     minutes: i64,
     by_zone: HashMap<Tz, Clock>,
 }
 
 impl Clocks {
-    pub(crate) fn new(first: i64, minutes: i64) -> Self {
-        Self { first, minutes, by_zone: HashMap::new() }
+    pub(crate) fn new(data: &'static ZoneData, first: i64, minutes: i64) -> Self {
+        Self { data, first, minutes, by_zone: HashMap::new() }
     }
 
     fn clock(&mut self, zone: Tz) -> &Clock {
-        self.by_zone.entry(zone).or_insert_with(|| Clock::new(zone, self.first, self.minutes))
+        self.by_zone.entry(zone).or_insert_with(|| Clock::new(self.data, zone, self.first, self.minutes))
     }
 
     /// When one of `maintenance` is open and none of `deny` is, in minutes since 1970, without the end. Occurrences that

@@ -2,7 +2,7 @@
 
 use chrono::{DateTime, TimeDelta, Utc};
 use chrono_tz::Tz;
-use os_upgrade_kernel::{Calendar, Occurrence, Window};
+use os_upgrade_kernel::{Calendar, Occurrence, Window, Zones};
 use proptest::collection::vec;
 use proptest::option;
 use proptest::prelude::*;
@@ -62,8 +62,8 @@ proptest! {
     fn queries_agree(
         maintenance in vec(window(), 0..4), deny in vec(window(), 0..3), site in zone(), from in time(),
     ) {
-        let calendar = Calendar::new(&maintenance, &deny, site);
-        let denied = Calendar::new(&deny, &[], site);
+        let calendar = Calendar::new(&maintenance, &deny, site, Zones::built_in());
+        let denied = Calendar::new(&deny, &[], site, Zones::built_in());
         let found: Vec<_> = calendar.occurrences(from).take(6).collect();
         let list: Vec<_> = found.iter().copied().map_while(Result::ok).collect();
         prop_assert!(found.len() <= list.len() + 1, "an error is the last");
@@ -110,7 +110,7 @@ proptest! {
     #[test]
     fn no_time_panics(windows in vec(window(), 0..3), site in zone(), at in time()) {
         for (maintenance, deny) in [(&windows[..], &[][..]), (&windows[..], &windows[..])] {
-            let calendar = Calendar::new(maintenance, deny, site);
+            let calendar = Calendar::new(maintenance, deny, site, Zones::built_in());
             prop_assert!(maintenance != deny || !matches!(calendar.containing(at), Ok(Some(_))));
             let _ = (calendar.next(at), calendar.check(at));
         }
