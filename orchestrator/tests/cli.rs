@@ -40,8 +40,9 @@ fn an_unusable_configuration_is_exit_2_with_every_error() {
     let expected = "error: c.toml:2:1: unknown key \"listn\" in [api]; did you mean \"listen\"?\n\
                     error: c.toml:4:12: nats.replicas: expected an integer from 1 to 5, found 9\n\
                     error: OS_UPGRADE_SITE__TIMEZONE: site.timezone: expected an IANA time zone such as \
-                    \"Europe/Stockholm\", found \"UCT1\"; did you mean \"UCT\"?";
-    serve.env("OS_UPGRADE_SITE__TIMEZONE", "UCT1");
+                    \"Europe/Stockholm\", found \"UTC+1\"; write a place, or Etc/GMT-1 \
+                    for 1 h ahead of UTC: its sign is reversed";
+    serve.env("OS_UPGRADE_SITE__TIMEZONE", "UTC+1");
     assert_eq!(ended(&serve.output().unwrap()), (Some(2), expected.to_owned()));
 
     let missing = os_upgrade(dir.path(), &["serve", "--config", "d.toml"]).output().unwrap();

@@ -11,6 +11,7 @@ mod occurrences;
 mod one_window;
 mod start_time;
 mod timezone;
+pub mod zone_advice;
 mod zones;
 
 pub use cron::{Cron, CronError};

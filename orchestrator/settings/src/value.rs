@@ -4,7 +4,8 @@ use std::fmt;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
-use chrono_tz::{TZ_VARIANTS, Tz};
+use chrono_tz::Tz;
+use os_upgrade_kernel::window::zone_advice::{self, FixedOffset};
 use os_upgrade_kernel::{ApiServerOrder, OnFailure, Reclaim, SecretName};
 use os_upgrade_protocol::{GroupName, HostName};
 
@@ -27,7 +28,7 @@ pub(crate) use read::Value;
 pub use selector::{LabelOperator, LabelRequirement, LabelSelector};
 pub use url::{HttpUrl, NatsUrls};
 
-use super::problem::{Problem, nearest};
+use super::problem::Problem;
 use super::raw::{Located, Raw};
 
 impl<T: Value> Value for Option<T> {
@@ -101,8 +102,9 @@ impl Value for Tz {
 
     fn parse(text: &str) -> Result<Self, String> {
         text.parse().map_err(|_| {
-            nearest(text, TZ_VARIANTS.iter().map(|zone| zone.name()))
-                .map_or_else(String::new, |zone| format!("; did you mean \"{zone}\"?"))
+            let nearest = zone_advice::nearest(text).map(|zone| format!("; did you mean \"{zone}\"?"));
+            let offset = || FixedOffset::read(text).map(|offset| format!("; write a place, or {offset}"));
+            nearest.or_else(offset).unwrap_or_default()
         })
     }
 }

@@ -194,6 +194,12 @@ fn invalid_windows_are_explained() {
             "\"europe/stockholm\" is not a zone; did you mean Europe/Stockholm?",
         ),
         ("timezone", json!("stockholm"), r#""stockholm" is not a zone; did you mean Europe/Stockholm?"#),
+        (
+            "timezone",
+            json!("GMT+1"),
+            r#""GMT+1" is not a zone; name a place, such as Europe/Stockholm, or write Etc/GMT-1 for 1 h ahead of UTC: its sign is reversed"#,
+        ),
+        ("timezone", json!("CEST"), r#""CEST" is not a zone; write site-local, or a name of the IANA"#),
         ("timezone", json!("local"), r#""local" is not a zone; write site-local, or a name of the IANA"#),
         ("timezone", json!("site_local"), r#""site_local" is not a zone; did you mean site-local?"#),
         ("day-of-week", json!("Friday"), "unknown field `day-of-week`, expected one of `days-of-week`"),

@@ -3,16 +3,14 @@
 use std::fmt;
 use std::str::FromStr;
 
-use chrono_tz::{TZ_VARIANTS, Tz};
+use chrono_tz::Tz;
 use serde::Serialize;
 
+use super::zone_advice::{self, FixedOffset};
 use crate::deserialize::from_text;
 use crate::deserialize::quoted;
 
 const SITE_LOCAL: &str = "site-local";
-
-/// Minimum similarity, from 0 to 1, at which an error suggests a zone's name.
-const SIMILARITY_MIN: f64 = 0.75;
 
 /// The site's timezone, or one of the IANA database by name.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
@@ -28,15 +26,23 @@ pub enum Timezone {
 /// A text is not the name of a zone.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum TimezoneError {
-    /// A zone has a similar name.
+    /// It is nearly a name.
     #[error("{text:?} is not a zone; did you mean {nearest}?")]
     Near {
         /// The text.
         text: String,
-        /// The most similar name.
+        /// The name.
         nearest: &'static str,
     },
-    /// No zone has a similar name.
+    /// It is an offset from UTC.
+    #[error("{text:?} is not a zone; name a place, such as Europe/Stockholm, or write {offset}")]
+    Offset {
+        /// The text.
+        text: String,
+        /// The zone with this offset.
+        offset: FixedOffset,
+    },
+    /// It is nothing of these.
     #[error("{0:?} is not a zone; write site-local, or a name of the IANA database such as Europe/Stockholm")]
     Unknown(String),
 }
@@ -51,24 +57,6 @@ impl Timezone {
     }
 }
 
-/// The name most similar to `text`, if any is similar enough.
-fn nearest(text: &str) -> Option<&'static str> {
-    let text = text.to_lowercase();
-    let names = TZ_VARIANTS.iter().map(|zone| zone.name()).chain([SITE_LOCAL]);
-    names
-        .map(|name| {
-            let name_lower = name.to_lowercase();
-            // People often write the city alone.
-            let city = name_lower.rsplit('/').next().unwrap_or_default();
-            let similarity =
-                if city == text { 1.0 } else { strsim::normalized_damerau_levenshtein(&text, &name_lower) };
-            (similarity, name)
-        })
-        .filter(|(similarity, _)| *similarity >= SIMILARITY_MIN)
-        .max_by(|one, other| one.0.total_cmp(&other.0).then_with(|| other.1.cmp(one.1)))
-        .map(|(_, name)| name)
-}
-
 impl FromStr for Timezone {
     type Err = TimezoneError;
 
@@ -77,10 +65,13 @@ impl FromStr for Timezone {
             return Ok(Self::SiteLocal);
         }
         text.parse().map(Self::Named).map_err(|_| {
-            let text = quoted(text);
-            match nearest(&text) {
-                Some(nearest) => TimezoneError::Near { text, nearest },
-                None => TimezoneError::Unknown(text),
+            let is_site_local = text.to_lowercase().replace(['_', ' '], "-") == SITE_LOCAL;
+            let nearest = if is_site_local { Some(SITE_LOCAL) } else { zone_advice::nearest(text) };
+            let short = quoted(text);
+            match (nearest, FixedOffset::read(text)) {
+                (Some(nearest), _) => TimezoneError::Near { text: short, nearest },
+                (None, Some(offset)) => TimezoneError::Offset { text: short, offset },
+                (None, None) => TimezoneError::Unknown(short),
             }
         })
     }
