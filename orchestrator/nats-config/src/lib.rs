@@ -45,8 +45,13 @@ pub enum Error {
         directory: PathBuf,
     },
     /// The host's name cannot be used.
-    #[error("the name of the host cannot be used")]
-    Name(#[from] NameError),
+    #[error("the name of {host} cannot be used: {why}")]
+    Name {
+        /// The host.
+        host: HostName,
+        /// Why.
+        why: NameError,
+    },
     /// The host already has credentials.
     #[error("there are credentials of {host} in {}: revoke them first if it needs new ones", path.display())]
     Exists {
@@ -201,7 +206,7 @@ impl NatsConfig {
     /// # Errors
     /// Its name is too long, it already has credentials, or a file cannot be read or written.
     pub fn add_host(&self, host: &HostName, now: DateTime<Utc>) -> Result<PathBuf, Error> {
-        host.check_length()?;
+        host.check_length().map_err(|why| Error::Name { host: host.clone(), why })?;
         let operator = self.existing("operator.nk")?;
         let site = self.existing("site.nk")?;
         let path = self.host_credentials(host);

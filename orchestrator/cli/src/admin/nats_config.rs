@@ -178,9 +178,10 @@ async fn push(config: &NatsConfig, nats: &str, accounts: &[String]) -> Result<()
 /// Errors that the operator must correct first become usage errors (exit code 2).
 fn failure(error: Error) -> Failure {
     match error {
-        Error::NotInitialized { .. } | Error::Exists { .. } | Error::UnknownHost { .. } => {
-            Failure::Usage(error.to_string())
-        }
+        Error::Name { .. }
+        | Error::NotInitialized { .. }
+        | Error::Exists { .. }
+        | Error::UnknownHost { .. } => Failure::Usage(error.to_string()),
         Error::File(_) | Error::Sign(_) | Error::Certificate(_) => Failure::Runtime(error.into()),
     }
 }
