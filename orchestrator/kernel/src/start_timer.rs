@@ -113,7 +113,7 @@ mod tests {
     use super::*;
     use crate::clock::Clock;
     use crate::missed::MissedRuns;
-    use crate::window::Offsets;
+    use crate::window::{Offsets, Rules, ZoneSource};
 
     fn at(time: &str) -> DateTime<Utc> {
         format!("2026-11-28T{time}:00Z").parse().unwrap()
@@ -122,7 +122,9 @@ mod tests {
     /// Rules by which Vancouver is this many hours behind UTC.
     fn behind(hours: i32) -> View {
         let offsets = Offsets::new(-3_600 * hours, Vec::new()).unwrap();
-        let zones = Zones::of_system(None, HashMap::from([(Tz::America__Vancouver, offsets)]));
+        let offsets = HashMap::from([(Tz::America__Vancouver, offsets)]);
+        let built_in = "2025b".parse().unwrap();
+        let zones = Zones::new(Rules { source: ZoneSource::System, version: None, built_in, offsets });
         View { zones, clock: Clock::TRUSTED, has_awaited_replies: true, ..View::default() }
     }
 

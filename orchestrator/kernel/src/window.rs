@@ -21,7 +21,7 @@ pub use definition::{DstPolicy, Occurrence, Window, WindowError};
 pub use occurrences::{Calendar, CalendarError};
 pub use start_time::{StartTime, StartTimeError};
 pub use timezone::{Timezone, TimezoneError};
-pub use zones::{Offsets, OffsetsError, OldZones, ZoneSource, ZoneVersion, ZoneVersionError, Zones};
+pub use zones::{Offsets, OffsetsError, OldZones, Rules, ZoneSource, ZoneVersion, ZoneVersionError, Zones};
 
 #[cfg(test)]
 mod tests;

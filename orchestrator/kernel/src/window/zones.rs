@@ -1,7 +1,7 @@
 //! The rules of time zones: their offsets from UTC, as one release of the IANA database has them.
 //!
-//! Names are those of chrono-tz, whose rules are compiled in. Rules that the system has take their place; whoever reads
-//! them passes them in the view.
+//! Names are those of chrono-tz. Whoever reads rules passes them in the view; without them those of chrono-tz count, which
+//! are the same on every machine, and old.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -20,20 +20,26 @@ const DAY: i32 = 86_400;
 /// The longest version, in bytes. Releases are called `2026f`; people who build their own may append something.
 const VERSION_BYTES_MAX: usize = 32;
 
-/// The rules of all zones. Cheap to clone. The default is what is compiled in.
+/// The rules of all zones. Cheap to clone. The default is those of chrono-tz, for tests.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Zones {
-    system: Option<Arc<SystemZones>>,
+    read: Option<Arc<Rules>>,
 }
 
-#[derive(Debug, PartialEq, Eq)]
-struct SystemZones {
-    version: Option<ZoneVersion>,
-    offsets: HashMap<Tz, Offsets>,
+/// Rules as they were read.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Rules {
+    /// Where those of most zones are from.
+    pub source: ZoneSource,
+    /// Their release; absent if the system does not say it.
+    pub version: Option<ZoneVersion>,
+    /// The release that the program has, for zones that the system does not have.
+    pub built_in: ZoneVersion,
+    /// The offsets of each zone.
+    pub offsets: HashMap<Tz, Offsets>,
 }
 
-/// The rules that are compiled in.
-static BUILT_IN: Zones = Zones { system: None };
+static BUILT_IN: Zones = Zones { read: None };
 
 /// Where rules come from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, strum::IntoStaticStr)]
@@ -76,10 +82,12 @@ pub enum OldZones {
         from: ZoneSource,
     },
     /// The program has newer ones compiled in.
-    #[error("the system's time zone data {version} is older than what is compiled in, {IANA_TZDB_VERSION}")]
+    #[error("the system's time zone data {version} is older than what is compiled in, {built_in}")]
     OlderThanBuiltIn {
         /// Their release.
         version: String,
+        /// The one that is compiled in.
+        built_in: String,
     },
 }
 
@@ -123,24 +131,24 @@ pub enum OffsetsError {
 /// The rules of one zone.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Zone<'a> {
-    BuiltIn(Tz),
-    System(&'a Offsets),
+    Default(Tz),
+    Read(&'a Offsets),
 }
 
 impl Zones {
-    /// What is compiled in.
+    /// The default.
     pub fn built_in() -> &'static Self {
         &BUILT_IN
     }
 
-    /// What the system has, and what is compiled in for other zones. `version` is absent if the system does not say it.
-    pub fn of_system(version: Option<ZoneVersion>, offsets: HashMap<Tz, Offsets>) -> Self {
-        Self { system: Some(Arc::new(SystemZones { version, offsets })) }
+    /// Rules as they were read.
+    pub fn new(rules: Rules) -> Self {
+        Self { read: Some(Arc::new(rules)) }
     }
 
     /// Where they come from.
     pub fn source(&self) -> ZoneSource {
-        if self.system.is_some() { ZoneSource::System } else { ZoneSource::BuiltIn }
+        self.read.as_ref().map_or(ZoneSource::BuiltIn, |rules| rules.source)
     }
 
     /// Their release; `None` if the system does not say it.
@@ -152,9 +160,9 @@ impl Zones {
     fn known_version(&self) -> Option<&ZoneVersion> {
         static VERSION: LazyLock<ZoneVersion> =
             LazyLock::new(|| IANA_TZDB_VERSION.parse().expect("chrono-tz is built from a release"));
-        match &self.system {
+        match &self.read {
             None => Some(&VERSION),
-            Some(system) => system.version.as_ref(),
+            Some(rules) => rules.version.as_ref(),
         }
     }
 
@@ -165,24 +173,20 @@ impl Zones {
         if version.half_a_year_later() <= now {
             return Some(OldZones::HalfAYear { version: text(), from: self.source() });
         }
-        let is_older = BUILT_IN.known_version().is_some_and(|built_in| version < built_in);
-        is_older.then(|| OldZones::OlderThanBuiltIn { version: text() })
+        let newer = self.read.as_ref().map(|rules| &rules.built_in).filter(|built_in| version < *built_in)?;
+        Some(OldZones::OlderThanBuiltIn { version: text(), built_in: newer.text.clone() })
     }
 
     pub(super) fn zone(&self, name: Tz) -> Zone<'_> {
-        let offsets = self.system.as_ref().and_then(|system| system.offsets.get(&name));
-        offsets.map_or(Zone::BuiltIn(name), Zone::System)
+        let offsets = self.read.as_ref().and_then(|rules| rules.offsets.get(&name));
+        offsets.map_or(Zone::Default(name), Zone::Read)
     }
 }
 
-/// Release and source: `2026f of the system`.
-impl fmt::Display for Zones {
+/// The text.
+impl fmt::Display for ZoneVersion {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.version().unwrap_or("of an unknown version"))?;
-        f.write_str(match self.source() {
-            ZoneSource::System => ", the system's",
-            ZoneSource::BuiltIn => ", compiled in",
-        })
+        f.pad(&self.text)
     }
 }
 
@@ -243,8 +247,8 @@ impl Zone<'_> {
     /// The offset from UTC at `at`.
     pub(super) fn offset(self, at: DateTime<Utc>) -> TimeDelta {
         let seconds = match self {
-            Self::BuiltIn(zone) => zone.offset_from_utc_datetime(&at.naive_utc()).fix().local_minus_utc(),
-            Self::System(offsets) => offsets.at(at.timestamp()),
+            Self::Default(zone) => zone.offset_from_utc_datetime(&at.naive_utc()).fix().local_minus_utc(),
+            Self::Read(offsets) => offsets.at(at.timestamp()),
         };
         TimeDelta::seconds(i64::from(seconds))
     }
@@ -258,8 +262,16 @@ mod tests {
         text.parse().unwrap()
     }
 
-    fn system(version: Option<&str>) -> Zones {
-        Zones::of_system(version.map(|version| version.parse().unwrap()), HashMap::new())
+    fn version(text: &str) -> ZoneVersion {
+        text.parse().unwrap()
+    }
+
+    fn system(text: Option<&str>) -> Zones {
+        of(ZoneSource::System, text, HashMap::new())
+    }
+
+    fn of(source: ZoneSource, text: Option<&str>, offsets: HashMap<Tz, Offsets>) -> Zones {
+        Zones::new(Rules { source, version: text.map(version), built_in: version("2025b"), offsets })
     }
 
     #[test]
@@ -281,23 +293,23 @@ mod tests {
     /// A release of 2025 may be of its last day.
     #[test]
     fn data_is_old_after_half_a_year() {
-        let version = || "2025c".to_owned();
-        let half_a_year = Some(OldZones::HalfAYear { version: version(), from: ZoneSource::System });
+        let half_a_year = |from| Some(OldZones::HalfAYear { version: "2025c".to_owned(), from });
         for (now, old) in [
             ("2025-12-31T00:00:00Z", None),
             ("2026-06-30T23:59:59Z", None),
-            ("2026-07-01T00:00:00Z", half_a_year.clone()),
-            ("2036-01-01T00:00:00Z", half_a_year),
+            ("2026-07-01T00:00:00Z", half_a_year(ZoneSource::System)),
+            ("2036-01-01T00:00:00Z", half_a_year(ZoneSource::System)),
         ] {
             assert_eq!(system(Some("2025c")).old(at(now)), old, "{now}");
         }
         assert_eq!(system(None).old(at("2036-01-01T00:00:00Z")), None);
-        let older = OldZones::OlderThanBuiltIn { version: "2023a".to_owned() };
+        let older = OldZones::OlderThanBuiltIn { version: "2023a".to_owned(), built_in: "2025b".to_owned() };
         assert_eq!(system(Some("2023a")).old(at("2024-01-01T00:00:00Z")), Some(older));
-        let built_in = Zones::built_in();
-        assert_eq!(built_in.old(at("2025-04-01T00:00:00Z")), None);
-        let old = built_in.old(at("2036-01-01T00:00:00Z")).unwrap();
-        assert_eq!(old.advice(), "install the system's package tzdata; it counts within a minute");
+        let built_in = of(ZoneSource::BuiltIn, Some("2025c"), HashMap::new());
+        assert_eq!(built_in.old(at("2026-04-01T00:00:00Z")), None);
+        let old = built_in.old(at("2036-01-01T00:00:00Z"));
+        assert_eq!(old, half_a_year(ZoneSource::BuiltIn));
+        assert_eq!(old.unwrap().advice(), "install the system's package tzdata; it counts within a minute");
     }
 
     #[test]
@@ -328,15 +340,13 @@ mod tests {
         );
     }
 
-    /// A zone that the system does not have keeps the rules that are compiled in.
     #[test]
-    fn missing_zones_are_the_compiled_ones() {
-        let zones =
-            Zones::of_system(None, HashMap::from([(Tz::Asia__Tokyo, Offsets::new(60, vec![]).unwrap())]));
+    fn rules_take_the_place_of_the_default() {
+        let tokyo = HashMap::from([(Tz::Asia__Tokyo, Offsets::new(60, vec![]).unwrap())]);
+        let zones = of(ZoneSource::System, None, tokyo);
         let noon = at("2026-11-27T12:00:00Z");
         assert_eq!(zones.zone(Tz::Asia__Tokyo).offset(noon), TimeDelta::minutes(1));
         assert_eq!(zones.zone(Tz::Asia__Seoul).offset(noon), TimeDelta::hours(9));
-        assert_eq!(zones.to_string(), "of an unknown version, the system's");
-        assert_eq!(Zones::default().to_string(), format!("{IANA_TZDB_VERSION}, compiled in"));
+        assert_eq!(Zones::default().version(), Some(IANA_TZDB_VERSION));
     }
 }

@@ -119,6 +119,8 @@ fn sentence(key: &str, by_word: &BTreeMap<&str, Vec<&str>>) -> String {
 mod tests {
     use std::collections::HashMap;
 
+    use os_upgrade_kernel::window::{Rules, ZoneSource, ZoneVersion};
+
     use super::*;
 
     fn group(name: &str) -> GroupName {
@@ -135,7 +137,14 @@ mod tests {
             groups: [(group("default"), 2)].into(),
             ..settings
         };
-        let newer = Zones::of_system("2999a".parse().ok(), HashMap::new());
+        let version: ZoneVersion = "2999a".parse().unwrap();
+        let rules = Rules {
+            source: ZoneSource::System,
+            version: Some(version.clone()),
+            built_in: version,
+            offsets: HashMap::new(),
+        };
+        let newer = Zones::new(rules);
         let other = SettingsDigest::of(&other, None, &newer);
         // An older version reports no settings.
         let older = SettingsDigest::default();
