@@ -49,7 +49,7 @@ pub enum Error {
     Name {
         /// The host.
         host: HostName,
-        /// Why.
+        /// What is wrong with it.
         why: NameError,
     },
     /// The host already has credentials.

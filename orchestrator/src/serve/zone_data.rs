@@ -23,7 +23,7 @@ pub(super) fn follow(shutdown: CancellationToken) -> watch::Receiver<Zones> {
             let is = sender.borrow().old(Utc::now());
             if is != old {
                 if let Some(is) = &is {
-                    tracing::warn!("{is}: {}", is.advice());
+                    tracing::warn!("{is}; {}", is.advice());
                 }
                 old = is;
             }

@@ -15,9 +15,11 @@ use std::{env, fmt};
 
 use chrono_tz::{TZ_VARIANTS, Tz};
 use os_upgrade_kernel::Zones;
-use os_upgrade_kernel::window::{Offsets, OffsetsError, Rules, ZoneSource, ZoneVersion};
+use os_upgrade_kernel::window::{Offsets, Rules, ZoneSource, ZoneVersion};
 use os_upgrade_platform::file_watch::Version;
 use os_upgrade_platform::plain_file;
+
+use self::tzif::{ZONE_BYTES_MAX, ZoneFileError};
 
 /// Where distributions install time zone data.
 const DIRECTORY: &str = "/usr/share/zoneinfo";
@@ -26,8 +28,6 @@ const DATABASE: &str = "tzdata.zi";
 /// Where the release is if there is no [`DATABASE`].
 const VERSION: &str = "+VERSION";
 
-/// The largest file of a zone, in bytes. Real ones have 4 kB.
-const ZONE_BYTES_MAX: u64 = 64 * 1024;
 /// The largest [`DATABASE`], in bytes. Real ones have 110 kB.
 const DATABASE_BYTES_MAX: u64 = 1024 * 1024;
 /// How many zones are named in a problem.
@@ -54,26 +54,6 @@ pub struct ZoneDataProblem {
     directory: String,
     missing: Vec<Tz>,
     unusable: Vec<(Tz, ZoneFileError)>,
-}
-
-/// Why the file of a zone cannot be used.
-#[derive(Debug, thiserror::Error)]
-pub enum ZoneFileError {
-    /// It cannot be read.
-    #[error(transparent)]
-    Read(#[from] io::Error),
-    /// It is longer than any zone's.
-    #[error("it has more than {ZONE_BYTES_MAX} bytes")]
-    TooLong,
-    /// It is not in the format.
-    #[error("it is damaged, or no time zone file")]
-    Damaged(#[source] jiff::Error),
-    /// Its times count leap seconds, so that clocks would change too late.
-    #[error("it counts leap seconds, like the files below right/")]
-    LeapSeconds,
-    /// Windows cannot rely on its offsets.
-    #[error(transparent)]
-    Offsets(#[from] OffsetsError),
 }
 
 impl ZoneDataProblem {

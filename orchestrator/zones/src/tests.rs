@@ -1,3 +1,5 @@
+//! Directories of zone files, whole and damaged.
+
 use std::collections::BTreeMap;
 use std::fs;
 use std::os::unix::fs::symlink;

@@ -1,10 +1,13 @@
-//! A zone's file, in the format TZif of RFC 9636, as offsets.
+//! A zone's file, in the format `TZif` of RFC 9636, as offsets.
+
+use std::io;
 
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
-use os_upgrade_kernel::window::Offsets;
+use os_upgrade_kernel::window::{Offsets, OffsetsError};
 
-use crate::ZoneFileError;
+/// The largest file of a zone, in bytes. Real ones have 4 kB.
+pub(crate) const ZONE_BYTES_MAX: u64 = 64 * 1024;
 
 /// The start of 1969 and of 2101 in seconds since 1970: windows start from 1970 on, and what is compiled in ends with 2100.
 /// Rules for all later years would have to be kept as rules.
@@ -13,6 +16,26 @@ const LAST: i64 = 4_133_980_800;
 
 /// The length of a header.
 const HEADER_BYTES: usize = 44;
+
+/// Why the file of a zone cannot be used.
+#[derive(Debug, thiserror::Error)]
+pub enum ZoneFileError {
+    /// It cannot be read.
+    #[error(transparent)]
+    Read(#[from] io::Error),
+    /// It is longer than any zone's.
+    #[error("it has more than {ZONE_BYTES_MAX} bytes")]
+    TooLong,
+    /// It is not in the format.
+    #[error("it is damaged, or no time zone file")]
+    Damaged(#[source] jiff::Error),
+    /// Its times count leap seconds, so that clocks would change too late.
+    #[error("it counts leap seconds, like the files below right/")]
+    LeapSeconds,
+    /// Windows cannot rely on its offsets.
+    #[error(transparent)]
+    Offsets(#[from] OffsetsError),
+}
 
 /// The offsets of the zone `name` whose file has `data`.
 ///

@@ -30,7 +30,6 @@ static BUILT_IN: LazyLock<ZoneData> = LazyLock::new(|| ZoneData { zones: Zones::
 static SYSTEM: LazyLock<ZoneData> = LazyLock::new(|| {
     let read = os_upgrade_zones::read();
     assert_eq!(read.zones.source(), ZoneSource::System, "install tzdata: {read}");
-    println!("time zone data {read}");
     let zone = |zone: Tz| {
         let data = fs::read(Path::new(&read.directory).join(zone.name())).ok()?;
         Some((zone, tz::TimeZone::from_tz_data(&data).unwrap()))
