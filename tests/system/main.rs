@@ -5,4 +5,5 @@ mod clocks;
 mod debian;
 mod debian_faults;
 mod debian_reboot;
+mod debian_sources;
 mod docker;

@@ -122,6 +122,8 @@ pub fn dpkg_deb(directory: &Path, deb: &Path) {
 pub struct Archive {
     directory: PathBuf,
     keys: TempDir,
+    /// What its Release file says of it.
+    release: String,
     /// How often it was published. APT recognises a new list by its time in seconds.
     published: u64,
 }
@@ -131,7 +133,12 @@ impl Archive {
     pub fn new(tree: &Tree) -> Self {
         let directory = tree.path(PATH);
         fs::create_dir_all(&directory).unwrap();
-        let mut this = Self { directory, keys: new_keys(), published: 0 };
+        let mut this = Self {
+            directory,
+            keys: new_keys(),
+            release: "Suite: test\nCodename: test".to_owned(),
+            published: 0,
+        };
         fs::write(tree.path(KEY), gpg(this.keys.path(), &["--export"], &[])).unwrap();
         this.set_as_source(tree);
         this.publish(&[]);
@@ -140,7 +147,29 @@ impl Archive {
 
     /// Makes it the only source of the system.
     pub fn set_as_source(&self, tree: &Tree) {
-        tree.write(SOURCES, &format!("{}\n", source(&format!("copy:/{PATH}"))));
+        Self::set_source(tree, &format!("copy:/{PATH}"));
+    }
+
+    /// Makes `url` the only source of the system, signed with the same key.
+    pub fn set_source(tree: &Tree, url: &str) {
+        tree.write(SOURCES, &format!("{}\n", source(url)));
+    }
+
+    /// The same for one whose signature is not checked.
+    pub fn set_trusted_source(tree: &Tree, url: &str) {
+        tree.write(SOURCES, &format!("deb [trusted=yes] {url} ./\n"));
+    }
+
+    /// The same as [`Self::set_source`] in deb822 form.
+    pub fn set_deb822_source(tree: &Tree, url: &str) {
+        tree.write(SOURCES, "");
+        let fields = format!("Types: deb\nURIs: {url}\nSuites: ./\nSigned-By: /{KEY}\n");
+        tree.write("etc/apt/sources.list.d/archive.sources", &fields);
+    }
+
+    /// Its directory.
+    pub fn directory(&self) -> &Path {
+        &self.directory
     }
 
     /// Adds a source that is signed with the same key.
@@ -155,7 +184,8 @@ impl Archive {
         let file = self.directory.join("Packages");
         fs::write(&file, &list).unwrap();
         let release = format!(
-            "Suite: test\nCodename: test\nDate: Thu, 01 Jan 2026 00:00:00 UTC\nSHA256:\n {} {} Packages\n",
+            "{}\nDate: Thu, 01 Jan 2026 00:00:00 UTC\nSHA256:\n {} {} Packages\n",
+            self.release,
             sha256(list.as_bytes()),
             list.len()
         );
@@ -167,6 +197,11 @@ impl Archive {
             let file = fs::File::options().append(true).open(self.directory.join(name)).unwrap();
             file.set_modified(time).unwrap();
         }
+    }
+
+    /// Replaces the fields of its Release file that say what it is, from the next publication on.
+    pub fn set_release(&mut self, fields: &str) {
+        fields.clone_into(&mut self.release);
     }
 
     /// Signs with a new key from now on, which the system does not trust.

@@ -53,7 +53,12 @@ impl Apt {
             "--quiet",
             "--assume-yes",
             &format!("--option=Dir::Cache={}", self.cache),
+            // The host's configuration may have set it apart from `Dir::Cache`.
+            &format!("--option=Dir::Cache::archives={}/archives", self.cache),
             &format!("--option=Dir::State::lists={}/lists", self.cache),
+            // APT would use the files of a `file:` source in their place: an upgrade would install what has replaced
+            // them, and `--no-download` cannot even do that. This copies them, as for any other source.
+            "--option=Dir::Bin::Methods::file=copy",
             // One failed source is an error, not only the failure of all sources.
             "--option=APT::Update::Error-Mode=any",
             "--option=Acquire::Languages=none",
