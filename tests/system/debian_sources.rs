@@ -1,9 +1,19 @@
-//! The sources of the Debian worker with real APT: of every kind that APT upgrades from.
+//! The sources of the Debian worker with real APT: of every kind that APT upgrades from, and what operators read of those
+//! that fail.
 
 use std::fs;
 
-use harness::debian::{Archive, Package, host, system};
+use axum::Router;
+use axum::response::Html;
+use harness::debian::{Archive, CACHE, Package, host, run, system};
 use harness::nats_server::NatsServer;
+use harness::worker::WorkerHost;
+use tokio::net::TcpListener;
+
+async fn prepare(host: &WorkerHost, run: &str) -> String {
+    let prepare = host.send(run, &host.prepare("")).await;
+    host.result_of(prepare).await
+}
 
 #[tokio::test]
 async fn local_sources_are_installed_as_prepared() {
@@ -34,4 +44,84 @@ async fn local_sources_are_installed_as_prepared() {
         assert_eq!(tree.package("foo"), format!("ii {prepared}"), "{url}");
     }
     assert!(!tree.path("/var/cache/elsewhere").exists());
+}
+
+#[tokio::test]
+async fn changed_release_is_accepted_as_the_reason_says() {
+    let (tree, mut archive) = system(&[Package::new("foo", "1.0")], &["foo"]);
+    let server = NatsServer::with_streams().await;
+    let mut host = host(&server, &tree, &[]).await;
+    host.start();
+    assert_eq!(prepare(&host, "run-1").await, "done");
+
+    // APT accepts another suite by itself.
+    archive.set_release("Suite: oldstable\nCodename: test\nLabel: vendor");
+    archive.publish(&[Package::new("foo", "2.0")]);
+    let result = prepare(&host, "run-2").await;
+    let lists = tree.path(CACHE).join("lists");
+    let command = format!("rm -r {}", lists.display());
+    let expected = format!(
+        "copy:/srv/archive changed its 'Label' value from '' to 'vendor'; packages may be pinned by that; check \
+         /etc/apt/preferences.d, and accept the change with: {command}"
+    );
+    assert_eq!(result, expected);
+    // What APT advises does not help.
+    tree.must(&["apt-get", "--quiet=2", "update", "--allow-releaseinfo-change"]);
+    assert_eq!(prepare(&host, "run-3").await, expected);
+    fs::remove_dir_all(&lists).unwrap();
+    assert_eq!(run(&host, "run-4").await, "done");
+    assert_eq!(tree.package("foo"), "ii 2.0");
+
+    archive.set_release("Suite: test\nCodename: next\nLabel: vendor");
+    archive.publish(&[Package::new("foo", "3.0")]);
+    let result = prepare(&host, "run-5").await;
+    let expected =
+        "copy:/srv/archive changed its 'Codename' value from 'test' to 'next'; that may be another release; ";
+    assert!(result.starts_with(expected), "{result}");
+    assert!(result.ends_with(&command), "{result}");
+    assert_eq!(tree.package("foo"), "ii 2.0");
+}
+
+/// Answers every request with a login page, until it is dropped. Returns its URL.
+async fn login_page() -> (String, tokio::task::JoinHandle<()>) {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let url = format!("http://{}", listener.local_addr().unwrap());
+    let pages =
+        Router::new().fallback(async || Html("<html><body>Please log in to the network</body></html>"));
+    (url, tokio::spawn(async move { axum::serve(listener, pages).await.unwrap() }))
+}
+
+#[tokio::test]
+async fn login_page_is_no_bad_signature() {
+    let (tree, mut archive) = system(&[Package::new("foo", "1.0")], &["foo"]);
+    archive.publish(&[Package::new("foo", "2.0")]);
+    let server = NatsServer::with_streams().await;
+    let mut host = host(&server, &tree, &[]).await;
+    host.start();
+    let (url, pages) = login_page().await;
+    let intercepted = format!(
+        "{url} is not what answers; check the network for a login page (captive portal), the proxy and its "
+    );
+    Archive::set_source(&tree, &url);
+    let result = prepare(&host, "run-1").await;
+    assert!(result.starts_with(&intercepted), "{result}");
+    assert!(result.ends_with("(does the network require authentication?)"), "{result}");
+    Archive::set_trusted_source(&tree, &url);
+    let result = prepare(&host, "run-2").await;
+    assert!(result.starts_with(&intercepted), "{result}");
+    pages.abort();
+
+    // Of a source without a Release file, APT stores the page as the list.
+    let page = "<html><body>Please log in to the network</body></html>\n";
+    let unsigned = tree.path("/srv/unsigned");
+    fs::create_dir(&unsigned).unwrap();
+    fs::write(unsigned.join("Packages"), page).unwrap();
+    Archive::set_trusted_source(&tree, "file:/srv/unsigned");
+    let result = prepare(&host, "run-3").await;
+    assert!(result.starts_with("apt-get update failed: Unable to parse package file "), "{result}");
+    host.await_log("because APT cannot read it").await;
+
+    archive.set_as_source(&tree);
+    assert_eq!(run(&host, "run-4").await, "done");
+    assert_eq!(tree.package("foo"), "ii 2.0");
 }

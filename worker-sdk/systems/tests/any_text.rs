@@ -69,7 +69,9 @@ proptest! {
         prop_assert!(!image::describe_failure("x", &text).contains('\n'));
         let running = kernel::Running { release: text.clone(), build: other.clone() };
         let _ = kernel::reboot_reason(&running, std::slice::from_ref(&other), Some(&text));
-        prop_assert!(!source::describe_failure(&text).contains('\n'));
+        prop_assert!(!source::describe_update(&text, "/lists").contains('\n'));
+        prop_assert!(!source::describe_download(&text).contains('\n'));
+        let _ = source::unreadable_lists(&text, "/lists").count();
         prop_assert!(!failure::describe("x", &text, &other).contains('\n'));
     }
 

@@ -1,4 +1,4 @@
-//! Why `apt-get update` failed: which source, and why.
+//! Why APT could not read its sources or download packages: which source, why, and what an operator does about it.
 
 use crate::text::{names, one_line};
 
@@ -7,114 +7,306 @@ use crate::text::{names, one_line};
 pub enum Fault {
     /// It cannot be reached.
     Unreachable,
+    /// A proxy or a login page answers in its place.
+    Intercepted,
+    /// It refuses access.
+    Refused,
+    /// It, or the proxy, answers that it has a problem itself.
+    Failing,
+    /// There is no TLS connection, or its certificate is not trusted.
+    Tls,
     /// It is not signed, or not with the key that the source entry names.
     Signature,
-    /// Its lists have expired, or are not valid yet.
+    /// Signatures cannot be checked on this host.
+    NoVerifier,
+    /// Its checksums are of a kind that APT does not accept.
+    Weak,
+    /// Its lists have expired.
     Expired,
+    /// Its lists are not valid yet.
+    FromFuture,
     /// It does not have the requested suite or file.
     Missing,
+    /// It is an installation disc.
+    Disc,
     /// A downloaded file does not match the source's checksums.
     Mismatch,
+    /// Its lists are no lists.
+    Unreadable,
     /// A downloaded file could not be written.
     DiskFull,
     /// Something else; see APT's message.
     Other,
 }
 
-impl Fault {
-    fn of(reason: &str) -> Self {
-        let has = |parts: &[&str]| parts.iter().any(|part| reason.contains(part));
-        if has(&["No space left on device"]) {
-            Self::DiskFull
-        } else if has(&["signature", "signed", "NO_PUBKEY", "BADSIG", "EXPKEYSIG", "GPG error", "Signed-By"])
-        {
-            Self::Signature
-        } else if has(&["is expired", "is not valid yet"]) {
-            Self::Expired
-        } else if has(&["404", "File not found", "does not have a Release file"]) {
-            Self::Missing
-        } else if has(&["Hash Sum mismatch", "unexpected size", "Mirror sync"]) {
-            Self::Mismatch
-        } else if has(&[
+/// Parts of APT's messages, and what they mean; the first that is found counts.
+const MESSAGES: [(Fault, &[&str]); 13] = [
+    (Fault::DiskFull, &["No space left on device", "Disk quota exceeded", "have enough free space"]),
+    (Fault::Unreadable, &["Unable to parse package file", "MergeList"]),
+    (
+        Fault::Intercepted,
+        &[
+            "does the network require authentication",
+            "'NOSPLIT'",
+            "'NODATA'",
+            "Bad header line",
+            "invalid reply header",
+            "Redirection",
+            "from proxy",
+        ],
+    ),
+    (
+        Fault::NoVerifier,
+        &["neither seems installed", "Cannot find gpgv", "do not seem to be installed", "Could not execute"],
+    ),
+    (Fault::Weak, &["weak security information"]),
+    (Fault::Expired, &["is expired"]),
+    (Fault::FromFuture, &["is not valid yet"]),
+    (Fault::Disc, &["apt-cdrom"]),
+    (Fault::Missing, &["File not found", "Failed to stat", "have a Release file", "has a Release file"]),
+    (Fault::Mismatch, &["Hash Sum mismatch", "Size mismatch", "unexpected size", "Mirror sync"]),
+    (
+        Fault::Unreachable,
+        &[
             "Could not resolve",
+            "failure resolving",
+            "error resolving",
+            "happened resolving",
             "Could not connect",
             "Cannot initiate the connection",
             "Unable to connect",
             "Connection failed",
-            "Connection timed out",
-            "connection timed out",
-            "Temporary failure resolving",
+            "onnection timed out",
+            "onnection reset",
+            "onnection refused",
+            "closed the connection",
+            "onnection closed",
+            "Read error",
             "Network is unreachable",
-            "Could not handshake",
+            "No route to host",
             "Could not wait for server fd",
-        ]) {
-            Self::Unreachable
-        } else {
-            Self::Other
+            "Error reading from server",
+        ],
+    ),
+    (Fault::Tls, &["ertificate", "Could not handshake", "SSL connection failed", "TLS"]),
+    // Last, because addresses and paths may contain these words.
+    (
+        Fault::Signature,
+        &[
+            "signature",
+            "signed",
+            "NO_PUBKEY",
+            "BADSIG",
+            "EXPKEYSIG",
+            "GPG error",
+            "OpenPGP",
+            "Signed-By",
+            "sqv returned",
+            "keyring",
+        ],
+    ),
+];
+
+impl Fault {
+    fn of(reason: &str) -> Self {
+        match http_status(reason) {
+            Some(401 | 403) => return Self::Refused,
+            Some(404 | 410) => return Self::Missing,
+            Some(407 | 511) => return Self::Intercepted,
+            Some(429 | 500..) => return Self::Failing,
+            Some(_) | None => {}
         }
+        let known = MESSAGES.iter().find(|(_, parts)| parts.iter().any(|part| reason.contains(part)));
+        known.map_or(Self::Other, |(fault, _)| *fault)
     }
 
     const fn advice(self) -> &'static str {
         match self {
             Self::Unreachable => "cannot be reached; check the network, the proxy and the source's address",
+            Self::Intercepted => {
+                "is not what answers; check the network for a login page (captive portal), the proxy and its \
+                 credentials, and the source's address"
+            }
+            Self::Refused => "refuses access; check the source's credentials and the proxy",
+            Self::Failing => "has a problem, or the proxy has one; try again later",
+            Self::Tls => {
+                "has no TLS that this host trusts; check the host's clock, its ca-certificates, the proxy and the \
+                 source's address"
+            }
             Self::Signature => {
                 "is not signed by its key; do not trust it, or renew the key that the source names"
             }
-            Self::Expired => "has lists that are no longer valid; check the mirror and the host's clock",
+            Self::NoVerifier => "cannot be verified on this host; install gpgv",
+            Self::Weak => "has only checksums that are too weak; its provider must add SHA256",
+            Self::Expired => {
+                "has lists that have expired; check whether the mirror is still updated, and the host's clock"
+            }
+            Self::FromFuture => "has lists from the future; check the host's clock",
             Self::Missing => "does not have what the source names; correct the source's address or suite",
-            Self::Mismatch => "has inconsistent lists; try again when the mirror is fully updated",
+            Self::Disc => "is an installation disc, which apt-get update cannot read; remove the source",
+            Self::Mismatch => {
+                "has inconsistent files; try again when the mirror is fully updated, or check the network for a login \
+                 page and the proxy for old files"
+            }
+            Self::Unreadable => {
+                "has lists that cannot be read; check the network for a login page, the proxy, and the source"
+            }
             Self::DiskFull => "could not be stored because the disk is full; make room",
             Self::Other => "failed",
         }
     }
 }
 
-/// One line for the operator about a failed `apt-get update`, from its output.
-pub fn describe_failure(text: &str) -> String {
-    let mut failures: Vec<(String, &str)> = Vec::new();
-    let errors: Vec<&str> = text.lines().filter_map(|line| line.strip_prefix("E: ")).collect();
-    let repositories = errors.iter().filter_map(|line| unusable(line));
-    for (source, reason) in failed_requests(text).chain(repositories) {
-        if !failures.iter().any(|(known, _)| *known == source) {
-            failures.push((source, reason.trim()));
-        }
-    }
-    if !failures.is_empty() {
-        let texts = failures
-            .into_iter()
-            .map(|(source, reason)| format!("{source} {}: {reason}", Fault::of(reason).advice()));
-        return names(texts);
-    }
-    if errors.is_empty() {
-        return format!("apt-get update failed: {}", last_line(text));
-    }
-    let full = errors.iter().any(|line| Fault::of(line) == Fault::DiskFull);
-    let because = if full { " because the disk is full; make room" } else { "" };
-    format!("apt-get update failed{because}: {}", errors.join("; "))
+/// The status at the start of APT's message: `404  Not Found [IP: 127.0.0.1 8099]`.
+fn http_status(reason: &str) -> Option<u16> {
+    let (status, _) = reason.split_once("  ")?;
+    (status.len() == 3).then(|| status.parse().ok()).flatten()
 }
 
-/// The failures `Err:1 URL SUITE FILE`, with the reason on the next line.
+/// One line for the operator about a failed `apt-get update`, from its output. `lists` is the directory of the lists.
+pub fn describe_update(text: &str, lists: &str) -> String {
+    let mut failures = Failures::default();
+    for (source, what) in changed(text) {
+        failures.add(source, format!("{what}rm -r {lists}"));
+    }
+    for (source, reason) in failed_requests(text).chain(errors(text).filter_map(unusable)) {
+        let reason = reason.trim();
+        // Its providers' traces help nobody here.
+        let reason = reason.split_once("  Stack backtrace:").map_or(reason, |(before, _)| before);
+        failures.add(source, format!("{}: {reason}", Fault::of(reason).advice()));
+    }
+    failures.describe("apt-get update", text)
+}
+
+/// One line for the operator about failed downloads of packages, from the output of `apt-get --download-only`.
+pub fn describe_download(text: &str) -> String {
+    let mut failures = Failures::default();
+    for (source, reason) in failed_requests(text) {
+        let fault = Fault::of(reason);
+        // The source has just listed this file.
+        let fault = if fault == Fault::Missing { Fault::Mismatch } else { fault };
+        failures.add(source, format!("{}: {}", fault.advice(), reason.trim()));
+    }
+    failures.describe("the download of packages", text)
+}
+
+/// The names of lists that APT has stored but cannot read: of a source without a Release file, APT stores whatever it gets,
+/// such as a login page, and may take it for the current list ever after.
+pub fn unreadable_lists<'a>(text: &'a str, lists: &'a str) -> impl Iterator<Item = &'a str> {
+    let words =
+        errors(text).filter(|line| Fault::of(line) == Fault::Unreadable).flat_map(str::split_whitespace);
+    let names = words.filter_map(move |word| word.strip_prefix(lists)?.strip_prefix('/'));
+    names.filter(|name| !name.is_empty() && !name.contains('/') && !name.starts_with('.'))
+}
+
+/// The first failure of each source.
+#[derive(Debug, Default)]
+struct Failures(Vec<(String, String)>);
+
+impl Failures {
+    fn add(&mut self, source: String, what: String) {
+        if !self.0.iter().any(|(known, _)| *known == source) {
+            self.0.push((source, what));
+        }
+    }
+
+    /// The failures, or else APT's errors.
+    fn describe(self, tool: &str, text: &str) -> String {
+        if !self.0.is_empty() {
+            return names(self.0.into_iter().map(|(source, what)| format!("{source} {what}")));
+        }
+        let errors: Vec<&str> = errors(text).collect();
+        if errors.is_empty() {
+            return format!("{tool} failed: {}", last_line(text));
+        }
+        let known = errors.iter().map(|line| Fault::of(line)).find(|fault| *fault != Fault::Other);
+        match known {
+            Some(Fault::DiskFull) => {
+                format!("{tool} failed because the disk is full; make room: {}", errors.join("; "))
+            }
+            Some(_) | None => format!("{tool} failed: {}", errors.join("; ")),
+        }
+    }
+}
+
+/// The lines marked as errors.
+fn errors(text: &str) -> impl Iterator<Item = &str> {
+    text.lines().filter_map(|line| line.strip_prefix("E: "))
+}
+
+/// The sources whose Release files have changed what operators' settings refer to, with what has changed and the advice,
+/// to which a command is to be added: `Repository 'URL SUITE InRelease' changed its 'Label' value from 'a' to 'b'`.
+fn changed(text: &str) -> Vec<(String, String)> {
+    let mut sources: Vec<(String, Vec<&str>)> = Vec::new();
+    for line in errors(text) {
+        let parts = line.strip_prefix("Repository '").and_then(|rest| rest.split_once("' changed its "));
+        let Some((source, what)) = parts.and_then(|(what, change)| Some((source(what)?, change))) else {
+            continue;
+        };
+        let what = what.trim_end_matches('.');
+        match sources.iter_mut().find(|(known, _)| *known == source) {
+            Some((_, changes)) => changes.push(what),
+            None => sources.push((source, vec![what])),
+        }
+    }
+    let described = sources.into_iter().map(|(source, changes)| {
+        let is_release = changes.iter().any(|change| change.starts_with("'Codename'"));
+        let advice = if is_release {
+            "that may be another release; name the old one in the source to stay with it, or accept the change with: "
+        } else {
+            "packages may be pinned by that; check /etc/apt/preferences.d, and accept the change with: "
+        };
+        (source, format!("changed its {}; {advice}", changes.join(", its ")))
+    });
+    described.collect()
+}
+
+/// The failures `Err:1 URL SUITE FILE`, with the reason on the next line. A request may succeed after it has failed, at
+/// another mirror or with another compression: `Get:1`.
 fn failed_requests(text: &str) -> impl Iterator<Item = (String, &str)> {
-    let pairs = text.lines().zip(text.lines().skip(1));
-    pairs.filter_map(|(line, reason)| {
-        let (_, what) = line.strip_prefix("Err:")?.split_once(' ')?;
-        Some((source(what)?, reason))
+    let lines: Vec<&str> = text.lines().collect();
+    (0..lines.len()).filter_map(move |at| {
+        let (number, what) = lines[at].strip_prefix("Err:")?.split_once(' ')?;
+        let reason = lines.get(at + 1).filter(|line| line.starts_with(' '))?;
+        let succeeds = |line: &str| {
+            let rest = line.strip_prefix("Get:").or_else(|| line.strip_prefix("Hit:"));
+            rest.and_then(|rest| rest.split_once(' ')).is_some_and(|(other, _)| other == number)
+        };
+        let source = source(what)?;
+        (!lines[at..].iter().any(|line| succeeds(line))).then(|| (source, reason.trim()))
     })
 }
 
-/// `The repository 'URL SUITE Release' is not signed.`
+/// `The repository 'URL SUITE Release' is not signed.` or `Release file for URL is expired (...).`
 fn unusable(line: &str) -> Option<(String, &str)> {
+    if let Some(rest) = line.strip_prefix("Release file for ") {
+        let (file, reason) = rest.split_once(' ')?;
+        return Some((source_of_file(file), reason));
+    }
     let (what, reason) = line.strip_prefix("The repository '")?.split_once("' ")?;
     Some((source(what)?, reason))
 }
 
 /// The address and suite of a source, without the file.
 fn source(what: &str) -> Option<String> {
-    let mut words = what.split_whitespace();
-    let url = words.next()?;
+    // The name of a disc has spaces: `cdrom://[Debian 12 DVD 1] bookworm Release`.
+    let name_end = what.find(']').unwrap_or_default();
+    let url_end = what[name_end..].find(' ').map_or(what.len(), |at| name_end + at);
+    let (url, rest) = what.split_at(url_end);
+    let suite = rest.split_whitespace().next().filter(|suite| *suite != "./");
     // The component in `bookworm/main` is removed, but a suite may contain a slash itself: `stable/updates`.
-    let suite = words.next().filter(|suite| *suite != "./");
-    Some(suite.map_or_else(|| url.to_owned(), |suite| format!("{url} {}", suite.trim_end_matches("/main"))))
+    let named =
+        suite.map_or_else(|| url.to_owned(), |suite| format!("{url} {}", suite.trim_end_matches("/main")));
+    (!named.is_empty()).then_some(named)
+}
+
+/// The source that has a Release file at this URL.
+fn source_of_file(url: &str) -> String {
+    let directory = url.rsplit_once('/').map_or(url, |(directory, _)| directory);
+    match directory.split_once("/dists/") {
+        Some((url, suite)) => format!("{url} {suite}"),
+        None => directory.trim_end_matches("/.").to_owned(),
+    }
 }
 
 fn last_line(text: &str) -> String {
@@ -125,28 +317,151 @@ fn last_line(text: &str) -> String {
 mod tests {
     use super::*;
 
+    const LISTS: &str = "/var/cache/os-upgrade-worker/lists";
+
+    /// Checks the reasons for failures of one source against what APT 2.6 and 3.0 print, and what follows the source's name.
+    fn check_advice(failures: &[(&str, &str)]) {
+        for (reason, advice) in failures {
+            let text = format!(
+                "Ign:1 http://a stable InRelease\nErr:1 http://a stable InRelease\n  {reason}\n  Hashes of expected file:\n\
+                 Reading package lists...\nE: The repository 'http://a stable InRelease' is not signed.\n"
+            );
+            assert_eq!(describe_update(&text, LISTS), format!("http://a stable {advice}{reason}"));
+        }
+    }
+
     #[test]
-    fn failed_sources_are_named_with_advice() {
+    fn sources_that_cannot_be_reached_have_advice() {
+        let unreachable = "cannot be reached; check the network, the proxy and the source's address: ";
+        let intercepted = "is not what answers; check the network for a login page (captive portal), the proxy and its \
+                           credentials, and the source's address: ";
+        let tls = "has no TLS that this host trusts; check the host's clock, its ca-certificates, the proxy and the \
+                   source's address: ";
+        check_advice(&[
+            // A login page in place of the InRelease file, and of the signature of a source without one.
+            (
+                "Clearsigned file isn't valid, got 'NOSPLIT' (does the network require authentication?)",
+                intercepted,
+            ),
+            ("Signed file isn't valid, got 'NODATA' (does the network require authentication?)", intercepted),
+            ("511  Network Authentication Required [IP: 127.0.0.1 80]", intercepted),
+            ("407  Proxy Authentication Required [IP: 127.0.0.1 80]", intercepted),
+            (
+                "Redirection from https to 'http://login.example/' is forbidden [IP: 127.0.0.1 443]",
+                intercepted,
+            ),
+            ("Invalid response from proxy: HTTP/1.1 200 OK  [IP: 127.0.0.1 3128]", intercepted),
+            (
+                "403  Forbidden [IP: 127.0.0.1 80]",
+                "refuses access; check the source's credentials and the proxy: ",
+            ),
+            (
+                "401  Unauthorized [IP: 127.0.0.1 80]",
+                "refuses access; check the source's credentials and the proxy: ",
+            ),
+            (
+                "503  Service Unavailable [IP: 127.0.0.1 80]",
+                "has a problem, or the proxy has one; try again later: ",
+            ),
+            ("502  Bad Gateway [IP: 127.0.0.1 80]", "has a problem, or the proxy has one; try again later: "),
+            (
+                "404  Not Found [IP: 127.0.0.1 80]",
+                "does not have what the source names; correct the source's address or suite: ",
+            ),
+            (
+                "File not found - /srv/x/./Release (2: No such file or directory)",
+                "does not have what the source names; correct the source's address or suite: ",
+            ),
+            (
+                "Failed to stat - copy-stat (2: No such file or directory)",
+                "does not have what the source names; correct the source's address or suite: ",
+            ),
+            (
+                "File not found - /srv/unsigned/./Release (2: No such file or directory)",
+                "does not have what the source names; correct the source's address or suite: ",
+            ),
+            ("Could not resolve 'keyring.example'", unreachable),
+            ("Connection failed [IP: 127.0.0.1 80]", unreachable),
+            ("Temporary failure resolving 'mirror.example'", unreachable),
+            (
+                "Could not connect to 127.0.0.1:9 (127.0.0.1). - connect (111: Connection refused)",
+                unreachable,
+            ),
+            ("Unable to connect to 127.0.0.1:9:", unreachable),
+            ("Connection timed out [IP: 127.0.0.1 80]", unreachable),
+            ("Error reading from server. Remote end closed connection [IP: 127.0.0.1 80]", unreachable),
+            ("Could not handshake: An unexpected TLS packet was received. [IP: 127.0.0.1 443]", tls),
+            (
+                "Certificate verification failed: The certificate is NOT trusted. The certificate chain uses not yet valid \
+                 certificate.  Could not handshake: Error in the certificate verification. [IP: 127.0.0.1 443]",
+                tls,
+            ),
+            ("SSL connection failed: error:0A000086:SSL routines::certificate verify failed / Success", tls),
+        ]);
+    }
+
+    #[test]
+    fn sources_that_cannot_be_used_have_advice() {
+        let unsigned = "is not signed by its key; do not trust it, or renew the key that the source names: ";
+        let mismatch = "has inconsistent files; try again when the mirror is fully updated, or check the network for a \
+                        login page and the proxy for old files: ";
+        check_advice(&[
+            (
+                "The following signatures couldn't be verified because the public key is not available: NO_PUBKEY AC68",
+                unsigned,
+            ),
+            ("The following signatures were invalid: BADSIG BEF12F9F806346DF A <a@example.com>", unsigned),
+            ("The following signatures were invalid: EXPKEYSIG DA958475BFFE357A E <e@example.com>", unsigned),
+            (
+                "Sub-process /usr/bin/sqv returned an error code (1), error message is: Missing key 3BC1, which is needed to \
+                 verify signature.",
+                unsigned,
+            ),
+            (
+                "Sub-process /usr/bin/sqv returned an error code (1), error message is: Error: Failed to parse keyring \
+                 \"/etc/apt/a.gpg\"  Caused by:     0: Reading \"/etc/apt/a.gpg\": No such file or directory (os error 2)",
+                unsigned,
+            ),
+            (
+                "gpgv, gpgv2 or gpgv1 required for verification, but neither seems installed",
+                "cannot be verified on this host; install gpgv: ",
+            ),
+            ("Internal error: Cannot find gpgv", "cannot be verified on this host; install gpgv: "),
+            ("Hash Sum mismatch", mismatch),
+            ("File has unexpected size (916 != 911). Mirror sync in progress? [IP: 127.0.0.1 80]", mismatch),
+            (
+                "Please use apt-cdrom to make this CD-ROM recognized by APT. apt-get update cannot be used to add new CD-ROMs",
+                "is an installation disc, which apt-get update cannot read; remove the source: ",
+            ),
+            (
+                "Error writing to file - write (28: No space left on device)",
+                "could not be stored because the disk is full; make room: ",
+            ),
+            ("something new", "failed: "),
+        ]);
+    }
+
+    #[test]
+    fn failed_sources_are_named() {
         for (text, expected) in [
             (
                 "Ign:3 http://127.0.0.1:9 ./ InRelease\n\
                  Err:3 http://127.0.0.1:9 ./ InRelease\n  Could not connect to 127.0.0.1:9 (127.0.0.1). - connect (111: Connection refused)\n\
-                 Err:4 http://mirror.example/debian bookworm InRelease\n  Could not resolve 'mirror.example'\n\
+                 Err:4 http://[::1]/debian bookworm/main amd64 Packages\n  Could not resolve 'mirror.example'\n\
                  Reading package lists...\n\
                  E: Failed to fetch http://127.0.0.1:9/./InRelease  Could not connect to 127.0.0.1:9 (127.0.0.1). - connect (111: Connection refused)\n\
                  E: Failed to fetch http://mirror.example/debian/dists/bookworm/InRelease  Could not resolve 'mirror.example'\n\
                  E: Some index files failed to download. They have been ignored, or old ones used instead.\n",
                 "http://127.0.0.1:9 cannot be reached; check the network, the proxy and the source's address: Could not \
-                 connect to 127.0.0.1:9 (127.0.0.1). - connect (111: Connection refused), http://mirror.example/debian \
+                 connect to 127.0.0.1:9 (127.0.0.1). - connect (111: Connection refused), http://[::1]/debian \
                  bookworm cannot be reached; check the network, the proxy and the source's address: Could not resolve \
                  'mirror.example'",
             ),
             (
-                "Err:1 http://a stable/updates InRelease\n  The following signatures couldn't be verified because the public key is not available: NO_PUBKEY AC68\n\
-                 W: An error occurred during the signature verification. GPG error: http://a stable/updates InRelease: NO_PUBKEY AC68\n\
-                 E: Failed to fetch http://a/dists/stable/updates/InRelease  The following signatures couldn't be verified\n",
-                "http://a stable/updates is not signed by its key; do not trust it, or renew the key that the source \
-                 names: The following signatures couldn't be verified because the public key is not available: NO_PUBKEY AC68",
+                "Err:2 cdrom://[Debian GNU/Linux 12.0.0 _Bookworm_ - DVD 1] stable Release\n  Please use apt-cdrom\n\
+                 E: The repository 'cdrom://[Debian GNU/Linux 12.0.0 _Bookworm_ - DVD 1] stable Release' does not have a Release file.\n",
+                "cdrom://[Debian GNU/Linux 12.0.0 _Bookworm_ - DVD 1] stable is an installation disc, which apt-get update \
+                 cannot read; remove the source: Please use apt-cdrom",
             ),
             (
                 "E: The repository 'http://a/debian ./ Release' is no longer signed.\n",
@@ -154,25 +469,40 @@ mod tests {
                  is no longer signed.",
             ),
             (
-                "Err:2 http://a/debian nosuch Release\n  404  Not Found [IP: 127.0.0.1 8099]\n\
-                 E: The repository 'http://a/debian nosuch Release' does not have a Release file.\n",
-                "http://a/debian nosuch does not have what the source names; correct the source's address or suite: 404  \
-                 Not Found [IP: 127.0.0.1 8099]",
+                "E: The repository 'http://a/debian stable/updates Release' does not have a Release file.\n",
+                "http://a/debian stable/updates does not have what the source names; correct the source's address or \
+                 suite: does not have a Release file.",
             ),
             (
-                "E: Release file for http://a/InRelease is expired (invalid since 3d). Updates for this repository will not be applied.\n",
-                "apt-get update failed: Release file for http://a/InRelease is expired (invalid since 3d). Updates for \
-                 this repository will not be applied.",
+                "W: No Hash entry in Release file x which is considered strong enough for security purposes\n\
+                 E: The repository 'http://a stable InRelease' provides only weak security information.\n",
+                "http://a stable has only checksums that are too weak; its provider must add SHA256: provides only weak \
+                 security information.",
             ),
             (
-                "Err:2 http://a bookworm/main amd64 Packages\n  File has unexpected size (916 != 911). Mirror sync in progress?\n  Hashes of expected file:\n",
-                "http://a bookworm has inconsistent lists; try again when the mirror is fully updated: File has \
-                 unexpected size (916 != 911). Mirror sync in progress?",
+                "E: Release file for http://a/dists/stable/updates/InRelease is expired (invalid since 3d). Updates for this \
+                 repository will not be applied.\n",
+                "http://a stable/updates has lists that have expired; check whether the mirror is still updated, and the \
+                 host's clock: is expired (invalid since 3d). Updates for this repository will not be applied.",
             ),
             (
-                "Err:2 http://a ./ Packages\n  Error writing to file - write (28: No space left on device)\n",
-                "http://a could not be stored because the disk is full; make room: Error writing to file - write (28: No \
-                 space left on device)",
+                "E: Release file for http://a/./InRelease is not valid yet (invalid for another 3d). Updates for this \
+                 repository will not be applied.\n",
+                "http://a has lists from the future; check the host's clock: is not valid yet (invalid for another 3d). \
+                 Updates for this repository will not be applied.",
+            ),
+            (
+                "Err:3 file:/srv/x ./ Packages\n  Failed to stat - stat (2: No such file or directory)\n\
+                 Get:3 file:/srv/x ./ Packages [55 B]\n\
+                 E: Unable to parse package file /var/cache/os-upgrade-worker/lists/_srv_x_._Packages (1)\n\
+                 W: You may want to run apt-get update to correct these problems\nE: The package cache file is corrupted\n",
+                "apt-get update failed: Unable to parse package file \
+                 /var/cache/os-upgrade-worker/lists/_srv_x_._Packages (1); The package cache file is corrupted",
+            ),
+            (
+                "Err:2 http://a ./ Packages\nReading package lists...\n\
+                 E: The method driver /usr/lib/apt/methods/foo could not be found.\n",
+                "apt-get update failed: The method driver /usr/lib/apt/methods/foo could not be found.",
             ),
             (
                 "E: Write error - write (28: No space left on device)\nE: IO Error saving source cache\n",
@@ -187,7 +517,74 @@ mod tests {
             ("killed\n\n", "apt-get update failed: killed"),
             ("", "apt-get update failed: it printed nothing"),
         ] {
-            assert_eq!(describe_failure(text), expected);
+            assert_eq!(describe_update(text, LISTS), expected);
+        }
+    }
+
+    #[test]
+    fn changed_release_is_accepted_by_removing_lists() {
+        for (changes, expected) in [
+            (
+                &["changed its 'Label' value from 'Test' to 'Other'"] as &[&str],
+                "http://a stable changed its 'Label' value from 'Test' to 'Other'; packages may be pinned by that; check \
+                 /etc/apt/preferences.d, and accept the change with: rm -r /var/cache/os-upgrade-worker/lists",
+            ),
+            (
+                &["changed its default priority for apt_preferences(5) from 500 to 1."],
+                "http://a stable changed its default priority for apt_preferences(5) from 500 to 1; packages may be pinned \
+                 by that; check /etc/apt/preferences.d, and accept the change with: rm -r \
+                 /var/cache/os-upgrade-worker/lists",
+            ),
+            (
+                &[
+                    "changed its 'Origin' value from 'a' to 'b'",
+                    "changed its 'Codename' value from 'bookworm' to 'trixie'",
+                ],
+                "http://a stable changed its 'Origin' value from 'a' to 'b', its 'Codename' value from 'bookworm' to \
+                 'trixie'; that may be another release; name the old one in the source to stay with it, or accept the \
+                 change with: rm -r /var/cache/os-upgrade-worker/lists",
+            ),
+        ] {
+            let line = |change: &&str| format!("E: Repository 'http://a stable InRelease' {change}\n");
+            let text: String = changes.iter().map(line).collect();
+            assert_eq!(describe_update(&text, LISTS), expected);
+        }
+    }
+
+    #[test]
+    fn failed_downloads_are_named() {
+        let text = "Err:1 http://a stable/main amd64 foo all 1.1\n  404  Not Found [IP: 127.0.0.1 80]\n\
+                    E: Failed to fetch http://a/pool/foo_1.1_all.deb  404  Not Found [IP: 127.0.0.1 80]\n\
+                    E: Some files failed to download\n";
+        assert_eq!(
+            describe_download(text),
+            "http://a stable has inconsistent files; try again when the mirror is fully updated, or check the network for \
+             a login page and the proxy for old files: 404  Not Found [IP: 127.0.0.1 80]"
+        );
+        let text = "E: You don't have enough free space in /var/cache/os-upgrade-worker/archives/.\n";
+        assert_eq!(
+            describe_download(text),
+            "the download of packages failed because the disk is full; make room: You don't have enough free space in \
+             /var/cache/os-upgrade-worker/archives/."
+        );
+    }
+
+    #[test]
+    fn only_own_lists_are_unreadable_lists() {
+        for (path, expected) in [
+            ("/var/cache/os-upgrade-worker/lists/127.0.0.1:80_dists_stable_main_Packages", 1),
+            ("/var/cache/os-upgrade-worker/lists/_srv_unsigned_._Packages", 1),
+            ("/var/cache/os-upgrade-worker/lists/../x", 0),
+            ("/var/cache/os-upgrade-worker/lists/..", 0),
+            ("/var/cache/os-upgrade-worker/lists/", 0),
+            ("/var/lib/dpkg/status", 0),
+        ] {
+            let text = format!(
+                "E: Unable to parse package file {path} (1)\nE: The package cache file is corrupted\n"
+            );
+            assert_eq!(unreadable_lists(&text, LISTS).count(), expected, "{path}");
+            let text = format!("E: Problem with MergeList {path}\n");
+            assert_eq!(unreadable_lists(&text, LISTS).count(), expected, "{path}");
         }
     }
 }

@@ -7,13 +7,17 @@ use std::path::{Path, PathBuf};
 use os_upgrade_systems::debian::failure;
 use os_upgrade_systems::debian::package::{self, Package};
 use os_upgrade_systems::debian::plan::Plan;
+use os_upgrade_systems::debian::source;
 use os_upgrade_worker_sdk::HandlerResult;
+use tracing::{info, warn};
 
 use crate::system::tools::{ToolOutput, Tools};
 
 pub(super) const APT_GET: &str = "apt-get";
 pub(super) const DPKG: &str = "dpkg";
 const DPKG_QUERY: &str = "dpkg-query";
+/// The directory of package lists in the cache directory.
+pub(super) const LISTS: &str = "lists";
 
 /// dpkg's options for configuration files: changed files of the host are kept, even if the package has a new version.
 const KEEP_CONFIGURATION: [&str; 2] = ["--force-confdef", "--force-confold"];
@@ -47,6 +51,22 @@ impl Apt {
         Ok(())
     }
 
+    /// The directory of lists, as a path inside the root.
+    fn lists(&self) -> String {
+        format!("{}/{LISTS}", self.cache)
+    }
+
+    /// Removes the lists that this output says APT cannot read, so that it asks for them again.
+    pub(super) fn remove_unreadable_lists(&self, output: &str) {
+        let directory = self.directory.join(LISTS);
+        for name in source::unreadable_lists(output, &self.lists()) {
+            match fs::remove_file(directory.join(name)) {
+                Ok(()) => info!("{name} is removed from {}, because APT cannot read it", directory.display()),
+                Err(error) => warn!("cannot remove {name} from {}: {error}", directory.display()),
+            }
+        }
+    }
+
     /// The arguments of `apt-get`: the common options, then `more`.
     pub(super) fn arguments(&self, more: &[&str]) -> Vec<String> {
         let options = [
@@ -55,7 +75,7 @@ impl Apt {
             &format!("--option=Dir::Cache={}", self.cache),
             // The host's configuration may have set it apart from `Dir::Cache`.
             &format!("--option=Dir::Cache::archives={}/archives", self.cache),
-            &format!("--option=Dir::State::lists={}/lists", self.cache),
+            &format!("--option=Dir::State::lists={}", self.lists()),
             // APT would use the files of a `file:` source in their place: an upgrade would install what has replaced
             // them, and `--no-download` cannot even do that. This copies them, as for any other source.
             "--option=Dir::Bin::Methods::file=copy",

@@ -15,7 +15,7 @@ use os_upgrade_worker_sdk::{Context, HandlerResult};
 use tracing::{info, warn};
 
 use super::Debian;
-use super::apt::{self, APT_GET};
+use super::apt::{self, APT_GET, LISTS};
 
 /// The command that is prepared, and carried out by the upgrade. It also installs missing dependencies.
 pub(super) const DIST_UPGRADE: [&str; 2] = ["--fix-broken", "dist-upgrade"];
@@ -56,7 +56,9 @@ impl Debian {
             }
             let output = finished.all();
             if wait.is_over(&output).await? {
-                return Err(source::describe_failure(&output).into());
+                self.apt.remove_unreadable_lists(&output);
+                let lists = self.apt.directory().join(LISTS).display().to_string();
+                return Err(source::describe_update(&output, &lists).into());
             }
         }
     }
@@ -116,7 +118,7 @@ impl Debian {
         if finished.status.success() {
             Ok(())
         } else {
-            Err(apt::failed("the download of packages", &finished).into())
+            Err(source::describe_download(&finished.all()).into())
         }
     }
 
