@@ -193,6 +193,51 @@ async fn unconfigurable_package_is_named_with_output() {
     assert_eq!((tree.package("foo"), tree.audit()), ("ii 3.1".to_owned(), String::new()));
 }
 
+#[tokio::test]
+async fn damaged_dpkg_database_is_found_before_changes() {
+    let (tree, mut archive) = system(&["foo", "bar"].map(|name| Package::new(name, "1.0")), &["foo", "bar"]);
+    archive.publish(&[Package::new("foo", "2.0")]);
+    let server = NatsServer::with_streams().await;
+    let mut host = host(&server, &tree, &[]).await;
+    host.start();
+    let list = "/var/lib/dpkg/info/bar.list";
+    let good = tree.read(list);
+    let damaged = |what: &str| {
+        format!(
+            "dpkg-query failed: dpkg's database is damaged: files list file for package 'bar' {what}; remove \
+             /var/lib/dpkg/info/bar.list, then reinstall bar"
+        )
+    };
+    for (run, content, what) in [
+        ("run-1", good.trim_end(), "is missing final newline"),
+        ("run-2", "/.\n\n", "contains empty filename"),
+    ] {
+        tree.write(list, content);
+        assert_eq!(prepare(&host, run).await, damaged(what));
+    }
+    // It breaks after it was prepared.
+    tree.write(list, &good);
+    assert_eq!(prepare(&host, "run-3").await, "done");
+    tree.write(list, good.trim_end());
+    let upgrade = host.send("run-3", &host.upgrade()).await;
+    assert_eq!(host.result_of(upgrade).await, damaged("is missing final newline"));
+    tree.write(list, &good);
+
+    let status = "/var/lib/dpkg/status";
+    let good = tree.read(status);
+    tree.write(status, &good.replacen("Status: install ok installed", "Status: install", 1));
+    let result = prepare(&host, "run-4").await;
+    let parsing = "dpkg-query failed: dpkg's database is damaged: parsing file '/var/lib/dpkg/status' near line 2 package '";
+    assert!(result.starts_with(parsing), "{result}");
+    tree.write(status, "");
+    let result = prepare(&host, "run-5").await;
+    assert!(result.starts_with("dpkg knows no packages; restore "), "{result}");
+
+    tree.write(status, &good);
+    assert_eq!(run(&host, "run-6").await, "done");
+    assert_eq!(tree.package("foo"), "ii 2.0");
+}
+
 /// Takes dpkg's lock in this process, until the file is closed.
 fn lock(tree: &Tree) -> File {
     let file = File::options().write(true).open(tree.path("/var/lib/dpkg/lock-frontend")).unwrap();

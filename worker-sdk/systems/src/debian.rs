@@ -1,5 +1,6 @@
 //! Debian: APT and dpkg. All output is in the locale C.
 
+pub mod database;
 pub mod decide;
 pub mod failure;
 pub mod kernel;

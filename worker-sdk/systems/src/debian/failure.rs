@@ -1,6 +1,6 @@
 //! Why an installation by APT or dpkg failed: the first package that failed, and what it printed.
 
-use super::progress;
+use super::{database, progress};
 use crate::text::{names, one_line};
 
 /// Lines of APT that do not name the cause.
@@ -42,7 +42,7 @@ pub fn describe(tool: &str, output: &str, status: &str) -> String {
             };
             format!("package {package}: {reason}{printed}{others}")
         }
-        None => errors(output),
+        None => database::damage(output).unwrap_or_else(|| errors(output)),
     };
     if output.contains("No space left on device") || status.contains("No space left on device") {
         text = format!("the disk is full; make room and try again: {text}");
@@ -80,11 +80,11 @@ fn processing_errors(output: &str) -> impl Iterator<Item = (String, String, Opti
 
 /// The lines marked as errors, or else the last line.
 fn errors(output: &str) -> String {
-    let marked: Vec<&str> = output
+    let by_apt = output
         .lines()
         .filter(|line| !NOT_THE_CAUSE.iter().any(|start| line.starts_with(start)))
-        .filter_map(|line| line.strip_prefix("E: ").or_else(|| line.strip_prefix("dpkg: error: ")))
-        .collect();
+        .filter_map(|line| line.strip_prefix("E: ").map(str::to_owned));
+    let marked: Vec<String> = database::errors(output).into_iter().chain(by_apt).collect();
     if !marked.is_empty() {
         let unmet = unmet(output).map(|unmet| format!(" ({unmet})")).unwrap_or_default();
         return format!("{}{unmet}", marked.join("; "));
@@ -174,6 +174,18 @@ E: Unmet dependencies. Try 'apt --fix-broken install' with no packages (or speci
                 "Unable to fetch some archives, maybe run apt-get update or try with --fix-missing?",
             ),
             ("dpkg: error: cannot access archive '/x'\n", "", "cannot access archive '/x'"),
+            (
+                "dpkg: unrecoverable fatal error, aborting:\n files list file for package 'bar' is missing final newline\n\
+                 (Reading database ... E: Sub-process /usr/bin/dpkg returned an error code (2)\n",
+                "pmstatus:dpkg-exec:0.0000:Running dpkg\n",
+                "dpkg's database is damaged: files list file for package 'bar' is missing final newline; remove \
+                 /var/lib/dpkg/info/bar.list, then reinstall bar",
+            ),
+            (
+                "dpkg: unrecoverable fatal error, aborting:\n unknown user 'x' in statoverride\n",
+                "",
+                "unknown user 'x' in statoverride",
+            ),
             ("dpkg: error processing package foo (--configure):", "", "package foo: "),
             ("Segmentation fault\n\n", "", "Segmentation fault"),
             ("", "", "it printed nothing"),

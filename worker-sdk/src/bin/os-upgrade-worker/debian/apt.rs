@@ -4,10 +4,9 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use os_upgrade_systems::debian::failure;
 use os_upgrade_systems::debian::package::{self, Package};
 use os_upgrade_systems::debian::plan::Plan;
-use os_upgrade_systems::debian::source;
+use os_upgrade_systems::debian::{database, failure, source};
 use os_upgrade_worker_sdk::HandlerResult;
 use tracing::{info, warn};
 
@@ -118,10 +117,25 @@ impl Apt {
     }
 }
 
+/// Checks that dpkg can read its database. Asking which package owns a file makes it read all of it, as an installation
+/// does; listing packages does not.
+pub(super) async fn check_database(tools: &Tools) -> HandlerResult {
+    let finished = tools.run(DPKG_QUERY, &["--search", "--", "/nobody/owns/this"].map(str::to_owned)).await?;
+    // 1: no package owns it.
+    if matches!(finished.status.code(), Some(0 | 1)) {
+        return Ok(());
+    }
+    Err(failed("dpkg-query", &finished).into())
+}
+
 /// Every package that dpkg knows.
+///
+/// # Errors
+/// There is none: a system without packages has lost dpkg's database.
 pub(super) async fn packages(tools: &Tools) -> HandlerResult<Vec<Package>> {
     let arguments = ["--show".to_owned(), format!("--showformat={}", package::FORMAT)];
-    Ok(package::parse(&tools.query(DPKG_QUERY, &arguments).await?))
+    let packages = package::parse(&tools.query(DPKG_QUERY, &arguments).await?);
+    if packages.is_empty() { Err(database::EMPTY.into()) } else { Ok(packages) }
 }
 
 /// The packages that dpkg knows by these names and patterns; unknown names are ignored.

@@ -28,6 +28,7 @@ impl Debian {
             }
             Ok(()) | Err(_) => {}
         }
+        apt::check_database(&self.parts.tools).await?;
         self.apt.create_directories().map_err(|error| self.cannot_write(&error))?;
         context.progress(0, "reading the sources");
         self.update(context).await?;

@@ -25,6 +25,7 @@ impl Debian {
                 format!("nothing is prepared in {directory}; start a run, which prepares first").into()
             );
         }
+        apt::check_database(&self.parts.tools).await?;
         self.parts.health.record_failed_units(&self.parts.tools, context).await?;
         let recovery_error = self.recover(context).await?;
         let plan = self.checked_plan().await?;
