@@ -238,6 +238,39 @@ async fn damaged_dpkg_database_is_found_before_changes() {
     assert_eq!(tree.package("foo"), "ii 2.0");
 }
 
+#[tokio::test]
+async fn read_only_usr_is_found_before_changes() {
+    let (tree, _archive) = with_newer(Package::new("foo", "2.0"));
+    let server = NatsServer::with_streams().await;
+    let mut host = host(&server, &tree, &[]).await;
+    host.start();
+    let mount = tree.read_only("/usr");
+    let result = prepare(&host, "run-1").await;
+    assert!(
+        result.starts_with("/usr cannot be written to: Read-only file system; dpkg must write there"),
+        "{result}"
+    );
+    drop(mount);
+    assert_eq!(tree.package("foo"), "ii 1.0");
+    assert_eq!(prepare(&host, "run-2").await, "done");
+    // It becomes read-only after it was prepared.
+    let mount = tree.read_only("/usr");
+    let upgrade = host.send("run-2", &host.upgrade()).await;
+    let result = host.result_of(upgrade).await;
+    assert!(result.starts_with("/usr cannot be written to: Read-only file system; "), "{result}");
+    drop(mount);
+    assert_eq!((tree.package("foo"), tree.audit()), ("ii 1.0".to_owned(), String::new()));
+
+    // APT mounts it writable itself.
+    let hooks = "DPkg::Pre-Invoke { \"mount -o remount,rw,bind /usr /usr\"; };\n\
+                 DPkg::Post-Invoke { \"mount -o remount,ro,bind /usr /usr\"; };\n";
+    tree.write("/etc/apt/apt.conf.d/read-only-usr", hooks);
+    let mount = tree.read_only("/usr");
+    assert_eq!(run(&host, "run-3").await, "done");
+    assert_eq!((tree.package("foo"), tree.audit()), ("ii 2.0".to_owned(), String::new()));
+    drop(mount);
+}
+
 /// Takes dpkg's lock in this process, until the file is closed.
 fn lock(tree: &Tree) -> File {
     let file = File::options().write(true).open(tree.path("/var/lib/dpkg/lock-frontend")).unwrap();

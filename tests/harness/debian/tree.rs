@@ -150,6 +150,18 @@ impl Tree {
         Disk::new(&self.path(directory))
     }
 
+    /// Makes a directory read-only.
+    pub fn read_only(&self, directory: &str) -> Mount {
+        let at = self.path(directory);
+        let mount = |options: &str| {
+            let mounted = Command::new("mount").args(["-o", options]).arg(&at).arg(&at).status().unwrap();
+            assert!(mounted.success(), "{options}");
+        };
+        mount("bind");
+        mount("remount,ro,bind");
+        Mount(at)
+    }
+
     /// Bind-mounts a directory of this machine at the same path.
     pub fn bind(&mut self, directory: &Path) {
         let at = self.path(&directory.display().to_string());

@@ -52,6 +52,20 @@ pub fn refusal(plan: &Plan, packages: &[Package], allowed: Allowed) -> Option<St
     None
 }
 
+/// Why nothing can be installed if dpkg cannot write in `place`, where writing fails with `error`; `None` if APT's
+/// `configuration` mounts it writable first, as Debian's security manual shows: `DPkg::Pre-Invoke:: "mount -o remount,rw
+/// /usr";`.
+pub fn unwritable(place: &str, error: &str, configuration: &str) -> Option<String> {
+    let mut settings = configuration.lines().map(str::to_ascii_lowercase);
+    if settings.any(|setting| setting.starts_with("dpkg::pre-") && setting.contains("mount")) {
+        return None;
+    }
+    Some(format!(
+        "{place} cannot be written to: {error}; dpkg must write there, so mount it writable, or let APT do that with \
+         DPkg::Pre-Invoke in /etc/apt/apt.conf.d"
+    ))
+}
+
 /// The packages that are on hold.
 pub fn held(packages: &[Package]) -> impl Iterator<Item = &str> {
     packages.iter().filter(|package| package.held).map(|package| package.name.as_str())
@@ -66,6 +80,21 @@ mod tests {
 
     fn package(name: &str, held: bool, essential: bool) -> Package {
         Package { name: name.to_owned(), version: "1".to_owned(), state: State::Installed, held, essential }
+    }
+
+    #[test]
+    fn hook_that_mounts_makes_place_writable() {
+        for (configuration, refused) in [
+            ("", true),
+            ("DPkg::Pre-Invoke \"\";\nDPkg::Pre-Invoke:: \"etckeeper pre-install\";", true),
+            ("DPkg::Post-Invoke:: \"mount -o remount,ro /usr\";", true),
+            ("DPkg::Pre-Invoke:: \"mount -o remount,rw /usr\";", false),
+            ("Dpkg::Pre-Install-Pkgs:: \"/usr/local/sbin/remount-usr\";", false),
+        ] {
+            let refusal = unwritable("/usr", "Read-only file system", configuration);
+            let expected = "/usr cannot be written to: Read-only file system; ";
+            assert_eq!(refusal.is_some_and(|text| text.starts_with(expected)), refused, "{configuration}");
+        }
     }
 
     #[test]

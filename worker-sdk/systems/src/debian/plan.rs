@@ -24,6 +24,19 @@ pub struct Install {
     pub to: String,
 }
 
+/// How the names of packages with a kernel begin, before its release: of Debian and its derivatives, and of Proxmox.
+const KERNELS: [&str; 3] = ["linux-image-", "proxmox-kernel-", "pve-kernel-"];
+
+impl Install {
+    /// Whether it has a kernel, unlike a package that depends on the latest one.
+    fn is_kernel(&self) -> bool {
+        let releases = KERNELS.iter().filter_map(|start| self.name.strip_prefix(start));
+        // `linux-image-unsigned-6.8.0-45-generic`.
+        let mut releases = releases.map(|release| release.strip_prefix("unsigned-").unwrap_or(release));
+        releases.any(|release| release.starts_with(|first: char| first.is_ascii_digit()))
+    }
+}
+
 impl Plan {
     /// Parses APT's output.
     pub fn parse(text: &str) -> Self {
@@ -60,8 +73,16 @@ impl Plan {
 
     /// How many kernels are newly installed.
     pub fn new_kernels(&self) -> u64 {
-        let kernels = self.additions().filter_map(|install| install.name.strip_prefix("linux-image-"));
-        kernels.filter(|release| release.starts_with(|first: char| first.is_ascii_digit())).map(|_| 1).sum()
+        self.additions().filter(|install| install.is_kernel()).map(|_| 1).sum()
+    }
+
+    /// The directories below the root in which dpkg writes for this plan.
+    pub fn written_directories(&self) -> impl Iterator<Item = &'static str> {
+        let always: &[&str] = if self.is_empty() { &[] } else { &["usr", "etc", "var/lib/dpkg"] };
+        // Others may write there too, after a change to the initial RAM disk for example; a read-only /boot keeps nobody
+        // from upgrading the rest.
+        let has_kernel = self.installs.iter().any(Install::is_kernel);
+        always.iter().copied().chain(has_kernel.then_some("boot"))
     }
 
     /// A summary in one line.
@@ -148,6 +169,27 @@ Conf foo (2.0 test [all])
             "3 packages to upgrade; new: newdep, linux-image-6.1.0-38-amd64; to remove: baz; \
              kept back: bar, docker-ce, docker-ce-cli"
         );
+    }
+
+    #[test]
+    fn plan_says_where_dpkg_writes() {
+        for (text, expected) in [
+            ("", &[] as &[&str]),
+            ("Inst foo [1.0] (2.0 test [all])", &["usr", "etc", "var/lib/dpkg"]),
+            ("Remv foo [1.0]", &["usr", "etc", "var/lib/dpkg"]),
+            ("Inst linux-image-amd64 [6.1.140-1] (6.1.147-1 x [amd64])", &["usr", "etc", "var/lib/dpkg"]),
+            (
+                "Inst linux-image-6.1.0-37-amd64 [6.1.140-1] (6.1.147-1 x [amd64])",
+                &["usr", "etc", "var/lib/dpkg", "boot"],
+            ),
+            (
+                "Inst proxmox-kernel-6.8.12-4-pve-signed (6.8.12-4 x [amd64])",
+                &["usr", "etc", "var/lib/dpkg", "boot"],
+            ),
+        ] {
+            let written: Vec<_> = Plan::parse(text).written_directories().collect();
+            assert_eq!(written, expected, "{text}");
+        }
     }
 
     #[test]

@@ -154,6 +154,11 @@ pub(super) fn configure_arguments() -> Vec<String> {
     arguments
 }
 
+/// APT's configuration, as `apt-config dump` prints it.
+pub(super) async fn configuration(tools: &Tools) -> HandlerResult<String> {
+    tools.query("apt-config", &["dump".to_owned()]).await
+}
+
 /// Whether dpkg was interrupted before it could write its database.
 pub(super) fn is_interrupted(root: &Path) -> bool {
     let journal = fs::read_dir(root.join("var/lib/dpkg/updates"));

@@ -5,7 +5,9 @@ use std::io;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
+use nix::errno::Errno;
 use nix::sys::statvfs::statvfs;
+use nix::unistd::{AccessFlags, access};
 use os_upgrade_systems::debian::plan::Plan;
 use os_upgrade_systems::debian::size::Sizes;
 use os_upgrade_systems::debian::space::{Place, boot_needed, shortage};
@@ -79,10 +81,30 @@ impl Debian {
             warn!("packages on hold stay as they are: {}", names(held));
         }
         let plan = self.apt.simulate(&self.parts.tools, &DIST_UPGRADE).await?;
-        match decide::refusal(&plan, &packages, self.allowed()) {
-            Some(refusal) => Err(refusal.into()),
-            None => Ok(plan),
+        if let Some(refusal) = decide::refusal(&plan, &packages, self.allowed()) {
+            return Err(refusal.into());
         }
+        self.check_writable(&plan).await?;
+        Ok(plan)
+    }
+
+    /// Checks that dpkg can write where the plan makes it write.
+    async fn check_writable(&self, plan: &Plan) -> HandlerResult {
+        let tools = &self.parts.tools;
+        for place in plan.written_directories() {
+            match access(&tools.root().join(place), AccessFlags::W_OK) {
+                Ok(()) | Err(Errno::ENOENT) => {}
+                Err(error) => {
+                    let configuration = apt::configuration(tools).await?;
+                    let place = format!("/{place}");
+                    if let Some(refusal) = decide::unwritable(&place, error.desc(), &configuration) {
+                        return Err(refusal.into());
+                    }
+                    info!("{place} is expected to be mounted writable by APT's configuration");
+                }
+            }
+        }
+        Ok(())
     }
 
     /// Checks that there is enough space for the downloads and the installation.
