@@ -7,7 +7,9 @@ use std::path::Path;
 
 use harness::debian::{Archive, Package, Tree, run};
 use harness::nats_server::NatsServer;
+use harness::wait::eventually;
 use harness::worker::{WorkerHost, worker_binary};
+use os_upgrade_protocol::{Announcement, subject};
 
 const SYSTEMCTL: &str = "#!/bin/sh
 echo \"$*\" >>/calls
@@ -51,8 +53,9 @@ async fn newer_kernel_boots_without_failed_units() {
         fs::remove_file(tree.path("/rebooting")).unwrap_or_default();
         let reboot = host.send(run, &host.reboot()).await;
         let requested = async || tree.path("/rebooting").exists().then_some(());
-        harness::wait::eventually("a request to systemd", requested).await;
+        eventually("a request to systemd", requested).await;
         host.kill();
+        fs::remove_file(tree.path("/run/reboot-required")).unwrap_or_default();
         host.boot(boot);
         host.start();
         host.result_of(reboot).await
@@ -60,12 +63,40 @@ async fn newer_kernel_boots_without_failed_units() {
     assert_eq!(rebooted(&mut host, "run-1", "boot-2").await, "done");
     assert!(tree.read("/calls").contains("reboot --check-inhibitors=yes\n"));
 
-    // A kernel other than the newest was booted, so the next run requires a reboot again, after which a unit fails.
-    assert_eq!(run(&host, "run-2").await, "reboot-required");
+    // Another kernel than the newest was booted, which another reboot would not change.
+    let in_vain = format!(
+        "kernel {newer} is installed, and {runs} runs even after a reboot; check which kernel the boot loader starts"
+    );
+    host.await_log(&in_vain).await;
+    assert_eq!(run(&host, "run-2").await, "done");
+    host.kill();
+    host.start();
+    assert_eq!(run(&host, "run-3").await, "done");
+    await_ineffective(&host, &in_vain).await;
+
+    // One that is newer still may boot.
+    let newest = format!("{number}.2{flavour}");
+    let newer = Package::new("foo", "3.0").file(&format!("boot/vmlinuz-{newest}"), Vec::new());
+    archive.publish(&[newer.script("postinst", "touch /run/reboot-required")]);
+    assert_eq!(run(&host, "run-4").await, "reboot-required");
+    host.await_log("a reboot is required: /run/reboot-required was created").await;
     let failed = tree.read("/failed");
     tree.write("/failed", &format!("{failed}new.service loaded failed failed It worked before\n"));
     assert_eq!(
-        rebooted(&mut host, "run-2", "boot-3").await,
+        rebooted(&mut host, "run-4", "boot-3").await,
         "unhealthy: units have failed since the upgrade began: new.service; see systemctl status"
     );
+    await_ineffective(&host, &format!("kernel {newest} is installed, and {runs} runs even after a reboot; "))
+        .await;
+}
+
+/// Waits until the worker announces that no reboot is required, and that the last one was ineffective because of this.
+async fn await_ineffective(host: &WorkerHost, missed: &str) {
+    eventually("the announcement to say so", async || {
+        let announced = host.messages(subject::WORKERS_STREAM, &subject::workers_of(&host.host)).await;
+        let announced = Announcement::parse(&announced.last()?.payload).unwrap();
+        let says_so = announced.reboot_ineffective?.starts_with(missed);
+        (says_so && announced.reboot_required.is_none()).then_some(())
+    })
+    .await;
 }

@@ -44,8 +44,8 @@ impl<E: Display> From<E> for HandlerError {
 
 /// The work on one host. Write the methods as `async fn`.
 ///
-/// At most one of `prepare`, `upgrade`, `reboot` and `health` runs at a time; `versions` and `reboot_required` may run
-/// concurrently.
+/// At most one of `prepare`, `upgrade`, `reboot` and `health` runs at a time; `versions`, `reboot_required` and
+/// `reboot_ineffective` may run concurrently.
 /// A panic in a handler counts as a failure.
 pub trait Worker: Send + Sync + 'static {
     /// Gets ready without changing the running system: downloads, simulates, checks. Does nothing by default.
@@ -80,6 +80,12 @@ pub trait Worker: Send + Sync + 'static {
     /// Says why the host needs a reboot, in one line; `None`, the default, if it needs none. Called at start, after a
     /// reboot, after `prepare`, `upgrade` and `health`, and every five minutes, also while another handler runs. Operators see it; nothing reboots for it by itself.
     fn reboot_required(&self) -> impl Future<Output = HandlerResult<Option<String>>> + Send {
+        std::future::ready(Ok(None))
+    }
+
+    /// Says what a reboot should have brought and did not, such as a kernel, in one line; `None`, the default, if it brought
+    /// everything. Called when [`Self::reboot_required`] is. Operators see it; such a host needs them and not another reboot.
+    fn reboot_ineffective(&self) -> impl Future<Output = HandlerResult<Option<String>>> + Send {
         std::future::ready(Ok(None))
     }
 

@@ -55,6 +55,8 @@ pub struct SeenHost {
     pub reboots_on_request: bool,
     /// Why it needs a reboot, if it announces that it does; a line of bounded length.
     pub reboot_required: Option<String>,
+    /// What a reboot of it did not bring, if it announces that; a line of bounded length. Nothing is decided by it.
+    pub reboot_ineffective: Option<String>,
     /// Whether its heartbeats arrive.
     pub reachability: Reachability,
     /// The worker's clock minus the bus's at its last announcement, in seconds; absent if that contained no time.

@@ -47,6 +47,10 @@ pub struct Announcement {
     /// Why the host needs a reboot, in one line; absent if it needs none, or the worker does not look.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reboot_required: Option<String>,
+    /// What a reboot should have brought and did not, such as a kernel, in one line; absent if it brought everything. Such a
+    /// host needs an operator and not another reboot.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reboot_ineffective: Option<String>,
 }
 
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "the signature that serde requires")]
@@ -69,6 +73,7 @@ impl Announcement {
             heartbeats: false,
             reboots_on_request: false,
             reboot_required: None,
+            reboot_ineffective: None,
         }
     }
 

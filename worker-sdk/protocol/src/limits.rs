@@ -22,7 +22,7 @@ pub const OUTPUT_LINE_BYTES_MAX: usize = 4 * 1024;
 pub const OUTPUT_MESSAGE_BYTES_MAX: usize = OUTPUT_BYTES_MAX + 4 * 1024;
 /// The text of a progress message.
 pub const PROGRESS_TEXT_BYTES_MAX: usize = 256;
-/// Of the line that says why a host needs a reboot; the rest is cut off.
+/// Of the lines that say why a host needs a reboot, or what a reboot did not bring; the rest is cut off.
 pub const REBOOT_REQUIRED_BYTES_MAX: usize = 256;
 /// The message in a reply, and any reason shown to an operator.
 pub const MESSAGE_BYTES_MAX: usize = 4 * 1024;

@@ -12,8 +12,8 @@ use tokio::sync::watch;
 use tracing::{debug, info, warn};
 
 use super::executor::catch_panic;
-use crate::Worker;
 use crate::bus::Bus;
+use crate::{HandlerResult, Worker};
 
 /// How often a heartbeat is sent; a host without one for 30 s counts as unreachable.
 const HEARTBEAT_EVERY: Duration = Duration::from_secs(10);
@@ -62,9 +62,13 @@ pub(super) async fn announcements<W: Worker>(
         announcement.reboots_on_request = worker.can_reboot();
         announcer.announce(epoch, &announcement).await;
         // Only now, since the answer may take long.
-        match reboot_required(&*worker).await {
+        match about_reboot(worker.reboot_required()).await {
             Ok(reason) => announcement.reboot_required = reason,
             Err(error) => debug!("it is not known whether the host needs a reboot: {error}"),
+        }
+        match about_reboot(worker.reboot_ineffective()).await {
+            Ok(missed) => announcement.reboot_ineffective = missed,
+            Err(error) => debug!("it is not known what the last reboot has brought: {error}"),
         }
         announcer.announce(epoch, &announcement).await;
         // The senders live in `bus` and in the driver, so neither can fail.
@@ -76,9 +80,11 @@ pub(super) async fn announcements<W: Worker>(
     }
 }
 
-/// Why the host needs a reboot, if it does.
-async fn reboot_required<W: Worker>(worker: &W) -> Result<Option<String>, String> {
-    let reason = tokio::time::timeout(REBOOT_REQUIRED_WITHIN, catch_panic(worker.reboot_required())).await;
+/// The line that `answer` says about a reboot, if any.
+async fn about_reboot(
+    answer: impl Future<Output = HandlerResult<Option<String>>> + Send,
+) -> Result<Option<String>, String> {
+    let reason = tokio::time::timeout(REBOOT_REQUIRED_WITHIN, catch_panic(answer)).await;
     let reason = reason.unwrap_or_else(|_| Err("the handler took too long".to_owned()))?;
     let line = |text: String| limits::bounded(text.trim(), limits::REBOOT_REQUIRED_BYTES_MAX);
     Ok(reason.map(line).filter(|line| !line.is_empty()))

@@ -60,6 +60,8 @@ proptest! {
     #[test]
     fn parsing_never_panics(text in text(), other in text()) {
         let _ = plan::Plan::parse(&text).summary();
+        let awaited = kernel::Awaited::parse(&text);
+        prop_assert_eq!(kernel::Awaited::parse(&awaited.to_string()), awaited);
         let _ = size::Sizes::parse(&text);
         let _ = package::parse(&text);
         let _ = lock::find_held(&text);
@@ -68,7 +70,7 @@ proptest! {
         let _ = bootc::status(&text).and(rpm_ostree::status(&text));
         prop_assert!(!image::describe_failure("x", &text).contains('\n'));
         let running = kernel::Running { release: text.clone(), build: other.clone() };
-        let _ = kernel::reboot_reason(&running, std::slice::from_ref(&other), Some(&text));
+        let _ = kernel::pending(&running, std::slice::from_ref(&other), Some(&text));
         prop_assert!(!source::describe_update(&text, "/lists").contains('\n'));
         prop_assert!(!source::describe_download(&text).contains('\n'));
         let _ = source::unreadable_lists(&text, "/lists").count();

@@ -267,6 +267,9 @@ pub struct Host<'a> {
     /// Why it needs a reboot, as its worker says; absent if it needs none.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub reboot_required: Option<&'a str>,
+    /// What a reboot should have brought and did not, such as a kernel, as its worker says; absent if it brought everything.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub reboot_ineffective: Option<&'a str>,
     /// Its first entry in the reboot queue; absent if it has none.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub reboot_queue: Option<InQueue>,

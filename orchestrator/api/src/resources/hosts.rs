@@ -168,6 +168,7 @@ impl Serialize for Entry<'_> {
             labels: seen.map(|seen| labels(&seen.labels)).unwrap_or_default(),
             boot_id: seen.and_then(|seen| seen.boot_id.as_deref()),
             reboot_required: seen.and_then(|seen| seen.reboot_required.as_deref()),
+            reboot_ineffective: seen.and_then(|seen| seen.reboot_ineffective.as_deref()),
             reboot_queue: reboots.get(name).copied(),
             reboots_on_request: seen.is_some_and(|seen| seen.reboots_on_request && seen.boot_id.is_some()),
             group: seen.and_then(|seen| seen.group.as_ref()).unwrap_or(default_group).as_str(),

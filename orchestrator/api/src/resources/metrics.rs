@@ -15,7 +15,7 @@ use os_upgrade_api_types::routes::documentation::{METRICS, OPEN_METRICS};
 use os_upgrade_api_types::routes::slots::SlotGroup;
 use os_upgrade_auth::Authenticator;
 use os_upgrade_bus::storage::Usage;
-use os_upgrade_kernel::{Forecast, MissedRuns, State as Site, WindowBlocker, Zones};
+use os_upgrade_kernel::{Forecast, MissedRuns, SeenHost, State as Site, WindowBlocker, Zones};
 use os_upgrade_shell::inventory::Unused;
 use os_upgrade_site::published_state::{PublishedState, Readiness};
 use os_upgrade_store::Extent;
@@ -135,7 +135,7 @@ fn describe_subscribers(registry: &mut Registry, options: &Options) {
     registry.register("cut_off", help, counts.cut_off.clone());
 }
 
-/// The number of announced hosts: label `enrolment`; and of those that need a reboot.
+/// The number of announced hosts: label `enrolment`; of those that need a reboot, and of those that one did not help.
 fn describe_hosts(registry: &mut Registry, published: &PublishedState) {
     let family = Family::<[(&'static str, &'static str); 1], Gauge>::default();
     let number = |count: usize| i64::try_from(count).unwrap_or(i64::MAX);
@@ -143,11 +143,15 @@ fn describe_hosts(registry: &mut Registry, published: &PublishedState) {
         family.get_or_create(&[("enrolment", enrolment)]).set(number(count));
     }
     registry.register("os_upgrade_hosts", "Hosts that have announced themselves", family);
-    let required = Gauge::<i64>::default();
-    let need = published.view.hosts.values().filter(|seen| seen.reboot_required.is_some());
-    required.set(number(need.count()));
-    let help = "Hosts that need a reboot, as their workers say";
-    registry.register("os_upgrade_hosts_reboot_required", help, required);
+    let mut describe = |name: &str, help: &str, says: fn(&SeenHost) -> bool| {
+        let gauge = Gauge::<i64>::default();
+        gauge.set(number(published.view.hosts.values().filter(|seen| says(seen)).count()));
+        registry.register(name, help, gauge);
+    };
+    let required = "Hosts that need a reboot, as their workers say";
+    describe("os_upgrade_hosts_reboot_required", required, |seen| seen.reboot_required.is_some());
+    let ineffective = "Hosts on which a reboot has not brought what it should have, as their workers say";
+    describe("os_upgrade_hosts_reboot_ineffective", ineffective, |seen| seen.reboot_ineffective.is_some());
 }
 
 /// What NATS stores, and how much it may: label `of`.

@@ -52,12 +52,17 @@ async fn hosts_that_need_a_reboot_say_so() {
     let seen = site.view.hosts.get_mut(&host("h02")).unwrap();
     seen.boot_id = Some("b7".to_owned());
     seen.reboot_required = Some("a new kernel".to_owned());
+    site.view.hosts.get_mut(&host("h01")).unwrap().reboot_ineffective = Some("the old one runs".to_owned());
     let api = TestApi::new(site, &[]).await;
     let (_, hosts) = api.call(HOSTS, "").await;
     let said = |index: usize| (hosts[index].get("boot-id"), hosts[index].get("reboot-required"));
     assert_eq!((said(0), said(1)), ((None, None), (Some(&json!("b7")), Some(&json!("a new kernel")))));
+    let missed = |index: usize| hosts[index].get("reboot-ineffective");
+    assert_eq!((missed(0), missed(1)), (Some(&json!("the old one runs")), None));
     let (_, _, metrics) = api.send(build("GET /metrics", "", "")).await;
-    assert!(metrics.lines().any(|line| line == "os_upgrade_hosts_reboot_required 1"), "{metrics}");
+    for line in ["os_upgrade_hosts_reboot_required 1", "os_upgrade_hosts_reboot_ineffective 1"] {
+        assert!(metrics.lines().any(|metric| metric == line), "{line}: {metrics}");
+    }
 }
 
 /// Readers of the whole state get the very same bytes until it changes, and never older ones.

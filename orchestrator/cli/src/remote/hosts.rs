@@ -153,6 +153,7 @@ struct Host {
     labels: BTreeMap<String, String>,
     boot_id: Option<String>,
     reboot_required: Option<String>,
+    reboot_ineffective: Option<String>,
     reboots_on_request: bool,
     reboot_queue: Option<InQueue>,
     group: String,
@@ -346,8 +347,12 @@ impl Row for Host {
         Column::wide("LABELS", |host, _| pairs(&host.labels)),
         Column::wide("GROUP", |host, _| host.group.clone()),
         Column::wide("REBOOT", |host, _| {
-            let required = host.reboot_required.as_ref().map_or("-", |_| "required");
-            host.reboot_queue.as_ref().map_or(required, |entry| &entry.status).to_owned()
+            let word = match (&host.reboot_required, &host.reboot_ineffective) {
+                (Some(_), _) => "required",
+                (None, Some(_)) => "ineffective",
+                (None, None) => "-",
+            };
+            host.reboot_queue.as_ref().map_or(word, |entry| &entry.status).to_owned()
         }),
         Column::wide("NODE", |host, _| host.node.as_ref().map_or("-", Node::word).to_owned()),
         Column::new("REACHABILITY", |host, _| host.reachability.clone()),
@@ -417,6 +422,7 @@ impl View for Host {
             ("last run", self.last_result.as_ref().map(LastResult::sentence)),
             ("reachability", Some(self.reachability.clone())),
             ("reboot", self.reboot_required.as_ref().map(|why| format!("required: {why}"))),
+            ("last reboot", self.reboot_ineffective.as_ref().map(|missed| format!("ineffective: {missed}"))),
             (
                 "reboot queue",
                 self.reboot_queue.as_ref().map(|entry| format!("entry {}, {}", entry.index, entry.status)),

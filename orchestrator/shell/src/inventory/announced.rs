@@ -120,8 +120,11 @@ impl AnnouncedHost {
             seen.boot_id = seen.boot_id.take().or_else(|| announcement.boot_id.clone());
             let most = limits::REBOOT_REQUIRED_BYTES_MAX;
             let line = |text: &String| one_line(&limits::bounded(text, most), most);
-            let required = || announcement.reboot_required.as_ref().map(line).filter(|line| !line.is_empty());
-            seen.reboot_required = seen.reboot_required.take().or_else(required);
+            let line = |text: &Option<String>| text.as_ref().map(line).filter(|line| !line.is_empty());
+            seen.reboot_required =
+                seen.reboot_required.take().or_else(|| line(&announcement.reboot_required));
+            let ineffective = || line(&announcement.reboot_ineffective);
+            seen.reboot_ineffective = seen.reboot_ineffective.take().or_else(ineffective);
             sends_heartbeats |= announcement.heartbeats;
             all_reboot &= announcement.reboots_on_request;
             seen.clock_skew_secs = seen.clock_skew_secs.or(announced.clock_skew_secs);
@@ -211,19 +214,22 @@ mod tests {
     }
 
     #[test]
-    fn reason_for_a_reboot_is_bounded() {
+    fn lines_about_reboots_are_bounded() {
         let Said::Announced(mut said) = announced(1) else { unreachable!() };
         said.announcement.reboot_required = Some("a new\n\u{1b}".to_owned() + &"kernel ".repeat(1_000));
+        said.announcement.reboot_ineffective = said.announcement.reboot_required.clone();
         let mut host = AnnouncedHost::default();
         host.record(&application(1), 1, Said::Announced(said));
         let Said::Announced(mut empty) = announced(0) else { unreachable!() };
         empty.announcement.reboot_required = Some(" ".to_owned());
         host.record(&application(0), 2, Said::Announced(empty));
-        let reason = host.seen().unwrap().0.reboot_required.unwrap();
-        assert!(
-            reason.starts_with("a new \u{fffd}kernel ")
-                && reason.chars().count() <= limits::REBOOT_REQUIRED_BYTES_MAX
-        );
+        let seen = host.seen().unwrap().0;
+        for line in [seen.reboot_required.unwrap(), seen.reboot_ineffective.unwrap()] {
+            assert!(
+                line.starts_with("a new \u{fffd}kernel ")
+                    && line.chars().count() <= limits::REBOOT_REQUIRED_BYTES_MAX
+            );
+        }
     }
 
     #[test]

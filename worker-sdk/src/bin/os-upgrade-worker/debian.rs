@@ -3,20 +3,23 @@
 //! `os-upgrade-systems` interprets the tools' output; this module decides which commands are run, and when.
 
 mod apt;
+mod awaited;
 mod boot;
 mod options;
 mod prepare;
+mod reboot_need;
 mod upgrade;
 mod versions;
 
 use std::path::{Path, PathBuf};
 
 use os_upgrade_systems::debian::decide::Allowed;
-use os_upgrade_worker_sdk::{Context, Error, HandlerResult, Upgraded, Versions};
+use os_upgrade_worker_sdk::{BootIdSource, Context, Error, HandlerResult, Upgraded, Versions};
 
 use crate::system::SystemOptions;
-use crate::system::host::{Parts, System};
+use crate::system::host::{Parts, System, state_file};
 use apt::Apt;
+use awaited::AwaitedKernels;
 pub(crate) use options::DebianArgs;
 use options::Settings;
 
@@ -29,6 +32,7 @@ const PREPARED: &str = "prepared";
 pub(crate) struct Debian {
     settings: Settings,
     apt: Apt,
+    awaited: AwaitedKernels,
     parts: Parts,
 }
 
@@ -38,9 +42,11 @@ impl Debian {
         options: SystemOptions,
         state_dir: &Path,
         host: &str,
+        boot_id: BootIdSource,
     ) -> Result<Self, Error> {
         Ok(Self {
             apt: Apt::new(&settings.root, &settings.cache_dir),
+            awaited: AwaitedKernels::new(state_file(state_dir, host, "kernels")?, boot_id),
             parts: Parts::new(settings.root.clone(), settings.lock_wait, options, state_dir, host)?,
             settings,
         })
@@ -81,6 +87,10 @@ impl System for Debian {
     }
 
     async fn reboot_required(&self) -> HandlerResult<Option<String>> {
-        self.reboot_reason().await
+        self.required_reboot().await
+    }
+
+    async fn reboot_ineffective(&self) -> HandlerResult<Option<String>> {
+        self.missed_by_reboot().await
     }
 }

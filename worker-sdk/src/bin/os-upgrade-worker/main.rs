@@ -90,7 +90,7 @@ async fn debian(args: DebianArgs) -> anyhow::Result<()> {
     let system = with_absolute_script(system)?;
     let host = host(worker.host.as_deref())?;
     let state_dir = std::path::absolute(&worker.state_dir)?;
-    let debian = Debian::new(settings, system, &state_dir, &host)?;
+    let debian = Debian::new(settings, system, &state_dir, &host, boot_id(&worker))?;
     builder(worker, &host)?.run(Host(debian)).await?;
     Ok(())
 }
@@ -116,6 +116,7 @@ fn with_absolute_script(mut options: SystemOptions) -> anyhow::Result<SystemOpti
 
 /// A worker of `host` configured by the command line and ended by signals.
 fn builder(args: WorkerArgs, host: &str) -> anyhow::Result<WorkerBuilder> {
+    let boot_id = boot_id(&args);
     let mut builder = WorkerBuilder::new(host, &args.application)?
         .nats_url(&args.nats.url)
         .state_dir(&args.state_dir)
@@ -138,10 +139,11 @@ fn builder(args: WorkerArgs, host: &str) -> anyhow::Result<WorkerBuilder> {
     for address in &args.addresses {
         builder = builder.address(address);
     }
-    if let Some(file) = args.boot_id_file {
-        builder = builder.boot_id(BootIdSource::File(file));
-    }
-    Ok(builder.shutdown(shutdown_on_signals()?))
+    Ok(builder.boot_id(boot_id).shutdown(shutdown_on_signals()?))
+}
+
+fn boot_id(args: &WorkerArgs) -> BootIdSource {
+    args.boot_id_file.clone().map_or(BootIdSource::Kernel, BootIdSource::File)
 }
 
 /// The host's name: the given one (see [`WorkerArgs::host`]), or else this machine's.

@@ -1,4 +1,7 @@
-//! Whether a reboot would boot another kernel than the running one.
+//! Whether a reboot would boot another kernel than the running one, and whether one has failed to.
+
+use std::collections::BTreeMap;
+use std::fmt;
 
 use super::version::compare;
 
@@ -20,27 +23,133 @@ impl Running {
     }
 }
 
-/// Why a reboot would boot another kernel; `None` if it would not. `kernels` are the installed releases, and `package` is
-/// the installed version of the running kernel's package, if known.
-pub fn reboot_reason(running: &Running, kernels: &[String], package: Option<&str>) -> Option<String> {
-    let flavour = flavour(&running.release);
-    let newest = kernels
-        .iter()
-        .filter(|release| self::flavour(release) == flavour && compare(release, &running.release).is_gt())
-        .max_by(|a, b| compare(a, b));
-    if let Some(newest) = newest {
-        return Some(format!("kernel {newest} is installed, and {} runs", running.release));
-    }
-    let (built, package) = (running.package_version()?, package?);
-    (built != package)
-        .then(|| format!("kernel {} is installed as {package}, and runs as {built}", running.release))
+/// A kernel that is installed and does not run.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Pending {
+    /// Its release, with the version of its package if only that differs from the running kernel's.
+    pub kernel: String,
+    /// Why a reboot would boot it, for the operator.
+    pub reason: String,
 }
 
-/// The parts after the last one that begins with a digit: `cloud-amd64` in `6.1.0-37-cloud-amd64`.
-fn flavour(release: &str) -> Vec<&str> {
-    let parts: Vec<&str> = release.split('-').collect();
-    let last = parts.iter().rposition(|part| part.starts_with(|first: char| first.is_ascii_digit()));
-    parts[last.map_or(0, |at| at + 1)..].to_vec()
+/// The kernel that a reboot would boot; `None` if that is the running one. `kernels` are the installed releases, and
+/// `package` is the installed version of the running kernel's package, if known.
+pub fn pending(running: &Running, kernels: &[String], package: Option<&str>) -> Option<Pending> {
+    let runs = Release::parse(&running.release);
+    let releases = kernels.iter().map(|kernel| (kernel, Release::parse(kernel)));
+    let newer =
+        releases.filter(|(_, release)| release.flavour == runs.flavour && release.is_newer_than(&runs));
+    let newest = newer.max_by(|(_, a), (_, b)| compare(&a.version, &b.version));
+    if let Some((newest, _)) = newest {
+        let reason = format!("kernel {newest} is installed, and {} runs", running.release);
+        return Some(Pending { kernel: newest.clone(), reason });
+    }
+    let (built, package) = (running.package_version()?, package?);
+    (built != package).then(|| Pending {
+        kernel: format!("{} {package}", running.release),
+        reason: format!("kernel {} is installed as {package}, and runs as {built}", running.release),
+    })
+}
+
+/// Names in a release that are followed by a number of patches, which is part of its version: `6.6.30-rt30-v8`,
+/// `5.10.168-ti-r71`, `6.6.32-bone20`, `6.10.6-x64v3-xanmod1`. Other names with numbers are kinds of machines: `v8`,
+/// `rockchip64`.
+const COUNTED: [&str; 5] = ["rt", "r", "bone", "xanmod", "zen"];
+
+/// A kernel's release, taken apart.
+#[derive(Debug, PartialEq, Eq)]
+struct Release<'a> {
+    /// The whole release in the form in which [`compare`] orders it.
+    version: String,
+    /// Its parts that releases for the same use have in common: `cloud`, `amd64`.
+    flavour: Vec<&'a str>,
+}
+
+impl<'a> Release<'a> {
+    fn parse(release: &'a str) -> Self {
+        // A plus at the end says only that the source was changed.
+        let release = release.trim_end_matches('+');
+        let (number, rest) = release.split_once('-').unwrap_or((release, ""));
+        let number_end = number.find(|c: char| c != '.' && !c.is_ascii_digit()).unwrap_or(number.len());
+        let suffix = &number[number_end..];
+        let mut flavour = Vec::new();
+        // `+deb13`, `+rpt` and `~rc1` belong to the version, and `.old` does not.
+        let has_suffix = suffix.starts_with(['+', '~']);
+        if !has_suffix && !suffix.is_empty() {
+            flavour.push(suffix);
+        }
+        // Distributions count their builds once: `6.1.0-37-686-pae`, `6.8.0-1010-raspi`; a suffix takes the place of that.
+        let mut is_counted = has_suffix;
+        let parts: Vec<&str> = rest.split('-').filter(|part| !part.is_empty()).collect();
+        for (at, part) in parts.iter().enumerate() {
+            let name = part.trim_end_matches(|c: char| c.is_ascii_digit());
+            let next = parts.get(at + 1).copied().unwrap_or_default();
+            let is_numbered = name.len() < part.len();
+            if is_commit(part) || *part == "dirty" || (name.is_empty() && is_commit(next)) {
+                continue;
+            }
+            if is_numbered && name == "rc" {
+                continue;
+            }
+            // `6.1.0-rpi7-rpi-v8`.
+            if !is_counted
+                && (part.starts_with(|c: char| c.is_ascii_digit()) || (is_numbered && name == next))
+            {
+                is_counted = true;
+                continue;
+            }
+            is_counted = true;
+            flavour.push(if is_numbered && COUNTED.contains(&name) { name } else { part });
+        }
+        Self { version: release.replace("-rc", "~rc"), flavour }
+    }
+
+    fn is_newer_than(&self, other: &Self) -> bool {
+        compare(&self.version, &other.version).is_gt()
+    }
+}
+
+/// Whether this is the commit that a kernel was built from, as `git describe` names it: `g1234abc`.
+fn is_commit(part: &str) -> bool {
+    let hash = part.strip_prefix('g').unwrap_or_default();
+    hash.len() >= 7 && hash.chars().all(|c| c.is_ascii_hexdigit())
+}
+
+/// How many kernels are remembered.
+const AWAITED_MAX: usize = 64;
+
+/// The kernels that the next reboot should bring, each with the boot in which it was found to be installed. Its text has a
+/// line for each: the boot, a tab, the kernel.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Awaited(BTreeMap<String, String>);
+
+impl Awaited {
+    /// Parses the text; invalid lines are skipped.
+    pub fn parse(text: &str) -> Self {
+        let lines = text.lines().filter_map(|line| line.split_once('\t'));
+        let pairs = lines.map(|(boot, kernel)| (kernel.trim().to_owned(), boot.trim().to_owned()));
+        Self(pairs.take(AWAITED_MAX).collect())
+    }
+
+    /// Whether the host has rebooted since `kernel` was awaited; `boot` is the present one.
+    pub fn has_missed(&self, kernel: &str, boot: &str) -> bool {
+        self.0.get(kernel).is_some_and(|since| since != boot)
+    }
+
+    /// Awaits `kernel`, unless it is awaited already, and forgets those that are not among `kernels`, the installed releases,
+    /// any more.
+    pub fn add(&mut self, kernel: &str, boot: &str, kernels: &[String]) {
+        self.0.retain(|known, _| kernels.iter().any(|release| known.split(' ').next() == Some(release)));
+        if self.0.len() < AWAITED_MAX {
+            self.0.entry(kernel.to_owned()).or_insert_with(|| boot.to_owned());
+        }
+    }
+}
+
+impl fmt::Display for Awaited {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.iter().try_for_each(|(kernel, boot)| writeln!(formatter, "{boot}\t{kernel}"))
+    }
 }
 
 #[cfg(test)]
@@ -48,6 +157,12 @@ mod tests {
     use super::*;
 
     const BUILD: &str = "#1 SMP PREEMPT_DYNAMIC Debian 6.1.140-1 (2025-05-22)";
+
+    fn newest(release: &str, kernels: &[&str]) -> Option<String> {
+        let running = Running { release: release.to_owned(), build: BUILD.to_owned() };
+        let kernels: Vec<String> = kernels.iter().map(|&kernel| kernel.to_owned()).collect();
+        pending(&running, &kernels, None).map(|pending| pending.kernel)
+    }
 
     #[test]
     fn newer_kernel_or_build_requires_reboot() {
@@ -58,34 +173,132 @@ mod tests {
                 "6.1.0-37-amd64",
                 &["6.1.0-37-amd64", "6.1.0-100-amd64", "6.1.0-38-amd64"],
                 None,
-                Some("kernel 6.1.0-100-amd64 is installed, and 6.1.0-37-amd64 runs"),
+                Some(("6.1.0-100-amd64", "kernel 6.1.0-100-amd64 is installed, and 6.1.0-37-amd64 runs")),
             ),
-            ("6.1.0-37-amd64", &["6.1.0-38-cloud-amd64", "6.1.0-38-rt-amd64"], Some("6.1.140-1"), None),
             (
                 "6.1.0-37-amd64",
                 &["6.1.0-37-amd64"],
                 Some("6.1.147-1"),
-                Some("kernel 6.1.0-37-amd64 is installed as 6.1.147-1, and runs as 6.1.140-1"),
-            ),
-            (
-                "6.12.38+deb13-amd64",
-                &["6.12.41+deb13-amd64"],
-                None,
-                Some("kernel 6.12.41+deb13-amd64 is installed, and 6.12.38+deb13-amd64 runs"),
+                Some((
+                    "6.1.0-37-amd64 6.1.147-1",
+                    "kernel 6.1.0-37-amd64 is installed as 6.1.147-1, and runs as 6.1.140-1",
+                )),
             ),
             ("6.1.0-37-amd64", &[], None, None),
             ("", &["6.1.0-37-amd64"], None, None),
         ] {
             let running = Running { release: release.to_owned(), build: BUILD.to_owned() };
             let kernels: Vec<String> = kernels.iter().map(|&kernel| kernel.to_owned()).collect();
-            let found = reboot_reason(&running, &kernels, package);
-            assert_eq!(found.as_deref(), expected, "{release} {kernels:?} {package:?}");
+            let found = pending(&running, &kernels, package);
+            let found = found.as_ref().map(|pending| (pending.kernel.as_str(), pending.reason.as_str()));
+            assert_eq!(found, expected, "{release} {kernels:?} {package:?}");
+        }
+    }
+
+    #[test]
+    fn newest_kernel_of_running_flavour_counts() {
+        for (running, newer) in [
+            ("6.1.0-37-amd64", "6.9.7+bpo-amd64"),
+            ("5.10.0-34-amd64", "6.1.0-0.deb11.21-amd64"),
+            ("6.12.38+deb13-amd64", "6.12.41+deb13-amd64"),
+            ("6.1.0-9-cloud-amd64", "6.1.0-37-cloud-amd64"),
+            ("6.1.0-9-rt-amd64", "6.1.0-37-rt-amd64"),
+            ("6.1.0-9-686-pae", "6.1.0-37-686-pae"),
+            ("6.12.38+deb13-686-pae", "6.12.41+deb13-686-pae"),
+            ("6.1.0-9-4kc-malta", "6.1.0-37-4kc-malta"),
+            ("6.12.38+deb13-arm64-16k", "6.12.41+deb13-arm64-16k"),
+            ("6.1.0-9-loongson-3", "6.1.0-37-loongson-3"),
+            ("6.13-rc7-amd64", "6.13-amd64"),
+            ("6.13-rc7-amd64", "6.13-rc12-amd64"),
+            // Raspberry Pi OS, and its earlier names.
+            ("6.1.0-rpi7-rpi-v8", "6.1.0-rpi8-rpi-v8"),
+            ("6.1.0-rpi9-rpi-2712", "6.1.0-rpi10-rpi-2712"),
+            ("6.1.0-rpi7-rpi-v8", "6.6.31+rpt-rpi-v8"),
+            ("6.6.9+rpt-rpi-2712", "6.6.31+rpt-rpi-2712"),
+            ("6.1.9-v8+", "6.1.21-v8+"),
+            // Ubuntu, Proxmox, Armbian, Kali, Parrot, Pop!_OS, BeagleBone, Liquorix, XanMod, Zabbly.
+            ("6.8.0-45-generic", "6.8.0-101-generic"),
+            ("6.8.0-45-generic", "6.11.0-19-generic"),
+            ("6.8.0-999-raspi", "6.8.0-1010-raspi"),
+            ("6.8.0-45-generic-64k", "6.8.0-47-generic-64k"),
+            ("6.8.12-4-pve", "6.8.12-10-pve"),
+            ("6.6.9-current-rockchip64", "6.6.44-current-rockchip64"),
+            ("6.6.9-amd64", "6.8.11-amd64"),
+            ("6.5.0-9parrot1-amd64", "6.5.0-13parrot1-amd64"),
+            ("6.9.3-76060903-generic", "6.9.3-76060904-generic"),
+            ("5.10.168-ti-r71", "5.10.168-ti-r107"),
+            ("6.6.32-bone9", "6.6.32-bone20"),
+            ("6.10.6-1-liquorix-amd64", "6.10.6-2-liquorix-amd64"),
+            ("6.10.6-x64v3-xanmod1", "6.10.6-x64v3-xanmod2"),
+            ("6.10.6-zabbly+", "6.10.12-zabbly+"),
+            // Built by hand.
+            ("6.1.55", "6.1.100"),
+            ("6.1.55-custom", "6.1.100-custom"),
+            ("6.1.46-rt13", "6.1.54-rt15"),
+            ("6.6.30-rt9-v8+", "6.6.30-rt30-v8+"),
+            ("6.1.55-00009-g1234abc", "6.1.55-00012-gabcd123"),
+            ("6.1.55-mine-00009-g1234abc-dirty", "6.1.55-mine-00012-gabcd123"),
+        ] {
+            let pending = newest(running, &[running, newer]);
+            assert_eq!(pending.as_deref(), Some(newer), "{running}");
+            assert_eq!(newest(newer, &[running, newer]), None, "{newer}");
+        }
+    }
+
+    #[test]
+    fn kernels_of_other_flavours_do_not_count() {
+        for (running, other) in [
+            ("6.1.0-37-amd64", "6.1.0-38-cloud-amd64"),
+            ("6.1.0-37-amd64", "6.1.0-38-rt-amd64"),
+            ("6.1.0-37-686", "6.1.0-38-686-pae"),
+            ("6.12.38+deb13-arm64", "6.12.41+deb13-arm64-16k"),
+            ("6.1.0-rpi7-rpi-v8", "6.1.0-rpi8-rpi-2712"),
+            ("6.1.0-rpi7-rpi-v8", "6.6.31+rpt-rpi-v7l"),
+            ("6.6.9+rpt-rpi-2712", "6.6.31+rpt-rpi-v8"),
+            ("6.1.9-v7+", "6.1.21-v8+"),
+            ("6.8.0-45-generic", "6.8.0-1010-raspi"),
+            ("6.8.0-45-generic", "6.8.0-47-lowlatency"),
+            ("6.8.12-4-pve", "6.9.7+bpo-amd64"),
+            ("6.6.9-current-rockchip64", "6.6.44-edge-rockchip64"),
+            ("6.6.9-current-rockchip64", "6.6.44-current-meson64"),
+            ("6.10.6-x64v2-xanmod1", "6.10.7-x64v3-xanmod1"),
+            ("6.1.55", "6.1.100-custom"),
+            ("6.1.55", "6.1.100.old"),
+            ("6.1.46", "6.1.54-rt15"),
+            ("6.1.0-37-amd64", "6.1.0-38-amd64.dpkg-bak"),
+            ("6.1.0-37-amd64", "0-rescue-0123456789abcdef"),
+        ] {
+            assert_eq!(newest(running, &[running, other]), None, "{running} {other}");
         }
     }
 
     #[test]
     fn kernel_without_package_version_is_ignored() {
         let running = Running { release: "6.1.0-37-amd64".to_owned(), build: "#1 SMP".to_owned() };
-        assert_eq!(reboot_reason(&running, &[], Some("6.1.147-1")), None);
+        assert_eq!(pending(&running, &[], Some("6.1.147-1")), None);
+    }
+
+    #[test]
+    fn each_kernel_is_awaited_for_one_reboot() {
+        let installed = ["6.1.0-38-amd64", "6.1.0-39-amd64"].map(str::to_owned);
+        let mut awaited = Awaited::default();
+        awaited.add("6.1.0-38-amd64", "boot-1", &installed);
+        awaited.add("6.1.0-38-amd64", "boot-2", &installed);
+        assert!(!awaited.has_missed("6.1.0-38-amd64", "boot-1"));
+        assert!(awaited.has_missed("6.1.0-38-amd64", "boot-2"));
+        assert!(!awaited.has_missed("6.1.0-39-amd64", "boot-2"));
+
+        awaited.add("6.1.0-39-amd64", "boot-2", &installed);
+        awaited.add("6.1.0-39-amd64 6.1.147-1", "boot-2", &installed);
+        let text = awaited.to_string();
+        assert_eq!(
+            text,
+            "boot-1\t6.1.0-38-amd64\nboot-2\t6.1.0-39-amd64\nboot-2\t6.1.0-39-amd64 6.1.147-1\n"
+        );
+        assert_eq!(Awaited::parse(&format!("{text}garbage\n")), awaited);
+
+        // One is removed from the host.
+        awaited.add("6.1.0-39-amd64", "boot-3", &installed[1..]);
+        assert_eq!(awaited.to_string(), "boot-2\t6.1.0-39-amd64\nboot-2\t6.1.0-39-amd64 6.1.147-1\n");
     }
 }

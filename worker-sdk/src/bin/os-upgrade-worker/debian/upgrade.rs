@@ -1,9 +1,7 @@
 //! `upgrade`: finishes an earlier installation, installs what was prepared, and checks the outcome.
 
 use std::fs;
-use std::path::Path;
 
-use os_upgrade_systems::debian::kernel::{self, Running};
 use os_upgrade_systems::debian::{decide, failure, package};
 use os_upgrade_systems::text::{names, one_line};
 use os_upgrade_worker_sdk::{Context, HandlerResult, Upgraded};
@@ -37,7 +35,7 @@ impl Debian {
         self.install_missing(context).await?;
         self.check_finished(recovery_error).await?;
         self.clean().await;
-        if let Some(reason) = self.reboot_reason().await? {
+        if let Some(reason) = self.required_reboot().await? {
             info!("a reboot is required: {reason}");
             return Ok(Upgraded::RebootRequired);
         }
@@ -124,6 +122,11 @@ impl Debian {
     pub(super) async fn check_health(&self, context: &Context) -> HandlerResult {
         // Waiting would not repair packages, so this is checked once.
         self.check_finished(None).await?;
+        // The host is upgraded as far as it can be, which a failure would hide.
+        if let Some(missed) = self.missed_by_reboot().await? {
+            warn!("{missed}");
+            context.output().write(&missed);
+        }
         self.parts.health.check(&self.parts.tools, context).await
     }
 
@@ -135,45 +138,8 @@ impl Debian {
             Err(error) => warn!("cannot remove the downloaded packages: {}", error.message()),
         }
     }
-
-    /// Why the host must reboot; `None` if it need not.
-    pub(super) async fn reboot_reason(&self) -> HandlerResult<Option<String>> {
-        let root = self.parts.tools.root();
-        if root.join("run/reboot-required").exists() {
-            let packages = fs::read_to_string(root.join("run/reboot-required.pkgs")).unwrap_or_default();
-            let by = if packages.trim().is_empty() {
-                String::new()
-            } else {
-                format!(" by {}", one_line(&packages))
-            };
-            return Ok(Some(format!("/run/reboot-required was created{by}")));
-        }
-        if !self.parts.tools.is_this_machine() {
-            return Ok(None);
-        }
-        let running = running()?;
-        let image = [format!("linux-image-{}", running.release)];
-        let packages = apt::packages_named(&self.parts.tools, &image).await?;
-        let package =
-            packages.first().map(|package| package.version.as_str()).filter(|version| !version.is_empty());
-        Ok(kernel::reboot_reason(&running, &kernels(root), package))
-    }
 }
 
 fn describe(what: &str, ended: &Ended) -> String {
     failure::describe(what, &ended.output, &ended.status)
-}
-
-/// The running kernel.
-pub(super) fn running() -> HandlerResult<Running> {
-    let names = nix::sys::utsname::uname()?;
-    let text = |value: &std::ffi::OsStr| value.to_string_lossy().into_owned();
-    Ok(Running { release: text(names.release()), build: text(names.version()) })
-}
-
-/// The releases of the kernels in /boot.
-pub(super) fn kernels(root: &Path) -> Vec<String> {
-    let entries = fs::read_dir(root.join("boot")).into_iter().flatten().filter_map(Result::ok);
-    let names = entries.filter_map(|entry| entry.file_name().into_string().ok());
-    names.filter_map(|name| name.strip_prefix("vmlinuz-").map(str::to_owned)).collect()
 }

@@ -9,7 +9,7 @@ use os_upgrade_worker_sdk::{HandlerResult, Versions};
 
 use super::Debian;
 use super::apt;
-use super::upgrade::{kernels, running};
+use super::reboot_need::{kernels, running};
 
 impl Debian {
     pub(super) async fn all_versions(&self) -> HandlerResult<Versions> {

@@ -72,6 +72,9 @@ pub(crate) trait System: Send + Sync + 'static {
     fn reboot_required(&self) -> impl Future<Output = HandlerResult<Option<String>>> + Send {
         std::future::ready(Ok(None))
     }
+    fn reboot_ineffective(&self) -> impl Future<Output = HandlerResult<Option<String>>> + Send {
+        std::future::ready(Ok(None))
+    }
 }
 
 /// The worker of a kind of host.
@@ -111,5 +114,9 @@ impl<S: System> Worker for Host<S> {
 
     async fn reboot_required(&self) -> HandlerResult<Option<String>> {
         self.0.reboot_required().await
+    }
+
+    async fn reboot_ineffective(&self) -> HandlerResult<Option<String>> {
+        self.0.reboot_ineffective().await
     }
 }
