@@ -2,7 +2,7 @@
 //!
 //! Whatever strangers and hosts do, the log of a server stays small: each place in the code logs [`LINES_MAX`] lines at
 //! once and [`LINES_PER_MINUTE`] from then on. Exempt are lines about runs and hosts, which runs bound, and debug output,
-//! which somebody asked for. A line has [`LINE_BYTES_MAX`] bytes at most.
+//! which somebody asked for. A line has [`LINE_BYTES_MAX`] bytes at most, and nothing that could affect a terminal.
 
 use std::collections::HashMap;
 use std::io::{self, IsTerminal, Write};
@@ -11,6 +11,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use governor::{DefaultKeyedRateLimiter, Quota};
+use os_upgrade_credentials::SafeFields;
 use tokio_util::sync::CancellationToken;
 use tracing::callsite::Identifier;
 use tracing::level_filters::LevelFilter;
@@ -135,8 +136,15 @@ fn filter(level: &str) -> EnvFilter {
     EnvFilter::try_from_default_env().unwrap_or_else(|_| EnvFilter::new(level))
 }
 
+/// Lines for people, written to what `open` returns.
+fn lines<W: Write>(
+    open: impl Fn() -> W + 'static,
+) -> fmt::Layer<Registry, SafeFields, fmt::format::Format, impl Fn() -> Short<W>> {
+    fmt::layer().fmt_fields(SafeFields::default()).with_writer(move || Short(open()))
+}
+
 fn start_filtered(filter: impl Filter<Registry> + Send + Sync + 'static) {
-    let lines = fmt::layer().with_ansi(io::stderr().is_terminal()).with_writer(|| Short(io::stderr()));
+    let lines = lines(io::stderr).with_ansi(io::stderr().is_terminal());
     // Fails if another test in this process has started it already.
     let _ = Registry::default().with(lines.with_filter(filter)).try_init();
 }
@@ -169,7 +177,7 @@ mod tests {
     fn written_through(filter: impl Filter<Registry> + Send + Sync + 'static, log: impl FnOnce()) -> String {
         let written = Written::default();
         let writer = written.clone();
-        let lines = fmt::layer().with_ansi(false).with_writer(move || Short(writer.clone()));
+        let lines = lines(move || writer.clone()).with_ansi(false);
         with_default(Registry::default().with(lines.with_filter(filter)), log);
         String::from_utf8(written.0.lock().unwrap().clone()).unwrap()
     }
@@ -203,6 +211,19 @@ mod tests {
         });
         let said = ["503", "refused", "no interest", "bad file", "ours"].map(|word| log.contains(word));
         assert_eq!(said, [false, false, false, true, true], "{log}");
+    }
+
+    #[test]
+    fn lines_do_not_affect_terminals() {
+        let said = "\u{1b}[31mred\u{1b}[0m \u{7}\u{9b}m \u{202e} x\r\nforged";
+        let log = written(&LeftOut::default(), || {
+            let span = tracing::info_span!("command", host = %said);
+            let _entered = span.enter();
+            tracing::info!(reason = %said, quoted = said, "{said}");
+        });
+        assert_eq!(log.matches("forged").count(), 4, "{log}");
+        let line = log.strip_suffix('\n').unwrap();
+        assert!(!line.contains(|c: char| c.is_control() || c == '\u{202e}'), "{log:?}");
     }
 
     #[test]

@@ -6,12 +6,16 @@ mod connect_diagnostics;
 mod file;
 mod log_throttle;
 #[cfg(feature = "cli")]
+mod safe_fields;
+#[cfg(feature = "cli")]
 mod variables;
 
 pub use access::{Access, Error, address_for_client};
 pub use connect_diagnostics::{ConnectDiagnostics, Program, without_userinfo};
 pub use file::{CredentialsFile, FileError};
 pub use log_throttle::LogThrottle;
+#[cfg(feature = "cli")]
+pub use safe_fields::SafeFields;
 #[cfg(feature = "cli")]
 pub use variables::without_empty_variables;
 

@@ -16,8 +16,9 @@ use std::process::ExitCode;
 
 use anyhow::{Context, bail};
 use clap::{CommandFactory, FromArgMatches};
-use os_upgrade_credentials::without_empty_variables;
+use os_upgrade_credentials::{SafeFields, without_empty_variables};
 use os_upgrade_platform::manual;
+use os_upgrade_protocol::text::sanitized_character;
 use os_upgrade_worker_sdk::{BootIdSource, CancellationToken, Error, HostName, WorkerBuilder};
 use tokio::signal::unix::{SignalKind, signal};
 use tracing::info;
@@ -51,7 +52,8 @@ async fn main() -> ExitCode {
         Err(error) => {
             #[expect(clippy::print_stderr, reason = "the line that reports why the process ends")]
             {
-                eprintln!("os-upgrade-worker: {error:#}");
+                let error: String = format!("{error:#}").chars().map(sanitized_character).collect();
+                eprintln!("os-upgrade-worker: {error}");
             }
             let is_usage = error.downcast_ref::<Error>().is_some_and(Error::is_usage);
             if is_usage { ExitCode::from(2) } else { ExitCode::FAILURE }
@@ -67,6 +69,7 @@ fn init_log() {
         .with_writer(std::io::stderr)
         .with_ansi(std::io::stderr().is_terminal())
         .with_target(false)
+        .fmt_fields(SafeFields::default())
         .init();
 }
 
