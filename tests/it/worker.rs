@@ -7,3 +7,4 @@ mod handlers;
 mod image;
 mod library;
 mod output;
+mod scripts;

@@ -4,6 +4,7 @@
 mod clocks;
 mod debian;
 mod debian_faults;
+mod debian_hooks;
 mod debian_reboot;
 mod debian_sources;
 mod docker;

@@ -5,5 +5,6 @@
 
 pub mod debian;
 pub mod image;
+pub mod script;
 pub mod systemd;
 pub mod text;

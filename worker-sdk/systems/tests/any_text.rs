@@ -4,7 +4,7 @@ use std::cmp::Ordering;
 
 use os_upgrade_systems::debian::{failure, kernel, lock, package, plan, progress, size, source, version};
 use os_upgrade_systems::image::{self, bootc, rpm_ostree};
-use os_upgrade_systems::systemd;
+use os_upgrade_systems::{script, systemd};
 use proptest::prelude::*;
 
 /// Random text with words that the parsers look for.
@@ -67,6 +67,8 @@ proptest! {
         let _ = lock::find_held(&text);
         let _ = text.lines().map(progress::parse).count();
         let _ = systemd::failed_units(&text);
+        let _ = script::interpreter(text.as_bytes());
+        let _ = script::interpreter(format!("#!{text}").as_bytes());
         let _ = bootc::status(&text).and(rpm_ostree::status(&text));
         prop_assert!(!image::describe_failure("x", &text).contains('\n'));
         let running = kernel::Running { release: text.clone(), build: other.clone() };

@@ -35,6 +35,9 @@ succeed, versions is empty, and upgrade and reboot are errors.
 Exit status: 0 means done. From upgrade, 3 means done and a reboot is required. Any other status is an error,
 whose message is the last line that the script wrote to standard error. versions prints a flat JSON object.
 
+A script begins with the line of its interpreter, such as #!/bin/sh, and is executable. One that cannot be run
+is an error, not a missing script.
+
 Environment of the scripts:
   OS_UPGRADE_HOST       the host
   OS_UPGRADE_RUN        the run, if the command names one

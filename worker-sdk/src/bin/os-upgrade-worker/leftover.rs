@@ -55,19 +55,29 @@ impl Leftover {
         self.clear();
     }
 
-    /// The recorded group, if it still runs.
+    /// The recorded group, if a process of it still runs.
     pub(crate) fn running(&self) -> Option<Pid> {
+        let (group, recorded) = self.recorded()?;
+        // The leader may have ended before other processes of its group; then no other process can have its id.
+        let same = started(group).ok()?.is_none_or(|started| started == recorded);
+        (same && killpg(group, None) != Err(Errno::ESRCH)).then_some(group)
+    }
+
+    /// The recorded group, if its leader, the recorded script or tool itself, still runs.
+    pub(crate) fn running_leader(&self) -> Option<Pid> {
+        let (group, recorded) = self.recorded()?;
+        (started(group).ok()? == Some(recorded)).then_some(group)
+    }
+
+    /// The recorded group of this boot, with the start time of its leader.
+    fn recorded(&self) -> Option<(Pid, u64)> {
         let text = fs::read_to_string(&self.path).ok()?;
         let boot_id = fs::read_to_string(BOOT_ID).ok()?;
         let mut words = text.split_whitespace();
         let group = Pid::from_raw(words.next()?.parse().ok()?);
-        let recorded: u64 = words.next()?.parse().ok()?;
-        if words.next()? != boot_id.trim() || group.as_raw() <= 1 || group == getpgrp() {
-            return None;
-        }
-        // The leader may have ended before other processes of its group; then no other process can have its id.
-        let same = started(group).ok()?.is_none_or(|started| started == recorded);
-        (same && killpg(group, None) != Err(Errno::ESRCH)).then_some(group)
+        let recorded = words.next()?.parse().ok()?;
+        let is_ours = words.next()? == boot_id.trim() && group.as_raw() > 1 && group != getpgrp();
+        is_ours.then_some((group, recorded))
     }
 }
 
@@ -137,6 +147,21 @@ mod tests {
         drop(child.stdin.take());
         assert_eq!(child.wait().await.unwrap().code(), Some(125));
         assert!(!begun.exists());
+    }
+
+    #[test]
+    fn leader_is_told_from_processes_it_left_behind() {
+        let directory = tempfile::tempdir().unwrap();
+        let leftover = Leftover::of_host(directory.path(), "h1", "upgrade").unwrap();
+        let mut command = process::Command::new("sh");
+        command.args(["-c", "sleep 600 & read -r _"]).process_group(0).stdin(Stdio::piped());
+        let mut child = command.spawn().unwrap();
+        let group = Pid::from_raw(child.id().try_into().unwrap());
+        leftover.record(group).unwrap();
+        assert_eq!((leftover.running_leader(), leftover.running()), (Some(group), Some(group)));
+        child.wait().unwrap();
+        assert_eq!((leftover.running_leader(), leftover.running()), (None, Some(group)));
+        killpg(group, nix::sys::signal::Signal::SIGKILL).unwrap();
     }
 
     #[test]

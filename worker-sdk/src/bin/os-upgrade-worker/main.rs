@@ -6,8 +6,10 @@ mod debian;
 mod image;
 mod leftover;
 mod options;
+mod pipes;
 mod process;
 mod progress_file;
+mod script_file;
 mod scripts;
 mod system;
 

@@ -2,24 +2,24 @@
 //! of both for operators.
 
 use std::io;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{ExitStatus, Stdio};
 use std::time::Duration;
 
 use nix::errno::Errno;
 use nix::sys::signal::{Signal, killpg};
-use nix::unistd::{AccessFlags, Pid, access};
+use nix::unistd::Pid;
 use os_upgrade_worker_sdk::CommandOutput;
-use os_upgrade_worker_sdk::limits::{MESSAGE_BYTES_MAX, VERSIONS_BYTES_MAX};
-use tokio::io::{AsyncBufRead, AsyncBufReadExt, AsyncWriteExt as _, BufReader};
+use os_upgrade_worker_sdk::limits::VERSIONS_BYTES_MAX;
+use tokio::io::AsyncWriteExt as _;
 use tokio::process::{Child, Command};
-use tokio::task::JoinHandle;
-use tracing::{Instrument, info, warn};
+use tracing::{info, warn};
+
+use crate::pipes::{Pipes, Stream};
+use crate::script_file;
 
 /// How long a script has between SIGTERM and SIGKILL.
 const TERM_GRACE: Duration = Duration::from_secs(5);
-/// How long output is read after the script has exited; background processes may keep the pipes open.
-const DRAIN_MAX: Duration = Duration::from_secs(1);
 /// How much standard output is kept: one byte more than the limit for versions, so that too much is noticed.
 const STDOUT_BYTES_MAX: usize = VERSIONS_BYTES_MAX + 1;
 
@@ -31,28 +31,37 @@ pub(crate) struct Finished {
     pub(crate) stdout: Vec<u8>,
     /// The last non-blank line of its standard error.
     pub(crate) last_line: Option<String>,
+    /// It failed, and has line ends of Windows.
+    pub(crate) has_carriage_returns: bool,
 }
 
 /// A running script. When dropped before it has exited, its whole group is killed.
 #[derive(Debug)]
 pub(crate) struct Script {
+    path: PathBuf,
     name: String,
     child: Child,
     group: Group,
-    stdout: JoinHandle<Vec<u8>>,
-    stderr: JoinHandle<Option<String>>,
+    pipes: Pipes,
+    output: CommandOutput,
+    last_line: Option<String>,
 }
 
 impl Script {
+    /// Starts the script at `path`.
+    ///
+    /// # Errors
+    /// It cannot be run.
     pub(crate) fn start(
         path: &Path,
         name: &str,
         environment: &[(&str, String)],
         output: &CommandOutput,
-    ) -> io::Result<Self> {
+    ) -> Result<Self, script_file::Error> {
+        script_file::check(path)?;
         let mut command = Command::new(path);
         Self::prepare(&mut command, path, environment);
-        Self::new(command.stdin(Stdio::null()).spawn()?, name, output)
+        Ok(Self::new(command.stdin(Stdio::null()).spawn()?, path, name, output)?)
     }
 
     /// As [`Self::start`], but records the process group first. So if this process is killed, the next start can stop
@@ -63,12 +72,12 @@ impl Script {
         environment: &[(&str, String)],
         output: &CommandOutput,
         record: impl FnOnce(Pid) -> io::Result<()>,
-    ) -> io::Result<Self> {
-        access(path, AccessFlags::X_OK)?;
+    ) -> Result<Self, script_file::Error> {
+        script_file::check(path)?;
         let mut command = Command::new("sh");
         command.args(["-c", GATED, "sh"]).arg(path);
         Self::prepare(&mut command, path, environment);
-        Self::new(start_gated(&mut command, record).await?, name, output)
+        Ok(Self::new(start_gated(&mut command, record).await?, path, name, output)?)
     }
 
     fn prepare(command: &mut Command, path: &Path, environment: &[(&str, String)]) {
@@ -89,18 +98,15 @@ impl Script {
         }
     }
 
-    fn new(mut child: Child, name: &str, output: &CommandOutput) -> io::Result<Self> {
-        let id = group_of(&child)?;
-        let stdout = child.stdout.take().expect("the standard output is piped");
-        let stderr = child.stderr.take().expect("the standard error is piped");
+    fn new(mut child: Child, path: &Path, name: &str, output: &CommandOutput) -> io::Result<Self> {
         Ok(Self {
+            path: path.to_owned(),
             name: name.to_owned(),
+            group: Group { id: group_of(&child)?, kill_on_drop: true },
+            pipes: Pipes::new(&mut child, STDOUT_BYTES_MAX),
             child,
-            group: Group { id, kill_on_drop: true },
-            stdout: tokio::spawn(keep(BufReader::new(stdout), output.clone())),
-            stderr: tokio::spawn(
-                stream_into_log(BufReader::new(stderr), name.to_owned(), output.clone()).in_current_span(),
-            ),
+            output: output.clone(),
+            last_line: None,
         })
     }
 
@@ -111,27 +117,38 @@ impl Script {
 
     /// Waits until the script has exited. May be cancelled and called again.
     pub(crate) async fn wait(&mut self) -> io::Result<Finished> {
-        let status = self.child.wait().await?;
+        let Self { name, child, pipes, output, last_line, .. } = self;
+        let status = pipes.wait(child, |stream, line| show(name, output, last_line, stream, line)).await?;
         // Background processes that the script has started may keep running.
         self.group.kill_on_drop = false;
-        let stdout = tokio::time::timeout(DRAIN_MAX, &mut self.stdout).await;
-        let last_line = tokio::time::timeout(DRAIN_MAX, &mut self.stderr).await;
-        Ok(Finished {
-            status,
-            stdout: stdout.ok().and_then(Result::ok).unwrap_or_default(),
-            last_line: last_line.ok().and_then(Result::ok).flatten(),
-        })
+        let (stdout, _) = self.pipes.take_kept();
+        let has_carriage_returns = !status.success() && script_file::has_carriage_returns(&self.path);
+        Ok(Finished { status, stdout, last_line: self.last_line.take(), has_carriage_returns })
     }
 
     /// Stops the whole group: SIGTERM, and SIGKILL if that does not suffice.
     pub(crate) async fn stop(mut self) {
         info!(script = self.name, "stopping the script");
-        end_group(self.group.id, || async {
+        let Self { name, child, group, pipes, output, last_line, .. } = &mut self;
+        let ended = end_group(group.id, || async {
             // Reap the script, so that it does not count as running.
-            let _ = self.child.wait().await;
-        })
-        .await;
+            let _ = child.wait().await;
+        });
+        tokio::select! {
+            () = ended => {}
+            never = pipes.follow(|stream, line| show(name, output, last_line, stream, line)) => match never {},
+        }
         self.group.kill_on_drop = false;
+    }
+}
+
+/// Shows a line to operators; one of standard error is logged as well, and kept if it is not blank.
+fn show(name: &str, output: &CommandOutput, last_line: &mut Option<String>, stream: Stream, line: &str) {
+    output.write(line);
+    let text = line.trim();
+    if stream == Stream::Stderr && !text.is_empty() {
+        info!(script = name, "{text}");
+        *last_line = Some(text.to_owned());
     }
 }
 
@@ -204,96 +221,5 @@ pub(crate) async fn end_group<F: Future<Output = ()>>(group: Pid, leader_exited:
         warn!(%group, "killing a process group that does not end");
         // The group may have ended just now.
         let _ = killpg(group, Signal::SIGKILL);
-    }
-}
-
-/// Reads to the end, keeping a bounded part, and passes each line to `shown`.
-async fn keep(mut output: impl AsyncBufRead + Unpin, shown: CommandOutput) -> Vec<u8> {
-    let mut kept = Vec::new();
-    let mut line = Vec::new();
-    // All of it is read, so that the script does not block on a full pipe.
-    while read_line(&mut output, &mut line, |bytes| {
-        let room = STDOUT_BYTES_MAX - kept.len();
-        kept.extend_from_slice(&bytes[..bytes.len().min(room)]);
-    })
-    .await
-    {
-        shown.write(&String::from_utf8_lossy(&line));
-    }
-    kept
-}
-
-/// Logs each line, passes it to `shown`, and returns the last non-blank one. Lines are truncated to [`MESSAGE_BYTES_MAX`].
-async fn stream_into_log(
-    mut output: impl AsyncBufRead + Unpin,
-    script: String,
-    shown: CommandOutput,
-) -> Option<String> {
-    let mut last = None;
-    let mut line = Vec::new();
-    while read_line(&mut output, &mut line, |_| ()).await {
-        let text = String::from_utf8_lossy(&line);
-        shown.write(&text);
-        let text = text.trim();
-        if !text.is_empty() {
-            info!(script, "{text}");
-            last = Some(text.to_owned());
-        }
-    }
-    last
-}
-
-/// Reads one line into `line`, with its end, truncated to [`MESSAGE_BYTES_MAX`]; false when there is none. All bytes are passed
-/// to `read`.
-async fn read_line(
-    output: &mut (impl AsyncBufRead + Unpin),
-    line: &mut Vec<u8>,
-    mut read: impl FnMut(&[u8]),
-) -> bool {
-    line.clear();
-    loop {
-        let Ok(bytes) = output.fill_buf().await else {
-            return !line.is_empty();
-        };
-        if bytes.is_empty() {
-            return !line.is_empty();
-        }
-        let end = bytes.iter().position(|byte| *byte == b'\n');
-        let part = &bytes[..end.map_or(bytes.len(), |end| end + 1)];
-        let room = MESSAGE_BYTES_MAX.saturating_sub(line.len());
-        line.extend_from_slice(&part[..part.len().min(room)]);
-        read(part);
-        let used = part.len();
-        output.consume(used);
-        if end.is_some() {
-            return true;
-        }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[tokio::test]
-    async fn last_non_blank_line_is_returned() {
-        let long = "x".repeat(MESSAGE_BYTES_MAX * 3);
-        for (text, expected) in [
-            ("", None),
-            ("\n \n", None),
-            ("one\ntwo\n\n  \n", Some("two")),
-            ("one\ntwo", Some("two")),
-            (long.as_str(), Some(&long[..MESSAGE_BYTES_MAX])),
-        ] {
-            let output = BufReader::with_capacity(7, text.as_bytes());
-            let last = stream_into_log(output, "t".to_owned(), CommandOutput::default()).await;
-            assert_eq!(last.as_deref(), expected);
-        }
-    }
-
-    #[tokio::test]
-    async fn output_is_bounded() {
-        let text = "x".repeat(VERSIONS_BYTES_MAX * 2);
-        assert_eq!(keep(text.as_bytes(), CommandOutput::default()).await.len(), VERSIONS_BYTES_MAX + 1);
     }
 }

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use std::process::ExitStatus;
 
 use chrono::SecondsFormat;
+use os_upgrade_systems::script::Misbegun;
 use os_upgrade_worker_sdk::{Context, HandlerResult, Upgraded, Versions, Worker};
 use tokio::sync::Mutex;
 use tracing::info;
@@ -12,6 +13,7 @@ use tracing::info;
 use crate::leftover::Leftover;
 use crate::process::{Finished, Script};
 use crate::progress_file::ProgressFile;
+use crate::script_file;
 
 /// The exit status of `upgrade` when a reboot is required.
 const REBOOT_REQUIRED: i32 = 3;
@@ -47,7 +49,7 @@ impl Scripts {
     /// Runs the script `name` to its end; `None` when there is none.
     async fn run(&self, name: &str, context: &Context, stop: Stop) -> HandlerResult<Option<Finished>> {
         let path = self.directory.join(name);
-        if !tokio::fs::try_exists(&path).await? {
+        if !script_file::exists(&path)? {
             return Ok(None);
         }
         self.end_leftover().await;
@@ -123,7 +125,7 @@ impl Worker for Scripts {
     }
 
     fn can_reboot(&self) -> bool {
-        self.directory.join("reboot").exists()
+        script_file::exists(&self.directory.join("reboot")).unwrap_or(false)
     }
 
     async fn health(&self, context: &Context) -> HandlerResult {
@@ -179,12 +181,16 @@ pub(crate) fn environment(context: &Context) -> Vec<(&'static str, String)> {
 
 /// `Ok` for exit status 0, otherwise the script's error message.
 pub(crate) fn success(name: &str, finished: &Finished) -> HandlerResult {
-    if finished.status.success() {
-        return Ok(());
-    }
-    match &finished.last_line {
-        Some(line) => Err(line.into()),
-        None => Err(describe(name, finished.status).into()),
+    if finished.status.success() { Ok(()) } else { Err(failure(name, finished).into()) }
+}
+
+/// The error message of a script that has failed.
+fn failure(name: &str, finished: &Finished) -> String {
+    let message = finished.last_line.clone().unwrap_or_else(|| describe(name, finished.status));
+    if finished.has_carriage_returns {
+        format!("{message}; {name}: {}", Misbegun::CarriageReturn)
+    } else {
+        message
     }
 }
 

@@ -9,11 +9,11 @@ use std::time::{Duration, Instant};
 use os_upgrade_systems::debian::lock::{self, HeldLock};
 use os_upgrade_systems::text::one_line;
 use os_upgrade_worker_sdk::{CommandOutput, HandlerResult};
-use tokio::io::{AsyncBufReadExt, AsyncRead, AsyncReadExt, BufReader};
 use tokio::process::{Child, Command};
 use tracing::{debug, info};
 
 use crate::leftover::Leftover;
+use crate::pipes::Pipes;
 use crate::process::{GATED, start_gated};
 
 /// How much of a tool's output is kept; a simulation of ten thousand packages prints some 2 MiB.
@@ -233,27 +233,11 @@ fn holder(held: &HeldLock) -> String {
     }
 }
 
-async fn collect_output(mut child: Child, line: impl Fn(&str) + Sync) -> HandlerResult<ToolOutput> {
-    let (stdout, stderr) = (child.stdout.take(), child.stderr.take());
-    let (status, stdout, stderr) = tokio::join!(child.wait(), keep(stdout, &line), keep(stderr, &line));
-    Ok(ToolOutput { status: status?, stdout, stderr })
-}
-
-/// Reads output and returns it, truncated to [`OUTPUT_BYTES_MAX`]. Each line is passed to `line` immediately.
-async fn keep(output: Option<impl AsyncRead + Unpin>, line: &(impl Fn(&str) + Sync)) -> String {
-    let Some(output) = output else {
-        return String::new();
-    };
-    let mut output = BufReader::new(output);
-    let mut kept = Vec::new();
-    while kept.len() < OUTPUT_BYTES_MAX {
-        let (begin, room) = (kept.len(), u64::try_from(OUTPUT_BYTES_MAX - kept.len()).unwrap_or(u64::MAX));
-        match (&mut output).take(room).read_until(b'\n', &mut kept).await {
-            Ok(0) | Err(_) => break,
-            Ok(_) => line(String::from_utf8_lossy(&kept[begin..]).trim_end_matches('\n')),
-        }
-    }
-    // Read the rest, so that the tool does not block on a full pipe.
-    let _ = tokio::io::copy(&mut output, &mut tokio::io::sink()).await;
-    String::from_utf8_lossy(&kept).into_owned()
+/// Waits for a tool, and passes each line that it prints to `line` immediately.
+async fn collect_output(mut child: Child, mut line: impl FnMut(&str)) -> HandlerResult<ToolOutput> {
+    let mut pipes = Pipes::new(&mut child, OUTPUT_BYTES_MAX);
+    let status = pipes.wait(&mut child, |_, text| line(text)).await?;
+    let (stdout, stderr) = pipes.take_kept();
+    let text = |bytes: Vec<u8>| String::from_utf8_lossy(&bytes).into_owned();
+    Ok(ToolOutput { status, stdout: text(stdout), stderr: text(stderr) })
 }

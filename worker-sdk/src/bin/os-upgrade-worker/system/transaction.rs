@@ -19,6 +19,9 @@ use crate::process::{GATED, start_gated};
 const POLL_EVERY: Duration = Duration::from_millis(200);
 /// How long to wait for a transaction that an earlier worker started.
 const LEFTOVER_MAX: Duration = Duration::from_hours(2);
+/// How long to wait for processes that a transaction left behind. A daemon that a package has started may never end; a dpkg
+/// that has lost its APT holds dpkg's lock.
+const LEFT_BEHIND_MAX: Duration = Duration::from_secs(10);
 /// How much output is read at a time, and kept for the error message.
 const READ_BYTES_MAX: u64 = 1024 * 1024;
 
@@ -52,8 +55,16 @@ impl Transactions {
         };
         info!(%group, "waiting for what an earlier worker began; it writes to {}", self.output.display());
         let ended = async {
-            while self.leftover.running().is_some() {
+            while self.leftover.running_leader().is_some() {
                 tokio::time::sleep(POLL_EVERY).await;
+            }
+            let left_behind = async {
+                while self.leftover.running().is_some() {
+                    tokio::time::sleep(POLL_EVERY).await;
+                }
+            };
+            if tokio::time::timeout(LEFT_BEHIND_MAX, left_behind).await.is_err() {
+                info!(%group, "what an earlier worker began has ended; a process that it left behind still runs");
             }
         };
         tokio::select! {
