@@ -127,14 +127,14 @@ impl Host {
     /// Makes its upgrade request a reboot.
     #[must_use]
     pub fn reboots(self) -> Self {
-        self.script("upgrade", &format!("{UPGRADE}exit 3"));
+        self.script("upgrade", &format!("{UPGRADE}exit 194"));
         self
     }
 
     /// Makes its upgrade take this many seconds, and request a reboot.
     #[must_use]
     pub fn reboots_after(self, seconds: &str) -> Self {
-        self.script("upgrade", &format!("sleep {seconds}\n{UPGRADE}exit 3"));
+        self.script("upgrade", &format!("sleep {seconds}\n{UPGRADE}exit 194"));
         self
     }
 

@@ -201,7 +201,7 @@ const EXEC: &str =
     "exec --host h01 --application test --dir scripts --state-dir state --boot-id-file boot-id";
 /// Takes longer than half the redelivery time of a command, once.
 const SLOW: (&str, &str) = ("prepare", "[ -e ../slow ] || { touch ../slow; sleep 16; }");
-const UPGRADE: (&str, &str) = ("upgrade", "sleep 0.3; exit 3");
+const UPGRADE: (&str, &str) = ("upgrade", "sleep 0.3; exit 194");
 const REBOOT: (&str, &str) = ("reboot", "true");
 const VERSIONS: (&str, &str) = ("versions", r#"echo '{"linux":"1"}'"#);
 

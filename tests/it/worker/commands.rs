@@ -30,7 +30,7 @@ async fn all_three_commands_succeed() {
     let mut heartbeats = host.client().subscribe(subject::presence(&host.host)).await.unwrap();
     host.client().flush().await.unwrap();
     host.script("prepare", "env | grep ^OS_UPGRADE_ | sed 's|=/.*/|=|' | sort > ../environment");
-    host.script("upgrade", r#"echo '{"linux":"2"}' > ../versions; echo not an error >&2; exit 3"#);
+    host.script("upgrade", r#"echo '{"linux":"2"}' > ../versions; echo not an error >&2; exit 194"#);
     host.script("versions", r#"cat ../versions 2>/dev/null || echo '{"linux":"1"}'"#);
     host.script("health", "cat ../boot-id > ../healthy-in");
     host.script("reboot", "touch ../rebooting");
@@ -94,7 +94,7 @@ async fn all_three_commands_succeed() {
 async fn specification_only_sender_is_understood() {
     let server = NatsServer::with_streams().await;
     let mut host = WorkerHost::new(&server, "häst").await;
-    host.script("upgrade", "exit 3");
+    host.script("upgrade", "exit 194");
     host.script("reboot", "touch ../rebooting");
     host.start();
     host.send_plain(r#"{"action": "prepare", "hosts": ["a", "häst"], "not-after": ""}"#).await;
@@ -203,7 +203,7 @@ async fn errors_never_look_like_success() {
 async fn missing_reboot_is_an_error() {
     let server = NatsServer::with_streams().await;
     let mut host = WorkerHost::new(&server, "h1").await.with_options(&["--reboot-wait", "1s"]);
-    host.script("upgrade", "exit 3");
+    host.script("upgrade", "exit 194");
     host.script("reboot", r#"echo "resume=$OS_UPGRADE_RESUME" >> ../reboots"#);
     host.start();
     host.prepared("r1").await;
@@ -227,7 +227,7 @@ async fn missing_reboot_is_an_error() {
 async fn surviving_worker_notices_reboot() {
     let server = NatsServer::with_streams().await;
     let mut host = WorkerHost::new(&server, "h1").await;
-    host.script("upgrade", "exit 3");
+    host.script("upgrade", "exit 194");
     host.script("reboot", "echo boot-2 > ../boot-id.2; mv ../boot-id.2 ../boot-id");
     host.start();
     host.prepared("r1").await;

@@ -85,6 +85,24 @@ async fn line_ends_of_windows_are_named_when_a_script_fails() {
     assert!(result.contains("; prepare: it has the line ends of Windows (CRLF); convert it"), "{result}");
 }
 
+#[tokio::test]
+async fn status_of_stopped_service_is_no_reboot() {
+    let (_server, host) = host().await;
+    for (script, expected) in [
+        ("exit 194", "reboot-required"),
+        ("exit 3", "upgrade exited with status 3; exit status 3 is an error, and 194 requires a reboot"),
+        ("echo web is down >&2; exit 3", "web is down; exit status 3 is an error, and 194 requires a reboot"),
+        ("exit 4", "upgrade exited with status 4"),
+    ] {
+        host.script("upgrade", script);
+        host.prepared("r1").await;
+        let upgrade = host.send("r1", &host.upgrade()).await;
+        assert_eq!(host.result_of(upgrade).await, expected);
+    }
+    host.script("prepare", "exit 194");
+    assert_eq!(prepare(&host).await, "prepare exited with status 194");
+}
+
 /// Ends the processes whose ids scripts have written to `left`.
 fn end_left_behind(host: &WorkerHost) {
     for pid in host.lines("left") {

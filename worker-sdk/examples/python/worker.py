@@ -1,5 +1,5 @@
 """A worker for one host, `worker.py HOST DIRECTORY`, with NATS at $OS_UPGRADE_NATS_URL. It runs the scripts prepare,
-upgrade (exit status 3: reboot required), reboot and versions of DIRECTORY. Any error ends it: let systemd restart it."""
+upgrade (exit status 194: reboot required), reboot and versions of DIRECTORY. Any error ends it: let systemd restart it."""
 import asyncio, json, os, pathlib, sqlite3, ssl, subprocess, sys, time, urllib.parse, nats
 HOST, DIRECTORY = sys.argv[1], pathlib.Path(sys.argv[2]).resolve()
 TOKEN = urllib.parse.quote(HOST, safe="").replace(".", "%2E").replace("~", "%7E")
@@ -18,7 +18,7 @@ async def run(script, *arguments, **changes):  # Saves changes first. Returns th
     save(**changes)
     ended = await asyncio.to_thread(subprocess.run, [DIRECTORY / script, *arguments], cwd=DIRECTORY, capture_output=True)
     error = f"{script}: {ended.stderr[-1000:].decode(errors='replace')}"
-    return {0: "done", 3: "reboot-required"}.get(ended.returncode, error), ended.stdout
+    return {0: "done", 194: "reboot-required"}.get(ended.returncode, error), ended.stdout
 
 async def execute(id, of_run, command):
     now = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())

@@ -260,7 +260,7 @@ impl<F: FnMut(&Row) + Send> Scenario<F> {
         self.watch_for_second_answer(&sent).await;
         let wants_reboot = answer.result() == Some("reboot-required");
         if !wants_reboot {
-            self.skip_reboots("needs an upgrade that is answered with reboot-required");
+            self.skip_reboots("needs an upgrade that is answered with reboot-required; in `os-upgrade-worker exec` its script exits with 194");
         }
         let sent = self.controller.command(Action::Upgrade, false).await?;
         self.expect_decline(Rule::UpgradeTwice, &sent).await?;

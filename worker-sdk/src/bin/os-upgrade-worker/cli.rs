@@ -32,7 +32,7 @@ pub(crate) enum Command {
 The scripts are DIR/prepare, upgrade, reboot, health and versions. Without a script, prepare and health
 succeed, versions is empty, and upgrade and reboot are errors.
 
-Exit status: 0 means done. From upgrade, 3 means done and a reboot is required. Any other status is an error,
+Exit status: 0 means done. From upgrade, 194 means done and a reboot is required. Any other status is an error,
 whose message is the last line that the script wrote to standard error. versions prints a flat JSON object.
 
 A script begins with the line of its interpreter, such as #!/bin/sh, and is executable. One that cannot be run
@@ -110,6 +110,8 @@ The log, with the output of bootc and rpm-ostree, goes to standard error."
 It plays the orchestrator on a separate nats-server that the worker is connected to, and prints one row for each
 rule; when it has to wait, it says on standard error for what. The worker really prepares, upgrades and reboots, several times: use handlers that do no harm. Its state must
 be empty, or as after a finished run.
+
+The rules about reboots need an upgrade that requires one: its script exits with 194 in os-upgrade-worker exec.
 
 Rules that need a restart of the worker or a reboot of its host are skipped unless commands for them are given; both
 commands are run by sh. The restart command kills the worker as a crash would, and starts it again. The reboot command

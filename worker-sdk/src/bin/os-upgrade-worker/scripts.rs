@@ -15,8 +15,11 @@ use crate::process::{Finished, Script};
 use crate::progress_file::ProgressFile;
 use crate::script_file;
 
-/// The exit status of `upgrade` when a reboot is required.
-const REBOOT_REQUIRED: i32 = 3;
+/// The exit status of `upgrade` when a reboot is required: no common tool has it, so no script ends with it by accident.
+const REBOOT_REQUIRED: i32 = 194;
+/// The exit status of `systemctl is-active`, and of init scripts, for a service that does not run. Earlier versions took it for
+/// [`REBOOT_REQUIRED`].
+const NOT_RUNNING: i32 = 3;
 /// The script that may run concurrently with another.
 const VERSIONS: &str = "versions";
 
@@ -108,6 +111,11 @@ impl Worker for Scripts {
     async fn upgrade(&self, context: &Context) -> HandlerResult<Upgraded> {
         match self.run("upgrade", context, Stop::OnShutdown).await? {
             Some(finished) if finished.status.code() == Some(REBOOT_REQUIRED) => Ok(Upgraded::RebootRequired),
+            Some(finished) if finished.status.code() == Some(NOT_RUNNING) => {
+                let error = failure("upgrade", &finished);
+                Err(format!("{error}; exit status 3 is an error, and {REBOOT_REQUIRED} requires a reboot")
+                    .into())
+            }
             Some(finished) => success("upgrade", &finished).map(|()| Upgraded::Done),
             None => Err(self.missing("upgrade").into()),
         }
