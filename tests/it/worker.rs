@@ -7,4 +7,5 @@ mod handlers;
 mod image;
 mod library;
 mod output;
+mod reboots;
 mod scripts;

@@ -5,11 +5,12 @@ use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
-use harness::debian::{Archive, Package, Tree, run};
+use harness::debian::{Package, Tree, run, system};
 use harness::nats_server::NatsServer;
 use harness::wait::eventually;
 use harness::worker::{WorkerHost, worker_binary};
 use os_upgrade_protocol::{Announcement, subject};
+use serde_json::json;
 
 const SYSTEMCTL: &str = "#!/bin/sh
 echo \"$*\" >>/calls
@@ -20,14 +21,58 @@ reboot) touch /rebooting ;;
 esac
 ";
 
+/// The system of `tree` as the machine on which the worker runs. A unit of it has failed long ago.
+async fn this_machine(server: &NatsServer, tree: &mut Tree) -> WorkerHost {
+    tree.mount_proc();
+    tree.write("/usr/local/bin/systemctl", SYSTEMCTL);
+    fs::set_permissions(tree.path("/usr/local/bin/systemctl"), fs::Permissions::from_mode(0o755)).unwrap();
+    tree.write("/failed", "old.service loaded failed failed It failed long ago\n");
+    fs::copy(worker_binary(), tree.path("/worker")).unwrap();
+    let host = WorkerHost::new(server, "d1").await.with_kind(&["debian", "--free-space", "1"]);
+    let mut host = host.with_options(&["--health-wait", "1s"]).within(&tree.root(), Path::new("/worker"));
+    tree.bind(&host.path(""));
+    host.start();
+    host
+}
+
+/// Waits until systemd is asked to reboot.
+async fn await_request(tree: &Tree) {
+    eventually("a request to systemd", async || fs::remove_file(tree.path("/rebooting")).ok()).await;
+}
+
+#[tokio::test]
+async fn earlier_unfinished_package_does_not_count() {
+    let broken = |name: &str| Package::new(name, "1.0").script("postinst", "exit 1");
+    let (mut tree, _archive) = system(&[Package::new("foo", "1.0"), broken("bar"), broken("baz")], &["foo"]);
+    let break_package = |tree: &Tree, name: &str| {
+        assert!(!tree.run(&["apt-get", "--quiet=2", "--assume-yes", "install", name]).status.success());
+        assert!(tree.package(name).starts_with("iF"), "{}", tree.package(name));
+    };
+    break_package(&tree, "bar");
+    let server = NatsServer::with_streams().await;
+    let mut host = this_machine(&server, &mut tree).await;
+    let request = |leave: &str| json!({ "action": "reboot", "host": "d1", "boot-id": leave }).to_string();
+
+    let reboot = host.send("entry-1", &request("boot-1")).await;
+    await_request(&tree).await;
+    host.kill();
+    host.boot("boot-2");
+    host.start();
+    assert_eq!(host.result_of(reboot).await, "done");
+
+    let reboot = host.send("entry-2", &request("boot-2")).await;
+    await_request(&tree).await;
+    host.kill();
+    break_package(&tree, "baz");
+    host.boot("boot-3");
+    host.start();
+    let unfinished = "unhealthy: packages are not fully installed: baz; see dpkg --audit";
+    assert_eq!(host.result_of(reboot).await, unfinished);
+}
+
 #[tokio::test]
 async fn newer_kernel_boots_without_failed_units() {
-    let mut tree = Tree::new();
-    tree.mount_proc();
-    let mut archive = Archive::new(&tree);
-    archive.publish(&[Package::new("foo", "1.0")]);
-    tree.must(&["apt-get", "--quiet=2", "update"]);
-    tree.must(&["apt-get", "--quiet=2", "--assume-yes", "install", "foo"]);
+    let (mut tree, mut archive) = system(&[Package::new("foo", "1.0")], &["foo"]);
     // A newer version of the running kernel.
     let runs = nix::sys::utsname::uname().unwrap().release().to_str().unwrap().to_owned();
     let (number, flavour) = runs
@@ -35,25 +80,15 @@ async fn newer_kernel_boots_without_failed_units() {
         .map_or((runs.as_str(), String::new()), |(number, rest)| (number, format!("-{rest}")));
     let newer = format!("{number}.1{flavour}");
     archive.publish(&[Package::new("foo", "2.0").file(&format!("boot/vmlinuz-{newer}"), Vec::new())]);
-    tree.write("/usr/local/bin/systemctl", SYSTEMCTL);
-    fs::set_permissions(tree.path("/usr/local/bin/systemctl"), fs::Permissions::from_mode(0o755)).unwrap();
-    tree.write("/failed", "old.service loaded failed failed It failed long ago\n");
-    fs::copy(worker_binary(), tree.path("/worker")).unwrap();
-
     let server = NatsServer::with_streams().await;
-    let host = WorkerHost::new(&server, "d1").await.with_kind(&["debian", "--free-space", "1"]);
-    let mut host = host.with_options(&["--health-wait", "1s"]).within(&tree.root(), Path::new("/worker"));
-    tree.bind(&host.path(""));
-    host.start();
+    let mut host = this_machine(&server, &mut tree).await;
     assert_eq!(run(&host, "run-1").await, "reboot-required");
     host.await_log(&format!("a reboot is required: kernel {newer} is installed, and {runs} runs")).await;
     assert_eq!(tree.package("foo"), "ii 2.0");
 
     let rebooted = async |host: &mut WorkerHost, run: &str, boot: &str| {
-        fs::remove_file(tree.path("/rebooting")).unwrap_or_default();
         let reboot = host.send(run, &host.reboot()).await;
-        let requested = async || tree.path("/rebooting").exists().then_some(());
-        eventually("a request to systemd", requested).await;
+        await_request(&tree).await;
         host.kill();
         fs::remove_file(tree.path("/run/reboot-required")).unwrap_or_default();
         host.boot(boot);
@@ -61,7 +96,7 @@ async fn newer_kernel_boots_without_failed_units() {
         host.result_of(reboot).await
     };
     assert_eq!(rebooted(&mut host, "run-1", "boot-2").await, "done");
-    assert!(tree.read("/calls").contains("reboot --check-inhibitors=yes\n"));
+    assert!(tree.read("/calls").contains("reboot -i\n"));
 
     // Another kernel than the newest was booted, which another reboot would not change.
     let in_vain = format!(

@@ -6,6 +6,8 @@ use std::os::unix::fs::{PermissionsExt, symlink};
 
 use harness::docker::{Fault, ORCHESTRATORS, PACKAGES, REBOOTS, Site};
 use harness::rest::Run;
+use harness::wait::eventually;
+use reqwest::Method;
 
 const DEMO_HOSTS: [&str; 3] = ["h01", "h02", "h03"];
 const DEBIAN_HOSTS: [&str; 3] = ["d01", "d02", "d03"];
@@ -158,6 +160,46 @@ async fn debian_hosts_upgrade_and_reboot_one_by_one() {
             "600"
         );
     }
+    assert_reboots_in_ordinary_life(&site, DEBIAN_HOSTS[0]).await;
+}
+
+/// A unit has failed for long, a user is logged in, and a backup runs that must not be cut off.
+const ORDINARY_LIFE: &str = r"set -eu
+printf '[Service]\nType=oneshot\nExecStart=/bin/false\n[Install]\nWantedBy=multi-user.target\n' \
+    >/etc/systemd/system/vendor-agent.service
+systemctl enable --quiet vendor-agent
+systemctl start vendor-agent 2>/dev/null || systemctl is-failed --quiet vendor-agent
+systemd-run --quiet --property=PAMName=sshd --property=User=nobody --setenv=XDG_SESSION_CLASS=user \
+    --setenv=XDG_SESSION_TYPE=tty sleep 600
+systemd-run --quiet systemd-inhibit --what=shutdown --who=backup --why='nightly dump' --mode=block \
+    sh -c 'until [ -e /run/dumped ]; do sleep 0.1; done'
+until loginctl list-sessions --no-legend | grep -q nobody; do sleep 0.1; done
+until systemd-inhibit --list --no-legend | grep -q backup; do sleep 0.1; done";
+
+/// A requested reboot goes ahead despite the user and the unit, but not before the backup ends.
+async fn assert_reboots_in_ordinary_life(site: &Site, host: &str) {
+    let rest = site.rest(ORCHESTRATORS[0]);
+    site.exec(host, &["sh", "-c", ORDINARY_LIFE]);
+    let boot = site.exec(host, &["cat", "/run/boot-id"]);
+
+    let wanted = format!(r#"{{"nodes":["{host}"],"reason":"firmware"}}"#);
+    let (status, answer) = rest.call(Method::POST, "/v1/state/reboot-queue/add", &wanted).await;
+    assert_eq!(status, 201, "{answer}");
+    eventually("the reboot to wait", async || {
+        let log = site.exec(host, &["journalctl", "--unit=os-upgrade-worker", "--output=cat"]);
+        log.contains("the reboot is inhibited by backup (process ").then_some(())
+    })
+    .await;
+    assert_eq!(site.exec(host, &["cat", "/run/boot-id"]), boot);
+    site.exec(host, &["touch", "/run/dumped"]);
+    let entries = async || {
+        let (_, entries) = rest.get("/v1/state/reboot-queue").await;
+        entries.as_array().is_some_and(Vec::is_empty).then_some(())
+    };
+    eventually("the reboot to be over", entries).await;
+    assert_ne!(site.exec(host, &["cat", "/run/boot-id"]), boot);
+    let failed = site.exec(host, &["systemctl", "--failed", "--plain", "--no-legend"]);
+    assert!(failed.starts_with("vendor-agent.service "), "{failed}");
 }
 
 /// The installed versions of the archive's packages, a line each.

@@ -5,6 +5,7 @@
 
 pub mod debian;
 pub mod image;
+pub mod logind;
 pub mod script;
 pub mod systemd;
 pub mod text;

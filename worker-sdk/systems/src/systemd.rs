@@ -11,6 +11,8 @@ pub enum State {
     Starting,
     /// It has started its units, successfully or not.
     Started,
+    /// It does not answer.
+    Unknown,
 }
 
 impl State {
@@ -19,8 +21,9 @@ impl State {
         match text.trim() {
             "initializing" | "starting" => Self::Starting,
             "running" | "degraded" | "maintenance" | "stopping" => Self::Started,
-            // `offline`, `unknown`, or an error that systemd cannot be reached.
-            _ => Self::Absent,
+            "offline" => Self::Absent,
+            // `unknown`, or nothing but an error.
+            _ => Self::Unknown,
         }
     }
 }
@@ -30,11 +33,6 @@ impl State {
 pub fn failed_units(text: &str) -> BTreeSet<String> {
     let lines = text.lines().map(|line| line.trim_start_matches(['●', '*', ' ']));
     lines.filter_map(|line| line.split_whitespace().next()).map(str::to_owned).collect()
-}
-
-/// The units in `now` that are not in `before`.
-pub fn newly_failed(before: &BTreeSet<String>, now: &BTreeSet<String>) -> Vec<String> {
-    now.difference(before).cloned().collect()
 }
 
 #[cfg(test)]
@@ -48,17 +46,17 @@ mod tests {
             ("degraded\n", State::Started),
             ("starting\n", State::Starting),
             ("offline\n", State::Absent),
-            ("", State::Absent),
+            ("unknown\n", State::Unknown),
+            ("", State::Unknown),
         ] {
             assert_eq!(State::parse(text), state, "{text}");
         }
     }
 
     #[test]
-    fn only_newly_failed_units_count() {
-        let before = failed_units("a.service loaded failed failed A\nb.service loaded failed failed B\n");
-        let now = failed_units("● b.service loaded failed failed B\nc.mount    loaded failed failed C\n\n");
-        assert_eq!(newly_failed(&before, &now), ["c.mount"]);
-        assert_eq!(newly_failed(&now, &now), [""; 0]);
+    fn failed_units_are_listed() {
+        let listed = "● b.service loaded failed failed B\nc.mount    loaded failed failed C\n\n";
+        assert_eq!(failed_units(listed), ["b.service", "c.mount"].map(str::to_owned).into());
+        assert_eq!(failed_units(""), BTreeSet::new());
     }
 }

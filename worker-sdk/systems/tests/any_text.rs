@@ -4,7 +4,7 @@ use std::cmp::Ordering;
 
 use os_upgrade_systems::debian::{failure, kernel, lock, package, plan, progress, size, source, version};
 use os_upgrade_systems::image::{self, bootc, rpm_ostree};
-use os_upgrade_systems::{script, systemd};
+use os_upgrade_systems::{logind, script, systemd};
 use proptest::prelude::*;
 
 /// Random text with words that the parsers look for.
@@ -49,6 +49,9 @@ fn text() -> impl Strategy<Value = String> {
         " locked by another process",
         "with pid ",
         "9",
+        "\\",
+        "\"",
+        "1 \"shutdown\" \"a\" \"b\" \"block\" 0 1",
         "The following packages have unmet dependencies:\n",
         "The following packages have been kept back:\n",
     ]);
@@ -67,6 +70,11 @@ proptest! {
         let _ = lock::find_held(&text);
         let _ = text.lines().map(progress::parse).count();
         let _ = systemd::failed_units(&text);
+        let _ = systemd::State::parse(&text);
+        let _ = logind::is_user_session(&format!("s {text}"));
+        let _ = logind::sessions(&format!("a(susso) {text}"));
+        let inhibitors = logind::inhibitors(&format!("a(ssssuu) {text}")).unwrap_or_default();
+        prop_assert!(inhibitors.iter().all(|inhibitor| !inhibitor.to_string().contains('\n')));
         let _ = script::interpreter(text.as_bytes());
         let _ = script::interpreter(format!("#!{text}").as_bytes());
         let _ = bootc::status(&text).and(rpm_ostree::status(&text));

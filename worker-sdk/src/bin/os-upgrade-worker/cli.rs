@@ -73,9 +73,11 @@ then runs dist-upgrade without questions; changed configuration files of the hos
 this process ends, and the next start waits for it. It requires a reboot when /run/reboot-required exists or
 another kernel than the running one is installed; whether it does is announced as well, for operators to see.
 
-health, after a reboot and after an upgrade that needs none: every package is fully installed, systemd has
-started its units, no further unit has failed, and the health script, if there is one, exits with 0. It is
-checked until all of this holds or the health wait is over.
+A reboot goes ahead despite users who are logged in, and waits for programs that inhibit it.
+
+health, after a reboot and after an upgrade that needs none: systemd has started its units, no unit has failed
+and no package is unfinished that was not before, and the health script, if there is one, exits with 0. It is
+checked until all of this holds or the health wait is over. After an upgrade every package is fully installed.
 
 versions are those of the kernel (linux), the release (os-release) and the packages given with --package.",
         after_long_help = "Exit status: 0 after SIGTERM or SIGINT, 1 when the worker cannot start, 2 when
@@ -92,8 +94,10 @@ prepare downloads the newest image that the host tracks (upgrade --download-only
 yet. upgrade stages it for the next boot (bootc upgrade --from-downloaded, rpm-ostree upgrade --cache-only)
 and requires a reboot, if there is something newer. A bootc without --download-only downloads during upgrade.
 
-health, after the reboot: the host runs that image and was not rolled back, systemd has started its units, no
-further unit has failed, and the health script, if there is one, exits with 0.
+A reboot goes ahead despite users who are logged in, and waits for programs that inhibit it.
+
+health, after the reboot: the host runs the image that this run has staged, systemd has started its units, no
+unit has failed that had not before, and the health script, if there is one, exits with 0.
 
 versions are those of the kernel (linux), the release (os-release) and the image (image, image-version,
 image-id).",

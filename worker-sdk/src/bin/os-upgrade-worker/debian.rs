@@ -11,12 +11,16 @@ mod reboot_need;
 mod upgrade;
 mod versions;
 
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 use os_upgrade_systems::debian::decide::Allowed;
+use os_upgrade_systems::debian::package;
 use os_upgrade_worker_sdk::{BootIdSource, Context, Error, HandlerResult, Upgraded, Versions};
+use tracing::warn;
 
 use crate::system::SystemOptions;
+use crate::system::before::Before;
 use crate::system::host::{Parts, System, state_file};
 use apt::Apt;
 use awaited::AwaitedKernels;
@@ -78,8 +82,18 @@ impl System for Debian {
         self.upgrade_all(context).await
     }
 
-    async fn health(&self, context: &Context) -> HandlerResult {
-        self.check_health(context).await
+    async fn check_once(&self, context: &Context, _before: Option<&Before>) -> HandlerResult {
+        // The host is upgraded as far as it can be, which a failure would hide.
+        if let Some(missed) = self.missed_by_reboot().await? {
+            warn!("{missed}");
+            context.output().write(&missed);
+        }
+        Ok(())
+    }
+
+    async fn unfinished_packages(&self) -> HandlerResult<BTreeSet<String>> {
+        let packages = apt::packages(&self.parts.tools).await?;
+        Ok(package::unfinished(&packages).into_iter().map(str::to_owned).collect())
     }
 
     async fn versions(&self) -> HandlerResult<Versions> {

@@ -14,6 +14,7 @@ use os_upgrade_worker_sdk::{Context, Error, HandlerResult, Upgraded, Versions};
 use tracing::info;
 
 use crate::system::SystemOptions;
+use crate::system::before::{Before, replace};
 use crate::system::host::{Parts, System, state_file};
 use commands::Downloaded;
 pub(crate) use options::ImageArgs;
@@ -31,8 +32,6 @@ pub(crate) struct Image {
     parts: Parts,
     /// The file in which `prepare` records its result.
     prepared: PathBuf,
-    /// The file with the id of the deployment that the host should run after the reboot.
-    target: PathBuf,
 }
 
 impl Image {
@@ -45,7 +44,6 @@ impl Image {
         Ok(Self {
             parts: Parts::new(PathBuf::from("/"), settings.lock_wait, options, state_dir, host)?,
             prepared: state_file(state_dir, host, "prepared")?,
-            target: state_file(state_dir, host, "target")?,
             settings,
         })
     }
@@ -80,7 +78,7 @@ impl Image {
             }
         };
         info!("{} runs; prepared: {found}", before.booted.name());
-        write(&self.prepared, &found)
+        replace(&self.prepared, found.as_bytes())
     }
 
     async fn upgrade_all(&self, context: &Context) -> HandlerResult<Upgraded> {
@@ -93,10 +91,12 @@ impl Image {
             info!("nothing to upgrade: {} runs", status.booted.name());
             return Ok(Upgraded::Done);
         }
-        if context.has_rebooted() && status.next.is_none() && status.booted.id == read(&self.target) {
+        let Parts { tools, health, .. } = &self.parts;
+        let target = health.before(context)?.and_then(|before| before.target);
+        if context.has_rebooted() && status.next.is_none() && target == Some(status.booted.id.clone()) {
             return Ok(Upgraded::Done);
         }
-        self.parts.health.record_failed_units(&self.parts.tools, context).await?;
+        health.before_upgrade(tools, context).await?;
         let later = prepared == LATER;
         if status.next.is_none() && !later {
             let message =
@@ -126,22 +126,11 @@ impl Image {
                     .into())
             }
             Some(next) => {
-                write(&self.target, &next.id)?;
+                health.set_target(context, &next.id)?;
                 info!("a reboot is required: from {} to {}", status.booted.name(), next.name());
                 Ok(Upgraded::RebootRequired)
             }
         }
-    }
-
-    /// Checks that the host runs the deployment it was upgraded to.
-    async fn check_target(&self) -> HandlerResult {
-        let target = read(&self.target);
-        let (_, status) = self.status().await?;
-        if target.is_empty() || status.booted.id == target {
-            return Ok(());
-        }
-        let runs = status.booted.name();
-        Err(format!("the host runs {runs} and not {target}, which it was upgraded to: it did not boot, or was rolled back").into())
     }
 }
 
@@ -158,10 +147,20 @@ impl System for Image {
         self.upgrade_all(context).await
     }
 
-    async fn health(&self, context: &Context) -> HandlerResult {
-        // Waiting would not change this, so it is checked once.
-        self.check_target().await?;
-        self.parts.health.check(&self.parts.tools, context).await
+    /// Checks that the host runs the deployment that this run has upgraded it to. What an earlier run wanted no longer counts: the
+    /// host may have been upgraded by somebody else since.
+    async fn check_once(&self, _context: &Context, before: Option<&Before>) -> HandlerResult {
+        let Some(target) = before.and_then(|before| before.target.as_ref()) else { return Ok(()) };
+        let (_, status) = self.status().await?;
+        if status.booted.id == *target {
+            return Ok(());
+        }
+        let runs = status.booted.name();
+        Err(format!(
+            "the host runs {runs} and not {target}, which it was upgraded to: it did not boot, was rolled back, or was upgraded \
+             by somebody else meanwhile"
+        )
+        .into())
     }
 
     async fn versions(&self) -> HandlerResult<Versions> {
@@ -182,13 +181,6 @@ impl System for Image {
 
 fn read(path: &Path) -> String {
     fs::read_to_string(path).unwrap_or_default().trim().to_owned()
-}
-
-fn write(path: &Path, text: &str) -> HandlerResult {
-    // Atomically, because a partial id would be mistaken for another image.
-    let new = path.with_extension("new");
-    let written = fs::write(&new, text).and_then(|()| fs::rename(&new, path));
-    Ok(written.map_err(|error| format!("cannot write {}: {error}", path.display()))?)
 }
 
 fn remove(path: &Path) -> HandlerResult {

@@ -95,8 +95,9 @@ async fn debian(args: DebianArgs) -> anyhow::Result<()> {
     let system = with_absolute_script(system)?;
     let host = host(worker.host.as_deref())?;
     let state_dir = std::path::absolute(&worker.state_dir)?;
+    let reboot_wait = worker.reboot_wait + system.holdup_max();
     let debian = Debian::new(settings, system, &state_dir, &host, boot_id(&worker))?;
-    builder(worker, &host)?.run(Host(debian)).await?;
+    builder(worker, &host)?.reboot_wait(reboot_wait).run(Host(debian)).await?;
     Ok(())
 }
 
@@ -104,8 +105,9 @@ async fn image(args: ImageArgs) -> anyhow::Result<()> {
     let ImageArgs { worker, settings, system } = args;
     let host = host(worker.host.as_deref())?;
     let state_dir = std::path::absolute(&worker.state_dir)?;
+    let reboot_wait = worker.reboot_wait + system.holdup_max();
     let image = Image::new(settings, with_absolute_script(system)?, &state_dir, &host)?;
-    builder(worker, &host)?.run(Host(image)).await?;
+    builder(worker, &host)?.reboot_wait(reboot_wait).run(Host(image)).await?;
     Ok(())
 }
 

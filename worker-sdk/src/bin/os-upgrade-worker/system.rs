@@ -1,5 +1,6 @@
 //! What all kinds of hosts share: running tools, transactions that must not be interrupted, health and reboots.
 
+pub(crate) mod before;
 pub(crate) mod health;
 pub(crate) mod host;
 mod reboot;
@@ -32,7 +33,8 @@ pub(crate) struct SystemOptions {
     )]
     pub(crate) health_wait: Duration,
 
-    /// How long to wait for programs that inhibit a reboot (systemd-inhibit --list) before the reboot fails
+    /// How long to wait for what holds up a reboot before the reboot fails: programs that inhibit it (systemd-inhibit --list), and
+    /// users with --wait-for-sessions. The reboot wait begins after it
     #[arg(
         long,
         value_name = "DURATION",
@@ -45,6 +47,17 @@ pub(crate) struct SystemOptions {
     /// Reboot even if programs inhibit it
     #[arg(long, env = "OS_UPGRADE_IGNORE_INHIBITORS", value_parser = BoolishValueParser::new())]
     pub(crate) ignore_inhibitors: bool,
+
+    /// Wait also for users who are logged in; otherwise their sessions end with the reboot
+    #[arg(long, env = "OS_UPGRADE_WAIT_FOR_SESSIONS", value_parser = BoolishValueParser::new())]
+    pub(crate) wait_for_sessions: bool,
+}
+
+impl SystemOptions {
+    /// How long a reboot may be held up before it is started.
+    pub(crate) const fn holdup_max(&self) -> Duration {
+        if self.ignore_inhibitors && !self.wait_for_sessions { Duration::ZERO } else { self.inhibitor_wait }
+    }
 }
 
 /// The error of a preparation that was stopped.

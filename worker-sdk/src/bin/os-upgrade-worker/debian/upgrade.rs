@@ -11,6 +11,7 @@ use super::Debian;
 use super::apt::{self, APT_GET, DPKG};
 use super::boot::Boot;
 use super::prepare::DIST_UPGRADE;
+use crate::system::host::check_health;
 use crate::system::transaction::Ended;
 
 const FIX_BROKEN: [&str; 2] = ["--fix-broken", "install"];
@@ -24,7 +25,7 @@ impl Debian {
             );
         }
         apt::check_database(&self.parts.tools).await?;
-        self.parts.health.record_failed_units(&self.parts.tools, context).await?;
+        self.parts.health.before_upgrade(&self.parts.tools, context).await?;
         let recovery_error = self.recover(context).await?;
         let plan = self.checked_plan().await?;
         info!("{}", plan.summary());
@@ -39,7 +40,7 @@ impl Debian {
             info!("a reboot is required: {reason}");
             return Ok(Upgraded::RebootRequired);
         }
-        self.check_health(context).await?;
+        check_health(self, context).await?;
         Ok(Upgraded::Done)
     }
 
@@ -117,17 +118,6 @@ impl Debian {
         let cause = earlier_failure.map(|failure| format!(": {failure}")).unwrap_or_default();
         Err(format!("packages are not fully installed: {}{cause}; see dpkg --audit", names(unfinished))
             .into())
-    }
-
-    pub(super) async fn check_health(&self, context: &Context) -> HandlerResult {
-        // Waiting would not repair packages, so this is checked once.
-        self.check_finished(None).await?;
-        // The host is upgraded as far as it can be, which a failure would hide.
-        if let Some(missed) = self.missed_by_reboot().await? {
-            warn!("{missed}");
-            context.output().write(&missed);
-        }
-        self.parts.health.check(&self.parts.tools, context).await
     }
 
     /// Removes the downloaded packages after their installation.

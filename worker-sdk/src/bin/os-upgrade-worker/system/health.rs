@@ -1,16 +1,17 @@
-//! Whether the host is healthy: systemd has started, no further unit has failed, and the operator's health script
-//! succeeds.
+//! Whether the host is healthy: systemd has started, nothing stands worse than before the upgrade or the reboot, and the
+//! operator's health script succeeds.
 
 use std::collections::BTreeSet;
-use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use os_upgrade_systems::systemd::{State, failed_units, newly_failed};
-use os_upgrade_systems::text::names;
+use os_upgrade_systems::systemd::{State, failed_units};
+use os_upgrade_systems::text::{names, one_line};
 use os_upgrade_worker_sdk::{Context, HandlerResult};
-use tracing::info;
+use tracing::{info, warn};
 
+use super::before::{Before, BeforeFile, Change};
+use super::reboot::runs_systemd;
 use super::tools::Tools;
 use super::{Retry, SystemOptions};
 use crate::process::Script;
@@ -19,41 +20,118 @@ use crate::scripts::{environment, success};
 const SYSTEMCTL: &str = "systemctl";
 /// How often the host is checked.
 const POLL_EVERY: Duration = Duration::from_secs(5);
+/// Added to a failure when it is unknown whether it is an old one.
+const UNRECORDED: &str = "what stood before is not recorded, as the host left its last boot by itself, so all that is wrong counts";
 
 /// The health check of a host.
 #[derive(Debug)]
 pub(crate) struct Health {
     script: Option<PathBuf>,
     wait: Duration,
-    /// The file with the units that had failed before the upgrade, one per line.
-    failed_units: PathBuf,
+    before: BeforeFile,
 }
 
 impl Health {
-    pub(crate) fn new(options: &SystemOptions, failed_units: PathBuf) -> Self {
-        Self { script: options.health_script.clone(), wait: options.health_wait, failed_units }
+    pub(crate) fn new(options: &SystemOptions, before: PathBuf) -> Self {
+        Self {
+            script: options.health_script.clone(),
+            wait: options.health_wait,
+            before: BeforeFile::new(before),
+        }
     }
 
-    /// Records which units have already failed; a resumed upgrade keeps its earlier record.
-    pub(crate) async fn record_failed_units(&self, tools: &Tools, context: &Context) -> HandlerResult {
-        if context.is_resumed() && self.failed_units.exists() {
+    /// What stood before the change of this command's run; `None` if nobody has recorded that.
+    pub(crate) fn before(&self, context: &Context) -> HandlerResult<Option<Before>> {
+        self.before.of(context.run())
+    }
+
+    /// Records what stands before an upgrade; a resumed one keeps its earlier record.
+    pub(crate) async fn before_upgrade(&self, tools: &Tools, context: &Context) -> HandlerResult {
+        let earlier = self.before(context)?.is_some_and(|before| before.change == Change::Upgrade);
+        if context.is_resumed() && earlier {
             return Ok(());
         }
-        let units: Vec<String> = failed_now(tools).await?.into_iter().collect();
-        fs::write(&self.failed_units, units.join("\n"))
-            .map_err(|error| format!("cannot write {}: {error}", self.failed_units.display()))?;
-        Ok(())
+        self.before.write(&Before {
+            run: context.run().cloned(),
+            change: Change::Upgrade,
+            failed_units: failed_before(tools).await?,
+            unfinished_packages: BTreeSet::new(),
+            target: None,
+            broken_units: BTreeSet::new(),
+            is_judged: false,
+        })
+    }
+
+    /// Records the image that the host is to run after the reboot that its upgrade requires.
+    pub(crate) fn set_target(&self, context: &Context, target: &str) -> HandlerResult {
+        let before = self.before(context)?.ok_or("what stood before the upgrade is no longer recorded")?;
+        self.before.write(&Before { target: Some(target.to_owned()), ..before })
+    }
+
+    /// Records which units an upgrade broke that requires a reboot. The reboot may come in another run, or from the reboot queue,
+    /// and then these units do not count as having failed before it.
+    pub(crate) async fn after_upgrade(&self, tools: &Tools, context: &Context) -> HandlerResult {
+        let Some(before) = self.before(context)? else { return Ok(()) };
+        match failed_now(tools).await {
+            Ok(failed) => {
+                self.before.write(&Before { broken_units: &failed - &before.failed_units, ..before })
+            }
+            Err(error) => {
+                // Its reboot compares with what stood before the upgrade anyway.
+                warn!("which units the upgrade broke is unknown: {}", error.message());
+                Ok(())
+            }
+        }
+    }
+
+    /// Records what stands before a reboot, unless it belongs to an upgrade of the same run: then what stood before the upgrade
+    /// counts. An attempt that follows one that has `begun` keeps its record, as units may have failed because of that.
+    pub(crate) async fn before_reboot(
+        &self,
+        tools: &Tools,
+        context: &Context,
+        unfinished_packages: BTreeSet<String>,
+        begun: bool,
+    ) -> HandlerResult {
+        let earlier = self.before.read()?;
+        let keeps =
+            earlier.as_ref().filter(|before| before.run.as_ref() == context.run()).is_some_and(|before| {
+                match before.change {
+                    Change::Upgrade => !before.is_judged,
+                    Change::RebootBegun => context.is_resumed(),
+                    Change::Reboot => false,
+                }
+            });
+        if keeps {
+            return Ok(());
+        }
+        let broken_units = earlier.filter(|before| !before.is_judged).map(|before| before.broken_units);
+        let broken_units = broken_units.unwrap_or_default();
+        self.before.write(&Before {
+            run: context.run().cloned(),
+            change: if begun { Change::RebootBegun } else { Change::Reboot },
+            failed_units: &failed_before(tools).await? - &broken_units,
+            unfinished_packages,
+            target: None,
+            broken_units,
+            is_judged: false,
+        })
     }
 
     /// Checks the host until it is healthy.
     ///
     /// # Errors
     /// The last problem, if the host is not healthy after the wait.
-    pub(crate) async fn check(&self, tools: &Tools, context: &Context) -> HandlerResult {
+    pub(crate) async fn check(
+        &self,
+        tools: &Tools,
+        context: &Context,
+        before: Option<Before>,
+    ) -> HandlerResult {
         let healthy = async {
             let retry = Retry::new(self.wait, POLL_EVERY);
             loop {
-                match self.check_once(tools, context).await {
+                match self.check_once(tools, context, before.as_ref()).await {
                     Ok(()) => return Ok(()),
                     Err(error) => {
                         info!("not healthy yet: {}", error.message());
@@ -62,23 +140,23 @@ impl Health {
                 }
             }
         };
-        tokio::select! {
-            healthy = healthy => healthy,
-            () = context.shutting_down() => Err("the health check was stopped".into()),
+        let judged = tokio::select! {
+            judged = healthy => judged,
+            () = context.shutting_down() => return Err("the health check was stopped".into()),
+        };
+        if let Some(before) = before {
+            self.before.write(&Before { is_judged: true, ..before })?;
         }
+        judged
     }
 
-    async fn check_once(&self, tools: &Tools, context: &Context) -> HandlerResult {
-        if state(tools).await == State::Starting {
+    async fn check_once(&self, tools: &Tools, context: &Context, before: Option<&Before>) -> HandlerResult {
+        if state(tools).await? == State::Starting {
             return Err("systemd is still starting units; see systemctl list-jobs".into());
         }
-        let before = fs::read_to_string(&self.failed_units).unwrap_or_default();
-        let new = newly_failed(&failed_units(&before), &failed_now(tools).await?);
-        if !new.is_empty() {
-            let names = names(new);
-            return Err(
-                format!("units have failed since the upgrade began: {names}; see systemctl status").into()
-            );
+        let failed = failed_now(tools).await?;
+        if let Some(problem) = problem(before, &failed) {
+            return Err(problem.into());
         }
         match &self.script {
             Some(path) => run_script(path, context).await,
@@ -87,28 +165,138 @@ impl Health {
     }
 }
 
+/// Why these failed units say that the host is not healthy, if they do.
+fn problem(before: Option<&Before>, failed: &BTreeSet<String>) -> Option<String> {
+    let Some(before) = before else {
+        return (!failed.is_empty()).then(|| {
+            let names = names(failed);
+            format!("units have failed: {names}; {UNRECORDED}; repair them, or call systemctl reset-failed")
+        });
+    };
+    let new = failed - &before.failed_units;
+    let (broken, new): (Vec<_>, Vec<_>) =
+        new.into_iter().partition(|unit| before.broken_units.contains(unit));
+    let since = match before.change {
+        Change::Upgrade => {
+            return listed("units have failed since the upgrade began", [broken, new].concat());
+        }
+        Change::Reboot | Change::RebootBegun => "units have failed since the reboot began",
+    };
+    listed(since, new).or_else(|| listed("units have failed since the upgrade before this reboot", broken))
+}
+
+fn listed(what: &str, units: Vec<String>) -> Option<String> {
+    (!units.is_empty()).then(|| format!("{what}: {}; see systemctl status", names(units)))
+}
+
+/// Why these unfinished packages say that the host is not healthy, if they do.
+pub(crate) fn package_problem(before: Option<&Before>, unfinished: &BTreeSet<String>) -> Option<String> {
+    let excused = before.map(|before| before.unfinished_packages.clone()).unwrap_or_default();
+    let new = unfinished - &excused;
+    let unrecorded = if before.is_none() { format!("; {UNRECORDED}") } else { String::new() };
+    (!new.is_empty())
+        .then(|| format!("packages are not fully installed: {}; see dpkg --audit{unrecorded}", names(new)))
+}
+
 async fn run_script(path: &Path, context: &Context) -> HandlerResult {
     let mut script = Script::start(path, "health", &environment(context), context.output())
         .map_err(|error| format!("cannot run {}: {error}", path.display()))?;
     success("the health script", &script.wait().await?)
 }
 
-/// The state of systemd; absent if the root is not this machine's.
-async fn state(tools: &Tools) -> State {
+/// The state of systemd; absent if the root is not this machine's, or has no systemctl.
+///
+/// # Errors
+/// It does not answer.
+async fn state(tools: &Tools) -> HandlerResult<State> {
     if !tools.is_this_machine() {
-        return State::Absent;
+        return Ok(State::Absent);
     }
     // The exit status is ignored: it is 0 only for the state `running`.
-    let finished = tools.run(SYSTEMCTL, &["is-system-running".to_owned()]).await;
-    finished.map_or(State::Absent, |finished| State::parse(&finished.stdout))
+    let finished = match tools.run(SYSTEMCTL, &["is-system-running".to_owned()]).await {
+        Err(_) if !runs_systemd() => return Ok(State::Absent),
+        finished => finished?,
+    };
+    match State::parse(&finished.stdout) {
+        State::Unknown => Err(format!("systemd does not answer: {}", one_line(&finished.all())).into()),
+        state @ (State::Absent | State::Starting | State::Started) => Ok(state),
+    }
 }
 
 /// The units that have failed.
 async fn failed_now(tools: &Tools) -> HandlerResult<BTreeSet<String>> {
-    if state(tools).await == State::Absent {
+    if state(tools).await? == State::Absent {
         return Ok(BTreeSet::new());
     }
     let words = ["list-units", "--state=failed", "--plain", "--no-legend", "--no-pager"];
     let listed = tools.query(SYSTEMCTL, &words.map(str::to_owned)).await?;
     Ok(failed_units(&listed))
+}
+
+/// The units that have failed before a change.
+async fn failed_before(tools: &Tools) -> HandlerResult<BTreeSet<String>> {
+    let failed = failed_now(tools).await?;
+    if !failed.is_empty() {
+        info!("units have failed already, and do not count against this host: {}", names(&failed));
+    }
+    Ok(failed)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn units(names: &[&str]) -> BTreeSet<String> {
+        names.iter().map(|&name| name.to_owned()).collect()
+    }
+
+    #[test]
+    fn only_what_has_become_worse_counts() {
+        let before = |change, failed: &[&str], broken: &[&str]| Before {
+            run: None,
+            change,
+            failed_units: units(failed),
+            unfinished_packages: units(&["foo"]),
+            target: None,
+            broken_units: units(broken),
+            is_judged: false,
+        };
+        let upgrade = before(Change::Upgrade, &["a.service"], &["b.service"]);
+        let reboot = before(Change::RebootBegun, &["a.service"], &["b.service"]);
+        let see = "see systemctl status";
+        for (before, failed, expected) in [
+            (Some(&upgrade), &["a.service"][..], None),
+            (
+                Some(&upgrade),
+                &["a.service", "b.service", "c.service"],
+                Some(format!("units have failed since the upgrade began: b.service, c.service; {see}")),
+            ),
+            (Some(&reboot), &["a.service"], None),
+            (
+                Some(&reboot),
+                &["b.service", "c.service"],
+                Some(format!("units have failed since the reboot began: c.service; {see}")),
+            ),
+            (
+                Some(&reboot),
+                &["b.service"],
+                Some(format!("units have failed since the upgrade before this reboot: b.service; {see}")),
+            ),
+            (None, &[], None),
+            (
+                None,
+                &["a.service"],
+                Some(format!(
+                    "units have failed: a.service; {UNRECORDED}; repair them, or call systemctl reset-failed"
+                )),
+            ),
+        ] {
+            assert_eq!(problem(before, &units(failed)), expected, "{failed:?}");
+        }
+        assert_eq!(package_problem(Some(&reboot), &units(&["foo"])), None);
+        let other = "packages are not fully installed: bar; see dpkg --audit".to_owned();
+        assert_eq!(package_problem(Some(&reboot), &units(&["bar", "foo"])), Some(other));
+        let unrecorded = format!("packages are not fully installed: foo; see dpkg --audit; {UNRECORDED}");
+        assert_eq!(package_problem(None, &units(&["foo"])), Some(unrecorded));
+    }
 }

@@ -1,13 +1,15 @@
 //! What every kind of host does around its own work: it first waits for work that an earlier worker began, stops a
 //! preparation that is no longer wanted, and reboots through systemd.
 
+use std::collections::BTreeSet;
 use std::future::Future;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use os_upgrade_worker_sdk::{Context, Error, HandlerResult, HostName, Upgraded, Versions, Worker};
 
-use super::health::Health;
+use super::before::Before;
+use super::health::{Health, package_problem};
 use super::tools::Tools;
 use super::transaction::Transactions;
 use super::{SystemOptions, reboot, stop_error};
@@ -39,7 +41,7 @@ impl Parts {
                 file("upgrade.status")?,
                 Leftover::of_host(state_dir, host, "upgrade")?,
             ),
-            health: Health::new(&options, file("failed-units")?),
+            health: Health::new(&options, file("before")?),
             options,
         })
     }
@@ -67,7 +69,19 @@ pub(crate) trait System: Send + Sync + 'static {
     /// Its future is dropped when the preparation is no longer wanted.
     fn prepare(&self, context: &Context) -> impl Future<Output = HandlerResult> + Send;
     fn upgrade(&self, context: &Context) -> impl Future<Output = HandlerResult<Upgraded>> + Send;
-    fn health(&self, context: &Context) -> impl Future<Output = HandlerResult> + Send;
+    /// Checks what waiting would not change.
+    fn check_once(
+        &self,
+        context: &Context,
+        before: Option<&Before>,
+    ) -> impl Future<Output = HandlerResult> + Send {
+        let _ = (context, before);
+        std::future::ready(Ok(()))
+    }
+    /// The packages that are not fully installed.
+    fn unfinished_packages(&self) -> impl Future<Output = HandlerResult<BTreeSet<String>>> + Send {
+        std::future::ready(Ok(BTreeSet::new()))
+    }
     fn versions(&self) -> impl Future<Output = HandlerResult<Versions>> + Send;
     fn reboot_required(&self) -> impl Future<Output = HandlerResult<Option<String>>> + Send {
         std::future::ready(Ok(None))
@@ -75,6 +89,20 @@ pub(crate) trait System: Send + Sync + 'static {
     fn reboot_ineffective(&self) -> impl Future<Output = HandlerResult<Option<String>>> + Send {
         std::future::ready(Ok(None))
     }
+}
+
+/// Checks a host after an upgrade or a reboot.
+///
+/// # Errors
+/// It is not healthy.
+pub(crate) async fn check_health(system: &impl System, context: &Context) -> HandlerResult {
+    let Parts { tools, health, .. } = system.parts();
+    let before = health.before(context)?;
+    system.check_once(context, before.as_ref()).await?;
+    if let Some(problem) = package_problem(before.as_ref(), &system.unfinished_packages().await?) {
+        return Err(problem.into());
+    }
+    health.check(tools, context, before).await
 }
 
 /// The worker of a kind of host.
@@ -91,17 +119,36 @@ impl<S: System> Worker for Host<S> {
     }
 
     async fn upgrade(&self, context: &Context) -> HandlerResult<Upgraded> {
-        self.0.parts().finish_earlier_work(context).await?;
-        self.0.upgrade(context).await
+        let parts = self.0.parts();
+        parts.finish_earlier_work(context).await?;
+        let upgraded = self.0.upgrade(context).await?;
+        if upgraded == Upgraded::RebootRequired {
+            parts.health.after_upgrade(&parts.tools, context).await?;
+        }
+        Ok(upgraded)
     }
 
-    async fn reboot(&self, _context: &Context) -> HandlerResult {
-        let Parts { tools, options, .. } = self.0.parts();
-        reboot::start(tools, options).await
+    async fn reboot(&self, context: &Context) -> HandlerResult {
+        let Parts { tools, options, health, .. } = self.0.parts();
+        if !tools.is_this_machine() {
+            let root = tools.root().display();
+            return Err(
+                format!("{root} is not the root of this machine, so there is nothing to reboot").into()
+            );
+        }
+        // Also before waiting, in case the host leaves its boot meanwhile.
+        for begun in [false, true] {
+            let unfinished = self.0.unfinished_packages().await?;
+            health.before_reboot(tools, context, unfinished, begun).await?;
+            if !begun {
+                reboot::await_release(tools, options, context).await?;
+            }
+        }
+        reboot::start(tools).await
     }
 
     async fn health(&self, context: &Context) -> HandlerResult {
-        self.0.health(context).await
+        check_health(&self.0, context).await
     }
 
     async fn versions(&self, _context: &Context) -> HandlerResult<Versions> {
