@@ -238,7 +238,8 @@ async fn vanished_download_is_failure() {
     std::fs::remove_file(host.path("unreachable")).unwrap();
     host.prepared("run-2").await;
     boot(&mut host, "before.json");
-    let gone = "the prepared image no longer exists, because the host was rebooted since; start another run";
+    let gone = "the prepared image no longer exists, because the host was rebooted since, and runs 41.1 (sha256:aaaa); \
+                start another run";
     assert_eq!(upgrade(&host, "run-2").await, gone);
     host.prepared("run-3").await;
     assert_eq!(upgrade(&host, "run-3").await, "reboot-required");

@@ -1,6 +1,7 @@
 //! Reboots and the health checks after them, which are the same for every kind of host that is not upgraded by scripts.
 
 use std::fmt::Write;
+use std::time::Duration;
 
 use futures::StreamExt;
 use harness::nats_server::NatsServer;
@@ -82,7 +83,7 @@ async fn reboot_is_answered_when_healthy() {
 }
 
 #[tokio::test]
-async fn reboot_of_an_upgrade_compares_with_what_stood_before_the_upgrade() {
+async fn upgrade_is_compared_with_what_stood_before_it() {
     let server = NatsServer::with_streams().await;
     let mut host = host_requiring_reboot(&server, &[]).await;
     fail(&host, "new");
@@ -96,7 +97,7 @@ async fn reboot_of_an_upgrade_compares_with_what_stood_before_the_upgrade() {
 }
 
 #[tokio::test]
-async fn reboot_on_request_compares_with_what_stood_before_it() {
+async fn requested_reboot_is_compared_with_what_stood_before_it() {
     let server = NatsServer::with_streams().await;
     let mut host = host_with_failed_unit(&server, &[]).await;
     host.start();
@@ -122,6 +123,7 @@ async fn reboot_on_request_compares_with_what_stood_before_it() {
     fail(&host, "new");
     // It is tried again by the next worker. What failed while the host was going down has not failed before the reboot.
     host.kill();
+    std::fs::remove_file(host.path("rebooting")).unwrap();
     host.start();
     carry_out(&mut host, "boot-5").await;
     assert_eq!(
@@ -219,6 +221,17 @@ async fn reboot_fails_while_it_is_inhibited() {
          --inhibitor-wait, or reboot despite it with --ignore-inhibitors"
     );
     assert!(!host.path("rebooting").exists());
+
+    let server = NatsServer::with_streams().await;
+    let ending = host_requiring_reboot(&server, &["--inhibitor-wait", "1h"]).await;
+    write(&ending, "inhibitors", BORG);
+    let not_after = chrono::Utc::now() + Duration::from_secs(2);
+    let command = json!({ "action": "reboot", "host": ending.host, "not-after": not_after }).to_string();
+    let reboot = ending.send("run-1", &command).await;
+    assert_eq!(
+        ending.result_of(reboot).await,
+        "the reboot is inhibited by borg (process 4711: nightly backup), and the run has ended; the host was not rebooted"
+    );
 
     let server = NatsServer::with_streams().await;
     let mut hasty = host_requiring_reboot(&server, &["--ignore-inhibitors"]).await;

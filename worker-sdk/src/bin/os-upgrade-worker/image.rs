@@ -99,9 +99,11 @@ impl Image {
         health.before_upgrade(tools, context).await?;
         let later = prepared == LATER;
         if status.next.is_none() && !later {
-            let message =
-                "the prepared image no longer exists, because the host was rebooted since; start another run";
-            return Err(message.into());
+            let runs = status.booted.name();
+            return Err(format!(
+                "the prepared image no longer exists, because the host was rebooted since, and runs {runs}; start another run"
+            )
+            .into());
         }
         // If the upgrade determines what is newer, the next deployment may be an older one that was staged long ago.
         if later || status.next_is_locked {

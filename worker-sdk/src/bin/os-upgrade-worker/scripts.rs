@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use std::process::ExitStatus;
 
 use chrono::SecondsFormat;
+use os_upgrade_protocol::error::with_causes;
 use os_upgrade_systems::script::Misbegun;
 use os_upgrade_worker_sdk::{Context, HandlerResult, Upgraded, Versions, Worker};
 use tokio::sync::Mutex;
@@ -147,8 +148,8 @@ impl Worker for Scripts {
         match self.run(VERSIONS, context, Stop::OnShutdown).await? {
             Some(finished) => {
                 success(VERSIONS, &finished)?;
-                Versions::parse(&finished.stdout)
-                    .map_err(|error| format!("versions did not print a flat JSON object: {error}").into())
+                let parsed = Versions::parse(&finished.stdout).map_err(|error| with_causes(&error));
+                Ok(parsed.map_err(|error| format!("versions did not print a flat JSON object: {error}"))?)
             }
             None => Ok(Versions::default()),
         }
