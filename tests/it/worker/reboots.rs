@@ -255,7 +255,7 @@ async fn reboot_is_not_begun_without_knowing_who_inhibits_it() {
     answers("true");
     let reboot = host.send("run-1", &host.reboot()).await;
     let result = host.result_of(reboot).await;
-    let unknown = "logind does not say what inhibits the reboot: busctl failed (exit status: 1): Call failed: timed out, for longer";
+    let unknown = "logind does not say what holds up the reboot: busctl failed (exit status: 1): Call failed: timed out, for longer";
     assert!(result.starts_with(unknown), "{result}");
     assert!(!host.path("rebooting").exists());
 

@@ -144,8 +144,11 @@ impl Health {
             judged = healthy => judged,
             () = context.shutting_down() => return Err("the health check was stopped".into()),
         };
-        if let Some(before) = before {
-            self.before.write(&Before { is_judged: true, ..before })?;
+        if let Some(before) = before
+            && let Err(error) = self.before.write(&Before { is_judged: true, ..before })
+        {
+            // The next reboot is then compared more strictly than necessary.
+            warn!("{}", error.message());
         }
         judged
     }

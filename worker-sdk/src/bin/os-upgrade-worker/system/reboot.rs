@@ -38,16 +38,18 @@ impl fmt::Display for Holdup {
         match self {
             Self::Inhibitors(inhibitors) => write!(f, "the reboot is inhibited by {}", names(inhibitors)),
             Self::Users(users) => write!(f, "users are logged in: {}", names(users)),
-            Self::Unknown(error) => write!(f, "logind does not say what inhibits the reboot: {error}"),
+            Self::Unknown(error) => write!(f, "logind does not say what holds up the reboot: {error}"),
         }
     }
 }
 
 impl Holdup {
+    /// How to reboot despite it.
     const fn option(&self) -> &'static str {
         match self {
-            Self::Inhibitors(_) | Self::Unknown(_) => "reboot despite it with --ignore-inhibitors",
+            Self::Inhibitors(_) => "reboot despite it with --ignore-inhibitors",
             Self::Users(_) => "reboot despite it without --wait-for-sessions",
+            Self::Unknown(_) => "reboot despite it with --ignore-inhibitors and without --wait-for-sessions",
         }
     }
 }
@@ -80,8 +82,11 @@ pub(crate) async fn await_release(
             context.output().write(&text);
             said.clone_from(&text);
         }
-        let option = holdup.option();
-        retry.pause_or_fail(format!("{text}, for longer than {limit}; end that, wait longer with --inhibitor-wait, or {option}").into()).await?;
+        let error = format!(
+            "{text}, for longer than {limit}; end that, wait longer with --inhibitor-wait, or {}",
+            holdup.option()
+        );
+        retry.pause_or_fail(error.into()).await?;
     }
     Ok(())
 }
