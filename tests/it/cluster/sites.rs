@@ -3,8 +3,11 @@
 
 use std::fmt::Write as _;
 use std::net::SocketAddr;
+use std::time::Duration;
 
+use futures::StreamExt as _;
 use futures::future::join_all;
+use futures::stream::SelectAll;
 use harness::host::{APPLICATION, Host};
 use harness::http;
 use harness::nats_server::NatsServer;
@@ -26,7 +29,7 @@ const MESSAGE_BYTES_MAX: usize = 1024 * 1024;
 /// As in docs/operations.md.
 const DENIED: &str = r#"["os-upgrade:control.>", "os-upgrade:versions.>", "os-upgrade:workers.>", "os-upgrade:output.>",
     "os-upgrade:journal.>", "os-upgrade.presence.>", "os-upgrade.hint.>", "os-upgrade.progress.>", "os-upgrade.request.>",
-    "os-upgrade.instance.>"]"#;
+    "os-upgrade.instance.>", "os-upgrade.consumer.>", "$JS.ACK.os-upgrade:control.>"]"#;
 
 struct Sites {
     // First fields: dropped before what they use.
@@ -157,6 +160,33 @@ async fn remote_site_is_read_and_upgraded() {
     }
     let state = hub.state().await;
     assert_eq!(state.get("worker-applications"), None, "{state}");
+}
+
+/// Hosts of two sites may have the same name, and then their consumers have too.
+#[tokio::test]
+async fn hosts_are_not_heard_at_other_sites() {
+    let sites = Sites::start().await;
+    let (hub, leaf) = (sites.hub_nats.client().await, sites.leaf_nats.client().await);
+    let mut heard = SelectAll::new();
+    for subject in ["os-upgrade.consumer.>", "$JS.ACK.>", "first", "last"] {
+        heard.push(hub.subscribe(subject).await.unwrap());
+    }
+    hub.flush().await.unwrap();
+    eventually("the leaf to know that the hub listens", async || {
+        leaf.publish("first", "".into()).await.unwrap();
+        tokio::time::timeout(Duration::from_millis(100), heard.next()).await.ok()
+    })
+    .await;
+    for subject in ["os-upgrade.consumer.h01", "$JS.ACK.os-upgrade:control.worker-h01.1.1.1.1.0", "last"] {
+        leaf.publish(subject, "+ACK".into()).await.unwrap();
+    }
+    loop {
+        match heard.next().await.unwrap().subject.as_str() {
+            "first" => {}
+            "last" => return,
+            other => panic!("{other} was heard"),
+        }
+    }
 }
 
 #[tokio::test]
