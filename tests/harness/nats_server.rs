@@ -63,7 +63,7 @@ impl NatsServer {
 
     /// Limits what the server stores.
     #[must_use]
-    pub fn storing_at_most(self, bytes: usize) -> Self {
+    pub fn storing_at_most(self, bytes: u64) -> Self {
         Self { jetstream: format!(", max_file_store: {bytes}"), ..self }
     }
 

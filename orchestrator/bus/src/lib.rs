@@ -10,6 +10,7 @@
 //! - [`sites`]: requests between sites;
 //! - [`instances`]: heartbeats of instances and replicas of streams, for operators;
 //! - [`storage`]: what NATS stores, and how much it may;
+//! - [`trial`]: what NATS does not tell, found by trying;
 //! - [`reader`]: a stream followed across reconnects;
 //! - [`scan`]: a stream read once, to its end;
 //! - [`lease`]: the key that says which instance may try to lead.
@@ -31,6 +32,7 @@ pub mod scan;
 pub mod sites;
 pub mod storage;
 pub mod streams;
+pub mod trial;
 pub mod worker_reports;
 
 use std::sync::{Arc, Mutex};

@@ -10,8 +10,8 @@ use os_upgrade_protocol::limits::OUTPUT_MESSAGE_BYTES_MAX;
 use os_upgrade_protocol::subject;
 
 /// Consumer limit of the control stream, which has one per host and those of readers. The default of nats-server 2.15
-/// would be 1 000.
-const CONSUMERS_MAX: i32 = 100_000;
+/// would be 1 000. An account that may have fewer cannot have the stream.
+pub const CONSUMERS_MAX: i32 = 100_000;
 /// Consumer limit of each other stream.
 const READERS_MAX: i32 = 10_000;
 /// Versions kept for each host.
@@ -20,8 +20,8 @@ const VERSIONS_KEPT: i64 = 64;
 const OUTPUTS_KEPT: i64 = 3;
 /// How long output is kept.
 const OUTPUT_AGE_MAX: Duration = Duration::from_hours(30 * 24);
-/// The size of the stream of output: the largest outputs of some 5 000 hosts.
-const OUTPUT_STREAM_BYTES_MAX: i64 = 1024 * 1024 * 1024;
+/// The size of the stream of output, which NATS reserves: the largest outputs of some 5 000 hosts.
+pub const OUTPUT_STREAM_BYTES_MAX: i64 = 1024 * 1024 * 1024;
 
 /// A stream that keeps all messages on `subjects` on disk.
 pub fn stream(name: &str, subjects: &[&str]) -> Config {

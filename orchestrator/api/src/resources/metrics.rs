@@ -154,7 +154,7 @@ fn describe_hosts(registry: &mut Registry, published: &PublishedState) {
     describe("os_upgrade_hosts_reboot_ineffective", ineffective, |seen| seen.reboot_ineffective.is_some());
 }
 
-/// What NATS stores, and how much it may: label `of`.
+/// What NATS stores and has, and how much it may: label `of`.
 fn describe_storage(registry: &mut Registry, usage: &[Usage]) {
     let mut describe = |name: &str, help: &str, measure: fn(&Usage) -> Option<u64>| {
         let family = Family::<[(&'static str, String); 1], Gauge>::default();
@@ -171,6 +171,12 @@ fn describe_storage(registry: &mut Registry, usage: &[Usage]) {
     describe("os_upgrade_nats_stored_messages", "Messages that NATS stores, by stream", |part| part.messages);
     let help = "Bytes that NATS may store; absent without a limit, and where the oldest are dropped. A server's own limit is not known";
     describe("os_upgrade_nats_limit_bytes", help, |part| part.limit.filter(|_| !part.drops_oldest));
+    describe("os_upgrade_nats_streams", "Streams of the account", |part| Some(part.streams?.used));
+    let help = "Streams that the account may have; absent without a limit";
+    describe("os_upgrade_nats_limit_streams", help, |part| part.streams?.limit);
+    describe("os_upgrade_nats_consumers", "Consumers, by stream", |part| Some(part.consumers?.used));
+    let help = "Consumers that a stream may have; absent without a limit";
+    describe("os_upgrade_nats_limit_consumers", help, |part| part.consumers?.limit);
 }
 
 /// What the history of this instance covers.

@@ -1,6 +1,6 @@
 //! `/metrics` says how large is what is stored.
 
-use os_upgrade_bus::storage::Usage;
+use os_upgrade_bus::storage::{Count, Usage};
 use os_upgrade_store::Extent;
 
 use super::*;
@@ -33,8 +33,14 @@ fn sizes_of_streams_are_exposed() {
         messages,
         drops_oldest: false,
         limit,
+        streams: None,
+        consumers: None,
     };
-    let nats = vec![part("account", None, Some(9)), part("os-upgrade:journal", Some(2), None)];
+    let count = |used, limit| Some(Count { used, limit });
+    let nats = vec![
+        Usage { streams: count(6, Some(8)), ..part("account", None, Some(9)) },
+        Usage { consumers: count(3, Some(5)), ..part("os-upgrade:journal", Some(2), None) },
+    ];
     let text = resources::metrics::text(
         &Answers::default(),
         &PublishedState::default(),
@@ -50,6 +56,10 @@ fn sizes_of_streams_are_exposed() {
         r#"os_upgrade_nats_stored_bytes{of="os-upgrade:journal"} 7"#,
         r#"os_upgrade_nats_stored_messages{of="os-upgrade:journal"} 2"#,
         r#"os_upgrade_nats_limit_bytes{of="account"} 9"#,
+        r#"os_upgrade_nats_streams{of="account"} 6"#,
+        r#"os_upgrade_nats_limit_streams{of="account"} 8"#,
+        r#"os_upgrade_nats_consumers{of="os-upgrade:journal"} 3"#,
+        r#"os_upgrade_nats_limit_consumers{of="os-upgrade:journal"} 5"#,
     ];
     assert_eq!(found.len(), expected.len(), "{found:?}");
     assert!(expected.iter().all(|line| found.contains(line)), "{found:?}");

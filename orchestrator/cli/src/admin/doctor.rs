@@ -8,6 +8,7 @@ mod cluster;
 mod commands;
 mod files;
 mod hosts;
+mod limits;
 mod zone_data;
 
 use std::path::{Path, PathBuf};

@@ -5,7 +5,6 @@ use std::time::Duration;
 
 use chrono::Utc;
 use os_upgrade_bus::Bus;
-use os_upgrade_bus::storage::Usage;
 use os_upgrade_bus::streams::StreamsError;
 use os_upgrade_bus::streams::inspect::ServerAccess;
 use os_upgrade_kernel::clock::CLOCK_SKEW_SECS_MAX;
@@ -24,7 +23,7 @@ use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
 use super::check::Check;
-use super::hosts;
+use super::{hosts, limits};
 
 const NATS: &str = "NATS";
 
@@ -33,9 +32,6 @@ const LISTEN_FOR: Duration = Duration::from_secs(2);
 /// The most heartbeats that are buffered.
 const HEARTBEATS_MAX: usize = 64;
 const SAME_SETTINGS: &str = "give all instances the same [site] and [fleet-lock] settings and reload them, and their machines the same tzdata; a change of timezone or url needs a restart";
-
-/// The largest message by default: as long as it fits, nothing is refused.
-const MESSAGE_BYTES_MAX: u64 = 1024 * 1024;
 
 /// A clock skew that is tolerated but worth a warning, in seconds.
 const SKEW_WARNING_SECS: i64 = 5;
@@ -128,7 +124,7 @@ async fn streams(
     checks.push(Check::ok("lease", lease));
     checks.extend(instances(bus, settings).await);
     checks.extend(clock(bus).await);
-    checks.extend(bus.usage().await.iter().map(storage));
+    checks.extend(limits::examine(bus, settings.nats.replicas.get()).await);
     Ok(())
 }
 
@@ -192,24 +188,6 @@ async fn journal(bus: &Bus) -> Vec<Check> {
             vec![Check::problem(NAME, with_causes(&error), advice)]
         }
         Err(error) => vec![Check::problem(NAME, with_causes(&error), "check NATS")],
-    }
-}
-
-/// Compares what a part of NATS stores with its limit.
-fn storage(Usage { of, bytes, messages, drops_oldest, limit }: &Usage) -> Check {
-    let name = format!("storage of {of}");
-    let messages = messages.map(|messages| format!(", {messages} messages")).unwrap_or_default();
-    let Some(limit) = limit else { return Check::ok(name, format!("{bytes} bytes{messages}")) };
-    let found = format!("{bytes} of {limit} bytes{messages}");
-    if *drops_oldest {
-        Check::ok(name, format!("{found}; the oldest are dropped at the limit"))
-    } else if limit.saturating_sub(*bytes) < MESSAGE_BYTES_MAX {
-        let advice = "raise the limit, or delete other streams: NATS refuses what does not fit";
-        Check::problem(name, found, advice)
-    } else if bytes / 4 >= limit / 5 {
-        Check::warning(name, found, "raise the limit in time")
-    } else {
-        Check::ok(name, found)
     }
 }
 
@@ -283,27 +261,6 @@ async fn clock(bus: &Bus) -> Option<Check> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::admin::doctor::check::Verdict;
-
-    #[test]
-    fn storage_is_compared_with_its_limit() {
-        const MIB: u64 = 1024 * 1024;
-        for (bytes, messages, limit, verdict, found) in [
-            (7, Some(2), None, Verdict::Ok, "7 bytes, 2 messages"),
-            (7, None, Some(10 * MIB), Verdict::Ok, "7 of 10485760 bytes"),
-            (8 * MIB, Some(2), Some(10 * MIB), Verdict::Warning, "8388608 of 10485760 bytes, 2 messages"),
-            (9 * MIB + 1, None, Some(10 * MIB), Verdict::Problem, "9437185 of 10485760 bytes"),
-        ] {
-            let usage = Usage { of: "a".to_owned(), bytes, messages, drops_oldest: false, limit };
-            let check = storage(&usage);
-            assert_eq!(
-                (check.name.as_str(), check.verdict, check.found.as_str()),
-                ("storage of a", verdict, found)
-            );
-            let check = storage(&Usage { drops_oldest: true, ..usage });
-            assert_eq!((check.verdict, check.found.starts_with(found)), (Verdict::Ok, true));
-        }
-    }
 
     #[test]
     fn an_open_nats_is_a_warning() {
