@@ -89,6 +89,11 @@ impl NatsCluster {
         self.servers[server].kill();
     }
 
+    /// Kills a server, and starts it again with a further line in its configuration.
+    pub async fn restart_adding(&mut self, server: usize, line: &str) {
+        self.servers[server].restart_adding(line).await;
+    }
+
     /// Starts a killed server.
     pub async fn start_again(&mut self, server: usize) {
         self.servers[server].start_again().await;

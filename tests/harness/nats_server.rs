@@ -96,6 +96,12 @@ impl NatsServer {
         self.start_again().await;
     }
 
+    /// Kills the server, and starts it again with a further line in its configuration.
+    pub async fn restart_adding(&mut self, line: &str) {
+        let options = format!("{}\n{line}", self.options);
+        self.restart_with(&options).await;
+    }
+
     /// Kills the server, and waits until its process has ended.
     pub fn kill(&mut self) {
         self.child = None;

@@ -6,11 +6,15 @@ use std::process::Output;
 
 use async_nats::jetstream::stream::Info;
 use async_nats::{Client, jetstream};
+use base64::Engine as _;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use futures::TryStreamExt as _;
+use nkeys::KeyPair;
 use os_upgrade_credentials::Access;
 use os_upgrade_platform::child::Child;
 use os_upgrade_platform::nats_server;
 use os_upgrade_protocol::HostName;
+use serde_json::Value;
 use tempfile::TempDir;
 
 use crate::host::Host;
@@ -168,6 +172,28 @@ impl SecuredNats {
         .await;
     }
 
+    /// Changes what NATS reads of all accounts, but for the system's.
+    pub async fn edit_accounts(&self, edit: impl Fn(&mut Value)) {
+        let site = self.directory.path().join("site");
+        let seed = std::fs::read_to_string(site.join("keys/operator.nk")).unwrap();
+        let operator = KeyPair::from_seed(&seed).unwrap();
+        let hosts = std::fs::read_dir(site.join("hosts")).unwrap().map(|entry| entry.unwrap().path());
+        let hosts = hosts.filter(|path| path.extension().is_some_and(|extension| extension == "jwt"));
+        for path in hosts.chain([site.join("site.jwt")]) {
+            let jwt = std::fs::read_to_string(&path).unwrap();
+            let mut claims = claims(&jwt);
+            edit(&mut claims["nats"]);
+            std::fs::write(&path, signed(&jwt, &claims, &operator)).unwrap();
+        }
+        self.push().await;
+    }
+
+    async fn push(&self) {
+        let push = ["push", "--nats", &self.urls()].map(str::to_owned);
+        let output = self.nats_config(&push).await;
+        assert!(output.status.success(), "{output:?}");
+    }
+
     fn data(&self, server: &Server) -> PathBuf {
         self.directory.path().join(format!("data-{}", server.client_port))
     }
@@ -256,4 +282,18 @@ impl SecuredNats {
         );
         Orchestrator::new(&self.urls(), &more)
     }
+}
+
+/// The claims of an account.
+fn claims(jwt: &str) -> Value {
+    let claims = jwt.split('.').nth(1).unwrap();
+    serde_json::from_slice(&URL_SAFE_NO_PAD.decode(claims).unwrap()).unwrap()
+}
+
+/// `claims` in place of those of `jwt`, signed by `operator`.
+fn signed(jwt: &str, claims: &Value, operator: &KeyPair) -> String {
+    let (header, _) = jwt.split_once('.').unwrap();
+    let text = format!("{header}.{}", URL_SAFE_NO_PAD.encode(claims.to_string()));
+    let signature = operator.sign(text.as_bytes()).unwrap();
+    format!("{text}.{}", URL_SAFE_NO_PAD.encode(signature))
 }

@@ -7,6 +7,7 @@ mod chaos;
 mod crashes;
 mod disk_faults;
 mod lost_data;
+mod message_limits;
 mod power_loss;
 mod restore;
 mod retention;

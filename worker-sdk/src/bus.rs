@@ -19,6 +19,7 @@ use os_upgrade_credentials::{
     Access, ConnectDiagnostics, LogThrottle, ORCHESTRATOR, Program, SYSTEM, address_for_client,
 };
 use os_upgrade_protocol::error::with_causes;
+use os_upgrade_protocol::limits::NATS_MESSAGE_BYTES;
 use os_upgrade_protocol::{ApplicationName, ConsumerAnswer, ConsumerRequest, HostName, header, subject};
 use tokio::sync::watch;
 use tracing::{debug, info, warn};
@@ -105,6 +106,9 @@ impl Bus {
             let pause = if has_been_connected { LINK_CHECK_EVERY } else { FIRST_LINK_CHECK_EVERY };
             tokio::time::sleep(pause).await;
             let link = link_of(&self.client);
+            if link.connected && link.epoch > self.link.borrow().epoch {
+                warn_of_small_messages(&self.client);
+            }
             self.link.send_if_modified(|known| {
                 let changed = *known != link;
                 *known = link;
@@ -334,6 +338,17 @@ fn log(event: &async_nats::Event, diagnosis: Option<String>) {
             | Event::SlowConsumer(_),
             None,
         ) => warn!("NATS: {event}"),
+    }
+}
+
+/// Warns if the server takes only small messages: what is larger is not stored.
+fn warn_of_small_messages(client: &Client) {
+    let bytes = client.max_payload();
+    if bytes < NATS_MESSAGE_BYTES {
+        warn!(
+            "NATS takes messages of {bytes} bytes at most, and {NATS_MESSAGE_BYTES} are needed: raise max_payload in the \
+             configuration of the nats-server"
+        );
     }
 }
 

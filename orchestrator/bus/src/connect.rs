@@ -4,9 +4,12 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::time::Duration;
 
+use async_nats::connection::State;
 use async_nats::{Client, ConnectErrorKind, Event, ReconnectToServer, Server, ServerAddr};
 use os_upgrade_credentials::{Access, ConnectDiagnostics, Program, address_for_client, without_userinfo};
 use os_upgrade_protocol::error::with_causes;
+use os_upgrade_protocol::limits::NATS_MESSAGE_BYTES;
+use os_upgrade_protocol::subject;
 use tokio::sync::watch;
 
 use super::Bus;
@@ -62,6 +65,73 @@ pub enum ConnectError {
         /// Its version.
         found: String,
     },
+}
+
+/// NATS does not take messages that may have to be sent.
+#[derive(Debug, thiserror::Error)]
+pub enum SmallMessages {
+    /// The server does not.
+    #[error(
+        "the nats-server {server} takes messages of {bytes} bytes at most, and {NATS_MESSAGE_BYTES} are needed: raise \
+         max_payload in its configuration"
+    )]
+    Server {
+        /// Its name and address.
+        server: String,
+        /// Its `max_payload`.
+        bytes: usize,
+    },
+    /// The server does, but not from this user.
+    #[error(
+        "NATS ends the connection at a message of {NATS_MESSAGE_BYTES} bytes, which are needed: raise the payload limit of \
+         this user and of its account"
+    )]
+    User,
+}
+
+impl Bus {
+    /// Checks what the connected server has said it takes.
+    ///
+    /// # Errors
+    /// That is less than may have to be sent.
+    pub fn check_messages(&self) -> Result<(), SmallMessages> {
+        let info = self.client.server_info();
+        let bytes = info.max_payload;
+        if bytes >= NATS_MESSAGE_BYTES {
+            return Ok(());
+        }
+        let server = format!("{} at {}:{}", info.server_name, info.host, info.port);
+        Err(SmallMessages::Server { server, bytes })
+    }
+
+    /// As [`Self::check_messages`], and sends a large message, to nobody: the client does not learn the limits of users and
+    /// accounts.
+    ///
+    /// # Errors
+    /// NATS takes less than may have to be sent.
+    pub async fn try_messages(&self) -> Result<(), SmallMessages> {
+        self.check_messages()?;
+        // A connection may be lost for another reason, too.
+        for _ in 0..2 {
+            let connections = || self.client.statistics().connects.load(Ordering::Relaxed);
+            let before = connections();
+            let sent = self.client.publish(subject::TRIAL, vec![0; NATS_MESSAGE_BYTES].into()).await;
+            // The server answers after it has read that.
+            let answered = self.jetstream.query_account().await;
+            if sent.is_ok() && connections() == before && self.client.connection_state() == State::Connected {
+                return Ok(());
+            }
+            tracing::debug!(?answered, "a large message is not taken");
+        }
+        Err(SmallMessages::User)
+    }
+
+    /// Connects anew, to the next server of a cluster. A server tells its limits only then.
+    pub async fn reconnect(&self) {
+        if let Err(error) = self.client.force_reconnect().await {
+            tracing::debug!(%error, "reconnect");
+        }
+    }
 }
 
 /// Connects to one of `servers`. The receiver holds whether the bus is connected. A lost connection is re-established

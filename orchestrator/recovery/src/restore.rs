@@ -44,6 +44,7 @@ pub async fn carry_out(
     lease: &HeldLease,
     mut taken: impl FnMut(&Step) -> Result<(), RecoveryError>,
 ) -> Result<(), RecoveryError> {
+    site.bus.try_messages().await.map_err(anyhow::Error::from)?;
     let layout = site.layout();
     lease.check()?;
     let saved = save(site).await?;

@@ -37,6 +37,8 @@ const STORED_MAX: usize = 4096;
 const REPORTS_MAX: usize = 65_536;
 /// How long a job may take: longer than its adapter's own timeout.
 const JOB_WITHIN: Duration = Duration::from_mins(1);
+/// How long to wait before connecting anew to a server that takes only small messages.
+const SMALL_MESSAGES_PAUSE: Duration = Duration::from_secs(1);
 /// How long the last answers to followers may take to be sent.
 const FLUSH_WITHIN: Duration = Duration::from_millis(200);
 
@@ -164,7 +166,15 @@ impl Work {
 
     pub(super) fn inspect(&self, known: Box<Acknowledged>) {
         self.spawn(|bus| async move {
-            let streams = bus.inspect(&known).await.map_err(|error| error.to_string());
+            let streams = match bus.check_messages() {
+                Ok(()) => bus.inspect(&known).await.map_err(|error| error.to_string()),
+                Err(small) => {
+                    // Another server may be right, or this one be configured since.
+                    tokio::time::sleep(SMALL_MESSAGES_PAUSE).await;
+                    bus.reconnect().await;
+                    Err(small.to_string())
+                }
+            };
             Event::Inspected { known, streams }
         });
     }

@@ -12,7 +12,7 @@ use std::time::Duration;
 use arc_swap::ArcSwap;
 use chrono::Utc;
 use os_upgrade_bus::Bus;
-use os_upgrade_bus::connect::{ConnectError, connect, connect_to_workers};
+use os_upgrade_bus::connect::{ConnectError, SmallMessages, connect, connect_to_workers};
 use os_upgrade_bus::streams::{Layout, StreamsError};
 use os_upgrade_bus::worker_reports::WorkerConnection;
 use os_upgrade_credentials::LogThrottle;
@@ -52,6 +52,8 @@ enum Obstacle {
     #[error(transparent)]
     Connect(#[from] ConnectError),
     #[error(transparent)]
+    SmallMessages(#[from] SmallMessages),
+    #[error(transparent)]
     Streams(#[from] StreamsError),
 }
 
@@ -63,6 +65,7 @@ impl Obstacle {
     fn reason_to_wait(self) -> Result<String, StreamsError> {
         match self {
             Self::Connect(error) => Ok(error.to_string()),
+            Self::SmallMessages(error) => Ok(error.to_string()),
             Self::Streams(
                 error @ (StreamsError::NoJetStream
                 | StreamsError::NotAnOrchestrator { .. }
@@ -103,8 +106,9 @@ impl Waiting {
         let since = time::format(Utc::now());
         let mut throttle = LogThrottle::default();
         self.show("connecting to NATS".to_owned());
+        let mut first_server = 0;
         loop {
-            let attempt = Box::pin(attempt(self.settings.clone(), self.known.clone()));
+            let attempt = Box::pin(attempt(self.settings.clone(), self.known.clone(), first_server));
             let why = match self.answer_calls_during(attempt).await {
                 Ok(Connections { bus, workers, connected, streams }) => {
                     if !throttle.is_empty() {
@@ -112,7 +116,11 @@ impl Waiting {
                     }
                     return Ok(ReadyBus { bus, workers, connected, streams, calls: self.calls });
                 }
-                Err(obstacle) => obstacle.reason_to_wait()?,
+                Err(obstacle) => {
+                    // Another server of the cluster may take larger ones.
+                    first_server += usize::from(matches!(obstacle, Obstacle::SmallMessages(_)));
+                    obstacle.reason_to_wait()?
+                }
             };
             if throttle.is_due(&why, std::time::Instant::now()) {
                 tracing::warn!(since, "waiting for NATS: {why}");
@@ -159,15 +167,22 @@ struct Connections {
 }
 
 /// Connects, and creates or checks the streams. Nothing is kept from the last attempt: credentials and server may have
-/// changed.
-async fn attempt(settings: Settings, known: Option<Acknowledged>) -> Result<Connections, Obstacle> {
-    let servers = match settings.nats.mode() {
+/// changed. Of a cluster, it begins with the server of the index `first_server`, counted round.
+async fn attempt(
+    settings: Settings,
+    known: Option<Acknowledged>,
+    first_server: usize,
+) -> Result<Connections, Obstacle> {
+    let mut servers = match settings.nats.mode() {
         NatsMode::External { urls } => urls.servers().to_vec(),
         NatsMode::Managed => Vec::new(),
     };
+    let first = first_server.checked_rem(servers.len()).unwrap_or_default();
+    servers.rotate_left(first);
     let site = settings.site.name.as_str();
     let name = format!("os-upgrade {site}");
     let (bus, connected) = connect(&servers, settings.nats.access(), &name).await?;
+    bus.try_messages().await?;
     let replicas = settings.nats.replicas.get() as usize;
     bus.ensure_streams(&Layout { site, replicas }, known.is_some()).await?;
     let streams = bus.inspect(&known.unwrap_or_default()).await?;

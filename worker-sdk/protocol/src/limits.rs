@@ -1,5 +1,7 @@
 //! The largest message of each kind that either side reads, in bytes unless it says otherwise.
 
+/// What NATS must take as one message, with its headers; the default of nats-server.
+pub const NATS_MESSAGE_BYTES: usize = 1024 * 1024;
 /// A command; `prepare` may name many hosts.
 pub const COMMAND_BYTES_MAX: usize = 1024 * 1024;
 /// A reply. Workers truncate its message to [`MESSAGE_BYTES_MAX`], so no real reply comes near this limit.

@@ -36,6 +36,8 @@ pub const INSTANCES: &str = "os-upgrade.instance.*";
 pub const CONSUMER_REQUESTS: &str = "os-upgrade.consumer.*";
 /// The prefix of the JetStream API, instead of `$JS.API`, for a host with its own account.
 pub const JETSTREAM_PREFIX: &str = "os-upgrade.js";
+/// Where orchestrators try what NATS takes, and nobody listens.
+pub const TRIAL: &str = "os-upgrade.trial";
 /// Facts, in the journal.
 pub const JOURNAL_FACT: &str = "os-upgrade:journal.fact";
 /// Snapshots, in the journal.

@@ -205,6 +205,14 @@ async fn repeated_refusals_are_logged_once() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn servers_of_small_messages_are_named() {
+    let server = Server::start("max_payload: 64KB").await;
+    let host = Host::new(&format!("nats://127.0.0.1:{}", server.port));
+    let _worker = host.start();
+    host.await_log("NATS takes messages of 65536 bytes at most, and 1048576 are needed: raise max_payload");
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn missing_credentials_file_is_logged_once() {
     let mut server = Server::start("").await;
     let host = Host::new(&format!("nats://127.0.0.1:{}", server.port));

@@ -65,6 +65,7 @@ pub(super) async fn examine(settings: &Settings, folded: Option<&Folded>) -> Vec
     if let NatsMode::External { .. } = settings.nats.mode() {
         checks.push(access(bus.server_access()));
     }
+    checks.push(limits::messages(&bus).await);
     let examined = streams(&bus, settings, folded, &mut checks).await;
     if let Err(error) = examined {
         let advice = match error {

@@ -1,15 +1,25 @@
-//! What NATS stores at most, and how much of it is left.
+//! What NATS takes and stores at most, and how much of it is left.
 
 use os_upgrade_bus::Bus;
 use os_upgrade_bus::storage::{
     ACCOUNT, ACCOUNT_MEMORY, CONSUMERS_ALLOWED_MIN, Count, OUTPUT_BYTES_RESERVED, STREAMS, Usage,
 };
+use os_upgrade_protocol::limits::NATS_MESSAGE_BYTES;
 use os_upgrade_protocol::subject::OUTPUT_STREAM;
 
 use super::check::Check;
 
-/// The largest message by default: as long as it fits, nothing is refused.
-const BYTES_LEFT_MIN: u64 = 1024 * 1024;
+/// As long as so many bytes fit, no message is refused.
+const BYTES_LEFT_MIN: u64 = NATS_MESSAGE_BYTES as u64;
+
+/// Whether NATS takes every message that may have to be sent.
+pub(super) async fn messages(bus: &Bus) -> Check {
+    const NAME: &str = "messages";
+    match bus.try_messages().await {
+        Ok(()) => Check::ok(NAME, format!("of {NATS_MESSAGE_BYTES} bytes are taken")),
+        Err(small) => Check::problem(NAME, small.to_string(), "instances wait until it is raised"),
+    }
+}
 
 /// Compares what the account, the streams and the server have with what they may have.
 pub(super) async fn examine(bus: &Bus, replicas: u32) -> Vec<Check> {
