@@ -66,6 +66,16 @@ impl Issued {
         self.0.join("hosts").join(format!("{}.creds", HostName::new(host).unwrap().token()))
     }
 
+    /// What nats-server calls the orchestrators' account in the subjects of acknowledgements, by the rights of a host.
+    pub fn account_hash(&self, host: &str) -> String {
+        let token = HostName::new(host).unwrap().token();
+        let jwt = std::fs::read_to_string(self.0.join("hosts").join(format!("{token}.jwt"))).unwrap();
+        let claims = claims(&jwt);
+        let imports = claims["nats"]["imports"].as_array().unwrap();
+        let long = imports.iter().find(|import| import["name"] == "long-acknowledgements").unwrap();
+        long["subject"].as_str().unwrap().split('.').nth(3).unwrap().to_owned()
+    }
+
     fn server(&self, server: &Server) -> PathBuf {
         self.0.join("servers").join(server.name())
     }
@@ -77,11 +87,40 @@ pub struct SecuredNats {
     children: Vec<Option<Child>>,
     directory: TempDir,
     servers: Vec<Server>,
+    settings: Settings,
+}
+
+/// What operators may change in the servers' configurations.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Settings {
+    /// Whether servers give the long form of acknowledgements' subjects.
+    pub long_acks: bool,
+    /// The `JetStream` domain.
+    pub domain: Option<&'static str>,
+}
+
+impl Settings {
+    fn apply(self, mut configuration: String) -> String {
+        if self.long_acks {
+            configuration.push_str("feature_flags { js_ack_fc_v2: true }\n");
+        }
+        match self.domain {
+            Some(domain) => {
+                configuration.replace("jetstream {", &format!("jetstream {{\n    domain: {domain}"))
+            }
+            None => configuration,
+        }
+    }
 }
 
 impl SecuredNats {
     /// Starts one server, or a cluster of three.
     pub async fn start(servers: usize) -> Self {
+        Self::start_with(servers, Settings::default()).await
+    }
+
+    /// Starts one server, or a cluster of three, with other settings.
+    pub async fn start_with(servers: usize, settings: Settings) -> Self {
         let server = |_| {
             let address = own_address();
             Server {
@@ -91,7 +130,8 @@ impl SecuredNats {
             }
         };
         let servers = (0..servers).map(server).collect();
-        let mut this = Self { children: Vec::new(), directory: tempfile::tempdir().unwrap(), servers };
+        let directory = tempfile::tempdir().unwrap();
+        let mut this = Self { children: Vec::new(), directory, servers, settings };
         this.init().await;
         for index in 0..this.servers.len() {
             let child = this.launch(index).await;
@@ -122,7 +162,11 @@ impl SecuredNats {
             let output = self.nats_config(&arguments).await;
             assert!(output.status.success(), "{output:?}");
             // The next server's machine would be another one; here its files would overwrite these.
-            std::fs::copy(etc.join("nats-server.conf"), etc.join("own.conf")).unwrap();
+            let own = etc.join("own.conf");
+            if !own.exists() {
+                let made = std::fs::read_to_string(etc.join("nats-server.conf")).unwrap();
+                std::fs::write(own, self.settings.apply(made)).unwrap();
+            }
         }
     }
 
@@ -168,6 +212,28 @@ impl SecuredNats {
         self.start_again(index).await;
         eventually("the server to admit orchestrators", async || {
             self.try_client(&self.issued().orchestrator_credentials()).await
+        })
+        .await;
+    }
+
+    /// Gives all hosts the rights of the program's version, as operators of an older site do. The servers keep their
+    /// configurations.
+    pub async fn renew_rights(&self) {
+        self.init().await;
+        self.push().await;
+    }
+
+    /// Takes the right `name` from all accounts, as a version of the program made them that did not know it.
+    pub async fn take_right(&self, name: &str) {
+        self.edit_accounts(|claims| {
+            for kind in ["imports", "exports"] {
+                if let Some(rights) = claims[kind].as_array_mut() {
+                    let before = rights.len();
+                    rights.retain(|right| right["name"] != name);
+                    assert!(rights.len() < before, "there is no right {name} in {rights:?}");
+                }
+            }
+            claims.as_object_mut().unwrap().remove("mappings");
         })
         .await;
     }

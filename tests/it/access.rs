@@ -1,6 +1,7 @@
 //! Authentication and authorization: tokens, certificates, identity providers, the NATS permissions of hosts, secrets.
 
 mod floods;
+mod nats_acks;
 mod nats_certificates;
 mod nats_rights;
 mod oidc;

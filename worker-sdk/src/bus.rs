@@ -20,7 +20,9 @@ use os_upgrade_credentials::{
 };
 use os_upgrade_protocol::error::with_causes;
 use os_upgrade_protocol::limits::NATS_MESSAGE_BYTES;
-use os_upgrade_protocol::{ApplicationName, ConsumerAnswer, ConsumerRequest, HostName, header, subject};
+use os_upgrade_protocol::{
+    AckSubject, ApplicationName, ConsumerAnswer, ConsumerRequest, HostName, header, subject,
+};
 use tokio::sync::watch;
 use tracing::{debug, info, warn};
 
@@ -56,6 +58,8 @@ pub(crate) struct Bus {
     /// JetStream under the imported subjects, for a host with its own account.
     imported: jetstream::Context,
     is_imported: Arc<AtomicBool>,
+    /// Whether NATS has let the last acknowledgement through in the short form only.
+    acks_short: Arc<AtomicBool>,
     /// The last message that [`Self::publish_remembered`] has published, by subject.
     published: Arc<Mutex<HashMap<String, Remembered>>>,
     link: watch::Sender<Link>,
@@ -76,7 +80,15 @@ impl Bus {
         let mut imported = jetstream::with_prefix(client.clone(), subject::JETSTREAM_PREFIX);
         imported.set_timeout(REQUEST_TIMEOUT);
         let link = watch::Sender::new(link_of(&client));
-        Self { client, jetstream, imported, is_imported: Arc::default(), published: Arc::default(), link }
+        Self {
+            client,
+            jetstream,
+            imported,
+            is_imported: Arc::default(),
+            acks_short: Arc::default(),
+            published: Arc::default(),
+            link,
+        }
     }
 
     /// Whether JetStream belongs to another account, so that the orchestrator must create consumers.
@@ -158,14 +170,35 @@ impl Bus {
         Ok(())
     }
 
-    /// Acknowledges a command through `subject`, which it was delivered with over `connection`, and waits for confirmation. What the
-    /// client has queued when the connection ends may still go over the next one.
-    pub(crate) async fn ack(&self, subject: String, connection: u64) -> Result<(), String> {
+    /// Sends `ack` about a command through `subject`, which it was delivered with over `connection`, and waits for
+    /// confirmation. A server understands both forms of such a subject, but the rights on NATS may be older than the form
+    /// that it gives; then the short one is used.
+    pub(crate) async fn ack(&self, ack: &'static [u8], subject: &str, connection: u64) -> Result<(), String> {
+        let Some(long) = AckSubject::parse(subject).filter(AckSubject::is_long) else {
+            return self.send_ack(ack, subject.to_owned(), connection).await;
+        };
+        if !self.acks_short.load(Ordering::Relaxed)
+            && self.send_ack(ack, subject.to_owned(), connection).await.is_ok()
+        {
+            return Ok(());
+        }
+        let sent = self.send_ack(ack, long.short(), connection).await;
+        let acked_short = self.acks_short.swap(sent.is_ok(), Ordering::Relaxed);
+        if sent.is_ok() && !acked_short {
+            warn!(
+                "NATS lets no acknowledgement through in the form that its server gives, so they go in the older one: renew \
+                 the rights of this host with `os-upgrade nats-config init` and `push`"
+            );
+        }
+        sent
+    }
+
+    /// What the client has queued when the connection ends may still go over the next one.
+    async fn send_ack(&self, ack: &'static [u8], subject: String, connection: u64) -> Result<(), String> {
         if self.connections() > connection {
             return Err("the connection has ended".to_owned());
         }
-        let ack = Bytes::from_static(b"+ACK");
-        self.bounded(self.client.request(subject, ack)).await.map(drop)
+        self.bounded(self.client.request(subject, Bytes::from_static(ack))).await.map(drop)
     }
 
     /// Publishes a message without confirmation, if connected.

@@ -9,7 +9,7 @@ use os_upgrade_protocol::limits::{
 };
 use os_upgrade_protocol::subject::ControlSubject;
 use os_upgrade_protocol::{
-    Announcement, Command, CommandId, Hint, HostName, Outcome, Output, Progress, Reply, Versions,
+    AckSubject, Announcement, Command, CommandId, Hint, HostName, Outcome, Output, Progress, Reply, Versions,
     subject as subjects,
 };
 use os_upgrade_shell::clock::Now;
@@ -182,6 +182,12 @@ pub fn subject(data: &[u8]) {
     }
     if let Ok(host) = subjects::versions_host(text) {
         assert_eq!(subjects::versions_host(&subjects::versions(&host)), Ok(host));
+    }
+    if let Some(ack) = AckSubject::parse(text) {
+        let short = ack.short();
+        let again = AckSubject::parse(&short).expect("the short form is a form");
+        assert!(!again.is_long() && short.len() <= text.len());
+        assert_eq!((again.stream(), again.stream_sequence()), (ack.stream(), ack.stream_sequence()));
     }
     if let Ok(host) = subjects::presence_host(text) {
         assert_eq!(subjects::presence_host(&subjects::presence(&host)), Ok(host));

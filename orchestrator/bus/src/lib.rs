@@ -40,6 +40,7 @@ use std::time::{Duration, Instant};
 
 use async_nats::jetstream::context::{PublishAckFuture, PublishError};
 use async_nats::jetstream::{self, Context, kv, stream};
+use os_upgrade_credentials::ORCHESTRATOR;
 use tokio::sync::{OnceCell, SetOnce};
 
 /// How long a publish or request may go unanswered before its outcome counts as unknown.
@@ -85,6 +86,11 @@ impl Bus {
             lease: Arc::default(),
             unanswered_since: Arc::default(),
         }
+    }
+
+    /// Whether the credentials are those that `os-upgrade nats-config` makes for orchestrators.
+    pub fn has_orchestrator_credentials(&self) -> bool {
+        self.user.as_deref() == Some(ORCHESTRATOR)
     }
 
     /// Waits until everything published so far is written to the connection; never returns while disconnected.

@@ -1,17 +1,86 @@
 //! What NATS does not tell a client, found by trying, for operators. Nothing is left of a trial.
 
+use std::time::Duration;
+
+use async_nats::jetstream::consumer::{AckPolicy, DeliverPolicy, pull};
 use async_nats::jetstream::context::CreateStreamErrorKind;
 use async_nats::jetstream::{ErrorCode, stream};
-use os_upgrade_protocol::subject;
+use bytes::Bytes;
+use futures::StreamExt;
+use futures::stream::select;
+use os_upgrade_protocol::error::with_causes;
+use os_upgrade_protocol::{AckSubject, subject};
 
-use super::Bus;
+use super::{ANSWER_WITHIN, Bus};
 
+/// After how long NATS deletes the consumer of a trial that was cut off.
+const CONSUMER_TTL: Duration = Duration::from_secs(30);
 /// The stream that NATS refuses to create.
 const REFUSED_STREAM: &str = "os-upgrade:trial";
 /// How exactly a server's limit is found, in bytes; of large ones a thousandth.
 const PRECISION: u64 = 16 * 1024;
 
+/// How NATS takes acknowledgements.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct AckTrial {
+    /// Whether the subject that it gives with a message has the long form.
+    pub is_long: bool,
+    /// Why an acknowledgement through it was not taken.
+    pub taken: Result<(), String>,
+}
+
 impl Bus {
+    /// Acknowledges the last message of the journal to a consumer of its own; `None` if there is no message.
+    ///
+    /// # Errors
+    /// No message can be read, and so none acknowledged.
+    pub async fn try_acknowledgement(&self) -> Result<Option<AckTrial>, String> {
+        let journal = self.find_stream(subject::JOURNAL_STREAM).await.map_err(|error| with_causes(&error))?;
+        let Some(journal) = journal else { return Ok(None) };
+        let config = pull::Config {
+            deliver_policy: DeliverPolicy::Last,
+            ack_policy: AckPolicy::Explicit,
+            inactive_threshold: CONSUMER_TTL,
+            memory_storage: true,
+            num_replicas: 1,
+            ..pull::Config::default()
+        };
+        let consumer = journal.create_consumer(config).await.map_err(|error| with_causes(&error))?;
+        let trial = async {
+            let next = consumer.fetch().max_messages(1).expires(ANSWER_WITHIN).messages().await;
+            let next = next.map_err(|error| with_causes(&error))?.next().await;
+            let Some(message) = next.transpose().map_err(|error| error.to_string())? else { return Ok(None) };
+            let Some(reply) = message.reply.clone() else { return Ok(None) };
+            let is_long = AckSubject::parse(&reply).is_some_and(|ack| ack.is_long());
+            let taken = self.client.request(reply, Bytes::from_static(b"+ACK")).await;
+            Ok(Some(AckTrial { is_long, taken: taken.map(drop).map_err(|error| with_causes(&error)) }))
+        };
+        let trial = trial.await;
+        // Else NATS deletes it.
+        drop(journal.delete_consumer(&consumer.cached_info().name).await);
+        trial
+    }
+
+    /// Where NATS delivers a message to `subject`, of which its account may map messages to others that begin with it.
+    ///
+    /// # Errors
+    /// The message does not arrive.
+    pub async fn try_mapping(&self, subject: &str) -> Result<String, String> {
+        let arrival = async {
+            let subscribe = async |subject: String| {
+                self.client.subscribe(subject).await.map_err(|error| with_causes(&error))
+            };
+            let (plain, mapped) =
+                (subscribe(subject.to_owned()).await?, subscribe(format!("{subject}.>")).await?);
+            let published = self.client.publish(subject.to_owned(), Bytes::new()).await;
+            published.map_err(|error| with_causes(&error))?;
+            let arrived = select(plain, mapped).next().await;
+            arrived.map(|message| message.subject.to_string()).ok_or_else(|| "NATS is unreachable".to_owned())
+        };
+        let late = |_| format!("a message to {subject} does not arrive");
+        tokio::time::timeout(ANSWER_WITHIN, arrival).await.map_err(late)?
+    }
+
     /// How many bytes the connected server may store, `max_file_store`, less what streams of other accounts have reserved;
     /// `None` where that cannot be found out: in a cluster, and where the account may store less.
     ///

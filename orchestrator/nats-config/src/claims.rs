@@ -8,7 +8,7 @@ use os_upgrade_protocol::HostName;
 use serde_json::{Map, Value, json};
 use sha2::{Digest as _, Sha256};
 
-use super::rights::{Kind, RIGHTS};
+use super::rights::{Kind, RIGHTS, RIGHTS_SUBJECT, rights_mark};
 
 /// The most connections of a host: its worker's, one being replaced, and some for debugging.
 const HOST_CONNECTIONS_MAX: i64 = 16;
@@ -46,12 +46,24 @@ pub(super) fn site_account(
     for limit in ["mem_storage", "disk_storage", "streams", "consumer"] {
         limits[limit] = json!(UNLIMITED);
     }
-    let exports = RIGHTS.iter().map(|right| match right.kind {
-        Kind::Request => json!({ "name": right.name, "subject": right.exported, "type": "service", "response_type": "Singleton" }),
-        Kind::Pull => json!({ "name": right.name, "subject": right.exported, "type": "service", "response_type": "Stream" }),
-        Kind::Listen => json!({ "name": right.name, "subject": right.exported, "type": "stream" }),
+    let exports = RIGHTS.iter().map(|right| {
+        let mut export = json!({ "name": right.name, "subject": right.exported(&key.public_key()) });
+        let (kind, response) = match right.kind {
+            Kind::Request => ("service", Some("Singleton")),
+            Kind::Pull => ("service", Some("Stream")),
+            Kind::Listen => ("stream", None),
+        };
+        export["type"] = json!(kind);
+        if let Some(response) = response {
+            export["response_type"] = json!(response);
+        }
+        export
     });
-    let more = Map::from_iter([("exports".to_owned(), exports.collect())]);
+    let rights = json!([{ "subject": rights_mark(), "weight": 100 }]);
+    let more = Map::from_iter([
+        ("exports".to_owned(), exports.collect()),
+        ("mappings".to_owned(), json!({ RIGHTS_SUBJECT: rights })),
+    ]);
     sign("site", &key.public_key(), &account(&limits, &more), operator, now)
 }
 
@@ -71,7 +83,7 @@ pub(super) fn host_account(
             Kind::Listen => "stream",
         };
         let mut import =
-            json!({ "name": right.name, "subject": right.of_host(host), "account": site, "type": kind });
+            json!({ "name": right.name, "subject": right.of_host(site, host), "account": site, "type": kind });
         if let Some(local) = right.local_of_host(host) {
             import["local_subject"] = json!(local);
         }

@@ -9,6 +9,18 @@
 //! checked. Orchestrators create them, see `consumers` of `os-upgrade-bus`.
 
 use os_upgrade_protocol::{HostName, subject};
+use sha2::{Digest as _, Sha256};
+
+/// The orchestrators' account maps messages to this subject to the [`rights_mark`], by which orchestrators see whether the
+/// accounts in force have all rights.
+pub const RIGHTS_SUBJECT: &str = "os-upgrade.rights";
+/// The version of [`RIGHTS`], to be raised with each right.
+const RIGHTS_VERSION: u32 = 1;
+
+/// The subject that tells the version of the rights of hosts.
+pub fn rights_mark() -> String {
+    format!("{RIGHTS_SUBJECT}.{RIGHTS_VERSION}")
+}
 
 /// One thing that workers may do, each for its own host.
 #[derive(Debug)]
@@ -16,9 +28,9 @@ pub(super) struct Right {
     /// Its name in the claims.
     pub(super) name: &'static str,
     pub(super) kind: Kind,
-    /// The subject in the orchestrators' account, for all hosts.
-    pub(super) exported: &'static str,
-    /// The subject in the orchestrators' account for one host, with [`HOST`] in place of the host's token.
+    /// The subject in the orchestrators' account for all hosts, with [`ACCOUNT`] in place of that account's hash.
+    exported: &'static str,
+    /// The same for one host, with [`HOST`] in place of the host's token.
     imported: &'static str,
 }
 
@@ -34,6 +46,8 @@ pub(super) enum Kind {
 
 /// The placeholder for the host's token.
 const HOST: &str = "HOST";
+/// The placeholder for the hash of the orchestrators' account.
+const ACCOUNT: &str = "ACCOUNT";
 const JETSTREAM: &str = "$JS.API";
 
 pub(super) const RIGHTS: &[Right] = &[
@@ -63,6 +77,15 @@ pub(super) const RIGHTS: &[Right] = &[
         "$JS.ACK.os-upgrade:control.*.>",
         "$JS.ACK.os-upgrade:control.worker-HOST.>",
     ),
+    // The long form, see `AckSubject` of `os-upgrade-protocol`; any JetStream domain comes before the account. With any account
+    // as well it would also match the short form for other consumers, which have `os-upgrade:control` in place of a
+    // number: the server takes a `+NXT` of it, and gives another host's next command.
+    right(
+        "long-acknowledgements",
+        Kind::Request,
+        "$JS.ACK.*.ACCOUNT.os-upgrade:control.*.>",
+        "$JS.ACK.*.ACCOUNT.os-upgrade:control.worker-HOST.>",
+    ),
     // Workers see from these whether a stream exists, and whether it was recreated. They also reveal the names of other
     // hosts to a client that requests them.
     stream("control-info", "$JS.API.STREAM.INFO.os-upgrade:control"),
@@ -79,9 +102,14 @@ const fn stream(name: &'static str, subject: &'static str) -> Right {
 }
 
 impl Right {
-    /// The subject in the orchestrators' account, for this host alone.
-    pub(super) fn of_host(&self, host: &HostName) -> String {
-        self.imported.replace(HOST, &host.token())
+    /// The subject that the orchestrators' account, with the public key `site`, exports.
+    pub(super) fn exported(&self, site: &str) -> String {
+        self.exported.replace(ACCOUNT, &account_hash(site))
+    }
+
+    /// The subject in the orchestrators' account, with the public key `site`, for this host alone.
+    pub(super) fn of_host(&self, site: &str, host: &HostName) -> String {
+        self.imported.replace(ACCOUNT, &account_hash(site)).replace(HOST, &host.token())
     }
 
     /// The subject in the host's account, if it differs: in that account `$JS.API` is the host's own, which has no
@@ -92,14 +120,24 @@ impl Right {
     }
 }
 
+/// What nats-server calls an account in the subjects of acknowledgements: 8 digits of base 62 from the SHA-256 of its name,
+/// which is its public key.
+fn account_hash(public_key: &str) -> String {
+    const DIGITS: &[u8; 62] = b"0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
+    let digest = Sha256::digest(public_key);
+    digest.iter().take(8).map(|byte| char::from(DIGITS[usize::from(*byte) % DIGITS.len()])).collect()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
 
+    const SITE: &str = "ACSU3Q6LTLBVLGAQUONAGXJHVNWGSKKAUA7IY5TB4Z7PLEKSR5O6JTGR";
+
     #[test]
     fn rights_cover_the_protocol_subjects() {
         let host = HostName::new("h1.example.com").unwrap();
-        let rights: Vec<String> = RIGHTS.iter().map(|right| right.of_host(&host)).collect();
+        let rights: Vec<String> = RIGHTS.iter().map(|right| right.of_host(SITE, &host)).collect();
         let next =
             format!("$JS.API.CONSUMER.MSG.NEXT.{}.{}", subject::CONTROL_STREAM, subject::consumer(&host));
         for subject in [
@@ -119,10 +157,16 @@ mod tests {
     }
 
     #[test]
+    fn rights_have_a_version() {
+        let names: Vec<_> = RIGHTS.iter().map(|right| right.name).collect();
+        assert_eq!((RIGHTS_VERSION, names.len()), (1, 15), "a new right is a new version: {names:?}");
+    }
+
+    #[test]
     fn each_right_is_for_one_host() {
         let host = HostName::new("h01").unwrap();
         for right in RIGHTS {
-            let subject = right.of_host(&host);
+            let subject = right.of_host(SITE, &host);
             let info = subject.starts_with("$JS.API.STREAM.INFO.");
             assert!(subject.contains("h01") || info, "{subject}");
             assert!(

@@ -11,13 +11,16 @@ use futures::StreamExt;
 use harness::host::{APPLICATION, Host};
 use harness::nats_server::{NatsServer, create_streams};
 use harness::orchestrator::Orchestrator;
-use harness::secured_nats::SecuredNats;
+use harness::secured_nats::{SecuredNats, Settings};
 use harness::streams;
 use harness::wait::eventually;
 use os_upgrade_jetstream::consumer;
 use os_upgrade_protocol::{ConsumerRequest, HostName, subject};
 use serde_json::{Value, json};
 use tempfile::TempDir;
+
+/// With the domain of [`allowed`].
+const IN_DOMAIN: Settings = Settings { long_acks: false, domain: Some("hub") };
 
 /// A site whose orchestrator is ready.
 struct Secured {
@@ -29,7 +32,11 @@ struct Secured {
 
 impl Secured {
     async fn start(servers: usize) -> Self {
-        let nats = SecuredNats::start(servers).await;
+        Self::start_with(servers, Settings::default()).await
+    }
+
+    async fn start_with(servers: usize, settings: Settings) -> Self {
+        let nats = SecuredNats::start_with(servers, settings).await;
         let mut orchestrator = nats.orchestrator();
         orchestrator.start_ready().await;
         orchestrator.rest.configure(APPLICATION).await;
@@ -348,8 +355,9 @@ async fn request(client: &Client, subject: &str, payload: &str) -> Outcome {
     if body["error"]["err_code"] == 10039 { Outcome::Refused } else { Outcome::Answered }
 }
 
-/// The requests that a host may send, all of which must be answered: subject and payload.
-fn allowed() -> Vec<(String, String)> {
+/// The requests that a host may send, all of which must be answered: subject and payload. The orchestrators' account has
+/// the hash `account`.
+fn allowed(account: &str) -> Vec<(String, String)> {
     let host = HostName::new("h01").unwrap();
     let application = os_upgrade_protocol::ApplicationName::new("another").unwrap();
     let announcement = json!({ "host": "h01", "application": "another" }).to_string();
@@ -360,6 +368,8 @@ fn allowed() -> Vec<(String, String)> {
         (subject::output(&host), "unpacking".to_owned()),
         (subject::worker(&application, &host), announcement),
         (subject::consumer_request(&host), "{}".to_owned()),
+        ("$JS.ACK.os-upgrade:control.worker-h01.1.1.1.1.0".to_owned(), "+WPI".to_owned()),
+        (format!("$JS.ACK.hub.{account}.os-upgrade:control.worker-h01.1.1.1.1.0"), "+WPI".to_owned()),
         api("CONSUMER.INFO.os-upgrade:control.worker-h01"),
         (
             format!("{}.CONSUMER.MSG.NEXT.os-upgrade:control.worker-h01", subject::JETSTREAM_PREFIX),
@@ -371,8 +381,10 @@ fn allowed() -> Vec<(String, String)> {
     ]
 }
 
-/// The requests that the credentials of `h01` must not allow.
-fn forbidden() -> Vec<(String, String)> {
+/// The requests that the credentials of `h01` must not allow, with the hash of the orchestrators' account.
+fn forbidden(account: &str) -> Vec<(String, String)> {
+    // An acknowledgement with a request for the next command.
+    const NEXT: &str = r#"+NXT {"batch":1,"no_wait":true}"#;
     let other = HostName::new("h02").unwrap();
     let own = HostName::new("h01").unwrap();
     let application = os_upgrade_protocol::ApplicationName::new(APPLICATION).unwrap();
@@ -401,6 +413,11 @@ fn forbidden() -> Vec<(String, String)> {
         (subject::site("site").unwrap(), "{}".to_owned()),
         text("$KV.os-upgrade-lease.leader", "{}"),
         text("$JS.ACK.os-upgrade:control.worker-h02.1.1.1.1.0", "+ACK"),
+        text("$JS.ACK.os-upgrade:control.worker-h02.1.1.1.1.0", NEXT),
+        // In the long form, and in the short one with what the right to the long one names.
+        text(&format!("$JS.ACK.hub.{account}.os-upgrade:control.worker-h02.1.1.1.1.0"), "+ACK"),
+        text("$JS.ACK.os-upgrade:control.worker-h02.os-upgrade:control.worker-h01.1.1.0", NEXT),
+        text("$JS.ACK._.os-upgrade:control.worker-h01.1.1.1.1.0", NEXT),
         text("$SYS.REQ.SERVER.PING", ""),
         text("$SYS.REQ.CLAIMS.UPDATE", "x"),
     ];
@@ -495,14 +512,15 @@ async fn protected_state(jetstream: &Context) -> Value {
 
 #[tokio::test]
 async fn host_credentials_allow_only_own_messages() {
-    let site = Secured::start(1).await;
+    let site = Secured::start_with(1, IN_DOMAIN).await;
     let mut hosts = [site.host("h02").await];
     site.run(&mut hosts).await;
     let credentials = site.nats.admit("h01").await;
     let client = site.nats.client(&credentials).await;
     let orchestrator = site.orchestrator_client().await;
     let jetstream = jetstream::new(orchestrator.clone());
-    for (subject, payload) in allowed() {
+    let account = site.nats.issued().account_hash("h01");
+    for (subject, payload) in allowed(&account) {
         assert_eq!(request(&client, &subject, &payload).await, Outcome::Answered, "{subject}");
     }
     let before = protected_state(&jetstream).await;
@@ -522,13 +540,13 @@ async fn host_credentials_allow_only_own_messages() {
 
     let listener = site.nats.client(&credentials).await;
     // All at once: each refusal takes the whole timeout.
-    futures::future::join_all(forbidden().into_iter().map(async |(subject, payload)| {
+    futures::future::join_all(forbidden(&account).into_iter().map(async |(subject, payload)| {
         assert_eq!(request(&listener, &subject, &payload).await, Outcome::Refused, "{subject} {payload}");
     }))
     .await;
     // Reply subjects, which are not checked against permissions, that would do harm.
-    for (request, payload) in allowed() {
-        for (reply, _) in forbidden() {
+    for (request, payload) in allowed(&account) {
+        for (reply, _) in forbidden(&account) {
             client.publish_with_reply(request.clone(), reply, payload.clone().into()).await.unwrap();
         }
     }
@@ -561,4 +579,41 @@ async fn host_credentials_allow_only_own_messages() {
     let rest = &site.orchestrator.rest;
     let run = rest.await_end(&rest.start_run().await).await;
     assert_eq!(run.statuses(), BTreeMap::from([("h02", "upgraded")]));
+}
+
+/// The server passes reply subjects that begin like those of acknowledgements on as they are, also from another account.
+#[tokio::test]
+async fn host_cannot_acknowledge_for_another() {
+    let site = Secured::start_with(1, IN_DOMAIN).await;
+    let mut hosts = [site.host("h02").await];
+    site.run(&mut hosts).await;
+    hosts[0].hold("prepare");
+    let rest = &site.orchestrator.rest;
+    let id = rest.start_run().await;
+    hosts[0].await_script("prepare").await;
+    let jetstream = jetstream::new(site.orchestrator_client().await);
+    let control = jetstream.get_stream(subject::CONTROL_STREAM).await.unwrap();
+    let consumer = subject::consumer(&HostName::new("h02").unwrap());
+    let before = control.consumer_info(&consumer).await.unwrap();
+    let (sequence, of_consumer) = (before.delivered.stream_sequence, before.delivered.consumer_sequence);
+    let client = site.nats.client(&site.nats.admit("h01").await).await;
+    let account = site.nats.issued().account_hash("h01");
+    let acks = ["$JS.ACK.", &format!("$JS.ACK.hub.{account}.")]
+        .map(|prefix| format!("{prefix}os-upgrade:control.worker-h02.1.{sequence}.{of_consumer}.1.0"));
+    for reply in &acks {
+        for (request, payload) in allowed(&account) {
+            client.publish_with_reply(request, reply.clone(), payload.into()).await.unwrap();
+        }
+    }
+    client.flush().await.unwrap();
+    for (request_subject, payload) in allowed(&account) {
+        assert_eq!(request(&client, &request_subject, &payload).await, Outcome::Answered);
+    }
+    let after = control.consumer_info(&consumer).await.unwrap();
+    assert_eq!((after.num_ack_pending, after.ack_floor), (1, before.ack_floor));
+    // In the orchestrators' account, an answer to one of these subjects is an acknowledgement.
+    site.orchestrator_client().await.request(acks[1].clone(), "".into()).await.unwrap();
+    assert_eq!(control.consumer_info(&consumer).await.unwrap().num_ack_pending, 0);
+    hosts[0].release("prepare");
+    assert_eq!(rest.await_end(&id).await.result(), Some("completed"));
 }

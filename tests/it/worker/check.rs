@@ -9,7 +9,7 @@ use std::time::Duration;
 use futures::StreamExt;
 use harness::faulty_worker::{Fault, FaultyWorker};
 use harness::nats_server::NatsServer;
-use harness::secured_nats::SecuredNats;
+use harness::secured_nats::{SecuredNats, Settings};
 use harness::worker::{WorkerHost, worker_binary, worker_example};
 use os_upgrade_protocol::Reply;
 use os_upgrade_worker_sdk::testing::{self, Access, Check, CheckError, Report, Rule, Verdict};
@@ -301,8 +301,8 @@ fn python(url: &str) -> String {
 }
 
 /// A NATS with accounts, the environment of the worker of `h01`, and the check's command-line options.
-async fn secured() -> (SecuredNats, String, [String; 4]) {
-    let nats = SecuredNats::start(1).await;
+async fn secured(settings: Settings) -> (SecuredNats, String, [String; 4]) {
+    let nats = SecuredNats::start_with(1, settings).await;
     let [own, ca] = [nats.admit("h01").await, nats.issued().ca()].map(|path| path.display().to_string());
     let environment = format!("OS_UPGRADE_NATS_CREDENTIALS='{own}' OS_UPGRADE_NATS_CA='{ca}'");
     let orchestrator = nats.issued().orchestrator_credentials().display().to_string();
@@ -331,7 +331,7 @@ async fn late_versions_are_found() {
 
 #[tokio::test]
 async fn sdk_worker_passes_with_credentials() {
-    let (nats, environment, access) = secured().await;
+    let (nats, environment, access) = secured(Settings::default()).await;
     let worker = format!("{environment} {} {EXEC} --nats {}", worker_binary().display(), nats.urls());
     let worker = Supervised::start(&worker, &[SLOW, UPGRADE, REBOOT, VERSIONS]);
     worker.assert_passes(&nats.urls(), &access.each_ref().map(String::as_str)).await;
@@ -346,7 +346,8 @@ async fn sdk_worker_passes_with_credentials() {
 
 #[tokio::test]
 async fn python_worker_passes_with_credentials() {
-    let (nats, environment, access) = secured().await;
+    let long = Settings { long_acks: true, domain: Some("hub") };
+    let (nats, environment, access) = secured(long).await;
     let worker = format!("{environment} {}", python(&nats.urls()));
     let worker = Supervised::start(&worker, &[SLOW_IN_PYTHON, UPGRADE, REBOOT, VERSIONS]);
     worker.assert_passes(&nats.urls(), &access.each_ref().map(String::as_str)).await;

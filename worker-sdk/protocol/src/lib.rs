@@ -6,6 +6,7 @@
 //! Payloads are those of Avassa's "OS upgrade management"; fields beyond that document are extensions that a
 //! plain worker may omit and must ignore. Unknown fields are ignored in both directions.
 
+pub mod ack_subject;
 pub mod announcement;
 pub mod command;
 pub mod consumer;
@@ -27,6 +28,7 @@ pub mod time;
 pub mod tls_error;
 pub mod versions;
 
+pub use ack_subject::AckSubject;
 pub use announcement::Announcement;
 pub use command::{Action, Command, CommandId};
 pub use consumer::{ConsumerAnswer, ConsumerRequest};

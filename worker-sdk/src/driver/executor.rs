@@ -6,7 +6,6 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use async_nats::HeaderMap;
-use bytes::Bytes;
 use chrono::{DateTime, TimeDelta, Utc};
 use futures::FutureExt;
 use os_upgrade_protocol::{Hint, HintCause, HostName, RunId, Versions, subject};
@@ -118,9 +117,7 @@ impl<W: Worker> Executor<W> {
             Action::Reboot(call) => self.reboot(call),
             Action::Reply(reply) => self.reply(reply),
             Action::Ack { sequence, subject } => self.ack(sequence, subject),
-            Action::InProgress { subject } => {
-                self.bus.send(subject, Bytes::from_static(b"+WPI")).await;
-            }
+            Action::InProgress { subject } => self.in_progress(subject),
             Action::ReadVersions => self.read_versions(),
             Action::PublishVersions { subject, payload } => self.publish_versions(subject, payload),
             Action::Log(message) => log(&message),
@@ -205,9 +202,18 @@ impl<W: Worker> Executor<W> {
     fn ack(&mut self, sequence: u64, subject: String) {
         let (bus, connection) = (self.bus.clone(), self.connection);
         self.report(async move {
-            match bus.ack(subject, connection).await {
+            match bus.ack(b"+ACK", &subject, connection).await {
                 Ok(()) => Event::Acked { sequence },
                 Err(error) => Event::AckFailed { sequence, error },
+            }
+        });
+    }
+
+    fn in_progress(&mut self, subject: String) {
+        let (bus, connection) = (self.bus.clone(), self.connection);
+        self.tasks.spawn(async move {
+            if let Err(error) = bus.ack(b"+WPI", &subject, connection).await {
+                debug!("the stream may deliver the command again: {error}");
             }
         });
     }

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 use async_nats::{Client, Message};
 use bytes::Bytes;
 use futures::StreamExt;
-use os_upgrade_protocol::{HostName, header, subject};
+use os_upgrade_protocol::{AckSubject, HostName, header, subject};
 use tokio::sync::watch;
 use tokio::task::JoinSet;
 
@@ -174,13 +174,10 @@ fn interpret(host: &HostName, message: &Message, before: &[Event]) -> Option<See
     stored.then(|| Seen::Stored { inbox: at.to_owned() })
 }
 
-/// The stream sequence of the command that is acknowledged through `subject`:
-/// `$JS.ACK.<stream>.<consumer>.<times>.<sequence>.…`, with the domain and account before the stream in the longer form.
+/// The stream sequence of the command that is acknowledged through `subject`.
 fn acknowledged(subject: &str) -> Option<u64> {
-    let tokens: Vec<_> = subject.strip_prefix("$JS.ACK.")?.split('.').collect();
-    let tokens = if tokens.len() == 7 { &tokens[..] } else { tokens.get(2..)? };
-    let is_control = tokens.first() == Some(&subject::CONTROL_STREAM);
-    is_control.then(|| tokens.get(3)?.parse().ok()).flatten()
+    let ack = AckSubject::parse(subject).filter(|ack| ack.stream() == subject::CONTROL_STREAM)?;
+    ack.stream_sequence()
 }
 
 #[cfg(test)]

@@ -9,6 +9,7 @@ mod commands;
 mod files;
 mod hosts;
 mod limits;
+mod rights;
 mod zone_data;
 
 use std::path::{Path, PathBuf};

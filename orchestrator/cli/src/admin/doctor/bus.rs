@@ -23,7 +23,7 @@ use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
 use super::check::Check;
-use super::{hosts, limits};
+use super::{hosts, limits, rights};
 
 const NATS: &str = "NATS";
 
@@ -117,6 +117,7 @@ async fn streams(
     }
     checks.push(loss_check(bus, settings, folded).await?);
     checks.extend(journal(bus).await);
+    checks.extend(rights::examine(bus).await);
     let lease = match bus.lease_holder().await? {
         Some(holder) if holder.restores => format!("instance {} restores the streams", holder.instance),
         Some(holder) => format!("instance {} leads", holder.instance),
