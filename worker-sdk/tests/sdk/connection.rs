@@ -300,7 +300,7 @@ fn too_long_names_of_hosts_are_wrong_usage() {
         let stderr = String::from_utf8(output.stderr).unwrap();
         assert_eq!(output.status.code(), Some(2), "{stderr}");
         assert!(stderr.starts_with("os-upgrade-worker: the name of the host cannot be used: "), "{stderr}");
-        assert_eq!(std::fs::read_dir(&directory).unwrap().count(), 0, "nothing was made");
+        assert_eq!(fs::read_dir(&directory).unwrap().count(), 0, "nothing was made");
     }
 }
 
