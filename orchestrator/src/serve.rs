@@ -156,13 +156,7 @@ impl Opened {
         let (published, handle, calls) = site();
         let zones = zone_data::follow(shutdown.clone());
         let bus = PendingBus::default();
-        let about = About {
-            instance: directory.instance().to_owned(),
-            address: settings.api.listen.to_string(),
-            settings: changes.clone(),
-            lock_server: settings.lock_server(),
-        };
-        let cluster = Cluster::new(about);
+        let cluster = Cluster::new(about(&settings, directory.instance(), changes.clone()));
         let handle = handle.with_cluster(cluster.clone());
         let beats = heartbeats::run(cluster.clone(), bus.clone(), Arc::clone(&published), shutdown.clone());
         let heartbeats = spawn(&shutdown, beats);
@@ -328,6 +322,16 @@ fn site() -> (Arc<ArcSwap<PublishedState>>, SiteHandle, mpsc::Receiver<os_upgrad
     let (sender, calls) = mpsc::channel(CALLS_MAX);
     let handle = SiteHandle::new(Arc::clone(&published), sender);
     (published, handle, calls)
+}
+
+/// What the instance says of itself.
+fn about(settings: &Settings, instance: &str, changes: watch::Receiver<kernel::Settings>) -> About {
+    About {
+        instance: instance.to_owned(),
+        address: settings.api.listen.to_string(),
+        settings: changes,
+        lock_server: settings.lock_server(),
+    }
 }
 
 /// The streams from which the store is filled; `None` if one is missing, since then nothing is read from the other either.
