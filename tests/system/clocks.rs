@@ -35,14 +35,8 @@ async fn step_into_a_window_starts_nothing() {
     // It is open in six hours, for half an hour more.
     let opens =
         (Utc::now() + SIX_HOURS - TimeDelta::minutes(30)).with_second(0).unwrap().with_nanosecond(0).unwrap();
-    let window = json!({
-        "days-of-week": "Monday, Tuesday, Wednesday, Thursday, Friday, Saturday, Sunday",
-        "start-time": opens.format("%H:%M").to_string(),
-        "duration": "1h",
-        "timezone": "UTC",
-    });
     let configuration =
-        json!({ "worker-applications": [{ "name": APPLICATION }], "maintenance-windows": [window] });
+        json!({ "worker-applications": [{ "name": APPLICATION }], "maintenance-windows": [daily(opens)] });
     assert_eq!(rest.call(Method::PUT, CONFIG, &configuration.to_string()).await.0, 204);
     await_forecast(&rest, opens).await;
 
@@ -136,6 +130,48 @@ async fn step_while_a_host_reboots_is_no_boot_timeout() {
     let run = rest.await_end(&id).await;
     assert_eq!(run.result(), Some("completed"));
     assert_eq!(run.statuses(), BTreeMap::from([("h01", "upgraded"), ("h02", "upgraded")]));
+}
+
+/// The power was off, and no machine has a clock that runs meanwhile: nobody contradicts.
+#[tokio::test]
+async fn lost_time_starts_nothing() {
+    let clock = Clock::new();
+    let mut site = Site::start_by(&clock, &clock).await;
+    let rest = site.rest();
+    let mut hosts = ["h01", "h02"].map(|name| site.host(name).with_program(clock.worker()));
+    site.run(&mut hosts).await;
+    // It was open six hours ago.
+    let opened =
+        (Utc::now() - SIX_HOURS - TimeDelta::minutes(30)).with_second(0).unwrap().with_nanosecond(0).unwrap();
+    let configuration =
+        json!({ "worker-applications": [{ "name": APPLICATION }], "maintenance-windows": [daily(opened)] });
+    assert_eq!(rest.call(Method::PUT, CONFIG, &configuration.to_string()).await.0, 204);
+    await_forecast(&rest, opened + TimeDelta::days(1)).await;
+
+    site.orchestrator.kill().await;
+    clock.set(-SIX_HOURS);
+    site.orchestrator.start_ready().await;
+    await_start_blocker(&rest, "clock-behind").await;
+    let mut heartbeats = site.nats.client().await.subscribe("os-upgrade.presence.*").await.unwrap();
+    for _ in 0..4 {
+        heartbeats.next().await.unwrap();
+    }
+    assert_eq!(rest.state().await["next-upgrade-reason"], "clock-behind");
+    assert_eq!((rest.runs().await, site.commands().await), (Vec::new(), Vec::new()));
+
+    // An operator says that the clock is right.
+    let id = rest.start_run().await;
+    assert_eq!(rest.await_end(&id).await.result(), Some("completed"));
+}
+
+/// A window of an hour that opens each day at the time of `opens`.
+fn daily(opens: DateTime<Utc>) -> serde_json::Value {
+    json!({
+        "days-of-week": "Monday, Tuesday, Wednesday, Thursday, Friday, Saturday, Sunday",
+        "start-time": opens.format("%H:%M").to_string(),
+        "duration": "1h",
+        "timezone": "UTC",
+    })
 }
 
 /// Waits until the next run starts automatically at `opens`, and nothing stands against it.

@@ -1,5 +1,6 @@
 //! Records in, rows out.
 
+use chrono::TimeDelta;
 use os_upgrade_kernel::config::Rollout;
 use os_upgrade_protocol::{Action, Outcome};
 use os_upgrade_shell::journal::Committed;
@@ -97,6 +98,26 @@ async fn position_is_that_of_the_last_record() {
         streams: streams(),
     };
     assert_eq!(store.projector.position().await.unwrap(), Some(expected));
+}
+
+/// Records before an operator's start of a run do not count: it says that the clock is right.
+#[tokio::test]
+async fn newest_record_is_since_the_last_start() {
+    let mut store = TestStore::new().await;
+    let history = store.projector.history().await.unwrap();
+    assert_eq!(history.newest_record().await.unwrap(), None);
+    let (mut site, mut records) = completed_run();
+    // Recorded while all clocks were years ahead.
+    let mut ahead = site.fence();
+    ahead.record.at += TimeDelta::days(1_000);
+    let newest = ahead.record.at;
+    records.push(ahead);
+    store.projector.apply(&streams(), None, &records).await.unwrap();
+    assert_eq!(history.newest_record().await.unwrap(), Some(newest));
+    let started = site.whole_run("r2");
+    let last = started.last().unwrap().record.at;
+    store.projector.apply(&streams(), Some(records.last().unwrap().sequence), &started).await.unwrap();
+    assert_eq!(history.newest_record().await.unwrap(), Some(last));
 }
 
 /// The rows do not depend on the size of batches, nor on reopening in between.
