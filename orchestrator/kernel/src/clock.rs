@@ -86,7 +86,7 @@ impl ClockDoubt {
         }
     }
 
-    /// Whether it is doubtful only whether a window is open. Deadlines and time-outs hold all the same, and operators may start
+    /// Whether this doubt concerns windows only. Deadlines and time-outs hold all the same, and operators may start
     /// runs: they vouch for the clock by that, and what was recorded before no longer counts.
     pub const fn is_of_windows(&self) -> bool {
         match self {

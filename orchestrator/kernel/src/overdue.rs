@@ -47,8 +47,9 @@ pub(crate) fn missed(
     let (Some(config), Some(settled)) = (state.config.as_deref(), state.missed.settled_at(now)) else {
         return Ok(Vec::new());
     };
-    // What was used by the rules of before is not missed by others.
-    let mut from = settled.max(now - LOOK_BACK_MAX).max(view.zones_changed.unwrap_or(settled));
+    // Occurrences under replaced rules are not judged by the new ones. A time in the future was that of a clock that was ahead.
+    let zones_changed = view.zones_changed.filter(|at| *at <= now).unwrap_or(settled);
+    let mut from = settled.max(now - LOOK_BACK_MAX).max(zones_changed);
     let Passed { newest, earlier: mut unrecorded } = loop {
         if let Some(passed) = passed(state, view, config, from, now)? {
             break passed;

@@ -304,9 +304,9 @@ impl Reason {
         matches!(self, Self::ApiServerUnderWay { .. } | Self::ApiServerWaits { .. } | Self::ClusterUnseen)
     }
 
-    /// Whether a slot was requested for the host and not granted.
-    pub(crate) const fn is_of_refused_slot(&self) -> bool {
-        matches!(self, Self::SlotDenied { .. } | Self::SlotUnreachable { .. } | Self::SlotProtocol { .. })
+    /// Whether a slot was requested for the host, and there was none.
+    pub(crate) const fn is_slot_denied(&self) -> bool {
+        matches!(self, Self::SlotDenied { .. })
     }
 
     /// Every kind, as in the JSON.

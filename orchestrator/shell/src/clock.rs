@@ -128,7 +128,7 @@ impl ClockWatch {
 
     /// The bus's clock now, as far as it was read.
     pub fn bus_time(&self, now: Now) -> Option<DateTime<Utc>> {
-        self.bus.map(|bus| bus.epoch.1 + now.monotonic)
+        self.bus.and_then(|bus| bus.epoch.1.checked_add_signed(TimeDelta::from_std(now.monotonic).ok()?))
     }
 
     /// Looks at our own clock. Returns whether it has stepped since the last call.
@@ -217,9 +217,6 @@ impl ClockWatch {
         if seconds.abs() > CLOCK_SKEW_SECS_MAX {
             return Some(ClockDoubt::ClockSkew { seconds });
         }
-        if let Some(newest) = self.newest.filter(|newest| *newest - now.wall > BEHIND_MAX) {
-            return Some(ClockDoubt::ClockBehind { newest: newest.trunc_subsecs(0) });
-        }
         let is_settling = self.bus_stepped.is_some_and(|at| now.monotonic.saturating_sub(at) < SETTLED_AFTER);
         let Votes { hosts, differ } = self.votes(own, is_settling, now);
         if differ * 2 > hosts {
@@ -227,7 +224,12 @@ impl ClockWatch {
         }
         match &self.dispute {
             Some((dispute, at)) if now.monotonic.saturating_sub(*at) < DISPUTE_MIN => Some(dispute.clone()),
-            _ => (hosts == 0 && is_settling).then_some(ClockDoubt::ClockStepped),
+            _ if hosts == 0 && is_settling => Some(ClockDoubt::ClockStepped),
+            // Last, as it is the weakest: deadlines hold all the same.
+            _ => {
+                let newest = self.newest.filter(|newest| *newest - now.wall > BEHIND_MAX)?;
+                Some(ClockDoubt::ClockBehind { newest: newest.trunc_subsecs(0) })
+            }
         }
     }
 
@@ -409,8 +411,16 @@ mod tests {
         (site.ours, site.bus) = (-31, -31);
         let newest = site.shown(0);
         assert_eq!(site.pass(0).clock().doubt, Some(ClockDoubt::ClockBehind { newest }));
+        // A host that has the right time says more: nothing may be relied on.
+        (site.ours, site.bus) = (-600, -600);
+        site.pass(120).beat("a", 0);
+        assert_eq!(site.doubt(), Some("clock-disputed"));
         // Hosts without a clock of their own have lost it as well.
-        assert_eq!(site.beat("a", -31).beat("b", -31).doubt(), Some("clock-behind"));
+        site.pass(60).beat("a", -600).beat("b", -600);
+        assert_eq!(site.doubt(), Some("clock-behind"));
+        (site.ours, site.bus) = (-31, -31);
+        site.watch = ClockWatch::new(Some(site.shown(0)));
+        site.pass(1);
         // Nothing that is recorded by the wrong clock makes it right; time does.
         recorded(&mut site, -31, -31, false);
         assert_eq!(site.doubt(), Some("clock-behind"));

@@ -147,8 +147,7 @@ impl<'a> Ready<'a> {
             LockProvider::Embedded => denied(self.state, self.run, self.group, host, self.now).is_some(),
             LockProvider::External => {
                 let reason = self.run.host(host).and_then(|in_run| in_run.reason.as_ref());
-                self.state.needs_external_lock(self.run, host)
-                    && reason.is_some_and(Reason::is_of_refused_slot)
+                self.state.needs_external_lock(self.run, host) && reason.is_some_and(Reason::is_slot_denied)
             }
         }
     }
