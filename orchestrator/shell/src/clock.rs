@@ -400,45 +400,42 @@ mod tests {
     /// The machine lost its time with its power, and the clock of the bus, which runs there too.
     #[test]
     fn clock_is_not_behind_the_newest_record() {
-        let mut site = Site::default();
-        let recorded = |site: &mut Site, secs: i64, stored: i64, by_operator| {
-            let (at, stored_at) = (site.shown(secs), site.shown(stored));
-            site.watch.recorded(at, stored_at, by_operator);
+        // A process that starts, with a record of a second ago in its store.
+        let booted = |wrong| {
+            let watch = ClockWatch::new(Some(BEGINNING));
+            let mut site = Site { watch, ours: wrong, bus: wrong, ..Site::default() };
+            site.pass(1);
+            site
         };
-        site.pass(1);
-        recorded(&mut site, 0, 0, false);
-        assert_eq!(site.doubt(), None);
-        (site.ours, site.bus) = (-31, -31);
-        let newest = site.shown(0);
-        assert_eq!(site.pass(0).clock().doubt, Some(ClockDoubt::ClockBehind { newest }));
-        // A host that has the right time says more: nothing may be relied on.
-        (site.ours, site.bus) = (-600, -600);
-        site.pass(120).beat("a", 0);
-        assert_eq!(site.doubt(), Some("clock-disputed"));
-        // Hosts without a clock of their own have lost it as well.
-        site.pass(60).beat("a", -600).beat("b", -600);
-        assert_eq!(site.doubt(), Some("clock-behind"));
-        (site.ours, site.bus) = (-31, -31);
-        site.watch = ClockWatch::new(Some(site.shown(0)));
-        site.pass(1);
+        for (wrong, doubt) in [(0, None), (-31, None), (-32, Some("clock-behind"))] {
+            assert_eq!(booted(wrong).doubt(), doubt, "{wrong}");
+        }
+        let mut site = booted(-600);
+        let doubt = site.clock().doubt;
+        assert_eq!(doubt, Some(ClockDoubt::ClockBehind { newest: BEGINNING }));
+        // Hosts without a clock of their own have lost the time as well. One that has it says more: nothing can be relied on.
+        assert_eq!(site.beat("a", -600).doubt(), Some("clock-behind"));
+        assert_eq!(booted(-600).beat("a", 0).doubt(), Some("clock-disputed"));
         // Nothing that is recorded by the wrong clock makes it right; time does.
-        recorded(&mut site, -31, -31, false);
+        let record = |site: &mut Site, by_leader: i64, by_bus: i64, is_vouched_for| {
+            let (at, stored_at) = (site.shown(by_leader), site.shown(by_bus));
+            site.watch.recorded(at, stored_at, is_vouched_for);
+        };
+        record(&mut site, -600, -600, false);
         assert_eq!(site.doubt(), Some("clock-behind"));
-        assert_eq!(site.pass(60).doubt(), None);
-        // A record of the future by one of two clocks counts for nothing, by both it does.
-        (site.ours, site.bus) = (0, 0);
-        site.pass(120);
-        recorded(&mut site, 9_000, 0, false);
-        recorded(&mut site, 0, 9_000, false);
+        for _ in 0..20 {
+            site.pass(30).beat("a", -600);
+        }
         assert_eq!(site.doubt(), None);
-        recorded(&mut site, 9_000, 9_000, false);
+        // A record of the future by one of two clocks counts for nothing, by both it does.
+        record(&mut site, 9_000, -600, false);
+        record(&mut site, -600, 9_000, false);
+        assert_eq!(site.doubt(), None);
+        record(&mut site, 9_000, 9_000, false);
         assert_eq!(site.doubt(), Some("clock-behind"));
         // An operator who starts a run says that the clock is right.
-        recorded(&mut site, 0, 0, true);
+        record(&mut site, -600, -600, true);
         assert_eq!(site.doubt(), None);
-        // What the store has counts before anything was read of the journal.
-        let mut site = Site { watch: ClockWatch::new(Some(site.shown(9_000))), ..Site::default() };
-        assert_eq!(site.pass(1).doubt(), Some("clock-behind"));
     }
 
     /// Each change of the verdict may be a record of the journal.

@@ -92,7 +92,7 @@ bugs! {
     /// Hosts that wait for approval, or are withdrawn, take part.
     UnapprovedEnlisted: "unapproved-enlisted", [] => ["enrol"], seed 22;
     /// Withdrawals are forgotten at a takeover.
-    WithdrawalForgotten: "withdrawal-forgotten", [OrchestratorCrash] => ["enrol"], seed 19;
+    WithdrawalForgotten: "withdrawal-forgotten", [OrchestratorCrash] => ["enrol"], seed 29;
     /// Removals are forgotten at a takeover, so that removed hosts are approved automatically.
     RemovalForgotten: "removal-forgotten", [OrchestratorCrash] => ["enrol"], seed 74;
     /// A new leader gives up hosts that have not come back, before it has read their answers.
@@ -104,7 +104,7 @@ bugs! {
     /// The orchestrator does not check `not-after` again when a command leaves it.
     NotAfterUncheckedByOrchestrator: "not-after-unchecked-by-orchestrator", [PausedBeforeWrite] => ["S2"], seed 58;
     /// The worker does not check `not-after`.
-    NotAfterUncheckedByWorker: "not-after-unchecked-by-worker", [WorkerCutOff, MessageLate] => ["S2"], seed 8;
+    NotAfterUncheckedByWorker: "not-after-unchecked-by-worker", [WorkerCutOff, MessageLate] => ["S2"], seed 5;
     /// The worker acknowledges before it replies.
     AckBeforeReply: "ack-before-reply", [] => ["worker"], seed 40;
     /// A worker without a state file carries out a `reboot`.
@@ -164,7 +164,7 @@ bugs! {
     /// A worker does not see that a command is one that it has carried out.
     IdsUnread: "ids-unread", [MachineRolledBack] => ["S3"], seed 826;
     /// Heartbeats are read without the times that they contain.
-    HostTimesUnread: "host-times-unread", [BusClockStep] => ["clock"], seed 54;
+    HostTimesUnread: "host-times-unread", [BusClockStep] => ["clock"], seed 45;
     /// The times of records are not read.
     RecordTimesUnread: "record-times-unread", [TimeLost] => ["clock"], seed 32;
     /// That a run was missed is not recorded.
