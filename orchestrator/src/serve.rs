@@ -134,7 +134,11 @@ async fn open(settings: Settings, setup: Setup) -> Result<Opened, ServeError> {
     let mut projector = Projector::open(&settings.store.database(), settings.site.name.as_str()).await?;
     let history = projector.history().await?;
     let position = projector.position().await?;
-    let newest_record = history.newest_record().await?;
+    // A history that is damaged is told when it is read; the journal has times of its own.
+    let newest_record = history.newest_record().await.unwrap_or_else(|error| {
+        tracing::warn!(%error, "the history does not tell the time of its newest record");
+        None
+    });
     Ok(Opened { settings, setup, directory, projector, history, position, newest_record })
 }
 

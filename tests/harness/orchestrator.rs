@@ -72,7 +72,8 @@ impl Orchestrator {
         let address = own_address();
         let config = format!("[api]\nlisten = \"{address}\"\n{config}");
         fs::write(directory.path().join("os-upgrade.toml"), config).unwrap();
-        let environment = vec![(AUTO_APPROVE, "true".to_owned())];
+        // The same time zone data on every machine: what is compiled in.
+        let environment = vec![(AUTO_APPROVE, "true".to_owned()), ("TZDIR", "/nonexistent".to_owned())];
         let program = programs::path(programs::ORCHESTRATOR);
         Self { rest: Rest::new(address), directory, address, environment, program, child: None }
     }
