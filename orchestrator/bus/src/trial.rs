@@ -1,4 +1,4 @@
-//! What NATS does not tell a client, found by trying, for operators. Nothing is left of a trial.
+//! What NATS does not tell a client, found by trying, for operators. A trial leaves nothing behind, or says what it has left.
 
 use std::time::Duration;
 
@@ -15,8 +15,11 @@ use super::{ANSWER_WITHIN, Bus};
 
 /// After how long NATS deletes the consumer of a trial that was cut off.
 const CONSUMER_TTL: Duration = Duration::from_secs(30);
-/// The stream that NATS refuses to create.
+/// The stream that NATS refuses to create, because the journal has its subject.
 const REFUSED_STREAM: &str = "os-upgrade:trial";
+/// The most streams that NATS is asked for to find a server's limit. About 20 are enough: 5 for the magnitude, the others
+/// halve what is left.
+const TRIALS_MAX: usize = 64;
 /// How exactly a server's limit is found, in bytes; of large ones a thousandth.
 const PRECISION: u64 = 16 * 1024;
 
@@ -85,49 +88,69 @@ impl Bus {
     /// `None` where that cannot be found out: in a cluster, and where the account may store less.
     ///
     /// A server that is not in a cluster refuses a stream that reserves more than it may store before it refuses one with
-    /// subjects of another stream. So it is asked for streams that it refuses in any case.
-    pub async fn server_storage(&self) -> Option<u64> {
-        let account = self.jetstream.query_account().await.ok()?;
-        if self.takes_reservation(u64::MAX >> 1).await? {
-            return None;
+    /// subjects of another stream. So it is asked for streams with the journal's subject, which it refuses in any case. It is
+    /// asked for none before there is a journal.
+    ///
+    /// # Errors
+    /// NATS has created such a stream, because the journal was deleted just then, and does not delete it again.
+    pub async fn server_storage(&self) -> Result<Option<u64>, String> {
+        if !matches!(self.find_stream(subject::JOURNAL_STREAM).await, Ok(Some(_))) {
+            return Ok(None);
         }
+        let Ok(account) = self.jetstream.query_account().await else { return Ok(None) };
         let (mut fits, mut too_much) = (0, u64::MAX >> 1);
-        while too_much - fits > PRECISION.max(fits / 1024) {
+        if self.takes_reservation(too_much).await? != Some(false) {
+            return Ok(None);
+        }
+        for _ in 1..TRIALS_MAX {
+            if too_much - fits <= PRECISION.max(fits / 1024) {
+                break;
+            }
             // First the magnitude is found, then the number.
             let low = fits.max(PRECISION);
             let between =
                 if low < too_much / 4 { low.isqrt() * too_much.isqrt() } else { fits.midpoint(too_much) };
-            if self.takes_reservation(between).await? { fits = between } else { too_much = between }
+            match self.takes_reservation(between).await? {
+                Some(true) => fits = between,
+                Some(false) => too_much = between,
+                None => return Ok(None),
+            }
         }
         let limit = fits + account.reserved_storage;
         let is_of_account = account.limits.max_storage.is_some_and(|of_account| {
             let highest = too_much + account.reserved_storage;
             u64::try_from(of_account).is_ok_and(|of_account| of_account > 0 && of_account <= highest)
         });
-        (!is_of_account).then_some(limit)
+        Ok((!is_of_account).then_some(limit))
     }
 
     /// Whether a new stream may reserve so many bytes; `None` if that is not what NATS answers.
-    async fn takes_reservation(&self, bytes: u64) -> Option<bool> {
+    ///
+    /// # Errors
+    /// The stream was created, and cannot be deleted.
+    async fn takes_reservation(&self, bytes: u64) -> Result<Option<bool>, String> {
         let config = stream::Config {
             name: REFUSED_STREAM.to_owned(),
             subjects: vec![subject::JOURNAL_FACT.to_owned()],
-            max_bytes: i64::try_from(bytes).ok()?,
+            max_bytes: i64::try_from(bytes).unwrap_or(i64::MAX),
             ..stream::Config::default()
         };
         match self.jetstream.create_stream(config).await {
             // The journal was just deleted.
-            Ok(_) => drop(self.jetstream.delete_stream(REFUSED_STREAM).await),
-            Err(error) => {
-                if let CreateStreamErrorKind::JetStream(error) = error.kind() {
-                    return match error.error_code() {
-                        ErrorCode::STREAM_SUBJECT_OVERLAP => Some(true),
-                        ErrorCode::STORAGE_RESOURCES_EXCEEDED => Some(false),
-                        _ => None,
-                    };
-                }
+            Ok(_) => {
+                let deleted = self.jetstream.delete_stream(REFUSED_STREAM).await;
+                deleted.map(|_| None).map_err(|error| {
+                    format!("the stream {REFUSED_STREAM} was created to try it: {}", with_causes(&error))
+                })
             }
+            Err(error) => Ok(match error.kind() {
+                CreateStreamErrorKind::JetStream(error) => match error.error_code() {
+                    ErrorCode::STREAM_SUBJECT_OVERLAP => Some(true),
+                    ErrorCode::STORAGE_RESOURCES_EXCEEDED => Some(false),
+                    _ => None,
+                },
+                _ => None,
+            }),
         }
-        None
     }
 }

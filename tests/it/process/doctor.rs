@@ -4,7 +4,8 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use async_nats::jetstream;
+use async_nats::jetstream::{self, stream};
+use futures::StreamExt as _;
 use harness::kubernetes::ApiServer;
 use harness::kubernetes::access::Rules;
 use harness::nats_server::NatsServer;
@@ -185,11 +186,20 @@ async fn nodes_and_commands_that_are_not_there_are_found() {
 #[tokio::test]
 async fn doctor_creates_nothing() {
     let nats = NatsServer::start().await;
+    let client = nats.client().await;
+    // NATS also tells of streams that are deleted at once.
+    let mut created = client.subscribe("$JS.EVENT.ADVISORY.STREAM.>").await.unwrap();
+    client.flush().await.unwrap();
     let orchestrator = Orchestrator::new(&nats.url(), "");
     let (code, rows) = run_doctor(&orchestrator).await;
     assert_eq!(code, Some(0), "{rows:?}");
     assert_eq!(rows["data directory"].0, "warning");
     assert_eq!(rows["stream os-upgrade:journal"].1, "does not exist yet");
+    let jetstream = jetstream::new(client);
+    let own = stream::Config { name: "own".to_owned(), ..stream::Config::default() };
+    jetstream.create_stream(own).await.unwrap();
+    assert_eq!(created.next().await.unwrap().subject, "$JS.EVENT.ADVISORY.STREAM.CREATED.own");
+    assert_eq!(jetstream.query_account().await.unwrap().streams, 1);
     let managed = Orchestrator::managed();
     let (code, rows) = run_doctor(&managed).await;
     assert_eq!(code, Some(0), "{rows:?}");

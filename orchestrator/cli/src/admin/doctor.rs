@@ -1,5 +1,5 @@
-//! `os-upgrade doctor`: checks everything a site needs, and prints what is wrong and what to do. It creates and changes
-//! nothing, and works while orchestrator and NATS are down.
+//! `os-upgrade doctor`: checks everything a site needs, and prints what is wrong and what to do. It changes
+//! nothing that lasts, and works while orchestrator and NATS are down.
 
 mod access;
 mod bus;

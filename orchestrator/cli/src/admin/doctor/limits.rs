@@ -42,10 +42,19 @@ pub(super) async fn examine(bus: &Bus, replicas: u32) -> Vec<Check> {
     if replicas > 1 {
         let found = "NATS tells it only to its administrators: see max_file_store, and /jsz of each server";
         checks.push(Check::ok("storage of the servers", found));
-    } else if let Some(limit) = bus.server_storage().await {
-        lowest = Some(limit);
-        let of = "the server, max_file_store".to_owned();
-        checks.push(storage(&Usage { of, limit: lowest, ..account.clone() }));
+    } else {
+        match bus.server_storage().await {
+            Ok(None) => {}
+            Ok(Some(limit)) => {
+                lowest = Some(limit);
+                let of = "the server, max_file_store".to_owned();
+                checks.push(storage(&Usage { of, limit: lowest, ..account.clone() }));
+            }
+            Err(why) => {
+                let advice = "delete it with `nats stream rm`: it takes messages of the journal";
+                checks.push(Check::problem("storage of the server", why, advice));
+            }
+        }
     }
     if !usage.iter().any(|part| part.of == OUTPUT_STREAM) {
         checks.extend(lowest.and_then(output));
