@@ -134,7 +134,7 @@ fn consumers_of_stream(of: &str, Count { used, limit }: Count) -> Check {
 
 /// Whether four fifths of a limit are reached.
 const fn is_nearly_reached(used: u64, limit: u64) -> bool {
-    used / 4 >= limit / 5
+    (used as u128) * 5 >= (limit as u128) * 4
 }
 
 #[cfg(test)]
@@ -183,6 +183,8 @@ mod tests {
                 "6 of 6, 0 left; 1 of the site are missing",
             ),
             (consumers_of_stream("a", count(6, None)), Verdict::Ok, "6"),
+            (consumers_of_stream("a", count(0, Some(4))), Verdict::Ok, "0 of 4, 4 left"),
+            (consumers_of_stream("a", count(4, Some(9))), Verdict::Ok, "4 of 9, 5 left"),
             (consumers_of_stream("a", count(7, Some(10))), Verdict::Ok, "7 of 10, 3 left"),
             (consumers_of_stream("a", count(8, Some(10))), Verdict::Warning, "8 of 10, 2 left"),
             (consumers_of_stream("a", count(11, Some(10))), Verdict::Problem, "11 of 10, 0 left"),
