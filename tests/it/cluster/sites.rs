@@ -29,7 +29,8 @@ const MESSAGE_BYTES_MAX: usize = 1024 * 1024;
 /// As in docs/operations.md.
 const DENIED: &str = r#"["os-upgrade:control.>", "os-upgrade:versions.>", "os-upgrade:workers.>", "os-upgrade:output.>",
     "os-upgrade:journal.>", "os-upgrade.presence.>", "os-upgrade.hint.>", "os-upgrade.progress.>", "os-upgrade.request.>",
-    "os-upgrade.instance.>", "os-upgrade.consumer.>", "$JS.ACK.os-upgrade:control.>"]"#;
+    "os-upgrade.instance.>", "os-upgrade.consumer.>", "$JS.ACK.os-upgrade:control.>",
+    "$JS.ACK.*.*.os-upgrade:control.>"]"#;
 
 struct Sites {
     // First fields: dropped before what they use.
@@ -177,7 +178,12 @@ async fn hosts_are_not_heard_at_other_sites() {
         tokio::time::timeout(Duration::from_millis(100), heard.next()).await.ok()
     })
     .await;
-    for subject in ["os-upgrade.consumer.h01", "$JS.ACK.os-upgrade:control.worker-h01.1.1.1.1.0", "last"] {
+    for subject in [
+        "os-upgrade.consumer.h01",
+        "$JS.ACK.os-upgrade:control.worker-h01.1.1.1.1.0",
+        "$JS.ACK.leaf.bgPM0v7Z.os-upgrade:control.worker-h01.1.1.1.1.0",
+        "last",
+    ] {
         leaf.publish(subject, "+ACK".into()).await.unwrap();
     }
     loop {
