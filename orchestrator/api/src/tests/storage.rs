@@ -38,7 +38,7 @@ fn sizes_of_streams_are_exposed() {
     };
     let count = |used, limit| Some(Count { used, limit });
     let nats = vec![
-        Usage { streams: count(6, Some(8)), ..part("account", None, Some(9)) },
+        Usage { streams: count(6, Some(8)), consumers: count(11, Some(10)), ..part("account", None, Some(9)) },
         Usage { consumers: count(3, Some(5)), ..part("os-upgrade:journal", Some(2), None) },
     ];
     let text = resources::metrics::text(
@@ -58,6 +58,7 @@ fn sizes_of_streams_are_exposed() {
         r#"os_upgrade_nats_limit_bytes{of="account"} 9"#,
         r#"os_upgrade_nats_streams{of="account"} 6"#,
         r#"os_upgrade_nats_limit_streams{of="account"} 8"#,
+        r#"os_upgrade_nats_consumers{of="account"} 11"#,
         r#"os_upgrade_nats_consumers{of="os-upgrade:journal"} 3"#,
         r#"os_upgrade_nats_limit_consumers{of="os-upgrade:journal"} 5"#,
     ];
