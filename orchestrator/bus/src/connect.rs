@@ -5,6 +5,7 @@ use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::time::Duration;
 
 use async_nats::connection::State;
+use async_nats::jetstream::context::AccountErrorKind;
 use async_nats::{Client, ConnectErrorKind, Event, ReconnectToServer, Server, ServerAddr};
 use os_upgrade_credentials::{Access, ConnectDiagnostics, Program, address_for_client, without_userinfo};
 use os_upgrade_protocol::error::with_causes;
@@ -87,6 +88,11 @@ pub enum SmallMessages {
          this user and of its account"
     )]
     User,
+    /// Connections ended, perhaps for another reason.
+    #[error(
+        "NATS ends connections, or does not answer: whether it takes messages of {NATS_MESSAGE_BYTES} bytes is unknown"
+    )]
+    Unknown,
 }
 
 impl Bus {
@@ -94,7 +100,7 @@ impl Bus {
     ///
     /// # Errors
     /// That is less than may have to be sent.
-    pub fn check_messages(&self) -> Result<(), SmallMessages> {
+    pub fn check_server_messages(&self) -> Result<(), SmallMessages> {
         let info = self.client.server_info();
         let bytes = info.max_payload;
         if bytes >= NATS_MESSAGE_BYTES {
@@ -104,26 +110,60 @@ impl Bus {
         Err(SmallMessages::Server { server, bytes })
     }
 
-    /// As [`Self::check_messages`], and sends a large message, to nobody: the client does not learn the limits of users and
-    /// accounts.
+    /// [`Self::try_messages`], once for each connection.
     ///
     /// # Errors
-    /// NATS takes less than may have to be sent.
+    /// See there.
+    pub async fn check_messages(&self) -> Result<(), SmallMessages> {
+        if self.messages_tried.load(Ordering::Relaxed) == self.connections() {
+            return self.check_server_messages();
+        }
+        self.try_messages().await
+    }
+
+    /// As [`Self::check_server_messages`], and sends a large message, to nobody: the client does not learn the limits of
+    /// users and accounts.
+    ///
+    /// # Errors
+    /// NATS takes less than may have to be sent, or that cannot be found out.
     pub async fn try_messages(&self) -> Result<(), SmallMessages> {
-        self.check_messages()?;
+        self.check_server_messages()?;
+        let mut is_usable = true;
         // A connection may be lost for another reason, too.
         for _ in 0..2 {
-            let connections = || self.client.statistics().connects.load(Ordering::Relaxed);
-            let before = connections();
+            // Then only the large message is new to the connection.
+            is_usable &= self.is_answered().await;
+            let connection = self.connections();
             let sent = self.client.publish(subject::TRIAL, vec![0; NATS_MESSAGE_BYTES].into()).await;
             // The server answers after it has read that.
-            let answered = self.jetstream.query_account().await;
-            if sent.is_ok() && connections() == before && self.client.connection_state() == State::Connected {
+            let is_answered = self.is_answered().await;
+            let is_kept =
+                self.connections() == connection && self.client.connection_state() == State::Connected;
+            if sent.is_ok() && is_kept {
+                if is_answered {
+                    self.messages_tried.store(connection, Ordering::Relaxed);
+                }
                 return Ok(());
             }
-            tracing::debug!(?answered, "a large message is not taken");
+            tracing::debug!(is_usable, "a large message is not taken");
         }
-        Err(SmallMessages::User)
+        Err(if is_usable { SmallMessages::User } else { SmallMessages::Unknown })
+    }
+
+    /// How many connections there have been, including the present one.
+    fn connections(&self) -> u64 {
+        self.client.statistics().connects.load(Ordering::Relaxed)
+    }
+
+    /// Whether NATS answers, be it that there is no JetStream. Waits for a connection.
+    async fn is_answered(&self) -> bool {
+        match self.jetstream.query_account().await {
+            Ok(_) => true,
+            Err(error) => match error.kind() {
+                AccountErrorKind::JetStream(_) | AccountErrorKind::JetStreamUnavailable => true,
+                AccountErrorKind::TimedOut | AccountErrorKind::Other => false,
+            },
+        }
     }
 
     /// Connects anew, to the next server of a cluster. A server tells its limits only then.

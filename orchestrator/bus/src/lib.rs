@@ -35,6 +35,7 @@ pub mod streams;
 pub mod trial;
 pub mod worker_reports;
 
+use std::sync::atomic::AtomicU64;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
@@ -61,6 +62,8 @@ pub struct Bus {
     lease: Arc<OnceCell<LeaseBucket>>,
     /// When the first of the lease requests was sent that have had no answer so far.
     unanswered_since: Arc<Mutex<Option<Instant>>>,
+    /// The connection over which NATS has taken a large message, counted from 1.
+    messages_tried: Arc<AtomicU64>,
 }
 
 /// The bucket of the lease in use.
@@ -85,6 +88,7 @@ impl Bus {
             user: user.map(Arc::from),
             lease: Arc::default(),
             unanswered_since: Arc::default(),
+            messages_tried: Arc::default(),
         }
     }
 

@@ -182,10 +182,12 @@ async fn attempt(
     let site = settings.site.name.as_str();
     let name = format!("os-upgrade {site}");
     let (bus, connected) = connect(&servers, settings.nats.access(), &name).await?;
-    bus.try_messages().await?;
+    bus.check_server_messages()?;
     let replicas = settings.nats.replicas.get() as usize;
     bus.ensure_streams(&Layout { site, replicas }, known.is_some()).await?;
     let streams = bus.inspect(&known.unwrap_or_default()).await?;
+    // Only now: other obstacles are looked for each second, and this sends 1 MiB.
+    bus.try_messages().await?;
     let workers = connect_to_workers(&servers, settings.nats.access(), &format!("{name} workers")).await?;
     Ok(Connections { bus, workers, connected, streams })
 }

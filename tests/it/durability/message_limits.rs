@@ -61,23 +61,37 @@ async fn servers_that_take_small_messages_are_left() {
 /// The client is not told the limit of an account.
 #[tokio::test]
 async fn small_messages_of_the_account_are_waited_out() {
-    let nats = SecuredNats::start(1).await;
-    let limit =
-        async |bytes: i64| nats.edit_accounts(|claims| claims["limits"]["payload"] = bytes.into()).await;
-    limit(64 * 1024).await;
+    let mut nats = SecuredNats::start(1).await;
+    limit(&nats, 64 * 1024).await;
     let mut orchestrator = nats.orchestrator();
     orchestrator.start();
     let reason = "raise the payload limit of this user and of its account";
-    eventually("it to name the limit", async || {
-        orchestrator.readiness().await.filter(|found| found.contains(reason))
-    })
-    .await;
+    let named = async |orchestrator: &Orchestrator| {
+        eventually("it to name the limit", async || {
+            orchestrator.readiness().await.filter(|found| found.contains(reason))
+        })
+        .await;
+    };
+    named(&orchestrator).await;
     let (code, printed, _) = orchestrator.command(&["doctor"]).await;
     assert_eq!(code, Some(1), "{printed}");
     assert!(
         printed.contains("problem  messages: NATS ends the connection ") && printed.contains(reason),
         "{printed}"
     );
-    limit(-1).await;
+    limit(&nats, -1).await;
     orchestrator.ready().await;
+
+    // Lowered while it runs, it is found with the next connection.
+    limit(&nats, 64 * 1024).await;
+    nats.kill(0);
+    nats.start_again(0).await;
+    named(&orchestrator).await;
+    limit(&nats, -1).await;
+    orchestrator.ready().await;
+}
+
+/// Limits the messages of all accounts; -1 is no limit.
+async fn limit(nats: &SecuredNats, bytes: i64) {
+    nats.edit_accounts(|claims| claims["limits"]["payload"] = bytes.into()).await;
 }

@@ -1,6 +1,7 @@
 //! What NATS takes and stores at most, and how much of it is left.
 
 use os_upgrade_bus::Bus;
+use os_upgrade_bus::connect::SmallMessages;
 use os_upgrade_bus::storage::{
     ACCOUNT, ACCOUNT_MEMORY, CONSUMERS_ALLOWED_MIN, Count, OUTPUT_BYTES_RESERVED, STREAMS, Usage,
 };
@@ -17,7 +18,8 @@ pub(super) async fn messages(bus: &Bus) -> Check {
     const NAME: &str = "messages";
     match bus.try_messages().await {
         Ok(()) => Check::ok(NAME, format!("of {NATS_MESSAGE_BYTES} bytes are taken")),
-        Err(small) => Check::problem(NAME, small.to_string(), "instances wait until it is raised"),
+        Err(unknown @ SmallMessages::Unknown) => Check::warning(NAME, unknown.to_string(), "check NATS"),
+        Err(small @ (SmallMessages::Server { .. } | SmallMessages::User)) => Check::problem(NAME, small.to_string(), "instances wait until it is raised"),
     }
 }
 
