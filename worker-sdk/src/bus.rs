@@ -6,14 +6,14 @@
 
 use std::collections::HashMap;
 use std::future::Future;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant, SystemTime};
 
 use async_nats::connection::State;
 use async_nats::jetstream::stream::{LastRawMessageErrorKind, Stream};
 use async_nats::jetstream::{self, ErrorCode, context::GetStreamErrorKind};
-use async_nats::{Client, ConnectOptions, HeaderMap, ServerAddr};
+use async_nats::{Client, ConnectOptions, HeaderMap, RequestErrorKind, ServerAddr};
 use bytes::Bytes;
 use os_upgrade_credentials::{
     Access, ConnectDiagnostics, LogThrottle, ORCHESTRATOR, Program, SYSTEM, address_for_client,
@@ -58,11 +58,21 @@ pub(crate) struct Bus {
     /// JetStream under the imported subjects, for a host with its own account.
     imported: jetstream::Context,
     is_imported: Arc<AtomicBool>,
-    /// Whether NATS has let the last acknowledgement through in the short form only.
-    acks_short: Arc<AtomicBool>,
+    /// The connection over which NATS lets acknowledgements through in the short form only, as [`Link::epoch`] counts.
+    acks_short: Arc<AtomicU64>,
     /// The last message that [`Self::publish_remembered`] has published, by subject.
     published: Arc<Mutex<HashMap<String, Remembered>>>,
     link: watch::Sender<Link>,
+}
+
+/// Why an acknowledgement was not taken.
+#[derive(Debug, thiserror::Error)]
+enum AckError {
+    /// As for a host whose account does not import its subject.
+    #[error("nobody listens to its subject")]
+    Unheard,
+    #[error("{0}")]
+    Unanswered(String),
 }
 
 /// A published message.
@@ -175,30 +185,40 @@ impl Bus {
     /// that it gives; then the short one is used.
     pub(crate) async fn ack(&self, ack: &'static [u8], subject: &str, connection: u64) -> Result<(), String> {
         let Some(long) = AckSubject::parse(subject).filter(AckSubject::is_long) else {
-            return self.send_ack(ack, subject.to_owned(), connection).await;
+            let sent = self.send_ack(ack, subject.to_owned(), connection).await;
+            return sent.map_err(|error| error.to_string());
         };
-        if !self.acks_short.load(Ordering::Relaxed)
-            && self.send_ack(ack, subject.to_owned(), connection).await.is_ok()
-        {
-            return Ok(());
+        let mut is_unheard = false;
+        if self.acks_short.load(Ordering::Relaxed) != connection {
+            match self.send_ack(ack, subject.to_owned(), connection).await {
+                Ok(()) => return Ok(()),
+                Err(AckError::Unheard) => is_unheard = true,
+                // That says nothing about the form.
+                Err(AckError::Unanswered(_)) => {}
+            }
         }
         let sent = self.send_ack(ack, long.short(), connection).await;
-        let acked_short = self.acks_short.swap(sent.is_ok(), Ordering::Relaxed);
-        if sent.is_ok() && !acked_short {
+        if is_unheard && sent.is_ok() && self.acks_short.swap(connection, Ordering::Relaxed) != connection {
             warn!(
                 "NATS lets no acknowledgement through in the form that its server gives, so they go in the older one: renew \
                  the rights of this host with `os-upgrade nats-config init` and `push`"
             );
         }
-        sent
+        sent.map_err(|error| error.to_string())
     }
 
     /// What the client has queued when the connection ends may still go over the next one.
-    async fn send_ack(&self, ack: &'static [u8], subject: String, connection: u64) -> Result<(), String> {
+    async fn send_ack(&self, ack: &'static [u8], subject: String, connection: u64) -> Result<(), AckError> {
         if self.connections() > connection {
-            return Err("the connection has ended".to_owned());
+            return Err(AckError::Unanswered("the connection has ended".to_owned()));
         }
-        self.bounded(self.client.request(subject, Bytes::from_static(ack))).await.map(drop)
+        let answer = self.bounded(async {
+            match self.client.request(subject, Bytes::from_static(ack)).await {
+                Err(error) if error.kind() == RequestErrorKind::NoResponders => Ok(Err(AckError::Unheard)),
+                answer => answer.map(|_| Ok(())),
+            }
+        });
+        answer.await.map_err(AckError::Unanswered)?
     }
 
     /// Publishes a message without confirmation, if connected.
@@ -417,5 +437,65 @@ fn is_code(kind: &GetStreamErrorKind, code: ErrorCode) -> bool {
         GetStreamErrorKind::EmptyName
         | GetStreamErrorKind::Request
         | GetStreamErrorKind::InvalidStreamName => false,
+    }
+}
+
+#[cfg(all(test, feature = "testing"))]
+mod tests {
+    use async_nats::Subscriber;
+    use futures::StreamExt as _;
+
+    use super::*;
+    use crate::testing::NatsServer;
+
+    const LONG: &str = "$JS.ACK._.bgPM0v7Z.stream.worker-h1.1.7.3.1790000000.0";
+    const SHORT: &str = "$JS.ACK.stream.worker-h1.1.7.3.1790000000.0";
+
+    async fn subscribe(client: &Client, subject: &'static str) -> Subscriber {
+        let subscriber = client.subscribe(subject).await.unwrap();
+        client.flush().await.unwrap();
+        subscriber
+    }
+
+    /// Answers the next acknowledgement.
+    async fn take(client: &Client, acks: &mut Subscriber) {
+        let reply = acks.next().await.unwrap().reply.unwrap();
+        client.publish(reply, Bytes::new()).await.unwrap();
+    }
+
+    #[tokio::test]
+    async fn long_form_is_given_up_only_where_nobody_listens() {
+        let server = NatsServer::start().await.unwrap();
+        let client = async_nats::connect(server.url()).await.unwrap();
+        let bus = Bus::new(client.clone());
+        let ack = |connection| bus.ack(b"+ACK", LONG, connection);
+        let mut short = subscribe(&client, SHORT).await;
+
+        // No answer in time.
+        let long = subscribe(&client, LONG).await;
+        let (acked, ()) = tokio::join!(ack(1), take(&client, &mut short));
+        assert_eq!((acked, bus.acks_short.load(Ordering::Relaxed)), (Ok(()), 0));
+        drop(long);
+        let mut long = subscribe(&client, LONG).await;
+        let (acked, ()) = tokio::join!(ack(1), take(&client, &mut long));
+        assert_eq!(acked, Ok(()));
+
+        long.unsubscribe().await.unwrap();
+        let (acked, ()) = tokio::join!(ack(1), take(&client, &mut short));
+        assert_eq!((acked, bus.acks_short.load(Ordering::Relaxed)), (Ok(()), 1));
+        let mut long = subscribe(&client, LONG).await;
+        let (acked, ()) = tokio::join!(ack(1), take(&client, &mut short));
+        assert_eq!(acked, Ok(()));
+
+        client.force_reconnect().await.unwrap();
+        tokio::time::timeout(REQUEST_TIMEOUT, async {
+            while bus.connections() < 2 || !bus.is_connected() {
+                tokio::time::sleep(FIRST_LINK_CHECK_EVERY).await;
+            }
+        })
+        .await
+        .unwrap();
+        let (acked, ()) = tokio::join!(ack(2), take(&client, &mut long));
+        assert_eq!(acked, Ok(()));
     }
 }
