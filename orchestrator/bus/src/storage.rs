@@ -23,6 +23,8 @@ pub struct Usage {
     pub of: String,
     /// How many bytes it stores.
     pub bytes: u64,
+    /// How many bytes are reserved for the streams of an account that have a limit; 0 for a stream.
+    pub reserved: u64,
     /// How many messages it stores; `None` for an account, which does not tell.
     pub messages: Option<u64>,
     /// Whether the oldest messages are dropped at the limit. Otherwise nothing more is stored.
@@ -61,7 +63,7 @@ impl Bus {
             let (streams, consumers) = (account.streams, account.consumers);
             usage.push(of_account(
                 ACCOUNT.to_owned(),
-                account.storage,
+                [account.storage, account.reserved_storage],
                 [streams, consumers],
                 &account.limits,
             ));
@@ -71,7 +73,7 @@ impl Bus {
             usage.extend(account.tiers.iter().map(|(name, tier)| {
                 of_account(
                     format!("{ACCOUNT} {name}"),
-                    tier.storage,
+                    [tier.storage, tier.reserved_storage],
                     [tier.streams, tier.consumers],
                     &tier.limits,
                 )
@@ -122,15 +124,16 @@ pub const STREAMS: [&str; 6] = [
 
 fn of_bytes(of: String) -> Usage {
     let (messages, limit, streams, consumers) = (None, None, None, None);
-    Usage { of, bytes: 0, messages, drops_oldest: false, limit, streams, consumers }
+    Usage { of, bytes: 0, reserved: 0, messages, drops_oldest: false, limit, streams, consumers }
 }
 
-fn of_account(of: String, bytes: u64, counts: [usize; 2], limits: &Limits) -> Usage {
+fn of_account(of: String, bytes: [u64; 2], counts: [usize; 2], limits: &Limits) -> Usage {
     let count =
         |used: usize, limit: Option<i64>| Some(Count { used: used as u64, limit: limit.and_then(positive) });
-    let [streams, consumers] = counts;
+    let ([bytes, reserved], [streams, consumers]) = (bytes, counts);
     Usage {
         bytes,
+        reserved,
         limit: limits.max_storage.and_then(positive),
         streams: count(streams, limits.max_streams),
         consumers: count(consumers, limits.max_consumers),

@@ -32,6 +32,17 @@ pub struct AckTrial {
     pub taken: Result<(), String>,
 }
 
+/// How much the connected server may store, its `max_file_store`, less what streams of other accounts have reserved.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ServerStorage {
+    /// So many bytes.
+    Limited(u64),
+    /// No less than the account.
+    AccountIsLower,
+    /// It does not tell, as in a cluster and before there is a journal.
+    Unknown,
+}
+
 impl Bus {
     /// Acknowledges the last message of the journal to a consumer of its own; `None` if there is no message.
     ///
@@ -84,8 +95,7 @@ impl Bus {
         tokio::time::timeout(ANSWER_WITHIN, arrival).await.map_err(late)?
     }
 
-    /// How many bytes the connected server may store, `max_file_store`, less what streams of other accounts have reserved;
-    /// `None` where that cannot be found out: in a cluster, and where the account may store less.
+    /// How much the connected server may store.
     ///
     /// A server that is not in a cluster refuses a stream that reserves more than it may store before it refuses one with
     /// subjects of another stream. So it is asked for streams with the journal's subject, which it refuses in any case. It is
@@ -93,14 +103,14 @@ impl Bus {
     ///
     /// # Errors
     /// NATS has created such a stream, because the journal was deleted just then, and does not delete it again.
-    pub async fn server_storage(&self) -> Result<Option<u64>, String> {
+    pub async fn server_storage(&self) -> Result<ServerStorage, String> {
         if !matches!(self.find_stream(subject::JOURNAL_STREAM).await, Ok(Some(_))) {
-            return Ok(None);
+            return Ok(ServerStorage::Unknown);
         }
-        let Ok(account) = self.jetstream.query_account().await else { return Ok(None) };
+        let Ok(account) = self.jetstream.query_account().await else { return Ok(ServerStorage::Unknown) };
         let (mut fits, mut too_much) = (0, u64::MAX >> 1);
         if self.takes_reservation(too_much).await? != Some(false) {
-            return Ok(None);
+            return Ok(ServerStorage::Unknown);
         }
         for _ in 1..TRIALS_MAX {
             if too_much - fits <= PRECISION.max(fits / 1024) {
@@ -113,7 +123,7 @@ impl Bus {
             match self.takes_reservation(between).await? {
                 Some(true) => fits = between,
                 Some(false) => too_much = between,
-                None => return Ok(None),
+                None => return Ok(ServerStorage::Unknown),
             }
         }
         let limit = fits + account.reserved_storage;
@@ -121,7 +131,7 @@ impl Bus {
             let highest = too_much + account.reserved_storage;
             u64::try_from(of_account).is_ok_and(|of_account| of_account > 0 && of_account <= highest)
         });
-        Ok((!is_of_account).then_some(limit))
+        Ok(if is_of_account { ServerStorage::AccountIsLower } else { ServerStorage::Limited(limit) })
     }
 
     /// Whether a new stream may reserve so many bytes; `None` if that is not what NATS answers.

@@ -195,6 +195,10 @@ async fn doctor_creates_nothing() {
     assert_eq!(code, Some(0), "{rows:?}");
     assert_eq!(rows["data directory"].0, "warning");
     assert_eq!(rows["stream os-upgrade:journal"].1, "does not exist yet");
+    assert!(
+        rows["storage of the servers"].1.starts_with("NATS tells it only to its administrators"),
+        "{rows:?}"
+    );
     let jetstream = jetstream::new(client);
     let own = stream::Config { name: "own".to_owned(), ..stream::Config::default() };
     jetstream.create_stream(own).await.unwrap();

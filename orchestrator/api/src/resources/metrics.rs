@@ -174,7 +174,9 @@ fn describe_storage(registry: &mut Registry, usage: &[Usage]) {
     describe("os_upgrade_nats_streams", "Streams of the account", |part| Some(part.streams?.used));
     let help = "Streams that the account may have; absent without a limit";
     describe("os_upgrade_nats_limit_streams", help, |part| part.streams?.limit);
-    describe("os_upgrade_nats_consumers", "Consumers, by stream and account", |part| Some(part.consumers?.used));
+    describe("os_upgrade_nats_consumers", "Consumers, by stream and account", |part| {
+        Some(part.consumers?.used)
+    });
     let help = "Consumers that a stream may have; absent without a limit";
     describe("os_upgrade_nats_limit_consumers", help, |part| {
         // An account's limit holds for each of its streams.

@@ -30,6 +30,7 @@ fn sizes_of_streams_are_exposed() {
     let part = |of: &str, messages, limit| Usage {
         of: of.to_owned(),
         bytes: 7,
+        reserved: 0,
         messages,
         drops_oldest: false,
         limit,
@@ -38,7 +39,11 @@ fn sizes_of_streams_are_exposed() {
     };
     let count = |used, limit| Some(Count { used, limit });
     let nats = vec![
-        Usage { streams: count(6, Some(8)), consumers: count(11, Some(10)), ..part("account", None, Some(9)) },
+        Usage {
+            streams: count(6, Some(8)),
+            consumers: count(11, Some(10)),
+            ..part("account", None, Some(9))
+        },
         Usage { consumers: count(3, Some(5)), ..part("os-upgrade:journal", Some(2), None) },
     ];
     let text = resources::metrics::text(

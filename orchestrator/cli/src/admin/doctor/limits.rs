@@ -5,6 +5,7 @@ use os_upgrade_bus::connect::SmallMessages;
 use os_upgrade_bus::storage::{
     ACCOUNT, ACCOUNT_MEMORY, CONSUMERS_ALLOWED_MIN, Count, OUTPUT_BYTES_RESERVED, STREAMS, Usage,
 };
+use os_upgrade_bus::trial::ServerStorage;
 use os_upgrade_protocol::limits::NATS_MESSAGE_BYTES;
 use os_upgrade_protocol::subject::OUTPUT_STREAM;
 
@@ -19,7 +20,9 @@ pub(super) async fn messages(bus: &Bus) -> Check {
     match bus.try_messages().await {
         Ok(()) => Check::ok(NAME, format!("of {NATS_MESSAGE_BYTES} bytes are taken")),
         Err(unknown @ SmallMessages::Unknown) => Check::warning(NAME, unknown.to_string(), "check NATS"),
-        Err(small @ (SmallMessages::Server { .. } | SmallMessages::User)) => Check::problem(NAME, small.to_string(), "instances wait until it is raised"),
+        Err(small @ (SmallMessages::Server { .. } | SmallMessages::User)) => {
+            Check::problem(NAME, small.to_string(), "instances wait until it is raised")
+        }
     }
 }
 
@@ -41,35 +44,39 @@ pub(super) async fn examine(bus: &Bus, replicas: u32) -> Vec<Check> {
     }
     let Some(account) = usage.iter().find(|part| part.of == ACCOUNT) else { return checks };
     let mut lowest = account.limit;
-    if replicas > 1 {
-        let found = "NATS tells it only to its administrators: see max_file_store, and /jsz of each server";
-        checks.push(Check::ok("storage of the servers", found));
-    } else {
-        match bus.server_storage().await {
-            Ok(None) => {}
-            Ok(Some(limit)) => {
-                lowest = Some(limit);
-                let of = "the server, max_file_store".to_owned();
-                checks.push(storage(&Usage { of, limit: lowest, ..account.clone() }));
-            }
-            Err(why) => {
-                let advice = "delete it with `nats stream rm`: it takes messages of the journal";
-                checks.push(Check::problem("storage of the server", why, advice));
-            }
+    // A cluster would not tell.
+    let found = if replicas > 1 { Ok(ServerStorage::Unknown) } else { bus.server_storage().await };
+    match found {
+        Ok(ServerStorage::AccountIsLower) => {}
+        Ok(ServerStorage::Limited(limit)) => {
+            lowest = Some(limit);
+            let of = "the server, max_file_store".to_owned();
+            checks.push(storage(&Usage { of, limit: lowest, ..account.clone() }));
+        }
+        Ok(ServerStorage::Unknown) => {
+            let found =
+                "NATS tells it only to its administrators: see max_file_store, and /jsz of each server";
+            checks.push(Check::ok("storage of the servers", found));
+        }
+        Err(why) => {
+            let advice = "delete it with `nats stream rm`: it takes messages of the journal";
+            checks.push(Check::problem("storage of the servers", why, advice));
         }
     }
     if !usage.iter().any(|part| part.of == OUTPUT_STREAM) {
-        checks.extend(lowest.and_then(output));
+        checks.extend(lowest.and_then(|limit| output(account, limit)));
     }
     checks
 }
 
-/// Whether the stream of output, which is missing, fits into a limit.
-fn output(limit: u64) -> Option<Check> {
-    let found =
-        format!("not kept: {OUTPUT_BYTES_RESERVED} bytes are reserved for it, and {limit} may be stored");
+/// Whether the stream of output, which is missing, fits into what the account may still store or reserve.
+fn output(account: &Usage, limit: u64) -> Option<Check> {
+    let left = limit.saturating_sub(account.bytes.max(account.reserved));
+    let found = format!(
+        "not kept: {OUTPUT_BYTES_RESERVED} bytes are reserved for it, and {left} of {limit} are left"
+    );
     let advice = "raise the limit, if operators should see what commands print";
-    (limit < OUTPUT_BYTES_RESERVED).then(|| Check::warning("output of commands", found, advice))
+    (left < OUTPUT_BYTES_RESERVED).then(|| Check::warning("output of commands", found, advice))
 }
 
 /// Compares what a part of NATS stores with its limit.
@@ -144,6 +151,35 @@ mod tests {
     use super::*;
     use crate::admin::doctor::check::Verdict;
 
+    fn account() -> Usage {
+        let (messages, limit, streams, consumers) = (None, None, None, None);
+        Usage {
+            of: "a".to_owned(),
+            bytes: 0,
+            reserved: 0,
+            messages,
+            drops_oldest: false,
+            limit,
+            streams,
+            consumers,
+        }
+    }
+
+    #[test]
+    fn output_needs_what_is_left() {
+        const LIMIT: u64 = OUTPUT_BYTES_RESERVED + 10;
+        for (bytes, reserved, left) in
+            [(10, 10, None), (11, 0, Some(1)), (0, 11, Some(1)), (2 * LIMIT, 0, Some(OUTPUT_BYTES_RESERVED))]
+        {
+            let check = output(&Usage { bytes, reserved, ..account() }, LIMIT);
+            let found = left.map(|lacking| {
+                let left = OUTPUT_BYTES_RESERVED - lacking;
+                format!("not kept: 1073741824 bytes are reserved for it, and {left} of 1073741834 are left")
+            });
+            assert_eq!(check.map(|check| check.found), found, "{bytes} {reserved}");
+        }
+    }
+
     #[test]
     fn storage_is_compared_with_its_limit() {
         const MIB: u64 = 1024 * 1024;
@@ -159,9 +195,7 @@ mod tests {
             ),
             (9 * MIB + 1, None, Some(10 * MIB), Verdict::Problem, "9437185 of 10485760 bytes, 1048575 left"),
         ] {
-            let (streams, consumers) = (None, None);
-            let usage =
-                Usage { of: "a".to_owned(), bytes, messages, drops_oldest: false, limit, streams, consumers };
+            let usage = Usage { bytes, messages, limit, ..account() };
             let check = storage(&usage);
             assert_eq!(
                 (check.name.as_str(), check.verdict, check.found.as_str()),
