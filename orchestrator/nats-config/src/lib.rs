@@ -23,7 +23,7 @@ use authority::Pair;
 pub use files::FileError;
 use files::{secret_key, write_new_secret, write_public};
 pub use push::PushError;
-pub use rights::{RIGHTS_SUBJECT, rights_mark};
+pub use rights::{RIGHTS_SUBJECT, compare_rights, rights_mark};
 use servers::Common;
 pub use servers::Server;
 

@@ -8,6 +8,8 @@
 //! For the same reason no host may create a consumer: its delivery subject is in the orchestrators' account, and is not
 //! checked. Orchestrators create them, see `consumers` of `os-upgrade-bus`.
 
+use std::cmp::Ordering;
+
 use os_upgrade_protocol::{HostName, subject};
 use sha2::{Digest as _, Sha256};
 
@@ -20,6 +22,17 @@ const RIGHTS_VERSION: u32 = 1;
 /// The subject that tells the version of the rights of hosts.
 pub fn rights_mark() -> String {
     format!("{RIGHTS_SUBJECT}.{RIGHTS_VERSION}")
+}
+
+/// Compares the rights that a [`rights_mark`] tells of with those of this version. No mark, which leaves [`RIGHTS_SUBJECT`]
+/// as it is, means the oldest rights; one of another form is newer.
+pub fn compare_rights(mark: &str) -> Ordering {
+    if mark == RIGHTS_SUBJECT {
+        return Ordering::Less;
+    }
+    let version =
+        mark.strip_prefix(RIGHTS_SUBJECT).and_then(|rest| rest.strip_prefix('.')?.parse::<u32>().ok());
+    version.map_or(Ordering::Greater, |version| version.cmp(&RIGHTS_VERSION))
 }
 
 /// One thing that workers may do, each for its own host.
@@ -154,6 +167,19 @@ mod tests {
         }
         let local: Vec<String> = RIGHTS.iter().filter_map(|right| right.local_of_host(&host)).collect();
         assert_eq!(local[0], "os-upgrade.js.CONSUMER.INFO.os-upgrade:control.worker-h1%2Eexample%2Ecom");
+    }
+
+    #[test]
+    fn rights_are_compared_by_version() {
+        for (mark, order) in [
+            (rights_mark(), Ordering::Equal),
+            (RIGHTS_SUBJECT.to_owned(), Ordering::Less),
+            (format!("{RIGHTS_SUBJECT}.0"), Ordering::Less),
+            (format!("{RIGHTS_SUBJECT}.10"), Ordering::Greater),
+            (format!("{RIGHTS_SUBJECT}.1.1"), Ordering::Greater),
+        ] {
+            assert_eq!(compare_rights(&mark), order, "{mark}");
+        }
     }
 
     #[test]

@@ -134,7 +134,7 @@ async fn acknowledgements_need_no_new_rights() {
     let mut site = Site::secured(&nats).await;
     nats.take_right("long-acknowledgements").await;
     let (code, printed) = site.doctor().await;
-    let problem = "problem  rights of hosts: those of another version of `os-upgrade nats-config`: ";
+    let problem = "problem  rights of hosts: those of an older version of `os-upgrade nats-config`: ";
     assert!(code == Some(1) && printed.contains(problem), "{printed}");
     site.host.hold("prepare");
     let client = &site.client;

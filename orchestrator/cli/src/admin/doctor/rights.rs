@@ -1,8 +1,10 @@
 //! Whether acknowledgements arrive, and whether hosts may acknowledge in the form that is to become NATS's default.
 
+use std::cmp::Ordering;
+
 use os_upgrade_bus::Bus;
 use os_upgrade_bus::trial::AckTrial;
-use os_upgrade_nats_config::{RIGHTS_SUBJECT, rights_mark};
+use os_upgrade_nats_config::{RIGHTS_SUBJECT, compare_rights};
 
 use super::check::Check;
 
@@ -44,11 +46,16 @@ fn rights(mark: Result<String, String>, is_long: bool) -> Check {
     const NAME: &str = "rights of hosts";
     const ADVICE: &str =
         "run `os-upgrade nats-config init` again, as before, then `push`; credentials stay as they are";
-    match mark {
+    match mark.map(|mark| compare_rights(&mark)) {
         Err(why) => Check::warning(NAME, format!("unknown: {why}"), "check NATS"),
-        Ok(mark) if mark == rights_mark() => Check::ok(NAME, "those of this version"),
-        Ok(_) => {
-            let found = "those of another version of `os-upgrade nats-config`";
+        Ok(Ordering::Equal) => Check::ok(NAME, "those of this version"),
+        Ok(Ordering::Greater) => {
+            let found = "those of a newer version of `os-upgrade nats-config`";
+            let advice = "use the newer os-upgrade: `init` of this version would take rights back";
+            Check::warning(NAME, found, advice)
+        }
+        Ok(Ordering::Less) => {
+            let found = "those of an older version of `os-upgrade nats-config`";
             if is_long {
                 let found = format!("{found}: workers without the SDK may be unable to acknowledge");
                 Check::problem(NAME, found, ADVICE)
@@ -67,7 +74,8 @@ mod tests {
     #[test]
     fn other_rights_are_worse_with_long_acknowledgements() {
         for (mark, is_long, verdict) in [
-            (Ok(rights_mark()), true, Verdict::Ok),
+            (Ok(os_upgrade_nats_config::rights_mark()), true, Verdict::Ok),
+            (Ok(format!("{RIGHTS_SUBJECT}.{}", u32::MAX)), true, Verdict::Warning),
             (Ok(RIGHTS_SUBJECT.to_owned()), false, Verdict::Warning),
             (Ok(RIGHTS_SUBJECT.to_owned()), true, Verdict::Problem),
             (Err("no".to_owned()), true, Verdict::Warning),
