@@ -49,7 +49,9 @@ mod worker;
 pub use boot_id::BootIdSource;
 pub use builder::WorkerBuilder;
 pub use error::Error;
-pub use os_upgrade_protocol::{ApplicationName, GroupName, HostName, NameError, RunId, Versions, limits};
+pub use os_upgrade_protocol::{
+    ApplicationName, GroupName, HostName, LongToken, NameError, RunId, Versions, limits,
+};
 pub use os_upgrade_worker_rules::Upgraded;
 pub use output::CommandOutput;
 pub use tokio_util::sync::CancellationToken;

@@ -17,7 +17,7 @@ use std::path::{Path, PathBuf};
 use chrono::{DateTime, Utc};
 use nkeys::{KeyPair, KeyPairType};
 use os_upgrade_credentials::{CredentialsFile, ORCHESTRATOR, SYSTEM};
-use os_upgrade_protocol::{HostName, NameError};
+use os_upgrade_protocol::{HostName, LongToken};
 
 use authority::Pair;
 pub use files::FileError;
@@ -51,7 +51,7 @@ pub enum Error {
         /// The host.
         host: HostName,
         /// What is wrong with it.
-        why: NameError,
+        why: LongToken,
     },
     /// The host already has credentials.
     #[error("there are credentials of {host} in {}: revoke them first if it needs new ones", path.display())]

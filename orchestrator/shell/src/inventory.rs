@@ -11,7 +11,7 @@ use chrono::{DateTime, TimeDelta, Utc};
 use imbl::OrdMap;
 use os_upgrade_kernel::{Clock, Reachability, Sealed, SeenHost, SeenNode, View, Zones};
 use os_upgrade_protocol::{
-    Announcement, ApplicationName, HostName, NameError, ParseError, Progress, Versions,
+    Announcement, ApplicationName, HostName, LongToken, ParseError, Progress, Versions,
 };
 
 pub use self::announced::APPLICATIONS_MAX;
@@ -49,7 +49,7 @@ pub enum InventoryError {
     Parse(#[from] ParseError),
     /// The host's name is too long.
     #[error("the name of the host cannot be used: {0}")]
-    Name(NameError),
+    Name(LongToken),
     /// The announcement is about another host or application than its subject names.
     #[error("the announcement on the subject of {subject} is about {announced}")]
     OtherThanSubject {

@@ -36,7 +36,7 @@ pub use fence::Fence;
 pub use heartbeat::Heartbeat;
 pub use hint::{Hint, HintCause};
 pub use json::ParseError;
-pub use name::{ApplicationName, GroupName, HostName, NameError};
+pub use name::{ApplicationName, GroupName, HostName, LongToken, NameError};
 pub use output::{Output, OutputTail};
 pub use progress::Progress;
 pub use reply::{Outcome, Reply};

@@ -25,10 +25,8 @@ pub enum NameError {
     #[error("a name of {0} bytes exceeds the limit of {NAME_BYTES_MAX}")]
     TooLong(usize),
     /// Files and consumers cannot be named after the host.
-    #[error(
-        "it takes {0} bytes of at most {HOST_TOKEN_BYTES_MAX}: letters, digits, _ and - take one each, every other byte three"
-    )]
-    LongToken(usize),
+    #[error(transparent)]
+    LongToken(#[from] LongToken),
     /// The name contains a control character.
     #[error("a name must not hold control characters")]
     ControlCharacter,
@@ -39,6 +37,13 @@ pub enum NameError {
     #[error("a group must match ^[a-zA-Z0-9.-]+$")]
     BadGroup,
 }
+
+/// The token of a host's name, of so many bytes, is longer than [`HOST_TOKEN_BYTES_MAX`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error(
+    "it takes {0} bytes of at most {HOST_TOKEN_BYTES_MAX}: letters, digits, _ and - take one each, every other byte three"
+)]
+pub struct LongToken(pub usize);
 
 /// `text` as one token of a subject.
 pub(crate) fn token(text: &str) -> String {
@@ -171,10 +176,10 @@ impl HostName {
     /// host is taken; a journal may have longer names, from before there was a limit.
     ///
     /// # Errors
-    /// [`NameError::LongToken`].
-    pub fn check_length(&self) -> Result<(), NameError> {
+    /// They cannot.
+    pub fn check_length(&self) -> Result<(), LongToken> {
         match self.token().len() {
-            bytes if bytes > HOST_TOKEN_BYTES_MAX => Err(NameError::LongToken(bytes)),
+            bytes if bytes > HOST_TOKEN_BYTES_MAX => Err(LongToken(bytes)),
             _ => Ok(()),
         }
     }
@@ -225,7 +230,7 @@ mod tests {
         for (name, bytes) in
             [(with("x", 224), 224), (with("ä", 38), 228), (with(".", 75), 225), (with("x", 255), 255)]
         {
-            assert_eq!(HostName::first_seen(&name), Err(NameError::LongToken(bytes)), "{name}");
+            assert_eq!(HostName::first_seen(&name), Err(LongToken(bytes).into()), "{name}");
             // A journal may have it.
             let json = serde_json::to_string(&name).unwrap();
             assert_eq!(serde_json::from_str::<HostName>(&json).unwrap().as_str(), name);

@@ -1,7 +1,7 @@
 //! Operators' decisions about hosts: approval, withdrawal and removal.
 
 use imbl::OrdSet;
-use os_upgrade_protocol::{GroupName, HostName, NameError};
+use os_upgrade_protocol::{GroupName, HostName, LongToken};
 use serde::{Deserialize, Serialize};
 
 use super::granted::Granted;
@@ -48,7 +48,7 @@ pub enum EnrolmentRefusal {
     #[error("hosts: 1 to 1000 are approved at once")]
     ApprovalSize,
     /// The name of a host is too long for a worker.
-    #[error("the name of a host cannot be used: {}; none is approved", NameError::LongToken(*bytes))]
+    #[error("the name of a host cannot be used: {}; none is approved", LongToken(*bytes))]
     NameTooLong {
         /// How long its token is.
         bytes: usize,
@@ -143,7 +143,7 @@ fn approve(enrolment: &Enrolment, hosts: &[HostName], actor: &str) -> Result<Gra
     }
     let new: OrdSet<&HostName> =
         hosts.iter().filter(|host| !enrolment.approved.contains_key(*host)).collect();
-    if let Some(NameError::LongToken(bytes)) = new.iter().find_map(|host| host.check_length().err()) {
+    if let Some(LongToken(bytes)) = new.iter().find_map(|host| host.check_length().err()) {
         return Err(EnrolmentRefusal::NameTooLong { bytes });
     }
     let unknown = new.iter().filter(|host| !enrolment.has_place_of(host)).count();
