@@ -106,7 +106,7 @@ impl Bus {
 
 /// What [`Usage`] calls the account.
 pub const ACCOUNT: &str = "account";
-/// What [`Usage`] calls its streams in memory, of which none is a site's.
+/// The account's in-memory streams; a site has none.
 pub const ACCOUNT_MEMORY: &str = "account memory";
 /// How many consumers a stream must be allowed in an account, or NATS does not create the control stream.
 pub const CONSUMERS_ALLOWED_MIN: u64 = os_upgrade_jetstream::CONSUMERS_MAX.unsigned_abs() as u64;

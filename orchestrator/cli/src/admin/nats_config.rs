@@ -16,9 +16,9 @@ use crate::output::{errln, outln};
 pub(crate) enum Command {
     /// Create keys, certificates, the orchestrators' credentials, and a configuration for each server
     ///
-    /// Run it again to create what is missing and to give all hosts the rights of this version, and then `push`. It never overwrites a key, but it does overwrite everything derived from
-    /// keys, such as configurations and `ca.pem`: make your changes in the copies on the servers. Whoever has DIR/keys can
-    /// grant any right on NATS: keep DIR away from servers and hosts.
+    /// Run it again, and then `push`, to create what is missing and to give all hosts the rights of this version. It keeps
+    /// keys, and overwrites what is derived from them, such as configurations and `ca.pem`: make your changes in the copies
+    /// on the servers. Whoever has DIR/keys can grant any right on NATS: keep DIR away from servers and hosts.
     #[command(after_help = examples!["nats-config init --dir nats --server bus.example"])]
     Init(Init),
     /// Create an account and credentials for each host
