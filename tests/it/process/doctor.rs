@@ -202,7 +202,7 @@ async fn doctor_creates_nothing() {
     let jetstream = jetstream::new(client);
     let own = stream::Config { name: "own".to_owned(), ..stream::Config::default() };
     jetstream.create_stream(own).await.unwrap();
-    assert_eq!(created.next().await.unwrap().subject, "$JS.EVENT.ADVISORY.STREAM.CREATED.own");
+    assert_eq!(created.next().await.unwrap().subject.as_str(), "$JS.EVENT.ADVISORY.STREAM.CREATED.own");
     assert_eq!(jetstream.query_account().await.unwrap().streams, 1);
     let managed = Orchestrator::managed();
     let (code, rows) = run_doctor(&managed).await;
