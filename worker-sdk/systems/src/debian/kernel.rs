@@ -32,18 +32,24 @@ pub struct Pending {
     pub reason: String,
 }
 
-/// The kernel that a reboot would boot; `None` if that is the running one. `kernels` are the installed releases, and
-/// `package` is the installed version of the running kernel's package, if known.
-pub fn pending(running: &Running, kernels: &[String], package: Option<&str>) -> Option<Pending> {
+/// The kernels that a reboot may boot in place of the running one: the newest installed release, if it is newer, then
+/// another build of the running release. A boot loader that is set to the running release boots the latter. `kernels` are
+/// the installed releases, and `package` is the installed version of the running kernel's package, if known.
+pub fn pending(running: &Running, kernels: &[String], package: Option<&str>) -> Vec<Pending> {
+    newest(running, kernels).into_iter().chain(rebuilt(running, package)).collect()
+}
+
+fn newest(running: &Running, kernels: &[String]) -> Option<Pending> {
     let runs = Release::parse(&running.release);
     let releases = kernels.iter().map(|kernel| (kernel, Release::parse(kernel)));
     let newer =
         releases.filter(|(_, release)| release.flavour == runs.flavour && release.is_newer_than(&runs));
-    let newest = newer.max_by(|(_, a), (_, b)| compare(&a.version, &b.version));
-    if let Some((newest, _)) = newest {
-        let reason = format!("kernel {newest} is installed, and {} runs", running.release);
-        return Some(Pending { kernel: newest.clone(), reason });
-    }
+    let (newest, _) = newer.max_by(|(_, a), (_, b)| compare(&a.version, &b.version))?;
+    let reason = format!("kernel {newest} is installed, and {} runs", running.release);
+    Some(Pending { kernel: newest.clone(), reason })
+}
+
+fn rebuilt(running: &Running, package: Option<&str>) -> Option<Pending> {
     let (built, package) = (running.package_version()?, package?);
     (built != package).then(|| Pending {
         kernel: format!("{} {package}", running.release),
@@ -131,8 +137,13 @@ impl Awaited {
         Self(pairs.take(AWAITED_MAX).collect())
     }
 
-    /// Whether the host has rebooted since `kernel` was awaited; `boot` is the present one.
-    pub fn has_missed(&self, kernel: &str, boot: &str) -> bool {
+    /// The first of the kernels that no reboot has failed to bring; `boot` is the present one.
+    pub fn first_attainable<'a>(&self, pending: &'a [Pending], boot: &str) -> Option<&'a Pending> {
+        pending.iter().find(|pending| !self.has_missed(&pending.kernel, boot))
+    }
+
+    /// Whether the host has rebooted since `kernel` was awaited.
+    fn has_missed(&self, kernel: &str, boot: &str) -> bool {
         self.0.get(kernel).is_some_and(|since| since != boot)
     }
 
@@ -161,38 +172,54 @@ mod tests {
     fn newest(release: &str, kernels: &[&str]) -> Option<String> {
         let running = Running { release: release.to_owned(), build: BUILD.to_owned() };
         let kernels: Vec<String> = kernels.iter().map(|&kernel| kernel.to_owned()).collect();
-        pending(&running, &kernels, None).map(|pending| pending.kernel)
+        super::newest(&running, &kernels).map(|pending| pending.kernel)
     }
 
     #[test]
-    fn newer_kernel_or_build_requires_reboot() {
-        for (release, kernels, package, expected) in [
-            ("6.1.0-37-amd64", &["6.1.0-37-amd64"] as &[&str], Some("6.1.140-1"), None),
-            ("6.1.0-37-amd64", &["6.1.0-9-amd64", "6.1.0-37-amd64"], None, None),
-            (
-                "6.1.0-37-amd64",
-                &["6.1.0-37-amd64", "6.1.0-100-amd64", "6.1.0-38-amd64"],
-                None,
-                Some(("6.1.0-100-amd64", "kernel 6.1.0-100-amd64 is installed, and 6.1.0-37-amd64 runs")),
-            ),
-            (
-                "6.1.0-37-amd64",
-                &["6.1.0-37-amd64"],
-                Some("6.1.147-1"),
-                Some((
-                    "6.1.0-37-amd64 6.1.147-1",
-                    "kernel 6.1.0-37-amd64 is installed as 6.1.147-1, and runs as 6.1.140-1",
-                )),
-            ),
-            ("6.1.0-37-amd64", &[], None, None),
-            ("", &["6.1.0-37-amd64"], None, None),
+    fn newer_kernel_and_build_are_pending() {
+        let release = ("6.1.0-100-amd64", "kernel 6.1.0-100-amd64 is installed, and 6.1.0-37-amd64 runs");
+        let build = (
+            "6.1.0-37-amd64 6.1.147-1",
+            "kernel 6.1.0-37-amd64 is installed as 6.1.147-1, and runs as 6.1.140-1",
+        );
+        let installed: &[&str] = &["6.1.0-37-amd64", "6.1.0-100-amd64", "6.1.0-38-amd64"];
+        for (runs, kernels, package, expected) in [
+            ("6.1.0-37-amd64", &["6.1.0-37-amd64"] as &[&str], Some("6.1.140-1"), &[] as &[_]),
+            ("6.1.0-37-amd64", &["6.1.0-9-amd64", "6.1.0-37-amd64"], None, &[]),
+            ("6.1.0-37-amd64", installed, None, &[release]),
+            ("6.1.0-37-amd64", &["6.1.0-37-amd64"], Some("6.1.147-1"), &[build]),
+            ("6.1.0-37-amd64", installed, Some("6.1.147-1"), &[release, build]),
+            ("6.1.0-37-amd64", &[], None, &[]),
+            ("", &["6.1.0-37-amd64"], None, &[]),
         ] {
-            let running = Running { release: release.to_owned(), build: BUILD.to_owned() };
+            let running = Running { release: runs.to_owned(), build: BUILD.to_owned() };
             let kernels: Vec<String> = kernels.iter().map(|&kernel| kernel.to_owned()).collect();
             let found = pending(&running, &kernels, package);
-            let found = found.as_ref().map(|pending| (pending.kernel.as_str(), pending.reason.as_str()));
-            assert_eq!(found, expected, "{release} {kernels:?} {package:?}");
+            let found: Vec<(&str, &str)> =
+                found.iter().map(|pending| (pending.kernel.as_str(), pending.reason.as_str())).collect();
+            assert_eq!(found, expected, "{runs} {kernels:?} {package:?}");
         }
+    }
+
+    #[test]
+    fn missed_kernel_hides_no_other() {
+        let running = Running { release: "6.1.0-37-amd64".to_owned(), build: BUILD.to_owned() };
+        let installed = ["6.1.0-37-amd64", "6.1.0-38-amd64"].map(str::to_owned);
+        let mut awaited = Awaited::default();
+        let attainable = |awaited: &Awaited, package: &str, boot: &str| {
+            let pending = pending(&running, &installed, Some(package));
+            awaited.first_attainable(&pending, boot).map(|pending| pending.kernel.clone())
+        };
+        // The boot loader is set to the older kernel.
+        assert_eq!(attainable(&awaited, "6.1.140-1", "boot-1").as_deref(), Some("6.1.0-38-amd64"));
+        awaited.add("6.1.0-38-amd64", "boot-1", &installed);
+        assert_eq!(attainable(&awaited, "6.1.140-1", "boot-2"), None);
+        // That one gets a new build.
+        let build = "6.1.0-37-amd64 6.1.147-1";
+        assert_eq!(attainable(&awaited, "6.1.147-1", "boot-2").as_deref(), Some(build));
+        awaited.add(build, "boot-2", &installed);
+        assert_eq!(attainable(&awaited, "6.1.147-1", "boot-3"), None);
+        assert_eq!(attainable(&awaited, "6.1.148-1", "boot-3").as_deref(), Some("6.1.0-37-amd64 6.1.148-1"));
     }
 
     #[test]
@@ -275,7 +302,7 @@ mod tests {
     #[test]
     fn kernel_without_package_version_is_ignored() {
         let running = Running { release: "6.1.0-37-amd64".to_owned(), build: "#1 SMP".to_owned() };
-        assert_eq!(pending(&running, &[], Some("6.1.147-1")), None);
+        assert_eq!(pending(&running, &[], Some("6.1.147-1")), []);
     }
 
     #[test]

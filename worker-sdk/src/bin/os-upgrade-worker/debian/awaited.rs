@@ -5,7 +5,7 @@ use std::io::{self, Write};
 use std::path::PathBuf;
 use std::sync::{Mutex, PoisonError};
 
-use os_upgrade_systems::debian::kernel::Awaited;
+use os_upgrade_systems::debian::kernel::{Awaited, Pending};
 use os_upgrade_worker_sdk::{BootIdSource, HandlerResult};
 
 /// The file with the kernels that the next reboot should bring.
@@ -29,10 +29,10 @@ impl AwaitedKernels {
         }
     }
 
-    /// Whether the host has rebooted since it awaited `kernel`.
-    pub(super) fn has_missed(&self, kernel: &str) -> HandlerResult<bool> {
+    /// The first of the kernels that no reboot has failed to bring.
+    pub(super) fn first_attainable<'a>(&self, pending: &'a [Pending]) -> HandlerResult<Option<&'a Pending>> {
         let awaited = self.read().map_err(|error| self.failed("read", &error))?;
-        Ok(awaited.has_missed(kernel, &self.boot_id.read()?.0))
+        Ok(awaited.first_attainable(pending, &self.boot_id.read()?.0))
     }
 
     /// Awaits `kernel`; `installed` are the installed kernels.

@@ -49,31 +49,28 @@ impl Debian {
     async fn kernel_need(&self) -> HandlerResult<RebootNeed> {
         let running = running()?;
         let installed = kernels(self.parts.tools.root());
-        let Some(pending) = self.pending_kernel(&running, &installed).await? else {
+        let pending = self.pending_kernels(&running, &installed).await?;
+        let Some(newest) = pending.first() else {
             // `/boot` may just not be mounted.
             if installed.contains(&running.release) {
                 self.awaited.clear()?;
             }
             return Ok(RebootNeed::Unneeded);
         };
-        if self.awaited.has_missed(&pending.kernel)? {
+        let Some(attainable) = self.awaited.first_attainable(&pending)? else {
             return Ok(RebootNeed::Ineffective(format!(
                 "{} even after a reboot; check which kernel the boot loader starts",
-                pending.reason
+                newest.reason
             )));
-        }
+        };
         // Until everything is configured, the boot loader may not know the kernel yet.
         if package::unfinished(&apt::packages(&self.parts.tools).await?).is_empty() {
-            self.awaited.add(&pending.kernel, &installed)?;
+            self.awaited.add(&attainable.kernel, &installed)?;
         }
-        Ok(RebootNeed::Required(pending.reason))
+        Ok(RebootNeed::Required(attainable.reason.clone()))
     }
 
-    async fn pending_kernel(
-        &self,
-        running: &Running,
-        installed: &[String],
-    ) -> HandlerResult<Option<Pending>> {
+    async fn pending_kernels(&self, running: &Running, installed: &[String]) -> HandlerResult<Vec<Pending>> {
         let image = [format!("linux-image-{}", running.release)];
         let packages = apt::packages_named(&self.parts.tools, &image).await?;
         let package =
