@@ -62,6 +62,13 @@ fn rebuilt(running: &Running, package: Option<&str>) -> Option<Pending> {
 /// `rockchip64`.
 const COUNTED: [&str; 5] = ["rt", "r", "bone", "xanmod", "zen"];
 
+/// The longest count of builds at the end of a release, in digits: `surface-1`. Longer numbers are kinds of machines:
+/// `rpi-2712`.
+const BUILD_DIGITS_MAX: usize = 2;
+
+/// Names of machines that end with a short number.
+const NUMBERED_MACHINES: [&str; 1] = ["loongson"];
+
 /// A kernel's release, taken apart.
 #[derive(Debug, PartialEq, Eq)]
 struct Release<'a> {
@@ -94,7 +101,13 @@ impl<'a> Release<'a> {
             if is_commit(part) || *part == "dirty" || (name.is_empty() && is_commit(next)) {
                 continue;
             }
-            if is_numbered && name == "rc" {
+            // A release candidate, or a build for another release of Debian: `6.14.8-2-bpo12-pve`.
+            if is_numbered && matches!(name, "rc" | "bpo") {
+                continue;
+            }
+            // `6.10.10-surface-1`.
+            let is_last_number = name.is_empty() && next.is_empty() && part.len() <= BUILD_DIGITS_MAX;
+            if is_last_number && flavour.last().is_some_and(|last| !NUMBERED_MACHINES.contains(last)) {
                 continue;
             }
             // `6.1.0-rpi7-rpi-v8`.
@@ -107,7 +120,7 @@ impl<'a> Release<'a> {
             is_counted = true;
             flavour.push(if is_numbered && COUNTED.contains(&name) { name } else { part });
         }
-        Self { version: release.replace("-rc", "~rc"), flavour }
+        Self { version: release.replace("-rc", "~rc").replace("-bpo", "~bpo"), flavour }
     }
 
     fn is_newer_than(&self, other: &Self) -> bool {
@@ -243,12 +256,16 @@ mod tests {
             ("6.1.0-rpi7-rpi-v8", "6.6.31+rpt-rpi-v8"),
             ("6.6.9+rpt-rpi-2712", "6.6.31+rpt-rpi-2712"),
             ("6.1.9-v8+", "6.1.21-v8+"),
-            // Ubuntu, Proxmox, Armbian, Kali, Parrot, Pop!_OS, BeagleBone, Liquorix, XanMod, Zabbly.
+            // Ubuntu, Proxmox, Armbian, Kali, Parrot, Pop!_OS, BeagleBone, Liquorix, XanMod, Zabbly, linux-surface.
             ("6.8.0-45-generic", "6.8.0-101-generic"),
             ("6.8.0-45-generic", "6.11.0-19-generic"),
             ("6.8.0-999-raspi", "6.8.0-1010-raspi"),
             ("6.8.0-45-generic-64k", "6.8.0-47-generic-64k"),
             ("6.8.12-4-pve", "6.8.12-10-pve"),
+            ("6.8.12-10-pve", "6.14.8-2-bpo12-pve"),
+            ("6.14.8-2-bpo12-pve", "6.14.11-1-bpo12-pve"),
+            ("6.14.8-2-bpo12-pve", "6.14.8-2-pve"),
+            ("6.14.8-2-bpo12-pve", "6.14.11-1-pve"),
             ("6.6.9-current-rockchip64", "6.6.44-current-rockchip64"),
             ("6.6.9-amd64", "6.8.11-amd64"),
             ("6.5.0-9parrot1-amd64", "6.5.0-13parrot1-amd64"),
@@ -258,6 +275,8 @@ mod tests {
             ("6.10.6-1-liquorix-amd64", "6.10.6-2-liquorix-amd64"),
             ("6.10.6-x64v3-xanmod1", "6.10.6-x64v3-xanmod2"),
             ("6.10.6-zabbly+", "6.10.12-zabbly+"),
+            ("6.10.10-surface-1", "6.11.3-surface-2"),
+            ("6.10.10-surface-9", "6.10.10-surface-10"),
             // Built by hand.
             ("6.1.55", "6.1.100"),
             ("6.1.55-custom", "6.1.100-custom"),
@@ -286,6 +305,10 @@ mod tests {
             ("6.8.0-45-generic", "6.8.0-1010-raspi"),
             ("6.8.0-45-generic", "6.8.0-47-lowlatency"),
             ("6.8.12-4-pve", "6.9.7+bpo-amd64"),
+            ("6.14.8-2-bpo12-pve", "6.14.11-1-bpo12-generic"),
+            ("6.10.10-surface-1", "6.11.3-2"),
+            ("6.1.0-9-loongson-2", "6.1.0-37-loongson-3"),
+            ("6.1.0-9-rpi", "6.1.0-37-rpi-2712"),
             ("6.6.9-current-rockchip64", "6.6.44-edge-rockchip64"),
             ("6.6.9-current-rockchip64", "6.6.44-current-meson64"),
             ("6.10.6-x64v2-xanmod1", "6.10.7-x64v3-xanmod1"),
