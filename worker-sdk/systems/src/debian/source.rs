@@ -19,7 +19,7 @@ pub enum Fault {
     Signature,
     /// Signatures cannot be checked on this host.
     NoVerifier,
-    /// Its checksums are of a kind that APT does not accept.
+    /// Its checksums, signature or key are of a kind that APT does not accept.
     Weak,
     /// Its lists have expired.
     Expired,
@@ -59,9 +59,17 @@ const MESSAGES: [(Fault, &[&str]); 13] = [
         Fault::NoVerifier,
         &["neither seems installed", "Cannot find gpgv", "do not seem to be installed", "Could not execute"],
     ),
-    (Fault::Weak, &["weak security information"]),
+    (
+        Fault::Weak,
+        &[
+            "weak security information",
+            "not considered secure",
+            "Policy rejected",
+            "untrusted public key algorithm",
+        ],
+    ),
     (Fault::Expired, &["is expired"]),
-    (Fault::FromFuture, &["is not valid yet"]),
+    (Fault::FromFuture, &["is not valid yet", "Not live until"]),
     (Fault::Disc, &["apt-cdrom"]),
     (Fault::Missing, &["File not found", "Failed to stat", "have a Release file", "has a Release file"]),
     (Fault::Mismatch, &["Hash Sum mismatch", "Size mismatch", "unexpected size", "Mirror sync"]),
@@ -137,7 +145,9 @@ impl Fault {
                 "is not signed by its key; do not trust it, or renew the key that the source names"
             }
             Self::NoVerifier => "cannot be verified on this host; install gpgv",
-            Self::Weak => "has only checksums that are too weak; its provider must add SHA256",
+            Self::Weak => {
+                "uses algorithms that are too weak; its provider must use stronger ones, such as SHA256"
+            }
             Self::Expired => {
                 "has lists that have expired; check whether the mirror is still updated, and the host's clock"
             }
@@ -403,6 +413,7 @@ mod tests {
     #[test]
     fn sources_that_cannot_be_used_have_advice() {
         let unsigned = "is not signed by its key; do not trust it, or renew the key that the source names: ";
+        let weak = "uses algorithms that are too weak; its provider must use stronger ones, such as SHA256: ";
         let mismatch = "has inconsistent files; try again when the mirror is fully updated, or check the network for a \
                         login page and the proxy for old files: ";
         check_advice(&[
@@ -422,6 +433,24 @@ mod tests {
                  \"/etc/apt/a.gpg\"  Caused by:     0: Reading \"/etc/apt/a.gpg\": No such file or directory (os error 2)",
                 unsigned,
             ),
+            (
+                "Sub-process /usr/bin/sqv returned an error code (1), error message is: Verifying signature: Not live until \
+                 2026-08-09T20:52:39Z",
+                "has lists from the future; check the host's clock: ",
+            ),
+            (
+                "Sub-process /usr/bin/sqv returned an error code (1), error message is: Signing key on 3BC1 is not bound:  \
+                 No binding signature at time 2026-11-27T04:00:00Z   because: Policy rejected non-revocation signature \
+                 (PositiveCertification) requiring second pre-image resistance   because: SHA1 is not considered secure \
+                 since 2026-02-01T00:00:00Z",
+                weak,
+            ),
+            (
+                "Sub-process /usr/bin/sqv returned an error code (1), error message is: Signature Packet v3 is not \
+                 considered secure",
+                weak,
+            ),
+            ("The following signatures were invalid: 3BC1 (untrusted public key algorithm: rsa1024)", weak),
             (
                 "gpgv, gpgv2 or gpgv1 required for verification, but neither seems installed",
                 "cannot be verified on this host; install gpgv: ",
@@ -476,8 +505,8 @@ mod tests {
             (
                 "W: No Hash entry in Release file x which is considered strong enough for security purposes\n\
                  E: The repository 'http://a stable InRelease' provides only weak security information.\n",
-                "http://a stable has only checksums that are too weak; its provider must add SHA256: provides only weak \
-                 security information.",
+                "http://a stable uses algorithms that are too weak; its provider must use stronger ones, such as SHA256: \
+                 provides only weak security information.",
             ),
             (
                 "E: Release file for http://a/dists/stable/updates/InRelease is expired (invalid since 3d). Updates for this \
