@@ -27,6 +27,8 @@ pub enum Fault {
     FromFuture,
     /// It does not have the requested suite or file.
     Missing,
+    /// Its list of mirrors is empty or could not be downloaded.
+    NoMirrors,
     /// It is an installation disc.
     Disc,
     /// A downloaded file does not match the source's checksums.
@@ -40,25 +42,9 @@ pub enum Fault {
 }
 
 /// Parts of APT's messages, and what they mean; the first that is found counts.
-const MESSAGES: [(Fault, &[&str]); 13] = [
+const MESSAGES: [(Fault, &[&str]); 15] = [
     (Fault::DiskFull, &["No space left on device", "Disk quota exceeded", "have enough free space"]),
     (Fault::Unreadable, &["Unable to parse package file", "MergeList"]),
-    (
-        Fault::Intercepted,
-        &[
-            "does the network require authentication",
-            "'NOSPLIT'",
-            "'NODATA'",
-            "Bad header line",
-            "invalid reply header",
-            "Redirection",
-            "from proxy",
-        ],
-    ),
-    (
-        Fault::NoVerifier,
-        &["neither seems installed", "Cannot find gpgv", "do not seem to be installed", "Could not execute"],
-    ),
     (
         Fault::Weak,
         &[
@@ -70,6 +56,39 @@ const MESSAGES: [(Fault, &[&str]); 13] = [
     ),
     (Fault::Expired, &["is expired"]),
     (Fault::FromFuture, &["is not valid yet", "Not live until"]),
+    // Before what may be part of a signer's name, such as "Certificates".
+    (
+        Fault::Signature,
+        &[
+            "The following signatures",
+            "NO_PUBKEY",
+            "BADSIG",
+            "EXPKEYSIG",
+            "REVKEYSIG",
+            "sqv returned",
+            "No good signature",
+        ],
+    ),
+    (
+        Fault::Intercepted,
+        &[
+            "does the network require authentication",
+            "'NOSPLIT'",
+            "'NODATA'",
+            "Bad header line",
+            "invalid reply header",
+            "Redirection",
+            "Invalid response from proxy",
+            "greets back",
+            "authorization failure",
+            "with wrong version",
+        ],
+    ),
+    (Fault::NoMirrors, &["Mirror list", "Downloading mirror file"]),
+    (
+        Fault::NoVerifier,
+        &["neither seems installed", "Cannot find gpgv", "do not seem to be installed", "Could not execute"],
+    ),
     (Fault::Disc, &["apt-cdrom"]),
     (Fault::Missing, &["File not found", "Failed to stat", "have a Release file", "has a Release file"]),
     (Fault::Mismatch, &["Hash Sum mismatch", "Size mismatch", "unexpected size", "Mirror sync"]),
@@ -94,25 +113,18 @@ const MESSAGES: [(Fault, &[&str]); 13] = [
             "No route to host",
             "Could not wait for server fd",
             "Error reading from server",
+            "Reading from proxy failed",
+            "Writing to proxy failed",
+            "Timed out while waiting to",
+            "from SOCKS proxy",
+            "to SOCKS proxy",
+            "could not connect to",
+            "but timed out",
         ],
     ),
     (Fault::Tls, &["ertificate", "Could not handshake", "SSL connection failed", "TLS"]),
     // Last, because addresses and paths may contain these words.
-    (
-        Fault::Signature,
-        &[
-            "signature",
-            "signed",
-            "NO_PUBKEY",
-            "BADSIG",
-            "EXPKEYSIG",
-            "GPG error",
-            "OpenPGP",
-            "Signed-By",
-            "sqv returned",
-            "keyring",
-        ],
-    ),
+    (Fault::Signature, &["signature", "signed", "GPG error", "OpenPGP", "Signed-By", "keyring"]),
 ];
 
 impl Fault {
@@ -138,8 +150,8 @@ impl Fault {
             Self::Refused => "refuses access; check the source's credentials and the proxy",
             Self::Failing => "has a problem, or the proxy has one; try again later",
             Self::Tls => {
-                "has no TLS that this host trusts; check the host's clock, its ca-certificates, the proxy and the \
-                 source's address"
+                "has no TLS that this host trusts; check the host's clock, its ca-certificates, the network for a login \
+                 page, the proxy and the source's address"
             }
             Self::Signature => {
                 "is not signed by its key; do not trust it, or renew the key that the source names"
@@ -153,6 +165,9 @@ impl Fault {
             }
             Self::FromFuture => "has lists from the future; check the host's clock",
             Self::Missing => "does not have what the source names; correct the source's address or suite",
+            Self::NoMirrors => {
+                "has no list of mirrors; check the file or address that the source names, and the network"
+            }
             Self::Disc => "is an installation disc, which apt-get update cannot read; remove the source",
             Self::Mismatch => {
                 "has inconsistent files; try again when the mirror is fully updated, or check the network for a login \
@@ -345,8 +360,10 @@ mod tests {
         let unreachable = "cannot be reached; check the network, the proxy and the source's address: ";
         let intercepted = "is not what answers; check the network for a login page (captive portal), the proxy and its \
                            credentials, and the source's address: ";
-        let tls = "has no TLS that this host trusts; check the host's clock, its ca-certificates, the proxy and the \
-                   source's address: ";
+        let no_mirrors =
+            "has no list of mirrors; check the file or address that the source names, and the network: ";
+        let tls = "has no TLS that this host trusts; check the host's clock, its ca-certificates, the network for a login \
+                   page, the proxy and the source's address: ";
         check_advice(&[
             // A login page in place of the InRelease file, and of the signature of a source without one.
             (
@@ -400,6 +417,31 @@ mod tests {
             ("Unable to connect to 127.0.0.1:9:", unreachable),
             ("Connection timed out [IP: 127.0.0.1 80]", unreachable),
             ("Error reading from server. Remote end closed connection [IP: 127.0.0.1 80]", unreachable),
+            (
+                "Reading from proxy failed - read (104: Connection reset by peer) [IP: 127.0.0.1 3128]",
+                unreachable,
+            ),
+            ("Writing to proxy failed - write (32: Broken pipe) [IP: 127.0.0.1 3128]", unreachable),
+            ("Reading from proxy failed - select (115: Operation now in progress)", unreachable),
+            (
+                "Timed out while waiting to read 'first part of response' from proxy socks5h://127.0.0.1:1080",
+                unreachable,
+            ),
+            ("Timed out while waiting to write 'greet back' to proxy socks5h://127.0.0.1:1080", unreachable),
+            ("Reading the auth report from SOCKS proxy socks5h://127.0.0.1:1080 failed", unreachable),
+            ("Writing the user&pass auth to SOCKS proxy socks5h://127.0.0.1:1080 failed", unreachable),
+            (
+                "SOCKS proxy socks5h://127.0.0.1:1080 could not connect to a (0.0.0.0:0) due to: Host unreachable (4)",
+                unreachable,
+            ),
+            ("SOCKS proxy socks5h://127.0.0.1:1080 greets back with wrong version: 72", intercepted),
+            (
+                "SOCKS proxy socks5h://127.0.0.1:1080 reported authorization failure: username or password incorrect? (1)",
+                intercepted,
+            ),
+            ("Mirror list /etc/apt/mirrors is empty for mirror+file:/etc/apt/mirrors", no_mirrors),
+            ("Downloading mirror file failed", no_mirrors),
+            ("Downloading mirror file /x/mirrors failed for http://a/mirrors", no_mirrors),
             ("Could not handshake: An unexpected TLS packet was received. [IP: 127.0.0.1 443]", tls),
             (
                 "Certificate verification failed: The certificate is NOT trusted. The certificate chain uses not yet valid \
@@ -423,6 +465,14 @@ mod tests {
             ),
             ("The following signatures were invalid: BADSIG BEF12F9F806346DF A <a@example.com>", unsigned),
             ("The following signatures were invalid: EXPKEYSIG DA958475BFFE357A E <e@example.com>", unsigned),
+            (
+                "The following signatures were invalid: EXPKEYSIG DA958475BFFE357A Example Certificates <a@b.example>",
+                unsigned,
+            ),
+            (
+                "The following signatures were invalid: BADSIG DA958475BFFE357A TLS Redirection, Read error <a@b.example>",
+                unsigned,
+            ),
             (
                 "Sub-process /usr/bin/sqv returned an error code (1), error message is: Missing key 3BC1, which is needed to \
                  verify signature.",
