@@ -47,6 +47,28 @@ async fn local_sources_are_installed_as_prepared() {
 }
 
 #[tokio::test]
+async fn local_source_with_host_is_refused_as_by_apt() {
+    let (tree, mut archive) = system(&[Package::new("foo", "1.0")], &["foo"]);
+    archive.publish(&[Package::new("foo", "2.0")]);
+    let server = NatsServer::with_streams().await;
+    let mut host = host(&server, &tree, &[]).await;
+    host.start();
+    for (run, url) in [("run-1", "file://srv/archive"), ("run-2", "file:srv/archive")] {
+        Archive::set_source(&tree, url);
+        let by_apt = tree.run(&["apt-get", "update"]);
+        assert!(!by_apt.status.success());
+        let refusal = "Invalid URI, local URIS must not start with //";
+        assert!(String::from_utf8_lossy(&by_apt.stdout).contains(refusal), "{by_apt:?}");
+        assert_eq!(
+            prepare(&host, run).await,
+            format!(
+                "file://srv/archive does not have what the source names; correct the source's address or suite: {refusal}"
+            )
+        );
+    }
+}
+
+#[tokio::test]
 async fn changed_release_is_accepted_as_the_reason_says() {
     let (tree, mut archive) = system(&[Package::new("foo", "1.0")], &["foo"]);
     let server = NatsServer::with_streams().await;

@@ -21,6 +21,7 @@ fn text() -> impl Strategy<Value = String> {
         "{\"deployments\": [",
         "{\"status\": {\"booted\": ",
         "Failed to fetch ",
+        "Get:1 file://",
         "http://a/dists/",
         "/InRelease",
         "The repository '",
@@ -83,6 +84,7 @@ proptest! {
         let _ = kernel::pending(&running, std::slice::from_ref(&other), Some(&text));
         prop_assert!(!source::describe_update(&text, "/lists").contains('\n'));
         prop_assert!(!source::describe_download(&text).contains('\n'));
+        prop_assert!(!source::describe_misread(&text).unwrap_or_default().contains('\n'));
         let _ = source::unreadable_lists(&text, "/lists").count();
         prop_assert!(!failure::describe("x", &text, &other).contains('\n'));
     }

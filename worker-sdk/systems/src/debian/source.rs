@@ -7,7 +7,7 @@ use fault::Fault;
 
 /// One line for the operator about a failed `apt-get update`, from its output. `lists` is the directory of the lists.
 pub fn describe_update(text: &str, lists: &str) -> String {
-    let mut failures = Failures::default();
+    let mut failures = misread(text);
     for (source, what) in changed(text) {
         failures.add(source, format!("{what}rm -r {lists}"));
     }
@@ -18,6 +18,30 @@ pub fn describe_update(text: &str, lists: &str) -> String {
         failures.add(source, format!("{}: {reason}", Fault::of(reason).advice()));
     }
     failures.describe("apt-get update", text)
+}
+
+/// One line for the operator about `file:` sources that APT refuses and the worker's `apt-get update` has read, from its
+/// output; `None` if there are none. APT's method `copy`, by which the worker reads them, takes the host in
+/// `file://HOST/DIRECTORY` for a directory.
+pub fn describe_misread(text: &str) -> Option<String> {
+    let failures = misread(text);
+    (!failures.0.is_empty()).then(|| failures.describe("apt-get update", text))
+}
+
+fn misread(text: &str) -> Failures {
+    let mut failures = Failures::default();
+    for line in text.lines() {
+        let request = ["Get:", "Hit:", "Err:"].iter().find_map(|start| line.strip_prefix(start));
+        // APT writes `file:///srv` as `file:/srv`.
+        let what = request.and_then(|rest| rest.split_once(' ')).map(|(_, what)| what);
+        // Without the size.
+        let what = what.and_then(|what| what.split(" [").next());
+        if let Some(source) = what.filter(|what| what.starts_with("file://")).and_then(source) {
+            let advice = Fault::Missing.advice();
+            failures.add(source, format!("{advice}: Invalid URI, local URIS must not start with //"));
+        }
+    }
+    failures
 }
 
 /// One line for the operator about failed downloads of packages, from the output of `apt-get --download-only`.
@@ -76,8 +100,8 @@ fn errors(text: &str) -> impl Iterator<Item = &str> {
     text.lines().filter_map(|line| line.strip_prefix("E: "))
 }
 
-/// The sources whose Release files have changed what operators' settings refer to, with what has changed and the advice,
-/// to which a command is to be added: `Repository 'URL SUITE InRelease' changed its 'Label' value from 'a' to 'b'`.
+/// Sources with a changed Release file: the source, and the change with advice that ends before the command. APT's message
+/// is `Repository 'URL SUITE InRelease' changed its 'Label' value from 'a' to 'b'`.
 fn changed(text: &str) -> Vec<(String, String)> {
     let mut sources: Vec<(String, Vec<&str>)> = Vec::new();
     for line in errors(text) {
@@ -445,6 +469,25 @@ mod tests {
             let text: String = changes.iter().map(line).collect();
             assert_eq!(describe_update(&text, LISTS), expected);
         }
+    }
+
+    #[test]
+    fn local_source_with_host_is_refused() {
+        let refused = "file://srv/archive does not have what the source names; correct the source's address or suite: \
+                       Invalid URI, local URIS must not start with //";
+        for (text, expected) in [
+            (
+                "Ign:1 file://srv/archive ./ InRelease\nGet:3 file://srv/archive ./ Packages [55 B]\n",
+                Some(refused),
+            ),
+            ("Hit:1 file://srv/archive ./ InRelease\nReading package lists...\n", Some(refused)),
+            ("Get:1 file:/srv/archive ./ InRelease\nHit:2 http://a//b stable InRelease\n", None),
+        ] {
+            assert_eq!(describe_misread(text).as_deref(), expected, "{text}");
+        }
+        let text =
+            "Err:3 file://srv/archive ./ Packages\n  Failed to stat - stat (2: No such file or directory)\n";
+        assert_eq!(describe_update(text, LISTS), refused);
     }
 
     #[test]

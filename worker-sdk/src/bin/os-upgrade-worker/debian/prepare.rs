@@ -54,10 +54,10 @@ impl Debian {
         loop {
             let finished =
                 self.parts.tools.run_recorded(APT_GET, &arguments, context.output(), |_| ()).await?;
-            if finished.status.success() {
-                return Ok(());
-            }
             let output = finished.all();
+            if finished.status.success() {
+                return source::describe_misread(&output).map_or(Ok(()), |refusal| Err(refusal.into()));
+            }
             if wait.is_over(&output).await? {
                 self.apt.remove_unreadable_lists(&output);
                 let lists = self.apt.directory().join(LISTS).display().to_string();
