@@ -1,5 +1,7 @@
 //! Whether an upgrade plan may be carried out.
 
+use std::path::Path;
+
 use super::package::Package;
 use super::plan::Plan;
 use crate::text::{count, names};
@@ -56,14 +58,31 @@ pub fn refusal(plan: &Plan, packages: &[Package], allowed: Allowed) -> Option<St
 /// `configuration` mounts it writable first, as Debian's security manual shows: `DPkg::Pre-Invoke:: "mount -o remount,rw
 /// /usr";`.
 pub fn unwritable(place: &str, error: &str, configuration: &str) -> Option<String> {
-    let mut settings = configuration.lines().map(str::to_ascii_lowercase);
-    if settings.any(|setting| setting.starts_with("dpkg::pre-") && setting.contains("mount")) {
+    let hooks =
+        configuration.lines().filter_map(|setting| setting.split_once(' ')).filter_map(|(name, hook)| {
+            let is_before = name.to_ascii_lowercase().starts_with("dpkg::pre-");
+            is_before.then_some(hook)
+        });
+    if hooks.flat_map(|hook| hook.split([';', '&', '|'])).any(|command| may_mount(command, place)) {
         return None;
     }
     Some(format!(
         "{place} cannot be written to: {error}; dpkg must write there, so mount it writable, or let APT do that with \
          DPkg::Pre-Invoke in /etc/apt/apt.conf.d"
     ))
+}
+
+/// Whether a command may mount what `place` is on. A script with a name such as `remount-rw` is trusted, unless its
+/// arguments are other places.
+fn may_mount(command: &str, place: &str) -> bool {
+    let mut words = command.split(|c: char| c.is_whitespace() || "\"'`()".contains(c));
+    let program = words.find(|word| word.rsplit('/').next().is_some_and(|name| name.contains("mount")));
+    let is_other = |program: &str| program.ends_with("umount") || program.ends_with("mountpoint");
+    if program.is_none_or(is_other) {
+        return false;
+    }
+    let mut targets = words.filter(|word| word.starts_with('/') && !word.starts_with("/dev/")).peekable();
+    targets.peek().is_none() || targets.any(|target| Path::new(place).starts_with(target))
 }
 
 /// The packages that are on hold.
@@ -89,7 +108,15 @@ mod tests {
             ("DPkg::Pre-Invoke \"\";\nDPkg::Pre-Invoke:: \"etckeeper pre-install\";", true),
             ("DPkg::Post-Invoke:: \"mount -o remount,ro /usr\";", true),
             ("DPkg::Pre-Invoke:: \"mount -o remount,rw /usr\";", false),
+            ("DPkg::Pre-Invoke:: \"mount -o remount,rw /dev/sda2 /usr/ 2>/dev/null\";", false),
+            ("DPkg::Pre-Invoke:: \"mount -o remount,rw /boot; mount -o remount,rw /\";", false),
+            ("DPkg::Pre-Invoke:: \"mount -o remount,rw /boot\";", true),
+            ("DPkg::Pre-Invoke:: \"mount -o remount,rw /usr/local && umount /usr\";", true),
+            ("DPkg::Pre-Invoke:: \"mountpoint -q /x\";", true),
+            ("DPkg::Pre-Invoke:: \"mountpoint -q /usr && sh -c 'mount -o remount,rw /usr'\";", false),
+            ("DPkg::Pre-Invoke:: \"for i in /usr /boot; do mount -o remount,rw $i; done\";", false),
             ("Dpkg::Pre-Install-Pkgs:: \"/usr/local/sbin/remount-usr\";", false),
+            ("DPkg::Pre-Invoke:: \"[ -x /sbin/remount-rw ] && /sbin/remount-rw > /dev/null\";", false),
         ] {
             let refusal = unwritable("/usr", "Read-only file system", configuration);
             let expected = "/usr cannot be written to: Read-only file system; ";
