@@ -100,7 +100,8 @@ async fn newer_kernel_boots_without_failed_units() {
 
     // Another kernel than the newest was booted, which another reboot would not change.
     let in_vain = format!(
-        "kernel {newer} is installed, and {runs} runs even after a reboot; check which kernel the boot loader starts"
+        "kernel {newer} is installed, and {runs} runs even after a reboot; check which kernel the boot loader starts, then \
+         reboot the host"
     );
     host.await_log(&in_vain).await;
     assert_eq!(run(&host, "run-2").await, "done");

@@ -59,7 +59,7 @@ impl Debian {
         };
         let Some(attainable) = self.awaited.first_attainable(&pending)? else {
             return Ok(RebootNeed::Ineffective(format!(
-                "{} even after a reboot; check which kernel the boot loader starts",
+                "{} even after a reboot; check which kernel the boot loader starts, then reboot the host",
                 newest.reason
             )));
         };
