@@ -1,6 +1,6 @@
 //! Faults of the Debian worker with real APT and dpkg: each ends in a message with the cause, and the host can be retried.
 
-use std::fs::File;
+use std::fs::{self, File};
 use std::net::TcpListener;
 
 use futures::StreamExt;
@@ -234,7 +234,10 @@ async fn damaged_dpkg_database_is_found_before_changes() {
     assert!(result.starts_with("dpkg knows no packages; restore "), "{result}");
 
     tree.write(status, &good);
+    // dpkg goes on without a list.
+    fs::remove_file(tree.path(list)).unwrap();
     assert_eq!(run(&host, "run-6").await, "done");
+    host.await_log("dpkg has lost the lists of files of packages; reinstall them: bar").await;
     assert_eq!(tree.package("foo"), "ii 2.0");
 }
 

@@ -15,6 +15,10 @@ const DAMAGE: [&str; 7] = [
     "statoverride file",
 ];
 
+/// Damages of a package's list of files that are repaired by installing the package again without its list. A list that
+/// cannot be read at all may be intact.
+const BROKEN_LIST: [&str; 2] = ["is missing final newline", "contains empty filename"];
+
 /// One line about a damaged database with the package that dpkg names, and the repair, from the output of a tool; `None`
 /// if the output does not speak of one.
 pub fn damage(output: &str) -> Option<String> {
@@ -22,7 +26,7 @@ pub fn damage(output: &str) -> Option<String> {
     let package =
         error.split_once("package '").and_then(|(_, rest)| rest.split_once('\'')).map(|(name, _)| name);
     let repair = match package {
-        Some(package) if error.contains("files list file") => {
+        Some(package) if BROKEN_LIST.iter().any(|part| error.contains(part)) => {
             format!("; remove /var/lib/dpkg/info/{package}.list, then reinstall {package}")
         }
         _ if error.contains("/var/lib/dpkg/status") => {
@@ -31,6 +35,14 @@ pub fn damage(output: &str) -> Option<String> {
         Some(_) | None => String::new(),
     };
     Some(format!("dpkg's database is damaged: {error}{repair}"))
+}
+
+/// The packages whose lists of files are gone, from the output of a tool: dpkg takes such a package for one without files, and
+/// only warns.
+pub fn missing_lists(output: &str) -> impl Iterator<Item = &str> {
+    let warnings =
+        output.lines().filter_map(|line| line.split_once("warning: files list file for package '"));
+    warnings.filter_map(|(_, rest)| rest.split_once("' missing")).map(|(package, _)| package)
 }
 
 /// The errors of dpkg and its tools, each in one line. They go on in indented lines:
@@ -92,6 +104,13 @@ mod tests {
                 ),
             ),
             (
+                "dpkg-query: unrecoverable fatal error, aborting:\n loading files list file for package 'bar': cannot open \
+                 /var/lib/dpkg/info/bar.list (Input/output error)\n",
+                Some(
+                    "loading files list file for package 'bar': cannot open /var/lib/dpkg/info/bar.list (Input/output error)",
+                ),
+            ),
+            (
                 "dpkg-query: error: parsing file '/var/lib/dpkg/status' near line 78 package 'bar':\n 'Version' field value \
                  '': version string is empty\n",
                 Some(
@@ -120,5 +139,16 @@ mod tests {
             let expected = expected.map(|text| format!("dpkg's database is damaged: {text}"));
             assert_eq!(damage(output), expected, "{output}");
         }
+    }
+
+    #[test]
+    fn packages_without_lists_are_named() {
+        let output = "\
+(Reading database ... dpkg: warning: files list file for package 'tar' missing; assuming package has no files currently installed
+dpkg-query: warning: files list file for package 'libc6:amd64' missing; assuming package has no files currently installed
+dpkg-query: warning: parsing file '/var/lib/dpkg/status' near line 1 package 'foo':
+dpkg-query: no path found matching pattern /x
+";
+        assert_eq!(missing_lists(output).collect::<Vec<_>>(), ["tar", "libc6:amd64"]);
     }
 }

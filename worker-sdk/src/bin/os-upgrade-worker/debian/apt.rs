@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use os_upgrade_systems::debian::package::{self, Package};
 use os_upgrade_systems::debian::plan::Plan;
 use os_upgrade_systems::debian::{database, failure, source};
+use os_upgrade_systems::text::names;
 use os_upgrade_worker_sdk::HandlerResult;
 use tracing::{info, warn};
 
@@ -122,10 +123,15 @@ impl Apt {
 pub(super) async fn check_database(tools: &Tools) -> HandlerResult {
     let finished = tools.run(DPKG_QUERY, &["--search", "--", "/nobody/owns/this"].map(str::to_owned)).await?;
     // 1: no package owns it.
-    if matches!(finished.status.code(), Some(0 | 1)) {
-        return Ok(());
+    if !matches!(finished.status.code(), Some(0 | 1)) {
+        return Err(failed("dpkg-query", &finished).into());
     }
-    Err(failed("dpkg-query", &finished).into())
+    let output = finished.all();
+    let missing = names(database::missing_lists(&output));
+    if !missing.is_empty() {
+        warn!("dpkg has lost the lists of files of packages; reinstall them: {missing}");
+    }
+    Ok(())
 }
 
 /// Every package that dpkg knows.
