@@ -169,6 +169,18 @@ async fn what_an_upgrade_broke_is_noticed_after_a_later_reboot() {
     let reboot = request(&host, "entry-2", "boot-2").await;
     carry_out(&mut host, "boot-3").await;
     assert_eq!(host.result_of(reboot).await, "done");
+
+    // Another run breaks it again, and somebody else reboots the host: weeks later it is an old failure.
+    write(&host, "failed", &unit("old"));
+    bootc(&host, true);
+    host.prepared("run-2").await;
+    assert_eq!(upgrade(&host, "run-2").await, "reboot-required");
+    host.kill();
+    host.boot("boot-4");
+    host.start();
+    let reboot = request(&host, "entry-3", "boot-4").await;
+    carry_out(&mut host, "boot-5").await;
+    assert_eq!(host.result_of(reboot).await, "done");
 }
 
 #[tokio::test]

@@ -50,8 +50,8 @@ impl Debian {
     ) -> Result<Self, Error> {
         Ok(Self {
             apt: Apt::new(&settings.root, &settings.cache_dir),
-            awaited: AwaitedKernels::new(state_file(state_dir, host, "kernels")?, boot_id),
-            parts: Parts::new(settings.root.clone(), settings.lock_wait, options, state_dir, host)?,
+            awaited: AwaitedKernels::new(state_file(state_dir, host, "kernels")?, boot_id.clone()),
+            parts: Parts::new(settings.root.clone(), settings.lock_wait, options, state_dir, host, boot_id)?,
             settings,
         })
     }

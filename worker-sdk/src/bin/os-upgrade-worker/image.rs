@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 
 use os_upgrade_systems::debian::release;
 use os_upgrade_systems::image::Status;
-use os_upgrade_worker_sdk::{Context, Error, HandlerResult, Upgraded, Versions};
+use os_upgrade_worker_sdk::{BootIdSource, Context, Error, HandlerResult, Upgraded, Versions};
 use tracing::info;
 
 use crate::system::SystemOptions;
@@ -40,9 +40,10 @@ impl Image {
         options: SystemOptions,
         state_dir: &Path,
         host: &str,
+        boot_id: BootIdSource,
     ) -> Result<Self, Error> {
         Ok(Self {
-            parts: Parts::new(PathBuf::from("/"), settings.lock_wait, options, state_dir, host)?,
+            parts: Parts::new(PathBuf::from("/"), settings.lock_wait, options, state_dir, host, boot_id)?,
             prepared: state_file(state_dir, host, "prepared")?,
             settings,
         })

@@ -106,7 +106,7 @@ async fn image(args: ImageArgs) -> anyhow::Result<()> {
     let host = host(worker.host.as_deref())?;
     let state_dir = std::path::absolute(&worker.state_dir)?;
     let reboot_wait = worker.reboot_wait + system.holdup_max();
-    let image = Image::new(settings, with_absolute_script(system)?, &state_dir, &host)?;
+    let image = Image::new(settings, with_absolute_script(system)?, &state_dir, &host, boot_id(&worker))?;
     builder(worker, &host)?.reboot_wait(reboot_wait).run(Host(image)).await?;
     Ok(())
 }

@@ -28,6 +28,9 @@ pub(crate) struct Before {
     /// The run or the entry of the reboot queue, if the command named one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) run: Option<RunId>,
+    /// The id of the boot that the change began in, or that a resumed upgrade ended in.
+    #[serde(default)]
+    pub(crate) boot: String,
     pub(crate) change: Change,
     /// The units that had failed.
     pub(crate) failed_units: BTreeSet<String>,
@@ -70,7 +73,7 @@ impl BeforeFile {
     }
 
     /// The record, if it is that of `run`.
-    pub(crate) fn of(&self, run: Option<&RunId>) -> HandlerResult<Option<Before>> {
+    pub(crate) fn read_of(&self, run: Option<&RunId>) -> HandlerResult<Option<Before>> {
         Ok(self.read()?.filter(|before| before.run.as_ref() == run))
     }
 
@@ -102,9 +105,10 @@ mod tests {
         let directory = tempfile::tempdir().unwrap();
         let file = BeforeFile::new(directory.path().join("h1.before"));
         let [one, other] = ["r1", "r2"].map(|run| RunId::new(run).unwrap());
-        assert_eq!(file.of(Some(&one)), Ok(None));
+        assert_eq!(file.read_of(Some(&one)), Ok(None));
         let before = Before {
             run: Some(one.clone()),
+            boot: "boot-1".to_owned(),
             change: Change::RebootBegun,
             failed_units: ["a.service".to_owned()].into(),
             unfinished_packages: ["foo".to_owned()].into(),
@@ -113,17 +117,17 @@ mod tests {
             is_judged: false,
         };
         file.write(&before).unwrap();
-        assert_eq!(file.of(Some(&one)), Ok(Some(before.clone())));
-        assert_eq!(file.of(Some(&other)), Ok(None));
-        assert_eq!(file.of(None), Ok(None));
+        assert_eq!(file.read_of(Some(&one)), Ok(Some(before.clone())));
+        assert_eq!(file.read_of(Some(&other)), Ok(None));
+        assert_eq!(file.read_of(None), Ok(None));
         let written = fs::read_to_string(&file.0).unwrap();
         assert_eq!(
             written,
-            r#"{"run":"r1","change":"reboot-begun","failed-units":["a.service"],"unfinished-packages":["foo"],"broken-units":["b.service"],"is-judged":false}"#
+            r#"{"run":"r1","boot":"boot-1","change":"reboot-begun","failed-units":["a.service"],"unfinished-packages":["foo"],"broken-units":["b.service"],"is-judged":false}"#
         );
 
         fs::write(&file.0, "{").unwrap();
-        let error = file.of(Some(&one)).unwrap_err();
+        let error = file.read_of(Some(&one)).unwrap_err();
         assert!(error.message().ends_with("; remove that file"), "{}", error.message());
     }
 }

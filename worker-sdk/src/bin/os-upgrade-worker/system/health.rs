@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use os_upgrade_systems::systemd::{State, failed_units};
 use os_upgrade_systems::text::{names, one_line};
-use os_upgrade_worker_sdk::{Context, HandlerResult};
+use os_upgrade_worker_sdk::{BootIdSource, Context, HandlerResult};
 use tracing::{info, warn};
 
 use super::before::{Before, BeforeFile, Change};
@@ -29,20 +29,22 @@ pub(crate) struct Health {
     script: Option<PathBuf>,
     wait: Duration,
     before: BeforeFile,
+    boot_id: BootIdSource,
 }
 
 impl Health {
-    pub(crate) fn new(options: &SystemOptions, before: PathBuf) -> Self {
+    pub(crate) fn new(options: &SystemOptions, before: PathBuf, boot_id: BootIdSource) -> Self {
         Self {
             script: options.health_script.clone(),
             wait: options.health_wait,
             before: BeforeFile::new(before),
+            boot_id,
         }
     }
 
     /// What stood before the change of this command's run; `None` if nobody has recorded that.
     pub(crate) fn before(&self, context: &Context) -> HandlerResult<Option<Before>> {
-        self.before.of(context.run())
+        self.before.read_of(context.run())
     }
 
     /// Records what stands before an upgrade; a resumed one keeps its earlier record.
@@ -53,6 +55,7 @@ impl Health {
         }
         self.before.write(&Before {
             run: context.run().cloned(),
+            boot: self.boot_id.read()?.0,
             change: Change::Upgrade,
             failed_units: failed_before(tools).await?,
             unfinished_packages: BTreeSet::new(),
@@ -68,13 +71,15 @@ impl Health {
         self.before.write(&Before { target: Some(target.to_owned()), ..before })
     }
 
-    /// Records which units an upgrade broke that requires a reboot. The reboot may come in another run, or from the reboot queue,
-    /// and then these units do not count as having failed before it.
+    /// Records which units an upgrade broke that requires a reboot. If another run or the reboot queue reboots the host out of
+    /// this boot, these units do not count as having failed before that.
     pub(crate) async fn after_upgrade(&self, tools: &Tools, context: &Context) -> HandlerResult {
         let Some(before) = self.before(context)? else { return Ok(()) };
+        let boot = self.boot_id.read()?.0;
         match failed_now(tools).await {
             Ok(failed) => {
-                self.before.write(&Before { broken_units: &failed - &before.failed_units, ..before })
+                let broken_units = &failed - &before.failed_units;
+                self.before.write(&Before { boot, broken_units, ..before })
             }
             Err(error) => {
                 // Its reboot compares with what stood before the upgrade anyway.
@@ -105,10 +110,15 @@ impl Health {
         if keeps {
             return Ok(());
         }
-        let broken_units = earlier.filter(|before| !before.is_judged).map(|before| before.broken_units);
-        let broken_units = broken_units.unwrap_or_default();
+        let boot = self.boot_id.read()?.0;
+        // What an upgrade broke in an earlier boot is old by now: a reboot came in between, whoever wanted it.
+        let broken_units = earlier
+            .filter(|before| !before.is_judged && before.boot == boot)
+            .map(|before| before.broken_units)
+            .unwrap_or_default();
         self.before.write(&Before {
             run: context.run().cloned(),
+            boot,
             change: if begun { Change::RebootBegun } else { Change::Reboot },
             failed_units: &failed_before(tools).await? - &broken_units,
             unfinished_packages,
@@ -257,6 +267,7 @@ mod tests {
     fn only_what_has_become_worse_counts() {
         let before = |change, failed: &[&str], broken: &[&str]| Before {
             run: None,
+            boot: String::new(),
             change,
             failed_units: units(failed),
             unfinished_packages: units(&["foo"]),

@@ -6,7 +6,7 @@ use std::future::Future;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use os_upgrade_worker_sdk::{Context, Error, HandlerResult, HostName, Upgraded, Versions, Worker};
+use os_upgrade_worker_sdk::{BootIdSource, Context, Error, HandlerResult, HostName, Upgraded, Versions, Worker};
 
 use super::before::Before;
 use super::health::{Health, package_problem};
@@ -32,6 +32,7 @@ impl Parts {
         options: SystemOptions,
         state_dir: &Path,
         host: &str,
+        boot_id: BootIdSource,
     ) -> Result<Self, Error> {
         let file = |what: &str| state_file(state_dir, host, what);
         Ok(Self {
@@ -41,7 +42,7 @@ impl Parts {
                 file("upgrade.status")?,
                 Leftover::of_host(state_dir, host, "upgrade")?,
             ),
-            health: Health::new(&options, file("before")?),
+            health: Health::new(&options, file("before")?, boot_id),
             options,
         })
     }
