@@ -71,6 +71,23 @@ async fn earlier_unfinished_package_does_not_count() {
 }
 
 #[tokio::test]
+async fn damaged_dpkg_database_does_not_prevent_reboot() {
+    let (mut tree, _archive) = system(&[Package::new("foo", "1.0")], &["foo"]);
+    let server = NatsServer::with_streams().await;
+    let mut host = this_machine(&server, &mut tree).await;
+    tree.write("/var/lib/dpkg/status", "Package: foo\nStatus: no such\n\n");
+    let request = json!({ "action": "reboot", "host": "d1", "boot-id": "boot-1" }).to_string();
+    let reboot = host.send("entry-1", &request).await;
+    await_request(&tree).await;
+    host.await_log("unfinished packages cannot be recorded: dpkg-query failed").await;
+    host.kill();
+    host.boot("boot-2");
+    host.start();
+    assert_eq!(host.result_of(reboot).await, "done");
+    host.await_log("unfinished packages are unknown, as before the reboot: dpkg-query failed").await;
+}
+
+#[tokio::test]
 async fn newer_kernel_boots_without_failed_units() {
     let (mut tree, mut archive) = system(&[Package::new("foo", "1.0")], &["foo"]);
     // A newer version of the running kernel.

@@ -84,9 +84,13 @@ impl System for Debian {
 
     async fn check_once(&self, context: &Context, _before: Option<&Before>) -> HandlerResult {
         // The host is upgraded as far as it can be, which a failure would hide.
-        if let Some(missed) = self.missed_by_reboot().await? {
-            warn!("{missed}");
-            context.output().write(&missed);
+        match self.missed_by_reboot().await {
+            Ok(Some(missed)) => {
+                warn!("{missed}");
+                context.output().write(&missed);
+            }
+            Ok(None) => {}
+            Err(error) => warn!("it is not known what the last reboot has brought: {}", error.message()),
         }
         Ok(())
     }

@@ -34,9 +34,10 @@ pub(crate) struct Before {
     pub(crate) change: Change,
     /// The units that had failed.
     pub(crate) failed_units: BTreeSet<String>,
-    /// The packages that were not fully installed. None are excused after an upgrade, which finishes them.
-    #[serde(default)]
-    pub(crate) unfinished_packages: BTreeSet<String>,
+    /// The packages that were not fully installed; none after an upgrade, which finishes them. Absent if they could not be
+    /// listed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) unfinished_packages: Option<BTreeSet<String>>,
     /// The image that the host is to run after the upgrade's reboot.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) target: Option<String>,
@@ -111,7 +112,7 @@ mod tests {
             boot: "boot-1".to_owned(),
             change: Change::RebootBegun,
             failed_units: ["a.service".to_owned()].into(),
-            unfinished_packages: ["foo".to_owned()].into(),
+            unfinished_packages: Some(["foo".to_owned()].into()),
             target: None,
             broken_units: ["b.service".to_owned()].into(),
             is_judged: false,

@@ -58,7 +58,7 @@ impl Health {
             boot: self.boot_id.read()?.0,
             change: Change::Upgrade,
             failed_units: failed_before(tools).await?,
-            unfinished_packages: BTreeSet::new(),
+            unfinished_packages: Some(BTreeSet::new()),
             target: None,
             broken_units: BTreeSet::new(),
             is_judged: false,
@@ -90,13 +90,13 @@ impl Health {
     }
 
     /// Records what stands before a reboot, unless it belongs to an upgrade of the same run: then what stood before the upgrade
-    /// counts. An attempt that follows one that has `begun` keeps its record, as units may have failed because of that.
+    /// counts. An attempt that follows a [`Change::RebootBegun`] keeps its record, as units may have failed because of that.
     pub(crate) async fn before_reboot(
         &self,
         tools: &Tools,
         context: &Context,
-        unfinished_packages: BTreeSet<String>,
-        begun: bool,
+        unfinished_packages: Option<BTreeSet<String>>,
+        change: Change,
     ) -> HandlerResult {
         let earlier = self.before.read()?;
         let keeps =
@@ -119,7 +119,7 @@ impl Health {
         self.before.write(&Before {
             run: context.run().cloned(),
             boot,
-            change: if begun { Change::RebootBegun } else { Change::Reboot },
+            change,
             failed_units: &failed_before(tools).await? - &broken_units,
             unfinished_packages,
             target: None,
@@ -202,10 +202,22 @@ fn listed(what: &str, units: Vec<String>) -> Option<String> {
     (!units.is_empty()).then(|| format!("{what}: {}; see systemctl status", names(units)))
 }
 
-/// Why these unfinished packages say that the host is not healthy, if they do.
-pub(crate) fn package_problem(before: Option<&Before>, unfinished: &BTreeSet<String>) -> Option<String> {
-    let excused = before.map(|before| before.unfinished_packages.clone()).unwrap_or_default();
-    let new = unfinished - &excused;
+/// The problem with these unfinished packages, or with an error instead of them. They could not be listed before a reboot either
+/// if its record lacks them, and then that error does not count.
+pub(crate) fn package_problem(
+    before: Option<&Before>,
+    unfinished: HandlerResult<BTreeSet<String>>,
+) -> Option<String> {
+    let recorded = before.map(|before| before.unfinished_packages.as_ref());
+    let unfinished = match unfinished {
+        Ok(unfinished) => unfinished,
+        Err(error) if recorded == Some(None) => {
+            warn!("unfinished packages are unknown, as before the reboot: {}", error.message());
+            return None;
+        }
+        Err(error) => return Some(error.message().to_owned()),
+    };
+    let new = recorded.flatten().map_or_else(|| unfinished.clone(), |excused| &unfinished - excused);
     let unrecorded = if before.is_none() { format!("; {UNRECORDED}") } else { String::new() };
     (!new.is_empty())
         .then(|| format!("packages are not fully installed: {}; see dpkg --audit{unrecorded}", names(new)))
@@ -270,7 +282,7 @@ mod tests {
             boot: String::new(),
             change,
             failed_units: units(failed),
-            unfinished_packages: units(&["foo"]),
+            unfinished_packages: Some(units(&["foo"])),
             target: None,
             broken_units: units(broken),
             is_judged: false,
@@ -307,10 +319,18 @@ mod tests {
         ] {
             assert_eq!(problem(before, &units(failed)), expected, "{failed:?}");
         }
-        assert_eq!(package_problem(Some(&reboot), &units(&["foo"])), None);
+        let unfinished = |names: &[&str]| Ok(units(names));
+        assert_eq!(package_problem(Some(&reboot), unfinished(&["foo"])), None);
         let other = "packages are not fully installed: bar; see dpkg --audit".to_owned();
-        assert_eq!(package_problem(Some(&reboot), &units(&["bar", "foo"])), Some(other));
+        assert_eq!(package_problem(Some(&reboot), unfinished(&["bar", "foo"])), Some(other));
         let unrecorded = format!("packages are not fully installed: foo; see dpkg --audit; {UNRECORDED}");
-        assert_eq!(package_problem(None, &units(&["foo"])), Some(unrecorded));
+        assert_eq!(package_problem(None, unfinished(&["foo"])), Some(unrecorded));
+
+        let damaged = || Err("dpkg-query failed".into());
+        let unlisted = Before { unfinished_packages: None, ..reboot.clone() };
+        assert_eq!(package_problem(Some(&unlisted), damaged()), None);
+        for before in [Some(&upgrade), Some(&reboot), None] {
+            assert_eq!(package_problem(before, damaged()), Some("dpkg-query failed".to_owned()));
+        }
     }
 }

@@ -7,8 +7,9 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use os_upgrade_worker_sdk::{BootIdSource, Context, Error, HandlerResult, HostName, Upgraded, Versions, Worker};
+use tracing::warn;
 
-use super::before::Before;
+use super::before::{Before, Change};
 use super::health::{Health, package_problem};
 use super::tools::Tools;
 use super::transaction::Transactions;
@@ -100,7 +101,7 @@ pub(crate) async fn check_health(system: &impl System, context: &Context) -> Han
     let Parts { tools, health, .. } = system.parts();
     let before = health.before(context)?;
     system.check_once(context, before.as_ref()).await?;
-    if let Some(problem) = package_problem(before.as_ref(), &system.unfinished_packages().await?) {
+    if let Some(problem) = package_problem(before.as_ref(), system.unfinished_packages().await) {
         return Err(problem.into());
     }
     health.check(tools, context, before).await
@@ -109,6 +110,20 @@ pub(crate) async fn check_health(system: &impl System, context: &Context) -> Han
 /// The worker of a kind of host.
 #[derive(Debug)]
 pub(crate) struct Host<S>(pub(crate) S);
+
+impl<S: System> Host<S> {
+    /// The packages to record as unfinished; `None` if they cannot be listed. A damaged database may be what an operator wants to
+    /// repair after the reboot, and must not prevent it.
+    async fn recorded_packages(&self) -> Option<BTreeSet<String>> {
+        match self.0.unfinished_packages().await {
+            Ok(unfinished) => Some(unfinished),
+            Err(error) => {
+                warn!("unfinished packages cannot be recorded: {}", error.message());
+                None
+            }
+        }
+    }
+}
 
 impl<S: System> Worker for Host<S> {
     async fn prepare(&self, context: &Context) -> HandlerResult {
@@ -138,13 +153,9 @@ impl<S: System> Worker for Host<S> {
             );
         }
         // Also before waiting, in case the host leaves its boot meanwhile.
-        for begun in [false, true] {
-            let unfinished = self.0.unfinished_packages().await?;
-            health.before_reboot(tools, context, unfinished, begun).await?;
-            if !begun {
-                reboot::await_release(tools, options, context).await?;
-            }
-        }
+        health.before_reboot(tools, context, self.recorded_packages().await, Change::Reboot).await?;
+        reboot::await_release(tools, options, context).await?;
+        health.before_reboot(tools, context, self.recorded_packages().await, Change::RebootBegun).await?;
         reboot::start(tools).await
     }
 
