@@ -222,6 +222,9 @@ async fn booting_old_image_is_failure() {
         "unhealthy: the host runs 41.1 (sha256:aaaa) and not sha256:bbbb, which it was upgraded to: it did not boot, was \
          rolled back, or was upgraded by somebody else meanwhile"
     );
+    // A later reboot is not compared with what stood before this upgrade.
+    let before = std::fs::read_to_string(host.path("state/i1.before")).unwrap();
+    assert!(before.contains(r#""is-judged":true"#), "{before}");
 }
 
 #[tokio::test]

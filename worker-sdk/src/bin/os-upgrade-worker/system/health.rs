@@ -136,31 +136,22 @@ impl Health {
         &self,
         tools: &Tools,
         context: &Context,
-        before: Option<Before>,
+        before: Option<&Before>,
     ) -> HandlerResult {
-        let healthy = async {
-            let retry = Retry::new(self.wait, POLL_EVERY);
-            loop {
-                match self.check_once(tools, context, before.as_ref()).await {
-                    Ok(()) => return Ok(()),
-                    Err(error) => {
-                        info!("not healthy yet: {}", error.message());
-                        retry.pause_or_fail(error).await?;
-                    }
-                }
-            }
-        };
-        let judged = tokio::select! {
-            judged = healthy => judged,
-            () = context.shutting_down() => return Err("the health check was stopped".into()),
-        };
-        if let Some(before) = before
-            && let Err(error) = self.before.write(&Before { is_judged: true, ..before })
-        {
+        let retry = Retry::new(self.wait, POLL_EVERY);
+        while let Err(error) = self.check_once(tools, context, before).await {
+            info!("not healthy yet: {}", error.message());
+            retry.pause_or_fail(error).await?;
+        }
+        Ok(())
+    }
+
+    /// Records that the host has been compared with what stood before, with whatever result.
+    pub(crate) fn set_judged(&self, before: Before) {
+        if let Err(error) = self.before.write(&Before { is_judged: true, ..before }) {
             // The next reboot is then compared more strictly than necessary.
             warn!("{}", error.message());
         }
-        judged
     }
 
     async fn check_once(&self, tools: &Tools, context: &Context, before: Option<&Before>) -> HandlerResult {

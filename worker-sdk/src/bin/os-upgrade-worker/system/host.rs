@@ -98,10 +98,22 @@ pub(crate) trait System: Send + Sync + 'static {
 /// # Errors
 /// It is not healthy.
 pub(crate) async fn check_health(system: &impl System, context: &Context) -> HandlerResult {
-    let Parts { tools, health, .. } = system.parts();
+    let health = &system.parts().health;
     let before = health.before(context)?;
-    system.check_once(context, before.as_ref()).await?;
-    if let Some(problem) = package_problem(before.as_ref(), system.unfinished_packages().await) {
+    let checked = tokio::select! {
+        checked = check_all(system, context, before.as_ref()) => checked,
+        () = context.shutting_down() => return Err("the health check was stopped".into()),
+    };
+    if let Some(before) = before {
+        health.set_judged(before);
+    }
+    checked
+}
+
+async fn check_all(system: &impl System, context: &Context, before: Option<&Before>) -> HandlerResult {
+    let Parts { tools, health, .. } = system.parts();
+    system.check_once(context, before).await?;
+    if let Some(problem) = package_problem(before, system.unfinished_packages().await) {
         return Err(problem.into());
     }
     health.check(tools, context, before).await
