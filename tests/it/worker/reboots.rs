@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use futures::StreamExt;
 use harness::nats_server::NatsServer;
-use harness::wait::PATIENCE;
+use harness::wait::{PATIENCE, eventually};
 use harness::worker::WorkerHost;
 use os_upgrade_protocol::{Progress, subject};
 use serde_json::json;
@@ -130,31 +130,85 @@ async fn requested_reboot_is_compared_with_what_stood_before_it() {
         host.result_of(reboot).await,
         "unhealthy: units have failed since the reboot began: new.service; see systemctl status"
     );
+}
 
-    // Somebody else has rebooted the host, so that nothing was recorded.
-    host.kill();
-    host.boot("boot-6");
+/// Waits until the worker has recorded the boot and the first of the units that failed in it.
+async fn await_seen(host: &WorkerHost, boot: &str, unit: &str) {
+    let begins = format!(r#"[{{"boot":"{boot}","failed-units":["{unit}""#);
+    eventually("the record of this boot", async || {
+        let seen = std::fs::read_to_string(host.path("state/i1.seen")).ok()?;
+        seen.starts_with(&begins).then_some(())
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn unannounced_reboot_is_compared_with_the_boot_before() {
+    let server = NatsServer::with_streams().await;
+    let mut host = host_with_failed_unit(&server, &[]).await;
     host.start();
-    let reboot = request(&host, "entry-4", "boot-5").await;
-    let result = host.result_of(reboot).await;
-    let unrecorded = "unhealthy: units have failed: new.service, old.service, weeks-later.service; what stood before is not recorded";
-    assert!(result.starts_with(unrecorded), "{result}");
-    write(&host, "failed", "");
-    let reboot = request(&host, "entry-5", "boot-5").await;
+    await_seen(&host, "boot-1", "old.service").await;
+    // Somebody else reboots the host before the requests arrive.
+    host.kill();
+    host.boot("boot-2");
+    host.start();
+    let reboot = request(&host, "entry-1", "boot-1").await;
     assert_eq!(host.result_of(reboot).await, "done");
+    fail(&host, "new");
+    let reboot = request(&host, "entry-2", "boot-1").await;
+    assert_eq!(
+        host.result_of(reboot).await,
+        "unhealthy: units have failed that had not in the boot before: new.service; see systemctl status"
+    );
+
+    // Without a record of the boot before, every failure counts.
+    host.kill();
+    std::fs::remove_file(host.path("state/i1.seen")).unwrap();
+    host.start();
+    let reboot = request(&host, "entry-3", "boot-1").await;
+    assert_eq!(
+        host.result_of(reboot).await,
+        "unhealthy: units have failed: new.service, old.service; nothing was recorded before this boot, so every failure \
+         counts; repair them, or call systemctl reset-failed"
+    );
+    write(&host, "failed", "");
+    let reboot = request(&host, "entry-4", "boot-1").await;
+    assert_eq!(host.result_of(reboot).await, "done");
+}
+
+#[tokio::test]
+async fn broken_units_count_after_unannounced_reboot() {
+    let server = NatsServer::with_streams().await;
+    let mut host = host_that_breaks(&server).await;
+    assert_eq!(upgrade(&host, "run-1").await, "reboot-required");
+    await_seen(&host, "boot-1", "broken.service").await;
+    host.kill();
+    host.boot("boot-2");
+    host.start();
+    let reboot = request(&host, "entry-1", "boot-1").await;
+    assert_eq!(
+        host.result_of(reboot).await,
+        "unhealthy: units have failed since the upgrade before this reboot: broken.service; see systemctl status"
+    );
+}
+
+/// A prepared host whose upgrade breaks `broken.service`.
+async fn host_that_breaks(server: &NatsServer) -> WorkerHost {
+    let stage =
+        r#"case "$*" in *--from-downloaded) echo 'broken.service loaded failed failed x' >>failed ;; esac"#;
+    let tools = [("bootc", &*format!("{stage}\n{BOOTC}"))];
+    let mut host = host(server, &tools, &["--health-wait", "1s"]).await;
+    bootc(&host, true);
+    write(&host, "failed", &unit("old"));
+    host.start();
+    host.prepared("run-1").await;
+    host
 }
 
 #[tokio::test]
 async fn what_an_upgrade_broke_is_noticed_after_a_later_reboot() {
     let server = NatsServer::with_streams().await;
-    let stage =
-        r#"case "$*" in *--from-downloaded) echo 'broken.service loaded failed failed x' >>failed ;; esac"#;
-    let tools = [("bootc", &*format!("{stage}\n{BOOTC}"))];
-    let mut host = host(&server, &tools, &["--health-wait", "1s"]).await;
-    bootc(&host, true);
-    write(&host, "failed", &unit("old"));
-    host.start();
-    host.prepared("run-1").await;
+    let mut host = host_that_breaks(&server).await;
     assert_eq!(upgrade(&host, "run-1").await, "reboot-required");
     // The run ends before its reboot, and another unit fails.
     fail(&host, "later");

@@ -11,6 +11,8 @@ pub enum State {
     Starting,
     /// It has started its units, successfully or not.
     Started,
+    /// It is stopping them, as the machine goes down.
+    Stopping,
     /// It does not answer.
     Unknown,
 }
@@ -20,7 +22,8 @@ impl State {
     pub fn parse(text: &str) -> Self {
         match text.trim() {
             "initializing" | "starting" => Self::Starting,
-            "running" | "degraded" | "maintenance" | "stopping" => Self::Started,
+            "running" | "degraded" | "maintenance" => Self::Started,
+            "stopping" => Self::Stopping,
             "offline" => Self::Absent,
             // `unknown`, or nothing but an error.
             _ => Self::Unknown,
@@ -45,6 +48,7 @@ mod tests {
             ("running\n", State::Started),
             ("degraded\n", State::Started),
             ("starting\n", State::Starting),
+            ("stopping\n", State::Stopping),
             ("offline\n", State::Absent),
             ("unknown\n", State::Unknown),
             ("", State::Unknown),

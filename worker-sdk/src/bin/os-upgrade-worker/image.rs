@@ -93,7 +93,7 @@ impl Image {
             return Ok(Upgraded::Done);
         }
         let Parts { tools, health, .. } = &self.parts;
-        let target = health.before(context)?.and_then(|before| before.target);
+        let target = health.recorded(context)?.and_then(|before| before.target);
         if context.has_rebooted() && status.next.is_none() && target == Some(status.booted.id.clone()) {
             return Ok(Upgraded::Done);
         }

@@ -10,7 +10,7 @@ use os_upgrade_systems::text::{names, one_line};
 use os_upgrade_worker_sdk::{BootIdSource, Context, HandlerResult};
 use tracing::{info, warn};
 
-use super::before::{Before, BeforeFile, Change};
+use super::before::{Before, BeforeFile, Change, Seen, SeenFile};
 use super::reboot::runs_systemd;
 use super::tools::Tools;
 use super::{Retry, SystemOptions};
@@ -21,7 +21,7 @@ const SYSTEMCTL: &str = "systemctl";
 /// How often the host is checked.
 const POLL_EVERY: Duration = Duration::from_secs(5);
 /// Added to a failure when it is unknown whether it is an old one.
-const UNRECORDED: &str = "what stood before is not recorded, as the host left its last boot by itself, so all that is wrong counts";
+const UNRECORDED: &str = "nothing was recorded before this boot, so every failure counts";
 
 /// The health check of a host.
 #[derive(Debug)]
@@ -29,27 +29,75 @@ pub(crate) struct Health {
     script: Option<PathBuf>,
     wait: Duration,
     before: BeforeFile,
+    seen: SeenFile,
     boot_id: BootIdSource,
 }
 
 impl Health {
-    pub(crate) fn new(options: &SystemOptions, before: PathBuf, boot_id: BootIdSource) -> Self {
+    pub(crate) fn new(
+        options: &SystemOptions,
+        before: PathBuf,
+        seen: PathBuf,
+        boot_id: BootIdSource,
+    ) -> Self {
         Self {
             script: options.health_script.clone(),
             wait: options.health_wait,
             before: BeforeFile::new(before),
+            seen: SeenFile::new(seen),
             boot_id,
         }
     }
 
-    /// What stood before the change of this command's run; `None` if nobody has recorded that.
-    pub(crate) fn before(&self, context: &Context) -> HandlerResult<Option<Before>> {
+    /// What was recorded before the change of this command's run.
+    pub(crate) fn recorded(&self, context: &Context) -> HandlerResult<Option<Before>> {
         self.before.read_of(context.run())
+    }
+
+    /// What to compare the host with: what was recorded before the change, or else what was last seen of the boot before this one.
+    /// A requested reboot has no record if the host left its boot before the worker saw the request. `None` if nobody knows.
+    pub(crate) fn before(&self, context: &Context) -> HandlerResult<Option<Before>> {
+        if let Some(recorded) = self.recorded(context)? {
+            return Ok(Some(recorded));
+        }
+        let Some(seen) = self.seen.read()?.before(&self.boot_id.read()?.0) else { return Ok(None) };
+        let broken_units = self.broken_units(&seen.boot)?;
+        Ok(Some(Before {
+            run: context.run().cloned(),
+            boot: seen.boot,
+            change: Change::LeftBoot,
+            failed_units: &seen.failed_units - &broken_units,
+            unfinished_packages: seen.unfinished_packages,
+            target: None,
+            broken_units,
+            is_judged: false,
+        }))
+    }
+
+    /// The units that an upgrade broke in `boot`, and that no health check has reported yet. What broke in an earlier boot is old:
+    /// a reboot came in between, whoever wanted it.
+    fn broken_units(&self, boot: &str) -> HandlerResult<BTreeSet<String>> {
+        let unjudged = self.before.read()?.filter(|before| !before.is_judged && before.boot == boot);
+        Ok(unjudged.map(|before| before.broken_units).unwrap_or_default())
+    }
+
+    /// Records what is seen now, unless units may fail because the host is going down.
+    pub(crate) async fn see(
+        &self,
+        tools: &Tools,
+        unfinished_packages: Option<BTreeSet<String>>,
+    ) -> HandlerResult {
+        let boot = self.boot_id.read()?.0;
+        let failed_units = failed_now(tools).await?;
+        if state(tools).await? == State::Stopping {
+            return Ok(());
+        }
+        self.seen.add(Seen { boot, failed_units, unfinished_packages })
     }
 
     /// Records what stands before an upgrade; a resumed one keeps its earlier record.
     pub(crate) async fn before_upgrade(&self, tools: &Tools, context: &Context) -> HandlerResult {
-        let earlier = self.before(context)?.is_some_and(|before| before.change == Change::Upgrade);
+        let earlier = self.recorded(context)?.is_some_and(|before| before.change == Change::Upgrade);
         if context.is_resumed() && earlier {
             return Ok(());
         }
@@ -67,14 +115,14 @@ impl Health {
 
     /// Records the image that the host is to run after the reboot that its upgrade requires.
     pub(crate) fn set_target(&self, context: &Context, target: &str) -> HandlerResult {
-        let before = self.before(context)?.ok_or("what stood before the upgrade is no longer recorded")?;
+        let before = self.recorded(context)?.ok_or("what stood before the upgrade is no longer recorded")?;
         self.before.write(&Before { target: Some(target.to_owned()), ..before })
     }
 
     /// Records which units an upgrade broke that requires a reboot. If another run or the reboot queue reboots the host out of
     /// this boot, these units do not count as having failed before that.
     pub(crate) async fn after_upgrade(&self, tools: &Tools, context: &Context) -> HandlerResult {
-        let Some(before) = self.before(context)? else { return Ok(()) };
+        let Some(before) = self.recorded(context)? else { return Ok(()) };
         let boot = self.boot_id.read()?.0;
         match failed_now(tools).await {
             Ok(failed) => {
@@ -98,24 +146,16 @@ impl Health {
         unfinished_packages: Option<BTreeSet<String>>,
         change: Change,
     ) -> HandlerResult {
-        let earlier = self.before.read()?;
-        let keeps =
-            earlier.as_ref().filter(|before| before.run.as_ref() == context.run()).is_some_and(|before| {
-                match before.change {
-                    Change::Upgrade => !before.is_judged,
-                    Change::RebootBegun => context.is_resumed(),
-                    Change::Reboot => false,
-                }
-            });
+        let keeps = self.recorded(context)?.is_some_and(|before| match before.change {
+            Change::Upgrade => !before.is_judged,
+            Change::RebootBegun => context.is_resumed(),
+            Change::Reboot | Change::LeftBoot => false,
+        });
         if keeps {
             return Ok(());
         }
         let boot = self.boot_id.read()?.0;
-        // What an upgrade broke in an earlier boot is old by now: a reboot came in between, whoever wanted it.
-        let broken_units = earlier
-            .filter(|before| !before.is_judged && before.boot == boot)
-            .map(|before| before.broken_units)
-            .unwrap_or_default();
+        let broken_units = self.broken_units(&boot)?;
         self.before.write(&Before {
             run: context.run().cloned(),
             boot,
@@ -185,6 +225,7 @@ fn problem(before: Option<&Before>, failed: &BTreeSet<String>) -> Option<String>
             return listed("units have failed since the upgrade began", [broken, new].concat());
         }
         Change::Reboot | Change::RebootBegun => "units have failed since the reboot began",
+        Change::LeftBoot => "units have failed that had not in the boot before",
     };
     listed(since, new).or_else(|| listed("units have failed since the upgrade before this reboot", broken))
 }
@@ -235,7 +276,7 @@ async fn state(tools: &Tools) -> HandlerResult<State> {
     };
     match State::parse(&finished.stdout) {
         State::Unknown => Err(format!("systemd does not answer: {}", one_line(&finished.all())).into()),
-        state @ (State::Absent | State::Starting | State::Started) => Ok(state),
+        state @ (State::Absent | State::Starting | State::Started | State::Stopping) => Ok(state),
     }
 }
 
@@ -280,6 +321,7 @@ mod tests {
         };
         let upgrade = before(Change::Upgrade, &["a.service"], &["b.service"]);
         let reboot = before(Change::RebootBegun, &["a.service"], &["b.service"]);
+        let left = before(Change::LeftBoot, &["a.service"], &["b.service"]);
         let see = "see systemctl status";
         for (before, failed, expected) in [
             (Some(&upgrade), &["a.service"][..], None),
@@ -298,6 +340,12 @@ mod tests {
                 Some(&reboot),
                 &["b.service"],
                 Some(format!("units have failed since the upgrade before this reboot: b.service; {see}")),
+            ),
+            (Some(&left), &["a.service"], None),
+            (
+                Some(&left),
+                &["b.service", "c.service"],
+                Some(format!("units have failed that had not in the boot before: c.service; {see}")),
             ),
             (None, &[], None),
             (

@@ -6,8 +6,10 @@ use std::future::Future;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use os_upgrade_worker_sdk::{BootIdSource, Context, Error, HandlerResult, HostName, Upgraded, Versions, Worker};
-use tracing::warn;
+use os_upgrade_worker_sdk::{
+    BootIdSource, Context, Error, HandlerResult, HostName, Upgraded, Versions, Worker,
+};
+use tracing::{debug, warn};
 
 use super::before::{Before, Change};
 use super::health::{Health, package_problem};
@@ -43,7 +45,7 @@ impl Parts {
                 file("upgrade.status")?,
                 Leftover::of_host(state_dir, host, "upgrade")?,
             ),
-            health: Health::new(&options, file("before")?, boot_id),
+            health: Health::new(&options, file("before")?, file("seen")?, boot_id),
             options,
         })
     }
@@ -183,8 +185,16 @@ impl<S: System> Worker for Host<S> {
         true
     }
 
+    /// Also records what is seen of the host, as this is asked at the start, after each handler and every five minutes.
     async fn reboot_required(&self) -> HandlerResult<Option<String>> {
-        self.0.reboot_required().await
+        let Parts { tools, health, .. } = self.0.parts();
+        let required = self.0.reboot_required().await;
+        if tools.is_this_machine()
+            && let Err(error) = health.see(tools, self.recorded_packages().await).await
+        {
+            debug!("what the worker sees of the host cannot be recorded: {}", error.message());
+        }
+        required
     }
 
     async fn reboot_ineffective(&self) -> HandlerResult<Option<String>> {
