@@ -72,7 +72,8 @@ impl fmt::Debug for Pipes {
 impl Pipes {
     /// Takes the pipes of `child`, to keep the first `bytes_max` bytes of each.
     pub(crate) fn new(child: &mut Child, bytes_max: usize) -> Self {
-        let (stdout, stderr) = (Printed::new(child.stdout.take()), Printed::new(child.stderr.take()));
+        let stdout = Printed::new(child.stdout.take());
+        let stderr = Printed::new(child.stderr.take());
         Self { bytes_max, stdout, stderr }
     }
 
@@ -117,12 +118,12 @@ impl Pipes {
         (std::mem::take(&mut self.stdout.kept), std::mem::take(&mut self.stderr.kept))
     }
 
-    /// Reads from whichever stream has something, from standard output first; `None` once both have ended. May be cancelled.
+    /// Reads from either stream that has something; `None` once both have ended. May be cancelled. Neither comes first: a process
+    /// left behind may fill one for ever, and the child would block on the other.
     async fn read(&mut self) -> Option<(Stream, Vec<u8>)> {
         let Self { stdout, stderr, .. } = self;
         loop {
             let (stream, chunk) = tokio::select! {
-                biased;
                 chunk = stdout.read(), if stdout.pipe.is_some() => (Stream::Stdout, chunk),
                 chunk = stderr.read(), if stderr.pipe.is_some() => (Stream::Stderr, chunk),
                 else => return None,
@@ -222,5 +223,13 @@ mod tests {
         while std::fs::read_to_string(&go).unwrap() != "done\n" {
             tokio::task::yield_now().await;
         }
+    }
+
+    #[tokio::test]
+    async fn full_stdout_does_not_starve_stderr() {
+        let script = "yes & head -c 200000 /dev/zero >&2; kill $!";
+        let ended = tokio::time::timeout(Duration::from_secs(60), printed(script, 300_000)).await;
+        let (_, _, stderr) = ended.expect("standard error is read");
+        assert_eq!(stderr.len(), 200_000);
     }
 }
