@@ -249,6 +249,20 @@ async fn vanished_download_is_failure() {
 }
 
 #[tokio::test]
+async fn host_upgraded_by_somebody_else_is_done() {
+    let server = NatsServer::with_streams().await;
+    let mut host = host(&server, &[("bootc", BOOTC)], &[]).await;
+    bootc(&host, true);
+    host.start();
+    host.prepared("run-1").await;
+    // Its timer finds a still newer image, and reboots.
+    write(&host, "timer.json", &bootc_status(&entry("cccc", "41.3", UNLOCKED), "null"));
+    boot(&mut host, "timer.json");
+    assert_eq!(upgrade(&host, "run-1").await, "done");
+    host.await_log("somebody else changed the host meanwhile, and it runs 41.3 (sha256:cccc)").await;
+}
+
+#[tokio::test]
 async fn old_bootc_downloads_during_upgrade() {
     let server = NatsServer::with_streams().await;
     let mut host = host(&server, &[("bootc", BOOTC)], &[]).await;

@@ -34,6 +34,29 @@ pub(crate) struct Image {
     prepared: PathBuf,
 }
 
+/// What `prepare` has recorded, a line each.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Prepared {
+    /// The id of the downloaded image, or [`NOTHING`] or [`LATER`].
+    found: String,
+    /// The id of the deployment that ran.
+    booted: String,
+}
+
+impl Prepared {
+    /// Reads it; `None` if nothing is prepared.
+    fn read(path: &Path) -> Option<Self> {
+        let text = fs::read_to_string(path).unwrap_or_default();
+        let mut lines = text.lines().map(|line| line.trim().to_owned());
+        let found = lines.next().filter(|found| !found.is_empty())?;
+        Some(Self { found, booted: lines.next()? })
+    }
+
+    fn write(&self, path: &Path) -> HandlerResult {
+        replace(path, format!("{}\n{}\n", self.found, self.booted).as_bytes())
+    }
+}
+
 impl Image {
     pub(crate) fn new(
         settings: Settings,
@@ -79,16 +102,15 @@ impl Image {
             }
         };
         info!("{} runs; prepared: {found}", before.booted.name());
-        replace(&self.prepared, found.as_bytes())
+        Prepared { found, booted: before.booted.id }.write(&self.prepared)
     }
 
     async fn upgrade_all(&self, context: &Context) -> HandlerResult<Upgraded> {
-        let prepared = read(&self.prepared);
-        if prepared.is_empty() {
+        let Some(prepared) = Prepared::read(&self.prepared) else {
             return Err("nothing is prepared; start a run, which prepares first".into());
-        }
+        };
         let (kind, status) = self.status().await?;
-        if status.booted.id == prepared || (prepared == NOTHING && status.next.is_none()) {
+        if status.booted.id == prepared.found || (prepared.found == NOTHING && status.next.is_none()) {
             info!("nothing to upgrade: {} runs", status.booted.name());
             return Ok(Upgraded::Done);
         }
@@ -97,15 +119,23 @@ impl Image {
         if context.has_rebooted() && status.next.is_none() && target == Some(status.booted.id.clone()) {
             return Ok(Upgraded::Done);
         }
-        health.before_upgrade(tools, context).await?;
-        let later = prepared == LATER;
+        let later = prepared.found == LATER;
         if status.next.is_none() && !later {
             let runs = status.booted.name();
+            if status.booted.id != prepared.booted {
+                let upgraded = format!(
+                    "nothing to upgrade: somebody else changed the host meanwhile, and it runs {runs}"
+                );
+                info!("{upgraded}");
+                context.output().write(&upgraded);
+                return Ok(Upgraded::Done);
+            }
             return Err(format!(
                 "the prepared image no longer exists, because the host was rebooted since, and runs {runs}; start another run"
             )
             .into());
         }
+        health.before_upgrade(tools, context).await?;
         // If the upgrade determines what is newer, the next deployment may be an older one that was staged long ago.
         if later || status.next_is_locked {
             let downloaded = if later { Downloaded::Description } else { Downloaded::All };
@@ -180,10 +210,6 @@ impl System for Image {
         let known = all.into_iter().filter_map(|(name, version)| Some((name.to_owned(), version?)));
         Ok(Versions(known.collect::<BTreeMap<_, _>>()))
     }
-}
-
-fn read(path: &Path) -> String {
-    fs::read_to_string(path).unwrap_or_default().trim().to_owned()
 }
 
 fn remove(path: &Path) -> HandlerResult {
