@@ -34,7 +34,7 @@ pub(crate) struct SystemOptions {
     pub(crate) health_wait: Duration,
 
     /// How long to wait for what holds up a reboot before the reboot fails: programs that inhibit it (systemd-inhibit --list), and
-    /// users with --wait-for-sessions. The reboot wait begins after it
+    /// users with --wait-for-sessions. A reboot is tried again after --reboot-wait plus this
     #[arg(
         long,
         value_name = "DURATION",
