@@ -35,6 +35,8 @@ pub struct WorkerHost {
     kind: Vec<String>,
     options: Vec<String>,
     environment: Vec<(String, String)>,
+    /// Variables that the worker does not inherit.
+    unset: Vec<String>,
     /// The root directory and program of the worker, if it runs in another root.
     within: Option<(PathBuf, PathBuf)>,
     child: Option<Child>,
@@ -55,12 +57,20 @@ impl WorkerHost {
             client,
             options: Vec::new(),
             environment: Vec::new(),
+            unset: Vec::new(),
             within: None,
             child: None,
         };
         std::fs::create_dir(this.scripts()).unwrap();
         this.boot(FIRST_BOOT);
         this
+    }
+
+    /// Starts the worker without a variable of this process.
+    #[must_use]
+    pub fn without_environment(mut self, name: &str) -> Self {
+        self.unset.push(name.to_owned());
+        self
     }
 
     /// Uses another kind of worker than that with scripts: its subcommand with its own options.
@@ -148,6 +158,9 @@ impl WorkerHost {
         } else {
             Command::new(worker_binary())
         };
+        for name in &self.unset {
+            command.env_remove(name);
+        }
         command
             .args(&self.kind)
             .args(["--nats", &self.url, "--application", APPLICATION])

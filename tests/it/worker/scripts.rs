@@ -82,7 +82,21 @@ async fn line_ends_of_windows_are_named_when_a_script_fails() {
     host.script("prepare", "echo broken >&2\r\nfalse\r");
     assert!(std::fs::read(&path).unwrap().starts_with(b"#!/bin/sh\n"));
     let result = prepare(&host).await;
-    assert!(result.contains("; prepare: it has the line ends of Windows (CRLF); convert it"), "{result}");
+    let because = "; prepare may fail because it has the line ends of Windows (CRLF); convert it";
+    assert!(result.contains(because), "{result}");
+    host.script("prepare", "printf 'one\r\n'\necho broken >&2\nfalse");
+    assert_eq!(prepare(&host).await, "broken");
+}
+
+#[tokio::test]
+async fn interpreters_are_found_without_search_path() {
+    let server = NatsServer::with_streams().await;
+    // As in a unit or a container that unsets it: the worker is found by its path.
+    let mut host = WorkerHost::new(&server, "h1").await.without_environment("PATH");
+    host.script("prepare", "");
+    std::fs::write(host.scripts().join("prepare"), "#!/usr/bin/env sh\nexit 0\n").unwrap();
+    host.start();
+    assert_eq!(prepare(&host).await, "done");
 }
 
 #[tokio::test]

@@ -12,6 +12,9 @@ use os_upgrade_systems::script::{HEAD_BYTES, Interpreter, Misbegun, interpreter}
 /// How much of a failed script is searched for line ends of Windows, in bytes.
 const SEARCHED_BYTES: u64 = 64 * 1024;
 
+/// Where `env` looks if PATH is not set: in glibc's default.
+const DEFAULT_PATH: &str = "/bin:/usr/bin";
+
 /// Why a script cannot be run: the rest of a sentence about it, with advice.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum Error {
@@ -78,7 +81,7 @@ pub(crate) fn check(path: &Path) -> Result<(), Error> {
         Interpreter::Path(interpreter) => check_interpreter(directory, interpreter),
         Interpreter::InSearchPath { env, name } => {
             check_interpreter(directory, env)?;
-            let search = std::env::var_os("PATH").unwrap_or_default();
+            let search = std::env::var_os("PATH").unwrap_or_else(|| DEFAULT_PATH.into());
             let is_found = |at: PathBuf| access(&directory.join(at).join(&name), AccessFlags::X_OK).is_ok();
             if std::env::split_paths(&search).any(is_found) {
                 Ok(())
@@ -102,10 +105,34 @@ fn is_executable(metadata: &fs::Metadata) -> bool {
     metadata.permissions().mode() & 0o111 != 0
 }
 
-/// Whether the script at `path`, which has failed, has line ends of Windows after its first line. Then a shell takes the
-/// carriage return for a part of each command.
+/// Whether most lines after the first of the script at `path`, which has failed, end as those of Windows. Then a shell takes the
+/// carriage return for a part of each command. Single ones may be text that it prints.
 pub(crate) fn has_carriage_returns(path: &Path) -> bool {
     let mut text = Vec::new();
     let read = File::open(path).and_then(|file| file.take(SEARCHED_BYTES).read_to_end(&mut text));
-    read.is_ok() && text.starts_with(b"#!") && text.windows(2).any(|pair| pair == b"\r\n")
+    read.is_ok() && text.starts_with(b"#!") && most_lines_end_with_return(&text)
+}
+
+/// Whether most lines after the first end with a carriage return.
+fn most_lines_end_with_return(text: &[u8]) -> bool {
+    let lines = || text.split_inclusive(|byte| *byte == b'\n').skip(1);
+    lines().filter(|line| line.ends_with(b"\r\n")).count() * 2 > lines().count()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn single_carriage_returns_are_no_line_ends_of_windows() {
+        for (text, expected) in [
+            (&b"#!/bin/sh\necho\r\nfalse\r\n"[..], true),
+            (b"#!/bin/sh\necho\r\nfalse\r\nexit", true),
+            (b"#!/bin/sh\nprintf 'a\r\nb'\nfalse\n", false),
+            (b"#!/bin/sh\nfalse\n", false),
+            (b"#!/bin/sh\r\n", false),
+        ] {
+            assert_eq!(most_lines_end_with_return(text), expected, "{:?}", String::from_utf8_lossy(text));
+        }
+    }
 }

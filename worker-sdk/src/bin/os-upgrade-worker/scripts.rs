@@ -197,7 +197,7 @@ pub(crate) fn success(name: &str, finished: &Finished) -> HandlerResult {
 fn failure(name: &str, finished: &Finished) -> String {
     let message = finished.last_line.clone().unwrap_or_else(|| describe(name, finished.status));
     if finished.has_carriage_returns {
-        format!("{message}; {name}: {}", Misbegun::CarriageReturn)
+        format!("{message}; {name} may fail because {}", Misbegun::CarriageReturn)
     } else {
         message
     }
