@@ -15,7 +15,22 @@ impl<'writer> FormatFields<'writer> for SafeFields {
     fn format_fields<R: RecordFields>(&self, mut writer: Writer<'writer>, fields: R) -> fmt::Result {
         let mut text = String::new();
         self.0.format_fields(Writer::new(&mut text), fields)?;
-        text.chars()
-            .try_for_each(|character| fmt::Write::write_char(&mut writer, sanitized_character(character)))
+        text.chars().try_for_each(|character| fmt::Write::write_char(&mut writer, shown(character)))
+    }
+}
+
+/// The character to write in place of this one. Tools print tabs to align what they say.
+fn shown(character: char) -> char {
+    if character == '\t' { ' ' } else { sanitized_character(character) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_tabs_become_spaces() {
+        let shown: String = "a\tb\u{1b}c\nd".chars().map(shown).collect();
+        assert_eq!(shown, "a b\u{fffd}c\u{fffd}d");
     }
 }
