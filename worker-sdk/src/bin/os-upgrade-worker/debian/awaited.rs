@@ -1,12 +1,14 @@
 //! Remembers, across reboots, which kernels a reboot should bring.
 
-use std::fs::{self, File};
-use std::io::{self, Write};
+use std::fs;
+use std::io;
 use std::path::PathBuf;
 use std::sync::{Mutex, PoisonError};
 
 use os_upgrade_systems::debian::kernel::{Awaited, Pending};
 use os_upgrade_worker_sdk::{BootIdSource, HandlerResult};
+
+use crate::system::before::replace;
 
 /// The file with the kernels that the next reboot should bring.
 #[derive(Debug)]
@@ -43,7 +45,7 @@ impl AwaitedKernels {
         let mut awaited = before.clone();
         awaited.add(kernel, &boot, installed);
         if awaited != before {
-            self.replace(&awaited.to_string()).map_err(|error| self.failed("write", &error))?;
+            replace(&self.path, awaited.to_string().as_bytes())?;
         }
         Ok(())
     }
@@ -56,16 +58,6 @@ impl AwaitedKernels {
             }
             Ok(()) | Err(_) => Ok(()),
         }
-    }
-
-    /// Replaces the file, so that it survives a power cut during the reboot.
-    fn replace(&self, text: &str) -> io::Result<()> {
-        let new = self.path.with_extension("kernels.new");
-        let mut file = File::create(&new)?;
-        file.write_all(text.as_bytes())?;
-        file.sync_all()?;
-        fs::rename(&new, &self.path)?;
-        self.path.parent().map_or(Ok(()), |directory| File::open(directory)?.sync_all())
     }
 
     fn failed(&self, what: &str, error: &io::Error) -> String {

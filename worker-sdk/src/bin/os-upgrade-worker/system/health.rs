@@ -209,7 +209,7 @@ impl Health {
     }
 }
 
-/// Why these failed units say that the host is not healthy, if they do.
+/// The problem with these failed units.
 fn problem(before: Option<&Before>, failed: &BTreeSet<String>) -> Option<String> {
     let Some(before) = before else {
         return (!failed.is_empty()).then(|| {
