@@ -452,21 +452,21 @@ mod tests {
     const SHORT: &str = "$JS.ACK.stream.worker-h1.1.7.3.1790000000.0";
 
     async fn subscribe(client: &Client, subject: &'static str) -> Subscriber {
-        let subscriber = client.subscribe(subject).await.unwrap();
-        client.flush().await.unwrap();
+        let subscriber = client.subscribe(subject).await.expect("NATS answers");
+        client.flush().await.expect("NATS answers");
         subscriber
     }
 
     /// Answers the next acknowledgement.
     async fn take(client: &Client, acks: &mut Subscriber) {
-        let reply = acks.next().await.unwrap().reply.unwrap();
-        client.publish(reply, Bytes::new()).await.unwrap();
+        let reply = acks.next().await.expect("NATS answers").reply.expect("NATS answers");
+        client.publish(reply, Bytes::new()).await.expect("NATS answers");
     }
 
     #[tokio::test]
     async fn long_form_is_given_up_only_where_nobody_listens() {
-        let server = NatsServer::start().await.unwrap();
-        let client = async_nats::connect(server.url()).await.unwrap();
+        let server = NatsServer::start().await.expect("NATS answers");
+        let client = async_nats::connect(server.url()).await.expect("NATS answers");
         let bus = Bus::new(client.clone());
         let ack = |connection| bus.ack(b"+ACK", LONG, connection);
         let mut short = subscribe(&client, SHORT).await;
@@ -480,21 +480,21 @@ mod tests {
         let (acked, ()) = tokio::join!(ack(1), take(&client, &mut long));
         assert_eq!(acked, Ok(()));
 
-        long.unsubscribe().await.unwrap();
+        long.unsubscribe().await.expect("NATS answers");
         let (acked, ()) = tokio::join!(ack(1), take(&client, &mut short));
         assert_eq!((acked, bus.acks_short.load(Ordering::Relaxed)), (Ok(()), 1));
         let mut long = subscribe(&client, LONG).await;
         let (acked, ()) = tokio::join!(ack(1), take(&client, &mut short));
         assert_eq!(acked, Ok(()));
 
-        client.force_reconnect().await.unwrap();
+        client.force_reconnect().await.expect("NATS answers");
         tokio::time::timeout(REQUEST_TIMEOUT, async {
             while bus.connections() < 2 || !bus.is_connected() {
                 tokio::time::sleep(FIRST_LINK_CHECK_EVERY).await;
             }
         })
         .await
-        .unwrap();
+        .expect("NATS answers");
         let (acked, ()) = tokio::join!(ack(2), take(&client, &mut long));
         assert_eq!(acked, Ok(()));
     }

@@ -153,14 +153,15 @@ impl Bus {
                     format!("the stream {REFUSED_STREAM} was created to try it: {}", with_causes(&error))
                 })
             }
-            Err(error) => Ok(match error.kind() {
-                CreateStreamErrorKind::JetStream(error) => match error.error_code() {
+            Err(error) => {
+                // Without an answer of JetStream nothing is known.
+                let CreateStreamErrorKind::JetStream(error) = error.kind() else { return Ok(None) };
+                Ok(match error.error_code() {
                     ErrorCode::STREAM_SUBJECT_OVERLAP => Some(true),
                     ErrorCode::STORAGE_RESOURCES_EXCEEDED => Some(false),
                     _ => None,
-                },
-                _ => None,
-            }),
+                })
+            }
         }
     }
 }

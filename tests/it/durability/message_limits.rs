@@ -1,10 +1,12 @@
 //! A nats-server that takes only small messages is named, and not used until that is changed.
 
+use std::time::Duration;
+
 use harness::nats_cluster::NatsCluster;
 use harness::nats_server::NatsServer;
 use harness::orchestrator::Orchestrator;
 use harness::secured_nats::SecuredNats;
-use harness::wait::eventually;
+use harness::wait::{eventually, within};
 
 const SMALL: &str = "max_payload: 64KB";
 const REASON: &str = "takes messages of 65536 bytes at most, and 1048576 are needed: raise max_payload";
@@ -67,7 +69,8 @@ async fn small_messages_of_the_account_are_waited_out() {
     orchestrator.start();
     let reason = "raise the payload limit of this user and of its account";
     let named = async |orchestrator: &Orchestrator| {
-        eventually("it to name the limit", async || {
+        // A running instance is not ready after two minutes without an inspection.
+        within(Duration::from_mins(4), "it to name the limit", async || {
             orchestrator.readiness().await.filter(|found| found.contains(reason))
         })
         .await;

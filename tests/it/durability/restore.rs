@@ -200,7 +200,7 @@ async fn interrupted_restore_finishes_when_repeated() {
         let (mut site, hosts, id) = site_during_run().await;
         let before = site.rest().run(&id).await.facts();
         restart_with_empty_bus(&mut site).await;
-        let (exclusive, lease, plan) = planned(&site).await;
+        let (exclusive, lease, plan) = Box::pin(planned(&site)).await;
         let mut steps: Vec<Step> = Vec::new();
         let cut = restore::carry_out(&exclusive, &plan, &lease, |step| {
             steps.push(step.clone());
@@ -235,7 +235,7 @@ async fn nobody_leads_between_plan_and_restoration() {
     let (mut site, hosts, id) = site_during_run().await;
     let before = site.rest().run(&id).await.facts();
     restart_with_empty_bus(&mut site).await;
-    let (exclusive, lease, plan) = planned(&site).await;
+    let (exclusive, lease, plan) = Box::pin(planned(&site)).await;
     let mut other = Orchestrator::new(&site.nats.url(), "");
     other.start();
     eventually("the other to see the restoration", async || {
@@ -260,7 +260,7 @@ async fn restore_interrupted_between_streams_is_repeated() {
     let before = site.rest().run(&id).await.facts();
     site.orchestrator.kill().await;
     site.jetstream().delete_stream(subject::CONTROL_STREAM).await.unwrap();
-    let (exclusive, lease, plan) = planned(&site).await;
+    let (exclusive, lease, plan) = Box::pin(planned(&site)).await;
     let cut = restore::carry_out(&exclusive, &plan, &lease, |step| {
         if *step == Step::ControlReady { Err(RecoveryError::LeaseLost) } else { Ok(()) }
     });

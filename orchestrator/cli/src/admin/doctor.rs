@@ -39,7 +39,7 @@ pub(crate) async fn run(
     file: Option<&Path>,
     options: Doctor,
 ) -> Result<(), Failure> {
-    let checks = examine(settings, file).await;
+    let checks = Box::pin(examine(settings, file)).await;
     options.output.print(&checks, || checks.iter().map(text).collect::<Vec<_>>().join("\n"))?;
     match checks.iter().filter(|check| check.verdict == Verdict::Problem).count() {
         0 => Ok(()),

@@ -212,7 +212,7 @@ impl World {
         if let Action::Append { message, .. } = &action {
             let instance = &self.instances[index];
             let is_reliable =
-                instance.node.as_ref().is_some_and(|node| node.inventory().view().may_time_out());
+                instance.node.as_ref().is_some_and(|node| node.inventory().view().may_judge_windows());
             self.checker.decided(message, DecisionClock { error: instance.clock, is_reliable });
         }
         match action {

@@ -9,7 +9,7 @@ use os_upgrade_kernel::slot::ReleaseCause;
 use os_upgrade_kernel::{
     Accepted, Batch, ClientId, ControlMessage, Effect, Fact, HostEvent, HostStatus, Input, JobDone,
     LockOperation, LockOutcome, LockProvider, MissedReason, MissedRun, Operation, Reason, Record, Request,
-    RunHost, State, Trigger, effects,
+    Run, RunHost, State, Trigger, effects,
 };
 use os_upgrade_protocol::{Action, Command, HostName};
 use os_upgrade_shell::control_stream;
@@ -275,7 +275,7 @@ fn grant_by_name(state: &State, fact: Fact) -> Fact {
     let Fact::Host { run, event: event @ HostEvent::SlotGranted { group, .. }, .. } = &fact else {
         return fact;
     };
-    let hosts = state.run.iter().flat_map(|run| run.hosts());
+    let hosts = state.run.iter().flat_map(Run::hosts);
     let mut ready = hosts.filter(|(host, in_run)| {
         in_run.status == HostStatus::Prepared && in_run.group == *group && !state.slots.contains_key(*host)
     });

@@ -228,7 +228,7 @@ mod tests {
     #[tokio::test]
     async fn full_stdout_does_not_starve_stderr() {
         let script = "yes & head -c 200000 /dev/zero >&2; kill $!";
-        let ended = tokio::time::timeout(Duration::from_secs(60), printed(script, 300_000)).await;
+        let ended = tokio::time::timeout(Duration::from_mins(1), printed(script, 300_000)).await;
         let (_, _, stderr) = ended.expect("standard error is read");
         assert_eq!(stderr.len(), 200_000);
     }
