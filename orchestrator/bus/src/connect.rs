@@ -110,17 +110,6 @@ impl Bus {
         Err(SmallMessages::Server { server, bytes })
     }
 
-    /// [`Self::try_messages`], once for each connection.
-    ///
-    /// # Errors
-    /// See there.
-    pub async fn check_messages(&self) -> Result<(), SmallMessages> {
-        if self.messages_tried.load(Ordering::Relaxed) == self.connections() {
-            return self.check_server_messages();
-        }
-        self.try_messages().await
-    }
-
     /// As [`Self::check_server_messages`], and sends a large message, to nobody: the client does not learn the limits of
     /// users and accounts.
     ///
@@ -136,13 +125,10 @@ impl Bus {
             let connection = self.connections();
             let sent = self.client.publish(subject::TRIAL, vec![0; NATS_MESSAGE_BYTES].into()).await;
             // The server answers after it has read that.
-            let is_answered = self.is_answered().await;
+            self.is_answered().await;
             let is_kept =
                 self.connections() == connection && self.client.connection_state() == State::Connected;
             if sent.is_ok() && is_kept {
-                if is_answered {
-                    self.messages_tried.store(connection, Ordering::Relaxed);
-                }
                 return Ok(());
             }
             tracing::debug!(is_usable, "a large message is not taken");

@@ -35,7 +35,6 @@ pub mod streams;
 pub mod trial;
 pub mod worker_reports;
 
-use std::sync::atomic::AtomicU64;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
@@ -62,8 +61,6 @@ pub struct Bus {
     lease: Arc<OnceCell<LeaseBucket>>,
     /// When the first of the lease requests was sent that have had no answer so far.
     unanswered_since: Arc<Mutex<Option<Instant>>>,
-    /// The connection over which NATS has taken a large message, counted from 1.
-    messages_tried: Arc<AtomicU64>,
 }
 
 /// The bucket of the lease in use.
@@ -88,7 +85,6 @@ impl Bus {
             user: user.map(Arc::from),
             lease: Arc::default(),
             unanswered_since: Arc::default(),
-            messages_tried: Arc::default(),
         }
     }
 

@@ -4,7 +4,6 @@ use std::time::Duration;
 
 use os_upgrade_adapters::Adapters;
 use os_upgrade_bus::Bus;
-use os_upgrade_bus::connect::SmallMessages;
 use os_upgrade_bus::latest::Latest;
 use os_upgrade_bus::worker_reports::WorkerConnection;
 use os_upgrade_kernel::{Job, NoAnswer};
@@ -167,10 +166,9 @@ impl Work {
 
     pub(super) fn inspect(&self, known: Box<Acknowledged>) {
         self.spawn(|bus| async move {
-            let streams = match bus.check_messages().await {
+            let streams = match bus.check_server_messages() {
                 Ok(()) => bus.inspect(&known).await.map_err(|error| error.to_string()),
-                Err(unknown @ SmallMessages::Unknown) => Err(unknown.to_string()),
-                Err(small @ (SmallMessages::Server { .. } | SmallMessages::User)) => {
+                Err(small) => {
                     // Another server may be right, or this one be configured since.
                     tokio::time::sleep(SMALL_MESSAGES_PAUSE).await;
                     bus.reconnect().await;
