@@ -61,7 +61,7 @@ async fn servers_that_take_small_messages_are_left() {
 /// The client is not told the limit of an account.
 #[tokio::test]
 async fn small_messages_of_the_account_are_waited_out() {
-    let mut nats = SecuredNats::start(1).await;
+    let nats = SecuredNats::start(1).await;
     limit(&nats, 64 * 1024).await;
     let mut orchestrator = nats.orchestrator();
     orchestrator.start();
