@@ -552,7 +552,9 @@ impl Node {
                 let before = self.out.len();
                 leading.appended((first, tip), &mut self.dispatcher, &mut self.follower, &mut self.out);
                 let stored_at = self.clocks.bus_time(now).unwrap_or(now.wall);
-                for action in &self.out[before..] {
+                // What is recorded by a doubtful clock is no witness.
+                let is_trusted = self.inventory.view().clock.is_trusted();
+                for action in self.out[before..].iter().filter(|_| is_trusted) {
                     if let Action::Project { committed, .. } = action {
                         let record = &committed.record;
                         self.clocks.recorded(record.at, stored_at, vouches_for_clock(record));

@@ -297,13 +297,16 @@ impl Checker {
             Err(violation) => return self.violations.record(Err(violation)),
         };
         let record = &committed.record;
-        self.record_times.appended(record, stored_at);
         for fact in &record.facts {
             self.steps.release_silent(fact);
         }
         let clock = self.decided.get(&message.append_id).copied();
         let clock = clock.unwrap_or(DecisionClock { error: TimeDelta::zero(), is_reliable: false });
         let moment = Moment { at: record.at, clock, appended: self.time() };
+        // A leader does not count what it recorded while its clock was in doubt.
+        if clock.is_reliable {
+            self.record_times.appended(record, stored_at);
+        }
         let mut before = committed.before;
         for fact in &committed.record.facts {
             if !self.is_rolled_back {
