@@ -164,9 +164,9 @@ bugs! {
     /// A worker does not see that a command is one that it has carried out.
     IdsUnread: "ids-unread", [MachineRolledBack] => ["S3"], seed 826;
     /// Heartbeats are read without the times that they contain.
-    HostTimesUnread: "host-times-unread", [BusClockStep] => ["clock"], seed 45;
+    HostTimesUnread: "host-times-unread", [BusClockStep] => ["clock"], seed 128;
     /// The times of records are not read.
-    RecordTimesUnread: "record-times-unread", [TimeLost] => ["clock"], seed 32;
+    RecordTimesUnread: "record-times-unread", [TimeLost] => ["clock"], seed 118;
     /// That a run was missed is not recorded.
     MissedUnrecorded: "missed-unrecorded", [BusCrash, BusAwayForHours] => ["missed", "live"], seed 37;
     /// A run is recorded as missed although it has started.
