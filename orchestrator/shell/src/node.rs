@@ -98,6 +98,8 @@ pub struct Node {
     appender: Appender,
     inventory: Inventory,
     clocks: ClockWatch,
+    /// Whether the clock was trusted when the record that is being appended was decided.
+    decided_by_trusted_clock: bool,
     dispatcher: Dispatcher,
     forwards: Forwards,
     role: Role,
@@ -139,6 +141,7 @@ impl Node {
             appender: Appender::new(&settings.nonce),
             inventory: Inventory::new(settings.zones.clone()),
             clocks: ClockWatch::new(settings.newest_record),
+            decided_by_trusted_clock: false,
             dispatcher: Dispatcher::new(settings.dispatch.clone(), &settings.nonce),
             forwards: Forwards::default(),
             role: Role::Starting,
@@ -553,8 +556,7 @@ impl Node {
                 leading.appended((first, tip), &mut self.dispatcher, &mut self.follower, &mut self.out);
                 let stored_at = self.clocks.bus_time(now).unwrap_or(now.wall);
                 // What is recorded by a doubtful clock is no witness.
-                let is_trusted = self.inventory.view().clock.is_trusted();
-                for action in self.out[before..].iter().filter(|_| is_trusted) {
+                for action in self.out[before..].iter().filter(|_| self.decided_by_trusted_clock) {
                     if let Action::Project { committed, .. } = action {
                         let record = &committed.record;
                         self.clocks.recorded(record.at, stored_at, vouches_for_clock(record));
@@ -583,7 +585,10 @@ impl Node {
         self.inventory.control_read(self.dispatcher.has_read_control(&self.follower.state));
         let view = self.inventory.view();
         let step = match leading.next_record(&mut self.follower.state, view, now, starter) {
-            Some(record) => self.appender.record(record, &self.follower.tip, now),
+            Some(record) => {
+                self.decided_by_trusted_clock = view.clock.is_trusted();
+                self.appender.record(record, &self.follower.tip, now)
+            }
             // A stopping instance leaves the snapshot to its successor.
             None if self.follower.weight_since_snapshot >= self.settings.snapshot_weight
                 && !self.stopping.is_requested() =>

@@ -4,46 +4,7 @@
 //! keeps its own records. Of the orchestrator's code it uses only the formats and the fold of the journal, with which
 //! the leader's state is compared at the end.
 //!
-//! | rule | | in |
-//! |---|---|---|
-//! | S1 | no group has more hosts under upgrade than slots | `steps` |
-//! | S2 | no command is sent after `not-after` or the run's end, and no worker starts one | `commands`, `workers` |
-//! | S3 | no host executes `upgrade` twice in a run | `workers` |
-//! | S4 | no `upgrade` or `reboot` without a slot held | `steps` |
-//! | S5 | an answer 2xx is never forgotten, a refusal has a reason, and "nothing was changed" is true | `answers` |
-//! | shown | a caller that the leader tells that a change is durable finds it there; what is shown is on its way to the store | `answers`, `journal` |
-//! | log | each decision is logged by one instance at most | `journal` |
-//! | hint | workers are told that a run is stopping only when it is | `runs` |
-//! | S6 | a slot is never freed by a timeout alone, nor by an operator while its host is at work | `steps` |
-//! | window | a run starts automatically in an open window only, once in each occurrence, and ends with it | `runs` |
-//! | semaphore | the history of all calls about slots is linearisable | `semaphore` |
-//! | fair | a host leaves a free slot to each client that was refused before the host's turn came and may still ask again; no client waits for long | `semaphore`, `turns` |
-//! | turn | of the hosts of a group that could start, the one whose last turn lies most runs back goes first | `order` |
-//! | lease | only the process that holds the lease sends requests to the lock server | `lock_server` |
-//! | rate | requests do not exceed the lock server's limits, and respect `Retry-After` | `lock_server` |
-//! | once | no command is in the stream twice | `commands` |
-//! | enrol | no command goes to a host that was not approved when its run began, or was withdrawn before it began there | `enrolment` |
-//! | secret | all stored secrets are under one key | `secrets` |
-//! | worker | an executed command is acknowledged after its reply; a reboot follows its `reboot-required` | `commands`, `workers` |
-//! | journal | it can be followed, and no instance stops permanently | `journal` |
-//! | store | the projection misses nothing | `journal` |
-//! | trim | the journal begins with a snapshot, and what is deleted is in every live store, or read and answered | `retention` |
-//! | loss | an instance that knows that the bus has lost acknowledged data stops, and writes nothing | `loss` |
-//! | copy | of two processes with copies of one data directory, the one that has lost the lease to the other stops | `checker` |
-//! | missed | a run that was due, did not start and no longer can is recorded once, and no other is | `missed` |
-//! | clock | while a clock is wrong and another shows it, no run starts automatically or counts as missed, and nothing times out; no run starts automatically before the newest record | `clock` |
-//! | queue | the reboot queue keeps its limits and windows, holds slots, stays away from hosts of runs, and undoes only what was cancelled before its host was told to reboot | `queue` |
-//! | doubled | no host reboots twice for an entry of the queue; by the operator's command once more for each unknown outcome | `queue`, `attempts` |
-//! | lost | an entry counts as rebooted once its host has left the boot that it was to leave, and said so | `queue` |
-//! | servers | no API server of the cluster is under way beside another node | `nodes` |
-//! | drain | no `upgrade` or `reboot` before the node is cordoned and drained, as this leader has seen | `nodes` |
-//! | cordon | no node is uncordoned while its host is at work, and no slot released while the node is cordoned for it | `nodes` |
-//! | admin | an administrator's cordon that was there before ours is there after it, and no other is left | `nodes` |
-//! | evict | pods are evicted from nodes under way only, and never those of the site or of running jobs | `nodes` |
-//! | fence | a deposed leader changes nothing on a node whose mark has a later fence | `nodes` |
-//! | unreachable | no entry of the reboot queue starts while too many nodes are not ready | `nodes` |
-//! | backoff | pauses after drains that were given up grow as configured | `nodes` |
-//! | live | runs end, slots are freed, the next run succeeds | `end`, `steps` |
+//! The rules are listed in `violation`.
 //!
 //! Each of these files keeps what its rules need and reports their violations; [`Checker`] passes each event to the
 //! files concerned.
@@ -53,7 +14,6 @@ mod attempts;
 mod calls;
 mod clock;
 mod commands;
-mod counts;
 mod end;
 mod enrolment;
 mod journal;
@@ -193,6 +153,61 @@ impl Checker {
     /// The first violation, if any.
     pub(crate) fn into_violation(self) -> Option<Violation> {
         self.violations.into_first()
+    }
+
+    /// The runs that started.
+    pub(crate) fn runs(&self) -> u64 {
+        self.runs.count()
+    }
+
+    /// Of these, the runs that a window started.
+    pub(crate) fn scheduled(&self) -> u64 {
+        self.runs.scheduled()
+    }
+
+    /// The missed runs that were recorded.
+    pub(crate) fn missed(&self) -> u64 {
+        self.missed.count()
+    }
+
+    /// The hosts that operators gave up after these had begun.
+    pub(crate) fn given_up(&self) -> u64 {
+        self.steps.given_up()
+    }
+
+    /// The entries of the reboot queue that ended because their hosts have rebooted.
+    pub(crate) fn rebooted(&self) -> u64 {
+        self.queue.rebooted()
+    }
+
+    /// How often hosts went down for the operator's command.
+    pub(crate) fn rebooted_by_commands(&self) -> u64 {
+        self.attempts.reboots()
+    }
+
+    /// How often a node was drained before its host was told to upgrade or reboot.
+    pub(crate) fn drained(&self) -> u64 {
+        self.nodes.drained()
+    }
+
+    /// The nodes of hosts that failed, or whose slots were released by an operator.
+    pub(crate) fn kept_nodes(&self) -> impl Iterator<Item = &HostName> {
+        self.nodes.kept()
+    }
+
+    /// The upgrades that workers with the SDK's rules began.
+    pub(crate) fn upgrades(&self) -> u64 {
+        self.workers.upgrades()
+    }
+
+    /// The answers about slots that were found right.
+    pub(crate) fn slot_answers(&self) -> u64 {
+        self.semaphores.answers()
+    }
+
+    /// The clients that waited for their slot beside runs.
+    pub(crate) fn waits(&self) -> u64 {
+        self.turns.waits()
     }
 
     /// The settings of an instance have changed; they come into force if it leads.
