@@ -13,7 +13,7 @@ use tokio_util::sync::CancellationToken;
 use crate::bus::Bus;
 use crate::driver::Driver;
 use crate::store::Store;
-use crate::{BootIdSource, Error, VersionsNotifier, Worker, bus};
+use crate::{BootIdSource, Error, VersionsNotifier, Worker, connect};
 
 const STATE_DIR_DEFAULT: &str = "/var/lib/os-upgrade-worker";
 const MACHINE_ID: &str = "/etc/machine-id";
@@ -183,7 +183,7 @@ impl WorkerBuilder {
         let store = Store::open(&self.state_dir, &self.host)?;
         let client = match self.nats {
             Nats::Absent => return Err(Error::NoNats),
-            Nats::Url(url) => bus::connect(&url, self.access, &self.application, &self.host).await?,
+            Nats::Url(url) => connect::connect(&url, self.access, &self.application, &self.host).await?,
             Nats::Client(client) => client,
         };
         let announcement = Announcement {

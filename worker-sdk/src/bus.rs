@@ -1,4 +1,4 @@
-//! NATS: connecting, the state of the connection, and confirmed publishing. Nothing is passed to the client while it
+//! NATS: the state of the connection, and confirmed publishing. Nothing is passed to the client while it
 //! is disconnected, because it would buffer messages and send them late.
 //!
 //! A host may have its own account, whose permissions are limited to what a worker needs. JetStream then belongs to
@@ -13,20 +13,14 @@ use std::time::{Duration, Instant, SystemTime};
 use async_nats::connection::State;
 use async_nats::jetstream::stream::{LastRawMessageErrorKind, Stream};
 use async_nats::jetstream::{self, ErrorCode, context::GetStreamErrorKind};
-use async_nats::{Client, ConnectOptions, HeaderMap, RequestErrorKind, ServerAddr};
+use async_nats::{Client, HeaderMap, RequestErrorKind};
 use bytes::Bytes;
-use os_upgrade_credentials::{
-    Access, ConnectDiagnostics, LogThrottle, ORCHESTRATOR, Program, SYSTEM, address_for_client,
-};
+use os_upgrade_credentials::LogThrottle;
 use os_upgrade_protocol::error::with_causes;
 use os_upgrade_protocol::limits::NATS_MESSAGE_BYTES;
-use os_upgrade_protocol::{
-    AckSubject, ApplicationName, ConsumerAnswer, ConsumerRequest, HostName, header, subject,
-};
+use os_upgrade_protocol::{AckSubject, ConsumerAnswer, ConsumerRequest, HostName, subject};
 use tokio::sync::watch;
-use tracing::{debug, info, warn};
-
-use crate::Error;
+use tracing::{info, warn};
 
 /// Time limit for a request.
 const REQUEST_TIMEOUT: Duration = Duration::from_secs(5);
@@ -36,12 +30,6 @@ const LINK_CHECK_EVERY: Duration = Duration::from_millis(200);
 const FIRST_LINK_CHECK_EVERY: Duration = Duration::from_millis(20);
 /// How often a missing stream is looked up.
 const STREAM_CHECK_EVERY: Duration = Duration::from_millis(500);
-/// How often the server is pinged. A server that hangs keeps its connections open; the client gives up after three
-/// unanswered pings. With the client's default that takes two to three minutes.
-const PING_EVERY: Duration = Duration::from_secs(5);
-/// The longest pause between two attempts to connect.
-const RECONNECT_PAUSE_MAX: Duration = Duration::from_secs(2);
-
 /// The state of the connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Link {
@@ -308,92 +296,6 @@ impl Bus {
     }
 }
 
-/// Connects to the servers of `url`. Returns immediately, because the first connection is retried too.
-pub(crate) async fn connect(
-    url: &str,
-    access: Access,
-    application: &ApplicationName,
-    host: &HostName,
-) -> Result<Client, Error> {
-    // Other user names are a site's choice. Users with these names have no host's permissions.
-    let is_reserved =
-        |user: &String| [ORCHESTRATOR, SYSTEM].contains(&user.as_str()) && user != host.as_str();
-    if let Some(user) = access.user().filter(is_reserved) {
-        return Err(Error::ForeignCredentials { user, host: host.clone() });
-    }
-    let name = header::worker_producer(application, host);
-    let (addresses, options) = options(url, access, &name, Some(host))?;
-    let options = options.retry_on_initial_connect();
-    options.connect(addresses).await.map_err(|error| Error::Connect(error.into()))
-}
-
-/// The servers in `url`, and the options for connecting to them; `host` is the host whose credentials are expected.
-pub(crate) fn options(
-    url: &str,
-    access: Access,
-    name: &str,
-    host: Option<&HostName>,
-) -> Result<(Vec<ServerAddr>, ConnectOptions), Error> {
-    let mut addresses = Vec::new();
-    for part in url.split(',') {
-        if part.trim().is_empty() {
-            return Err(Error::NatsUrl("it is empty; give nats://HOST:4222 or the like".to_owned()));
-        }
-        let address: ServerAddr =
-            part.trim().parse().map_err(|error: std::io::Error| Error::NatsUrl(error.to_string()))?;
-        addresses.push(address);
-    }
-    let options = access
-        .options(&addresses)?
-        .name(name)
-        .ping_interval(PING_EVERY)
-        .max_reconnects(None)
-        .reconnect_delay_callback(|attempts| {
-            let doublings = u32::try_from(attempts.min(10)).unwrap_or(10);
-            (Duration::from_millis(10) * 2_u32.pow(doublings)).min(RECONNECT_PAUSE_MAX)
-        });
-    let host = host.cloned();
-    let diagnostics = Arc::new(ConnectDiagnostics::new(Program::Worker, access.clone()));
-    let attempt_diagnostics = Arc::clone(&diagnostics);
-    let options = options
-        // The callback chooses no server; it is the only place where the client reports why an attempt failed.
-        .reconnect_to_server_callback(move |servers, _| {
-            let diagnostics = Arc::clone(&attempt_diagnostics);
-            async move {
-                if let Some(text) = diagnostics.before_attempt(&servers).await {
-                    warn!("NATS: {text}");
-                }
-                None
-            }
-        })
-        .event_callback(move |event| {
-            log(&event, diagnostics.describe_event(&event));
-            if let (async_nats::Event::Connected, Some(host)) = (&event, &host) {
-                warn_if_not_for_host(&access, host);
-            }
-            std::future::ready(())
-        });
-    Ok((addresses.into_iter().map(address_for_client).collect(), options))
-}
-
-/// Logs an event of the client, or `diagnosis` instead.
-fn log(event: &async_nats::Event, diagnosis: Option<String>) {
-    use async_nats::Event;
-    match (event, diagnosis) {
-        (_, Some(text)) => warn!("NATS: {text}"),
-        (Event::Connected, None) => info!("connected to NATS"),
-        (Event::ServerError(_) | Event::ClientError(_), None) => debug!("NATS: {event}"),
-        (
-            Event::Disconnected
-            | Event::LameDuckMode
-            | Event::Draining
-            | Event::Closed
-            | Event::SlowConsumer(_),
-            None,
-        ) => warn!("NATS: {event}"),
-    }
-}
-
 /// Warns if the server takes only small messages: what is larger is not stored.
 fn warn_of_small_messages(client: &Client) {
     let bytes = client.max_payload();
@@ -401,17 +303,6 @@ fn warn_of_small_messages(client: &Client) {
         warn!(
             "NATS takes messages of {bytes} bytes at most, and {NATS_MESSAGE_BYTES} are needed: raise max_payload in the \
              configuration of the nats-server"
-        );
-    }
-}
-
-/// Warns if the user name in the credentials is not the host's. That is no error: the name can be chosen freely, and only
-/// the server decides about permissions.
-fn warn_if_not_for_host(access: &Access, host: &HostName) {
-    if let Some(user) = access.user().filter(|user| user != host.as_str()) {
-        warn!(
-            "the user name in the NATS credentials is {user}: if they are not those of {host}, replace them with those that \
-             `os-upgrade nats-config host {host}` creates"
         );
     }
 }

@@ -37,6 +37,7 @@
 mod boot_id;
 mod builder;
 mod bus;
+mod connect;
 mod driver;
 mod error;
 mod output;

@@ -49,7 +49,7 @@ use os_upgrade_credentials::{Program, without_userinfo};
 use os_upgrade_protocol::HostName;
 use os_upgrade_protocol::error::with_causes;
 
-use crate::bus;
+use crate::connect;
 use controller::Controller;
 pub use error::CheckError;
 pub use report::{Report, Row, Rule, Verdict};
@@ -67,7 +67,7 @@ const WORK_WAIT_DEFAULT: Duration = Duration::from_mins(10);
 /// # Errors
 /// The URL is invalid, a file of `access` cannot be used, or the server is unreachable or refuses the connection.
 pub async fn connect(url: &str, access: Access) -> Result<Client, CheckError> {
-    let (addresses, options) = bus::options(url, access.clone(), "os-upgrade-check", None)
+    let (addresses, options) = connect::options(url, access.clone(), "os-upgrade-check", None)
         .map_err(|error| CheckError::Nats(with_causes(&error)))?;
     let failed = |error: async_nats::ConnectError| {
         let error = with_causes(&error);

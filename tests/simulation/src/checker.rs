@@ -318,10 +318,7 @@ impl Checker {
         let clock = self.decided.get(&message.append_id).copied();
         let clock = clock.unwrap_or(DecisionClock { error: TimeDelta::zero(), is_reliable: false });
         let moment = Moment { at: record.at, clock, appended: self.time() };
-        // A leader does not count what it recorded while its clock was in doubt.
-        if clock.is_reliable {
-            self.record_times.appended(record, stored_at);
-        }
+        self.record_times.appended(record, stored_at, clock.is_reliable);
         let mut before = committed.before;
         for fact in &committed.record.facts {
             if !self.is_rolled_back {

@@ -46,12 +46,16 @@ pub(super) struct RecordTimes {
 }
 
 impl RecordTimes {
-    pub(super) fn appended(&mut self, record: &Record, stored_at: DateTime<Utc>) {
+    /// An instance has appended `record`, by a clock that `is_reliable` or not. An operator is believed either way.
+    pub(super) fn appended(&mut self, record: &Record, stored_at: DateTime<Utc>, is_reliable: bool) {
         let starts = |fact: &Fact| matches!(fact, Fact::RunStarted { trigger: Trigger::Operator { .. }, .. });
         if record.facts.iter().any(starts) {
             self.newest = None;
         }
-        self.newest = self.newest.max(Some(record.at.min(stored_at)));
+        // A leader does not count what it recorded while its clock was in doubt.
+        if is_reliable {
+            self.newest = self.newest.max(Some(record.at.min(stored_at)));
+        }
     }
 
     /// A leader is about to append `record`.
