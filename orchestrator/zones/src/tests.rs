@@ -83,11 +83,11 @@ fn systems_rules_take_the_place_of_those_compiled_in() {
     let vancouver = Tz::America__Vancouver;
     let directory = directory(&[
         ("America/Vancouver", slim(-32_400, "<-09>9")),
-        ("tzdata.zi", b"# version 2026f\n# This zic input file is in the public domain.\n".to_vec()),
+        ("tzdata.zi", b"# version 2999f\n# This zic input file is in the public domain.\n".to_vec()),
     ]);
     let data = read_from(directory.path());
-    assert_eq!(data.zones.version(), Some("2026f"));
-    assert_eq!(data.to_string(), format!("2026f, from {}", directory.path().display()));
+    assert_eq!(data.zones.version(), Some("2999f"));
+    assert_eq!(data.to_string(), format!("2999f, from {}", directory.path().display()));
     assert_eq!(opens(&data.zones, vancouver, "2026-11-28"), "2026-11-28T10:30:00+00:00");
     assert_eq!(compiled(vancouver, "2026-11-28"), "2026-11-28T08:30:00+00:00");
     // A zone without a file.
@@ -154,7 +154,7 @@ fn every_zone_is_compiled_in() {
 /// Debian and others package old names apart. Their rules are not those compiled in, which may be older.
 #[test]
 fn absent_names_are_found_by_their_links() {
-    let database = "# version 2026f\nZ America/Vancouver -8 - MST\nL America/Vancouver Canada/Pacific\nL x\nL\n\
+    let database = "# version 2999f\nZ America/Vancouver -8 - MST\nL America/Vancouver Canada/Pacific\nL x\nL\n\
                     L ../../etc/passwd Cuba\n";
     let directory = directory(&[
         ("America/Vancouver", slim(-32_400, "<-09>9")),
@@ -221,7 +221,7 @@ fn unusable_files_are_named() {
 #[test]
 fn unusable_data_is_said() {
     let directory =
-        directory(&[("UTC", with_leap_seconds(0, "UTC0", 1)), ("tzdata.zi", b"# version 2026f".to_vec())]);
+        directory(&[("UTC", with_leap_seconds(0, "UTC0", 1)), ("tzdata.zi", b"# version 2999f".to_vec())]);
     let data = read_from(directory.path());
     assert_eq!(data.zones.source(), ZoneSource::BuiltIn);
     assert!(said(&data).contains("such as UTC: it counts leap seconds"), "{}", said(&data));
@@ -230,10 +230,10 @@ fn unusable_data_is_said() {
 #[test]
 fn release_may_be_unknown() {
     for (name, text, version) in [
-        ("tzdata.zi", "# version 2026f\nmore\n", Some("2026f")),
+        ("tzdata.zi", "# version 2999f\nmore\n", Some("2999f")),
         ("tzdata.zi", "# version \u{1b}[2J\n", None),
         ("tzdata.zi", "R x 2026 ma - Mar lastSu 1u 1 S\n", None),
-        ("+VERSION", "2026e\n", Some("2026e")),
+        ("+VERSION", "2999e\n", Some("2999e")),
         ("+VERSION", "", None),
     ] {
         let directory = directory(&[("UTC", slim(0, "UTC0")), (name, text.into())]);
@@ -268,7 +268,33 @@ fn this_machines_data_can_be_read() {
         println!("there is none");
         return;
     }
-    let data = read_from(directory);
-    assert_eq!(data.problem.map(|problem| problem.to_string()), None);
+    let unusable = TZ_VARIANTS.into_iter().filter_map(|zone| match read_zone(directory, zone.name()) {
+        Err(ZoneFileError::Read(error)) if error.kind() == io::ErrorKind::NotFound => None,
+        read => Some((zone, read.err()?.to_string())),
+    });
+    assert_eq!(unusable.collect::<Vec<_>>(), []);
+}
+
+/// Hours off is worse than a `date` that says something else.
+#[test]
+fn older_data_does_not_count() {
+    let of_release = |version: &str| {
+        let directory = directory(&[
+            ("America/Vancouver", slim(-32_400, "<-09>9")),
+            ("tzdata.zi", format!("# version {version}\n").into()),
+        ]);
+        (read_from(directory.path()), directory)
+    };
+    let day = "2026-11-28";
+    let (data, directory) = of_release("1999c");
+    assert_eq!(data.zones.source(), ZoneSource::BuiltIn);
+    assert_eq!(opens(&data.zones, Tz::America__Vancouver, day), compiled(Tz::America__Vancouver, day));
+    assert_eq!(opens(&data.zones, Tz::Asia__Tokyo, day), compiled(Tz::Asia__Tokyo, day));
+    assert!(data.problem.is_none());
+    let (version, path) = (built_in_version(), directory.path().display());
+    let expected = format!("{version}, compiled in, as {path} has 1999c, which is older");
+    assert_eq!(data.to_string(), expected);
+    let (data, _directory) = of_release(&version.to_string());
     assert_eq!(data.zones.source(), ZoneSource::System);
+    assert_eq!(opens(&data.zones, Tz::America__Vancouver, day), "2026-11-28T10:30:00+00:00");
 }

@@ -33,7 +33,7 @@ fn install(directory: &Path, version: &str, hours: i32) {
 async fn replaced_zone_data_move_windows() {
     let nats = NatsServer::start().await;
     let directory = tempfile::tempdir().expect("a directory");
-    install(directory.path(), "2025b", 8);
+    install(directory.path(), "2998a", 8);
     let mut orchestrator = Orchestrator::new(&nats.url(), "");
     orchestrator.set_environment("TZDIR", directory.path().to_str().expect("text"));
     orchestrator.start_ready().await;
@@ -50,21 +50,35 @@ async fn replaced_zone_data_move_windows() {
     let opens = async || rest.get(WINDOWS).await.1["windows"][0]["start"].clone();
     assert_eq!(opens().await, json!("2026-11-28T09:30:00Z"));
     let zone_data = async || rest.get("/readyz").await.1["zone-data"].clone();
-    let old = "time zone data 2025b is more than half a year old: windows may open an hour off";
-    assert_eq!(zone_data().await, json!({"version": "2025b", "source": "system", "old": old}));
-    let cluster = rest.get("/v1/state/cluster").await.1;
-    assert_eq!(cluster["instances"][0]["zone-data"], json!("2025b"));
-    assert!(cluster["warnings"][0].as_str().is_some_and(|warning| warning.starts_with(old)), "{cluster}");
-    assert!(orchestrator.log().contains(old));
+    assert_eq!(zone_data().await, json!({"version": "2998a", "source": "system"}));
+    let cluster = async || rest.get("/v1/state/cluster").await.1;
+    assert_eq!(cluster().await["instances"][0]["zone-data"], json!("2998a"));
+    assert_eq!(cluster().await.get("warnings"), None::<&Value>);
     let (_, version, _) = orchestrator.run(&["version"], "").await;
-    let from = format!("2025b, from {}", directory.path().display());
+    let from = format!("2998a, from {}", directory.path().display());
     assert!(version.contains(&format!("time zone data {from}")), "{version}");
     let (_, doctor, _) = orchestrator.command(&["doctor"]).await;
-    assert!(doctor.contains(&format!("warning  time zone data: {from}")), "{doctor}");
+    assert!(doctor.contains(&format!("ok       time zone data: {from}")), "{doctor}");
+
+    // Older than what is compiled in, and old.
+    install(directory.path(), "2019b", 9);
+    let old =
+        eventually("the older zone data", async || zone_data().await["old"].as_str().map(str::to_owned))
+            .await;
+    assert_eq!(zone_data().await["source"], json!("built-in"));
+    assert_ne!(opens().await, json!("2026-11-28T10:30:00Z"));
+    let warning = cluster().await["warnings"][0].to_string();
+    assert!(warning.contains(&old), "{warning}");
+    eventually("a line in the log", async || orchestrator.log().contains(&old).then_some(())).await;
+    let (_, doctor, _) = orchestrator.command(&["doctor"]).await;
+    assert!(
+        doctor.contains("warning  time zone data: ") && doctor.contains("has 2019b, which is older"),
+        "{doctor}"
+    );
 
     install(directory.path(), "2999f", 7);
     eventually("the new zone data", async || (opens().await == json!("2026-11-28T08:30:00Z")).then_some(()))
         .await;
     assert_eq!(zone_data().await, json!({"version": "2999f", "source": "system"}));
-    assert_eq!(rest.get("/v1/state/cluster").await.1.get("warnings"), None::<&Value>);
+    assert_eq!(cluster().await.get("warnings"), None::<&Value>);
 }

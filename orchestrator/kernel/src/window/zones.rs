@@ -33,8 +33,8 @@ pub struct Rules {
     pub source: ZoneSource,
     /// Their release; absent if the system does not say it.
     pub version: Option<ZoneVersion>,
-    /// The release that the program has, for zones that the system does not have.
-    pub built_in: ZoneVersion,
+    /// The release of the system's data, if it does not count because it is older.
+    pub passed_over: Option<ZoneVersion>,
     /// The offsets of each zone.
     pub offsets: HashMap<Tz, Offsets>,
 }
@@ -47,7 +47,7 @@ static BUILT_IN: Zones = Zones { read: None };
 pub enum ZoneSource {
     /// The system's zone data.
     System,
-    /// The program: the system has none.
+    /// The program: the system has none, or older ones.
     BuiltIn,
 }
 
@@ -81,14 +81,21 @@ pub enum OldZones {
         /// Where they are from.
         from: ZoneSource,
     },
-    /// The program has newer ones compiled in.
-    #[error("the system's time zone data {version} is older than what is compiled in, {built_in}")]
+    /// The system's are older than those that are compiled in, which count.
+    #[error(
+        "the system's time zone data {version} is older than what is compiled in, {built_in}, which counts"
+    )]
     OlderThanBuiltIn {
-        /// Their release.
+        /// The system's release.
         version: String,
         /// The one that is compiled in.
         built_in: String,
     },
+    /// Nobody can tell how old the system's are.
+    #[error(
+        "the time zone data of the system does not say its release: windows may open an hour off if it is old"
+    )]
+    Unknown,
 }
 
 impl OldZones {
@@ -96,11 +103,16 @@ impl OldZones {
     pub fn advice(&self) -> &'static str {
         match self {
             Self::HalfAYear { from: ZoneSource::BuiltIn, .. } => {
-                "install the system's package tzdata; it counts within a minute"
+                "install the system's package tzdata, or update it; it counts within a minute"
             }
-            Self::HalfAYear { from: ZoneSource::System, .. } | Self::OlderThanBuiltIn { .. } => {
-                "update the system's package tzdata; it counts within a minute"
+            Self::HalfAYear { from: ZoneSource::System, .. } => {
+                "update the system's package tzdata; it counts within a minute. If there is none that is newer, ask the \
+                 distribution for it, or use a newer version of this program"
             }
+            Self::OlderThanBuiltIn { .. } => {
+                "update the system's package tzdata: the host's `date` goes by it"
+            }
+            Self::Unknown => "install the system's package tzdata, with its file tzdata.zi",
         }
     }
 }
@@ -157,6 +169,11 @@ impl Zones {
         Some(&version.text)
     }
 
+    /// The release of the system's data, if it does not count because it is older.
+    pub fn passed_over(&self) -> Option<&ZoneVersion> {
+        self.read.as_ref()?.passed_over.as_ref()
+    }
+
     fn known_version(&self) -> Option<&ZoneVersion> {
         static VERSION: LazyLock<ZoneVersion> =
             LazyLock::new(|| IANA_TZDB_VERSION.parse().expect("chrono-tz is built from a release"));
@@ -166,15 +183,15 @@ impl Zones {
         }
     }
 
-    /// Why they should be replaced by newer ones, if they should at `now`. Without a version that is not known.
+    /// Why they should be replaced by newer ones, if they should at `now`.
     pub fn old(&self, now: DateTime<Utc>) -> Option<OldZones> {
-        let version = self.known_version()?;
+        let Some(version) = self.known_version() else { return Some(OldZones::Unknown) };
         let text = || version.text.clone();
         if version.half_a_year_later() <= now {
             return Some(OldZones::HalfAYear { version: text(), from: self.source() });
         }
-        let newer = self.read.as_ref().map(|rules| &rules.built_in).filter(|built_in| version < *built_in)?;
-        Some(OldZones::OlderThanBuiltIn { version: text(), built_in: newer.text.clone() })
+        let older = self.passed_over()?;
+        Some(OldZones::OlderThanBuiltIn { version: older.text.clone(), built_in: text() })
     }
 
     pub(super) fn zone(&self, name: Tz) -> Zone<'_> {
@@ -271,7 +288,7 @@ mod tests {
     }
 
     fn of(source: ZoneSource, text: Option<&str>, offsets: HashMap<Tz, Offsets>) -> Zones {
-        Zones::new(Rules { source, version: text.map(version), built_in: version("2025b"), offsets })
+        Zones::new(Rules { source, version: text.map(version), passed_over: None, offsets })
     }
 
     #[test]
@@ -302,14 +319,23 @@ mod tests {
         ] {
             assert_eq!(system(Some("2025c")).old(at(now)), old, "{now}");
         }
-        assert_eq!(system(None).old(at("2036-01-01T00:00:00Z")), None);
+        assert_eq!(system(None).old(at("2025-01-01T00:00:00Z")), Some(OldZones::Unknown));
+        let passed_over = Zones::new(Rules {
+            source: ZoneSource::BuiltIn,
+            version: Some(version("2025b")),
+            passed_over: Some(version("2023a")),
+            offsets: HashMap::new(),
+        });
         let older = OldZones::OlderThanBuiltIn { version: "2023a".to_owned(), built_in: "2025b".to_owned() };
-        assert_eq!(system(Some("2023a")).old(at("2024-01-01T00:00:00Z")), Some(older));
+        assert_eq!(passed_over.old(at("2025-04-01T00:00:00Z")), Some(older));
+        let of_built_in = OldZones::HalfAYear { version: "2025b".to_owned(), from: ZoneSource::BuiltIn };
+        assert_eq!(passed_over.old(at("2026-07-01T00:00:00Z")), Some(of_built_in));
         let built_in = of(ZoneSource::BuiltIn, Some("2025c"), HashMap::new());
         assert_eq!(built_in.old(at("2026-04-01T00:00:00Z")), None);
         let old = built_in.old(at("2036-01-01T00:00:00Z"));
         assert_eq!(old, half_a_year(ZoneSource::BuiltIn));
-        assert_eq!(old.unwrap().advice(), "install the system's package tzdata; it counts within a minute");
+        let advice = "install the system's package tzdata, or update it; it counts within a minute";
+        assert_eq!(old.unwrap().advice(), advice);
     }
 
     #[test]

@@ -140,8 +140,8 @@ mod tests {
         let version: ZoneVersion = "2999a".parse().unwrap();
         let rules = Rules {
             source: ZoneSource::System,
-            version: Some(version.clone()),
-            built_in: version,
+            version: Some(version),
+            passed_over: None,
             offsets: HashMap::new(),
         };
         let newer = Zones::new(rules);

@@ -9,11 +9,13 @@ const NAME: &str = "time zone data";
 
 pub(super) fn examine(data: ZoneData, now: DateTime<Utc>) -> Check {
     let found = data.to_string();
-    if let Some(problem) = data.problem {
-        return Check::warning(NAME, format!("{found}; {problem}"), ZoneDataProblem::ADVICE);
-    }
-    match data.zones.old(now) {
-        Some(old) => Check::warning(NAME, format!("{found}; {old}"), old.advice()),
-        None => Check::ok(NAME, found),
+    match (data.problem, data.zones.old(now)) {
+        (None, None) => Check::ok(NAME, found),
+        (None, Some(old)) => Check::warning(NAME, format!("{found}; {old}"), old.advice()),
+        (Some(problem), None) => Check::warning(NAME, format!("{found}; {problem}"), ZoneDataProblem::ADVICE),
+        // An update brings the names that are missing, too.
+        (Some(problem), Some(old)) => {
+            Check::warning(NAME, format!("{found}; {old}; {problem}"), old.advice())
+        }
     }
 }

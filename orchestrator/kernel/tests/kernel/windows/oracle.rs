@@ -3,13 +3,13 @@
 
 use std::collections::HashMap;
 use std::fs;
-use std::path::Path;
 use std::sync::LazyLock;
 
 use chrono::{DateTime, Datelike, NaiveDate, Offset, TimeZone, Utc, Weekday};
 use chrono_tz::{TZ_VARIANTS, Tz};
 use os_upgrade_kernel::Zones;
-use os_upgrade_kernel::window::ZoneSource;
+use os_upgrade_kernel::window::{Rules, ZoneSource};
+use os_upgrade_zones::tzif;
 use serde_json::{Value, json};
 
 pub(crate) const MINUTES_PER_DAY: i64 = 1_440;
@@ -28,14 +28,17 @@ pub(crate) struct ZoneData {
 static BUILT_IN: LazyLock<ZoneData> = LazyLock::new(|| ZoneData { zones: Zones::default(), system: None });
 
 static SYSTEM: LazyLock<ZoneData> = LazyLock::new(|| {
-    let read = os_upgrade_zones::read();
-    assert_eq!(read.zones.source(), ZoneSource::System, "install tzdata: {read}");
-    let zone = |zone: Tz| {
-        let data = fs::read(Path::new(&read.directory).join(zone.name())).ok()?;
-        Some((zone, tz::TimeZone::from_tz_data(&data).unwrap()))
-    };
-    let system = TZ_VARIANTS.into_iter().filter_map(zone).collect();
-    ZoneData { zones: read.zones.clone(), system: Some(system) }
+    // Its release does not matter: what is compiled in, and may be newer, is read in the same way.
+    let directory = os_upgrade_zones::read().directory;
+    let (mut offsets, mut system) = (HashMap::new(), HashMap::new());
+    for zone in TZ_VARIANTS {
+        let Ok(data) = fs::read(directory.join(zone.name())) else { continue };
+        offsets.insert(zone, tzif::offsets(zone.name(), &data).unwrap());
+        system.insert(zone, tz::TimeZone::from_tz_data(&data).unwrap());
+    }
+    assert!(!system.is_empty(), "install tzdata: {} has no zone files", directory.display());
+    let rules = Rules { source: ZoneSource::System, version: None, passed_over: None, offsets };
+    ZoneData { zones: Zones::new(rules), system: Some(system) }
 });
 
 impl ZoneData {
