@@ -10,7 +10,8 @@ const TEXT_BYTES_MAX: usize = 64;
 /// `ACT` is a part of Australia, and the time of a part of Brazil.
 const ABBREVIATION_BYTES_MAX: usize = 3;
 /// What several countries have, though not all of them in a zone's name.
-const DIRECTIONS: [&str; 8] = ["central", "east", "eastern", "general", "north", "south", "west", "western"];
+const AMBIGUOUS: [&str; 9] =
+    ["central", "east", "eastern", "general", "north", "south", "victoria", "west", "western"];
 /// Offsets of the zones `Etc/GMT+12` to `Etc/GMT-14` from UTC, in hours.
 const HOURS: std::ops::RangeInclusive<i32> = -12..=14;
 
@@ -32,10 +33,12 @@ pub fn nearest(text: &str) -> Option<&'static str> {
         let distances = places().map(|name| (strsim::damerau_levenshtein(&text, &name.to_lowercase()), name));
         return only(distances.filter(|(distance, name)| *distance <= errors_max(city(name))));
     }
-    if text.len() <= ABBREVIATION_BYTES_MAX || DIRECTIONS.contains(&text.as_str()) {
+    if text.len() <= ABBREVIATION_BYTES_MAX || AMBIGUOUS.contains(&text.as_str()) {
         return None;
     }
-    only(places().filter(|name| city(name).to_lowercase() == text).map(|name| (0, name)))
+    // Names of three parts are of places so small that others have the name, too: San Juan, Petersburg.
+    let well_known = places().filter(|name| name.matches('/').count() == 1);
+    only(well_known.filter(|name| city(name).to_lowercase() == text).map(|name| (0, name)))
 }
 
 /// The name with the least distance, unless another one has the same.
@@ -169,6 +172,11 @@ mod tests {
             "Central",
             "South",
             "ACT",
+            "Victoria",
+            "San Juan",
+            "La Rioja",
+            "Center",
+            "Petersburg",
             "Etc/UTD",
             "",
         ] {
