@@ -37,7 +37,8 @@ fn acknowledgements(trial: Result<Option<AckTrial>, String>) -> Check {
                 Err(why) => Check::problem(ACKNOWLEDGEMENTS, format!("not taken at {form}: {why}"), ADVICE),
             }
         }
-        Err(why) => Check::problem(ACKNOWLEDGEMENTS, format!("none can be tried: {why}"), ADVICE),
+        // Without a consumer there is nothing to acknowledge, which says nothing of rights.
+        Err(why) => Check::warning(ACKNOWLEDGEMENTS, format!("none can be tried: {why}"), "check NATS"),
     }
 }
 
@@ -95,7 +96,7 @@ mod tests {
                 Verdict::Problem,
                 "not taken at $JS.ACK.<domain>.<account>.<stream>.<consumer>...: no",
             ),
-            (Err("no".to_owned()), Verdict::Problem, "none can be tried: no"),
+            (Err("no".to_owned()), Verdict::Warning, "none can be tried: no"),
         ] {
             let check = acknowledgements(trial);
             assert_eq!((check.verdict, check.found.as_str()), (verdict, found));
