@@ -32,21 +32,25 @@ pub struct Pending {
     pub reason: String,
 }
 
-/// The kernels that a reboot may boot in place of the running one: the newest installed release, if it is newer, then
+/// The kernels that a reboot may boot in place of the running one: installed releases that are newer, the newest first, then
 /// another build of the running release. A boot loader that is set to the running release boots the latter. `kernels` are
 /// the installed releases, and `package` is the installed version of the running kernel's package, if known.
 pub fn pending(running: &Running, kernels: &[String], package: Option<&str>) -> Vec<Pending> {
-    newest(running, kernels).into_iter().chain(rebuilt(running, package)).collect()
+    newer(running, kernels).into_iter().chain(rebuilt(running, package)).collect()
 }
 
-fn newest(running: &Running, kernels: &[String]) -> Option<Pending> {
+fn newer(running: &Running, kernels: &[String]) -> Vec<Pending> {
     let runs = Release::parse(&running.release);
     let releases = kernels.iter().map(|kernel| (kernel, Release::parse(kernel)));
     let newer =
         releases.filter(|(_, release)| release.flavour == runs.flavour && release.is_newer_than(&runs));
-    let (newest, _) = newer.max_by(|(_, a), (_, b)| compare(&a.version, &b.version))?;
-    let reason = format!("kernel {newest} is installed, and {} runs", running.release);
-    Some(Pending { kernel: newest.clone(), reason })
+    let mut newer: Vec<_> = newer.collect();
+    newer.sort_by(|(_, a), (_, b)| compare(&b.version, &a.version));
+    let pending = newer.into_iter().map(|(kernel, _)| Pending {
+        kernel: kernel.clone(),
+        reason: format!("kernel {kernel} is installed, and {} runs", running.release),
+    });
+    pending.collect()
 }
 
 fn rebuilt(running: &Running, package: Option<&str>) -> Option<Pending> {
@@ -58,11 +62,11 @@ fn rebuilt(running: &Running, package: Option<&str>) -> Option<Pending> {
 }
 
 /// Names in a release that are followed by a number of patches, which is part of its version: `6.6.30-rt30-v8`,
-/// `5.10.168-ti-r71`, `6.6.32-bone20`, `6.10.6-x64v3-xanmod1`. Other names with numbers are kinds of machines: `v8`,
-/// `rockchip64`.
-const COUNTED: [&str; 5] = ["rt", "r", "bone", "xanmod", "zen"];
+/// `5.10.168-ti-r71`, `6.6.32-bone20`, `6.10.6-x64v3-xanmod1`, `6.1.77-cip16`. Other names with numbers are kinds of machines:
+/// `v8`, `rockchip64`.
+const COUNTED: [&str; 6] = ["rt", "r", "bone", "xanmod", "zen", "cip"];
 
-/// The longest count of builds at the end of a release, in digits: `surface-1`. Longer numbers are kinds of machines:
+/// The longest count of builds after a name, in digits: `surface-1`, `cl-1-amd64`. Longer numbers are kinds of machines:
 /// `rpi-2712`.
 const BUILD_DIGITS_MAX: usize = 2;
 
@@ -106,19 +110,19 @@ impl<'a> Release<'a> {
                 continue;
             }
             // `6.10.10-surface-1`.
-            let is_last_number = name.is_empty() && next.is_empty() && part.len() <= BUILD_DIGITS_MAX;
-            if is_last_number && flavour.last().is_some_and(|last| !NUMBERED_MACHINES.contains(last)) {
+            let is_build = name.is_empty() && part.len() <= BUILD_DIGITS_MAX;
+            if is_build && flavour.last().is_some_and(|last| !NUMBERED_MACHINES.contains(last)) {
                 continue;
             }
-            // `6.1.0-rpi7-rpi-v8`.
-            if !is_counted
-                && (part.starts_with(|c: char| c.is_ascii_digit()) || (is_numbered && name == next))
-            {
+            let is_patched = is_numbered && COUNTED.contains(&name);
+            // `6.1.0-rpi7-rpi-v8`, `6.1.0-kali9-amd64`.
+            let is_named_build = is_numbered && !is_patched && !next.is_empty() && !is_architecture(part);
+            if !is_counted && (part.starts_with(|c: char| c.is_ascii_digit()) || is_named_build) {
                 is_counted = true;
                 continue;
             }
             is_counted = true;
-            flavour.push(if is_numbered && COUNTED.contains(&name) { name } else { part });
+            flavour.push(if is_patched { name } else { part });
         }
         Self { version: release.replace("-rc", "~rc").replace("-bpo", "~bpo"), flavour }
     }
@@ -126,6 +130,12 @@ impl<'a> Release<'a> {
     fn is_newer_than(&self, other: &Self) -> bool {
         compare(&self.version, &other.version).is_gt()
     }
+}
+
+/// Whether this is an architecture, or a family of processors, whose name ends with a number: `amd64`, `x64v3`, `v8`.
+fn is_architecture(part: &str) -> bool {
+    part.ends_with("64")
+        || ["i", "v", "armv", "x64v"].contains(&part.trim_end_matches(|c: char| c.is_ascii_digit()))
 }
 
 /// Whether this is the commit that a kernel was built from, as `git describe` names it: `g1234abc`.
@@ -150,9 +160,9 @@ impl Awaited {
         Self(pairs.take(AWAITED_MAX).collect())
     }
 
-    /// The first of the kernels that no reboot has failed to bring; `boot` is the present one.
-    pub fn first_attainable<'a>(&self, pending: &'a [Pending], boot: &str) -> Option<&'a Pending> {
-        pending.iter().find(|pending| !self.has_missed(&pending.kernel, boot))
+    /// The kernels that no reboot has failed to bring; `boot` is the present one.
+    pub fn attainable<'a>(&self, pending: &'a [Pending], boot: &str) -> impl Iterator<Item = &'a Pending> {
+        pending.iter().filter(move |pending| !self.has_missed(&pending.kernel, boot))
     }
 
     /// Whether the host has rebooted since `kernel` was awaited.
@@ -160,11 +170,11 @@ impl Awaited {
         self.0.get(kernel).is_some_and(|since| since != boot)
     }
 
-    /// Awaits `kernel`, unless it is awaited already, and forgets those that are not among `kernels`, the installed releases,
-    /// any more.
-    pub fn add(&mut self, kernel: &str, boot: &str, kernels: &[String]) {
-        self.0.retain(|known, _| kernels.iter().any(|release| known.split(' ').next() == Some(release)));
-        if self.0.len() < AWAITED_MAX {
+    /// Awaits `kernels`, unless they are awaited already, and forgets those that are not among the releases that are
+    /// `installed` any more.
+    pub fn add<'a>(&mut self, kernels: impl IntoIterator<Item = &'a str>, boot: &str, installed: &[String]) {
+        self.0.retain(|known, _| installed.iter().any(|release| known.split(' ').next() == Some(release)));
+        for kernel in kernels.into_iter().take(AWAITED_MAX.saturating_sub(self.0.len())) {
             self.0.entry(kernel.to_owned()).or_insert_with(|| boot.to_owned());
         }
     }
@@ -185,12 +195,13 @@ mod tests {
     fn newest(release: &str, kernels: &[&str]) -> Option<String> {
         let running = Running { release: release.to_owned(), build: BUILD.to_owned() };
         let kernels: Vec<String> = kernels.iter().map(|&kernel| kernel.to_owned()).collect();
-        super::newest(&running, &kernels).map(|pending| pending.kernel)
+        newer(&running, &kernels).into_iter().next().map(|pending| pending.kernel)
     }
 
     #[test]
     fn newer_kernel_and_build_are_pending() {
         let release = ("6.1.0-100-amd64", "kernel 6.1.0-100-amd64 is installed, and 6.1.0-37-amd64 runs");
+        let older = ("6.1.0-38-amd64", "kernel 6.1.0-38-amd64 is installed, and 6.1.0-37-amd64 runs");
         let build = (
             "6.1.0-37-amd64 6.1.147-1",
             "kernel 6.1.0-37-amd64 is installed as 6.1.147-1, and runs as 6.1.140-1",
@@ -199,9 +210,9 @@ mod tests {
         for (runs, kernels, package, expected) in [
             ("6.1.0-37-amd64", &["6.1.0-37-amd64"] as &[&str], Some("6.1.140-1"), &[] as &[_]),
             ("6.1.0-37-amd64", &["6.1.0-9-amd64", "6.1.0-37-amd64"], None, &[]),
-            ("6.1.0-37-amd64", installed, None, &[release]),
+            ("6.1.0-37-amd64", installed, None, &[release, older]),
             ("6.1.0-37-amd64", &["6.1.0-37-amd64"], Some("6.1.147-1"), &[build]),
-            ("6.1.0-37-amd64", installed, Some("6.1.147-1"), &[release, build]),
+            ("6.1.0-37-amd64", installed, Some("6.1.147-1"), &[release, older, build]),
             ("6.1.0-37-amd64", &[], None, &[]),
             ("", &["6.1.0-37-amd64"], None, &[]),
         ] {
@@ -219,20 +230,39 @@ mod tests {
         let running = Running { release: "6.1.0-37-amd64".to_owned(), build: BUILD.to_owned() };
         let installed = ["6.1.0-37-amd64", "6.1.0-38-amd64"].map(str::to_owned);
         let mut awaited = Awaited::default();
-        let attainable = |awaited: &Awaited, package: &str, boot: &str| {
-            let pending = pending(&running, &installed, Some(package));
-            awaited.first_attainable(&pending, boot).map(|pending| pending.kernel.clone())
+        let attainable = |awaited: &Awaited, installed: &[String], package: &str, boot: &str| {
+            let pending = pending(&running, installed, Some(package));
+            awaited.attainable(&pending, boot).map(|pending| pending.kernel.clone()).collect::<Vec<_>>()
         };
         // The boot loader is set to the older kernel.
-        assert_eq!(attainable(&awaited, "6.1.140-1", "boot-1").as_deref(), Some("6.1.0-38-amd64"));
-        awaited.add("6.1.0-38-amd64", "boot-1", &installed);
-        assert_eq!(attainable(&awaited, "6.1.140-1", "boot-2"), None);
+        assert_eq!(attainable(&awaited, &installed, "6.1.140-1", "boot-1"), ["6.1.0-38-amd64"]);
+        awaited.add(["6.1.0-38-amd64"], "boot-1", &installed);
+        assert_eq!(attainable(&awaited, &installed, "6.1.140-1", "boot-2"), [""; 0]);
         // That one gets a new build.
         let build = "6.1.0-37-amd64 6.1.147-1";
-        assert_eq!(attainable(&awaited, "6.1.147-1", "boot-2").as_deref(), Some(build));
-        awaited.add(build, "boot-2", &installed);
-        assert_eq!(attainable(&awaited, "6.1.147-1", "boot-3"), None);
-        assert_eq!(attainable(&awaited, "6.1.148-1", "boot-3").as_deref(), Some("6.1.0-37-amd64 6.1.148-1"));
+        assert_eq!(attainable(&awaited, &installed, "6.1.147-1", "boot-2"), [build]);
+        awaited.add([build], "boot-2", &installed);
+        assert_eq!(attainable(&awaited, &installed, "6.1.147-1", "boot-3"), [""; 0]);
+        let build = "6.1.0-37-amd64 6.1.148-1";
+        assert_eq!(attainable(&awaited, &installed, "6.1.148-1", "boot-3"), [build]);
+        // One that is older than what was missed, and newer than what runs.
+        awaited.add([build], "boot-3", &installed);
+        let installed = ["6.1.0-37-amd64", "6.1.0-37.1-amd64", "6.1.0-38-amd64"].map(str::to_owned);
+        assert_eq!(attainable(&awaited, &installed, "6.1.148-1", "boot-4"), ["6.1.0-37.1-amd64"]);
+    }
+
+    /// One reboot is enough for all that it may bring.
+    #[test]
+    fn all_pending_kernels_are_awaited_at_once() {
+        let running = Running { release: "6.1.0-37-amd64".to_owned(), build: BUILD.to_owned() };
+        let installed = ["6.1.0-37-amd64", "6.1.0-38-amd64", "6.1.0-39-amd64"].map(str::to_owned);
+        let pending = pending(&running, &installed, Some("6.1.147-1"));
+        let mut awaited = Awaited::default();
+        let kernels: Vec<_> = awaited.attainable(&pending, "boot-1").map(|one| one.kernel.as_str()).collect();
+        assert_eq!(kernels, ["6.1.0-39-amd64", "6.1.0-38-amd64", "6.1.0-37-amd64 6.1.147-1"]);
+        awaited.add(kernels, "boot-1", &installed);
+        assert_eq!(awaited.attainable(&pending, "boot-1").count(), 3);
+        assert_eq!(awaited.attainable(&pending, "boot-2").count(), 0);
     }
 
     #[test]
@@ -256,6 +286,16 @@ mod tests {
             ("6.1.0-rpi7-rpi-v8", "6.6.31+rpt-rpi-v8"),
             ("6.6.9+rpt-rpi-2712", "6.6.31+rpt-rpi-2712"),
             ("6.1.9-v8+", "6.1.21-v8+"),
+            // Kali, Univention, CIP, antiX, Cumulus, Asahi.
+            ("6.1.0-kali5-amd64", "6.1.0-kali9-amd64"),
+            ("6.5.0-kali3-amd64", "6.6.9-amd64"),
+            ("6.1.0-kali9-cloud-amd64", "6.1.0-kali10-cloud-amd64"),
+            ("4.9.0-ucs104-amd64", "4.9.0-ucs105-amd64"),
+            ("6.1.77-cip16", "6.1.90-cip20"),
+            ("6.1.77-cip16-rt9", "6.1.90-cip20-rt11"),
+            ("5.10.224-antix.1-amd64-smp", "5.10.230-antix.2-amd64-smp"),
+            ("5.10.0-cl-1-amd64", "5.10.0-cl-2-amd64"),
+            ("6.14.2-asahi-1-arm64", "6.14.2-asahi-2-arm64"),
             // Ubuntu, Proxmox, Armbian, Kali, Parrot, Pop!_OS, BeagleBone, Liquorix, XanMod, Zabbly, linux-surface.
             ("6.8.0-45-generic", "6.8.0-101-generic"),
             ("6.8.0-45-generic", "6.11.0-19-generic"),
@@ -302,6 +342,9 @@ mod tests {
             ("6.1.0-rpi7-rpi-v8", "6.6.31+rpt-rpi-v7l"),
             ("6.6.9+rpt-rpi-2712", "6.6.31+rpt-rpi-v8"),
             ("6.1.9-v7+", "6.1.21-v8+"),
+            ("6.1.0-kali9-amd64", "6.1.0-kali10-cloud-amd64"),
+            ("6.6.9-arm64-16k", "6.6.10-arm64"),
+            ("5.10.0-cl-1-amd64", "5.10.0-cl-2-arm64"),
             ("6.8.0-45-generic", "6.8.0-1010-raspi"),
             ("6.8.0-45-generic", "6.8.0-47-lowlatency"),
             ("6.8.12-4-pve", "6.9.7+bpo-amd64"),
@@ -332,14 +375,14 @@ mod tests {
     fn each_kernel_is_awaited_for_one_reboot() {
         let installed = ["6.1.0-38-amd64", "6.1.0-39-amd64"].map(str::to_owned);
         let mut awaited = Awaited::default();
-        awaited.add("6.1.0-38-amd64", "boot-1", &installed);
-        awaited.add("6.1.0-38-amd64", "boot-2", &installed);
+        awaited.add(["6.1.0-38-amd64"], "boot-1", &installed);
+        awaited.add(["6.1.0-38-amd64"], "boot-2", &installed);
         assert!(!awaited.has_missed("6.1.0-38-amd64", "boot-1"));
         assert!(awaited.has_missed("6.1.0-38-amd64", "boot-2"));
         assert!(!awaited.has_missed("6.1.0-39-amd64", "boot-2"));
 
-        awaited.add("6.1.0-39-amd64", "boot-2", &installed);
-        awaited.add("6.1.0-39-amd64 6.1.147-1", "boot-2", &installed);
+        awaited.add(["6.1.0-39-amd64"], "boot-2", &installed);
+        awaited.add(["6.1.0-39-amd64 6.1.147-1"], "boot-2", &installed);
         let text = awaited.to_string();
         assert_eq!(
             text,
@@ -348,7 +391,7 @@ mod tests {
         assert_eq!(Awaited::parse(&format!("{text}garbage\n")), awaited);
 
         // One is removed from the host.
-        awaited.add("6.1.0-39-amd64", "boot-3", &installed[1..]);
+        awaited.add(["6.1.0-39-amd64"], "boot-3", &installed[1..]);
         assert_eq!(awaited.to_string(), "boot-2\t6.1.0-39-amd64\nboot-2\t6.1.0-39-amd64 6.1.147-1\n");
     }
 }

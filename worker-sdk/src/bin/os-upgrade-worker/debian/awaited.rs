@@ -31,19 +31,19 @@ impl AwaitedKernels {
         }
     }
 
-    /// The first of the kernels that no reboot has failed to bring.
-    pub(super) fn first_attainable<'a>(&self, pending: &'a [Pending]) -> HandlerResult<Option<&'a Pending>> {
+    /// The kernels that no reboot has failed to bring.
+    pub(super) fn attainable<'a>(&self, pending: &'a [Pending]) -> HandlerResult<Vec<&'a Pending>> {
         let awaited = self.read().map_err(|error| self.failed("read", &error))?;
-        Ok(awaited.first_attainable(pending, &self.boot_id.read()?.0))
+        Ok(awaited.attainable(pending, &self.boot_id.read()?.0).collect())
     }
 
-    /// Awaits `kernel`; `installed` are the installed kernels.
-    pub(super) fn add(&self, kernel: &str, installed: &[String]) -> HandlerResult {
+    /// Awaits `pending`; `installed` are the installed kernels.
+    pub(super) fn add(&self, pending: &[&Pending], installed: &[String]) -> HandlerResult {
         let boot = self.boot_id.read()?.0;
         let _writing = self.writing.lock().unwrap_or_else(PoisonError::into_inner);
         let before = self.read().map_err(|error| self.failed("read", &error))?;
         let mut awaited = before.clone();
-        awaited.add(kernel, &boot, installed);
+        awaited.add(pending.iter().map(|pending| pending.kernel.as_str()), &boot, installed);
         if awaited != before {
             replace(&self.path, awaited.to_string().as_bytes())?;
         }

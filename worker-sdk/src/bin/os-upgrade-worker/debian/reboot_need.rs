@@ -57,7 +57,8 @@ impl Debian {
             }
             return Ok(RebootNeed::Unneeded);
         };
-        let Some(attainable) = self.awaited.first_attainable(&pending)? else {
+        let attainable = self.awaited.attainable(&pending)?;
+        let Some(first) = attainable.first() else {
             return Ok(RebootNeed::Ineffective(format!(
                 "{} even after a reboot; check which kernel the boot loader starts, then reboot the host",
                 newest.reason
@@ -65,9 +66,9 @@ impl Debian {
         };
         // Until everything is configured, the boot loader may not know the kernel yet.
         if package::unfinished(&apt::packages(&self.parts.tools).await?).is_empty() {
-            self.awaited.add(&attainable.kernel, &installed)?;
+            self.awaited.add(&attainable, &installed)?;
         }
-        Ok(RebootNeed::Required(attainable.reason.clone()))
+        Ok(RebootNeed::Required(first.reason.clone()))
     }
 
     async fn pending_kernels(&self, running: &Running, installed: &[String]) -> HandlerResult<Vec<Pending>> {
