@@ -54,22 +54,43 @@ pub fn refusal(plan: &Plan, packages: &[Package], allowed: Allowed) -> Option<St
     None
 }
 
+/// Programs that Debian's packages run before dpkg, and that make nothing writable.
+const KNOWN_HOOKS: [&str; 9] = [
+    "apt-btrfs-snapshot",
+    "apt-listbugs",
+    "apt-listchanges",
+    "apt-listdifferences",
+    "dpkg-preconfigure",
+    "etckeeper",
+    "needrestart",
+    "snapper",
+    "timeshift",
+];
+
 /// Why nothing can be installed if dpkg cannot write in `place`, where writing fails with `error`; `None` if APT's
-/// `configuration` mounts it writable first, as Debian's security manual shows: `DPkg::Pre-Invoke:: "mount -o remount,rw
-/// /usr";`.
+/// `configuration` may make it writable first, as Debian's security manual shows: `DPkg::Pre-Invoke:: "mount -o remount,rw
+/// /usr";`. A program that is not known may, too.
 pub fn unwritable(place: &str, error: &str, configuration: &str) -> Option<String> {
     let hooks =
         configuration.lines().filter_map(|setting| setting.split_once(' ')).filter_map(|(name, hook)| {
             let is_before = name.to_ascii_lowercase().starts_with("dpkg::pre-");
             is_before.then_some(hook)
         });
-    if hooks.flat_map(|hook| hook.split([';', '&', '|'])).any(|command| may_mount(command, place)) {
+    if hooks.into_iter().any(|hook| may_make_writable(hook, place)) {
         return None;
     }
     Some(format!(
         "{place} cannot be written to: {error}; dpkg must write there, so mount it writable, or let APT do that with \
          DPkg::Pre-Invoke in /etc/apt/apt.conf.d"
     ))
+}
+
+fn may_make_writable(hook: &str, place: &str) -> bool {
+    if hook.contains("mount") {
+        return hook.split([';', '&', '|']).any(|command| may_mount(command, place));
+    }
+    let is_any = hook.contains(|c: char| c.is_alphanumeric());
+    is_any && !KNOWN_HOOKS.iter().any(|known| hook.contains(known))
 }
 
 /// Whether a command may mount what `place` is on. A script with a name such as `remount-rw` is trusted, unless its
@@ -105,6 +126,10 @@ mod tests {
     fn hook_that_mounts_makes_place_writable() {
         for (configuration, refused) in [
             ("", true),
+            ("DPkg::Pre-Install-Pkgs:: \"/usr/sbin/dpkg-preconfigure --apt || true\";", true),
+            ("DPkg::Pre-Invoke:: \"/usr/local/sbin/rw\";", false),
+            ("DPkg::Pre-Invoke:: \"zfs set readonly=off rpool/usr\";", false),
+            ("DPkg::Pre-Invoke:: \"systemctl start rw.target\";", false),
             ("DPkg::Pre-Invoke \"\";\nDPkg::Pre-Invoke:: \"etckeeper pre-install\";", true),
             ("DPkg::Post-Invoke:: \"mount -o remount,ro /usr\";", true),
             ("DPkg::Pre-Invoke:: \"mount -o remount,rw /usr\";", false),

@@ -26,14 +26,24 @@ pub struct Install {
 
 /// How the names of packages with a kernel begin, before its release: of Debian and its derivatives, and of Proxmox.
 const KERNELS: [&str; 3] = ["linux-image-", "proxmox-kernel-", "pve-kernel-"];
+/// The branches of Armbian, whose packages with a kernel are not named after its release.
+const BRANCHES: [&str; 6] = ["bleedingedge-", "collabora-", "current-", "edge-", "legacy-", "vendor-"];
+/// Packages that write into the firmware's partition of a Raspberry Pi.
+const FIRMWARE: [&str; 2] = ["raspberrypi-kernel", "raspi-firmware"];
+/// How the names of packages begin that write into the EFI system partition.
+const EFI: [&str; 3] = ["grub-efi-", "shim-signed", "systemd-boot"];
 
 impl Install {
-    /// Whether it has a kernel, unlike a package that depends on the latest one.
+    /// Whether it has a kernel, or what boots it, unlike a package that depends on the latest one.
     fn is_kernel(&self) -> bool {
         let releases = KERNELS.iter().filter_map(|start| self.name.strip_prefix(start));
         // `linux-image-unsigned-6.8.0-45-generic`.
         let mut releases = releases.map(|release| release.strip_prefix("unsigned-").unwrap_or(release));
-        releases.any(|release| release.starts_with(|first: char| first.is_ascii_digit()))
+        let is_release = |release: &str| {
+            release.starts_with(|first: char| first.is_ascii_digit())
+                || BRANCHES.iter().any(|branch| release.starts_with(branch))
+        };
+        FIRMWARE.contains(&self.name.as_str()) || releases.any(is_release)
     }
 }
 
@@ -81,8 +91,11 @@ impl Plan {
         let always: &[&str] = if self.is_empty() { &[] } else { &["usr", "etc", "var/lib/dpkg"] };
         // Others may write there too, after a change to the initial RAM disk for example; a read-only /boot keeps nobody
         // from upgrading the rest.
-        let has_kernel = self.installs.iter().any(Install::is_kernel);
-        always.iter().copied().chain(has_kernel.then_some("boot"))
+        let any = |is: fn(&Install) -> bool| self.installs.iter().any(is);
+        let kernel: &[&str] = if any(Install::is_kernel) { &["boot", "boot/firmware"] } else { &[] };
+        let is_efi = |install: &Install| EFI.iter().any(|start| install.name.starts_with(start));
+        let efi: &[&str] = if any(is_efi) { &["boot/efi"] } else { &[] };
+        [always, kernel, efi].concat().into_iter()
     }
 
     /// A summary in one line.
@@ -173,18 +186,21 @@ Conf foo (2.0 test [all])
 
     #[test]
     fn plan_says_where_dpkg_writes() {
+        const ALWAYS: [&str; 3] = ["usr", "etc", "var/lib/dpkg"];
+        const KERNEL: [&str; 5] = ["usr", "etc", "var/lib/dpkg", "boot", "boot/firmware"];
         for (text, expected) in [
             ("", &[] as &[&str]),
-            ("Inst foo [1.0] (2.0 test [all])", &["usr", "etc", "var/lib/dpkg"]),
-            ("Remv foo [1.0]", &["usr", "etc", "var/lib/dpkg"]),
-            ("Inst linux-image-amd64 [6.1.140-1] (6.1.147-1 x [amd64])", &["usr", "etc", "var/lib/dpkg"]),
+            ("Inst foo [1.0] (2.0 test [all])", &ALWAYS),
+            ("Remv foo [1.0]", &ALWAYS),
+            ("Inst linux-image-amd64 [6.1.140-1] (6.1.147-1 x [amd64])", &ALWAYS),
+            ("Inst linux-image-cloud-amd64 [6.1.140-1] (6.1.147-1 x [amd64])", &ALWAYS),
+            ("Inst linux-image-6.1.0-37-amd64 [6.1.140-1] (6.1.147-1 x [amd64])", &KERNEL),
+            ("Inst proxmox-kernel-6.8.12-4-pve-signed (6.8.12-4 x [amd64])", &KERNEL),
+            ("Inst linux-image-current-rockchip64 [25.2.1] (25.5.1 x [arm64])", &KERNEL),
+            ("Inst raspi-firmware [1:1.20240902-1] (1:1.20250430-1 x [all])", &KERNEL),
             (
-                "Inst linux-image-6.1.0-37-amd64 [6.1.140-1] (6.1.147-1 x [amd64])",
-                &["usr", "etc", "var/lib/dpkg", "boot"],
-            ),
-            (
-                "Inst proxmox-kernel-6.8.12-4-pve-signed (6.8.12-4 x [amd64])",
-                &["usr", "etc", "var/lib/dpkg", "boot"],
+                "Inst grub-efi-amd64-signed [1+2.06+13] (1+2.06+14 x [amd64])",
+                &["usr", "etc", "var/lib/dpkg", "boot/efi"],
             ),
         ] {
             let written: Vec<_> = Plan::parse(text).written_directories().collect();
