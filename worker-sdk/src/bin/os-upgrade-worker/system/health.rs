@@ -81,7 +81,7 @@ impl Health {
         Ok(unjudged.map(|before| before.broken_units).unwrap_or_default())
     }
 
-    /// Records what is seen now, unless units may fail because the host is going down.
+    /// Records what is seen now, unless units may still fail because the host is starting or going down.
     pub(crate) async fn see(
         &self,
         tools: &Tools,
@@ -89,7 +89,7 @@ impl Health {
     ) -> HandlerResult {
         let boot = self.boot_id.read()?.0;
         let failed_units = failed_now(tools).await?;
-        if state(tools).await? == State::Stopping {
+        if matches!(state(tools).await?, State::Starting | State::Stopping) {
             return Ok(());
         }
         self.seen.add(Seen { boot, failed_units, unfinished_packages })
@@ -168,22 +168,9 @@ impl Health {
         })
     }
 
-    /// Checks the host until it is healthy.
-    ///
-    /// # Errors
-    /// The last problem, if the host is not healthy after the wait.
-    pub(crate) async fn check(
-        &self,
-        tools: &Tools,
-        context: &Context,
-        before: Option<&Before>,
-    ) -> HandlerResult {
-        let retry = Retry::new(self.wait, POLL_EVERY);
-        while let Err(error) = self.check_once(tools, context, before).await {
-            info!("not healthy yet: {}", error.message());
-            retry.pause_or_fail(error).await?;
-        }
-        Ok(())
+    /// For what is checked until it holds, or until the host should have become healthy.
+    pub(crate) fn retry(&self) -> Retry {
+        Retry::new(self.wait, POLL_EVERY)
     }
 
     /// Records that the host has been compared with what stood before, with whatever result.
@@ -194,9 +181,23 @@ impl Health {
         }
     }
 
-    async fn check_once(&self, tools: &Tools, context: &Context, before: Option<&Before>) -> HandlerResult {
+    /// Checks the host once. `unfinished` are its packages that are not fully installed.
+    ///
+    /// # Errors
+    /// What is wrong.
+    pub(crate) async fn check(
+        &self,
+        tools: &Tools,
+        context: &Context,
+        before: Option<&Before>,
+        unfinished: impl Future<Output = HandlerResult<BTreeSet<String>>>,
+    ) -> HandlerResult {
         if state(tools).await? == State::Starting {
             return Err("systemd is still starting units; see systemctl list-jobs".into());
+        }
+        // Something that starts with the host may be installing some.
+        if let Some(problem) = package_problem(before, unfinished.await) {
+            return Err(problem.into());
         }
         let failed = failed_now(tools).await?;
         if let Some(problem) = problem(before, &failed) {
@@ -236,10 +237,7 @@ fn listed(what: &str, units: Vec<String>) -> Option<String> {
 
 /// The problem with these unfinished packages, or with an error instead of them. They could not be listed before a reboot either
 /// if its record lacks them, and then that error does not count.
-pub(crate) fn package_problem(
-    before: Option<&Before>,
-    unfinished: HandlerResult<BTreeSet<String>>,
-) -> Option<String> {
+fn package_problem(before: Option<&Before>, unfinished: HandlerResult<BTreeSet<String>>) -> Option<String> {
     let recorded = before.map(|before| before.unfinished_packages.as_ref());
     let unfinished = match unfinished {
         Ok(unfinished) => unfinished,

@@ -9,10 +9,10 @@ use std::time::Duration;
 use os_upgrade_worker_sdk::{
     BootIdSource, Context, Error, HandlerResult, HostName, Upgraded, Versions, Worker,
 };
-use tracing::{debug, warn};
+use tracing::{debug, info, warn};
 
 use super::before::{Before, Change};
-use super::health::{Health, package_problem};
+use super::health::Health;
 use super::tools::Tools;
 use super::transaction::Transactions;
 use super::{SystemOptions, reboot, stop_error};
@@ -115,10 +115,12 @@ pub(crate) async fn check_health(system: &impl System, context: &Context) -> Han
 async fn check_all(system: &impl System, context: &Context, before: Option<&Before>) -> HandlerResult {
     let Parts { tools, health, .. } = system.parts();
     system.check_once(context, before).await?;
-    if let Some(problem) = package_problem(before, system.unfinished_packages().await) {
-        return Err(problem.into());
+    let retry = health.retry();
+    while let Err(error) = health.check(tools, context, before, system.unfinished_packages()).await {
+        info!("not healthy yet: {}", error.message());
+        retry.pause_or_fail(error).await?;
     }
-    health.check(tools, context, before).await
+    Ok(())
 }
 
 /// The worker of a kind of host.
