@@ -64,7 +64,7 @@ const BUSCTL: &str = r#"
 case "$*" in
 *" ListInhibitors") cat inhibitors 2>/dev/null || echo 'a(ssssuu) 0' ;;
 *" ListSessions") cat sessions ;;
-*" Class") cat class ;;
+*" Class Type State") cat session ;;
 *) exit 64 ;;
 esac"#;
 
@@ -172,7 +172,8 @@ async fn bootc_boots_the_downloaded_image() {
 const VERBOSE: &str = r#"
 case "$*" in
 *--download-only)
-    echo 'layers already present: 63; layers needed: 2 (150.3 MB)'
+    # Of two pipes, either may be read first.
+    echo 'layers already present: 63; layers needed: 2 (150.3 MB)' >&2
     echo 'Fetching layers: 40% (1/2)' >&2
     while [ ! -e downloaded ]; do sleep 0.02; done ;;
 *--from-downloaded)
@@ -260,6 +261,26 @@ async fn host_upgraded_by_somebody_else_is_done() {
     boot(&mut host, "timer.json");
     assert_eq!(upgrade(&host, "run-1").await, "done");
     host.await_log("somebody else changed the host meanwhile, and it runs 41.3 (sha256:cccc)").await;
+}
+
+#[tokio::test]
+async fn host_that_was_rolled_back_is_not_done() {
+    let server = NatsServer::with_streams().await;
+    let mut host = host(&server, &[("bootc", BOOTC)], &[]).await;
+    bootc(&host, true);
+    let old = entry("0000", "41.0", UNLOCKED);
+    for file in ["status.json", "found.json"] {
+        let status = std::fs::read_to_string(host.path(file)).unwrap();
+        let status = status.replace(r#""rollback": null"#, &format!(r#""rollback": {old}"#));
+        write(&host, file, &status);
+    }
+    host.start();
+    host.prepared("run-1").await;
+    write(&host, "old.json", &bootc_status(&old, "null"));
+    boot(&mut host, "old.json");
+    let expected =
+        "the host was rolled back since it was prepared, and runs 41.0 (sha256:0000); start another run";
+    assert_eq!(upgrade(&host, "run-1").await, expected);
 }
 
 #[tokio::test]

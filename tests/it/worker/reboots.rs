@@ -339,22 +339,22 @@ async fn sessions_count_on_request_only() {
     let waiting = ["--inhibitor-wait", "1s", "--wait-for-sessions"];
     let host = host_requiring_reboot(&server, &waiting).await;
     write(&host, "sessions", r#"a(susso) 2 "2" 1000 "alice" "" "/o/_32" "3" 0 "root" "" "/o/_33""#);
-    write(&host, "class", r#"s "user""#);
+    write(&host, "session", "s \"user\"\ns \"tty\"\ns \"active\"\n");
     let reboot = host.send("run-1", &host.reboot()).await;
     assert_eq!(
         host.result_of(reboot).await,
         "users are logged in: alice, root, for longer than 1s; end that, wait longer with --inhibitor-wait, or reboot despite \
          it without --wait-for-sessions"
     );
-    // Nobody but a login screen.
-    write(&host, "class", r#"s "greeter""#);
+    // What she has left running after she logged out.
+    write(&host, "session", "s \"user\"\ns \"tty\"\ns \"closing\"\n");
     host.send("run-1", &host.reboot()).await;
     host.await_file("rebooting").await;
 
     let server = NatsServer::with_streams().await;
     let mut host = host_requiring_reboot(&server, &[]).await;
     write(&host, "sessions", r#"a(susso) 1 "2" 1000 "alice" "" "/o/_32""#);
-    write(&host, "class", r#"s "user""#);
+    write(&host, "session", "s \"user\"\ns \"tty\"\ns \"active\"\n");
     let reboot = host.send("run-1", &host.reboot()).await;
     host.await_file("rebooting").await;
     boot(&mut host, "booted.json");

@@ -34,6 +34,8 @@ pub struct Status {
     pub next: Option<Deployment>,
     /// The next deployment is only downloaded: a reboot would not boot it yet.
     pub next_is_locked: bool,
+    /// The ids of deployments that a rollback would boot.
+    pub earlier: Vec<String>,
 }
 
 /// One line for the operator about the failure of `tool`, from its output.

@@ -32,7 +32,7 @@ impl fmt::Display for Inhibitor {
 pub struct Session {
     /// The user's name.
     pub user: String,
-    /// The path of its object, which has its class.
+    /// The path of its object, which has its [`PROPERTIES`].
     pub object: String,
 }
 
@@ -53,11 +53,17 @@ pub fn sessions(output: &str) -> Option<Vec<Session>> {
     Some(rows.into_iter().map(|[_, _, user, _, object]| Session { user, object }).collect())
 }
 
-/// Whether a session is that of a user, in the output of `busctl get-property` for its `Class`: not a login screen, a service
-/// manager or a job of cron. `None` if it is no such output.
-pub fn is_user_session(output: &str) -> Option<bool> {
-    let class = words(output.trim().strip_prefix("s ")?)?.pop()?;
-    Some(class == "user" || class.starts_with("user-"))
+/// The properties by which [`is_login`] judges a session.
+pub const PROPERTIES: [&str; 3] = ["Class", "Type", "State"];
+
+/// Whether somebody is logged in by a session, in the output of `busctl get-property` for its [`PROPERTIES`]: at a terminal or a
+/// screen, as systemctl judges it. Login screens, jobs of cron, commands over ssh, and what is left after somebody has logged
+/// out are none. `None` if it is no such output.
+pub fn is_login(output: &str) -> Option<bool> {
+    let mut words = output.lines().map(|line| words(line.trim().strip_prefix("s ")?)?.pop());
+    let [class, kind, state] = [words.next()??, words.next()??, words.next()??];
+    let is_user = class == "user" || class.starts_with("user-");
+    Some(is_user && ["tty", "x11", "wayland", "mir"].contains(&kind.as_str()) && state != "closing")
 }
 
 /// The rows of an array of structures that have `COLUMNS` basic values each, and together this type.
@@ -171,16 +177,20 @@ mod tests {
         let session = |user: &str, object: &str| Session { user: user.to_owned(), object: object.to_owned() };
         let expected = [session("gdm", "/org/freedesktop/login1/session/c1"), session("alice", "/o/_32")];
         assert_eq!(sessions(output).unwrap(), expected);
-        for (output, is_user) in [
-            ("s \"user\"\n", Some(true)),
-            ("s \"user-light\"\n", Some(true)),
-            ("s \"manager\"\n", Some(false)),
-            ("s \"greeter\"\n", Some(false)),
-            ("s \"background\"\n", Some(false)),
+        for (output, is_login) in [
+            ("s \"user\"\ns \"tty\"\ns \"active\"\n", Some(true)),
+            ("s \"user\"\ns \"wayland\"\ns \"online\"\n", Some(true)),
+            ("s \"user-light\"\ns \"tty\"\ns \"active\"\n", Some(true)),
+            ("s \"user\"\ns \"unspecified\"\ns \"active\"\n", Some(false)),
+            ("s \"user\"\ns \"tty\"\ns \"closing\"\n", Some(false)),
+            ("s \"manager\"\ns \"unspecified\"\ns \"active\"\n", Some(false)),
+            ("s \"greeter\"\ns \"x11\"\ns \"active\"\n", Some(false)),
+            ("s \"background\"\ns \"unspecified\"\ns \"active\"\n", Some(false)),
+            ("s \"user\"\n", None),
             ("", None),
-            ("u 5", None),
+            ("u 5\nu 5\nu 5", None),
         ] {
-            assert_eq!(is_user_session(output), is_user, "{output}");
+            assert_eq!(super::is_login(output), is_login, "{output}");
         }
     }
 }

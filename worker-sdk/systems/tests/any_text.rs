@@ -72,7 +72,7 @@ proptest! {
         let _ = text.lines().map(progress::parse).count();
         let _ = systemd::failed_units(&text);
         let _ = systemd::State::parse(&text);
-        let _ = logind::is_user_session(&format!("s {text}"));
+        let _ = logind::is_login(&format!("s {text}"));
         let _ = logind::sessions(&format!("a(susso) {text}"));
         let inhibitors = logind::inhibitors(&format!("a(ssssuu) {text}")).unwrap_or_default();
         prop_assert!(inhibitors.iter().all(|inhibitor| !inhibitor.to_string().contains('\n')));

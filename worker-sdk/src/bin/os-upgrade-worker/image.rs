@@ -41,6 +41,8 @@ struct Prepared {
     found: String,
     /// The id of the deployment that ran.
     booted: String,
+    /// The ids of those that a rollback would have booted.
+    earlier: Vec<String>,
 }
 
 impl Prepared {
@@ -49,11 +51,12 @@ impl Prepared {
         let text = fs::read_to_string(path).unwrap_or_default();
         let mut lines = text.lines().map(|line| line.trim().to_owned());
         let found = lines.next().filter(|found| !found.is_empty())?;
-        Some(Self { found, booted: lines.next()? })
+        Some(Self { found, booted: lines.next()?, earlier: lines.collect() })
     }
 
     fn write(&self, path: &Path) -> HandlerResult {
-        replace(path, format!("{}\n{}\n", self.found, self.booted).as_bytes())
+        let lines = [&self.found, &self.booted].into_iter().chain(&self.earlier);
+        replace(path, lines.map(|line| format!("{line}\n")).collect::<String>().as_bytes())
     }
 }
 
@@ -102,7 +105,7 @@ impl Image {
             }
         };
         info!("{} runs; prepared: {found}", before.booted.name());
-        Prepared { found, booted: before.booted.id }.write(&self.prepared)
+        Prepared { found, booted: before.booted.id, earlier: before.earlier }.write(&self.prepared)
     }
 
     async fn upgrade_all(&self, context: &Context) -> HandlerResult<Upgraded> {
@@ -122,6 +125,12 @@ impl Image {
         let later = prepared.found == LATER;
         if status.next.is_none() && !later {
             let runs = status.booted.name();
+            if prepared.earlier.contains(&status.booted.id) {
+                return Err(format!(
+                    "the host was rolled back since it was prepared, and runs {runs}; start another run"
+                )
+                .into());
+            }
             if status.booted.id != prepared.booted {
                 let upgraded = format!(
                     "nothing to upgrade: somebody else changed the host meanwhile, and it runs {runs}"
@@ -184,7 +193,14 @@ impl System for Image {
     /// host may have been upgraded by somebody else since.
     async fn check_once(&self, _context: &Context, before: Option<&Before>) -> HandlerResult {
         let Some(target) = before.and_then(|before| before.target.as_ref()) else { return Ok(()) };
-        let (_, status) = self.status().await?;
+        // Soon after a boot the tool may not answer yet; what it answers does not change.
+        let retry = self.parts.health.retry();
+        let (_, status) = loop {
+            match self.status().await {
+                Ok(status) => break status,
+                Err(error) => retry.pause_or_fail(error).await?,
+            }
+        };
         if status.booted.id == *target {
             return Ok(());
         }

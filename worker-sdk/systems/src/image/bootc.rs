@@ -13,6 +13,7 @@ struct Host {
 struct HostStatus {
     staged: Option<Entry>,
     booted: Option<Entry>,
+    rollback: Option<Entry>,
 }
 
 #[derive(Debug, Deserialize)]
@@ -72,7 +73,8 @@ pub fn status(json: &str) -> Result<Status, String> {
              rpm-ostree cleanup --pending",
         )?),
     };
-    Ok(Status { booted, next, next_is_locked })
+    let earlier = status.rollback.and_then(|rollback| rollback.deployment()).map(|earlier| earlier.id);
+    Ok(Status { booted, next, next_is_locked, earlier: earlier.into_iter().collect() })
 }
 
 #[cfg(test)]
@@ -155,8 +157,12 @@ mod tests {
             (staged(r#", "downloadOnly": true, "softRebootCapable": true"#), Some(&next), true),
             (staged(r#", "downloadOnly": false"#), Some(&next), false),
         ] {
-            let expected =
-                Status { booted: booted.clone(), next: expected_next.cloned(), next_is_locked: locked };
+            let mut expected = Status {
+                booted: booted.clone(),
+                next: expected_next.cloned(),
+                next_is_locked: locked,
+                earlier: Vec::new(),
+            };
             for document in [
                 host(&text, BOOTED),
                 host(&text, BOOTED_COMPOSEFS),
@@ -165,6 +171,12 @@ mod tests {
             ] {
                 assert_eq!(status(&document).as_ref(), Ok(&expected), "{document}");
             }
+            let with_earlier = |earlier: &str| {
+                host(&text, BOOTED).replace(r#""rollback": null"#, &format!(r#""rollback": {earlier}"#))
+            };
+            assert_eq!(status(&with_earlier(FOREIGN)).as_ref(), Ok(&expected));
+            expected.earlier.push("sha256:bbbb".to_owned());
+            assert_eq!(status(&with_earlier(&staged(""))).as_ref(), Ok(&expected));
         }
     }
 

@@ -43,13 +43,14 @@ impl From<&Entry> for Deployment {
 pub fn status(json: &str) -> Result<Status, String> {
     let host: Host = serde_json::from_str(json)
         .map_err(|error| format!("cannot parse the output of rpm-ostree status: {error}"))?;
-    let booted = host.deployments.iter().find(|entry| entry.booted);
-    let booted = booted.ok_or("this host was not booted from an rpm-ostree deployment")?;
+    let at = host.deployments.iter().position(|entry| entry.booted);
+    let at = at.ok_or("this host was not booted from an rpm-ostree deployment")?;
     let next = host.deployments.first().filter(|entry| !entry.booted);
     Ok(Status {
-        booted: booted.into(),
+        booted: (&host.deployments[at]).into(),
         next: next.map(Deployment::from),
         next_is_locked: next.is_some_and(|entry| entry.finalization_locked),
+        earlier: host.deployments[at + 1..].iter().map(|entry| entry.checksum.clone()).collect(),
     })
 }
 
@@ -101,13 +102,14 @@ mod tests {
             version: Some("41.20260915.0".to_owned()),
         };
         let old = Deployment { id: "cccc".to_owned(), image: None, version: None };
-        for (deployments, expected, locked) in [
-            (&[BOOTED, OLD] as &[&str], None, false),
-            (&[STAGED, BOOTED, OLD], Some(next), true),
+        for (deployments, expected, locked, earlier) in [
+            (&[BOOTED, OLD] as &[&str], None, false, &["cccc"] as &[&str]),
+            (&[STAGED, BOOTED, OLD], Some(next), true, &["cccc"]),
             // After `rpm-ostree rollback`.
-            (&[OLD, BOOTED], Some(old), false),
+            (&[OLD, BOOTED], Some(old), false, &[]),
         ] {
-            let expected = Status { booted: booted.clone(), next: expected, next_is_locked: locked };
+            let earlier = earlier.iter().map(|&id| id.to_owned()).collect();
+            let expected = Status { booted: booted.clone(), next: expected, next_is_locked: locked, earlier };
             assert_eq!(status(&host(deployments)), Ok(expected));
         }
         assert!(status(&host(&[OLD])).is_err_and(|error| error.contains("not booted from an rpm-ostree")));

@@ -130,10 +130,10 @@ async fn holdup(tools: &Tools, options: &SystemOptions) -> Option<Holdup> {
 async fn users(tools: &Tools) -> Result<Vec<String>, String> {
     let mut users = Vec::new();
     for session in ask_manager(tools, "ListSessions", logind::sessions).await?.unwrap_or_default() {
-        let class = ["get-property", LOGIND[0], &session.object, "org.freedesktop.login1.Session", "Class"];
+        let object = ["get-property", LOGIND[0], &session.object, "org.freedesktop.login1.Session"];
+        let properties = busctl(tools, &[&object[..], &logind::PROPERTIES].concat()).await;
         // Without an answer the session has ended since, or counts until the next time.
-        let is_user = busctl(tools, &class).await.ok().and_then(|class| logind::is_user_session(&class));
-        if is_user.unwrap_or(true) {
+        if properties.ok().and_then(|properties| logind::is_login(&properties)).unwrap_or(true) {
             users.push(session.user);
         }
     }
