@@ -140,7 +140,7 @@ async fn login_page_is_no_bad_signature() {
     fs::write(unsigned.join("Packages"), page).unwrap();
     Archive::set_trusted_source(&tree, "file:/srv/unsigned");
     let result = prepare(&host, "run-3").await;
-    assert!(result.starts_with("apt-get update failed: Unable to parse package file "), "{result}");
+    assert!(result.contains(": Unable to parse package file "), "{result}");
     host.await_log("because APT cannot read it").await;
 
     archive.set_as_source(&tree);

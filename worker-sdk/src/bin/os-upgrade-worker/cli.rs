@@ -70,8 +70,9 @@ system, and upgrade installs exactly what was prepared.
 
 upgrade first finishes an interrupted installation (dpkg --configure --pending, apt-get --fix-broken install),
 then runs dist-upgrade without questions; changed configuration files of the host are kept. It continues when
-this process ends, and the next start waits for it. It requires a reboot when /run/reboot-required exists or
-another kernel than the running one is installed; whether it does is announced as well, for operators to see.
+this process ends, and the next start waits for it. It requires a reboot when /run/reboot-required exists,
+or a newer kernel of the running one's flavour or another build of it is installed, unless a reboot has already failed
+to bring it; whether it does is announced as well, for operators to see.
 
 A reboot goes ahead despite users who are logged in, and waits for programs that inhibit it.
 

@@ -86,11 +86,13 @@ impl Failures {
             return format!("{tool} failed: {}", last_line(text));
         }
         let known = errors.iter().map(|line| Fault::of(line)).find(|fault| *fault != Fault::Other);
+        let errors = errors.join("; ");
         match known {
             Some(Fault::DiskFull) => {
-                format!("{tool} failed because the disk is full; make room: {}", errors.join("; "))
+                format!("{tool} failed because the disk is full; make room: {errors}")
             }
-            Some(_) | None => format!("{tool} failed: {}", errors.join("; ")),
+            Some(fault) => format!("{tool} failed, as a source {}: {errors}", fault.advice()),
+            None => format!("{tool} failed: {errors}"),
         }
     }
 }
@@ -416,7 +418,8 @@ mod tests {
                  Get:3 file:/srv/x ./ Packages [55 B]\n\
                  E: Unable to parse package file /var/cache/os-upgrade-worker/lists/_srv_x_._Packages (1)\n\
                  W: You may want to run apt-get update to correct these problems\nE: The package cache file is corrupted\n",
-                "apt-get update failed: Unable to parse package file \
+                "apt-get update failed, as a source has lists that cannot be read; check the network for a login page, the \
+                 proxy, and the source: Unable to parse package file \
                  /var/cache/os-upgrade-worker/lists/_srv_x_._Packages (1); The package cache file is corrupted",
             ),
             (

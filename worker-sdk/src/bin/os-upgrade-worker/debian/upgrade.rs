@@ -33,7 +33,9 @@ impl Debian {
         if !ended.exit.success() {
             return Err(describe("the upgrade", &ended).into());
         }
-        self.install_missing(context).await?;
+        if context.is_resumed() {
+            self.install_missing(context).await?;
+        }
         self.check_finished(recovery_error).await?;
         self.clean().await;
         if let Some(reason) = self.required_reboot().await? {
