@@ -6,6 +6,8 @@ use crate::route::{ANYBODY, Answer, Method, PathName, Route, Shape, Tag, VIEWER}
 
 /// The media type of the metrics.
 pub const OPEN_METRICS: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
+/// The media type of metrics for scrapers that know no `OpenMetrics`.
+pub const PROMETHEUS_TEXT: &str = "text/plain; version=0.0.4; charset=utf-8";
 
 /// The description of the API.
 pub const OPENAPI: Route = Route::new(
@@ -62,4 +64,7 @@ pub const METRICS: Route = Route::new(
     "read-metrics",
     "Read metrics for Prometheus",
 )
-.answers(&[Answer::text("metrics in the OpenMetrics text format", &[OPEN_METRICS])]);
+.answers(&[Answer::text(
+    "metrics in the OpenMetrics text format, or in the older one of Prometheus if `Accept` prefers `text/plain`",
+    &[OPEN_METRICS, PROMETHEUS_TEXT],
+)]);

@@ -186,6 +186,12 @@ pub(crate) fn accepts(headers: &HeaderMap, media_type: &str) -> bool {
     ranges.is_empty() || quality(media_type, &ranges) > 0
 }
 
+/// Whether the `Accept` header prefers the media type `other` to `usual`, which is given without a preference.
+pub(crate) fn prefers(headers: &HeaderMap, other: &str, usual: &str) -> bool {
+    let ranges = ranges(headers);
+    quality(other, &ranges) > quality(usual, &ranges)
+}
+
 /// Whether the `Accept-Encoding` header accepts gzip. Without the header a client is not known to.
 pub(crate) fn accepts_gzip(headers: &HeaderMap) -> bool {
     let codings: Vec<_> = entries(headers, ACCEPT_ENCODING).filter_map(weighed).take(RANGES_MAX).collect();

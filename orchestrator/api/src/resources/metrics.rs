@@ -2,16 +2,18 @@
 //! the reboot queue, Kubernetes nodes, and the API's certificate.
 
 mod nodes;
+mod prometheus_text;
 mod reboots;
 
 use std::fs;
 
 use axum::extract::State;
+use axum::http::HeaderMap;
 use axum::http::header::CONTENT_TYPE;
 use axum::response::{IntoResponse as _, Response};
 use chrono::{DateTime, Utc};
 use os_upgrade_api_types::query::NoParameters;
-use os_upgrade_api_types::routes::documentation::{METRICS, OPEN_METRICS};
+use os_upgrade_api_types::routes::documentation::{METRICS, OPEN_METRICS, PROMETHEUS_TEXT};
 use os_upgrade_api_types::routes::slots::SlotGroup;
 use os_upgrade_auth::Authenticator;
 use os_upgrade_bus::storage::Usage;
@@ -29,6 +31,7 @@ use crate::context::Api;
 use crate::context::{Answers, Options};
 use crate::http::error::Problem;
 use crate::http::extract::Params;
+use crate::http::form::{prefers, vary};
 use crate::resources::hosts;
 use crate::resources::slots;
 use crate::routes::Routes;
@@ -40,6 +43,7 @@ pub(crate) fn routes() -> Routes {
 async fn read(
     State(api): State<Api>,
     Params(NoParameters {}): Params<NoParameters>,
+    headers: HeaderMap,
 ) -> Result<Response, Problem> {
     // Unknown until the bus is connected.
     let usage = match api.options.sites.bus() {
@@ -52,7 +56,12 @@ async fn read(
     let published = api.site.published_for_display(now);
     let text = text(&api.answers, &published, &stored, &api.authenticator, &api.options, now);
     let text = text.map_err(|error| Problem::internal(error.to_string()))?;
-    Ok(([(CONTENT_TYPE, OPEN_METRICS)], text).into_response())
+    let answer = if prefers(&headers, "text/plain", "application/openmetrics-text") {
+        ([(CONTENT_TYPE, PROMETHEUS_TEXT)], prometheus_text::from_open_metrics(&text)).into_response()
+    } else {
+        ([(CONTENT_TYPE, OPEN_METRICS)], text).into_response()
+    };
+    Ok(vary(answer))
 }
 
 /// What is stored for the site.
@@ -242,7 +251,7 @@ fn describe_zones(registry: &mut Registry, zones: &Zones, now: DateTime<Utc>) {
     let help = "The release of the time zone data that this instance uses, and where they are from: system or built-in";
     registry.register("os_upgrade_zone_data", help, info);
     let old = Gauge::<i64>::default();
-    old.set(zones.old(now).is_some().into());
+    old.set(zones.old(now).is_some_and(|old| old.may_move_windows()).into());
     let help = "Whether the time zone data are old, so that windows may open an hour off";
     registry.register("os_upgrade_zone_data_old", help, old);
 }

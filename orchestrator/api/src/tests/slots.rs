@@ -299,6 +299,21 @@ async fn slot_metrics_are_exposed() {
     ] {
         assert!(text.lines().any(|found| found == line), "{line} is not in {text}");
     }
+    for (accept, is_plain) in [
+        ("application/openmetrics-text;version=1.0.0;q=0.5,text/plain;version=0.0.4;q=0.3,*/*;q=0.1", false),
+        ("*/*", false),
+        ("text/plain;version=0.0.4", true),
+        ("text/plain;version=0.0.4;q=0.5,*/*;q=0.1", true),
+        ("application/vnd.google.protobuf;q=0.7,text/plain;version=0.0.4;q=0.3", true),
+    ] {
+        let mut request = build("GET /metrics", "text/plain", "");
+        request.headers_mut().insert("accept", accept.parse().unwrap());
+        let (status, headers, text) = api.send(request).await;
+        assert_eq!((status, &headers["vary"]), (200, &"accept".parse().unwrap()), "{accept}");
+        let is_text = headers["content-type"] == "text/plain; version=0.0.4; charset=utf-8";
+        let counter = "# TYPE os_upgrade_fleet_lock_answers_total counter\n";
+        assert_eq!((is_text, text.contains(counter)), (is_plain, is_plain), "{accept}: {headers:?}");
+    }
     let published = api.site.published();
     let at: chrono::DateTime<chrono::Utc> = "2026-11-21T05:01:00Z".parse().unwrap();
     for (hours, stuck, waiters) in [(0, 0, 1), (3, 2, 0)] {
