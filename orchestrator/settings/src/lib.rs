@@ -20,6 +20,7 @@ mod rules;
 mod schema;
 mod section;
 mod value;
+mod warning;
 
 use std::ffi::OsString;
 use std::fs;
@@ -37,6 +38,7 @@ pub use value::{
     Bounded, CommandWords, FailedNode, Groups, HttpUrl, Interval, Jwks, LabelOperator, LabelRequirement,
     LabelSelector, NatsUrls, NodeNames, NodeSource, Shape, SiteName, StringList, Text,
 };
+pub use warning::Warning;
 
 /// The largest configuration file that is read, in bytes.
 pub const FILE_BYTES_MAX: usize = 1024 * 1024;

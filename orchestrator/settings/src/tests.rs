@@ -58,6 +58,18 @@ fn the_defaults() {
 }
 
 #[test]
+fn reboots_without_slots_are_told() {
+    for (text, warning) in [
+        ("", None),
+        ("[reboot]\nmax-concurrent-reboots = 2", Some(Warning::RebootsWithoutSlots { reboots: 2, slots: 1 })),
+        ("[reboot]\nmax-concurrent-reboots = 2\n[fleet-lock]\ngroups = {default = 1, edge = 1}", None),
+        ("[reboot]\nmax-concurrent-reboots = 2\n[fleet-lock]\nurl = \"http://lock.example\"", None),
+    ] {
+        assert_eq!(load_text(text, &[]).unwrap().warnings(), Vec::from_iter(warning), "{text}");
+    }
+}
+
+#[test]
 fn environment_overrides_the_file() {
     let text = r#"
         [site]

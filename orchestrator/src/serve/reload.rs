@@ -13,6 +13,7 @@ pub(crate) fn on_hangup(
     file: Option<PathBuf>,
     running: Settings,
 ) -> anyhow::Result<watch::Receiver<kernel::Settings>> {
+    warn_of(&running);
     let hangup = signal(SignalKind::hangup()).context("cannot handle SIGHUP")?;
     let (sender, changes) = watch::channel(running.for_kernel());
     tokio::spawn(reload(hangup, file, running, sender));
@@ -33,6 +34,7 @@ async fn reload(
                     tracing::warn!(section, "changed settings need a restart to take effect");
                 }
                 tracing::info!("the configuration was read again");
+                warn_of(&settings);
                 if changes.send(settings.for_kernel()).is_err() {
                     return;
                 }
@@ -43,6 +45,12 @@ async fn reload(
                 }
             }
         }
+    }
+}
+
+fn warn_of(settings: &Settings) {
+    for warning in settings.warnings() {
+        tracing::warn!("{warning}; {}", warning.advice());
     }
 }
 

@@ -69,6 +69,8 @@ async fn examine(settings: Result<Settings, settings::Error>, file: Option<&Path
     let from = file.map_or_else(String::new, |file| format!(", as {} has it", file.display()));
     let found = format!("site {}{from}", settings.site.name.as_str());
     let mut checks = vec![Check::ok("configuration", found)];
+    let warnings = settings.warnings().into_iter();
+    checks.extend(warnings.map(|found| Check::warning("configuration", found.to_string(), found.advice())));
     checks.push(zone_data::examine(os_upgrade_zones::read(), chrono::Utc::now()));
     checks.extend(files::data_directory(&settings));
     let (folded, store) = files::store(&settings).await;
