@@ -208,6 +208,9 @@ pub struct HostState<'a> {
     /// Its Kubernetes node; absent if it has none, or if that is neither cordoned nor being uncordoned.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub node: Option<HostNode<'a>>,
+    /// What its last reboot should have brought and did not, as its worker says.
+    #[serde(rename = "reboot-ineffective", skip_serializing_if = "Option::is_none")]
+    pub reboot_ineffective: Option<&'a str>,
 }
 
 #[derive(Debug, Serialize, ToSchema)]

@@ -10,6 +10,7 @@ use os_upgrade_api_types::routes::cluster::{
     ClusterState, CopiesState, InstanceState, READ, ReplicaState, StreamState,
 };
 use os_upgrade_bus::instances::{Replica, Replication, StreamReplication};
+use os_upgrade_kernel::window::OldZones;
 use os_upgrade_shell::node::Leadership;
 use os_upgrade_site::instances::{Instance, Role};
 
@@ -41,7 +42,12 @@ async fn read(
     };
     let named = instances.iter().find(|known| Some(known.heartbeat.instance.as_str()) == leader);
     // Others with other data are told apart by the differences.
-    let old = published.view.zones.old(now).map(|old| format!("{old}; {}", old.advice()));
+    let old = published
+        .view
+        .zones
+        .old(now)
+        .filter(OldZones::may_move_windows)
+        .map(|old| format!("{old}; {}", old.advice()));
     let end = named.map(|known| known.heartbeat.position);
     reply::json(&ClusterState {
         leader,

@@ -165,6 +165,11 @@ fn explanations<'a>(published: &'a PublishedState, forecast: &Forecast) -> Vec<H
             blockers: explanation.blockers.into_iter().map(Blocker::from).collect(),
             progress: hosts::progress(published, name),
             node: HostNode::of(&published.state, name),
+            reboot_ineffective: published
+                .view
+                .hosts
+                .get(name)
+                .and_then(|seen| seen.reboot_ineffective.as_deref()),
         }
     };
     hosts::known(published).into_iter().map(host).collect()

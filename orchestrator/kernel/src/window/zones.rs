@@ -83,7 +83,7 @@ pub enum OldZones {
     },
     /// The system's are older than those that are compiled in, which count.
     #[error(
-        "the system's time zone data {version} is older than what is compiled in, {built_in}, which counts"
+        "windows go by the time zone data {built_in}, which is compiled in: the system's is older, {version}"
     )]
     OlderThanBuiltIn {
         /// The system's release.
@@ -99,6 +99,14 @@ pub enum OldZones {
 }
 
 impl OldZones {
+    /// Whether windows may open at the wrong time.
+    pub const fn may_move_windows(&self) -> bool {
+        match self {
+            Self::HalfAYear { .. } | Self::Unknown => true,
+            Self::OlderThanBuiltIn { .. } => false,
+        }
+    }
+
     /// What to do about it.
     pub fn advice(&self) -> &'static str {
         match self {

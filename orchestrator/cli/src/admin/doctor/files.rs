@@ -89,8 +89,13 @@ pub(super) async fn store(settings: &Settings) -> (Option<Folded>, Vec<Check>) {
         Ok(Some(folded)) => folded,
         Ok(None) => {
             let found = format!("{} does not exist or is empty", path.display());
-            // A running orchestrator has created it.
+            // A running orchestrator has created it, and fills it once it has read the journal.
             let check = match data_directory::user(&settings.store.path) {
+                Some(pid) if path.exists() => Check::warning(
+                    NAME,
+                    format!("process {pid} has stored nothing in {} so far", path.display()),
+                    "it waits for NATS, or has just begun: see os-upgrade cluster status",
+                ),
                 Some(pid) => Check::problem(
                     NAME,
                     format!("{found}, and process {pid} uses it"),

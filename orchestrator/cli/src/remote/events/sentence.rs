@@ -77,6 +77,7 @@ pub(super) fn sentence(event: &SiteEvent) -> String {
                 "failed" => "did not reboot well",
                 "booted" => "is back",
                 "rebooted" => "rebooted",
+                "not-rebooted" => "has not rebooted, and is not to any more",
                 other => other,
             };
             let (by, why) = (by(actor.as_deref()), because(reason.as_deref()));

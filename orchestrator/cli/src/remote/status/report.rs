@@ -95,6 +95,9 @@ struct Host {
     blockers: Vec<Blocker>,
     progress: Option<Progress>,
     node: Option<Node>,
+    /// What its last reboot should have brought and did not.
+    #[serde(rename = "reboot-ineffective")]
+    reboot_ineffective: Option<String>,
 }
 
 /// The Kubernetes node of a host.
@@ -399,6 +402,7 @@ impl Report {
             needs.push(Need { what: entry.line(), commands: vec![("give up", give_up)] });
         }
         needs.extend(self.state.hosts.iter().filter(|host| host.stays_cordoned()).map(Host::cordon));
+        needs.extend(self.state.hosts.iter().filter_map(Host::ineffective_reboot));
         if self.cluster.leader.is_none() {
             needs.push("no instance leads: os-upgrade cluster status".to_owned().into());
         }
@@ -449,6 +453,11 @@ impl UsedBy {
 impl Host {
     fn stays_cordoned(&self) -> bool {
         self.node.as_ref().is_some_and(|node| node.kept)
+    }
+
+    fn ineffective_reboot(&self) -> Option<Need> {
+        let missed = self.reboot_ineffective.as_ref()?;
+        Some(format!("{}: {missed}", self.hostname).into())
     }
 
     fn is_being_uncordoned(&self) -> bool {

@@ -255,7 +255,7 @@ fn kubernetes_nodes_on_the_screen() {
     let pods = "its node is being drained since 2026-11-21T01:00:00Z: pod shop/db-0 is kept by the budget db";
     let out_of_run = json!({
         "hostname": "h 9", "why": "its node stays cordoned; no run is active", "blockers": [{ "kind": "node-cordoned" }],
-        "node": { "kept": true },
+        "node": { "kept": true }, "reboot-ineffective": "kernel 6.2 is installed, and 6.1 runs even after a reboot",
     });
     answers["state"]["hosts"] = json!([
         host("h01", "draining", pods, "node-under-way", false),
@@ -281,7 +281,8 @@ NEEDS A PERSON
   the node of h03 stays cordoned, because its host failed
     uncordon: os-upgrade hosts uncordon h03 --reason=TEXT
   the node of h 9 stays cordoned, because its host failed
-    uncordon: os-upgrade hosts uncordon 'h 9' --reason=TEXT";
+    uncordon: os-upgrade hosts uncordon 'h 9' --reason=TEXT
+  h 9: kernel 6.2 is installed, and 6.1 runs even after a reboot";
     assert!(screen.ends_with(needs), "{screen}");
 }
 
