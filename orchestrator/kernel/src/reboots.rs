@@ -65,8 +65,11 @@ pub(crate) fn open_window(
     open.ok_or(QueueBlocker::NoWindow)
 }
 
+/// The hosts that may be down: those that are awaited, too.
 fn unreachable(state: &State, view: &View) -> OrdSet<HostName> {
-    let silent = view.hosts.iter().filter(|(_, seen)| seen.reachability == Reachability::Unreachable);
+    let is_silent =
+        |seen: &SeenHost| matches!(seen.reachability, Reachability::Awaited | Reachability::Unreachable);
+    let silent = view.hosts.iter().filter(|(_, seen)| is_silent(seen));
     let nodes = view.nodes.iter().flatten();
     let not_ready = nodes.filter(|(name, node)| !node.is_ready && state.has_node(name)).map(|(name, _)| name);
     let not_ready =

@@ -21,7 +21,7 @@ pub struct Nodes<'a> {
     pub api_servers: &'a OrdSet<HostName>,
     /// Those under way for another reason, a run's for example. They count against the rules about API servers.
     pub draining_elsewhere: &'a OrdSet<HostName>,
-    /// Those that are unreachable.
+    /// Those that are unreachable, or not heard yet.
     pub unreachable: &'a dyn Fn() -> OrdSet<HostName>,
     /// Why the entry at an index cannot start, whatever becomes of the others.
     pub not_ready: &'a dyn Fn(u64, &Entry) -> Option<NotReady>,
@@ -94,7 +94,7 @@ pub enum QueueBlocker {
     Full(usize),
     /// Too many nodes that are not under way are unreachable, those that are queued included.
     #[error(
-        "too many hosts that are not under way are unreachable, or not ready as nodes: {count}, {first} for example; [reboot] maximum-unreachable-nodes-for-reboot allows {max}"
+        "too many hosts that are not under way are unreachable, not heard yet, or not ready as nodes: {count}, {first} for example; [reboot] maximum-unreachable-nodes-for-reboot allows {max}"
     )]
     Unreachable {
         /// How many.

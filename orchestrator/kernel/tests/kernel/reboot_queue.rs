@@ -119,9 +119,9 @@ const TABLE: &[(&str, &str, &str, &str)] = &[
     ("w1", "not-ready=w1", "w1 cannot reboot now: no worker that reboots it on request has announced itself on it", "w1 cannot reboot now: no worker that reboots it on request has announced itself on it"),
     // Unreachable nodes, those under way excepted.
     ("w1", "unreachable=w8", "w1", "w1"),
-    ("w1", "unreachable=w8,w9", "too many hosts that are not under way are unreachable, or not ready as nodes: 2, w8 for example; [reboot] maximum-unreachable-nodes-for-reboot allows 1", "too many hosts that are not under way are unreachable, or not ready as nodes: 2, w8 for example; [reboot] maximum-unreachable-nodes-for-reboot allows 1"),
+    ("w1", "unreachable=w8,w9", "too many hosts that are not under way are unreachable, not heard yet, or not ready as nodes: 2, w8 for example; [reboot] maximum-unreachable-nodes-for-reboot allows 1", "too many hosts that are not under way are unreachable, not heard yet, or not ready as nodes: 2, w8 for example; [reboot] maximum-unreachable-nodes-for-reboot allows 1"),
     ("w1:rebooting w2", "unreachable=w1,w9", "w2", "w2"),
-    ("w1:cancelled w2", "unreachable=w1,w9", "too many hosts that are not under way are unreachable, or not ready as nodes: 2, w1 for example; [reboot] maximum-unreachable-nodes-for-reboot allows 1", "too many hosts that are not under way are unreachable, or not ready as nodes: 2, w1 for example; [reboot] maximum-unreachable-nodes-for-reboot allows 1"),
+    ("w1:cancelled w2", "unreachable=w1,w9", "too many hosts that are not under way are unreachable, not heard yet, or not ready as nodes: 2, w1 for example; [reboot] maximum-unreachable-nodes-for-reboot allows 1", "too many hosts that are not under way are unreachable, not heard yet, or not ready as nodes: 2, w1 for example; [reboot] maximum-unreachable-nodes-for-reboot allows 1"),
     ("w1", "unreachable=w8,w9 elsewhere=w8", "w1", "w1"),
     ("w1", "unreachable=a1", "w1", "w1"),
     // API servers: one at a time, and nothing beside them.

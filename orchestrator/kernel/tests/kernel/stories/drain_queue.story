@@ -130,7 +130,7 @@
   + slot-released host=h3 why=rebooted
   ! nothing
 > queue
-  3 h2 queued: too many hosts that are not under way are unreachable, or not ready as nodes: 1, h2 for example; [reboot] maximum-unreachable-nodes-for-reboot allows 0 | unreachable
+  3 h2 queued: too many hosts that are not under way are unreachable, not heard yet, or not ready as nodes: 1, h2 for example; [reboot] maximum-unreachable-nodes-for-reboot allows 0 | unreachable
 > node h2
 > no-nodes
 > tick

@@ -12,7 +12,11 @@
   + reboots-queued actor=admin hosts=[h1]
   = created
 > queue
-  0 h1 queued: too many hosts that are not under way are unreachable, or not ready as nodes: 1, h3 for example; [reboot] maximum-unreachable-nodes-for-reboot allows 0 | unreachable
+  0 h1 queued: too many hosts that are not under way are unreachable, not heard yet, or not ready as nodes: 1, h3 for example; [reboot] maximum-unreachable-nodes-for-reboot allows 0 | unreachable
+> host h3 boot=a3 awaited
+> queue
+  0 h1 queued: too many hosts that are not under way are unreachable, not heard yet, or not ready as nodes: 1, h3 for example; [reboot] maximum-unreachable-nodes-for-reboot allows 0 | unreachable
+> host h3 boot=a3 unreachable
 > settings default:1 unreachable=1 in-windows
   + settings-adopted settings=(auto-approve=true reboot=(in-windows=true max-concurrent=1 unreachable-max=1))
 > queue
