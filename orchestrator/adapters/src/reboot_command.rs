@@ -17,7 +17,7 @@ use os_upgrade_protocol::limits::bounded;
 use os_upgrade_shell::jobs::JobReport;
 
 pub use self::attempt::Failure;
-use self::attempt::{End, Output};
+use self::attempt::{Effect, End, Output};
 
 /// What a job takes beyond its commands: to start and end processes.
 const SLACK: Duration = Duration::from_secs(30);
@@ -121,10 +121,10 @@ impl RebootCommands {
                 }
                 Err(failure) => {
                     let detail = bounded(&failure.to_string(), DETAIL_BYTES_MAX);
-                    if failure.leaves_outcome_unknown() {
-                        CommandOutcome::Unknown { detail }
-                    } else {
-                        CommandOutcome::Failed { detail }
+                    match failure.effect() {
+                        Effect::Unknown => CommandOutcome::Unknown { detail },
+                        Effect::Denied => CommandOutcome::Failed { detail },
+                        Effect::Impossible => CommandOutcome::NotStarted { detail },
                     }
                 }
             },
@@ -157,7 +157,7 @@ impl RebootCommands {
     async fn reboot(&self, node: &str, may_write: impl Fn() -> bool) -> Result<(), Failure> {
         let ends = |attempt, failure: &Failure| {
             tracing::warn!(node, attempt, %failure, "the reboot command fails");
-            failure.leaves_outcome_unknown()
+            failure.effect() == Effect::Unknown
         };
         self.repeat(&self.reboot, &[node], may_write, ends).await.map(drop)
     }
@@ -186,7 +186,11 @@ impl RebootCommands {
         may_begin: impl Fn() -> bool,
         ends: impl Fn(u32, &Failure) -> bool,
     ) -> Result<Output, Failure> {
-        let mut attempt = 0;
+        // Names of hosts may begin so, and those of nodes may not.
+        if let Some(node) = more.iter().find(|word| word.starts_with('-')) {
+            return Err(Failure::Option { node: (*node).to_owned() });
+        }
+        let (mut attempt, mut last_run) = (0, None);
         loop {
             if !may_begin() {
                 return Err(Failure::NotLeading);
@@ -195,8 +199,13 @@ impl RebootCommands {
                 End::Success(output) => return Ok(output),
                 End::Failure(failure) => failure,
             };
-            if ends(attempt, &failure) || attempt == self.attempts.retries {
-                return Err(failure);
+            let has_ended = ends(attempt, &failure) || attempt == self.attempts.retries;
+            if failure.effect() != Effect::Impossible {
+                last_run = Some(failure.clone());
+            }
+            if has_ended {
+                // What was run before counts, though nothing can be run any more.
+                return Err(last_run.unwrap_or(failure));
             }
             attempt += 1;
             tokio::time::sleep(self.attempts.interval).await;

@@ -623,6 +623,7 @@ fn reboot_summary(index: u64, host: &HostName, event: &EntryEvent) -> (Importanc
         EntryEvent::CommandSent { .. } => (Command, format!("reboot sent to {host}")),
         EntryEvent::Waiting { .. } => (Bookkeeping, format!("reboot of {host} waits")),
         EntryEvent::Booted { .. } => (Step, format!("{host} is back")),
+        EntryEvent::NotRebooted => (Step, format!("{host} has not rebooted, and is not to any more")),
         EntryEvent::Removed => (Bookkeeping, format!("reboot {index} of {host} removed")),
     }
 }

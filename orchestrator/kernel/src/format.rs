@@ -147,6 +147,7 @@ fn of_event(event: &HostEvent) -> u32 {
 
 fn of_entry_event(event: &EntryEvent) -> u32 {
     match event {
+        EntryEvent::NotRebooted => 9,
         EntryEvent::AttemptDue { .. }
         | EntryEvent::AttemptBegan
         | EntryEvent::AttemptSucceeded
@@ -174,6 +175,7 @@ fn of_queued(entry: &Entry) -> u32 {
 fn of_reason(reason: &Reason) -> u32 {
     match reason {
         Reason::RebootCommandFailed { .. } | Reason::RebootUnknown { .. } => 8,
+        Reason::RebootCommandNotStarted { .. } => 9,
         Reason::DrainRefused { .. }
         | Reason::DrainTimedOut { .. }
         | Reason::CordonLost { .. }

@@ -170,6 +170,12 @@ pub enum Reason {
         /// What it says.
         detail: String,
     },
+    /// The operator's command could not be started, so that nothing was run.
+    #[error("the reboot command could not be started: {detail}")]
+    RebootCommandNotStarted {
+        /// Why not.
+        detail: String,
+    },
     /// Whether the operator's command has rebooted the host is not known.
     #[error("whether the reboot command has had an effect is not known: {detail}")]
     RebootUnknown {
@@ -289,6 +295,7 @@ impl Reason {
             | Self::ApiServerUnderWay { .. }
             | Self::ApiServerWaits { .. }
             | Self::RebootCommandFailed { .. }
+            | Self::RebootCommandNotStarted { .. }
             | Self::RebootUnknown { .. }
             | Self::ClusterUnseen => None,
         }

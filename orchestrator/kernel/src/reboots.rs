@@ -200,6 +200,12 @@ pub enum EntryBlocker {
         /// When it is run again, if the host is ready in its old boot then.
         at: DateTime<Utc>,
     },
+    /// It was cancelled after the operator's command was run, which is undone if the host has not rebooted by then.
+    #[error(
+        "cancelled while its host was to reboot: what was begun is undone from {} on if the host is ready in its old boot; once the host is looked after, `os-upgrade reboot-queue give-up` removes the entry",
+        time::format(*.0)
+    )]
+    CancelAwaited(DateTime<Utc>),
     /// Whether the operator's command has begun the reboot is not known. The host is in another boot, and the boot check has not said
     /// that this counts.
     #[error("{reason}; the host is in another boot, and boot-check-command has not confirmed it")]
@@ -213,8 +219,23 @@ pub enum EntryBlocker {
     )]
     NoCommand,
     /// Its worker answered with an error, or the operator's command failed.
-    #[error("{0}; once the host is looked after, `os-upgrade reboot-queue give-up` removes the entry")]
-    Failed(Reason),
+    #[error("{reason}; {}", ends_by(reason))]
+    Failed {
+        /// What went wrong.
+        reason: Reason,
+    },
+}
+
+/// How an operator ends an entry that has failed.
+const fn ends_by(reason: &Reason) -> &'static str {
+    if matches!(reason, Reason::RebootCommandNotStarted { .. }) {
+        "`os-upgrade reboot-queue cancel` undoes what was begun, and removes the entry"
+    } else if matches!(reason, Reason::RebootCommandFailed { .. }) {
+        "`os-upgrade reboot-queue cancel` undoes what was begun if the host stays in its boot; once the host is looked after, \
+         `give-up` removes the entry"
+    } else {
+        "once the host is looked after, `os-upgrade reboot-queue give-up` removes the entry"
+    }
 }
 
 impl EntryBlocker {
@@ -233,9 +254,10 @@ impl EntryBlocker {
             | Self::BootAwaited(_)
             | Self::AttemptUnknown { .. }
             | Self::RetryAwaited { .. }
+            | Self::CancelAwaited(_)
             | Self::CheckAwaited { .. }
             | Self::NoCommand
-            | Self::Failed(_) => self.into(),
+            | Self::Failed { .. } => self.into(),
         }
     }
 
@@ -301,7 +323,7 @@ pub fn explain_entry(
             }
             Some(attempt) => attempt_blocker(state, view, entry, attempt),
             None => match (&entry.reason, entry.command?.sent_at) {
-                (Some(reason), _) => Some(EntryBlocker::Failed(reason.clone())),
+                (Some(reason), _) => Some(EntryBlocker::Failed { reason: reason.clone() }),
                 (None, Some(sent_at)) => Some(EntryBlocker::ReplyAwaited(sent_at)),
                 (None, None) => Some(EntryBlocker::CommandUnsent),
             },
@@ -320,14 +342,20 @@ fn attempt_blocker(state: &State, view: &View, entry: &Entry, attempt: &Attempt)
         AttemptStage::Succeeded | AttemptStage::Unknown if is_gone() => {
             EntryBlocker::NotReady(NotReady::NoNode)
         }
+        AttemptStage::Succeeded | AttemptStage::Unknown | AttemptStage::Failed
+            if entry.cancel_requested
+                && shows_old_boot(state, view, entry)
+                && !has_left_boot(state, view, entry)
+                && state.repeats_attempt_after().is_some() =>
+        {
+            EntryBlocker::CancelAwaited(attempt.since + state.repeats_attempt_after()?)
+        }
         AttemptStage::Due if state.settings.reboot.command.is_none() => EntryBlocker::NoCommand,
         AttemptStage::Due => EntryBlocker::CommandUnsent,
         AttemptStage::Running => EntryBlocker::CommandRuns(attempt.since),
         AttemptStage::Succeeded => EntryBlocker::BootAwaited(attempt.since),
         AttemptStage::Unknown => {
-            let may_repeat = !entry.cancel_requested
-                && entry.boot_id.is_some()
-                && shows_readiness(state, view, &entry.host);
+            let may_repeat = !entry.cancel_requested && shows_old_boot(state, view, entry);
             let restored = || Reason::RebootUnknown { detail: "the site was restored".to_owned() };
             let (reason, since) = (entry.reason.clone().unwrap_or_else(restored), attempt.since);
             if has_left_boot(state, view, entry) {
@@ -338,7 +366,7 @@ fn attempt_blocker(state: &State, view: &View, entry: &Entry, attempt: &Attempt)
                 None => EntryBlocker::AttemptUnknown { reason, since },
             }
         }
-        AttemptStage::Failed => EntryBlocker::Failed(entry.reason.clone()?),
+        AttemptStage::Failed => EntryBlocker::Failed { reason: entry.reason.clone()? },
         AttemptStage::Booted => return node_under_way(state, entry),
     })
 }
@@ -445,14 +473,38 @@ pub(crate) fn has_left_boot(state: &State, view: &View, entry: &Entry) -> bool {
 
 /// Whether the host of `entry`, which the operator's command reboots, is ready in the boot that it was to leave.
 pub(crate) fn is_in_old_boot(state: &State, view: &View, entry: &Entry) -> bool {
-    let boot = ready_boot(state, view, &entry.host).filter(|_| shows_readiness(state, view, &entry.host));
+    let boot = ready_boot(state, view, &entry.host).filter(|_| shows_old_boot(state, view, entry));
     boot.zip(entry.boot_id.as_deref()).is_some_and(|(boot, left)| boot == left)
 }
 
-/// Whether it would be known that `host` is ready: a host that is no node and sends no heartbeats never shows it.
-fn shows_readiness(state: &State, view: &View, host: &HostName) -> bool {
+/// Whether the host of `entry`, which was cancelled, has not rebooted and will not: nothing was run, or the host is ready in the
+/// boot that it was to leave, long after it would have left it. What a command says of itself proves nothing: a management
+/// controller may have accepted a reboot all the same.
+pub(crate) fn has_not_rebooted(
+    state: &State,
+    view: &View,
+    entry: &Entry,
+    attempt: &Attempt,
+    now: DateTime<Utc>,
+) -> bool {
+    let was_never_run = attempt.number == 1
+        && attempt.stage == AttemptStage::Failed
+        && matches!(entry.reason, Some(Reason::RebootCommandNotStarted { .. }));
+    let is_told =
+        matches!(attempt.stage, AttemptStage::Succeeded | AttemptStage::Unknown | AttemptStage::Failed);
+    let is_late = || {
+        state.repeats_attempt_after().is_some_and(|after| view.clock.has_passed(after, attempt.since, now))
+    };
+    was_never_run || (is_told && view.may_time_out() && is_late() && is_in_old_boot(state, view, entry))
+}
+
+/// Whether it would be known that the host of `entry` is ready in the boot that it is to leave: a host that is no node and sends no
+/// heartbeats never shows that it is ready.
+fn shows_old_boot(state: &State, view: &View, entry: &Entry) -> bool {
     let sends_heartbeats = |seen: &SeenHost| seen.reachability != Reachability::Unknown;
-    state.has_node(host) || view.hosts.get(host).is_some_and(sends_heartbeats)
+    let shows_readiness =
+        || state.has_node(&entry.host) || view.hosts.get(&entry.host).is_some_and(sends_heartbeats);
+    entry.boot_id.is_some() && shows_readiness()
 }
 
 /// The boot that `host` announces; `None` unless its worker takes a `reboot` that names it.
@@ -599,6 +651,7 @@ impl State {
             | EntryEvent::AttemptUnknown { .. }
             | EntryEvent::Failed { .. }
             | EntryEvent::Cancelled { .. }
+            | EntryEvent::NotRebooted
             | EntryEvent::Removed
             | EntryEvent::Rebooted => {}
         }

@@ -152,7 +152,7 @@ async fn command_ends_with_its_leader() {
 /// It is tried again as often as the settings say, and then stays for a person to look at.
 #[tokio::test]
 async fn failing_command_is_tried_again_and_shown() {
-    let commands = Commands::new("echo no route to host >&2; exit 3");
+    let commands = Commands::new("env > environment; echo no route to host >&2; exit 3");
     let settings = format!("[reboot]\ncommand-retries = 2\n{}", commands.settings());
     let site = Site::start_with(&settings).await;
     let _hosts = site.hosts(1).await;
@@ -161,6 +161,10 @@ async fn failing_command_is_tried_again_and_shown() {
     let why = await_why(program, "failed").await;
     assert!(why.contains("exit status 3: no route to host") && why.contains("give-up"), "{why}");
     assert_eq!(commands.lines("calls"), ["h01"; 3]);
+    // What the orchestrator has for itself, it keeps: the test has set one of these for it.
+    let environment = commands.lines("environment");
+    assert!(environment.iter().any(|line| line.starts_with("PATH=")), "{environment:?}");
+    assert!(!environment.iter().any(|line| line.starts_with("OS_UPGRADE_")), "{environment:?}");
     let metrics = site.rest().get_as("/metrics", "text/plain").await;
     assert!(metrics.contains("os_upgrade_reboot_queue_failed 1"), "{metrics}");
     program.done(&["rq", "give-up", "0", "--reason", "broken"]).await;

@@ -188,7 +188,7 @@ bugs! {
     /// Any `done` of a host ends its reboot on request.
     AnyDoneEndsReboot: "any-done-ends-reboot", [] => ["lost", "S6"], seed 121;
     /// A `reboot` that is not answered soon is sent again, for the boot in which the host is by then.
-    RebootTriedAgain: "reboot-tried-again", [] => ["queue", "doubled"], seed 0;
+    RebootTriedAgain: "reboot-tried-again", [] => ["queue", "doubled"], seed 22;
     /// A worker does not look at which boot it is told to leave.
     BootIdIgnored: "boot-id-ignored", [WorkerCrash, WorkerStateLost] => ["doubled"], seed 22;
     /// The slot of a host is released before its node is known to be uncordoned.
@@ -213,17 +213,19 @@ bugs! {
     UnreachableUnlimited: "unreachable-unlimited", [BootHangs] => ["unreachable"], seed 65;
     /// An attempt to reboot a host by command whose outcome is unknown is repeated at once.
     UnknownRepeated: "unknown-repeated", [CommandKilled] => ["doubled"], seed 29;
+    /// An entry whose reboot command was run is undone as soon as it is cancelled.
+    CancelUndoesAttempt: "cancel-undoes-attempt", [] => ["queue"], seed 19;
     /// A leader runs the reboot command again for an attempt that its predecessor began.
     AttemptRunAgain: "attempt-run-again", [OrchestratorCrash, KilledBeforeWrite] => ["doubled"], seed 27;
     /// A host counts as rebooted although its reboot command has failed, or nobody knows what it did.
     FailedCountsAsBooted: "failed-counts-as-booted", [CommandFails, CommandKilled] => ["lost"], seed 26;
     /// What a boot check does not know counts as a boot.
-    NotBootedCountsAsBooted: "not-booted-counts-as-booted", [BootCheckFails] => ["lost"], seed 30;
+    NotBootedCountsAsBooted: "not-booted-counts-as-booted", [BootCheckFails] => ["lost"], seed 38;
     /// A list of pods is answered from what was seen before, so that nobody looks at a node again before its reboot command is
     /// repeated.
     RepeatedUndrained: "repeated-undrained", [CommandKilled] => ["drain"], seed 43;
     /// The nodes of entries that are under way are uncordoned when the reboot queue is disabled, as CKE's were.
-    DisableUncordons: "disable-uncordons", [] => ["cordon"], seed 27;
+    DisableUncordons: "disable-uncordons", [] => ["cordon"], seed 22;
     /// Pods of the site itself are evicted.
     OwnPodsEvicted: "own-pods-evicted", [] => ["evict"], seed 0;
 }
@@ -270,6 +272,7 @@ impl Bug {
         matches!(
             self,
             Self::UnknownRepeated
+                | Self::CancelUndoesAttempt
                 | Self::AttemptRunAgain
                 | Self::FailedCountsAsBooted
                 | Self::NotBootedCountsAsBooted

@@ -1,11 +1,13 @@
 //! One attempt: a process, its end, and the end of what it prints.
 
+use std::env;
+use std::ffi::OsString;
 use std::io;
 use std::os::fd::OwnedFd;
 use std::os::unix::process::ExitStatusExt as _;
 use std::pin::pin;
 use std::process::ExitStatus;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use os_upgrade_platform::child::{self, Child};
 use tokio::io::AsyncReadExt as _;
@@ -15,6 +17,12 @@ use tokio::net::unix::pipe::Receiver;
 const TAIL_BYTES_MAX: usize = 2 * 1024;
 /// How long a process that has left the group may keep the outputs open after the end.
 const OUTPUT_GRACE: Duration = Duration::from_millis(500);
+/// The shell's exit status for a program that is there, and cannot be executed.
+const CANNOT_EXECUTE: i32 = 126;
+/// The pause before a program is tried again that is just being written.
+const BUSY_PAUSE: Duration = Duration::from_millis(100);
+/// Variables of the environment with what only an orchestrator should know, or use.
+const PRIVATE: [&str; 2] = ["CREDENTIALS_DIRECTORY", "NOTIFY_SOCKET"];
 /// How long a killed process is waited for: one that waits for a dead disk does not end.
 const KILL_GRACE: Duration = Duration::from_secs(5);
 
@@ -51,18 +59,42 @@ pub enum Failure {
         /// The causes.
         detail: String,
     },
+    /// A program would take the node for an option. Nothing was run.
+    #[error("{node:?} begins with -, which a program takes for an option")]
+    Option {
+        /// The node's name.
+        node: String,
+    },
     /// Another instance may lead by now. No attempt is begun any more.
     #[error("the lease is running out")]
     NotLeading,
 }
 
+/// Whether a program that failed may have done all the same what it was to do.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Effect {
+    /// It may have.
+    Unknown,
+    /// It says that it has not.
+    Denied,
+    /// It was not run.
+    Impossible,
+}
+
 impl Failure {
-    /// Whether the program may have done all the same what it was to do.
-    pub fn leaves_outcome_unknown(&self) -> bool {
+    /// What the program has done.
+    pub fn effect(&self) -> Effect {
         match self {
-            Self::Signal { .. } | Self::TimedOut { .. } => true,
-            Self::Exit { .. } | Self::CannotStart { .. } | Self::NotLeading => false,
+            Self::Signal { .. } | Self::TimedOut { .. } => Effect::Unknown,
+            // The shell's own statuses are a program's as well.
+            Self::Exit { .. } => Effect::Denied,
+            Self::CannotStart { .. } | Self::Option { .. } | Self::NotLeading => Effect::Impossible,
         }
+    }
+
+    /// Whether the program is just being written, as by an update, so that the shell could not execute it.
+    fn is_busy(&self) -> bool {
+        matches!(self, Self::Exit { exit: CANNOT_EXECUTE, tail } if tail.contains("Text file busy"))
     }
 }
 
@@ -112,11 +144,30 @@ impl Tail {
     }
 }
 
-/// Runs a program in a process group of its own, and kills the group when the time is up or the future is dropped.
-pub(super) async fn run<'a>(program: &str, arguments: impl Iterator<Item = &'a str>, limit: Duration) -> End {
-    match start(program, arguments) {
-        Ok(running) => running.end(limit).await,
-        Err(error) => End::Failure(Failure::CannotStart { detail: error.to_string() }),
+/// Runs a program in a process group of its own, and kills the group when the time is up or the future is dropped. One that
+/// is just being written is tried again until then.
+pub(super) async fn run<'a>(
+    program: &str,
+    arguments: impl Iterator<Item = &'a str> + Clone,
+    limit: Duration,
+) -> End {
+    let begin = Instant::now();
+    loop {
+        let left = limit.saturating_sub(begin.elapsed());
+        let end = match start(program, arguments.clone()) {
+            Ok(running) => running.end(left).await,
+            Err(error) => End::Failure(Failure::CannotStart { detail: error.to_string() }),
+        };
+        match end {
+            End::Failure(failure) if failure.is_busy() && left > BUSY_PAUSE => {
+                tokio::time::sleep(BUSY_PAUSE).await;
+            }
+            // The limit of the whole.
+            End::Failure(Failure::TimedOut { tail, .. }) => {
+                return End::Failure(Failure::TimedOut { limit, tail });
+            }
+            end @ (End::Success(_) | End::Failure(_)) => return end,
+        }
     }
 }
 
@@ -132,6 +183,10 @@ fn start<'a>(program: &str, arguments: impl Iterator<Item = &'a str>) -> io::Res
     let (stderr, to_stderr) = io::pipe()?;
     let mut command = child::command(program);
     command.args(arguments).stdout(to_stdout).stderr(to_stderr);
+    let ours = |name: &OsString| name.to_string_lossy().starts_with("OS_UPGRADE_");
+    for name in env::vars_os().map(|(name, _)| name).filter(ours).chain(PRIVATE.map(OsString::from)) {
+        command.env_remove(name);
+    }
     Ok(Running {
         stdout: Receiver::from_owned_fd(OwnedFd::from(stdout))?,
         stderr: Receiver::from_owned_fd(OwnedFd::from(stderr))?,

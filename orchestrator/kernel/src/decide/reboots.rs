@@ -13,7 +13,8 @@ use crate::fact::Fact;
 use crate::nodes::uncordon_due;
 use crate::reboot_queue::{AttemptStage, ENTRIES_MAX, Entry, EntryEvent, EntryStatus, NotReady};
 use crate::reboots::{
-    Rebooter, has_left_boot, host_is_back, is_in_old_boot, is_node_without_worker, open_window, takes_part,
+    Rebooter, has_left_boot, has_not_rebooted, host_is_back, is_in_old_boot, is_node_without_worker,
+    open_window, takes_part,
 };
 use crate::slot::{ReleaseCause, SlotState};
 use crate::state::State;
@@ -443,6 +444,9 @@ pub(super) fn advance_attempts(state: &State, view: &View, now: DateTime<Utc>) -
             return Some(host_is_back(state, index, &entry.host, false, ReleaseCause::Rebooted));
         }
         let event = match attempt.stage {
+            _ if entry.cancel_requested && has_not_rebooted(state, view, entry, attempt, now) => {
+                EntryEvent::NotRebooted
+            }
             AttemptStage::Due if may_begin(state, view, entry) => EntryEvent::AttemptBegan,
             AttemptStage::Unknown if !entry.cancel_requested => {
                 let after = state.repeats_attempt_after()?;

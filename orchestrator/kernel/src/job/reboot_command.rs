@@ -54,6 +54,11 @@ pub enum CommandOutcome {
         /// A description.
         detail: String,
     },
+    /// Of `Reboot`: nothing was run.
+    NotStarted {
+        /// A description.
+        detail: String,
+    },
     /// Of `Reboot`: whether the reboot has begun is not known.
     Unknown {
         /// A description.
@@ -88,6 +93,9 @@ impl SystemJob for CommandJob {
             (CommandOrder::Reboot { .. }, CommandOutcome::Failed { detail }) => {
                 EntryEvent::Failed { reason: Reason::RebootCommandFailed { detail: detail.clone() } }
             }
+            (CommandOrder::Reboot { .. }, CommandOutcome::NotStarted { detail }) => {
+                EntryEvent::Failed { reason: Reason::RebootCommandNotStarted { detail: detail.clone() } }
+            }
             (CommandOrder::Reboot { .. }, CommandOutcome::Unknown { detail }) => unknown(detail),
             (CommandOrder::CheckBoot { .. }, CommandOutcome::Booted) => {
                 return host_is_back(state, self.index, &self.host, true, ReleaseCause::Rebooted);
@@ -99,6 +107,7 @@ impl SystemJob for CommandJob {
                 CommandOutcome::NotBooted
                 | CommandOutcome::Unknown { .. }
                 | CommandOutcome::Succeeded
+                | CommandOutcome::NotStarted { .. }
                 | CommandOutcome::Failed { .. },
             ) => return Vec::new(),
         };
@@ -122,6 +131,7 @@ impl SystemJob for CommandJob {
         match outcome {
             CommandOutcome::Succeeded
             | CommandOutcome::Failed { .. }
+            | CommandOutcome::NotStarted { .. }
             | CommandOutcome::Unknown { .. }
             | CommandOutcome::Booted
             | CommandOutcome::NotBooted => true,

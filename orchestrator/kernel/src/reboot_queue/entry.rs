@@ -151,6 +151,8 @@ pub enum EntryEvent {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         reason: Option<String>,
     },
+    /// It was cancelled while its host was to reboot, and the host has not: what it has begun is undone.
+    NotRebooted,
     /// What it had begun before it was cancelled is undone, so it is removed.
     Removed,
     /// Its host has rebooted and is healthy. Its node is uncordoned once that is ready.
@@ -190,6 +192,7 @@ impl EntryEvent {
             | Self::AttemptUnknown { .. }
             | Self::CommandSent { .. }
             | Self::Failed { .. }
+            | Self::NotRebooted
             | Self::Removed
             | Self::Booted { .. }
             | Self::Rebooted => None,
@@ -366,6 +369,9 @@ impl Entry {
                 Self { attempt: None, ..to(S::Cancelled) }
             }
             (S::Rebooting, EntryEvent::Cancelled { .. }) => Self { cancel_requested: true, ..self.clone() },
+            (S::Rebooting, EntryEvent::NotRebooted) if self.cancel_requested && self.attempt.is_some() => {
+                Self { attempt: None, ..to(S::Cancelled) }
+            }
             (S::Draining | S::Rebooting, EntryEvent::GivenUp { .. })
             | (S::Rebooting, EntryEvent::Rebooted)
             | (S::Cancelled, EntryEvent::Removed) => return Ok(None),
@@ -434,6 +440,7 @@ mod tests {
             EntryEvent::CommandSent { attempt: 1, sequence: 7 },
             EntryEvent::Failed { reason: Reason::RunTimedOut },
             EntryEvent::Cancelled { actor: actor(), reason: None },
+            EntryEvent::NotRebooted,
             EntryEvent::Removed,
             EntryEvent::Booted { checked: false },
             EntryEvent::Rebooted,

@@ -214,6 +214,10 @@ fn reasons() {
             r#"{"kind":"reboot-command-failed","detail":"no"}"#,
         ),
         (
+            Reason::RebootCommandNotStarted { detail: "no".to_owned() },
+            r#"{"kind":"reboot-command-not-started","detail":"no"}"#,
+        ),
+        (
             Reason::RebootUnknown { detail: "a crash".to_owned() },
             r#"{"kind":"reboot-unknown","detail":"a crash"}"#,
         ),

@@ -3,7 +3,8 @@
 //! - an attempt is journaled before the command is run, and is run at most once;
 //! - its outcome counts as unknown only if nobody knows it: the command was killed, or another leadership has begun since;
 //! - it is repeated only then, and only once the command has ended for sure and a host that reboots would be back;
-//! - a host reboots by command once for an entry, and once more for each outcome that is unknown.
+//! - a host reboots by command once for an entry, and once more for each outcome that is unknown;
+//! - an entry that was cancelled is undone only then, too, or if nothing was ever run.
 //!
 //! After the machine of bus and orchestrators was put back, the account begins anew.
 
@@ -11,6 +12,7 @@ use std::collections::BTreeMap;
 
 use chrono::{DateTime, TimeDelta, Utc};
 use os_upgrade_kernel::config::Rollout;
+use os_upgrade_kernel::reason::Reason;
 use os_upgrade_kernel::reboot_queue::EntryEvent;
 use os_upgrade_kernel::{CommandJob, CommandOrder, CommandOutcome, Fact};
 use os_upgrade_protocol::HostName;
@@ -37,6 +39,9 @@ struct Account {
     leadership: u64,
     /// Whether the run of the last attempt was killed.
     was_killed: bool,
+    /// When the last attempt ended, and whether nothing was ever run.
+    ended: Option<DateTime<Utc>>,
+    is_unrun: bool,
     /// Since when the outcome of the last attempt is unknown.
     unknown_since: Option<DateTime<Utc>>,
     /// The boot of its host when the command was run last.
@@ -141,18 +146,30 @@ impl Attempts {
             }
             EntryEvent::AttemptUnknown { .. } => {
                 account.unknown += 1;
-                (account.is_running, account.unknown_since) = (false, Some(at));
+                (account.is_running, account.unknown_since, account.ended) = (false, Some(at), Some(at));
                 if !account.was_killed && account.leadership == leaderships {
                     return Err(doubled(format!(
                         "the outcome of entry {index} of {host} is known: {account:?}"
                     )));
                 }
             }
-            EntryEvent::AttemptSucceeded
-            | EntryEvent::Failed { .. }
-            | EntryEvent::Booted { .. }
-            | EntryEvent::Rebooted
-            | EntryEvent::GivenUp { .. } => account.is_running = false,
+            EntryEvent::NotRebooted => {
+                let is_early = account.ended.is_none_or(|ended| at - ended < pause);
+                if is_early && !account.is_unrun && has_right_time {
+                    let text =
+                        format!("entry {index} of {host} is undone before its host is back: {account:?}");
+                    return Err(Violation::new("queue", text));
+                }
+            }
+            EntryEvent::AttemptSucceeded | EntryEvent::Failed { .. } => {
+                let is_unrun =
+                    matches!(event, EntryEvent::Failed { reason: Reason::RebootCommandNotStarted { .. } });
+                account.is_unrun = is_unrun && account.due == 1;
+                (account.is_running, account.ended) = (false, Some(at));
+            }
+            EntryEvent::Booted { .. } | EntryEvent::Rebooted | EntryEvent::GivenUp { .. } => {
+                account.is_running = false;
+            }
             EntryEvent::Waiting { .. }
             | EntryEvent::Started { .. }
             | EntryEvent::BackedOff { .. }

@@ -513,7 +513,7 @@ fn of_queue(node: &mut Node, now: Micros, event: &EntryEvent) {
         }
         EntryEvent::Booted { .. } => node.part = Part::Recovering,
         EntryEvent::GivenUp { .. } => node.fails(now),
-        EntryEvent::Rebooted => node.ends(now),
+        EntryEvent::Rebooted | EntryEvent::NotRebooted => node.ends(now),
         EntryEvent::Cancelled { .. } if node.part == Part::Draining => node.ends(now),
         EntryEvent::Cancelled { .. }
         | EntryEvent::Removed

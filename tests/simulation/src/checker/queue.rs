@@ -322,6 +322,12 @@ impl Queue {
                 entry.cancelled = true;
                 status
             }
+            // What was told to its host has had no effect.
+            (Some(S::Rebooting), EntryEvent::NotRebooted)
+                if entry.cancelled && entry.attempt.is_some_and(|attempt| attempt != Attempt::Running) =>
+            {
+                Some(S::Cancelled)
+            }
             (Some(S::Cancelled), EntryEvent::Removed) => None,
             (Some(S::Draining), EntryEvent::BackedOff { .. }) => Some(S::Queued),
             (Some(S::Rebooting), EntryEvent::Booted { .. }) if entry.has_left || !trusted => status,

@@ -226,7 +226,11 @@ impl Steps {
             }
             Fact::Reboot {
                 host,
-                event: EntryEvent::AttemptDue { .. } | EntryEvent::Booted { .. } | EntryEvent::Rebooted,
+                event:
+                    EntryEvent::AttemptDue { .. }
+                    | EntryEvent::Booted { .. }
+                    | EntryEvent::Rebooted
+                    | EntryEvent::NotRebooted,
                 ..
             } => {
                 self.command_is_over(host);

@@ -177,7 +177,7 @@ impl World {
         has_windows: &mut bool,
     ) -> bool {
         match blocker {
-            EntryBlocker::Failed(_) => self.give_up_entry(index),
+            EntryBlocker::Failed { .. } => self.give_up_entry(index),
             EntryBlocker::ReplyAwaited(_) => self.await_reply(index, entry, silent_since),
             EntryBlocker::NotReady(why) | EntryBlocker::Queue(QueueBlocker::NotReady { why, .. }) => {
                 self.make_ready(&entry.host, why)
@@ -226,6 +226,7 @@ impl World {
             | EntryBlocker::BootAwaited(_)
             | EntryBlocker::AttemptUnknown { .. }
             | EntryBlocker::RetryAwaited { .. }
+            | EntryBlocker::CancelAwaited(_)
             | EntryBlocker::CheckAwaited { .. } => self.await_command(index, entry, silent_since),
             EntryBlocker::NoCommand => {
                 self.restore_command();

@@ -93,7 +93,10 @@ impl World {
             return Course { takes, acts_after, outcome: failed() };
         }
         if self.occurs(Fault::CommandFails) {
-            return Course { takes, acts_after: None, outcome: failed() };
+            let not_started =
+                || CommandOutcome::NotStarted { detail: "Resource temporarily unavailable".to_owned() };
+            let outcome = if self.rng.bool() { failed() } else { not_started() };
+            return Course { takes, acts_after: None, outcome };
         }
         let acts_after = acts_after.filter(|_| !self.occurs(Fault::RebootFails));
         Course { takes, acts_after, outcome: CommandOutcome::Succeeded }

@@ -27,6 +27,7 @@ impl World {
             Some(Bug::QueueBesideRun) => start_beside_run,
             Some(Bug::AnyDoneEndsReboot) => end_by_any_done,
             Some(Bug::UnknownRepeated) => repeat_at_once,
+            Some(Bug::CancelUndoesAttempt) => undo_at_once,
             Some(Bug::FailedCountsAsBooted) => end_by_failure,
             _ => return message,
         };
@@ -110,6 +111,16 @@ fn cancel_at_once(state: &State, fact: Fact) -> Vec<Fact> {
     }
     let event = EntryEvent::GivenUp { actor: actor.clone(), reason: "it is cancelled".to_owned() };
     vec![Fact::Reboot { index: *index, host: host.clone(), event }, released(host)]
+}
+
+fn undo_at_once(state: &State, fact: Fact) -> Vec<Fact> {
+    let Fact::Reboot { index, host, event: EntryEvent::Cancelled { .. } } = &fact else { return vec![fact] };
+    let was_run = [AttemptStage::Succeeded, AttemptStage::Unknown, AttemptStage::Failed];
+    let entry = state.reboot_queue.entries.get(index);
+    let undone = entry
+        .is_some_and(|entry| was_run.iter().any(|stage| entry.is_at(*stage)))
+        .then(|| Fact::Reboot { index: *index, host: host.clone(), event: EntryEvent::NotRebooted });
+    [fact].into_iter().chain(undone).collect()
 }
 
 /// What is under way is undone when the queue is disabled, as CKE did.

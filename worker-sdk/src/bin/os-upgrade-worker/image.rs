@@ -55,8 +55,9 @@ impl Prepared {
     }
 
     fn write(&self, path: &Path) -> HandlerResult {
-        let lines = [&self.found, &self.booted].into_iter().chain(&self.earlier);
-        replace(path, lines.map(|line| format!("{line}\n")).collect::<String>().as_bytes())
+        let mut lines = vec![self.found.as_str(), &self.booted];
+        lines.extend(self.earlier.iter().map(String::as_str));
+        replace(path, (lines.join("\n") + "\n").as_bytes())
     }
 }
 

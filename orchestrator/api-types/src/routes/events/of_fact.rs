@@ -178,6 +178,7 @@ impl SiteEvent {
             | EntryEvent::AttemptBegan
             | EntryEvent::AttemptSucceeded
             | EntryEvent::CommandSent { .. }
+            | EntryEvent::NotRebooted
             | EntryEvent::Removed
             | EntryEvent::Booted { .. }
             | EntryEvent::Rebooted => None,

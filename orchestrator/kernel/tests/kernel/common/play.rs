@@ -497,7 +497,7 @@ impl Play {
 
     /// A command of the operator ends. It may have rebooted the host although it failed.
     fn run_command(&mut self, job: CommandJob, outcome: usize) {
-        let outcome = match (&job.order, outcome % 4) {
+        let outcome = match (&job.order, outcome % 5) {
             (CommandOrder::CheckBoot { .. }, 0 | 1) => CommandOutcome::Booted,
             (CommandOrder::CheckBoot { .. }, _) => CommandOutcome::NotBooted,
             (CommandOrder::Reboot { .. }, 3) => {
@@ -510,6 +510,7 @@ impl Play {
                 match number {
                     0 => CommandOutcome::Succeeded,
                     1 => CommandOutcome::Failed { detail: "255".to_owned() },
+                    4 => CommandOutcome::NotStarted { detail: "no process".to_owned() },
                     _ => CommandOutcome::Unknown { detail: "signal 9".to_owned() },
                 }
             }

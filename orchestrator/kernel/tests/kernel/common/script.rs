@@ -175,6 +175,7 @@ fn command(site: &mut Site, words: &Words<'_>) -> Outputs {
     let outcome = match words.at(2) {
         "succeeded" => CommandOutcome::Succeeded,
         "failed" => CommandOutcome::Failed { detail },
+        "not-started" => CommandOutcome::NotStarted { detail },
         "unknown" => CommandOutcome::Unknown { detail },
         "booted" => CommandOutcome::Booted,
         "not-booted" => CommandOutcome::NotBooted,

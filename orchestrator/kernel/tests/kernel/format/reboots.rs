@@ -22,6 +22,7 @@ fn variant(event: &EntryEvent) -> usize {
         EntryEvent::AttemptBegan => 12,
         EntryEvent::AttemptSucceeded => 13,
         EntryEvent::AttemptUnknown { .. } => 14,
+        EntryEvent::NotRebooted => 15,
     }
 }
 
@@ -89,13 +90,14 @@ fn events() -> Vec<(EntryEvent, &'static str)> {
             EntryEvent::Failed { reason: Reason::RebootCommandFailed { detail: "no".to_owned() } },
             r#"{"kind":"failed","reason":{"kind":"reboot-command-failed","detail":"no"}}"#,
         ),
+        (EntryEvent::NotRebooted, r#"{"kind":"not-rebooted"}"#),
     ]
 }
 
 #[test]
 fn entry_events() {
     let table = events();
-    check(&table, variant, 15);
+    check(&table, variant, 16);
     check_formats(&table, |event| Fact::Reboot { index: 0, host: host("h1"), event: event.clone() }.format());
     for (event, json) in &table {
         assert!(json.starts_with(&format!(r#"{{"kind":"{}""#, event.name())), "{json}");

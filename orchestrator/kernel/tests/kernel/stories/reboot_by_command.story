@@ -43,7 +43,7 @@
   ! nothing
 > queue
   1 h2 queued: nothing says which boot it runs, and [reboot] boot-check-command is not set | no-boot
-  2 h3 rebooting: the reboot command failed: exit status 255; once the host is looked after, `os-upgrade reboot-queue give-up` removes the entry | failed
+  2 h3 rebooting: the reboot command failed: exit status 255; `os-upgrade reboot-queue cancel` undoes what was begun if the host stays in its boot; once the host is looked after, `give-up` removes the entry | failed
 > host h3 boot=c2 reachable
 > tick
   + reboot event=rebooted host=h3 index=2
@@ -98,7 +98,7 @@
   + reboot event=(cancelled actor=admin) host=h3 index=3
   = done
 > queue
-  3 h3 rebooting, to be cancelled: whether the reboot command has had an effect is not known: killed after 120000 ms; unknown since 2026-11-21T01:32:15Z; once the host is looked after, `os-upgrade reboot-queue give-up` removes the entry | attempt-unknown
+  3 h3 rebooting, to be cancelled: cancelled while its host was to reboot: what was begun is undone from 2026-11-21T02:04:15Z on if the host is ready in its old boot; once the host is looked after, `os-upgrade reboot-queue give-up` removes the entry | cancel-awaited
 > host h3 boot=c3
 > tick
   + reboot event=rebooted host=h3 index=3

@@ -338,6 +338,7 @@ impl Specification {
                 }
             }
             EntryEvent::Removed
+            | EntryEvent::NotRebooted
             | EntryEvent::Rebooted
             | EntryEvent::BackedOff { .. }
             | EntryEvent::GivenUp { .. } => {
