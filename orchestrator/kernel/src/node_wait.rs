@@ -79,6 +79,12 @@ pub struct Pods {
 }
 
 impl Pods {
+    /// Whether nothing but disruption budgets keeps them, which other pods may have spent for the moment.
+    pub(crate) fn are_kept_by_budgets(&self) -> bool {
+        let is_by_budget = |pod: &Pod| matches!(pod.obstacle, PodObstacle::Budget { .. });
+        !self.first.is_empty() && self.first.iter().all(is_by_budget)
+    }
+
     fn is_like(&self, other: &Self) -> bool {
         let same = |(one, other): (&Pod, &Pod)| one.is_like(other);
         self.first.len() == other.first.len() && self.first.iter().zip(&other.first).all(same)

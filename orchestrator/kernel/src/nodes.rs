@@ -168,7 +168,7 @@ impl State {
             && let Some(in_run) = run.host(host).filter(|in_run| in_run.status == HostStatus::Draining)
         {
             let count = in_run.backoff.map_or(0, |backoff| backoff.count);
-            let until = self.backs_off_until(&format!("{} {host}", run.id), count, now);
+            let until = self.backs_off_until(&format!("{} {host}", run.id), count, Some(reason), now);
             return Some(Fact::of_host(
                 &run.id,
                 host,
@@ -187,13 +187,20 @@ impl State {
         reason: Option<Reason>,
         now: DateTime<Utc>,
     ) -> Fact {
-        let until = self.backs_off_until(entry.run_id(index).as_str(), entry.backoff_count, now);
+        let owner = entry.run_id(index);
+        let until = self.backs_off_until(owner.as_str(), entry.backoff_count, reason.as_ref(), now);
         Fact::Reboot { index, host: entry.host.clone(), event: EntryEvent::BackedOff { until, reason } }
     }
 
-    /// Until when what `owner` waits for does not start again, after it has backed off `count` times before.
-    fn backs_off_until(&self, owner: &str, count: u32, now: DateTime<Utc>) -> DateTime<Utc> {
-        now.trunc_subsecs(0) + self.settings.reboot.backoff.pause(owner, count.saturating_add(1))
+    /// Until when what `owner` waits for does not start again for this `reason`, after it has backed off `count` times before.
+    fn backs_off_until(
+        &self,
+        owner: &str,
+        count: u32,
+        reason: Option<&Reason>,
+        now: DateTime<Utc>,
+    ) -> DateTime<Utc> {
+        now.trunc_subsecs(0) + self.settings.reboot.backoff.pause(owner, count.saturating_add(1), reason)
     }
 
     /// Folds what happened to the node of `host`.

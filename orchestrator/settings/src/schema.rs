@@ -248,7 +248,7 @@ sections! {
         /// The time before each of these attempts.
         "command-interval" => command_interval: Interval<0, 3_600_000> = Initial::Is("0s");
         /// How long a host waits after its node's drain was given up, in the queue and in runs. It doubles each time, up to
-        /// `backoff-max`.
+        /// `backoff-max`. Where only disruption budgets kept the pods, the first pause is 10 s.
         "backoff-first" => backoff_first: Interval<1_000, 86_400_000> = Initial::Is("5m");
         /// The longest of these pauses.
         "backoff-max" => backoff_max: Interval<1_000, 86_400_000> = Initial::Is("20m");

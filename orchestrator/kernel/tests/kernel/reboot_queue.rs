@@ -254,7 +254,7 @@ proptest! {
                 Move::BackOff(number) => {
                     let index = picked(number);
                     let count = queue.entries.get(&index).map_or(0, |entry| entry.backoff_count);
-                    Some((index, EntryEvent::BackedOff { until: now + Backoff::DEFAULT.pause(&index.to_string(), count + 1), reason: None }))
+                    Some((index, EntryEvent::BackedOff { until: now + Backoff::DEFAULT.pause(&index.to_string(), count + 1, None), reason: None }))
                 }
                 Move::Reboot(number) => Some((picked(number), reboot_began())),
                 Move::Cancel(number) => Some((picked(number), cancelled())),

@@ -82,14 +82,14 @@
   ! uncordon h2 under 1
 > cluster h2 uncordoned
   + node host=h2 step=uncordoned
-  + r1 h2: backed-off reason=(drain-refused pods=(count=1 first=[(name=db-0 namespace=shop obstacle=(budget budgets=[db]) since=2026-11-21T01:00:00Z)])) until=2026-11-21T01:05:00Z
+  + r1 h2: backed-off reason=(drain-refused pods=(count=1 first=[(name=db-0 namespace=shop obstacle=(budget budgets=[db]) since=2026-11-21T01:00:00Z)])) until=2026-11-21T01:00:10Z
   + slot-release-due host=h2 why=drain-given-up
   ! unlock h2 of b
 > unlocked h2 granted
   + slot-released host=h2 why=drain-given-up
   ! nothing
 > explain h2
-  its node cannot be drained: pod shop/db-0 is kept by the budget db, since 2026-11-21T01:00:00Z; not drained again before 2026-11-21T01:05:00Z | status=prepared | since=2026-11-21T01:00:00Z | reason=drain-refused | blockers=drain-refused@2026-11-21T01:05:00Z
+  its node cannot be drained: pod shop/db-0 is kept by the budget db, since 2026-11-21T01:00:00Z; not drained again before 2026-11-21T01:00:10Z | status=prepared | since=2026-11-21T01:00:00Z | reason=drain-refused | blockers=drain-refused@2026-11-21T01:00:10Z
 > wait 5m
 > tick
   + slot-requested group=b host=h2 run=r1

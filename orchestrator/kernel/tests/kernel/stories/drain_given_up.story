@@ -40,12 +40,12 @@
   + node host=h1 step=(waiting waits=(unreachable why=timed-out))
 > cluster h1 uncordoned
   + node host=h1 step=uncordoned
-  + r1 h1: backed-off reason=(drain-refused pods=(count=1 first=[(name=db-0 namespace=shop obstacle=(budget budgets=[db]) since=2026-11-21T01:00:00Z)])) until=2026-11-21T01:05:00Z
+  + r1 h1: backed-off reason=(drain-refused pods=(count=1 first=[(name=db-0 namespace=shop obstacle=(budget budgets=[db]) since=2026-11-21T01:00:00Z)])) until=2026-11-21T01:00:10Z
   + slot-released host=h1 why=drain-given-up
   + r1 h2: slot-granted drain=true group=default provider=embedded
   ! check h2 under 1
 > explain h1
-  its node cannot be drained: pod shop/db-0 is kept by the budget db, since 2026-11-21T01:00:00Z; not drained again before 2026-11-21T01:05:00Z | status=prepared | since=2026-11-21T01:00:00Z | reason=drain-refused | blockers=drain-refused@2026-11-21T01:05:00Z
+  its node cannot be drained: pod shop/db-0 is kept by the budget db, since 2026-11-21T01:00:00Z; not drained again before 2026-11-21T01:00:10Z | status=prepared | since=2026-11-21T01:00:00Z | reason=drain-refused | blockers=drain-refused@2026-11-21T01:00:10Z
 > cluster h2 clear
   + node host=h2 step=(cordoned fence=(restored=0 sequence=1))
   + node host=h2 step=eviction-began
@@ -85,12 +85,12 @@
   ! uncordon h1 under 1
 > cluster h1 uncordoned
   + node host=h1 step=uncordoned
-  + r1 h1: backed-off reason=(drain-refused pods=(count=1 first=[(name=db-0 namespace=shop obstacle=(budget budgets=[db]) since=2026-11-21T01:10:00Z)])) until=2026-11-21T01:20:00Z
+  + r1 h1: backed-off reason=(drain-refused pods=(count=1 first=[(name=db-0 namespace=shop obstacle=(budget budgets=[db]) since=2026-11-21T01:10:00Z)])) until=2026-11-21T01:10:20Z
   + slot-released host=h1 why=drain-given-up
   + r1 h2: slot-granted drain=true group=default provider=embedded
   ! check h2 under 1
 > explain h1
-  its node cannot be drained: pod shop/db-0 is kept by the budget db, since 2026-11-21T01:10:00Z; not drained again before 2026-11-21T01:20:00Z | status=prepared | since=2026-11-21T01:10:00Z | reason=drain-refused | blockers=drain-refused@2026-11-21T01:20:00Z
+  its node cannot be drained: pod shop/db-0 is kept by the budget db, since 2026-11-21T01:10:00Z; not drained again before 2026-11-21T01:10:20Z | status=prepared | since=2026-11-21T01:10:00Z | reason=drain-refused | blockers=drain-refused@2026-11-21T01:10:20Z
 > state
   r1 active
   h1 prepared: its node cannot be drained: pod shop/db-0 is kept by the budget db, since 2026-11-21T01:10:00Z

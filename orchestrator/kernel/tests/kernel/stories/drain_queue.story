@@ -56,11 +56,11 @@
   ! uncordon h2 under 1, check h3 under 1
 > cluster h2 uncordoned
   + node host=h2 step=uncordoned
-  + reboot event=(backed-off reason=(drain-refused pods=(count=1 first=[(name=db-0 namespace=shop obstacle=(budget budgets=[db]) since=2026-11-21T01:00:00Z)])) until=2026-11-21T01:05:00Z) host=h2 index=1
+  + reboot event=(backed-off reason=(drain-refused pods=(count=1 first=[(name=db-0 namespace=shop obstacle=(budget budgets=[db]) since=2026-11-21T01:00:00Z)])) until=2026-11-21T01:00:10Z) host=h2 index=1
   + slot-released host=h2 why=drain-given-up
   ! check h3 under 1
 > queue
-  1 h2 queued: its node cannot be drained: pod shop/db-0 is kept by the budget db, since 2026-11-21T01:00:00Z; it is tried again from 2026-11-21T01:05:00Z on | backed-off
+  1 h2 queued: its node cannot be drained: pod shop/db-0 is kept by the budget db, since 2026-11-21T01:00:00Z; it is tried again from 2026-11-21T01:00:10Z on | backed-off
   2 h3 draining: its node is being checked before its drain since 2026-11-21T01:00:00Z | node-under-way
 > cluster h3 clear
   + node host=h3 step=(cordoned fence=(restored=0 sequence=1))
@@ -73,7 +73,7 @@
   = done
   ! uncordon h3 under 1
 > queue
-  1 h2 queued: its node cannot be drained: pod shop/db-0 is kept by the budget db, since 2026-11-21T01:00:00Z; it is tried again from 2026-11-21T01:05:00Z on | backed-off
+  1 h2 queued: its node cannot be drained: pod shop/db-0 is kept by the budget db, since 2026-11-21T01:00:00Z; it is tried again from 2026-11-21T01:00:10Z on | backed-off
   2 h3 cancelled: its node is being uncordoned since 2026-11-21T01:00:00Z | node-under-way
 > cluster h3 uncordoned
   + node host=h3 step=uncordoned

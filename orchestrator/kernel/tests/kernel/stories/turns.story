@@ -392,7 +392,7 @@
   ! uncordon h1 under 1
 > cluster h1 uncordoned
   + node host=h1 step=uncordoned
-  + r9 h1: backed-off reason=(drain-refused pods=(count=1 first=[(name=db-0 namespace=shop obstacle=(budget budgets=[db]) since=2026-11-21T01:00:00Z)])) until=2026-11-21T01:05:00Z
+  + r9 h1: backed-off reason=(drain-refused pods=(count=1 first=[(name=db-0 namespace=shop obstacle=(budget budgets=[db]) since=2026-11-21T01:00:00Z)])) until=2026-11-21T01:00:10Z
   + slot-released host=h1 why=drain-given-up
   + r9 h2: slot-granted drain=true group=default provider=embedded
   ! check h2 under 1
