@@ -349,7 +349,13 @@ impl Checker {
         self.turns.fact(now, fact);
         let context = Context { enrolled: &self.enrolled, attempts: &self.attempts, workers: &self.workers };
         self.violations.record(self.queue.fact(now, at, fact, &context));
-        self.violations.record(self.nodes.check_unreachable(now, fact, &self.enrolled));
+        let state = self.journal.state();
+        let is_at_work = |host: &&HostName| {
+            state.reboot_queue.under_way().any(|(_, entry)| entry.host == **host)
+                || state.run.as_ref().is_some_and(|run| run.under_way().contains(*host))
+        };
+        let silent = self.workers.silent(now).filter(|host| !is_at_work(host));
+        self.violations.record(self.nodes.check_unreachable(now, fact, &self.enrolled, silent));
         self.violations.record(self.nodes.fact(now, at, fact));
         self.violations.record(self.enrolled.fact(fact));
         self.violations.record(self.secrets.fact(now, fact));
@@ -493,7 +499,7 @@ impl Checker {
 
     /// A host goes down, perhaps for the command at `sequence`.
     pub(crate) fn went_down(&mut self, host: usize, sequence: Option<u64>) {
-        self.workers.went_down(host);
+        self.workers.went_down(self.now, host);
         if let Some(command) = sequence.and_then(|sequence| self.commands.get(sequence)) {
             self.violations.record(self.queue.went_down(&command.id, self.is_rolled_back));
         }

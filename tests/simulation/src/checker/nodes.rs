@@ -20,6 +20,7 @@ use os_upgrade_kernel::reboot_queue::EntryEvent;
 use os_upgrade_kernel::slot::ReleaseCause;
 use os_upgrade_kernel::{
     Backoff, CommandJob, Fact, HostEvent, NodeFence, NodeJob, NodeOrder, NodeOutcome, NodeStep, Order,
+    PodObstacle, Reason,
 };
 use os_upgrade_protocol::{Action, HostName};
 
@@ -34,6 +35,9 @@ const EVICTED_LATE_MAX: Micros = 90 * SECOND;
 
 /// How long a node is not ready before every leader that starts an entry knows, and its record has arrived.
 const UNREADY_KNOWN_AFTER: Micros = 5 * MINUTE;
+
+/// The first pause, in seconds, after a drain that only budgets kept from going on.
+const BUDGET_FIRST_SECS: u64 = 10;
 
 /// How far the part of a host is, by the journal.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -165,8 +169,8 @@ impl Nodes {
                 if let HostEvent::SlotGranted { drain, .. } = event {
                     return self.starts(now, host, *drain, None);
                 }
-                if let HostEvent::BackedOff { until, .. } = event {
-                    return self.backs_off(now, at, &format!("{run} {host}"), host, *until);
+                if let HostEvent::BackedOff { until, reason } = event {
+                    return self.backs_off(now, at, &format!("{run} {host}"), host, (*until, Some(reason)));
                 }
                 if let Some(node) = self.by_host.get_mut(host).filter(|node| node.entry.is_none()) {
                     of_run(node, now, event);
@@ -177,8 +181,8 @@ impl Nodes {
                 if let EntryEvent::Started { drain, .. } = event {
                     return self.starts(now, host, *drain, Some(*index));
                 }
-                if let EntryEvent::BackedOff { until, .. } = event {
-                    return self.backs_off(now, at, &index.to_string(), host, *until);
+                if let EntryEvent::BackedOff { until, reason } = event {
+                    return self.backs_off(now, at, &index.to_string(), host, (*until, reason.as_ref()));
                 }
                 let fence = self.fence;
                 if let Some(node) = self.by_host.get_mut(host).filter(|node| node.entry == Some(*index)) {
@@ -250,16 +254,21 @@ impl Nodes {
         at: DateTime<Utc>,
         owner: &str,
         host: &HostName,
-        until: DateTime<Utc>,
+        (until, reason): (DateTime<Utc>, Option<&Reason>),
     ) -> Result<(), Violation> {
         let Some(node) = self.by_host.get_mut(host) else { return Ok(()) };
         node.ends(now);
         let count = node.backoffs.entry(owner.to_owned()).or_default();
         *count += 1;
         let Backoff { first, max, jitter } = self.backoff;
-        let doubled = (1..*count).fold(first.as_secs(), |pause, _| pause.saturating_mul(2));
+        // Budgets are often spent for seconds.
+        let is_by_budgets = matches!(reason, Some(Reason::DrainRefused { pods })
+            if pods.first.iter().all(|pod| matches!(pod.obstacle, PodObstacle::Budget { .. })));
+        let first = if is_by_budgets { first.as_secs().min(BUDGET_FIRST_SECS) } else { first.as_secs() };
+        let doubled = (1..*count).fold(first, |pause, _| pause.saturating_mul(2));
         let least = i64::try_from(doubled.min(max.as_secs())).unwrap_or(i64::MAX);
-        let most = least + i64::try_from(jitter.as_secs()).unwrap_or(0);
+        let jitter = i64::try_from(jitter.as_secs()).unwrap_or(0);
+        let most = least + if is_by_budgets { jitter.min(least) } else { jitter };
         let pause = (until - at).num_seconds();
         // Times are cut to whole seconds.
         if pause < least - 1 || pause > most + 1 {
@@ -409,21 +418,26 @@ impl Nodes {
     }
 
     /// An entry of the reboot queue starts.
-    pub(super) fn check_unreachable(
-        &self,
+    pub(super) fn check_unreachable<'a>(
+        &'a self,
         now: Micros,
         fact: &Fact,
         enrolled: &Enrolled,
+        silent: impl Iterator<Item = &'a HostName>,
     ) -> Result<(), Violation> {
         let Fact::Reboot { host, event: EntryEvent::Started { .. }, .. } = fact else { return Ok(()) };
-        let is_missing = |(other, node): &(&HostName, &Node)| {
+        let is_missing = |(_, node): &(&HostName, &Node)| {
             let is_unready = node.unready.is_some_and(|since| since + UNREADY_KNOWN_AFTER < now);
-            *other != host && is_unready && !node.is_under_way() && enrolled.takes_part(other)
+            is_unready && !node.is_under_way()
         };
-        let missing: Vec<&HostName> =
-            self.by_host.iter().filter(is_missing).map(|(other, _)| other).collect();
+        let unready = self.by_host.iter().filter(is_missing).map(|(other, _)| other);
+        let missing = unready.chain(silent).filter(|other| *other != host && enrolled.takes_part(other));
+        let missing: BTreeSet<&HostName> = missing.collect();
         if missing.len() > self.unreachable_max as usize {
-            let text = format!("{host} starts while {missing:?} are not ready, of {}", self.unreachable_max);
+            let text = format!(
+                "{host} starts while {missing:?} are not ready or silent, of {}",
+                self.unreachable_max
+            );
             return broken("unreachable", text);
         }
         Ok(())

@@ -11,10 +11,13 @@ use super::commands::CommandSeen;
 use super::violation::Violation;
 use crate::host::boot_id;
 use crate::plan::HostPlan;
-use crate::time::{Micros, SECOND};
+use crate::time::{MINUTE, Micros, SECOND};
 
 /// A host sends its time every ten seconds, once its worker runs.
 const HEARD_AFTER: Micros = 20 * SECOND;
+
+/// How long a host is down until every leader knows that, or that it does not know: a heartbeat counts for half a minute.
+const SILENT_KNOWN_AFTER: Micros = 2 * MINUTE;
 
 /// A handler that has been started.
 #[derive(Debug)]
@@ -36,6 +39,8 @@ struct HostSeen {
     boot: u32,
     /// Since when it is up; `None` while it is down.
     up_since: Option<Micros>,
+    /// Since when it is down; `None` while it is up.
+    down_since: Option<Micros>,
     /// Whether its worker keeps the SDK's rules.
     sdk: bool,
     /// The runs in which it has executed `upgrade`, each with the last such command.
@@ -67,6 +72,7 @@ impl Workers {
             name: name.clone(),
             boot: 0,
             up_since: Some(0),
+            down_since: None,
             sdk: host.sdk,
             upgraded: BTreeMap::new(),
             answered: VecDeque::new(),
@@ -88,9 +94,19 @@ impl Workers {
         self.hosts.iter().filter(is_up).map(|host| &host.name)
     }
 
+    /// The hosts that have been down for so long that no leader takes them for reachable. Other workers than the SDK's may send no
+    /// heartbeats.
+    pub(super) fn silent(&self, now: Micros) -> impl Iterator<Item = &HostName> {
+        let is_silent = move |host: &&HostSeen| {
+            host.sdk && host.down_since.is_some_and(|since| now >= since + SILENT_KNOWN_AFTER)
+        };
+        self.hosts.iter().filter(is_silent).map(|host| &host.name)
+    }
+
     /// A host goes down.
-    pub(super) fn went_down(&mut self, host: usize) {
+    pub(super) fn went_down(&mut self, now: Micros, host: usize) {
         self.hosts[host].up_since = None;
+        self.hosts[host].down_since = Some(now);
     }
 
     pub(super) fn name(&self, host: usize) -> &HostName {
@@ -191,6 +207,7 @@ impl Workers {
     /// A host has booted.
     pub(super) fn booted(&mut self, now: Micros, host: usize) {
         self.hosts[host].up_since = Some(now);
+        self.hosts[host].down_since = None;
         self.hosts[host].reboot_due = None;
         self.hosts[host].boot += 1;
     }
