@@ -7,6 +7,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use arc_swap::ArcSwap;
 use os_upgrade_platform::file_watch::{self, Version};
+use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
 use super::token_file::{self, FileError, Tokens};
@@ -16,6 +17,8 @@ use super::token_file::{self, FileError, Tokens};
 pub struct WatchedTokens {
     path: PathBuf,
     tokens: ArcSwap<Tokens>,
+    /// Tells that they have changed.
+    changes: watch::Sender<()>,
     seen: Mutex<Seen>,
 }
 
@@ -33,7 +36,8 @@ impl WatchedTokens {
     /// # Errors
     /// The file is unusable.
     pub fn open(path: PathBuf) -> Result<Self, FileError> {
-        let watched = Self { path, tokens: ArcSwap::default(), seen: Mutex::default() };
+        let (tokens, changes) = (ArcSwap::default(), watch::Sender::default());
+        let watched = Self { path, tokens, changes, seen: Mutex::default() };
         match watched.read_if_changed() {
             Ok(_) => Ok(watched),
             Err(missing @ FileError::Missing { .. }) => {
@@ -48,6 +52,16 @@ impl WatchedTokens {
     /// The tokens of the file, including expired ones.
     pub fn tokens(&self) -> Arc<Tokens> {
         self.tokens.load_full()
+    }
+
+    /// Tells from now on that tokens have changed.
+    pub fn changes(&self) -> watch::Receiver<()> {
+        self.changes.subscribe()
+    }
+
+    fn set(&self, tokens: Arc<Tokens>) {
+        self.tokens.store(tokens);
+        self.changes.send_replace(());
     }
 
     /// What is wrong with the current file; `None` if it is usable.
@@ -74,7 +88,7 @@ impl WatchedTokens {
             Err(error) => {
                 let is_missing = matches!(error, FileError::Missing { .. });
                 if is_missing {
-                    self.tokens.store(Arc::default());
+                    self.set(Arc::default());
                     seen.version = None;
                 }
                 let problem = with_source(&error);
@@ -95,7 +109,7 @@ impl WatchedTokens {
             return Ok(false);
         }
         let (tokens, version) = token_file::read_version(&self.path)?;
-        self.tokens.store(Arc::new(tokens));
+        self.set(Arc::new(tokens));
         self.seen().version = Some(version);
         Ok(true)
     }

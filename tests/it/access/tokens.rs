@@ -3,12 +3,16 @@
 use std::fs;
 use std::path::PathBuf;
 use std::process::Stdio;
+use std::time::Duration;
 
 use harness::orchestrator::Orchestrator;
 use harness::programs;
 use harness::wait::eventually;
 use serde_json::Value;
 use tokio::process::Command;
+
+/// How long a stream may say nothing.
+const PATIENCE: Duration = Duration::from_mins(1);
 
 /// The result of a command: its exit code, standard output, standard error.
 type CommandResult = (Option<i32>, String, String);
@@ -115,6 +119,49 @@ async fn tokens_change_without_restart() {
 
     fs::remove_file(guarded.path("tokens.toml")).unwrap();
     guarded.status_ends(&viewer, 1).await;
+}
+
+/// Reads a stream of events until it has `text`, or ends; returns whether it has ended.
+async fn has_ended(stream: &mut reqwest::Response, text: &str) -> bool {
+    loop {
+        let piece =
+            tokio::time::timeout(PATIENCE, stream.chunk()).await.expect("it neither ends nor goes on");
+        match piece.unwrap() {
+            Some(piece) if !String::from_utf8_lossy(&piece).contains(text) => {}
+            piece => return piece.is_none(),
+        }
+    }
+}
+
+#[tokio::test]
+async fn streams_of_events_end_with_their_tokens() {
+    let guarded = Guarded::start().await;
+    let root = guarded.create(&["--role", "admin", "--name", "root"]).await;
+    let kept = guarded.create(&["--role", "viewer", "--name", "ann"]).await;
+    let revoked = guarded.create(&["--role", "viewer", "--name", "eve"]).await;
+    let expired = guarded.create(&["--role", "viewer", "--name", "tim", "--expires", "20s"]).await;
+    guarded.status_ends(&expired, 0).await;
+    let client = reqwest::Client::new();
+    let events = format!("{}/v1/state/os-upgrade/events", guarded.url());
+    let follow = async |token: &str| {
+        eventually("a stream of events", async || {
+            let answer = client.get(&events).bearer_auth(token).send().await.unwrap();
+            (answer.status() == 200).then_some(answer)
+        })
+        .await
+    };
+    let (mut of_kept, mut of_revoked) = (follow(&kept).await, follow(&revoked).await);
+    let mut of_expired = follow(&expired).await;
+    let revoke = ["token", "revoke", "--file", "tokens.toml", "eve"];
+    assert_eq!(guarded.command(&revoke, "").await.0, Some(0));
+    assert!(has_ended(&mut of_revoked, "config-changed").await);
+    assert!(has_ended(&mut of_expired, "config-changed").await);
+    let config = guarded.path("config.json");
+    fs::write(&config, r#"{"worker-applications": [{"name": "a"}]}"#).unwrap();
+    let apply = ["config", "apply", "--url", &guarded.url(), "--yes", "-f", config.to_str().unwrap()];
+    let (code, _, stderr) = guarded.command(&apply, &root).await;
+    assert_eq!(code, Some(0), "{stderr}");
+    assert!(!has_ended(&mut of_kept, "config-changed").await);
 }
 
 #[tokio::test]

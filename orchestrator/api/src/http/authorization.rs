@@ -1,18 +1,18 @@
 //! Access control in two steps: the caller is identified before routing, and admitted by the route's declaration.
 
 use std::net::{IpAddr, SocketAddr};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use axum::extract::{ConnectInfo, Request, State};
-use axum::http::header::{HeaderValue, WWW_AUTHENTICATE};
-use axum::http::{Method, StatusCode};
+use axum::http::header::{AUTHORIZATION, HeaderValue, WWW_AUTHENTICATE};
+use axum::http::{HeaderMap, Method, StatusCode};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 use chrono::Utc;
 use os_upgrade_api_types::Role;
 use os_upgrade_api_types::route::Dialect;
 use os_upgrade_api_types::routes::fleet_lock::dialect_of;
-use os_upgrade_auth::{Authenticator, Caller, Denied, Presented, Scheme};
+use os_upgrade_auth::{Authenticator, Caller, Denied, Presented, Scheme, WatchedTokens};
 use os_upgrade_shell::not_done::NotDone;
 
 use crate::http::error::Problem;
@@ -26,6 +26,13 @@ const FOREIGN_PAGE: &str = "the request comes from a page of another site, or wa
 /// as [`Caller`].
 #[derive(Debug, Clone)]
 pub(crate) struct Identity(pub(crate) Result<Caller, Denied>);
+
+/// The role that the route of a request needs. An extension of every request that was admitted for it.
+#[derive(Debug, Clone, Copy)]
+struct Needed(Role);
+
+/// How often the caller of a request is identified again whose answer goes on: a token may expire.
+const IDENTIFIED_EVERY: Duration = Duration::from_secs(5);
 
 /// The address that a request comes from; `None` for requests from another site.
 pub(crate) fn peer(request: &Request) -> Option<IpAddr> {
@@ -61,14 +68,47 @@ pub(crate) async fn identify(
 /// Passes a request to its route if the caller has `role`, or refuses it.
 pub(crate) async fn admit(
     State((authenticator, role)): State<(Authenticator, Role)>,
-    request: Request,
+    mut request: Request,
     next: Next,
 ) -> Response {
     match admitted(role, &request) {
-        Ok(()) => next.run(request).await,
+        Ok(()) => {
+            request.extensions_mut().insert(Needed(role));
+            next.run(request).await
+        }
         Err(refusal) => {
             authenticator.denials().record(refusal.reason(), peer(&request), Instant::now());
             refusal.answer(request.method())
+        }
+    }
+}
+
+/// Ends once the caller of `request`, whose answer goes on, would not be admitted any more: its token was revoked or has expired, or
+/// nobody can tell.
+pub(crate) fn dismissed(
+    authenticator: &Authenticator,
+    request: &Request,
+) -> impl Future<Output = ()> + Send + use<> {
+    let (authenticator, peer) = (authenticator.clone(), peer(request));
+    let role = request.extensions().get().map(|Needed(role)| *role);
+    let credentials = request.headers().get_all(AUTHORIZATION).iter();
+    let headers: HeaderMap = credentials.map(|value| (AUTHORIZATION, value.clone())).collect();
+    async move {
+        let mut changes = authenticator.tokens().map(WatchedTokens::changes);
+        loop {
+            let shown = Presented { scheme: Scheme::Bearer, headers: &headers, certificate: None, peer };
+            match (authenticator.caller(shown, Utc::now()).await, role) {
+                (Ok(caller), Some(role)) if caller.may(role) => {}
+                _ => return,
+            }
+            let changed = async {
+                match &mut changes {
+                    Some(changes) => changes.changed().await.is_ok(),
+                    None => std::future::pending().await,
+                }
+            };
+            // Whatever ends the wait, the caller is identified again.
+            let _ = tokio::time::timeout(IDENTIFIED_EVERY, changed).await;
         }
     }
 }

@@ -5,10 +5,11 @@ use axum::extract::{Request, State};
 use axum::http::header::{CACHE_CONTROL, CONNECTION, CONTENT_TYPE, HeaderValue};
 use axum::http::{HeaderMap, HeaderName, StatusCode};
 use axum::response::{IntoResponse as _, Response};
+use futures::StreamExt as _;
 use os_upgrade_api_types::routes::events::{EVENT_STREAM, EventId, FOLLOW, FollowParameters, LAST_EVENT_ID};
 
 use crate::context::Api;
-use crate::http::authorization::peer;
+use crate::http::authorization::{dismissed, peer};
 use crate::http::error::Problem;
 use crate::http::extract::Params;
 use crate::http::form::accepts;
@@ -35,6 +36,7 @@ async fn follow(
     let seat = api.options.limits.subscribe(peer(&request)).map_err(no_seat)?;
     api.published()?;
     api.history().await;
+    let dismissed = dismissed(&api.authenticator, &request);
     let follower = api.feed.follow(wanted, after, seat).await?;
     let headers = [
         (CONTENT_TYPE, HeaderValue::from_static(EVENT_STREAM)),
@@ -42,7 +44,8 @@ async fn follow(
         (CONNECTION, HeaderValue::from_static("close")),
         (NO_BUFFERING, HeaderValue::from_static("no")),
     ];
-    let mut response = (headers, Body::from_stream(follower.into_stream())).into_response();
+    let mut response =
+        (headers, Body::from_stream(follower.into_stream().take_until(dismissed))).into_response();
     response.extensions_mut().insert(Endless);
     Ok(response)
 }
