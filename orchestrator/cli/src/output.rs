@@ -1,5 +1,6 @@
 //! What commands print: lines on standard output and standard error, and answers in the format that was asked for.
 
+mod document;
 mod table;
 mod zone;
 
@@ -117,7 +118,7 @@ impl Output {
     ) -> Result<(), Failure> {
         match self.format {
             Format::Table | Format::Wide => outln!("{}", line(self.canvas().zone)),
-            Format::Json => outln!("{value}"),
+            Format::Json => outln!("{}", document::json_line(value)?),
             Format::Yaml => {
                 outln!("---");
                 self.format.document(value)?;
@@ -210,10 +211,8 @@ impl Format {
 
     fn document(self, value: &impl Serialize) -> Result<(), Failure> {
         let text = match self {
-            Self::Yaml => serde_saphyr::to_string(value).map_err(anyhow::Error::from)?,
-            Self::Table | Self::Wide | Self::Json | Self::Name => {
-                serde_json::to_string_pretty(value).map_err(anyhow::Error::from)?
-            }
+            Self::Yaml => document::yaml(value)?,
+            Self::Table | Self::Wide | Self::Json | Self::Name => document::json(value)?,
         };
         outln!("{}", text.trim_end());
         Ok(())

@@ -1,6 +1,7 @@
 //! The zone in which times are shown.
 
 use chrono::{DateTime, Local, NaiveDate, NaiveTime, SecondsFormat, TimeDelta, Utc};
+use os_upgrade_shell::text::sanitized;
 
 /// The zone in which times are shown.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -12,9 +13,10 @@ pub(crate) enum Zone {
 }
 
 impl Zone {
-    /// An RFC 3339 time in this zone, in whole seconds. A text that is no time stays as it is.
+    /// An RFC 3339 time in this zone, in whole seconds. A text that is no time stays as it is, but for characters that could
+    /// affect a terminal.
     pub(crate) fn time(self, text: &str) -> String {
-        DateTime::parse_from_rfc3339(text).map_or_else(|_| text.to_owned(), |time| self.show(time.to_utc()))
+        DateTime::parse_from_rfc3339(text).map_or_else(|_| sanitized(text), |time| self.show(time.to_utc()))
     }
 
     /// `text`, which an instance has written, with its times in this zone: those that it has in UTC and whole seconds.
