@@ -76,9 +76,9 @@ async fn contexts_name_the_instance() {
     assert_eq!(run(&["hosts", "list", "--context", "there"]).await.0, Some(2));
     // A filter that matches nothing is no error; a name that nothing has is one.
     for (list, note) in [
-        (&["hosts", "list", "--label", "rack=r9"][..], "no host is like that"),
-        (&["hosts", "list", "--pending"], "no host is like that"),
-        (&["run", "list", "--host", "h99"], "there is no such run"),
+        (&["hosts", "list", "--label", "rack=r9"][..], "no host to show"),
+        (&["hosts", "list", "--pending"], "no host to show"),
+        (&["run", "list", "--host", "h99"], "no run to show"),
         (&["events", "--run", "last"], "there has been no run"),
         (&["events", "--host", "h99"], "there is no such event"),
         (&["lock", "list", "--group", "x", "--url", &address], "there is no such group"),

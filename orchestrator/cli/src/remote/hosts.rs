@@ -358,7 +358,7 @@ impl Row for Host {
         Column::new("REACHABILITY", |host, _| host.reachability.clone()),
         Column::text("WHY", |host, _| host.why.clone()),
     ];
-    const NONE: &'static str = "no host is like that";
+    const NONE: &'static str = "no host to show";
 
     fn name(&self) -> Option<String> {
         Some(self.hostname.clone())

@@ -143,7 +143,7 @@ impl OfHost {
             format!("==> {host}: {action}{attempt}, {} <==\n{tail}", sanitized(&time))
         });
         let missing = self.without_output.iter().map(|action| {
-            format!("==> {host}: {}: nothing is kept of what it printed <==\n", sanitized(action))
+            format!("==> {host}: {}: it printed nothing, or that is no longer kept <==\n", sanitized(action))
         });
         texts.chain(missing).collect::<Vec<_>>().join("\n")
     }
@@ -192,7 +192,7 @@ E:\tfull
 ==> h03: prepare, 2026-11-21T01:00:00Z <==
 ready
 
-==> h03: upgrade: nothing is kept of what it printed <==
+==> h03: upgrade: it printed nothing, or that is no longer kept <==
 
 ==> h\u{fffd}2: upgrade, 2026-11-21T01:00:00Z <==
 red";

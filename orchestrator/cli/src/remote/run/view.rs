@@ -105,7 +105,7 @@ impl Row for Run {
         Column::new("UPGRADED", |run, _| run.upgraded()),
         Column::wide("HOSTS", |run, _| counted(&run.counts)),
     ];
-    const NONE: &'static str = "there is no such run";
+    const NONE: &'static str = "no run to show";
 
     fn name(&self) -> Option<String> {
         Some(self.id.clone())
