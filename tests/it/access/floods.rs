@@ -83,9 +83,9 @@ async fn strays_take_no_announcement_with_them() {
         client.publish(format!("os-upgrade:workers.{spelling}.h01"), announcement.into()).await.unwrap();
     }
     client.flush().await.unwrap();
-    eventually("the stray to be counted", async || {
+    eventually("the strays to be counted", async || {
         let metrics = rest.get_as("/metrics", "*/*").await;
-        metrics.contains("messages_unused_total{kind=\"message\"} 1\n").then_some(())
+        metrics.contains("messages_unused_total{kind=\"message\"} 4\n").then_some(())
     })
     .await;
     let stream = async || site.jetstream().get_stream(subject::WORKERS_STREAM).await.ok();

@@ -101,14 +101,14 @@ pub(crate) fn dismissed(
                 (Ok(caller), Some(role)) if caller.may(role) => {}
                 _ => return,
             }
-            let changed = async {
+            let revision = async {
                 match &mut changes {
                     Some(changes) => changes.changed().await.is_ok(),
                     None => std::future::pending().await,
                 }
             };
             // Whatever ends the wait, the caller is identified again.
-            let _ = tokio::time::timeout(IDENTIFIED_EVERY, changed).await;
+            let _ = tokio::time::timeout(IDENTIFIED_EVERY, revision).await;
         }
     }
 }
