@@ -472,7 +472,7 @@ pub(crate) fn has_left_boot(state: &State, view: &View, entry: &Entry) -> bool {
 }
 
 /// Whether the host of `entry`, which the operator's command reboots, is ready in the boot that it was to leave.
-pub(crate) fn is_in_old_boot(state: &State, view: &View, entry: &Entry) -> bool {
+fn is_in_old_boot(state: &State, view: &View, entry: &Entry) -> bool {
     let boot = ready_boot(state, view, &entry.host).filter(|_| shows_old_boot(state, view, entry));
     boot.zip(entry.boot_id.as_deref()).is_some_and(|(boot, left)| boot == left)
 }
@@ -492,10 +492,21 @@ pub(crate) fn has_not_rebooted(
         && matches!(entry.reason, Some(Reason::RebootCommandNotStarted { .. }));
     let is_told =
         matches!(attempt.stage, AttemptStage::Succeeded | AttemptStage::Unknown | AttemptStage::Failed);
-    let is_late = || {
-        state.repeats_attempt_after().is_some_and(|after| view.clock.has_passed(after, attempt.since, now))
-    };
-    was_never_run || (is_told && view.may_time_out() && is_late() && is_in_old_boot(state, view, entry))
+    was_never_run || (is_told && has_stayed(state, view, entry, attempt, now))
+}
+
+/// Whether the host of `entry` is ready in the boot that it was to leave, long after `attempt` would have made it leave that.
+pub(crate) fn has_stayed(
+    state: &State,
+    view: &View,
+    entry: &Entry,
+    attempt: &Attempt,
+    now: DateTime<Utc>,
+) -> bool {
+    let is_late = |after| view.clock.has_passed(after, attempt.since, now);
+    view.may_time_out()
+        && state.repeats_attempt_after().is_some_and(is_late)
+        && is_in_old_boot(state, view, entry)
 }
 
 /// Whether it would be known that the host of `entry` is ready in the boot that it is to leave: a host that is no node and sends no

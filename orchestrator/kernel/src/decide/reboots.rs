@@ -13,8 +13,8 @@ use crate::fact::Fact;
 use crate::nodes::uncordon_due;
 use crate::reboot_queue::{AttemptStage, ENTRIES_MAX, Entry, EntryEvent, EntryStatus, NotReady};
 use crate::reboots::{
-    Rebooter, has_left_boot, has_not_rebooted, host_is_back, is_in_old_boot, is_node_without_worker,
-    open_window, takes_part,
+    Rebooter, has_left_boot, has_not_rebooted, has_stayed, host_is_back, is_node_without_worker, open_window,
+    takes_part,
 };
 use crate::slot::{ReleaseCause, SlotState};
 use crate::state::State;
@@ -448,12 +448,9 @@ pub(super) fn advance_attempts(state: &State, view: &View, now: DateTime<Utc>) -
                 EntryEvent::NotRebooted
             }
             AttemptStage::Due if may_begin(state, view, entry) => EntryEvent::AttemptBegan,
-            AttemptStage::Unknown if !entry.cancel_requested => {
-                let after = state.repeats_attempt_after()?;
-                let is_over = view.clock.has_passed(after, attempt.since, now);
-                if !view.may_time_out() || !is_over || !is_in_old_boot(state, view, entry) {
-                    return None;
-                }
+            AttemptStage::Unknown
+                if !entry.cancel_requested && has_stayed(state, view, entry, attempt, now) =>
+            {
                 EntryEvent::AttemptDue { node: attempt.node.clone(), boot_id: entry.boot_id.clone() }
             }
             AttemptStage::Due
