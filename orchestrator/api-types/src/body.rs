@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 
 use chrono::{DateTime, SecondsFormat, Utc};
-use os_upgrade_kernel::{Cause, Reason};
+use os_upgrade_kernel::{Cause, Reason, RunHost};
 use os_upgrade_protocol::{HostName, time};
 use serde::{Deserialize, Serialize, Serializer};
 use serde_json::json;
@@ -13,7 +13,7 @@ use utoipa::openapi::{RefOr, Schema};
 use utoipa::{PartialSchema, ToSchema};
 
 use crate::query::ListMode;
-use crate::text::{AuditReasonText, BlockerKindWord, HostStatusWord, NameText, ReasonKindWord};
+use crate::text::{ActionWord, AuditReasonText, BlockerKindWord, HostStatusWord, NameText, ReasonKindWord};
 
 /// A time in RFC 3339, UTC, whole seconds, as everywhere in the specification.
 #[derive(Debug, Clone, Copy)]
@@ -168,6 +168,27 @@ pub struct HostOfRun<'a> {
     pub since: Stamp,
     #[serde(flatten)]
     pub reason: ReasonFields<'a>,
+    /// What its worker answered after its part in the run had ended; absent if it answered nothing.
+    #[serde(rename = "late-answer", skip_serializing_if = "Option::is_none")]
+    pub late_answer: Option<LateAnswer>,
+}
+
+/// An answer of a worker that came after its host's part in the run had ended, or that answered nothing.
+#[derive(Debug, Serialize, ToSchema)]
+pub struct LateAnswer {
+    pub time: Stamp,
+    #[schema(value_type = ActionWord)]
+    pub action: &'static str,
+    /// `done`, `reboot-required` or `error`.
+    pub result: &'static str,
+}
+
+impl LateAnswer {
+    /// The late answer of a host in a run.
+    pub fn of(host: &RunHost) -> Option<Self> {
+        let os_upgrade_kernel::LateAnswer { at, result } = host.late_answer?;
+        Some(Self { time: Stamp(at), action: host.command?.action.as_str(), result: result.as_str() })
+    }
 }
 
 /// The progress of the worker with the command under way, as it reports.

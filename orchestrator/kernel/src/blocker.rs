@@ -14,6 +14,7 @@ use crate::left_out::is_default;
 use crate::node::NodeProgress;
 use crate::reason::{Reason, ReleaseRefusal, shell_word};
 use crate::reboot_queue::EntryStatus;
+use crate::run::LateAnswer;
 use crate::strongbox::Sealed;
 use crate::tense::Tense;
 use crate::window::CalendarError;
@@ -178,7 +179,7 @@ pub enum HostBlocker {
     #[error("{0}")]
     WindowUsed(UsedWindow),
     /// It holds a slot outside of runs.
-    #[error("it has held a slot of group {group} since {since}{}", because(reason.as_ref()), since = time::format(*since))]
+    #[error("it has held a slot of group {group} since {since}{}{}", because(reason.as_ref()), answered(late_answer.as_ref()), since = time::format(*since))]
     SlotHeld {
         /// The slot's group.
         group: GroupName,
@@ -187,6 +188,9 @@ pub enum HostBlocker {
         /// Why it did not succeed in the last run; absent if it did or was not in it.
         #[serde(skip_serializing_if = "Option::is_none")]
         reason: Option<Reason>,
+        /// What its worker answered after that run; absent if it answered nothing.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        late_answer: Option<LateAnswer>,
     },
     /// The slot that it holds outside of runs is being released.
     #[error("its slot of group {group} is being given back{}", so_far(refusal.as_ref(), *again_at))]
@@ -256,6 +260,10 @@ fn more_hosts(count: usize) -> String {
 
 fn because(reason: Option<&Reason>) -> String {
     reason.map(|reason| format!(": {reason}")).unwrap_or_default()
+}
+
+fn answered(late: Option<&LateAnswer>) -> String {
+    late.map(|late| format!("; {late}")).unwrap_or_default()
 }
 
 fn so_far(refusal: Option<&ReleaseRefusal>, again_at: Option<DateTime<Utc>>) -> String {

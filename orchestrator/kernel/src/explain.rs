@@ -3,13 +3,14 @@
 use std::fmt;
 
 use chrono::{DateTime, SubsecRound as _, Utc};
+use imbl::OrdSet;
 use os_upgrade_protocol::{Action, GroupName, HostName};
 
 use crate::blocker::{Blocker, Cause, HostBlocker, StartBlocker, WindowBlocker};
 use crate::clock::CLOCK_SKEW_SECS_MAX;
 use crate::forecast::{Forecast, NextRun};
 use crate::node::NodeStage;
-use crate::reason::{Denial, Reason};
+use crate::reason::{Denial, LastWait, Reason};
 use crate::run::{HostStatus, Phase, Run, RunHost};
 use crate::slot::SlotState;
 use crate::state::State;
@@ -113,7 +114,7 @@ impl HostInRun<'_> {
                 host.reason.clone().map(|reason| Blocker::until(reason, until)).into_iter().collect()
             }
             HostStatus::Prepared => match run.phase {
-                Phase::Preparing => waits_for(HostBlocker::HostsUnprepared { hosts: run.unprepared() }),
+                Phase::Preparing => waits_for(HostBlocker::HostsUnprepared { hosts: run.unprepared().len() }),
                 Phase::Upgrading => self.before_turn(),
             },
             HostStatus::Waiting if !run.has_room() || earlier_slot(state, name).is_some() => {
@@ -197,6 +198,27 @@ impl HostInRun<'_> {
         let left_out =
             matches!(self.host.reason, Some(Reason::AwaitsApproval { .. } | Reason::HostWithdrawn { .. }));
         left_out && self.state.enrolled(self.name).takes_part()
+    }
+}
+
+/// What the host of the active run waits for, whose turn has not come; absent if its turn was about to come.
+pub(crate) fn last_wait(state: &State, run: &Run, name: &HostName, host: &RunHost) -> Option<LastWait> {
+    let first = |hosts: &OrdSet<HostName>| Some((hosts.get_min()?.clone(), hosts.len() - 1));
+    if run.phase == Phase::Preparing {
+        let (host, others) = first(run.unprepared())?;
+        return Some(LastWait::HostsUnprepared { host, others });
+    }
+    let mut cause = (HostInRun { state, run, name, host }).by_status().into_iter().next()?.cause;
+    if let Cause::Host(HostBlocker::HostFirst { by, .. }) = cause {
+        cause = *by;
+    }
+    match cause {
+        Cause::Host(HostBlocker::HostUnderWay { .. }) => {
+            let (host, others) = first(run.under_way())?;
+            Some(LastWait::HostUnderWay { host, others })
+        }
+        Cause::Recorded(reason) => Some(LastWait::Recorded(Box::new(reason))),
+        Cause::Host(_) | Cause::Window(_) | Cause::OpenWindow { .. } => None,
     }
 }
 
@@ -325,8 +347,13 @@ fn remaining_slot(state: &State, name: &HostName) -> Option<HostBlocker> {
             again_at: slot.unlock_again_at(),
         },
         SlotState::Requested | SlotState::Held => {
-            let reason = state.last_run.as_ref().and_then(|run| run.host(name)?.reason.clone());
-            HostBlocker::SlotHeld { group, since: slot.since.trunc_subsecs(0), reason }
+            let in_run = state.last_run.as_ref().and_then(|run| run.host(name));
+            HostBlocker::SlotHeld {
+                group,
+                since: slot.since.trunc_subsecs(0),
+                reason: in_run.and_then(|host| host.reason.clone()),
+                late_answer: in_run.and_then(|host| host.late_answer),
+            }
         }
     })
 }

@@ -670,6 +670,11 @@ pub enum IgnoreCause {
     },
     /// A reply to no command that is outstanding for its host.
     NothingOutstanding,
+    /// A reply to the `upgrade` or `reboot` of a host whose part in the run had ended without one.
+    TooLate {
+        /// The run.
+        run: RunId,
+    },
     /// A further reply to a command that has been answered.
     AlreadyAnswered,
     /// A command that this site has not decided.
@@ -680,7 +685,10 @@ impl IgnoreCause {
     /// Whether the message was a reply.
     pub(crate) fn is_of_reply(&self) -> bool {
         match self {
-            Self::Malformed { .. } | Self::NothingOutstanding | Self::AlreadyAnswered => true,
+            Self::Malformed { .. }
+            | Self::NothingOutstanding
+            | Self::TooLate { .. }
+            | Self::AlreadyAnswered => true,
             Self::UnknownSubject { .. } | Self::ForeignCommand => false,
         }
     }

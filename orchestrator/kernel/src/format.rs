@@ -14,7 +14,7 @@ use crate::api_server_order::ApiServerOrder;
 use crate::backoff::Backoff;
 use crate::clock::ClockDoubt;
 use crate::config::Settings;
-use crate::fact::Fact;
+use crate::fact::{Fact, IgnoreCause};
 use crate::missed::MissedReason;
 use crate::no_answer::NoAnswer;
 use crate::reason::Reason;
@@ -29,7 +29,7 @@ use crate::turns::Turns;
 /// The oldest format that is read and written.
 pub const OLDEST: u32 = 2;
 /// The newest format that is read and written.
-pub const NEWEST: u32 = 9;
+pub const NEWEST: u32 = 10;
 
 /// Something that is stored in the journal.
 pub trait Stored {
@@ -123,8 +123,8 @@ impl Fact {
             | Self::HostWithdrawn { .. }
             | Self::LateCommandSeen { .. }
             | Self::CommandRetracted { .. }
-            | Self::Restored { .. }
-            | Self::Ignored { .. } => OLDEST,
+            | Self::Restored { .. } => OLDEST,
+            Self::Ignored { why, .. } => since(10, matches!(why, IgnoreCause::TooLate { .. })),
         }
     }
 }
@@ -190,6 +190,7 @@ fn of_reason(reason: &Reason) -> u32 {
         Reason::SlotUnreachable { why: NoAnswer::NotSent { .. }, .. } => 3,
         Reason::Unhealthy { .. } => 5,
         Reason::NoReply { unreachable, .. } => since(5, *unreachable),
+        Reason::RunTimedOut { waited_for } => since(10, waited_for.is_some()),
         Reason::SlotUnreachable {
             why:
                 NoAnswer::NotConfigured | NoAnswer::Sealed { .. } | NoAnswer::TimedOut | NoAnswer::Failed { .. },
@@ -205,7 +206,6 @@ fn of_reason(reason: &Reason) -> u32 {
         | Reason::NotSent { .. }
         | Reason::RunFailed { .. }
         | Reason::RunCancelled { .. }
-        | Reason::RunTimedOut
         | Reason::Restored { .. }
         | Reason::AwaitsApproval { .. }
         | Reason::HostWithdrawn { .. } => OLDEST,
@@ -221,7 +221,12 @@ fn of_run(run: &Run) -> u32 {
         let is_newer =
             host.backoff.is_some() || matches!(host.status, HostStatus::Draining | HostStatus::Recovering);
         let of_reason = host.reason.as_ref().map_or(OLDEST, of_reason);
-        of_reason.max(since(3, host.unheard)).max(since(7, is_newer)).max(since(9, host.last_turn != 0))
+        let of_late = since(10, host.late_answer.is_some());
+        of_reason
+            .max(since(3, host.unheard))
+            .max(since(7, is_newer))
+            .max(since(9, host.last_turn != 0))
+            .max(of_late)
     };
     let of_stopping = run.stopping.as_ref().map_or(OLDEST, of_cause);
     let of_number = since(9, run.number != 0);

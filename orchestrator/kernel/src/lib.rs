@@ -106,7 +106,10 @@ pub use record::{Batch, FactCursor, Record};
 pub use remembered::Remembered;
 pub use restoration::{Restoration, restoration};
 pub use restore_record::{Outstanding, RestoreSource};
-pub use run::{Enlisted, HostEvent, HostStatus, Phase, Run, RunHost, RunResult, StopCause, Trigger};
+pub use run::{
+    Enlisted, HostEvent, HostStatus, LateAnswer, LateResult, Phase, Run, RunHost, RunResult, StopCause,
+    Trigger,
+};
 pub use slot::{InReplyTo, Slot, SlotState};
 pub use start::{Startable, startable};
 pub use state::{ApplyError, State};

@@ -109,8 +109,12 @@ pub enum Reason {
         actor: String,
     },
     /// The run's `not-after` passed before this host's turn came.
-    #[error("the run timed out before its turn")]
-    RunTimedOut,
+    #[error("the run timed out before its turn{}", waited_for.as_ref().map(|wait| format!(": {wait}")).unwrap_or_default())]
+    RunTimedOut {
+        /// What the host was waiting for then; absent in records of older versions.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        waited_for: Option<LastWait>,
+    },
     /// The site was restored, so the state of the host is not known.
     #[error("the site was restored by {actor}; what became of the host is not known")]
     Restored {
@@ -195,6 +199,42 @@ pub enum Reason {
 impl From<ClockDoubt> for Reason {
     fn from(doubt: ClockDoubt) -> Self {
         Self::Clock(doubt)
+    }
+}
+
+/// What a host was waiting for when its run ended before its turn. `Display` gives the clause for operators.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error, Serialize, Deserialize)]
+#[serde(tag = "kind", rename_all = "kebab-case", rename_all_fields = "kebab-case")]
+pub enum LastWait {
+    /// Hosts that had not answered `prepare`; no upgrade begins before all have.
+    #[error("{host}{} had not answered prepare", and_others(*others))]
+    HostsUnprepared {
+        /// The first of them.
+        host: HostName,
+        /// How many others there were.
+        #[serde(default, skip_serializing_if = "is_default")]
+        others: usize,
+    },
+    /// As many hosts were under way as the rollout allows.
+    #[error("{host}{} under way", if *others == 0 { " was".to_owned() } else { format!("{} were", and_others(*others)) })]
+    HostUnderWay {
+        /// The first of them.
+        host: HostName,
+        /// How many others there were.
+        #[serde(default, skip_serializing_if = "is_default")]
+        others: usize,
+    },
+    /// What was recorded for it, or for the host of its group whose turn it was.
+    #[error("{0}")]
+    #[serde(untagged)]
+    Recorded(Box<Reason>),
+}
+
+fn and_others(count: usize) -> String {
+    match count {
+        0 => String::new(),
+        1 => " and 1 other host".to_owned(),
+        count => format!(" and {count} other hosts"),
     }
 }
 
@@ -287,7 +327,7 @@ impl Reason {
             | Self::BootTimeout { .. }
             | Self::NotSent { .. }
             | Self::RunFailed { .. }
-            | Self::RunTimedOut
+            | Self::RunTimedOut { .. }
             | Self::AwaitsApproval { .. }
             | Self::DrainRefused { .. }
             | Self::DrainTimedOut { .. }

@@ -10,7 +10,7 @@ use os_upgrade_protocol::{GroupName, HostName, RunId};
 use serde::{Deserialize, Serialize};
 
 pub use self::event::{Enlisted, HostEvent};
-pub use self::host::{HostBackoff, HostStatus, IllegalTransition, Issued, RunHost};
+pub use self::host::{HostBackoff, HostStatus, IllegalTransition, Issued, LateAnswer, LateResult, RunHost};
 use self::index::Index;
 use crate::config::Rollout;
 use crate::left_out::is_default;
@@ -289,9 +289,9 @@ impl Run {
         &self.index.waiting
     }
 
-    /// How many hosts have not answered `prepare`.
-    pub fn unprepared(&self) -> usize {
-        self.index.unprepared
+    /// Hosts that have not answered `prepare`.
+    pub fn unprepared(&self) -> &OrdSet<HostName> {
+        &self.index.unprepared
     }
 
     /// Hosts that have not answered `prepare` and whose heartbeat was awaited when the run started.
@@ -321,6 +321,18 @@ impl Run {
         let before = self.count(HostStatus::Failed) + self.count(HostStatus::TimedOut);
         let is_enough = self.stopping.is_none() && before >= self.rollout.max_failures as usize;
         is_enough.then(|| StopCause::Failed { host: host.clone() })
+    }
+
+    /// Records what the worker of `name` answered after the host's part in the run had ended. Nothing overrides `done`.
+    pub(crate) fn answered_late(&mut self, name: &HostName, answer: LateAnswer) {
+        let is_news = |host: &&mut RunHost| {
+            let earlier = host.late_answer.map(|earlier| earlier.result);
+            matches!(host.status, HostStatus::Failed | HostStatus::TimedOut)
+                && earlier != Some(LateResult::Done)
+        };
+        if let Some(host) = self.hosts.get_mut(name).filter(is_news) {
+            host.late_answer = Some(answer);
+        }
     }
 
     /// Folds `event` into the state of a host.

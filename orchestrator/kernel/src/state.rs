@@ -4,20 +4,23 @@ use std::sync::Arc;
 
 use chrono::{DateTime, Utc};
 use imbl::OrdMap;
-use os_upgrade_protocol::{Action, GroupName, HostName, RunId};
+use os_upgrade_protocol::{Action, GroupName, HostName, Reply, RunId};
 use serde::{Deserialize, Serialize};
 
 use crate::config::{Config, LockProvider, Settings, tag};
 use crate::enrolment::{Enrolled, Enrolment};
-use crate::fact::{About, Fact, RunRef};
+use crate::fact::{About, Fact, IgnoreCause, RunRef};
 use crate::ignored_replies::IgnoredReplies;
 use crate::left_out::is_default;
 use crate::missed::MissedRuns;
 use crate::node::Node;
 use crate::reason::Reason;
-use crate::reboot_queue::{QueueError, RebootQueue};
+use crate::reboot_queue::{QueueError, RebootQueue, entry_index};
 use crate::remembered::Remembered;
-use crate::run::{Ended, HostError, HostEvent, HostStatus, Issued, Phase, Run, RunHost, StopCause, Trigger};
+use crate::run::{
+    Ended, HostError, HostEvent, HostStatus, Issued, LateAnswer, LateResult, Phase, Run, RunHost, StopCause,
+    Trigger,
+};
 use crate::semaphore::{Hold, Semaphores};
 use crate::slot::{Fence, ReleaseCause, SentCommand, Slot, SlotState};
 use crate::strongbox::Strongbox;
@@ -186,18 +189,14 @@ impl State {
             Fact::RunEnded { run, result } => self.apply_run_ended(run, Ended { at, result: *result }),
             Fact::Host { run, host, event } => self.apply_host(run, host, event, at),
             Fact::SlotRequested { host, group, run } => self.apply_slot_requested(host, group, run, at),
-            Fact::SlotReleaseDue { host, why } => {
-                self.slot(host)?.release_due(*why, at);
-                self.node_keeps_no_slot(host);
-                Ok(())
-            }
+            Fact::SlotReleaseDue { host, why } => self.apply_slot_release_due(host, *why, at),
             Fact::SlotReleaseRefused { host, refusal } => {
                 self.slot(host)?.refusal = Some(refusal.clone());
                 Ok(())
             }
             Fact::SlotInDoubt { host } => self.slot(host).map(Slot::doubted),
             Fact::SlotUnlocked { host } => self.slot(host).map(|slot| slot.unlocked(at)),
-            Fact::SlotReleased { host, why: _ } => self.apply_slot_released(host),
+            Fact::SlotReleased { host, why } => self.apply_slot_released(host, *why, at),
             Fact::LockGranted { .. }
             | Fact::LockAwaited { .. }
             | Fact::LockReleased { .. }
@@ -242,9 +241,9 @@ impl State {
             | Fact::RebootQueueSwitched { .. }
             | Fact::RebootBackoffReset { .. } => self.apply_reboots(at, fact),
             Fact::Node { host, step } => self.apply_node(host, step, at),
-            Fact::Ignored { host, why, .. } => {
-                if let Some(host) = host.as_ref().filter(|_| why.is_of_reply()) {
-                    self.ignored_replies.record(host, at);
+            Fact::Ignored { host, reply, why, .. } => {
+                if let Some(host) = host {
+                    self.apply_ignored(host, reply.as_ref(), why, at);
                 }
                 Ok(())
             }
@@ -578,7 +577,58 @@ impl State {
         Ok(())
     }
 
-    fn apply_slot_released(&mut self, host: &HostName) -> Result<(), ApplyError> {
+    fn apply_ignored(
+        &mut self,
+        host: &HostName,
+        reply: Option<&Reply>,
+        why: &IgnoreCause,
+        at: DateTime<Utc>,
+    ) {
+        if why.is_of_reply() {
+            self.ignored_replies.record(host, at);
+        }
+        if let (Some(reply), IgnoreCause::TooLate { run }) = (reply, why) {
+            self.apply_late_answer(host, run, LateAnswer { at, result: (&reply.result).into() });
+        }
+    }
+
+    /// The slot of `host` is released because of a `done` that came after the host's part in the run.
+    fn apply_late_done(&mut self, host: &HostName, why: ReleaseCause, at: DateTime<Utc>) {
+        let slot = self.slots.get(host).filter(|slot| slot.state == SlotState::Held);
+        let run = slot.filter(|_| why == ReleaseCause::LateDone).map(|slot| slot.run.clone());
+        if let Some(run) = run.filter(|run| entry_index(run).is_none()) {
+            self.apply_late_answer(host, &run, LateAnswer { at, result: LateResult::Done });
+        }
+    }
+
+    fn apply_late_answer(&mut self, host: &HostName, run: &RunId, answer: LateAnswer) {
+        if answer.result == LateResult::Done {
+            self.last_upgrades.record(host, answer.at);
+        }
+        if let Some(run) = self.run.iter_mut().chain(&mut self.last_run).find(|known| known.id == *run) {
+            run.answered_late(host, answer);
+        }
+    }
+
+    fn apply_slot_release_due(
+        &mut self,
+        host: &HostName,
+        why: ReleaseCause,
+        at: DateTime<Utc>,
+    ) -> Result<(), ApplyError> {
+        self.apply_late_done(host, why, at);
+        self.slot(host)?.release_due(why, at);
+        self.node_keeps_no_slot(host);
+        Ok(())
+    }
+
+    fn apply_slot_released(
+        &mut self,
+        host: &HostName,
+        why: ReleaseCause,
+        at: DateTime<Utc>,
+    ) -> Result<(), ApplyError> {
+        self.apply_late_done(host, why, at);
         let slot = self.slots.remove(host).ok_or_else(|| ApplyError::NoSlot(host.clone()))?;
         if slot.provider == LockProvider::Embedded {
             self.semaphores.unlock_for_run(&slot.group, host.as_str());

@@ -192,7 +192,7 @@ async fn silent_worker_times_out() {
     let reasons = [
         ("h01", "no reply to prepare before not-after"),
         ("h02", "no reply to prepare before not-after"),
-        ("h03", "the run timed out before its turn"),
+        ("h03", "the run timed out before its turn: h01 and 1 other host had not answered prepare"),
     ];
     assert_eq!(run.reasons(), BTreeMap::from(reasons));
     let (ended, limit) = (run.0["end-time"].as_str(), run.0["not-after"].as_str());

@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use utoipa::{IntoParams, ToSchema};
 
-use crate::body::{Blocker, Fact, HostWithReason, Progress, ReasonFields, Stamp};
+use crate::body::{Blocker, Fact, HostWithReason, LateAnswer, Progress, ReasonFields, Stamp};
 use crate::lists::list;
 use crate::node::HostNode;
 use crate::query::{self, FactList, NameList, Parameters, True, Validate};
@@ -236,6 +236,9 @@ pub struct LastResult<'a> {
     pub status: &'static str,
     #[serde(flatten)]
     pub reason: ReasonFields<'a>,
+    /// What its worker answered after its part in the run had ended; absent if it answered nothing.
+    #[serde(rename = "late-answer", skip_serializing_if = "Option::is_none")]
+    pub late_answer: Option<LateAnswer>,
 }
 
 /// An entry of the reboot queue.

@@ -5,10 +5,10 @@ use serde::Serialize;
 use serde_json::json;
 use utoipa::ToSchema;
 
-use crate::body::Stamp;
+use crate::body::{LateAnswer, Stamp};
 use crate::route::{Answer, Method, PathName, Route, Shape, Tag, VIEWER};
 use crate::routes::runs::HostOfRunInFull;
-use crate::text::{ActionWord, HostStatusWord, RunIdText};
+use crate::text::{HostStatusWord, RunIdText};
 
 /// A host of a run with its phases; 404 if there is no such run, or the host is not in it.
 pub const READ: Route = Route::new(
@@ -95,14 +95,4 @@ pub struct HostPhase {
     /// How many times its command was sent; absent if none was.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub attempts: Option<u32>,
-}
-
-/// An answer that changed nothing.
-#[derive(Debug, Serialize, ToSchema)]
-pub struct LateAnswer {
-    pub time: Stamp,
-    #[schema(value_type = ActionWord)]
-    pub action: &'static str,
-    /// `done`, `reboot-required` or `error`.
-    pub result: &'static str,
 }

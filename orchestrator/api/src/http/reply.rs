@@ -4,7 +4,7 @@ use axum::body::Body;
 use axum::http::StatusCode;
 use axum::http::header::CONTENT_TYPE;
 use axum::response::{IntoResponse as _, Response};
-use os_upgrade_api_types::body::{HostOfRun, ReasonFields, Stamp};
+use os_upgrade_api_types::body::{HostOfRun, LateAnswer, ReasonFields, Stamp};
 use os_upgrade_kernel::{Accepted, HostStatus, RunHost};
 use os_upgrade_protocol::HostName;
 use serde::Serialize;
@@ -35,5 +35,6 @@ pub(crate) fn host_of_run<'a>(name: &'a HostName, host: &'a RunHost) -> HostOfRu
         status: HostStatus::as_str(host.status),
         since: Stamp(host.since),
         reason: ReasonFields::of(host.reason.as_ref()),
+        late_answer: LateAnswer::of(host),
     }
 }

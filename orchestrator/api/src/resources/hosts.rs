@@ -10,7 +10,9 @@ use axum::extract;
 use axum::response::Response;
 use chrono::{DateTime, Utc};
 use imbl::OrdMap;
-use os_upgrade_api_types::body::{Blocker, Count, Entry as ListEntry, Progress, ReasonFields, Stamp};
+use os_upgrade_api_types::body::{
+    Blocker, Count, Entry as ListEntry, LateAnswer, Progress, ReasonFields, Stamp,
+};
 use os_upgrade_api_types::node::HostNode;
 use os_upgrade_api_types::query::{ListMode, NoParameters};
 use os_upgrade_api_types::routes::hosts::{Host, InQueue, LIST, LastResult, ListParameters, READ};
@@ -205,7 +207,8 @@ fn last_result<'a>(state: &'a State, host: &HostName) -> Option<LastResult<'a>> 
     let run = state.last_run.as_ref()?;
     let host = run.host(host)?;
     let reason = ReasonFields::of(host.reason.as_ref());
-    Some(LastResult { run: run.id.as_str(), status: host.status.as_str(), reason })
+    let late_answer = LateAnswer::of(host);
+    Some(LastResult { run: run.id.as_str(), status: host.status.as_str(), reason, late_answer })
 }
 
 /// Who decided whether a host takes part, and when.

@@ -4,11 +4,11 @@ use axum::body::Bytes;
 use axum::extract::State;
 use axum::response::Response;
 use chrono::{DateTime, Utc};
-use os_upgrade_api_types::body::Stamp;
+use os_upgrade_api_types::body::{LateAnswer, Stamp};
 use os_upgrade_api_types::query::NoParameters;
-use os_upgrade_api_types::routes::run_hosts::{HostPhase, HostReport, LateAnswer, READ};
-use os_upgrade_kernel::{Fact, HostEvent, HostStatus};
-use os_upgrade_protocol::{HostName, Outcome, RunId, Versions};
+use os_upgrade_api_types::routes::run_hosts::{HostPhase, HostReport, READ};
+use os_upgrade_kernel::{Fact, HostEvent, HostStatus, LateResult};
+use os_upgrade_protocol::{HostName, RunId, Versions};
 use os_upgrade_site::host_reports::Stored;
 use os_upgrade_store::HostDetail;
 
@@ -117,10 +117,6 @@ fn phase(
 
 fn late_answer(at: DateTime<Utc>, fact: &Fact) -> Option<LateAnswer> {
     let Fact::Ignored { reply: Some(reply), .. } = fact else { return None };
-    let result = match reply.result {
-        Outcome::Done => "done",
-        Outcome::RebootRequired => "reboot-required",
-        Outcome::Error(_) => "error",
-    };
+    let result = LateResult::from(&reply.result).as_str();
     Some(LateAnswer { time: Stamp(at), action: reply.action.as_str(), result })
 }

@@ -203,7 +203,8 @@ fn of_run(site: &Site, id: &str, run: &RunId) -> String {
     match in_run {
         Some(in_run) => {
             let why = in_run.reason.as_ref().map(|reason| format!(" ({reason})")).unwrap_or_default();
-            format!("{} in run {run}{why}", in_run.status)
+            let late = in_run.late_answer.map(|late| format!("; {late}"));
+            format!("{} in run {run}{why}{}", in_run.status, late.unwrap_or_default())
         }
         None => format!("taken {}", purpose(run)),
     }

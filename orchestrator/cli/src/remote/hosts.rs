@@ -20,6 +20,7 @@ use serde_json::Value;
 use self::node::{Node, Uncordon};
 use super::histories::{self, Entry};
 use super::options::Remote;
+use super::run::view::LateAnswer;
 use crate::Failure;
 use crate::consent::{Consent, Yes};
 use crate::output::{Canvas, Column, Row, View, errln};
@@ -189,6 +190,8 @@ struct LastResult {
     run: String,
     status: String,
     reason: Option<String>,
+    #[serde(rename = "late-answer")]
+    late_answer: Option<LateAnswer>,
 }
 
 #[derive(Debug, Default, Deserialize)]
@@ -376,7 +379,8 @@ impl Host {
 impl LastResult {
     fn sentence(&self) -> String {
         let reason = self.reason.as_ref().map(|reason| format!(": {reason}")).unwrap_or_default();
-        format!("{} in run {}{reason}", self.status, self.run)
+        let late = self.late_answer.as_ref().map(|late| format!("; {late}")).unwrap_or_default();
+        format!("{} in run {}{reason}{late}", self.status, self.run)
     }
 }
 

@@ -25,7 +25,7 @@ const DRAWN_EVERY: Duration = Duration::from_secs(1);
 /// How often the state is read with `--watch` if nothing happens: no event tells of heartbeats, announcements and instances.
 const READ_EVERY: Duration = Duration::from_secs(15);
 /// What is read of the state: [`report`] shows no more.
-const FIELDS: [&str; 25] = [
+const FIELDS: [&str; 27] = [
     "status",
     "next-upgrade-at",
     "next-upgrade-reason",
@@ -36,6 +36,7 @@ const FIELDS: [&str; 25] = [
     "current-upgrade-info/id",
     "current-upgrade-info/not-after",
     "current-upgrade-info/counts",
+    "current-upgrade-info/stopping",
     "last-upgrade-info/id",
     "last-upgrade-info/start-time",
     "last-upgrade-info/end-time",
@@ -44,6 +45,7 @@ const FIELDS: [&str; 25] = [
     "last-upgrade-info/hosts/hostname",
     "last-upgrade-info/hosts/status",
     "last-upgrade-info/hosts/reason",
+    "last-upgrade-info/hosts/late-answer",
     "hosts/hostname",
     "hosts/status",
     "hosts/why",

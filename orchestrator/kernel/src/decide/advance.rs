@@ -2,11 +2,12 @@
 //! repeats until no step has anything to do.
 
 use chrono::{DateTime, Utc};
-use os_upgrade_protocol::Action;
+use os_upgrade_protocol::{Action, HostName};
 
 use super::admission::{self, non_empty};
 use super::{nodes, reboots};
 use crate::config::OnFailure;
+use crate::explain::last_wait;
 use crate::fact::Fact;
 use crate::reason::Reason;
 use crate::run::{HostEvent, HostStatus, Phase, Run, RunHost, RunResult, StopCause};
@@ -45,7 +46,8 @@ fn expire(state: &State, view: &View, run: &Run, now: DateTime<Utc>) -> Option<V
     let mut facts = Vec::new();
     for (name, host) in run.hosts() {
         let seen = view.hosts.get(name).map(|seen| seen.reachability);
-        let Some(event) = expiry_event(host, seen == Some(Reachability::Unreachable)) else { continue };
+        let is_unreachable = seen == Some(Reachability::Unreachable);
+        let Some(event) = expiry_event(state, run, name, host, is_unreachable) else { continue };
         facts.push(Fact::of_host(&run.id, name, event));
         facts.extend(state.cancel_slot_request(run, name));
         let sent = host.command.is_some_and(|command| command.sequence.is_some());
@@ -58,7 +60,13 @@ fn expire(state: &State, view: &View, run: &Run, now: DateTime<Utc>) -> Option<V
     Some(facts)
 }
 
-fn expiry_event(host: &RunHost, is_unreachable: bool) -> Option<HostEvent> {
+fn expiry_event(
+    state: &State,
+    run: &Run,
+    name: &HostName,
+    host: &RunHost,
+    is_unreachable: bool,
+) -> Option<HostEvent> {
     match host.status {
         HostStatus::Pending | HostStatus::Preparing | HostStatus::Upgrading | HostStatus::Rebooting => {
             let command = host.command?;
@@ -73,7 +81,8 @@ fn expiry_event(host: &RunHost, is_unreachable: bool) -> Option<HostEvent> {
         HostStatus::Prepared | HostStatus::Waiting | HostStatus::Draining => {
             // One that has had its turn, and was not drained, says why.
             let why_not_drained = host.reason.clone().filter(Reason::is_of_drain);
-            Some(HostEvent::Cancelled { reason: why_not_drained.unwrap_or(Reason::RunTimedOut) })
+            let timed_out = || Reason::RunTimedOut { waited_for: last_wait(state, run, name, host) };
+            Some(HostEvent::Cancelled { reason: why_not_drained.unwrap_or_else(timed_out) })
         }
         // It has answered `done`; the end of its cordon goes on without the run.
         HostStatus::Recovering => Some(HostEvent::Upgraded),
@@ -145,7 +154,7 @@ fn finish(run: &Run) -> Option<Vec<Fact>> {
 
 /// Begins the upgrades once every host has answered `prepare`.
 fn begin_upgrades(run: &Run) -> Option<Vec<Fact>> {
-    (run.phase == Phase::Preparing && run.unprepared() == 0)
+    (run.phase == Phase::Preparing && run.unprepared().is_empty())
         .then(|| vec![Fact::UpgradesBegan { run: run.id.clone() }])
 }
 

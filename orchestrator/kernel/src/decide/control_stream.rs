@@ -220,6 +220,8 @@ fn reply_seen(state: &State, seen: &SeenReply<'_>) -> Vec<Fact> {
     let mut facts = late_done(state, seen);
     let why = if was_answered(state, seen) {
         IgnoreCause::AlreadyAnswered
+    } else if let Some(run) = left_unanswered(state, seen) {
+        IgnoreCause::TooLate { run: run.id.clone() }
     } else {
         IgnoreCause::NothingOutstanding
     };
@@ -319,6 +321,16 @@ fn run_of<'a>(state: &State, host: &HostName, slot: &'a Slot, command: SentComma
     let run = state.run.iter().chain(&state.last_run).find(|run| run.id == slot.run)?;
     let sent = run.host(host)?.command?.sequence;
     (sent == Some(command.sequence)).then_some(&slot.run)
+}
+
+/// The run that ended, or gave the host up, before this reply to its command.
+fn left_unanswered<'a>(state: &'a State, seen: &SeenReply<'_>) -> Option<&'a Run> {
+    state.run.iter().chain(&state.last_run).find(|run| {
+        let overdue = run.host(seen.host).and_then(RunHost::overdue);
+        overdue.is_some_and(|Issued { action, sequence, .. }| {
+            sequence.is_some_and(|sequence| seen.answers(Some(&run.id), SentCommand { action, sequence }))
+        })
+    })
 }
 
 fn was_answered(state: &State, seen: &SeenReply<'_>) -> bool {

@@ -433,12 +433,12 @@ mod tests {
         use EntryStatus::*;
         let actor = || "eve".to_owned();
         let events = [
-            EntryEvent::Waiting { reason: Reason::RunTimedOut },
+            EntryEvent::Waiting { reason: Reason::RunTimedOut { waited_for: None } },
             started(),
             EntryEvent::BackedOff { until: at(9), reason: None },
             EntryEvent::RebootBegan { boot_id: "one".to_owned() },
             EntryEvent::CommandSent { attempt: 1, sequence: 7 },
-            EntryEvent::Failed { reason: Reason::RunTimedOut },
+            EntryEvent::Failed { reason: Reason::RunTimedOut { waited_for: None } },
             EntryEvent::Cancelled { actor: actor(), reason: None },
             EntryEvent::NotRebooted,
             EntryEvent::Removed,

@@ -3,7 +3,7 @@
 use std::fmt;
 
 use chrono::{DateTime, Utc};
-use os_upgrade_protocol::{Action, ApplicationName, GroupName, HostName};
+use os_upgrade_protocol::{Action, ApplicationName, GroupName, HostName, Outcome, time};
 use serde::{Deserialize, Serialize};
 
 use super::event::{Enlisted, HostEvent};
@@ -173,6 +173,59 @@ pub struct RunHost {
     pub backoff: Option<HostBackoff>,
     /// Its current or last command; absent for a skipped host.
     pub command: Option<Issued>,
+    /// What its worker answered to `upgrade` or `reboot` after its part in the run had ended; absent if it answered nothing.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub late_answer: Option<LateAnswer>,
+}
+
+/// An answer that came after a host's part in a run had ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub struct LateAnswer {
+    /// When it was seen.
+    pub at: DateTime<Utc>,
+    /// What it was.
+    pub result: LateResult,
+}
+
+impl fmt::Display for LateAnswer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let answered = match self.result {
+            LateResult::Done | LateResult::RebootRequired => self.result.as_str(),
+            LateResult::Error => "with an error",
+        };
+        write!(f, "it answered {answered} at {}", time::format(self.at))
+    }
+}
+
+/// What a worker answered too late.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, strum::IntoStaticStr)]
+#[serde(rename_all = "kebab-case")]
+#[strum(serialize_all = "kebab-case")]
+pub enum LateResult {
+    /// `done`: the host is upgraded after all.
+    Done,
+    /// `reboot-required`: nobody has told it to reboot.
+    RebootRequired,
+    /// An error.
+    Error,
+}
+
+impl LateResult {
+    /// The wire name.
+    pub fn as_str(self) -> &'static str {
+        self.into()
+    }
+}
+
+impl From<&Outcome> for LateResult {
+    fn from(outcome: &Outcome) -> Self {
+        match outcome {
+            Outcome::Done => Self::Done,
+            Outcome::RebootRequired => Self::RebootRequired,
+            Outcome::Error(_) => Self::Error,
+        }
+    }
 }
 
 /// The drains of a host's node that were given up in a run.
@@ -226,6 +279,7 @@ impl RunHost {
             last_turn,
             backoff: None,
             command: (!skipped).then_some(Issued::first(Action::Prepare)),
+            late_answer: None,
         }
     }
 
@@ -251,6 +305,12 @@ impl RunHost {
 
     fn answered(&self) -> Option<Issued> {
         self.command.map(|command| Issued { answered: true, ..command })
+    }
+
+    /// The command that its worker has left unanswered at the end of its step, and may still answer.
+    pub(crate) fn overdue(&self) -> Option<Issued> {
+        let is_of_step = |command: &Issued| command.action != Action::Prepare;
+        self.unanswered().filter(is_of_step).filter(|_| self.status == HostStatus::TimedOut)
     }
 
     /// Its command, if that was seen in the control stream and no reply has ended the host's step.
@@ -299,7 +359,7 @@ mod tests {
     /// One event of every kind, by its name in the table below.
     fn events() -> Vec<(&'static str, HostEvent)> {
         let sent = |action| HostEvent::CommandSent { action, attempt: 1, sequence: 7 };
-        let reason = Reason::RunTimedOut;
+        let reason = Reason::RunTimedOut { waited_for: None };
         let granted = |drain| HostEvent::SlotGranted {
             group: GroupName::new("default").unwrap(),
             provider: LockProvider::Embedded,

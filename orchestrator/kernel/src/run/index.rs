@@ -13,7 +13,7 @@ pub(super) struct Index {
     pub(super) under_way: OrdSet<HostName>,
     pub(super) ready: OrdMap<GroupName, OrdSet<Place>>,
     pub(super) waiting: OrdSet<HostName>,
-    pub(super) unprepared: usize,
+    pub(super) unprepared: OrdSet<HostName>,
     /// Hosts that have not answered `prepare` and whose heartbeat was awaited when the run started.
     pub(super) unheard: OrdSet<HostName>,
     counts: [usize; HostStatus::ALL.len()],
@@ -39,7 +39,7 @@ impl Index {
         }
         match host.status {
             HostStatus::Pending | HostStatus::Preparing => {
-                self.unprepared += 1;
+                self.unprepared.insert(name.clone());
                 if host.unheard {
                     self.unheard.insert(name.clone());
                 }
@@ -66,9 +66,7 @@ impl Index {
         self.under_way.remove(name);
         self.waiting.remove(name);
         self.unheard.remove(name);
-        if host.status.is_unprepared() {
-            self.unprepared -= 1;
-        }
+        self.unprepared.remove(name);
         if let Some(group) = self.ready.get_mut(&host.group) {
             group.remove(&host.place(name));
             if group.is_empty() {

@@ -20,7 +20,7 @@ use os_upgrade_kernel::config::Rollout;
 use os_upgrade_kernel::duration::Duration;
 use os_upgrade_kernel::fact::IgnoreCause;
 use os_upgrade_kernel::format::{NEWEST, Stored as _, read};
-use os_upgrade_kernel::reason::{Denial, ReleaseRefusal};
+use os_upgrade_kernel::reason::{Denial, LastWait, ReleaseRefusal};
 use os_upgrade_kernel::semaphore::{Denied, Full, Hold, Holder, HostDenied, NamedHolder};
 use os_upgrade_kernel::slot::ReleaseCause;
 use os_upgrade_kernel::{
@@ -66,7 +66,7 @@ fn event_variant(event: &HostEvent) -> usize {
 
 #[test]
 fn events() {
-    let reason = Reason::RunTimedOut;
+    let reason = Reason::RunTimedOut { waited_for: None };
     let table = [
         (
             HostEvent::CommandSent { action: Action::Prepare, attempt: 1, sequence: 4 },
@@ -181,7 +181,23 @@ fn reasons() {
         (Reason::NotSent { action: Action::Prepare }, r#"{"kind":"not-sent","action":"prepare"}"#),
         (Reason::RunFailed { host: host("h1") }, r#"{"kind":"run-failed","host":"h1"}"#),
         (Reason::RunCancelled { actor: "eve".to_owned() }, r#"{"kind":"run-cancelled","actor":"eve"}"#),
-        (Reason::RunTimedOut, r#"{"kind":"run-timed-out"}"#),
+        (Reason::RunTimedOut { waited_for: None }, r#"{"kind":"run-timed-out"}"#),
+        (
+            Reason::RunTimedOut {
+                waited_for: Some(LastWait::HostsUnprepared { host: host("h2"), others: 1 }),
+            },
+            r#"{"kind":"run-timed-out","waited-for":{"kind":"hosts-unprepared","host":"h2","others":1}}"#,
+        ),
+        (
+            Reason::RunTimedOut { waited_for: Some(LastWait::HostUnderWay { host: host("h2"), others: 2 }) },
+            r#"{"kind":"run-timed-out","waited-for":{"kind":"host-under-way","host":"h2","others":2}}"#,
+        ),
+        (
+            Reason::RunTimedOut {
+                waited_for: Some(LastWait::Recorded(Box::new(Reason::AskingForSlot { group: edge() }))),
+            },
+            r#"{"kind":"run-timed-out","waited-for":{"kind":"asking-for-slot","group":"edge"}}"#,
+        ),
         (Reason::Restored { actor: "cli".to_owned() }, r#"{"kind":"restored","actor":"cli"}"#),
         (Reason::AwaitsApproval { host: host("h1") }, r#"{"kind":"awaits-approval","host":"h1"}"#),
         (
@@ -252,6 +268,7 @@ fn causes() {
         IgnoreCause::UnknownSubject { .. } => 1,
         IgnoreCause::NothingOutstanding => 2,
         IgnoreCause::AlreadyAnswered => 3,
+        IgnoreCause::TooLate { .. } => 5,
         IgnoreCause::ForeignCommand => 4,
     };
     let table = [
@@ -266,8 +283,9 @@ fn causes() {
         (IgnoreCause::NothingOutstanding, r#"{"kind":"nothing-outstanding"}"#),
         (IgnoreCause::AlreadyAnswered, r#"{"kind":"already-answered"}"#),
         (IgnoreCause::ForeignCommand, r#"{"kind":"foreign-command"}"#),
+        (IgnoreCause::TooLate { run: run("r1") }, r#"{"kind":"too-late","run":"r1"}"#),
     ];
-    check(&table, ignored, 5);
+    check(&table, ignored, 6);
 
     let stopped = |cause: &StopCause| match cause {
         StopCause::Failed { .. } => 0,

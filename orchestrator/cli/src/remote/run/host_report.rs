@@ -6,7 +6,7 @@ use os_upgrade_kernel::duration::Duration;
 use os_upgrade_shell::text::sanitized;
 use serde::Deserialize;
 
-use super::view::Host;
+use super::view::{Host, LateAnswer};
 use crate::output::{Canvas, Column, Row, View, table};
 
 /// A host of a run with its phases.
@@ -32,14 +32,6 @@ struct Phase {
     start_time: String,
     seconds: Option<u64>,
     attempts: Option<u32>,
-}
-
-/// An answer that changed nothing.
-#[derive(Debug, Deserialize)]
-struct LateAnswer {
-    time: String,
-    action: String,
-    result: String,
 }
 
 impl View for HostReport {

@@ -1,10 +1,11 @@
 //! Runs as people see them: a list, and one run with its hosts.
 
 use std::collections::BTreeMap;
+use std::fmt;
 
 use chrono::{DateTime, Utc};
-use os_upgrade_kernel::HostStatus;
 use os_upgrade_kernel::duration::Duration;
+use os_upgrade_kernel::{HostStatus, LateResult};
 use os_upgrade_shell::text::sanitized;
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
@@ -48,6 +49,28 @@ pub(crate) struct Stopping {
     kind: String,
     actor: Option<String>,
     reason: Option<String>,
+    /// The host whose failure stopped the run.
+    host: Option<String>,
+}
+
+impl Stopping {
+    /// What goes on in the active run, such as `being cancelled by eve: wrong kernel`.
+    pub(crate) fn progress(&self) -> String {
+        let reason = self.reason.as_ref().map(|reason| format!(": {reason}")).unwrap_or_default();
+        match (self.kind.as_str(), &self.actor, &self.host) {
+            ("cancelled", Some(actor), _) => format!("being cancelled by {actor}{reason}"),
+            ("failed", _, Some(host)) => format!("stopping after the failure of {host}"),
+            ("restored", Some(actor), _) => format!("stopping, because {actor} restored the site"),
+            _ => "stopping".to_owned(),
+        }
+    }
+
+    /// Who cancelled the run, and why.
+    fn cancelled(&self) -> Option<String> {
+        let actor = self.actor.as_ref().filter(|_| self.kind == "cancelled")?;
+        let reason = self.reason.as_ref().map(|reason| format!(": {reason}")).unwrap_or_default();
+        Some(format!("cancelled: by {}", sanitized(&format!("{actor}{reason}"))))
+    }
 }
 
 /// A host in a run.
@@ -58,6 +81,9 @@ pub(crate) struct Host {
     pub(crate) status: String,
     pub(crate) since: String,
     pub(crate) reason: Option<String>,
+    /// Only in the state's answer.
+    #[serde(rename = "late-answer")]
+    pub(crate) late_answer: Option<LateAnswer>,
     /// What its Kubernetes node waits for: not in the answer, but added from the state while the run is active.
     #[serde(skip)]
     pub(crate) node: Option<String>,
@@ -156,15 +182,6 @@ impl Run {
     }
 }
 
-impl Stopping {
-    /// Who cancelled the run, and why.
-    fn cancelled(&self) -> Option<String> {
-        let actor = self.actor.as_ref().filter(|_| self.kind == "cancelled")?;
-        let reason = self.reason.as_ref().map(|reason| format!(": {reason}")).unwrap_or_default();
-        Some(format!("cancelled: by {}", sanitized(&format!("{actor}{reason}"))))
-    }
-}
-
 impl View for Run {
     fn text(&self, canvas: &Canvas) -> String {
         let zone = canvas.zone;
@@ -209,6 +226,30 @@ impl Row for Host {
 
     fn name(&self) -> Option<String> {
         Some(self.hostname.clone())
+    }
+}
+
+/// What a worker answered after its host's part in the run had ended.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
+#[serde(default)]
+pub(crate) struct LateAnswer {
+    pub(crate) time: String,
+    pub(crate) action: String,
+    pub(crate) result: String,
+}
+
+impl LateAnswer {
+    /// Whether the host is upgraded after all.
+    pub(crate) fn is_done(&self) -> bool {
+        self.result == LateResult::Done.as_str()
+    }
+}
+
+impl fmt::Display for LateAnswer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { time, action: _, result } = self;
+        let answered = if result == LateResult::Error.as_str() { "with an error" } else { result };
+        write!(f, "it answered {answered} at {time}")
     }
 }
 

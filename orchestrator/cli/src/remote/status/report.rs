@@ -17,7 +17,9 @@ use super::queue::{Entries, Queue};
 use crate::Failure;
 use crate::output::{Canvas, View, Zone};
 use crate::remote::release;
-use crate::remote::run::view::{self, MissedRun, Page, Run, counted, short, span, took};
+use crate::remote::run::view::{
+    self, LateAnswer, MissedRun, Page, Run, Stopping, counted, short, span, took,
+};
 
 /// The width of the bar, in characters.
 const BAR_CHARS: u64 = 30;
@@ -83,6 +85,7 @@ struct Current {
     id: String,
     not_after: String,
     counts: BTreeMap<String, u64>,
+    stopping: Option<Stopping>,
 }
 
 #[derive(Debug, Default, Deserialize)]
@@ -156,7 +159,29 @@ struct Holder {
 #[serde(default)]
 struct Cluster {
     leader: Option<String>,
+    instances: Vec<Instance>,
     warnings: Vec<String>,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default, rename_all = "kebab-case")]
+struct Instance {
+    instance: String,
+    not_ready_reason: Option<String>,
+}
+
+impl Cluster {
+    /// Why what is shown may be out of date, and nothing goes on; absent if an instance leads and is ready.
+    fn trouble(&self) -> Option<String> {
+        let unready = |instance: &&Instance| instance.not_ready_reason.is_some();
+        let why = |instance: &Instance| instance.not_ready_reason.clone().unwrap_or_default();
+        let Some(leader) = &self.leader else {
+            let why = self.instances.iter().find(unready).map(|one| format!(" ({})", why(one)));
+            return Some(format!("no instance leads{}", why.unwrap_or_default()));
+        };
+        let leader = self.instances.iter().find(|one| one.instance == *leader).filter(unready)?;
+        Some(format!("{} leads and is not ready ({})", leader.instance, why(leader)))
+    }
 }
 
 #[derive(Debug, Deserialize)]
@@ -191,6 +216,9 @@ impl Report {
     pub(super) fn screen(&self, canvas: &Canvas, now: DateTime<Utc>) -> String {
         let zone = canvas.zone;
         let parts = [
+            self.cluster
+                .trouble()
+                .map(|trouble| sanitized(&format!("{trouble}: nothing goes on; last known:"))),
             Some(self.run(zone, now)),
             block("AT WORK", &self.at_work()),
             block("WAITING", &self.waiting()),
@@ -210,11 +238,13 @@ impl Report {
     pub(super) fn summary(&self) -> String {
         let needs = self.needs().len();
         let needs = if needs == 0 { String::new() } else { format!("; {needs} matters need a person") };
+        let trouble =
+            self.cluster.trouble().map(|trouble| format!("{trouble}; last known: ")).unwrap_or_default();
         let what = match &self.state.current_upgrade_info {
             Some(current) => format!("run {}: {}", short(&current.id), counted(&current.counts)),
             None => self.last(Zone::Utc),
         };
-        one_line(&format!("{}; {what}{needs}", self.state.status), LINE_CHARS_MAX)
+        one_line(&format!("{trouble}{}; {what}{needs}", self.state.status), LINE_CHARS_MAX)
     }
 
     /// The active run, and how far it is.
@@ -226,7 +256,9 @@ impl Report {
             return format!("no run is active; the site is {}", sanitized(&self.state.status));
         };
         let newest = self.runs.iter().flat_map(|page| &page.items).find(|run| run.id == current.id);
-        let by = newest.map(|run| format!(", {}, started by {}", run.phase, run.by())).unwrap_or_default();
+        let doing =
+            |run: &Run| current.stopping.as_ref().map_or_else(|| run.phase.clone(), Stopping::progress);
+        let by = newest.map(|run| format!(", {}, started by {}", doing(run), run.by())).unwrap_or_default();
         let end = current.not_after.parse().ok();
         let left = end.map(|end| format!("{} left, ", span(now, end))).unwrap_or_default();
         let total: u64 = current.counts.values().sum();
@@ -295,11 +327,13 @@ impl Report {
         let holders = || self.slots.groups.iter().flat_map(|group| &group.holders);
         let has_failed = |host: &&view::Host| {
             is(&host.status, |status| matches!(status, HostStatus::Failed | HostStatus::TimedOut))
+                && !host.late_answer.as_ref().is_some_and(LateAnswer::is_done)
                 && !holders().any(|holder| holder.id == host.hostname)
         };
-        let why = |host: &view::Host| match &host.reason {
-            Some(reason) => format!("{} ({reason})", host.status),
-            None => host.status.clone(),
+        let why = |host: &view::Host| {
+            let reason = host.reason.as_ref().map(|reason| format!(" ({reason})"));
+            let late = host.late_answer.as_ref().map(|late| format!("; {late}"));
+            format!("{}{}{}", host.status, reason.unwrap_or_default(), late.unwrap_or_default())
         };
         let failed = last.flat_map(|run| &run.hosts).filter(has_failed);
         together(failed.map(|host| (why(host), host.hostname.as_str())))
@@ -427,7 +461,15 @@ impl Report {
             let what = format!("{id} holds a slot of group {group} until its node is uncordoned{waits}");
             return Need { what, commands: why.into_iter().chain(uncordon).collect() };
         }
-        let retry = left_by.map(|_| ("retry all hosts", "os-upgrade run start".to_owned()));
+        let left_out = self.state.hosts.iter().any(|host| host.hostname == *id && host.takes_no_part());
+        let retry = left_by.map(|_| {
+            // A run would skip it, and it would keep its slot.
+            if left_out {
+                ("let it take part again", format!("os-upgrade hosts approve {}", shell_word(id)))
+            } else {
+                ("retry all hosts", "os-upgrade run start".to_owned())
+            }
+        });
         let release = ("release", release::command(group, id));
         let commands = why.into_iter().chain(retry).chain([release]).collect();
         Need { what: format!("{id} holds a slot of group {group}: {reason}"), commands }
@@ -451,6 +493,13 @@ impl UsedBy {
 }
 
 impl Host {
+    /// Whether runs leave it out until an operator approves it.
+    fn takes_no_part(&self) -> bool {
+        self.blockers
+            .iter()
+            .any(|blocker| matches!(blocker.kind.as_str(), "host-withdrawn" | "awaits-approval"))
+    }
+
     fn stays_cordoned(&self) -> bool {
         self.node.as_ref().is_some_and(|node| node.kept)
     }

@@ -44,12 +44,12 @@
   the orchestrator's clock is behind the newest record, of 2026-11-21T04:00:00Z | status=waiting | since=2026-11-21T01:00:00Z | reason=clock-behind | blockers=clock-behind@2026-11-21T03:00:00Z
 > wait 2h
 > tick
-  + r1 h2: cancelled reason=run-timed-out
+  + r1 h2: cancelled reason=(run-timed-out waited-for=(clock-behind newest=2026-11-21T04:00:00Z))
   + run-ended result=timed-out run=r1
 > state
   r1 timed-out
   h1 upgraded
-  h2 cancelled: the run timed out before its turn
+  h2 cancelled: the run timed out before its turn: the orchestrator's clock is behind the newest record, of 2026-11-21T04:00:00Z
 # No run is recorded as missed, and no host queued for a reboot, until it is known what time it is.
 > settings embedded default:1 in-windows queue-required
   + settings-adopted settings=(auto-approve=true reboot=(in-windows=true max-concurrent=1 queue-required=true unreachable-max=0))

@@ -114,7 +114,7 @@
 # Its late `done` releases its slot.
 > reply h2 reboot done
   + slot-released host=h2 why=late-done
-  + ignored host=h2 reply=(action=reboot result=done) sequence=12 why=nothing-outstanding
+  + ignored host=h2 reply=(action=reboot result=done) sequence=12 why=(too-late run=r1)
 # Its slot stays held also with `on-failure = release`: the run continues, and the host may still be at work.
 > put-config debian rollout/max-failures=1
   + config-replaced actor=admin config=(rollout=(max-failures=1) worker-applications=[(name=debian)]) difference=[(after=(max-failures=1) path=rollout)]

@@ -62,7 +62,7 @@
   ! nothing
 > reply h1 reboot done
   + slot-released host=h1 why=late-done
-  + ignored host=h1 reply=(action=reboot result=done) sequence=9 why=nothing-outstanding
+  + ignored host=h1 reply=(action=reboot result=done) sequence=9 why=(too-late run=r1)
 # The time of the upgrade does not count, and a host that answers in time is not affected.
 > put-config debian rollout/boot-timeout=10m rollout/max-failures=1
   + config-replaced actor=admin config=(rollout=(boot-timeout=10m max-failures=1) worker-applications=[(name=debian)]) difference=[(after=1 before=0 path=rollout/max-failures)]

@@ -152,7 +152,7 @@
   ! nothing
 > wait 3600
 > tick
-  + r0 h1: cancelled reason=run-timed-out
+  + r0 h1: cancelled reason=(run-timed-out waited-for=(host-under-way host=h2))
   + r0 h2: timed-out reason=(no-reply action=upgrade)
   + run-ended result=timed-out run=r0
   ! retract 12 of h2

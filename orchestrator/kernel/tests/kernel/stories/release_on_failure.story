@@ -45,14 +45,14 @@
 > tick
   + r1 h2: timed-out reason=(no-reply action=upgrade)
   + slot-released host=h2 why=failed
-  + r1 h3: cancelled reason=run-timed-out
+  + r1 h3: cancelled reason=(run-timed-out waited-for=(host-under-way host=h2))
   + run-ended result=timed-out run=r1
   ! retract 10 of h2
 > state
   r1 timed-out
   h1 failed: upgrade failed: first
   h2 timed-out: no reply to upgrade before not-after
-  h3 cancelled: the run timed out before its turn
+  h3 cancelled: the run timed out before its turn: h2 was under way
 > retracted h2 at=10 given
   + command-retracted deleted=false host=h2 sequence=10
   ! nothing

@@ -86,6 +86,56 @@ NEEDS A PERSON
 }
 
 #[test]
+fn cancelled_run_says_by_whom() {
+    let mut answers = active();
+    answers["state"]["current-upgrade-info"]["stopping"] =
+        json!({ "kind": "cancelled", "actor": "eve", "reason": "wrong kernel" });
+    let screen = Report::read(&answers).unwrap().screen(&canvas(None), now());
+    let expected = "run 019aa3f0-0000, being cancelled by eve: wrong kernel, started by token ci; 3h12m left";
+    assert!(screen.starts_with(expected), "{screen}");
+    answers["state"]["current-upgrade-info"]["stopping"] = json!({ "kind": "failed", "host": "h02" });
+    let screen = Report::read(&answers).unwrap().screen(&canvas(None), now());
+    assert!(screen.starts_with("run 019aa3f0-0000, stopping after the failure of h02, "), "{screen}");
+}
+
+/// What is shown without a leader, or by one that has lost the bus, may be old, and the first line says so.
+#[test]
+fn nobody_leads_is_said_first() {
+    let mut answers = active();
+    answers["cluster"] = json!({ "leader": null, "instances": [
+        { "instance": "a1", "not-ready-reason": "NATS is unreachable: connection refused" },
+    ] });
+    let report = Report::read(&answers).unwrap();
+    let trouble = "no instance leads (NATS is unreachable: connection refused)";
+    let screen = report.screen(&canvas(None), now());
+    assert!(screen.starts_with(&format!("{trouble}: nothing goes on; last known:\n\nrun 019a")), "{screen}");
+    let summary = report.summary();
+    assert!(summary.starts_with(&format!("{trouble}; last known: upgrading; run 019a")), "{summary}");
+    answers["cluster"]["leader"] = json!("a1");
+    let screen = Report::read(&answers).unwrap().screen(&canvas(None), now());
+    assert!(screen.starts_with("a1 leads and is not ready (NATS is unreachable"), "{screen}");
+    answers["cluster"]["instances"][0] = json!({ "instance": "a1" });
+    let screen = Report::read(&answers).unwrap().screen(&canvas(None), now());
+    assert!(screen.starts_with("run 019a"), "{screen}");
+}
+
+/// A run skips a withdrawn host, so that `run start` would not end what it holds.
+#[test]
+fn withdrawn_holder_is_not_retried() {
+    let mut answers = active();
+    let blocked = json!({ "hostname": "h02", "why": "withdrawn", "blockers": [
+        { "kind": "slot-held" }, { "kind": "host-withdrawn" },
+    ] });
+    answers["state"]["hosts"].as_array_mut().unwrap().push(blocked);
+    let screen = Report::read(&answers).unwrap().screen(&canvas(None), now());
+    let expected = "
+    why: os-upgrade run show 019aa000-0000 h02
+    let it take part again: os-upgrade hosts approve h02
+    release: ";
+    assert!(screen.contains(expected) && !screen.contains("os-upgrade run start"), "{screen}");
+}
+
+#[test]
 fn run_without_an_application_upgrades_nothing() {
     let mut answers = active();
     answers["state"]["config-warnings"] = json!([{ "kind": "no-applications", "message": "x" }]);
@@ -149,6 +199,17 @@ fn host_that_failed_in_the_last_run_is_shown() {
         screen.contains("\n\nFAILED IN THE LAST RUN\n  h01, h02: failed (no space)\n\nnext: "),
         "{screen}"
     );
+    // What their workers answered later counts.
+    let mut late = |index: usize, result: &str| {
+        answers["state"]["last-upgrade-info"]["hosts"][index]["late-answer"] =
+            json!({ "time": "2026-11-21T05:04:00Z", "action": "upgrade", "result": result });
+    };
+    late(0, "done");
+    late(1, "reboot-required");
+    let screen = Report::read(&answers).unwrap().screen(&canvas(None), now());
+    let expected =
+        "\n  h02: failed (no space); it answered reboot-required at 2026-11-21T05:04:00Z\n\nnext: ";
+    assert!(screen.contains(expected), "{screen}");
     answers["state"]["current-upgrade-info"] = active()["state"]["current-upgrade-info"].clone();
     let screen = Report::read(&answers).unwrap().screen(&canvas(None), now());
     assert!(!screen.contains("FAILED"), "{screen}");
