@@ -15,7 +15,7 @@ pub struct HostNode<'a> {
     pub stage: &'static str,
     /// When its drain, or the end of its cordon, began.
     pub since: Stamp,
-    /// Whether it stays cordoned until an operator has it uncordoned, because its host failed; absent if it does not.
+    /// Whether it stays cordoned until an operator has it uncordoned, because its host failed or was given up; absent if it does not.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     #[schema(required = false)]
     pub kept: bool,

@@ -12,7 +12,7 @@ use strum::{IntoStaticStr, VariantNames};
 use crate::clock::{ClockDoubt, skew};
 use crate::left_out::is_default;
 use crate::node::NodeProgress;
-use crate::reason::{Reason, ReleaseRefusal, shell_word};
+use crate::reason::{Reason, ReleaseRefusal, lock_release, shell_word};
 use crate::reboot_queue::EntryStatus;
 use crate::run::LateAnswer;
 use crate::strongbox::Sealed;
@@ -130,9 +130,9 @@ pub enum HostBlocker {
         #[serde(flatten)]
         node: NodeProgress,
     },
-    /// Its Kubernetes node has stayed cordoned since its host failed.
+    /// Its Kubernetes node has stayed cordoned since its host failed or was given up.
     #[error(
-        "its node stays cordoned, because its host failed; `os-upgrade hosts uncordon {} --reason TEXT` ends that",
+        "its node stays cordoned, because its host failed or was given up; `os-upgrade hosts uncordon {} --reason TEXT` ends that",
         shell_word(host.as_str())
     )]
     NodeCordoned {
@@ -179,10 +179,17 @@ pub enum HostBlocker {
     #[error("{0}")]
     WindowUsed(UsedWindow),
     /// It holds a slot outside of runs.
-    #[error("it has held a slot of group {group} since {since}{}{}", because(reason.as_ref()), answered(late_answer.as_ref()), since = time::format(*since))]
+    #[error(
+        "it has held a slot of group {group}{} since {since}{}{}{}",
+        for_entry(*entry), because(reason.as_ref()), answered(late_answer.as_ref()), released_by(group, kept_by.as_ref()),
+        since = time::format(*since)
+    )]
     SlotHeld {
         /// The slot's group.
         group: GroupName,
+        /// The entry of the reboot queue for which it got the slot; absent if a run got it.
+        #[serde(skip)]
+        entry: Option<u64>,
         /// When it got the slot, in whole seconds.
         since: DateTime<Utc>,
         /// Why it did not succeed in the last run; absent if it did or was not in it.
@@ -191,6 +198,9 @@ pub enum HostBlocker {
         /// What its worker answered after that run; absent if it answered nothing.
         #[serde(skip_serializing_if = "Option::is_none")]
         late_answer: Option<LateAnswer>,
+        /// The host itself, if it keeps the slot; absent if the slot is given back once its node is uncordoned.
+        #[serde(skip)]
+        kept_by: Option<HostName>,
     },
     /// The slot that it holds outside of runs is being released.
     #[error("its slot of group {group} is being given back{}", so_far(refusal.as_ref(), *again_at))]
@@ -264,6 +274,15 @@ fn because(reason: Option<&Reason>) -> String {
 
 fn answered(late: Option<&LateAnswer>) -> String {
     late.map(|late| format!("; {late}")).unwrap_or_default()
+}
+
+fn for_entry(entry: Option<u64>) -> String {
+    entry.map(|index| format!(" for entry {index} of the reboot queue")).unwrap_or_default()
+}
+
+fn released_by(group: &GroupName, host: Option<&HostName>) -> String {
+    let released = |host| format!("; `{} --reason TEXT` releases it", lock_release(group.as_str(), host));
+    host.map(|host| released(host.as_str())).unwrap_or_default()
 }
 
 fn so_far(refusal: Option<&ReleaseRefusal>, again_at: Option<DateTime<Utc>>) -> String {

@@ -11,6 +11,7 @@ use crate::clock::CLOCK_SKEW_SECS_MAX;
 use crate::forecast::{Forecast, NextRun};
 use crate::node::NodeStage;
 use crate::reason::{Denial, LastWait, Reason};
+use crate::reboot_queue::entry_index;
 use crate::run::{HostStatus, Phase, Run, RunHost};
 use crate::slot::SlotState;
 use crate::state::State;
@@ -347,12 +348,15 @@ fn remaining_slot(state: &State, name: &HostName) -> Option<HostBlocker> {
             again_at: slot.unlock_again_at(),
         },
         SlotState::Requested | SlotState::Held => {
-            let in_run = state.last_run.as_ref().and_then(|run| run.host(name));
+            let entry = entry_index(&slot.run);
+            let in_run = state.last_run.as_ref().filter(|_| entry.is_none()).and_then(|run| run.host(name));
             HostBlocker::SlotHeld {
                 group,
+                entry,
                 since: slot.since.trunc_subsecs(0),
                 reason: in_run.and_then(|host| host.reason.clone()),
                 late_answer: in_run.and_then(|host| host.late_answer),
+                kept_by: state.keeps_slot(name).then(|| name.clone()),
             }
         }
     })

@@ -75,11 +75,28 @@ impl State {
         in_run || self.entry_under_way(host).is_some()
     }
 
+    /// Whether the active run is not through with `host`.
+    fn is_in_run(&self, host: &HostName) -> bool {
+        let in_run = self.run.as_ref().and_then(|run| run.host(host));
+        in_run.is_some_and(|in_run| !in_run.status.is_final())
+    }
+
     /// Whether the node of `host` is cordoned though nothing is under way there: it stays so after a failure, until an operator, or
     /// the next run or reboot of the host, goes on with it.
     pub fn stays_cordoned(&self, host: &HostName) -> bool {
         let is_cordoned = |node: &Node| !matches!(node.stage, NodeStage::Uncordoning { .. });
         self.nodes.get(host).is_some_and(is_cordoned) && !self.is_at_work(host)
+    }
+
+    /// Whether `host` keeps its slot though nothing is under way there: after a failure, or since it was given up. Only a late `done` of
+    /// its worker, the next run or reboot of the host, or an operator goes on with it.
+    pub fn keeps_slot(&self, host: &HostName) -> bool {
+        let is_released_later =
+            |node: &Node| matches!(node.stage, NodeStage::Uncordoning { release: Some(_), .. });
+        self.slots.get(host).is_some_and(|slot| slot.state == SlotState::Held)
+            && !self.nodes.get(host).is_some_and(is_released_later)
+            && !self.is_in_run(host)
+            && self.entry_under_way(host).is_none()
     }
 
     /// The hosts whose nodes are drained, at work or uncordoned: those that failed are not among them.

@@ -302,6 +302,11 @@ pub fn shell_word(name: &str) -> Cow<'_, str> {
     if name.starts_with('-') { Cow::Owned(format!("-- {}", quoted(name))) } else { quoted(name) }
 }
 
+/// The command that releases the slot of `id` in `group`, without its reason.
+pub fn lock_release(group: &str, id: &str) -> String {
+    format!("os-upgrade lock release --group={} --id={}", quoted(group), quoted(id))
+}
+
 impl Reason {
     /// The `kind` in its JSON.
     pub fn kind(&self) -> &'static str {

@@ -250,11 +250,42 @@ pub struct InQueue {
     pub status: &'static str,
 }
 
+/// The slot of a host.
+#[derive(Debug, Serialize, ToSchema)]
+#[serde(rename_all = "kebab-case")]
+pub struct HostSlot<'a> {
+    /// The lock group.
+    pub group: &'a str,
+    /// When it was granted, or requested if it has not been granted.
+    pub since: Stamp,
+    /// The run that took it; absent if the reboot queue did.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<RunIdText>)]
+    pub run: Option<&'a str>,
+    /// The entry of the reboot queue for which it was taken; absent if a run took it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<EntryIndexText>)]
+    pub entry: Option<EntryIndex>,
+    /// Whether the host keeps it though nothing is under way there, because it failed or was given up; absent if it does not.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    #[schema(required = false)]
+    pub kept: bool,
+    /// Whether a late answer of its worker gives it back; absent if the host was not told anything by a command to its worker.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    #[schema(required = false)]
+    pub awaits_worker: bool,
+}
+
 /// A host in the list.
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "kebab-case")]
 pub struct Host<'a> {
     pub hostname: &'a str,
+    /// Whether no worker has announced itself on it: it is known as a node of the Kubernetes cluster, by its slot or its entry in the
+    /// reboot queue, or by what operators decided; absent if a worker has.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    #[schema(required = false)]
+    pub without_worker: bool,
     /// The applications whose workers are announced on it.
     pub applications: Vec<&'a str>,
     /// Applications announced on it that do not count, because there are too many; the first ones.
@@ -282,6 +313,9 @@ pub struct Host<'a> {
     pub reboots_on_request: bool,
     /// The lock group whose slot it needs.
     pub group: &'a str,
+    /// Its slot; absent if it has none.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub slot: Option<HostSlot<'a>>,
     #[schema(value_type = ReachabilityWord)]
     pub reachability: &'static str,
     /// Whether it takes part in runs.

@@ -25,10 +25,7 @@ async fn preview(
     Params(NoParameters {}): Params<NoParameters>,
 ) -> Result<Response, Problem> {
     let published = api.published()?;
-    // A node may have no worker, and be in the reboot queue all the same.
-    let is_node =
-        |host: &HostName| published.view.nodes.as_ref().is_some_and(|nodes| nodes.contains_key(host));
-    let host = HostName::new(&name).ok().filter(|host| hosts::is_known(&published, host) || is_node(host));
+    let host = HostName::new(&name).ok().filter(|host| hosts::is_known(&published, host));
     let host = host.ok_or_else(|| Problem::not_found(format!("there is no host {name:?}")))?;
     if !published.state.has_node(&host) {
         return Err(Problem::not_found(format!("{host} is not a node of a Kubernetes cluster")));

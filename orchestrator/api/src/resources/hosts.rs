@@ -2,7 +2,8 @@
 //!
 //! The answer is a JSON list by hostname, or a page of it with `limit` or `after`. `/hosts/{hostname}` is one entry,
 //! which a worker may read at its start to compare versions. A host is known once a worker has announced it or
-//! published its versions, or an operator has approved or withdrawn it.
+//! published its versions, or an operator has approved or withdrawn it; and without a worker, while it is a node of the Kubernetes
+//! cluster, holds a slot, or is in the reboot queue.
 
 use std::collections::BTreeMap;
 
@@ -15,10 +16,10 @@ use os_upgrade_api_types::body::{
 };
 use os_upgrade_api_types::node::HostNode;
 use os_upgrade_api_types::query::{ListMode, NoParameters};
-use os_upgrade_api_types::routes::hosts::{Host, InQueue, LIST, LastResult, ListParameters, READ};
+use os_upgrade_api_types::routes::hosts::{Host, HostSlot, InQueue, LIST, LastResult, ListParameters, READ};
 use os_upgrade_api_types::routes::reboot_queue::EntryIndex;
 use os_upgrade_api_types::text::ENROLMENTS;
-use os_upgrade_kernel::reboot_queue::Entry as QueueEntry;
+use os_upgrade_kernel::reboot_queue::{Entry as QueueEntry, entry_index};
 use os_upgrade_kernel::{Approval, Enrolled, Forecast, HostStatus, Reachability, State, Withdrawal, explain};
 use os_upgrade_protocol::{ApplicationName, HostName};
 use os_upgrade_shell::inventory::HostVersions;
@@ -44,10 +45,11 @@ async fn list(
 ) -> Result<Response, Problem> {
     let (only_pending, params) = params.split();
     let published = api.published()?;
-    let hosts = published.view.hosts.len().max(published.versions.len());
+    let nodes = published.view.nodes.as_ref().map_or(0, OrdMap::len);
+    let hosts = published.view.hosts.len().max(published.versions.len()).max(nodes);
     let mode = params.mode();
     api.render(hosts, move || {
-        let mut known = known(&published);
+        let mut known = all(&published);
         if only_pending {
             known.retain(|host| is_pending(&published, host));
         }
@@ -98,22 +100,46 @@ struct HostPage<'a> {
     next: Option<String>,
 }
 
-/// Every known host, by name.
+/// Every known host, by name, but for those without a worker on which nothing is or was under way.
 pub(crate) fn known(published: &PublishedState) -> Vec<&HostName> {
-    let enrolment = &published.state.enrolment;
-    let decided = enrolment.approved.keys().chain(enrolment.withdrawn.keys());
-    let known = published.view.hosts.keys().chain(published.versions.keys()).chain(decided);
-    let mut known: Vec<&HostName> = known.collect();
-    // Four sorted lists, which a stable sort merges.
-    known.sort();
-    known.dedup();
-    known
+    sorted(concerned(published))
 }
 
-/// Whether [`known`] has `host`.
+/// Every known host, by name.
+fn all(published: &PublishedState) -> Vec<&HostName> {
+    let PublishedState { state, view, .. } = published;
+    let nodes = view.nodes.iter().flat_map(OrdMap::keys).filter(|host| state.has_node(host));
+    let queued = state.reboot_queue.entries.values().map(|entry| &entry.host);
+    sorted(concerned(published).chain(nodes).chain(queued))
+}
+
+fn concerned(published: &PublishedState) -> impl Iterator<Item = &HostName> {
+    let PublishedState { state, view, versions, .. } = published;
+    let decided = state.enrolment.approved.keys().chain(state.enrolment.withdrawn.keys());
+    let held = state.slots.keys().chain(state.nodes.keys());
+    view.hosts.keys().chain(versions.keys()).chain(decided).chain(held)
+}
+
+fn sorted<'a>(hosts: impl Iterator<Item = &'a HostName>) -> Vec<&'a HostName> {
+    let mut hosts: Vec<&HostName> = hosts.collect();
+    // A few sorted lists, which a stable sort merges.
+    hosts.sort();
+    hosts.dedup();
+    hosts
+}
+
+/// Whether the list has `host`.
 pub(crate) fn is_known(published: &PublishedState, host: &HostName) -> bool {
     let PublishedState { state, view, versions, .. } = published;
-    view.hosts.contains_key(host) || versions.contains_key(host) || state.enrolment.knows(host)
+    let is_node =
+        || view.nodes.as_ref().is_some_and(|nodes| nodes.contains_key(host)) && state.has_node(host);
+    view.hosts.contains_key(host)
+        || versions.contains_key(host)
+        || state.enrolment.knows(host)
+        || state.slots.contains_key(host)
+        || state.nodes.contains_key(host)
+        || is_node()
+        || state.reboot_queue.entries.values().any(|entry| entry.host == *host)
 }
 
 async fn read(
@@ -165,6 +191,7 @@ impl Serialize for Entry<'_> {
         let decided = decided(enrolled);
         let body = Host {
             hostname: name.as_str(),
+            without_worker: seen.is_none(),
             applications: seen.map(|seen| names(&seen.applications)).unwrap_or_default(),
             refused_applications: seen.map(|seen| names(&seen.refused)).unwrap_or_default(),
             labels: seen.map(|seen| labels(&seen.labels)).unwrap_or_default(),
@@ -174,6 +201,7 @@ impl Serialize for Entry<'_> {
             reboot_queue: reboots.get(name).copied(),
             reboots_on_request: seen.is_some_and(|seen| seen.reboots_on_request && seen.boot_id.is_some()),
             group: seen.and_then(|seen| seen.group.as_ref()).unwrap_or(default_group).as_str(),
+            slot: slot(&published.state, name),
             reachability: reachability(seen.map(|seen| seen.reachability).unwrap_or_default()),
             enrolment: enrolled.as_str(),
             decided_by: decided.map(|(actor, _)| actor),
@@ -200,6 +228,21 @@ impl Serialize for Entry<'_> {
 /// The progress of the worker of `host` with the command under way; `None` if it reports none.
 pub(crate) fn progress<'a>(published: &'a PublishedState, host: &HostName) -> Option<Progress<'a>> {
     published.progress_of(host).map(|progress| Progress { percent: progress.percent, text: &progress.text })
+}
+
+/// The slot of a host.
+fn slot<'a>(state: &'a State, host: &HostName) -> Option<HostSlot<'a>> {
+    let slot = state.slots.get(host)?;
+    let entry = entry_index(&slot.run);
+    let kept = state.keeps_slot(host);
+    Some(HostSlot {
+        group: slot.group.as_str(),
+        since: Stamp(slot.held_since.unwrap_or(slot.since)),
+        run: entry.is_none().then_some(slot.run.as_str()),
+        entry: entry.map(EntryIndex),
+        kept,
+        awaits_worker: kept && slot.command.is_some(),
+    })
 }
 
 /// How a host ended in the last run that is over.

@@ -1,11 +1,13 @@
 //! The Kubernetes nodes of hosts: how they are shown, and how operators have them uncordoned.
 
 use chrono::{TimeDelta, Utc};
+use os_upgrade_kernel::config::{LockProvider, RebootCommandSettings, RebootSettings};
+use os_upgrade_kernel::reboot_queue::EntryEvent;
 use os_upgrade_kernel::{
     Fact, HostEvent, KubernetesSettings, Node, NodeStage, NodeStep, NodeWait, Pod, PodObstacle, Pods, Reason,
     SeenHost, SeenNode, Settings,
 };
-use os_upgrade_protocol::{Action, Outcome};
+use os_upgrade_protocol::{Action, GroupName, Outcome};
 use os_upgrade_site::drain_previews::{
     DrainPreview, DrainPreviews, NoPreview, PodName, PreviewRead, PreviewsDrains,
 };
@@ -281,6 +283,65 @@ async fn drains_are_previewed() {
     let api = TestApi::new(TestSite::new(["h01"]), &[]).await;
     let answer = api.call("GET /v1/state/os-upgrade/hosts/h01/drain-preview", "").await;
     assert_eq!(answer, (404, error("h01 is not a node of a Kubernetes cluster")));
+}
+
+/// A site of a cluster with the worker `h01` and the node `n1`, which an operator gave up while the reboot command was to reboot it.
+fn given_up() -> (TestSite, Vec<Committed>) {
+    let mut site = TestSite::new(["h01"]);
+    let seen = SeenNode { name: "n1".to_owned(), boot_id: Some("one".to_owned()), ..SeenNode::default() };
+    site.view.nodes = Some([(host("n1"), seen)].into_iter().collect());
+    let command = RebootCommandSettings { within: "5m".parse().unwrap(), checks_boot: false };
+    let reboot = RebootSettings { command: Some(command), ..RebootSettings::default() };
+    let settings = Settings { reboot, ..settings() };
+    let mut records = vec![site.decide_record(&[Input::Settings(settings), put_config()]), site.fence()];
+    let mut record = site.decide_record(&[Input::Tick]);
+    let group = GroupName::new("default").unwrap();
+    let event = |event| Fact::Reboot { index: 0, host: host("n1"), event };
+    let facts = [
+        Fact::RebootsQueued { hosts: vec![host("n1")], actor: "anna".to_owned(), reason: None, window: None },
+        event(EntryEvent::Started { group, provider: LockProvider::Embedded, drain: true }),
+        event(EntryEvent::AttemptDue { node: "n1".to_owned(), boot_id: Some("one".to_owned()) }),
+        event(EntryEvent::AttemptBegan),
+        event(EntryEvent::AttemptSucceeded),
+        event(EntryEvent::GivenUp { actor: "anna".to_owned(), reason: "burnt".to_owned() }),
+    ];
+    for fact in facts {
+        site.state.apply(site.now, &fact).unwrap();
+        record.record.facts.push(fact);
+    }
+    records.push(record);
+    (site, records)
+}
+
+/// Nothing frees the slot and ends the cordon of a node without a worker but an operator, who has to see them and how.
+#[tokio::test]
+async fn node_that_was_given_up_is_shown_and_freed() {
+    let (site, records) = given_up();
+    let since = os_upgrade_protocol::time::format(site.now);
+    let api = TestApi::new(site, &records).await;
+    let (_, hosts) = api.call("GET /v1/state/os-upgrade/hosts?keys=true", "").await;
+    assert_eq!(hosts, json!(["h01", "n1"]));
+    let node = shown(&api, "n1").await;
+    let slot = json!({"group": "default", "since": since, "entry": "0", "kept": true});
+    assert_eq!((&node["without-worker"], &node["slot"]), (&json!(true), &slot));
+    assert_eq!(node["node"], json!({"stage": "checking", "since": since, "kept": true}));
+    let why = node["why"].as_str().unwrap();
+    let expected = format!(
+        "it has held a slot of group default for entry 0 of the reboot queue since {since}; `os-upgrade lock release \
+         --group=default --id=n1 --reason TEXT` releases it; its node stays cordoned, because its host failed or was given up; \
+         `os-upgrade hosts uncordon n1 --reason TEXT` ends that; no worker has announced itself on it"
+    );
+    assert_eq!(why, expected);
+    let (_, state) = api.call("GET /v1/state/os-upgrade?fields=hosts/hostname,hosts/node/kept", "").await;
+    assert_eq!(state["hosts"][1], json!({"hostname": "n1", "node": {"kept": true}}));
+
+    let about = json!({"group": "default", "id": "n1", "reason": "replaced"}).to_string();
+    assert_eq!(api.call("POST /v1/state/fleet-lock/release", &about).await.0, 204);
+    let uncordon = json!({"host": "n1", "reason": "replaced"}).to_string();
+    assert_eq!(api.call(UNCORDON, &uncordon).await.0, 204);
+    let node = shown(&api, "n1").await;
+    assert_eq!((&node["slot"], &node["node"]["stage"]), (&Value::Null, &json!("uncordoning")));
+    assert_eq!(shown(&api, "h01").await["without-worker"], Value::Null);
 }
 
 /// A node that has no worker can be in the reboot queue.

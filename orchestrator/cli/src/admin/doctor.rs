@@ -8,6 +8,7 @@ mod cluster;
 mod commands;
 mod files;
 mod hosts;
+mod kept;
 mod limits;
 mod rights;
 mod zone_data;

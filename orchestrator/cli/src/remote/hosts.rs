@@ -20,6 +20,7 @@ use serde_json::Value;
 use self::node::{Node, Uncordon};
 use super::histories::{self, Entry};
 use super::options::Remote;
+use super::release;
 use super::run::view::LateAnswer;
 use crate::Failure;
 use crate::consent::{Consent, Yes};
@@ -150,6 +151,7 @@ pub(crate) struct Remove {
 #[serde(default, rename_all = "kebab-case")]
 struct Host {
     hostname: String,
+    without_worker: bool,
     applications: Vec<String>,
     labels: BTreeMap<String, String>,
     boot_id: Option<String>,
@@ -158,6 +160,7 @@ struct Host {
     reboots_on_request: bool,
     reboot_queue: Option<InQueue>,
     group: String,
+    slot: Option<Slot>,
     reachability: String,
     status: Option<Value>,
     enrolment: String,
@@ -173,6 +176,17 @@ struct Host {
     last_upgraded_at: Option<String>,
     last_result: Option<LastResult>,
     why: String,
+}
+
+/// The slot of a host.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+struct Slot {
+    group: String,
+    since: String,
+    run: Option<String>,
+    entry: Option<String>,
+    kept: bool,
 }
 
 /// The first entry of a host in the reboot queue.
@@ -280,11 +294,10 @@ async fn selected(client: &Client, options: &Approve) -> Result<Vec<HostName>, F
     let are_named = !all && !patterns.iter().any(selection::is_pattern);
     let consent = if are_named { Consent::Given } else { yes.consent() };
     if *all {
-        let hosts = names(client, true).await.map_err(Failure::unchanged)?;
+        let hosts = pending(client).await.map_err(Failure::unchanged)?;
         return confirmed(hosts, consent);
     }
-    let known: BTreeSet<HostName> =
-        names(client, false).await.map_err(Failure::unchanged)?.into_iter().collect();
+    let known = known(client).await.map_err(Failure::unchanged)?;
     let hosts = selection::expand(patterns, &known)
         .map_err(|unknown| Failure::unchanged(anyhow::anyhow!(unknown)))?;
     // Even a host with just that name: a stranger may have called it like a pattern that an operator would write.
@@ -302,9 +315,17 @@ fn confirmed(hosts: Vec<HostName>, consent: Consent) -> Result<Vec<HostName>, Fa
     Ok(hosts)
 }
 
-/// The names of the hosts, or of those that wait for approval.
-async fn names(client: &Client, pending: bool) -> anyhow::Result<Vec<HostName>> {
-    client.read(list_call(pending).with("keys", "true")).await
+/// The names of the hosts that wait for approval.
+async fn pending(client: &Client) -> anyhow::Result<Vec<HostName>> {
+    client.read(list_call(true).with("keys", "true")).await
+}
+
+/// The names of the hosts that have announced themselves, or that operators have decided about. A node of the cluster without a worker is
+/// none of them: a stranger could announce itself by its name.
+async fn known(client: &Client) -> anyhow::Result<BTreeSet<HostName>> {
+    let hosts: Vec<Host> = client.read(list_call(false)).await?;
+    let known = hosts.into_iter().filter(|host| !host.is_unannounced());
+    Ok(known.filter_map(|host| HostName::new(&host.hostname).ok()).collect())
 }
 
 /// Parses a label.
@@ -339,7 +360,9 @@ async fn shown(client: &Client, host: &HostName) -> Option<Host> {
 impl Row for Host {
     const COLUMNS: &'static [Column<Self>] = &[
         Column::new("HOST", |host, _| host.hostname.clone()),
-        Column::new("ENROLMENT", |host, _| host.enrolment.clone()),
+        Column::new("ENROLMENT", |host, _| {
+            if host.is_unannounced() { "no worker".to_owned() } else { host.enrolment.clone() }
+        }),
         Column::wide("BY", |host, _| host.decided_by.clone().unwrap_or_else(|| "-".to_owned())),
         Column::wide("SINCE", |host, zone| zone.time_or_dash(host.decided_at.as_deref())),
         Column::wide("ANNOUNCED", |host, zone| zone.time_or_dash(host.announced_at.as_deref())),
@@ -369,10 +392,26 @@ impl Row for Host {
 }
 
 impl Host {
+    /// Whether it has no worker, and nobody has decided about it: it is a node, or holds a slot, or is in the reboot queue.
+    fn is_unannounced(&self) -> bool {
+        self.without_worker && self.decided_by.is_none()
+    }
+
     /// Its status in the active run, or else in the last one.
     fn status_or_last(&self) -> Option<&str> {
         let last = || self.last_result.as_ref().map(|last| last.status.as_str());
         self.status.as_ref().and_then(Value::as_str).or_else(last)
+    }
+}
+
+impl Slot {
+    fn sentence(&self, host: &str) -> String {
+        let Self { group, since, run, entry, kept } = self;
+        let run = run.as_ref().map(|run| format!(", in run {run}"));
+        let entry = entry.as_ref().map(|entry| format!(", for entry {entry} of the reboot queue"));
+        let release = kept.then(|| format!("; it keeps it until `{}`", release::command(group, host)));
+        let more: String = [run, entry, release].into_iter().flatten().collect();
+        format!("group {group} since {since}{more}")
     }
 }
 
@@ -419,7 +458,8 @@ impl View for Host {
         let lines = [
             ("host", Some(self.hostname.clone())),
             ("why", Some(self.why.clone())),
-            ("enrolment", decided.or_else(|| Some(self.enrolment.clone()))),
+            ("worker", self.without_worker.then(|| "none has announced itself on it".to_owned())),
+            ("enrolment", decided.or_else(|| (!self.is_unannounced()).then(|| self.enrolment.clone()))),
             ("decided", time(&self.decided_at)),
             ("announced", time(&self.announced_at)),
             ("upgraded", time(&self.last_upgraded_at)),
@@ -433,9 +473,10 @@ impl View for Host {
             ),
             ("on request", self.reboots_on_request.then(|| "its worker reboots it".to_owned())),
             ("boot id", self.boot_id.clone()),
-            ("applications", Some(self.applications.join(", "))),
+            ("applications", (!self.without_worker).then(|| self.applications.join(", "))),
             ("labels", Some(pairs(&self.labels)).filter(|labels| !labels.is_empty())),
             ("group", Some(self.group.clone())),
+            ("slot", self.slot.as_ref().map(|slot| slot.sentence(&self.hostname))),
             ("status", status),
             ("since", time(&self.since)),
             ("reason", self.reason.clone()),

@@ -59,7 +59,9 @@ pub(crate) enum Command {
     CancelAll(Why),
     /// Remove an entry whose host will not be back, such as one whose power supply has failed
     ///
-    /// The host may still be at work: it keeps its slot until its worker answers, or until `os-upgrade lock release`.
+    /// The host may still be at work: it keeps its slot until its worker answers, or until `os-upgrade lock release`. A host without a
+    /// worker, or one that `reboot-command` reboots, keeps it until `os-upgrade lock release`. A node stays cordoned until
+    /// `os-upgrade hosts uncordon`.
     #[command(after_help = examples!["reboot-queue give-up 7 --reason 'power supply failed'"])]
     GiveUp(GiveUp),
     /// Let every entry that has backed off, because its drain was given up, start again at once
@@ -248,7 +250,7 @@ async fn give_up(GiveUp { index, reason, remote }: GiveUp) -> Result<(), Failure
     client.call_with_body(&routes::GIVE_UP, &EntryToGiveUp { index, reason }).await?;
     remote.output.done("given up", &[&index.to_string()])?;
     if let Some(entry) = before {
-        release::note_kept_slot(&client, &entry.node, remote.output).await;
+        release::note_kept(&client, &entry.node, remote.output).await;
     }
     Ok(())
 }

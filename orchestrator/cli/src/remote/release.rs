@@ -1,36 +1,99 @@
-//! How an operator releases the slot of a host that will not give it back.
+//! How an operator releases the slot of a host that will not give it back, and ends the cordon of its node.
 
-use os_upgrade_api_types::routes::slots;
-use os_upgrade_kernel::reason::quoted;
+use os_upgrade_api_types::routes::hosts as routes;
+use os_upgrade_kernel::reason::{lock_release, shell_word};
 use os_upgrade_shell::text::sanitized;
-use serde_json::Value;
+use serde::Deserialize;
 
 use crate::output::Output;
 use crate::rest::Client;
 
 /// The command that releases the slot of `id` in `group`, to be copied.
 pub(super) fn command(group: &str, id: &str) -> String {
-    format!("os-upgrade lock release --group={} --id={} --reason=TEXT", quoted(group), quoted(id))
+    format!("{} --reason=TEXT", lock_release(group, id))
 }
 
-/// Says that `host`, which was given up, keeps its slot, if it does.
-pub(super) async fn note_kept_slot(client: &Client, host: &str, output: Output) {
-    if let Some(group) = slot_of(client, host).await {
-        let (shown, release) = (sanitized(&group), command(&group, host));
-        output.note(&format!(
-            "it keeps its slot of group {shown} until its worker reports that it is done. If that never happens, look after \
-             the host, and then:\n{release}"
-        ));
+/// The command that has the node of `host` uncordoned, to be copied.
+pub(super) fn uncordon(host: &str) -> String {
+    format!("os-upgrade hosts uncordon {} --reason=TEXT", shell_word(host))
+}
+
+/// The part of a host that says what it keeps.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+struct Host {
+    slot: Option<Slot>,
+    node: Option<Node>,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default, rename_all = "kebab-case")]
+struct Slot {
+    group: String,
+    kept: bool,
+    awaits_worker: bool,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+struct Node {
+    kept: bool,
+}
+
+/// Says what `host`, which was given up, keeps, and how an operator ends that.
+pub(super) async fn note_kept(client: &Client, host: &str, output: Output) {
+    // It is only for a note, so that a host that cannot be read has none.
+    let kept: Option<Host> = client.read(routes::READ.named([host])).await.ok();
+    if let Some(note) = kept.and_then(|kept| kept.note(host)) {
+        output.note(&note);
     }
 }
 
-/// The group whose slot `host` holds. `None` also if that cannot be read: it is only for a note.
-async fn slot_of(client: &Client, host: &str) -> Option<String> {
-    let slots = client.call(&slots::READ).await.ok()?;
-    let holds = |group: &&Value| {
-        let holders = group["holders"].as_array();
-        holders.is_some_and(|holders| holders.iter().any(|holder| holder["id"] == host))
-    };
-    let group = slots["groups"].as_array()?.iter().find(holds)?;
-    group["group"].as_str().map(ToOwned::to_owned)
+impl Host {
+    fn note(&self, host: &str) -> Option<String> {
+        let slot = self.slot.as_ref().filter(|slot| slot.kept);
+        let node = self.node.as_ref().filter(|node| node.kept);
+        let release = slot.map(|slot| command(&slot.group, host));
+        let uncordon = node.map(|_| uncordon(host));
+        let group = slot.map(|slot| sanitized(&slot.group));
+        let keeps = match (group, node) {
+            (None, None) => return None,
+            (Some(group), None) => format!("it keeps its slot of group {group}"),
+            (None, Some(_)) => "its node stays cordoned".to_owned(),
+            (Some(group), Some(_)) => {
+                format!("it keeps its slot of group {group}, and its node stays cordoned")
+            }
+        };
+        let then = if slot.is_some_and(|slot| slot.awaits_worker) {
+            " until its worker reports that it is done. If that never happens, look after the host, and then:"
+        } else {
+            ", and nothing ends that by itself. Look after the host, and then:"
+        };
+        let commands = release.into_iter().chain(uncordon).map(|command| format!("\n{command}"));
+        Some([keeps, then.to_owned()].into_iter().chain(commands).collect())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn what_is_kept_is_named_with_the_commands_that_end_it() {
+        let note = |host: serde_json::Value| Host::deserialize(host).unwrap().note("-h 1");
+        let release = "os-upgrade lock release --group=default --id='-h 1' --reason=TEXT";
+        let uncordon = "os-upgrade hosts uncordon -- '-h 1' --reason=TEXT";
+        let slot = |awaits: bool| json!({ "group": "default", "kept": true, "awaits-worker": awaits });
+        let of_worker = "it keeps its slot of group default until its worker reports that it is done. If that never happens, look \
+                         after the host, and then:";
+        assert_eq!(note(json!({ "slot": slot(true) })), Some(format!("{of_worker}\n{release}")));
+        let by_command = "it keeps its slot of group default, and its node stays cordoned, and nothing ends that by itself. Look \
+                          after the host, and then:";
+        let kept = json!({ "slot": slot(false), "node": { "kept": true } });
+        assert_eq!(note(kept), Some(format!("{by_command}\n{release}\n{uncordon}")));
+        assert_eq!(note(json!({ "slot": { "group": "default" }, "node": {} })), None);
+        assert_eq!(note(json!({})), None);
+    }
 }

@@ -303,7 +303,7 @@ async fn give_up(GiveUp { host, reason, remote }: GiveUp) -> Result<(), Failure>
     let body = HostWithReason { host: host.clone(), reason };
     client.call_with_body(&routes::GIVE_UP, &body).await?;
     remote.output.done("given up", &[host.as_str()])?;
-    release::note_kept_slot(&client, host.as_str(), remote.output).await;
+    release::note_kept(&client, host.as_str(), remote.output).await;
     Ok(())
 }
 

@@ -25,7 +25,7 @@ const DRAWN_EVERY: Duration = Duration::from_secs(1);
 /// How often the state is read with `--watch` if nothing happens: no event tells of heartbeats, announcements and instances.
 const READ_EVERY: Duration = Duration::from_secs(15);
 /// What is read of the state: [`report`] shows no more.
-const FIELDS: [&str; 27] = [
+const FIELDS: [&str; 28] = [
     "status",
     "next-upgrade-at",
     "next-upgrade-reason",
@@ -51,7 +51,8 @@ const FIELDS: [&str; 27] = [
     "hosts/why",
     "hosts/blockers/kind",
     "hosts/progress",
-    "hosts/node/kept",
+    "hosts/node",
+    "hosts/reboot-ineffective",
     "reboot-queue",
 ];
 /// Clears the screen, and puts the cursor to its top.

@@ -23,7 +23,7 @@ use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
 use super::check::Check;
-use super::{hosts, limits, rights};
+use super::{hosts, kept, limits, rights};
 
 const NATS: &str = "NATS";
 
@@ -179,7 +179,7 @@ async fn journal(bus: &Bus) -> Vec<Check> {
                 0 => Vec::new(),
                 _ => hosts::examine(bus, &follower.state).await,
             };
-            [read].into_iter().chain(hosts).collect()
+            [read].into_iter().chain(hosts).chain(kept::examine(&follower.state)).collect()
         }
         Ok(Err(error)) => {
             let advice = if error.is_of_another_version() {

@@ -108,7 +108,7 @@ struct Host {
 #[serde(default)]
 struct Node {
     stage: String,
-    /// Whether it stays cordoned, because its host failed.
+    /// Whether it stays cordoned, because its host failed or was given up.
     kept: bool,
     waits: Option<Waits>,
 }
@@ -515,12 +515,13 @@ impl Host {
 
     /// That its node stays cordoned, and the command that ends it.
     fn cordon(&self) -> Need {
-        let what = format!("the node of {} stays cordoned, because its host failed", self.hostname);
+        let what =
+            format!("the node of {} stays cordoned, because its host failed or was given up", self.hostname);
         Need { what, commands: vec![self.uncordon()] }
     }
 
     fn uncordon(&self) -> (&'static str, String) {
-        ("uncordon", format!("os-upgrade hosts uncordon {} --reason=TEXT", shell_word(&self.hostname)))
+        ("uncordon", release::uncordon(&self.hostname))
     }
 
     /// Whether it goes on once its node is drained or uncordoned.

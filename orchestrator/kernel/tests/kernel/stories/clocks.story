@@ -96,4 +96,4 @@
   + run-ended result=failed run=r1
   ! retract 10 of h2
 > explain h2
-  it has held a slot of group default since 2026-11-21T01:00:00Z: no reply to reboot within 30m (boot-timeout): it may have hung while booting; no run is active; no run starts automatically: no maintenance windows are configured | blockers=slot-held,no-run,no-windows
+  it has held a slot of group default since 2026-11-21T01:00:00Z: no reply to reboot within 30m (boot-timeout): it may have hung while booting; `os-upgrade lock release --group=default --id=h2 --reason TEXT` releases it; no run is active; no run starts automatically: no maintenance windows are configured | blockers=slot-held,no-run,no-windows

@@ -94,7 +94,7 @@
   + run-ended result=timed-out run=r1
   ! retract 12 of h3
 > explain h3
-  it has held a slot of group default since 2026-11-21T01:00:10Z: no reply to upgrade before not-after; no run is active; no run starts automatically: no maintenance windows are configured | blockers=slot-held,no-run,no-windows
+  it has held a slot of group default since 2026-11-21T01:00:10Z: no reply to upgrade before not-after; `os-upgrade lock release --group=default --id=h3 --reason TEXT` releases it; no run is active; no run starts automatically: no maintenance windows are configured | blockers=slot-held,no-run,no-windows
 > explain h1
   no run is active; no run starts automatically: no maintenance windows are configured | blockers=no-run,no-windows
 > put-config none

@@ -54,7 +54,7 @@
   + r2 h2: cancelled reason=(run-failed host=h1)
   + run-ended result=failed run=r2
 > explain h1
-  it has held a slot of group default since 2026-11-21T01:00:00Z: not healthy after its reboot: a unit has failed; no run is active; no run starts automatically: no maintenance windows are configured | blockers=slot-held,no-run,no-windows
+  it has held a slot of group default since 2026-11-21T01:00:00Z: not healthy after its reboot: a unit has failed; `os-upgrade lock release --group=default --id=h1 --reason TEXT` releases it; no run is active; no run starts automatically: no maintenance windows are configured | blockers=slot-held,no-run,no-windows
 > state
   r2 failed
   h1 failed: not healthy after its reboot: a unit has failed

@@ -50,7 +50,7 @@
   h3 cancelled: the run was ended by the failure of h2
   slot h2: begun=true command=(action=upgrade sequence=10) group=default provider=embedded run=r1 since=2026-11-21T01:00:00Z standing=held unsent-at-fence=null
 > explain h2
-  it has held a slot of group default since 2026-11-21T01:00:00Z: upgrade failed: dpkg was interrupted; no run is active; no run starts automatically: no maintenance windows are configured | blockers=slot-held,no-run,no-windows
+  it has held a slot of group default since 2026-11-21T01:00:00Z: upgrade failed: dpkg was interrupted; `os-upgrade lock release --group=default --id=h2 --reason TEXT` releases it; no run is active; no run starts automatically: no maintenance windows are configured | blockers=slot-held,no-run,no-windows
 # The same error again, or a reboot after it, changes nothing; another host waits for the slot, with the reason.
 > reply h2 upgrade dpkg was interrupted
   + ignored host=h2 reply=(action=upgrade result=error) sequence=12 why=already-answered

@@ -85,6 +85,65 @@ NEEDS A PERSON
     assert_eq!(report.summary(), summary);
 }
 
+/// What of `value` the API answers where it is asked for `fields` alone.
+fn selected(value: &Value, fields: &[&str]) -> Value {
+    match value {
+        Value::Array(items) => items.iter().map(|item| selected(item, fields)).collect(),
+        Value::Object(members) => {
+            let kept = members.iter().filter_map(|(name, member)| {
+                let below: Vec<&str> = fields
+                    .iter()
+                    .filter_map(|field| field.strip_prefix(name.as_str())?.strip_prefix('/'))
+                    .collect();
+                match (fields.contains(&name.as_str()), below.is_empty()) {
+                    (true, _) => Some((name.clone(), member.clone())),
+                    (false, false) => Some((name.clone(), selected(member, &below))),
+                    (false, true) => None,
+                }
+            });
+            Value::Object(kept.collect())
+        }
+        other @ (Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_)) => other.clone(),
+    }
+}
+
+/// Everything on the screen is asked for.
+#[test]
+fn fields_that_are_asked_for_make_the_same_screen() {
+    let mut answers = active();
+    answers["state"]["hosts"][0]["reboot-ineffective"] = json!("kernel 6.2 is installed, and 6.1 runs");
+    answers["state"]["hosts"].as_array_mut().unwrap().push(json!({
+        "hostname": "h02", "why": "its node is being uncordoned", "blockers": [{ "kind": "node-under-way" }],
+        "node": { "stage": "uncordoning", "waits": { "kind": "not-ready", "text": "it is not ready" } },
+    }));
+    let whole = Report::read(&answers).unwrap().screen(&canvas(None), now());
+    assert!(whole.contains("until its node is uncordoned: it is not ready"), "{whole}");
+    answers["state"] = selected(&answers["state"], &super::super::FIELDS);
+    assert_eq!(Report::read(&answers).unwrap().screen(&canvas(None), now()), whole);
+}
+
+/// What an operator who gave a reboot up has to end: nothing else does.
+#[test]
+fn node_without_a_worker_that_was_given_up() {
+    let answers = json!({
+        "state": { "status": "idle", "hosts": [{
+            "hostname": "n1", "why": "it has held a slot", "blockers": [{ "kind": "slot-held" }], "node": { "stage": "drained", "kept": true },
+        }] },
+        "slots": { "groups": [{ "group": "default", "holders": [
+            { "id": "n1", "entry": "4", "reason": "taken for entry 4 of the reboot queue", "stuck": false },
+        ] }] },
+        "cluster": { "leader": "a1" },
+    });
+    let screen = Report::read(&answers).unwrap().screen(&canvas(None), now());
+    let expected = "
+NEEDS A PERSON
+  n1 holds a slot of group default: taken for entry 4 of the reboot queue
+    release: os-upgrade lock release --group=default --id=n1 --reason=TEXT
+  the node of n1 stays cordoned, because its host failed or was given up
+    uncordon: os-upgrade hosts uncordon n1 --reason=TEXT";
+    assert!(screen.ends_with(expected), "{screen}");
+}
+
 #[test]
 fn cancelled_run_says_by_whom() {
     let mut answers = active();
@@ -339,9 +398,9 @@ next:"
     assert!(screen.contains(&at_work), "{screen}");
     let needs = "
 NEEDS A PERSON
-  the node of h03 stays cordoned, because its host failed
+  the node of h03 stays cordoned, because its host failed or was given up
     uncordon: os-upgrade hosts uncordon h03 --reason=TEXT
-  the node of h 9 stays cordoned, because its host failed
+  the node of h 9 stays cordoned, because its host failed or was given up
     uncordon: os-upgrade hosts uncordon 'h 9' --reason=TEXT
   h 9: kernel 6.2 is installed, and 6.1 runs even after a reboot";
     assert!(screen.ends_with(needs), "{screen}");

@@ -1,0 +1,111 @@
+//! Slots and cordons that hosts keep because they failed or were given up: only an operator ends them.
+
+use os_upgrade_kernel::State;
+use os_upgrade_kernel::reason::{lock_release, shell_word};
+use os_upgrade_kernel::reboot_queue::purpose;
+use os_upgrade_protocol::{HostName, time};
+
+use super::check::Check;
+
+/// How many of either are named.
+const NAMED_MAX: usize = 3;
+
+/// A warning for each of the first slots and cordons that hosts keep, according to `state`, folded from the journal.
+pub(super) fn examine(state: &State) -> Vec<Check> {
+    let slots = state.slots.keys().filter(|host| state.keeps_slot(host)).map(|host| slot(state, host));
+    let cordons =
+        state.nodes.keys().filter(|host| state.stays_cordoned(host)).map(|host| cordon(state, host));
+    bounded("slots", slots).into_iter().chain(bounded("cordons", cordons)).collect()
+}
+
+fn bounded(name: &str, checks: impl Iterator<Item = Option<Check>>) -> Vec<Check> {
+    let mut checks: Vec<Check> = checks.flatten().collect();
+    if let Some(more) = checks.len().checked_sub(NAMED_MAX).filter(|more| *more > 0) {
+        checks.truncate(NAMED_MAX);
+        let found = format!("{more} more are kept like these");
+        checks.push(Check::warning(name, found, "`os-upgrade status` and `os-upgrade hosts list` show all"));
+    }
+    checks
+}
+
+fn slot(state: &State, host: &HostName) -> Option<Check> {
+    let slot = state.slots.get(host)?;
+    let (group, since) = (slot.group.as_str(), time::format(slot.since));
+    let found = format!("{host} keeps its slot of group {group} since {since}, taken {}", purpose(&slot.run));
+    let release = lock_release(group, host.as_str());
+    Some(Check::warning(
+        "slots",
+        found,
+        format!("once the host is looked after, `{release} --reason TEXT` releases it"),
+    ))
+}
+
+fn cordon(state: &State, host: &HostName) -> Option<Check> {
+    let since = time::format(state.nodes.get(host)?.since);
+    let found = format!("the node of {host} stays cordoned since {since}");
+    let uncordon = format!("os-upgrade hosts uncordon {} --reason TEXT", shell_word(host.as_str()));
+    Some(Check::warning("cordons", found, format!("once the host is looked after, `{uncordon}` ends that")))
+}
+
+#[cfg(test)]
+mod tests {
+    use chrono::DateTime;
+    use os_upgrade_kernel::config::LockProvider;
+    use os_upgrade_kernel::reboot_queue::EntryEvent;
+    use os_upgrade_kernel::{Fact, Settings};
+    use os_upgrade_protocol::GroupName;
+    use os_upgrade_test_site::host;
+
+    use super::*;
+
+    /// A site on which reboots of nodes by command have begun, which are given up then.
+    fn rebooting(hosts: &[&str]) -> State {
+        let mut state = State::default();
+        let mut apply = |fact| state.apply(DateTime::UNIX_EPOCH, &fact).unwrap();
+        let slots = hosts.len().try_into().unwrap();
+        let group = GroupName::new("default").unwrap();
+        let settings = Settings { groups: [(group.clone(), slots)].into(), ..Settings::default() };
+        apply(Fact::SettingsAdopted { settings });
+        let (queued, actor) = (hosts.iter().map(|name| host(name)).collect(), "eve".to_owned());
+        apply(Fact::RebootsQueued { hosts: queued, actor, reason: None, window: None });
+        for (index, name) in (0..).zip(hosts) {
+            let mut event = |event| apply(Fact::Reboot { index, host: host(name), event });
+            event(EntryEvent::Started {
+                group: group.clone(),
+                provider: LockProvider::Embedded,
+                drain: true,
+            });
+            event(EntryEvent::AttemptDue { node: (*name).to_owned(), boot_id: None });
+        }
+        state
+    }
+
+    #[test]
+    fn what_was_given_up_is_a_warning() {
+        let mut state = rebooting(&["n1", "n2", "n3", "n4"]);
+        assert_eq!(examine(&state), []);
+        let give_up = |state: &mut State, index, name| {
+            let event = EntryEvent::GivenUp { actor: "eve".to_owned(), reason: "burnt".to_owned() };
+            state.apply(DateTime::UNIX_EPOCH, &Fact::Reboot { index, host: host(name), event }).unwrap();
+        };
+        give_up(&mut state, 0, "n1");
+        let expected = [
+            Check::warning(
+                "slots",
+                "n1 keeps its slot of group default since 1970-01-01T00:00:00Z, taken for entry 0 of the reboot queue",
+                "once the host is looked after, `os-upgrade lock release --group=default --id=n1 --reason TEXT` releases it",
+            ),
+            Check::warning(
+                "cordons",
+                "the node of n1 stays cordoned since 1970-01-01T00:00:00Z",
+                "once the host is looked after, `os-upgrade hosts uncordon n1 --reason TEXT` ends that",
+            ),
+        ];
+        assert_eq!(examine(&state), expected);
+        for (index, name) in [(1, "n2"), (2, "n3"), (3, "n4")] {
+            give_up(&mut state, index, name);
+        }
+        let found: Vec<String> = examine(&state).into_iter().map(|check| check.found).collect();
+        assert_eq!((found.len(), found[3].as_str()), (8, "1 more are kept like these"));
+    }
+}
