@@ -87,16 +87,21 @@ impl Cluster {
             Err(Halt::Failed(failure)) => failure.into_outcome(),
         };
         let NodeJob { order, host, .. } = &job;
-        match &outcome {
+        match outcome.without_mark() {
             NodeOutcome::Unreachable { why } => {
                 tracing::warn!(%host, ?order, %why, "the API server does not answer as it should");
             }
             NodeOutcome::Refused { detail } => tracing::warn!(%host, ?order, detail, "Kubernetes refuses"),
+            NodeOutcome::Superseded { fence } => {
+                tracing::warn!(%host, ?order, ?fence, "a later leader, or one of another journal, has marked the node");
+            }
             NodeOutcome::CordonLost { detail } => tracing::warn!(%host, ?order, detail, "a cordon is lost"),
             NodeOutcome::Clear
             | NodeOutcome::Remaining { .. }
             | NodeOutcome::Drained { .. }
             | NodeOutcome::Held
+            | NodeOutcome::Unmarked
+            | NodeOutcome::FoundUnschedulable { .. }
             | NodeOutcome::Uncordoned
             | NodeOutcome::NotReady => {}
         }

@@ -17,6 +17,8 @@ use crate::config::Settings;
 use crate::fact::{Fact, IgnoreCause};
 use crate::missed::MissedReason;
 use crate::no_answer::NoAnswer;
+use crate::node::{Node, NodeStage, NodeStep};
+use crate::node_wait::NodeWait;
 use crate::reason::Reason;
 use crate::reboot_queue::{Entry, EntryEvent};
 use crate::record::Record;
@@ -79,6 +81,7 @@ impl Stored for State {
             ]
             .into_iter()
             .chain(reboot_queue.entries.values().map(of_queued))
+            .chain(nodes.values().map(of_node))
             .chain(slots.values().map(of_slot))
             .chain(semaphores.iter().map(|(_, semaphore)| of_semaphore(semaphore)))
             .chain(run.iter().chain(last_run).map(of_run)),
@@ -98,7 +101,7 @@ impl Fact {
             }
             Self::RunStopping { cause, .. } => of_cause(cause),
             Self::Host { event, .. } => of_event(event),
-            Self::Node { .. } => 7,
+            Self::Node { step, .. } => of_step(step),
             Self::Reboot { event, .. } => of_entry_event(event),
             Self::RebootsQueued { .. }
             | Self::RebootQueueSwitched { .. }
@@ -136,7 +139,8 @@ fn of_event(event: &HostEvent) -> u32 {
         | HostEvent::TimedOut { reason }
         | HostEvent::Cancelled { reason } => of_reason(reason),
         HostEvent::SlotGranted { drain, .. } => since(7, *drain),
-        HostEvent::Drained | HostEvent::BackedOff { .. } | HostEvent::Recovering => 7,
+        HostEvent::BackedOff { reason, .. } => of_reason(reason).max(7),
+        HostEvent::Drained | HostEvent::Recovering => 7,
         HostEvent::CommandSent { .. }
         | HostEvent::Prepared
         | HostEvent::TurnLost
@@ -154,9 +158,8 @@ fn of_entry_event(event: &EntryEvent) -> u32 {
         | EntryEvent::AttemptUnknown { .. }
         | EntryEvent::Booted { checked: true } => 8,
         EntryEvent::Failed { reason } => of_reason(reason).max(6),
-        EntryEvent::Started { drain: true, .. }
-        | EntryEvent::BackedOff { reason: Some(_), .. }
-        | EntryEvent::Booted { checked: false } => 7,
+        EntryEvent::BackedOff { reason: Some(reason), .. } => of_reason(reason).max(7),
+        EntryEvent::Started { drain: true, .. } | EntryEvent::Booted { checked: false } => 7,
         EntryEvent::Started { drain: false, .. } | EntryEvent::BackedOff { reason: None, .. } => 6,
         EntryEvent::Waiting { .. }
         | EntryEvent::RebootBegan { .. }
@@ -168,6 +171,43 @@ fn of_entry_event(event: &EntryEvent) -> u32 {
     }
 }
 
+fn of_step(step: &NodeStep) -> u32 {
+    match step {
+        NodeStep::Cordoned { was_unschedulable, .. } => since(10, *was_unschedulable).max(7),
+        NodeStep::Waiting { waits } => of_wait(waits),
+        NodeStep::UncordonDue { reason: Some(reason), .. } => of_reason(reason).max(7),
+        NodeStep::EvictionBegan
+        | NodeStep::RecheckBegan
+        | NodeStep::Drained { .. }
+        | NodeStep::UncordonDue { reason: None, .. }
+        | NodeStep::UncordonRequested { .. }
+        | NodeStep::Uncordoned => 7,
+    }
+}
+
+const fn of_wait(waits: &NodeWait) -> u32 {
+    match waits {
+        NodeWait::ForeignMark { .. } => 10,
+        NodeWait::Pods { .. }
+        | NodeWait::NotReady
+        | NodeWait::Unreachable { .. }
+        | NodeWait::Refused { .. } => 7,
+    }
+}
+
+fn of_node(node: &Node) -> u32 {
+    let of_stage = match &node.stage {
+        NodeStage::Uncordoning { reason: Some(reason), .. } => of_reason(reason),
+        NodeStage::Uncordoning { reason: None, .. }
+        | NodeStage::Checking
+        | NodeStage::Evicting
+        | NodeStage::Drained
+        | NodeStage::Rechecking => 7,
+    };
+    let is_newer = node.was_unschedulable || node.takes_over.is_some();
+    node.waits.as_ref().map_or(7, of_wait).max(of_stage).max(since(10, is_newer))
+}
+
 fn of_queued(entry: &Entry) -> u32 {
     entry.reason.as_ref().map_or(6, of_reason).max(since(8, entry.attempt.is_some()))
 }
@@ -176,8 +216,9 @@ fn of_reason(reason: &Reason) -> u32 {
     match reason {
         Reason::RebootCommandFailed { .. } | Reason::RebootUnknown { .. } => 8,
         Reason::RebootCommandNotStarted { .. } => 9,
+        Reason::DrainTimedOut { waits: Some(waits), .. } => of_wait(waits),
         Reason::DrainRefused { .. }
-        | Reason::DrainTimedOut { .. }
+        | Reason::DrainTimedOut { waits: None, .. }
         | Reason::CordonLost { .. }
         | Reason::ApiServerUnderWay { .. }
         | Reason::ApiServerWaits { .. }

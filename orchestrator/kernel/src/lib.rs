@@ -44,6 +44,7 @@ mod left_out;
 pub mod missed;
 mod no_answer;
 pub mod node;
+mod node_fence;
 mod node_wait;
 mod nodes;
 mod overdue;
@@ -97,7 +98,8 @@ pub use job::{
 };
 pub use missed::{MissedReason, MissedRun, MissedRuns};
 pub use no_answer::NoAnswer;
-pub use node::{Node, NodeFence, NodeStage, NodeStep};
+pub use node::{Node, NodeStage, NodeStep};
+pub use node_fence::NodeFence;
 pub use node_wait::{NodeWait, PODS_NAMED_MAX, Pod, PodObstacle, Pods};
 pub use overdue::BlockedStart;
 pub use reason::Reason;

@@ -11,20 +11,11 @@ use os_upgrade_protocol::time;
 use serde::{Deserialize, Serialize, Serializer};
 use strum::VariantNames as _;
 
+use crate::left_out::is_default;
+use crate::node_fence::NodeFence;
 use crate::node_wait::NodeWait;
 use crate::reason::Reason;
 use crate::slot::ReleaseCause;
-
-/// The fence of a leader in the marks of nodes: a later one is greater.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub struct NodeFence {
-    /// When the site was last restored, in seconds since 1970; 0 if it never was. The stream, and with it its sequences, may have
-    /// begun anew then.
-    pub restored: i64,
-    /// The sequence of the fence in the control stream.
-    pub sequence: u64,
-}
 
 /// The node of a host, which is cordoned or may be.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -46,6 +37,12 @@ pub struct Node {
     /// What it waits for, if that is known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub waits: Option<NodeWait>,
+    /// Whether it was unschedulable before it was cordoned, as an administrator had left it.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub was_unschedulable: bool,
+    /// The fence in a mark of another journal that an operator lets this site take over.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub takes_over: Option<NodeFence>,
 }
 
 /// How far the work on a node is.
@@ -127,6 +124,9 @@ pub enum NodeStep {
     Cordoned {
         /// The fence.
         fence: NodeFence,
+        /// Whether it was unschedulable before, as an administrator had left it.
+        #[serde(default, skip_serializing_if = "is_default")]
+        was_unschedulable: bool,
     },
     /// The dry run was not refused, so pods are evicted from here on.
     EvictionBegan,
@@ -227,7 +227,30 @@ impl NodeStep {
 impl Node {
     /// One that is to be drained from `at` on.
     pub(crate) const fn checking(at: DateTime<Utc>) -> Self {
-        Self { stage: NodeStage::Checking, since: at, fence: None, boot_id: None, left: None, waits: None }
+        Self {
+            stage: NodeStage::Checking,
+            since: at,
+            fence: None,
+            boot_id: None,
+            left: None,
+            waits: None,
+            was_unschedulable: false,
+            takes_over: None,
+        }
+    }
+
+    /// The fence in its mark, if that is of another journal and nobody has taken it over.
+    pub fn foreign_mark(&self) -> Option<NodeFence> {
+        match self.waits {
+            Some(NodeWait::ForeignMark { fence }) => Some(fence),
+            Some(
+                NodeWait::Pods { .. }
+                | NodeWait::NotReady
+                | NodeWait::Unreachable { .. }
+                | NodeWait::Refused { .. },
+            )
+            | None => None,
+        }
     }
 
     /// One that is cordoned, as far as is known.
@@ -258,7 +281,10 @@ impl Node {
     /// Folds `step`. That it is uncordoned removes it, which is up to the caller.
     pub(crate) fn apply(&mut self, step: &NodeStep, at: DateTime<Utc>) {
         match step {
-            NodeStep::Cordoned { fence } => self.fence = Some(*fence),
+            NodeStep::Cordoned { fence, was_unschedulable } => {
+                self.fence = Some(*fence);
+                self.was_unschedulable |= was_unschedulable;
+            }
             NodeStep::EvictionBegan => self.stage = NodeStage::Evicting,
             NodeStep::RecheckBegan => self.stage = NodeStage::Rechecking,
             NodeStep::Waiting { waits } => self.waits = Some(waits.clone().since(self.waits.as_ref())),
@@ -271,6 +297,7 @@ impl Node {
             // Whether it is ready does not matter any more.
             NodeStep::UncordonRequested { .. } => {
                 let release = self.stage.has_release().then_some(ReleaseCause::NotNeeded);
+                self.takes_over = self.foreign_mark().or(self.takes_over);
                 self.uncordon(release, None, at);
             }
             NodeStep::Uncordoned => {}

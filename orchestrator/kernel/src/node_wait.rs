@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 use strum::{IntoStaticStr, VariantNames};
 
 use crate::no_answer::NoAnswer;
+use crate::node_fence::NodeFence;
 
 /// How many pods are named.
 pub const PODS_NAMED_MAX: usize = 5;
@@ -28,6 +29,15 @@ pub enum NodeWait {
     /// Its kubelet has not reported that the node is ready, after the boot if it was to reboot.
     #[error("its node is not ready, or is still in its old boot")]
     NotReady,
+    /// Its mark is of a journal that this site does not have: from before the site was set up anew, or put back.
+    #[error(
+        "its node has a mark of a journal that this site does not have, from before it was set up anew or put back; `os-upgrade hosts \
+         uncordon` takes it over"
+    )]
+    ForeignMark {
+        /// The fence in the mark.
+        fence: NodeFence,
+    },
     /// The API server did not answer.
     #[error("the Kubernetes API server is unreachable: {why}")]
     Unreachable {
@@ -52,6 +62,7 @@ impl NodeWait {
     pub fn is_like(&self, other: &Self) -> bool {
         match (self, other) {
             (Self::Pods { pods }, Self::Pods { pods: others }) => pods.is_like(others),
+            (Self::ForeignMark { fence }, Self::ForeignMark { fence: other }) => fence == other,
             _ => std::mem::discriminant(self) == std::mem::discriminant(other),
         }
     }

@@ -7,13 +7,14 @@ use os_upgrade_protocol::{Action, HostName, RunId};
 use crate::config::{LockProvider, OnFailure};
 use crate::duration::Duration;
 use crate::fact::Fact;
-use crate::node::{Node, NodeFence, NodeStage, NodeStep};
+use crate::node::{Node, NodeStage, NodeStep};
+use crate::node_fence::NodeFence;
 use crate::reason::Reason;
 use crate::reboot_queue::{Entry, EntryEvent, EntryStatus};
 use crate::run::{HostEvent, HostStatus, Run};
 use crate::slot::{ReleaseCause, Slot, SlotState};
 use crate::state::{ApplyError, State};
-use crate::view::View;
+use crate::view::{SeenNode, View};
 
 /// How long a drain may take if the settings do not say so: as long as by default.
 const DRAIN_TIMEOUT: Duration = Duration::from_secs(600);
@@ -97,6 +98,12 @@ impl State {
             && !self.nodes.get(host).is_some_and(is_released_later)
             && !self.is_in_run(host)
             && self.entry_under_way(host).is_none()
+    }
+
+    /// Whether the mark of a node is of another journal: a leader of this one has no later fence, as its decisions are not committed once
+    /// another one leads.
+    pub(crate) fn has_foreign_mark(&self, seen: &SeenNode) -> bool {
+        self.node_fence().zip(seen.mark).is_some_and(|(own, mark)| mark > own)
     }
 
     /// The hosts whose nodes are drained, at work or uncordoned: those that failed are not among them.

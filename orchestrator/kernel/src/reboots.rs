@@ -109,6 +109,10 @@ pub(crate) fn not_ready(
     if let Err(why) = Rebooter::of_entry(state, view, entry) {
         return Some(why);
     }
+    let node = view.nodes.as_ref().and_then(|nodes| nodes.get(host)).filter(|_| state.has_node(host));
+    if node.is_some_and(|node| state.has_foreign_mark(node)) {
+        return Some(NotReady::ForeignMark { host: host.clone() });
+    }
     if let Some(run) = &state.run
         && run.host(host).is_some_and(|in_run| !in_run.status.is_final())
     {
@@ -338,17 +342,21 @@ fn attempt_blocker(state: &State, view: &View, entry: &Entry, attempt: &Attempt)
         let nodes = view.nodes.as_ref().filter(|_| state.has_node(&entry.host));
         nodes.is_some_and(|nodes| !nodes.contains_key(&entry.host))
     };
+    // When what was begun is undone, if the host is in its old boot.
+    let undone_at = || {
+        let is_known = entry.cancel_requested
+            && shows_old_boot(state, view, entry)
+            && !has_left_boot(state, view, entry);
+        state.repeats_attempt_after().filter(|_| is_known).map(|after| attempt.since + after)
+    };
     Some(match attempt.stage {
         AttemptStage::Succeeded | AttemptStage::Unknown if is_gone() => {
             EntryBlocker::NotReady(NotReady::NoNode)
         }
         AttemptStage::Succeeded | AttemptStage::Unknown | AttemptStage::Failed
-            if entry.cancel_requested
-                && shows_old_boot(state, view, entry)
-                && !has_left_boot(state, view, entry)
-                && state.repeats_attempt_after().is_some() =>
+            if let Some(at) = undone_at() =>
         {
-            EntryBlocker::CancelAwaited(attempt.since + state.repeats_attempt_after()?)
+            EntryBlocker::CancelAwaited(at)
         }
         AttemptStage::Due if state.settings.reboot.command.is_none() => EntryBlocker::NoCommand,
         AttemptStage::Due => EntryBlocker::CommandUnsent,

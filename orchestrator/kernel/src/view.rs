@@ -8,6 +8,7 @@ use os_upgrade_protocol::{ApplicationName, GroupName, HostName};
 use crate::blocker::WindowBlocker;
 use crate::clock::Clock;
 use crate::config::WorkerApplication;
+use crate::node_fence::NodeFence;
 use crate::strongbox::Sealed;
 use crate::window::Zones;
 
@@ -81,8 +82,8 @@ pub struct SeenNode {
     pub is_api_server: bool,
     /// Whether it takes no more pods.
     pub is_unschedulable: bool,
-    /// Whether it has a mark of this site.
-    pub is_marked: bool,
+    /// The fence in its mark of this site; absent if it has none.
+    pub mark: Option<NodeFence>,
 }
 
 /// Whether a host's heartbeats arrive.

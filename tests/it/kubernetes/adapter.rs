@@ -102,7 +102,7 @@ pub(super) fn host() -> HostName {
 
 /// Who speaks for the node.
 pub(super) fn claim() -> Claim {
-    Claim { site: SITE.to_owned(), host: host(), fence: fence(7) }
+    Claim { site: SITE.to_owned(), host: host(), fence: fence(7), takes_over: None }
 }
 
 /// A permission that lasts.

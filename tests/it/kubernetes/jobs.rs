@@ -20,10 +20,11 @@ use super::adapter::{
     outcome, rules,
 };
 
-const UNCORDON: NodeOrder = NodeOrder::Uncordon { ready: false, left: None };
+const UNCORDON: NodeOrder =
+    NodeOrder::Uncordon { ready: false, left: None, is_ours: false, takes_over: None };
 
 fn after_boot(left: Option<&str>) -> NodeOrder {
-    NodeOrder::Uncordon { ready: true, left: left.map(str::to_owned) }
+    NodeOrder::Uncordon { ready: true, left: left.map(str::to_owned), is_ours: false, takes_over: None }
 }
 
 /// The text of a mark.
@@ -131,11 +132,15 @@ async fn cordon_takes_over_what_is_the_sites() {
 async fn what_is_not_the_sites_is_refused() {
     let (later, theirs) = (mark(SITE, NodeFence { restored: 1, sequence: 1 }), mark("there", fence(1)));
     let all = [check(false), evict(false), NodeOrder::Hold, UNCORDON];
-    for (mark, orders, expected) in [
-        (later.as_str(), &all[..], "later"),
-        ("odd", &all[..], ANNOTATION),
-        (theirs.as_str(), &all[..2], "there"),
-    ] {
+    for order in &all {
+        let cluster = Cluster::start().await;
+        cluster.set_node(NODE, Some(&later), true);
+        let before = cluster.node();
+        let superseded = NodeOutcome::Superseded { fence: NodeFence { restored: 1, sequence: 1 } };
+        assert_eq!(carry_out(&cluster.adapter(), order.clone()).await, superseded);
+        assert_eq!((cluster.writes(), cluster.node()), (0, before));
+    }
+    for (mark, orders, expected) in [("odd", &all[..], ANNOTATION), (theirs.as_str(), &all[..2], "there")] {
         for order in orders {
             let cluster = Cluster::start().await;
             cluster.add("web");
@@ -148,7 +153,8 @@ async fn what_is_not_the_sites_is_refused() {
     }
     let cluster = Cluster::start().await;
     cluster.set_node(NODE, Some(&later), true);
-    assert!(refusal(carry_out(&cluster.adapter(), check(true)).await).contains("later"));
+    let outcome = carry_out(&cluster.adapter(), check(true)).await;
+    assert!(matches!(outcome, NodeOutcome::Superseded { .. }), "{outcome:?}");
 }
 
 #[tokio::test]
@@ -162,13 +168,63 @@ async fn hold_writes_the_fence_where_there_is_a_mark() {
     }
     cluster.server.forget_calls();
     let theirs = mark("there", fence(1));
-    for mark in [Some(mark(SITE, fence(7))), Some(theirs), None] {
+    for (mark, held) in [
+        (Some(mark(SITE, fence(7))), NodeOutcome::Held),
+        (Some(theirs), NodeOutcome::Unmarked),
+        (None, NodeOutcome::Unmarked),
+    ] {
         cluster.set_node(NODE, mark.as_deref(), true);
-        assert_eq!(carry_out(&adapter, NodeOrder::Hold).await, NodeOutcome::Held);
+        assert_eq!(carry_out(&adapter, NodeOrder::Hold).await, held);
     }
     cluster.server.remove(NODES, "", NODE);
-    assert_eq!(carry_out(&adapter, NodeOrder::Hold).await, NodeOutcome::Held);
+    assert_eq!(carry_out(&adapter, NodeOrder::Hold).await, NodeOutcome::Unmarked);
     assert_eq!(cluster.writes(), 0);
+}
+
+/// What the mark says of the time before is journaled, because somebody may remove the mark.
+#[tokio::test]
+async fn administrators_cordon_is_told() {
+    let cluster = Cluster::start().await;
+    let adapter = cluster.adapter();
+    cluster.set_node(NODE, None, true);
+    for order in [check(false), check(true), evict(true)] {
+        let outcome = carry_out(&adapter, order).await;
+        let NodeOutcome::FoundUnschedulable { outcome } = outcome else { panic!("{outcome:?}") };
+        assert!(is_drained(&outcome), "{outcome:?}");
+    }
+    let held = NodeOutcome::FoundUnschedulable { outcome: Box::new(NodeOutcome::Held) };
+    assert_eq!(carry_out(&adapter, NodeOrder::Hold).await, held);
+}
+
+#[tokio::test]
+async fn cordon_ends_without_its_mark() {
+    let cluster = Cluster::start().await;
+    let adapter = cluster.adapter();
+    let uncordon = |is_ours| NodeOrder::Uncordon { ready: false, left: None, is_ours, takes_over: None };
+    for is_ours in [false, true] {
+        assert!(is_drained(&carry_out(&adapter, check(false)).await));
+        cluster.set_node(NODE, None, true);
+        assert_eq!(carry_out(&adapter, uncordon(is_ours)).await, NodeOutcome::Uncordoned);
+        assert_eq!(cluster.node()["spec"]["unschedulable"] == json!(true), !is_ours);
+        cluster.set_node(NODE, None, false);
+    }
+}
+
+#[tokio::test]
+async fn mark_of_another_journal_is_taken_over() {
+    let cluster = Cluster::start().await;
+    let adapter = cluster.adapter();
+    cluster.set_node(NODE, Some(&mark(SITE, fence(900))), true);
+    let uncordon = |sequence| NodeOrder::Uncordon {
+        ready: false,
+        left: None,
+        is_ours: false,
+        takes_over: Some(fence(sequence)),
+    };
+    let superseded = NodeOutcome::Superseded { fence: fence(900) };
+    assert_eq!(carry_out(&adapter, uncordon(800)).await, superseded);
+    assert_eq!(carry_out(&adapter, uncordon(900)).await, NodeOutcome::Uncordoned);
+    assert!(!cluster.is_cordoned(NODE));
 }
 
 #[tokio::test]
@@ -401,7 +457,7 @@ async fn node_is_found_by_a_mapping() {
     assert_eq!((cluster.is_cordoned(NODE), cluster.is_cordoned("m")), (false, true));
     assert!(refusal(carry_out(&adapter, check(false)).await).contains(NODE));
     let nodes = adapter.nodes().await.unwrap();
-    assert_eq!((nodes.len(), nodes[&host].is_marked), (1, true));
+    assert_eq!((nodes.len(), nodes[&host].mark.is_some()), (1, true));
 }
 
 #[tokio::test]
@@ -423,7 +479,7 @@ async fn nodes_of_hosts_are_seen() {
     let seen = |name: &str| nameless(&nodes[&HostName::new(name).unwrap()]);
     let ready = SeenNode { is_ready: true, ..SeenNode::default() };
     let cordoned = SeenNode { is_unschedulable: true, ..ready.clone() };
-    let ours = SeenNode { is_api_server: true, is_marked: true, ..cordoned.clone() };
+    let ours = SeenNode { is_api_server: true, mark: Some(fence(7)), ..cordoned.clone() };
     assert_eq!(seen(NODE), ours);
     assert_eq!((seen("m-000"), seen("m-002")), (ready.clone(), SeenNode::default()));
     // What others have marked, or nobody knows who, is not the site's.

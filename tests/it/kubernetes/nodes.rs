@@ -32,7 +32,7 @@ fn later() -> Claim {
 }
 
 fn mark_of(claim: &Claim, was_unschedulable: bool) -> Mark {
-    let Claim { site, host, fence } = claim.clone();
+    let Claim { site, host, fence, takes_over: _ } = claim.clone();
     Mark { site, owner: OWNER.to_owned(), host, fence, was_unschedulable }
 }
 
@@ -50,7 +50,7 @@ async fn keep(client: &Client, node: &str, claim: &Claim) -> Result<Standing, In
 }
 
 async fn uncordon(client: &Client, node: &str, claim: &Claim) -> Result<Uncordoned, Interrupted> {
-    node::uncordon(client, node, claim, lasting(), |_| true).await.map(Option::unwrap)
+    node::uncordon(client, node, claim, lasting(), false, |_| true).await.map(Option::unwrap)
 }
 
 impl Cluster {
@@ -163,7 +163,7 @@ async fn deposed_leader_undoes_nothing() {
     let cluster = Cluster::start().await;
     cluster.cordon().await;
     let refence = async |claim: &Claim| node::refence(&cluster.client, NODE, claim, lasting()).await;
-    assert_eq!(refence(&later()).await, Ok(Refenced::Done));
+    assert_eq!(refence(&later()).await, Ok(Refenced::Done { was_unschedulable: false }));
     let mark = mark_of(&later(), false);
     assert_eq!(cluster.standing(&claim()).await, Standing::Superseded(mark.clone()));
     let writes = cluster.writes();
@@ -171,7 +171,7 @@ async fn deposed_leader_undoes_nothing() {
     assert_eq!(cluster.try_cordon().await, Ok(Cordoned::Superseded(mark.clone())));
     assert_eq!(refence(&claim()).await, Ok(Refenced::Superseded(mark)));
     assert_eq!(cluster.writes(), writes);
-    assert_eq!(refence(&later()).await, Ok(Refenced::Done));
+    assert_eq!(refence(&later()).await, Ok(Refenced::Done { was_unschedulable: false }));
     assert_eq!(cluster.writes(), writes);
     assert_eq!(cluster.uncordon(&later()).await, Ok(FREE));
     assert_eq!(refence(&later()).await, Ok(Refenced::Unmarked));

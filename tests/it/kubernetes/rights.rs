@@ -133,10 +133,10 @@ async fn used_rights_are_the_declared_ones() {
     cluster.server.remove(BUDGETS, "shop", "web-budget");
     assert!(is_drained(&drain_on(&adapter, PATIENCE).await));
     assert_eq!((cluster.evictions().len(), cluster.deletions().len()), (2, 1));
-    assert!(adapter.nodes().await.unwrap().values().all(|node| node.is_marked));
+    assert!(adapter.nodes().await.unwrap().values().all(|node| node.mark.is_some()));
     assert!(is_drained(&carry_out(&adapter, evict(true)).await));
     assert_eq!(carry_out(&adapter, NodeOrder::Hold).await, NodeOutcome::Held);
-    let uncordon = NodeOrder::Uncordon { ready: true, left: None };
+    let uncordon = NodeOrder::Uncordon { ready: true, left: None, is_ours: false, takes_over: None };
     assert_eq!(carry_out(&adapter, uncordon).await, NodeOutcome::Uncordoned);
     let text = |right: Right| (right.verb.to_owned(), right.group.to_owned(), right.resource.to_owned());
     assert_eq!(cluster.used(), RIGHTS.map(text).into());

@@ -187,7 +187,7 @@ impl Cluster {
                 is_ready: node.is_ready,
                 is_api_server: node.is_api_server,
                 is_unschedulable: node.is_unschedulable,
-                is_marked: node.mark.is_some(),
+                mark: node.mark.as_ref().map(|mark| mark.fence),
             };
             (host.clone(), seen)
         })
@@ -258,10 +258,15 @@ impl Cluster {
     ) -> (NodeOutcome, Vec<Seen>) {
         let Some(node) = self.nodes.get_mut(&job.host) else { return (answer_without_node(job), Vec::new()) };
         node.pods.retain(|pod| pod.gone_at.is_none_or(|gone_at| gone_at > now));
-        let is_later = node.mark.as_ref().is_some_and(|mark| mark.fence > job.fence);
-        if is_later && bug != Some(Bug::MarkUnfenced) {
-            let detail = "its mark has a later fence".to_owned();
-            return (NodeOutcome::Refused { detail }, Vec::new());
+        let taken_over = match job.order {
+            NodeOrder::Uncordon { takes_over, .. } => takes_over,
+            NodeOrder::Check { .. } | NodeOrder::Evict { .. } | NodeOrder::Hold => None,
+        };
+        let mark = node.mark.as_ref().map(|mark| mark.fence);
+        if let Some(fence) = mark.filter(|fence| *fence > job.fence && Some(*fence) != taken_over)
+            && bug != Some(Bug::MarkUnfenced)
+        {
+            return (NodeOutcome::Superseded { fence }, Vec::new());
         }
         self.versions += 1;
         let version = self.versions;
@@ -277,26 +282,31 @@ impl Cluster {
                 if let (NodeOutcome::Drained { .. }, Some(Bug::RepeatedUndrained)) = (&outcome, bug) {
                     node.emptied_for = Some(owner.clone());
                 }
-                (outcome, seen)
+                (node.with_mark(outcome), seen)
             }
             NodeOrder::Evict { owner, .. } => {
                 let mut seen = node.cordon(now, version, job.fence, owner, bug);
                 if bug.is_some_and(|bug| bug.remembers(owner)) && node.emptied_for.as_ref() == Some(owner) {
-                    return (NodeOutcome::Drained { boot_id: Some(node.boot_id.clone()) }, seen);
+                    let drained = NodeOutcome::Drained { boot_id: Some(node.boot_id.clone()) };
+                    return (node.with_mark(drained), seen);
                 }
                 let outcome = node.evict(now, &mut seen, bug);
                 if let NodeOutcome::Drained { .. } = outcome {
                     node.emptied_for = Some(owner.clone());
                 }
-                (outcome, seen)
+                (node.with_mark(outcome), seen)
             }
-            NodeOrder::Hold => (NodeOutcome::Held, node.hold(version, job.fence)),
-            NodeOrder::Uncordon { ready, left } => {
+            NodeOrder::Hold if node.mark.is_none() => (NodeOutcome::Unmarked, Vec::new()),
+            NodeOrder::Hold => {
+                let seen = node.hold(version, job.fence);
+                (node.with_mark(NodeOutcome::Held), seen)
+            }
+            NodeOrder::Uncordon { ready, left, is_ours, .. } => {
                 let has_left = left.as_ref().is_none_or(|left| *left != node.boot_id);
                 if *ready && !(node.is_ready && has_left) {
                     return (NodeOutcome::NotReady, Vec::new());
                 }
-                (NodeOutcome::Uncordoned, node.uncordon(version))
+                (NodeOutcome::Uncordoned, node.uncordon(version, *is_ours))
             }
         }
     }
@@ -312,7 +322,7 @@ fn answer_without_node(job: &NodeJob) -> NodeOutcome {
         NodeOrder::Check { is_cordoned: false, .. } | NodeOrder::Evict { is_cordoned: false, .. } => {
             NodeOutcome::Refused { detail: detail() }
         }
-        NodeOrder::Hold => NodeOutcome::Held,
+        NodeOrder::Hold => NodeOutcome::Unmarked,
         NodeOrder::Uncordon { .. } => NodeOutcome::Uncordoned,
     }
 }
@@ -350,8 +360,24 @@ impl Node {
         vec![Seen::Marked { was_unschedulable }]
     }
 
-    fn uncordon(&mut self, version: u64) -> Vec<Seen> {
-        let Some(mark) = self.mark.take() else { return Vec::new() };
+    /// What came of a job, with what its mark says of the time before.
+    fn with_mark(&self, outcome: NodeOutcome) -> NodeOutcome {
+        if self.mark.as_ref().is_some_and(|mark| mark.was_unschedulable) {
+            NodeOutcome::FoundUnschedulable { outcome: Box::new(outcome) }
+        } else {
+            outcome
+        }
+    }
+
+    fn uncordon(&mut self, version: u64, is_ours: bool) -> Vec<Seen> {
+        let Some(mark) = self.mark.take() else {
+            let is_left = is_ours && self.is_unschedulable;
+            if !is_left {
+                return Vec::new();
+            }
+            (self.is_unschedulable, self.version) = (false, version);
+            return vec![Seen::Uncordoned { is_unschedulable: false }];
+        };
         self.is_unschedulable = self.is_unschedulable && mark.was_unschedulable;
         self.version = version;
         vec![Seen::Uncordoned { is_unschedulable: self.is_unschedulable }]

@@ -7,11 +7,11 @@ use os_upgrade_settings::NodeFrom;
 use super::failure::Failure;
 use super::memory::Memory;
 use super::node_from::{cordoned_node_of, node_of};
-use super::outcome::{lost, of_other_site, remaining, superseded, unreadable};
+use super::outcome::{found, lost, of_other_site, remaining, superseded, unreadable, with_mark};
 use crate::kubernetes::client::Client;
 use crate::kubernetes::drain::{Checked, Drainer, Round};
 use crate::kubernetes::error::Error;
-use crate::kubernetes::mark::{Claim, Cordoned, Refenced, Uncordoned};
+use crate::kubernetes::mark::{Claim, Cordoned, Refenced, Standing, Uncordoned};
 use crate::kubernetes::node::{self, NodeState, Readiness};
 use crate::kubernetes::permit::{Interrupted, Permit};
 
@@ -67,17 +67,23 @@ impl Work<'_> {
             NodeOrder::Evict { owner, is_cordoned } => self.evict(owner, *is_cordoned).await,
             NodeOrder::Hold => {
                 self.memory.forget(&self.job.host);
-                unless_gone(self.hold().await, NodeOutcome::Held)
+                unless_gone(self.hold().await, NodeOutcome::Unmarked)
             }
-            NodeOrder::Uncordon { ready, left } => {
+            NodeOrder::Uncordon { ready, left, is_ours, takes_over: _ } => {
                 self.memory.forget(&self.job.host);
-                unless_gone(self.uncordon(*ready, left.as_deref()).await, NodeOutcome::Uncordoned)
+                let uncordoned = self.uncordon(*ready, left.as_deref(), *is_ours).await;
+                unless_gone(uncordoned, NodeOutcome::Uncordoned)
             }
         }
     }
 
     fn claim(&self) -> Claim {
-        Claim { site: self.site.to_owned(), host: self.job.host.clone(), fence: self.job.fence }
+        let takes_over = match self.job.order {
+            NodeOrder::Uncordon { takes_over, .. } => takes_over,
+            NodeOrder::Check { .. } | NodeOrder::Evict { .. } | NodeOrder::Hold => None,
+        };
+        let (site, host) = (self.site.to_owned(), self.job.host.clone());
+        Claim { site, host, fence: self.job.fence, takes_over }
     }
 
     async fn check(&self, owner: &RunId, is_cordoned: bool) -> Result<NodeOutcome, Halt> {
@@ -86,12 +92,13 @@ impl Work<'_> {
             Ok(state) => state,
             Err(outcome) => return Ok(outcome),
         };
-        Ok(match self.drainer.check(state, &self.claim()).await? {
-            Checked::NotCordoned(standing) => lost(&node, standing).unwrap_or_else(superseded),
+        let outcome = match self.drainer.check(state.clone(), &self.claim()).await? {
+            Checked::NotCordoned(standing) => return Ok(not_cordoned(&node, standing)),
             Checked::Drained { boot_id } => NodeOutcome::Drained { boot_id },
             Checked::Clear => NodeOutcome::Clear,
             Checked::Refused(pods) => remaining(pods),
-        })
+        };
+        Ok(with_mark(&state, outcome))
     }
 
     async fn evict(&self, owner: &RunId, is_cordoned: bool) -> Result<NodeOutcome, Halt> {
@@ -103,14 +110,15 @@ impl Work<'_> {
         };
         let progress = self.memory.of(host);
         let mut progress = progress.lock().await;
-        Ok(match self.drainer.round(&state, &self.claim(), self.permit, &mut progress).await? {
-            Round::NotCordoned(standing) => lost(&node, standing).unwrap_or_else(superseded),
+        let outcome = match self.drainer.round(&state, &self.claim(), self.permit, &mut progress).await? {
+            Round::NotCordoned(standing) => return Ok(not_cordoned(&node, standing)),
             Round::Drained { boot_id } => {
                 self.memory.forget(host);
                 NodeOutcome::Drained { boot_id }
             }
             Round::Remaining(pods) => remaining(pods),
-        })
+        };
+        Ok(with_mark(&state, outcome))
     }
 
     /// Cordons the node, or looks whether it still is. Returns the node as it then is, or the outcome if it cannot be drained.
@@ -128,7 +136,7 @@ impl Work<'_> {
         let (cordoned, state) = node::cordon(self.client, node, &self.claim(), owner, self.permit).await?;
         Ok(match cordoned {
             Cordoned::Ours { .. } => Ok(state),
-            Cordoned::Superseded(_) => Err(superseded()),
+            Cordoned::Superseded(mark) => Err(superseded(&mark)),
             Cordoned::OtherSite(mark) => Err(of_other_site(node, &mark.site)),
             Cordoned::Unreadable { detail } => Err(unreadable(node, &detail)),
         })
@@ -137,28 +145,43 @@ impl Work<'_> {
     async fn hold(&self) -> Result<NodeOutcome, Halt> {
         let Some(node) = cordoned_node_of(self.node_from, self.client, self.site, &self.job.host).await?
         else {
-            return Ok(NodeOutcome::Held);
+            return Ok(NodeOutcome::Unmarked);
         };
         Ok(match node::refence(self.client, &node, &self.claim(), self.permit).await? {
-            Refenced::Done | Refenced::Unmarked | Refenced::OtherSite(_) => NodeOutcome::Held,
-            Refenced::Superseded(_) => superseded(),
+            Refenced::Done { was_unschedulable } => found(was_unschedulable, NodeOutcome::Held),
+            Refenced::Unmarked | Refenced::OtherSite(_) => NodeOutcome::Unmarked,
+            Refenced::Superseded(mark) => superseded(&mark),
             Refenced::Unreadable { detail } => unreadable(&node, &detail),
         })
     }
 
-    async fn uncordon(&self, ready: bool, left: Option<&str>) -> Result<NodeOutcome, Halt> {
+    async fn uncordon(&self, ready: bool, left: Option<&str>, is_ours: bool) -> Result<NodeOutcome, Halt> {
         let Some(node) = cordoned_node_of(self.node_from, self.client, self.site, &self.job.host).await?
         else {
             return Ok(NodeOutcome::Uncordoned);
         };
         let may_end = |node: &NodeState| !ready || is_ready(node, left);
-        Ok(match node::uncordon(self.client, &node, &self.claim(), self.permit, may_end).await? {
+        Ok(match node::uncordon(self.client, &node, &self.claim(), self.permit, is_ours, may_end).await? {
             None => NodeOutcome::NotReady,
-            Some(Uncordoned::Unmarked { .. } | Uncordoned::OtherSite(_)) => NodeOutcome::Uncordoned,
-            Some(Uncordoned::Superseded(_)) => superseded(),
+            Some(Uncordoned::Unmarked { is_unschedulable }) => {
+                if is_unschedulable {
+                    tracing::warn!(
+                        node,
+                        "the node stays cordoned, as it was before, or as somebody has cordoned it"
+                    );
+                }
+                NodeOutcome::Uncordoned
+            }
+            Some(Uncordoned::OtherSite(_)) => NodeOutcome::Uncordoned,
+            Some(Uncordoned::Superseded(mark)) => superseded(&mark),
             Some(Uncordoned::Unreadable { detail }) => unreadable(&node, &detail),
         })
     }
+}
+
+fn not_cordoned(node: &str, standing: Standing) -> NodeOutcome {
+    let ours = || NodeOutcome::Refused { detail: format!("{node} is cordoned, and was not drained") };
+    lost(node, standing).unwrap_or_else(ours)
 }
 
 /// Whether the kubelet reports that the node is ready, in another boot than `left`.

@@ -5,7 +5,8 @@ use std::cmp::Reverse;
 use os_upgrade_kernel::{NodeOutcome, PODS_NAMED_MAX, Pod, PodObstacle, Pods};
 use os_upgrade_protocol::limits::bounded_message;
 
-use crate::kubernetes::mark::{ANNOTATION, Standing};
+use crate::kubernetes::mark::{ANNOTATION, Mark, Marking, Standing};
+use crate::kubernetes::node::NodeState;
 
 /// How much a pod tells of why a node is not drained.
 fn weight(obstacle: &PodObstacle) -> u8 {
@@ -31,9 +32,22 @@ pub(super) fn remaining(mut pods: Vec<Pod>) -> NodeOutcome {
     NodeOutcome::Remaining { pods: Pods { count, first: pods } }
 }
 
-/// A later leader is at work.
-pub(super) fn superseded() -> NodeOutcome {
-    NodeOutcome::Refused { detail: "a later leader has marked the node".to_owned() }
+/// A later leader, or one of another journal, has marked the node.
+pub(super) const fn superseded(mark: &Mark) -> NodeOutcome {
+    NodeOutcome::Superseded { fence: mark.fence }
+}
+
+/// The outcome of work on `node`, with whether that was unschedulable before it was marked.
+pub(super) fn with_mark(node: &NodeState, outcome: NodeOutcome) -> NodeOutcome {
+    match &node.cordon.marking {
+        Marking::Marked { mark, .. } => found(mark.was_unschedulable, outcome),
+        Marking::None | Marking::Unreadable { .. } => outcome,
+    }
+}
+
+/// The outcome of work on a node, with whether that was unschedulable before.
+pub(super) fn found(was_unschedulable: bool, outcome: NodeOutcome) -> NodeOutcome {
+    if was_unschedulable { NodeOutcome::FoundUnschedulable { outcome: Box::new(outcome) } } else { outcome }
 }
 
 /// A node that another site has marked is left alone.
@@ -55,7 +69,7 @@ pub(super) fn unreadable(node: &str, why: &str) -> NodeOutcome {
 pub(super) fn lost(node: &str, standing: Standing) -> Option<NodeOutcome> {
     let detail = match standing {
         Standing::Ours => return None,
-        Standing::Superseded(_) => return Some(superseded()),
+        Standing::Superseded(mark) => return Some(superseded(&mark)),
         Standing::ForeignUncordon => format!("somebody has made the node {node} schedulable"),
         Standing::Unmarked => format!("somebody has removed the mark of the node {node}"),
         Standing::OtherSite(mark) => format!("the node {node} is marked by the site {}", mark.site),

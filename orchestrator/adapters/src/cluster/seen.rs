@@ -25,12 +25,12 @@ impl Nodes {
         let mut unreadable = BTreeMap::new();
         let nodes = nodes.into_iter().map(NodeState::from);
         let all = nodes.map(|node| {
-            let is_marked = match &node.cordon.marking {
-                Marking::Marked { mark, .. } => mark.site == site,
-                Marking::None => false,
+            let mark = match &node.cordon.marking {
+                Marking::Marked { mark, .. } => (mark.site == site).then_some(mark.fence),
+                Marking::None => None,
                 Marking::Unreadable { detail } => {
                     unreadable.insert(node.name.clone(), detail.clone());
-                    false
+                    None
                 }
             };
             let seen = SeenNode {
@@ -39,7 +39,7 @@ impl Nodes {
                 is_ready: node.readiness == Readiness::Ready,
                 is_api_server: api_servers.matches(&node.labels),
                 is_unschedulable: node.cordon.is_unschedulable,
-                is_marked,
+                mark,
             };
             (node, seen)
         });

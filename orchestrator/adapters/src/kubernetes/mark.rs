@@ -24,6 +24,8 @@ pub struct Claim {
     pub host: HostName,
     /// The leader's fence. That of a later leader of the same site is greater.
     pub fence: NodeFence,
+    /// A later fence in a mark that is taken over all the same, since it is of another journal of the site.
+    pub takes_over: Option<NodeFence>,
 }
 
 /// The value of the annotation. Members that are not known are ignored.
@@ -165,7 +167,10 @@ pub enum Uncordoned {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Refenced {
     /// The mark has the fence of the claim.
-    Done,
+    Done {
+        /// Whether the node was unschedulable before, and will be afterwards.
+        was_unschedulable: bool,
+    },
     /// The node is not marked.
     Unmarked,
     /// A later leader of the site has marked the node.
@@ -209,7 +214,11 @@ impl Claim {
             Marking::Unreadable { detail } => Standing::Unreadable { detail: detail.clone() },
             // Fences of two sites cannot be compared.
             Marking::Marked { mark, .. } if mark.site != self.site => Standing::OtherSite(mark.clone()),
-            Marking::Marked { mark, .. } if mark.fence > self.fence => Standing::Superseded(mark.clone()),
+            Marking::Marked { mark, .. }
+                if mark.fence > self.fence && Some(mark.fence) != self.takes_over =>
+            {
+                Standing::Superseded(mark.clone())
+            }
             Marking::Marked { .. } if cordon.is_unschedulable => Standing::Ours,
             Marking::Marked { .. } => Standing::ForeignUncordon,
         }
@@ -257,10 +266,17 @@ impl Claim {
         }
     }
 
-    /// The step towards a node as it was before the cordon.
-    pub(super) fn uncordon(&self, cordon: &Cordon) -> Step<Uncordoned> {
+    /// The step towards a node as it was before the cordon. One that is unschedulable because of this site alone, as the site knows
+    /// (`is_ours`), is made schedulable even if somebody has removed its mark.
+    pub(super) fn uncordon(&self, cordon: &Cordon, version: &str, is_ours: bool) -> Step<Uncordoned> {
         let is_unmarked = || Uncordoned::Unmarked { is_unschedulable: cordon.is_unschedulable };
         match self.standing(cordon) {
+            Standing::Unmarked if is_ours && cordon.is_unschedulable => {
+                return Step::Merge(json!({
+                    "metadata": { "resourceVersion": version },
+                    "spec": { "unschedulable": null },
+                }));
+            }
             Standing::Unmarked => return Step::Done(is_unmarked()),
             Standing::Unreadable { detail } => return Step::Done(Uncordoned::Unreadable { detail }),
             Standing::OtherSite(mark) => return Step::Done(Uncordoned::OtherSite(mark)),
@@ -287,7 +303,7 @@ impl Claim {
             (Standing::Superseded(mark), _) => Step::Done(Refenced::Superseded(mark)),
             (Standing::Ours | Standing::ForeignUncordon, Marking::Marked { mark, text }) => {
                 if mark.fence == self.fence {
-                    Step::Done(Refenced::Done)
+                    Step::Done(Refenced::Done { was_unschedulable: mark.was_unschedulable })
                 } else {
                     rewrite(mark, text, self.fence, None)
                 }

@@ -114,7 +114,8 @@ pub async fn keep(
 
 /// Leaves a node as it was before the site has cordoned it, if `may_end` says so of the node; otherwise it returns nothing.
 ///
-/// An administrator's cordon that came after ours cannot be told apart, and ends too.
+/// An administrator's cordon that came after ours cannot be told apart, and ends too. One that is unschedulable because of this site
+/// alone (`is_ours`) is made schedulable even if somebody has removed its mark.
 ///
 /// # Errors
 /// The work is to stop, or a request fails for good.
@@ -123,10 +124,14 @@ pub async fn uncordon(
     name: &str,
     claim: &Claim,
     permit: Permit<'_>,
+    is_ours: bool,
     may_end: impl Fn(&NodeState) -> bool,
 ) -> Result<Option<Uncordoned>, Interrupted> {
     let step = |node: &NodeState| {
-        if may_end(node) { claim.uncordon(&node.cordon).map(Some) } else { Step::Done(None) }
+        if !may_end(node) {
+            return Step::Done(None);
+        }
+        claim.uncordon(&node.cordon, &node.version, is_ours).map(Some)
     };
     change(client, name, permit, step).await.map(|(uncordoned, _)| uncordoned)
 }

@@ -27,7 +27,16 @@ fn settings() -> Settings {
 /// A node that has been at `stage` since 05:00:00.
 fn node(stage: NodeStage, waits: Option<NodeWait>) -> Node {
     let since = "2026-11-21T05:00:00Z".parse().unwrap();
-    Node { stage, since, fence: None, boot_id: None, left: None, waits }
+    Node {
+        stage,
+        since,
+        fence: None,
+        boot_id: None,
+        left: None,
+        waits,
+        was_unschedulable: false,
+        takes_over: None,
+    }
 }
 
 fn waits_for_pods() -> NodeWait {

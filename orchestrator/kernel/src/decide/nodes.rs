@@ -80,7 +80,9 @@ fn uncordon(state: &State, host: &HostName, actor: &str, reason: &str) -> Result
         return Err(NodeRefusal::NodeUncertain { host: host.clone() });
     }
     let is_configured = state.settings.kubernetes.is_some();
-    let is_uncordoned = matches!(node.stage, NodeStage::Uncordoning { .. }) && !node.stage.waits_for_ready();
+    let is_uncordoned = matches!(node.stage, NodeStage::Uncordoning { .. })
+        && !node.stage.waits_for_ready()
+        && node.foreign_mark().is_none();
     if is_configured && is_uncordoned {
         return Ok(Granted::done(Vec::new()));
     }
@@ -118,7 +120,7 @@ pub(super) fn sweep(state: &State, view: &View) -> Vec<Fact> {
             is_kept && !seen.is_unschedulable
         }
     };
-    let marked = nodes.iter().filter(|(_, seen)| seen.is_marked);
+    let marked = nodes.iter().filter(|(_, seen)| seen.mark.is_some());
     let left = marked.filter(is_left);
     left.map(|(host, _)| uncordon_due(host, None, None)).collect()
 }

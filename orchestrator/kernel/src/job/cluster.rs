@@ -8,13 +8,15 @@ use os_upgrade_protocol::{GroupName, HostName, RunId};
 use super::system_job::SystemJob;
 use crate::fact::Fact;
 use crate::no_answer::NoAnswer;
-use crate::node::{Node, NodeFence, NodeStage, NodeStep};
+use crate::node::{Node, NodeStage, NodeStep};
+use crate::node_fence::NodeFence;
 use crate::node_wait::{NodeWait, Pods};
 use crate::nodes::release;
 use crate::reason::Reason;
 use crate::reboot_queue::{EntryEvent, EntryStatus};
 use crate::reboots::Rebooter;
 use crate::run::{HostEvent, HostStatus};
+use crate::slot::ReleaseCause;
 use crate::state::State;
 use crate::view::View;
 
@@ -54,6 +56,10 @@ pub enum NodeOrder {
         ready: bool,
         /// The boot that it must have left before it counts as ready.
         left: Option<String>,
+        /// Whether it is unschedulable because of this site alone: if so, it is made schedulable even if its mark is gone.
+        is_ours: bool,
+        /// The fence in a mark of another journal that is treated like one of this site's.
+        takes_over: Option<NodeFence>,
     },
 }
 
@@ -77,12 +83,24 @@ pub enum NodeOutcome {
         /// What was found.
         detail: String,
     },
-    /// Of `Hold`: its mark has the fence, or it has no mark of this site.
+    /// Of `Hold`: its mark has the fence.
     Held,
+    /// Of `Hold`: it has no mark of this site, or is gone.
+    Unmarked,
     /// Of `Uncordon`: it is as it was before, or gone.
     Uncordoned,
     /// Of `Uncordon`: it is not ready yet.
     NotReady,
+    /// Its mark has a later fence than the job: another leader has written it, or a leader of another journal.
+    Superseded {
+        /// The fence in the mark.
+        fence: NodeFence,
+    },
+    /// Of `Check` and `Evict`: it was unschedulable before it was cordoned, as an administrator had left it.
+    FoundUnschedulable {
+        /// What else came of the job.
+        outcome: Box<NodeOutcome>,
+    },
     /// No answer.
     Unreachable {
         /// Why there is no answer.
@@ -93,6 +111,26 @@ pub enum NodeOutcome {
         /// A description.
         detail: String,
     },
+}
+
+impl NodeOutcome {
+    /// What came of the job, but for what the node was before.
+    pub fn without_mark(&self) -> &Self {
+        match self {
+            Self::FoundUnschedulable { outcome } => outcome.without_mark(),
+            Self::Clear
+            | Self::Remaining { .. }
+            | Self::Drained { .. }
+            | Self::CordonLost { .. }
+            | Self::Held
+            | Self::Unmarked
+            | Self::Uncordoned
+            | Self::NotReady
+            | Self::Superseded { .. }
+            | Self::Unreachable { .. }
+            | Self::Refused { .. } => self,
+        }
+    }
 }
 
 impl SystemJob for NodeJob {
@@ -116,12 +154,16 @@ impl SystemJob for NodeJob {
         {
             return Vec::new();
         }
-        let answered = Answered { job: self, state, view, node, now };
-        match outcome {
+        let was_unschedulable = matches!(outcome, NodeOutcome::FoundUnschedulable { .. });
+        let answered = Answered { job: self, state, view, node, was_unschedulable, now };
+        match outcome.without_mark() {
+            NodeOutcome::FoundUnschedulable { .. } => Vec::new(),
+            NodeOutcome::Superseded { fence } => answered.superseded(*fence),
             NodeOutcome::Unreachable { why } => answered.waits(NodeWait::Unreachable { why: why.clone() }),
             NodeOutcome::Refused { detail } => answered.waits(NodeWait::Refused { detail: detail.clone() }),
             NodeOutcome::NotReady => answered.waits(NodeWait::NotReady),
             NodeOutcome::Held => answered.cordoned().into_iter().collect(),
+            NodeOutcome::Unmarked => answered.unmarked(),
             NodeOutcome::Clear => answered.with_cordon(vec![answered.fact(NodeStep::EvictionBegan)]),
             NodeOutcome::Remaining { pods } => answered.with_cordon(answered.remaining(pods)),
             NodeOutcome::Drained { boot_id } => answered.with_cordon(answered.drained(boot_id.as_deref())),
@@ -149,9 +191,13 @@ impl SystemJob for NodeJob {
             | NodeOutcome::Drained { .. }
             | NodeOutcome::CordonLost { .. }
             | NodeOutcome::Held
+            | NodeOutcome::Unmarked
             | NodeOutcome::Uncordoned
             | NodeOutcome::NotReady => true,
-            NodeOutcome::Unreachable { .. } | NodeOutcome::Refused { .. } => false,
+            NodeOutcome::FoundUnschedulable { outcome } => Self::is_answer(outcome),
+            NodeOutcome::Superseded { .. }
+            | NodeOutcome::Unreachable { .. }
+            | NodeOutcome::Refused { .. } => false,
         }
     }
 
@@ -187,7 +233,10 @@ fn order(state: &State, host: &HostName, node: &Node, fence: NodeFence) -> Optio
         },
         NodeStage::Uncordoning { .. } => {
             let ready = node.stage.waits_for_ready();
-            Some(NodeOrder::Uncordon { ready, left: node.left.clone().filter(|_| ready) })
+            // An earlier leader, perhaps of an older version, may not have said what was before.
+            let is_ours = node.fence == Some(fence) && !node.was_unschedulable;
+            let left = node.left.clone().filter(|_| ready);
+            Some(NodeOrder::Uncordon { ready, left, is_ours, takes_over: node.takes_over })
         }
     }
 }
@@ -198,6 +247,7 @@ struct Answered<'a> {
     state: &'a State,
     view: &'a View,
     node: &'a Node,
+    was_unschedulable: bool,
     now: DateTime<Utc>,
 }
 
@@ -206,10 +256,32 @@ impl Answered<'_> {
         Fact::Node { host: self.job.host.clone(), step }
     }
 
-    /// That the mark has this leader's fence.
+    /// That the mark has this leader's fence, and what was before.
     fn cordoned(&self) -> Option<Fact> {
-        let fence = self.job.fence;
-        (self.node.fence != Some(fence)).then(|| self.fact(NodeStep::Cordoned { fence }))
+        let (fence, was_unschedulable) = (self.job.fence, self.was_unschedulable);
+        let is_new = self.node.fence != Some(fence) || (was_unschedulable && !self.node.was_unschedulable);
+        is_new.then(|| self.fact(NodeStep::Cordoned { fence, was_unschedulable }))
+    }
+
+    /// The mark has a later fence. Once what follows from that is committed, no later leader of this journal has written it: its fence
+    /// would have been committed before, and this leader would have been deposed.
+    fn superseded(&self, fence: NodeFence) -> Vec<Fact> {
+        let (state, host) = (self.state, &self.job.host);
+        let waits = NodeWait::ForeignMark { fence };
+        let slot = state.slots.get(host).filter(|slot| !slot.begun);
+        let is_untouched = self.node.stage == NodeStage::Checking && self.node.fence.is_none();
+        let Some(slot) = slot.filter(|_| is_untouched) else { return self.waits(waits) };
+        // There is nothing to undo, and others can go first. The node is looked after without the host.
+        let reason = Reason::CordonLost { detail: waits.to_string() };
+        let mut facts = vec![self.fact(NodeStep::Uncordoned)];
+        facts.extend(state.backed_off(host, &reason, self.now));
+        facts.extend(release(host, slot, ReleaseCause::DrainGivenUp));
+        facts
+    }
+
+    /// It has no mark any more, which would say what was before.
+    fn unmarked(self) -> Vec<Fact> {
+        Answered { was_unschedulable: true, ..self }.cordoned().into_iter().collect()
     }
 
     fn with_cordon(&self, facts: Vec<Fact>) -> Vec<Fact> {

@@ -10,7 +10,7 @@ use super::queue::RebootQueue;
 use crate::api_server_order::ApiServerOrder;
 use crate::clock::ClockDoubt;
 use crate::config::RebootSettings;
-use crate::reason::Reason;
+use crate::reason::{Reason, shell_word};
 use crate::semaphore::HostDenied;
 use crate::window::CalendarError;
 
@@ -40,6 +40,15 @@ pub enum NotReady {
     /// The cluster shows no node for its host.
     #[error("the cluster shows no node for it")]
     NoNode,
+    /// The mark of its node is of a journal that this site does not have.
+    #[error(
+        "its node has a mark of a journal that this site does not have; `os-upgrade hosts uncordon {} --reason TEXT` takes it over",
+        shell_word(host.as_str())
+    )]
+    ForeignMark {
+        /// Its host.
+        host: HostName,
+    },
     /// The reboot command could reboot it, and nothing would tell when it is back.
     #[error("nothing says which boot it runs, and [reboot] boot-check-command is not set")]
     NoBoot,

@@ -103,7 +103,7 @@ const CASES: &[Case] = &[
     },
     Case {
         name: "R9: cordoned and marked, without an entry: uncordon",
-        before: &["node h1 unschedulable marked"],
+        before: &["node h1 unschedulable mark=1"],
         input: "nodes-seen",
         decided: &["uncordon-due h1"],
     },

@@ -19,8 +19,8 @@ use chrono::{DateTime, Utc};
 use os_upgrade_kernel::reboot_queue::EntryEvent;
 use os_upgrade_kernel::slot::ReleaseCause;
 use os_upgrade_kernel::{
-    Backoff, CommandJob, Fact, HostEvent, NodeFence, NodeJob, NodeOrder, NodeOutcome, NodeStep, Order,
-    PodObstacle, Reason,
+    Backoff, CommandJob, Fact, HostEvent, NodeFence, NodeJob, NodeOrder, NodeOutcome, NodeStep, NodeWait,
+    Order, PodObstacle, Reason,
 };
 use os_upgrade_protocol::{Action, HostName};
 
@@ -294,6 +294,10 @@ impl Nodes {
                 (node.uncordon_due, node.uncordon_from, node.kept) = (true, now, false);
             }
             NodeStep::Uncordoned => (node.uncordon_due, node.kept) = (false, false),
+            // A leader that was deposed sees marks of its successor, and must not conclude that they are of another journal.
+            NodeStep::Waiting { waits: waits @ NodeWait::ForeignMark { .. } } => {
+                return broken("foreign-mark", format!("{host} is said to wait for {waits:?}"));
+            }
             NodeStep::Cordoned { .. }
             | NodeStep::EvictionBegan
             | NodeStep::RecheckBegan
@@ -384,12 +388,15 @@ impl Nodes {
             }
             checked = checked.and(node.saw(now, job, seen));
         }
-        let is_written = match outcome {
+        let is_written = match outcome.without_mark() {
             NodeOutcome::Clear
             | NodeOutcome::Remaining { .. }
             | NodeOutcome::Drained { .. }
             | NodeOutcome::Held => true,
             NodeOutcome::CordonLost { .. }
+            | NodeOutcome::FoundUnschedulable { .. }
+            | NodeOutcome::Superseded { .. }
+            | NodeOutcome::Unmarked
             | NodeOutcome::Uncordoned
             | NodeOutcome::NotReady
             | NodeOutcome::Unreachable { .. }

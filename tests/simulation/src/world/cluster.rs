@@ -334,7 +334,8 @@ impl World {
             Some(NodeWait::Pods { pods }) => self.remove_named_pods(host, pods),
             Some(NodeWait::Unreachable { .. }) => self.cluster_back(),
             Some(NodeWait::NotReady) => self.free_hung_host(host),
-            Some(NodeWait::Refused { .. }) | None => {}
+            // Marks of a time that nobody remembers are removed at the end.
+            Some(NodeWait::ForeignMark { .. } | NodeWait::Refused { .. }) | None => {}
         }
     }
 

@@ -257,8 +257,8 @@ impl World {
                 self.announce_boot_of(host);
                 true
             }
-            // Each of these passes.
-            NotReady::BootUnknown | NotReady::EarlierSlot => true,
+            // Each of these passes; marks of a time that nobody remembers are removed.
+            NotReady::BootUnknown | NotReady::EarlierSlot | NotReady::ForeignMark { .. } => true,
         }
     }
 

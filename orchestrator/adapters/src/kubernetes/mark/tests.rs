@@ -14,7 +14,7 @@ fn host() -> HostName {
 }
 
 fn claim(sequence: u64) -> Claim {
-    Claim { site: SITE.to_owned(), host: host(), fence: fence(sequence) }
+    Claim { site: SITE.to_owned(), host: host(), fence: fence(sequence), takes_over: None }
 }
 
 fn mark(owner: &str, sequence: u64, was_unschedulable: bool) -> Mark {
@@ -114,7 +114,7 @@ fn another_sites_mark_is_left_alone() {
             let cordon = cordon(is_unschedulable, Some(other.clone()));
             let claim = claim(5);
             assert_eq!(claim.cordon("a", &cordon, "7"), Step::Done(Cordoned::OtherSite(other.clone())));
-            assert_eq!(claim.uncordon(&cordon), Step::Done(Uncordoned::OtherSite(other.clone())));
+            assert_eq!(claim.uncordon(&cordon, "7", true), Step::Done(Uncordoned::OtherSite(other.clone())));
             assert_eq!(claim.refence(&cordon), Step::Done(Refenced::OtherSite(other.clone())));
             assert_eq!(claim.standing(&cordon), Standing::OtherSite(other.clone()));
         }
@@ -144,16 +144,37 @@ fn uncordon_tests_the_mark_it_has_read() {
     ] {
         let mut expected = unmark(&mark);
         expected.extend(free.iter().filter(|_| frees).cloned());
-        let step = claim(5).uncordon(&cordon(is_unschedulable, Some(mark.clone())));
+        let step = claim(5).uncordon(&cordon(is_unschedulable, Some(mark.clone())), "7", true);
         assert_eq!(step, Step::Json(Value::Array(expected)), "{is_unschedulable} {mark:?}");
     }
     let later = mark("a", 6, false);
-    let step = claim(5).uncordon(&cordon(true, Some(later.clone())));
+    let step = claim(5).uncordon(&cordon(true, Some(later.clone())), "7", true);
     assert_eq!(step, Step::Done(Uncordoned::Superseded(later)));
-    let step = claim(5).uncordon(&cordon(true, None));
+    let step = claim(5).uncordon(&cordon(true, None), "7", false);
     assert_eq!(step, Step::Done(Uncordoned::Unmarked { is_unschedulable: true }));
-    let step = claim(5).uncordon(&unreadable());
+    let step = claim(5).uncordon(&unreadable(), "7", true);
     assert!(matches!(step, Step::Done(Uncordoned::Unreadable { .. })), "{step:?}");
+}
+
+/// Somebody has removed the mark alone.
+#[test]
+fn cordon_of_the_site_ends_without_its_mark() {
+    let free = json!({ "metadata": { "resourceVersion": "7" }, "spec": { "unschedulable": null } });
+    assert_eq!(claim(5).uncordon(&cordon(true, None), "7", true), Step::Merge(free));
+    let done = Step::Done(Uncordoned::Unmarked { is_unschedulable: false });
+    assert_eq!(claim(5).uncordon(&cordon(false, None), "7", true), done);
+}
+
+/// A mark of another journal has a fence that says nothing. Only the one that an operator has seen is taken over.
+#[test]
+fn mark_of_another_journal_is_taken_over() {
+    let other = mark("a", 900, false);
+    let taken_over = |sequence| Claim { takes_over: Some(fence(sequence)), ..claim(5) };
+    let before = cordon(true, Some(other.clone()));
+    assert_eq!(taken_over(900).standing(&before), Standing::Ours);
+    assert!(matches!(taken_over(900).uncordon(&before, "7", false), Step::Json(_)));
+    assert_eq!(taken_over(899).standing(&before), Standing::Superseded(other.clone()));
+    assert_eq!(taken_over(899).uncordon(&before, "7", true), Step::Done(Uncordoned::Superseded(other)));
 }
 
 #[test]

@@ -1,8 +1,8 @@
 //! Slots and cordons that hosts keep because they failed or were given up: only an operator ends them.
 
-use os_upgrade_kernel::State;
 use os_upgrade_kernel::reason::{lock_release, shell_word};
 use os_upgrade_kernel::reboot_queue::purpose;
+use os_upgrade_kernel::{Node, State};
 use os_upgrade_protocol::{HostName, time};
 
 use super::check::Check;
@@ -15,7 +15,8 @@ pub(super) fn examine(state: &State) -> Vec<Check> {
     let slots = state.slots.keys().filter(|host| state.keeps_slot(host)).map(|host| slot(state, host));
     let cordons =
         state.nodes.keys().filter(|host| state.stays_cordoned(host)).map(|host| cordon(state, host));
-    bounded("slots", slots).into_iter().chain(bounded("cordons", cordons)).collect()
+    let marks = state.nodes.iter().map(|(host, node)| mark(host, node));
+    [bounded("slots", slots), bounded("cordons", cordons), bounded("marks", marks)].concat()
 }
 
 fn bounded(name: &str, checks: impl Iterator<Item = Option<Check>>) -> Vec<Check> {
@@ -47,12 +48,20 @@ fn cordon(state: &State, host: &HostName) -> Option<Check> {
     Some(Check::warning("cordons", found, format!("once the host is looked after, `{uncordon}` ends that")))
 }
 
+fn mark(host: &HostName, node: &Node) -> Option<Check> {
+    node.foreign_mark()?;
+    let found = format!("the node of {host} has a mark of a journal that this site does not have");
+    let uncordon = format!("os-upgrade hosts uncordon {} --reason TEXT", shell_word(host.as_str()));
+    let advice = format!("if no other site has this name, `{uncordon}` takes it over and uncordons the node");
+    Some(Check::warning("marks", found, advice))
+}
+
 #[cfg(test)]
 mod tests {
     use chrono::DateTime;
     use os_upgrade_kernel::config::LockProvider;
     use os_upgrade_kernel::reboot_queue::EntryEvent;
-    use os_upgrade_kernel::{Fact, Settings};
+    use os_upgrade_kernel::{Fact, NodeFence, NodeStep, NodeWait, Settings};
     use os_upgrade_protocol::GroupName;
     use os_upgrade_test_site::host;
 
@@ -102,6 +111,16 @@ mod tests {
             ),
         ];
         assert_eq!(examine(&state), expected);
+        let waits = NodeWait::ForeignMark { fence: NodeFence { restored: 0, sequence: 900 } };
+        let step = NodeStep::Waiting { waits };
+        let mut marked = state.clone();
+        marked.apply(DateTime::UNIX_EPOCH, &Fact::Node { host: host("n1"), step }).unwrap();
+        let expected = Check::warning(
+            "marks",
+            "the node of n1 has a mark of a journal that this site does not have",
+            "if no other site has this name, `os-upgrade hosts uncordon n1 --reason TEXT` takes it over and uncordons the node",
+        );
+        assert_eq!(examine(&marked).last(), Some(&expected));
         for (index, name) in [(1, "n2"), (2, "n3"), (3, "n4")] {
             give_up(&mut state, index, name);
         }

@@ -25,6 +25,8 @@ use crate::remote::run::view::{
 const BAR_CHARS: u64 = 30;
 /// The most hosts at work, and groups of waiting hosts that are shown.
 const LINES_MAX: usize = 8;
+/// What a node waits for whose mark is of another journal.
+const FOREIGN_MARK: &str = "foreign-mark";
 /// The kind of the warning that no application is configured.
 const NO_APPLICATIONS: &str = "no-applications";
 /// The most names in a line.
@@ -436,6 +438,7 @@ impl Report {
             needs.push(Need { what: entry.line(), commands: vec![("give up", give_up)] });
         }
         needs.extend(self.state.hosts.iter().filter(|host| host.stays_cordoned()).map(Host::cordon));
+        needs.extend(self.state.hosts.iter().filter_map(Host::foreign_mark));
         needs.extend(self.state.hosts.iter().filter_map(Host::ineffective_reboot));
         if self.cluster.leader.is_none() {
             needs.push("no instance leads: os-upgrade cluster status".to_owned().into());
@@ -507,6 +510,13 @@ impl Host {
     fn ineffective_reboot(&self) -> Option<Need> {
         let missed = self.reboot_ineffective.as_ref()?;
         Some(format!("{}: {missed}", self.hostname).into())
+    }
+
+    /// That the mark of its node is of another journal, and the command that takes it over.
+    fn foreign_mark(&self) -> Option<Need> {
+        let waits = self.node.as_ref()?.waits.as_ref().filter(|waits| waits.kind == FOREIGN_MARK)?;
+        let what = format!("{}: {}", self.hostname, waits.text);
+        Some(Need { what, commands: vec![("take over", release::uncordon(&self.hostname))] })
     }
 
     fn is_being_uncordoned(&self) -> bool {

@@ -83,10 +83,12 @@ pub(crate) fn effects(effects: &[Effect]) -> String {
                 NodeOrder::Evict { is_cordoned: true, .. } => "evict from cordoned".to_owned(),
                 NodeOrder::Evict { is_cordoned: false, .. } => "evict from".to_owned(),
                 NodeOrder::Hold => "hold".to_owned(),
-                NodeOrder::Uncordon { ready: false, .. } => "uncordon".to_owned(),
-                NodeOrder::Uncordon { ready: true, left: None } => "uncordon ready".to_owned(),
-                NodeOrder::Uncordon { ready: true, left: Some(boot) } => {
-                    format!("uncordon ready after {boot}")
+                NodeOrder::Uncordon { ready, left, is_ours, takes_over } => {
+                    let ready = if *ready { " ready" } else { "" };
+                    let left = left.as_ref().map(|boot| format!(" after {boot}")).unwrap_or_default();
+                    let marked = if *is_ours { "" } else { " if marked" };
+                    let taken_over = takes_over.map(|fence| format!(" by {} too", fence.sequence));
+                    format!("uncordon{ready}{left}{marked}{}", taken_over.unwrap_or_default())
                 }
             };
             format!("{order} {host} under {}", fence.sequence)

@@ -12,10 +12,10 @@ use os_upgrade_kernel::start_timer::StartTimer;
 use os_upgrade_kernel::{
     ApiServerOrder, Backoff, ClockDoubt, CommandJob, CommandOutcome, ConfigOperation, ControlMessage, Effect,
     EnrolmentOperation, Expected, Fact, InReplyTo, Input, Job, JobDone, KubernetesSettings, LockOperation,
-    LockOutcome, LockProvider, NoAnswer, NodeJob, NodeOperation, NodeOutcome, OnFailure, Operation, Order,
-    Pod, PodObstacle, Pods, Reachability, RebootCommandSettings, RebootOperation, RebootSettings, Reclaim,
-    Request, RunOperation, Sealed, SecretName, SeenNode, Settings, SlotOperation, SlotOrder, explain,
-    forecast,
+    LockOutcome, LockProvider, NoAnswer, NodeFence, NodeJob, NodeOperation, NodeOutcome, OnFailure,
+    Operation, Order, Pod, PodObstacle, Pods, Reachability, RebootCommandSettings, RebootOperation,
+    RebootSettings, Reclaim, Request, RunOperation, Sealed, SecretName, SeenNode, Settings, SlotOperation,
+    SlotOrder, explain, forecast,
 };
 use os_upgrade_protocol::{Action, CommandId, Outcome, Reply};
 
@@ -143,6 +143,7 @@ fn wanted<T: Clone>(site: &Site, words: &Words<'_>, of_system: impl Fn(&Job) -> 
 fn cluster(site: &mut Site, words: &Words<'_>) -> Outputs {
     let job = wanted(site, words, NodeJob::of);
     let detail = || words.rest(3).to_owned();
+    let number = |at| words.at(at).parse().unwrap();
     let pod = |name: &&str| Pod {
         namespace: "shop".to_owned(),
         name: (*name).to_owned(),
@@ -153,6 +154,8 @@ fn cluster(site: &mut Site, words: &Words<'_>) -> Outputs {
     let outcome = match words.at(2) {
         "clear" => NodeOutcome::Clear,
         "held" => NodeOutcome::Held,
+        "unmarked" => NodeOutcome::Unmarked,
+        "superseded" => NodeOutcome::Superseded { fence: NodeFence { restored: 0, sequence: number(3) } },
         "drained" => NodeOutcome::Drained { boot_id: words.named("boot").map(ToOwned::to_owned) },
         "remaining" => {
             let first: Vec<Pod> = words.plain[3..].iter().map(pod).collect();
@@ -164,6 +167,11 @@ fn cluster(site: &mut Site, words: &Words<'_>) -> Outputs {
         "unreachable" => NodeOutcome::Unreachable { why: NoAnswer::TimedOut },
         "refused" => NodeOutcome::Refused { detail: detail() },
         other => panic!("there is no outcome {other:?}"),
+    };
+    let outcome = if words.has("admin-cordon") {
+        NodeOutcome::FoundUnschedulable { outcome: Box::new(outcome) }
+    } else {
+        outcome
     };
     site.input(Input::JobDone(JobDone::Cluster(job, outcome)))
 }
@@ -224,7 +232,9 @@ fn change_view(site: &mut Site, words: &Words<'_>) {
                 is_ready: !words.has("not-ready"),
                 is_api_server: words.has("api-server"),
                 is_unschedulable: words.has("unschedulable"),
-                is_marked: words.has("marked"),
+                mark: words
+                    .named("mark")
+                    .map(|sequence| NodeFence { restored: 0, sequence: sequence.parse().unwrap() }),
             };
             site.view.nodes.get_or_insert_default().insert(host(words.at(1)), node);
         }

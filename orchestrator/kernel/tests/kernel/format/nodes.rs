@@ -31,7 +31,14 @@ macro_rules! pods_with {
 fn steps() -> Vec<(NodeStep, &'static str)> {
     let fence = NodeFence { restored: 0, sequence: 7 };
     vec![
-        (NodeStep::Cordoned { fence }, r#"{"kind":"cordoned","fence":{"restored":0,"sequence":7}}"#),
+        (
+            NodeStep::Cordoned { fence, was_unschedulable: false },
+            r#"{"kind":"cordoned","fence":{"restored":0,"sequence":7}}"#,
+        ),
+        (
+            NodeStep::Cordoned { fence, was_unschedulable: true },
+            r#"{"kind":"cordoned","fence":{"restored":0,"sequence":7},"was-unschedulable":true}"#,
+        ),
         (NodeStep::EvictionBegan, r#"{"kind":"eviction-began"}"#),
         (NodeStep::RecheckBegan, r#"{"kind":"recheck-began"}"#),
         (
@@ -87,12 +94,16 @@ fn node_waits() {
         ),
         (NodeWait::Refused { detail: "no".to_owned() }, r#"{"kind":"refused","detail":"no"}"#),
         (
+            NodeWait::ForeignMark { fence: NodeFence { restored: 0, sequence: 7 } },
+            r#"{"kind":"foreign-mark","fence":{"restored":0,"sequence":7}}"#,
+        ),
+        (
             NodeWait::Pods { pods: pods(PodObstacle::Requested) },
             concat!(r#"{"kind":"pods","pods":"#, pods_with!(r#"{"kind":"requested"}"#), "}"),
         ),
     ];
-    let kinds = ["not-ready", "unreachable", "refused", "pods"];
-    check(&table, |wait| kinds.iter().position(|kind| *kind == wait.kind()).unwrap(), 4);
+    let kinds = ["not-ready", "unreachable", "refused", "pods", "foreign-mark"];
+    check(&table, |wait| kinds.iter().position(|kind| *kind == wait.kind()).unwrap(), 5);
     let step = |waits: &NodeWait| NodeStep::Waiting { waits: waits.clone() };
     check_formats(&table, |waits| Fact::Node { host: host("h1"), step: step(waits) }.format());
 
@@ -140,7 +151,16 @@ fn node_waits() {
 #[test]
 fn nodes() {
     let fence = Some(NodeFence { restored: 1, sequence: 7 });
-    let node = |stage| Node { stage, since: start(), fence, boot_id: None, left: None, waits: None };
+    let node = |stage| Node {
+        stage,
+        since: start(),
+        fence,
+        boot_id: None,
+        left: None,
+        waits: None,
+        was_unschedulable: false,
+        takes_over: None,
+    };
     let table = [
         (node(NodeStage::Checking), r#""stage":{"kind":"checking"}"#),
         (node(NodeStage::Evicting), r#""stage":{"kind":"evicting"}"#),
@@ -168,9 +188,17 @@ fn nodes() {
             r#""boot-id":"one","left":"one","waits":{"kind":"not-ready"}"#,
         );
         check(&[(full.clone(), json.as_str())], |_| 0, 1);
-        let nodes = [(host("h1"), full)].into_iter().collect();
-        let state = State { nodes, restored: 1, ..State::default() };
-        check_words("State", &serde_json::to_value(&state).unwrap(), state.format());
+        let newer = Node {
+            was_unschedulable: true,
+            takes_over: Some(NodeFence { restored: 0, sequence: 9 }),
+            ..full.clone()
+        };
+        for (node, format) in [(full, 7), (newer, 10)] {
+            let nodes = [(host("h1"), node)].into_iter().collect();
+            let state = State { nodes, restored: 1, ..State::default() };
+            assert_eq!(state.format(), format);
+            check_words("State", &serde_json::to_value(&state).unwrap(), state.format());
+        }
     }
 }
 

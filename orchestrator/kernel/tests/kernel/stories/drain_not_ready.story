@@ -92,7 +92,7 @@
   + node host=h2 step=(uncordon-due release=not-needed)
   + run-ended result=cancelled run=r1
   = done
-  ! uncordon h2 under 1
+  ! uncordon if marked h2 under 1
 > cluster h2 uncordoned
   + node host=h2 step=uncordoned
   + slot-released host=h2 why=not-needed

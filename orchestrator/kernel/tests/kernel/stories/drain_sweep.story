@@ -3,7 +3,7 @@
   + settings-adopted settings=(auto-approve=true kubernetes=(drain-timeout=10m) reboot=(backoff=(first=5m jitter=0s max=20m) max-concurrent=1 unreachable-max=0))
 > host h1
 > host h2
-> node h1 marked unschedulable
+> node h1 mark=1 unschedulable
 > node h2
 > nodes-seen
 > fence
@@ -11,7 +11,7 @@
   + fence-passed sequence=1
 > nodes-seen
   + node host=h1 step=uncordon-due
-  ! uncordon h1 under 1
+  ! uncordon if marked h1 under 1
 > nodes-seen
 > cluster h1 uncordoned
   + node host=h1 step=uncordoned
@@ -36,7 +36,7 @@
   + upgrades-began run=r1
   + r1 h1: slot-granted drain=true group=default provider=embedded
   ! check h1 under 1
-> node h1 marked unschedulable
+> node h1 mark=1 unschedulable
 > nodes-seen
 > cluster h1 drained
   + node host=h1 step=(cordoned fence=(restored=0 sequence=1))
@@ -53,7 +53,7 @@
   + r1 h2: cancelled reason=(run-failed host=h1)
   + run-ended result=failed run=r1
 > nodes-seen
-> node h1 marked
+> node h1 mark=1
 > nodes-seen
   + node host=h1 step=uncordon-due
   ! uncordon h1 under 1

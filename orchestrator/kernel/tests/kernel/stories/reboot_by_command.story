@@ -39,7 +39,7 @@
   2 h3 rebooting: the reboot command is being run since 2026-11-21T01:00:00Z | command-runs
 # It fails: nothing more is tried by itself, but a host that has rebooted all the same is back.
 > command h3 failed exit status 255
-  + reboot event=(failed reason=(reboot-command-failed detail="exit status 255")) host=h3 index=2
+  + reboot event=(failed reason=(reboot-command-failed detail="exit status 255" output=printed)) host=h3 index=2
   ! nothing
 > queue
   1 h2 queued: nothing says which boot it runs, and [reboot] boot-check-command is not set | no-boot
@@ -90,7 +90,7 @@
   3 h3 rebooting: the reboot command is being run since 2026-11-21T01:32:05Z | command-runs
 # What hangs is killed, and counts as unknown.
 > command h3 unknown killed after 120000 ms
-  + reboot event=(attempt-unknown reason=(reboot-unknown detail="killed after 120000 ms")) host=h3 index=3
+  + reboot event=(attempt-unknown reason=(reboot-unknown detail="killed after 120000 ms" output=printed)) host=h3 index=3
   ! nothing
 > queue
   3 h3 rebooting: whether the reboot command has had an effect is not known: killed after 120000 ms; unknown since 2026-11-21T01:32:15Z; it is run again from 2026-11-21T02:04:15Z on if the host is ready in its old boot | retry-awaited

@@ -40,7 +40,7 @@
   2 h3 rebooting: the reboot command is being run since 2026-11-21T01:00:00Z | command-runs
 # An exit status proves nothing: a management controller may have accepted the reboot.
 > command h2 failed exit status 255
-  + reboot event=(failed reason=(reboot-command-failed detail="exit status 255")) host=h2 index=1
+  + reboot event=(failed reason=(reboot-command-failed detail="exit status 255" output=printed)) host=h2 index=1
   ! reboot h3 by command, attempt 1
 > rq cancel 1
   + reboot event=(cancelled actor=admin) host=h2 index=1
@@ -87,7 +87,7 @@
   = created
   ! reboot h1 by command, attempt 1
 > command h1 failed exit status 1
-  + reboot event=(failed reason=(reboot-command-failed detail="exit status 1")) host=h1 index=3
+  + reboot event=(failed reason=(reboot-command-failed detail="exit status 1" output=printed)) host=h1 index=3
   ! nothing
 > rq cancel 3
   + reboot event=(cancelled actor=admin) host=h1 index=3

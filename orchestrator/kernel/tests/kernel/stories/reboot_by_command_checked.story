@@ -46,7 +46,7 @@
   + reboot event=attempt-began host=h2 index=1
   ! reboot node-h2 by command, attempt 1
 > command h2 unknown signal 9
-  + reboot event=(attempt-unknown reason=(reboot-unknown detail="signal 9")) host=h2 index=1
+  + reboot event=(attempt-unknown reason=(reboot-unknown detail="signal 9" output=printed)) host=h2 index=1
   ! check boot of node-h2 since 2026-11-21T01:00:00Z
 > queue
   1 h2 rebooting: whether the reboot command has had an effect is not known: signal 9; unknown since 2026-11-21T01:00:00Z; it is run again from 2026-11-21T01:32:00Z on if the host is ready in its old boot | retry-awaited
