@@ -338,7 +338,6 @@ impl Inventory {
         let is_new = is_announcement && self.is_new(now, at);
         match self.announced.entry(host.clone()).or_default().record(application, sequence, said) {
             Recorded::Counts => {}
-            // The subjects differ where a name is spelled in another way, and then both messages are in the stream.
             Recorded::Replaces { sequence } => self.surplus.add(sequence),
             Recorded::Surplus => {
                 self.surplus.add(sequence);

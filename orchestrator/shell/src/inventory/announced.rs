@@ -40,8 +40,8 @@ pub(super) enum Said {
 pub(super) enum Recorded {
     /// It counts.
     Counts,
-    /// It counts in place of an earlier message about the application, which is no longer needed in the stream, or of one
-    /// about another application that says nothing.
+    /// It counts in place of a message about another application, which says nothing and is no longer needed in the stream. Of one
+    /// application the stream has the last message only.
     Replaces { sequence: u64 },
     /// It does not count, and is not needed in the stream.
     Surplus,
@@ -86,8 +86,8 @@ impl AnnouncedHost {
             replaced = self.applications.remove(&other);
         }
         self.refused.remove(application);
-        let earlier = self.applications.insert(application.clone(), Entry { sequence, announced });
-        let replaced = earlier.or(replaced).filter(|replaced| replaced.sequence < sequence);
+        self.applications.insert(application.clone(), Entry { sequence, announced });
+        let replaced = replaced.filter(|replaced| replaced.sequence < sequence);
         replaced.map_or(Recorded::Counts, |replaced| Recorded::Replaces { sequence: replaced.sequence })
     }
 
@@ -180,14 +180,14 @@ mod tests {
         assert_eq!(host.record(&application(20), 102, Said::Withdrawn), Recorded::Surplus);
         assert!(!host.seen().unwrap().0.refused.contains(&application(20)));
         // Those that count may announce themselves again.
-        assert_eq!(host.record(&application(3), 103, announced(3)), Recorded::Replaces { sequence: 3 });
+        assert_eq!(host.record(&application(3), 103, announced(3)), Recorded::Counts);
     }
 
     #[test]
     fn refused_applications_count_once_announced_again() {
         let mut host = full();
         assert_eq!(host.record(&application(20), 100, announced(20)), Recorded::Surplus);
-        assert_eq!(host.record(&application(5), 101, Said::Withdrawn), Recorded::Replaces { sequence: 5 });
+        assert_eq!(host.record(&application(5), 101, Said::Withdrawn), Recorded::Counts);
         let (seen, _) = host.seen().unwrap();
         assert!(!seen.applications.contains(&application(20)) && seen.refused.contains(&application(20)));
         let instead = Recorded::Replaces { sequence: 101 };
@@ -235,7 +235,7 @@ mod tests {
     #[test]
     fn unusable_announcement_changes_nothing() {
         let mut host = full();
-        assert_eq!(host.record(&application(1), 100, Said::Unusable), Recorded::Replaces { sequence: 1 });
+        assert_eq!(host.record(&application(1), 100, Said::Unusable), Recorded::Counts);
         assert!(host.seen().unwrap().0.applications.contains(&application(1)));
     }
 }
