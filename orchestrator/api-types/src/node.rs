@@ -31,6 +31,10 @@ pub struct NodeWaits<'a> {
     pub kind: &'static str,
     /// The same for people, with the pods.
     pub text: String,
+    /// Whether nothing is heard of the kubelet of the node, which would end pods that are terminating; absent if it speaks.
+    #[serde(rename = "kubelet-silent", skip_serializing_if = "std::ops::Not::not")]
+    #[schema(required = false)]
+    pub kubelet_silent: bool,
     /// How many pods are left; absent if it does not wait for pods.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub count: Option<usize>,
@@ -81,6 +85,7 @@ impl<'a> NodeWaits<'a> {
         Self {
             kind: waits.kind(),
             text: waits.to_string(),
+            kubelet_silent: pods.is_some_and(|pods| pods.kubelet_silent),
             count: pods.map(|pods| pods.count),
             pods: pods.iter().flat_map(|pods| &pods.first).map(WaitingPod::of).collect(),
         }

@@ -77,7 +77,11 @@ mod tests {
     fn spent_budget_is_tried_again_soon() {
         let refused = |obstacle: PodObstacle| {
             let (namespace, name, since) = ("shop".to_owned(), "db-0".to_owned(), DateTime::UNIX_EPOCH);
-            let pods = Pods { count: 1, first: vec![Pod { namespace, name, owner: None, obstacle, since }] };
+            let pods = Pods {
+                count: 1,
+                first: vec![Pod { namespace, name, owner: None, obstacle, since }],
+                kubelet_silent: false,
+            };
             Reason::DrainRefused { pods }
         };
         let budget = refused(PodObstacle::Budget { budgets: vec!["db".to_owned()] });

@@ -18,7 +18,7 @@ use crate::fact::{Fact, IgnoreCause};
 use crate::missed::MissedReason;
 use crate::no_answer::NoAnswer;
 use crate::node::{Node, NodeStage, NodeStep};
-use crate::node_wait::NodeWait;
+use crate::node_wait::{NodeWait, Pods};
 use crate::reason::Reason;
 use crate::reboot_queue::{Entry, EntryEvent};
 use crate::record::Record;
@@ -185,14 +185,16 @@ fn of_step(step: &NodeStep) -> u32 {
     }
 }
 
-const fn of_wait(waits: &NodeWait) -> u32 {
+fn of_wait(waits: &NodeWait) -> u32 {
     match waits {
         NodeWait::ForeignMark { .. } => 10,
-        NodeWait::Pods { .. }
-        | NodeWait::NotReady
-        | NodeWait::Unreachable { .. }
-        | NodeWait::Refused { .. } => 7,
+        NodeWait::Pods { pods } => of_pods(pods),
+        NodeWait::NotReady | NodeWait::Unreachable { .. } | NodeWait::Refused { .. } => 7,
     }
+}
+
+fn of_pods(pods: &Pods) -> u32 {
+    since(10, pods.kubelet_silent).max(7)
 }
 
 fn of_node(node: &Node) -> u32 {
@@ -217,8 +219,8 @@ fn of_reason(reason: &Reason) -> u32 {
         Reason::RebootCommandFailed { .. } | Reason::RebootUnknown { .. } => 8,
         Reason::RebootCommandNotStarted { .. } => 9,
         Reason::DrainTimedOut { waits: Some(waits), .. } => of_wait(waits),
-        Reason::DrainRefused { .. }
-        | Reason::DrainTimedOut { waits: None, .. }
+        Reason::DrainRefused { pods } => of_pods(pods),
+        Reason::DrainTimedOut { waits: None, .. }
         | Reason::CordonLost { .. }
         | Reason::ApiServerUnderWay { .. }
         | Reason::ApiServerWaits { .. }

@@ -7,6 +7,7 @@ use os_upgrade_protocol::time;
 use serde::{Deserialize, Serialize};
 use strum::{IntoStaticStr, VariantNames};
 
+use crate::left_out::is_default;
 use crate::no_answer::NoAnswer;
 use crate::node_fence::NodeFence;
 
@@ -87,6 +88,9 @@ pub struct Pods {
     pub count: usize,
     /// The first ones, at most [`PODS_NAMED_MAX`]: those with an obstacle before those that are merely ending.
     pub first: Vec<Pod>,
+    /// Whether nothing is heard of the kubelet of the node, which would end them.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub kubelet_silent: bool,
 }
 
 impl Pods {
@@ -98,12 +102,17 @@ impl Pods {
 
     fn is_like(&self, other: &Self) -> bool {
         let same = |(one, other): (&Pod, &Pod)| one.is_like(other);
-        self.first.len() == other.first.len() && self.first.iter().zip(&other.first).all(same)
+        self.kubelet_silent == other.kubelet_silent
+            && self.first.len() == other.first.len()
+            && self.first.iter().zip(&other.first).all(same)
     }
 }
 
 impl fmt::Display for Pods {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.kubelet_silent {
+            f.write_str("the kubelet of its node is silent, and ends no pod: ")?;
+        }
         let Some((first, others)) = self.first.split_first() else {
             return write!(f, "{} pods are left", self.count);
         };

@@ -35,6 +35,8 @@ pub struct Cluster {
     pub eviction_interval: Duration,
     /// How long evicted pods have to end, in whole seconds; each pod's own time if absent.
     pub pod_grace: Option<Duration>,
+    /// How long after its grace a pod is waited for whose kubelet is silent; for ever if absent.
+    pub skip_wait_for_delete: Option<Duration>,
     /// How many requests a second it gets.
     pub requests_per_second: NonZeroU32,
 }
@@ -119,6 +121,7 @@ impl Settings {
             eviction_retries: eviction_retries.get(),
             eviction_interval: eviction_interval.get(),
             pod_grace: pod_grace.map(|grace| whole_seconds(grace.get())),
+            skip_wait_for_delete: self.reboot.skip_wait_for_delete.map(Interval::get),
             requests_per_second: NonZeroU32::new(requests_per_second.get()).expect("it is 50 at least"),
         })
     }

@@ -220,7 +220,8 @@ sections! {
     "reboot" => reboot: Reboot {
         /// How many hosts of the queue may be under way at once, 1 to 10000; the slots of their groups are a further limit.
         "max-concurrent-reboots" => max_concurrent_reboots: Bounded<1, 10_000> = Initial::Is("1");
-        /// How many hosts that are not under way may be unreachable, 0 to 10000: with more, none starts. Hosts that are queued count.
+        /// How many hosts that are not under way may be unreachable, 0 to 10000: with more, none starts. Hosts that are
+        /// queued count, but for the one that is to start, if `reboot-command` reboots it.
         "maximum-unreachable-nodes-for-reboot" => maximum_unreachable_nodes_for_reboot: Bounded<0, 10_000> = Initial::Is("0");
         /// Whether hosts of the queue start only while a maintenance window is open. What is under way when it closes is finished.
         "in-windows" => in_windows: bool = Initial::Is("false");
@@ -247,6 +248,10 @@ sections! {
         "command-retries" => command_retries: Bounded<0, 100> = Initial::Is("0");
         /// The time before each of these attempts.
         "command-interval" => command_interval: Interval<0, 3_600_000> = Initial::Is("0s");
+        /// How long pods that are terminating are waited for on a node of `[kubernetes]` whose kubelet is silent, after their own time to
+        /// end, in the queue and in runs. Then the node counts as drained, and a command can reboot it. Without it they are waited for
+        /// until the kubelet is back.
+        "skip-wait-for-delete" => skip_wait_for_delete: Option<Interval<1_000, 86_400_000>> = Initial::Unset("5m");
         /// How long a host waits after its node's drain was given up, in the queue and in runs. It doubles each time, up to
         /// `backoff-max`. Where only disruption budgets kept the pods, the first pause is 10 s.
         "backoff-first" => backoff_first: Interval<1_000, 86_400_000> = Initial::Is("5m");

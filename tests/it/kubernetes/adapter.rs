@@ -41,7 +41,8 @@ const PATIENCE: Duration = Duration::from_mins(1);
 /// The pause between two rounds.
 const ROUND: Duration = Duration::from_millis(20);
 /// As fast as a test can go.
-const PACE: Pace = Pace { retry: Duration::from_millis(100), retries: 0, grace: None };
+const PACE: Pace =
+    Pace { retry: Duration::from_millis(100), retries: 0, grace: None, skip_terminating_after: None };
 const REQUESTS_PER_SECOND: u32 = 1_000;
 
 /// A server with one node, and a client of it.

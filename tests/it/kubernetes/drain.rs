@@ -7,6 +7,7 @@ use harness::kubernetes::Fault;
 use harness::kubernetes::objects::Pod;
 use harness::kubernetes::resource::{BUDGETS, NODES, PODS};
 use harness::wait::{PATIENCE, eventually};
+use os_upgrade_adapters::cluster::{self, ClusterConfig};
 use os_upgrade_adapters::kubernetes::drain::Pace;
 use os_upgrade_adapters::kubernetes::plan::Policy;
 use os_upgrade_kernel::{NodeOutcome, PodObstacle};
@@ -519,7 +520,7 @@ async fn list_begins_anew_when_its_token_expires() {
 async fn requests_are_paced_and_all_pods_have_their_turn() {
     let mut cluster = Cluster::start().await;
     let pause = Duration::from_millis(25);
-    cluster.config.pace = Pace { retry: pause, retries: 0, grace: None };
+    cluster.config.pace = Pace { retry: pause, ..cluster.config.pace };
     cluster.config.requests = requests_per_second(40);
     cluster.add_limited("web", 40);
     let adapter = cluster.adapter();
@@ -536,4 +537,38 @@ async fn requests_are_paced_and_all_pods_have_their_turn() {
     tried.sort();
     tried.dedup();
     assert_eq!(tried.len(), 40);
+}
+
+/// Nobody ends a pod whose kubelet is silent. It is waited for, unless the settings say how long.
+#[tokio::test]
+async fn silent_kubelet_is_named_and_its_pods_may_be_skipped() {
+    let mut cluster = Cluster::start().await;
+    cluster.config.pace = Pace { grace: Some(Duration::from_secs(1)), ..cluster.config.pace };
+    cluster.add("web");
+    let adapter = cluster.adapter();
+    assert_eq!(carry_out(&adapter, check(false)).await, NodeOutcome::Clear);
+    cluster.server.stop_kubelet(NODE);
+    // A kubelet that has just stopped may be restarted.
+    let is_silent = |outcome: &NodeOutcome| {
+        let NodeOutcome::Remaining { pods } = outcome else { panic!("{outcome:?}") };
+        pods.kubelet_silent
+    };
+    assert!(!is_silent(&carry_out(&adapter, evict(true)).await));
+    cluster.server.lose_node(NODE);
+    let outcome = carry_out(&adapter, evict(true)).await;
+    assert!(is_silent(&outcome));
+    assert_eq!(left(&outcome)[0].obstacle, PodObstacle::Terminating);
+
+    let skipping = async |after: Duration| {
+        let config = cluster.config.clone();
+        let pace = Pace { skip_terminating_after: Some(after), ..config.pace };
+        let adapter = cluster::Cluster::new(ClusterConfig { pace, ..config });
+        carry_out(&adapter, evict(true)).await
+    };
+    assert!(is_silent(&skipping(Duration::from_hours(1)).await));
+    eventually("the pod's time is over", async || is_drained(&skipping(Duration::ZERO).await).then_some(()))
+        .await;
+    // Only there: a kubelet that speaks ends its pods.
+    cluster.server.ready_node(NODE);
+    assert!(!is_silent(&skipping(Duration::ZERO).await));
 }

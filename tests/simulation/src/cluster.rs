@@ -102,7 +102,7 @@ fn pods_of(remaining: &[&Pod], now: Micros, obstacle: impl Fn(&Pod) -> PodObstac
         obstacle: obstacle(pod),
         since: beginning() + span(now),
     });
-    Pods { count: remaining.len(), first: named.collect() }
+    Pods { count: remaining.len(), first: named.collect(), kubelet_silent: false }
 }
 
 impl Pod {

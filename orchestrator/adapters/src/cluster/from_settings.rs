@@ -41,6 +41,7 @@ fn config(cluster: settings::Cluster) -> ClusterConfig {
             retry: cluster.eviction_interval,
             retries: cluster.eviction_retries,
             grace: cluster.pod_grace,
+            skip_terminating_after: cluster.skip_wait_for_delete,
         },
         api_servers: selector_of(&cluster.api_servers),
     }

@@ -96,7 +96,7 @@ impl Work<'_> {
             Checked::NotCordoned(standing) => return Ok(not_cordoned(&node, standing)),
             Checked::Drained { boot_id } => NodeOutcome::Drained { boot_id },
             Checked::Clear => NodeOutcome::Clear,
-            Checked::Refused(pods) => remaining(pods),
+            Checked::Refused(pods) => remaining(state.readiness, pods),
         };
         Ok(with_mark(&state, outcome))
     }
@@ -116,7 +116,7 @@ impl Work<'_> {
                 self.memory.forget(host);
                 NodeOutcome::Drained { boot_id }
             }
-            Round::Remaining(pods) => remaining(pods),
+            Round::Remaining(pods) => remaining(state.readiness, pods),
         };
         Ok(with_mark(&state, outcome))
     }

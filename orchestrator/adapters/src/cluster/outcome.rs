@@ -6,7 +6,7 @@ use os_upgrade_kernel::{NodeOutcome, PODS_NAMED_MAX, Pod, PodObstacle, Pods};
 use os_upgrade_protocol::limits::bounded_message;
 
 use crate::kubernetes::mark::{ANNOTATION, Mark, Marking, Standing};
-use crate::kubernetes::node::NodeState;
+use crate::kubernetes::node::{NodeState, Readiness};
 
 /// How much a pod tells of why a node is not drained.
 fn weight(obstacle: &PodObstacle) -> u8 {
@@ -24,12 +24,13 @@ fn weight(obstacle: &PodObstacle) -> u8 {
 }
 
 /// Pods that are left. The first ones are those that are blocked, in the order of their names.
-pub(super) fn remaining(mut pods: Vec<Pod>) -> NodeOutcome {
+pub(super) fn remaining(readiness: Readiness, mut pods: Vec<Pod>) -> NodeOutcome {
+    let kubelet_silent = readiness == Readiness::Unknown;
     let count = pods.len();
     let key = |pod: &Pod| (Reverse(weight(&pod.obstacle)), pod.namespace.clone(), pod.name.clone());
     pods.sort_by_cached_key(key);
     pods.truncate(PODS_NAMED_MAX);
-    NodeOutcome::Remaining { pods: Pods { count, first: pods } }
+    NodeOutcome::Remaining { pods: Pods { count, first: pods, kubelet_silent } }
 }
 
 /// A later leader, or one of another journal, has marked the node.
@@ -106,8 +107,11 @@ mod tests {
             pod("e", PodObstacle::NotTried),
             pod("y", PodObstacle::JobRunning),
         ];
-        let NodeOutcome::Remaining { pods } = remaining(pods) else { panic!("not remaining") };
+        let NodeOutcome::Remaining { pods } = remaining(Readiness::Unknown, pods) else {
+            panic!("not remaining")
+        };
         let names: Vec<&str> = pods.first.iter().map(|pod| pod.name.as_str()).collect();
         assert_eq!((pods.count, names), (7, vec!["y", "z", "b", "d", "e"]));
+        assert!(pods.kubelet_silent);
     }
 }

@@ -12,7 +12,7 @@ mod session;
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-use chrono::Utc;
+use chrono::{DateTime, Utc};
 use os_upgrade_kernel::{Pod, PodObstacle};
 use os_upgrade_protocol::limits::bounded_message;
 use tokio::time::Instant;
@@ -26,7 +26,7 @@ use self::session::Session;
 use super::client::Client;
 use super::error::Error;
 use super::mark::{Claim, Standing};
-use super::node::{self, NodeState};
+use super::node::{self, NodeState, Readiness};
 use super::permit::{Interrupted, NotLeading, Permit};
 use super::plan::{Namespaces, PlannedPod, Policy, plan};
 
@@ -62,8 +62,8 @@ impl Drainer<'_> {
     /// A request fails, among them that of a node that is not there.
     pub async fn preview(&self, node: &str) -> Result<Preview, Error> {
         let (mut session, mut progress) = self.begin();
-        node::read(self.client, node).await?;
-        self.list(node, &mut session, &mut progress).await?;
+        let node = node::read(self.client, node).await?;
+        self.list(&node, &mut session, &mut progress).await?;
         let deleted = judge(&mut session, &mut progress).await?;
         let mut preview = Preview::default();
         for (uid, pod) in progress.remaining(Utc::now()) {
@@ -160,7 +160,7 @@ impl Drainer<'_> {
         if standing != Standing::Ours {
             return Ok(Look::NotCordoned(standing));
         }
-        self.list(&node.name, session, progress).await?;
+        self.list(node, session, progress).await?;
         if !progress.is_drained() {
             return Ok(Look::PodsLeft);
         }
@@ -176,15 +176,35 @@ impl Drainer<'_> {
     /// Lists the pods of the node, and the namespaces if something depends on them.
     async fn list(
         &self,
-        node: &str,
+        node: &NodeState,
         session: &mut Session<'_>,
         progress: &mut Progress,
     ) -> Result<(), Error> {
-        let pods = session.pods(node).await?;
+        let mut pods = session.pods(&node.name).await?;
+        self.leave_out_abandoned(node, &mut pods);
         let needs_namespaces = self.policy.needs_namespaces() && !pods.is_empty();
         let namespaces = if needs_namespaces { session.namespaces().await? } else { Namespaces::default() };
         progress.update(plan(pods, &namespaces, self.policy), Utc::now());
         Ok(())
+    }
+
+    /// Leaves out pods that are terminating for too long on a node whose kubelet is silent: nobody ends them.
+    fn leave_out_abandoned(&self, node: &NodeState, pods: &mut Vec<k8s_openapi::api::core::v1::Pod>) {
+        let Some(after) = self.pace.skip_terminating_after.filter(|_| node.readiness == Readiness::Unknown)
+        else {
+            return;
+        };
+        let since = Utc::now() - after;
+        let before = pods.len();
+        pods.retain(|pod| !is_terminating_since(pod, since));
+        let pods = before - pods.len();
+        if pods > 0 {
+            tracing::info!(
+                node = node.name,
+                pods,
+                "pods are terminating, and the kubelet is silent: they are not waited for"
+            );
+        }
     }
 
     /// Takes what came of an attempt. Returns whether something was written, or why the other pods would fare likewise.
@@ -202,6 +222,12 @@ impl Drainer<'_> {
         progress.record(&pod.pod, obstacle, Utc::now(), Some(Instant::now() + due));
         result
     }
+}
+
+/// Whether the time that `pod` has to end is over since before `since`.
+fn is_terminating_since(pod: &k8s_openapi::api::core::v1::Pod, since: DateTime<Utc>) -> bool {
+    let ends = pod.metadata.deletion_timestamp.as_ref();
+    ends.and_then(|at| DateTime::from_timestamp(at.0.as_second(), 0)).is_some_and(|ends| ends <= since)
 }
 
 /// Asks for the evictions of all pods without carrying any out. Returns the uids of those that would be deleted.

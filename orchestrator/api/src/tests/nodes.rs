@@ -50,7 +50,7 @@ fn waits_for_pods() -> NodeWait {
     let budget = PodObstacle::Budget { budgets: vec!["db".to_owned()] };
     let first =
         vec![pod("db-0", Some("StatefulSet/db"), budget), pod("once", None, PodObstacle::Terminating)];
-    NodeWait::Pods { pods: Pods { count: 7, first } }
+    NodeWait::Pods { pods: Pods { count: 7, first, kubelet_silent: false } }
 }
 
 /// A site of a cluster: the node of `h02` stays cordoned, and that of `h03` is being uncordoned.

@@ -196,8 +196,17 @@ impl RebootQueue {
             return Err(QueueBlocker::Full(count));
         }
         let first = self.first(limits, nodes, now)?;
-        check_unreachable(limits, nodes, &under_way)?;
-        let (index, entry) = first;
+        // Those under way are expected to be unreachable.
+        let unreachable = (nodes.unreachable)().relative_complement(under_way.clone());
+        let (index, entry) = if is_reachable_enough(limits, &unreachable, &first.1.host) {
+            first
+        } else {
+            self.unreachable_first(limits, nodes, &unreachable, now).ok_or_else(|| {
+                let (count, max) = (unreachable.len(), limits.unreachable_max as usize);
+                let first = unreachable.get_min().unwrap_or(&first.1.host).clone();
+                QueueBlocker::Unreachable { count, max, first }
+            })?
+        };
         if nodes.api_servers.contains(&entry.host) && !under_way.is_empty() {
             return Err(QueueBlocker::ApiServerWaits(entry.host.clone()));
         }
@@ -211,20 +220,8 @@ impl RebootQueue {
         nodes: Nodes<'_>,
         now: DateTime<Utc>,
     ) -> Result<(u64, &Entry), QueueBlocker> {
-        let mut seen = OrdSet::new();
-        let firsts = self.entries.iter().filter(|(_, entry)| seen.insert(&entry.host).is_none());
-        let queued: Vec<(u64, &Entry)> = firsts
-            .filter(|(_, entry)| entry.status == EntryStatus::Queued)
-            .map(|(index, entry)| (*index, entry))
-            .collect();
-        let is_server = |entry: &Entry| nodes.api_servers.contains(&entry.host);
-        let (servers, others): (Vec<_>, Vec<_>) = queued.into_iter().partition(|(_, entry)| is_server(entry));
-        let in_order = match limits.api_servers {
-            ApiServerOrder::First => servers.into_iter().chain(others),
-            ApiServerOrder::Last => others.into_iter().chain(servers),
-        };
         let (mut backed_off_until, mut not_ready) = (None, None);
-        for (index, entry) in in_order {
+        for (index, entry) in self.in_order(limits, nodes) {
             if let Some(until) = entry.backoff_expire.filter(|_| entry.is_backed_off(now)) {
                 backed_off_until =
                     Some(backed_off_until.map_or(until, |first: DateTime<Utc>| first.min(until)));
@@ -241,22 +238,46 @@ impl RebootQueue {
         })
     }
 
+    /// The first entry of each host, if it is queued, in the order in which they start.
+    fn in_order(&self, limits: &RebootSettings, nodes: Nodes<'_>) -> impl Iterator<Item = (u64, &Entry)> {
+        let mut seen = OrdSet::new();
+        let firsts = self.entries.iter().filter(|(_, entry)| seen.insert(&entry.host).is_none());
+        let queued: Vec<(u64, &Entry)> = firsts
+            .filter(|(_, entry)| entry.status == EntryStatus::Queued)
+            .map(|(index, entry)| (*index, entry))
+            .collect();
+        let is_server = |entry: &Entry| nodes.api_servers.contains(&entry.host);
+        let (servers, others): (Vec<_>, Vec<_>) = queued.into_iter().partition(|(_, entry)| is_server(entry));
+        match limits.api_servers {
+            ApiServerOrder::First => servers.into_iter().chain(others),
+            ApiServerOrder::Last => others.into_iter().chain(servers),
+        }
+    }
+
+    /// The first entry of a host that is itself unreachable and may start, although too many are: to reboot it is what helps.
+    fn unreachable_first(
+        &self,
+        limits: &RebootSettings,
+        nodes: Nodes<'_>,
+        unreachable: &OrdSet<HostName>,
+        now: DateTime<Utc>,
+    ) -> Option<(u64, &Entry)> {
+        self.in_order(limits, nodes).find(|(index, entry)| {
+            is_reachable_enough(limits, unreachable, &entry.host)
+                && !entry.is_backed_off(now)
+                && (nodes.not_ready)(*index, entry).is_none()
+        })
+    }
+
     fn hosts_under_way(&self, nodes: Nodes<'_>) -> OrdSet<HostName> {
         let own = self.under_way().map(|(_, entry)| entry.host.clone()).collect::<OrdSet<_>>();
         own.union(nodes.draining_elsewhere.clone())
     }
 }
 
-/// Those under way are expected to be unreachable.
-fn check_unreachable(
-    limits: &RebootSettings,
-    nodes: Nodes<'_>,
-    under_way: &OrdSet<HostName>,
-) -> Result<(), QueueBlocker> {
-    let others = (nodes.unreachable)().relative_complement(under_way.clone());
-    let first = others.get_min().filter(|_| others.len() > limits.unreachable_max as usize);
-    first.map_or(Ok(()), |first| {
-        let (count, max) = (others.len(), limits.unreachable_max as usize);
-        Err(QueueBlocker::Unreachable { count, max, first: first.clone() })
-    })
+/// Whether few enough hosts are `unreachable` for `host` to start. It does not count itself where the operator's command reboots it; a
+/// worker could not.
+fn is_reachable_enough(limits: &RebootSettings, unreachable: &OrdSet<HostName>, host: &HostName) -> bool {
+    let is_itself = limits.command.is_some() && unreachable.contains(host);
+    unreachable.len() - usize::from(is_itself) <= limits.unreachable_max as usize
 }

@@ -210,7 +210,7 @@ fn reasons() {
             r#"{"kind":"given-up","actor":"eve","reason":"no power"}"#,
         ),
         (
-            Reason::DrainRefused { pods: Pods { count: 3, first: Vec::new() } },
+            Reason::DrainRefused { pods: Pods { count: 3, first: Vec::new(), kubelet_silent: false } },
             r#"{"kind":"drain-refused","pods":{"count":3,"first":[]}}"#,
         ),
         (

@@ -7,7 +7,7 @@ use imbl::OrdSet;
 use os_upgrade_kernel::reboot_queue::{
     Entry, EntryEvent, EntryStatus, Nodes, NotReady, QueueBlocker, QueueError, RebootQueue,
 };
-use os_upgrade_kernel::{ApiServerOrder, Backoff, LockProvider, RebootSettings};
+use os_upgrade_kernel::{ApiServerOrder, Backoff, LockProvider, RebootCommandSettings, RebootSettings};
 use os_upgrade_protocol::HostName;
 use proptest::prelude::*;
 
@@ -70,13 +70,22 @@ impl Known {
         order: ApiServerOrder,
         now: DateTime<Utc>,
     ) -> Result<u64, QueueBlocker> {
+        self.choose_by(queue, &limits(order), now)
+    }
+
+    fn choose_by(
+        &self,
+        queue: &RebootQueue,
+        limits: &RebootSettings,
+        now: DateTime<Utc>,
+    ) -> Result<u64, QueueBlocker> {
         let nodes = Nodes {
             api_servers: &self.api_servers,
             draining_elsewhere: &self.elsewhere,
             unreachable: &|| self.unreachable.clone(),
             not_ready: &|_, entry| self.not_ready.contains(&entry.host).then_some(NotReady::NoWorker),
         };
-        queue.choose(&limits(order), nodes, now)
+        queue.choose(limits, nodes, now)
     }
 }
 
@@ -153,6 +162,36 @@ fn choices_are_as_listed() {
             assert_eq!(chosen, *expected, "{entries} | {world} | {order:?}");
         }
     }
+}
+
+/// A host that hangs is rebooted by command although it is the one that is unreachable; its worker could not reboot it.
+#[test]
+fn unreachable_host_does_not_block_itself() {
+    let command = RebootCommandSettings { within: "1m".parse().unwrap(), checks_boot: false };
+    let settings = |command| RebootSettings { command, unreachable_max: 0, ..limits(ApiServerOrder::First) };
+    for (entries, world, expected) in [
+        ("w1", "unreachable=w1", Ok("w1")),
+        ("w1 w2 w3", "unreachable=w2", Ok("w2")),
+        ("w1 w2", "unreachable=w2 not-ready=w2", Err("too many hosts")),
+        ("w1 w2:backed-off", "unreachable=w2", Err("too many hosts")),
+        ("w1 w2", "unreachable=w2,w3", Err("too many hosts")),
+        ("w1:rebooting w2", "unreachable=w1", Ok("w2")),
+        ("a1 w2", "unreachable=w2 elsewhere=w3", Ok("w2")),
+        ("w2 a1", "unreachable=a1 elsewhere=w3", Err("the API server a1 is next")),
+    ] {
+        let queue = queue(entries);
+        let chosen = nodes(world).choose_by(&queue, &settings(Some(command)), at(1));
+        match expected {
+            Ok(host) => {
+                assert_eq!(queue.entries[&chosen.unwrap()].host.as_str(), host, "{entries} | {world}");
+            }
+            Err(why) => {
+                assert!(chosen.unwrap_err().to_string().starts_with(why), "{entries} | {world}");
+            }
+        }
+    }
+    let by_worker = nodes("unreachable=w1").choose_by(&queue("w1"), &settings(None), at(1));
+    assert!(by_worker.unwrap_err().to_string().starts_with("too many hosts"));
 }
 
 #[test]

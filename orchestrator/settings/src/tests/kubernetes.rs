@@ -45,6 +45,18 @@ fn cluster_with_the_defaults() {
 }
 
 #[test]
+fn keys_for_nodes_have_no_effect_without_a_cluster() {
+    let text =
+        "[reboot]\napi-servers = \"last\"\napi-server-selector = \"a\"\nskip-wait-for-delete = \"5m\"\n";
+    let warnings = |text: &str| load_text(text, &[]).unwrap().warnings();
+    let no_effect = |key| Warning::NoEffect { key, needs: "[kubernetes]" };
+    let expected = ["api-servers", "api-server-selector", "skip-wait-for-delete"].map(no_effect);
+    assert_eq!(warnings(text), expected);
+    let cluster = "[site]\nname = \"hall-1\"\n[kubernetes]\nkubeconfig = \"/k\"\n";
+    assert_eq!(warnings(&format!("{text}{cluster}")), []);
+}
+
+#[test]
 fn every_key_has_its_effect() {
     let text = r#"
 [site]
@@ -52,6 +64,7 @@ name = "hall-1"
 [reboot]
 api-servers = "last"
 api-server-selector = "cke.cybozu.com/master=true"
+skip-wait-for-delete = "5m"
 backoff-first = "1m"
 backoff-max = "1h"
 backoff-jitter = "0s"
@@ -81,6 +94,7 @@ h01 = "node-1"
     assert_eq!(cluster.protected_namespaces.unwrap().requirements().len(), 2);
     assert_eq!(cluster.job_pods.unwrap().requirements()[0].operator, LabelOperator::NotIn);
     assert_eq!(cluster.api_servers.requirements()[0].values, ["true"]);
+    assert_eq!(cluster.skip_wait_for_delete, Some(Duration::from_mins(5)));
     assert_eq!((cluster.eviction_retries, cluster.eviction_interval), (3, Duration::from_secs(5)));
     assert_eq!(cluster.pod_grace, Some(Duration::from_secs(2)), "in whole seconds");
     assert_eq!(cluster.requests_per_second.get(), 250);

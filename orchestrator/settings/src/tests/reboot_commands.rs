@@ -11,6 +11,12 @@ fn without_a_command_workers_reboot_their_hosts() {
     // What remains of a command that was removed has no effect.
     let settings = load_text("[reboot]\ncommand-timeout = \"1m\"\ncommand-retries = 3", &[]).unwrap();
     assert_eq!((settings.reboot_commands(), settings.for_kernel().reboot.command), (None, None));
+    let warnings: Vec<String> = settings.warnings().iter().map(ToString::to_string).collect();
+    let expected = [
+        "[reboot] command-timeout has no effect without reboot-command",
+        "[reboot] command-retries has no effect without reboot-command",
+    ];
+    assert_eq!(warnings, expected);
 }
 
 #[test]

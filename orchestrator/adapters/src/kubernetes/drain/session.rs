@@ -25,11 +25,13 @@ pub struct Pace {
     pub retries: u32,
     /// How long evicted pods have to end; each pod's own time if absent. In whole seconds, 1 at least.
     pub grace: Option<Duration>,
+    /// How long after its grace a pod is waited for whose kubelet is silent; for ever if absent.
+    pub skip_terminating_after: Option<Duration>,
 }
 
 impl Default for Pace {
     fn default() -> Self {
-        Self { retry: Duration::from_secs(10), retries: 0, grace: None }
+        Self { retry: Duration::from_secs(10), retries: 0, grace: None, skip_terminating_after: None }
     }
 }
 

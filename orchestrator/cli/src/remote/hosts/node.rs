@@ -35,6 +35,8 @@ pub(super) struct Node {
 #[serde(default)]
 struct Waits {
     text: String,
+    #[serde(rename = "kubelet-silent")]
+    kubelet_silent: bool,
     count: u64,
     pods: Vec<Pod>,
 }
@@ -76,14 +78,16 @@ impl Node {
 }
 
 impl Waits {
-    /// A line for each pod that is named, and for how many more there are.
+    /// A line for a kubelet that is silent, for each pod that is named, and for how many more there are.
     fn lines(&self) -> Vec<String> {
         if self.pods.is_empty() {
             return vec![self.text.clone()];
         }
         let named = self.pods.len() as u64;
         let more = self.count.checked_sub(named).filter(|more| *more > 0);
-        self.pods.iter().map(Pod::line).chain(more.map(|more| format!("{more} more pods"))).collect()
+        let silent = self.kubelet_silent.then(|| "the kubelet, which is silent, to end pods".to_owned());
+        let more = more.map(|more| format!("{more} more pods"));
+        silent.into_iter().chain(self.pods.iter().map(Pod::line)).chain(more).collect()
     }
 }
 
@@ -121,6 +125,13 @@ mod tests {
             ("", "2 more pods".to_owned()),
         ];
         assert_eq!(lines(&node), expected);
+        let waits =
+            json!({ "kind": "pods", "text": "x", "kubelet-silent": true, "count": 1, "pods": [pod("db-0")] });
+        let silent = lines(&json!({ "stage": "evicting", "since": since, "waits": waits }));
+        assert_eq!(
+            silent[1..],
+            [("waits for", "the kubelet, which is silent, to end pods".to_owned()), ("", line("db-0"))]
+        );
     }
 
     #[test]

@@ -96,7 +96,9 @@ impl World {
             NodeOrder::Check { .. } | NodeOrder::Evict { .. } => {
                 self.cordoned.insert(host.clone(), job.fence);
                 match outcome {
-                    1 => NodeOutcome::Remaining { pods: Pods { count: 1, first: Vec::new() } },
+                    1 => NodeOutcome::Remaining {
+                        pods: Pods { count: 1, first: Vec::new(), kubelet_silent: false },
+                    },
                     0 if matches!(job.order, NodeOrder::Check { .. }) => NodeOutcome::Clear,
                     _ => {
                         self.drained.insert(host.clone());

@@ -158,8 +158,10 @@ fn cluster(site: &mut Site, words: &Words<'_>) -> Outputs {
         "superseded" => NodeOutcome::Superseded { fence: NodeFence { restored: 0, sequence: number(3) } },
         "drained" => NodeOutcome::Drained { boot_id: words.named("boot").map(ToOwned::to_owned) },
         "remaining" => {
-            let first: Vec<Pod> = words.plain[3..].iter().map(pod).collect();
-            NodeOutcome::Remaining { pods: Pods { count: first.len(), first } }
+            let is_silent = words.has("kubelet-silent");
+            let names = words.plain[3..].iter().filter(|name| **name != "kubelet-silent");
+            let first: Vec<Pod> = names.map(pod).collect();
+            NodeOutcome::Remaining { pods: Pods { count: first.len(), first, kubelet_silent: is_silent } }
         }
         "lost" => NodeOutcome::CordonLost { detail: detail() },
         "uncordoned" => NodeOutcome::Uncordoned,

@@ -15,7 +15,7 @@ fn pods(obstacle: PodObstacle) -> Pods {
         obstacle,
         since: start(),
     };
-    Pods { count: 2, first: vec![pod] }
+    Pods { count: 2, first: vec![pod], kubelet_silent: false }
 }
 
 macro_rules! pods_with {
@@ -93,6 +93,10 @@ fn node_waits() {
             r#"{"kind":"unreachable","why":{"kind":"timed-out"}}"#,
         ),
         (NodeWait::Refused { detail: "no".to_owned() }, r#"{"kind":"refused","detail":"no"}"#),
+        (
+            NodeWait::Pods { pods: Pods { count: 2, first: Vec::new(), kubelet_silent: true } },
+            r#"{"kind":"pods","pods":{"count":2,"first":[],"kubelet-silent":true}}"#,
+        ),
         (
             NodeWait::ForeignMark { fence: NodeFence { restored: 0, sequence: 7 } },
             r#"{"kind":"foreign-mark","fence":{"restored":0,"sequence":7}}"#,
