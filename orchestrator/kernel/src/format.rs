@@ -77,6 +77,7 @@ impl Stored for State {
                 since(5, !last_upgrades.is_empty() || !enrolment.removed.is_empty()),
                 since(6, !reboot_queue.is_unused()).max(of_settings(settings)),
                 since(7, !nodes.is_empty() || *restored != 0),
+                since(10, !reboot_queue.requests.is_empty()),
                 since(9, *turns != Turns::default()),
             ]
             .into_iter()

@@ -103,7 +103,7 @@ pub use node_fence::NodeFence;
 pub use node_wait::{NodeWait, PODS_NAMED_MAX, Pod, PodObstacle, Pods};
 pub use overdue::BlockedStart;
 pub use reason::Reason;
-pub use reboots::{EntryBlocker, explain_entry, next_reboot};
+pub use reboots::{EntryBlocker, explain_entry, needs_operator, next_reboot};
 pub use record::{Batch, FactCursor, Record};
 pub use remembered::Remembered;
 pub use restoration::{Restoration, restoration};

@@ -14,7 +14,7 @@ use crate::forecast::calendar;
 use crate::node::{NodeProgress, NodeStage};
 use crate::reason::Reason;
 use crate::reboot_queue::{
-    Attempt, AttemptStage, Entry, EntryEvent, EntryStatus, Nodes, NotReady, QueueBlocker,
+    Asked, Attempt, AttemptStage, Entry, EntryEvent, EntryStatus, Nodes, NotReady, QueueBlocker,
 };
 use crate::slot::{ReleaseCause, Slot, SlotState};
 use crate::state::{ApplyError, State};
@@ -336,6 +336,14 @@ pub fn explain_entry(
     }
 }
 
+/// Whether the entry at `index` goes on only once an operator has looked after its host: it failed, or nobody knows whether it did.
+pub fn needs_operator(state: &State, view: &View, (index, entry): (u64, &Entry), now: DateTime<Utc>) -> bool {
+    // What keeps other entries from starting says nothing of one whose host reboots.
+    let blocker = || explain_entry(state, view, &Ok(index), (index, entry), now);
+    let is_rebooting = entry.status == EntryStatus::Rebooting;
+    is_rebooting && (entry.has_failed() || matches!(blocker(), Some(EntryBlocker::AttemptUnknown { .. })))
+}
+
 /// Why an entry whose host is rebooted by the operator's command is not progressing.
 fn attempt_blocker(state: &State, view: &View, entry: &Entry, attempt: &Attempt) -> Option<EntryBlocker> {
     let is_gone = || {
@@ -598,8 +606,9 @@ impl State {
     pub(crate) fn apply_reboots(&mut self, at: DateTime<Utc>, fact: &Fact) -> Result<(), ApplyError> {
         if let Fact::RebootsQueued { hosts, window: Some(window), .. } = fact {
             self.reboot_queue.add_required(hosts, *window, at);
-        } else if let Fact::RebootsQueued { hosts, window: None, .. } = fact {
-            self.reboot_queue.add(hosts.iter().cloned(), at);
+        } else if let Fact::RebootsQueued { hosts, actor, reason, window: None } = fact {
+            let asked = Asked { actor: actor.clone(), reason: reason.clone() };
+            self.reboot_queue.add(hosts.iter().cloned(), asked, at);
         } else if let Fact::Reboot { index, host, event } = fact {
             return self.apply_reboot(*index, host, event, at);
         } else if let Fact::RebootQueueSwitched { enabled, .. } = fact {

@@ -187,6 +187,8 @@ fn entry() -> Value {
         "last_transition_time": "2026-11-21T01:00:05Z",
         "drain_backoff_count": 0,
         "added_at": "2026-11-21T01:00:00Z",
+        "added_by": "anna",
+        "reason": "a new kernel",
         "cancel_requested": false,
         "required": false,
         "boot_id": "5e1f6c1e-0b36-4a4e-9a3f-0f5d3c1b7f53",
@@ -358,6 +360,12 @@ pub struct Entry<'a> {
     pub drain_backoff_expire: Option<Stamp>,
     /// When it was added.
     pub added_at: Stamp,
+    /// The operator who queued it; absent if it was queued without one, or by an older version.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub added_by: Option<&'a str>,
+    /// Why, as the operator says.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub reason: Option<&'a str>,
     /// Whether it was cancelled while its host rebooted: it ends when the host is back.
     pub cancel_requested: bool,
     /// Whether it was queued without an operator, because its host needs a reboot.

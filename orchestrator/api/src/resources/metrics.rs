@@ -100,7 +100,7 @@ pub(crate) fn text(
     if published.is_read {
         describe_next_run(&mut registry, &published.forecast(now));
         describe_missed_runs(&mut registry, &published.state.missed);
-        reboots::describe(&mut registry, &published.state, now);
+        reboots::describe(&mut registry, &published.state, &published.view, now);
         nodes::describe(&mut registry, &published.state, now);
     }
     describe_storage(&mut registry, &stored.nats);

@@ -74,6 +74,7 @@ impl Serialize for InQueue<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let Self { queue: Queue { published, next, now }, index, entry } = self;
         let blocker = explain_entry(&published.state, &published.view, next, (*index, entry), *now);
+        let asked = published.state.reboot_queue.asked(*index);
         let shown = Shown {
             index: EntryIndex(*index),
             node: entry.host.as_str(),
@@ -82,6 +83,8 @@ impl Serialize for InQueue<'_> {
             drain_backoff_count: entry.backoff_count,
             drain_backoff_expire: entry.backoff_expire.map(Stamp),
             added_at: Stamp(entry.added_at),
+            added_by: asked.map(|asked| asked.actor.as_str()),
+            reason: asked.and_then(|asked| asked.reason.as_deref()),
             cancel_requested: entry.cancel_requested,
             required: entry.required,
             boot_id: entry.boot_id.as_deref().filter(|_| entry.command.is_some()),

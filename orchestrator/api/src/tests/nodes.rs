@@ -294,8 +294,8 @@ async fn drains_are_previewed() {
     assert_eq!(answer, (404, error("h01 is not a node of a Kubernetes cluster")));
 }
 
-/// A site of a cluster with the worker `h01` and the node `n1`, which an operator gave up while the reboot command was to reboot it.
-fn given_up() -> (TestSite, Vec<Committed>) {
+/// A site of a cluster with the worker `h01` and the node `n1`, which the reboot command is to reboot, after `events`.
+fn rebooting(boot_id: Option<&str>, events: Vec<EntryEvent>) -> (TestSite, Vec<Committed>) {
     let mut site = TestSite::new(["h01"]);
     let seen = SeenNode { name: "n1".to_owned(), boot_id: Some("one".to_owned()), ..SeenNode::default() };
     site.view.nodes = Some([(host("n1"), seen)].into_iter().collect());
@@ -306,15 +306,13 @@ fn given_up() -> (TestSite, Vec<Committed>) {
     let mut record = site.decide_record(&[Input::Tick]);
     let group = GroupName::new("default").unwrap();
     let event = |event| Fact::Reboot { index: 0, host: host("n1"), event };
-    let facts = [
+    let begins = [
         Fact::RebootsQueued { hosts: vec![host("n1")], actor: "anna".to_owned(), reason: None, window: None },
         event(EntryEvent::Started { group, provider: LockProvider::Embedded, drain: true }),
-        event(EntryEvent::AttemptDue { node: "n1".to_owned(), boot_id: Some("one".to_owned()) }),
+        event(EntryEvent::AttemptDue { node: "n1".to_owned(), boot_id: boot_id.map(ToOwned::to_owned) }),
         event(EntryEvent::AttemptBegan),
-        event(EntryEvent::AttemptSucceeded),
-        event(EntryEvent::GivenUp { actor: "anna".to_owned(), reason: "burnt".to_owned() }),
     ];
-    for fact in facts {
+    for fact in begins.into_iter().chain(events.into_iter().map(event)) {
         site.state.apply(site.now, &fact).unwrap();
         record.record.facts.push(fact);
     }
@@ -325,7 +323,8 @@ fn given_up() -> (TestSite, Vec<Committed>) {
 /// Nothing frees the slot and ends the cordon of a node without a worker but an operator, who has to see them and how.
 #[tokio::test]
 async fn node_that_was_given_up_is_shown_and_freed() {
-    let (site, records) = given_up();
+    let given_up = EntryEvent::GivenUp { actor: "anna".to_owned(), reason: "burnt".to_owned() };
+    let (site, records) = rebooting(Some("one"), vec![EntryEvent::AttemptSucceeded, given_up]);
     let since = os_upgrade_protocol::time::format(site.now);
     let api = TestApi::new(site, &records).await;
     let (_, hosts) = api.call("GET /v1/state/os-upgrade/hosts?keys=true", "").await;
@@ -351,6 +350,25 @@ async fn node_that_was_given_up_is_shown_and_freed() {
     let node = shown(&api, "n1").await;
     assert_eq!((&node["slot"], &node["node"]["stage"]), (&Value::Null, &json!("uncordoning")));
     assert_eq!(shown(&api, "h01").await["without-worker"], Value::Null);
+}
+
+/// An operator is needed where the command failed, and where nobody knows whether it did and it is not run again.
+#[tokio::test]
+async fn reboots_that_wait_for_an_operator_in_metrics() {
+    let failed = || EntryEvent::Failed { reason: Reason::RebootCommandFailed { detail: "no".to_owned() } };
+    let unknown =
+        || EntryEvent::AttemptUnknown { reason: Reason::RebootUnknown { detail: "killed".to_owned() } };
+    for (boot_id, event, expected) in [
+        (Some("one"), failed(), 1),
+        (None, unknown(), 1),
+        // It is run again.
+        (Some("one"), unknown(), 0),
+        (Some("one"), EntryEvent::AttemptSucceeded, 0),
+    ] {
+        let (site, records) = rebooting(boot_id, vec![event.clone()]);
+        let text = metrics(&TestApi::new(site, &records).await).await;
+        assert_eq!(value(&text, "os_upgrade_reboot_queue_failed"), expected, "{boot_id:?} {event:?}");
+    }
 }
 
 /// A node that has no worker can be in the reboot queue.

@@ -56,6 +56,8 @@ async fn entries_are_shown_with_what_keeps_them() {
         "last_transition_time": "2026-11-21T05:00:03Z",
         "drain_backoff_count": 0,
         "added_at": "2026-11-21T05:00:03Z",
+        "added_by": "api",
+        "reason": "a new kernel",
         "cancel_requested": false,
         "required": false,
         "why": "the queue is disabled",

@@ -179,7 +179,9 @@ async fn add(Add { nodes, reason, remote }: Add) -> Result<(), Failure> {
         return added(&Value::Array(Vec::new()), output);
     }
     let body = NodesToReboot { nodes: hosts, reason };
-    let entries = remote.client()?.call_with_body(&routes::ADD, &body).await?;
+    let entries = remote.client()?.call_with_body(&routes::ADD, &body).await.map_err(|error| {
+        if nodes.may_be_file() { nodes::neither_host_nor_file(error, &body.nodes) } else { error }
+    })?;
     added(&entries, output)
 }
 

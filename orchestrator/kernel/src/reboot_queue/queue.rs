@@ -25,6 +25,20 @@ pub struct RebootQueue {
     /// The hosts that were queued last because they need a reboot.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub required: Option<Required>,
+    /// What operators asked for, by the index of the first entry that came of it, while an entry of it is there.
+    #[serde(default, skip_serializing_if = "OrdMap::is_empty")]
+    pub requests: OrdMap<u64, Asked>,
+}
+
+/// Who queued entries, and why.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub struct Asked {
+    /// The operator.
+    pub actor: String,
+    /// Why, as the operator says.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reason: Option<String>,
 }
 
 /// Hosts that were queued without an operator, because they need a reboot: each once in an occurrence of the maintenance windows. A
@@ -44,8 +58,9 @@ impl RebootQueue {
         self.entries.len() + more <= ENTRIES_MAX
     }
 
-    /// Appends an entry for each host, in this order.
-    pub fn add(&mut self, hosts: impl IntoIterator<Item = HostName>, at: DateTime<Utc>) {
+    /// Appends an entry for each host, in this order, as an operator asked.
+    pub fn add(&mut self, hosts: impl IntoIterator<Item = HostName>, asked: Asked, at: DateTime<Utc>) {
+        self.requests.insert(self.next_index, asked);
         for host in hosts {
             self.entries.insert(self.next_index, Entry::queued(host, at));
             self.next_index += 1;
@@ -84,7 +99,26 @@ impl RebootQueue {
             Some(next) => self.entries.insert(index, next),
             None => self.entries.remove(&index),
         };
+        self.forget_request_of(index);
         Ok(())
+    }
+
+    /// Who queued the entry at `index`, and why; `None` if it was queued by itself, or an older version did not record it.
+    pub fn asked(&self, index: u64) -> Option<&Asked> {
+        self.entries.get(&index).filter(|entry| !entry.required)?;
+        self.requests.get_prev(&index).map(|(_, asked)| asked)
+    }
+
+    /// Forgets the request of which the entry at `index` came, unless entries of it are there.
+    fn forget_request_of(&mut self, index: u64) {
+        let Some(first) = self.requests.get_prev(&index).map(|(first, _)| *first) else { return };
+        let next =
+            first.checked_add(1).and_then(|after| self.requests.get_next(&after)).map(|(next, _)| *next);
+        let end = next.unwrap_or(self.next_index);
+        let mut left = self.entries.range(first..end).filter(|(_, entry)| !entry.required);
+        if left.next().is_none() {
+            self.requests.remove(&first);
+        }
     }
 
     /// The host of `entry` has left its boot. Its other entries do not leave that boot once more: until the worker has announced

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use chrono::{DateTime, TimeDelta, Utc};
 use imbl::OrdSet;
 use os_upgrade_kernel::reboot_queue::{
-    Entry, EntryEvent, EntryStatus, Nodes, NotReady, QueueBlocker, QueueError, RebootQueue,
+    Asked, Entry, EntryEvent, EntryStatus, Nodes, NotReady, QueueBlocker, QueueError, RebootQueue,
 };
 use os_upgrade_kernel::{ApiServerOrder, Backoff, LockProvider, RebootCommandSettings, RebootSettings};
 use os_upgrade_protocol::HostName;
@@ -19,6 +19,10 @@ fn at(minute: i64) -> DateTime<Utc> {
 
 fn limits(api_servers: ApiServerOrder) -> RebootSettings {
     RebootSettings { max_concurrent: 2, unreachable_max: 1, api_servers, ..RebootSettings::default() }
+}
+
+fn asked() -> Asked {
+    Asked { actor: "eve".to_owned(), reason: None }
 }
 
 fn started() -> EntryEvent {
@@ -38,7 +42,7 @@ fn queue(text: &str) -> RebootQueue {
     let mut queue = RebootQueue::default();
     for (index, word) in (0..).zip(text.split_whitespace()) {
         let (name, status) = word.split_once(':').unwrap_or((word, "queued"));
-        queue.add([host(name)], at(0));
+        queue.add([host(name)], asked(), at(0));
         let events = match status {
             "queued" => vec![],
             "draining" => vec![started()],
@@ -204,11 +208,35 @@ fn disabled_queue_starts_nothing_and_keeps_its_entries() {
     assert_eq!(queue.entries.len(), 1);
 }
 
+/// A request is remembered as long as one of its entries is there, also beside entries that were queued by themselves.
+#[test]
+fn entries_know_who_queued_them() {
+    let mut queue = RebootQueue::default();
+    let asked = |actor: &str| Asked { actor: actor.to_owned(), reason: Some("a new kernel".to_owned()) };
+    queue.add([host("w1"), host("w2")], asked("anna"), at(0));
+    queue.add_required(&[host("w3")], at(0), at(0));
+    queue.add([host("w4")], asked("eve"), at(0));
+    let known = |queue: &RebootQueue| {
+        (0..5).map(|index| queue.asked(index).map(|asked| asked.actor.clone())).collect::<Vec<_>>()
+    };
+    let some = |actor: &str| Some(actor.to_owned());
+    assert_eq!(known(&queue), [some("anna"), some("anna"), None, some("eve"), None]);
+    let end = |queue: &mut RebootQueue, index| {
+        queue.apply(index, &cancelled(), at(1)).unwrap();
+        queue.apply(index, &EntryEvent::Removed, at(1)).unwrap();
+    };
+    end(&mut queue, 0);
+    assert_eq!(known(&queue), [None, some("anna"), None, some("eve"), None]);
+    end(&mut queue, 1);
+    end(&mut queue, 3);
+    assert_eq!((queue.entries.len(), queue.requests.len()), (1, 0));
+}
+
 #[test]
 fn indexes_are_never_used_again() {
     let mut queue = queue("w1 w2:cancelled");
     queue.apply(1, &EntryEvent::Removed, at(1)).unwrap();
-    queue.add([host("w2")], at(1));
+    queue.add([host("w2")], asked(), at(1));
     assert_eq!(queue.entries.keys().copied().collect::<Vec<_>>(), [0, 2]);
     assert_eq!(queue.apply(1, &cancelled(), at(1)), Err(QueueError::Unknown(1)));
 }
@@ -288,7 +316,7 @@ proptest! {
                 queue.entries.keys().nth(number % count).copied().unwrap_or(0)
             };
             let event = match step {
-                Move::Add(number) => { queue.add([node(number)], now); None }
+                Move::Add(number) => { queue.add([node(number)], asked(), now); None }
                 Move::Start => nodes.choose(&queue, order, now).ok().map(|index| (index, started())),
                 Move::BackOff(number) => {
                     let index = picked(number);

@@ -7,7 +7,7 @@ use os_upgrade_kernel::duration::Duration as KernelDuration;
 use os_upgrade_protocol::HostName;
 
 use super::load_text;
-use crate::{ClusterAccess, LabelOperator, NodeFrom, Settings};
+use crate::{ClusterAccess, LabelOperator, NodeFrom, Settings, Warning};
 
 fn host(name: &str) -> HostName {
     HostName::new(name).unwrap()

@@ -2,8 +2,8 @@
 
 use chrono::{DateTime, Utc};
 use imbl::OrdSet;
-use os_upgrade_kernel::State as Site;
 use os_upgrade_kernel::reboot_queue::{Entry, EntryStatus};
+use os_upgrade_kernel::{State as Site, View, needs_operator};
 use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::registry::Registry;
@@ -12,7 +12,7 @@ use prometheus_client::registry::Registry;
 const NODES_MAX: usize = 500;
 
 /// Describes the queue at `now`.
-pub(super) fn describe(registry: &mut Registry, site: &Site, now: DateTime<Utc>) {
+pub(super) fn describe(registry: &mut Registry, site: &Site, view: &View, now: DateTime<Utc>) {
     let queue = &site.reboot_queue;
     let entries = || queue.entries.values();
     let gauge = |value: i64| {
@@ -37,8 +37,10 @@ pub(super) fn describe(registry: &mut Registry, site: &Site, now: DateTime<Utc>)
         items.get_or_create(&[("status", status.as_str())]).set(i64::try_from(number).unwrap_or(i64::MAX));
     }
     of_queue.register("items", "Entries of the reboot queue, by status", items);
-    let failed = entries().filter(|entry| entry.status == EntryStatus::Rebooting && entry.has_failed());
-    let help = "Entries whose worker answered reboot with an error, or whose reboot command failed: each waits for an operator";
+    let needs_operator = |(index, entry): &(&u64, &Entry)| needs_operator(site, view, (**index, entry), now);
+    let failed = queue.entries.iter().filter(needs_operator);
+    let help = "Entries whose worker answered reboot with an error, whose reboot command failed, or of which nobody knows that: each \
+                waits for an operator";
     of_queue.register("failed", help, count(failed.count()));
     let rebooting = entries().filter(|entry| entry.status == EntryStatus::Rebooting);
     let longest = rebooting.map(|entry| (now - entry.last_transition).num_seconds().max(0)).max();

@@ -21,6 +21,8 @@ pub(super) struct Entry {
     pub(super) drain_backoff_count: u64,
     pub(super) drain_backoff_expire: Option<String>,
     added_at: String,
+    added_by: Option<String>,
+    reason: Option<String>,
     pub(super) cancel_requested: bool,
     required: bool,
     boot_id: Option<String>,
@@ -67,6 +69,8 @@ impl Row for Entry {
         Column::new("STATUS", |entry, _| entry.status()),
         Column::whole("SINCE", |entry, zone| zone.time(&entry.last_transition_time)),
         Column::wide("ADDED", |entry, zone| zone.time(&entry.added_at)),
+        Column::new("BY", |entry, _| entry.added_by.clone().unwrap_or_else(|| "-".to_owned())),
+        Column::wide("REASON", |entry, _| entry.reason.clone().unwrap_or_else(|| "-".to_owned())),
         Column::wide("BACKOFFS", |entry, _| entry.drain_backoff_count.to_string()),
         Column::wide("BACKOFF UNTIL", |entry, zone| zone.time_or_dash(entry.drain_backoff_expire.as_deref())),
         Column::wide("BOOT", |entry, _| entry.boot_id.clone().unwrap_or_else(|| "-".to_owned())),
@@ -89,11 +93,13 @@ impl View for Entry {
             format!("{}{}", self.drain_backoff_count, until.unwrap_or_default())
         });
         let by_itself = if self.required { ", because its host needs a reboot" } else { "" };
+        let by = self.added_by.as_ref().map(|by| format!(" by {by}")).unwrap_or_default();
         let lines = [
             ("index", Some(self.index.clone())),
             ("node", Some(self.node.clone())),
             ("status", Some(format!("{} since {}", self.status(), zone.time(&self.last_transition_time)))),
-            ("added", Some(format!("{}{by_itself}", zone.time(&self.added_at)))),
+            ("added", Some(format!("{}{by}{by_itself}", zone.time(&self.added_at)))),
+            ("reason", self.reason.clone()),
             ("backoffs", backoffs),
             ("boot to leave", self.boot_id.clone()),
             ("why", self.why.as_deref().map(|why| zone.times_in(why))),
@@ -209,6 +215,7 @@ mod tests {
                 "index": "7", "node": "h\u{1b}1", "status": "rebooting", "last_transition_time": "2026-11-21T01:00:05Z",
                 "drain_backoff_count": 0, "added_at": "2026-11-21T01:00:00Z", "cancel_requested": true, "boot_id": "one",
                 "why": "its worker has not answered reboot since 2026-11-21T01:00:06Z", "why_kind": "reply-awaited",
+                "added_by": "anna", "reason": "a new kernel",
             },
             {
                 "index": "8", "node": "h2", "status": "queued", "last_transition_time": "2026-11-21T01:00:00Z",
@@ -218,9 +225,14 @@ mod tests {
         ]);
         let entries = Vec::<Entry>::deserialize(entries).unwrap();
         let expected = "\
-INDEX  NODE  STATUS                     SINCE                 WHY
-7      h\u{fffd}1   rebooting, then cancelled  2026-11-21T01:00:05Z  its worker has not answered reboot since 2026-11-21T01:00:06Z
-8      h2    queued                     2026-11-21T01:00:00Z  the queue is disabled";
+INDEX  NODE  STATUS                     SINCE                 BY    WHY
+7      h\u{fffd}1   rebooting, then cancelled  2026-11-21T01:00:05Z  anna  its worker has not answered reboot since 2026-11-21T01:00:06Z
+8      h2    queued                     2026-11-21T01:00:00Z  -     the queue is disabled";
+        let shown = View::text(&entries[0], &NARROW);
+        assert!(
+            shown.contains("\nadded:         2026-11-21T01:00:00Z by anna\nreason:        a new kernel\n"),
+            "{shown}"
+        );
         assert_eq!(entries.text(&NARROW), expected);
         assert_eq!(entries[1].kept_by_queue(), Some("the queue is disabled"));
         assert_eq!(entries[0].kept_by_queue(), None);

@@ -9,8 +9,10 @@ use clap::Args;
 use os_upgrade_api_types::route::Dialect;
 use os_upgrade_kernel::reboot_queue::ENTRIES_MAX;
 use os_upgrade_protocol::HostName;
+use reqwest::StatusCode;
 
 use crate::Failure;
+use crate::failure::Refused;
 
 /// The largest file, in bytes: the API reads no larger body.
 const FILE_BYTES_MAX: usize = Dialect::Specification.body_bytes_max();
@@ -31,6 +33,11 @@ pub(super) struct Selection {
 }
 
 impl Selection {
+    /// Whether the only argument is the name of a host, and could have been meant for a file.
+    pub(super) fn may_be_file(&self) -> bool {
+        matches!(self.nodes.as_slice(), [one] if !is_file(one))
+    }
+
     /// The hosts that are named; `None` if those are meant that need a reboot.
     ///
     /// # Errors
@@ -50,6 +57,18 @@ impl Selection {
                 names.map(Some).map_err(|error| Failure::Usage(format!("{error}")))
             }
         }
+    }
+}
+
+/// A refusal because there is no host of a name that stands alone says that there is no file of that name either.
+pub(super) fn neither_host_nor_file(error: anyhow::Error, hosts: &[HostName]) -> anyhow::Error {
+    match (error.downcast(), hosts) {
+        (Ok(Refused { status, message, of_change }), [one]) if status == StatusCode::NOT_FOUND => {
+            let message = format!("{message}; and there is no file {one}");
+            Refused { status, message, of_change }.into()
+        }
+        (Ok(refused), _) => refused.into(),
+        (Err(error), _) => error,
     }
 }
 
@@ -120,6 +139,22 @@ mod tests {
         ] {
             let error = told(source).unwrap_err();
             assert!(error.starts_with(expected), "{error}");
+        }
+    }
+
+    #[test]
+    fn file_that_is_not_there_is_named() {
+        let refused = |status| {
+            let message = "nodes.txt has announced no worker at this site; nothing is queued".to_owned();
+            anyhow::Error::from(Refused { status, message, of_change: true })
+        };
+        let hosts =
+            |names: &[&str]| names.iter().map(|name| HostName::new(name).unwrap()).collect::<Vec<_>>();
+        let told = |status, names: &[&str]| neither_host_nor_file(refused(status), &hosts(names)).to_string();
+        let expected = "nodes.txt has announced no worker at this site; nothing is queued; and there is no file nodes.txt";
+        assert_eq!(told(StatusCode::NOT_FOUND, &["nodes.txt"]), expected);
+        for (status, names) in [(StatusCode::CONFLICT, &["h1"][..]), (StatusCode::NOT_FOUND, &["h1", "h2"])] {
+            assert_eq!(told(status, names), refused(status).to_string());
         }
     }
 

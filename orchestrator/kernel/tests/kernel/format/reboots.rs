@@ -1,6 +1,6 @@
 //! The reboot queue as JSON.
 
-use os_upgrade_kernel::reboot_queue::{EntryEvent, EntryStatus, RebootQueue};
+use os_upgrade_kernel::reboot_queue::{Asked, EntryEvent, EntryStatus, RebootQueue};
 
 use super::words::check_formats;
 use super::*;
@@ -108,7 +108,8 @@ fn entry_events() {
 #[test]
 fn queue() {
     let mut queue = RebootQueue { disabled: true, ..RebootQueue::default() };
-    queue.add([host("h1"), host("h2")], start());
+    let asked = Asked { actor: "eve".to_owned(), reason: Some("burnt".to_owned()) };
+    queue.add([host("h1"), host("h2")], asked, start());
     queue.add_required(&[host("h3")], start(), start());
     let events: Vec<EntryEvent> = events().into_iter().map(|(event, _)| event).collect();
     let (waiting, started, backed_off) = (&events[0], &events[1], &events[2]);
@@ -130,7 +131,8 @@ fn queue() {
         r#""reason":{"kind":"asking-for-slot","group":"edge"}},"#,
         r#""2":{"host":"h3","added-at":"2026-11-21T01:00:00Z","required":true,"status":"queued","#,
         r#""last-transition":"2026-11-21T01:00:00Z"}},"#,
-        r#""required":{"window":"2026-11-21T01:00:00Z","hosts":["h3"]}}"#,
+        r#""required":{"window":"2026-11-21T01:00:00Z","hosts":["h3"]},"#,
+        r#""requests":{"0":{"actor":"eve","reason":"burnt"}}}"#,
     );
     check(&[(queue, json)], |_| 0, 1);
     check_words("State", &serde_json::to_value(&state).unwrap(), state.format());
