@@ -121,9 +121,10 @@ impl RebootCommands {
                 }
                 Err(failure) => {
                     let detail = bounded(&failure.to_string(), DETAIL_BYTES_MAX);
+                    let output = bounded(failure.tail(), DETAIL_BYTES_MAX);
                     match failure.effect() {
-                        Effect::Unknown => CommandOutcome::Unknown { detail },
-                        Effect::Denied => CommandOutcome::Failed { detail },
+                        Effect::Unknown => CommandOutcome::Unknown { detail, output: Some(output) },
+                        Effect::Denied => CommandOutcome::Failed { detail, output },
                         Effect::Impossible => CommandOutcome::NotStarted { detail },
                     }
                 }

@@ -240,7 +240,8 @@ fn earlier_slot(state: &State, name: &HostName) -> Option<HostBlocker> {
 /// What the reboot queue does to the host.
 fn reboot_under_way(state: &State, name: &HostName) -> Option<HostBlocker> {
     let (index, entry) = state.entry_under_way(name)?;
-    Some(HostBlocker::RebootUnderWay { index, status: entry.status, reason: entry.reason.clone() })
+    let reason = entry.reason.clone().map(Reason::without_output);
+    Some(HostBlocker::RebootUnderWay { index, status: entry.status, reason })
 }
 
 /// How far the work on the node of the host is.
@@ -264,7 +265,7 @@ fn remaining_node(state: &State, name: &HostName) -> Option<HostBlocker> {
 fn stuck_slot(state: &State, group: &GroupName) -> Option<HostBlocker> {
     let reason = |host: &HostName| {
         if let Some((_, entry)) = state.entry_under_way(host) {
-            return entry.reason.clone();
+            return entry.reason.clone().map(Reason::without_output);
         }
         let mut newest = state.run.iter().chain(&state.last_run).filter_map(|run| run.host(host)).peekable();
         let is_under_way = newest.peek().is_some_and(|in_run| in_run.status.is_under_way());

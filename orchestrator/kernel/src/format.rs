@@ -156,8 +156,8 @@ fn of_entry_event(event: &EntryEvent) -> u32 {
         EntryEvent::AttemptDue { .. }
         | EntryEvent::AttemptBegan
         | EntryEvent::AttemptSucceeded
-        | EntryEvent::AttemptUnknown { .. }
         | EntryEvent::Booted { checked: true } => 8,
+        EntryEvent::AttemptUnknown { reason } => of_reason(reason).max(8),
         EntryEvent::Failed { reason } => of_reason(reason).max(6),
         EntryEvent::BackedOff { reason: Some(reason), .. } => of_reason(reason).max(7),
         EntryEvent::Started { drain: true, .. } | EntryEvent::Booted { checked: false } => 7,
@@ -217,7 +217,9 @@ fn of_queued(entry: &Entry) -> u32 {
 
 fn of_reason(reason: &Reason) -> u32 {
     match reason {
-        Reason::RebootCommandFailed { .. } | Reason::RebootUnknown { .. } => 8,
+        Reason::RebootCommandFailed { output, .. } | Reason::RebootUnknown { output, .. } => {
+            since(10, output.is_some()).max(8)
+        }
         Reason::RebootCommandNotStarted { .. } => 9,
         Reason::DrainTimedOut { waits: Some(waits), .. } => of_wait(waits),
         Reason::DrainRefused { pods } => of_pods(pods),

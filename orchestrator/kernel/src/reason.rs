@@ -171,8 +171,11 @@ pub enum Reason {
     /// The operator's command failed, so that the host was not rebooted.
     #[error("the reboot command failed: {detail}")]
     RebootCommandFailed {
-        /// What it says.
+        /// How it ended. Older versions wrote what it printed here, too.
         detail: String,
+        /// The end of what it printed, which may hold secrets: for operators, and not in `Display`. Absent in what older versions wrote.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        output: Option<String>,
     },
     /// The operator's command could not be started, so that nothing was run.
     #[error("the reboot command could not be started: {detail}")]
@@ -183,8 +186,11 @@ pub enum Reason {
     /// Whether the operator's command has rebooted the host is not known.
     #[error("whether the reboot command has had an effect is not known: {detail}")]
     RebootUnknown {
-        /// Why not.
+        /// Why not. Older versions wrote what the command printed here, too.
         detail: String,
+        /// The end of what it printed, as above; absent also if its end is not known.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        output: Option<String>,
     },
     /// The cluster's nodes are not known.
     #[error("the nodes of the Kubernetes cluster have not been seen of late")]
@@ -311,6 +317,23 @@ impl Reason {
     /// The `kind` in its JSON.
     pub fn kind(&self) -> &'static str {
         self.into()
+    }
+
+    /// What the operator's command printed.
+    pub fn output(&self) -> Option<&str> {
+        if let Self::RebootCommandFailed { output, .. } | Self::RebootUnknown { output, .. } = self {
+            output.as_deref()
+        } else {
+            None
+        }
+    }
+
+    /// It, as whoever may not see what the operator's command printed sees it.
+    pub(crate) fn without_output(mut self) -> Self {
+        if let Self::RebootCommandFailed { output, .. } | Self::RebootUnknown { output, .. } = &mut self {
+            *output = None;
+        }
+        self
     }
 
     /// The operator who decided it, if any.

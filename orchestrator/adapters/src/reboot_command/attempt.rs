@@ -30,7 +30,7 @@ const KILL_GRACE: Duration = Duration::from_secs(5);
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Failure {
     /// The program says that it has failed. 126 and 127 are the shell's: the program cannot be executed, or is not there.
-    #[error("the command ended with exit status {exit}: {tail}")]
+    #[error("the command ended with exit status {exit}")]
     Exit {
         /// Its exit status.
         exit: i32,
@@ -38,7 +38,7 @@ pub enum Failure {
         tail: String,
     },
     /// A signal has ended the program.
-    #[error("the command was ended by signal {signal}: {tail}")]
+    #[error("the command was ended by signal {signal}")]
     Signal {
         /// The signal's number.
         signal: i32,
@@ -46,7 +46,7 @@ pub enum Failure {
         tail: String,
     },
     /// The time was up, and the program was killed.
-    #[error("the command was killed after {} ms: {tail}", .limit.as_millis())]
+    #[error("the command was killed after {} ms", .limit.as_millis())]
     TimedOut {
         /// The limit.
         limit: Duration,
@@ -89,6 +89,14 @@ impl Failure {
             // The shell's own statuses are a program's as well.
             Self::Exit { .. } => Effect::Denied,
             Self::CannotStart { .. } | Self::Option { .. } | Self::NotLeading => Effect::Impossible,
+        }
+    }
+
+    /// The end of what the program printed.
+    pub fn tail(&self) -> &str {
+        match self {
+            Self::Exit { tail, .. } | Self::Signal { tail, .. } | Self::TimedOut { tail, .. } => tail,
+            Self::CannotStart { .. } | Self::Option { .. } | Self::NotLeading => "",
         }
     }
 

@@ -229,8 +229,14 @@ async fn who_leaves_the_group_is_not_waited_for() {
 
 #[tokio::test]
 async fn outcomes_are_those_of_the_job() {
-    let failed = || CommandOutcome::Failed { detail: "the command ended with exit status 4: no".to_owned() };
-    let unknown = || CommandOutcome::Unknown { detail: "the command was ended by signal 9: ".to_owned() };
+    let failed = || CommandOutcome::Failed {
+        detail: "the command ended with exit status 4".to_owned(),
+        output: "no".to_owned(),
+    };
+    let unknown = || CommandOutcome::Unknown {
+        detail: "the command was ended by signal 9".to_owned(),
+        output: Some(String::new()),
+    };
     let reboot = CommandOrder::Reboot { attempt: 1 };
     let check = CommandOrder::CheckBoot { since: since() };
     for (order, line, expected) in [

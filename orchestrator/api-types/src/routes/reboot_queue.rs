@@ -380,6 +380,9 @@ pub struct Entry<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<EntryBlockerWord>)]
     pub why_kind: Option<&'static str>,
+    /// The end of what `reboot-command` printed when it failed, for callers with the role operator; absent if it printed nothing.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub output: Option<&'a str>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub progress: Option<Progress<'a>>,
 }

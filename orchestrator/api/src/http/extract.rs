@@ -8,6 +8,7 @@ use axum::extract::{FromRequest, FromRequestParts, Path, Query, Request};
 use axum::http::header::CONTENT_TYPE;
 use axum::http::request::Parts;
 use axum::http::{HeaderMap, StatusCode, Uri};
+use os_upgrade_api_types::Role;
 use os_upgrade_api_types::query::Parameters;
 use os_upgrade_api_types::route::Dialect;
 use os_upgrade_auth::Caller;
@@ -181,6 +182,19 @@ impl<const COUNT: usize, S: Send + Sync> FromRequestParts<S> for Names<COUNT> {
         let Path(names) = names.map_err(|rejection| Problem::bad_request(rejection.body_text()))?;
         let names = names.try_into().map_err(|_| Problem::internal("a route without its names"))?;
         Ok(Self(names))
+    }
+}
+
+/// Whether the caller may see what operators' commands printed, which may hold secrets.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct SeesOutput(pub(crate) bool);
+
+impl<S: Send + Sync> FromRequestParts<S> for SeesOutput {
+    type Rejection = Problem;
+
+    async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, Problem> {
+        let caller = parts.extensions.get::<Caller>();
+        Ok(Self(caller.is_some_and(|caller| caller.may(Role::Operator))))
     }
 }
 

@@ -32,6 +32,14 @@ impl AuditResult {
         }
     }
 
+    /// The facts of the page.
+    pub(crate) fn rows(&mut self) -> &mut [FactRow] {
+        match self {
+            Self::Count(_) => &mut [],
+            Self::Page(page, _) => &mut page.items,
+        }
+    }
+
     /// The answer, with each fact converted by `item`.
     pub(crate) fn answer<'a, T: Serialize>(
         &'a self,

@@ -19,17 +19,21 @@ use os_upgrade_kernel::reboot_queue::{Entry, EntryStatus, QueueBlocker};
 use os_upgrade_kernel::{EntryBlocker, RebootOperation, Request, explain_entry, next_reboot};
 use os_upgrade_protocol::HostName;
 use os_upgrade_site::published_state::PublishedState;
-use os_upgrade_store::Audit;
+use os_upgrade_store::{Audit, FactRow};
 use serde::{Serialize, Serializer};
+use serde_json::Value;
 
 use crate::context::Api;
 use crate::http::error::Problem;
-use crate::http::extract::{Actor, Body, Name, OptionalBody, Params, checked_reason};
+use crate::http::extract::{Actor, Body, Name, OptionalBody, Params, SeesOutput, checked_reason};
 use crate::http::reply;
 use crate::resources::audit::AuditResult;
 use crate::resources::hosts::progress;
 use crate::resources::runs::fact;
 use crate::routes::Routes;
+
+/// What is shown of a detail that may hold what a command printed, as older versions wrote it.
+const WITHHELD: &str = "the role operator is shown why";
 
 pub(crate) fn routes() -> Routes {
     Routes::default()
@@ -51,11 +55,12 @@ struct Queue<'a> {
     published: &'a PublishedState,
     next: Result<u64, QueueBlocker>,
     now: DateTime<Utc>,
+    sees_output: SeesOutput,
 }
 
 impl<'a> Queue<'a> {
-    fn of(published: &'a PublishedState, now: DateTime<Utc>) -> Self {
-        Self { published, next: next_reboot(&published.state, &published.view, now), now }
+    fn of(published: &'a PublishedState, now: DateTime<Utc>, sees_output: SeesOutput) -> Self {
+        Self { published, next: next_reboot(&published.state, &published.view, now), now, sees_output }
     }
 
     fn show(&'a self, (index, entry): (&u64, &'a Entry)) -> InQueue<'a> {
@@ -72,7 +77,11 @@ struct InQueue<'a> {
 
 impl Serialize for InQueue<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let Self { queue: Queue { published, next, now }, index, entry } = self;
+        let Self {
+            queue: Queue { published, next, now, sees_output: SeesOutput(sees_output) },
+            index,
+            entry,
+        } = self;
         let blocker = explain_entry(&published.state, &published.view, next, (*index, entry), *now);
         let asked = published.state.reboot_queue.asked(*index);
         let shown = Shown {
@@ -90,10 +99,16 @@ impl Serialize for InQueue<'_> {
             boot_id: entry.boot_id.as_deref().filter(|_| entry.command.is_some()),
             why: blocker.as_ref().map(ToString::to_string),
             why_kind: blocker.as_ref().map(EntryBlocker::kind),
+            output: output(entry).filter(|_| *sees_output),
             progress: progress(published, &entry.host).filter(|_| entry.status.is_under_way()),
         };
         shown.serialize(serializer)
     }
+}
+
+/// What the operator's command printed for the entry.
+fn output(entry: &Entry) -> Option<&str> {
+    entry.reason.as_ref()?.output().filter(|output| !output.is_empty())
 }
 
 /// A page of the list.
@@ -104,7 +119,11 @@ struct EntryPage<'a> {
     next: Option<EntryIndex>,
 }
 
-async fn list(State(api): State<Api>, Params(params): Params<ListParameters>) -> Result<Response, Problem> {
+async fn list(
+    State(api): State<Api>,
+    sees_output: SeesOutput,
+    Params(params): Params<ListParameters>,
+) -> Result<Response, Problem> {
     let published = api.published()?;
     let entries = published.state.reboot_queue.entries.len();
     api.render(entries, move || {
@@ -113,7 +132,7 @@ async fn list(State(api): State<Api>, Params(params): Params<ListParameters>) ->
         if mode == ListMode::Count {
             return serde_json::to_vec(&Count { count: entries.len() as u64 });
         }
-        let queue = Queue::of(&published, Utc::now());
+        let queue = Queue::of(&published, Utc::now(), sees_output);
         let is_after = |index: &u64| params.after.is_none_or(|after| *index > after.0);
         let mut following = entries.iter().filter(|(index, _)| is_after(index));
         let limit = params.limit.map_or(usize::MAX, |limit| limit as usize);
@@ -133,6 +152,7 @@ async fn list(State(api): State<Api>, Params(params): Params<ListParameters>) ->
 
 async fn read(
     State(api): State<Api>,
+    sees_output: SeesOutput,
     Name(name): Name,
     Params(NoParameters {}): Params<NoParameters>,
 ) -> Result<Response, Problem> {
@@ -140,7 +160,7 @@ async fn read(
     let not_found = || Problem::not_found(format!("the reboot queue has no entry {name:?}"));
     let EntryIndex(index) = name.parse().map_err(|_| not_found())?;
     let entry = published.state.reboot_queue.entries.get(&index).ok_or_else(not_found)?;
-    reply::json(&Queue::of(&published, Utc::now()).show((&index, entry)))
+    reply::json(&Queue::of(&published, Utc::now(), sees_output).show((&index, entry)))
 }
 
 async fn is_enabled(
@@ -150,8 +170,31 @@ async fn is_enabled(
     reply::json(&IsEnabled { enabled: !api.published()?.state.reboot_queue.disabled })
 }
 
-async fn history(State(api): State<Api>, Params(params): Params<FactList>) -> Result<Response, Problem> {
-    AuditResult::read(&api, Audit::Reboots, params.into_query()).await?.answer(|row| Ok(fact(row)))
+async fn history(
+    State(api): State<Api>,
+    SeesOutput(sees_output): SeesOutput,
+    Params(params): Params<FactList>,
+) -> Result<Response, Problem> {
+    let mut found = AuditResult::read(&api, Audit::Reboots, params.into_query()).await?;
+    if !sees_output {
+        found.rows().iter_mut().for_each(withhold_output);
+    }
+    found.answer(|row| Ok(fact(row)))
+}
+
+/// Takes what a command printed out of a fact. Older versions wrote it into `detail`.
+fn withhold_output(row: &mut FactRow) {
+    let Ok(mut fact) = serde_json::from_str::<Value>(row.fact.get()) else { return };
+    let Some(reason) = fact.pointer_mut("/event/reason").and_then(Value::as_object_mut) else { return };
+    let is_of_command = |kind: &Value| kind == "reboot-command-failed" || kind == "reboot-unknown";
+    if !reason.get("kind").is_some_and(is_of_command) {
+        return;
+    }
+    let detail = if reason.remove("output").is_some() { reason.remove("detail") } else { None };
+    reason.insert("detail".to_owned(), detail.unwrap_or_else(|| WITHHELD.into()));
+    if let Ok(shown) = serde_json::value::to_raw_value(&fact) {
+        row.fact = shown;
+    }
 }
 
 /// Requests `operation`, and waits until it is durable or refused.
@@ -186,7 +229,7 @@ async fn add(
     let published = api.published()?;
     let entries = published.state.reboot_queue.entries.len();
     let shown = api.render(entries, move || {
-        let queue = Queue::of(&published, Utc::now());
+        let queue = Queue::of(&published, Utc::now(), SeesOutput(true));
         let entries = added(&published, &nodes).into_iter();
         serde_json::to_vec(&entries.map(|entry| queue.show(entry)).collect::<Vec<_>>())
     });

@@ -9,8 +9,11 @@ use chrono::{TimeDelta, Utc};
 use os_upgrade_api_types::route::Access;
 use os_upgrade_api_types::routes::events::FOLLOW;
 use os_upgrade_auth::{Proof, Rights, Role, Secret, SecretHash, Token, WatchedTokens, write};
+use os_upgrade_kernel::Reason;
+use os_upgrade_kernel::reboot_queue::EntryEvent;
 use os_upgrade_protocol::GroupName;
 
+use super::nodes::rebooting;
 use super::*;
 
 const METHODS: [Method; 8] = [
@@ -287,5 +290,49 @@ async fn refusals_are_counted() {
         "os_upgrade_api_token_file_usable 1",
     ] {
         assert!(text.lines().any(|found| found == line), "{line} in {text}");
+    }
+}
+
+/// A reboot command may print secrets: viewers are shown how it ended, and nothing that it printed.
+#[tokio::test]
+async fn what_a_reboot_command_printed_is_for_operators() {
+    let failed = |detail: &str, output: Option<&str>| EntryEvent::Failed {
+        reason: Reason::RebootCommandFailed {
+            detail: detail.to_owned(),
+            output: output.map(ToOwned::to_owned),
+        },
+    };
+    let paths = [
+        "/v1/state/reboot-queue",
+        "/v1/state/reboot-queue/0",
+        "/v1/state/reboot-queue/history",
+        "/v1/state/os-upgrade",
+        "/v1/state/os-upgrade/hosts",
+        "/v1/state/os-upgrade/hosts/n1",
+        "/v1/state/fleet-lock",
+        "/v1/state/fleet-lock/history",
+    ];
+    let (site, records) = rebooting(Some("one"), vec![failed("exit status 4", Some("hunter2"))]);
+    let guarded = Guarded::new(site, &records).await;
+    for path in paths {
+        let (status, _, text) = guarded.ask("viewer", &Method::GET, path).await;
+        assert_eq!((status, text.contains("hunter2")), (200, false), "{path}: {text}");
+    }
+    for path in ["/v1/state/reboot-queue", "/v1/state/reboot-queue/0", "/v1/state/reboot-queue/history"] {
+        let told = |text: &str| (text.contains("exit status 4"), text.contains("hunter2"));
+        for (who, expected) in
+            [("viewer", (true, false)), ("operator", (true, true)), ("admin", (true, true))]
+        {
+            let (_, _, text) = guarded.ask(who, &Method::GET, path).await;
+            assert_eq!(told(&text), expected, "{who}: {path}: {text}");
+        }
+    }
+
+    // Older versions wrote it into the detail.
+    let (site, records) = rebooting(Some("one"), vec![failed("exit status 4: hunter2", None)]);
+    let guarded = Guarded::new(site, &records).await;
+    for (who, sees) in [("viewer", false), ("operator", true)] {
+        let (_, _, text) = guarded.ask(who, &Method::GET, "/v1/state/reboot-queue/history").await;
+        assert_eq!(text.contains("hunter2"), sees, "{who}: {text}");
     }
 }

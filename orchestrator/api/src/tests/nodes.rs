@@ -295,7 +295,7 @@ async fn drains_are_previewed() {
 }
 
 /// A site of a cluster with the worker `h01` and the node `n1`, which the reboot command is to reboot, after `events`.
-fn rebooting(boot_id: Option<&str>, events: Vec<EntryEvent>) -> (TestSite, Vec<Committed>) {
+pub(super) fn rebooting(boot_id: Option<&str>, events: Vec<EntryEvent>) -> (TestSite, Vec<Committed>) {
     let mut site = TestSite::new(["h01"]);
     let seen = SeenNode { name: "n1".to_owned(), boot_id: Some("one".to_owned()), ..SeenNode::default() };
     site.view.nodes = Some([(host("n1"), seen)].into_iter().collect());
@@ -355,9 +355,12 @@ async fn node_that_was_given_up_is_shown_and_freed() {
 /// An operator is needed where the command failed, and where nobody knows whether it did and it is not run again.
 #[tokio::test]
 async fn reboots_that_wait_for_an_operator_in_metrics() {
-    let failed = || EntryEvent::Failed { reason: Reason::RebootCommandFailed { detail: "no".to_owned() } };
-    let unknown =
-        || EntryEvent::AttemptUnknown { reason: Reason::RebootUnknown { detail: "killed".to_owned() } };
+    let failed = || EntryEvent::Failed {
+        reason: Reason::RebootCommandFailed { detail: "no".to_owned(), output: None },
+    };
+    let unknown = || EntryEvent::AttemptUnknown {
+        reason: Reason::RebootUnknown { detail: "killed".to_owned(), output: None },
+    };
     for (boot_id, event, expected) in [
         (Some("one"), failed(), 1),
         (None, unknown(), 1),

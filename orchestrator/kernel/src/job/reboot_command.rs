@@ -51,8 +51,10 @@ pub enum CommandOutcome {
     Succeeded,
     /// Of `Reboot`: the reboot has not begun.
     Failed {
-        /// A description.
+        /// How the command ended.
         detail: String,
+        /// The end of what it printed.
+        output: String,
     },
     /// Of `Reboot`: nothing was run.
     NotStarted {
@@ -61,8 +63,10 @@ pub enum CommandOutcome {
     },
     /// Of `Reboot`: whether the reboot has begun is not known.
     Unknown {
-        /// A description.
+        /// How the command ended, or why that is not known.
         detail: String,
+        /// The end of what it printed; absent if its end is not known.
+        output: Option<String>,
     },
     /// Of `CheckBoot`: it has booted.
     Booted,
@@ -90,13 +94,16 @@ impl SystemJob for CommandJob {
         }
         let event = match (&self.order, outcome) {
             (CommandOrder::Reboot { .. }, CommandOutcome::Succeeded) => EntryEvent::AttemptSucceeded,
-            (CommandOrder::Reboot { .. }, CommandOutcome::Failed { detail }) => {
-                EntryEvent::Failed { reason: Reason::RebootCommandFailed { detail: detail.clone() } }
+            (CommandOrder::Reboot { .. }, CommandOutcome::Failed { detail, output }) => {
+                let (detail, output) = (detail.clone(), Some(output.clone()));
+                EntryEvent::Failed { reason: Reason::RebootCommandFailed { detail, output } }
             }
             (CommandOrder::Reboot { .. }, CommandOutcome::NotStarted { detail }) => {
                 EntryEvent::Failed { reason: Reason::RebootCommandNotStarted { detail: detail.clone() } }
             }
-            (CommandOrder::Reboot { .. }, CommandOutcome::Unknown { detail }) => unknown(detail),
+            (CommandOrder::Reboot { .. }, CommandOutcome::Unknown { detail, output }) => {
+                unknown(detail, output.clone())
+            }
             (CommandOrder::CheckBoot { .. }, CommandOutcome::Booted) => {
                 return host_is_back(state, self.index, &self.host, true, ReleaseCause::Rebooted);
             }
@@ -118,13 +125,13 @@ impl SystemJob for CommandJob {
     fn leadership_began(state: &State) -> impl Iterator<Item = Fact> + '_ {
         let running = state.attempts().filter(|(.., attempt)| attempt.stage == AttemptStage::Running);
         running.map(|(index, entry, _)| {
-            let event = unknown("the leader that ran it does not lead any more");
+            let event = unknown("the leader that ran it does not lead any more", None);
             Fact::Reboot { index, host: entry.host.clone(), event }
         })
     }
 
     fn unanswered(why: NoAnswer) -> CommandOutcome {
-        CommandOutcome::Unknown { detail: why.to_string() }
+        CommandOutcome::Unknown { detail: why.to_string(), output: None }
     }
 
     fn is_answer(outcome: &CommandOutcome) -> bool {
@@ -178,8 +185,8 @@ fn second_from(at: DateTime<Utc>) -> DateTime<Utc> {
     if second < at { second + TimeDelta::seconds(1) } else { second }
 }
 
-fn unknown(detail: &str) -> EntryEvent {
-    EntryEvent::AttemptUnknown { reason: Reason::RebootUnknown { detail: detail.to_owned() } }
+fn unknown(detail: &str, output: Option<String>) -> EntryEvent {
+    EntryEvent::AttemptUnknown { reason: Reason::RebootUnknown { detail: detail.to_owned(), output } }
 }
 
 #[cfg(test)]

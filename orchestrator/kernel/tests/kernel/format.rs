@@ -226,7 +226,7 @@ fn reasons() {
         (Reason::ApiServerWaits { host: host("h1") }, r#"{"kind":"api-server-waits","host":"h1"}"#),
         (Reason::ClusterUnseen, r#"{"kind":"cluster-unseen"}"#),
         (
-            Reason::RebootCommandFailed { detail: "no".to_owned() },
+            Reason::RebootCommandFailed { detail: "no".to_owned(), output: None },
             r#"{"kind":"reboot-command-failed","detail":"no"}"#,
         ),
         (
@@ -234,7 +234,7 @@ fn reasons() {
             r#"{"kind":"reboot-command-not-started","detail":"no"}"#,
         ),
         (
-            Reason::RebootUnknown { detail: "a crash".to_owned() },
+            Reason::RebootUnknown { detail: "a crash".to_owned(), output: None },
             r#"{"kind":"reboot-unknown","detail":"a crash"}"#,
         ),
         (ClockDoubt::ClockUnmeasured.into(), r#"{"kind":"clock-unmeasured"}"#),

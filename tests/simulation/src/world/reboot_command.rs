@@ -80,13 +80,18 @@ impl World {
         if self.occurs(Fault::CommandHangs) {
             let acts_after = self.rng.bool().then(|| self.rng.u64(..within));
             let detail = "killed because its time was up".to_owned();
-            return Course { takes: within, acts_after, outcome: CommandOutcome::Unknown { detail } };
+            return Course {
+                takes: within,
+                acts_after,
+                outcome: CommandOutcome::Unknown { detail, output: None },
+            };
         }
         let takes = self.rng.u64(..=takes_max);
         let acts_after = Some(self.rng.u64(..=takes));
-        let failed = || CommandOutcome::Failed { detail: "exit status 255".to_owned() };
+        let failed =
+            || CommandOutcome::Failed { detail: "exit status 255".to_owned(), output: String::new() };
         if self.occurs(Fault::CommandKilled) {
-            let outcome = CommandOutcome::Unknown { detail: "signal 9".to_owned() };
+            let outcome = CommandOutcome::Unknown { detail: "signal 9".to_owned(), output: None };
             return Course { takes, acts_after: acts_after.filter(|_| self.rng.bool()), outcome };
         }
         if self.occurs(Fault::CommandLies) {
@@ -140,7 +145,8 @@ impl World {
         }
         let detail = "this instance does not lead any more".to_owned();
         // It may lead again before its lease is another's.
-        self.checker.command_ended(&run.job, &CommandOutcome::Unknown { detail: detail.clone() });
+        self.checker
+            .command_ended(&run.job, &CommandOutcome::Unknown { detail: detail.clone(), output: None });
         let report = Job::RebootCommand(run.job.clone()).unanswered(NoAnswer::Failed { detail }).into();
         self.report_command(request, report);
         false

@@ -28,6 +28,7 @@ pub(super) struct Entry {
     boot_id: Option<String>,
     why: Option<String>,
     why_kind: Option<String>,
+    output: Option<String>,
     progress: Option<Progress>,
 }
 
@@ -103,6 +104,7 @@ impl View for Entry {
             ("backoffs", backoffs),
             ("boot to leave", self.boot_id.clone()),
             ("why", self.why.as_deref().map(|why| zone.times_in(why))),
+            ("output", self.output.clone()),
             ("progress", progress),
         ];
         let lines = lines.into_iter().filter_map(|(name, text)| Some((name, text?)));

@@ -511,9 +511,9 @@ impl Play {
                 }
                 match number {
                     0 => CommandOutcome::Succeeded,
-                    1 => CommandOutcome::Failed { detail: "255".to_owned() },
+                    1 => CommandOutcome::Failed { detail: "255".to_owned(), output: String::new() },
                     4 => CommandOutcome::NotStarted { detail: "no process".to_owned() },
-                    _ => CommandOutcome::Unknown { detail: "signal 9".to_owned() },
+                    _ => CommandOutcome::Unknown { detail: "signal 9".to_owned(), output: None },
                 }
             }
         };

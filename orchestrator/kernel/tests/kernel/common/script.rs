@@ -184,9 +184,9 @@ fn command(site: &mut Site, words: &Words<'_>) -> Outputs {
     let detail = words.rest(3).to_owned();
     let outcome = match words.at(2) {
         "succeeded" => CommandOutcome::Succeeded,
-        "failed" => CommandOutcome::Failed { detail },
+        "failed" => CommandOutcome::Failed { detail, output: "printed".to_owned() },
         "not-started" => CommandOutcome::NotStarted { detail },
-        "unknown" => CommandOutcome::Unknown { detail },
+        "unknown" => CommandOutcome::Unknown { detail, output: Some("printed".to_owned()) },
         "booted" => CommandOutcome::Booted,
         "not-booted" => CommandOutcome::NotBooted,
         other => panic!("there is no outcome {other:?}"),

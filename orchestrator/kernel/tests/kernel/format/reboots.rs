@@ -83,12 +83,28 @@ fn events() -> Vec<(EntryEvent, &'static str)> {
         (EntryEvent::AttemptBegan, r#"{"kind":"attempt-began"}"#),
         (EntryEvent::AttemptSucceeded, r#"{"kind":"attempt-succeeded"}"#),
         (
-            EntryEvent::AttemptUnknown { reason: Reason::RebootUnknown { detail: "a crash".to_owned() } },
+            EntryEvent::AttemptUnknown {
+                reason: Reason::RebootUnknown { detail: "a crash".to_owned(), output: None },
+            },
             r#"{"kind":"attempt-unknown","reason":{"kind":"reboot-unknown","detail":"a crash"}}"#,
         ),
         (
-            EntryEvent::Failed { reason: Reason::RebootCommandFailed { detail: "no".to_owned() } },
+            EntryEvent::Failed {
+                reason: Reason::RebootCommandFailed { detail: "no".to_owned(), output: None },
+            },
             r#"{"kind":"failed","reason":{"kind":"reboot-command-failed","detail":"no"}}"#,
+        ),
+        (
+            EntryEvent::AttemptUnknown {
+                reason: Reason::RebootUnknown { detail: "killed".to_owned(), output: Some("x".to_owned()) },
+            },
+            r#"{"kind":"attempt-unknown","reason":{"kind":"reboot-unknown","detail":"killed","output":"x"}}"#,
+        ),
+        (
+            EntryEvent::Failed {
+                reason: Reason::RebootCommandFailed { detail: "no".to_owned(), output: Some("x".to_owned()) },
+            },
+            r#"{"kind":"failed","reason":{"kind":"reboot-command-failed","detail":"no","output":"x"}}"#,
         ),
         (EntryEvent::NotRebooted, r#"{"kind":"not-rebooted"}"#),
     ]
