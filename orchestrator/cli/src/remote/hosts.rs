@@ -153,6 +153,7 @@ struct Host {
     hostname: String,
     without_worker: bool,
     applications: Vec<String>,
+    refused_applications: Vec<String>,
     labels: BTreeMap<String, String>,
     boot_id: Option<String>,
     reboot_required: Option<String>,
@@ -438,6 +439,13 @@ fn first_versions(versions: &BTreeMap<String, String>) -> String {
     first.chain((more > 0).then(|| format!("and {more} more"))).collect::<Vec<_>>().join(", ")
 }
 
+/// The applications that do not count, and why; none if all do.
+fn refused(applications: &[String]) -> Option<String> {
+    let names = applications.join(", ");
+    (!applications.is_empty())
+        .then(|| format!("{names}: too many applications are announced on it, and these do not count"))
+}
+
 /// `rack=r1, site=north`.
 fn pairs(labels: &BTreeMap<String, String>) -> String {
     labels.iter().map(|(key, value)| format!("{key}={value}")).collect::<Vec<_>>().join(", ")
@@ -474,6 +482,7 @@ impl View for Host {
             ("on request", self.reboots_on_request.then(|| "its worker reboots it".to_owned())),
             ("boot id", self.boot_id.clone()),
             ("applications", (!self.without_worker).then(|| self.applications.join(", "))),
+            ("refused", refused(&self.refused_applications)),
             ("labels", Some(pairs(&self.labels)).filter(|labels| !labels.is_empty())),
             ("group", Some(self.group.clone())),
             ("slot", self.slot.as_ref().map(|slot| slot.sentence(&self.hostname))),
@@ -548,7 +557,7 @@ mod tests {
     fn hosts_in_a_table() {
         let hosts = json!([
             {
-                "hostname": "h01", "applications": ["a", "b"], "labels": {"rack": "r1"}, "reboot-required": "a new kernel", "reboots-on-request": true, "versions": {"linux": "6.1", "os": "12", "tool": "3"}, "group": "default", "reachability": "reachable",
+                "hostname": "h01", "applications": ["a", "b"], "refused-applications": ["c"], "labels": {"rack": "r1"}, "reboot-required": "a new kernel", "reboots-on-request": true, "versions": {"linux": "6.1", "os": "12", "tool": "3"}, "group": "default", "reachability": "reachable",
                 "enrolment": "approved", "decided-by": "anna", "decided-at": "2026-11-21T01:00:00Z",
                 "announced-at": "2026-11-21T00:59:00Z", "last-upgraded-at": "2026-10-24T01:07:12Z", "why": "no run is active",
                 "last-result": {"run": "r1", "status": "failed", "reason": "upgrade failed: no space"},
@@ -574,6 +583,9 @@ h\u{fffd}2   pending    -     -                     2026-11-21T02:00:00Z  -     
             shown.contains("\nreboot:       required: a new kernel\non request:   its worker reboots it\n"),
             "{shown}"
         );
+        let refused =
+            "\nrefused:      c: too many applications are announced on it, and these do not count\n";
+        assert!(shown.contains(refused), "{shown}");
         let shown = hosts[1].text(&WIDE);
         assert!(shown.contains("\nreboot queue: entry 7, queued\n"), "{shown}");
         let node = "

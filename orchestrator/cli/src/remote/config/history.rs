@@ -88,6 +88,35 @@ impl Change {
     }
 }
 
+impl Change {
+    /// The configuration before it, as what it changed says; null if there was none.
+    fn undone(&self) -> Value {
+        let mut before = self.configuration.clone().unwrap_or_default();
+        for Difference { path, values } in &self.difference {
+            set(&mut before, path, values.get("before"));
+        }
+        before
+    }
+}
+
+/// Sets the field at `path`, or removes it.
+fn set(document: &mut Value, path: &str, value: Option<&Value>) {
+    let (parent, name) = path.rsplit_once('/').unwrap_or(("", path));
+    if path.is_empty() {
+        *document = value.cloned().unwrap_or_default();
+    } else if let Some(fields) = field(document, parent).and_then(Value::as_object_mut) {
+        match value {
+            Some(value) => fields.insert(name.to_owned(), value.clone()),
+            None => fields.remove(name),
+        };
+    }
+}
+
+/// The field at `path`; the document itself if that is empty.
+fn field<'a>(document: &'a mut Value, path: &str) -> Option<&'a mut Value> {
+    path.split('/').filter(|name| !name.is_empty()).try_fold(document, |found, name| found.get_mut(name))
+}
+
 impl Row for Change {
     const COLUMNS: &'static [Column<Self>] = &[
         Column::new("CHANGE", |change, _| change.number()),
@@ -155,7 +184,9 @@ pub(super) async fn find(client: &Client, number: FactCursor) -> anyhow::Result<
     let Some(change) = items.next().filter(is_wanted) else {
         bail!("there is no such change: `os-upgrade config history` lists them");
     };
-    let before = items.next().and_then(|earlier| earlier.configuration).unwrap_or_default();
+    // Earlier changes may be older than the history is kept.
+    let before =
+        items.next().map_or_else(|| change.undone(), |earlier| earlier.configuration.unwrap_or_default());
     Ok(Shown { change, before })
 }
 
@@ -184,6 +215,29 @@ CHANGE  TIME                  WHO  CHANGED
         let canvas = Canvas { is_wide: false, columns: None, zone: Zone::Utc };
         assert_eq!(page.text(&canvas), expected);
         assert_eq!(Page { items: Vec::new() }.text(&canvas), "the configuration has not been changed");
+    }
+
+    /// The first change of a history that was shortened has no change before it, and does not create everything.
+    #[test]
+    fn change_is_undone_by_what_it_changed() {
+        let undone = |difference: Value, configuration: Value| {
+            let change = json!({
+                "sequence": 1, "place": 0, "time": "2026-11-21T02:00:00.000Z",
+                "difference": difference, "configuration": configuration,
+            });
+            Change::deserialize(change).unwrap().undone()
+        };
+        let after = json!({ "rollout": { "max-concurrent": 3, "max-failures": 1 }, "start-jitter": "1m" });
+        let difference = json!([
+            { "path": "rollout/max-concurrent", "before": 2, "after": 3 },
+            { "path": "rollout/max-failures", "after": 1 },
+            { "path": "worker-applications", "before": [] },
+        ]);
+        let before =
+            json!({ "rollout": { "max-concurrent": 2 }, "start-jitter": "1m", "worker-applications": [] });
+        assert_eq!(undone(difference, after.clone()), before);
+        assert_eq!(undone(json!([{ "path": "", "after": after }]), after.clone()), Value::Null);
+        assert_eq!(undone(json!([{ "path": "", "before": after }]), Value::Null), after);
     }
 
     #[test]
