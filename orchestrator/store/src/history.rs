@@ -9,7 +9,9 @@ use os_upgrade_protocol::{HostName, RunId};
 use os_upgrade_shell::journal::AppendId;
 use serde_json::value::RawValue;
 use sqlx::query::Query;
-use sqlx::sqlite::{Sqlite, SqliteArguments, SqliteConnection, SqlitePool, SqlitePoolOptions, SqliteRow};
+use sqlx::sqlite::{
+    Sqlite, SqliteArguments, SqliteConnectOptions, SqliteConnection, SqlitePool, SqlitePoolOptions, SqliteRow,
+};
 use sqlx::{Row as _, query, query_scalar};
 use tokio::sync::watch;
 
@@ -255,13 +257,21 @@ const HOST_COLUMNS: &str = "host, application, lock_group, status, since, reason
 pub(super) const FACT_COLUMNS: &str = "sequence, place, at, type, event, actor, run, host, fact";
 
 impl History {
-    /// Opens the store at `path` for reading. The caller must have checked it with [`super::Projector`] or
-    /// [`super::fold()`].
+    /// Opens the store at `path`, which this process does not write, for reading. Nothing is left beside it. The caller must have
+    /// checked it with [`super::fold()`].
     ///
     /// # Errors
     /// It cannot be read.
     pub async fn open(path: &Path) -> Result<Self, OpenError> {
-        let options = open::options(path).read_only(true);
+        Self::with(path, open::read_only(path)).await
+    }
+
+    /// Opens the store at `path`, which a projector of this process writes.
+    pub(super) async fn of_projector(path: &Path) -> Result<Self, OpenError> {
+        Self::with(path, open::options(path).read_only(true)).await
+    }
+
+    async fn with(path: &Path, options: SqliteConnectOptions) -> Result<Self, OpenError> {
         let pool = SqlitePoolOptions::new().max_connections(CONNECTIONS_MAX).connect_with(options).await;
         Ok(Self { pool: pool.map_err(|source| OpenError::of(path, source))?, status: None })
     }

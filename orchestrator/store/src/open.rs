@@ -81,14 +81,18 @@ pub(super) async fn open_read_only(path: &Path, site: &str) -> Result<Option<Sql
         Ok(found) if found.len() == 0 => return Ok(None),
         Ok(_) => {}
     }
+    let mut connection = read_only(path).connect().await.map_err(error)?;
+    check_owner(&mut connection, path, site).await?;
+    Ok(Some(connection))
+}
+
+/// To read the file at `path`, which this process does not write, without leaving anything beside it.
+pub(super) fn read_only(path: &Path) -> SqliteConnectOptions {
     // Without a write-ahead log no process has it open, and an immutable connection creates none.
     let mut log = path.as_os_str().to_owned();
     log.push("-wal");
     let in_use = Path::new(&log).exists();
-    let options = options(path).read_only(true).immutable(!in_use);
-    let mut connection = options.connect().await.map_err(error)?;
-    check_owner(&mut connection, path, site).await?;
-    Ok(Some(connection))
+    options(path).read_only(true).immutable(!in_use)
 }
 
 /// Checks that the file is empty or the store of `site`, with a schema that this program reads.

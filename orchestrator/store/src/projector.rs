@@ -64,7 +64,7 @@ impl Projector {
     /// # Errors
     /// The file cannot be opened for reading.
     pub async fn history(&self) -> Result<History, OpenError> {
-        Ok(History::open(&self.path).await?.with_status(self.status.subscribe()))
+        Ok(History::of_projector(&self.path).await?.with_status(self.status.subscribe()))
     }
 
     /// The position in the journal; `None` if the store is empty. A power cut may set it back to that of the last

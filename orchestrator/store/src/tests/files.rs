@@ -1,5 +1,6 @@
 //! Unusable files: each has its own error, and none is changed.
 
+use std::collections::BTreeSet;
 use std::fs;
 use std::time::Duration;
 
@@ -71,6 +72,23 @@ async fn read_only_file_is_refused() {
         let error = refused(&path).await;
         assert!(matches!(error, OpenError::NotWritable { .. }), "{error:?}");
     }
+}
+
+/// Whoever only reads a store that nobody has open leaves no log beside it, which would belong to whoever ran the program.
+#[tokio::test]
+async fn reader_of_a_store_leaves_nothing_beside_it() {
+    let directory = TempDir::new().unwrap();
+    let path = store_of(&directory, "site").await;
+    let names = || {
+        let entries = fs::read_dir(directory.path()).unwrap().map(|entry| entry.unwrap().file_name());
+        entries.collect::<BTreeSet<_>>()
+    };
+    let before = names();
+    let history = History::open(&path).await.unwrap();
+    assert_eq!(history.count_audit(Audit::Reboots).await.unwrap(), 0);
+    assert_eq!(names(), before);
+    drop(history);
+    assert_eq!(names(), before);
 }
 
 #[tokio::test]
