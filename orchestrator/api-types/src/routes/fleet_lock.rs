@@ -74,7 +74,11 @@ pub fn canonical_path(path: &str) -> Option<&'static str> {
 
 /// The dialect of requests for `path`, which need not be a route.
 pub fn dialect_of(path: &str) -> Dialect {
-    if canonical_path(path).is_some() || segments(path).first() == Some(&BELOW) {
+    let requested = segments(path);
+    // A client below a wrong base reads FleetLock's errors alone.
+    let is_of_client =
+        || [LOCK.path(), UNLOCK.path()].iter().any(|known| requested.ends_with(&segments(known)));
+    if requested.first() == Some(&BELOW) || is_of_client() {
         Dialect::FleetLock
     } else {
         Dialect::Specification
@@ -111,20 +115,12 @@ mod tests {
             "/fleetlock/v1",
             "/fleetlock/v1/pre-reboot/x",
             "/fleetlock/fleetlock/v1/pre-reboot",
+            "/x/v1/pre-reboot",
+            "/fleetlocks/v1//steady-state/",
         ] {
             assert_eq!((canonical_path(path), dialect_of(path)), (None, Dialect::FleetLock), "{path}");
         }
-        for path in [
-            "",
-            "*",
-            "/",
-            "/v1",
-            "/v1/pre-reboot/x",
-            "/v1/state/fleet-lock",
-            "/V1/pre-reboot",
-            "/x/v1/pre-reboot",
-            "/fleetlocks/v1/pre-reboot",
-        ] {
+        for path in ["", "*", "/", "/v1", "/v1/pre-reboot/x", "/v1/state/fleet-lock", "/V1/pre-reboot"] {
             assert_eq!((canonical_path(path), dialect_of(path)), (None, Dialect::Specification), "{path}");
         }
     }

@@ -82,7 +82,7 @@ kinds! {
     TooManyRequests = TOO_MANY_REQUESTS "too_many_requests",
     /// the method is not POST
     MethodNotAllowed = METHOD_NOT_ALLOWED "method_not_allowed",
-    /// there is nothing at this path below `/fleetlock`
+    /// there is nothing at this path: FleetLock is at the root and below `/fleetlock`
     NotFound = NOT_FOUND "not_found",
     /// a fault of the orchestrator; its log has the cause
     Internal = INTERNAL_SERVER_ERROR "internal",

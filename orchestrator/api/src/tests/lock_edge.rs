@@ -66,7 +66,13 @@ async fn paths_are_normalised() {
         assert_eq!((status, body), (200, json!({})), "{path}");
         assert!(head.contains("content-type: application/json") && !head.contains("location:"), "{head}");
     }
-    for path in ["/fleetlock", "/fleetlock/", "/fleetlock/v1/pre-reboots", "/fleetlock/v1/state/os-upgrade"] {
+    for path in [
+        "/fleetlock",
+        "/fleetlock/",
+        "/fleetlock/v1/pre-reboots",
+        "/fleetlock/v1/state/os-upgrade",
+        "/wrong/base/v1/pre-reboot",
+    ] {
         for method in ["POST", "GET", "OPTIONS"] {
             let (status, _, body) = served.send(&format!("{method} {path}"), &headers, BODY).await;
             assert_eq!((status, &body["kind"]), (404, &json!("not_found")), "{path}");
