@@ -45,8 +45,8 @@ pub(super) struct Occasion {
     pub(super) finished: u64,
 }
 
-/// Announces the worker at its start, and again if the announcement has changed, or after a reconnect if the stored one
-/// differs. Never returns.
+/// Announces the worker at its start, and again if the announcement has changed, or if the stored one differs or is gone:
+/// that is looked at after a reconnect and every [`REBOOT_REQUIRED_EVERY`]. Never returns.
 pub(super) async fn announcements<W: Worker>(
     bus: Bus,
     worker: Arc<W>,
@@ -55,12 +55,14 @@ pub(super) async fn announcements<W: Worker>(
 ) {
     let mut link = bus.link();
     let mut announcer = Announcer { bus, last: None, throttle: LogThrottle::default() };
+    let mut number = 0;
     loop {
         announcer.bus.await_connection().await;
         let epoch = link.borrow_and_update().epoch;
+        let check = Check { epoch, number };
         announcement.boot_id = Some(occasion.borrow_and_update().boot_id.0.clone());
         announcement.reboots_on_request = worker.can_reboot();
-        announcer.announce(epoch, &announcement).await;
+        announcer.announce(check, &announcement).await;
         // Only now, since the answer may take long.
         match about_reboot(worker.reboot_required()).await {
             Ok(reason) => announcement.reboot_required = reason,
@@ -70,14 +72,24 @@ pub(super) async fn announcements<W: Worker>(
             Ok(missed) => announcement.reboot_ineffective = missed,
             Err(error) => debug!("it is not known what the last reboot has brought: {error}"),
         }
-        announcer.announce(epoch, &announcement).await;
+        announcer.announce(check, &announcement).await;
         // The senders live in `bus` and in the driver, so neither can fail.
         tokio::select! {
             _ = link.wait_for(|link| link.connected && link.epoch != epoch) => {}
             _ = occasion.changed() => {}
-            () = tokio::time::sleep(REBOOT_REQUIRED_EVERY) => {}
+            () = tokio::time::sleep(REBOOT_REQUIRED_EVERY) => number += 1,
         }
     }
+}
+
+/// An occasion to compare the stored announcement with what is to be announced. Another worker may have had it deleted, or
+/// an operator.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Check {
+    /// The connection, as [`Link::epoch`](crate::bus::Link::epoch) counts.
+    epoch: u64,
+    /// Counts up while the connection lasts.
+    number: u64,
 }
 
 /// The line that `answer` says about a reboot, if any.
@@ -93,15 +105,15 @@ async fn about_reboot(
 /// Stores announcements.
 struct Announcer {
     bus: Bus,
-    /// The last one that was stored, and over which connection.
-    last: Option<(u64, Announcement)>,
+    /// The last one that was stored, and when that was checked last.
+    last: Option<(Check, Announcement)>,
     throttle: LogThrottle,
 }
 
 impl Announcer {
-    /// Stores `announcement`, however long that takes. Over the connection `epoch` it is stored once.
-    async fn announce(&mut self, epoch: u64, announcement: &Announcement) {
-        let current = Some((epoch, announcement.clone()));
+    /// Stores `announcement`, however long that takes, unless it is stored. At each check that is looked at once.
+    async fn announce(&mut self, check: Check, announcement: &Announcement) {
+        let current = Some((check, announcement.clone()));
         if self.last == current {
             return;
         }
@@ -137,4 +149,40 @@ impl Announcer {
 fn is_same(last: &Announcement, announcement: &Announcement) -> bool {
     let announcement = Announcement { time: last.time, ..announcement.clone() };
     *last == announcement
+}
+
+#[cfg(all(test, feature = "testing"))]
+mod tests {
+    use async_nats::jetstream;
+    use os_upgrade_protocol::ApplicationName;
+
+    use super::*;
+    use crate::testing::NatsServer;
+
+    /// The orchestrator deletes what does not count, and a place may become free later.
+    #[tokio::test]
+    async fn announcement_that_is_gone_is_made_again() {
+        let server = NatsServer::start().await.expect("NATS starts");
+        let client = async_nats::connect(server.url()).await.expect("NATS answers");
+        let stream = jetstream::stream::Config {
+            name: subject::WORKERS_STREAM.to_owned(),
+            subjects: vec![subject::WORKERS.to_owned()],
+            ..jetstream::stream::Config::default()
+        };
+        let stream = jetstream::new(client.clone()).create_stream(stream).await.expect("NATS answers");
+        let stored = async || stream.get_info().await.expect("NATS answers").state.messages;
+        let (host, application) = (HostName::new("h1"), ApplicationName::new("a"));
+        let announcement = Announcement::new(host.expect("valid"), application.expect("valid"));
+        let mut announcer = Announcer { bus: Bus::new(client), last: None, throttle: LogThrottle::default() };
+        let check = |number| Check { epoch: 1, number };
+        for number in [0, 1] {
+            announcer.announce(check(number), &announcement).await;
+            assert_eq!(stored().await, 1, "it is still there");
+        }
+        stream.purge().await.expect("NATS answers");
+        announcer.announce(check(1), &announcement).await;
+        assert_eq!(stored().await, 0, "that was looked at");
+        announcer.announce(check(2), &announcement).await;
+        assert_eq!(stored().await, 1);
+    }
 }

@@ -1,9 +1,13 @@
 //! What the workers of one host have announced. Whoever has a host's credentials can announce any number of
-//! applications, so only the first ones count.
+//! applications, so only a few count. Workers that live announce themselves again when they find that their announcement
+//! is gone, so an announcement gives way to a newer one if it may be that of a worker that is gone.
+//!
+//! What counts depends on the messages alone, and on the times at which the bus stored them: whoever reads the stream from
+//! its beginning finds what those found who have followed it.
 
 use std::collections::BTreeMap;
 
-use chrono::{DateTime, Utc};
+use chrono::{DateTime, TimeDelta, Utc};
 use imbl::OrdSet;
 use os_upgrade_kernel::SeenHost;
 use os_upgrade_protocol::{Announcement, ApplicationName, limits};
@@ -14,6 +18,8 @@ use crate::text::one_line;
 pub const APPLICATIONS_MAX: usize = 16;
 /// The most refused applications of a host that are shown.
 const REFUSED_SHOWN_MAX: usize = 16;
+/// An announcement that is older than another of the same boot by this much may be that of a worker that is gone.
+const GIVES_WAY_AFTER: TimeDelta = TimeDelta::minutes(1);
 
 /// The most labels of a host that are kept.
 const LABELS_MAX: usize = 64;
@@ -40,8 +46,8 @@ pub(super) enum Said {
 pub(super) enum Recorded {
     /// It counts.
     Counts,
-    /// It counts in place of a message about another application, which says nothing and is no longer needed in the stream. Of one
-    /// application the stream has the last message only.
+    /// It counts in place of a message about another application, which is no longer needed in the stream. Of one application
+    /// the stream has the last message only.
     Replaces { sequence: u64 },
     /// It does not count, and is not needed in the stream.
     Surplus,
@@ -62,38 +68,66 @@ struct Entry {
     announced: Option<Box<Announced>>,
 }
 
+impl Entry {
+    /// Whether, and how soon, it gives way to `new`, the announcement of another application: first what announces
+    /// nothing, then what was announced in another boot, then the oldest of the same boot.
+    fn gives_way(&self, new: &Announced) -> Option<(u8, Option<DateTime<Utc>>)> {
+        let Some(announced) = &self.announced else { return Some((0, None)) };
+        let boot_id = &new.announcement.boot_id;
+        if boot_id.is_some() && *boot_id != announced.announcement.boot_id {
+            return Some((1, Some(announced.at)));
+        }
+        (new.at - announced.at >= GIVES_WAY_AFTER).then_some((2, Some(announced.at)))
+    }
+}
+
 impl AnnouncedHost {
-    /// Records the last message about `application`, which the stream has at `sequence`. An announcement takes the place of
-    /// one that is withdrawn or cannot be used. If there is no such place, it does not count, and has to be made again
-    /// once there is one.
+    /// Records the last message about `application`, which the stream has at `sequence`. If there is no place left, an
+    /// announcement takes that of another application, see [`Entry::gives_way`]. If none gives way, it does not count, and
+    /// has to be made again.
     pub(super) fn record(&mut self, application: &ApplicationName, sequence: u64, said: Said) -> Recorded {
         let announced = match said {
             Said::Announced(announced) => Some(announced),
             Said::Withdrawn => None,
             Said::Unusable => self.applications.get_mut(application).and_then(|entry| entry.announced.take()),
         };
-        let is_announcement = announced.is_some();
+        self.refused.remove(application);
         let mut replaced = None;
         if !self.applications.contains_key(application) && self.applications.len() >= APPLICATIONS_MAX {
-            let Some(other) = self.first_without_announcement().filter(|_| is_announcement) else {
-                if !is_announcement {
-                    self.refused.remove(application);
-                } else if self.refused.len() < REFUSED_SHOWN_MAX {
-                    self.refused.insert(application.clone());
+            let Some(other) = announced.as_deref().and_then(|new| self.first_to_give_way(new)) else {
+                if announced.is_some() {
+                    self.refuse(application.clone());
                 }
                 return Recorded::Surplus;
             };
             replaced = self.applications.remove(&other);
+            if replaced.as_ref().is_some_and(|entry| entry.announced.is_some()) {
+                self.refuse(other);
+            }
         }
-        self.refused.remove(application);
         self.applications.insert(application.clone(), Entry { sequence, announced });
         let replaced = replaced.filter(|replaced| replaced.sequence < sequence);
         replaced.map_or(Recorded::Counts, |replaced| Recorded::Replaces { sequence: replaced.sequence })
     }
 
-    fn first_without_announcement(&self) -> Option<ApplicationName> {
-        let mut without = self.applications.iter().filter(|(_, entry)| entry.announced.is_none());
-        without.next().map(|(application, _)| application.clone())
+    fn first_to_give_way(&self, new: &Announced) -> Option<ApplicationName> {
+        let rank = |(name, entry): (&ApplicationName, &Entry)| Some((entry.gives_way(new)?, name.clone()));
+        self.applications.iter().filter_map(rank).min().map(|(_, name)| name)
+    }
+
+    fn refuse(&mut self, application: ApplicationName) {
+        if self.refused.len() < REFUSED_SHOWN_MAX {
+            self.refused.insert(application);
+        }
+    }
+
+    /// The boot that a worker has announced last.
+    fn boot_id(&self) -> Option<&String> {
+        let boots = self.applications.values().filter_map(|entry| {
+            let boot_id = entry.announced.as_ref()?.announcement.boot_id.as_ref()?;
+            Some((entry.sequence, boot_id))
+        });
+        boots.max_by_key(|(sequence, _)| *sequence).map(|(_, boot_id)| boot_id)
     }
 
     /// The applications that do not count; the first ones, if there are many.
@@ -106,6 +140,7 @@ impl AnnouncedHost {
     pub(super) fn seen(&self) -> Option<(SeenHost, bool)> {
         let (mut seen, mut sends_heartbeats): (Option<SeenHost>, bool) = (None, false);
         let mut all_reboot = true;
+        let boot_id = self.boot_id();
         for (application, entry) in &self.applications {
             let Some(announced) = &entry.announced else { continue };
             let seen = seen.get_or_insert_default();
@@ -117,10 +152,13 @@ impl AnnouncedHost {
                     seen.labels.insert(key.clone(), value.clone());
                 }
             }
-            seen.boot_id = seen.boot_id.take().or_else(|| announcement.boot_id.clone());
+            // What was said before the last boot is no longer true.
+            let is_current = announcement.boot_id.is_none() || announcement.boot_id.as_ref() == boot_id;
             let most = limits::REBOOT_REQUIRED_BYTES_MAX;
             let line = |text: &String| one_line(&limits::bounded(text, most), most);
-            let line = |text: &Option<String>| text.as_ref().map(line).filter(|line| !line.is_empty());
+            let line = |text: &Option<String>| {
+                text.as_ref().filter(|_| is_current).map(line).filter(|line| !line.is_empty())
+            };
             seen.reboot_required =
                 seen.reboot_required.take().or_else(|| line(&announcement.reboot_required));
             let ineffective = || line(&announcement.reboot_ineffective);
@@ -132,6 +170,7 @@ impl AnnouncedHost {
         }
         let mut seen = seen?;
         seen.refused = self.refused.clone();
+        seen.boot_id = boot_id.cloned();
         // Any of its workers may get the command.
         seen.reboots_on_request = all_reboot;
         // Also of what cannot be used.
@@ -195,6 +234,64 @@ mod tests {
         let (seen, _) = host.seen().unwrap();
         assert!(seen.applications.contains(&application(20)) && seen.refused.is_empty());
         assert_eq!(host.record(&application(5), 103, announced(5)), Recorded::Surplus);
+    }
+
+    /// An announcement that is made in the boot `boot_id`, `minutes` after the epoch.
+    fn announced_in(number: usize, boot_id: Option<&str>, minutes: i64) -> Said {
+        let Said::Announced(mut said) = announced(number) else { unreachable!() };
+        said.announcement.boot_id = boot_id.map(str::to_owned);
+        said.at += TimeDelta::minutes(minutes);
+        Said::Announced(said)
+    }
+
+    fn counts(host: &AnnouncedHost, number: usize) -> bool {
+        host.seen().unwrap().0.applications.contains(&application(number))
+    }
+
+    #[test]
+    fn dead_announcements_give_way_to_live_ones() {
+        // Of an earlier boot, or of none: at once.
+        for boot_id in [None, Some("earlier")] {
+            let mut host = AnnouncedHost::default();
+            for number in 0..APPLICATIONS_MAX {
+                host.record(&application(number), number as u64, announced_in(number, boot_id, 0));
+            }
+            let instead = Recorded::Replaces { sequence: 0 };
+            assert_eq!(host.record(&application(20), 100, announced_in(20, Some("now"), 0)), instead);
+            assert!(counts(&host, 20) && !counts(&host, 0));
+            assert_eq!(host.seen().unwrap().0.refused, OrdSet::unit(application(0)), "operators see it");
+            // Those that are announced in this boot stay.
+            let instead = Recorded::Replaces { sequence: 1 };
+            assert_eq!(host.record(&application(21), 101, announced_in(21, Some("now"), 0)), instead);
+            assert!(counts(&host, 20) && counts(&host, 21));
+        }
+        // Of the same boot: the oldest, once it is older.
+        let mut host = AnnouncedHost::default();
+        for number in 0..APPLICATIONS_MAX {
+            let minutes = i64::from(number != 7);
+            host.record(&application(number), number as u64, announced_in(number, Some("now"), minutes));
+        }
+        let instead = Recorded::Replaces { sequence: 7 };
+        assert_eq!(host.record(&application(20), 100, announced_in(20, Some("now"), 1)), instead);
+        assert_eq!(host.record(&application(7), 101, announced_in(7, Some("now"), 1)), Recorded::Surplus);
+        assert_eq!(
+            host.record(&application(7), 102, announced_in(7, Some("now"), 2)),
+            Recorded::Replaces { sequence: 0 },
+            "a worker that lives comes back"
+        );
+        assert!(counts(&host, 7) && counts(&host, 20) && !counts(&host, 0));
+    }
+
+    #[test]
+    fn what_was_said_before_the_last_boot_is_over() {
+        let mut host = AnnouncedHost::default();
+        let Said::Announced(mut earlier) = announced_in(0, Some("earlier"), 0) else { unreachable!() };
+        earlier.announcement.reboot_required = Some("a kernel".to_owned());
+        host.record(&application(0), 1, Said::Announced(earlier));
+        assert_eq!(host.seen().unwrap().0.reboot_required.as_deref(), Some("a kernel"));
+        host.record(&application(1), 2, announced_in(1, Some("now"), 1));
+        let seen = host.seen().unwrap().0;
+        assert_eq!((seen.boot_id.as_deref(), seen.reboot_required), (Some("now"), None));
     }
 
     #[test]
