@@ -60,8 +60,8 @@ AT_LENGTH := $(NEXTEST) --profile soak --ignore-default-filter --no-capture
 IN_SYSTEM := unshare --mount $(NEXTEST) --profile system
 SYSTEM_NEEDS := root cargo:rustup cc:gcc python3:python3-pip apt-get:apt unshare:util-linux nsenter:util-linux ip:iproute2
 test: ## Run the tests that need no root, or those that TESTS='test(/^runs::/)' chooses
-	@.ci/needs "make test" "cargo, a C compiler, python3-pip and util-linux; neither root nor, once the tools are fetched, a network" \
-		cargo:rustup cc:gcc python3:python3-pip setpriv:util-linux
+	@.ci/needs "make test" "cargo, a C compiler, python3-pip, openssl and util-linux; neither root nor, once the tools are fetched, a network" \
+		cargo:rustup cc:gcc python3:python3-pip openssl:openssl setpriv:util-linux
 	@$(MAKE) --no-print-directory tools
 	$(NEXTEST) $(if $(TESTS),-E '$(TESTS)')
 	$(if $(TESTS),,cargo test --workspace --doc --locked)

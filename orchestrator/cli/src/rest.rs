@@ -239,6 +239,7 @@ fn is_sent(error: &reqwest::Error) -> bool {
 /// What to do about an API that cannot be reached. The HTTP client's errors can only be told apart by their text.
 fn advice(error: &str) -> &'static str {
     match TlsFailure::told_in(error) {
+        Some(TlsFailure::NoName | TlsFailure::AuthorityShown) => "; docs/security.md has a command for it",
         Some(TlsFailure::UntrustedIssuer) => ": give the certificate of that authority with --ca",
         Some(TlsFailure::OtherName) => ": give a --url with a name that it is for",
         Some(TlsFailure::NoTls) => "; give a --url that begins with http://",

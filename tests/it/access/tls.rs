@@ -3,6 +3,7 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::process::Command;
 
 use harness::authority::Authority;
 use harness::nats_server::NatsServer;
@@ -158,4 +159,45 @@ async fn renewed_certificate_is_served_without_restart() {
     let done = (Some(0), "done".to_owned(), String::new());
     assert_eq!(secured.lock_run("renewed.pem", "node").await, done);
     assert_eq!(secured.orchestrator.pid(), pid);
+}
+
+/// The command of the documentation that makes a certificate.
+fn documented_command() -> String {
+    let text = include_str!("../../../docs/security.md");
+    let command = text.lines().skip_while(|line| !line.starts_with("openssl req")).take(2);
+    command.collect::<Vec<_>>().join("\n")
+}
+
+#[tokio::test]
+async fn self_signed_certificates_work_or_say_why_not() {
+    let nats = NatsServer::start().await;
+    let tls = "[api.tls]\ncert = \"cert.pem\"\nkey = \"key.pem\"";
+    let documented = documented_command().replace("DNS:upgrade.example", "IP:127.0.0.1");
+    assert!(documented.contains("IP:127.0.0.1") && documented.contains("CA:FALSE"), "{documented}");
+    let plain = documented.split(" -addext").next().unwrap().to_owned();
+    let unnamed = format!("{plain} -addext basicConstraints=critical,CA:FALSE");
+    for (command, expected) in [
+        (documented, None),
+        (plain, Some("its certificate is one of an authority (CA:TRUE), which is for signing others only")),
+        (unnamed, Some("its certificate is for no name: make one with a subjectAltName")),
+    ] {
+        let mut orchestrator = Orchestrator::new(&nats.url(), tls);
+        let command = command.replace("127.0.0.1", &orchestrator.address().ip().to_string());
+        let made = Command::new("sh").args(["-c", &command]).current_dir(orchestrator.directory()).output();
+        let made = made.unwrap();
+        assert!(made.status.success(), "{command}: {made:?}");
+        let ca = orchestrator.directory().join("cert.pem");
+        orchestrator.start();
+        let url = format!("https://{}", orchestrator.address());
+        let said = eventually("the API to listen", async || {
+            let arguments = ["status", "--url", &url, "--ca", ca.to_str()?];
+            let (_, _, stderr) = orchestrator.run(&arguments, "").await;
+            (!stderr.contains("Connection refused")).then_some(stderr)
+        })
+        .await;
+        match expected {
+            None => assert!(!said.contains("cannot reach"), "{command}: {said}"),
+            Some(expected) => assert!(said.contains(expected), "{command}: {said}"),
+        }
+    }
 }

@@ -44,7 +44,9 @@ impl Program {
                 Some(format!("give a certificate that the server knows with {certificate}"))
             }
             TlsFailure::NoTls => Some("or this is not its port".to_owned()),
-            TlsFailure::Expired
+            TlsFailure::NoName
+            | TlsFailure::AuthorityShown
+            | TlsFailure::Expired
             | TlsFailure::NotYetValid
             | TlsFailure::InvalidCertificate
             | TlsFailure::NoAgreement => None,

@@ -11,6 +11,10 @@ pub enum TlsFailure {
     UntrustedIssuer,
     /// Its certificate is for other names.
     OtherName,
+    /// Its certificate is for no name.
+    NoName,
+    /// It shows the certificate of an authority as its own.
+    AuthorityShown,
     /// Its certificate has expired.
     Expired,
     /// Its certificate is not valid yet.
@@ -27,12 +31,16 @@ pub enum TlsFailure {
     NoAgreement,
 }
 
+/// What the library says about a certificate without a `subjectAltName`.
+const NO_NAMES: &str = "is not valid for any names";
+
 /// How many names of a certificate are told.
 const NAMES_MAX: usize = 5;
 
 /// The beginnings of the library's texts; of those that fit, the first counts.
-const SIGNS: [(&str, TlsFailure); 21] = [
+const SIGNS: [(&str, TlsFailure); 22] = [
     ("invalid peer certificate: UnknownIssuer", TlsFailure::UntrustedIssuer),
+    ("invalid peer certificate: Other(OtherError(CaUsedAsEndEntity))", TlsFailure::AuthorityShown),
     ("invalid peer certificate: certificate not valid for name", TlsFailure::OtherName),
     ("invalid peer certificate: NotValidForName", TlsFailure::OtherName),
     ("invalid peer certificate: certificate expired", TlsFailure::Expired),
@@ -56,9 +64,11 @@ const SIGNS: [(&str, TlsFailure); 21] = [
 ];
 
 impl TlsFailure {
-    const ALL: [Self; 9] = [
+    const ALL: [Self; 11] = [
         Self::UntrustedIssuer,
         Self::OtherName,
+        Self::NoName,
+        Self::AuthorityShown,
         Self::Expired,
         Self::NotYetValid,
         Self::InvalidCertificate,
@@ -73,6 +83,10 @@ impl TlsFailure {
         match self {
             Self::UntrustedIssuer => "its certificate is from an authority that is not trusted",
             Self::OtherName => "its certificate is for other names",
+            Self::NoName => "its certificate is for no name: make one with a subjectAltName",
+            Self::AuthorityShown => {
+                "its certificate is one of an authority (CA:TRUE), which is for signing others only: make one with CA:FALSE"
+            }
             Self::Expired => "its certificate has expired",
             Self::NotYetValid => "its certificate is not valid yet",
             Self::InvalidCertificate => "its certificate cannot be used",
@@ -94,6 +108,9 @@ impl TlsFailure {
 pub fn plain(text: String) -> String {
     let found = SIGNS.iter().find_map(|(sign, failure)| Some((text.split_once(sign)?, failure)));
     let Some(((before, detail), failure)) = found else { return text };
+    // The library has no variant of its own for this.
+    let has_no_name = *failure == TlsFailure::OtherName && detail.contains(NO_NAMES);
+    let failure = if has_no_name { &TlsFailure::NoName } else { failure };
     let said = format!("{before}{}", failure.as_str());
     match failure {
         TlsFailure::InvalidCertificate | TlsFailure::NoAgreement => {
@@ -105,6 +122,8 @@ pub fn plain(text: String) -> String {
             None => said,
         },
         TlsFailure::UntrustedIssuer
+        | TlsFailure::NoName
+        | TlsFailure::AuthorityShown
         | TlsFailure::Expired
         | TlsFailure::NotYetValid
         | TlsFailure::CertificateRequired
@@ -165,6 +184,18 @@ mod tests {
                 "invalid peer certificate: NotValidForName",
                 "its certificate is for other names",
                 Some(TlsFailure::OtherName),
+            ),
+            (
+                "invalid peer certificate: certificate not valid for name \"a\"; certificate is not valid for any names \
+                 (according to its subjectAltName extension)",
+                "its certificate is for no name: make one with a subjectAltName",
+                Some(TlsFailure::NoName),
+            ),
+            (
+                "client error (Connect): invalid peer certificate: Other(OtherError(CaUsedAsEndEntity))",
+                "client error (Connect): its certificate is one of an authority (CA:TRUE), which is for signing others \
+                 only: make one with CA:FALSE",
+                Some(TlsFailure::AuthorityShown),
             ),
             (
                 "invalid peer certificate: certificate expired: verification time 9 (UNIX), but certificate is not valid \
