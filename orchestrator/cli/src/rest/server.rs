@@ -1,9 +1,12 @@
 //! Which instance is called, and with what: by options, variables, a context, or the default.
 
+use std::fs::File;
+use std::io::Read as _;
 use std::path::{Path, PathBuf};
 
-use anyhow::{Context as _, bail};
+use anyhow::{Context as _, anyhow, bail};
 use clap::Args;
+use os_upgrade_platform::plain_file;
 use os_upgrade_settings::HttpUrl;
 
 use crate::Failure;
@@ -135,9 +138,18 @@ impl Target {
     }
 }
 
+/// Reads a token from a file, or from a pipe such as a shell's `<(command)`. Whoever can write the file could put in a token of
+/// another person, who would then be said to have done what is requested.
 fn read_token(path: &Path) -> anyhow::Result<String> {
-    let text = std::fs::read_to_string(path);
-    let text = text.with_context(|| format!("cannot read the token file {}", path.display()))?;
+    let unreadable = || format!("cannot read the token file {}", path.display());
+    let mut file = File::open(path).with_context(unreadable)?;
+    let metadata = file.metadata().with_context(unreadable)?;
+    if metadata.is_file() {
+        plain_file::check_writers(&metadata, plain_file::examiner())
+            .map_err(|why| anyhow!("the token file {} {why}", path.display()))?;
+    }
+    let mut text = String::new();
+    file.read_to_string(&mut text).with_context(unreadable)?;
     let token = text.trim();
     if token.is_empty() || token.contains(char::is_whitespace) {
         bail!("the token file {} holds no token", path.display());
@@ -226,6 +238,27 @@ mod tests {
         ] {
             let refused = resolve(server, variables, current).unwrap_err();
             assert!(refused.contains(expected), "{refused}");
+        }
+    }
+
+    #[test]
+    fn token_file_that_others_may_write_is_refused() {
+        use std::os::unix::fs::PermissionsExt as _;
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("token");
+        std::fs::write(&path, "osup_secret\n").unwrap();
+        for (mode, is_safe) in [(0o600, true), (0o644, true), (0o620, false), (0o602, false)] {
+            std::fs::set_permissions(&path, std::fs::Permissions::from_mode(mode)).unwrap();
+            let read = read_token(&path).map_err(|error| error.to_string());
+            let expected = if is_safe {
+                Ok("osup_secret".to_owned())
+            } else {
+                Err(format!(
+                    "the token file {} can be written by others (mode {mode:o}): run chmod go-w on it, and check its contents",
+                    path.display()
+                ))
+            };
+            assert_eq!(read, expected);
         }
     }
 }
