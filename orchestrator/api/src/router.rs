@@ -10,6 +10,7 @@ use axum::http::header::X_CONTENT_TYPE_OPTIONS;
 use axum::http::{HeaderValue, Method, StatusCode, Uri};
 use axum::middleware::{self, Next};
 use axum::response::{IntoResponse as _, Response};
+use os_upgrade_api_types::dot_segment;
 use os_upgrade_api_types::route::Dialect;
 use os_upgrade_api_types::routes::fleet_lock::dialect_of;
 use os_upgrade_auth::Authenticator;
@@ -114,13 +115,28 @@ pub(crate) fn edge_router(
 ) -> Router {
     // The path is rewritten before routing, and after all other layers.
     Router::new()
-        .fallback_service(routes.map_request(fleet_lock::with_path_of_route))
+        .fallback_service(routes.map_request(fleet_lock::with_path_of_route).map_request(with_names_of_dots))
         .layer(middleware::from_fn_with_state(renders, form::negotiated))
         .layer(middleware::from_fn_with_state(authenticator, authorization::identify))
         .layer(middleware::from_fn(with_timeout))
         .layer(middleware::from_fn_with_state(limits, listener::enforce))
         .layer(middleware::from_fn(log_failure))
         .layer(middleware::map_response(without_sniffing))
+}
+
+/// Rewrites a path with names that are only dots, which clients write in another way.
+fn with_names_of_dots(mut request: Request) -> Request {
+    let uri = request.uri();
+    if let Some(path) = dot_segment::restored(uri.path()) {
+        let query = uri.query().map(|query| format!("?{query}")).unwrap_or_default();
+        let mut parts = uri.clone().into_parts();
+        parts.path_and_query = format!("{path}{query}").try_into().ok();
+        // Without a path it would not be valid: then nothing exists there.
+        if let Ok(uri) = Uri::from_parts(parts) {
+            *request.uri_mut() = uri;
+        }
+    }
+    request
 }
 
 /// Lets everybody see what a request has changed. What is refused changes nothing, and clients of FleetLock, who may ask at any

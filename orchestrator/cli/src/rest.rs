@@ -6,6 +6,7 @@ pub(crate) mod stream;
 use std::time::Duration;
 
 use anyhow::{Context as _, anyhow, bail};
+use os_upgrade_api_types::dot_segment::segment;
 use os_upgrade_api_types::headers::REPRESENTATION;
 use os_upgrade_api_types::route::{Call, JSON};
 use os_upgrade_protocol::tls_error::TlsFailure;
@@ -94,12 +95,9 @@ pub(crate) struct Client {
 
 /// The URL of `call`. The API is at the server's root, even if `base` has a path, as URLs for FleetLock clients may.
 pub fn url<B>(base: &Url, call: &Call<B>) -> anyhow::Result<Url> {
-    if call.segments().iter().any(|segment| matches!(segment.as_str(), "." | "..")) {
-        bail!("a path segment must not be . or ..");
-    }
     let mut url = base.join("/")?;
     let mut path = url.path_segments_mut().ok().context("an http:// or https:// URL is expected")?;
-    path.clear().extend(call.segments());
+    path.clear().extend(call.segments().iter().map(|name| segment(name)));
     drop(path);
     if !call.query().is_empty() {
         url.query_pairs_mut().extend_pairs(call.query());
@@ -239,9 +237,9 @@ fn is_sent(error: &reqwest::Error) -> bool {
 /// What to do about an API that cannot be reached. The HTTP client's errors can only be told apart by their text.
 fn advice(error: &str) -> &'static str {
     match TlsFailure::told_in(error) {
-        Some(TlsFailure::NoName | TlsFailure::AuthorityShown) => "; docs/security.md has a command for it",
         Some(TlsFailure::UntrustedIssuer) => ": give the certificate of that authority with --ca",
         Some(TlsFailure::OtherName) => ": give a --url with a name that it is for",
+        Some(TlsFailure::NoName | TlsFailure::AuthorityShown) => "; docs/security.md has a command for it",
         Some(TlsFailure::NoTls) => "; give a --url that begins with http://",
         Some(
             TlsFailure::Expired
@@ -354,6 +352,8 @@ mod tests {
         assert_eq!(url(reclaim).unwrap(), "http://h:1/v1/state/fleet-lock/default/a%2Fb%20c");
         let list = hosts::LIST.call().with("pending", "true").with("after", "a&b");
         assert_eq!(url(list).unwrap(), "http://h:1/v1/state/os-upgrade/hosts?pending=true&after=a%26b");
-        assert!(url(hosts::READ.named([".."])).is_err());
+        let host = |name| url(hosts::READ.named([name])).unwrap();
+        assert_eq!(host(".."), "http://h:1/v1/state/os-upgrade/hosts/%7F..");
+        assert_eq!(host("%2E"), "http://h:1/v1/state/os-upgrade/hosts/%252E");
     }
 }

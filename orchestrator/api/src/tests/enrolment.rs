@@ -141,3 +141,17 @@ async fn withdrawal_overrides_auto_approve() {
     assert_eq!(api.call(WITHDRAW, r#"{"host":"h01","reason":"x"}"#).await.0, 204);
     assert_eq!(shown().await, "withdrawn");
 }
+
+/// Clients of HTTP take `.` and `..` out of a path, and `/` separates its segments.
+#[tokio::test]
+async fn hosts_of_any_name_have_a_path() {
+    let names = [".", "..", "a/b", "%2E", "a b", "ä"];
+    let mut site = TestSite::new(names);
+    let records = vec![site.decide_record(&[Input::Settings(Settings::default()), put_config()])];
+    let api = TestApi::new(site, &records).await;
+    let paths = ["%7F.", "%7f..", "a%2Fb", "%252E", "a%20b", "%C3%A4"];
+    for (name, path) in names.into_iter().zip(paths).chain([(".", "%2E"), ("..", "%2e%2e")]) {
+        let (status, shown) = api.call(&format!("GET /v1/state/os-upgrade/hosts/{path}"), "").await;
+        assert_eq!((status, &shown["hostname"]), (200, &json!(name)), "{path}: {shown}");
+    }
+}

@@ -38,6 +38,8 @@ fn list() -> String {
     let mut list = "# API\n\nEvery route, as its declaration in `orchestrator/api-types` has it; `/docs/` of an instance \
                     shows fields, answers\nand errors, and `/openapi.json` or `os-upgrade openapi` has them for programs. \
                     `UPDATE_EXPECTED=1 make test\nTESTS='package(os-upgrade-api)'` writes this page.\n\n\
+                    Names in a path are percent-encoded. Clients and proxies take the names `.` and `..` out of it, \
+                    also as `%2E`: write\n`%7F.` and `%7F..` for them, as `os-upgrade` does.\n\n\
                     | route | caller | what it does |\n|---|---|---|\n"
         .to_owned();
     for declaration in resources::routes().declarations() {
