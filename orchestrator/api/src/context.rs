@@ -83,6 +83,11 @@ impl Api {
         }
         &self.history
     }
+
+    /// How many messages of the journal the history is behind.
+    pub(crate) fn history_behind(&self) -> u64 {
+        self.history.behind(self.site.published().recorded)
+    }
 }
 
 impl Api {

@@ -18,6 +18,15 @@ pub enum OpenError {
         #[source]
         source: sqlx::Error,
     },
+    /// There is no room on its disk.
+    #[error("store {path} cannot be written: its disk is full: make room, and start again")]
+    DiskFull {
+        /// The file.
+        path: PathBuf,
+        /// SQLite's error.
+        #[source]
+        source: sqlx::Error,
+    },
     /// Another process uses it.
     #[error("store {path} is in use by another process")]
     InUse {
@@ -100,9 +109,12 @@ pub enum OpenError {
 /// Why an open store cannot be read or written.
 #[derive(Debug, thiserror::Error)]
 pub enum StoreError {
-    /// SQLite fails, for example because the disk is full.
+    /// SQLite fails.
     #[error("the store cannot be used")]
     Sqlite(#[source] sqlx::Error),
+    /// There is no room on its disk.
+    #[error("its disk is full")]
+    DiskFull(#[source] sqlx::Error),
     /// The file is damaged.
     #[error("the store is damaged; it can be rebuilt from the journal: move it away and start again")]
     Damaged(#[source] sqlx::Error),
@@ -172,6 +184,7 @@ impl From<sqlx::Error> for StoreError {
             Some(code::CORRUPT | code::NOTADB) => Self::Damaged(source),
             Some(code::BUSY) => Self::Busy,
             Some(code::CANTOPEN) => Self::CannotOpen(source),
+            Some(code::FULL) => Self::DiskFull(source),
             Some(_) | None => Self::Sqlite(source),
         }
     }
@@ -210,9 +223,10 @@ impl OpenError {
     pub(super) fn of(path: &Path, source: sqlx::Error) -> Self {
         let path = path.to_owned();
         match primary_code(&source) {
-            Some(code::PERM | code::READONLY | code::IOERR | code::FULL | code::CANTOPEN) => {
+            Some(code::PERM | code::READONLY | code::IOERR | code::CANTOPEN) => {
                 Self::NotWritable { path, source }
             }
+            Some(code::FULL) => Self::DiskFull { path, source },
             Some(code::BUSY) => Self::InUse { path },
             Some(code::CORRUPT | code::NOTADB) => Self::Damaged { path, source },
             Some(_) | None => Self::Other { path, source },

@@ -1,6 +1,7 @@
 //! How far back the history goes, what is missing in it, and how large it is.
 
 use std::fs;
+use std::path::Path;
 
 use chrono::{DateTime, Utc};
 use sqlx::sqlite::SqliteConnection;
@@ -52,9 +53,20 @@ pub(super) async fn read(connection: &mut SqliteConnection) -> Result<Extent, St
         gaps: gaps.cast_unsigned(),
         runs: runs.cast_unsigned(),
         bytes: bytes.cast_unsigned(),
-        // A database that nobody has open has no log.
-        log_bytes: fs::metadata(log).map_or(0, |log| log.len()),
+        log_bytes: file_bytes(Path::new(&log)),
     })
+}
+
+/// The size of the write-ahead log of the database at `path`, in bytes.
+pub(super) fn log_bytes(path: &Path) -> u64 {
+    let mut log = path.as_os_str().to_owned();
+    log.push("-wal");
+    file_bytes(Path::new(&log))
+}
+
+/// A database that nobody has open has no log.
+fn file_bytes(path: &Path) -> u64 {
+    fs::metadata(path).map_or(0, |file| file.len())
 }
 
 /// The time of the newest record since an operator last started a run. Facts about a run are none later than its end.

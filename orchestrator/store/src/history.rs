@@ -302,6 +302,11 @@ impl History {
         }
     }
 
+    /// How many messages of the journal the store is behind record `sequence`.
+    pub fn behind(&self, sequence: u64) -> u64 {
+        self.status.as_ref().map_or(0, |status| sequence.saturating_sub(status.borrow().sequence))
+    }
+
     /// At most `limit` runs, newest first; only those that `filter` lets pass, and those older than `after`, if given.
     ///
     /// # Errors

@@ -18,7 +18,7 @@ const APPLICATION_ID: u32 = 0x4F53_5550;
 const INCREMENTAL: i64 = 2;
 
 /// How long a connection waits for another's lock.
-const BUSY_TIMEOUT: Duration = Duration::from_secs(5);
+pub(super) const BUSY_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// Every migration: number, name, SQL. Append only: a released migration never changes, not even in its comments.
 const MIGRATIONS: [(i64, &str, &str); 6] = [

@@ -2,6 +2,7 @@
 
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use os_upgrade_kernel::State;
 use os_upgrade_shell::journal::Committed;
@@ -11,9 +12,16 @@ use tokio::sync::watch;
 
 use super::changes::Changes;
 use super::error::{ApplyError, OpenError, StoreError};
+use super::extent;
 use super::history::{History, read_position};
 use super::position::{Position, ProjectorStatus, Streams};
 use super::{open, write};
+
+/// The size of the write-ahead log from which on it is emptied, in bytes. By itself SQLite begins it anew at 4 MiB, unless somebody
+/// reads from it.
+const LOG_BYTES_MAX: u64 = 16 * 1024 * 1024;
+/// How long readers are waited for then. The next attempt comes soon, and records wait meanwhile.
+const SHORTEN_WITHIN: Duration = Duration::from_millis(200);
 
 /// The only writer of the store.
 #[derive(Debug)]
@@ -196,6 +204,29 @@ impl Projector {
         let checkpoint = sqlx::query_scalar("PRAGMA wal_checkpoint(FULL)");
         let is_busy: bool = checkpoint.fetch_one(&mut self.connection).await?;
         if is_busy { Err(StoreError::Busy) } else { Ok(()) }
+    }
+
+    /// Empties the write-ahead log if it is large. Its beginning is used again only while nobody reads from it, so that among
+    /// readers who come and go it would grow for ever, and each write to it would be followed by another to the database.
+    ///
+    /// # Errors
+    /// The store cannot be written, or a reader took too long: then it is to be tried again later.
+    pub async fn shorten_log(&mut self) -> Result<(), StoreError> {
+        if extent::log_bytes(&self.path) <= LOG_BYTES_MAX {
+            return Ok(());
+        }
+        self.wait_for_readers(SHORTEN_WITHIN).await?;
+        let checkpoint = sqlx::query_scalar("PRAGMA wal_checkpoint(TRUNCATE)");
+        let is_busy: Result<bool, _> = checkpoint.fetch_one(&mut self.connection).await;
+        self.wait_for_readers(open::BUSY_TIMEOUT).await?;
+        if is_busy? { Err(StoreError::Busy) } else { Ok(()) }
+    }
+
+    /// Sets how long this connection waits for others.
+    async fn wait_for_readers(&mut self, within: Duration) -> Result<(), StoreError> {
+        let set = format!("PRAGMA busy_timeout = {}", within.as_millis());
+        query(sqlx::AssertSqlSafe(set)).fetch_all(&mut self.connection).await?;
+        Ok(())
     }
 
     /// Closes the file after writing everything back into it.

@@ -59,6 +59,10 @@ pub struct Ready<'a> {
     /// Whether there are secrets to which this instance has no key, and which it does not need.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub sealed: bool,
+    /// How many messages of the journal the history of this instance is behind; absent if none. What was decided last is not in
+    /// lists of runs and in events yet.
+    #[serde(rename = "history-behind", skip_serializing_if = "Option::is_none")]
+    pub history_behind: Option<u64>,
     /// The time zone data by which this instance works out windows while it leads.
     #[serde(rename = "zone-data")]
     pub zone_data: ZoneData<'a>,

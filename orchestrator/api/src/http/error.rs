@@ -190,6 +190,7 @@ impl From<StoreError> for Problem {
 /// The log text for a panic.
 pub(crate) fn panic_text(panic: &(dyn Any + Send)) -> String {
     let text = panic.downcast_ref::<&str>().copied();
+            StoreError::DiskFull(_) => Self::unavailable("the history cannot be read: its disk is full"),
     let text = text.or_else(|| panic.downcast_ref::<String>().map(String::as_str)).unwrap_or_default();
     format!("panic: {text}")
 }

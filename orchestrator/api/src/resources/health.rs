@@ -45,6 +45,7 @@ async fn ready(
                 ready: true,
                 role,
                 leader,
+                history_behind: Some(api.history_behind()).filter(|behind| *behind > 0),
                 sealed: api.options.strongbox.sealed(&published.state.strongbox).is_some(),
                 zone_data: ZoneData {
                     version: zones.version(),

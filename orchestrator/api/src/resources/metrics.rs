@@ -50,8 +50,10 @@ async fn read(
         Some(bus) => bus.usage().await,
         None => Vec::new(),
     };
+    // Before it is waited for.
+    let history_behind = api.history_behind();
     let history = api.history().await.extent().await.ok();
-    let stored = Stored { nats: usage, history, memory: resident_bytes() };
+    let stored = Stored { nats: usage, history, history_behind, memory: resident_bytes() };
     let now = Utc::now();
     let published = api.site.published_for_display(now);
     let text = text(&api.answers, &published, &stored, &api.authenticator, &api.options, now);
@@ -70,6 +72,8 @@ pub(crate) struct Stored {
     pub(crate) nats: Vec<Usage>,
     /// The history of this instance; `None` if it cannot be read.
     pub(crate) history: Option<Extent>,
+    /// How many messages of the journal it is behind.
+    pub(crate) history_behind: u64,
     /// The resident memory of this process in bytes; `None` where the system does not tell.
     pub(crate) memory: Option<u64>,
 }
@@ -110,6 +114,10 @@ pub(crate) fn text(
         memory.set(i64::try_from(bytes).unwrap_or(i64::MAX));
         registry.register("process_resident_memory_bytes", "The resident memory of the process", memory);
     }
+    let behind = Gauge::<i64>::default();
+    behind.set(i64::try_from(stored.history_behind).unwrap_or(i64::MAX));
+    let help = "How many messages of the journal the history of this instance is behind";
+    registry.register("os_upgrade_history_behind", help, behind);
     if let Some(extent) = stored.history {
         describe_history(registry.sub_registry_with_prefix("os_upgrade_history"), extent);
     }

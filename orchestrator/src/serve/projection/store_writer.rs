@@ -9,6 +9,7 @@ use os_upgrade_shell::journal::codec::Message;
 use os_upgrade_shell::journal::{AppendId, Committed};
 use os_upgrade_store::{ApplyError, Position, Projector, StoreError, Streams};
 use tokio::sync::watch;
+use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 /// How long to wait before the store, or the bus, is tried again.
@@ -37,6 +38,8 @@ pub(super) struct StoreWriter {
     base_is_due: bool,
     /// Whether it was moved since that was last asked.
     base_moved: bool,
+    /// When the write-ahead log may be emptied again, after that has failed.
+    shorten_from: Option<Instant>,
     problem: watch::Sender<Option<String>>,
     synced: watch::Sender<u64>,
 }
@@ -60,6 +63,7 @@ impl StoreWriter {
             has_gap: false,
             base_is_due: false,
             base_moved: false,
+            shorten_from: None,
             problem,
             synced,
         }
@@ -124,6 +128,7 @@ impl StoreWriter {
         self.last = Some((last.sequence, last.append_id.clone()));
         self.last_at = Some(last.record.at);
         self.cover(last.sequence);
+        self.shorten_log().await;
         if self.projector.is_in_place() {
             self.problem.send_if_modified(|problem| problem.take().is_some());
         } else {
@@ -132,9 +137,26 @@ impl StoreWriter {
         Ok(())
     }
 
+    /// Keeps the write-ahead log small.
+    async fn shorten_log(&mut self) {
+        if self.shorten_from.is_some_and(|from| Instant::now() < from) {
+            return;
+        }
+        self.shorten_from = None;
+        if let Err(error) = self.projector.shorten_log().await {
+            self.shorten_from = Some(Instant::now() + RETRY);
+            tracing::debug!(%error, "the write-ahead log of the store is not emptied");
+        }
+    }
+
     fn failed(&self, error: &ApplyError) -> Result<(), Over> {
         match error {
-            ApplyError::Store(StoreError::Sqlite(_) | StoreError::Busy | StoreError::CannotOpen(_)) => {
+            ApplyError::Store(
+                StoreError::Sqlite(_)
+                | StoreError::DiskFull(_)
+                | StoreError::Busy
+                | StoreError::CannotOpen(_),
+            ) => {
                 self.report(format!("the store cannot be written: {}", with_causes(error)));
                 Ok(())
             }

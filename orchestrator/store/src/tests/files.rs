@@ -4,6 +4,8 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::time::Duration;
 
+use os_upgrade_test_site::{TestSite, put_config};
+
 use super::records::completed_run;
 use super::*;
 
@@ -207,4 +209,46 @@ async fn store_in_use_is_refused() {
     let busy = sqlx::raw_sql("BEGIN IMMEDIATE").execute(&mut waiting).await.unwrap_err();
     let error = OpenError::of(&path, busy);
     assert!(matches!(error, OpenError::InUse { .. }), "{error:?}");
+}
+
+#[tokio::test]
+async fn full_disk_is_called_one() {
+    let mut store = TestStore::new().await;
+    let mut site = TestSite::new(["h01"]);
+    let records = [site.decide_record(&[put_config()])];
+    let pages: i64 =
+        sqlx::query_scalar("PRAGMA page_count").fetch_one(&mut store.projector.connection).await.unwrap();
+    let limit = |pages: i64| format!("PRAGMA max_page_count = {pages}");
+    let full = sqlx::AssertSqlSafe(limit(pages));
+    sqlx::query(full).fetch_all(&mut store.projector.connection).await.unwrap();
+    let created = sqlx::query("CREATE TABLE filler AS SELECT zeroblob(1048576)");
+    let error = StoreError::from(created.execute(&mut store.projector.connection).await.unwrap_err());
+    assert!(matches!(error, StoreError::DiskFull(_)), "{error:?}");
+    assert_eq!(error.to_string(), "its disk is full");
+    let room = sqlx::AssertSqlSafe(limit(1_000_000));
+    sqlx::query(room).fetch_all(&mut store.projector.connection).await.unwrap();
+    store.projector.apply(&streams(), None, &records).await.unwrap();
+}
+
+/// Among readers who come and go, the log would grow for ever.
+#[tokio::test]
+async fn log_is_emptied_once_readers_are_gone() {
+    let mut store = TestStore::new().await;
+    let log = || fs::metadata(store.directory.path().join("store.sqlite-wal")).unwrap().len();
+    let mut reader = connect(&store.path()).await;
+    sqlx::query("BEGIN").execute(&mut reader).await.unwrap();
+    sqlx::query("SELECT * FROM site").fetch_all(&mut reader).await.unwrap();
+    let writer = &mut store.projector.connection;
+    sqlx::query("CREATE TABLE filler (bytes BLOB)").execute(&mut *writer).await.unwrap();
+    for _ in 0..20 {
+        sqlx::query("INSERT INTO filler VALUES (zeroblob(1048576))").execute(&mut *writer).await.unwrap();
+    }
+    let large = log();
+    assert!(large > 20 << 20, "{large}");
+    assert!(matches!(store.projector.shorten_log().await, Err(StoreError::Busy)), "somebody reads from it");
+    sqlx::query("COMMIT").execute(&mut reader).await.unwrap();
+    store.projector.sync().await.unwrap();
+    assert_eq!(log(), large, "it is written back, and stays as large");
+    store.projector.shorten_log().await.unwrap();
+    assert_eq!(log(), 0);
 }

@@ -151,6 +151,7 @@ fn advice(error: &FoldError) -> &'static str {
         FoldError::Open(OpenError::Newer { .. }) | FoldError::Unknown { .. } => {
             "use the version of the program that wrote it, or a newer one"
         }
+        FoldError::Open(OpenError::DiskFull { .. }) => "make room on its disk",
         FoldError::Open(
             OpenError::NotWritable { .. }
             | OpenError::InUse { .. }
