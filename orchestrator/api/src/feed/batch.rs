@@ -8,6 +8,10 @@ use os_upgrade_api_types::routes::events::{Event, EventId, FollowParameters, Sit
 use os_upgrade_kernel::{Fact, FactCursor};
 use os_upgrade_store::{FactRow, StoreError};
 
+/// The most bytes that are passed on at once, unless a single block has more: as much is kept for each subscriber that does not
+/// read.
+const PIECE_BYTES_MAX: usize = 16 * 1024;
+
 /// Some events, in order, as blocks of Server-Sent Events.
 #[derive(Debug)]
 pub(super) struct Batch {
@@ -69,19 +73,35 @@ impl Batch {
         self.bytes.len()
     }
 
-    /// The blocks after `after` that `wanted` selects.
-    pub(super) fn select(&self, wanted: &FollowParameters, after: FactCursor) -> Selection {
+    /// The blocks after `after` that `wanted` selects, of those from the number `from` on. If they are more than
+    /// [`PIECE_BYTES_MAX`], the first ones.
+    pub(super) fn select(&self, wanted: &FollowParameters, after: FactCursor, from: usize) -> Selection {
         let is_selected =
-            |block: &&Block| block.fact.is_none_or(|fact| fact > after) && accepts(wanted, &block.event);
-        let selected: Vec<&Block> = self.blocks.iter().filter(is_selected).collect();
-        let bytes = if selected.len() == self.blocks.len() {
-            self.bytes.clone()
-        } else {
-            let pieces = selected.iter().map(|block| &self.bytes[block.range.clone()]);
-            pieces.collect::<Vec<_>>().concat().into()
+            |block: &Block| block.fact.is_none_or(|fact| fact > after) && accepts(wanted, &block.event);
+        let (mut selected, mut size, mut rest) = (Vec::new(), 0, None);
+        for (number, block) in self.blocks.iter().enumerate().skip(from) {
+            if !is_selected(block) {
+                continue;
+            }
+            if !selected.is_empty() && size + block.range.len() > PIECE_BYTES_MAX {
+                rest = Some(number);
+                break;
+            }
+            size += block.range.len();
+            selected.push(block);
+        }
+        let range =
+            selected.first().zip(selected.last()).map(|(first, last)| first.range.start..last.range.end);
+        let bytes = match range {
+            // Nothing is left out between them.
+            Some(range) if range.len() == size => self.bytes.slice(range),
+            _ => {
+                let pieces = selected.iter().map(|block| &self.bytes[block.range.clone()]);
+                pieces.collect::<Vec<_>>().concat().into()
+            }
         };
         let last = selected.iter().rev().find_map(|block| block.fact);
-        Selection { bytes, count: selected.len() as u64, last }
+        Selection { bytes, count: selected.len() as u64, last, rest }
     }
 }
 
@@ -94,6 +114,8 @@ pub(super) struct Selection {
     pub(super) count: u64,
     /// The fact of the last one with an id.
     pub(super) last: Option<FactCursor>,
+    /// The number of the first selected block that is not among them; `None` if there is none.
+    pub(super) rest: Option<usize>,
 }
 
 #[derive(Default)]
@@ -190,7 +212,7 @@ mod tests {
 
     /// The ids of the blocks that are selected by the query `wanted`, after a fact.
     fn selected(wanted: &FollowParameters, after: FactCursor) -> Vec<String> {
-        let Selection { bytes, count, .. } = batch().select(wanted, after);
+        let Selection { bytes, count, .. } = batch().select(wanted, after, 0);
         let text = String::from_utf8(bytes.to_vec()).unwrap();
         let ids: Vec<String> =
             text.lines().filter_map(|line| line.strip_prefix("id: ").map(ToOwned::to_owned)).collect();
@@ -220,7 +242,7 @@ mod tests {
 
     #[test]
     fn block_is_a_server_sent_event() {
-        let Selection { bytes, last, .. } = batch().select(&FollowParameters::default(), at(5, 0));
+        let Selection { bytes, last, .. } = batch().select(&FollowParameters::default(), at(5, 0), 0);
         assert_eq!(last, Some(at(8, 0)));
         let text = String::from_utf8(bytes.to_vec()).unwrap();
         assert_eq!(
@@ -229,5 +251,29 @@ mod tests {
              \"kind\":\"run-ended\",\"run\":\"r1\",\"result\":\"completed\"}\n\n"
         );
         assert_eq!(position(EventId { epoch: 0xab, fact: at(7, 0) }), "id: ab.7.0\n\n");
+    }
+
+    /// What is held for a subscriber that does not read is bounded, whether it filters or not.
+    #[test]
+    fn large_selections_come_in_pieces() {
+        let approved = json!({"type": "hosts-approved", "hosts": ["h".repeat(100)], "actor": "eve"});
+        let ended = json!({"type": "run-ended", "run": "r1", "result": "completed"});
+        let pairs =
+            (1..=1_000).step_by(2).map(|at| [row(at, None, &approved), row(at + 1, Some("r1"), &ended)]);
+        let rows: Vec<FactRow> = pairs.flatten().collect();
+        let batch = Batch::of_facts(0xab, &rows, at(1_000, 0)).unwrap();
+        for (run, expected) in [(None, 1_000), (Some("r1"), 500)] {
+            let run = run.map(|run: &str| run.parse().unwrap());
+            let wanted = FollowParameters { run, ..FollowParameters::default() };
+            let (mut from, mut text, mut count, mut pieces) = (Some(0), String::new(), 0, 0);
+            while let Some(first) = from {
+                let piece = batch.select(&wanted, at(0, 0), first);
+                assert!(piece.bytes.len() <= PIECE_BYTES_MAX, "{}", piece.bytes.len());
+                text.push_str(str::from_utf8(&piece.bytes).unwrap());
+                (from, count, pieces) = (piece.rest, count + piece.count, pieces + 1);
+            }
+            assert_eq!((count, text.matches("data: ").count() as u64), (expected, expected));
+            assert!(pieces > 3, "{pieces}");
+        }
     }
 }

@@ -1,6 +1,7 @@
 //! A subscriber's stream of events: where it begins, and what it gets next.
 
 use std::convert::Infallible;
+use std::sync::Arc;
 use std::time::Duration;
 
 use axum::body::Bytes;
@@ -13,14 +14,16 @@ use os_upgrade_store::{End, Following, Resumption, StoreError};
 use tokio::sync::watch;
 use tokio::time::{Instant, timeout, timeout_at};
 
+use super::Feed;
 use super::batch::{self, Batch, Selection};
 use super::buffer::Next;
-use super::{FACTS_AT_ONCE, Feed};
 use crate::http::error::Problem;
 use crate::http::listener::Seat;
 
 /// Time between two blocks at most, so that a client and what is in between see that the connection is alive.
 const HEARTBEAT_INTERVAL: Duration = Duration::from_secs(15);
+/// Most facts that are read at once for one subscriber.
+const FACTS_EACH: u32 = 50;
 /// How long to wait for the record of an id, which another instance may have had earlier.
 const RECORD_WAIT: Duration = Duration::from_secs(2);
 /// After what time a client connects again, in milliseconds: its own default may be none.
@@ -40,13 +43,15 @@ pub(crate) struct Follower {
     told: FactCursor,
     /// The number of the next batch in the buffer; `None` while the history is read.
     next: Option<u64>,
+    /// The batch that is being sent, and the number of the next block of it.
+    current: Option<(Arc<Batch>, usize)>,
     /// What is sent first.
     first: Option<Bytes>,
     /// Whether it has had everything once.
     is_up_to_date: bool,
     ended: watch::Receiver<bool>,
     heartbeat_at: Instant,
-    _seat: Seat,
+    seat: Seat,
 }
 
 /// Where a stream begins.
@@ -76,11 +81,12 @@ impl Feed {
             last: after,
             told: after,
             next: None,
+            current: None,
             first: Some(first),
             is_up_to_date: false,
             ended: self.0.ended.subscribe(),
             heartbeat_at: Instant::now() + HEARTBEAT_INTERVAL,
-            _seat: seat,
+            seat,
         })
     }
 
@@ -149,9 +155,10 @@ impl Follower {
             if *self.ended.borrow_and_update() {
                 return None;
             }
-            let found = match self.next {
-                Some(number) => self.next_of_buffer(number)?,
-                None => match self.next_of_history().await {
+            let found = match (self.current.take(), self.next) {
+                (Some((batch, from)), _) => self.select(batch, from),
+                (None, Some(number)) => self.next_of_buffer(number)?,
+                (None, None) => match self.next_of_history().await {
                     Ok(found) => found,
                     Err(error) => {
                         tracing::warn!(error = with_causes(&error), "a stream of events ends");
@@ -185,10 +192,13 @@ impl Follower {
         match next {
             Next::Batch(batch) => {
                 self.next = Some(number + 1);
-                Some(self.select(&batch))
+                Some(self.select(batch, 0))
             }
             Next::Nothing => Some(Found::Nothing),
-            Next::Lost => None,
+            Next::Lost => {
+                self.seat.cut_off().count();
+                None
+            }
         }
     }
 
@@ -198,11 +208,11 @@ impl Follower {
         if self.next.is_some() {
             return Ok(Found::NotWanted);
         }
-        Ok(match self.feed.0.history.following(self.last, FACTS_AT_ONCE).await? {
+        Ok(match self.feed.0.history.following(self.last, FACTS_EACH).await? {
             Following::Facts(facts) => {
                 let Some(last) = facts.last() else { return Ok(Found::Nothing) };
-                let batch = Batch::of_facts(self.epoch, &facts, last.cursor())?;
-                match self.select(&batch) {
+                let batch = Arc::new(Batch::of_facts(self.epoch, &facts, last.cursor())?);
+                match self.select(batch, 0) {
                     // The client need not begin here again.
                     Found::NotWanted | Found::Nothing => Found::Piece(self.heartbeat()),
                     Found::Piece(piece) => Found::Piece(piece),
@@ -216,9 +226,13 @@ impl Follower {
         })
     }
 
-    fn select(&mut self, batch: &Batch) -> Found {
-        let Selection { bytes, count, last } = batch.select(&self.wanted, self.last);
-        self.last = self.last.max(batch.end());
+    /// What is wanted of `batch`, from its block number `from` on.
+    fn select(&mut self, batch: Arc<Batch>, from: usize) -> Found {
+        let Selection { bytes, count, last, rest } = batch.select(&self.wanted, self.last, from);
+        match rest {
+            Some(rest) => self.current = Some((batch, rest)),
+            None => self.last = self.last.max(batch.end()),
+        }
         self.told = last.unwrap_or(self.told);
         self.feed.0.counts.sent.inc_by(count);
         if bytes.is_empty() { Found::NotWanted } else { Found::Piece(bytes) }
@@ -251,8 +265,7 @@ enum Found {
 impl Drop for Follower {
     fn drop(&mut self) {
         if self.next.is_some_and(|number| matches!(self.feed.buffer().get(number), Next::Lost)) {
-            self.feed.0.counts.cut_off.inc();
-            tracing::debug!("a subscriber was too slow");
+            self.seat.cut_off().count();
         }
         self.feed.0.followers.send_modify(|count| *count -= 1);
     }

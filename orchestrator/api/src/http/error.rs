@@ -34,6 +34,8 @@ pub(crate) struct Problem {
     info: Option<Value>,
     /// The cause, for the log only.
     cause: Option<String>,
+    /// Whether it is logged elsewhere.
+    is_routine: bool,
 }
 
 /// The cause of a response, for the log line.
@@ -55,7 +57,7 @@ struct ErrorEntry {
 impl Problem {
     /// An error with `status` and `message`.
     pub(crate) fn new(status: StatusCode, message: impl Into<String>) -> Self {
-        Self { status, message: message.into(), info: None, cause: None }
+        Self { status, message: message.into(), info: None, cause: None, is_routine: false }
     }
 
     /// 400: the request is invalid.
@@ -124,6 +126,11 @@ impl Problem {
         Self { status, ..self }
     }
 
+    /// The same, without a log line for each.
+    pub(crate) fn logged_elsewhere(self) -> Self {
+        Self { is_routine: true, ..self }
+    }
+
     /// The same with `info` for programs.
     pub(crate) fn with_info(self, info: Value) -> Self {
         Self { info: Some(info), ..self }
@@ -136,6 +143,9 @@ impl IntoResponse for Problem {
         let entry = ErrorEntry { error_message: self.message, error_info: self.info };
         let mut response = (self.status, Json(json!({ "errors": [entry] }))).into_response();
         response.extensions_mut().insert(cause);
+        if self.is_routine {
+            response.extensions_mut().insert(Routine);
+        }
         response
     }
 }
@@ -180,6 +190,7 @@ impl From<StoreError> for Problem {
                 "the history cannot be opened: {source}; if its file was deleted, restart this instance, so that it is \
                  filled again from the journal"
             )),
+            StoreError::DiskFull(_) => Self::unavailable("the history cannot be read: its disk is full"),
             StoreError::Sqlite(source) => Self::internal(format!("the history cannot be read: {source}")),
             StoreError::Damaged(source) => Self::internal(format!("the history is damaged: {source}")),
             StoreError::BadValue { .. } => Self::internal(error.to_string()),
@@ -190,7 +201,6 @@ impl From<StoreError> for Problem {
 /// The log text for a panic.
 pub(crate) fn panic_text(panic: &(dyn Any + Send)) -> String {
     let text = panic.downcast_ref::<&str>().copied();
-            StoreError::DiskFull(_) => Self::unavailable("the history cannot be read: its disk is full"),
     let text = text.or_else(|| panic.downcast_ref::<String>().map(String::as_str)).unwrap_or_default();
     format!("panic: {text}")
 }

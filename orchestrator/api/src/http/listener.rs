@@ -14,4 +14,4 @@ pub use self::limit::Limits;
 pub(crate) use self::limit::{Endless, enforce};
 pub(crate) use self::serve::{DRAIN_TIMEOUT, serve_router};
 pub use self::subscribers::SUBSCRIBERS_MAX;
-pub(crate) use self::subscribers::{Full, SUBSCRIBERS_OF_ADDRESS_MAX, Seat, SubscriberCounts};
+pub(crate) use self::subscribers::{CutOff, Full, SUBSCRIBERS_OF_ADDRESS_MAX, Seat, SubscriberCounts};

@@ -37,6 +37,7 @@ async fn follow(
     api.published()?;
     api.history().await;
     let dismissed = dismissed(&api.authenticator, &request);
+    let cut_off = seat.cut_off().clone();
     let follower = api.feed.follow(wanted, after, seat).await?;
     let headers = [
         (CONTENT_TYPE, HeaderValue::from_static(EVENT_STREAM)),
@@ -46,7 +47,7 @@ async fn follow(
     ];
     let mut response =
         (headers, Body::from_stream(follower.into_stream().take_until(dismissed))).into_response();
-    response.extensions_mut().insert(Endless);
+    response.extensions_mut().insert(Endless(cut_off));
     Ok(response)
 }
 
@@ -66,6 +67,7 @@ fn no_seat(full: Full) -> Problem {
         Full::All => Problem::unavailable(format!(
             "there are {SUBSCRIBERS_MAX} streams of events, as many as an instance has: try again later, or ask another \
              instance"
-        )),
+        ))
+        .logged_elsewhere(),
     }
 }

@@ -17,7 +17,7 @@ use super::{ANSWER_BYTES_MAX, Client, refusal, unread, url};
 const STREAM_WITHIN: Duration = Duration::from_hours(24);
 /// How long nothing may arrive: three times what an instance lets pass between two blocks.
 const SILENCE_MAX: Duration = Duration::from_secs(45);
-/// The longest line, in bytes: a thousand hosts with the longest names are shorter.
+/// The longest line, and the longest block, in bytes: a thousand hosts with the longest names are shorter.
 const LINE_BYTES_MAX: usize = 1024 * 1024;
 
 /// A stream of Server-Sent Events.
@@ -108,6 +108,10 @@ impl Parser {
             if self.line.len() + piece.len() > LINE_BYTES_MAX {
                 bail!("the stream of events has a line of more than {LINE_BYTES_MAX} bytes");
             }
+            let held = self.block.data.as_ref().map_or(0, String::len);
+            if held + piece.len() > LINE_BYTES_MAX {
+                bail!("the stream of events has a block of more than {LINE_BYTES_MAX} bytes");
+            }
             self.line.extend_from_slice(piece);
             if self.line.ends_with(b"\n") {
                 let line = std::mem::take(&mut self.line);
@@ -159,5 +163,8 @@ mod tests {
         }
         let endless = vec![b'x'; LINE_BYTES_MAX + 1];
         assert!(Parser::default().read(&endless).is_err());
+        let lines = "data: x\n".repeat(LINE_BYTES_MAX / 2);
+        let error = Parser::default().read(lines.as_bytes()).unwrap_err().to_string();
+        assert_eq!(error, "the stream of events has a block of more than 1048576 bytes");
     }
 }

@@ -28,7 +28,7 @@ use super::connections::{Admission, Connection, Connections};
 use super::early::Refusal;
 use super::permits::Permits;
 use super::sending::hold_until_sent;
-use super::subscribers::{Full, Seat, Subscribers};
+use super::subscribers::{CutOff, Full, Seat, Subscribers};
 
 /// Most clients with a token bucket of their own; further ones share a bucket. A bucket that is full again, within a
 /// second, is dropped.
@@ -109,8 +109,11 @@ impl Limits {
 
     /// A place for a client that follows events from `peer`.
     pub(crate) fn subscribe(&self, peer: Option<IpAddr>) -> Result<Seat, Full> {
-        self.subscribers.take(peer).inspect_err(|_| {
+        self.subscribers.take(peer.map_or(Client::Others, self.client_of)).inspect_err(|_| {
             self.refused.get_or_create(&[("reason", "subscribers")]).inc();
+            if self.refused_log.is_due() {
+                tracing::warn!("streams of events are refused: there are too many");
+            }
         })
     }
 
@@ -183,8 +186,8 @@ pub(crate) async fn enforce(State(limits): State<Limits>, request: Request, next
 
 /// Marks an answer without an end, whose client has a [`Seat`]. Neither the limits of requests and connections nor the time
 /// for sending an answer apply to it.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Endless;
+#[derive(Debug, Clone)]
+pub(crate) struct Endless(pub(crate) CutOff);
 
 /// A token bucket for each client, which holds the tokens of one second.
 #[derive(Debug)]

@@ -1,10 +1,12 @@
 //! Serves connections, with bounded handshakes, headers and times, and a graceful shutdown. [`super::limit`] bounds
 //! their number.
 
-use std::io;
+use std::error::Error as _;
+use std::io::{self, ErrorKind};
+use std::iter;
 use std::net::SocketAddr;
 use std::pin::Pin;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use axum::Router;
@@ -31,7 +33,7 @@ use tower::ServiceExt as _;
 use super::connections::Connection;
 use super::early::Refusal;
 use super::sending::{Sending, hold_until_sent};
-use super::{Endless, Limits};
+use super::{CutOff, Endless, Limits};
 
 /// How long a client may take to send the headers of a request, and how long a connection may be idle.
 const HEADER_TIMEOUT: Duration = Duration::from_secs(30);
@@ -41,6 +43,9 @@ const WRITE_TIMEOUT: Duration = Duration::from_secs(30);
 const HEADERS_MAX: usize = 64;
 /// Longest request line with headers, in bytes.
 const HEADER_BYTES_MAX: usize = 32 * 1_024;
+/// How many bytes of answers are taken from whoever makes them before the client has read those before; a piece may exceed it. The
+/// HTTP library uses one limit for this and for the head of a request.
+const BUFFER_BYTES_MAX: usize = HEADER_BYTES_MAX + 8 * 1_024;
 /// How long requests under way may take at shutdown: as long as the orchestrator itself, plus the time to write an
 /// answer.
 pub(crate) const DRAIN_TIMEOUT: Duration = STOP_WITHIN.saturating_add(Duration::from_millis(500));
@@ -80,6 +85,7 @@ pub(crate) async fn serve_router(
                         connection: Arc::clone(&connection),
                         sending: sending.clone(),
                         certificate: None,
+                        subscriber: Arc::default(),
                     };
                     tokio::select! {
                         // The service is polled first, so that `overdue` sees an answer that it begins.
@@ -126,11 +132,13 @@ struct Client {
     connection: Arc<Connection>,
     sending: Sending,
     certificate: Option<PeerCertificate>,
+    /// Counts it if it follows events and is cut off.
+    subscriber: Arc<OnceLock<CutOff>>,
 }
 
 impl Service {
     async fn serve(self, stream: TcpStream, mut client: Client, watcher: Watcher) {
-        let address = client.address;
+        let (address, subscriber) = (client.address, Arc::clone(&client.subscriber));
         // Answers are written at once, so Nagle's algorithm would only delay them.
         if let Err(error) = stream.set_nodelay(true) {
             tracing::debug!(%address, %error, "cannot set TCP_NODELAY");
@@ -149,6 +157,9 @@ impl Service {
         };
         // Clients disconnect at any time, so this is no warning.
         if let Err(error) = ended {
+            if let Some(cut_off) = subscriber.get().filter(|_| is_timeout(&error)) {
+                cut_off.count();
+            }
             tracing::debug!(%address, %error, "connection ended");
         }
     }
@@ -171,7 +182,7 @@ impl Service {
         match outcome {
             Ok(Ok(secured)) => return Some(secured),
             // For example an invalid certificate, whose owner needs to know.
-            Ok(Err(error)) if error.kind() == io::ErrorKind::InvalidData => {
+            Ok(Err(error)) if error.kind() == ErrorKind::InvalidData => {
                 tracing::info!(%address, %error, "TLS handshake refused");
             }
             Ok(Err(error)) => tracing::debug!(%address, %error, "TLS handshake failed"),
@@ -196,6 +207,14 @@ impl Service {
         });
         begun.await.map_err(io::Error::other)
     }
+}
+
+/// Whether a write made no progress for [`WRITE_TIMEOUT`].
+fn is_timeout(error: &hyper::Error) -> bool {
+    let causes = iter::successors(error.source(), |cause| (*cause).source());
+    causes
+        .filter_map(|cause| cause.downcast_ref::<io::Error>())
+        .any(|cause| cause.kind() == ErrorKind::TimedOut)
 }
 
 /// A connection on a port with TLS.
@@ -228,11 +247,14 @@ where
         }
         let (router, connection, sending) =
             (router.clone(), Arc::clone(&client.connection), client.sending.clone());
+        let subscriber = Arc::clone(&client.subscriber);
         async move {
             let under_way = connection.begin_request().ok_or(Displaced)?;
             let answered = router.oneshot(request.map(Body::new)).await;
             let response = answered.unwrap_or_else(|never| match never {});
-            if response.extensions().get::<Endless>().is_some() {
+            if let Some(Endless(cut_off)) = response.extensions().get() {
+                // There is one, because such an answer ends its connection.
+                let _ = subscriber.set(cut_off.clone());
                 connection.leave();
                 return Ok(response);
             }
@@ -244,5 +266,6 @@ where
         .header_read_timeout(HEADER_TIMEOUT)
         .max_headers(HEADERS_MAX)
         .max_header_size(HEADER_BYTES_MAX)
+        .max_buf_size(BUFFER_BYTES_MAX)
         .serve_connection(TokioIo::new(io), service)
 }
