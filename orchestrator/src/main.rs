@@ -113,9 +113,13 @@ fn run(command: Command) -> Result<(), Failure> {
             })
         }
         Command::Dev(options) => {
-            logging::start("warn");
+            let left_out = logging::start_paced("warn");
             let settings = options.settings(settings::load(None, vars_os())?);
-            block_on(async { dev::run(settings, &options, shutdown::on_signal()?).await })
+            block_on(async {
+                let shutdown = shutdown::on_signal()?;
+                tokio::spawn(left_out.report(shutdown.clone()));
+                dev::run(settings, &options, shutdown).await
+            })
         }
         Command::Other(command) => {
             if let Some(level) = command.log_level() {

@@ -6,7 +6,7 @@ use os_upgrade_shell::node::Warning;
 
 /// The target of these lines, which are not paced, see [`crate::logging`].
 pub(crate) const TARGET: &str = module_path!();
-/// The target of lines that workers or callers of the API can cause, which are paced.
+/// The target of lines that workers, lock servers or callers of the API can cause, which are paced.
 const CAUSED: &str = "os_upgrade::changes";
 
 /// Logs the facts of `record`, on the instance that decided them.
@@ -34,7 +34,8 @@ fn log_fact(fact: &Fact) {
     {
         tracing::warn!(%run, %host, %reason, "host not upgraded");
     } else if let Fact::SlotReleaseRefused { host, refusal } = fact {
-        tracing::warn!(%host, %refusal, "the lock server has not released a slot; it is asked again");
+        // A lock server may refuse in other words each time.
+        tracing::warn!(target: CAUSED, %host, %refusal, "the lock server has not released a slot; it is asked again");
     } else if let Fact::ConfigReplaced { config, actor, .. } = fact {
         tracing::info!(target: CAUSED, actor, deleted = config.is_none(), "configuration changed");
     }
@@ -69,5 +70,37 @@ pub(super) fn warn(warning: &Warning) {
             tracing::warn!(%group, slots, holders, "more holders than slots: none is granted until there are fewer");
         }
         Warning::Deposed { why } => tracing::warn!(why, "no longer leading"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::{Arc, Mutex};
+
+    use os_upgrade_kernel::reason::ReleaseRefusal;
+    use os_upgrade_protocol::HostName;
+    use tracing::Event;
+    use tracing_subscriber::Registry;
+    use tracing_subscriber::layer::{Context, Layer, SubscriberExt as _};
+
+    use super::*;
+
+    /// The targets of what is logged.
+    #[derive(Clone, Default)]
+    struct Targets(Arc<Mutex<Vec<String>>>);
+
+    impl Layer<Registry> for Targets {
+        fn on_event(&self, event: &Event<'_>, _: Context<'_, Registry>) {
+            self.0.lock().unwrap().push(event.metadata().target().to_owned());
+        }
+    }
+
+    #[test]
+    fn what_a_lock_server_says_is_paced() {
+        let refusal = ReleaseRefusal::Denied { lock_kind: "busy".to_owned(), value: "later".to_owned() };
+        let refused = Fact::SlotReleaseRefused { host: HostName::new("h01").unwrap(), refusal };
+        let targets = Targets::default();
+        tracing::subscriber::with_default(Registry::default().with(targets.clone()), || log_fact(&refused));
+        assert_eq!(*targets.0.lock().unwrap(), [CAUSED]);
     }
 }

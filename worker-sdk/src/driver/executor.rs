@@ -312,13 +312,15 @@ impl<W: Worker> Executor<W> {
             HintCause::Failed => Cause::RunFailed,
             HintCause::Unsaid => Cause::Hint,
         };
-        info!(?cause, "asked to stop what is under way, if that is possible");
-        // Only the first cause counts.
-        hints.send_if_modified(|hinted| {
+        // Only the first cause counts. Hints may come at any rate.
+        let is_first = hints.send_if_modified(|hinted| {
             let first = hinted.is_none();
             hinted.get_or_insert(cause);
             first
         });
+        if is_first {
+            info!(?cause, "asked to stop what is under way, if that is possible");
+        }
     }
 
     /// Whether the worker is shutting down, so that nothing new is begun.
