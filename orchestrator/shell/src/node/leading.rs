@@ -23,8 +23,8 @@ use crate::not_done::NotDone;
 const BATCH_INPUTS_MAX: usize = 4096;
 /// The most inputs that wait for a more urgent one, if they can wait.
 const LINGER_INPUTS_MAX: usize = 256;
-/// How often refused lock requests are decided that could wait for others. It is less than such a request may wait.
-const REFUSALS_INTERVAL: Duration = Duration::from_millis(500);
+/// So many refused lock requests need not wait for others to share a record with.
+const REFUSALS_SHARE: usize = 4;
 /// How many characters of a process's name are in its run ids: enough to tell leaders at the same journal sequence
 /// apart.
 const STARTER_CHARACTERS: usize = 8;
@@ -36,8 +36,6 @@ const QUEUE_MAX: usize = 100_000;
 pub(super) struct Leading {
     queue: VecDeque<Queued>,
     tick: bool,
-    /// From when on lock requests that are refused are decided, although nothing else is to be.
-    refusals_from: Duration,
     start_timer: StartTimer,
     under_way: Option<UnderWay>,
     /// Jobs with an outcome that the committed state knows, since this was last taken.
@@ -114,7 +112,6 @@ impl Leading {
         Self {
             queue: VecDeque::new(),
             tick: false,
-            refusals_from: Duration::ZERO,
             start_timer: StartTimer::default(),
             under_way: None,
             committed_jobs: Vec::new(),
@@ -184,12 +181,9 @@ impl Leading {
         starter: Option<Starter<'_>>,
     ) -> Option<&Record> {
         let tick = std::mem::take(&mut self.tick);
-        let is_due = self.is_due(tick, now);
+        let is_due = self.is_due(tick);
         if !tick && !is_due {
             return None;
-        }
-        if is_due && self.queue.iter().all(|queued| queued.is_refused) {
-            self.refusals_from = now.monotonic + REFUSALS_INTERVAL;
         }
         let mut batch = Batch::new(state, now.wall);
         let (mut answers, mut jobs) = (Vec::new(), Vec::new());
@@ -239,15 +233,20 @@ impl Leading {
     ///
     /// Commands that were seen in the control stream trigger no sending, and a restart would read them again. So they
     /// wait for the next record, which is usually that of a reply, instead of delaying it with an append of their own.
-    /// They wait until the next tick at most. Requests for slots that are refused need an append to be true, but a crowd of
-    /// waiting clients must not fill the journal: they share one in each [`REFUSALS_INTERVAL`].
-    fn is_due(&self, tick: bool, now: Now) -> bool {
-        let is_due = |queued: &Queued| {
+    /// They wait until the next tick at most. Requests for slots that are refused need an append to be true, but waiting
+    /// clients must not fill the journal: a record is appended for [`REFUSALS_SHARE`] of them, or at a tick for fewer.
+    /// A crowd gathers while the append before is under way, so it is answered as fast as the journal takes records.
+    fn is_due(&self, tick: bool) -> bool {
+        if self.queue.len() > LINGER_INPUTS_MAX {
+            return true;
+        }
+        let mut refused = 0;
+        self.queue.iter().any(|queued| {
             let is_seen =
                 matches!(&queued.input, Input::Control { message: ControlMessage::Command { .. }, .. });
-            if is_seen { tick } else { !queued.is_refused || self.refusals_from <= now.monotonic }
-        };
-        self.queue.len() > LINGER_INPUTS_MAX || self.queue.iter().any(is_due)
+            refused += usize::from(queued.is_refused);
+            tick || !is_seen && !queued.is_refused || refused >= REFUSALS_SHARE
+        })
     }
 
     /// The state after the record under way; `None` if no record is.
@@ -328,4 +327,101 @@ pub(crate) struct Caller {
     pub(crate) call: CallId,
     /// The monotonic time at which the request is dropped unless it was begun.
     pub(crate) until: Duration,
+}
+
+#[cfg(test)]
+mod tests {
+    use chrono::DateTime;
+    use os_upgrade_kernel::{ClientId, LockOperation, Settings};
+    use os_upgrade_protocol::GroupName;
+
+    use super::*;
+
+    /// A leader of a site with one slot, which a client holds.
+    struct Crowd {
+        leading: Leading,
+        state: State,
+        asked: u64,
+        answered: u64,
+        records: u64,
+    }
+
+    fn now() -> Now {
+        Now { wall: DateTime::UNIX_EPOCH, monotonic: Duration::ZERO }
+    }
+
+    fn lock(number: u64) -> Request {
+        let id = ClientId::new(&format!("node-{number}")).unwrap();
+        let group = GroupName::new("default").unwrap();
+        Request::new("token", LockOperation::Lock { group, id }.into())
+    }
+
+    impl Crowd {
+        fn new() -> Self {
+            let mut batch = Batch::new(&State::default(), now().wall);
+            batch.decide(&View::default(), &Input::Settings(Settings::default()));
+            batch.decide(&View::default(), &Input::Request(lock(0)));
+            let state = batch.finish().1;
+            Self { leading: Leading::new(), state, asked: 0, answered: 0, records: 0 }
+        }
+
+        fn ask(&mut self, requests: u64) {
+            for _ in 0..requests {
+                self.asked += 1;
+                let caller = Caller { call: self.asked, until: Duration::MAX };
+                self.leading.push_call(lock(self.asked), caller, true);
+            }
+        }
+
+        /// Appends the next record, if there is one. `meanwhile` requests arrive before it is stored.
+        fn append(&mut self, meanwhile: u64) -> bool {
+            if self.leading.next_record(&mut self.state, &View::default(), now(), None).is_none() {
+                return false;
+            }
+            self.ask(meanwhile);
+            let Some(UnderWay::Record(under_way)) = self.leading.under_way.take() else {
+                panic!("a record is under way")
+            };
+            self.records += 1;
+            self.answered += under_way.answers.len() as u64;
+            self.state = under_way.next;
+            true
+        }
+    }
+
+    #[test]
+    fn crowd_is_refused_without_a_timer_and_shares_records() {
+        let mut crowd = Crowd::new();
+        crowd.ask(32);
+        // Each client asks again once it is answered; no time passes.
+        for _ in 0..100 {
+            assert!(crowd.append(0));
+            crowd.ask(32);
+        }
+        assert_eq!((crowd.answered, crowd.records), (3_200, 100));
+        // Clients that ask while a record is appended share the next one.
+        assert!(crowd.append(17));
+        assert!(crowd.append(0));
+        assert_eq!((crowd.answered, crowd.records), (3_249, 102));
+    }
+
+    #[test]
+    fn few_refusals_share_a_record_at_a_tick() {
+        let mut crowd = Crowd::new();
+        let share = REFUSALS_SHARE as u64;
+        crowd.ask(share - 1);
+        assert!(!crowd.append(0), "fewer than share a record");
+        crowd.leading.tick();
+        assert!(crowd.append(0));
+        assert_eq!((crowd.answered, crowd.records), (share - 1, 1));
+        crowd.ask(share);
+        assert!(crowd.append(0));
+        assert_eq!((crowd.answered, crowd.records), (2 * share - 1, 2));
+        // Whoever is not refused takes the refused along.
+        crowd.ask(1);
+        let caller = Caller { call: 0, until: Duration::MAX };
+        crowd.leading.push_call(lock(0), caller, false);
+        assert!(crowd.append(0));
+        assert_eq!((crowd.answered, crowd.records), (2 * share + 1, 3));
+    }
 }
