@@ -71,6 +71,7 @@ test-system: ## Run the tests that need root, Debian's archive and a container e
 		$(SYSTEM_NEEDS)
 	@$(MAKE) --no-print-directory tools debian-tree
 	@.ci/clock-steps
+	@.ci/promtool
 	@tests='all()'; .ci/container-engine >/dev/null || \
 		{ echo "the tests of docker/ are skipped"; tests='not test(/^docker::/)'; }; \
 	set -x; $(IN_SYSTEM) -E "$$tests $(if $(TESTS),and ($(TESTS)))"

@@ -18,6 +18,7 @@ use std::process::ExitCode;
 
 use anyhow::Context as _;
 use clap::{Args, CommandFactory as _, FromArgMatches as _, Parser, Subcommand};
+use os_upgrade_cli::arguments::with_globals_last;
 use os_upgrade_cli::output::outln;
 use os_upgrade_cli::{self as cli, Failure};
 use os_upgrade_credentials::without_empty_variables;
@@ -61,9 +62,6 @@ Examples:
     Dev(dev::Options),
     #[command(flatten)]
     Other(cli::Command),
-    /// Print the version, and which time zone data the system has
-    #[command(after_help = "Examples:\n  os-upgrade version")]
-    Version,
     /// Print the description of the REST API, which instances serve at /openapi.json
     #[command(after_help = "Examples:\n  os-upgrade openapi")]
     Openapi,
@@ -94,7 +92,9 @@ struct Serve {
 
 fn main() -> ExitCode {
     // Ends the process itself for `--help`, `--version` and wrong usage.
-    let arguments = without_empty_variables(Cli::command()).get_matches();
+    let command = without_empty_variables(Cli::command());
+    let arguments = with_globals_last(std::env::args_os(), &command);
+    let arguments = command.get_matches_from(arguments);
     let cli = Cli::from_arg_matches(&arguments).unwrap_or_else(|error| error.exit());
     run(cli.command).map_or_else(Failure::report, |()| ExitCode::SUCCESS)
 }
@@ -126,11 +126,6 @@ fn run(command: Command) -> Result<(), Failure> {
                 logging::start(level);
             }
             block_on(cli::run(command))
-        }
-        Command::Version => {
-            outln!("os-upgrade {}", env!("CARGO_PKG_VERSION"));
-            outln!("time zone data {}", os_upgrade_zones::read());
-            Ok(())
         }
         Command::Openapi => {
             outln!("{}", os_upgrade_api::description());

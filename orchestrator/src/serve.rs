@@ -228,9 +228,8 @@ impl Opened {
             spawn(&shutdown, service_manager::notify(handle.clone(), iterations, shutdown.clone()));
         let token_watch = spawn(&shutdown, authenticator.clone().watch(shutdown.clone()));
         tracing::info!(address = %settings.api.listen, tls = tls.is_some(), "the API listens");
-        let limits = api::Limits::from_settings(&settings.api);
-        let history_kept = Some(settings.history.keep.get());
-        let options = api::Options { tls, limits, strongbox, history_kept, sites, reports, drains };
+        let options = api::Options::from_settings(&settings);
+        let options = api::Options { tls, strongbox, sites, reports, drains, ..options };
         let served = api::serve(listener, handle, history, authenticator, options, shutdown.clone()).await;
         shutdown.cancel();
         let core = core.await;

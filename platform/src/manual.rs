@@ -38,13 +38,27 @@ pub fn print_completions(shell: Shell, command: &Command) {
 fn completions(shell: Shell, command: &Command) -> String {
     let program = command.get_name();
     let mut script = Vec::new();
-    generate(shell.completer(), &mut command.clone(), program, &mut script);
+    generate(shell.completer(), &mut shown(command), program, &mut script);
     let script = String::from_utf8(script).expect("names and help are UTF-8");
     match shell {
         // clap_complete 4.6 names the branches of a program with a hyphen in another way than it refers to them.
         Shell::Bash => script.replace(&program.replace('-', "__subcmd__"), &program.replace('-', "__")),
         Shell::Zsh | Shell::Fish => script,
     }
+}
+
+/// `command` without the commands below it that its help hides: completions would offer them.
+fn shown(command: &Command) -> Command {
+    if !command.get_subcommands().any(Command::is_hide_set) {
+        return command.clone();
+    }
+    // A name from elsewhere must live as long as the program, which prints completions once.
+    let name: &'static str = command.get_name().to_owned().leak();
+    let below = command.get_subcommands().filter(|below| !below.is_hide_set()).map(shown);
+    let bare = Command::new(name).args(command.get_arguments().cloned()).subcommands(below);
+    let bare = command.get_about().cloned().map_or(bare.clone(), |about| bare.about(about));
+    // For `--version`.
+    if command.get_version().is_some() { bare.version("") } else { bare }
 }
 
 /// Writes a manual page for each command of the program `command`, and the completions of each shell, into `directory`.
@@ -68,13 +82,19 @@ mod tests {
     #[test]
     fn every_command_has_a_page() {
         let directory = tempfile::tempdir().unwrap();
+        let hidden = Command::new("concealed").hide(true);
         let below = Command::new("hosts").subcommand(Command::new("approve").about("Let them in"));
-        write(directory.path(), &Command::new("tool").after_help("Exit codes").subcommand(below)).unwrap();
+        write(
+            directory.path(),
+            &Command::new("tool").after_help("Exit codes").subcommand(below).subcommand(hidden),
+        )
+        .unwrap();
         let read = |name: &str| fs::read_to_string(directory.path().join(name)).unwrap();
         assert!(read("tool-hosts-approve.1").contains("Let them in"));
         assert!(read("tool.1").contains("Exit codes"));
         for completions in ["tool.bash", "_tool", "tool.fish"] {
             assert!(read(completions).contains("approve"), "{completions}");
+            assert!(!read(completions).contains("concealed"), "{completions}");
         }
     }
 

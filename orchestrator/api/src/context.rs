@@ -1,6 +1,7 @@
 //! The shared state of every handler: the site, its history, who may call, and how the API is served.
 
 use std::fmt::Debug;
+use std::path::PathBuf;
 use std::sync::{Arc, LazyLock};
 use std::time::Duration;
 
@@ -8,6 +9,7 @@ use axum::http::StatusCode;
 use axum::response::Response;
 use os_upgrade_auth::Authenticator;
 use os_upgrade_kernel::{Accepted, Family, Request};
+use os_upgrade_settings::Settings;
 use os_upgrade_shell::not_done::NotDone;
 use os_upgrade_site::drain_previews::DrainPreviews;
 use os_upgrade_site::handle::SiteHandle;
@@ -169,4 +171,18 @@ pub struct Options {
     pub reports: HostReports,
     /// What drains would do; nothing by default.
     pub drains: DrainPreviews,
+    /// The file whose time is that of the last backup; none by default.
+    pub last_backup: PathBuf,
+}
+
+impl Options {
+    /// What the settings alone say of it.
+    pub fn from_settings(settings: &Settings) -> Self {
+        Self {
+            limits: Limits::from_settings(&settings.api),
+            history_kept: Some(settings.history.keep.get()),
+            last_backup: settings.store.last_backup(),
+            ..Self::default()
+        }
+    }
 }

@@ -10,6 +10,7 @@ mod events;
 mod forms;
 mod limits;
 mod lock_edge;
+mod metrics;
 mod nodes;
 mod openapi;
 mod outputs;

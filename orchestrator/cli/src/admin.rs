@@ -27,8 +27,11 @@ pub(crate) enum Command {
     ///
     /// It changes nothing, and neither orchestrator nor NATS has to be running; streams are checked if NATS answers. It
     /// exits with 0 if there is no problem, even if there are warnings. Without --config it checks the site of
-    /// `os-upgrade dev`, if that runs in the same directory.
-    #[command(after_help = examples!["doctor", "doctor --config /etc/os-upgrade/os-upgrade.toml"])]
+    /// `os-upgrade dev`, if that runs in the same directory. With --url or --context it asks an instance of any site over its API,
+    /// and leaves out what only the machine shows, such as files and the rights in NATS.
+    #[command(after_help = examples![
+        "doctor", "doctor --config /etc/os-upgrade/os-upgrade.toml", "doctor --url https://upgrade.example:8646 --ca ca.pem"
+    ])]
     Doctor(doctor::Doctor),
     /// Write everything of a site to one file, while it runs
     ///
@@ -65,6 +68,7 @@ pub(crate) async fn run(command: Command) -> Result<(), Failure> {
     match command {
         Command::Token(command) => token::run(command),
         Command::NatsConfig(command) => nats_config::run(command).await,
+        Command::Doctor(options) if options.is_remote() => doctor::run_remote(options).await,
         Command::Doctor(options) => {
             let file = options.config.clone().or_else(dev_site::running);
             let settings = settings::load(file.as_deref(), vars_os());

@@ -13,6 +13,8 @@ use serde::{Deserialize, Serialize};
 
 /// The largest file that is read, in bytes.
 const FILE_BYTES_MAX: u64 = 1024 * 1024;
+/// The most URLs of a context.
+pub(crate) const URLS_MAX: usize = 16;
 /// The longest name, in bytes.
 const NAME_BYTES_MAX: usize = 64;
 
@@ -100,9 +102,10 @@ impl std::fmt::Display for ContextName {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub(crate) struct Context {
-    /// The API of the instance.
-    #[serde(serialize_with = "url_text", deserialize_with = "url")]
-    pub(crate) url: HttpUrl,
+    /// The API of each instance that may be called, in the order in which they are tried: one at least. In the file a single one is a
+    /// text, and several are a list.
+    #[serde(rename = "url", serialize_with = "url_texts", deserialize_with = "urls")]
+    pub(crate) urls: Vec<HttpUrl>,
     /// A PEM file with certificate authorities to trust instead of the system's.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) ca: Option<PathBuf>,
@@ -111,13 +114,28 @@ pub(crate) struct Context {
     pub(crate) token_file: Option<PathBuf>,
 }
 
-fn url_text<S: serde::Serializer>(url: &HttpUrl, serializer: S) -> Result<S::Ok, S::Error> {
-    serializer.collect_str(url)
+fn url_texts<S: serde::Serializer>(urls: &[HttpUrl], serializer: S) -> Result<S::Ok, S::Error> {
+    match urls {
+        [url] => serializer.collect_str(url),
+        urls => serializer.collect_seq(urls.iter().map(ToString::to_string)),
+    }
 }
 
-fn url<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<HttpUrl, D::Error> {
-    let text = String::deserialize(deserializer)?;
-    context_url(&text).map_err(serde::de::Error::custom)
+fn urls<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<Vec<HttpUrl>, D::Error> {
+    #[derive(Deserialize)]
+    #[serde(untagged)]
+    enum OneOrMore {
+        One(String),
+        More(Vec<String>),
+    }
+    let texts = match OneOrMore::deserialize(deserializer)? {
+        OneOrMore::One(text) => vec![text],
+        OneOrMore::More(texts) => texts,
+    };
+    if texts.is_empty() || texts.len() > URLS_MAX {
+        return Err(serde::de::Error::custom(format!("a context has 1 to {URLS_MAX} URLs")));
+    }
+    texts.iter().map(|text| context_url(text).map_err(serde::de::Error::custom)).collect()
 }
 
 /// Parses the URL of a context.
@@ -224,15 +242,18 @@ mod tests {
     use super::*;
 
     fn sample() -> Contexts {
-        let context = |url: &str, token: Option<&str>| Context {
-            url: url.parse().unwrap(),
+        let context = |urls: &[&str], token: Option<&str>| Context {
+            urls: urls.iter().map(|url| url.parse().unwrap()).collect(),
             ca: token.map(|_| "/etc/ca.pem".into()),
             token_file: token.map(PathBuf::from),
         };
         let name = |text: &str| text.parse::<ContextName>().unwrap();
         let contexts = [
-            (name("home"), context("http://127.0.0.1:8646/", None)),
-            (name("prod-1"), context("https://prod.example/", Some("/home/anna/token"))),
+            (name("home"), context(&["http://127.0.0.1:8646/"], None)),
+            (
+                name("prod-1"),
+                context(&["https://a.example/", "https://b.example/"], Some("/home/anna/token")),
+            ),
         ];
         Contexts { current: Some(name("prod-1")), contexts: contexts.into() }
     }
@@ -260,6 +281,8 @@ mod tests {
             ("[contexts.a]\nurl = 'http://h'\ntoken = 'x'", "unknown field `token`"),
             ("[contexts.a]\nurl = 'ftp://h'", "an http:// or https:// URL is expected"),
             ("[contexts.a]\nurl = 'http://me:secret@h'", "no user and password"),
+            ("[contexts.a]\nurl = []", "a context has 1 to 16 URLs"),
+            ("[contexts.a]\nurl = ['http://h', 'ftp://h']", "an http:// or https:// URL is expected"),
             ("[contexts.'a b']\nurl = 'http://h'", "a name has 1 to 64 letters"),
         ] {
             fs::write(&path, text).unwrap();

@@ -93,16 +93,16 @@ impl Failure {
         match self {
             Self::Settings(error) => {
                 for line in error.to_string().lines() {
-                    errln!("error: {line}");
+                    errln!("{} {line}", error_word());
                 }
                 ExitCode::from(2)
             }
             Self::Unusable { why, is_transient } => {
-                errln!("error: {}", one_line(&why, usize::MAX));
+                errln!("{} {}", error_word(), one_line(&why, usize::MAX));
                 ExitCode::from(if is_transient { 1 } else { 2 })
             }
             Self::Usage(wrong) => {
-                errln!("error: {wrong}");
+                errln!("{} {wrong}", error_word());
                 ExitCode::from(2)
             }
             Self::Runtime(error) => failed(&error, code_of(&error)),
@@ -115,8 +115,13 @@ impl Failure {
 
 /// Prints why a command failed.
 fn failed(error: &anyhow::Error, code: u8) -> ExitCode {
-    errln!("error: {}", one_line(&format!("{error:#}"), usize::MAX));
+    errln!("{} {}", error_word(), one_line(&format!("{error:#}"), usize::MAX));
     ExitCode::from(code)
+}
+
+/// What a line about a failure begins with: in red on a terminal, unless `NO_COLOR` is set.
+fn error_word() -> console::StyledObject<&'static str> {
+    console::style("error:").for_stderr().red().bold()
 }
 
 /// The exit code of a command that failed with `error`.

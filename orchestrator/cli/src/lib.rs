@@ -8,6 +8,7 @@ macro_rules! examples {
 
 mod address;
 mod admin;
+pub mod arguments;
 mod consent;
 mod contexts;
 pub mod dev_site;
@@ -17,6 +18,7 @@ mod lock;
 pub mod output;
 mod remote;
 pub mod rest;
+mod text_file;
 
 use clap::Subcommand;
 
@@ -35,7 +37,8 @@ Examples:
 
 Which instance a command calls: --url or --context; else OS_UPGRADE_URL; else the current context; else
 http://127.0.0.1:8646. OS_UPGRADE_TOKEN and OS_UPGRADE_CA come after --token-file and --ca, and before what the context
-has. Each command lists its options; NO_COLOR turns colours off.
+has. Each command lists its options; global ones may also come first: os-upgrade --context prod status. NO_COLOR turns
+colours off, COLUMNS sets the width of tables.
 
 Exit codes:
   0  done

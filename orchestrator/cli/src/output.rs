@@ -157,6 +157,13 @@ impl Output {
         }
     }
 
+    /// Prints a result that is one line for people: with `--quiet` too, but not for programs.
+    pub(crate) fn result(self, line: &str) {
+        if self.is_for_people() {
+            outln!("{line}");
+        }
+    }
+
     /// Prints a line for people beside the results, such as that there is none: on standard error, not with `--quiet`, and not
     /// for programs.
     pub(crate) fn aside(self, line: &str) {
@@ -227,9 +234,33 @@ fn no_names() -> Failure {
     Failure::Usage("this command lists nothing that has a name; leave out -o name".to_owned())
 }
 
-/// The width of the terminal; absent if standard output is none.
+/// The width to draw for: what `COLUMNS` says, or that of the terminal; absent if standard output is none.
 fn terminal_columns() -> Option<usize> {
+    let asked = std::env::var("COLUMNS").ok().and_then(|columns| asked_columns(&columns));
+    asked.or_else(measured_columns)
+}
+
+/// The width that a value of `COLUMNS` asks for; absent if it is no number of columns.
+fn asked_columns(value: &str) -> Option<usize> {
+    value.trim().parse().ok().filter(|columns| *columns > 0)
+}
+
+fn measured_columns() -> Option<usize> {
     let terminal = Term::stdout();
     let (_, columns) = terminal.is_term().then(|| terminal.size_checked()).flatten()?;
     Some(usize::from(columns))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn columns_can_be_asked_for() {
+        for (value, expected) in
+            [("120", Some(120)), (" 80\n", Some(80)), ("0", None), ("", None), ("wide", None)]
+        {
+            assert_eq!(asked_columns(value), expected, "{value:?}");
+        }
+    }
 }

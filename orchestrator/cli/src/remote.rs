@@ -13,6 +13,7 @@ mod release;
 mod run;
 mod status;
 mod strongbox;
+mod version;
 mod windows;
 
 use clap::Subcommand;
@@ -41,8 +42,9 @@ pub(crate) enum Command {
     Config(config::Command),
     /// Show what has happened on a site, or follow what happens
     ///
-    /// Without --follow, everything since --after, or as far back as the history goes.
+    /// Without --follow, everything since --since or --after, or as far back as the history goes.
     #[command(after_help = examples![
+        "events --since today",
         "events --run last",
         "events --follow",
         "events --follow --kinds run-ended,host --host h01 -o json",
@@ -66,6 +68,9 @@ pub(crate) enum Command {
     /// Manage the site's secrets, and the key that seals them
     #[command(subcommand)]
     Strongbox(strongbox::Command),
+    /// Print the version, and which time zone data the system has; with --url or --context also the versions of a site's instances
+    #[command(after_help = examples!["version", "version -o json", "version --url http://127.0.0.1:8646"])]
+    Version(version::Version),
 }
 
 /// Runs `command`.
@@ -82,5 +87,6 @@ pub(crate) async fn run(command: Command) -> Result<(), Failure> {
         Command::Drain(options) => drain::run(options).await,
         Command::RebootQueue(command) => reboot_queue::run(command).await,
         Command::Strongbox(command) => strongbox::run(command).await,
+        Command::Version(options) => version::run(options).await,
     }
 }

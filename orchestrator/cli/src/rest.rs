@@ -3,6 +3,7 @@
 mod server;
 pub(crate) mod stream;
 
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use anyhow::{Context as _, anyhow, bail};
@@ -21,6 +22,7 @@ use serde::{Deserialize as _, Serialize};
 use serde_json::Value;
 
 pub(crate) use self::server::Server;
+pub(crate) use self::server::URL_VARIABLE;
 use self::server::{TOKEN_VARIABLE, Target};
 use crate::Failure;
 use crate::failure::Refused;
@@ -85,12 +87,29 @@ impl Reply {
     }
 }
 
-/// A client of the API of one instance.
+/// A client of the API of a site: of one instance, or of several that are tried in order.
 #[derive(Debug)]
 pub(crate) struct Client {
+    /// One at least.
+    instances: Vec<Instance>,
+    /// The index of the instance that answered last; at first the first one.
+    answering: AtomicUsize,
+    token: Option<String>,
+}
+
+/// An instance, and the HTTP client for it.
+#[derive(Debug)]
+struct Instance {
     base: HttpUrl,
     http: reqwest::Client,
-    token: Option<String>,
+}
+
+/// Why an instance did not give an answer.
+enum Unanswered {
+    /// The request had no effect: another instance may be asked.
+    AskAnother(String),
+    /// It may have had one, or the answer is a refusal.
+    Final(anyhow::Error),
 }
 
 /// The URL of `call`. The API is at the server's root, even if `base` has a path, as URLs for FleetLock clients may.
@@ -124,14 +143,38 @@ impl Client {
     }
 
     fn of(target: &Target) -> anyhow::Result<Self> {
-        let Target { url: base, ca, .. } = target;
-        if ca.is_some() && base.url().scheme() != "https" {
-            bail!("{base}: certificate authorities need a URL that begins with https://");
+        let Target { urls, ca, .. } = target;
+        let instance = |base: &HttpUrl| {
+            if ca.is_some() && base.url().scheme() != "https" {
+                bail!("{base}: certificate authorities need a URL that begins with https://");
+            }
+            let roles = ["file of --ca", "certificate", "key"];
+            let tls =
+                TlsFiles { ca: ca.clone(), certificate: None, key: None, roles, pipes: urls.len() == 1 };
+            let http = tls.apply_to(http_client::builder(base.url()).timeout(ANSWER_WITHIN))?.build()?;
+            Ok(Instance { base: base.clone(), http })
+        };
+        let instances = urls.iter().map(instance).collect::<anyhow::Result<_>>()?;
+        Ok(Self { instances, answering: AtomicUsize::new(0), token: target.token()? })
+    }
+
+    /// Asks the instance that answered last, and then the others in order, until one gives an answer.
+    async fn ask<'a, T>(
+        &'a self,
+        ask: impl AsyncFn(&'a Instance) -> Result<T, Unanswered>,
+    ) -> Result<T, Unanswered> {
+        let (first, count) = (self.answering.load(Ordering::Relaxed), self.instances.len());
+        let mut reasons = Vec::new();
+        for at in (first..count).chain(0..first) {
+            match ask(&self.instances[at]).await {
+                Err(Unanswered::AskAnother(why)) => reasons.push(why),
+                answer => {
+                    self.answering.store(at, Ordering::Relaxed);
+                    return answer;
+                }
+            }
         }
-        let roles = ["file of --ca", "certificate", "key"];
-        let tls = TlsFiles { ca: ca.clone(), certificate: None, key: None, roles, pipes: true };
-        let http = tls.apply_to(http_client::builder(base.url()).timeout(ANSWER_WITHIN))?.build()?;
-        Ok(Self { base: base.clone(), http, token: target.token()? })
+        Err(Unanswered::AskAnother(reasons.join("; ")))
     }
 
     /// Calls a route without a request body. Returns the JSON of the response, or null if there is none.
@@ -162,15 +205,6 @@ impl Client {
         self.request(&call.into(), Some(body), vec![prefer_result()]).await
     }
 
-    /// Why there is no response.
-    fn unanswered(&self, error: &reqwest::Error) -> String {
-        let base = &self.base;
-        let what =
-            if is_sent(error) { format!("{base} has not answered") } else { format!("cannot reach {base}") };
-        let text = causes(error);
-        format!("{what}: {text}{}", advice(&text))
-    }
-
     async fn request<B: Serialize>(
         &self,
         call: &Call<B>,
@@ -191,25 +225,40 @@ impl Client {
     /// # Errors
     /// There is no answer, or it is a refusal: a [`NotDone`], or a [`Refused`].
     pub(crate) async fn exchange<B>(&self, call: &Call<B>, sent: Sent) -> anyhow::Result<Reply> {
-        let base = &self.base;
-        let url = url(base.url(), call)?;
         let method = Method::from_bytes(call.method().as_str().as_bytes())?;
         let is_change = !method.is_safe();
-        let request = self.http.request(method, url);
+        let asked = self.ask(async |instance| self.exchange_with(instance, &method, call, &sent).await);
+        asked.await.map_err(|unanswered| match unanswered {
+            Unanswered::Final(error) => error,
+            Unanswered::AskAnother(why) if is_change => NotDone::unchanged(why).into(),
+            Unanswered::AskAnother(why) => Unread(why).into(),
+        })
+    }
+
+    async fn exchange_with<B>(
+        &self,
+        instance: &Instance,
+        method: &Method,
+        call: &Call<B>,
+        sent: &Sent,
+    ) -> Result<Reply, Unanswered> {
+        let base = &instance.base;
+        let url = url(base.url(), call).map_err(Unanswered::Final)?;
+        let is_change = !method.is_safe();
+        let request = instance.http.request(method.clone(), url);
         let request = self.token.iter().fold(request, reqwest::RequestBuilder::bearer_auth);
         let request =
             sent.headers.iter().fold(request, |request, (name, value)| request.header(*name, value));
-        let request = match sent.body {
-            Some((media_type, body)) => request.header(CONTENT_TYPE, media_type).body(body),
+        let request = match &sent.body {
+            Some((media_type, body)) => request.header(CONTENT_TYPE, *media_type).body(body.clone()),
             None => request,
         };
-        let unanswered = |error: reqwest::Error| -> anyhow::Error {
-            let was_sent = is_sent(&error);
-            let why = self.unanswered(&error);
-            match (is_change, was_sent) {
-                (false, _) => Unread(why).into(),
-                (true, false) => NotDone::unchanged(why).into(),
-                (true, true) => NotDone::unknown(why).into(),
+        let unanswered = |error: reqwest::Error| {
+            let why = instance.unanswered(&error);
+            if is_change && is_sent(&error) {
+                Unanswered::Final(NotDone::unknown(why).into())
+            } else {
+                Unanswered::AskAnother(why)
             }
         };
         let response = request.send().await.map_err(unanswered)?;
@@ -218,14 +267,26 @@ impl Client {
         let answer = read_up_to(response, ANSWER_BYTES_MAX).await.map_err(unanswered)?;
         if answer.len() > ANSWER_BYTES_MAX {
             let why = format!("{base} answers with more than {ANSWER_BYTES_MAX} bytes");
-            return Err(if is_change { NotDone::unknown(why).into() } else { anyhow!(why) });
+            let error = if is_change { NotDone::unknown(why).into() } else { anyhow!(why) };
+            return Err(Unanswered::Final(error));
         }
         match status {
             StatusCode::OK | StatusCode::CREATED | StatusCode::NO_CONTENT => {
                 Ok(Reply { status, etag, body: answer })
             }
-            _ => Err(refusal(status, &answer, is_change)),
+            _ => Err(Unanswered::Final(refusal(status, &answer, is_change))),
         }
+    }
+}
+
+impl Instance {
+    /// Why there is no response.
+    fn unanswered(&self, error: &reqwest::Error) -> String {
+        let base = &self.base;
+        let what =
+            if is_sent(error) { format!("{base} has not answered") } else { format!("cannot reach {base}") };
+        let text = causes(error);
+        format!("{what}: {text}{}", advice(&text))
     }
 }
 
@@ -322,6 +383,37 @@ mod tests {
         drop(listener);
         let not_sent = change().await;
         assert!(matches!(not_sent, NotDone::Unchanged { .. }), "{not_sent}");
+    }
+
+    #[tokio::test]
+    async fn instances_are_tried_in_order() {
+        let dead = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let at = |listener: &tokio::net::TcpListener| format!("http://{}", listener.local_addr().unwrap());
+        let urls = [at(&dead), at(&listener)].map(|url| url.parse().unwrap()).into();
+        drop(dead);
+        let mut target = Target::without_token("http://h/".parse().unwrap());
+        target.urls = urls;
+        let client = Client::of(&target).unwrap();
+        let answer = async |answer: &'static str| {
+            use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+            let (mut stream, _) = listener.accept().await.unwrap();
+            stream.read_exact(&mut [0; 1]).await.unwrap();
+            let length = answer.len();
+            let head = format!("HTTP/1.1 200 OK\r\nconnection: close\r\ncontent-length: {length}\r\n\r\n");
+            stream.write_all((head + answer).as_bytes()).await.unwrap();
+            stream.read_to_end(&mut Vec::new()).await.ok();
+        };
+        let (read, ()) = tokio::join!(client.call(&state::READ), answer("{}"));
+        assert_eq!(read.unwrap(), json!({}));
+        // A change that reached an instance is not sent to another.
+        let lost = async { drop(listener.accept().await.unwrap()) };
+        let cancel = Cancel { reason: None };
+        let (changed, ()) = tokio::join!(client.call_with_body(&runs::CANCEL, &cancel), lost);
+        assert!(matches!(changed.unwrap_err().downcast(), Ok(NotDone::Unknown { .. })));
+        drop(listener);
+        let said = format!("{:#}", client.call(&state::READ).await.unwrap_err());
+        assert_eq!(said.matches("cannot reach http://").count(), 2, "{said}");
     }
 
     #[tokio::test]

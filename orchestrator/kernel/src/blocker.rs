@@ -493,6 +493,14 @@ impl WindowBlocker {
         format!("no run {} automatically: {why}", tense.of("starts", "started"))
     }
 
+    /// The whole sentence for operators: that no run starts automatically, and why.
+    pub fn sentence(&self) -> String {
+        match self {
+            Self::NoWindows | Self::NoOccurrence | Self::UnclearWindows { .. } => self.to_string(),
+            Self::HostsAwaited { .. } | Self::Any(_) => format!("no run starts automatically: {self}"),
+        }
+    }
+
     /// The `kind` in its JSON.
     pub fn kind(&self) -> &'static str {
         self.into()

@@ -101,6 +101,14 @@ fn next_run(state: &State, view: &View, now: DateTime<Utc>) -> NextRun {
     by.map_or(NextRun::At(start), |by| NextRun::Blocked { start, by })
 }
 
+/// The time at `now` in which deny windows keep runs from starting automatically; `None` if none is in force, or it cannot be
+/// worked out.
+pub fn denied(state: &State, view: &View, now: DateTime<Utc>) -> Option<Occurrence> {
+    let config = state.config.as_deref().filter(|config| !config.deny_windows.is_empty())?;
+    let deny = Calendar::new(&config.deny_windows, &[], state.settings.timezone, &view.zones);
+    deny.containing(now).ok()?
+}
+
 /// The window that is open at `now` and starts no further run.
 fn used_window(state: &State, view: &View, now: DateTime<Utc>) -> Option<UsedWindow> {
     // Windows that cannot be worked out are reported as the blocker.

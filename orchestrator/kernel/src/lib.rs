@@ -90,7 +90,7 @@ pub use effects::{Effect, Order, Purge, effects, is_wanted, other_effects, sends
 pub use enrolment::{Approval, Enrolled, Enrolment, Withdrawal};
 pub use explain::{Explanation, explain};
 pub use fact::Fact;
-pub use forecast::{Forecast, NextRun, forecast};
+pub use forecast::{Forecast, NextRun, denied, forecast};
 pub use hint::hint;
 pub use job::{
     CommandJob, CommandOrder, CommandOutcome, Job, JobDone, LockOutcome, NodeJob, NodeOrder, NodeOutcome,
@@ -116,7 +116,7 @@ pub use slot::{InReplyTo, Slot, SlotState};
 pub use start::{Startable, startable};
 pub use state::{ApplyError, State};
 pub use strongbox::{Sealed, Secret, SecretName, SecretNameError, Strongbox};
-pub use view::{Reachability, SeenHost, SeenNode, View};
+pub use view::{Reachability, SeenHost, SeenNode, Silence, View};
 pub use warning::{Warning, lasting_warnings, next_start, warnings};
 pub use watermark::Watermark;
 pub use window::{Calendar, CalendarError, Occurrence, Window, Zones};

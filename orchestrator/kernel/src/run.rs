@@ -8,6 +8,7 @@ use chrono::{DateTime, Utc};
 use imbl::{OrdMap, OrdSet};
 use os_upgrade_protocol::{GroupName, HostName, RunId};
 use serde::{Deserialize, Serialize};
+use strum::VariantNames;
 
 pub use self::event::{Enlisted, HostEvent};
 pub use self::host::{HostBackoff, HostStatus, IllegalTransition, Issued, LateAnswer, LateResult, RunHost};
@@ -88,7 +89,7 @@ impl From<Run> for StoredRun {
 }
 
 /// What started a run.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, strum::IntoStaticStr)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, strum::IntoStaticStr, VariantNames)]
 #[strum(serialize_all = "kebab-case")]
 #[serde(tag = "kind", rename_all = "kebab-case", rename_all_fields = "kebab-case")]
 pub enum Trigger {
@@ -110,6 +111,9 @@ pub enum Trigger {
 }
 
 impl Trigger {
+    /// Every kind.
+    pub const KINDS: &'static [&'static str] = <Self as VariantNames>::VARIANTS;
+
     /// The `kind` in its JSON, which the history shows.
     pub fn kind(&self) -> &'static str {
         self.into()

@@ -60,6 +60,8 @@ pub struct SeenHost {
     pub reboot_ineffective: Option<String>,
     /// Whether its heartbeats arrive.
     pub reachability: Reachability,
+    /// Since when it is unreachable; absent if it is not. Nothing is decided by it.
+    pub silence: Option<Silence>,
     /// The worker's clock minus the bus's at its last announcement, in seconds; absent if that contained no time.
     pub clock_skew_secs: Option<i64>,
     /// When the bus received the last announcement of the host.
@@ -86,8 +88,18 @@ pub struct SeenNode {
     pub mark: Option<NodeFence>,
 }
 
+/// The silence of a host that is unreachable.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Silence {
+    /// When it was found to be unreachable.
+    pub since: DateTime<Utc>,
+    /// When its last sign of life arrived here; absent if none has since this instance started.
+    pub heard_at: Option<DateTime<Utc>>,
+}
+
 /// Whether a host's heartbeats arrive.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, strum::IntoStaticStr)]
+#[strum(serialize_all = "kebab-case")]
 pub enum Reachability {
     /// It sends no heartbeats, so their absence means nothing.
     #[default]
@@ -98,6 +110,16 @@ pub enum Reachability {
     Reachable,
     /// It sends heartbeats, and none has arrived for too long.
     Unreachable,
+}
+
+impl Reachability {
+    /// Every state.
+    pub const ALL: [Self; 4] = [Self::Unknown, Self::Awaited, Self::Reachable, Self::Unreachable];
+
+    /// The word for it.
+    pub fn as_str(self) -> &'static str {
+        self.into()
+    }
 }
 
 impl View {

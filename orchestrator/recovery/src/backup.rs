@@ -7,7 +7,7 @@ use chrono::Utc;
 use os_upgrade_bus::Bus;
 use os_upgrade_platform::managed_nats;
 use os_upgrade_protocol::subject;
-use os_upgrade_settings::{NatsMode, Settings};
+use os_upgrade_settings::{NatsMode, Settings, Store};
 use os_upgrade_shell::journal::Tip;
 use os_upgrade_shell::journal::follow::Follower;
 use os_upgrade_shell::node::{Acknowledged, losses};
@@ -40,6 +40,17 @@ pub async fn backup(settings: Settings, path: &Path, replace: bool) -> Result<Ma
     let written = backup_from(&site.settings, &site.bus, path, replace).await;
     site.close().await;
     written
+}
+
+/// Records that a backup was made, for `/metrics`.
+///
+/// # Errors
+/// The data directory cannot be written.
+pub fn record(store: &Store) -> Result<(), RecoveryError> {
+    let path = store.last_backup();
+    // A new file each time: another user may own the last one.
+    let written = tempfile::NamedTempFile::new_in(&store.path).and_then(|file| Ok(file.persist(&path)?));
+    written.map(drop).map_err(|source| RecoveryError::File { path, source })
 }
 
 /// The bus; `None` if it is a managed one that does not run.

@@ -113,6 +113,11 @@ impl Store {
         self.path.join("os-upgrade.db")
     }
 
+    /// The path of the file that is replaced at each backup.
+    pub fn last_backup(&self) -> PathBuf {
+        self.path.join("last-backup")
+    }
+
     /// The path of a managed nats-server's directory.
     pub fn nats(&self) -> PathBuf {
         self.path.join("nats")

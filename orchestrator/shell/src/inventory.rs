@@ -9,7 +9,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use chrono::{DateTime, TimeDelta, Utc};
 use imbl::OrdMap;
-use os_upgrade_kernel::{Clock, Reachability, Sealed, SeenHost, SeenNode, View, Zones};
+use os_upgrade_kernel::{Clock, Reachability, Sealed, SeenHost, SeenNode, Silence, View, Zones};
 use os_upgrade_protocol::{
     Announcement, ApplicationName, HostName, LongToken, ParseError, Progress, Versions,
 };
@@ -189,6 +189,15 @@ impl LifeSign {
         } else {
             Reachability::Unreachable
         }
+    }
+}
+
+impl LifeSign {
+    /// The silence of a host whose reachability has become `reachability` just now.
+    fn silence(self, now: Now, reachability: Reachability) -> Option<Silence> {
+        let heard = |last| now.wall - now.monotonic.saturating_sub(last);
+        let silence = || Silence { since: now.wall, heard_at: self.last.map(heard) };
+        (reachability == Reachability::Unreachable).then(silence)
     }
 }
 
@@ -385,15 +394,15 @@ impl Inventory {
         let (is_new, listened) = (self.is_new(now, at), self.listened);
         let Some(sign) = self.life_signs.get_mut(host).filter(|_| is_new) else { return };
         sign.shown_alive(now, listened);
-        let reachability = sign.reachability(now, listened);
-        self.set_reachability(host, reachability);
+        let sign = *sign;
+        self.set_reachability(now, host, sign.reachability(now, listened), sign);
     }
 
     fn heartbeat(&mut self, now: Now, host: &HostName) {
         let listened = self.listened;
         let sign = LifeSign { last: Some(now.monotonic), listened, heard: listened };
         self.life_signs.insert(host.clone(), sign);
-        self.set_reachability(host, Reachability::Reachable);
+        self.set_reachability(now, host, Reachability::Reachable, sign);
     }
 
     /// Heartbeats may have been lost, so the silence of hosts up to now proves nothing: they are awaited anew, up to
@@ -428,13 +437,13 @@ impl Inventory {
             let reachability = last.reachability(now, listened);
             let known = view.hosts.get(host).map(|seen| seen.reachability);
             if known.is_some_and(|known| known != reachability) {
-                changed.push((host.clone(), reachability));
+                changed.push((host.clone(), reachability, *last));
             }
             // Anybody can send heartbeats for hosts that were never announced; those are forgotten again.
             known.is_some() || reachability == Reachability::Reachable
         });
-        for (host, reachability) in changed {
-            self.set_reachability(&host, reachability);
+        for (host, reachability, sign) in changed {
+            self.set_reachability(now, &host, reachability, sign);
         }
     }
 
@@ -462,10 +471,11 @@ impl Inventory {
         sign.reachability(now, listened)
     }
 
-    fn set_reachability(&mut self, host: &HostName, reachability: Reachability) {
+    fn set_reachability(&mut self, now: Now, host: &HostName, reachability: Reachability, sign: LifeSign) {
         let differs = self.view.hosts.get(host).is_some_and(|seen| seen.reachability != reachability);
         if differs && let Some(seen) = self.view.hosts.get_mut(host) {
             seen.reachability = reachability;
+            seen.silence = sign.silence(now, reachability);
         }
     }
 
@@ -479,6 +489,10 @@ impl Inventory {
             Some((mut seen, sends_heartbeats)) => {
                 self.view.left.remove(host);
                 seen.reachability = self.reachability(now, host, sends_heartbeats, is_new);
+                let begun = || self.life_signs.get(host)?.silence(now, seen.reachability);
+                // It goes on if it was silent before.
+                let earlier = self.view.hosts.get(host).and_then(|earlier| earlier.silence);
+                seen.silence = begun().map(|begun| earlier.unwrap_or(begun));
                 self.view.hosts.insert(host.clone(), seen);
             }
         }

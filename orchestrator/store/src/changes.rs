@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use chrono::{DateTime, Utc};
 use os_upgrade_kernel::fact::Part;
-use os_upgrade_kernel::{Fact, HostEvent, Run, State};
+use os_upgrade_kernel::{Fact, HostEvent, Run, RunResult, State};
 use os_upgrade_protocol::{HostName, RunId};
 use os_upgrade_shell::journal::Committed;
 
@@ -17,6 +17,18 @@ pub(super) struct Changes {
     pub(super) runs: Vec<RunChange>,
     /// All facts of the batch.
     pub(super) facts: Vec<FactEntry>,
+    /// Runs that ended in the batch.
+    pub(super) ended_runs: Vec<EndedRun>,
+    /// How many hosts were upgraded, failed or timed out in the batch, by the event's name, which is the status too.
+    pub(super) ended_hosts: BTreeMap<&'static str, u32>,
+}
+
+/// The end of a run.
+#[derive(Debug)]
+pub(super) struct EndedRun {
+    pub(super) at: DateTime<Utc>,
+    pub(super) result: RunResult,
+    pub(super) trigger_kind: &'static str,
 }
 
 /// A changed run.
@@ -63,6 +75,7 @@ impl Changes {
         let mut state = committed.before.clone();
         for (place, fact) in (0..).zip(&committed.record.facts) {
             self.facts.push(FactEntry::new(committed, place, fact, &state));
+            self.count(at, fact, &state);
             state.apply(at, fact).map_err(|source| ApplyError::Fact {
                 sequence: committed.sequence,
                 place,
@@ -77,6 +90,20 @@ impl Changes {
             change.run = run.clone();
         }
         Ok(())
+    }
+
+    /// Counts what ends with `fact`; `state` is the state before it.
+    fn count(&mut self, at: DateTime<Utc>, fact: &Fact, state: &State) {
+        if let Fact::RunEnded { result, .. } = fact
+            && let Some(run) = &state.run
+        {
+            self.ended_runs.push(EndedRun { at, result: *result, trigger_kind: run.trigger.kind() });
+        }
+        if let Fact::Host { event, .. } = fact
+            && let HostEvent::Upgraded | HostEvent::Failed { .. } | HostEvent::TimedOut { .. } = event
+        {
+            *self.ended_hosts.entry(event.name()).or_default() += 1;
+        }
     }
 
     /// Marks the rows that `fact` changes; `state` is the state after it.

@@ -19,6 +19,7 @@ use super::error::{OpenError, StoreError};
 use super::extent::{self, Extent};
 use super::position::{Position, ProjectorStatus, Streams};
 use super::time::to_text;
+use super::totals::{self, Totals};
 use super::{open, row};
 
 /// The most lists read at once; further ones wait.
@@ -442,6 +443,15 @@ impl History {
     /// The store cannot be read.
     pub async fn extent(&self) -> Result<Extent, StoreError> {
         extent::read(&mut *self.pool.acquire().await?).await
+    }
+
+    /// How many runs and hosts came to which end.
+    ///
+    /// # Errors
+    /// The store cannot be read.
+    pub async fn totals(&self) -> Result<Totals, StoreError> {
+        // In one transaction, so that runs and hosts are consistent.
+        totals::read(&mut *self.pool.begin().await?).await
     }
 
     /// The sequences of all records that have facts, in order.

@@ -20,6 +20,7 @@ mod projector;
 mod prune;
 mod row;
 mod time;
+mod totals;
 mod write;
 
 pub use self::error::{ApplyError, OpenError, StoreError};
@@ -31,6 +32,7 @@ pub use self::history::{
 };
 pub use self::position::{Position, Streams};
 pub use self::projector::Projector;
+pub use self::totals::{RunTotal, Totals};
 
 #[cfg(test)]
 mod tests;

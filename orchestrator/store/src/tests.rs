@@ -72,6 +72,8 @@ async fn dump(path: &Path) -> Vec<String> {
         "SELECT * FROM runs ORDER BY number",
         "SELECT * FROM run_hosts ORDER BY run, host",
         "SELECT * FROM facts ORDER BY sequence, place",
+        "SELECT * FROM run_totals",
+        "SELECT * FROM host_totals",
     ] {
         all.extend(rows(path, select).await);
     }

@@ -9,7 +9,7 @@ use serde::Serialize;
 use sqlx::sqlite::{Sqlite, SqliteConnection};
 use sqlx::{QueryBuilder, query};
 
-use super::changes::{Changes, FactEntry, RunChange};
+use super::changes::{Changes, EndedRun, FactEntry, RunChange};
 use super::position::Position;
 use super::time::to_text;
 
@@ -28,6 +28,27 @@ pub(super) async fn changes(connection: &mut SqliteConnection, changes: &Changes
     for entries in changes.facts.chunks(ROWS_PER_STATEMENT) {
         facts(connection, entries).await?;
     }
+    for ended in &changes.ended_runs {
+        ended_run(connection, ended).await?;
+    }
+    for (status, count) in &changes.ended_hosts {
+        let upsert = "INSERT INTO host_totals (status, total) VALUES (?, ?) \
+                      ON CONFLICT (status) DO UPDATE SET total = total + excluded.total";
+        query(upsert).bind(*status).bind(*count).execute(&mut *connection).await?;
+    }
+    Ok(())
+}
+
+async fn ended_run(connection: &mut SqliteConnection, ended: &EndedRun) -> sqlx::Result<()> {
+    let upsert = "INSERT INTO run_totals (result, trigger_kind, total, last_ended_at) VALUES (?, ?, 1, ?) \
+                  ON CONFLICT (result, trigger_kind) DO UPDATE SET total = total + 1, \
+                  last_ended_at = excluded.last_ended_at";
+    query(upsert)
+        .bind(ended.result.as_str())
+        .bind(ended.trigger_kind)
+        .bind(to_text(ended.at))
+        .execute(connection)
+        .await?;
     Ok(())
 }
 

@@ -52,6 +52,9 @@ async fn idle_site_backup_restores_identically() {
     let site = site_with_history().await;
     let manifest = backup(&site.orchestrator, "site.tar.gz").await;
     assert_eq!(manifest["position"]["journal"], site.last_sequence(subject::JOURNAL_STREAM).await);
+    let metrics = site.rest().get_as("/metrics", "*/*").await;
+    let is_recorded = |line: &str| line.starts_with("os_upgrade_last_backup_timestamp_seconds 1");
+    assert!(metrics.lines().any(is_recorded), "{metrics}");
     let before = history_of(&site.orchestrator).await;
 
     let nats = NatsServer::start().await;

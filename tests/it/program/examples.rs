@@ -29,7 +29,7 @@ const REFUSED: [(&str, i32, &str); 15] = [
     ("run cancel", 5, "no run is active"),
     ("run give-up", 5, "no run is active"),
     ("config edit", 5, "the file was left as it was"),
-    ("hosts remove", 5, "h01 is running"),
+    ("hosts remove h01", 5, "h01 is running"),
     ("hosts uncordon", 5, "the node of h01 is not cordoned by this site"),
     ("drain --dry-run", 1, "h01 is not a node of a Kubernetes cluster"),
     ("reboot-queue show", 1, "has no entry"),

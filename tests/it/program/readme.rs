@@ -71,7 +71,7 @@ async fn usage_commands_work_for_operators() {
         assert!(output.status.success(), "{words:?}: {output:?}");
         done += 1;
     }
-    assert_eq!(done, 15);
+    assert_eq!(done, 16);
 }
 
 #[test]

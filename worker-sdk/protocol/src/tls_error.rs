@@ -114,8 +114,16 @@ pub fn plain(text: String) -> String {
     let said = format!("{before}{}", failure.as_str());
     match failure {
         TlsFailure::InvalidCertificate | TlsFailure::NoAgreement => {
+            // The library wraps what it has no name for.
+            let detail = ["Other(", "OtherError(", "General("]
+                .iter()
+                .fold(detail, |detail, wrapper| detail.strip_prefix(wrapper).unwrap_or(detail));
             let variant: String = detail.chars().take_while(char::is_ascii_alphanumeric).collect();
-            if variant.is_empty() { said } else { format!("{said}: {}", spaced(&variant)) }
+            match variant.as_str() {
+                "" | "Other" => said,
+                "CaUsedAsEndEntity" => format!("{said}: it is that of an authority, not of a server"),
+                variant => format!("{said}: {}", spaced(variant)),
+            }
         }
         TlsFailure::OtherName => match names(detail) {
             Some(names) => format!("{said} ({names})"),
@@ -206,6 +214,16 @@ mod tests {
             (
                 "invalid peer certificate: BadSignature",
                 "its certificate cannot be used: bad signature",
+                Some(TlsFailure::InvalidCertificate),
+            ),
+            (
+                "invalid peer certificate: Other(OtherError(CaUsedAsEndEntity))",
+                "its certificate cannot be used: it is that of an authority, not of a server",
+                Some(TlsFailure::InvalidCertificate),
+            ),
+            (
+                "invalid peer certificate: Other(OtherError(..))",
+                "its certificate cannot be used",
                 Some(TlsFailure::InvalidCertificate),
             ),
             (

@@ -318,6 +318,13 @@ pub struct Host<'a> {
     pub slot: Option<HostSlot<'a>>,
     #[schema(value_type = ReachabilityWord)]
     pub reachability: &'static str,
+    /// When it was found to be unreachable; absent if it is not.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub unreachable_since: Option<Stamp>,
+    /// When its last heartbeat, announcement or reply arrived; absent if it is not unreachable, or if none has arrived since this
+    /// instance started.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub last_heard_at: Option<Stamp>,
     /// Whether it takes part in runs.
     #[schema(value_type = EnrolmentWord)]
     pub enrolment: &'static str,

@@ -2,7 +2,7 @@
 //!
 //! Keys that do not apply are absent: the configuration's keys and `scheduled-workers` without a configuration,
 //! `last-upgrade-info` without a past run, `next-upgrade-in` without a future window. Extensions of the specification:
-//! `next-upgrade-at`, `next-upgrade-reason` and `window-used-by`, `current-upgrade-info` while a run is active, `id`, `reason` and
+//! `next-upgrade-at`, `next-upgrade-reason`, `next-upgrade-why`, `window-used-by` and `denied-until`, `current-upgrade-info` while a run is active, `id`, `reason` and
 //! `counts` of a run, `since`, `reason` and `reason-kind` of a host in it, `reboot-queue`, and `hosts`, which explains why each host is not moving.
 
 use std::collections::BTreeMap;
@@ -125,10 +125,16 @@ pub struct State<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<NextReasonWord>)]
     pub next_upgrade_reason: Option<&'static str>,
+    /// That no run starts automatically and why, as a sentence; absent without `next-upgrade-reason`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub next_upgrade_why: Option<String>,
     /// Why the window that is open now starts no run; absent if none is open, or the one that is open still can.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<WindowUsedBy>)]
     pub window_used_by: Option<&'a WindowUse>,
+    /// When the deny window ends that is in force now and keeps runs from starting automatically; absent if none is.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub denied_until: Option<Stamp>,
     /// Every worker of the configured applications on a host that takes part in runs. If a host has several, the one
     /// whose application is configured first handles it.
     #[serde(skip_serializing_if = "Option::is_none")]

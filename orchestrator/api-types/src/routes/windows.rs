@@ -30,7 +30,7 @@ pub const LIST: Route = Route::new(
         json!({"windows": [
             {"start": "2026-11-27T01:00:00Z", "end": "2026-11-27T05:00:00Z"},
             {"start": "2026-11-28T01:00:00Z", "end": "2026-11-28T05:00:00Z"},
-        ]})
+        ], "site-timezone": "Europe/Berlin"})
     }),
     Answer::new(404, "there is no configuration"),
 ]);
@@ -62,11 +62,17 @@ fn time<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<DateTime<Ut
 }
 
 #[derive(Debug, Serialize, ToSchema)]
+#[serde(rename_all = "kebab-case")]
 pub struct Windows {
     pub windows: Vec<Occurrence>,
     /// Why no further times are listed: they cannot be determined.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub problem: Option<String>,
+    /// When the deny window ends that is in force now and keeps runs from starting automatically; absent if none is.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub denied_until: Option<Stamp>,
+    /// The time zone of windows that name none: the site's.
+    pub site_timezone: &'static str,
 }
 
 /// A time in which upgrades may run.

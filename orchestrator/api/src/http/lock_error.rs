@@ -139,6 +139,14 @@ impl LockError {
         Self { cause: Some(format!("{what} (id {id}, group {group}{from})")), ..self }
     }
 
+    /// Adds what the client should know, if there is something.
+    pub(crate) fn with_note(self, note: Option<String>) -> Self {
+        match note {
+            Some(note) => Self { value: format!("{}; {note}", self.value), ..self },
+            None => self,
+        }
+    }
+
     /// A fault of this program. The cause goes to the log only.
     pub(crate) fn internal(cause: String) -> Self {
         Self { cause: Some(cause), ..Self::new(Kind::Internal, "internal error; the log has its cause") }

@@ -19,7 +19,9 @@ use axum::response::{IntoResponse, Response};
 use futures::FutureExt as _;
 use os_upgrade_api_types::routes::fleet_lock::{Claim, LOCK, PROTOCOL_HEADER, UNLOCK, canonical_path};
 use os_upgrade_auth::{Caller, Denied};
-use os_upgrade_kernel::LockOperation;
+use os_upgrade_kernel::reboot_queue::entry_index;
+use os_upgrade_kernel::{LockOperation, State as Site};
+use os_upgrade_protocol::{GroupName, RunId};
 use os_upgrade_site::handle::SiteHandle;
 
 use crate::context::Api;
@@ -123,7 +125,24 @@ async fn answer(site: &SiteHandle, endpoint: Endpoint, request: Request) -> Resu
         .request_within(os_upgrade_kernel::Request::new(caller.actor, operation(claim)), BACKEND_TIMEOUT)
         .await;
     let answer = answer.map_err(|unavailable| refused(unavailable.into()))?;
-    answer.map(drop).map_err(|refusal| refused(refusal.into()))
+    answer.map(drop).map_err(|refusal| {
+        let error = LockError::from(refusal);
+        let kept =
+            (error.kind() == Kind::FailedLockSemaphoreFull).then(|| kept(&site.published().state, &group));
+        refused(error.with_note(kept.flatten()))
+    })
+}
+
+/// That a host keeps a slot of `group` although its run has ended, if one does: then waiting may be in vain.
+fn kept(state: &Site, group: &GroupName) -> Option<String> {
+    let semaphore = state.semaphores.get(group)?;
+    let active = state.run.as_ref().map(|run| &run.id);
+    let has_ended = |run: &RunId| entry_index(run).is_none() && active != Some(run);
+    let mut kept = semaphore.holders.iter().filter(|(_, holder)| holder.run.as_ref().is_some_and(has_ended));
+    let (host, _) = kept.next()?;
+    Some(format!(
+        "{host} did not succeed in its run, and keeps its slot until an operator has looked after it"
+    ))
 }
 
 /// Turns a claim into the operation of an endpoint.

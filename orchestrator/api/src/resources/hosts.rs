@@ -20,7 +20,7 @@ use os_upgrade_api_types::routes::hosts::{Host, HostSlot, InQueue, LIST, LastRes
 use os_upgrade_api_types::routes::reboot_queue::EntryIndex;
 use os_upgrade_api_types::text::ENROLMENTS;
 use os_upgrade_kernel::reboot_queue::{Entry as QueueEntry, entry_index};
-use os_upgrade_kernel::{Approval, Enrolled, Forecast, HostStatus, Reachability, State, Withdrawal, explain};
+use os_upgrade_kernel::{Approval, Enrolled, Forecast, HostStatus, State, Withdrawal, explain};
 use os_upgrade_protocol::{ApplicationName, HostName};
 use os_upgrade_shell::inventory::HostVersions;
 use os_upgrade_site::published_state::PublishedState;
@@ -184,6 +184,7 @@ impl Serialize for Entry<'_> {
         let Self { published, forecast, reboots, name } = *self;
         let explanation = explain(&published.state, &published.view, forecast, name);
         let seen = published.view.hosts.get(name);
+        let silence = seen.and_then(|seen| seen.silence);
         let node = published.view.nodes.as_ref().and_then(|nodes| nodes.get(name));
         let reported = published.versions.get(name);
         let default_group = &published.state.settings.default_group;
@@ -202,7 +203,9 @@ impl Serialize for Entry<'_> {
             reboots_on_request: seen.is_some_and(|seen| seen.reboots_on_request && seen.boot_id.is_some()),
             group: seen.and_then(|seen| seen.group.as_ref()).unwrap_or(default_group).as_str(),
             slot: slot(&published.state, name),
-            reachability: reachability(seen.map(|seen| seen.reachability).unwrap_or_default()),
+            reachability: seen.map(|seen| seen.reachability).unwrap_or_default().as_str(),
+            unreachable_since: silence.map(|silence| Stamp(silence.since)),
+            last_heard_at: silence.and_then(|silence| silence.heard_at).map(Stamp),
             enrolment: enrolled.as_str(),
             decided_by: decided.map(|(actor, _)| actor),
             decided_at: decided.map(|(_, since)| Stamp(since)),
@@ -269,14 +272,4 @@ fn names<'a>(applications: impl IntoIterator<Item = &'a ApplicationName>) -> Vec
 
 fn labels(labels: &OrdMap<String, String>) -> BTreeMap<&str, &str> {
     labels.iter().map(|(key, value)| (key.as_str(), value.as_str())).collect()
-}
-
-/// The wire name.
-const fn reachability(reachability: Reachability) -> &'static str {
-    match reachability {
-        Reachability::Unknown => "unknown",
-        Reachability::Awaited => "awaited",
-        Reachability::Reachable => "reachable",
-        Reachability::Unreachable => "unreachable",
-    }
 }

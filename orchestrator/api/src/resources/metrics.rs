@@ -1,9 +1,12 @@
-//! `/metrics`: metrics in the `OpenMetrics` text format: slots of FleetLock, hosts, refused requests, the next run,
-//! the reboot queue, Kubernetes nodes, and the API's certificate.
+//! `/metrics`: metrics in the `OpenMetrics` text format: slots of FleetLock, hosts, runs, refused requests, the next run,
+//! the reboot queue, Kubernetes nodes, and this instance. `config/prometheus/alerts.yml` has alerts on them.
 
+mod hosts;
+mod instance;
 mod nodes;
 mod prometheus_text;
 mod reboots;
+mod runs;
 
 use std::fs;
 
@@ -17,10 +20,10 @@ use os_upgrade_api_types::routes::documentation::{METRICS, OPEN_METRICS, PROMETH
 use os_upgrade_api_types::routes::slots::SlotGroup;
 use os_upgrade_auth::Authenticator;
 use os_upgrade_bus::storage::Usage;
-use os_upgrade_kernel::{Forecast, MissedRuns, SeenHost, State as Site, WindowBlocker, Zones};
+use os_upgrade_kernel::{Forecast, MissedRuns, State as Site, WindowBlocker, Zones};
 use os_upgrade_shell::inventory::Unused;
-use os_upgrade_site::published_state::{PublishedState, Readiness};
-use os_upgrade_store::Extent;
+use os_upgrade_site::published_state::PublishedState;
+use os_upgrade_store::{Extent, Totals};
 use prometheus_client::encoding::text::encode;
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
@@ -32,7 +35,6 @@ use crate::context::{Answers, Options};
 use crate::http::error::Problem;
 use crate::http::extract::Params;
 use crate::http::form::{prefers, vary};
-use crate::resources::hosts;
 use crate::resources::slots;
 use crate::routes::Routes;
 
@@ -52,8 +54,14 @@ async fn read(
     };
     // Before it is waited for.
     let history_behind = api.history_behind();
-    let history = api.history().await.extent().await.ok();
-    let stored = Stored { nats: usage, history, history_behind, memory: resident_bytes() };
+    let history = api.history().await;
+    let stored = Stored {
+        nats: usage,
+        history: history.extent().await.ok(),
+        history_behind,
+        totals: history.totals().await.ok(),
+        memory: resident_bytes(),
+    };
     let now = Utc::now();
     let published = api.site.published_for_display(now);
     let text = text(&api.answers, &published, &stored, &api.authenticator, &api.options, now);
@@ -74,6 +82,8 @@ pub(crate) struct Stored {
     pub(crate) history: Option<Extent>,
     /// How many messages of the journal it is behind.
     pub(crate) history_behind: u64,
+    /// How runs and hosts have ended; `None` if that cannot be read.
+    pub(crate) totals: Option<Totals>,
     /// The resident memory of this process in bytes; `None` where the system does not tell.
     pub(crate) memory: Option<u64>,
 }
@@ -97,15 +107,20 @@ pub(crate) fn text(
     let slots = registry.sub_registry_with_prefix("os_upgrade_fleet_lock");
     slots.register("answers", "Answers to FleetLock clients", answers.clone());
     describe_slots(slots, &published.state, now);
-    describe_hosts(&mut registry, published);
+    hosts::describe(&mut registry, published);
     describe_unused(&mut registry, published.unused);
-    describe_halt(&mut registry, &published.readiness);
+    instance::describe(&mut registry, published, &options.last_backup);
     describe_zones(&mut registry, &published.view.zones, now);
     if published.is_read {
+        runs::describe(&mut registry, published.state.run.as_ref());
+        hosts::describe_successes(&mut registry, published);
         describe_next_run(&mut registry, &published.forecast(now));
         describe_missed_runs(&mut registry, &published.state.missed);
         reboots::describe(&mut registry, &published.state, &published.view, now);
         nodes::describe(&mut registry, &published.state, now);
+    }
+    if let Some(totals) = &stored.totals {
+        runs::describe_totals(&mut registry, totals);
     }
     describe_storage(&mut registry, &stored.nats);
     if let Some(bytes) = stored.memory {
@@ -150,25 +165,6 @@ fn describe_subscribers(registry: &mut Registry, options: &Options) {
     registry.register("sent", "Events that were sent, once for each subscriber", counts.sent.clone());
     let help = "Subscribers that were cut off, because they did not read for too long";
     registry.register("cut_off", help, counts.cut_off.clone());
-}
-
-/// The number of announced hosts: label `enrolment`; of those that need a reboot, and of those that one did not help.
-fn describe_hosts(registry: &mut Registry, published: &PublishedState) {
-    let family = Family::<[(&'static str, &'static str); 1], Gauge>::default();
-    let number = |count: usize| i64::try_from(count).unwrap_or(i64::MAX);
-    for (enrolment, count) in hosts::by_enrolment(published) {
-        family.get_or_create(&[("enrolment", enrolment)]).set(number(count));
-    }
-    registry.register("os_upgrade_hosts", "Hosts that have announced themselves", family);
-    let mut describe = |name: &str, help: &str, says: fn(&SeenHost) -> bool| {
-        let gauge = Gauge::<i64>::default();
-        gauge.set(number(published.view.hosts.values().filter(|seen| says(seen)).count()));
-        registry.register(name, help, gauge);
-    };
-    let required = "Hosts that need a reboot, as their workers say";
-    describe("os_upgrade_hosts_reboot_required", required, |seen| seen.reboot_required.is_some());
-    let ineffective = "Hosts on which a reboot has not brought what it should have, as their workers say";
-    describe("os_upgrade_hosts_reboot_ineffective", ineffective, |seen| seen.reboot_ineffective.is_some());
 }
 
 /// What NATS stores and has, and how much it may: label `of`.
@@ -238,17 +234,6 @@ fn describe_unused(registry: &mut Registry, unused: Unused) {
     let help = "Messages of workers that were not used: unusable or surplus messages, ignored replies that are not journaled, and \
                 occasions on which heartbeats or progress may have been lost";
     registry.register("os_upgrade_worker_messages_unused", help, family);
-}
-
-/// Whether this instance waits for an operator: label `kind`, as in the answer of `/readyz`.
-fn describe_halt(registry: &mut Registry, readiness: &Readiness) {
-    let family = Family::<[(&'static str, &'static str); 1], Gauge>::default();
-    if let Readiness::Halted { kind, .. } = readiness {
-        family.get_or_create(&[("kind", *kind)]).set(1);
-    }
-    let help =
-        "Whether this instance has halted until an operator intervenes: it reads and decides nothing more";
-    registry.register("os_upgrade_halted", help, family);
 }
 
 /// Which time zone data this instance has, and whether they are old.

@@ -17,7 +17,9 @@ use os_upgrade_api_types::routes::state::{
 };
 use os_upgrade_kernel::config::WorkerApplication;
 use os_upgrade_kernel::duration::Duration;
-use os_upgrade_kernel::{Forecast, HostStatus, Run, SeenHost, WindowBlocker, explain, lasting_warnings};
+use os_upgrade_kernel::{
+    Forecast, HostStatus, Run, SeenHost, WindowBlocker, denied, explain, lasting_warnings,
+};
 use os_upgrade_protocol::HostName;
 use os_upgrade_site::published_state::PublishedState;
 
@@ -103,8 +105,14 @@ pub(crate) fn write(
     keep: &Keep,
     now: DateTime<Utc>,
 ) -> serde_json::Result<Vec<u8>> {
-    let needs_forecast =
-        ["next-upgrade-in", "next-upgrade-at", "next-upgrade-reason", "window-used-by", "hosts"];
+    let needs_forecast = [
+        "next-upgrade-in",
+        "next-upgrade-at",
+        "next-upgrade-reason",
+        "next-upgrade-why",
+        "window-used-by",
+        "hosts",
+    ];
     let forecast = needs_forecast.iter().any(|name| keep.has(name)).then(|| published.forecast(now));
     let mut bytes = Vec::with_capacity(1_024 + longest_list(published, keep) * BYTES_PER_HOST);
     serde_json::to_writer(&mut bytes, &Kept(&state(published, forecast.as_ref(), now, keep), keep))?;
@@ -128,6 +136,7 @@ fn state<'a>(
     let current = state.run.as_ref().filter(|_| keep.has("current-upgrade-info"));
     let last = state.last_run.as_ref().filter(|_| keep.has("last-upgrade-info"));
     let queue = keep.has("reboot-queue").then(|| reboot_queue::in_brief(published, now)).flatten();
+    let denied = keep.has("denied-until").then(|| denied(state, &published.view, now)).flatten();
     let explaining = forecast.filter(|_| keep.has("hosts"));
     State {
         config,
@@ -135,7 +144,9 @@ fn state<'a>(
         next_upgrade_in: start.map(|at| until(at, now)),
         next_upgrade_at: start.map(Stamp),
         next_upgrade_reason: forecast.and_then(Forecast::blocker).map(WindowBlocker::kind),
+        next_upgrade_why: forecast.and_then(Forecast::blocker).map(WindowBlocker::sentence),
         window_used_by: forecast.and_then(|forecast| Some(&forecast.used.as_ref()?.by)),
+        denied_until: denied.map(|denied| Stamp(denied.end)),
         pending_hosts: waiting.filter(|hosts| *hosts > 0),
         config_warnings: warnings
             .map(|found| found.into_iter().map(Into::into).collect())

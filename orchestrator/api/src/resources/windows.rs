@@ -6,7 +6,7 @@ use chrono::Utc;
 use os_upgrade_api_types::body::Stamp;
 use os_upgrade_api_types::routes::windows::{LIST, ListParameters, Occurrence as Times, Windows};
 use os_upgrade_kernel::forecast::calendar;
-use os_upgrade_kernel::{CalendarError, Occurrence};
+use os_upgrade_kernel::{CalendarError, Occurrence, denied};
 
 use crate::context::Api;
 use crate::http::error::Problem;
@@ -28,14 +28,24 @@ async fn list(State(api): State<Api>, Params(params): Params<ListParameters>) ->
     let count = params.count.unwrap_or(COUNT_DEFAULT) as usize;
     let work = count.saturating_mul(config.maintenance_windows.len() + config.deny_windows.len());
     api.render(work, move || {
-        let occurrences =
-            calendar(&config, &published.state.settings, &published.view.zones).occurrences(from).take(count);
-        serde_json::to_vec(&windows(occurrences))
+        let settings = &published.state.settings;
+        let occurrences = calendar(&config, settings, &published.view.zones).occurrences(from).take(count);
+        let denied = denied(&published.state, &published.view, Utc::now());
+        let (windows, problem) = windows(occurrences);
+        serde_json::to_vec(&Windows {
+            windows,
+            problem,
+            denied_until: denied.map(|denied| Stamp(denied.end)),
+            site_timezone: settings.timezone.name(),
+        })
     })
     .await
 }
 
-fn windows(occurrences: impl Iterator<Item = Result<Occurrence, CalendarError>>) -> Windows {
+/// The times, and why there are no further ones.
+fn windows(
+    occurrences: impl Iterator<Item = Result<Occurrence, CalendarError>>,
+) -> (Vec<Times>, Option<String>) {
     let (mut windows, mut problem) = (Vec::new(), None);
     for occurrence in occurrences {
         match occurrence {
@@ -43,5 +53,5 @@ fn windows(occurrences: impl Iterator<Item = Result<Occurrence, CalendarError>>)
             Err(error) => problem = Some(error.to_string()),
         }
     }
-    Windows { windows, problem }
+    (windows, problem)
 }

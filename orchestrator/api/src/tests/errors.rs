@@ -153,7 +153,7 @@ async fn missing_resources() {
             "",
             404,
             error_with(
-                "there is no configuration: PUT /v1/config/os-upgrade first",
+                "there is no configuration yet: `os-upgrade config apply -f FILE` makes one",
                 &json!({"kind": "no-configuration"}),
             ),
         ),

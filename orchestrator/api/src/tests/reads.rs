@@ -35,6 +35,7 @@ async fn empty_site() {
             json!({
                 "status": "idle",
                 "next-upgrade-reason": "no-configuration",
+                "next-upgrade-why": "no run starts automatically: nothing is configured",
                 "hosts": [{
                     "hostname": "h01",
                     "why": "no worker has announced itself on it",
@@ -192,6 +193,7 @@ async fn state_of_a_site() {
             ],
         },
         "next-upgrade-reason": "no-windows",
+        "next-upgrade-why": "no run starts automatically: no maintenance windows are configured",
         "hosts": [
             {
                 "hostname": "h01",

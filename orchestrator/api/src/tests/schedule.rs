@@ -267,6 +267,28 @@ async fn reason_without_scheduled_run() {
     let state = at(&api, now);
     assert_eq!(state["next-upgrade-reason"], "no-occurrence");
     assert!(state.get("next-upgrade-in").is_none() && state.get("next-upgrade-at").is_none(), "{state}");
+    let why = "no run starts automatically: no upcoming maintenance window is long enough";
+    assert_eq!(state["next-upgrade-why"], why);
+}
+
+#[tokio::test]
+async fn deny_window_in_force_is_told() {
+    let api = TestApi::new(TestSite::new(["h01"]), &[]).await;
+    let put = format!("PUT {CONFIG}");
+    let deny =
+        |days: &str| json!({"deny-windows": [{"cron": "0 0 0 28 11 *", "duration": days}]}).to_string();
+    assert_eq!(api.call(&put, &deny("24h")).await.0, 201);
+    for (now, expected) in [
+        ("2026-11-27T23:59:59Z", Value::Null),
+        ("2026-11-28T00:00:00Z", json!("2026-11-29T00:00:00Z")),
+        ("2026-11-29T00:00:00Z", Value::Null),
+    ] {
+        assert_eq!(at(&api, now)["denied-until"], expected, "{now}");
+    }
+    // Whatever the time is now, it is denied.
+    assert_eq!(api.call(&put, r#"{"deny-windows":[{"cron":"0 0 0 * * *","duration":"24h"}]}"#).await.0, 204);
+    let (_, windows) = api.call(WINDOWS, "").await;
+    assert!(windows["denied-until"].is_string(), "{windows}");
 }
 
 #[tokio::test]
@@ -275,7 +297,7 @@ async fn windows_are_previewed() {
     assert_eq!(api.call(WINDOWS, "").await, (404, error("there is no configuration")));
     let put = format!("PUT {CONFIG}");
     assert_eq!(api.call(&put, "{}").await.0, 201);
-    assert_eq!(api.call(WINDOWS, "").await, (200, json!({"windows": []})));
+    assert_eq!(api.call(WINDOWS, "").await, (200, json!({"windows": [], "site-timezone": "UTC"})));
     // A second window that overlaps the first; a day without any.
     let config = json!({
         "worker-applications": [],
@@ -300,7 +322,7 @@ async fn windows_are_previewed() {
         ("count=1&from=2026-11-27T07:00:00Z", json!([second])),
     ] {
         let found = api.call(&format!("{WINDOWS}?{query}"), "").await;
-        assert_eq!(found, (200, json!({ "windows": expected })), "{query}");
+        assert_eq!(found, (200, json!({ "windows": expected, "site-timezone": "UTC" })), "{query}");
     }
     for (query, count) in
         [("", 10), ("count=1000", 1_000), ("from=0000-01-01T00:00:00Z", 10), ("from=9999-12-31T23:59:59Z", 0)]
@@ -335,7 +357,12 @@ async fn unclear_windows_are_reported() {
     let (status, found) = api.call(&format!("{WINDOWS}?from=2039-12-29T00:00:00Z"), "").await;
     let friday = json!({"start": "2039-12-30T01:00:00Z", "end": "2039-12-30T05:00:00Z"});
     assert_eq!(status, 200);
-    assert_eq!(found, json!({"windows": [friday], "problem": problem("2040-01-01T00:00:00Z")}));
+    assert_eq!(
+        found,
+        json!({
+            "windows": [friday], "problem": problem("2040-01-01T00:00:00Z"), "site-timezone": "UTC",
+        })
+    );
     let state = at(&api, "2040-07-01T00:00:00Z");
     assert_eq!(state["next-upgrade-reason"], "unclear-windows");
     let why = state["hosts"][0]["why"].as_str().unwrap();

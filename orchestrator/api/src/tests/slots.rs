@@ -55,6 +55,21 @@ impl TestApi {
     }
 }
 
+/// Who waits behind a host that failed may wait in vain.
+#[tokio::test]
+async fn refusal_says_that_a_failed_host_keeps_its_slot() {
+    let (site, records) = failed();
+    assert!(site.state.run.is_none(), "the run has ended");
+    let api = TestApi::new(site, &records).await;
+    assert_eq!(api.call(HOLD, &about("rack-7", "a new disk")).await, (204, Value::Null));
+    let request = Request::post("/v1/pre-reboot").header("fleet-lock-protocol", "true");
+    let (status, _, body) = api.send(request.body(Body::from(claim("node-7"))).unwrap()).await;
+    let value = serde_json::from_str::<Value>(&body).unwrap()["value"].as_str().unwrap().to_owned();
+    assert_eq!(status, 409);
+    let kept = "; h01 did not succeed in its run, and keeps its slot until an operator has looked after it";
+    assert!(value.starts_with("all 2 slots are held by h01 since ") && value.ends_with(kept), "{value}");
+}
+
 #[tokio::test]
 async fn holders_and_waiters_are_shown() {
     let (site, records) = failed();

@@ -40,8 +40,10 @@ async fn run_is_triggered_once_and_cancelled() {
     let state = &api.site.published().state;
     let run = state.run.as_ref().unwrap();
     assert_eq!((run.not_after - run.started_at).num_minutes(), 10);
-    let active =
-        error_with(&format!("run {} is active", run.id), &json!({"kind": "run-active", "run": run.id}));
+    let active = error_with(
+        &format!("run {} is active: `os-upgrade run watch` shows it", run.id),
+        &json!({"kind": "run-active", "run": run.id}),
+    );
     assert_eq!(api.call(TRIGGER, "").await, (409, active));
     assert_eq!(api.call(CANCEL, "").await, (204, Value::Null));
     let none = error_with("no run is active", &json!({"kind": "no-run"}));

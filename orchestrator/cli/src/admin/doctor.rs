@@ -10,6 +10,7 @@ mod files;
 mod hosts;
 mod kept;
 mod limits;
+mod remote;
 mod rights;
 mod zone_data;
 
@@ -22,12 +23,15 @@ use os_upgrade_settings::{self as settings, Settings};
 use self::check::{Check, Verdict};
 use crate::Failure;
 use crate::output::Format;
+use crate::rest::{Client, Server};
 
 #[derive(Debug, Args)]
 pub(crate) struct Doctor {
     /// The configuration, a TOML file; without it that of a running `os-upgrade dev`, or else the default of every key
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["url", "context"])]
     pub(crate) config: Option<PathBuf>,
+    #[command(flatten)]
+    server: Server,
     /// The output format
     #[arg(short, long, value_name = "FORMAT", value_enum, default_value_t)]
     output: Format,
@@ -40,7 +44,23 @@ pub(crate) async fn run(
     file: Option<&Path>,
     options: Doctor,
 ) -> Result<(), Failure> {
-    let checks = Box::pin(examine(settings, file)).await;
+    print(&Box::pin(examine(settings, file)).await, &options)
+}
+
+impl Doctor {
+    /// Whether it is to ask an instance, and not to look at this machine.
+    pub(crate) const fn is_remote(&self) -> bool {
+        self.server.is_named()
+    }
+}
+
+/// Prints what an instance says of its site, over the API; fails if there is a problem.
+pub(crate) async fn run_remote(options: Doctor) -> Result<(), Failure> {
+    let client = Client::new(&options.server)?;
+    print(&remote::examine(&client).await, &options)
+}
+
+fn print(checks: &[Check], options: &Doctor) -> Result<(), Failure> {
     options.output.print(&checks, || checks.iter().map(text).collect::<Vec<_>>().join("\n"))?;
     match checks.iter().filter(|check| check.verdict == Verdict::Problem).count() {
         0 => Ok(()),

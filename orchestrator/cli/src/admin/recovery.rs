@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use clap::Args;
+use os_upgrade_protocol::error::with_causes;
 use os_upgrade_recovery::plan::{Plan, Source, Summary, Work};
 use os_upgrade_recovery::restore::{self, Step};
 use os_upgrade_recovery::site::{HeldLease, Site};
@@ -59,7 +60,11 @@ pub(crate) struct Restore {
 /// Writes a backup.
 pub(crate) async fn back_up(settings: Settings, options: Backup) -> Result<(), Failure> {
     let Backup { file, config: _, force, output } = options;
+    let store = settings.store.clone();
     let manifest = Box::pin(backup::backup(settings, &file, force)).await.map_err(anyhow::Error::from)?;
+    if let Err(error) = backup::record(&store) {
+        errln!("warning: the backup is complete, but /metrics will not show it: {}", with_causes(&error));
+    }
     output.print(&json!({ "file": file, "manifest": manifest }), || {
         let at = manifest.position.as_ref().map_or(0, |at| at.journal);
         format!("{}: site {}, journal up to message {at}", file.display(), manifest.site)

@@ -41,7 +41,8 @@ impl Row for Entry<Fact> {
         Column::new("GROUP", |entry, _| entry.fact.group.clone()),
         Column::text("REASON", |entry, _| entry.fact.reason().to_owned()),
     ];
-    const NONE: &'static str = "no slot has been held or released";
+    const NONE: &'static str =
+        "no operator has held or released a slot; --clients shows what FleetLock clients did";
 
     fn name(&self) -> Option<String> {
         None
@@ -96,6 +97,9 @@ TIME                  WHO  ACTION    HOLDER  GROUP    REASON
         let canvas = Canvas { is_wide: false, columns: None, zone: Zone::Utc };
         let text = |page| Page::<Fact>::deserialize(page).unwrap().text(&canvas);
         assert_eq!(text(page), expected);
-        assert_eq!(text(json!({ "items": [] })), "no slot has been held or released");
+        assert_eq!(
+            text(json!({ "items": [] })),
+            "no operator has held or released a slot; --clients shows what FleetLock clients did"
+        );
     }
 }

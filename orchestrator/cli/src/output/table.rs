@@ -14,6 +14,12 @@ const GAP: &str = "  ";
 const TEXT_COLUMNS_MIN: usize = 20;
 /// How narrow any column may become.
 const COLUMNS_MIN: usize = 6;
+/// The width to which words are cut before text becomes narrower.
+const WORD_COLUMNS_MAX: usize = 40;
+/// The width to which rows are padded at most where nothing is cut, so that one long name does not widen all of them.
+const PADDED_COLUMNS_MAX: usize = 64;
+/// What is shown in red.
+const FAILURES: [&str; 4] = ["failed", "timed-out", "missed", "unreachable"];
 /// The width of a terminal into which every narrow table fits, in columns, however long its entries are.
 const TERMINAL_COLUMNS_MIN: usize = 80;
 /// What a column without a heading is called when it is cut.
@@ -125,19 +131,38 @@ pub(crate) fn table<R: Row>(rows: &[R], canvas: &Canvas) -> String {
     let natural: Vec<usize> = entries.iter().map(|column| width(column)).collect();
     let kinds: Vec<Kind> = columns.iter().map(|column| column.kind).collect();
     let widths = fit(&natural, &kinds, canvas.columns);
+    // Text in the last column goes on in the next line: it says why.
+    let wraps = canvas.columns.is_some() && kinds.last() == Some(&Kind::Text);
+    let last = columns.len().saturating_sub(1);
     let line = |row: usize| {
-        let cells = entries.iter().zip(&widths).filter_map(|(column, width)| {
-            let cut = truncate_str(column.get(row)?, *width, "…");
-            Some(pad_str(&cut, *width, console::Alignment::Left, None).into_owned())
-        });
-        format!("{}\n", cells.collect::<Vec<_>>().join(GAP).trim_end())
+        let mut line = String::new();
+        let mut indent = 0;
+        for (at, (column, width)) in entries.iter().zip(&widths).enumerate() {
+            let Some(entry) = column.get(row) else { continue };
+            if at == last && wraps && measure_text_width(entry) > *width {
+                line += &wrapped(entry, *width).join(&format!("\n{}", " ".repeat(indent)));
+                continue;
+            }
+            let width = if canvas.columns.is_none() { (*width).min(PADDED_COLUMNS_MAX) } else { *width };
+            let cut =
+                canvas.columns.map_or_else(|| entry.as_str().into(), |_| truncate_str(entry, width, "…"));
+            let padded = pad_str(&cut, width, console::Alignment::Left, None);
+            let padded = if at == last { padded.trim_end() } else { &padded };
+            line += &coloured(padded, entry);
+            if at < last {
+                line += GAP;
+            }
+            indent += width + GAP.len();
+        }
+        format!("{}\n", line.trim_end())
     };
     let mut text: String = (0..=rows.len()).map(line).collect();
     let cut: Vec<&str> = columns
         .iter()
+        .enumerate()
         .zip(natural.iter().zip(&widths))
-        .filter(|(_, (natural, width))| width < natural)
-        .map(|(column, _)| column.called())
+        .filter(|((at, _), (natural, width))| width < natural && !(wraps && *at == last))
+        .map(|((_, column), _)| column.called())
         .collect();
     if !cut.is_empty() {
         text.extend([CUT, &cut.join(", "), WHERE_ALL_IS, "\n"]);
@@ -145,22 +170,40 @@ pub(crate) fn table<R: Row>(rows: &[R], canvas: &Canvas) -> String {
     text
 }
 
+/// `text` in lines of at most `columns`.
+fn wrapped(text: &str, columns: usize) -> Vec<String> {
+    let options = textwrap::Options::new(columns).word_splitter(textwrap::WordSplitter::NoHyphenation);
+    textwrap::wrap(text, options).into_iter().map(Into::into).collect()
+}
+
+/// `padded`, which shows `entry`: in red if it is a failure, on a terminal that has colours.
+fn coloured(padded: &str, entry: &str) -> String {
+    if FAILURES.contains(&entry) { console::style(padded).red().to_string() } else { padded.to_owned() }
+}
+
 fn width(entries: &[String]) -> usize {
     entries.iter().map(|entry| measure_text_width(entry)).max().unwrap_or(0)
 }
 
-/// The widths at which columns fit into `limit`: the widest text is cut first, then the widest word, then times and ids.
+/// The widths at which columns fit into `limit`: words of more than 40 columns become narrower first, then the widest text, then the
+/// widest word, then times and ids.
 fn fit(natural: &[usize], kinds: &[Kind], limit: Option<usize>) -> Vec<usize> {
     let mut widths = natural.to_vec();
     let Some(limit) = limit else { return widths };
     let gaps = GAP.len() * widths.len().saturating_sub(1);
     let mut excess = (widths.iter().sum::<usize>() + gaps).saturating_sub(limit);
     while excess > 0 {
-        let widest = |(upto, least): (Kind, usize)| {
-            let candidates = (0..widths.len()).filter(|at| kinds[*at] <= upto && widths[*at] > least);
+        let widest = |(from, upto, least): (Kind, Kind, usize)| {
+            let is_meant = |kind: Kind| from <= kind && kind <= upto;
+            let candidates = (0..widths.len()).filter(|at| is_meant(kinds[*at]) && widths[*at] > least);
             candidates.max_by_key(|at| widths[*at])
         };
-        let order = [(Kind::Text, TEXT_COLUMNS_MIN), (Kind::Word, COLUMNS_MIN), (Kind::Whole, COLUMNS_MIN)];
+        let order = [
+            (Kind::Word, Kind::Word, WORD_COLUMNS_MAX),
+            (Kind::Text, Kind::Text, TEXT_COLUMNS_MIN),
+            (Kind::Text, Kind::Word, COLUMNS_MIN),
+            (Kind::Text, Kind::Whole, COLUMNS_MIN),
+        ];
         let Some(at) = order.into_iter().find_map(widest) else { break };
         widths[at] -= 1;
         excess -= 1;
@@ -201,6 +244,22 @@ mod tests {
     }
 
     #[test]
+    fn one_long_name_does_not_widen_every_row() {
+        let long: &'static str = Box::leak("n".repeat(223).into_boxed_str());
+        let rows = [Pair("a", "b"), Pair(long, "x")];
+        let expected = format!("{:64}  WHY\n{:64}  b\n{long}  x\n", "ID", "a");
+        assert_eq!(table(&rows, &canvas(false, None)), expected);
+        let narrow = table(&rows, &canvas(false, Some(80)));
+        assert!(narrow.lines().all(|line| measure_text_width(line) <= 80), "{narrow}");
+        assert!(narrow.ends_with("(cut: ID; -o wide shows all)\n"), "{narrow}");
+    }
+
+    #[test]
+    fn failures_are_red_on_terminals_only() {
+        assert_eq!(coloured("failed  ", "failed"), "failed  ", "standard output of tests is no terminal");
+    }
+
+    #[test]
     fn wide_tables_have_every_column() {
         let rows = [Pair("a", "b"), Pair("long", "x")];
         let expected = "ID    WHY  LENGTH\na     b    1\nlong  x    1\n";
@@ -213,14 +272,19 @@ mod tests {
             [Pair("a-name-of-twenty-one", "because of a reason that takes more than the rest of the line")];
         let expected = "\
 ID                    WHY
-a-name-of-twenty-one  because of a reason t…
-(cut: WHY; -o wide shows all)
+a-name-of-twenty-one  because of a reason
+                      that takes more than
+                      the rest of the line
 ";
         assert_eq!(table(&rows, &canvas(false, Some(44))), expected);
         let expected = "\
 ID                 WHY
-a-name-of-twenty…  because of a re…
-(cut: ID, WHY; -o wide shows all)
+a-name-of-twenty…  because of a
+                   reason that
+                   takes more than
+                   the rest of the
+                   line
+(cut: ID; -o wide shows all)
 ";
         assert_eq!(table(&rows, &canvas(false, Some(35))), expected);
     }
@@ -274,7 +338,8 @@ a-name-of-twenty…  because of a re…
             (&[10, 30][..], &[Word, Text][..], None, &[10, 30][..]),
             (&[10, 30], &[Word, Text], Some(42), &[10, 30]),
             (&[10, 30], &[Word, Text], Some(40), &[10, 28]),
-            (&[60, 60], &[Word, Text], Some(80), &[58, 20]),
+            (&[60, 60], &[Word, Text], Some(80), &[40, 38]),
+            (&[60, 60], &[Word, Text], Some(50), &[28, 20]),
             (&[60, 60], &[Word, Word], Some(80), &[39, 39]),
             (&[25, 13, 20], &[Whole, Word, Text], Some(50), &[25, 11, 10]),
             (&[25, 13, 30], &[Whole, Word, Text], Some(62), &[25, 13, 20]),

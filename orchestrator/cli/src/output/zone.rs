@@ -1,7 +1,12 @@
 //! The zone in which times are shown.
 
-use chrono::{DateTime, Local, NaiveDate, NaiveTime, SecondsFormat, TimeDelta, Utc};
+use chrono::{DateTime, Local, NaiveDate, NaiveDateTime, NaiveTime, SecondsFormat, TimeDelta, Utc};
+use os_upgrade_kernel::duration::Duration;
 use os_upgrade_shell::text::sanitized;
+
+/// How operators write a moment.
+pub(crate) const MOMENTS: &str =
+    "today, yesterday, 2h or 3d (ago), 21:02 (today), 2026-11-21 or 2026-11-21T01:00:00Z";
 
 /// The zone in which times are shown.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -47,18 +52,45 @@ impl Zone {
         }
     }
 
-    /// The moment that `text` means: an RFC 3339 time, or the beginning of a day, `YYYY-MM-DD`, in this zone.
-    pub(crate) fn parse(self, text: &str) -> Option<DateTime<Utc>> {
+    /// The moment that `text` means: see [`MOMENTS`].
+    ///
+    /// # Errors
+    /// It means none.
+    pub(crate) fn moment(self, text: &str) -> Result<DateTime<Utc>, String> {
+        self.moment_at(text, Utc::now()).ok_or_else(|| format!("{text:?} is no time: write {MOMENTS}"))
+    }
+
+    fn moment_at(self, text: &str, now: DateTime<Utc>) -> Option<DateTime<Utc>> {
+        let today = match self {
+            Self::Local => now.with_timezone(&Local).date_naive(),
+            Self::Utc => now.date_naive(),
+        };
+        match text {
+            "now" => return Some(now),
+            "today" => return self.local(today.and_time(NaiveTime::MIN)),
+            "yesterday" => return self.local(today.pred_opt()?.and_time(NaiveTime::MIN)),
+            _ => {}
+        }
         if let Ok(time) = DateTime::parse_from_rfc3339(text) {
             return Some(time.to_utc());
         }
-        let day = text.parse::<NaiveDate>().ok()?.and_time(NaiveTime::MIN);
+        if let Ok(day) = text.parse::<NaiveDate>() {
+            return self.local(day.and_time(NaiveTime::MIN));
+        }
+        if let Ok(time) = NaiveTime::parse_from_str(text, "%H:%M") {
+            return self.local(today.and_time(time));
+        }
+        let ago: Duration = text.strip_suffix(" ago").unwrap_or(text).parse().ok()?;
+        now.checked_sub_signed(ago.to_delta())
+    }
+
+    /// The moment at which clocks of this zone show `time`. Where they skip it, the first full hour after it.
+    fn local(self, time: NaiveDateTime) -> Option<DateTime<Utc>> {
         match self {
-            // Where the clock skips midnight, the day begins later.
             Self::Local => (0..24)
-                .find_map(|hour| (day + TimeDelta::hours(hour)).and_local_timezone(Local).earliest())
+                .find_map(|hour| (time + TimeDelta::hours(hour)).and_local_timezone(Local).earliest())
                 .map(|time| time.to_utc()),
-            Self::Utc => Some(day.and_utc()),
+            Self::Utc => Some(time.and_utc()),
         }
     }
 }
@@ -69,10 +101,27 @@ mod tests {
 
     #[test]
     fn days_and_times_are_moments() {
-        let parse = |text| Zone::Utc.parse(text).map(|time| Zone::Utc.show(time));
-        assert_eq!(parse("2026-11-21").as_deref(), Some("2026-11-21T00:00:00Z"));
-        assert_eq!(parse("2026-11-21T02:00:00+01:00").as_deref(), Some("2026-11-21T01:00:00Z"));
-        assert_eq!(parse("yesterday"), None);
+        let now = "2026-11-21T12:00:00Z".parse().unwrap();
+        for (text, expected) in [
+            ("2026-11-21", "2026-11-21T00:00:00Z"),
+            ("2026-11-21T02:00:00+01:00", "2026-11-21T01:00:00Z"),
+            ("now", "2026-11-21T12:00:00Z"),
+            ("today", "2026-11-21T00:00:00Z"),
+            ("yesterday", "2026-11-20T00:00:00Z"),
+            ("21:02", "2026-11-21T21:02:00Z"),
+            ("2h", "2026-11-21T10:00:00Z"),
+            ("3d ago", "2026-11-18T12:00:00Z"),
+        ] {
+            assert_eq!(
+                Zone::Utc.moment_at(text, now).map(|time| Zone::Utc.show(time)).as_deref(),
+                Some(expected),
+                "{text}"
+            );
+        }
+        for wrong in ["", "soon", "2026-13-01", "25:00", "-2h"] {
+            let refused = Zone::Utc.moment(wrong).unwrap_err();
+            assert!(refused.contains("is no time: write today"), "{refused}");
+        }
     }
 
     #[test]

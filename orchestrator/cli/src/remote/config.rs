@@ -24,7 +24,7 @@ use super::options::Remote;
 use crate::Failure;
 use crate::consent::Yes;
 use crate::output::{Canvas, View};
-use crate::rest::Client;
+use crate::text_file;
 
 /// Largest file that is sent, in bytes: as much as the API takes.
 const FILE_BYTES_MAX: usize = Dialect::Specification.body_bytes_max();
@@ -145,9 +145,18 @@ fn key(text: &str) -> Result<Key, String> {
 }
 
 /// The merge patch that gives the field at `key` this value.
-fn merge_patch(key: &Key, value: &str) -> Value {
-    let value = serde_json::from_str(value).unwrap_or_else(|_| Value::String(value.to_owned()));
-    key.0.iter().rev().fold(value, |inner, name| Value::Object(Map::from_iter([(name.clone(), inner)])))
+///
+/// # Errors
+/// The value begins as JSON does that is no plain word, and is none.
+fn merge_patch(key: &Key, value: &str) -> Result<Value, String> {
+    let value = match serde_json::from_str(value) {
+        Ok(json) => json,
+        Err(error) if value.trim_start().starts_with(['{', '[', '"']) => {
+            return Err(format!("the value is not valid JSON: {error}"));
+        }
+        Err(_) => Value::String(value.to_owned()),
+    };
+    Ok(key.0.iter().rev().fold(value, |inner, name| Value::Object(Map::from_iter([(name.clone(), inner)]))))
 }
 
 /// Carries the command out.
@@ -157,9 +166,10 @@ pub(crate) async fn run(command: Command) -> Result<(), Failure> {
             remote.output.show::<Configuration>(&remote.client()?.call(&routes::READ).await?)
         }
         Command::Set(Set { key, value, yes, remote }) => {
+            let patch = merge_patch(&key, &value).map_err(Failure::Usage)?;
             let client = remote.client()?;
             let current = Read::of(&client).await?;
-            let change = Change::Patch(merge_patch(&key, &value));
+            let change = Change::Patch(patch);
             proposal::make(&client, &current, &change, Some(yes.consent()), remote.output).await
         }
         Command::Edit(Edit { yes, remote }) => {
@@ -175,8 +185,13 @@ pub(crate) async fn run(command: Command) -> Result<(), Failure> {
         Command::History(options) => history::run(options).await,
         Command::Rollback(Rollback { change, yes, remote }) => {
             let client = remote.client()?;
-            let configuration = earlier(&client, change).await.map_err(Failure::unchanged)?;
+            let found = history::find(&client, change).await.map_err(Failure::unchanged)?;
+            let (earlier, configuration) = (found.earlier.clone(), configuration_of(found)?);
             let current = Read::of(&client).await?;
+            if configuration == current.configuration {
+                remote.output.note(&in_force(earlier.as_deref()));
+                return Ok(());
+            }
             let text = configuration.to_string().into_bytes();
             let change = Change::Replace { text, media_type: JSON };
             proposal::make(&client, &current, &change, Some(yes.consent()), remote.output).await
@@ -185,11 +200,24 @@ pub(crate) async fn run(command: Command) -> Result<(), Failure> {
 }
 
 /// The configuration that an earlier change made.
-async fn earlier(client: &Client, change: FactCursor) -> anyhow::Result<Value> {
-    let found = history::find(client, change).await?;
+fn configuration_of(found: history::Shown) -> Result<Value, Failure> {
     found.change.configuration.ok_or_else(|| {
-        anyhow!("that change deleted the configuration: DELETE {} does so", routes::DELETE.path())
+        Failure::unchanged(anyhow!(
+            "that change deleted the configuration: DELETE {} does so",
+            routes::DELETE.path()
+        ))
     })
+}
+
+/// That what a change has made is in force. `earlier` is the number of the change before it.
+fn in_force(earlier: Option<&str>) -> String {
+    let what = "nothing changes: what that change has made is in force";
+    match earlier {
+        Some(earlier) => format!(
+            "{what}; `os-upgrade config rollback {earlier}` takes it back, and `os-upgrade config history` lists others"
+        ),
+        None => format!("{what}, and it was the first"),
+    }
 }
 
 /// Reads the file of a configuration.
@@ -204,7 +232,7 @@ fn read(file: &Path) -> anyhow::Result<Vec<u8>> {
     };
     read.with_context(|| format!("cannot read {name}"))?;
     anyhow::ensure!(text.len() <= FILE_BYTES_MAX, "{name} has more than {FILE_BYTES_MAX} bytes");
-    Ok(text)
+    Ok(text_file::text(text).map_err(|why| anyhow!("{name}: {why}"))?.into_bytes())
 }
 
 #[cfg(test)]
@@ -212,6 +240,12 @@ mod tests {
     use serde_json::json;
 
     use super::*;
+
+    #[test]
+    fn rollback_to_what_is_in_force_names_the_change_before() {
+        assert!(in_force(Some("9")).contains("`os-upgrade config rollback 9` takes it back"));
+        assert!(in_force(None).ends_with("it was the first"));
+    }
 
     #[test]
     fn keys_and_values_become_a_merge_patch() {
@@ -222,7 +256,14 @@ mod tests {
             ("deny-windows", "[]", json!({"deny-windows": []})),
             ("rollout.unreachable", "\"fail\"", json!({"rollout": {"unreachable": "fail"}})),
         ] {
-            assert_eq!(merge_patch(&key(text).unwrap(), value), expected, "{text} {value}");
+            assert_eq!(merge_patch(&key(text).unwrap(), value), Ok(expected), "{text} {value}");
+        }
+        for wrong in ["[{\"name\": \"a\"]", "{name: a}", " \"10m"] {
+            let refused = merge_patch(&key("worker-applications").unwrap(), wrong).unwrap_err();
+            assert!(
+                refused.starts_with("the value is not valid JSON: ") && refused.contains("column"),
+                "{refused}"
+            );
         }
         for wrong in ["", ".", "rollout.", "a..b"] {
             assert!(key(wrong).is_err(), "{wrong:?}");

@@ -9,18 +9,23 @@ use serde::{Deserialize, Serialize};
 use serde_json::json;
 
 use crate::Failure;
-use crate::contexts::{self, Context, ContextName, Contexts, context_url};
+use crate::address::DEFAULT_URL;
+use crate::contexts::{self, Context, ContextName, Contexts, URLS_MAX, context_url};
 use crate::output::{Column, Output, Row};
+use crate::rest::URL_VARIABLE;
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
-    /// Add an instance under a name; the first one becomes the current one
+    /// Add an instance under a name, or several of a site; the first context becomes the current one
+    ///
+    /// Several instances are tried in the order of their --url until one can be reached.
     ///
     /// Contexts are in the file os-upgrade/contexts.toml of the user's configuration directory, `XDG_CONFIG_HOME` or ~/.config.
     /// It has the names of token files, and never a token.
     #[command(after_help = examples![
         "context add home --url http://127.0.0.1:8646",
         "context add prod --url https://upgrade.example:8646 --ca ca.pem --token-file ~/.prod-token",
+        "context add site --url https://a.example:8646 --url https://b.example:8646",
     ])]
     Add(Add),
     /// Make a context the current one
@@ -39,9 +44,9 @@ pub(crate) struct Add {
     /// Its name
     #[arg(value_name = "NAME")]
     name: ContextName,
-    /// The API of the instance
-    #[arg(long, value_name = "URL", value_parser = context_url)]
-    url: HttpUrl,
+    /// The API of the instance; of several, the first that can be reached is called
+    #[arg(long = "url", value_name = "URL", required = true, value_parser = context_url)]
+    urls: Vec<HttpUrl>,
     /// A PEM file with certificate authorities to trust instead of the system's
     #[arg(long, value_name = "FILE")]
     ca: Option<PathBuf>,
@@ -75,7 +80,9 @@ impl Row for Listed {
     const COLUMNS: &'static [Column<Self>] = &[
         Column::new("CURRENT", |row, _| if row.is_current { "*" } else { "" }.to_owned()),
         Column::new("NAME", |row, _| row.name.clone()),
-        Column::new("URL", |row, _| row.context.url.to_string()),
+        Column::new("URL", |row, _| {
+            row.context.urls.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ")
+        }),
         Column::wide("CA", |row, _| shown(row.context.ca.as_deref())),
         Column::wide("TOKEN FILE", |row, _| shown(row.context.token_file.as_deref())),
     ];
@@ -94,10 +101,14 @@ fn shown(path: Option<&Path>) -> String {
 pub(super) fn run(command: Command) -> Result<(), Failure> {
     let path = contexts::path(|name| std::env::var(name).ok()).map_err(anyhow::Error::from)?;
     let contexts = contexts::read(&path).map_err(anyhow::Error::from)?;
+    let before = contexts.current.clone();
     let (changed, done, name, output) = match command {
         Command::List(output) => return output.show::<Vec<Listed>>(&json!(listed(&contexts))),
-        Command::Add(Add { name, url, ca, token_file, output }) => {
-            let context = Context { url, ca: absolute(ca)?, token_file: absolute(token_file)? };
+        Command::Add(Add { urls, .. }) if urls.len() > URLS_MAX => {
+            return Err(Failure::Usage(format!("a context has at most {URLS_MAX} URLs")));
+        }
+        Command::Add(Add { name, urls, ca, token_file, output }) => {
+            let context = Context { urls, ca: absolute(ca)?, token_file: absolute(token_file)? };
             (added(contexts, name.clone(), context), "added", name, output)
         }
         Command::Use(Named { name, output }) => (used(contexts, name.clone()), "using", name, output),
@@ -105,7 +116,35 @@ pub(super) fn run(command: Command) -> Result<(), Failure> {
     };
     let changed = changed.map_err(Failure::unchanged)?;
     contexts::write(&path, &changed).map_err(|error| Failure::Unknown(error.into()))?;
-    output.done(done, &[name.as_str()])
+    output.done(done, &[name.as_str()])?;
+    let variable = std::env::var(URL_VARIABLE).is_ok_and(|url| !url.trim().is_empty());
+    if let Some(follows) = what_follows(done, before.as_ref(), changed.current.as_ref(), variable) {
+        output.aside(&follows);
+    }
+    Ok(())
+}
+
+/// What an operator should know about the instance that commands call, now that a context was added, used or removed. `variable` is
+/// whether the environment has a URL.
+fn what_follows(
+    done: &str,
+    before: Option<&ContextName>,
+    after: Option<&ContextName>,
+    variable: bool,
+) -> Option<String> {
+    let uses = "`os-upgrade context use NAME` chooses another";
+    match (before, after) {
+        (Some(before), None) if variable => {
+            Some(format!("{before} was the current context; commands call {URL_VARIABLE}"))
+        }
+        (Some(before), None) => {
+            Some(format!("{before} was the current context; commands call {DEFAULT_URL} now: {uses}"))
+        }
+        (_, Some(after)) if variable && (done == "using" || before != Some(after)) => Some(format!(
+            "{URL_VARIABLE} is set and comes before the current context: unset it, or give --context {after}"
+        )),
+        _ => None,
+    }
 }
 
 /// The path as any directory reaches it.
@@ -154,7 +193,27 @@ mod tests {
     }
 
     fn context() -> Context {
-        Context { url: "http://h/".parse().unwrap(), ca: None, token_file: None }
+        Context { urls: vec!["http://h/".parse().unwrap()], ca: None, token_file: None }
+    }
+
+    #[test]
+    fn what_follows_is_told() {
+        let [a, b] = ["a", "b"].map(name);
+        let told =
+            |done, before, after, variable| what_follows(done, before, after, variable).unwrap_or_default();
+        let set = "OS_UPGRADE_URL is set and comes before the current context: unset it, or give --context b";
+        assert_eq!(told("using", Some(&a), Some(&b), true), set);
+        assert_eq!(told("using", Some(&b), Some(&b), true), set);
+        assert_eq!(told("added", None, Some(&b), true), set, "the first one becomes the current one");
+        assert_eq!(told("using", Some(&a), Some(&b), false), "");
+        assert_eq!(told("added", Some(&b), Some(&b), true), "");
+        let default = "a was the current context; commands call http://127.0.0.1:8646 now: `os-upgrade context use NAME` chooses another";
+        assert_eq!(told("removed", Some(&a), None, false), default);
+        assert_eq!(
+            told("removed", Some(&a), None, true),
+            "a was the current context; commands call OS_UPGRADE_URL"
+        );
+        assert_eq!(told("removed", Some(&a), Some(&a), false), "");
     }
 
     #[test]

@@ -5,6 +5,7 @@ pub(super) mod sentence;
 
 use std::time::Duration;
 
+use chrono::{DateTime, Utc};
 use clap::Args;
 use os_upgrade_api_types::route::Call;
 use os_upgrade_api_types::routes::events::{Event, EventId, FOLLOW, Kinds, SiteEvent};
@@ -43,6 +44,9 @@ pub(crate) struct Options {
     /// Begin after the event with this id, which -o json shows
     #[arg(long, value_name = "ID")]
     after: Option<EventId>,
+    /// Only what has happened since then: today, yesterday, 2h or 3d ago, HH:MM of today, YYYY-MM-DD, or a time in RFC 3339
+    #[arg(long, value_name = "TIME", conflicts_with = "after")]
+    since: Option<String>,
     #[command(flatten)]
     remote: Remote,
 }
@@ -64,11 +68,15 @@ pub(crate) async fn run(options: Options) -> Result<(), Failure> {
         return Ok(());
     }
     let call = options.call(run);
+    let zone = output.canvas().zone;
+    let since = options.since.as_ref().map(|since| zone.moment(since).map_err(Failure::Usage)).transpose()?;
     let after = options.after.map(|id| id.to_string());
     if options.follow {
-        follow(&client, &call, after, output).await
+        // What has happened since then comes first.
+        let after = after.or_else(|| since.map(|_| BEGINNING.to_owned()));
+        follow(&client, &call, after, since, output).await
     } else {
-        options.show(&client, &call, after).await
+        options.show(&client, &call, after, since).await
     }
 }
 
@@ -96,7 +104,7 @@ impl Events {
     /// # Errors
     /// Events are refused.
     pub async fn print(self) -> Result<(), Failure> {
-        follow(&self.client, &FOLLOW.call(), Some(self.last.to_string()), Output::default()).await
+        follow(&self.client, &FOLLOW.call(), Some(self.last.to_string()), None, Output::default()).await
     }
 }
 
@@ -113,14 +121,20 @@ impl Options {
     }
 
     /// Prints what has happened so far.
-    async fn show(&self, client: &Client, call: &Call, after: Option<String>) -> Result<(), Failure> {
+    async fn show(
+        &self,
+        client: &Client,
+        call: &Call,
+        after: Option<String>,
+        since: Option<DateTime<Utc>>,
+    ) -> Result<(), Failure> {
         let until = position(&mut client.stream(call, None).await?).await?;
         let from = after.as_deref().unwrap_or(BEGINNING);
         let mut stream = client.stream(call, Some(from)).await?;
         let mut is_empty = true;
         while let Some(block) = stream.next().await? {
             if let Some(data) = &block.data {
-                is_empty &= !print(data, after.is_some(), self.remote.output)?;
+                is_empty &= !print(data, after.is_some(), since, self.remote.output)?;
             }
             let id: Option<EventId> = block.id.as_deref().and_then(|id| id.parse().ok());
             if id.is_some_and(|id| id.fact >= until.fact) {
@@ -139,6 +153,7 @@ async fn follow(
     client: &Client,
     call: &Call,
     mut last: Option<String>,
+    since: Option<DateTime<Utc>>,
     output: Output,
 ) -> Result<(), Failure> {
     let mut is_first = true;
@@ -147,7 +162,7 @@ async fn follow(
             Ok(mut stream) => {
                 while let Some(block) = stream.next().await? {
                     if let Some(data) = &block.data {
-                        print(data, true, output)?;
+                        print(data, since.is_none(), since, output)?;
                     }
                     last = block.id.or(last);
                 }
@@ -160,14 +175,29 @@ async fn follow(
     }
 }
 
-/// Prints an event, and says whether it did. `shows_reset` is whether the operator has asked for what may be missing.
-fn print(data: &str, shows_reset: bool, output: Output) -> Result<bool, Failure> {
+/// Prints an event, unless it happened before `since`, and says whether it did. `shows_reset` is whether the operator has asked for
+/// what may be missing.
+fn print(
+    data: &str,
+    shows_reset: bool,
+    since: Option<DateTime<Utc>>,
+    output: Output,
+) -> Result<bool, Failure> {
     let data: Value = serde_json::from_str(data).map_err(anyhow::Error::from)?;
+    if since.is_some_and(|since| happened_before(&data, since)) {
+        return Ok(false);
+    }
     if data["kind"] == "reset" && !shows_reset {
         return Ok(false);
     }
     output.show_one_of_many(&data, |zone| line(&data, |time| zone.time(time)))?;
     Ok(true)
+}
+
+/// Whether an event happened before `since`. One without a time happens now.
+fn happened_before(data: &Value, since: DateTime<Utc>) -> bool {
+    let at = data["time"].as_str().and_then(|time| time.parse::<DateTime<Utc>>().ok());
+    at.is_some_and(|at| at < since)
 }
 
 /// The id of the last event so far, with which a stream begins.
@@ -209,6 +239,15 @@ mod tests {
     use serde_json::json;
 
     use super::*;
+
+    #[test]
+    fn events_before_a_time_are_left_out() {
+        let since = "2026-11-21T01:00:00Z".parse().unwrap();
+        let before = |data: Value| happened_before(&data, since);
+        assert!(before(json!({"time": "2026-11-21T00:59:59.999Z"})));
+        assert!(!before(json!({"time": "2026-11-21T01:00:00.000Z"})));
+        assert!(!before(json!({"kind": "progress"})));
+    }
 
     #[test]
     fn events_are_lines() {

@@ -4,10 +4,11 @@ use clap::Args;
 use os_upgrade_api_types::route::Call;
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
+use serde_json::Value;
 
 use super::options::Remote;
 use crate::Failure;
-use crate::output::{Canvas, Row, View};
+use crate::output::{Canvas, Output, Row, View};
 
 #[derive(Debug, Args)]
 pub(crate) struct PageOptions {
@@ -62,5 +63,14 @@ where
     Entry<F>: Row,
 {
     let page = remote.client()?.call(call.with("limit", limit.to_string())).await?;
-    remote.output.show::<Page<F>>(&page)
+    remote.output.show::<Page<F>>(&page)?;
+    note_older(&page, remote.output);
+    Ok(())
+}
+
+/// Says that a list does not go back to its beginning, if the API's answer says so.
+pub(crate) fn note_older(page: &Value, output: Output) {
+    if page["next"].is_string() {
+        output.aside("there are older ones: a larger --limit shows them, of 500 at most");
+    }
 }

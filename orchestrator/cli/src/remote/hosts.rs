@@ -1,14 +1,13 @@
 //! `os-upgrade hosts`: the hosts of a site, and which of them take part in runs.
 
+mod leave;
 mod node;
 mod outdated;
 mod selection;
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 use clap::{Args, Subcommand};
-use os_upgrade_api_types::body::HostWithReason;
-use os_upgrade_api_types::route::Call;
 use os_upgrade_api_types::routes::hosts::{self as routes, HostsToApprove};
 use os_upgrade_kernel::HostStatus;
 use os_upgrade_kernel::enrolment::APPROVED_AT_ONCE_MAX;
@@ -17,6 +16,7 @@ use os_upgrade_shell::text::sanitized;
 use serde::Deserialize;
 use serde_json::Value;
 
+use self::leave::Leave;
 use self::node::{Node, Uncordon};
 use super::histories::{self, Entry};
 use super::options::Remote;
@@ -24,7 +24,7 @@ use super::release;
 use super::run::view::LateAnswer;
 use crate::Failure;
 use crate::consent::{Consent, Yes};
-use crate::output::{Canvas, Column, Row, View, errln};
+use crate::output::{Canvas, Column, Row, View, Zone};
 use crate::rest::Client;
 
 /// How many versions of a host the table shows.
@@ -49,18 +49,23 @@ pub(crate) enum Command {
     /// match are shown first: check them, since anybody who can reach NATS can announce a host.
     #[command(after_help = examples!["hosts approve h01 h02", "hosts approve 'web-*'", "hosts approve --all --yes"])]
     Approve(Approve),
-    /// Exclude a host from runs, even if hosts are approved automatically
+    /// Exclude hosts from runs, even if hosts are approved automatically
     ///
-    /// In the active run it is not started. If it already has its slot, it finishes its upgrade, with the reboot: a host
-    /// left in the middle of an upgrade would have neither the old nor the new system.
-    #[command(after_help = examples!["hosts withdraw h01 --reason 'it is being rebuilt'"])]
-    Withdraw(Withdraw),
-    /// Forget a host that is gone, with everything that it has announced
+    /// In the active run they are not started. One that already has its slot finishes its upgrade, with the reboot: a host
+    /// left in the middle of an upgrade would have neither the old nor the new system. In a NAME, * and ? stand for characters
+    /// of the names of hosts, unless a host has exactly that name; the hosts that match are shown first.
+    #[command(after_help = examples![
+        "hosts withdraw h01 --reason 'it is being rebuilt'", "hosts withdraw 'web-*' --reason 'they are being rebuilt' --yes"
+    ])]
+    Withdraw(Leave),
+    /// Forget hosts that are gone, with everything that they have announced
     ///
-    /// It is refused while the host sends heartbeats, is in the active run, or holds a slot. A host that announces itself by this
-    /// name later waits for approval, even if hosts are approved automatically.
-    #[command(after_help = examples!["hosts remove h01 --reason 'it was scrapped'"])]
-    Remove(Remove),
+    /// It is refused while a host sends heartbeats, is in the active run, or holds a slot. A host that announces itself by this
+    /// name later waits for approval, even if hosts are approved automatically. A NAME may be a pattern, as for withdraw.
+    #[command(after_help = examples![
+        "hosts remove h01 --reason 'it was scrapped'", "hosts remove 'web-*' --reason 'they were scrapped' --yes"
+    ])]
+    Remove(Leave),
     /// Uncordon the Kubernetes node of a host that failed
     ///
     /// Such a node stays cordoned, so that nothing is scheduled to a host that nobody has looked after. It is refused while a run or
@@ -122,30 +127,6 @@ pub(crate) struct Approve {
     remote: Remote,
 }
 
-#[derive(Debug, Args)]
-pub(crate) struct Withdraw {
-    /// The host
-    #[arg(value_name = "NAME")]
-    host: HostName,
-    /// Why, for the history
-    #[arg(long, value_name = "TEXT")]
-    reason: String,
-    #[command(flatten)]
-    remote: Remote,
-}
-
-#[derive(Debug, Args)]
-pub(crate) struct Remove {
-    /// The host
-    #[arg(value_name = "NAME")]
-    host: HostName,
-    /// Why, for the history
-    #[arg(long, value_name = "TEXT")]
-    reason: String,
-    #[command(flatten)]
-    remote: Remote,
-}
-
 /// A host in the response of `GET /v1/state/os-upgrade/hosts`.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default, rename_all = "kebab-case")]
@@ -163,6 +144,8 @@ struct Host {
     group: String,
     slot: Option<Slot>,
     reachability: String,
+    unreachable_since: Option<String>,
+    last_heard_at: Option<String>,
     status: Option<Value>,
     enrolment: String,
     decided_by: Option<String>,
@@ -237,12 +220,8 @@ pub(crate) async fn run(command: Command) -> Result<(), Failure> {
             remote.output.show::<Host>(&host)
         }
         Command::Approve(options) => approve(options).await,
-        Command::Withdraw(options) => withdraw(options).await,
-        Command::Remove(Remove { host, reason, remote }) => {
-            let body = HostWithReason { host: host.clone(), reason };
-            remote.client()?.call_with_body(&routes::REMOVE, &body).await?;
-            remote.output.done("removed", &[host.as_str()])
-        }
+        Command::Withdraw(options) => leave::withdraw(options).await,
+        Command::Remove(options) => leave::remove(options).await,
         Command::Uncordon(options) => node::uncordon(options).await,
         Command::History(options) => histories::show::<Fact>(options, routes::HISTORY.call()).await,
     }
@@ -250,7 +229,7 @@ pub(crate) async fn run(command: Command) -> Result<(), Failure> {
 
 async fn list(options: List) -> Result<(), Failure> {
     let List { pending, status, labels, outdated, reboot_required, remote } = options;
-    let mut hosts: Vec<Value> = remote.client()?.read(list_call(pending)).await?;
+    let mut hosts: Vec<Value> = remote.client()?.read(selection::list_call(pending)).await?;
     if outdated {
         hosts = outdated::among(hosts)?;
     }
@@ -261,11 +240,6 @@ async fn list(options: List) -> Result<(), Failure> {
             && (!reboot_required || host["reboot-required"].is_string())
     });
     remote.output.show::<Vec<Host>>(&Value::from(hosts))
-}
-
-fn list_call(pending: bool) -> Call {
-    let call = routes::LIST.call();
-    if pending { call.with("pending", "true") } else { call }
 }
 
 async fn approve(options: Approve) -> Result<(), Failure> {
@@ -295,38 +269,19 @@ async fn selected(client: &Client, options: &Approve) -> Result<Vec<HostName>, F
     let are_named = !all && !patterns.iter().any(selection::is_pattern);
     let consent = if are_named { Consent::Given } else { yes.consent() };
     if *all {
-        let hosts = pending(client).await.map_err(Failure::unchanged)?;
-        return confirmed(hosts, consent);
+        let hosts = selection::pending(client).await.map_err(Failure::unchanged)?;
+        return selection::confirmed("Approve", hosts, consent);
     }
-    let known = known(client).await.map_err(Failure::unchanged)?;
-    let hosts = selection::expand(patterns, &known)
+    let known = selection::known(client).await.map_err(Failure::unchanged)?;
+    let announced = |name: &HostName| {
+        let is_known = known.contains(name);
+        let unknown = || format!("no host has announced itself as {name}; --new approves it all the same");
+        if is_known { Ok(()) } else { Err(unknown()) }
+    };
+    let hosts = selection::expand(patterns, &known, announced)
         .map_err(|unknown| Failure::unchanged(anyhow::anyhow!(unknown)))?;
     // Even a host with just that name: a stranger may have called it like a pattern that an operator would write.
-    confirmed(hosts.into_iter().collect(), consent)
-}
-
-/// Shows `hosts`, and asks whether they are meant.
-fn confirmed(hosts: Vec<HostName>, consent: Consent) -> Result<Vec<HostName>, Failure> {
-    if consent == Consent::Asked && !hosts.is_empty() {
-        for host in &hosts {
-            errln!("{}", sanitized(host.as_str()));
-        }
-        consent.confirm(&format!("Approve these {} hosts?", hosts.len()))?;
-    }
-    Ok(hosts)
-}
-
-/// The names of the hosts that wait for approval.
-async fn pending(client: &Client) -> anyhow::Result<Vec<HostName>> {
-    client.read(list_call(true).with("keys", "true")).await
-}
-
-/// The names of the hosts that have announced themselves, or that operators have decided about. A node of the cluster without a worker is
-/// none of them: a stranger could announce itself by its name.
-async fn known(client: &Client) -> anyhow::Result<BTreeSet<HostName>> {
-    let hosts: Vec<Host> = client.read(list_call(false)).await?;
-    let known = hosts.into_iter().filter(|host| !host.is_unannounced());
-    Ok(known.filter_map(|host| HostName::new(&host.hostname).ok()).collect())
+    selection::confirmed("Approve", hosts.into_iter().collect(), consent)
 }
 
 /// Parses a label.
@@ -339,23 +294,6 @@ fn label(text: &str) -> Result<(String, String), String> {
 fn status(text: &str) -> Result<HostStatus, String> {
     let known = HostStatus::ALL.into_iter().find(|status| status.as_str() == text);
     known.ok_or_else(|| format!("it is one of {}", HostStatus::ALL.map(HostStatus::as_str).join(", ")))
-}
-
-async fn withdraw(Withdraw { host, reason, remote }: Withdraw) -> Result<(), Failure> {
-    let client = remote.client()?;
-    let body = HostWithReason { host: host.clone(), reason };
-    client.call_with_body(&routes::WITHDRAW, &body).await?;
-    remote.output.done("withdrawn", &[host.as_str()])?;
-    let status = shown(&client, &host).await.and_then(|shown| HostStatus::deserialize(&shown.status?).ok());
-    if let Some(status) = status.filter(|status| status.is_under_way()) {
-        remote.output.note(&format!("it is {status} in the active run, and finishes there"));
-    }
-    Ok(())
-}
-
-/// The host as the API shows it. `None` also if that cannot be read: it is only for a note.
-async fn shown(client: &Client, host: &HostName) -> Option<Host> {
-    client.read(routes::READ.named([host.as_str()])).await.ok()
 }
 
 impl Row for Host {
@@ -383,6 +321,7 @@ impl Row for Host {
         }),
         Column::wide("NODE", |host, _| host.node.as_ref().map_or("-", Node::word).to_owned()),
         Column::new("REACHABILITY", |host, _| host.reachability.clone()),
+        Column::wide("NOT SEEN SINCE", |host, zone| zone.time_or_dash(host.not_seen_since())),
         Column::text("WHY", |host, _| host.why.clone()),
     ];
     const NONE: &'static str = "no host to show";
@@ -396,6 +335,27 @@ impl Host {
     /// Whether it has no worker, and nobody has decided about it: it is a node, or holds a slot, or is in the reboot queue.
     fn is_unannounced(&self) -> bool {
         self.without_worker && self.decided_by.is_none()
+    }
+
+    /// Since when nothing has been heard of it, if it is unreachable. An instance that has started since knows only that it has heard
+    /// nothing.
+    fn not_seen_since(&self) -> Option<&str> {
+        self.last_heard_at.as_deref().or(self.unreachable_since.as_deref())
+    }
+
+    /// Whether its heartbeats arrive, in words.
+    fn reachability(&self, zone: Zone) -> String {
+        let word = &self.reachability;
+        match (&self.last_heard_at, &self.unreachable_since) {
+            (Some(heard), _) => format!("{word}, not seen since {}", zone.time(heard)),
+            (None, Some(since)) => {
+                format!(
+                    "{word}, not seen since this instance started; unreachable since {}",
+                    zone.time(since)
+                )
+            }
+            (None, None) => word.clone(),
+        }
     }
 
     /// Its status in the active run, or else in the last one.
@@ -472,7 +432,7 @@ impl View for Host {
             ("announced", time(&self.announced_at)),
             ("upgraded", time(&self.last_upgraded_at)),
             ("last run", self.last_result.as_ref().map(LastResult::sentence)),
-            ("reachability", Some(self.reachability.clone())),
+            ("reachability", Some(self.reachability(zone))),
             ("reboot", self.reboot_required.as_ref().map(|why| format!("required: {why}"))),
             ("last reboot", self.reboot_ineffective.as_ref().map(|missed| format!("ineffective: {missed}"))),
             (
@@ -548,7 +508,6 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::output::Zone;
     use crate::remote::histories::Page;
 
     const WIDE: Canvas = Canvas { is_wide: true, columns: None, zone: Zone::Utc };
@@ -557,7 +516,8 @@ mod tests {
     fn hosts_in_a_table() {
         let hosts = json!([
             {
-                "hostname": "h01", "applications": ["a", "b"], "refused-applications": ["c"], "labels": {"rack": "r1"}, "reboot-required": "a new kernel", "reboots-on-request": true, "versions": {"linux": "6.1", "os": "12", "tool": "3"}, "group": "default", "reachability": "reachable",
+                "hostname": "h01", "applications": ["a", "b"], "refused-applications": ["c"], "labels": {"rack": "r1"}, "reboot-required": "a new kernel", "reboots-on-request": true, "versions": {"linux": "6.1", "os": "12", "tool": "3"}, "group": "default", "reachability": "unreachable",
+                "unreachable-since": "2026-11-21T02:00:30Z", "last-heard-at": "2026-11-21T02:00:00Z",
                 "enrolment": "approved", "decided-by": "anna", "decided-at": "2026-11-21T01:00:00Z",
                 "announced-at": "2026-11-21T00:59:00Z", "last-upgraded-at": "2026-10-24T01:07:12Z", "why": "no run is active",
                 "last-result": {"run": "r1", "status": "failed", "reason": "upgrade failed: no space"},
@@ -572,9 +532,9 @@ mod tests {
             },
         ]);
         let expected = "\
-HOST  ENROLMENT  BY    SINCE                 ANNOUNCED             UPGRADED              STATUS  APPLICATIONS  VERSIONS                      LABELS   GROUP    REBOOT    NODE      REACHABILITY  WHY
-h01   approved   anna  2026-11-21T01:00:00Z  2026-11-21T00:59:00Z  2026-10-24T01:07:12Z  failed  a, b          linux 6.1, os 12, and 1 more  rack=r1  default  required  -         reachable     no run is active
-h\u{fffd}2   pending    -     -                     2026-11-21T02:00:00Z  -                     -       a                                                    default  queued    evicting  unknown       waits for approval";
+HOST  ENROLMENT  BY    SINCE                 ANNOUNCED             UPGRADED              STATUS  APPLICATIONS  VERSIONS                      LABELS   GROUP    REBOOT    NODE      REACHABILITY  NOT SEEN SINCE        WHY
+h01   approved   anna  2026-11-21T01:00:00Z  2026-11-21T00:59:00Z  2026-10-24T01:07:12Z  failed  a, b          linux 6.1, os 12, and 1 more  rack=r1  default  required  -         unreachable   2026-11-21T02:00:00Z  no run is active
+h\u{fffd}2   pending    -     -                     2026-11-21T02:00:00Z  -                     -       a                                                    default  queued    evicting  unknown       -                     waits for approval";
         let hosts = Vec::<Host>::deserialize(hosts).unwrap();
         assert_eq!(hosts.text(&WIDE), expected);
         let shown = hosts[0].text(&WIDE);
@@ -586,6 +546,10 @@ h\u{fffd}2   pending    -     -                     2026-11-21T02:00:00Z  -     
         let refused =
             "\nrefused:      c: too many applications are announced on it, and these do not count\n";
         assert!(shown.contains(refused), "{shown}");
+        assert!(
+            shown.contains("\nreachability: unreachable, not seen since 2026-11-21T02:00:00Z\n"),
+            "{shown}"
+        );
         let shown = hosts[1].text(&WIDE);
         assert!(shown.contains("\nreboot queue: entry 7, queued\n"), "{shown}");
         let node = "

@@ -6,6 +6,7 @@ mod nodes;
 pub(super) mod view;
 mod watch;
 
+use anyhow::Context as _;
 use clap::{Args, Subcommand};
 use os_upgrade_api_types::body::HostWithReason;
 use os_upgrade_api_types::routes::runs::{self as routes, Cancel, Trigger};
@@ -17,12 +18,13 @@ use os_upgrade_shell::text::sanitized;
 use serde::Deserialize;
 
 use self::host_report::HostReport;
-use self::view::{MissedRun, Page, Run};
+use self::view::{Listed, MissedRun, Page, Run};
+use super::histories::note_older;
 use super::options::Remote;
 use super::release;
 use crate::Failure;
 use crate::outln;
-use crate::output::{View as _, Zone};
+use crate::output::{Output, View as _, Zone};
 use crate::rest::Client;
 
 /// The shortest beginning of a run's id that stands for the id.
@@ -38,13 +40,13 @@ pub(crate) enum Command {
     /// timed out, and 4 if it was cancelled.
     #[command(after_help = examples!["run start", "run start --timeout 2h --reason 'a security update' --watch"])]
     Start(Start),
-    /// List the runs, newest first, or those that were missed
+    /// List the runs, newest first, with those that were missed
     ///
-    /// A run is missed if it was due in a maintenance window and did not start. `os-upgrade events
-    /// --kinds=run-started,run-ended,run-missed` lists both in order.
+    /// A run is missed if it was due in a maintenance window and did not start. -o json, -o yaml and -o name list those that started,
+    /// and so do --host and --result.
     #[command(after_help = examples![
-        "run list", "run list --host h01 --limit 5", "run list --result failed --from 2026-11-01 -o json",
-        "run list --missed -o wide"
+        "run list", "run list --host h01 --limit 5", "run list --from yesterday",
+        "run list --result failed --from 2026-11-01 -o json", "run list --missed -o wide"
     ])]
     List(List),
     /// Show a run, with every host in it; or what happened to one of them
@@ -99,13 +101,13 @@ pub(crate) struct List {
     /// Only runs that ended with this result: completed, failed, timed-out or cancelled
     #[arg(long, value_name = "RESULT", value_parser = RunResult::ALL.map(RunResult::as_str))]
     result: Option<String>,
-    /// Only runs that started on this day or later: YYYY-MM-DD, or a time in RFC 3339
+    /// Only runs that started then or later: today, yesterday, 2h or 3d ago, HH:MM of today, YYYY-MM-DD, or a time in RFC 3339
     #[arg(long, value_name = "TIME")]
     from: Option<String>,
-    /// Only runs that started before this day or time
+    /// Only runs that started before this time
     #[arg(long, value_name = "TIME")]
     to: Option<String>,
-    /// List the runs that were due in a maintenance window and did not start
+    /// List only the runs that were due in a maintenance window and did not start, and why
     #[arg(long, conflicts_with_all = ["host", "result", "from", "to"])]
     missed: bool,
     #[command(flatten)]
@@ -211,24 +213,41 @@ async fn list(List { limit, host, result, from, to, missed, remote }: List) -> R
         return remote.output.show::<Page<MissedRun>>(&page);
     }
     let zone = remote.output.canvas().zone;
-    let moment = |text: String| {
-        let time = zone.parse(&text).map(|time| Zone::Utc.show(time));
-        time.ok_or_else(|| {
-            Failure::Usage(format!("{text:?} is no time: write 2026-11-21 or 2026-11-21T01:00:00Z"))
-        })
-    };
+    let moment = |text: String| zone.moment(&text).map_err(Failure::Usage);
+    // No host is in them, and they have no result.
+    let missed_do_not_count = host.is_some() || result.is_some();
+    let (from, to) = (from.map(moment).transpose()?, to.map(moment).transpose()?);
     let parameters = [
         ("host", host.map(|host| host.as_str().to_owned())),
         ("result", result),
-        ("from", from.map(moment).transpose()?),
-        ("to", to.map(moment).transpose()?),
+        ("from", from.map(|time| Zone::Utc.show(time))),
+        ("to", to.map(|time| Zone::Utc.show(time))),
     ];
     let call = routes::LIST.call().with("limit", limit.to_string());
     let call = parameters.into_iter().fold(call, |call, (name, value)| match value {
         Some(value) => call.with(name, value),
         None => call,
     });
-    remote.output.show::<Page<Run>>(&remote.client()?.call(call).await?)
+    let client = remote.client()?;
+    let output = remote.output;
+    if !output.is_for_people() {
+        return output.show::<Page<Listed>>(&client.call(call).await?);
+    }
+    let answer = client.call(call).await?;
+    let runs: Page<Listed> = Page::deserialize(&answer).context("unexpected response")?;
+    let missed = if missed_do_not_count {
+        Vec::new()
+    } else {
+        client.read::<Page<MissedRun>>(routes::MISSED.call().with("limit", limit.to_string())).await?.items
+    };
+    let all = view::with_missed(runs.items, missed, limit as usize, from, to);
+    if let Some(none) = all.none() {
+        output.aside(&none);
+    } else {
+        outln!("{}", all.text(&output.canvas()));
+    }
+    note_older(&answer, output);
+    Ok(())
 }
 
 async fn start(Start { timeout, reason, watch, remote }: Start) -> Result<(), Failure> {
@@ -239,11 +258,29 @@ async fn start(Start { timeout, reason, watch, remote }: Start) -> Result<(), Fa
         // An instance of an older version does not say.
         None => newest(&client).await?,
     };
-    if !watch {
-        return remote.output.done("started", &[&id]);
+    if watch {
+        remote.output.note(&format!("started: {}", sanitized(&id)));
+    } else {
+        remote.output.done("started", &[&id])?;
     }
-    remote.output.note(&format!("started: {}", sanitized(&id)));
-    watch::watch(&client, &id, remote.output).await
+    note_deny_window(&client, remote.output).await;
+    if watch { watch::watch(&client, &id, remote.output).await } else { Ok(()) }
+}
+
+/// Says that a deny window is in force, if one is. What cannot be read is left out: it is only a note.
+async fn note_deny_window(client: &Client, output: Output) {
+    #[derive(Deserialize)]
+    #[serde(rename_all = "kebab-case")]
+    struct Denied {
+        denied_until: Option<String>,
+    }
+    let read = client.read::<Denied>(state::READ.call().with("fields", "denied-until")).await;
+    if let Ok(Denied { denied_until: Some(end) }) = read {
+        let end = output.canvas().zone.time(&end);
+        output.aside(&format!(
+            "a deny window is in force until {end}: it keeps back runs that start automatically, not this one"
+        ));
+    }
 }
 
 /// The ids of the newest runs.

@@ -25,10 +25,12 @@ const DRAWN_EVERY: Duration = Duration::from_secs(1);
 /// How often the state is read with `--watch` if nothing happens: no event tells of heartbeats, announcements and instances.
 const READ_EVERY: Duration = Duration::from_secs(15);
 /// What is read of the state: [`report`] shows no more.
-const FIELDS: [&str; 28] = [
+const FIELDS: [&str; 30] = [
     "status",
     "next-upgrade-at",
     "next-upgrade-reason",
+    "next-upgrade-why",
+    "denied-until",
     "window-used-by",
     "config-warnings",
     "pending-hosts",

@@ -21,10 +21,15 @@ pub(crate) struct Windows {
 
 /// The response of `GET /v1/state/os-upgrade/windows`.
 #[derive(Debug, Deserialize)]
+#[serde(rename_all = "kebab-case")]
 pub(super) struct Answer {
     pub(super) windows: Vec<Window>,
     /// Why there are no further ones.
     problem: Option<String>,
+    /// When the deny window ends that is in force now.
+    denied_until: Option<String>,
+    /// The time zone of windows that name none.
+    site_timezone: Option<String>,
 }
 
 /// A time in which upgrades may run.
@@ -42,8 +47,15 @@ pub(super) async fn run(Windows { count, remote }: Windows) -> Result<(), Failur
 
 impl View for Answer {
     fn text(&self, canvas: &Canvas) -> String {
-        let problem = self.problem().map(|problem| format!("\n\n{problem}"));
-        self.windows.text(canvas) + &problem.unwrap_or_default()
+        let denied = self.denied_until.as_deref();
+        let denied = denied.map(|end| format!("a deny window is in force until {}", canvas.zone.time(end)));
+        let zone = self.site_timezone.as_deref();
+        let zone = zone
+            .map(|zone| format!("windows without a timezone are in that of the site: {}", sanitized(zone)));
+        let parts = [self.problem(), denied, zone].into_iter().flatten();
+        let notes: Vec<String> = parts.collect();
+        let notes = if notes.is_empty() { String::new() } else { format!("\n\n{}", notes.join("\n")) };
+        self.windows.text(canvas) + &notes
     }
 
     fn names(&self) -> Option<Vec<String>> {
@@ -87,14 +99,16 @@ mod tests {
     fn windows_in_a_table() {
         let windows = json!({
             "windows": [{ "start": "2026-11-27T01:00:00Z", "end": "2026-11-27T05:00:00Z" }],
-            "problem": "the calendar ends",
+            "problem": "the calendar ends", "denied-until": "2026-11-22T00:00:00Z", "site-timezone": "Europe/Berlin",
         });
         let canvas = Canvas { is_wide: false, columns: Some(80), zone: Zone::Utc };
         let expected = "\
 START                 END                   DURATION
 2026-11-27T01:00:00Z  2026-11-27T05:00:00Z  4h
 
-no more: the calendar ends";
+no more: the calendar ends
+a deny window is in force until 2026-11-22T00:00:00Z
+windows without a timezone are in that of the site: Europe/Berlin";
         assert_eq!(Answer::deserialize(windows).unwrap().text(&canvas), expected);
     }
 }

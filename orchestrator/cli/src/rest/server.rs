@@ -14,7 +14,7 @@ use crate::address::{DEFAULT_URL, http_url};
 use crate::contexts::{self, Context, ContextError, ContextName, Contexts};
 
 /// The variable with the URL to call.
-const URL_VARIABLE: &str = "OS_UPGRADE_URL";
+pub(crate) const URL_VARIABLE: &str = "OS_UPGRADE_URL";
 /// The variable with the token to send. There is no option for the token itself, because everybody on the machine can
 /// read command lines.
 pub(super) const TOKEN_VARIABLE: &str = "OS_UPGRADE_TOKEN";
@@ -56,12 +56,18 @@ enum TokenSource {
 /// The instance to call: what follows from options, variables and contexts.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Target {
-    pub(super) url: HttpUrl,
+    /// The instances to try, in this order; one at least.
+    pub(super) urls: Vec<HttpUrl>,
     pub(super) ca: Option<PathBuf>,
     token: TokenSource,
 }
 
 impl Server {
+    /// Whether the command line names an instance.
+    pub(crate) const fn is_named(&self) -> bool {
+        self.url.is_some() || self.context.is_some()
+    }
+
     /// The instance at `url`, without anything else.
     #[cfg(test)]
     pub(crate) fn at(url: &str) -> Self {
@@ -91,17 +97,17 @@ impl Server {
     ) -> Result<Target, Failure> {
         let variable =
             |name| variable(name).map(|value| value.trim().to_owned()).filter(|value| !value.is_empty());
-        let (url, context) = match (&self.url, &self.context, variable(URL_VARIABLE)) {
-            (Some(url), _, _) => (url.clone(), None),
+        let (urls, context) = match (&self.url, &self.context, variable(URL_VARIABLE)) {
+            (Some(url), _, _) => (vec![url.clone()], None),
             (None, Some(name), _) => of_context(contexts().and_then(|all| all.named(name).cloned()))?,
             (None, None, Some(url)) => {
                 let wrong = |why| Failure::Usage(format!("{URL_VARIABLE}: {why}"));
-                (http_url(&url).map_err(wrong)?, None)
+                (vec![http_url(&url).map_err(wrong)?], None)
             }
             (None, None, None) => {
                 match contexts().and_then(|all| all.current().map(Option::<&Context>::cloned)).transpose() {
                     Some(context) => of_context(context)?,
-                    None => (http_url(DEFAULT_URL).map_err(Failure::Usage)?, None),
+                    None => (vec![http_url(DEFAULT_URL).map_err(Failure::Usage)?], None),
                 }
             }
         };
@@ -114,19 +120,19 @@ impl Server {
             (None, None, Some(file)) => TokenSource::File(file),
             (None, None, None) => TokenSource::Variable(None),
         };
-        Ok(Target { url, ca, token })
+        Ok(Target { urls, ca, token })
     }
 }
 
-fn of_context(context: Result<Context, ContextError>) -> Result<(HttpUrl, Option<Context>), Failure> {
+fn of_context(context: Result<Context, ContextError>) -> Result<(Vec<HttpUrl>, Option<Context>), Failure> {
     let context = context.map_err(|error| Failure::Usage(os_upgrade_protocol::error::with_causes(&error)))?;
-    Ok((context.url.clone(), Some(context)))
+    Ok((context.urls.clone(), Some(context)))
 }
 
 impl Target {
     /// The instance at `url`, which needs no token, and no other certificate authorities than the system's.
-    pub(super) const fn without_token(url: HttpUrl) -> Self {
-        Self { url, ca: None, token: TokenSource::Variable(None) }
+    pub(super) fn without_token(url: HttpUrl) -> Self {
+        Self { urls: vec![url], ca: None, token: TokenSource::Variable(None) }
     }
 
     /// The token to send, if there is one.
@@ -168,7 +174,7 @@ mod tests {
     /// Two contexts; `current` is the current one.
     fn contexts(current: Option<&str>) -> Contexts {
         let context = |at: &str| Context {
-            url: format!("https://{at}/").parse().unwrap(),
+            urls: vec![format!("https://{at}/").parse().unwrap()],
             ca: Some(format!("/{at}.pem").into()),
             token_file: Some(format!("/{at}.token").into()),
         };
@@ -185,7 +191,7 @@ mod tests {
     }
 
     fn target(url: &str, ca: Option<&str>, token: TokenSource) -> Target {
-        Target { url: url.parse().unwrap(), ca: ca.map(PathBuf::from), token }
+        Target { urls: vec![url.parse().unwrap()], ca: ca.map(PathBuf::from), token }
     }
 
     #[test]

@@ -11,7 +11,7 @@ use reqwest::header::ACCEPT;
 use reqwest::{RequestBuilder, StatusCode};
 use tokio::time::Instant;
 
-use super::{ANSWER_BYTES_MAX, Client, refusal, unread, url};
+use super::{ANSWER_BYTES_MAX, Client, Instance, Unanswered, refusal, unread, url};
 
 /// How long a stream may take in total; after that it is requested again.
 const STREAM_WITHIN: Duration = Duration::from_hours(24);
@@ -45,13 +45,27 @@ impl Client {
     /// # Errors
     /// The stream is refused, or cannot be had now; see [`super::may_pass`].
     pub(crate) async fn stream(&self, call: &Call, last: Option<&str>) -> anyhow::Result<EventStream> {
-        let url = url(self.base.url(), call)?;
-        let request = self.http.get(url).timeout(STREAM_WITHIN).header(ACCEPT, EVENT_STREAM);
+        let asked = self.ask(async |instance| self.stream_of(instance, call, last).await);
+        asked.await.map_err(|unanswered| match unanswered {
+            Unanswered::AskAnother(why) => unread(why),
+            Unanswered::Final(error) => error,
+        })
+    }
+
+    async fn stream_of(
+        &self,
+        instance: &Instance,
+        call: &Call,
+        last: Option<&str>,
+    ) -> Result<EventStream, Unanswered> {
+        let url = url(instance.base.url(), call).map_err(Unanswered::Final)?;
+        let request = instance.http.get(url).timeout(STREAM_WITHIN).header(ACCEPT, EVENT_STREAM);
         let request = self.token.iter().fold(request, RequestBuilder::bearer_auth);
         let request = last.into_iter().fold(request, |request, id| request.header(LAST_EVENT_ID, id));
+        let unanswered = |error: reqwest::Error| Unanswered::AskAnother(instance.unanswered(&error));
         let response = tokio::time::timeout(super::ANSWER_WITHIN, request.send());
-        let response = response.await.map_err(|_| unread(format!("{} has not answered", self.base)))?;
-        let response = response.map_err(|error| unread(self.unanswered(&error)))?;
+        let late = |_| Unanswered::AskAnother(format!("{} has not answered", instance.base));
+        let response = response.await.map_err(late)?.map_err(unanswered)?;
         let status = response.status();
         if status == StatusCode::OK {
             return Ok(EventStream {
@@ -61,16 +75,15 @@ impl Client {
                 heard: Instant::now(),
             });
         }
-        let answer =
-            read_up_to(response, ANSWER_BYTES_MAX).await.map_err(|error| unread(self.unanswered(&error)))?;
+        let answer = read_up_to(response, ANSWER_BYTES_MAX).await.map_err(unanswered)?;
         let refused = refusal(status, &answer, false);
-        match status {
+        Err(Unanswered::Final(match status {
             // A moment later it may be another matter.
             _ if status.is_server_error() || status == StatusCode::TOO_MANY_REQUESTS => {
-                Err(unread(refused.to_string()))
+                unread(refused.to_string())
             }
-            _ => Err(refused),
-        }
+            _ => refused,
+        }))
     }
 }
 

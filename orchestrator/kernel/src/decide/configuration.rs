@@ -48,7 +48,7 @@ pub enum ConfigRefusal {
         tag: Option<String>,
     },
     /// Nothing is configured.
-    #[error("there is no configuration: PUT /v1/config/os-upgrade first")]
+    #[error("there is no configuration yet: `os-upgrade config apply -f FILE` makes one")]
     NoConfiguration,
 }
 

@@ -106,7 +106,7 @@ impl RunRefusal {
 fn not_startable(by: &StartBlocker) -> String {
     match by {
         StartBlocker::NoConfiguration => {
-            "there is no configuration: PUT /v1/config/os-upgrade first".to_owned()
+            "there is no configuration yet: `os-upgrade config apply -f FILE` makes one".to_owned()
         }
         StartBlocker::Clock(_) => format!("{by}; no run starts until the time is certain"),
         StartBlocker::NoneApproved { hosts, withdrawn } if hosts == withdrawn => format!(
@@ -123,7 +123,8 @@ fn not_startable(by: &StartBlocker) -> String {
         StartBlocker::NoHosts { applications } => {
             format!("no host has announced a worker of the configured applications ({applications})")
         }
-        StartBlocker::RunActive { .. } | StartBlocker::StrongboxSealed { .. } => by.to_string(),
+        StartBlocker::RunActive { .. } => format!("{by}: `os-upgrade run watch` shows it"),
+        StartBlocker::StrongboxSealed { .. } => by.to_string(),
     }
 }
 

@@ -99,7 +99,7 @@ pub enum QueueBlocker {
     #[error("the API server {0} is next, and starts once nothing else is under way")]
     ApiServerWaits(HostName),
     /// As many are under way as may be.
-    #[error("{0} are under way, as many as may be at once")]
+    #[error("{0} {are} under way, as many as may be at once", are = if *.0 == 1 { "is" } else { "are" })]
     Full(usize),
     /// Too many nodes that are not under way are unreachable, those that are queued included.
     #[error(

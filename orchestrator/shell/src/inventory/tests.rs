@@ -279,6 +279,26 @@ fn reachability_follows_heartbeats() {
 }
 
 #[test]
+fn silence_begins_with_the_last_sign_of_life() {
+    let mut inventory = Inventory::default();
+    let silence = |inventory: &Inventory, name: &str| inventory.view().hosts[&host(name)].silence;
+    announce_heartbeats(&mut inventory, "h1", 0, TimeDelta::hours(8));
+    announce_heartbeats(&mut inventory, "h2", 0, TimeDelta::hours(8));
+    inventory.heartbeat(at(5), &host("h1"));
+    tick(&mut inventory, 0, 20, true);
+    assert_eq!((silence(&inventory, "h1"), silence(&inventory, "h2")), (None, None));
+    tick(&mut inventory, 21, 60, true);
+    let [h1, h2] = ["h1", "h2"].map(|name| silence(&inventory, name).unwrap());
+    assert_eq!((h1.heard_at, h2.heard_at), (Some(at(5).wall), None), "the other was never heard");
+    assert_eq!(h1.since, at(35).wall);
+    // An announcement that proves nothing, such as one that is read again, does not end it.
+    announce_heartbeats(&mut inventory, "h1", 70, TimeDelta::hours(8));
+    assert_eq!(silence(&inventory, "h1"), Some(h1));
+    inventory.heartbeat(at(80), &host("h1"));
+    assert_eq!(silence(&inventory, "h1"), None);
+}
+
+#[test]
 fn progress_is_kept_for_announced_hosts() {
     let mut inventory = Inventory::default();
     let progress = |percent| Progress::new(7, percent, "unpacking");

@@ -46,6 +46,8 @@ async fn old_runs_are_deleted_and_the_newest_stay() {
     prune_all(&mut store, site.now + TimeDelta::days(1)).await;
     let kept = "SELECT count(*) || ' ' || min(number) FROM runs";
     assert_eq!(rows(&store.path(), kept).await, ["200 26"]);
+    assert_eq!(rows(&store.path(), "SELECT total FROM run_totals").await, ["225"], "counters never fall");
+    assert_eq!(rows(&store.path(), "SELECT * FROM host_totals").await, ["upgraded | 225"]);
     for select in [
         "SELECT count(*) FROM run_hosts WHERE run NOT IN (SELECT id FROM runs)",
         "SELECT count(*) FROM facts WHERE run IS NOT NULL AND run NOT IN (SELECT id FROM runs)",

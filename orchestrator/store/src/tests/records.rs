@@ -29,6 +29,29 @@ fn failed_run() -> Vec<Committed> {
 }
 
 #[tokio::test]
+async fn ends_of_runs_and_hosts_are_counted_once() {
+    let mut store = TestStore::new().await;
+    // One record each time: a host of a run that has ended may still change its row.
+    let records = failed_run();
+    let mut follows = None;
+    for record in &records {
+        store.projector.apply(&streams(), follows, std::slice::from_ref(record)).await.unwrap();
+        follows = Some(record.sequence);
+    }
+    let totals = store.projector.history().await.unwrap().totals().await.unwrap();
+    let run = RunTotal {
+        result: "failed".to_owned(),
+        trigger_kind: "operator".to_owned(),
+        total: 1,
+        last_ended_at: "2026-11-21T05:00:07Z".parse().unwrap(),
+    };
+    assert_eq!(totals, Totals { runs: vec![run], hosts: vec![("failed".to_owned(), 1)] });
+    store.projector.reset().await.unwrap();
+    let totals = store.projector.history().await.unwrap().totals().await.unwrap();
+    assert_eq!(totals, Totals::default());
+}
+
+#[tokio::test]
 async fn rows_of_a_failed_run() {
     let mut store = TestStore::new().await;
     store.projector.apply(&streams(), None, &failed_run()).await.unwrap();

@@ -9,6 +9,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use super::super::events::sentence::changed_fields;
+use super::super::histories::note_older;
 use super::super::options::Remote;
 use super::difference;
 use crate::Failure;
@@ -68,6 +69,9 @@ struct Difference {
 pub(super) struct Shown {
     pub(super) change: Change,
     before: Value,
+    /// The number of the change before it, which made `before`; absent if it is the first.
+    #[serde(skip)]
+    pub(super) earlier: Option<String>,
 }
 
 impl Change {
@@ -147,7 +151,7 @@ impl View for Page {
 
 impl View for Shown {
     fn text(&self, canvas: &Canvas) -> String {
-        let Self { change, before } = self;
+        let Self { change, before, earlier: _ } = self;
         let after = change.configuration.clone().unwrap_or_default();
         let difference = difference::between(before, &after, console::colors_enabled());
         let (time, actor) = (canvas.zone.time(&change.time), sanitized(&change.actor));
@@ -167,7 +171,9 @@ pub(super) async fn run(Options { change, limit, remote }: Options) -> Result<()
         return remote.output.show::<Shown>(&serde_json::to_value(shown).map_err(anyhow::Error::from)?);
     }
     let page = client.call(routes::HISTORY.call().with("limit", limit.to_string())).await?;
-    remote.output.show::<Page>(&page)
+    remote.output.show::<Page>(&page)?;
+    note_older(&page, remote.output);
+    Ok(())
 }
 
 /// Finds a change by its number.
@@ -184,10 +190,11 @@ pub(super) async fn find(client: &Client, number: FactCursor) -> anyhow::Result<
     let Some(change) = items.next().filter(is_wanted) else {
         bail!("there is no such change: `os-upgrade config history` lists them");
     };
+    let earlier = items.next();
+    let number = earlier.as_ref().filter(|earlier| earlier.configuration.is_some()).map(Change::number);
     // Earlier changes may be older than the history is kept.
-    let before =
-        items.next().map_or_else(|| change.undone(), |earlier| earlier.configuration.unwrap_or_default());
-    Ok(Shown { change, before })
+    let before = earlier.map_or_else(|| change.undone(), |earlier| earlier.configuration.unwrap_or_default());
+    Ok(Shown { change, before, earlier: number })
 }
 
 #[cfg(test)]

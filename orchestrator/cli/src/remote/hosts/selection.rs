@@ -3,23 +3,31 @@
 
 use std::collections::BTreeSet;
 
+use os_upgrade_api_types::route::Call;
+use os_upgrade_api_types::routes::hosts as routes;
 use os_upgrade_protocol::HostName;
+use os_upgrade_shell::text::sanitized;
+use serde::Deserialize;
 use wildmatch::WildMatch;
+
+use crate::Failure;
+use crate::consent::Consent;
+use crate::output::errln;
+use crate::rest::Client;
 
 /// The hosts that `patterns` name, of those that are `known`, in the order of their names. A name that exists is that name
 /// alone, whatever characters it has; else `*` and `?` stand for characters of names.
 ///
 /// # Errors
-/// A pattern matches no host, or no host has the name.
+/// A pattern matches no host, or `check` refuses a name that is no pattern.
 pub(super) fn expand(
     patterns: &[HostName],
     known: &BTreeSet<HostName>,
+    check: impl Fn(&HostName) -> Result<(), String>,
 ) -> Result<BTreeSet<HostName>, String> {
     let mut hosts = BTreeSet::new();
     for pattern in patterns {
-        if known.contains(pattern) {
-            hosts.insert(pattern.clone());
-        } else if is_pattern(pattern) {
+        if is_pattern(pattern) && !known.contains(pattern) {
             let matcher = WildMatch::new(pattern.as_str());
             let meant: Vec<_> = known.iter().filter(|host| matcher.matches(host.as_str())).collect();
             if meant.is_empty() {
@@ -27,7 +35,8 @@ pub(super) fn expand(
             }
             hosts.extend(meant.into_iter().cloned());
         } else {
-            return Err(format!("no host has announced itself as {pattern}; --new approves it all the same"));
+            check(pattern)?;
+            hosts.insert(pattern.clone());
         }
     }
     Ok(hosts)
@@ -36,6 +45,47 @@ pub(super) fn expand(
 /// Whether a name can stand for others.
 pub(super) fn is_pattern(name: &HostName) -> bool {
     name.as_str().contains(['*', '?'])
+}
+
+/// The call that lists the hosts, or those that wait for approval.
+pub(super) fn list_call(pending: bool) -> Call {
+    let call = routes::LIST.call();
+    if pending { call.with("pending", "true") } else { call }
+}
+
+/// Shows `hosts`, and asks whether they are meant: whether to `act` on them, such as `Approve`.
+pub(super) fn confirmed(act: &str, hosts: Vec<HostName>, consent: Consent) -> Result<Vec<HostName>, Failure> {
+    if consent == Consent::Asked && !hosts.is_empty() {
+        for host in &hosts {
+            errln!("{}", sanitized(host.as_str()));
+        }
+        let these =
+            if hosts.len() == 1 { "this host".to_owned() } else { format!("these {} hosts", hosts.len()) };
+        consent.confirm(&format!("{act} {these}?"))?;
+    }
+    Ok(hosts)
+}
+
+/// The names of the hosts that wait for approval.
+pub(super) async fn pending(client: &Client) -> anyhow::Result<Vec<HostName>> {
+    client.read(list_call(true).with("keys", "true")).await
+}
+
+/// A host, as far as it matters whether a pattern may mean it.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default, rename_all = "kebab-case")]
+struct Known {
+    hostname: String,
+    without_worker: bool,
+    decided_by: Option<String>,
+}
+
+/// The names of the hosts that have announced themselves, or that operators have decided about. A node of the cluster without a worker is
+/// none of them: a stranger could announce itself by its name.
+pub(super) async fn known(client: &Client) -> anyhow::Result<BTreeSet<HostName>> {
+    let hosts: Vec<Known> = client.read(list_call(false)).await?;
+    let known = hosts.into_iter().filter(|host| !host.without_worker || host.decided_by.is_some());
+    Ok(known.filter_map(|host| HostName::new(&host.hostname).ok()).collect())
 }
 
 #[cfg(test)]
@@ -61,7 +111,13 @@ mod tests {
             // Nothing else has a meaning.
             (&["[ab]1"], Err("no host has announced itself as [ab]1")),
         ] {
-            let expanded = expand(&names(patterns), &known);
+            let check = |name: &HostName| {
+                known
+                    .contains(name)
+                    .then_some(())
+                    .ok_or_else(|| format!("no host has announced itself as {name}"))
+            };
+            let expanded = expand(&names(patterns), &known, check);
             match expected {
                 Ok(expected) => assert_eq!(expanded.unwrap(), names(expected).into_iter().collect()),
                 Err(expected) => assert!(expanded.unwrap_err().starts_with(expected), "{patterns:?}"),

@@ -13,6 +13,7 @@ use reqwest::StatusCode;
 
 use crate::Failure;
 use crate::failure::Refused;
+use crate::text_file;
 
 /// The largest file, in bytes: the API reads no larger body.
 const FILE_BYTES_MAX: usize = Dialect::Specification.body_bytes_max();
@@ -94,7 +95,7 @@ fn names(source: impl Read) -> anyhow::Result<Vec<HostName>> {
     if bytes.len() > FILE_BYTES_MAX {
         bail!("it has more than {FILE_BYTES_MAX} bytes");
     }
-    let text = String::from_utf8(bytes).map_err(|_| anyhow!("it is not text in UTF-8"))?;
+    let text = text_file::text(bytes).map_err(anyhow::Error::msg)?;
     let name = |(at, word): (usize, &str)| {
         // A file that is no list has words that nobody wants to see.
         HostName::new(word).map_err(|error| anyhow!("word {} is not the name of a host: {error}", at + 1))

@@ -7,8 +7,8 @@ use chrono::{DateTime, Utc};
 use os_upgrade_kernel::duration::Duration;
 use os_upgrade_kernel::{HostStatus, LateResult};
 use os_upgrade_shell::text::sanitized;
-use serde::Deserialize;
 use serde::de::DeserializeOwned;
+use serde::{Deserialize, Deserializer};
 
 use crate::output::{Canvas, Column, Row, View, table};
 
@@ -120,24 +120,6 @@ impl<T: Row + DeserializeOwned> View for Page<T> {
     }
 }
 
-impl Row for Run {
-    const COLUMNS: &'static [Column<Self>] = &[
-        Column::whole("RUN", |run, _| short(&run.id).to_owned()),
-        Column::wide("ID", |run, _| run.id.clone()),
-        Column::new("BY", |run, _| run.by()),
-        Column::whole("STARTED", |run, zone| zone.time(&run.start_time)),
-        Column::new("TOOK", |run, _| run.duration().unwrap_or_else(|| "-".to_owned())),
-        Column::new("RESULT", |run, _| run.result.clone().unwrap_or_else(|| run.phase.clone())),
-        Column::new("UPGRADED", |run, _| run.upgraded()),
-        Column::wide("HOSTS", |run, _| counted(&run.counts)),
-    ];
-    const NONE: &'static str = "no run to show";
-
-    fn name(&self) -> Option<String> {
-        Some(self.id.clone())
-    }
-}
-
 impl Row for MissedRun {
     const COLUMNS: &'static [Column<Self>] = &[
         Column::whole("WINDOW", |run, zone| zone.time(&run.window_start)),
@@ -150,6 +132,95 @@ impl Row for MissedRun {
 
     fn name(&self) -> Option<String> {
         None
+    }
+}
+
+/// A line in the list of runs.
+#[derive(Debug)]
+pub(super) enum Listed {
+    /// A run that started.
+    Run(Box<Run>),
+    /// One that was due and did not.
+    Missed(MissedRun),
+}
+
+impl<'de> Deserialize<'de> for Listed {
+    /// What the API lists as runs has started.
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        Run::deserialize(deserializer).map(|run| Self::Run(Box::new(run)))
+    }
+}
+
+impl Listed {
+    /// When it started, or when its window opened.
+    fn time(&self) -> &str {
+        match self {
+            Self::Run(run) => &run.start_time,
+            Self::Missed(missed) => &missed.window_start,
+        }
+    }
+
+    fn run(&self) -> Option<&Run> {
+        match self {
+            Self::Run(run) => Some(run),
+            Self::Missed(_) => None,
+        }
+    }
+
+    fn missed(&self) -> Option<&MissedRun> {
+        match self {
+            Self::Run(_) => None,
+            Self::Missed(missed) => Some(missed),
+        }
+    }
+
+    fn cell(&self, of_run: impl FnOnce(&Run) -> String) -> String {
+        self.run().map_or_else(|| "-".to_owned(), of_run)
+    }
+}
+
+/// The newest `limit` of `runs` and of those that were `missed`, newest first. Of the missed ones those count whose window opened at
+/// `from` or later and before `to`; if there may be older runs, none that is older than the last one.
+pub(super) fn with_missed(
+    runs: Vec<Listed>,
+    missed: Vec<MissedRun>,
+    limit: usize,
+    from: Option<DateTime<Utc>>,
+    to: Option<DateTime<Utc>>,
+) -> Vec<Listed> {
+    let moment = |text: &str| text.parse::<DateTime<Utc>>().ok();
+    let oldest = runs.last().filter(|_| runs.len() >= limit).and_then(|run| moment(run.time()));
+    let from = from.max(oldest);
+    let is_meant = |missed: &MissedRun| {
+        let opened = moment(&missed.window_start);
+        from.is_none_or(|from| opened >= Some(from)) && to.is_none_or(|to| opened < Some(to))
+    };
+    let missed = missed.into_iter().filter(is_meant).map(Listed::Missed);
+    let mut all: Vec<_> = runs.into_iter().chain(missed).collect();
+    all.sort_by_key(|listed| std::cmp::Reverse(moment(listed.time())));
+    all.truncate(limit);
+    all
+}
+
+impl Row for Listed {
+    const COLUMNS: &'static [Column<Self>] = &[
+        Column::whole("RUN", |row, _| row.cell(|run| short(&run.id).to_owned())),
+        Column::wide("ID", |row, _| row.cell(|run| run.id.clone())),
+        Column::new("BY", |row, _| row.run().map_or_else(|| "window".to_owned(), Run::by)),
+        Column::whole("STARTED", |row, zone| zone.time(row.time())),
+        Column::new("TOOK", |row, _| row.cell(|run| run.duration().unwrap_or_else(|| "-".to_owned()))),
+        Column::new("RESULT", |row, _| {
+            let of_run = |run: &Run| run.result.clone().unwrap_or_else(|| run.phase.clone());
+            row.run().map_or_else(|| "missed".to_owned(), of_run)
+        }),
+        Column::new("UPGRADED", |row, _| row.cell(Run::upgraded)),
+        Column::wide("HOSTS", |row, _| row.cell(|run| counted(&run.counts))),
+        Column::wide("WHY", |row, _| row.missed().map(MissedRun::why).unwrap_or_default()),
+    ];
+    const NONE: &'static str = "no run to show";
+
+    fn name(&self) -> Option<String> {
+        self.run().map(|run| run.id.clone())
     }
 }
 
@@ -358,6 +429,47 @@ mod tests {
         let run = Run { hosts: vec![draining], ..Run::default() };
         let text = run.text(&Canvas { is_wide: false, columns: None, zone: Zone::Utc });
         assert!(text.ends_with("its node is being drained"), "{text}");
+    }
+
+    #[test]
+    fn missed_runs_are_listed_among_the_others() {
+        let run = |day: u8| {
+            json!({
+                "id": format!("019aa3f0-00{day}-7000"), "trigger": "operator", "actor": "eve", "phase": "upgrading", "result": "completed",
+                "start-time": format!("2026-11-{day}T01:00:00Z"), "end-time": format!("2026-11-{day}T01:10:00Z"), "counts": {"upgraded": 2},
+            })
+        };
+        let missed = |day: u8| MissedRun {
+            window_start: format!("2026-11-{day}T00:00:00Z"),
+            reason: "no host is there".to_owned(),
+            ..MissedRun::default()
+        };
+        let list = |limit, from: Option<&str>, to: Option<&str>| {
+            let runs = serde_json::from_value(json!([run(25), run(23)])).unwrap();
+            let moment = |text: &str| text.parse().unwrap();
+            let all = with_missed(
+                runs,
+                vec![missed(26), missed(24), missed(20)],
+                limit,
+                from.map(moment),
+                to.map(moment),
+            );
+            all.iter()
+                .map(|row| format!("{} {}", &row.time()[8..10], row.run().map_or("missed", |_| "run")))
+                .collect::<Vec<_>>()
+        };
+        let all = ["26 missed", "25 run", "24 missed", "23 run", "20 missed"];
+        assert_eq!(list(20, None, None), all);
+        // There may be runs before the last one.
+        assert_eq!(list(2, None, None), all[..2]);
+        assert_eq!(
+            list(20, Some("2026-11-24T00:00:00Z"), Some("2026-11-26T00:00:00Z")),
+            ["25 run", "24 missed", "23 run"]
+        );
+        let rows = vec![Listed::Missed(missed(26))];
+        let text = rows.text(&Canvas { is_wide: false, columns: Some(80), zone: Zone::Utc });
+        let expected = "RUN  BY      STARTED               TOOK  RESULT  UPGRADED\n-    window  2026-11-26T00:00:00Z  -     missed  -";
+        assert_eq!(text, expected);
     }
 
     #[test]

@@ -14,6 +14,7 @@ use os_upgrade_kernel::HostStatus;
 use os_upgrade_shell::text::one_line;
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
+use tokio::signal::unix::{SignalKind, signal};
 use tokio::time::{Instant, sleep};
 
 use super::super::events::news::News;
@@ -40,6 +41,8 @@ const FIELDS: &str = "current-upgrade-info,hosts/hostname,hosts/progress,hosts/w
 const TIMED_OUT: u8 = 3;
 /// The run was cancelled.
 const CANCELLED: u8 = 4;
+/// Watching was interrupted by Ctrl-C, as in shells.
+const INTERRUPTED: u8 = 130;
 
 /// The part of the state that is watched.
 #[derive(Debug, Default, Deserialize)]
@@ -72,11 +75,32 @@ struct Progress {
     text: String,
 }
 
-/// Shows what happens in the run `id` until it ends.
+/// Shows what happens in the run `id` until it ends, or somebody interrupts it.
 ///
 /// # Errors
-/// It did not complete, or the API was away for too long.
+/// It did not complete, it was interrupted, or the API was away for too long.
 pub(super) async fn watch(client: &Client, id: &str, output: Output) -> Result<(), Failure> {
+    // Without a handler the signal ends this process, as it does everywhere else.
+    let Ok(mut interrupts) = signal(SignalKind::interrupt()) else {
+        return watch_until_end(client, id, output).await;
+    };
+    tokio::select! {
+        ended = watch_until_end(client, id, output) => ended,
+        Some(()) = interrupts.recv() => {
+            output.aside(&interrupted(id));
+            Err(Failure::Status(INTERRUPTED))
+        }
+    }
+}
+
+/// What somebody should know who stops watching.
+fn interrupted(id: &str) -> String {
+    format!(
+        "\nthe run goes on: `os-upgrade run watch {id}` shows it again, `os-upgrade run cancel` starts no further host"
+    )
+}
+
+async fn watch_until_end(client: &Client, id: &str, output: Output) -> Result<(), Failure> {
     let mut screen = Screen::new(output);
     let mut changes = Changes::default();
     let mut news = News::open(client, FOLLOW.call().with("run", id)).await;
@@ -106,7 +130,8 @@ pub(super) async fn watch(client: &Client, id: &str, output: Output) -> Result<(
     };
     screen.clear();
     screen.say(&changes.lines(&run.hosts));
-    output.note(&summary(&run));
+    // The result, unlike what led to it, is printed with --quiet too.
+    output.result(&summary(&run));
     conclude(run.result.as_deref().unwrap_or_default(), id)
 }
 

@@ -57,6 +57,8 @@ struct State {
     status: String,
     next_upgrade_at: Option<String>,
     next_upgrade_reason: Option<String>,
+    next_upgrade_why: Option<String>,
+    denied_until: Option<String>,
     window_used_by: Option<UsedBy>,
     pending_hosts: u64,
     config_warnings: Vec<Warning>,
@@ -367,8 +369,10 @@ impl Report {
             }
             (at, Some(reason)) => {
                 let at = at.as_ref().map(|at| format!("; then a run starts at {}", zone.time(at)));
-                let reason = sanitized(&reason.replace('-', " "));
-                format!("no run starts automatically: {reason}{}", at.unwrap_or_default())
+                // An instance of an older version says it in a word.
+                let word = || format!("no run starts automatically: {}", reason.replace('-', " "));
+                let why = self.state.next_upgrade_why.clone().unwrap_or_else(word);
+                format!("{}{}", sanitized(&why), at.unwrap_or_default())
             }
             (None, None) => "no run starts automatically".to_owned(),
         };
@@ -376,8 +380,12 @@ impl Report {
         let window = window
             .map(|window| format!("\nwindow: {} to {}", zone.time(&window.start), zone.time(&window.end)));
         let used = self.state.window_used_by.as_ref();
-        let used = used.map(|used| format!("\nopen:   a window that is used: {}", used.by()));
-        format!("next:   {next}{}{}", window.unwrap_or_default(), used.unwrap_or_default())
+        let used = used.map(|used| format!("\nopen:   the window starts no further run: {}", used.by()));
+        let denied = self.state.denied_until.as_ref();
+        let denied =
+            denied.map(|end| format!("\ndenied: a deny window is in force until {}", zone.time(end)));
+        let [window, used, denied] = [window, used, denied].map(Option::unwrap_or_default);
+        format!("next:   {next}{window}{used}{denied}")
     }
 
     /// When a run starts, how the last one ended, and whether one was missed after that.

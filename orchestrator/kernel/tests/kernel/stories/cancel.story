@@ -75,7 +75,7 @@
   + r2 h1: reboot-required
   ! send r2/h1/reboot/1 until 2026-11-21T05:00:00Z
 > trigger r3
-  = refused: run r2 is active
+  = refused: run r2 is active: `os-upgrade run watch` shows it
 > deliver
   + r2 h1: command-sent action=reboot attempt=1 sequence=12
   ! nothing

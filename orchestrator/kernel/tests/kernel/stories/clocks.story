@@ -83,7 +83,7 @@
   its worker has not answered reboot yet | status=rebooting | since=2026-11-21T01:00:00Z | blockers=reply-awaited@2026-11-21T01:30:00Z
 > clock stepped
 > trigger r2
-  = refused: run r1 is active
+  = refused: run r1 is active: `os-upgrade run watch` shows it
 > clock trusted
 > tick
 > wait 29m59s

@@ -1,6 +1,6 @@
 # A write has a precondition on the current configuration; a configuration that has changed is not overwritten.
 > delete-config
-  = refused: there is no configuration: PUT /v1/config/os-upgrade first
+  = refused: there is no configuration yet: `os-upgrade config apply -f FILE` makes one
 > put-config a expect=some
   = refused: the configuration is not the one you expect: there is none
 > put-config a expect=none
@@ -47,7 +47,7 @@
   + config-replaced actor=admin config=null difference=[(before=(rollout=(max-concurrent=7) worker-applications=[(name=other)]) path=)]
   = done
 > delete-config
-  = refused: there is no configuration: PUT /v1/config/os-upgrade first
+  = refused: there is no configuration yet: `os-upgrade config apply -f FILE` makes one
 > put-config debian
   + config-replaced actor=admin config=(worker-applications=[(name=debian)]) difference=[(after=(worker-applications=[(name=debian)]) path=)]
   = created

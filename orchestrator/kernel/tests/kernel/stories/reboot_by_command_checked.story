@@ -22,7 +22,7 @@
   ! check boot of node-h1 since 2026-11-21T01:00:00Z
 > queue
   0 h1 rebooting: the reboot command succeeded at 2026-11-21T01:00:00Z, and the host is not back | boot-awaited
-  1 h2 queued: 1 are under way, as many as may be at once | full
+  1 h2 queued: 1 is under way, as many as may be at once | full
 > command h1 not-booted
 # A check that hangs says nothing.
 > command h1 unknown timed out
@@ -32,7 +32,7 @@
   ! uncordon ready h1 under 1
 > queue
   0 h1 rebooting: its node is being uncordoned since 2026-11-21T01:00:00Z | node-under-way
-  1 h2 queued: 1 are under way, as many as may be at once | full
+  1 h2 queued: 1 is under way, as many as may be at once | full
 > cluster h1 uncordoned
   + node host=h1 step=uncordoned
   + reboot event=rebooted host=h1 index=0

@@ -25,7 +25,7 @@
   = refused: h2 waits already, as entry 1; nothing is queued
 > queue
   0 h1 rebooting: its reboot command is about to be sent | command-unsent
-  1 h2 queued: 1 are under way, as many as may be at once | full
+  1 h2 queued: 1 is under way, as many as may be at once | full
 > give-up h1
   = refused: no run is active
 > release default h1 burnt
@@ -35,7 +35,7 @@
   ! nothing
 > queue
   0 h1 rebooting: its worker has not answered reboot since 2026-11-21T01:00:00Z | reply-awaited
-  1 h2 queued: 1 are under way, as many as may be at once | full
+  1 h2 queued: 1 is under way, as many as may be at once | full
 > explain h1
   entry 0 of the reboot queue is rebooting; nothing is configured | blockers=reboot-under-way,no-configuration
 # The same command once more, as a worker of an old version or a second sender would: it is nobody's.

@@ -25,7 +25,7 @@
   = done
 > queue
   0 h1 rebooting, to be cancelled: its reboot command is about to be sent | command-unsent
-  2 h3 queued: 1 are under way, as many as may be at once | full
+  2 h3 queued: 1 is under way, as many as may be at once | full
 > rq give-up 0
   = refused: the command to h1, or the reply to it, is not known yet: try again in a moment
 > deliver
@@ -60,7 +60,7 @@
   = created
 > queue
   2 h3 rebooting: not healthy after its reboot: a unit has failed; once the host is looked after, `os-upgrade reboot-queue give-up` removes the entry | failed
-  3 h1 queued: 1 are under way, as many as may be at once | full
+  3 h1 queued: 1 is under way, as many as may be at once | full
 > release default h3 replaced
   = refused: entry 2 of the reboot queue is at work on h3: its slot can be released once the host is back, or the entry was given up
 > rq give-up 2

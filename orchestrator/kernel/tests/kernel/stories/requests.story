@@ -1,10 +1,10 @@
 # Every request in every state. Without a configuration and hosts:
 > trigger r1
-  = refused: there is no configuration: PUT /v1/config/os-upgrade first
+  = refused: there is no configuration yet: `os-upgrade config apply -f FILE` makes one
 > trigger r1 timeout=0s
-  = refused: there is no configuration: PUT /v1/config/os-upgrade first
+  = refused: there is no configuration yet: `os-upgrade config apply -f FILE` makes one
 > trigger r1 validate
-  = refused: there is no configuration: PUT /v1/config/os-upgrade first
+  = refused: there is no configuration yet: `os-upgrade config apply -f FILE` makes one
 > cancel
   = refused: no run is active
 > explain h1
@@ -56,11 +56,11 @@
   + run-started hosts=[(application=debian group=default host=h1) (application=debian group=default host=h2 skipped=unreachable)] not-after=2026-11-21T01:00:01Z rollout=() run=r1 trigger=(operator actor=admin)
   = done
 > trigger r2
-  = refused: run r1 is active
+  = refused: run r1 is active: `os-upgrade run watch` shows it
 > trigger r1
-  = refused: run r1 is active
+  = refused: run r1 is active: `os-upgrade run watch` shows it
 > trigger r2 validate
-  = refused: run r1 is active
+  = refused: run r1 is active: `os-upgrade run watch` shows it
 > put-config none
   + config-replaced actor=admin config=(worker-applications=[]) difference=[(after=[] before=[(name=a) (name=debian)] path=worker-applications)]
   = done

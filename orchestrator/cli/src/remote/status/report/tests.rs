@@ -216,7 +216,9 @@ fn run_that_is_due_waits_for_the_active_one() {
 fn an_idle_site_on_one_screen() {
     let answers = json!({
         "state": {
-            "status": "idle", "next-upgrade-reason": "no-window",
+            "status": "idle", "next-upgrade-reason": "no-occurrence",
+            "next-upgrade-why": "no run starts automatically: no upcoming maintenance window is long enough",
+            "denied-until": "2026-11-22T00:00:00Z",
             "window-used-by": { "kind": "cancel", "run": "019aa3f0-0000-7000-8000-000000000001" },
             "config-warnings": [{ "kind": "not-announced", "message": "no host announces typo" }],
             "last-upgrade-info": {
@@ -230,8 +232,9 @@ fn an_idle_site_on_one_screen() {
     let expected = "\
 no run is active; the site is idle
 
-next:   no run starts automatically: no window
-open:   a window that is used: run 019aa3f0-0000 was cancelled in it
+next:   no run starts automatically: no upcoming maintenance window is long enough
+open:   the window starts no further run: run 019aa3f0-0000 was cancelled in it
+denied: a deny window is in force until 2026-11-22T00:00:00Z
 last:   run 019aa3f0-0000 completed after 24m7s at 2026-11-21T01:24:07Z: 2 upgraded
 
 NEEDS A PERSON
