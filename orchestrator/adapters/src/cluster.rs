@@ -15,6 +15,7 @@ mod seen;
 use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex, PoisonError};
 
+use chrono::Utc;
 use imbl::OrdMap;
 use kube::core::Selector;
 use os_upgrade_kernel::{Job, JobDone, NodeJob, NodeOutcome, SeenNode};
@@ -82,7 +83,10 @@ impl Cluster {
             return not_begun(job);
         }
         let (outcome, retry_after) = match self.work(&job, Permit::new(&may_write)).await {
-            Ok(outcome) => (outcome, None),
+            Ok(outcome) => {
+                let pause = outcome::pause(&job.order, &outcome, Utc::now());
+                (outcome, pause)
+            }
             Err(Halt::NotLeading) => return not_begun(job),
             Err(Halt::Failed(failure)) => failure.into_outcome(),
         };

@@ -16,9 +16,10 @@
 //! | terminating | waits |
 //! | any other, finished ones and those without a controller included | evicts it, by its uid |
 //!
-//! A pod that a budget holds stays where its namespace is protected, and is deleted where it is not. Other refusals, such as
-//! throttling or an admission webhook's, lead to no deletion. All evictions are asked for in a dry run first, under the cordon:
-//! where a pod would have to stay because of a budget or a missing right, nothing is evicted. Evictions have no fence, so one that
+//! A pod that a budget holds stays where its namespace is protected, and is deleted where it is not. A budget that is still being
+//! computed is waited for. Other refusals, such as throttling or an admission webhook's, lead to no deletion. All evictions are
+//! asked for in a dry run first, under the cordon: where a pod would have to stay because of a budget, an admission webhook or a
+//! missing right, nothing is evicted. Evictions have no fence, so one that
 //! was sent right before another instance began to lead may be carried out after that.
 //!
 //! # Cordons

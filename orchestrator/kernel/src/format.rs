@@ -17,6 +17,8 @@ use crate::config::Settings;
 use crate::fact::{Fact, IgnoreCause};
 use crate::missed::MissedReason;
 use crate::no_answer::NoAnswer;
+use crate::node::{Node, NodeStage, NodeStep};
+use crate::node_wait::{NodeWait, PodObstacle, Pods};
 use crate::reason::Reason;
 use crate::reboot_queue::{Entry, EntryEvent};
 use crate::record::Record;
@@ -78,6 +80,7 @@ impl Stored for State {
                 since(9, *turns != Turns::default()),
             ]
             .into_iter()
+            .chain(nodes.values().map(of_node))
             .chain(reboot_queue.entries.values().map(of_queued))
             .chain(slots.values().map(of_slot))
             .chain(semaphores.iter().map(|(_, semaphore)| of_semaphore(semaphore)))
@@ -98,7 +101,7 @@ impl Fact {
             }
             Self::RunStopping { cause, .. } => of_cause(cause),
             Self::Host { event, .. } => of_event(event),
-            Self::Node { .. } => 7,
+            Self::Node { step, .. } => of_step(step),
             Self::Reboot { event, .. } => of_entry_event(event),
             Self::RebootsQueued { .. }
             | Self::RebootQueueSwitched { .. }
@@ -136,7 +139,8 @@ fn of_event(event: &HostEvent) -> u32 {
         | HostEvent::TimedOut { reason }
         | HostEvent::Cancelled { reason } => of_reason(reason),
         HostEvent::SlotGranted { drain, .. } => since(7, *drain),
-        HostEvent::Drained | HostEvent::BackedOff { .. } | HostEvent::Recovering => 7,
+        HostEvent::BackedOff { reason, .. } => of_reason(reason).max(7),
+        HostEvent::Drained | HostEvent::Recovering => 7,
         HostEvent::CommandSent { .. }
         | HostEvent::Prepared
         | HostEvent::TurnLost
@@ -154,9 +158,8 @@ fn of_entry_event(event: &EntryEvent) -> u32 {
         | EntryEvent::AttemptUnknown { .. }
         | EntryEvent::Booted { checked: true } => 8,
         EntryEvent::Failed { reason } => of_reason(reason).max(6),
-        EntryEvent::Started { drain: true, .. }
-        | EntryEvent::BackedOff { reason: Some(_), .. }
-        | EntryEvent::Booted { checked: false } => 7,
+        EntryEvent::BackedOff { reason: Some(reason), .. } => of_reason(reason).max(7),
+        EntryEvent::Started { drain: true, .. } | EntryEvent::Booted { checked: false } => 7,
         EntryEvent::Started { drain: false, .. } | EntryEvent::BackedOff { reason: None, .. } => 6,
         EntryEvent::Waiting { .. }
         | EntryEvent::RebootBegan { .. }
@@ -176,9 +179,9 @@ fn of_reason(reason: &Reason) -> u32 {
     match reason {
         Reason::RebootCommandFailed { .. } | Reason::RebootUnknown { .. } => 8,
         Reason::RebootCommandNotStarted { .. } => 9,
-        Reason::DrainRefused { .. }
-        | Reason::DrainTimedOut { .. }
-        | Reason::CordonLost { .. }
+        Reason::DrainRefused { pods } => of_pods(pods),
+        Reason::DrainTimedOut { waits, .. } => waits.as_ref().map_or(7, of_wait),
+        Reason::CordonLost { .. }
         | Reason::ApiServerUnderWay { .. }
         | Reason::ApiServerWaits { .. }
         | Reason::ClusterUnseen => 7,
@@ -209,6 +212,56 @@ fn of_reason(reason: &Reason) -> u32 {
         | Reason::Restored { .. }
         | Reason::AwaitsApproval { .. }
         | Reason::HostWithdrawn { .. } => OLDEST,
+    }
+}
+
+fn of_step(step: &NodeStep) -> u32 {
+    match step {
+        NodeStep::Waiting { waits } => of_wait(waits),
+        NodeStep::UncordonDue { reason: Some(reason), .. } => of_reason(reason).max(7),
+        NodeStep::UncordonDue { reason: None, .. }
+        | NodeStep::Cordoned { .. }
+        | NodeStep::EvictionBegan
+        | NodeStep::RecheckBegan
+        | NodeStep::Drained { .. }
+        | NodeStep::UncordonRequested { .. }
+        | NodeStep::Uncordoned => 7,
+    }
+}
+
+fn of_node(node: &Node) -> u32 {
+    let of_stage = match &node.stage {
+        NodeStage::Uncordoning { reason, .. } => reason.as_ref().map_or(7, of_reason),
+        NodeStage::Checking | NodeStage::Evicting | NodeStage::Drained | NodeStage::Rechecking => 7,
+    };
+    node.waits.as_ref().map_or(7, of_wait).max(of_stage).max(7)
+}
+
+fn of_wait(waits: &NodeWait) -> u32 {
+    match waits {
+        NodeWait::Pods { pods } => of_pods(pods),
+        NodeWait::NotReady | NodeWait::Unreachable { .. } | NodeWait::Refused { .. } => 7,
+    }
+}
+
+fn of_pods(pods: &Pods) -> u32 {
+    newest(pods.first.iter().map(|pod| of_obstacle(&pod.obstacle))).max(7)
+}
+
+fn of_obstacle(obstacle: &PodObstacle) -> u32 {
+    match obstacle {
+        PodObstacle::BudgetPending { .. } => 10,
+        PodObstacle::NotTried
+        | PodObstacle::Requested
+        | PodObstacle::Terminating
+        | PodObstacle::JobRunning
+        | PodObstacle::Budget { .. }
+        | PodObstacle::UncountedPods { .. }
+        | PodObstacle::SeveralBudgets { .. }
+        | PodObstacle::Denied { .. }
+        | PodObstacle::MissingRight { .. }
+        | PodObstacle::NamespaceEnds
+        | PodObstacle::Failed { .. } => 7,
     }
 }
 

@@ -81,12 +81,21 @@ pub struct Pods {
 impl Pods {
     /// Whether nothing but disruption budgets keeps them, which other pods may have spent for the moment.
     pub(crate) fn are_kept_by_budgets(&self) -> bool {
-        let is_by_budget = |pod: &Pod| matches!(pod.obstacle, PodObstacle::Budget { .. });
+        let is_by_budget =
+            |pod: &Pod| matches!(pod.obstacle, PodObstacle::Budget { .. } | PodObstacle::BudgetPending { .. });
         !self.first.is_empty() && self.first.iter().all(is_by_budget)
     }
 
+    /// Whether nothing keeps them but budgets that are being computed.
+    pub(crate) fn wait_for_budgets(&self) -> bool {
+        let is_pending = |pod: &Pod| matches!(pod.obstacle, PodObstacle::BudgetPending { .. });
+        !self.first.is_empty() && self.first.iter().all(is_pending)
+    }
+
     fn is_like(&self, other: &Self) -> bool {
-        let same = |(one, other): (&Pod, &Pod)| one.is_like(other);
+        let same = |(one, other): (&Pod, &Pod)| {
+            one.is_like(other) && one.obstacle.until() == other.obstacle.until()
+        };
         self.first.len() == other.first.len() && self.first.iter().zip(&other.first).all(same)
     }
 }
@@ -174,6 +183,14 @@ pub enum PodObstacle {
         /// The budgets that select it; empty if they could not be read.
         budgets: Vec<String>,
     },
+    /// The status of its budget is not computed yet, so that nobody knows whether the pod may be evicted.
+    #[error("waits for its budget until {}: {message}", time::format(*until))]
+    BudgetPending {
+        /// The server's message, which names the budget.
+        message: String,
+        /// When the server is asked again.
+        until: DateTime<Utc>,
+    },
     /// A budget counts pods of controllers, and none that it selects has one, so that it never allows an eviction.
     #[error("is kept for good by the budget {budget}, which counts pods of controllers and selects none")]
     UncountedPods {
@@ -207,4 +224,11 @@ pub enum PodObstacle {
         /// The failure.
         detail: String,
     },
+}
+
+impl PodObstacle {
+    /// When it is known to end or to be looked at again, if it has such a time.
+    fn until(&self) -> Option<DateTime<Utc>> {
+        if let Self::BudgetPending { until, .. } = self { Some(*until) } else { None }
+    }
 }

@@ -1,13 +1,18 @@
 //! Why the cluster could not be asked, or what it refuses, in words for operators.
 
+use std::time::Duration;
+
 use os_upgrade_kernel::{NoAnswer, NodeOutcome};
 use os_upgrade_protocol::error::with_causes;
 use os_upgrade_protocol::limits::bounded_message;
-use os_upgrade_shell::fleet_lock::{RETRY_AFTER_MAX, RetryAfter};
+use os_upgrade_shell::fleet_lock::RetryAfter;
 
 use crate::kubernetes::client::BuildError;
 use crate::kubernetes::error::Error;
 use crate::kubernetes::rights::{GET_NODE, PATCH_NODE, Right};
+
+/// The longest pause that a server may ask for. It holds for all nodes.
+const PAUSE_MAX: Duration = Duration::from_mins(1);
 
 /// Why there is no result. `Display` says what to do, where somebody has to.
 #[derive(Debug, thiserror::Error)]
@@ -88,7 +93,7 @@ impl Failure {
                     (unreachable(NoAnswer::Failed { detail }), None)
                 }
                 Error::Throttled { retry_after } => {
-                    let pause = retry_after.map(|pause| RetryAfter::Server(pause.min(RETRY_AFTER_MAX)));
+                    let pause = retry_after.map(|pause| RetryAfter::Server(pause.min(PAUSE_MAX)));
                     (unreachable(NoAnswer::Failed { detail }), pause)
                 }
                 Error::Unauthorized

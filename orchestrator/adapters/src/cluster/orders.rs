@@ -90,7 +90,7 @@ impl Work<'_> {
             Checked::NotCordoned(standing) => lost(&node, standing).unwrap_or_else(superseded),
             Checked::Drained { boot_id } => NodeOutcome::Drained { boot_id },
             Checked::Clear => NodeOutcome::Clear,
-            Checked::Refused(pods) => remaining(pods),
+            Checked::Refused(pods) | Checked::Pending(pods) => remaining(pods),
         })
     }
 

@@ -2,8 +2,10 @@
 
 use std::cmp::Reverse;
 
-use os_upgrade_kernel::{NodeOutcome, PODS_NAMED_MAX, Pod, PodObstacle, Pods};
+use chrono::{DateTime, Utc};
+use os_upgrade_kernel::{NodeOrder, NodeOutcome, PODS_NAMED_MAX, Pod, PodObstacle, Pods};
 use os_upgrade_protocol::limits::bounded_message;
+use os_upgrade_shell::fleet_lock::RetryAfter;
 
 use crate::kubernetes::mark::{ANNOTATION, Standing};
 
@@ -17,7 +19,7 @@ fn weight(obstacle: &PodObstacle) -> u8 {
         | PodObstacle::Denied { .. }
         | PodObstacle::MissingRight { .. }
         | PodObstacle::Failed { .. } => 2,
-        PodObstacle::NotTried => 1,
+        PodObstacle::BudgetPending { .. } | PodObstacle::NotTried => 1,
         PodObstacle::Requested | PodObstacle::Terminating | PodObstacle::NamespaceEnds => 0,
     }
 }
@@ -29,6 +31,16 @@ pub(super) fn remaining(mut pods: Vec<Pod>) -> NodeOutcome {
     pods.sort_by_cached_key(key);
     pods.truncate(PODS_NAMED_MAX);
     NodeOutcome::Remaining { pods: Pods { count, first: pods } }
+}
+
+/// The pause before the next check, where a budget is being computed. It is about this node alone.
+pub(super) fn pause(order: &NodeOrder, outcome: &NodeOutcome, now: DateTime<Utc>) -> Option<RetryAfter> {
+    let (NodeOrder::Check { .. }, NodeOutcome::Remaining { pods }) = (order, outcome) else { return None };
+    let until = |pod: &Pod| match pod.obstacle {
+        PodObstacle::BudgetPending { until, .. } => (until - now).to_std().ok(),
+        _ => None,
+    };
+    pods.first.iter().filter_map(until).max().map(RetryAfter::Slot)
 }
 
 /// A later leader is at work.
@@ -66,8 +78,6 @@ pub(super) fn lost(node: &str, standing: Standing) -> Option<NodeOutcome> {
 
 #[cfg(test)]
 mod tests {
-    use chrono::DateTime;
-
     use super::*;
 
     fn pod(name: &str, obstacle: PodObstacle) -> Pod {

@@ -14,13 +14,21 @@ use super::rights::Right;
 pub(super) struct Answer {
     /// The HTTP status.
     pub(super) code: u16,
-    /// The pause that the server asks for.
+    /// The header `Retry-After`.
     pub(super) retry_after: Option<Duration>,
     /// The body.
     pub(super) body: Vec<u8>,
 }
 
 impl Answer {
+    /// The pause that the server asks for, in the header or, where something in between has removed it, in the details.
+    pub(super) fn pause(&self) -> Option<Duration> {
+        self.retry_after.or_else(|| {
+            let seconds = self.status()?.details?.retry_after_seconds?;
+            u64::try_from(seconds).ok().filter(|seconds| *seconds > 0).map(Duration::from_secs)
+        })
+    }
+
     /// Whether the request was carried out.
     pub(super) fn is_success(&self) -> bool {
         (200..300).contains(&self.code)
@@ -53,7 +61,7 @@ impl Answer {
             404 if self.names_object() => Error::NotFound { right, detail },
             409 => Error::Conflict { detail },
             422 => Error::Inapplicable { detail },
-            429 => Error::Throttled { retry_after: self.retry_after },
+            429 => Error::Throttled { retry_after: self.pause() },
             status @ 400..500 => Error::Refused { status, detail },
             status @ 500..600 => Error::ServerFailed { status, detail },
             status => Error::Malformed { detail: format!("status {status}") },

@@ -101,7 +101,8 @@ impl Drainer<'_> {
             }
             judge(&mut session, &mut progress).await?;
             if !progress.is_refused() {
-                return Ok(Checked::Clear);
+                let pending = progress.pending(Utc::now());
+                return Ok(if pending.is_empty() { Checked::Clear } else { Checked::Pending(pending) });
             }
             if retries == 0 || Instant::now() + self.pace.retry > end {
                 return Ok(Checked::Refused(progress.blocked(Utc::now())));

@@ -58,7 +58,7 @@ pub enum Error {
         detail: String,
     },
     /// The server has too many requests at the moment.
-    #[error("the API server throttles")]
+    #[error("the API server throttles{}", pause_text(*.retry_after))]
     Throttled {
         /// The pause that it asks for.
         retry_after: Option<Duration>,
@@ -85,6 +85,10 @@ pub enum Error {
         /// What is wrong.
         detail: String,
     },
+}
+
+fn pause_text(pause: Option<Duration>) -> String {
+    pause.map_or_else(String::new, |pause| format!(", and asks for a pause of {} s", pause.as_secs()))
 }
 
 impl Error {

@@ -223,6 +223,10 @@ impl Answered<'_> {
 
     fn remaining(&self, pods: &Pods) -> Vec<Fact> {
         match self.node.stage {
+            // It is not known yet whether the pods may go.
+            NodeStage::Checking if pods.wait_for_budgets() => {
+                self.waits(NodeWait::Pods { pods: pods.clone() })
+            }
             // Nothing has been evicted, and others can go first.
             NodeStage::Checking => {
                 let reason = Reason::DrainRefused { pods: pods.clone() };

@@ -1,7 +1,5 @@
 //! What each failure means for a job.
 
-use std::time::Duration;
-
 use super::*;
 use crate::kubernetes::rights::{EVICT_POD, LIST_PODS};
 
@@ -30,7 +28,7 @@ fn lack_of_an_answer_is_unreachable() {
 #[test]
 fn throttling_asks_for_a_bounded_pause() {
     for (asked, expected) in
-        [(Duration::from_secs(7), Duration::from_secs(7)), (Duration::MAX, RETRY_AFTER_MAX)]
+        [(Duration::from_secs(7), Duration::from_secs(7)), (Duration::MAX, PAUSE_MAX)]
     {
         let (_, pause) = outcome(Error::Throttled { retry_after: Some(asked) });
         assert_eq!(pause, Some(RetryAfter::Server(expected)));

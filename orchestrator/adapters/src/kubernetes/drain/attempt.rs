@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use chrono::Utc;
 use os_upgrade_kernel::PodObstacle;
 use os_upgrade_protocol::limits::bounded_message;
 
@@ -13,6 +14,8 @@ use super::session::{SelectingBudget, Session};
 
 /// The longest pause that a server may ask for.
 const SERVER_PAUSE_MAX: Duration = Duration::from_mins(1);
+/// The status with which a dry run is refused where an admission webhook supports none. It says nothing of the eviction.
+const UNSUPPORTED: u16 = 400;
 /// The most budgets that are named.
 const BUDGETS_NAMED_MAX: usize = 5;
 
@@ -46,6 +49,10 @@ enum Meaning {
 /// Asks what would come of an attempt.
 pub(super) async fn judge(session: &mut Session<'_>, pod: &PlannedPod, fallback: Fallback) -> Attempt {
     let meaning = match session.judge(&pod.pod).await {
+        Ok(Verdict::Denied { status: UNSUPPORTED, message }) => {
+            let obstacle = PodObstacle::Failed { detail: bounded_message(&message) };
+            Meaning::Settled(Attempt::Refused { obstacle, retry: session.pace().retry })
+        }
         Ok(verdict) => meaning(session, pod, fallback, verdict).await,
         Err(error) => Meaning::Settled(failed(session, pod, error).await),
     };
@@ -89,9 +96,9 @@ async fn meaning(
         (Verdict::Gone | Verdict::Replaced, _) => Attempt::Gone,
         (Verdict::NamespaceEnds, _) => Attempt::Refused { obstacle: PodObstacle::NamespaceEnds, retry },
         (Verdict::Denied { status, message }, _) => denied(status, &message, retry),
+        (Verdict::BudgetPending { message, retry_after }, _) => pending(&message, retry_after),
         (Verdict::Budget { .. }, Fallback::Delete) => return Meaning::MayBeDeleted,
-        (Verdict::Budget { message, retry_after }, Fallback::None) => {
-            let retry = retry_after.map_or(retry, |asked| asked.min(SERVER_PAUSE_MAX));
+        (Verdict::Budget { message }, Fallback::None) => {
             match budgets_of(session, pod, &message).await {
                 Ok(budgets) => Attempt::Refused { obstacle: kept(&budgets), retry },
                 Err(error) => Attempt::Failed(error),
@@ -99,6 +106,13 @@ async fn meaning(
         }
     };
     Meaning::Settled(attempt)
+}
+
+/// A pod that waits for its budget to be computed. Until then, nobody knows whether the budget protects the pod.
+fn pending(message: &str, asked: Duration) -> Attempt {
+    let retry = asked.min(SERVER_PAUSE_MAX);
+    let obstacle = PodObstacle::BudgetPending { message: bounded_message(message), until: Utc::now() + retry };
+    Attempt::Refused { obstacle, retry }
 }
 
 fn denied(status: u16, message: &str, retry: Duration) -> Attempt {
@@ -158,7 +172,7 @@ fn deleted(session: &Session<'_>, result: Result<Verdict, Error>) -> Attempt {
         Ok(Verdict::NamespaceEnds) => Attempt::Refused { obstacle: PodObstacle::NamespaceEnds, retry },
         Ok(Verdict::Denied { status, message }) => denied(status, &message, retry),
         // No budget is asked about deletions.
-        Ok(Verdict::Budget { .. }) => {
+        Ok(Verdict::Budget { .. } | Verdict::BudgetPending { .. }) => {
             Attempt::Refused { obstacle: PodObstacle::Budget { budgets: Vec::new() }, retry }
         }
         Err(error) => failed_otherwise(session, error),

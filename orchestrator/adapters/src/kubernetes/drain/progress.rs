@@ -80,6 +80,12 @@ impl Progress {
         self.records.values().any(|record| is_refusal(&record.obstacle))
     }
 
+    /// The pods whose budgets are being computed.
+    pub(super) fn pending(&self, now: DateTime<Utc>) -> Vec<Pod> {
+        let is_pending = |pod: &Pod| matches!(pod.obstacle, PodObstacle::BudgetPending { .. });
+        self.remaining(now).map(|(_, pod)| pod).filter(is_pending).collect()
+    }
+
     /// The pods that are to be evicted now. Those that were not tried come first, then those that wait longest: otherwise the
     /// first ones of the list could take all turns.
     pub(super) fn due(&self, now: Instant) -> Vec<(PlannedPod, Fallback)> {

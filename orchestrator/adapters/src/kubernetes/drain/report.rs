@@ -21,6 +21,8 @@ pub enum Checked {
     Clear,
     /// A job is running, or the dry run was refused. These pods are why.
     Refused(Vec<Pod>),
+    /// Nothing was refused, but the budgets of these pods are still being computed.
+    Pending(Vec<Pod>),
 }
 
 /// What came of a round.
@@ -91,19 +93,19 @@ pub(super) fn is_like(one: &PodObstacle, other: &PodObstacle) -> bool {
     std::mem::discriminant(one) == std::mem::discriminant(other)
 }
 
-/// Whether a drain does not begin for this reason. What a dry run says of admission webhooks is none: it is refused where one
-/// of them does not support dry runs.
+/// Whether a drain does not begin for this reason.
 pub(super) fn is_refusal(obstacle: &PodObstacle) -> bool {
     match obstacle {
         PodObstacle::Budget { .. }
         | PodObstacle::UncountedPods { .. }
         | PodObstacle::SeveralBudgets { .. }
+        | PodObstacle::Denied { .. }
         | PodObstacle::MissingRight { .. } => true,
         PodObstacle::NotTried
         | PodObstacle::Requested
         | PodObstacle::Terminating
         | PodObstacle::JobRunning
-        | PodObstacle::Denied { .. }
+        | PodObstacle::BudgetPending { .. }
         | PodObstacle::NamespaceEnds
         | PodObstacle::Failed { .. } => false,
     }
@@ -115,6 +117,7 @@ pub(super) fn blocks(obstacle: &PodObstacle) -> bool {
         PodObstacle::NotTried | PodObstacle::Requested | PodObstacle::Terminating => false,
         PodObstacle::JobRunning
         | PodObstacle::Budget { .. }
+        | PodObstacle::BudgetPending { .. }
         | PodObstacle::UncountedPods { .. }
         | PodObstacle::SeveralBudgets { .. }
         | PodObstacle::Denied { .. }

@@ -25,6 +25,8 @@ fn caused_by(reason: &str) -> Value {
 fn answers_about_the_pod() {
     let message = || "the cause".to_owned();
     let why = || "why".to_owned();
+    let mut pending = caused_by("DisruptionBudget");
+    pending["retryAfterSeconds"] = json!(7);
     for (answer, expected) in [
         (answer(201, &json!({ "kind": "Status", "apiVersion": "v1" }), None), Verdict::Granted),
         (answer(200, &json!("no object"), None), Verdict::Granted),
@@ -32,11 +34,20 @@ fn answers_about_the_pod() {
         (answer(409, &status(409, "Conflict", &json!({ "kind": "Pod" })), None), Verdict::Replaced),
         (
             answer(429, &status(429, "TooManyRequests", &caused_by("DisruptionBudget")), None),
-            Verdict::Budget { message: message(), retry_after: None },
+            Verdict::Budget { message: message() },
         ),
         (
             answer(429, &status(429, "TooManyRequests", &caused_by("DisruptionBudget")), Some(10)),
-            Verdict::Budget { message: message(), retry_after: Some(Duration::from_secs(10)) },
+            Verdict::BudgetPending { message: message(), retry_after: Duration::from_secs(10) },
+        ),
+        (
+            answer(429, &status(429, "TooManyRequests", &pending), None),
+            Verdict::BudgetPending { message: message(), retry_after: Duration::from_secs(7) },
+        ),
+        // A webhook may refuse with any status.
+        (
+            answer(429, &status(429, "TooManyRequests", &json!({})), None),
+            Verdict::Denied { status: 429, message: why() },
         ),
         (
             answer(
@@ -44,7 +55,7 @@ fn answers_about_the_pod() {
                 &status(403, "Forbidden", &json!({ "group": "policy", "kind": "poddisruptionbudget" })),
                 None,
             ),
-            Verdict::Budget { message: why(), retry_after: None },
+            Verdict::Budget { message: why() },
         ),
         (
             answer(403, &status(403, "Forbidden", &caused_by("NamespaceTerminating")), None),
@@ -76,9 +87,10 @@ fn failures_are_not_about_the_pod() {
             answer(429, &json!("Too many requests, please try again later.\n"), Some(1)),
             Error::Throttled { retry_after: Some(Duration::from_secs(1)) },
         ),
+        (answer(429, &json!("Too many requests"), None), Error::Throttled { retry_after: None }),
         (
-            answer(429, &status(429, "TooManyRequests", &json!({})), None),
-            Error::Throttled { retry_after: None },
+            answer(429, &status(429, "TooManyRequests", &json!({ "retryAfterSeconds": 1 })), None),
+            Error::Throttled { retry_after: Some(Duration::from_secs(1)) },
         ),
         (
             answer(500, &status(500, "", &json!({})), None),

@@ -150,12 +150,21 @@ fn cluster(site: &mut Site, words: &Words<'_>) -> Outputs {
         obstacle: PodObstacle::Budget { budgets: vec!["db".to_owned()] },
         since: site.now,
     };
+    let pending = |name: &&str| {
+        let message = "the budget db is being processed".to_owned();
+        let until = site.now + TimeDelta::seconds(10);
+        Pod { obstacle: PodObstacle::BudgetPending { message, until }, ..pod(name) }
+    };
     let outcome = match words.at(2) {
         "clear" => NodeOutcome::Clear,
         "held" => NodeOutcome::Held,
         "drained" => NodeOutcome::Drained { boot_id: words.named("boot").map(ToOwned::to_owned) },
         "remaining" => {
             let first: Vec<Pod> = words.plain[3..].iter().map(pod).collect();
+            NodeOutcome::Remaining { pods: Pods { count: first.len(), first } }
+        }
+        "pending" => {
+            let first: Vec<Pod> = words.plain[3..].iter().map(pending).collect();
             NodeOutcome::Remaining { pods: Pods { count: first.len(), first } }
         }
         "lost" => NodeOutcome::CordonLost { detail: detail() },

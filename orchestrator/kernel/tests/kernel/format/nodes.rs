@@ -115,6 +115,10 @@ fn node_waits() {
         (PodObstacle::MissingRight { detail: detail() }, r#"{"kind":"missing-right","detail":"no"}"#),
         (PodObstacle::NamespaceEnds, r#"{"kind":"namespace-ends"}"#),
         (PodObstacle::Failed { detail: detail() }, r#"{"kind":"failed","detail":"no"}"#),
+        (
+            PodObstacle::BudgetPending { message: "wait".to_owned(), until: start() },
+            r#"{"kind":"budget-pending","message":"wait","until":"2026-11-21T01:00:00Z"}"#,
+        ),
     ];
     let variant = |obstacle: &PodObstacle| match obstacle {
         PodObstacle::NotTried => 0,
@@ -128,8 +132,9 @@ fn node_waits() {
         PodObstacle::MissingRight { .. } => 8,
         PodObstacle::NamespaceEnds => 9,
         PodObstacle::Failed { .. } => 10,
+        PodObstacle::BudgetPending { .. } => 11,
     };
-    check(&table, variant, 11);
+    check(&table, variant, 12);
     check_formats(&table, |obstacle| {
         let waits = NodeWait::Pods { pods: pods(obstacle.clone()) };
         Fact::Node { host: host("h1"), step: step(&waits) }.format()
