@@ -7,6 +7,7 @@ mod cluster;
 mod drain;
 mod eviction;
 mod jobs;
+mod limits;
 mod lists;
 mod manifests;
 mod nodes;

@@ -1,7 +1,7 @@
 //! A Kubernetes cluster: nodes are cordoned and drained before their hosts are upgraded or rebooted.
 //!
 //! [`node`] cordons and uncordons, [`drain`] evicts pods, [`plan`] decides which. [`client`] and [`api`] send requests, each
-//! once; [`rights`] is what they need of the cluster. What to do with an outcome is up to the caller, such as [`crate::cluster`].
+//! once; [`objects`] is what is read of answers; [`rights`] is what they need of the cluster. What to do with an outcome is up to the caller, such as [`crate::cluster`].
 //!
 //! # Pods
 //!
@@ -41,6 +41,7 @@ pub mod error;
 pub mod eviction;
 pub mod mark;
 pub mod node;
+pub mod objects;
 pub mod permit;
 pub mod plan;
 pub mod request_rate;

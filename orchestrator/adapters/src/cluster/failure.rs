@@ -9,7 +9,7 @@ use os_upgrade_shell::fleet_lock::RetryAfter;
 
 use crate::kubernetes::client::BuildError;
 use crate::kubernetes::error::Error;
-use crate::kubernetes::rights::{GET_NODE, PATCH_NODE, Right};
+use crate::kubernetes::rights::{GET_NODE, LIST_NAMESPACES, LIST_NODES, LIST_PODS, PATCH_NODE, Right};
 
 /// The longest pause that a server may ask for. It holds for all nodes.
 const PAUSE_MAX: Duration = Duration::from_mins(1);
@@ -58,6 +58,7 @@ fn sentence(error: &Error) -> String {
         Error::Conflict { .. } | Error::Inapplicable { .. } => {
             format!("others change the node all the time: {error}")
         }
+        Error::ListTooLarge { right, .. } => format!("{error}: {}", shorter(*right)),
         Error::Unreachable { .. }
         | Error::TimedOut { .. }
         | Error::NoCredentials { .. }
@@ -65,7 +66,22 @@ fn sentence(error: &Error) -> String {
         | Error::Throttled { .. }
         | Error::Refused { .. }
         | Error::ServerFailed { .. }
+        | Error::AnswerTooLarge { .. }
         | Error::Malformed { .. } => error.to_string(),
+    }
+}
+
+/// What makes a list shorter.
+fn shorter(right: Right) -> &'static str {
+    match right {
+        LIST_NODES => {
+            "shorten what nodes say, such as their images (nodeStatusMaxImages of the kubelets) and annotations"
+        }
+        LIST_PODS => "delete finished pods, and shorten the annotations and environments of others",
+        LIST_NAMESPACES => {
+            "shorten their annotations, or do without protected-namespaces, which needs the list"
+        }
+        _ => "delete those that nobody needs, and shorten the annotations of others",
     }
 }
 
@@ -102,6 +118,8 @@ impl Failure {
                 | Error::Conflict { .. }
                 | Error::Inapplicable { .. }
                 | Error::Refused { .. }
+                | Error::AnswerTooLarge { .. }
+                | Error::ListTooLarge { .. }
                 | Error::Malformed { .. } => (NodeOutcome::Refused { detail }, None),
             },
         }

@@ -3,6 +3,7 @@
 use std::fmt::Display;
 use std::net::Ipv6Addr;
 use std::path::{Path, PathBuf};
+use std::pin::pin;
 use std::time::Duration;
 
 use http_body_util::{BodyExt as _, LengthLimitError, Limited};
@@ -23,8 +24,10 @@ use crate::http_error::{find_cause, is_malformed};
 
 /// How long a request may take, its answer included.
 pub const REQUEST_TIMEOUT: Duration = Duration::from_secs(10);
-/// The largest answer. A page of pods is far smaller.
-const ANSWER_BYTES_MAX: usize = 32 << 20;
+/// The largest answer about one object. An API server stores objects of 1.5 MiB.
+const ANSWER_BYTES_MAX: usize = 4 << 20;
+/// The largest refusal.
+const REFUSAL_BYTES_MAX: usize = 1 << 20;
 /// Where a pod has what belongs to its service account.
 const SERVICE_ACCOUNT: &str = "/var/run/secrets/kubernetes.io/serviceaccount";
 /// Where a pod has the address of the API server.
@@ -105,6 +108,13 @@ pub(super) struct Outgoing {
     pub(super) body: Vec<u8>,
 }
 
+impl Outgoing {
+    /// A request that changes nothing.
+    pub(super) const fn get(path: String) -> Self {
+        Self { method: Method::GET, path, content_type: "application/json", body: Vec::new() }
+    }
+}
+
 impl Client {
     /// A client of this cluster.
     ///
@@ -150,12 +160,22 @@ impl Client {
     }
 
     /// Sends a request, and reads the answer whatever its status.
-    pub(super) async fn send(&self, _turn: Turn, outgoing: Outgoing) -> Result<Answer, Error> {
-        let answer = tokio::time::timeout(self.timeout, self.exchange(outgoing)).await;
+    pub(super) async fn send(&self, turn: Turn, outgoing: Outgoing) -> Result<Answer, Error> {
+        self.send_up_to(turn, outgoing, ANSWER_BYTES_MAX).await
+    }
+
+    /// Sends a request, and reads an answer of at most so many bytes, whatever its status.
+    pub(super) async fn send_up_to(
+        &self,
+        _turn: Turn,
+        outgoing: Outgoing,
+        bytes_max: usize,
+    ) -> Result<Answer, Error> {
+        let answer = tokio::time::timeout(self.timeout, self.exchange(outgoing, bytes_max)).await;
         answer.unwrap_or(Err(Error::TimedOut { limit: self.timeout }))
     }
 
-    async fn exchange(&self, outgoing: Outgoing) -> Result<Answer, Error> {
+    async fn exchange(&self, outgoing: Outgoing, bytes_max: usize) -> Result<Answer, Error> {
         let request = Request::builder()
             .method(outgoing.method)
             .uri(outgoing.path)
@@ -167,14 +187,26 @@ impl Client {
         let code = response.status().as_u16();
         let retry_after =
             response.headers().get(RETRY_AFTER).and_then(|value| value.to_str().ok()?.parse().ok());
-        let body = Limited::new(response.into_body(), ANSWER_BYTES_MAX).collect().await.map_err(|error| {
+        let bytes_max =
+            if response.status().is_success() { bytes_max } else { bytes_max.min(REFUSAL_BYTES_MAX) };
+        let body = read(Limited::new(response.into_body(), bytes_max)).await.map_err(|error| {
             if error.is::<LengthLimitError>() {
-                return malformed(&format!("more than {ANSWER_BYTES_MAX} bytes"));
+                return Error::AnswerTooLarge { bytes_max };
             }
             Error::Unreachable { detail: bounded_message(&with_causes(&*error)) }
         })?;
-        Ok(Answer { code, retry_after: retry_after.map(Duration::from_secs), body: body.to_bytes().to_vec() })
+        Ok(Answer { code, retry_after: retry_after.map(Duration::from_secs), body })
     }
+}
+
+/// Reads a body, without a second copy.
+async fn read(body: Limited<Body>) -> Result<Vec<u8>, Box<dyn std::error::Error + Send + Sync>> {
+    let mut body = pin!(body);
+    let mut bytes = Vec::new();
+    while let Some(frame) = body.frame().await {
+        bytes.extend_from_slice(frame?.data_ref().map_or(&[][..], |data| data));
+    }
+    Ok(bytes)
 }
 
 async fn kubeconfig(file: &PathBuf, context: Option<String>) -> Result<Config, KubeconfigError> {

@@ -79,6 +79,24 @@ pub enum Error {
         /// The server's message.
         detail: String,
     },
+    /// The answer is larger than answers about one object are. The request may have been carried out.
+    #[error("the answer has more than {bytes_max} bytes")]
+    AnswerTooLarge {
+        /// The limit.
+        bytes_max: usize,
+    },
+    /// A list is longer than lists may be.
+    #[error("the list of the {what} has more than {mebibytes_max} MiB or {objects_max} objects")]
+    ListTooLarge {
+        /// The right that the list needs.
+        right: Right,
+        /// What is listed.
+        what: String,
+        /// The limit in MiB, over all pages.
+        mebibytes_max: usize,
+        /// The limit in objects.
+        objects_max: usize,
+    },
     /// The answer cannot be read. The request may have been carried out.
     #[error("the answer cannot be read: {detail}")]
     Malformed {
@@ -106,6 +124,8 @@ impl Error {
             | Self::Forbidden { .. }
             | Self::NotFound { .. }
             | Self::Refused { .. }
+            | Self::AnswerTooLarge { .. }
+            | Self::ListTooLarge { .. }
             | Self::Malformed { .. } => false,
         }
     }
@@ -121,6 +141,7 @@ impl Error {
             Self::Unreachable { .. }
             | Self::TimedOut { .. }
             | Self::ServerFailed { .. }
+            | Self::AnswerTooLarge { .. }
             | Self::Malformed { .. } => true,
             Self::NoCredentials { .. }
             | Self::Unauthorized
@@ -129,6 +150,7 @@ impl Error {
             | Self::Conflict { .. }
             | Self::Inapplicable { .. }
             | Self::Throttled { .. }
+            | Self::ListTooLarge { .. }
             | Self::Refused { .. } => false,
         }
     }

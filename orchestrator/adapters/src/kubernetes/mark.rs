@@ -2,8 +2,6 @@
 //!
 //! Several sites may share a cluster. A site leaves alone what another one has marked, and a mark that it cannot read.
 
-use std::collections::BTreeMap;
-
 use os_upgrade_kernel::NodeFence;
 use os_upgrade_protocol::HostName;
 use os_upgrade_protocol::limits::bounded_message;
@@ -62,11 +60,11 @@ pub enum Marking {
 }
 
 impl Marking {
-    /// Reads the annotations of a node.
-    pub fn read(annotations: Option<&BTreeMap<String, String>>) -> Self {
-        let Some(text) = annotations.and_then(|all| all.get(ANNOTATION)) else { return Self::None };
+    /// Reads the annotation of a node.
+    pub fn read(annotation: Option<&str>) -> Self {
+        let Some(text) = annotation else { return Self::None };
         match serde_json::from_str(text) {
-            Ok(mark) => Self::Marked { mark, text: text.clone() },
+            Ok(mark) => Self::Marked { mark, text: text.to_owned() },
             Err(error) => Self::Unreadable { detail: bounded_message(&error.to_string()) },
         }
     }

@@ -3,12 +3,11 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use k8s_openapi::api::core::v1::Node;
-
 use super::api::PatchKind;
 use super::client::Client;
 use super::error::Error;
 use super::mark::{Claim, Cordon, Cordoned, Marking, Refenced, Standing, Step, Uncordoned};
+use super::objects::Node;
 use super::permit::{Interrupted, Permit};
 
 /// How often a node is read and written in one attempt to change it: others write nodes too, kubelets every few seconds.
@@ -54,9 +53,7 @@ impl From<Node> for NodeState {
     fn from(node: Node) -> Self {
         let metadata = node.metadata;
         let (spec, status) = (node.spec.unwrap_or_default(), node.status.unwrap_or_default());
-        let conditions = status.conditions.unwrap_or_default();
-        let ready = conditions.iter().find(|condition| condition.type_ == "Ready");
-        let readiness = match ready.map(|condition| condition.status.as_str()) {
+        let readiness = match status.ready.0.as_deref() {
             Some("True") => Readiness::Ready,
             Some("False") => Readiness::NotReady,
             _ => Readiness::Unknown,
@@ -64,7 +61,7 @@ impl From<Node> for NodeState {
         Self {
             cordon: Cordon {
                 is_unschedulable: spec.unschedulable.unwrap_or_default(),
-                marking: Marking::read(metadata.annotations.as_ref()),
+                marking: Marking::read(metadata.annotations.and_then(|all| all.mark).as_deref()),
             },
             name: metadata.name.unwrap_or_default(),
             uid: metadata.uid.unwrap_or_default(),

@@ -2,11 +2,11 @@
 
 use std::collections::BTreeMap;
 
-use k8s_openapi::api::core::v1::{Namespace, Pod};
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::{LabelSelector, ObjectMeta};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector;
 use kube::core::labels::{ParseExpressionError, Selector, SelectorExt as _};
 
-const MIRROR: &str = "kubernetes.io/config.mirror";
+use super::objects::{Metadata, Namespace, OwnerReference, Pod};
+
 /// The label of the pods of this project: orchestrators, the bus, workers. To evict them would stop who evicts.
 const PART_OF: (&str, &str) = ("app.kubernetes.io/part-of", "os-upgrade");
 
@@ -33,15 +33,15 @@ pub struct Controller {
 }
 
 impl Controller {
-    fn of(metadata: &ObjectMeta) -> Option<Self> {
-        let owners = metadata.owner_references.iter().flatten();
-        let owner = owners.into_iter().find(|owner| owner.controller == Some(true))?;
-        let group = owner.api_version.rsplit_once('/').map_or("", |(group, _)| group);
-        Some(Self { group: group.to_owned(), kind: owner.kind.clone(), name: owner.name.clone() })
-    }
-
     fn is(&self, group: &str, kind: &str) -> bool {
         self.group == group && self.kind == kind
+    }
+}
+
+impl From<OwnerReference> for Controller {
+    fn from(OwnerReference { api_version, kind, name, .. }: OwnerReference) -> Self {
+        let group = api_version.rsplit_once('/').map_or("", |(group, _)| group);
+        Self { group: group.to_owned(), kind, name }
     }
 }
 
@@ -92,7 +92,7 @@ pub struct Namespaces(BTreeMap<String, BTreeMap<String, String>>);
 impl FromIterator<Namespace> for Namespaces {
     fn from_iter<T: IntoIterator<Item = Namespace>>(namespaces: T) -> Self {
         let labels = |namespace: Namespace| {
-            let ObjectMeta { name, labels, .. } = namespace.metadata;
+            let Metadata { name, labels, .. } = namespace.metadata;
             (name.unwrap_or_default(), labels.unwrap_or_default())
         };
         Self(namespaces.into_iter().map(labels).collect())
@@ -161,8 +161,8 @@ pub fn plan(pods: Vec<Pod>, namespaces: &Namespaces, policy: &Policy) -> Vec<Pla
 
 fn plan_pod(pod: Pod, namespaces: &Namespaces, policy: &Policy) -> PlannedPod {
     let metadata = pod.metadata;
-    let controller = Controller::of(&metadata);
-    let is_mirror = metadata.annotations.is_some_and(|all| all.contains_key(MIRROR));
+    let controller = metadata.controller.0.map(Controller::from);
+    let is_mirror = metadata.annotations.is_some_and(|all| all.mirror.is_some());
     let labels = metadata.labels.unwrap_or_default();
     let phase = pod.status.and_then(|status| status.phase).unwrap_or_default();
     let is_terminating = metadata.deletion_timestamp.is_some();

@@ -216,6 +216,8 @@ fn failed_otherwise(session: &Session<'_>, error: Error) -> Attempt {
         | Error::Conflict { .. }
         | Error::Inapplicable { .. }
         | Error::Refused { .. }
+        | Error::AnswerTooLarge { .. }
+        | Error::ListTooLarge { .. }
         | Error::Malformed { .. } => Attempt::Failed(error),
     }
 }

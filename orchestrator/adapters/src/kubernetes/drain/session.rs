@@ -3,8 +3,6 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use k8s_openapi::api::core::v1::Pod;
-use k8s_openapi::api::policy::v1::PodDisruptionBudget;
 use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
 use kube::core::labels::{Selector, SelectorExt as _};
 
@@ -12,6 +10,7 @@ use super::super::api::Mode;
 use super::super::client::Client;
 use super::super::error::Error;
 use super::super::eviction::Verdict;
+use super::super::objects::{Budget, Pod};
 use super::super::permit::{Interrupted, Permit};
 use super::super::plan::{Namespaces, PlannedPod, PodRef};
 
@@ -41,8 +40,8 @@ pub(super) struct SelectingBudget {
     pub(super) has_nothing_to_count: bool,
 }
 
-impl From<&PodDisruptionBudget> for SelectingBudget {
-    fn from(budget: &PodDisruptionBudget) -> Self {
+impl From<&Budget> for SelectingBudget {
+    fn from(budget: &Budget) -> Self {
         let is_relative = budget.spec.as_ref().is_some_and(|spec| {
             spec.max_unavailable.is_some() || matches!(spec.min_available, Some(IntOrString::String(_)))
         });
@@ -62,7 +61,7 @@ pub(super) struct Session<'a> {
     client: &'a Client,
     pace: Pace,
     /// The budgets of namespaces that were asked for since the last list of pods.
-    budgets: BTreeMap<String, Vec<PodDisruptionBudget>>,
+    budgets: BTreeMap<String, Vec<Budget>>,
 }
 
 impl<'a> Session<'a> {
@@ -126,7 +125,7 @@ impl<'a> Session<'a> {
 }
 
 /// Whether a budget is about a pod. One without a selector is about none.
-fn selects(budget: &PodDisruptionBudget, pod: &PlannedPod) -> bool {
+fn selects(budget: &Budget, pod: &PlannedPod) -> bool {
     let selector = budget.spec.as_ref().and_then(|spec| spec.selector.clone());
     selector
         .and_then(|selector| Selector::try_from(selector).ok())

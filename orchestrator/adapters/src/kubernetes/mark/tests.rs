@@ -33,13 +33,12 @@ fn foreign(owner: &str, sequence: u64) -> Mark {
 }
 
 fn cordon(is_unschedulable: bool, mark: Option<Mark>) -> Cordon {
-    let annotations = mark.map(|mark| BTreeMap::from([(ANNOTATION.to_owned(), text(&mark))]));
-    Cordon { is_unschedulable, marking: Marking::read(annotations.as_ref()) }
+    let annotation = mark.map(|mark| text(&mark));
+    Cordon { is_unschedulable, marking: Marking::read(annotation.as_deref()) }
 }
 
 fn unreadable() -> Cordon {
-    let annotations = BTreeMap::from([(ANNOTATION.to_owned(), "nonsense".to_owned())]);
-    Cordon { is_unschedulable: true, marking: Marking::read(Some(&annotations)) }
+    Cordon { is_unschedulable: true, marking: Marking::read(Some("nonsense")) }
 }
 
 /// The mark that a merge patch writes.
@@ -181,11 +180,9 @@ fn marks_keep_their_format() {
     assert_eq!(json!(mark), format);
     let mut later = format.clone();
     later["more"] = json!(1);
-    let annotations = BTreeMap::from([(ANNOTATION.to_owned(), later.to_string())]);
-    assert_eq!(Marking::read(Some(&annotations)), Marking::Marked { mark, text: later.to_string() });
+    assert_eq!(Marking::read(Some(&later.to_string())), Marking::Marked { mark, text: later.to_string() });
     // Without a site, nobody knows whose it is.
     let mut nobodys = format;
     nobodys.as_object_mut().unwrap().remove("site");
-    let annotations = BTreeMap::from([(ANNOTATION.to_owned(), nobodys.to_string())]);
-    assert!(matches!(Marking::read(Some(&annotations)), Marking::Unreadable { .. }));
+    assert!(matches!(Marking::read(Some(&nobodys.to_string())), Marking::Unreadable { .. }));
 }
