@@ -15,5 +15,6 @@ mod refusals;
 mod rights;
 mod server;
 mod shared;
+mod volumes;
 mod watches;
 mod writes;

@@ -99,6 +99,7 @@ impl Cluster {
             NodeOutcome::CordonLost { detail } => tracing::warn!(%host, ?order, detail, "a cordon is lost"),
             NodeOutcome::Clear
             | NodeOutcome::Remaining { .. }
+            | NodeOutcome::VolumesInUse { .. }
             | NodeOutcome::Drained { .. }
             | NodeOutcome::Held
             | NodeOutcome::Uncordoned

@@ -5,7 +5,8 @@
 //!
 //! # Pods
 //!
-//! A node is drained when a fresh list shows none of the pods that have to go:
+//! A node is drained when a fresh list shows none of the pods that have to go, and its kubelet reports no more volumes in use than
+//! the pods that stay may have:
 //!
 //! | pod | what a drain does |
 //! |---|---|

@@ -73,7 +73,10 @@ impl<'a> NodeWaits<'a> {
     fn of(waits: &'a NodeWait) -> Self {
         let pods = match waits {
             NodeWait::Pods { pods } => Some(pods),
-            NodeWait::NotReady | NodeWait::Unreachable { .. } | NodeWait::Refused { .. } => None,
+            NodeWait::Volumes { .. }
+            | NodeWait::NotReady
+            | NodeWait::Unreachable { .. }
+            | NodeWait::Refused { .. } => None,
         };
         Self {
             kind: waits.kind(),

@@ -240,6 +240,7 @@ fn of_node(node: &Node) -> u32 {
 fn of_wait(waits: &NodeWait) -> u32 {
     match waits {
         NodeWait::Pods { pods } => of_pods(pods),
+        NodeWait::Volumes { .. } => 10,
         NodeWait::NotReady | NodeWait::Unreachable { .. } | NodeWait::Refused { .. } => 7,
     }
 }

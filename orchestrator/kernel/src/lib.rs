@@ -98,7 +98,7 @@ pub use job::{
 pub use missed::{MissedReason, MissedRun, MissedRuns};
 pub use no_answer::NoAnswer;
 pub use node::{Node, NodeFence, NodeStage, NodeStep};
-pub use node_wait::{NodeWait, PODS_NAMED_MAX, Pod, PodObstacle, Pods};
+pub use node_wait::{NodeWait, PODS_NAMED_MAX, Pod, PodObstacle, Pods, Volumes};
 pub use overdue::BlockedStart;
 pub use reason::Reason;
 pub use reboots::{EntryBlocker, explain_entry, next_reboot};

@@ -25,6 +25,12 @@ pub enum NodeWait {
         /// The pods.
         pods: Pods,
     },
+    /// Its pods are gone, and volumes are still in use on it.
+    #[error("{volumes}")]
+    Volumes {
+        /// The volumes.
+        volumes: Volumes,
+    },
     /// Its kubelet has not reported that the node is ready, after the boot if it was to reboot.
     #[error("its node is not ready, or is still in its old boot")]
     NotReady,
@@ -52,6 +58,7 @@ impl NodeWait {
     pub fn is_like(&self, other: &Self) -> bool {
         match (self, other) {
             (Self::Pods { pods }, Self::Pods { pods: others }) => pods.is_like(others),
+            (Self::Volumes { volumes }, Self::Volumes { volumes: others }) => volumes == others,
             _ => std::mem::discriminant(self) == std::mem::discriminant(other),
         }
     }
@@ -110,6 +117,33 @@ impl fmt::Display for Pods {
         match self.count.saturating_sub(self.first.len()) {
             0 => Ok(()),
             more => write!(f, "; and {more} more"),
+        }
+    }
+}
+
+/// Volumes that are in use on a node whose pods are gone.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub struct Volumes {
+    /// How many there are.
+    pub count: usize,
+    /// The first ones, as the node names them.
+    pub first: Vec<String>,
+    /// How many of them may belong to pods that stay.
+    pub staying: usize,
+}
+
+impl fmt::Display for Volumes {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { count, first, staying } = self;
+        write!(f, "volumes are still in use: {}", first.join(", "))?;
+        match count.saturating_sub(first.len()) {
+            0 => {}
+            more => write!(f, " and {more} more")?,
+        }
+        match staying {
+            0 => Ok(()),
+            staying => write!(f, ", of which {staying} may belong to pods that stay"),
         }
     }
 }

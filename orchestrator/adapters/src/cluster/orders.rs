@@ -110,6 +110,7 @@ impl Work<'_> {
                 NodeOutcome::Drained { boot_id }
             }
             Round::Remaining(pods) => remaining(pods),
+            Round::VolumesInUse(volumes) => NodeOutcome::VolumesInUse { volumes },
         })
     }
 

@@ -13,7 +13,7 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 
 use chrono::Utc;
-use os_upgrade_kernel::{Pod, PodObstacle};
+use os_upgrade_kernel::{Pod, PodObstacle, Volumes};
 use os_upgrade_protocol::limits::bounded_message;
 use tokio::time::Instant;
 
@@ -53,6 +53,7 @@ enum Look {
     NotCordoned(Standing),
     Drained { boot_id: Option<String> },
     PodsLeft,
+    VolumesInUse(Volumes),
 }
 
 impl Drainer<'_> {
@@ -93,6 +94,8 @@ impl Drainer<'_> {
             match self.look(&node, claim, &mut session, &mut progress).await? {
                 Look::NotCordoned(standing) => return Ok(Checked::NotCordoned(standing)),
                 Look::Drained { boot_id } => return Ok(Checked::Drained { boot_id }),
+                // There is nothing to ask about, and the rounds wait for them.
+                Look::VolumesInUse(_) => return Ok(Checked::Clear),
                 Look::PodsLeft => {}
             }
             // A job that begins later stands beside pods that were evicted already: it is waited for.
@@ -129,6 +132,7 @@ impl Drainer<'_> {
         match self.look(node, claim, &mut session, progress).await? {
             Look::NotCordoned(standing) => return Ok(Round::NotCordoned(standing)),
             Look::Drained { boot_id } => return Ok(Round::Drained { boot_id }),
+            Look::VolumesInUse(volumes) => return Ok(Round::VolumesInUse(volumes)),
             Look::PodsLeft => {}
         }
         let due = progress.due(Instant::now());
@@ -164,6 +168,11 @@ impl Drainer<'_> {
         self.list(&node.name, session, progress).await?;
         if !progress.is_drained() {
             return Ok(Look::PodsLeft);
+        }
+        let (volumes, staying) = (&node.volumes_in_use, progress.volumes_staying());
+        if volumes.count > staying {
+            let volumes = Volumes { count: volumes.count, first: volumes.first.clone(), staying };
+            return Ok(Look::VolumesInUse(volumes));
         }
         let name = |own: &PlannedPod| format!("{}/{}", own.pod.namespace, own.pod.name);
         let own: Vec<String> = progress.own().take(OWN_NAMED_MAX).map(name).collect();

@@ -7,7 +7,7 @@ use super::api::PatchKind;
 use super::client::Client;
 use super::error::Error;
 use super::mark::{Claim, Cordon, Cordoned, Marking, Refenced, Standing, Step, Uncordoned};
-use super::objects::Node;
+use super::objects::{Names, Node};
 use super::permit::{Interrupted, Permit};
 
 /// How often a node is read and written in one attempt to change it: others write nodes too, kubelets every few seconds.
@@ -34,6 +34,8 @@ pub struct NodeState {
     pub boot_id: Option<String>,
     /// Whether its kubelet is ready.
     pub readiness: Readiness,
+    /// The volumes that are in use on it, as its kubelet says.
+    pub volumes_in_use: Names,
     /// Its labels.
     pub labels: BTreeMap<String, String>,
 }
@@ -68,6 +70,7 @@ impl From<Node> for NodeState {
             version: metadata.resource_version.unwrap_or_default(),
             boot_id: status.node_info.map(|info| info.boot_id).filter(|id| !id.is_empty()),
             readiness,
+            volumes_in_use: status.volumes_in_use,
             labels: metadata.labels.unwrap_or_default(),
         }
     }

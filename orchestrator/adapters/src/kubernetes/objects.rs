@@ -1,7 +1,7 @@
 //! What is read of the objects of a cluster. Everything else in an answer is skipped while it is parsed, so that what an object
 //! takes in memory does not depend on what others write into it.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::marker::PhantomData;
 
@@ -13,6 +13,8 @@ use serde::de::{Deserializer, IgnoredAny, SeqAccess, Visitor};
 
 /// The most objects of a list that are kept. A cluster has some thousand nodes at most, and a node some hundred pods.
 pub(super) const OBJECTS_MAX: usize = 20_000;
+/// How many claims of a pod are kept.
+const CLAIMS_MAX: usize = 100;
 /// How many names of an object's parts are kept.
 const NAMES_MAX: usize = 5;
 
@@ -155,6 +157,9 @@ pub(super) struct NodeStatus {
     #[serde(default, rename = "conditions", deserialize_with = "fold")]
     pub(super) ready: ReadyCondition,
     pub(super) node_info: Option<NodeInfo>,
+    /// The volumes that are mounted, or about to be.
+    #[serde(default, deserialize_with = "fold")]
+    pub(super) volumes_in_use: Names,
 }
 
 /// The status of the condition `Ready`, if there is one.
@@ -190,7 +195,50 @@ pub(super) struct NodeInfo {
 pub struct Pod {
     #[serde(default)]
     pub(super) metadata: Metadata,
+    pub(super) spec: Option<PodSpec>,
     pub(super) status: Option<PodStatus>,
+}
+
+#[derive(Debug, Clone, Default, Deserialize)]
+pub(super) struct PodSpec {
+    #[serde(default, deserialize_with = "fold")]
+    pub(super) volumes: PodVolumes,
+}
+
+/// What is to be known of a pod's volumes.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct PodVolumes {
+    /// The claims by name, at most a hundred.
+    pub claims: BTreeSet<String>,
+    /// How many claims the pod has of its own, which end with it.
+    pub ephemeral: usize,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct PodVolume {
+    persistent_volume_claim: Option<Claim>,
+    ephemeral: Option<IgnoredAny>,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Claim {
+    #[serde(default)]
+    claim_name: String,
+}
+
+impl Keep for PodVolumes {
+    type Element = PodVolume;
+
+    fn keep(&mut self, volume: PodVolume) {
+        if let Some(Claim { claim_name }) = volume.persistent_volume_claim
+            && self.claims.len() < CLAIMS_MAX
+        {
+            self.claims.insert(claim_name);
+        }
+        self.ephemeral += usize::from(volume.ephemeral.is_some());
+    }
 }
 
 #[derive(Debug, Clone, Default, Deserialize)]

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector;
 use kube::core::labels::{ParseExpressionError, Selector, SelectorExt as _};
 
-use super::objects::{Metadata, Namespace, OwnerReference, Pod};
+use super::objects::{Metadata, Namespace, OwnerReference, Pod, PodVolumes};
 
 /// The label of the pods of this project: orchestrators, the bus, workers. To evict them would stop who evicts.
 const PART_OF: (&str, &str) = ("app.kubernetes.io/part-of", "os-upgrade");
@@ -145,6 +145,8 @@ pub struct PlannedPod {
     pub labels: BTreeMap<String, String>,
     /// What is done.
     pub action: Action,
+    /// Its volumes.
+    pub volumes: PodVolumes,
 }
 
 impl PlannedPod {
@@ -166,6 +168,7 @@ fn plan_pod(pod: Pod, namespaces: &Namespaces, policy: &Policy) -> PlannedPod {
     let labels = metadata.labels.unwrap_or_default();
     let phase = pod.status.and_then(|status| status.phase).unwrap_or_default();
     let is_terminating = metadata.deletion_timestamp.is_some();
+    let volumes = pod.spec.map(|spec| spec.volumes).unwrap_or_default();
     let pod = PodRef {
         namespace: metadata.namespace.unwrap_or_default(),
         name: metadata.name.unwrap_or_default(),
@@ -191,7 +194,7 @@ fn plan_pod(pod: Pod, namespaces: &Namespaces, policy: &Policy) -> PlannedPod {
     } else {
         Action::Evict(Fallback::Delete)
     };
-    PlannedPod { pod, controller, labels, action }
+    PlannedPod { pod, controller, labels, action, volumes }
 }
 
 #[cfg(test)]

@@ -387,6 +387,7 @@ impl Nodes {
         let is_written = match outcome {
             NodeOutcome::Clear
             | NodeOutcome::Remaining { .. }
+            | NodeOutcome::VolumesInUse { .. }
             | NodeOutcome::Drained { .. }
             | NodeOutcome::Held => true,
             NodeOutcome::CordonLost { .. }

@@ -334,7 +334,7 @@ impl World {
             Some(NodeWait::Pods { pods }) => self.remove_named_pods(host, pods),
             Some(NodeWait::Unreachable { .. }) => self.cluster_back(),
             Some(NodeWait::NotReady) => self.free_hung_host(host),
-            Some(NodeWait::Refused { .. }) | None => {}
+            Some(NodeWait::Volumes { .. } | NodeWait::Refused { .. }) | None => {}
         }
     }
 

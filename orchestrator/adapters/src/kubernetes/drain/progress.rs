@@ -1,6 +1,6 @@
 //! What is known of the pods that are still on a node, from one round to the next. Pure: times come in with what happens.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use chrono::{DateTime, Utc};
 use os_upgrade_kernel::{Pod, PodObstacle};
@@ -68,6 +68,15 @@ impl Progress {
     /// Whether all pods that had to go are gone.
     pub(super) fn is_drained(&self) -> bool {
         !self.pods.iter().any(PlannedPod::has_to_go)
+    }
+
+    /// How many volumes the pods that stay may have in use: each of their claims, whoever shares it, is one.
+    pub(super) fn volumes_staying(&self) -> usize {
+        let staying = || self.pods.iter().filter(|pod| !pod.has_to_go());
+        let claims: BTreeSet<(&str, &str)> = staying()
+            .flat_map(|pod| pod.volumes.claims.iter().map(|claim| (pod.pod.namespace.as_str(), claim.as_str())))
+            .collect();
+        claims.len() + staying().map(|pod| pod.volumes.ephemeral).sum::<usize>()
     }
 
     /// Whether a job is running.

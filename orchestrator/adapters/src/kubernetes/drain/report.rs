@@ -1,7 +1,7 @@
 //! What came of one look at a node, and what the obstacles of its pods mean.
 
 use chrono::{DateTime, Utc};
-use os_upgrade_kernel::{Pod, PodObstacle};
+use os_upgrade_kernel::{Pod, PodObstacle, Volumes};
 use os_upgrade_protocol::limits::bounded_message;
 
 use super::super::mark::Standing;
@@ -37,6 +37,8 @@ pub enum Round {
     },
     /// Pods are left.
     Remaining(Vec<Pod>),
+    /// No pod that has to go is left, but volumes are in use.
+    VolumesInUse(Volumes),
 }
 
 /// A pod by its name.

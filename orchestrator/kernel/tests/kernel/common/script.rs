@@ -14,8 +14,8 @@ use os_upgrade_kernel::{
     EnrolmentOperation, Expected, Fact, InReplyTo, Input, Job, JobDone, KubernetesSettings, LockOperation,
     LockOutcome, LockProvider, NoAnswer, NodeJob, NodeOperation, NodeOutcome, OnFailure, Operation, Order,
     Pod, PodObstacle, Pods, Reachability, RebootCommandSettings, RebootOperation, RebootSettings, Reclaim,
-    Request, RunOperation, Sealed, SecretName, SeenNode, Settings, SlotOperation, SlotOrder, explain,
-    forecast,
+    Request, RunOperation, Sealed, SecretName, SeenNode, Settings, SlotOperation, SlotOrder, Volumes,
+    explain, forecast,
 };
 use os_upgrade_protocol::{Action, CommandId, Outcome, Reply};
 
@@ -166,6 +166,10 @@ fn cluster(site: &mut Site, words: &Words<'_>) -> Outputs {
         "pending" => {
             let first: Vec<Pod> = words.plain[3..].iter().map(pending).collect();
             NodeOutcome::Remaining { pods: Pods { count: first.len(), first } }
+        }
+        "volumes" => {
+            let first: Vec<String> = words.plain[3..].iter().map(|name| (*name).to_owned()).collect();
+            NodeOutcome::VolumesInUse { volumes: Volumes { count: first.len(), first, staying: 0 } }
         }
         "lost" => NodeOutcome::CordonLost { detail: detail() },
         "uncordoned" => NodeOutcome::Uncordoned,

@@ -1,7 +1,7 @@
 //! The Kubernetes nodes of hosts as JSON, which format 7 added.
 
 use os_upgrade_kernel::{
-    Node, NodeFence, NodeStage, NodeStep, NodeWait, Pod, PodObstacle, Pods, RunHost, Slot,
+    Node, NodeFence, NodeStage, NodeStep, NodeWait, Pod, PodObstacle, Pods, RunHost, Slot, Volumes,
 };
 
 use super::words::check_formats;
@@ -90,9 +90,13 @@ fn node_waits() {
             NodeWait::Pods { pods: pods(PodObstacle::Requested) },
             concat!(r#"{"kind":"pods","pods":"#, pods_with!(r#"{"kind":"requested"}"#), "}"),
         ),
+        (
+            NodeWait::Volumes { volumes: Volumes { count: 2, first: vec!["v".to_owned()], staying: 0 } },
+            r#"{"kind":"volumes","volumes":{"count":2,"first":["v"],"staying":0}}"#,
+        ),
     ];
-    let kinds = ["not-ready", "unreachable", "refused", "pods"];
-    check(&table, |wait| kinds.iter().position(|kind| *kind == wait.kind()).unwrap(), 4);
+    let kinds = ["not-ready", "unreachable", "refused", "pods", "volumes"];
+    check(&table, |wait| kinds.iter().position(|kind| *kind == wait.kind()).unwrap(), 5);
     let step = |waits: &NodeWait| NodeStep::Waiting { waits: waits.clone() };
     check_formats(&table, |waits| Fact::Node { host: host("h1"), step: step(waits) }.format());
 
