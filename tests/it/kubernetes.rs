@@ -11,6 +11,7 @@ mod limits;
 mod lists;
 mod manifests;
 mod nodes;
+mod pods;
 mod refusals;
 mod rights;
 mod server;

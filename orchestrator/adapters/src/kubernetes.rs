@@ -10,6 +10,8 @@
 //!
 //! | pod | what a drain does |
 //! |---|---|
+//! | that the settings say is waited for, not finished | does not begin, or waits if it has begun, whoever controls the pod |
+//! | that the settings say is waited for, finished | nothing |
 //! | of a daemon set, or the mirror of a static pod | nothing: it would come back |
 //! | of this project, by its label `app.kubernetes.io/part-of` | nothing, and names it |
 //! | of a job, not running | nothing |

@@ -251,7 +251,7 @@ fn of_pods(pods: &Pods) -> u32 {
 
 fn of_obstacle(obstacle: &PodObstacle) -> u32 {
     match obstacle {
-        PodObstacle::BudgetPending { .. } => 10,
+        PodObstacle::BudgetPending { .. } | PodObstacle::Awaited => 10,
         PodObstacle::NotTried
         | PodObstacle::Requested
         | PodObstacle::Terminating

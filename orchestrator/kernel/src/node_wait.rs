@@ -211,6 +211,9 @@ pub enum PodObstacle {
     /// Its job is running.
     #[error("belongs to a job that is running")]
     JobRunning,
+    /// The settings say that it is waited for.
+    #[error("is waited for, because of wait-for-pods")]
+    Awaited,
     /// Disruption budgets do not allow its eviction.
     #[error("is kept by {}", budgets_named(budgets))]
     Budget {

@@ -13,6 +13,7 @@ use crate::kubernetes::mark::{ANNOTATION, Standing};
 fn weight(obstacle: &PodObstacle) -> u8 {
     match obstacle {
         PodObstacle::JobRunning
+        | PodObstacle::Awaited
         | PodObstacle::Budget { .. }
         | PodObstacle::UncountedPods { .. }
         | PodObstacle::SeveralBudgets { .. }

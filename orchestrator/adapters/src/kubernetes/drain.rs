@@ -34,8 +34,8 @@ use super::plan::{Namespaces, PlannedPod, Policy, plan};
 const EVICTIONS_PER_LIST: usize = 20;
 /// How long the dry run of one check may be repeated. Whoever checks does not wait for ever.
 const CHECK_WITHIN: Duration = Duration::from_secs(30);
-/// How many pods of this project are named in the log: anybody who may label pods can make more.
-const OWN_NAMED_MAX: usize = 5;
+/// How many pods are named in a line of the log: anybody can make more.
+const NAMED_MAX: usize = 5;
 
 /// Drains nodes of one cluster.
 #[derive(Debug, Clone, Copy)]
@@ -67,15 +67,15 @@ impl Drainer<'_> {
         self.list(node, &mut session, &mut progress).await?;
         let deleted = judge(&mut session, &mut progress).await?;
         let mut preview = Preview::default();
-        for (uid, pod) in progress.remaining(Utc::now()) {
+        for (planned, pod) in progress.remaining(Utc::now()) {
             if blocks(&pod.obstacle) {
                 preview.blocked.push(pod);
             } else if pod.obstacle == PodObstacle::Terminating {
-                preview.awaited.push(pod.into());
-            } else if deleted.contains(uid) {
-                preview.deleted.push(pod.into());
+                preview.awaited.push(planned.into());
+            } else if deleted.contains(&planned.pod.uid) {
+                preview.deleted.push(planned.into());
             } else {
-                preview.evicted.push(pod.into());
+                preview.evicted.push(planned.into());
             }
         }
         preview.own = progress.own().map(NamedPod::from).collect();
@@ -98,14 +98,18 @@ impl Drainer<'_> {
                 Look::VolumesInUse(_) => return Ok(Checked::Clear),
                 Look::PodsLeft => {}
             }
-            // A job that begins later stands beside pods that were evicted already: it is waited for.
-            if progress.waits_for_job() {
+            // What begins later stands beside pods that were evicted already: it is waited for.
+            if progress.must_not_begin() {
                 return Ok(Checked::Refused(progress.blocked(Utc::now())));
             }
             judge(&mut session, &mut progress).await?;
             if !progress.is_refused() {
                 let pending = progress.pending(Utc::now());
-                return Ok(if pending.is_empty() { Checked::Clear } else { Checked::Pending(pending) });
+                if !pending.is_empty() {
+                    return Ok(Checked::Pending(pending));
+                }
+                log_losses(&node.name, &progress);
+                return Ok(Checked::Clear);
             }
             if retries == 0 || Instant::now() + self.pace.retry > end {
                 return Ok(Checked::Refused(progress.blocked(Utc::now())));
@@ -175,7 +179,7 @@ impl Drainer<'_> {
             return Ok(Look::VolumesInUse(volumes));
         }
         let name = |own: &PlannedPod| format!("{}/{}", own.pod.namespace, own.pod.name);
-        let own: Vec<String> = progress.own().take(OWN_NAMED_MAX).map(name).collect();
+        let own: Vec<String> = progress.own().take(NAMED_MAX).map(name).collect();
         if !own.is_empty() {
             let (pods, first) = (progress.own().count(), own.join(", "));
             tracing::info!(node = node.name, pods, "pods of os-upgrade stay on the drained node: {first}");
@@ -211,6 +215,23 @@ impl Drainer<'_> {
         };
         progress.record(&pod.pod, obstacle, Utc::now(), Some(Instant::now() + due));
         result
+    }
+}
+
+/// Says which pods nothing brings back, and which lose data, before they are evicted.
+fn log_losses(node: &str, progress: &Progress) {
+    let named = |is_lost: fn(&NamedPod) -> bool| {
+        let name = |pod: NamedPod| format!("{}/{}", pod.namespace, pod.name);
+        let lost = progress.losses().filter(is_lost);
+        let names: Vec<String> = lost.map(name).take(NAMED_MAX).collect();
+        names.join(", ")
+    };
+    let (bare, with_data) = (named(|pod| pod.is_bare), named(|pod| pod.has_empty_dir));
+    if !bare.is_empty() {
+        tracing::info!(node, "pods without a controller are evicted, and nothing replaces them: {bare}");
+    }
+    if !with_data.is_empty() {
+        tracing::info!(node, "pods with data in an emptyDir are evicted, and lose it: {with_data}");
     }
 }
 

@@ -212,6 +212,8 @@ pub struct PodVolumes {
     pub claims: BTreeSet<String>,
     /// How many claims the pod has of its own, which end with it.
     pub ephemeral: usize,
+    /// Whether it has data on the node that end with it.
+    pub has_empty_dir: bool,
 }
 
 #[derive(Debug, Default, Deserialize)]
@@ -219,6 +221,7 @@ pub struct PodVolumes {
 pub(super) struct PodVolume {
     persistent_volume_claim: Option<Claim>,
     ephemeral: Option<IgnoredAny>,
+    empty_dir: Option<IgnoredAny>,
 }
 
 #[derive(Debug, Default, Deserialize)]
@@ -238,6 +241,7 @@ impl Keep for PodVolumes {
             self.claims.insert(claim_name);
         }
         self.ephemeral += usize::from(volume.ephemeral.is_some());
+        self.has_empty_dir |= volume.empty_dir.is_some();
     }
 }
 
@@ -340,7 +344,8 @@ mod tests {
     #[test]
     fn parts_of_objects_are_bounded_and_may_be_null() {
         let many: Vec<String> = (0..1_000).map(|index| format!("f{index}")).collect();
-        let owner = |name: &str, controller: bool| json!({ "kind": "K", "name": name, "controller": controller });
+        let owner =
+            |name: &str, controller: bool| json!({ "kind": "K", "name": name, "controller": controller });
         let pod: Pod = serde_json::from_value(json!({
             "metadata": {
                 "name": "p",

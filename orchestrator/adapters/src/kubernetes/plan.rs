@@ -50,6 +50,7 @@ impl From<OwnerReference> for Controller {
 pub struct Policy {
     protected_namespaces: Option<Selector>,
     protected_job_pods: Option<Selector>,
+    awaited_pods: Option<Selector>,
 }
 
 impl Policy {
@@ -66,7 +67,21 @@ impl Policy {
         Ok(Self {
             protected_namespaces: selector(protected_namespaces)?,
             protected_job_pods: selector(protected_job_pods)?,
+            awaited_pods: None,
         })
+    }
+
+    /// The same policy with a selector of pods that are never evicted and always waited for. Without, it chooses none.
+    ///
+    /// # Errors
+    /// The selector cannot be used.
+    pub fn waiting_for(self, pods: Option<LabelSelector>) -> Result<Self, ParseExpressionError> {
+        Ok(Self { awaited_pods: pods.map(Selector::try_from).transpose()?, ..self })
+    }
+
+    /// Whether a pod with these labels is waited for, whatever it is.
+    pub(crate) fn awaits(&self, labels: &BTreeMap<String, String>) -> bool {
+        self.awaited_pods.as_ref().is_some_and(|selector| selector.matches(labels))
     }
 
     /// Whether it depends on a namespace's labels whether it is protected.
@@ -119,6 +134,8 @@ pub enum Ignored {
     IdleJob,
     /// It belongs to this project.
     Own,
+    /// It was waited for, and has finished.
+    Finished,
 }
 
 /// What a drain does about a pod.
@@ -130,6 +147,8 @@ pub enum Action {
     Await,
     /// It does not begin, since a job is running.
     WaitForJob,
+    /// It does not begin, since the settings say that the pod is waited for.
+    WaitForPod,
     /// It evicts the pod.
     Evict(Fallback),
 }
@@ -176,7 +195,13 @@ fn plan_pod(pod: Pod, namespaces: &Namespaces, policy: &Policy) -> PlannedPod {
     };
     let is_controlled_by =
         |group, kind| controller.as_ref().is_some_and(|controller| controller.is(group, kind));
-    let action = if labels.get(PART_OF.0).is_some_and(|value| value == PART_OF.1) {
+    let action = if policy.awaits(&labels) {
+        match phase.as_str() {
+            "Succeeded" | "Failed" => Action::Ignore(Ignored::Finished),
+            _ if is_terminating => Action::Await,
+            _ => Action::WaitForPod,
+        }
+    } else if labels.get(PART_OF.0).is_some_and(|value| value == PART_OF.1) {
         Action::Ignore(Ignored::Own)
     } else if is_mirror {
         Action::Ignore(Ignored::Mirror)

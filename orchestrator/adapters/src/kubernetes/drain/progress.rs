@@ -7,7 +7,7 @@ use os_upgrade_kernel::{Pod, PodObstacle};
 use tokio::time::Instant;
 
 use super::super::plan::{Action, Fallback, Ignored, PlannedPod, PodRef};
-use super::report::{blocks, is_like, is_refusal, pod};
+use super::report::{NamedPod, blocks, is_like, is_refusal, pod};
 
 #[derive(Debug)]
 struct Record {
@@ -36,6 +36,7 @@ impl Progress {
             match pod.action {
                 Action::Await => self.record(&pod.pod, PodObstacle::Terminating, now, None),
                 Action::WaitForJob => self.record(&pod.pod, PodObstacle::JobRunning, now, None),
+                Action::WaitForPod => self.record(&pod.pod, PodObstacle::Awaited, now, None),
                 // It may have been waited for before.
                 Action::Evict(_) if self.is_never_due(&pod.pod) => self.forget(&pod.pod),
                 Action::Ignore(_) | Action::Evict(_) => {}
@@ -79,9 +80,16 @@ impl Progress {
         claims.len() + staying().map(|pod| pod.volumes.ephemeral).sum::<usize>()
     }
 
-    /// Whether a job is running.
-    pub(super) fn waits_for_job(&self) -> bool {
-        self.pods.iter().any(|pod| pod.action == Action::WaitForJob)
+    /// Whether there is a pod before whose end no drain begins.
+    pub(super) fn must_not_begin(&self) -> bool {
+        self.pods.iter().any(|pod| matches!(pod.action, Action::WaitForJob | Action::WaitForPod))
+    }
+
+    /// The pods that would be missed: whether a controller replaces them, and what they have stored on the node, is for whoever drains
+    /// to know.
+    pub(super) fn losses(&self) -> impl Iterator<Item = NamedPod> {
+        let evictable = self.pods.iter().filter(|pod| matches!(pod.action, Action::Evict(_)));
+        evictable.map(NamedPod::from).filter(|pod| pod.is_bare || pod.has_empty_dir)
     }
 
     /// Whether a pod would have to stay.
@@ -104,18 +112,18 @@ impl Progress {
         due.sort_by_key(|pod| due_at(pod));
         let evictable = due.into_iter().filter_map(|pod| match pod.action {
             Action::Evict(fallback) => Some((pod.clone(), fallback)),
-            Action::Ignore(_) | Action::Await | Action::WaitForJob => None,
+            Action::Ignore(_) | Action::Await | Action::WaitForJob | Action::WaitForPod => None,
         });
         evictable.collect()
     }
 
-    /// The pods that have to go, each with its uid.
-    pub(super) fn remaining(&self, now: DateTime<Utc>) -> impl Iterator<Item = (&str, Pod)> {
+    /// The pods that have to go, as they were listed and with what keeps them.
+    pub(super) fn remaining(&self, now: DateTime<Utc>) -> impl Iterator<Item = (&PlannedPod, Pod)> {
         self.pods.iter().filter(|pod| pod.has_to_go()).map(move |planned| {
             let record = self.records.get(&planned.pod.uid);
             let obstacle = record.map_or(PodObstacle::NotTried, |record| record.obstacle.clone());
             let since = record.map_or(now, |record| record.since);
-            (planned.pod.uid.as_str(), pod(planned, obstacle, since))
+            (planned, pod(planned, obstacle, since))
         })
     }
 

@@ -50,18 +50,22 @@ pub struct NamedPod {
     pub name: String,
     /// Its controller, as in `StatefulSet/db`; absent if it has none.
     pub owner: Option<String>,
-}
-
-impl From<Pod> for NamedPod {
-    fn from(Pod { namespace, name, owner, obstacle: _, since: _ }: Pod) -> Self {
-        Self { namespace, name, owner }
-    }
+    /// Whether no controller replaces it.
+    pub is_bare: bool,
+    /// Whether it has data in an `emptyDir`, which end with it.
+    pub has_empty_dir: bool,
 }
 
 impl From<&PlannedPod> for NamedPod {
     fn from(planned: &PlannedPod) -> Self {
         let (namespace, name) = (planned.pod.namespace.clone(), planned.pod.name.clone());
-        Self { namespace, name, owner: planned.controller.as_ref().map(owner) }
+        Self {
+            namespace,
+            name,
+            owner: planned.controller.as_ref().map(owner),
+            is_bare: planned.controller.is_none(),
+            has_empty_dir: planned.volumes.has_empty_dir,
+        }
     }
 }
 
@@ -86,7 +90,7 @@ fn owner(controller: &Controller) -> String {
 
 /// A pod as the kernel names it.
 pub(super) fn pod(planned: &PlannedPod, obstacle: PodObstacle, since: DateTime<Utc>) -> Pod {
-    let NamedPod { namespace, name, owner } = planned.into();
+    let NamedPod { namespace, name, owner, .. } = planned.into();
     Pod { namespace, name, owner, obstacle, since }
 }
 
@@ -107,6 +111,7 @@ pub(super) fn is_refusal(obstacle: &PodObstacle) -> bool {
         | PodObstacle::Requested
         | PodObstacle::Terminating
         | PodObstacle::JobRunning
+        | PodObstacle::Awaited
         | PodObstacle::BudgetPending { .. }
         | PodObstacle::NamespaceEnds
         | PodObstacle::Failed { .. } => false,
@@ -118,6 +123,7 @@ pub(super) fn blocks(obstacle: &PodObstacle) -> bool {
     match obstacle {
         PodObstacle::NotTried | PodObstacle::Requested | PodObstacle::Terminating => false,
         PodObstacle::JobRunning
+        | PodObstacle::Awaited
         | PodObstacle::Budget { .. }
         | PodObstacle::BudgetPending { .. }
         | PodObstacle::UncountedPods { .. }

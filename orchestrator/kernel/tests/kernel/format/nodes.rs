@@ -123,6 +123,7 @@ fn node_waits() {
             PodObstacle::BudgetPending { message: "wait".to_owned(), until: start() },
             r#"{"kind":"budget-pending","message":"wait","until":"2026-11-21T01:00:00Z"}"#,
         ),
+        (PodObstacle::Awaited, r#"{"kind":"awaited"}"#),
     ];
     let variant = |obstacle: &PodObstacle| match obstacle {
         PodObstacle::NotTried => 0,
@@ -137,8 +138,9 @@ fn node_waits() {
         PodObstacle::NamespaceEnds => 9,
         PodObstacle::Failed { .. } => 10,
         PodObstacle::BudgetPending { .. } => 11,
+        PodObstacle::Awaited => 12,
     };
-    check(&table, variant, 12);
+    check(&table, variant, 13);
     check_formats(&table, |obstacle| {
         let waits = NodeWait::Pods { pods: pods(obstacle.clone()) };
         Fact::Node { host: host("h1"), step: step(&waits) }.format()
