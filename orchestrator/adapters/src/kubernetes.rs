@@ -49,3 +49,4 @@ pub mod permit;
 pub mod plan;
 pub mod request_rate;
 pub mod rights;
+mod token_file;

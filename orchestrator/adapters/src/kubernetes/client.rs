@@ -7,7 +7,7 @@ use std::pin::pin;
 use std::time::Duration;
 
 use http_body_util::{BodyExt as _, LengthLimitError, Limited};
-use hyper::header::{ACCEPT, CONTENT_TYPE, RETRY_AFTER};
+use hyper::header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE, RETRY_AFTER};
 use hyper::{Method, Request};
 use kube::Config;
 use kube::client::{AuthError, Body};
@@ -20,6 +20,8 @@ use serde_json::json;
 use super::answer::Answer;
 use super::error::Error;
 use super::request_rate::{RequestRate, Turn};
+pub use super::token_file::TokenError;
+use super::token_file::TokenFile;
 use crate::http_error::{find_cause, is_malformed};
 
 /// How long a request may take, its answer included.
@@ -50,7 +52,7 @@ pub enum Access {
     ServiceAccount {
         /// The URL of the API server.
         server: String,
-        /// Where `token` and `ca.crt` are, as in a pod. Both are read again each minute, since the cluster replaces them.
+        /// Where `token` and `ca.crt` are, as in a pod. Both are read again, since the cluster replaces them.
         folder: PathBuf,
     },
 }
@@ -80,6 +82,14 @@ pub enum BuildError {
         /// What is wrong.
         source: Box<KubeconfigError>,
     },
+    /// The file of a token cannot be used.
+    #[error("the token in {} cannot be used", .file.display())]
+    Token {
+        /// The file.
+        file: PathBuf,
+        /// What is wrong with it.
+        source: TokenError,
+    },
     /// Credentials or certificates cannot be used.
     #[error("the client of the cluster cannot be set up")]
     Client(#[source] Box<kube::Error>),
@@ -91,6 +101,8 @@ pub struct Client {
     http: kube::Client,
     timeout: Duration,
     rate: Option<RequestRate>,
+    /// Where the token comes from, if it is in a file.
+    token: Option<TokenFile>,
 }
 
 impl std::fmt::Debug for Client {
@@ -134,9 +146,10 @@ impl Client {
         // Its retries would repeat a budget's refusal for minutes, and send writes long after they were allowed.
         config.default_retry = false;
         config.connect_timeout = Some(REQUEST_TIMEOUT);
+        let token = token_file(&mut config)?;
         install_crypto_provider();
         let http = kube::Client::try_from(config).map_err(|error| BuildError::Client(Box::new(error)))?;
-        Ok(Self { http, timeout: REQUEST_TIMEOUT, rate: None })
+        Ok(Self { http, timeout: REQUEST_TIMEOUT, rate: None, token })
     }
 
     /// The same client with another limit for a request.
@@ -176,13 +189,16 @@ impl Client {
     }
 
     async fn exchange(&self, outgoing: Outgoing, bytes_max: usize) -> Result<Answer, Error> {
-        let request = Request::builder()
+        let mut request = Request::builder()
             .method(outgoing.method)
             .uri(outgoing.path)
             .header(CONTENT_TYPE, outgoing.content_type)
             .header(ACCEPT, "application/json")
             .body(Body::from(outgoing.body))
             .map_err(|error| malformed(&error))?;
+        if let Some(token) = &self.token {
+            request.headers_mut().insert(AUTHORIZATION, token.header());
+        }
         let response = self.http.send(request).await.map_err(|error| unanswered(&error))?;
         let code = response.status().as_u16();
         let retry_after =
@@ -197,6 +213,14 @@ impl Client {
         })?;
         Ok(Answer { code, retry_after: retry_after.map(Duration::from_secs), body })
     }
+}
+
+/// Takes the file of the token out of a configuration: the library would send the new line at its end, too.
+fn token_file(config: &mut Config) -> Result<Option<TokenFile>, BuildError> {
+    let user = &mut config.auth_info;
+    let has_other = user.token.is_some() || (user.username.is_some() && user.password.is_some());
+    let Some(file) = user.token_file.take_if(|_| !has_other).map(PathBuf::from) else { return Ok(None) };
+    TokenFile::open(file.clone()).map(Some).map_err(|source| BuildError::Token { file, source })
 }
 
 /// Reads a body, without a second copy.
