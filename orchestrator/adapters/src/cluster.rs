@@ -33,7 +33,7 @@ pub use crate::kubernetes::drain::{NamedPod, Preview};
 use crate::kubernetes::permit::Permit;
 use crate::kubernetes::plan::Policy;
 use crate::kubernetes::request_rate::RequestRate;
-use crate::kubernetes::rights::{RIGHTS, Right};
+use crate::kubernetes::rights::{Right, needed};
 
 /// Which cluster it is, and how its nodes are treated.
 #[derive(Debug, Clone)]
@@ -136,15 +136,15 @@ impl Cluster {
         self.heed(preview.await).await
     }
 
-    /// The rights that this client lacks, of those that the orchestrator needs in all namespaces.
+    /// The rights that this client lacks, of those that the orchestrator needs in all namespaces with these settings.
     ///
     /// # Errors
     /// The cluster cannot be asked.
     pub async fn missing_rights(&self) -> Result<Vec<Right>, Failure> {
         let client = self.shared.connection.client().await?;
         let mut missing = Vec::new();
-        for right in RIGHTS {
-            if !self.heed(client.has_right(right).await.map_err(Failure::from)).await? {
+        for right in needed(&self.shared.config.policy) {
+            if !self.heed(client.has_right(right, "").await.map_err(Failure::from)).await? {
                 missing.push(right);
             }
         }

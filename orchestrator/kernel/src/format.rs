@@ -251,7 +251,10 @@ fn of_pods(pods: &Pods) -> u32 {
 
 fn of_obstacle(obstacle: &PodObstacle) -> u32 {
     match obstacle {
-        PodObstacle::BudgetPending { .. } | PodObstacle::Awaited => 10,
+        PodObstacle::UnreadBudget { .. }
+        | PodObstacle::BudgetPending { .. }
+        | PodObstacle::Finalizers { .. }
+        | PodObstacle::Awaited => 10,
         PodObstacle::NotTried
         | PodObstacle::Requested
         | PodObstacle::Terminating

@@ -88,8 +88,14 @@ pub struct Pods {
 impl Pods {
     /// Whether nothing but disruption budgets keeps them, which other pods may have spent for the moment.
     pub(crate) fn are_kept_by_budgets(&self) -> bool {
-        let is_by_budget =
-            |pod: &Pod| matches!(pod.obstacle, PodObstacle::Budget { .. } | PodObstacle::BudgetPending { .. });
+        let is_by_budget = |pod: &Pod| {
+            matches!(
+                pod.obstacle,
+                PodObstacle::Budget { .. }
+                    | PodObstacle::UnreadBudget { .. }
+                    | PodObstacle::BudgetPending { .. }
+            )
+        };
         !self.first.is_empty() && self.first.iter().all(is_by_budget)
     }
 
@@ -100,9 +106,8 @@ impl Pods {
     }
 
     fn is_like(&self, other: &Self) -> bool {
-        let same = |(one, other): (&Pod, &Pod)| {
-            one.is_like(other) && one.obstacle.until() == other.obstacle.until()
-        };
+        let same =
+            |(one, other): (&Pod, &Pod)| one.is_like(other) && one.obstacle.until() == other.obstacle.until();
         self.first.len() == other.first.len() && self.first.iter().zip(&other.first).all(same)
     }
 }
@@ -184,6 +189,13 @@ impl fmt::Display for Pod {
     }
 }
 
+fn finalizers_named(finalizers: &[String]) -> String {
+    match finalizers {
+        [finalizer] => format!("the finalizer {finalizer}"),
+        several => format!("the finalizers {}", several.join(", ")),
+    }
+}
+
 fn budgets_named(budgets: &[String]) -> String {
     match budgets {
         [] => "a budget".to_owned(),
@@ -208,6 +220,12 @@ pub enum PodObstacle {
     /// It is terminating.
     #[error("is terminating")]
     Terminating,
+    /// It is terminating, and is not removed before whoever has set them takes its finalizers away.
+    #[error("is terminating, and kept by {}", finalizers_named(finalizers))]
+    Finalizers {
+        /// The first finalizers.
+        finalizers: Vec<String>,
+    },
     /// Its job is running.
     #[error("belongs to a job that is running")]
     JobRunning,
@@ -219,6 +237,12 @@ pub enum PodObstacle {
     Budget {
         /// The budgets that select it; empty if they could not be read.
         budgets: Vec<String>,
+    },
+    /// A budget does not allow its eviction, and budgets cannot be read.
+    #[error("is kept by a budget: {message}")]
+    UnreadBudget {
+        /// The server's message, which names the budget.
+        message: String,
     },
     /// The status of its budget is not computed yet, so that nobody knows whether the pod may be evicted.
     #[error("waits for its budget until {}: {message}", time::format(*until))]
@@ -265,7 +289,7 @@ pub enum PodObstacle {
 
 impl PodObstacle {
     /// When it is known to end or to be looked at again, if it has such a time.
-    fn until(&self) -> Option<DateTime<Utc>> {
+    pub fn until(&self) -> Option<DateTime<Utc>> {
         if let Self::BudgetPending { until, .. } = self { Some(*until) } else { None }
     }
 }

@@ -8,9 +8,7 @@ use os_upgrade_adapters::kubernetes::plan::Policy;
 use os_upgrade_kernel::{NodeOutcome, PodObstacle};
 use serde_json::json;
 
-use super::adapter::{
-    Cluster, NODE, carry_out, check, drain_on, evict, is_drained, left, names, selector,
-};
+use super::adapter::{Cluster, NODE, carry_out, check, drain_on, evict, is_drained, left, names, selector};
 
 /// As kured's blocking pods: neither a budget nor a controller decides about them.
 #[tokio::test]
@@ -39,6 +37,17 @@ async fn awaited_pods_are_neither_evicted_nor_deleted() {
     cluster.server.edit(PODS, "default", "late", |pod| pod["metadata"]["labels"] = json!({}));
     assert!(is_drained(&drain_on(&adapter, PATIENCE).await));
     assert!(cluster.is_there("build") && cluster.is_there("done") && !cluster.is_there("late"));
+}
+
+#[tokio::test]
+async fn finalizer_that_keeps_a_pod_is_named() {
+    let cluster = Cluster::start().await;
+    cluster.server.add_pod(&Pod::new("default", "web").on(NODE).finalizer("example.com/wait"));
+    let outcome = cluster.drain_in_vain().await;
+    let expected = PodObstacle::Finalizers { finalizers: vec!["example.com/wait".to_owned()] };
+    assert_eq!((names(left(&outcome)), &left(&outcome)[0].obstacle), (vec!["web"], &expected));
+    cluster.server.edit(PODS, "default", "web", |pod| pod["metadata"]["finalizers"] = json!([]));
+    assert!(is_drained(&cluster.drain().await));
 }
 
 #[tokio::test]

@@ -15,12 +15,13 @@ fn weight(obstacle: &PodObstacle) -> u8 {
         PodObstacle::JobRunning
         | PodObstacle::Awaited
         | PodObstacle::Budget { .. }
+        | PodObstacle::UnreadBudget { .. }
         | PodObstacle::UncountedPods { .. }
         | PodObstacle::SeveralBudgets { .. }
         | PodObstacle::Denied { .. }
         | PodObstacle::MissingRight { .. }
         | PodObstacle::Failed { .. } => 2,
-        PodObstacle::BudgetPending { .. } | PodObstacle::NotTried => 1,
+        PodObstacle::BudgetPending { .. } | PodObstacle::Finalizers { .. } | PodObstacle::NotTried => 1,
         PodObstacle::Requested | PodObstacle::Terminating | PodObstacle::NamespaceEnds => 0,
     }
 }

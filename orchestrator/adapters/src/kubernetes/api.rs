@@ -158,16 +158,17 @@ impl Client {
         self.list(List { right: LIST_BUDGETS, path, query: String::new(), what }).await
     }
 
-    /// Whether this client has a right in all namespaces, as the server says.
+    /// Whether this client has a right in a namespace, or in all of them if that is empty, as the server says.
     ///
     /// # Errors
     /// The request fails.
-    pub async fn has_right(&self, right: Right) -> Result<bool, Error> {
+    pub async fn has_right(&self, right: Right, namespace: &str) -> Result<bool, Error> {
         let (resource, subresource) = right.resource.split_once('/').unwrap_or((right.resource, ""));
         let body = json!({
             "apiVersion": "authorization.k8s.io/v1",
             "kind": "SelfSubjectAccessReview",
             "spec": { "resourceAttributes": {
+                "namespace": namespace,
                 "verb": right.verb,
                 "group": right.group,
                 "resource": resource,

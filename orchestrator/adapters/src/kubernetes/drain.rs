@@ -28,7 +28,7 @@ use super::error::Error;
 use super::mark::{Claim, Standing};
 use super::node::{self, NodeState};
 use super::permit::{Interrupted, NotLeading, Permit};
-use super::plan::{Namespaces, PlannedPod, Policy, plan};
+use super::plan::{Action, Namespaces, PlannedPod, Policy, plan};
 
 /// The most evictions after one list. A pod that was replaced since costs its budget a disruption, so lists are not to be old.
 const EVICTIONS_PER_LIST: usize = 20;
@@ -70,7 +70,7 @@ impl Drainer<'_> {
         for (planned, pod) in progress.remaining(Utc::now()) {
             if blocks(&pod.obstacle) {
                 preview.blocked.push(pod);
-            } else if pod.obstacle == PodObstacle::Terminating {
+            } else if planned.action == Action::Await {
                 preview.awaited.push(planned.into());
             } else if deleted.contains(&planned.pod.uid) {
                 preview.deleted.push(planned.into());

@@ -58,7 +58,6 @@ pub(super) fn read(answer: &Answer, right: Right) -> Result<Verdict, Error> {
     let cause = |name: &str| causes.clone().find(|cause| cause.reason.as_deref() == Some(name));
     let is_about_budget =
         details.as_ref().is_some_and(|details| details.group.as_deref() == Some(BUDGET_GROUP));
-    let names_object = details.as_ref().is_some_and(|details| details.kind.is_some());
     let pause = answer.pause();
     match answer.code {
         404 => Ok(Verdict::Gone),
@@ -72,8 +71,7 @@ pub(super) fn read(answer: &Answer, right: Right) -> Result<Verdict, Error> {
         }
         403 if cause(NAMESPACE_CAUSE).is_some() => Ok(Verdict::NamespaceEnds),
         403 if is_about_budget => Ok(Verdict::Budget { message: answer.message() }),
-        // A missing right names the object, a webhook does not.
-        403 if names_object => Err(answer.error(right)),
+        403 if answer.is_about_right() => Err(answer.error(right)),
         // A server that throttles says for how long, or answers in plain text. A webhook does neither.
         429 if pause.is_some() || answer.status().is_none() => Err(answer.error(right)),
         status @ 400..500 if status != 401 => Ok(Verdict::Denied { status, message: answer.message() }),

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector;
 use kube::core::labels::{ParseExpressionError, Selector, SelectorExt as _};
 
-use super::objects::{Metadata, Namespace, OwnerReference, Pod, PodVolumes};
+use super::objects::{Metadata, Names, Namespace, OwnerReference, Pod, PodVolumes};
 
 /// The label of the pods of this project: orchestrators, the bus, workers. To evict them would stop who evicts.
 const PART_OF: (&str, &str) = ("app.kubernetes.io/part-of", "os-upgrade");
@@ -166,6 +166,8 @@ pub struct PlannedPod {
     pub action: Action,
     /// Its volumes.
     pub volumes: PodVolumes,
+    /// What keeps it after its end until somebody takes it away.
+    pub finalizers: Names,
 }
 
 impl PlannedPod {
@@ -219,7 +221,8 @@ fn plan_pod(pod: Pod, namespaces: &Namespaces, policy: &Policy) -> PlannedPod {
     } else {
         Action::Evict(Fallback::Delete)
     };
-    PlannedPod { pod, controller, labels, action, volumes }
+    let finalizers = metadata.finalizers;
+    PlannedPod { pod, controller, labels, action, volumes, finalizers }
 }
 
 #[cfg(test)]

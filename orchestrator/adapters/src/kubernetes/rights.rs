@@ -1,5 +1,7 @@
 //! The rights that the adapter needs, as a cluster role names them.
 
+use super::plan::Policy;
+
 /// The right to do one thing with one kind of object.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Right {
@@ -41,6 +43,13 @@ pub const LIST_BUDGETS: Right = right("list", "policy", "poddisruptionbudgets");
 
 /// Asking which rights there are, which everybody has who is known to the cluster, unless somebody has taken it away.
 pub const REVIEW_RIGHTS: Right = right("create", "authorization.k8s.io", "selfsubjectaccessreviews");
+
+/// What the orchestrator needs with this policy: where all namespaces are protected, no pod is deleted, and no label of a namespace
+/// read.
+pub fn needed(policy: &Policy) -> impl Iterator<Item = Right> {
+    let is_optional = |right: &Right| [DELETE_POD, LIST_NAMESPACES].contains(right);
+    RIGHTS.into_iter().filter(move |right| policy.needs_namespaces() || !is_optional(right))
+}
 
 /// All that the orchestrator needs, and nothing else.
 pub const RIGHTS: [Right; 8] =

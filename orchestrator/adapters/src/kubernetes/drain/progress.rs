@@ -34,7 +34,15 @@ impl Progress {
         self.records.retain(|uid, _| pods.iter().any(|pod| pod.pod.uid == *uid));
         for pod in self.pods.clone() {
             match pod.action {
-                Action::Await => self.record(&pod.pod, PodObstacle::Terminating, now, None),
+                Action::Await => {
+                    let finalizers = pod.finalizers.first;
+                    let obstacle = if finalizers.is_empty() {
+                        PodObstacle::Terminating
+                    } else {
+                        PodObstacle::Finalizers { finalizers }
+                    };
+                    self.record(&pod.pod, obstacle, now, None);
+                }
                 Action::WaitForJob => self.record(&pod.pod, PodObstacle::JobRunning, now, None),
                 Action::WaitForPod => self.record(&pod.pod, PodObstacle::Awaited, now, None),
                 // It may have been waited for before.
@@ -75,7 +83,9 @@ impl Progress {
     pub(super) fn volumes_staying(&self) -> usize {
         let staying = || self.pods.iter().filter(|pod| !pod.has_to_go());
         let claims: BTreeSet<(&str, &str)> = staying()
-            .flat_map(|pod| pod.volumes.claims.iter().map(|claim| (pod.pod.namespace.as_str(), claim.as_str())))
+            .flat_map(|pod| {
+                pod.volumes.claims.iter().map(|claim| (pod.pod.namespace.as_str(), claim.as_str()))
+            })
             .collect();
         claims.len() + staying().map(|pod| pod.volumes.ephemeral).sum::<usize>()
     }

@@ -103,6 +103,7 @@ pub(super) fn is_like(one: &PodObstacle, other: &PodObstacle) -> bool {
 pub(super) fn is_refusal(obstacle: &PodObstacle) -> bool {
     match obstacle {
         PodObstacle::Budget { .. }
+        | PodObstacle::UnreadBudget { .. }
         | PodObstacle::UncountedPods { .. }
         | PodObstacle::SeveralBudgets { .. }
         | PodObstacle::Denied { .. }
@@ -110,6 +111,7 @@ pub(super) fn is_refusal(obstacle: &PodObstacle) -> bool {
         PodObstacle::NotTried
         | PodObstacle::Requested
         | PodObstacle::Terminating
+        | PodObstacle::Finalizers { .. }
         | PodObstacle::JobRunning
         | PodObstacle::Awaited
         | PodObstacle::BudgetPending { .. }
@@ -121,10 +123,14 @@ pub(super) fn is_refusal(obstacle: &PodObstacle) -> bool {
 /// Whether it keeps the pod, as opposed to one that goes or has not been tried.
 pub(super) fn blocks(obstacle: &PodObstacle) -> bool {
     match obstacle {
-        PodObstacle::NotTried | PodObstacle::Requested | PodObstacle::Terminating => false,
+        PodObstacle::NotTried
+        | PodObstacle::Requested
+        | PodObstacle::Terminating
+        | PodObstacle::Finalizers { .. } => false,
         PodObstacle::JobRunning
         | PodObstacle::Awaited
         | PodObstacle::Budget { .. }
+        | PodObstacle::UnreadBudget { .. }
         | PodObstacle::BudgetPending { .. }
         | PodObstacle::UncountedPods { .. }
         | PodObstacle::SeveralBudgets { .. }

@@ -13,6 +13,7 @@ use super::super::eviction::Verdict;
 use super::super::objects::{Budget, Pod};
 use super::super::permit::{Interrupted, Permit};
 use super::super::plan::{Namespaces, PlannedPod, PodRef};
+use super::super::rights::Right;
 
 /// How soon it is tried again to drain a node whose pods are refused.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -62,11 +63,13 @@ pub(super) struct Session<'a> {
     pace: Pace,
     /// The budgets of namespaces that were asked for since the last list of pods.
     budgets: BTreeMap<String, Vec<Budget>>,
+    /// The rights in namespaces that were asked for.
+    rights: BTreeMap<(Right, String), bool>,
 }
 
 impl<'a> Session<'a> {
     pub(super) fn new(client: &'a Client, pace: Pace) -> Self {
-        Self { client, pace, budgets: BTreeMap::new() }
+        Self { client, pace, budgets: BTreeMap::new(), rights: BTreeMap::new() }
     }
 
     pub(super) fn pace(&self) -> Pace {
@@ -109,6 +112,17 @@ impl<'a> Session<'a> {
 
     fn real(&self) -> Mode {
         Mode::Real { grace: self.pace.grace }
+    }
+
+    /// Whether there is a right in a namespace. Where the server does not say, there is none: it was just refused.
+    pub(super) async fn has_right(&mut self, right: Right, namespace: &str) -> bool {
+        let key = (right, namespace.to_owned());
+        if let Some(has) = self.rights.get(&key) {
+            return *has;
+        }
+        let has = self.client.has_right(right, namespace).await.unwrap_or_default();
+        self.rights.insert(key, has);
+        has
     }
 
     /// The budgets that select a pod.

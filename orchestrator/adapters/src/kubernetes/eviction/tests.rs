@@ -27,6 +27,7 @@ fn answers_about_the_pod() {
     let why = || "why".to_owned();
     let mut pending = caused_by("DisruptionBudget");
     pending["retryAfterSeconds"] = json!(7);
+    let policy = json!({ "kind": "pods", "name": "p", "causes": [{ "message": "why" }] });
     for (answer, expected) in [
         (answer(201, &json!({ "kind": "Status", "apiVersion": "v1" }), None), Verdict::Granted),
         (answer(200, &json!("no object"), None), Verdict::Granted),
@@ -63,6 +64,11 @@ fn answers_about_the_pod() {
         ),
         (
             answer(403, &status(403, "Forbidden", &json!({})), None),
+            Verdict::Denied { status: 403, message: why() },
+        ),
+        // A policy of the cluster names the object, too.
+        (
+            answer(403, &status(403, "Forbidden", &policy), None),
             Verdict::Denied { status: 403, message: why() },
         ),
         (

@@ -124,6 +124,14 @@ fn node_waits() {
             r#"{"kind":"budget-pending","message":"wait","until":"2026-11-21T01:00:00Z"}"#,
         ),
         (PodObstacle::Awaited, r#"{"kind":"awaited"}"#),
+        (
+            PodObstacle::UnreadBudget { message: "no".to_owned() },
+            r#"{"kind":"unread-budget","message":"no"}"#,
+        ),
+        (
+            PodObstacle::Finalizers { finalizers: vec!["f".to_owned()] },
+            r#"{"kind":"finalizers","finalizers":["f"]}"#,
+        ),
     ];
     let variant = |obstacle: &PodObstacle| match obstacle {
         PodObstacle::NotTried => 0,
@@ -139,8 +147,10 @@ fn node_waits() {
         PodObstacle::Failed { .. } => 10,
         PodObstacle::BudgetPending { .. } => 11,
         PodObstacle::Awaited => 12,
+        PodObstacle::UnreadBudget { .. } => 13,
+        PodObstacle::Finalizers { .. } => 14,
     };
-    check(&table, variant, 13);
+    check(&table, variant, 15);
     check_formats(&table, |obstacle| {
         let waits = NodeWait::Pods { pods: pods(obstacle.clone()) };
         Fact::Node { host: host("h1"), step: step(&waits) }.format()
