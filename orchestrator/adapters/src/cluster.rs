@@ -30,6 +30,7 @@ use self::orders::{Halt, Work};
 use crate::kubernetes::client::Access;
 use crate::kubernetes::drain::{Drainer, Pace};
 pub use crate::kubernetes::drain::{NamedPod, Preview};
+use crate::kubernetes::node_event::NodeEvents;
 use crate::kubernetes::permit::Permit;
 use crate::kubernetes::plan::Policy;
 use crate::kubernetes::request_rate::RequestRate;
@@ -65,6 +66,7 @@ struct Shared {
     config: ClusterConfig,
     connection: Connection,
     memory: Memory,
+    events: NodeEvents,
     /// The nodes whose marks could not be read when all nodes were looked at last.
     unreadable: Mutex<BTreeSet<String>>,
 }
@@ -73,8 +75,8 @@ impl Cluster {
     /// A cluster that has not been asked anything yet.
     pub fn new(config: ClusterConfig) -> Self {
         let connection = Connection::new(config.access.clone(), config.requests.clone());
-        let (memory, unreadable) = (Memory::default(), Mutex::default());
-        Self { shared: Arc::new(Shared { config, connection, memory, unreadable }) }
+        let (memory, events, unreadable) = (Memory::default(), NodeEvents::default(), Mutex::default());
+        Self { shared: Arc::new(Shared { config, connection, memory, events, unreadable }) }
     }
 
     /// Carries `job` out. `may_write` says right before each write whether this instance still leads.
@@ -109,11 +111,11 @@ impl Cluster {
     }
 
     async fn work(&self, job: &NodeJob, permit: Permit<'_>) -> Result<NodeOutcome, Halt> {
-        let Shared { config, connection, memory, .. } = &*self.shared;
+        let Shared { config, connection, memory, events, .. } = &*self.shared;
         let client = connection.client().await?;
         let drainer = Drainer { client: &client, policy: &config.policy, pace: config.pace };
         let (site, node_from) = (&config.site, &config.node_from);
-        let work = Work { job, site, node_from, client: &client, drainer, permit, memory };
+        let work = Work { job, site, node_from, client: &client, drainer, permit, memory, events };
         let result = work.carry_out().await;
         if let Err(Halt::Failed(failure)) = &result {
             connection.failed(failure).await;

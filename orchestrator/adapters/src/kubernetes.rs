@@ -28,7 +28,7 @@
 //! # Cordons
 //!
 //! One patch makes a node unschedulable and writes the annotation [`mark::ANNOTATION`]: site, owner, host, the leader's fence,
-//! and whether the node was unschedulable before. Site and fence say who may change it; the owner is for people. Nothing without
+//! whether the node was unschedulable before, and, for people, since when and for what. Site and fence say who may change it; the owner is for people. Nothing without
 //! that annotation is uncordoned. An administrator's cordon that was there before is there afterwards; a later one cannot be told
 //! apart and ends with ours. Sites that share a cluster leave each other's nodes alone, as long as their names differ.
 //!
@@ -44,6 +44,7 @@ pub mod error;
 pub mod eviction;
 pub mod mark;
 pub mod node;
+pub(crate) mod node_event;
 pub mod objects;
 pub mod permit;
 pub mod plan;

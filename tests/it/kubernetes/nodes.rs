@@ -72,7 +72,12 @@ impl Cluster {
 
     fn annotation(&self) -> Value {
         let text = &self.node()["metadata"]["annotations"][ANNOTATION];
-        text.as_str().map_or(Value::Null, |text| serde_json::from_str(text).unwrap())
+        let mut mark: Value = text.as_str().map_or(Value::Null, |text| serde_json::from_str(text).unwrap());
+        // What is for people has a test of its own.
+        if let Some(mark) = mark.as_object_mut() {
+            mark.retain(|key, _| !["since", "reason"].contains(&key.as_str()));
+        }
+        mark
     }
 
     fn set_unschedulable(&self, is_unschedulable: bool) {

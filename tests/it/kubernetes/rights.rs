@@ -6,7 +6,8 @@ use harness::kubernetes::objects::Pod;
 use harness::kubernetes::resource::BUDGETS;
 use harness::wait::{PATIENCE, eventually};
 use os_upgrade_adapters::kubernetes::rights::{
-    DELETE_POD, EVICT_POD, GET_NODE, LIST_BUDGETS, LIST_NAMESPACES, LIST_PODS, PATCH_NODE, RIGHTS, Right,
+    CREATE_EVENT, DELETE_POD, EVICT_POD, GET_NODE, LIST_BUDGETS, LIST_NAMESPACES, LIST_PODS, PATCH_NODE,
+    RIGHTS, Right,
 };
 use os_upgrade_kernel::{NodeOrder, NodeOutcome, PodObstacle};
 use serde_json::json;
@@ -100,7 +101,8 @@ async fn budget_is_named_without_the_right_to_read_it() {
     }
     let outcome = cluster.drain().await;
     let named = PodObstacle::Budget { budgets: vec!["web-budget".to_owned()] };
-    let [("default", first), ("shop", PodObstacle::UnreadBudget { message })] = obstacles(&outcome)[..] else {
+    let [("default", first), ("shop", PodObstacle::UnreadBudget { message })] = obstacles(&outcome)[..]
+    else {
         panic!("{outcome:?}")
     };
     // The refusal says it itself.
@@ -131,7 +133,7 @@ async fn rights_that_are_not_used_are_not_missed() {
         [(None, vec![]), (Some(json!({ "matchLabels": { "a": "b" } })), vec![DELETE_POD, LIST_NAMESPACES])]
     {
         let cluster = Cluster::start().await.protecting(protected);
-        let optional = [DELETE_POD, LIST_NAMESPACES];
+        let optional = [DELETE_POD, LIST_NAMESPACES, CREATE_EVENT];
         let granted: Vec<Right> = RIGHTS.into_iter().filter(|right| !optional.contains(right)).collect();
         cluster.server.grant(USER, rules(&granted));
         assert_eq!(cluster.adapter().missing_rights().await.unwrap(), missing);
@@ -174,5 +176,6 @@ async fn used_rights_are_the_declared_ones() {
     let uncordon = NodeOrder::Uncordon { ready: true, left: None };
     assert_eq!(carry_out(&adapter, uncordon).await, NodeOutcome::Uncordoned);
     let text = |right: Right| (right.verb.to_owned(), right.group.to_owned(), right.resource.to_owned());
+    eventually("an event", async || cluster.calls("create", "events").pop()).await;
     assert_eq!(cluster.used(), RIGHTS.map(text).into());
 }

@@ -1,5 +1,7 @@
 //! What is done for each order.
 
+use std::sync::{Mutex, PoisonError};
+
 use os_upgrade_kernel::{NodeJob, NodeOrder, NodeOutcome};
 use os_upgrade_protocol::RunId;
 use os_upgrade_settings::NodeFrom;
@@ -7,12 +9,13 @@ use os_upgrade_settings::NodeFrom;
 use super::failure::Failure;
 use super::memory::Memory;
 use super::node_from::{cordoned_node_of, node_of};
-use super::outcome::{lost, of_other_site, remaining, superseded, unreadable};
+use super::outcome::{first, lost, of_other_site, superseded, unreadable};
 use crate::kubernetes::client::Client;
 use crate::kubernetes::drain::{Checked, Drainer, Round};
 use crate::kubernetes::error::Error;
-use crate::kubernetes::mark::{Claim, Cordoned, Refenced, Uncordoned};
+use crate::kubernetes::mark::{Claim, Cordoned, Marking, Refenced, Uncordoned};
 use crate::kubernetes::node::{self, NodeState, Readiness};
+use crate::kubernetes::node_event::{NodeEvent, NodeEvents};
 use crate::kubernetes::permit::{Interrupted, Permit};
 
 /// Why there is no outcome.
@@ -55,6 +58,7 @@ pub(super) struct Work<'a> {
     pub(super) drainer: Drainer<'a>,
     pub(super) permit: Permit<'a>,
     pub(super) memory: &'a Memory,
+    pub(super) events: &'a NodeEvents,
 }
 
 impl Work<'_> {
@@ -86,11 +90,16 @@ impl Work<'_> {
             Ok(state) => state,
             Err(outcome) => return Ok(outcome),
         };
-        Ok(match self.drainer.check(state, &self.claim()).await? {
+        Ok(match self.drainer.check(state.clone(), &self.claim()).await? {
             Checked::NotCordoned(standing) => lost(&node, standing).unwrap_or_else(superseded),
-            Checked::Drained { boot_id } => NodeOutcome::Drained { boot_id },
+            Checked::Drained { boot_id } => self.drained(&state, boot_id),
             Checked::Clear => NodeOutcome::Clear,
-            Checked::Refused(pods) | Checked::Pending(pods) => remaining(pods),
+            Checked::Refused(pods) => {
+                let pods = first(pods);
+                self.report(&state, &NodeEvent::DrainRefused { why: pods.to_string() });
+                NodeOutcome::Remaining { pods }
+            }
+            Checked::Pending(pods) => NodeOutcome::Remaining { pods: first(pods) },
         })
     }
 
@@ -107,11 +116,22 @@ impl Work<'_> {
             Round::NotCordoned(standing) => lost(&node, standing).unwrap_or_else(superseded),
             Round::Drained { boot_id } => {
                 self.memory.forget(host);
-                NodeOutcome::Drained { boot_id }
+                self.drained(&state, boot_id)
             }
-            Round::Remaining(pods) => remaining(pods),
+            Round::Remaining(pods) => NodeOutcome::Remaining { pods: first(pods) },
             Round::VolumesInUse(volumes) => NodeOutcome::VolumesInUse { volumes },
         })
+    }
+
+    fn drained(&self, node: &NodeState, boot_id: Option<String>) -> NodeOutcome {
+        self.report(node, &NodeEvent::Drained);
+        NodeOutcome::Drained { boot_id }
+    }
+
+    fn report(&self, node: &NodeState, event: &NodeEvent) {
+        if self.permit.check().is_ok() {
+            self.events.report(self.client, node, event);
+        }
     }
 
     /// Cordons the node, or looks whether it still is. Returns the node as it then is, or the outcome if it cannot be drained.
@@ -128,7 +148,10 @@ impl Work<'_> {
         let owner = owner.as_str();
         let (cordoned, state) = node::cordon(self.client, node, &self.claim(), owner, self.permit).await?;
         Ok(match cordoned {
-            Cordoned::Ours { .. } => Ok(state),
+            Cordoned::Ours { .. } => {
+                self.report(&state, &NodeEvent::Cordoned);
+                Ok(state)
+            }
             Cordoned::Superseded(_) => Err(superseded()),
             Cordoned::OtherSite(mark) => Err(of_other_site(node, &mark.site)),
             Cordoned::Unreadable { detail } => Err(unreadable(node, &detail)),
@@ -152,10 +175,23 @@ impl Work<'_> {
         else {
             return Ok(NodeOutcome::Uncordoned);
         };
-        let may_end = |node: &NodeState| !ready || is_ready(node, left);
-        Ok(match node::uncordon(self.client, &node, &self.claim(), self.permit, may_end).await? {
+        let marked = Mutex::new(None);
+        let may_end = |node: &NodeState| {
+            if matches!(node.cordon.marking, Marking::Marked { .. }) {
+                *marked.lock().unwrap_or_else(PoisonError::into_inner) = Some(node.clone());
+            }
+            !ready || is_ready(node, left)
+        };
+        let uncordoned = node::uncordon(self.client, &node, &self.claim(), self.permit, may_end).await?;
+        Ok(match uncordoned {
             None => NodeOutcome::NotReady,
-            Some(Uncordoned::Unmarked { .. } | Uncordoned::OtherSite(_)) => NodeOutcome::Uncordoned,
+            Some(Uncordoned::Unmarked { .. }) => {
+                if let Some(before) = marked.into_inner().unwrap_or_else(PoisonError::into_inner) {
+                    self.report(&before, &NodeEvent::Uncordoned);
+                }
+                NodeOutcome::Uncordoned
+            }
+            Some(Uncordoned::OtherSite(_)) => NodeOutcome::Uncordoned,
             Some(Uncordoned::Superseded(_)) => superseded(),
             Some(Uncordoned::Unreadable { detail }) => unreadable(&node, &detail),
         })

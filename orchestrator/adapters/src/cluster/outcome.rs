@@ -27,22 +27,19 @@ fn weight(obstacle: &PodObstacle) -> u8 {
 }
 
 /// Pods that are left. The first ones are those that are blocked, in the order of their names.
-pub(super) fn remaining(mut pods: Vec<Pod>) -> NodeOutcome {
+pub(super) fn first(mut pods: Vec<Pod>) -> Pods {
     let count = pods.len();
     let key = |pod: &Pod| (Reverse(weight(&pod.obstacle)), pod.namespace.clone(), pod.name.clone());
     pods.sort_by_cached_key(key);
     pods.truncate(PODS_NAMED_MAX);
-    NodeOutcome::Remaining { pods: Pods { count, first: pods } }
+    Pods { count, first: pods }
 }
 
 /// The pause before the next check, where a budget is being computed. It is about this node alone.
 pub(super) fn pause(order: &NodeOrder, outcome: &NodeOutcome, now: DateTime<Utc>) -> Option<RetryAfter> {
     let (NodeOrder::Check { .. }, NodeOutcome::Remaining { pods }) = (order, outcome) else { return None };
-    let until = |pod: &Pod| match pod.obstacle {
-        PodObstacle::BudgetPending { until, .. } => (until - now).to_std().ok(),
-        _ => None,
-    };
-    pods.first.iter().filter_map(until).max().map(RetryAfter::Slot)
+    let pauses = pods.first.iter().filter_map(|pod| (pod.obstacle.until()? - now).to_std().ok());
+    pauses.max().map(RetryAfter::Slot)
 }
 
 /// A later leader is at work.
@@ -104,7 +101,7 @@ mod tests {
             pod("e", PodObstacle::NotTried),
             pod("y", PodObstacle::JobRunning),
         ];
-        let NodeOutcome::Remaining { pods } = remaining(pods) else { panic!("not remaining") };
+        let pods = first(pods);
         let names: Vec<&str> = pods.first.iter().map(|pod| pod.name.as_str()).collect();
         assert_eq!((pods.count, names), (7, vec!["y", "z", "b", "d", "e"]));
     }

@@ -16,8 +16,8 @@ use super::objects::{Budget, Namespace, Node, OBJECTS_MAX, Page, Pod};
 use super::plan::PodRef;
 use super::request_rate::Turn;
 use super::rights::{
-    DELETE_POD, EVICT_POD, GET_NODE, LIST_BUDGETS, LIST_NAMESPACES, LIST_NODES, LIST_PODS, PATCH_NODE,
-    REVIEW_RIGHTS, Right,
+    CREATE_EVENT, DELETE_POD, EVICT_POD, GET_NODE, LIST_BUDGETS, LIST_NAMESPACES, LIST_NODES, LIST_PODS,
+    PATCH_NODE, REVIEW_RIGHTS, Right,
 };
 
 /// The objects of a page.
@@ -28,6 +28,8 @@ const PAGES_MAX: usize = OBJECTS_MAX / PAGE_OBJECTS;
 const LIST_BYTES_MAX: usize = 64 << 20;
 /// How often a list begins anew when its continue token expires.
 const LISTS_MAX: usize = 3;
+/// Where events about objects without a namespace are.
+pub(super) const EVENT_NAMESPACE: &str = "default";
 /// The status of an expired token.
 const GONE: u16 = 410;
 
@@ -183,6 +185,18 @@ impl Client {
         Ok(review.status.is_some_and(|status| status.allowed))
     }
 
+    /// Writes an event about a node. One of the same name, which says the same, may be there.
+    ///
+    /// # Errors
+    /// The request fails.
+    pub(super) async fn create_event(&self, event: &Value) -> Result<(), Error> {
+        let path = format!("/api/v1/namespaces/{EVENT_NAMESPACE}/events");
+        let body = event.to_string().into_bytes();
+        let outgoing = Outgoing { method: Method::POST, path, content_type: "application/json", body };
+        let answer = self.send(self.turn().await, outgoing).await?;
+        if answer.is_success() { Ok(()) } else { Err(answer.error(CREATE_EVENT)) }
+    }
+
     /// Evicts exactly this pod.
     ///
     /// # Errors
@@ -274,3 +288,6 @@ fn delete_options(pod: &PodRef, mode: Mode) -> Value {
     }
     options
 }
+
+#[cfg(test)]
+mod tests;

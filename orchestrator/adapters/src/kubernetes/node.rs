@@ -3,6 +3,8 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
+use chrono::Utc;
+
 use super::api::PatchKind;
 use super::client::Client;
 use super::error::Error;
@@ -95,7 +97,8 @@ pub async fn cordon(
     owner: &str,
     permit: Permit<'_>,
 ) -> Result<(Cordoned, NodeState), Interrupted> {
-    change(client, name, permit, |node| claim.cordon(owner, &node.cordon, &node.version)).await
+    let now = Utc::now();
+    change(client, name, permit, |node| claim.cordon(owner, &node.cordon, &node.version, now)).await
 }
 
 /// Writes the fence of the claim into the mark of a node that is cordoned for the site, and looks whether it still is. Returns
