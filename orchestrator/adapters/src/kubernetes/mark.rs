@@ -202,10 +202,6 @@ fn pointer() -> String {
     format!("/metadata/annotations/{}", ANNOTATION.replace('/', "~1"))
 }
 
-fn text(mark: &Mark) -> String {
-    json!(mark).to_string()
-}
-
 /// A mark with a note.
 fn noted(mark: &Mark, note: &Note) -> String {
     let mut text = json!(mark);

@@ -276,7 +276,11 @@ impl Answered<'_> {
             let event = rebooter.begins(boot_id.filter(|boot_id| entry.boot_id.as_deref() != Some(boot_id)));
             return vec![drained, Fact::Reboot { index, host: host.clone(), event }];
         }
-        vec![drained]
+        // It was looked at for another leader, and nothing has changed.
+        let is_known = self.node.stage == NodeStage::Drained
+            && self.node.boot_id.as_deref() == boot_id
+            && self.node.waits.is_none();
+        if is_known { Vec::new() } else { vec![drained] }
     }
 
     /// The node is as it was before, so that what waited for it goes on.

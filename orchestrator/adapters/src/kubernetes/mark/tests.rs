@@ -27,6 +27,11 @@ fn mark(owner: &str, sequence: u64, was_unschedulable: bool) -> Mark {
     }
 }
 
+/// The text of a mark without a note.
+fn text(mark: &Mark) -> String {
+    noted(mark, &Note::default())
+}
+
 fn at(secs: i64) -> DateTime<Utc> {
     DateTime::from_timestamp(secs, 0).unwrap()
 }
@@ -67,7 +72,10 @@ fn cordon_remembers_what_was_before() {
         assert_eq!(written(&claim(5).cordon("a", &before, "7", at(1))), expected, "{name}");
     }
     let ours = cordon(true, Some(mark("a", 5, true)));
-    assert_eq!(claim(5).cordon("a", &ours, "7", at(1)), Step::Done(Cordoned::Ours { was_unschedulable: true }));
+    assert_eq!(
+        claim(5).cordon("a", &ours, "7", at(1)),
+        Step::Done(Cordoned::Ours { was_unschedulable: true })
+    );
     let later = mark("b", 6, false);
     let step = claim(5).cordon("a", &cordon(true, Some(later.clone())), "7", at(1));
     assert_eq!(step, Step::Done(Cordoned::Superseded(later)));
@@ -137,7 +145,10 @@ fn another_sites_mark_is_left_alone() {
         for is_unschedulable in [true, false] {
             let cordon = cordon(is_unschedulable, Some(other.clone()));
             let claim = claim(5);
-            assert_eq!(claim.cordon("a", &cordon, "7", at(1)), Step::Done(Cordoned::OtherSite(other.clone())));
+            assert_eq!(
+                claim.cordon("a", &cordon, "7", at(1)),
+                Step::Done(Cordoned::OtherSite(other.clone()))
+            );
             assert_eq!(claim.uncordon(&cordon), Step::Done(Uncordoned::OtherSite(other.clone())));
             assert_eq!(claim.refence(&cordon), Step::Done(Refenced::OtherSite(other.clone())));
             assert_eq!(claim.standing(&cordon), Standing::OtherSite(other.clone()));
