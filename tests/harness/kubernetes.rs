@@ -194,6 +194,16 @@ impl ApiServer {
         self.shared.read(|state| state.store.get(&key)).map(Arc::unwrap_or_clone)
     }
 
+    /// The objects of a namespace, or those without one if it is empty.
+    pub fn objects(&self, resource: Resource, namespace: &str) -> Vec<Value> {
+        let namespace = Some(namespace).filter(|namespace| !namespace.is_empty());
+        self.shared
+            .read(|state| state.store.list(resource, namespace))
+            .iter()
+            .map(|it| Value::clone(it))
+            .collect()
+    }
+
     /// Changes an object behind everybody's back, as one more client would.
     pub fn edit(&self, resource: Resource, namespace: &str, name: &str, edit: impl FnOnce(&mut Value)) {
         let key = Key::new(resource, namespace, name);

@@ -15,6 +15,7 @@ mod seen;
 use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex, PoisonError};
 
+use chrono::Utc;
 use imbl::OrdMap;
 use kube::core::Selector;
 use os_upgrade_kernel::{Job, JobDone, NodeJob, NodeOutcome, SeenNode};
@@ -29,10 +30,11 @@ use self::orders::{Halt, Work};
 use crate::kubernetes::client::Access;
 use crate::kubernetes::drain::{Drainer, Pace};
 pub use crate::kubernetes::drain::{NamedPod, Preview};
+use crate::kubernetes::node_event::NodeEvents;
 use crate::kubernetes::permit::Permit;
 use crate::kubernetes::plan::Policy;
 use crate::kubernetes::request_rate::RequestRate;
-use crate::kubernetes::rights::{RIGHTS, Right};
+use crate::kubernetes::rights::{Right, needed};
 
 /// Which cluster it is, and how its nodes are treated.
 #[derive(Debug, Clone)]
@@ -64,6 +66,7 @@ struct Shared {
     config: ClusterConfig,
     connection: Connection,
     memory: Memory,
+    events: NodeEvents,
     /// The nodes whose marks could not be read when all nodes were looked at last.
     unreadable: Mutex<BTreeSet<String>>,
 }
@@ -72,8 +75,8 @@ impl Cluster {
     /// A cluster that has not been asked anything yet.
     pub fn new(config: ClusterConfig) -> Self {
         let connection = Connection::new(config.access.clone(), config.requests.clone());
-        let (memory, unreadable) = (Memory::default(), Mutex::default());
-        Self { shared: Arc::new(Shared { config, connection, memory, unreadable }) }
+        let (memory, events, unreadable) = (Memory::default(), NodeEvents::default(), Mutex::default());
+        Self { shared: Arc::new(Shared { config, connection, memory, events, unreadable }) }
     }
 
     /// Carries `job` out. `may_write` says right before each write whether this instance still leads.
@@ -82,7 +85,10 @@ impl Cluster {
             return not_begun(job);
         }
         let (outcome, retry_after) = match self.work(&job, Permit::new(&may_write)).await {
-            Ok(outcome) => (outcome, None),
+            Ok(outcome) => {
+                let pause = outcome::pause(&job.order, &outcome, Utc::now());
+                (outcome, pause)
+            }
             Err(Halt::NotLeading) => return not_begun(job),
             Err(Halt::Failed(failure)) => failure.into_outcome(),
         };
@@ -98,6 +104,7 @@ impl Cluster {
             NodeOutcome::CordonLost { detail } => tracing::warn!(%host, ?order, detail, "a cordon is lost"),
             NodeOutcome::Clear
             | NodeOutcome::Remaining { .. }
+            | NodeOutcome::VolumesInUse { .. }
             | NodeOutcome::Drained { .. }
             | NodeOutcome::Held
             | NodeOutcome::Unmarked
@@ -109,11 +116,11 @@ impl Cluster {
     }
 
     async fn work(&self, job: &NodeJob, permit: Permit<'_>) -> Result<NodeOutcome, Halt> {
-        let Shared { config, connection, memory, .. } = &*self.shared;
+        let Shared { config, connection, memory, events, .. } = &*self.shared;
         let client = connection.client().await?;
         let drainer = Drainer { client: &client, policy: &config.policy, pace: config.pace };
         let (site, node_from) = (&config.site, &config.node_from);
-        let work = Work { job, site, node_from, client: &client, drainer, permit, memory };
+        let work = Work { job, site, node_from, client: &client, drainer, permit, memory, events };
         let result = work.carry_out().await;
         if let Err(Halt::Failed(failure)) = &result {
             connection.failed(failure).await;
@@ -136,15 +143,15 @@ impl Cluster {
         self.heed(preview.await).await
     }
 
-    /// The rights that this client lacks, of those that the orchestrator needs in all namespaces.
+    /// The rights that this client lacks, of those that the orchestrator needs in all namespaces with these settings.
     ///
     /// # Errors
     /// The cluster cannot be asked.
     pub async fn missing_rights(&self) -> Result<Vec<Right>, Failure> {
         let client = self.shared.connection.client().await?;
         let mut missing = Vec::new();
-        for right in RIGHTS {
-            if !self.heed(client.has_right(right).await.map_err(Failure::from)).await? {
+        for right in needed(&self.shared.config.policy) {
+            if !self.heed(client.has_right(right, "").await.map_err(Failure::from)).await? {
                 missing.push(right);
             }
         }

@@ -77,7 +77,8 @@ impl<'a> NodeWaits<'a> {
     fn of(waits: &'a NodeWait) -> Self {
         let pods = match waits {
             NodeWait::Pods { pods } => Some(pods),
-            NodeWait::NotReady
+            NodeWait::Volumes { .. }
+            | NodeWait::NotReady
             | NodeWait::ForeignMark { .. }
             | NodeWait::Unreachable { .. }
             | NodeWait::Refused { .. } => None,

@@ -18,7 +18,7 @@ use crate::fact::{Fact, IgnoreCause};
 use crate::missed::MissedReason;
 use crate::no_answer::NoAnswer;
 use crate::node::{Node, NodeStage, NodeStep};
-use crate::node_wait::{NodeWait, Pods};
+use crate::node_wait::{NodeWait, PodObstacle, Pods};
 use crate::reason::Reason;
 use crate::reboot_queue::{Entry, EntryEvent};
 use crate::record::Record;
@@ -188,14 +188,14 @@ fn of_step(step: &NodeStep) -> u32 {
 
 fn of_wait(waits: &NodeWait) -> u32 {
     match waits {
-        NodeWait::ForeignMark { .. } => 10,
+        NodeWait::ForeignMark { .. } | NodeWait::Volumes { .. } => 10,
         NodeWait::Pods { pods } => of_pods(pods),
         NodeWait::NotReady | NodeWait::Unreachable { .. } | NodeWait::Refused { .. } => 7,
     }
 }
 
 fn of_pods(pods: &Pods) -> u32 {
-    since(10, pods.kubelet_silent).max(7)
+    newest(pods.first.iter().map(|pod| of_obstacle(&pod.obstacle))).max(since(10, pods.kubelet_silent)).max(7)
 }
 
 fn of_node(node: &Node) -> u32 {
@@ -221,10 +221,9 @@ fn of_reason(reason: &Reason) -> u32 {
             since(10, output.is_some()).max(8)
         }
         Reason::RebootCommandNotStarted { .. } => 9,
-        Reason::DrainTimedOut { waits: Some(waits), .. } => of_wait(waits),
         Reason::DrainRefused { pods } => of_pods(pods),
-        Reason::DrainTimedOut { waits: None, .. }
-        | Reason::CordonLost { .. }
+        Reason::DrainTimedOut { waits, .. } => waits.as_ref().map_or(7, of_wait),
+        Reason::CordonLost { .. }
         | Reason::ApiServerUnderWay { .. }
         | Reason::ApiServerWaits { .. }
         | Reason::ClusterUnseen => 7,
@@ -255,6 +254,26 @@ fn of_reason(reason: &Reason) -> u32 {
         | Reason::Restored { .. }
         | Reason::AwaitsApproval { .. }
         | Reason::HostWithdrawn { .. } => OLDEST,
+    }
+}
+
+fn of_obstacle(obstacle: &PodObstacle) -> u32 {
+    match obstacle {
+        PodObstacle::UnreadBudget { .. }
+        | PodObstacle::BudgetPending { .. }
+        | PodObstacle::Finalizers { .. }
+        | PodObstacle::Awaited => 10,
+        PodObstacle::NotTried
+        | PodObstacle::Requested
+        | PodObstacle::Terminating
+        | PodObstacle::JobRunning
+        | PodObstacle::Budget { .. }
+        | PodObstacle::UncountedPods { .. }
+        | PodObstacle::SeveralBudgets { .. }
+        | PodObstacle::Denied { .. }
+        | PodObstacle::MissingRight { .. }
+        | PodObstacle::NamespaceEnds
+        | PodObstacle::Failed { .. } => 7,
     }
 }
 

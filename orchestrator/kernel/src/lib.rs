@@ -100,7 +100,7 @@ pub use missed::{MissedReason, MissedRun, MissedRuns};
 pub use no_answer::NoAnswer;
 pub use node::{Node, NodeStage, NodeStep};
 pub use node_fence::NodeFence;
-pub use node_wait::{NodeWait, PODS_NAMED_MAX, Pod, PodObstacle, Pods};
+pub use node_wait::{NodeWait, PODS_NAMED_MAX, Pod, PodObstacle, Pods, Volumes};
 pub use overdue::BlockedStart;
 pub use reason::Reason;
 pub use reboots::{EntryBlocker, explain_entry, needs_operator, next_reboot};

@@ -245,6 +245,7 @@ impl Node {
             Some(NodeWait::ForeignMark { fence }) => Some(fence),
             Some(
                 NodeWait::Pods { .. }
+                | NodeWait::Volumes { .. }
                 | NodeWait::NotReady
                 | NodeWait::Unreachable { .. }
                 | NodeWait::Refused { .. },

@@ -27,6 +27,12 @@ pub enum NodeWait {
         /// The pods.
         pods: Pods,
     },
+    /// Its pods are gone, and volumes are still in use on it.
+    #[error("{volumes}")]
+    Volumes {
+        /// The volumes.
+        volumes: Volumes,
+    },
     /// Its kubelet has not reported that the node is ready, after the boot if it was to reboot.
     #[error("its node is not ready, or is still in its old boot")]
     NotReady,
@@ -63,6 +69,7 @@ impl NodeWait {
     pub fn is_like(&self, other: &Self) -> bool {
         match (self, other) {
             (Self::Pods { pods }, Self::Pods { pods: others }) => pods.is_like(others),
+            (Self::Volumes { volumes }, Self::Volumes { volumes: others }) => volumes == others,
             (Self::ForeignMark { fence }, Self::ForeignMark { fence: other }) => fence == other,
             _ => std::mem::discriminant(self) == std::mem::discriminant(other),
         }
@@ -96,12 +103,26 @@ pub struct Pods {
 impl Pods {
     /// Whether nothing but disruption budgets keeps them, which other pods may have spent for the moment.
     pub(crate) fn are_kept_by_budgets(&self) -> bool {
-        let is_by_budget = |pod: &Pod| matches!(pod.obstacle, PodObstacle::Budget { .. });
+        let is_by_budget = |pod: &Pod| {
+            matches!(
+                pod.obstacle,
+                PodObstacle::Budget { .. }
+                    | PodObstacle::UnreadBudget { .. }
+                    | PodObstacle::BudgetPending { .. }
+            )
+        };
         !self.first.is_empty() && self.first.iter().all(is_by_budget)
     }
 
+    /// Whether nothing keeps them but budgets that are being computed.
+    pub(crate) fn wait_for_budgets(&self) -> bool {
+        let is_pending = |pod: &Pod| matches!(pod.obstacle, PodObstacle::BudgetPending { .. });
+        !self.first.is_empty() && self.first.iter().all(is_pending)
+    }
+
     fn is_like(&self, other: &Self) -> bool {
-        let same = |(one, other): (&Pod, &Pod)| one.is_like(other);
+        let same =
+            |(one, other): (&Pod, &Pod)| one.is_like(other) && one.obstacle.until() == other.obstacle.until();
         self.kubelet_silent == other.kubelet_silent
             && self.first.len() == other.first.len()
             && self.first.iter().zip(&other.first).all(same)
@@ -121,6 +142,33 @@ impl fmt::Display for Pods {
         match self.count.saturating_sub(self.first.len()) {
             0 => Ok(()),
             more => write!(f, "; and {more} more"),
+        }
+    }
+}
+
+/// Volumes that are in use on a node whose pods are gone.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub struct Volumes {
+    /// How many there are.
+    pub count: usize,
+    /// The first ones, as the node names them.
+    pub first: Vec<String>,
+    /// How many of them may belong to pods that stay.
+    pub staying: usize,
+}
+
+impl fmt::Display for Volumes {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { count, first, staying } = self;
+        write!(f, "volumes are still in use: {}", first.join(", "))?;
+        match count.saturating_sub(first.len()) {
+            0 => {}
+            more => write!(f, " and {more} more")?,
+        }
+        match staying {
+            0 => Ok(()),
+            staying => write!(f, ", of which {staying} may belong to pods that stay"),
         }
     }
 }
@@ -161,6 +209,13 @@ impl fmt::Display for Pod {
     }
 }
 
+fn finalizers_named(finalizers: &[String]) -> String {
+    match finalizers {
+        [finalizer] => format!("the finalizer {finalizer}"),
+        several => format!("the finalizers {}", several.join(", ")),
+    }
+}
+
 fn budgets_named(budgets: &[String]) -> String {
     match budgets {
         [] => "a budget".to_owned(),
@@ -185,14 +240,37 @@ pub enum PodObstacle {
     /// It is terminating.
     #[error("is terminating")]
     Terminating,
+    /// It is terminating, and is not removed before whoever has set them takes its finalizers away.
+    #[error("is terminating, and kept by {}", finalizers_named(finalizers))]
+    Finalizers {
+        /// The first finalizers.
+        finalizers: Vec<String>,
+    },
     /// Its job is running.
     #[error("belongs to a job that is running")]
     JobRunning,
+    /// The settings say that it is waited for.
+    #[error("is waited for, because of wait-for-pods")]
+    Awaited,
     /// Disruption budgets do not allow its eviction.
     #[error("is kept by {}", budgets_named(budgets))]
     Budget {
         /// The budgets that select it; empty if they could not be read.
         budgets: Vec<String>,
+    },
+    /// A budget does not allow its eviction, and budgets cannot be read.
+    #[error("is kept by a budget: {message}")]
+    UnreadBudget {
+        /// The server's message, which names the budget.
+        message: String,
+    },
+    /// The status of its budget is not computed yet, so that nobody knows whether the pod may be evicted.
+    #[error("waits for its budget until {}: {message}", time::format(*until))]
+    BudgetPending {
+        /// The server's message, which names the budget.
+        message: String,
+        /// When the server is asked again.
+        until: DateTime<Utc>,
     },
     /// A budget counts pods of controllers, and none that it selects has one, so that it never allows an eviction.
     #[error("is kept for good by the budget {budget}, which counts pods of controllers and selects none")]
@@ -227,4 +305,11 @@ pub enum PodObstacle {
         /// The failure.
         detail: String,
     },
+}
+
+impl PodObstacle {
+    /// When it is known to end or to be looked at again, if it has such a time.
+    pub fn until(&self) -> Option<DateTime<Utc>> {
+        if let Self::BudgetPending { until, .. } = self { Some(*until) } else { None }
+    }
 }

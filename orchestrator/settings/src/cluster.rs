@@ -27,6 +27,8 @@ pub struct Cluster {
     pub protected_namespaces: Option<LabelSelector>,
     /// The pods of jobs that are waited for; all if absent.
     pub job_pods: Option<LabelSelector>,
+    /// The pods that are never evicted and always waited for; none if absent.
+    pub wait_for_pods: Option<LabelSelector>,
     /// The nodes that are API servers.
     pub api_servers: LabelSelector,
     /// How often the dry run of evictions is repeated while a pod is refused.
@@ -89,6 +91,7 @@ impl Settings {
             on_failure: _,
             protected_namespaces,
             job_pods,
+            wait_for_pods,
             eviction_retries,
             eviction_interval,
             pod_grace,
@@ -117,6 +120,7 @@ impl Settings {
             node_from,
             protected_namespaces: protected_namespaces.clone(),
             job_pods: job_pods.clone(),
+            wait_for_pods: wait_for_pods.clone(),
             api_servers: self.reboot.api_server_selector.clone(),
             eviction_retries: eviction_retries.get(),
             eviction_interval: eviction_interval.get(),
@@ -201,6 +205,7 @@ fn changed(merged: &Merged) -> Vec<&'static str> {
         ("drain-timeout", merged.is_changed::<Interval<1_000, 86_400_000>>(SECTION, "drain-timeout")),
         ("protected-namespaces", merged.is_changed::<Option<LabelSelector>>(SECTION, "protected-namespaces")),
         ("job-pods", merged.is_changed::<Option<LabelSelector>>(SECTION, "job-pods")),
+        ("wait-for-pods", merged.is_changed::<Option<LabelSelector>>(SECTION, "wait-for-pods")),
         ("eviction-retries", merged.is_changed::<Bounded<0, 1_000>>(SECTION, "eviction-retries")),
         ("eviction-interval", merged.is_changed::<Interval<100, 3_600_000>>(SECTION, "eviction-interval")),
         ("pod-grace", merged.is_changed::<Option<Interval<1_000, 86_400_000>>>(SECTION, "pod-grace")),

@@ -281,6 +281,9 @@ sections! {
         /// The pods of jobs that are waited for until they have ended: a label selector as kubectl takes it. Pods of other jobs are
         /// evicted. Without it every job is waited for.
         "job-pods" => job_pods: Option<LabelSelector> = Initial::Unset("app!=batch");
+        /// The pods that are never evicted or deleted: a label selector as kubectl takes it. A drain does not begin while one of them
+        /// is on the node and has not finished, whoever controls it.
+        "wait-for-pods" => wait_for_pods: Option<LabelSelector> = Initial::Unset("os-upgrade/wait=true");
         /// How often it is asked again whether all pods can be evicted, 0 to 1000, but for 30 s at most, before a drain that has evicted
         /// nothing yet is given up.
         "eviction-retries" => eviction_retries: Bounded<0, 1_000> = Initial::Is("0");

@@ -33,6 +33,10 @@ pub struct PodName {
     pub name: String,
     /// Its controller, as in `StatefulSet/db`; absent if it has none.
     pub owner: Option<String>,
+    /// Whether no controller replaces it.
+    pub is_bare: bool,
+    /// Whether it has data in an `emptyDir`, which end with it.
+    pub has_empty_dir: bool,
 }
 
 /// Why there is no preview, in a sentence.

@@ -31,8 +31,8 @@ fn shown(Preview { evicted, deleted, awaited, blocked, own }: Preview) -> DrainP
     }
 }
 
-fn name(NamedPod { namespace, name, owner }: NamedPod) -> PodName {
-    PodName { namespace, name, owner }
+fn name(NamedPod { namespace, name, owner, is_bare, has_empty_dir }: NamedPod) -> PodName {
+    PodName { namespace, name, owner, is_bare, has_empty_dir }
 }
 
 fn no_preview(failure: Failure) -> NoPreview {

@@ -73,8 +73,8 @@ impl SetupError {
     pub fn is_transient(&self) -> bool {
         match self {
             Self::Listen { source, .. } => source.kind() == io::ErrorKind::AddrNotAvailable,
-            // A command of the kubeconfig that gets a token may need a network.
-            Self::Kubernetes(BuildError::Client(_)) => true,
+            // A command of the kubeconfig that gets a token may need a network, and the file of a token may be written later.
+            Self::Kubernetes(BuildError::Client(_) | BuildError::Token { .. }) => true,
             Self::Kubernetes(
                 BuildError::Kubeconfig { .. }
                 | BuildError::NotInCluster { .. }

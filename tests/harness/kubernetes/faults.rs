@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use serde_json::json;
+
 use super::access::Call;
 use super::failure::Failure;
 
@@ -10,6 +12,10 @@ use super::failure::Failure;
 pub enum Fault {
     /// It is refused with this status and an error that blames the server.
     Status(u16),
+    /// An admission policy of the cluster refuses it.
+    DeniedByPolicy,
+    /// An admission plugin of the server refuses it.
+    DeniedByPlugin,
     /// It is throttled, which is told in plain text.
     Throttled,
     /// It is refused as if the object had been modified.
@@ -40,6 +46,11 @@ impl Fault {
                 };
                 Some(Failure::new(code, reason, message))
             }
+            Self::DeniedByPolicy => {
+                let cause = json!({ "causes": [{ "message": "not on Fridays" }] });
+                Some(denied(call).details(cause))
+            }
+            Self::DeniedByPlugin => Some(denied(call)),
             Self::Throttled => Some(Failure::throttled()),
             Self::Conflict => {
                 let message = "Operation cannot be fulfilled: the object has been modified; please apply your changes \
@@ -51,6 +62,12 @@ impl Fault {
             }
         }
     }
+}
+
+fn denied(call: &Call) -> Failure {
+    let name = call.name.as_deref().unwrap_or_default();
+    let message = format!("{} \"{name}\" is forbidden: not on Fridays", call.resource);
+    Failure::new(403, "Forbidden", message).details(json!({ "name": name, "kind": call.resource }))
 }
 
 #[derive(Debug)]

@@ -73,6 +73,13 @@ impl Pod {
         self
     }
 
+    /// With this volume, besides others.
+    pub fn volume(mut self, volume: &Value) -> Self {
+        let spec = self.object["spec"].as_object_mut().unwrap();
+        spec.entry("volumes").or_insert_with(|| json!([])).as_array_mut().unwrap().push(volume.clone());
+        self
+    }
+
     /// With this grace period.
     pub fn grace_secs(self, secs: u32) -> Self {
         self.with("/spec/terminationGracePeriodSeconds", json!(secs))

@@ -112,6 +112,32 @@ fn deployment_runs_as_the_service_account() {
     assert_eq!(Some(&claimed.claim_name), claim.metadata.name.as_ref());
 }
 
+/// What the level `restricted` of Pod Security asks for, field by field.
+#[test]
+fn deployment_passes_the_restricted_level() {
+    let deployment: Deployment = object("inside.yaml", "Deployment");
+    let pod = deployment.spec.unwrap().template.spec.unwrap();
+    assert_eq!([pod.host_network, pod.host_pid, pod.host_ipc].map(Option::unwrap_or_default), [false; 3]);
+    let of_pod = pod.security_context.unwrap();
+    assert_eq!((of_pod.run_as_non_root, of_pod.run_as_user.map(|user| user > 0)), (Some(true), Some(true)));
+    assert_eq!(of_pod.seccomp_profile.unwrap().type_, "RuntimeDefault");
+    assert_eq!((of_pod.sysctls, of_pod.se_linux_options, of_pod.app_armor_profile), (None, None, None));
+    assert_eq!((pod.init_containers, pod.ephemeral_containers, pod.containers.len()), (None, None, 1));
+    let container = &pod.containers[0];
+    assert!(container.ports.iter().flatten().all(|port| port.host_port.is_none()));
+    let context = container.security_context.clone().unwrap();
+    assert_eq!(context.allow_privilege_escalation, Some(false));
+    let weaker = (context.privileged, context.run_as_non_root, context.run_as_user, context.seccomp_profile);
+    assert_eq!(weaker, (None, None, None, None));
+    let capabilities = context.capabilities.unwrap();
+    assert_eq!((capabilities.add, capabilities.drop), (None, Some(vec!["ALL".to_owned()])));
+    for volume in pod.volumes.unwrap() {
+        let allowed =
+            volume.empty_dir.is_some() || volume.secret.is_some() || volume.persistent_volume_claim.is_some();
+        assert!(allowed, "{volume:?}");
+    }
+}
+
 #[tokio::test]
 async fn kubeconfig_uses_the_token_of_the_service_account() {
     let account: ServiceAccount = object("rbac.yaml", "ServiceAccount");

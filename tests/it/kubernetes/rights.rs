@@ -1,11 +1,13 @@
 //! The rights of the adapter: those that it uses, and what is said where one of them is missing.
 
+use harness::kubernetes::Fault;
 use harness::kubernetes::access::Rules;
 use harness::kubernetes::objects::Pod;
 use harness::kubernetes::resource::BUDGETS;
 use harness::wait::{PATIENCE, eventually};
 use os_upgrade_adapters::kubernetes::rights::{
-    DELETE_POD, EVICT_POD, GET_NODE, LIST_BUDGETS, LIST_NAMESPACES, LIST_PODS, PATCH_NODE, RIGHTS, Right,
+    CREATE_EVENT, DELETE_POD, EVICT_POD, GET_NODE, LIST_BUDGETS, LIST_NAMESPACES, LIST_PODS, PATCH_NODE,
+    RIGHTS, Right,
 };
 use os_upgrade_kernel::{NodeOrder, NodeOutcome, PodObstacle};
 use serde_json::json;
@@ -91,7 +93,7 @@ async fn missing_right_to_delete_blocks_one_pod() {
 
 /// The budget's refusal is the reason, whether or not its name can be found out.
 #[tokio::test]
-async fn missing_right_to_read_budgets_hides_names() {
+async fn budget_is_named_without_the_right_to_read_it() {
     let cluster = two_namespaces(json!({})).await;
     cluster.server.grant(USER, only_in_default(LIST_BUDGETS));
     for namespace in ["default", "shop"] {
@@ -99,8 +101,43 @@ async fn missing_right_to_read_budgets_hides_names() {
     }
     let outcome = cluster.drain().await;
     let named = PodObstacle::Budget { budgets: vec!["web-budget".to_owned()] };
-    let unnamed = PodObstacle::Budget { budgets: Vec::new() };
-    assert_eq!(obstacles(&outcome), [("default", &named), ("shop", &unnamed)]);
+    let [("default", first), ("shop", PodObstacle::UnreadBudget { message })] = obstacles(&outcome)[..]
+    else {
+        panic!("{outcome:?}")
+    };
+    // The refusal says it itself.
+    assert!(*first == named && message.contains("web-budget"), "{outcome:?}");
+}
+
+/// A policy of the cluster, or a plugin of the server, which refuses as if a right were missing.
+#[tokio::test]
+async fn denial_is_no_missing_right() {
+    for fault in [Fault::DeniedByPolicy, Fault::DeniedByPlugin] {
+        let cluster = two_namespaces(json!({})).await;
+        cluster.server.plan(fault, "create", "pods/eviction", 1);
+        let outcome = cluster.drain().await;
+        let [(_, PodObstacle::Denied { detail })] = obstacles(&outcome)[..] else { panic!("{outcome:?}") };
+        assert!(detail.contains("not on Fridays"), "{detail}");
+    }
+    let cluster = Cluster::start().await;
+    cluster.server.plan(Fault::DeniedByPolicy, "patch", "nodes", 1);
+    let outcome = cluster.drain().await;
+    let NodeOutcome::Refused { detail } = &outcome else { panic!("{outcome:?}") };
+    assert!(detail.contains("not on Fridays") && !detail.contains("right"), "{detail}");
+}
+
+/// Where all namespaces are protected, no pod is deleted.
+#[tokio::test]
+async fn rights_that_are_not_used_are_not_missed() {
+    for (protected, missing) in
+        [(None, vec![]), (Some(json!({ "matchLabels": { "a": "b" } })), vec![DELETE_POD, LIST_NAMESPACES])]
+    {
+        let cluster = Cluster::start().await.protecting(protected);
+        let optional = [DELETE_POD, LIST_NAMESPACES, CREATE_EVENT];
+        let granted: Vec<Right> = RIGHTS.into_iter().filter(|right| !optional.contains(right)).collect();
+        cluster.server.grant(USER, rules(&granted));
+        assert_eq!(cluster.adapter().missing_rights().await.unwrap(), missing);
+    }
 }
 
 /// What is on the node is not known without them, and it is not cordoned without the last one.
@@ -139,5 +176,6 @@ async fn used_rights_are_the_declared_ones() {
     let uncordon = NodeOrder::Uncordon { ready: true, left: None, is_ours: false, takes_over: None };
     assert_eq!(carry_out(&adapter, uncordon).await, NodeOutcome::Uncordoned);
     let text = |right: Right| (right.verb.to_owned(), right.group.to_owned(), right.resource.to_owned());
+    eventually("an event", async || cluster.calls("create", "events").pop()).await;
     assert_eq!(cluster.used(), RIGHTS.map(text).into());
 }

@@ -1,13 +1,18 @@
 //! Why the cluster could not be asked, or what it refuses, in words for operators.
 
+use std::time::Duration;
+
 use os_upgrade_kernel::{NoAnswer, NodeOutcome};
 use os_upgrade_protocol::error::with_causes;
 use os_upgrade_protocol::limits::bounded_message;
-use os_upgrade_shell::fleet_lock::{RETRY_AFTER_MAX, RetryAfter};
+use os_upgrade_shell::fleet_lock::RetryAfter;
 
 use crate::kubernetes::client::BuildError;
 use crate::kubernetes::error::Error;
-use crate::kubernetes::rights::{GET_NODE, PATCH_NODE, Right};
+use crate::kubernetes::rights::{GET_NODE, LIST_NAMESPACES, LIST_NODES, LIST_PODS, PATCH_NODE, Right};
+
+/// The longest pause that a server may ask for. It holds for all nodes.
+const PAUSE_MAX: Duration = Duration::from_mins(1);
 
 /// Why there is no result. `Display` says what to do, where somebody has to.
 #[derive(Debug, thiserror::Error)]
@@ -53,6 +58,7 @@ fn sentence(error: &Error) -> String {
         Error::Conflict { .. } | Error::Inapplicable { .. } => {
             format!("others change the node all the time: {error}")
         }
+        Error::ListTooLarge { right, .. } => format!("{error}: {}", shorter(*right)),
         Error::Unreachable { .. }
         | Error::TimedOut { .. }
         | Error::NoCredentials { .. }
@@ -60,7 +66,22 @@ fn sentence(error: &Error) -> String {
         | Error::Throttled { .. }
         | Error::Refused { .. }
         | Error::ServerFailed { .. }
+        | Error::AnswerTooLarge { .. }
         | Error::Malformed { .. } => error.to_string(),
+    }
+}
+
+/// What makes a list shorter.
+fn shorter(right: Right) -> &'static str {
+    match right {
+        LIST_NODES => {
+            "shorten what nodes say, such as their images (nodeStatusMaxImages of the kubelets) and annotations"
+        }
+        LIST_PODS => "delete finished pods, and shorten the annotations and environments of others",
+        LIST_NAMESPACES => {
+            "shorten their annotations, or do without protected-namespaces, which needs the list"
+        }
+        _ => "delete those that nobody needs, and shorten the annotations of others",
     }
 }
 
@@ -88,7 +109,7 @@ impl Failure {
                     (unreachable(NoAnswer::Failed { detail }), None)
                 }
                 Error::Throttled { retry_after } => {
-                    let pause = retry_after.map(|pause| RetryAfter::Server(pause.min(RETRY_AFTER_MAX)));
+                    let pause = retry_after.map(|pause| RetryAfter::Server(pause.min(PAUSE_MAX)));
                     (unreachable(NoAnswer::Failed { detail }), pause)
                 }
                 Error::Unauthorized
@@ -97,6 +118,8 @@ impl Failure {
                 | Error::Conflict { .. }
                 | Error::Inapplicable { .. }
                 | Error::Refused { .. }
+                | Error::AnswerTooLarge { .. }
+                | Error::ListTooLarge { .. }
                 | Error::Malformed { .. } => (NodeOutcome::Refused { detail }, None),
             },
         }

@@ -28,6 +28,8 @@ fn config(cluster: settings::Cluster) -> ClusterConfig {
     let labels = |selector: &settings::LabelSelector| LabelSelector::from(selector_of(selector));
     let protected = cluster.protected_namespaces.as_ref().map(labels);
     let job_pods = cluster.job_pods.as_ref().map(labels);
+    let awaited = cluster.wait_for_pods.as_ref().map(labels);
+    let policy = Policy::new(protected, job_pods).and_then(|policy| policy.waiting_for(awaited));
     ClusterConfig {
         access: match cluster.access {
             ClusterAccess::Kubeconfig { file, context } => Access::Kubeconfig { file, context },
@@ -35,7 +37,7 @@ fn config(cluster: settings::Cluster) -> ClusterConfig {
         },
         site: cluster.site,
         node_from: cluster.node_from,
-        policy: Policy::new(protected, job_pods).expect("the settings have only known operators"),
+        policy: policy.expect("the settings have only known operators"),
         requests: RequestRate::per_second(cluster.requests_per_second),
         pace: Pace {
             retry: cluster.eviction_interval,
@@ -73,7 +75,8 @@ mod tests {
     #[test]
     fn settings_become_a_configuration() {
         let text = "[site]\nname = \"hall-1\"\n[kubernetes]\nkubeconfig = \"/k\"\nnode-from = \"label:a\"\n\
-                    eviction-retries = 2\neviction-interval = \"1s\"\nprotected-namespaces = \"team\"\n[reboot]\n\
+                    eviction-retries = 2\neviction-interval = \"1s\"\nprotected-namespaces = \"team\"\n\
+                    wait-for-pods = \"w\"\n[reboot]\n\
                     api-server-selector = \"a in (b,c),!d,e!=f\"\n";
         let settings = settings::parse(None, text, []).unwrap();
         let config = config(settings.cluster().unwrap());
@@ -81,6 +84,7 @@ mod tests {
         assert_eq!((config.site.as_str(), &config.node_from), ("hall-1", &NodeFrom::Label("a".to_owned())));
         assert_eq!((config.pace.retries, config.pace.retry.as_secs()), (2, 1));
         assert!(config.policy.needs_namespaces());
+        assert!(config.policy.awaits(&[("w".to_owned(), String::new())].into()));
         let matches = |labels: &[(&str, &str)]| {
             let labels = labels.iter().map(|(key, value)| ((*key).to_owned(), (*value).to_owned()));
             config.api_servers.matches(&labels.collect::<BTreeMap<_, _>>())

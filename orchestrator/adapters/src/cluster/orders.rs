@@ -1,5 +1,7 @@
 //! What is done for each order.
 
+use std::sync::{Mutex, PoisonError};
+
 use os_upgrade_kernel::{NodeJob, NodeOrder, NodeOutcome};
 use os_upgrade_protocol::RunId;
 use os_upgrade_settings::NodeFrom;
@@ -11,8 +13,9 @@ use super::outcome::{found, lost, of_other_site, remaining, superseded, unreadab
 use crate::kubernetes::client::Client;
 use crate::kubernetes::drain::{Checked, Drainer, Round};
 use crate::kubernetes::error::Error;
-use crate::kubernetes::mark::{Claim, Cordoned, Refenced, Standing, Uncordoned};
+use crate::kubernetes::mark::{Claim, Cordoned, Marking, Refenced, Standing, Uncordoned};
 use crate::kubernetes::node::{self, NodeState, Readiness};
+use crate::kubernetes::node_event::{NodeEvent, NodeEvents};
 use crate::kubernetes::permit::{Interrupted, Permit};
 
 /// Why there is no outcome.
@@ -55,6 +58,7 @@ pub(super) struct Work<'a> {
     pub(super) drainer: Drainer<'a>,
     pub(super) permit: Permit<'a>,
     pub(super) memory: &'a Memory,
+    pub(super) events: &'a NodeEvents,
 }
 
 impl Work<'_> {
@@ -94,9 +98,14 @@ impl Work<'_> {
         };
         let outcome = match self.drainer.check(state.clone(), &self.claim()).await? {
             Checked::NotCordoned(standing) => return Ok(not_cordoned(&node, standing)),
-            Checked::Drained { boot_id } => NodeOutcome::Drained { boot_id },
+            Checked::Drained { boot_id } => self.drained(&state, boot_id),
             Checked::Clear => NodeOutcome::Clear,
-            Checked::Refused(pods) => remaining(state.readiness, pods),
+            Checked::Refused(pods) => {
+                let pods = remaining(state.readiness, pods);
+                self.report(&state, &NodeEvent::DrainRefused { why: pods.to_string() });
+                NodeOutcome::Remaining { pods }
+            }
+            Checked::Pending(pods) => NodeOutcome::Remaining { pods: remaining(state.readiness, pods) },
         };
         Ok(with_mark(&state, outcome))
     }
@@ -114,11 +123,23 @@ impl Work<'_> {
             Round::NotCordoned(standing) => return Ok(not_cordoned(&node, standing)),
             Round::Drained { boot_id } => {
                 self.memory.forget(host);
-                NodeOutcome::Drained { boot_id }
+                self.drained(&state, boot_id)
             }
-            Round::Remaining(pods) => remaining(state.readiness, pods),
+            Round::Remaining(pods) => NodeOutcome::Remaining { pods: remaining(state.readiness, pods) },
+            Round::VolumesInUse(volumes) => NodeOutcome::VolumesInUse { volumes },
         };
         Ok(with_mark(&state, outcome))
+    }
+
+    fn drained(&self, node: &NodeState, boot_id: Option<String>) -> NodeOutcome {
+        self.report(node, &NodeEvent::Drained);
+        NodeOutcome::Drained { boot_id }
+    }
+
+    fn report(&self, node: &NodeState, event: &NodeEvent) {
+        if self.permit.check().is_ok() {
+            self.events.report(self.client, node, event);
+        }
     }
 
     /// Cordons the node, or looks whether it still is. Returns the node as it then is, or the outcome if it cannot be drained.
@@ -135,7 +156,10 @@ impl Work<'_> {
         let owner = owner.as_str();
         let (cordoned, state) = node::cordon(self.client, node, &self.claim(), owner, self.permit).await?;
         Ok(match cordoned {
-            Cordoned::Ours { .. } => Ok(state),
+            Cordoned::Ours { .. } => {
+                self.report(&state, &NodeEvent::Cordoned);
+                Ok(state)
+            }
             Cordoned::Superseded(mark) => Err(superseded(&mark)),
             Cordoned::OtherSite(mark) => Err(of_other_site(node, &mark.site)),
             Cordoned::Unreadable { detail } => Err(unreadable(node, &detail)),
@@ -160,10 +184,21 @@ impl Work<'_> {
         else {
             return Ok(NodeOutcome::Uncordoned);
         };
-        let may_end = |node: &NodeState| !ready || is_ready(node, left);
-        Ok(match node::uncordon(self.client, &node, &self.claim(), self.permit, is_ours, may_end).await? {
+        let marked = Mutex::new(None);
+        let may_end = |node: &NodeState| {
+            if matches!(node.cordon.marking, Marking::Marked { .. }) {
+                *marked.lock().unwrap_or_else(PoisonError::into_inner) = Some(node.clone());
+            }
+            !ready || is_ready(node, left)
+        };
+        let uncordoned =
+            node::uncordon(self.client, &node, &self.claim(), self.permit, is_ours, may_end).await?;
+        Ok(match uncordoned {
             None => NodeOutcome::NotReady,
             Some(Uncordoned::Unmarked { is_unschedulable }) => {
+                if let Some(before) = marked.into_inner().unwrap_or_else(PoisonError::into_inner) {
+                    self.report(&before, &NodeEvent::Uncordoned);
+                }
                 if is_unschedulable {
                     tracing::warn!(
                         node,

@@ -2,8 +2,10 @@
 
 use std::cmp::Reverse;
 
-use os_upgrade_kernel::{NodeOutcome, PODS_NAMED_MAX, Pod, PodObstacle, Pods};
+use chrono::{DateTime, Utc};
+use os_upgrade_kernel::{NodeOrder, NodeOutcome, PODS_NAMED_MAX, Pod, PodObstacle, Pods};
 use os_upgrade_protocol::limits::bounded_message;
+use os_upgrade_shell::fleet_lock::RetryAfter;
 
 use crate::kubernetes::mark::{ANNOTATION, Mark, Marking, Standing};
 use crate::kubernetes::node::{NodeState, Readiness};
@@ -12,25 +14,36 @@ use crate::kubernetes::node::{NodeState, Readiness};
 fn weight(obstacle: &PodObstacle) -> u8 {
     match obstacle {
         PodObstacle::JobRunning
+        | PodObstacle::Awaited
         | PodObstacle::Budget { .. }
+        | PodObstacle::UnreadBudget { .. }
         | PodObstacle::UncountedPods { .. }
         | PodObstacle::SeveralBudgets { .. }
         | PodObstacle::Denied { .. }
         | PodObstacle::MissingRight { .. }
         | PodObstacle::Failed { .. } => 2,
-        PodObstacle::NotTried => 1,
+        PodObstacle::BudgetPending { .. } | PodObstacle::Finalizers { .. } | PodObstacle::NotTried => 1,
         PodObstacle::Requested | PodObstacle::Terminating | PodObstacle::NamespaceEnds => 0,
     }
 }
 
 /// Pods that are left. The first ones are those that are blocked, in the order of their names.
-pub(super) fn remaining(readiness: Readiness, mut pods: Vec<Pod>) -> NodeOutcome {
+pub(super) fn remaining(readiness: Readiness, mut pods: Vec<Pod>) -> Pods {
     let kubelet_silent = readiness == Readiness::Unknown;
     let count = pods.len();
     let key = |pod: &Pod| (Reverse(weight(&pod.obstacle)), pod.namespace.clone(), pod.name.clone());
     pods.sort_by_cached_key(key);
     pods.truncate(PODS_NAMED_MAX);
-    NodeOutcome::Remaining { pods: Pods { count, first: pods, kubelet_silent } }
+    Pods { count, first: pods, kubelet_silent }
+}
+
+/// The pause before the next check, where a budget is being computed. It is about this node alone.
+pub(super) fn pause(order: &NodeOrder, outcome: &NodeOutcome, now: DateTime<Utc>) -> Option<RetryAfter> {
+    let (NodeOrder::Check { .. }, NodeOutcome::Remaining { pods }) = (order, outcome.without_mark()) else {
+        return None;
+    };
+    let pauses = pods.first.iter().filter_map(|pod| (pod.obstacle.until()? - now).to_std().ok());
+    pauses.max().map(RetryAfter::Slot)
 }
 
 /// A later leader, or one of another journal, has marked the node.
@@ -81,8 +94,6 @@ pub(super) fn lost(node: &str, standing: Standing) -> Option<NodeOutcome> {
 
 #[cfg(test)]
 mod tests {
-    use chrono::DateTime;
-
     use super::*;
 
     fn pod(name: &str, obstacle: PodObstacle) -> Pod {
@@ -107,9 +118,7 @@ mod tests {
             pod("e", PodObstacle::NotTried),
             pod("y", PodObstacle::JobRunning),
         ];
-        let NodeOutcome::Remaining { pods } = remaining(Readiness::Unknown, pods) else {
-            panic!("not remaining")
-        };
+        let pods = remaining(Readiness::Unknown, pods);
         let names: Vec<&str> = pods.first.iter().map(|pod| pod.name.as_str()).collect();
         assert_eq!((pods.count, names), (7, vec!["y", "z", "b", "d", "e"]));
         assert!(pods.kubelet_silent);

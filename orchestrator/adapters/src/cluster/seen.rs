@@ -3,7 +3,6 @@
 use std::collections::BTreeMap;
 
 use imbl::OrdMap;
-use k8s_openapi::api::core::v1::Node;
 use kube::core::{Selector, SelectorExt as _};
 use os_upgrade_kernel::SeenNode;
 use os_upgrade_protocol::HostName;
@@ -11,6 +10,7 @@ use os_upgrade_settings::NodeFrom;
 
 use crate::kubernetes::mark::Marking;
 use crate::kubernetes::node::{NodeState, Readiness};
+use crate::kubernetes::objects::Node;
 
 /// All nodes of a cluster.
 #[derive(Debug)]

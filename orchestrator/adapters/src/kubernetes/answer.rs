@@ -14,13 +14,21 @@ use super::rights::Right;
 pub(super) struct Answer {
     /// The HTTP status.
     pub(super) code: u16,
-    /// The pause that the server asks for.
+    /// The header `Retry-After`.
     pub(super) retry_after: Option<Duration>,
     /// The body.
     pub(super) body: Vec<u8>,
 }
 
 impl Answer {
+    /// The pause that the server asks for, in the header or, where something in between has removed it, in the details.
+    pub(super) fn pause(&self) -> Option<Duration> {
+        self.retry_after.or_else(|| {
+            let seconds = self.status()?.details?.retry_after_seconds?;
+            u64::try_from(seconds).ok().filter(|seconds| *seconds > 0).map(Duration::from_secs)
+        })
+    }
+
     /// Whether the request was carried out.
     pub(super) fn is_success(&self) -> bool {
         (200..300).contains(&self.code)
@@ -44,16 +52,30 @@ impl Answer {
         details.is_some_and(|details| details.name.is_some())
     }
 
+    /// Whether a refusal is about a right. It names the resource then, and gives no causes; an admission policy does, and a webhook
+    /// does neither.
+    pub(super) fn is_about_right(&self) -> bool {
+        let details = self.status().and_then(|status| status.details);
+        details.is_some_and(|details| details.kind.is_some()) && !self.has_causes()
+    }
+
+    /// Whether a refusal gives causes.
+    fn has_causes(&self) -> bool {
+        let causes = self.status().and_then(|status| status.details?.causes);
+        causes.is_some_and(|causes| !causes.is_empty())
+    }
+
     /// Why the request was not carried out.
     pub(super) fn error(&self, right: Right) -> Error {
         let detail = self.message();
         match self.code {
             401 => Error::Unauthorized,
-            403 => Error::Forbidden { right, detail },
+            403 if self.is_about_right() => Error::Forbidden { right, detail },
             404 if self.names_object() => Error::NotFound { right, detail },
             409 => Error::Conflict { detail },
-            422 => Error::Inapplicable { detail },
-            429 => Error::Throttled { retry_after: self.retry_after },
+            // What an admission policy or the validation of the object refuses has causes, a patch that does not apply has none.
+            422 if !self.has_causes() => Error::Inapplicable { detail },
+            429 => Error::Throttled { retry_after: self.pause() },
             status @ 400..500 => Error::Refused { status, detail },
             status @ 500..600 => Error::ServerFailed { status, detail },
             status => Error::Malformed { detail: format!("status {status}") },

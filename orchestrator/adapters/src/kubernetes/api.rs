@@ -4,29 +4,32 @@ use std::time::Duration;
 
 use hyper::Method;
 use k8s_openapi::api::authorization::v1::SelfSubjectAccessReview;
-use k8s_openapi::api::core::v1::{Namespace, Node, Pod};
-use k8s_openapi::api::policy::v1::PodDisruptionBudget;
+use os_upgrade_protocol::limits::bounded_message;
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
-use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
 use super::client::{Client, Outgoing};
 use super::error::Error;
 use super::eviction::{self, Verdict};
+use super::objects::{Budget, Namespace, Node, OBJECTS_MAX, Page, Pod};
 use super::plan::PodRef;
 use super::request_rate::Turn;
 use super::rights::{
-    DELETE_POD, EVICT_POD, GET_NODE, LIST_BUDGETS, LIST_NAMESPACES, LIST_NODES, LIST_PODS, PATCH_NODE,
-    REVIEW_RIGHTS, Right,
+    CREATE_EVENT, DELETE_POD, EVICT_POD, GET_NODE, LIST_BUDGETS, LIST_NAMESPACES, LIST_NODES, LIST_PODS,
+    PATCH_NODE, REVIEW_RIGHTS, Right,
 };
 
 /// The objects of a page.
 const PAGE_OBJECTS: usize = 250;
-/// The most pages of a list. A cluster has some thousand nodes at most, and a node some hundred pods.
-const PAGES_MAX: usize = 80;
+/// The most pages of a list.
+const PAGES_MAX: usize = OBJECTS_MAX / PAGE_OBJECTS;
+/// The most bytes of a list, over all its pages.
+const LIST_BYTES_MAX: usize = 64 << 20;
 /// How often a list begins anew when its continue token expires.
 const LISTS_MAX: usize = 3;
+/// Where events about objects without a namespace are.
+pub(super) const EVENT_NAMESPACE: &str = "default";
 /// The status of an expired token.
 const GONE: u16 = 410;
 
@@ -54,18 +57,14 @@ pub enum Mode {
     DryRun,
 }
 
-#[derive(Deserialize)]
-struct Page<T> {
-    #[serde(default)]
-    metadata: PageMetadata,
-    #[serde(default = "Vec::new")]
-    items: Vec<T>,
-}
-
-#[derive(Default, Deserialize)]
-struct PageMetadata {
-    #[serde(rename = "continue")]
-    token: Option<String>,
+/// What is listed.
+struct List {
+    right: Right,
+    path: String,
+    /// It begins with `&`, or is empty.
+    query: String,
+    /// What is listed, for operators.
+    what: String,
 }
 
 fn encode(text: &str) -> String {
@@ -85,7 +84,7 @@ impl Client {
     ///
     /// # Errors
     /// The request fails, or there is no such node.
-    pub async fn node(&self, name: &str) -> Result<Node, Error> {
+    pub(crate) async fn node(&self, name: &str) -> Result<Node, Error> {
         if name.is_empty() {
             // The path would be that of the list.
             return Err(Error::NotFound { right: GET_NODE, detail: "a node without a name".to_owned() });
@@ -97,17 +96,19 @@ impl Client {
     ///
     /// # Errors
     /// A request fails.
-    pub async fn nodes(&self) -> Result<Vec<Node>, Error> {
-        self.list(LIST_NODES, "/api/v1/nodes", "").await
+    pub(crate) async fn nodes(&self) -> Result<Vec<Node>, Error> {
+        let (path, what) = ("/api/v1/nodes".to_owned(), "nodes".to_owned());
+        self.list(List { right: LIST_NODES, path, query: String::new(), what }).await
     }
 
     /// The nodes whose label `key` has this value.
     ///
     /// # Errors
     /// A request fails.
-    pub async fn nodes_labelled(&self, key: &str, value: &str) -> Result<Vec<Node>, Error> {
+    pub(crate) async fn nodes_labelled(&self, key: &str, value: &str) -> Result<Vec<Node>, Error> {
         let query = format!("&labelSelector={}", encode(&format!("{key}={value}")));
-        self.list(LIST_NODES, "/api/v1/nodes", &query).await
+        let (path, what) = ("/api/v1/nodes".to_owned(), format!("nodes with the label {key}={value}"));
+        self.list(List { right: LIST_NODES, path, query, what }).await
     }
 
     /// Changes a node, and returns it.
@@ -134,38 +135,42 @@ impl Client {
     ///
     /// # Errors
     /// A request fails.
-    pub async fn pods_of(&self, node: &str) -> Result<Vec<Pod>, Error> {
+    pub(super) async fn pods_of(&self, node: &str) -> Result<Vec<Pod>, Error> {
         let query = format!("&fieldSelector={}", encode(&format!("spec.nodeName={node}")));
-        self.list(LIST_PODS, "/api/v1/pods", &query).await
+        let (path, what) = ("/api/v1/pods".to_owned(), format!("pods of the node {node}"));
+        self.list(List { right: LIST_PODS, path, query, what }).await
     }
 
     /// All namespaces.
     ///
     /// # Errors
     /// A request fails.
-    pub async fn namespaces(&self) -> Result<Vec<Namespace>, Error> {
-        self.list(LIST_NAMESPACES, "/api/v1/namespaces", "").await
+    pub(super) async fn namespaces(&self) -> Result<Vec<Namespace>, Error> {
+        let (path, what) = ("/api/v1/namespaces".to_owned(), "namespaces".to_owned());
+        self.list(List { right: LIST_NAMESPACES, path, query: String::new(), what }).await
     }
 
     /// The disruption budgets of a namespace.
     ///
     /// # Errors
     /// A request fails.
-    pub async fn budgets_of(&self, namespace: &str) -> Result<Vec<PodDisruptionBudget>, Error> {
+    pub(super) async fn budgets_of(&self, namespace: &str) -> Result<Vec<Budget>, Error> {
         let path = format!("/apis/policy/v1/namespaces/{}/poddisruptionbudgets", encode(namespace));
-        self.list(LIST_BUDGETS, &path, "").await
+        let what = format!("disruption budgets of the namespace {namespace}");
+        self.list(List { right: LIST_BUDGETS, path, query: String::new(), what }).await
     }
 
-    /// Whether this client has a right in all namespaces, as the server says.
+    /// Whether this client has a right in a namespace, or in all of them if that is empty, as the server says.
     ///
     /// # Errors
     /// The request fails.
-    pub async fn has_right(&self, right: Right) -> Result<bool, Error> {
+    pub async fn has_right(&self, right: Right, namespace: &str) -> Result<bool, Error> {
         let (resource, subresource) = right.resource.split_once('/').unwrap_or((right.resource, ""));
         let body = json!({
             "apiVersion": "authorization.k8s.io/v1",
             "kind": "SelfSubjectAccessReview",
             "spec": { "resourceAttributes": {
+                "namespace": namespace,
                 "verb": right.verb,
                 "group": right.group,
                 "resource": resource,
@@ -178,6 +183,18 @@ impl Client {
         let answer = self.send(self.turn().await, outgoing).await?;
         let review: SelfSubjectAccessReview = answer.object(REVIEW_RIGHTS)?;
         Ok(review.status.is_some_and(|status| status.allowed))
+    }
+
+    /// Writes an event about a node. One of the same name, which says the same, may be there.
+    ///
+    /// # Errors
+    /// The request fails.
+    pub(super) async fn create_event(&self, event: &Value) -> Result<(), Error> {
+        let path = format!("/api/v1/namespaces/{EVENT_NAMESPACE}/events");
+        let body = event.to_string().into_bytes();
+        let outgoing = Outgoing { method: Method::POST, path, content_type: "application/json", body };
+        let answer = self.send(self.turn().await, outgoing).await?;
+        if answer.is_success() { Ok(()) } else { Err(answer.error(CREATE_EVENT)) }
     }
 
     /// Evicts exactly this pod.
@@ -218,42 +235,46 @@ impl Client {
     }
 
     async fn get<T: DeserializeOwned>(&self, right: Right, path: String) -> Result<T, Error> {
-        let outgoing =
-            Outgoing { method: Method::GET, path, content_type: "application/json", body: Vec::new() };
-        self.send(self.turn().await, outgoing).await?.object(right)
+        self.send(self.turn().await, Outgoing::get(path)).await?.object(right)
     }
 
-    /// All objects of a list that shows one moment. `query` begins with `&`, or is empty.
-    async fn list<T: DeserializeOwned>(
-        &self,
-        right: Right,
-        path: &str,
-        query: &str,
-    ) -> Result<Vec<T>, Error> {
+    /// All objects of a list that shows one moment.
+    async fn list<T: DeserializeOwned>(&self, list: List) -> Result<Vec<T>, Error> {
         let mut lists = 1;
         loop {
-            match self.list_once(right, path, query).await {
+            match self.list_once(&list).await {
                 Err(Error::Refused { status: GONE, .. }) if lists < LISTS_MAX => lists += 1,
                 result => return result,
             }
         }
     }
 
-    async fn list_once<T: DeserializeOwned>(
-        &self,
-        right: Right,
-        path: &str,
-        query: &str,
-    ) -> Result<Vec<T>, Error> {
-        let (mut objects, mut token) = (Vec::new(), String::new());
+    async fn list_once<T: DeserializeOwned>(&self, list: &List) -> Result<Vec<T>, Error> {
+        let List { right, path, query, what } = list;
+        let too_large = || Error::ListTooLarge {
+            right: *right,
+            what: bounded_message(what),
+            mebibytes_max: LIST_BYTES_MAX >> 20,
+            objects_max: OBJECTS_MAX,
+        };
+        let (mut objects, mut token, mut bytes_left) = (Vec::new(), String::new(), LIST_BYTES_MAX);
         for _ in 0..PAGES_MAX {
-            let target = format!("{path}?limit={PAGE_OBJECTS}{query}{token}");
-            let page: Page<T> = self.get(right, target).await?;
-            objects.extend(page.items);
-            let Some(next) = page.metadata.token.filter(|next| !next.is_empty()) else { return Ok(objects) };
+            let outgoing = Outgoing::get(format!("{path}?limit={PAGE_OBJECTS}{query}{token}"));
+            let answer = match self.send_up_to(self.turn().await, outgoing, bytes_left).await {
+                Err(Error::AnswerTooLarge { .. }) => return Err(too_large()),
+                result => result?,
+            };
+            bytes_left -= answer.body.len();
+            let page: Page<T> = answer.object(*right)?;
+            if objects.len() + page.items.count > OBJECTS_MAX {
+                return Err(too_large());
+            }
+            objects.extend(page.items.first);
+            let next = page.metadata.and_then(|metadata| metadata.token);
+            let Some(next) = next.filter(|next| !next.is_empty()) else { return Ok(objects) };
             token = format!("&continue={}", encode(&next));
         }
-        Err(Error::Malformed { detail: format!("the list has more than {PAGES_MAX} pages") })
+        Err(too_large())
     }
 }
 
@@ -267,3 +288,6 @@ fn delete_options(pod: &PodRef, mode: Mode) -> Value {
     }
     options
 }
+
+#[cfg(test)]
+mod tests;

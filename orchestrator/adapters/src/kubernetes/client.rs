@@ -3,10 +3,11 @@
 use std::fmt::Display;
 use std::net::Ipv6Addr;
 use std::path::{Path, PathBuf};
+use std::pin::pin;
 use std::time::Duration;
 
 use http_body_util::{BodyExt as _, LengthLimitError, Limited};
-use hyper::header::{ACCEPT, CONTENT_TYPE, RETRY_AFTER};
+use hyper::header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE, RETRY_AFTER};
 use hyper::{Method, Request};
 use kube::Config;
 use kube::client::{AuthError, Body};
@@ -19,12 +20,16 @@ use serde_json::json;
 use super::answer::Answer;
 use super::error::Error;
 use super::request_rate::{RequestRate, Turn};
+pub use super::token_file::TokenError;
+use super::token_file::TokenFile;
 use crate::http_error::{find_cause, is_malformed};
 
 /// How long a request may take, its answer included.
 pub const REQUEST_TIMEOUT: Duration = Duration::from_secs(10);
-/// The largest answer. A page of pods is far smaller.
-const ANSWER_BYTES_MAX: usize = 32 << 20;
+/// The largest answer about one object. An API server stores objects of 1.5 MiB.
+const ANSWER_BYTES_MAX: usize = 4 << 20;
+/// The largest refusal.
+const REFUSAL_BYTES_MAX: usize = 1 << 20;
 /// Where a pod has what belongs to its service account.
 const SERVICE_ACCOUNT: &str = "/var/run/secrets/kubernetes.io/serviceaccount";
 /// Where a pod has the address of the API server.
@@ -47,7 +52,7 @@ pub enum Access {
     ServiceAccount {
         /// The URL of the API server.
         server: String,
-        /// Where `token` and `ca.crt` are, as in a pod. Both are read again each minute, since the cluster replaces them.
+        /// Where `token` and `ca.crt` are, as in a pod. Both are read again, since the cluster replaces them.
         folder: PathBuf,
     },
 }
@@ -77,6 +82,14 @@ pub enum BuildError {
         /// What is wrong.
         source: Box<KubeconfigError>,
     },
+    /// The file of a token cannot be used.
+    #[error("the token in {} cannot be used", .file.display())]
+    Token {
+        /// The file.
+        file: PathBuf,
+        /// What is wrong with it.
+        source: TokenError,
+    },
     /// Credentials or certificates cannot be used.
     #[error("the client of the cluster cannot be set up")]
     Client(#[source] Box<kube::Error>),
@@ -88,6 +101,8 @@ pub struct Client {
     http: kube::Client,
     timeout: Duration,
     rate: Option<RequestRate>,
+    /// Where the token comes from, if it is in a file.
+    token: Option<TokenFile>,
 }
 
 impl std::fmt::Debug for Client {
@@ -103,6 +118,13 @@ pub(super) struct Outgoing {
     pub(super) path: String,
     pub(super) content_type: &'static str,
     pub(super) body: Vec<u8>,
+}
+
+impl Outgoing {
+    /// A request that changes nothing.
+    pub(super) const fn get(path: String) -> Self {
+        Self { method: Method::GET, path, content_type: "application/json", body: Vec::new() }
+    }
 }
 
 impl Client {
@@ -124,9 +146,10 @@ impl Client {
         // Its retries would repeat a budget's refusal for minutes, and send writes long after they were allowed.
         config.default_retry = false;
         config.connect_timeout = Some(REQUEST_TIMEOUT);
+        let token = token_file(&mut config)?;
         install_crypto_provider();
         let http = kube::Client::try_from(config).map_err(|error| BuildError::Client(Box::new(error)))?;
-        Ok(Self { http, timeout: REQUEST_TIMEOUT, rate: None })
+        Ok(Self { http, timeout: REQUEST_TIMEOUT, rate: None, token })
     }
 
     /// The same client with another limit for a request.
@@ -150,31 +173,64 @@ impl Client {
     }
 
     /// Sends a request, and reads the answer whatever its status.
-    pub(super) async fn send(&self, _turn: Turn, outgoing: Outgoing) -> Result<Answer, Error> {
-        let answer = tokio::time::timeout(self.timeout, self.exchange(outgoing)).await;
+    pub(super) async fn send(&self, turn: Turn, outgoing: Outgoing) -> Result<Answer, Error> {
+        self.send_up_to(turn, outgoing, ANSWER_BYTES_MAX).await
+    }
+
+    /// Sends a request, and reads an answer of at most so many bytes, whatever its status.
+    pub(super) async fn send_up_to(
+        &self,
+        _turn: Turn,
+        outgoing: Outgoing,
+        bytes_max: usize,
+    ) -> Result<Answer, Error> {
+        let answer = tokio::time::timeout(self.timeout, self.exchange(outgoing, bytes_max)).await;
         answer.unwrap_or(Err(Error::TimedOut { limit: self.timeout }))
     }
 
-    async fn exchange(&self, outgoing: Outgoing) -> Result<Answer, Error> {
-        let request = Request::builder()
+    async fn exchange(&self, outgoing: Outgoing, bytes_max: usize) -> Result<Answer, Error> {
+        let mut request = Request::builder()
             .method(outgoing.method)
             .uri(outgoing.path)
             .header(CONTENT_TYPE, outgoing.content_type)
             .header(ACCEPT, "application/json")
             .body(Body::from(outgoing.body))
             .map_err(|error| malformed(&error))?;
+        if let Some(token) = &self.token {
+            request.headers_mut().insert(AUTHORIZATION, token.header());
+        }
         let response = self.http.send(request).await.map_err(|error| unanswered(&error))?;
         let code = response.status().as_u16();
         let retry_after =
             response.headers().get(RETRY_AFTER).and_then(|value| value.to_str().ok()?.parse().ok());
-        let body = Limited::new(response.into_body(), ANSWER_BYTES_MAX).collect().await.map_err(|error| {
+        let bytes_max =
+            if response.status().is_success() { bytes_max } else { bytes_max.min(REFUSAL_BYTES_MAX) };
+        let body = read(Limited::new(response.into_body(), bytes_max)).await.map_err(|error| {
             if error.is::<LengthLimitError>() {
-                return malformed(&format!("more than {ANSWER_BYTES_MAX} bytes"));
+                return Error::AnswerTooLarge { bytes_max };
             }
             Error::Unreachable { detail: bounded_message(&with_causes(&*error)) }
         })?;
-        Ok(Answer { code, retry_after: retry_after.map(Duration::from_secs), body: body.to_bytes().to_vec() })
+        Ok(Answer { code, retry_after: retry_after.map(Duration::from_secs), body })
     }
+}
+
+/// Takes the file of the token out of a configuration: the library would send the new line at its end, too.
+fn token_file(config: &mut Config) -> Result<Option<TokenFile>, BuildError> {
+    let user = &mut config.auth_info;
+    let has_other = user.token.is_some() || (user.username.is_some() && user.password.is_some());
+    let Some(file) = user.token_file.take_if(|_| !has_other).map(PathBuf::from) else { return Ok(None) };
+    TokenFile::open(file.clone()).map(Some).map_err(|source| BuildError::Token { file, source })
+}
+
+/// Reads a body, without a second copy.
+async fn read(body: Limited<Body>) -> Result<Vec<u8>, Box<dyn std::error::Error + Send + Sync>> {
+    let mut body = pin!(body);
+    let mut bytes = Vec::new();
+    while let Some(frame) = body.frame().await {
+        bytes.extend_from_slice(frame?.data_ref().map_or(&[][..], |data| data));
+    }
+    Ok(bytes)
 }
 
 async fn kubeconfig(file: &PathBuf, context: Option<String>) -> Result<Config, KubeconfigError> {

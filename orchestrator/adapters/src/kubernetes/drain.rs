@@ -13,7 +13,7 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 
 use chrono::{DateTime, Utc};
-use os_upgrade_kernel::{Pod, PodObstacle};
+use os_upgrade_kernel::{Pod, PodObstacle, Volumes};
 use os_upgrade_protocol::limits::bounded_message;
 use tokio::time::Instant;
 
@@ -27,15 +27,16 @@ use super::client::Client;
 use super::error::Error;
 use super::mark::{Claim, Standing};
 use super::node::{self, NodeState, Readiness};
+use super::objects;
 use super::permit::{Interrupted, NotLeading, Permit};
-use super::plan::{Namespaces, PlannedPod, Policy, plan};
+use super::plan::{Action, Namespaces, PlannedPod, Policy, plan};
 
 /// The most evictions after one list. A pod that was replaced since costs its budget a disruption, so lists are not to be old.
 const EVICTIONS_PER_LIST: usize = 20;
 /// How long the dry run of one check may be repeated. Whoever checks does not wait for ever.
 const CHECK_WITHIN: Duration = Duration::from_secs(30);
-/// How many pods of this project are named in the log: anybody who may label pods can make more.
-const OWN_NAMED_MAX: usize = 5;
+/// How many pods are named in a line of the log: anybody can make more.
+const NAMED_MAX: usize = 5;
 
 /// Drains nodes of one cluster.
 #[derive(Debug, Clone, Copy)]
@@ -53,6 +54,7 @@ enum Look {
     NotCordoned(Standing),
     Drained { boot_id: Option<String> },
     PodsLeft,
+    VolumesInUse(Volumes),
 }
 
 impl Drainer<'_> {
@@ -66,15 +68,15 @@ impl Drainer<'_> {
         self.list(&node, &mut session, &mut progress).await?;
         let deleted = judge(&mut session, &mut progress).await?;
         let mut preview = Preview::default();
-        for (uid, pod) in progress.remaining(Utc::now()) {
+        for (planned, pod) in progress.remaining(Utc::now()) {
             if blocks(&pod.obstacle) {
                 preview.blocked.push(pod);
-            } else if pod.obstacle == PodObstacle::Terminating {
-                preview.awaited.push(pod.into());
-            } else if deleted.contains(uid) {
-                preview.deleted.push(pod.into());
+            } else if planned.action == Action::Await {
+                preview.awaited.push(planned.into());
+            } else if deleted.contains(&planned.pod.uid) {
+                preview.deleted.push(planned.into());
             } else {
-                preview.evicted.push(pod.into());
+                preview.evicted.push(planned.into());
             }
         }
         preview.own = progress.own().map(NamedPod::from).collect();
@@ -93,14 +95,21 @@ impl Drainer<'_> {
             match self.look(&node, claim, &mut session, &mut progress).await? {
                 Look::NotCordoned(standing) => return Ok(Checked::NotCordoned(standing)),
                 Look::Drained { boot_id } => return Ok(Checked::Drained { boot_id }),
+                // There is nothing to ask about, and the rounds wait for them.
+                Look::VolumesInUse(_) => return Ok(Checked::Clear),
                 Look::PodsLeft => {}
             }
-            // A job that begins later stands beside pods that were evicted already: it is waited for.
-            if progress.waits_for_job() {
+            // What begins later stands beside pods that were evicted already: it is waited for.
+            if progress.must_not_begin() {
                 return Ok(Checked::Refused(progress.blocked(Utc::now())));
             }
             judge(&mut session, &mut progress).await?;
             if !progress.is_refused() {
+                let pending = progress.pending(Utc::now());
+                if !pending.is_empty() {
+                    return Ok(Checked::Pending(pending));
+                }
+                log_losses(&node.name, &progress);
                 return Ok(Checked::Clear);
             }
             if retries == 0 || Instant::now() + self.pace.retry > end {
@@ -128,6 +137,7 @@ impl Drainer<'_> {
         match self.look(node, claim, &mut session, progress).await? {
             Look::NotCordoned(standing) => return Ok(Round::NotCordoned(standing)),
             Look::Drained { boot_id } => return Ok(Round::Drained { boot_id }),
+            Look::VolumesInUse(volumes) => return Ok(Round::VolumesInUse(volumes)),
             Look::PodsLeft => {}
         }
         let due = progress.due(Instant::now());
@@ -164,8 +174,13 @@ impl Drainer<'_> {
         if !progress.is_drained() {
             return Ok(Look::PodsLeft);
         }
+        let (volumes, staying) = (&node.volumes_in_use, progress.volumes_staying());
+        if volumes.count > staying {
+            let volumes = Volumes { count: volumes.count, first: volumes.first.clone(), staying };
+            return Ok(Look::VolumesInUse(volumes));
+        }
         let name = |own: &PlannedPod| format!("{}/{}", own.pod.namespace, own.pod.name);
-        let own: Vec<String> = progress.own().take(OWN_NAMED_MAX).map(name).collect();
+        let own: Vec<String> = progress.own().take(NAMED_MAX).map(name).collect();
         if !own.is_empty() {
             let (pods, first) = (progress.own().count(), own.join(", "));
             tracing::info!(node = node.name, pods, "pods of os-upgrade stay on the drained node: {first}");
@@ -189,7 +204,7 @@ impl Drainer<'_> {
     }
 
     /// Leaves out pods that are terminating for too long on a node whose kubelet is silent: nobody ends them.
-    fn leave_out_abandoned(&self, node: &NodeState, pods: &mut Vec<k8s_openapi::api::core::v1::Pod>) {
+    fn leave_out_abandoned(&self, node: &NodeState, pods: &mut Vec<objects::Pod>) {
         let Some(after) = self.pace.skip_terminating_after.filter(|_| node.readiness == Readiness::Unknown)
         else {
             return;
@@ -224,10 +239,27 @@ impl Drainer<'_> {
     }
 }
 
+/// Says which pods nothing brings back, and which lose data, before they are evicted.
+fn log_losses(node: &str, progress: &Progress) {
+    let named = |is_lost: fn(&NamedPod) -> bool| {
+        let name = |pod: NamedPod| format!("{}/{}", pod.namespace, pod.name);
+        let lost = progress.losses().filter(is_lost);
+        let names: Vec<String> = lost.map(name).take(NAMED_MAX).collect();
+        names.join(", ")
+    };
+    let (bare, with_data) = (named(|pod| pod.is_bare), named(|pod| pod.has_empty_dir));
+    if !bare.is_empty() {
+        tracing::info!(node, "pods without a controller are evicted, and nothing replaces them: {bare}");
+    }
+    if !with_data.is_empty() {
+        tracing::info!(node, "pods with data in an emptyDir are evicted, and lose it: {with_data}");
+    }
+}
+
 /// Whether the time that `pod` has to end is over since before `since`.
-fn is_terminating_since(pod: &k8s_openapi::api::core::v1::Pod, since: DateTime<Utc>) -> bool {
-    let ends = pod.metadata.deletion_timestamp.as_ref();
-    ends.and_then(|at| DateTime::from_timestamp(at.0.as_second(), 0)).is_some_and(|ends| ends <= since)
+fn is_terminating_since(pod: &objects::Pod, since: DateTime<Utc>) -> bool {
+    let ends = pod.metadata.deletion_timestamp.as_deref();
+    ends.and_then(|at| at.parse::<DateTime<Utc>>().ok()).is_some_and(|ends| ends <= since)
 }
 
 /// Asks for the evictions of all pods without carrying any out. Returns the uids of those that would be deleted.

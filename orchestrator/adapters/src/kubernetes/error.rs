@@ -58,7 +58,7 @@ pub enum Error {
         detail: String,
     },
     /// The server has too many requests at the moment.
-    #[error("the API server throttles")]
+    #[error("the API server throttles{}", pause_text(*.retry_after))]
     Throttled {
         /// The pause that it asks for.
         retry_after: Option<Duration>,
@@ -79,12 +79,34 @@ pub enum Error {
         /// The server's message.
         detail: String,
     },
+    /// The answer is larger than answers about one object are. The request may have been carried out.
+    #[error("the answer has more than {bytes_max} bytes")]
+    AnswerTooLarge {
+        /// The limit.
+        bytes_max: usize,
+    },
+    /// A list is longer than lists may be.
+    #[error("the list of the {what} has more than {mebibytes_max} MiB or {objects_max} objects")]
+    ListTooLarge {
+        /// The right that the list needs.
+        right: Right,
+        /// What is listed.
+        what: String,
+        /// The limit in MiB, over all pages.
+        mebibytes_max: usize,
+        /// The limit in objects.
+        objects_max: usize,
+    },
     /// The answer cannot be read. The request may have been carried out.
     #[error("the answer cannot be read: {detail}")]
     Malformed {
         /// What is wrong.
         detail: String,
     },
+}
+
+fn pause_text(pause: Option<Duration>) -> String {
+    pause.map_or_else(String::new, |pause| format!(", and asks for a pause of {} s", pause.as_secs()))
 }
 
 impl Error {
@@ -102,6 +124,8 @@ impl Error {
             | Self::Forbidden { .. }
             | Self::NotFound { .. }
             | Self::Refused { .. }
+            | Self::AnswerTooLarge { .. }
+            | Self::ListTooLarge { .. }
             | Self::Malformed { .. } => false,
         }
     }
@@ -117,6 +141,7 @@ impl Error {
             Self::Unreachable { .. }
             | Self::TimedOut { .. }
             | Self::ServerFailed { .. }
+            | Self::AnswerTooLarge { .. }
             | Self::Malformed { .. } => true,
             Self::NoCredentials { .. }
             | Self::Unauthorized
@@ -125,6 +150,7 @@ impl Error {
             | Self::Conflict { .. }
             | Self::Inapplicable { .. }
             | Self::Throttled { .. }
+            | Self::ListTooLarge { .. }
             | Self::Refused { .. } => false,
         }
     }

@@ -1,6 +1,6 @@
 //! What the API server says to an eviction, and to a deletion of a pod.
 //!
-//! Reasons and causes tell refusals apart; texts are only shown. Two budgets over a pod are an error of the server without a
+//! Statuses, causes and pauses tell refusals apart; texts are only shown. Two budgets over a pod are an error of the server without a
 //! reason: whoever asks has to look at the budgets.
 
 use std::time::Duration;
@@ -29,8 +29,13 @@ pub enum Verdict {
     Budget {
         /// The server's message, which names the budget.
         message: String,
-        /// The pause after which the budget's status will have been computed.
-        retry_after: Option<Duration>,
+    },
+    /// The status of a budget is being computed, so that the server does not know whether the budget allows it.
+    BudgetPending {
+        /// The server's message, which names the budget.
+        message: String,
+        /// The pause that the server asks for.
+        retry_after: Duration,
     },
     /// The namespace is being deleted, and the pod with it.
     NamespaceEnds,
@@ -53,21 +58,23 @@ pub(super) fn read(answer: &Answer, right: Right) -> Result<Verdict, Error> {
     let cause = |name: &str| causes.clone().find(|cause| cause.reason.as_deref() == Some(name));
     let is_about_budget =
         details.as_ref().is_some_and(|details| details.group.as_deref() == Some(BUDGET_GROUP));
-    let names_object = details.as_ref().is_some_and(|details| details.kind.is_some());
+    let pause = answer.pause();
     match answer.code {
         404 => Ok(Verdict::Gone),
         409 => Ok(Verdict::Replaced),
         429 if let Some(cause) = cause(BUDGET_CAUSE) => {
             let message = cause.message.clone().unwrap_or_else(|| answer.message());
-            Ok(Verdict::Budget { message, retry_after: answer.retry_after })
+            Ok(match pause {
+                Some(retry_after) => Verdict::BudgetPending { message, retry_after },
+                None => Verdict::Budget { message },
+            })
         }
         403 if cause(NAMESPACE_CAUSE).is_some() => Ok(Verdict::NamespaceEnds),
-        403 if is_about_budget => Ok(Verdict::Budget { message: answer.message(), retry_after: None }),
-        // A missing right names the object, a webhook does not.
-        403 if names_object => Err(answer.error(right)),
-        status @ 400..500 if ![401, 429].contains(&status) => {
-            Ok(Verdict::Denied { status, message: answer.message() })
-        }
+        403 if is_about_budget => Ok(Verdict::Budget { message: answer.message() }),
+        403 if answer.is_about_right() => Err(answer.error(right)),
+        // A server that throttles says for how long, or answers in plain text. A webhook does neither.
+        429 if pause.is_some() || answer.status().is_none() => Err(answer.error(right)),
+        status @ 400..500 if status != 401 => Ok(Verdict::Denied { status, message: answer.message() }),
         _ => Err(answer.error(right)),
     }
 }

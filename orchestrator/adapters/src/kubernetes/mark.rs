@@ -2,11 +2,11 @@
 //!
 //! Several sites may share a cluster. A site leaves alone what another one has marked, and a mark that it cannot read.
 
-use std::collections::BTreeMap;
-
+use chrono::{DateTime, Utc};
 use os_upgrade_kernel::NodeFence;
-use os_upgrade_protocol::HostName;
+use os_upgrade_kernel::reboot_queue::purpose;
 use os_upgrade_protocol::limits::bounded_message;
+use os_upgrade_protocol::{HostName, RunId, time};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
@@ -44,6 +44,24 @@ pub struct Mark {
     pub was_unschedulable: bool,
 }
 
+/// What a mark says to people besides. Nothing is decided by it.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
+pub struct Note {
+    /// When the node was cordoned, in whole seconds.
+    #[serde(default)]
+    pub since: Option<String>,
+    /// What it was cordoned for.
+    #[serde(default)]
+    pub reason: Option<String>,
+}
+
+impl Note {
+    /// Reads the text of a mark. That of an older version has none.
+    pub fn read(text: &str) -> Self {
+        serde_json::from_str(text).unwrap_or_default()
+    }
+}
+
 /// What the annotation of a node says.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Marking {
@@ -64,11 +82,11 @@ pub enum Marking {
 }
 
 impl Marking {
-    /// Reads the annotations of a node.
-    pub fn read(annotations: Option<&BTreeMap<String, String>>) -> Self {
-        let Some(text) = annotations.and_then(|all| all.get(ANNOTATION)) else { return Self::None };
+    /// Reads the annotation of a node.
+    pub fn read(annotation: Option<&str>) -> Self {
+        let Some(text) = annotation else { return Self::None };
         match serde_json::from_str(text) {
-            Ok(mark) => Self::Marked { mark, text: text.clone() },
+            Ok(mark) => Self::Marked { mark, text: text.to_owned() },
             Err(error) => Self::Unreadable { detail: bounded_message(&error.to_string()) },
         }
     }
@@ -189,13 +207,20 @@ fn pointer() -> String {
     format!("/metadata/annotations/{}", ANNOTATION.replace('/', "~1"))
 }
 
-fn text(mark: &Mark) -> String {
-    json!(mark).to_string()
+/// A mark with a note.
+fn noted(mark: &Mark, note: &Note) -> String {
+    let mut text = json!(mark);
+    for (key, value) in [("since", &note.since), ("reason", &note.reason)] {
+        if let Some(value) = value {
+            text[key] = json!(value);
+        }
+    }
+    text.to_string()
 }
 
 /// The step that writes another fence into a mark, which must not have changed.
 fn rewrite<T>(mark: &Mark, before: &str, fence: NodeFence, more: Option<Value>) -> Step<T> {
-    let after = text(&Mark { fence, ..mark.clone() });
+    let after = noted(&Mark { fence, ..mark.clone() }, &Note::read(before));
     let mut patch = vec![json!({ "op": "test", "path": pointer(), "value": before })];
     patch.extend(more);
     patch.push(json!({ "op": "replace", "path": pointer(), "value": after }));
@@ -225,7 +250,13 @@ impl Claim {
     }
 
     /// The step towards a cordon for `owner`. The mark of an earlier cordon of the site is taken over with what it remembers.
-    pub(super) fn cordon(&self, owner: &str, cordon: &Cordon, version: &str) -> Step<Cordoned> {
+    pub(super) fn cordon(
+        &self,
+        owner: &str,
+        cordon: &Cordon,
+        version: &str,
+        now: DateTime<Utc>,
+    ) -> Step<Cordoned> {
         let before = match self.standing(cordon) {
             Standing::Unreadable { detail } => return Step::Done(Cordoned::Unreadable { detail }),
             Standing::OtherSite(mark) => return Step::Done(Cordoned::OtherSite(mark)),
@@ -250,8 +281,18 @@ impl Claim {
         {
             return Step::Done(Cordoned::Ours { was_unschedulable });
         }
+        let since = match before {
+            Marking::Marked { mark, text } if mark.owner == owner && cordon.is_unschedulable => {
+                Note::read(text).since
+            }
+            Marking::Marked { .. } | Marking::None | Marking::Unreadable { .. } => None,
+        };
+        let note = Note {
+            since: Some(since.unwrap_or_else(|| time::format(now))),
+            reason: RunId::new(owner).ok().map(|run| format!("drained {}", purpose(&run))),
+        };
         Step::Merge(json!({
-            "metadata": { "resourceVersion": version, "annotations": { ANNOTATION: text(&wanted) } },
+            "metadata": { "resourceVersion": version, "annotations": { ANNOTATION: noted(&wanted, &note) } },
             "spec": { "unschedulable": true },
         }))
     }

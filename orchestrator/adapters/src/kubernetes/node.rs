@@ -3,12 +3,13 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use k8s_openapi::api::core::v1::Node;
+use chrono::Utc;
 
 use super::api::PatchKind;
 use super::client::Client;
 use super::error::Error;
 use super::mark::{Claim, Cordon, Cordoned, Marking, Refenced, Standing, Step, Uncordoned};
+use super::objects::{Names, Node};
 use super::permit::{Interrupted, Permit};
 
 /// How often a node is read and written in one attempt to change it: others write nodes too, kubelets every few seconds.
@@ -35,6 +36,8 @@ pub struct NodeState {
     pub boot_id: Option<String>,
     /// Whether its kubelet is ready.
     pub readiness: Readiness,
+    /// The volumes that are in use on it, as its kubelet says.
+    pub volumes_in_use: Names,
     /// Its labels.
     pub labels: BTreeMap<String, String>,
 }
@@ -54,9 +57,7 @@ impl From<Node> for NodeState {
     fn from(node: Node) -> Self {
         let metadata = node.metadata;
         let (spec, status) = (node.spec.unwrap_or_default(), node.status.unwrap_or_default());
-        let conditions = status.conditions.unwrap_or_default();
-        let ready = conditions.iter().find(|condition| condition.type_ == "Ready");
-        let readiness = match ready.map(|condition| condition.status.as_str()) {
+        let readiness = match status.ready.0.as_deref() {
             Some("True") => Readiness::Ready,
             Some("False") => Readiness::NotReady,
             _ => Readiness::Unknown,
@@ -64,13 +65,14 @@ impl From<Node> for NodeState {
         Self {
             cordon: Cordon {
                 is_unschedulable: spec.unschedulable.unwrap_or_default(),
-                marking: Marking::read(metadata.annotations.as_ref()),
+                marking: Marking::read(metadata.annotations.and_then(|all| all.mark).as_deref()),
             },
             name: metadata.name.unwrap_or_default(),
             uid: metadata.uid.unwrap_or_default(),
             version: metadata.resource_version.unwrap_or_default(),
             boot_id: status.node_info.map(|info| info.boot_id).filter(|id| !id.is_empty()),
             readiness,
+            volumes_in_use: status.volumes_in_use,
             labels: metadata.labels.unwrap_or_default(),
         }
     }
@@ -95,7 +97,8 @@ pub async fn cordon(
     owner: &str,
     permit: Permit<'_>,
 ) -> Result<(Cordoned, NodeState), Interrupted> {
-    change(client, name, permit, |node| claim.cordon(owner, &node.cordon, &node.version)).await
+    let now = Utc::now();
+    change(client, name, permit, |node| claim.cordon(owner, &node.cordon, &node.version, now)).await
 }
 
 /// Writes the fence of the claim into the mark of a node that is cordoned for the site, and looks whether it still is. Returns

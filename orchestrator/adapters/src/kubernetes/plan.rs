@@ -2,11 +2,11 @@
 
 use std::collections::BTreeMap;
 
-use k8s_openapi::api::core::v1::{Namespace, Pod};
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::{LabelSelector, ObjectMeta};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector;
 use kube::core::labels::{ParseExpressionError, Selector, SelectorExt as _};
 
-const MIRROR: &str = "kubernetes.io/config.mirror";
+use super::objects::{Metadata, Names, Namespace, OwnerReference, Pod, PodVolumes};
+
 /// The label of the pods of this project: orchestrators, the bus, workers. To evict them would stop who evicts.
 const PART_OF: (&str, &str) = ("app.kubernetes.io/part-of", "os-upgrade");
 
@@ -33,15 +33,15 @@ pub struct Controller {
 }
 
 impl Controller {
-    fn of(metadata: &ObjectMeta) -> Option<Self> {
-        let owners = metadata.owner_references.iter().flatten();
-        let owner = owners.into_iter().find(|owner| owner.controller == Some(true))?;
-        let group = owner.api_version.rsplit_once('/').map_or("", |(group, _)| group);
-        Some(Self { group: group.to_owned(), kind: owner.kind.clone(), name: owner.name.clone() })
-    }
-
     fn is(&self, group: &str, kind: &str) -> bool {
         self.group == group && self.kind == kind
+    }
+}
+
+impl From<OwnerReference> for Controller {
+    fn from(OwnerReference { api_version, kind, name, .. }: OwnerReference) -> Self {
+        let group = api_version.rsplit_once('/').map_or("", |(group, _)| group);
+        Self { group: group.to_owned(), kind, name }
     }
 }
 
@@ -50,6 +50,7 @@ impl Controller {
 pub struct Policy {
     protected_namespaces: Option<Selector>,
     protected_job_pods: Option<Selector>,
+    awaited_pods: Option<Selector>,
 }
 
 impl Policy {
@@ -66,7 +67,21 @@ impl Policy {
         Ok(Self {
             protected_namespaces: selector(protected_namespaces)?,
             protected_job_pods: selector(protected_job_pods)?,
+            awaited_pods: None,
         })
+    }
+
+    /// The same policy with a selector of pods that are never evicted and always waited for. Without, it chooses none.
+    ///
+    /// # Errors
+    /// The selector cannot be used.
+    pub fn waiting_for(self, pods: Option<LabelSelector>) -> Result<Self, ParseExpressionError> {
+        Ok(Self { awaited_pods: pods.map(Selector::try_from).transpose()?, ..self })
+    }
+
+    /// Whether a pod with these labels is waited for, whatever it is.
+    pub(crate) fn awaits(&self, labels: &BTreeMap<String, String>) -> bool {
+        self.awaited_pods.as_ref().is_some_and(|selector| selector.matches(labels))
     }
 
     /// Whether it depends on a namespace's labels whether it is protected.
@@ -92,7 +107,7 @@ pub struct Namespaces(BTreeMap<String, BTreeMap<String, String>>);
 impl FromIterator<Namespace> for Namespaces {
     fn from_iter<T: IntoIterator<Item = Namespace>>(namespaces: T) -> Self {
         let labels = |namespace: Namespace| {
-            let ObjectMeta { name, labels, .. } = namespace.metadata;
+            let Metadata { name, labels, .. } = namespace.metadata;
             (name.unwrap_or_default(), labels.unwrap_or_default())
         };
         Self(namespaces.into_iter().map(labels).collect())
@@ -119,6 +134,8 @@ pub enum Ignored {
     IdleJob,
     /// It belongs to this project.
     Own,
+    /// It was waited for, and has finished.
+    Finished,
 }
 
 /// What a drain does about a pod.
@@ -130,6 +147,8 @@ pub enum Action {
     Await,
     /// It does not begin, since a job is running.
     WaitForJob,
+    /// It does not begin, since the settings say that the pod is waited for.
+    WaitForPod,
     /// It evicts the pod.
     Evict(Fallback),
 }
@@ -145,6 +164,10 @@ pub struct PlannedPod {
     pub labels: BTreeMap<String, String>,
     /// What is done.
     pub action: Action,
+    /// Its volumes.
+    pub volumes: PodVolumes,
+    /// What keeps it after its end until somebody takes it away.
+    pub finalizers: Names,
 }
 
 impl PlannedPod {
@@ -161,11 +184,12 @@ pub fn plan(pods: Vec<Pod>, namespaces: &Namespaces, policy: &Policy) -> Vec<Pla
 
 fn plan_pod(pod: Pod, namespaces: &Namespaces, policy: &Policy) -> PlannedPod {
     let metadata = pod.metadata;
-    let controller = Controller::of(&metadata);
-    let is_mirror = metadata.annotations.is_some_and(|all| all.contains_key(MIRROR));
+    let controller = metadata.controller.0.map(Controller::from);
+    let is_mirror = metadata.annotations.is_some_and(|all| all.mirror.is_some());
     let labels = metadata.labels.unwrap_or_default();
     let phase = pod.status.and_then(|status| status.phase).unwrap_or_default();
     let is_terminating = metadata.deletion_timestamp.is_some();
+    let volumes = pod.spec.map(|spec| spec.volumes).unwrap_or_default();
     let pod = PodRef {
         namespace: metadata.namespace.unwrap_or_default(),
         name: metadata.name.unwrap_or_default(),
@@ -173,7 +197,13 @@ fn plan_pod(pod: Pod, namespaces: &Namespaces, policy: &Policy) -> PlannedPod {
     };
     let is_controlled_by =
         |group, kind| controller.as_ref().is_some_and(|controller| controller.is(group, kind));
-    let action = if labels.get(PART_OF.0).is_some_and(|value| value == PART_OF.1) {
+    let action = if policy.awaits(&labels) {
+        match phase.as_str() {
+            "Succeeded" | "Failed" => Action::Ignore(Ignored::Finished),
+            _ if is_terminating => Action::Await,
+            _ => Action::WaitForPod,
+        }
+    } else if labels.get(PART_OF.0).is_some_and(|value| value == PART_OF.1) {
         Action::Ignore(Ignored::Own)
     } else if is_mirror {
         Action::Ignore(Ignored::Mirror)
@@ -191,7 +221,8 @@ fn plan_pod(pod: Pod, namespaces: &Namespaces, policy: &Policy) -> PlannedPod {
     } else {
         Action::Evict(Fallback::Delete)
     };
-    PlannedPod { pod, controller, labels, action }
+    let finalizers = metadata.finalizers;
+    PlannedPod { pod, controller, labels, action, volumes, finalizers }
 }
 
 #[cfg(test)]

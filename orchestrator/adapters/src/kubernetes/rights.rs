@@ -1,5 +1,7 @@
 //! The rights that the adapter needs, as a cluster role names them.
 
+use super::plan::Policy;
+
 /// The right to do one thing with one kind of object.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Right {
@@ -38,10 +40,31 @@ pub const EVICT_POD: Right = right("create", "", "pods/eviction");
 pub const LIST_NAMESPACES: Right = right("list", "", "namespaces");
 /// Naming the budgets of a pod.
 pub const LIST_BUDGETS: Right = right("list", "policy", "poddisruptionbudgets");
+/// Writing events about nodes.
+pub const CREATE_EVENT: Right = right("create", "", "events");
 
 /// Asking which rights there are, which everybody has who is known to the cluster, unless somebody has taken it away.
 pub const REVIEW_RIGHTS: Right = right("create", "authorization.k8s.io", "selfsubjectaccessreviews");
 
-/// All that the orchestrator needs, and nothing else.
-pub const RIGHTS: [Right; 8] =
-    [GET_NODE, LIST_NODES, PATCH_NODE, LIST_PODS, DELETE_POD, EVICT_POD, LIST_NAMESPACES, LIST_BUDGETS];
+/// What the orchestrator needs with this policy: where all namespaces are protected, no pod is deleted, and no label of a namespace
+/// read. Without the right to write events there are none.
+pub fn needed(policy: &Policy) -> impl Iterator<Item = Right> {
+    let is_used = |right: &Right| ![DELETE_POD, LIST_NAMESPACES].contains(right);
+    RIGHTS
+        .into_iter()
+        .filter(|right| *right != CREATE_EVENT)
+        .filter(move |right| policy.needs_namespaces() || is_used(right))
+}
+
+/// All that the orchestrator uses, and nothing else.
+pub const RIGHTS: [Right; 9] = [
+    GET_NODE,
+    LIST_NODES,
+    PATCH_NODE,
+    LIST_PODS,
+    DELETE_POD,
+    EVICT_POD,
+    LIST_NAMESPACES,
+    LIST_BUDGETS,
+    CREATE_EVENT,
+];

@@ -21,7 +21,10 @@ pub const PREVIEW: Route = Route::new(
 .answers(&[
     Answer::json("what would become of the pods", Shape::of::<Preview<'static>>(), || {
         json!({
-            "evicted": [{"namespace": "shop", "name": "web-7c9f", "owner": "ReplicaSet/web"}],
+            "evicted": [
+                {"namespace": "shop", "name": "web-7c9f", "owner": "ReplicaSet/web", "empty-dir": true},
+                {"namespace": "shop", "name": "shell", "bare": true},
+            ],
             "deleted": [],
             "awaited": [],
             "blocked": [{
@@ -56,10 +59,19 @@ pub struct Preview<'a> {
 
 /// A pod by its name.
 #[derive(Debug, Serialize, ToSchema)]
+#[serde(rename_all = "kebab-case")]
 pub struct PodName<'a> {
     pub namespace: &'a str,
     pub name: &'a str,
     /// Its controller, as in `StatefulSet/db`; absent if it has none.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub owner: Option<&'a str>,
+    /// Whether no controller replaces it; absent if one does.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    #[schema(required = false)]
+    pub bare: bool,
+    /// Whether it has data in an `emptyDir`, which end with it; absent if not.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    #[schema(required = false)]
+    pub empty_dir: bool,
 }

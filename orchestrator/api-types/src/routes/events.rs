@@ -391,8 +391,12 @@ pub enum SiteEvent {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         actor: Option<String>,
     },
-    /// Something happens to the Kubernetes node of a host.
+    /// Something happens to the Kubernetes node of a host. That it is drained for a run is a step of the host there.
     Node {
+        /// The run for which it is drained; absent if it is for none.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        #[schema(value_type = Option<RunIdText>)]
+        run: Option<String>,
         host: String,
         #[schema(value_type = NodeStepWord)]
         step: String,
@@ -465,7 +469,9 @@ impl SiteEvent {
             | Self::RunEnded { run, .. }
             | Self::Host { run, .. }
             | Self::Progress { run, .. } => Some(run),
-            Self::SlotReleased { run, .. } | Self::SlotNotReleased { run, .. } => run.as_deref(),
+            Self::SlotReleased { run, .. } | Self::SlotNotReleased { run, .. } | Self::Node { run, .. } => {
+                run.as_deref()
+            }
             Self::RunMissed { .. }
             | Self::SlotHeld { .. }
             | Self::ConfigChanged { .. }
@@ -475,7 +481,6 @@ impl SiteEvent {
             | Self::HostRemoved { .. }
             | Self::RebootsQueued { .. }
             | Self::Reboot { .. }
-            | Self::Node { .. }
             | Self::RebootQueueSwitched { .. }
             | Self::RebootBackoffReset { .. }
             | Self::SecretStored { .. }

@@ -212,7 +212,11 @@ mod tests {
 
     /// The ids of the blocks that are selected by the query `wanted`, after a fact.
     fn selected(wanted: &FollowParameters, after: FactCursor) -> Vec<String> {
-        let Selection { bytes, count, .. } = batch().select(wanted, after, 0);
+        selected_of(&batch(), wanted, after)
+    }
+
+    fn selected_of(batch: &Batch, wanted: &FollowParameters, after: FactCursor) -> Vec<String> {
+        let Selection { bytes, count, .. } = batch.select(wanted, after, 0);
         let text = String::from_utf8(bytes.to_vec()).unwrap();
         let ids: Vec<String> =
             text.lines().filter_map(|line| line.strip_prefix("id: ").map(ToOwned::to_owned)).collect();
@@ -238,6 +242,28 @@ mod tests {
             ["ab.7.0"],
             "every filter applies"
         );
+    }
+
+    /// That a node is drained for a run is told by the host's step, once.
+    #[test]
+    fn steps_of_a_node_are_in_the_run_for_which_it_is_drained() {
+        let node = |sequence, run, kind: &str| {
+            row(sequence, run, &json!({ "type": "node", "host": "h01", "step": { "kind": kind } }))
+        };
+        let drained = json!({ "type": "host", "run": "r1", "host": "h01", "event": { "type": "drained" } });
+        let rows = [
+            node(5, Some("r1"), "eviction-began"),
+            node(6, Some("r1"), "drained"),
+            row(7, Some("r1"), &drained),
+            node(8, Some("r1"), "drained"),
+            node(9, Some("rq-1-1728000000"), "drained"),
+            node(10, None, "uncordoned"),
+        ];
+        let batch = Batch::of_facts(0xab, &rows, at(10, 0)).unwrap();
+        let all = FollowParameters::default;
+        assert_eq!(selected_of(&batch, &all(), at(0, 0)), ["ab.5.0", "ab.7.0", "ab.9.0", "ab.10.0"]);
+        let of_run = FollowParameters { run: Some("r1".parse().unwrap()), ..all() };
+        assert_eq!(selected_of(&batch, &of_run, at(0, 0)), ["ab.5.0", "ab.7.0"]);
     }
 
     #[test]

@@ -53,5 +53,6 @@ fn names(pods: &[previews::PodName]) -> Vec<PodName<'_>> {
 }
 
 fn name(pod: &previews::PodName) -> PodName<'_> {
-    PodName { namespace: &pod.namespace, name: &pod.name, owner: pod.owner.as_deref() }
+    let previews::PodName { namespace, name, owner, is_bare, has_empty_dir } = pod;
+    PodName { namespace, name, owner: owner.as_deref(), bare: *is_bare, empty_dir: *has_empty_dir }
 }

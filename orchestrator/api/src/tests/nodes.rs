@@ -264,19 +264,28 @@ async fn preview_at(
 #[tokio::test]
 async fn drains_are_previewed() {
     let NodeWait::Pods { pods: Pods { first: blocked, .. } } = waits_for_pods() else { panic!() };
-    let named = |name: &str| PodName { namespace: "shop".to_owned(), name: name.to_owned(), owner: None };
+    let named = |name: &str, has_empty_dir| PodName {
+        namespace: "shop".to_owned(),
+        name: name.to_owned(),
+        owner: None,
+        is_bare: true,
+        has_empty_dir,
+    };
     let found = DrainPreview {
-        evicted: vec![named("web-1"), named("web-2")],
+        evicted: vec![named("web-1", false), named("web-2", true)],
         blocked: blocked[..1].to_vec(),
         ..DrainPreview::default()
     };
-    let pod = |name: &str| json!({"namespace": "shop", "name": name});
+    let web = json!([
+        { "namespace": "shop", "name": "web-1", "bare": true },
+        { "namespace": "shop", "name": "web-2", "bare": true, "empty-dir": true },
+    ]);
     let db = json!({
         "namespace": "shop", "name": "db-0", "owner": "StatefulSet/db", "obstacle": "budget",
         "text": "is kept by the budget db", "since": "2026-11-21T05:00:01Z",
     });
     let expected = json!({
-        "evicted": [pod("web-1"), pod("web-2")], "deleted": [], "awaited": [], "blocked": [db], "own": [],
+        "evicted": web, "deleted": [], "awaited": [], "blocked": [db], "own": [],
     });
     assert_eq!(preview("h01", Some(Ok(found.clone()))).await, (200, expected));
     assert_eq!(preview("h99", Some(Ok(found))).await, (404, error("there is no host \"h99\"")));

@@ -34,11 +34,13 @@ struct Preview {
 }
 
 #[derive(Debug, Default, Deserialize)]
-#[serde(default)]
+#[serde(default, rename_all = "kebab-case")]
 struct Pod {
     namespace: String,
     name: String,
     owner: Option<String>,
+    bare: bool,
+    empty_dir: bool,
     /// What keeps it, if something does.
     text: Option<String>,
 }
@@ -84,10 +86,12 @@ impl View for Preview {
 
 impl Pod {
     fn line(&self) -> String {
-        let Self { namespace, name, owner, text } = self;
+        let Self { namespace, name, owner, text, bare, empty_dir } = self;
         let owner = owner.as_ref().map(|owner| format!(" of {owner}")).unwrap_or_default();
         let text = text.as_ref().map(|text| format!(" {text}")).unwrap_or_default();
-        format!("{namespace}/{name}{owner}{text}")
+        let bare = if *bare { ", without a controller: nothing replaces it" } else { "" };
+        let data = if *empty_dir { ", with an emptyDir, whose data are lost" } else { "" };
+        format!("{namespace}/{name}{owner}{text}{bare}{data}")
     }
 }
 
@@ -102,7 +106,10 @@ mod tests {
     fn what_blocks_comes_first() {
         let canvas = Canvas { is_wide: false, columns: None, zone: Zone::Utc };
         let preview = json!({
-            "evicted": [{ "namespace": "shop", "name": "web\u{1b}1", "owner": "ReplicaSet/web" }],
+            "evicted": [
+                { "namespace": "shop", "name": "web\u{1b}1", "owner": "ReplicaSet/web", "empty-dir": true },
+                { "namespace": "shop", "name": "shell", "bare": true },
+            ],
             "deleted": [], "awaited": [{ "namespace": "shop", "name": "old" }],
             "blocked": [{ "namespace": "shop", "name": "db-0", "obstacle": "budget", "text": "is kept by the budget db" }],
             "own": [{ "namespace": "os-upgrade", "name": "os-upgrade-0" }],
@@ -110,7 +117,8 @@ mod tests {
         let preview = Preview::deserialize(preview).unwrap();
         let expected = "\
 blocked  shop/db-0 is kept by the budget db
-evicted  shop/web\u{fffd}1 of ReplicaSet/web
+evicted  shop/web\u{fffd}1 of ReplicaSet/web, with an emptyDir, whose data are lost
+evicted  shop/shell, without a controller: nothing replaces it
 awaited  shop/old
 stays    os-upgrade/os-upgrade-0";
         assert_eq!(preview.text(&canvas), expected);

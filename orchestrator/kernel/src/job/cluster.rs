@@ -10,7 +10,7 @@ use crate::fact::Fact;
 use crate::no_answer::NoAnswer;
 use crate::node::{Node, NodeStage, NodeStep};
 use crate::node_fence::NodeFence;
-use crate::node_wait::{NodeWait, Pods};
+use crate::node_wait::{NodeWait, Pods, Volumes};
 use crate::nodes::release;
 use crate::reason::Reason;
 use crate::reboot_queue::{EntryEvent, EntryStatus};
@@ -73,7 +73,12 @@ pub enum NodeOutcome {
         /// The pods.
         pods: Pods,
     },
-    /// Of `Check` and `Evict`: it is cordoned, and a fresh list shows no pod that has to go.
+    /// Of `Evict`: it is cordoned, and no pod that has to go is left, but volumes are still in use.
+    VolumesInUse {
+        /// The volumes.
+        volumes: Volumes,
+    },
+    /// Of `Check` and `Evict`: it is cordoned, a fresh list shows no pod that has to go, and volumes are no longer in use.
     Drained {
         /// The boot that its kubelet reports.
         boot_id: Option<String>,
@@ -120,6 +125,7 @@ impl NodeOutcome {
             Self::FoundUnschedulable { outcome } => outcome.without_mark(),
             Self::Clear
             | Self::Remaining { .. }
+            | Self::VolumesInUse { .. }
             | Self::Drained { .. }
             | Self::CordonLost { .. }
             | Self::Held
@@ -166,6 +172,9 @@ impl SystemJob for NodeJob {
             NodeOutcome::Unmarked => answered.unmarked(),
             NodeOutcome::Clear => answered.with_cordon(vec![answered.fact(NodeStep::EvictionBegan)]),
             NodeOutcome::Remaining { pods } => answered.with_cordon(answered.remaining(pods)),
+            NodeOutcome::VolumesInUse { volumes } => {
+                answered.with_cordon(answered.keeps_on(NodeWait::Volumes { volumes: volumes.clone() }))
+            }
             NodeOutcome::Drained { boot_id } => answered.with_cordon(answered.drained(boot_id.as_deref())),
             NodeOutcome::CordonLost { detail } => {
                 let reason = Reason::CordonLost { detail: detail.clone() };
@@ -188,6 +197,7 @@ impl SystemJob for NodeJob {
         match outcome {
             NodeOutcome::Clear
             | NodeOutcome::Remaining { .. }
+            | NodeOutcome::VolumesInUse { .. }
             | NodeOutcome::Drained { .. }
             | NodeOutcome::CordonLost { .. }
             | NodeOutcome::Held
@@ -294,19 +304,23 @@ impl Answered<'_> {
     }
 
     fn remaining(&self, pods: &Pods) -> Vec<Fact> {
+        // Nothing has been evicted, and others can go first. Where only budgets are awaited, it is not known whether the pods may go.
+        if self.node.stage == NodeStage::Checking && !pods.wait_for_budgets() {
+            let reason = Reason::DrainRefused { pods: pods.clone() };
+            return self.state.back_off(&self.job.host, reason, self.now).into_iter().collect();
+        }
+        self.keeps_on(NodeWait::Pods { pods: pods.clone() })
+    }
+
+    /// The node is not drained yet, or not any more.
+    fn keeps_on(&self, waits: NodeWait) -> Vec<Fact> {
+        let waits = self.waits(waits);
         match self.node.stage {
-            // Nothing has been evicted, and others can go first.
-            NodeStage::Checking => {
-                let reason = Reason::DrainRefused { pods: pods.clone() };
-                self.state.back_off(&self.job.host, reason, self.now).into_iter().collect()
-            }
-            NodeStage::Drained => {
-                let waits = self.waits(NodeWait::Pods { pods: pods.clone() });
-                [self.fact(NodeStep::RecheckBegan)].into_iter().chain(waits).collect()
-            }
-            NodeStage::Evicting | NodeStage::Rechecking | NodeStage::Uncordoning { .. } => {
-                self.waits(NodeWait::Pods { pods: pods.clone() })
-            }
+            NodeStage::Drained => [self.fact(NodeStep::RecheckBegan)].into_iter().chain(waits).collect(),
+            NodeStage::Checking
+            | NodeStage::Evicting
+            | NodeStage::Rechecking
+            | NodeStage::Uncordoning { .. } => waits,
         }
     }
 
@@ -335,7 +349,11 @@ impl Answered<'_> {
             let event = rebooter.begins(boot_id.filter(|boot_id| entry.boot_id.as_deref() != Some(boot_id)));
             return vec![drained, Fact::Reboot { index, host: host.clone(), event }];
         }
-        vec![drained]
+        // It was looked at for another leader, and nothing has changed.
+        let is_known = self.node.stage == NodeStage::Drained
+            && self.node.boot_id.as_deref() == boot_id
+            && self.node.waits.is_none();
+        if is_known { Vec::new() } else { vec![drained] }
     }
 
     /// The node is as it was before, so that what waited for it goes on.

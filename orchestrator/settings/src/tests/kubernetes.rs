@@ -33,7 +33,7 @@ fn cluster_with_the_defaults() {
     let found = settings.cluster().unwrap();
     assert_eq!(found.access, ClusterAccess::InCluster);
     assert_eq!((found.site.as_str(), &found.node_from), ("hall-1", &NodeFrom::Host));
-    assert_eq!((found.protected_namespaces, found.job_pods), (None, None));
+    assert_eq!((found.protected_namespaces, found.job_pods, found.wait_for_pods), (None, None, None));
     assert_eq!((found.eviction_retries, found.eviction_interval), (0, Duration::from_secs(10)));
     assert_eq!((found.pod_grace, found.requests_per_second.get()), (None, 100));
     let [api_servers] = found.api_servers.requirements() else { panic!("{:?}", found.api_servers) };
@@ -75,6 +75,7 @@ node-from = "mapping"
 drain-timeout = "20m"
 protected-namespaces = "team=core,env in (a,b)"
 job-pods = "app!=batch"
+wait-for-pods = "blocks in (reboot)"
 eviction-retries = 3
 eviction-interval = "5s"
 pod-grace = "1500ms"
@@ -93,6 +94,7 @@ h01 = "node-1"
     assert_eq!(cluster.node_from, NodeFrom::Mapping(nodes.into()));
     assert_eq!(cluster.protected_namespaces.unwrap().requirements().len(), 2);
     assert_eq!(cluster.job_pods.unwrap().requirements()[0].operator, LabelOperator::NotIn);
+    assert_eq!(cluster.wait_for_pods.unwrap().requirements()[0].values, ["reboot"]);
     assert_eq!(cluster.api_servers.requirements()[0].values, ["true"]);
     assert_eq!(cluster.skip_wait_for_delete, Some(Duration::from_mins(5)));
     assert_eq!((cluster.eviction_retries, cluster.eviction_interval), (3, Duration::from_secs(5)));

@@ -391,6 +391,7 @@ impl Nodes {
         let is_written = match outcome.without_mark() {
             NodeOutcome::Clear
             | NodeOutcome::Remaining { .. }
+            | NodeOutcome::VolumesInUse { .. }
             | NodeOutcome::Drained { .. }
             | NodeOutcome::Held => true,
             NodeOutcome::CordonLost { .. }

@@ -335,7 +335,8 @@ impl World {
             Some(NodeWait::Unreachable { .. }) => self.cluster_back(),
             Some(NodeWait::NotReady) => self.free_hung_host(host),
             // Marks of a time that nobody remembers are removed at the end.
-            Some(NodeWait::ForeignMark { .. } | NodeWait::Refused { .. }) | None => {}
+            Some(NodeWait::ForeignMark { .. } | NodeWait::Volumes { .. } | NodeWait::Refused { .. })
+            | None => {}
         }
     }
 

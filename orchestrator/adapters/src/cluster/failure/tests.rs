@@ -1,9 +1,7 @@
 //! What each failure means for a job.
 
-use std::time::Duration;
-
 use super::*;
-use crate::kubernetes::rights::{EVICT_POD, LIST_PODS};
+use crate::kubernetes::rights::EVICT_POD;
 
 const DETAIL: &str = "why";
 
@@ -29,9 +27,7 @@ fn lack_of_an_answer_is_unreachable() {
 
 #[test]
 fn throttling_asks_for_a_bounded_pause() {
-    for (asked, expected) in
-        [(Duration::from_secs(7), Duration::from_secs(7)), (Duration::MAX, RETRY_AFTER_MAX)]
-    {
+    for (asked, expected) in [(Duration::from_secs(7), Duration::from_secs(7)), (Duration::MAX, PAUSE_MAX)] {
         let (_, pause) = outcome(Error::Throttled { retry_after: Some(asked) });
         assert_eq!(pause, Some(RetryAfter::Server(expected)));
     }
@@ -60,6 +56,8 @@ fn refusals_are_bounded_and_name_the_right() {
         Error::Inapplicable { detail: detail() },
         Error::Refused { status: 418, detail: detail() },
         Error::Malformed { detail: detail() },
+        Error::AnswerTooLarge { bytes_max: 1 },
+        Error::ListTooLarge { right: LIST_PODS, what: detail(), mebibytes_max: 64, objects_max: 1 },
     ] {
         let is_missing_right = error.is_missing_right();
         let (outcome, pause) = outcome(error);
@@ -67,6 +65,19 @@ fn refusals_are_bounded_and_name_the_right() {
         assert!(detail.len() < 10_000 && pause.is_none());
         assert_eq!(detail.contains(EVICT_POD.resource), is_missing_right, "{detail}");
     }
+}
+
+#[test]
+fn list_that_is_too_large_says_what_to_do() {
+    let (outcome, _) = outcome(Error::ListTooLarge {
+        right: LIST_PODS,
+        what: "pods of the node n".to_owned(),
+        mebibytes_max: 64,
+        objects_max: 20_000,
+    });
+    let detail = "the list of the pods of the node n has more than 64 MiB or 20000 objects: delete finished pods, and \
+                  shorten the annotations and environments of others";
+    assert_eq!(outcome, NodeOutcome::Refused { detail: detail.to_owned() });
 }
 
 #[test]

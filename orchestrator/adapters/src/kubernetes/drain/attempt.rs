@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use chrono::Utc;
 use os_upgrade_kernel::PodObstacle;
 use os_upgrade_protocol::limits::bounded_message;
 
@@ -13,6 +14,8 @@ use super::session::{SelectingBudget, Session};
 
 /// The longest pause that a server may ask for.
 const SERVER_PAUSE_MAX: Duration = Duration::from_mins(1);
+/// The status with which a dry run is refused where an admission webhook supports none. It says nothing of the eviction.
+const UNSUPPORTED: u16 = 400;
 /// The most budgets that are named.
 const BUDGETS_NAMED_MAX: usize = 5;
 
@@ -46,6 +49,10 @@ enum Meaning {
 /// Asks what would come of an attempt.
 pub(super) async fn judge(session: &mut Session<'_>, pod: &PlannedPod, fallback: Fallback) -> Attempt {
     let meaning = match session.judge(&pod.pod).await {
+        Ok(Verdict::Denied { status: UNSUPPORTED, message }) => {
+            let obstacle = PodObstacle::Failed { detail: bounded_message(&message) };
+            Meaning::Settled(Attempt::Refused { obstacle, retry: session.pace().retry })
+        }
         Ok(verdict) => meaning(session, pod, fallback, verdict).await,
         Err(error) => Meaning::Settled(failed(session, pod, error).await),
     };
@@ -54,7 +61,7 @@ pub(super) async fn judge(session: &mut Session<'_>, pod: &PlannedPod, fallback:
         // The right to delete may be missing where that to evict is there.
         Meaning::MayBeDeleted => {
             let result = session.judge_deletion(&pod.pod).await;
-            deleted(session, result)
+            deleted(session, pod, result).await
         }
     }
 }
@@ -89,16 +96,22 @@ async fn meaning(
         (Verdict::Gone | Verdict::Replaced, _) => Attempt::Gone,
         (Verdict::NamespaceEnds, _) => Attempt::Refused { obstacle: PodObstacle::NamespaceEnds, retry },
         (Verdict::Denied { status, message }, _) => denied(status, &message, retry),
+        (Verdict::BudgetPending { message, retry_after }, _) => pending(&message, retry_after),
         (Verdict::Budget { .. }, Fallback::Delete) => return Meaning::MayBeDeleted,
-        (Verdict::Budget { message, retry_after }, Fallback::None) => {
-            let retry = retry_after.map_or(retry, |asked| asked.min(SERVER_PAUSE_MAX));
-            match budgets_of(session, pod, &message).await {
-                Ok(budgets) => Attempt::Refused { obstacle: kept(&budgets), retry },
-                Err(error) => Attempt::Failed(error),
-            }
-        }
+        (Verdict::Budget { message }, Fallback::None) => match budgets_of(session, pod, &message).await {
+            Ok(budgets) => Attempt::Refused { obstacle: kept(&budgets, &message), retry },
+            Err(error) => Attempt::Failed(error),
+        },
     };
     Meaning::Settled(attempt)
+}
+
+/// A pod that waits for its budget to be computed. Until then, nobody knows whether the budget protects the pod.
+fn pending(message: &str, asked: Duration) -> Attempt {
+    let retry = asked.min(SERVER_PAUSE_MAX);
+    let obstacle =
+        PodObstacle::BudgetPending { message: bounded_message(message), until: Utc::now() + retry };
+    Attempt::Refused { obstacle, retry }
 }
 
 fn denied(status: u16, message: &str, retry: Duration) -> Attempt {
@@ -107,8 +120,9 @@ fn denied(status: u16, message: &str, retry: Duration) -> Attempt {
 }
 
 /// What keeps a pod whose eviction a budget refuses.
-fn kept(budgets: &[SelectingBudget]) -> PodObstacle {
+fn kept(budgets: &[SelectingBudget], message: &str) -> PodObstacle {
     match budgets {
+        [] => PodObstacle::UnreadBudget { message: bounded_message(message) },
         [budget] if budget.has_nothing_to_count => {
             PodObstacle::UncountedPods { budget: bounded_message(&budget.name) }
         }
@@ -146,11 +160,11 @@ async fn delete(
         Err(Interrupted::NotLeading) => return Err(NotLeading),
         Err(Interrupted::Failed(error)) => Err(error),
     };
-    Ok(deleted(session, result))
+    Ok(deleted(session, pod, result).await)
 }
 
 /// The meaning of what the server says to a deletion.
-fn deleted(session: &Session<'_>, result: Result<Verdict, Error>) -> Attempt {
+async fn deleted(session: &mut Session<'_>, pod: &PlannedPod, result: Result<Verdict, Error>) -> Attempt {
     let retry = session.pace().retry;
     match result {
         Ok(Verdict::Granted) => Attempt::Deleted,
@@ -158,10 +172,10 @@ fn deleted(session: &Session<'_>, result: Result<Verdict, Error>) -> Attempt {
         Ok(Verdict::NamespaceEnds) => Attempt::Refused { obstacle: PodObstacle::NamespaceEnds, retry },
         Ok(Verdict::Denied { status, message }) => denied(status, &message, retry),
         // No budget is asked about deletions.
-        Ok(Verdict::Budget { .. }) => {
-            Attempt::Refused { obstacle: PodObstacle::Budget { budgets: Vec::new() }, retry }
+        Ok(Verdict::Budget { message } | Verdict::BudgetPending { message, .. }) => {
+            Attempt::Refused { obstacle: kept(&[], &message), retry }
         }
-        Err(error) => failed_otherwise(session, error),
+        Err(error) => failed_otherwise(session, pod, error).await,
     }
 }
 
@@ -177,16 +191,20 @@ async fn failed(session: &mut Session<'_>, pod: &PlannedPod, error: Error) -> At
             Err(error) => return Attempt::Failed(error),
         }
     }
-    failed_otherwise(session, error)
+    failed_otherwise(session, pod, error).await
 }
 
-fn failed_otherwise(session: &Session<'_>, error: Error) -> Attempt {
+async fn failed_otherwise(session: &mut Session<'_>, pod: &PlannedPod, error: Error) -> Attempt {
     let retry = session.pace().retry;
     match error {
         // It may be about this pod alone.
         Error::ServerFailed { .. } => {
             let obstacle = PodObstacle::Failed { detail: bounded_message(&error.to_string()) };
             Attempt::Refused { obstacle, retry }
+        }
+        // An admission plugin of the server refuses in the same form.
+        Error::Forbidden { right, detail } if session.has_right(right, &pod.pod.namespace).await => {
+            Attempt::Refused { obstacle: PodObstacle::Denied { detail: bounded_message(&detail) }, retry }
         }
         // It may be missing in this namespace alone.
         Error::Forbidden { right, detail } => {
@@ -202,6 +220,8 @@ fn failed_otherwise(session: &Session<'_>, error: Error) -> Attempt {
         | Error::Conflict { .. }
         | Error::Inapplicable { .. }
         | Error::Refused { .. }
+        | Error::AnswerTooLarge { .. }
+        | Error::ListTooLarge { .. }
         | Error::Malformed { .. } => Attempt::Failed(error),
     }
 }

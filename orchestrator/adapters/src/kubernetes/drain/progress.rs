@@ -1,13 +1,13 @@
 //! What is known of the pods that are still on a node, from one round to the next. Pure: times come in with what happens.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use chrono::{DateTime, Utc};
 use os_upgrade_kernel::{Pod, PodObstacle};
 use tokio::time::Instant;
 
 use super::super::plan::{Action, Fallback, Ignored, PlannedPod, PodRef};
-use super::report::{blocks, is_like, is_refusal, pod};
+use super::report::{NamedPod, blocks, is_like, is_refusal, pod};
 
 #[derive(Debug)]
 struct Record {
@@ -34,8 +34,17 @@ impl Progress {
         self.records.retain(|uid, _| pods.iter().any(|pod| pod.pod.uid == *uid));
         for pod in self.pods.clone() {
             match pod.action {
-                Action::Await => self.record(&pod.pod, PodObstacle::Terminating, now, None),
+                Action::Await => {
+                    let finalizers = pod.finalizers.first;
+                    let obstacle = if finalizers.is_empty() {
+                        PodObstacle::Terminating
+                    } else {
+                        PodObstacle::Finalizers { finalizers }
+                    };
+                    self.record(&pod.pod, obstacle, now, None);
+                }
                 Action::WaitForJob => self.record(&pod.pod, PodObstacle::JobRunning, now, None),
+                Action::WaitForPod => self.record(&pod.pod, PodObstacle::Awaited, now, None),
                 // It may have been waited for before.
                 Action::Evict(_) if self.is_never_due(&pod.pod) => self.forget(&pod.pod),
                 Action::Ignore(_) | Action::Evict(_) => {}
@@ -70,14 +79,38 @@ impl Progress {
         !self.pods.iter().any(PlannedPod::has_to_go)
     }
 
-    /// Whether a job is running.
-    pub(super) fn waits_for_job(&self) -> bool {
-        self.pods.iter().any(|pod| pod.action == Action::WaitForJob)
+    /// How many volumes the pods that stay may have in use: each of their claims, whoever shares it, is one.
+    pub(super) fn volumes_staying(&self) -> usize {
+        let staying = || self.pods.iter().filter(|pod| !pod.has_to_go());
+        let claims: BTreeSet<(&str, &str)> = staying()
+            .flat_map(|pod| {
+                pod.volumes.claims.iter().map(|claim| (pod.pod.namespace.as_str(), claim.as_str()))
+            })
+            .collect();
+        claims.len() + staying().map(|pod| pod.volumes.ephemeral).sum::<usize>()
+    }
+
+    /// Whether there is a pod before whose end no drain begins.
+    pub(super) fn must_not_begin(&self) -> bool {
+        self.pods.iter().any(|pod| matches!(pod.action, Action::WaitForJob | Action::WaitForPod))
+    }
+
+    /// The pods that would be missed: whether a controller replaces them, and what they have stored on the node, is for whoever drains
+    /// to know.
+    pub(super) fn losses(&self) -> impl Iterator<Item = NamedPod> {
+        let evictable = self.pods.iter().filter(|pod| matches!(pod.action, Action::Evict(_)));
+        evictable.map(NamedPod::from).filter(|pod| pod.is_bare || pod.has_empty_dir)
     }
 
     /// Whether a pod would have to stay.
     pub(super) fn is_refused(&self) -> bool {
         self.records.values().any(|record| is_refusal(&record.obstacle))
+    }
+
+    /// The pods whose budgets are being computed.
+    pub(super) fn pending(&self, now: DateTime<Utc>) -> Vec<Pod> {
+        let is_pending = |pod: &Pod| matches!(pod.obstacle, PodObstacle::BudgetPending { .. });
+        self.remaining(now).map(|(_, pod)| pod).filter(is_pending).collect()
     }
 
     /// The pods that are to be evicted now. Those that were not tried come first, then those that wait longest: otherwise the
@@ -89,18 +122,18 @@ impl Progress {
         due.sort_by_key(|pod| due_at(pod));
         let evictable = due.into_iter().filter_map(|pod| match pod.action {
             Action::Evict(fallback) => Some((pod.clone(), fallback)),
-            Action::Ignore(_) | Action::Await | Action::WaitForJob => None,
+            Action::Ignore(_) | Action::Await | Action::WaitForJob | Action::WaitForPod => None,
         });
         evictable.collect()
     }
 
-    /// The pods that have to go, each with its uid.
-    pub(super) fn remaining(&self, now: DateTime<Utc>) -> impl Iterator<Item = (&str, Pod)> {
+    /// The pods that have to go, as they were listed and with what keeps them.
+    pub(super) fn remaining(&self, now: DateTime<Utc>) -> impl Iterator<Item = (&PlannedPod, Pod)> {
         self.pods.iter().filter(|pod| pod.has_to_go()).map(move |planned| {
             let record = self.records.get(&planned.pod.uid);
             let obstacle = record.map_or(PodObstacle::NotTried, |record| record.obstacle.clone());
             let since = record.map_or(now, |record| record.since);
-            (planned.pod.uid.as_str(), pod(planned, obstacle, since))
+            (planned, pod(planned, obstacle, since))
         })
     }
 

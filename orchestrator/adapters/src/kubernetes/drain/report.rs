@@ -1,7 +1,7 @@
 //! What came of one look at a node, and what the obstacles of its pods mean.
 
 use chrono::{DateTime, Utc};
-use os_upgrade_kernel::{Pod, PodObstacle};
+use os_upgrade_kernel::{Pod, PodObstacle, Volumes};
 use os_upgrade_protocol::limits::bounded_message;
 
 use super::super::mark::Standing;
@@ -21,6 +21,8 @@ pub enum Checked {
     Clear,
     /// A job is running, or the dry run was refused. These pods are why.
     Refused(Vec<Pod>),
+    /// Nothing was refused, but the budgets of these pods are still being computed.
+    Pending(Vec<Pod>),
 }
 
 /// What came of a round.
@@ -35,6 +37,8 @@ pub enum Round {
     },
     /// Pods are left.
     Remaining(Vec<Pod>),
+    /// No pod that has to go is left, but volumes are in use.
+    VolumesInUse(Volumes),
 }
 
 /// A pod by its name.
@@ -46,18 +50,22 @@ pub struct NamedPod {
     pub name: String,
     /// Its controller, as in `StatefulSet/db`; absent if it has none.
     pub owner: Option<String>,
-}
-
-impl From<Pod> for NamedPod {
-    fn from(Pod { namespace, name, owner, obstacle: _, since: _ }: Pod) -> Self {
-        Self { namespace, name, owner }
-    }
+    /// Whether no controller replaces it.
+    pub is_bare: bool,
+    /// Whether it has data in an `emptyDir`, which end with it.
+    pub has_empty_dir: bool,
 }
 
 impl From<&PlannedPod> for NamedPod {
     fn from(planned: &PlannedPod) -> Self {
         let (namespace, name) = (planned.pod.namespace.clone(), planned.pod.name.clone());
-        Self { namespace, name, owner: planned.controller.as_ref().map(owner) }
+        Self {
+            namespace,
+            name,
+            owner: planned.controller.as_ref().map(owner),
+            is_bare: planned.controller.is_none(),
+            has_empty_dir: planned.volumes.has_empty_dir,
+        }
     }
 }
 
@@ -82,7 +90,7 @@ fn owner(controller: &Controller) -> String {
 
 /// A pod as the kernel names it.
 pub(super) fn pod(planned: &PlannedPod, obstacle: PodObstacle, since: DateTime<Utc>) -> Pod {
-    let NamedPod { namespace, name, owner } = planned.into();
+    let NamedPod { namespace, name, owner, .. } = planned.into();
     Pod { namespace, name, owner, obstacle, since }
 }
 
@@ -91,19 +99,22 @@ pub(super) fn is_like(one: &PodObstacle, other: &PodObstacle) -> bool {
     std::mem::discriminant(one) == std::mem::discriminant(other)
 }
 
-/// Whether a drain does not begin for this reason. What a dry run says of admission webhooks is none: it is refused where one
-/// of them does not support dry runs.
+/// Whether a drain does not begin for this reason.
 pub(super) fn is_refusal(obstacle: &PodObstacle) -> bool {
     match obstacle {
         PodObstacle::Budget { .. }
+        | PodObstacle::UnreadBudget { .. }
         | PodObstacle::UncountedPods { .. }
         | PodObstacle::SeveralBudgets { .. }
+        | PodObstacle::Denied { .. }
         | PodObstacle::MissingRight { .. } => true,
         PodObstacle::NotTried
         | PodObstacle::Requested
         | PodObstacle::Terminating
+        | PodObstacle::Finalizers { .. }
         | PodObstacle::JobRunning
-        | PodObstacle::Denied { .. }
+        | PodObstacle::Awaited
+        | PodObstacle::BudgetPending { .. }
         | PodObstacle::NamespaceEnds
         | PodObstacle::Failed { .. } => false,
     }
@@ -112,9 +123,15 @@ pub(super) fn is_refusal(obstacle: &PodObstacle) -> bool {
 /// Whether it keeps the pod, as opposed to one that goes or has not been tried.
 pub(super) fn blocks(obstacle: &PodObstacle) -> bool {
     match obstacle {
-        PodObstacle::NotTried | PodObstacle::Requested | PodObstacle::Terminating => false,
+        PodObstacle::NotTried
+        | PodObstacle::Requested
+        | PodObstacle::Terminating
+        | PodObstacle::Finalizers { .. } => false,
         PodObstacle::JobRunning
+        | PodObstacle::Awaited
         | PodObstacle::Budget { .. }
+        | PodObstacle::UnreadBudget { .. }
+        | PodObstacle::BudgetPending { .. }
         | PodObstacle::UncountedPods { .. }
         | PodObstacle::SeveralBudgets { .. }
         | PodObstacle::Denied { .. }

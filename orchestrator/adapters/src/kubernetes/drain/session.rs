@@ -3,8 +3,6 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use k8s_openapi::api::core::v1::Pod;
-use k8s_openapi::api::policy::v1::PodDisruptionBudget;
 use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
 use kube::core::labels::{Selector, SelectorExt as _};
 
@@ -12,8 +10,10 @@ use super::super::api::Mode;
 use super::super::client::Client;
 use super::super::error::Error;
 use super::super::eviction::Verdict;
+use super::super::objects::{Budget, Pod};
 use super::super::permit::{Interrupted, Permit};
 use super::super::plan::{Namespaces, PlannedPod, PodRef};
+use super::super::rights::Right;
 
 /// How soon it is tried again to drain a node whose pods are refused.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -43,8 +43,8 @@ pub(super) struct SelectingBudget {
     pub(super) has_nothing_to_count: bool,
 }
 
-impl From<&PodDisruptionBudget> for SelectingBudget {
-    fn from(budget: &PodDisruptionBudget) -> Self {
+impl From<&Budget> for SelectingBudget {
+    fn from(budget: &Budget) -> Self {
         let is_relative = budget.spec.as_ref().is_some_and(|spec| {
             spec.max_unavailable.is_some() || matches!(spec.min_available, Some(IntOrString::String(_)))
         });
@@ -64,12 +64,14 @@ pub(super) struct Session<'a> {
     client: &'a Client,
     pace: Pace,
     /// The budgets of namespaces that were asked for since the last list of pods.
-    budgets: BTreeMap<String, Vec<PodDisruptionBudget>>,
+    budgets: BTreeMap<String, Vec<Budget>>,
+    /// The rights in namespaces that were asked for.
+    rights: BTreeMap<(Right, String), bool>,
 }
 
 impl<'a> Session<'a> {
     pub(super) fn new(client: &'a Client, pace: Pace) -> Self {
-        Self { client, pace, budgets: BTreeMap::new() }
+        Self { client, pace, budgets: BTreeMap::new(), rights: BTreeMap::new() }
     }
 
     pub(super) fn pace(&self) -> Pace {
@@ -114,6 +116,17 @@ impl<'a> Session<'a> {
         Mode::Real { grace: self.pace.grace }
     }
 
+    /// Whether there is a right in a namespace. Where the server does not say, there is none: it was just refused.
+    pub(super) async fn has_right(&mut self, right: Right, namespace: &str) -> bool {
+        let key = (right, namespace.to_owned());
+        if let Some(has) = self.rights.get(&key) {
+            return *has;
+        }
+        let has = self.client.has_right(right, namespace).await.unwrap_or_default();
+        self.rights.insert(key, has);
+        has
+    }
+
     /// The budgets that select a pod.
     pub(super) async fn budgets_of(&mut self, pod: &PlannedPod) -> Result<Vec<SelectingBudget>, Error> {
         let namespace = &pod.pod.namespace;
@@ -128,7 +141,7 @@ impl<'a> Session<'a> {
 }
 
 /// Whether a budget is about a pod. One without a selector is about none.
-fn selects(budget: &PodDisruptionBudget, pod: &PlannedPod) -> bool {
+fn selects(budget: &Budget, pod: &PlannedPod) -> bool {
     let selector = budget.spec.as_ref().and_then(|spec| spec.selector.clone());
     selector
         .and_then(|selector| Selector::try_from(selector).ok())

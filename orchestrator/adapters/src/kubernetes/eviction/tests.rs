@@ -25,6 +25,9 @@ fn caused_by(reason: &str) -> Value {
 fn answers_about_the_pod() {
     let message = || "the cause".to_owned();
     let why = || "why".to_owned();
+    let mut pending = caused_by("DisruptionBudget");
+    pending["retryAfterSeconds"] = json!(7);
+    let policy = json!({ "kind": "pods", "name": "p", "causes": [{ "message": "why" }] });
     for (answer, expected) in [
         (answer(201, &json!({ "kind": "Status", "apiVersion": "v1" }), None), Verdict::Granted),
         (answer(200, &json!("no object"), None), Verdict::Granted),
@@ -32,11 +35,20 @@ fn answers_about_the_pod() {
         (answer(409, &status(409, "Conflict", &json!({ "kind": "Pod" })), None), Verdict::Replaced),
         (
             answer(429, &status(429, "TooManyRequests", &caused_by("DisruptionBudget")), None),
-            Verdict::Budget { message: message(), retry_after: None },
+            Verdict::Budget { message: message() },
         ),
         (
             answer(429, &status(429, "TooManyRequests", &caused_by("DisruptionBudget")), Some(10)),
-            Verdict::Budget { message: message(), retry_after: Some(Duration::from_secs(10)) },
+            Verdict::BudgetPending { message: message(), retry_after: Duration::from_secs(10) },
+        ),
+        (
+            answer(429, &status(429, "TooManyRequests", &pending), None),
+            Verdict::BudgetPending { message: message(), retry_after: Duration::from_secs(7) },
+        ),
+        // A webhook may refuse with any status.
+        (
+            answer(429, &status(429, "TooManyRequests", &json!({})), None),
+            Verdict::Denied { status: 429, message: why() },
         ),
         (
             answer(
@@ -44,7 +56,7 @@ fn answers_about_the_pod() {
                 &status(403, "Forbidden", &json!({ "group": "policy", "kind": "poddisruptionbudget" })),
                 None,
             ),
-            Verdict::Budget { message: why(), retry_after: None },
+            Verdict::Budget { message: why() },
         ),
         (
             answer(403, &status(403, "Forbidden", &caused_by("NamespaceTerminating")), None),
@@ -52,6 +64,11 @@ fn answers_about_the_pod() {
         ),
         (
             answer(403, &status(403, "Forbidden", &json!({})), None),
+            Verdict::Denied { status: 403, message: why() },
+        ),
+        // A policy of the cluster names the object, too.
+        (
+            answer(403, &status(403, "Forbidden", &policy), None),
             Verdict::Denied { status: 403, message: why() },
         ),
         (
@@ -76,9 +93,10 @@ fn failures_are_not_about_the_pod() {
             answer(429, &json!("Too many requests, please try again later.\n"), Some(1)),
             Error::Throttled { retry_after: Some(Duration::from_secs(1)) },
         ),
+        (answer(429, &json!("Too many requests"), None), Error::Throttled { retry_after: None }),
         (
-            answer(429, &status(429, "TooManyRequests", &json!({})), None),
-            Error::Throttled { retry_after: None },
+            answer(429, &status(429, "TooManyRequests", &json!({ "retryAfterSeconds": 1 })), None),
+            Error::Throttled { retry_after: Some(Duration::from_secs(1)) },
         ),
         (
             answer(500, &status(500, "", &json!({})), None),

@@ -27,19 +27,27 @@ fn mark(owner: &str, sequence: u64, was_unschedulable: bool) -> Mark {
     }
 }
 
+/// The text of a mark without a note.
+fn text(mark: &Mark) -> String {
+    noted(mark, &Note::default())
+}
+
+fn at(secs: i64) -> DateTime<Utc> {
+    DateTime::from_timestamp(secs, 0).unwrap()
+}
+
 /// The mark of another site, for an owner of the same name.
 fn foreign(owner: &str, sequence: u64) -> Mark {
     Mark { site: "there".to_owned(), ..mark(owner, sequence, false) }
 }
 
 fn cordon(is_unschedulable: bool, mark: Option<Mark>) -> Cordon {
-    let annotations = mark.map(|mark| BTreeMap::from([(ANNOTATION.to_owned(), text(&mark))]));
-    Cordon { is_unschedulable, marking: Marking::read(annotations.as_ref()) }
+    let annotation = mark.map(|mark| text(&mark));
+    Cordon { is_unschedulable, marking: Marking::read(annotation.as_deref()) }
 }
 
 fn unreadable() -> Cordon {
-    let annotations = BTreeMap::from([(ANNOTATION.to_owned(), "nonsense".to_owned())]);
-    Cordon { is_unschedulable: true, marking: Marking::read(Some(&annotations)) }
+    Cordon { is_unschedulable: true, marking: Marking::read(Some("nonsense")) }
 }
 
 /// The mark that a merge patch writes.
@@ -61,15 +69,39 @@ fn cordon_remembers_what_was_before() {
         ("left over", cordon(true, Some(mark("b", 4, false))), mark("a", 5, false)),
         ("uncordoned by somebody", cordon(false, Some(mark("a", 5, true))), mark("a", 5, false)),
     ] {
-        assert_eq!(written(&claim(5).cordon("a", &before, "7")), expected, "{name}");
+        assert_eq!(written(&claim(5).cordon("a", &before, "7", at(1))), expected, "{name}");
     }
     let ours = cordon(true, Some(mark("a", 5, true)));
-    assert_eq!(claim(5).cordon("a", &ours, "7"), Step::Done(Cordoned::Ours { was_unschedulable: true }));
+    assert_eq!(
+        claim(5).cordon("a", &ours, "7", at(1)),
+        Step::Done(Cordoned::Ours { was_unschedulable: true })
+    );
     let later = mark("b", 6, false);
-    let step = claim(5).cordon("a", &cordon(true, Some(later.clone())), "7");
+    let step = claim(5).cordon("a", &cordon(true, Some(later.clone())), "7", at(1));
     assert_eq!(step, Step::Done(Cordoned::Superseded(later)));
-    let step = claim(5).cordon("a", &unreadable(), "7");
+    let step = claim(5).cordon("a", &unreadable(), "7", at(1));
     assert!(matches!(step, Step::Done(Cordoned::Unreadable { .. })), "{step:?}");
+}
+
+/// People see since when, and for what, whichever leader has written last.
+#[test]
+fn mark_says_when_and_for_what() {
+    let note = |step: &Step<Cordoned>| {
+        let Step::Merge(patch) = step else { panic!("{step:?}") };
+        let text = patch["metadata"]["annotations"][ANNOTATION].as_str().unwrap().to_owned();
+        (Note::read(&text), Cordon { is_unschedulable: true, marking: Marking::read(Some(&text)) })
+    };
+    let (first, before) = note(&claim(4).cordon("r1", &cordon(false, None), "7", at(1)));
+    assert_eq!(first.since.as_deref(), Some("1970-01-01T00:00:01Z"));
+    assert_eq!(first.reason.as_deref(), Some("drained in run r1"));
+    // The next leader goes on with the same drain, and a later one is another.
+    assert_eq!(note(&claim(5).cordon("r1", &before, "7", at(2))).0, first);
+    let later = note(&claim(5).cordon("rq-7-1728000000", &before, "7", at(3))).0;
+    assert_eq!(later.since.as_deref(), Some("1970-01-01T00:00:03Z"));
+    assert_eq!(later.reason.as_deref(), Some("drained for entry 7 of the reboot queue"));
+    let Step::<Refenced>::Json(patch) = claim(5).refence(&before) else { panic!("no patch") };
+    assert_eq!(Note::read(patch[1]["value"].as_str().unwrap()), first);
+    assert_eq!(Note::read(&text(&mark("r1", 4, false))), Note::default());
 }
 
 /// After a restoration the sequences may begin anew.
@@ -78,9 +110,9 @@ fn fence_of_a_later_restoration_is_later() {
     let restored = Claim { fence: NodeFence { restored: 2, sequence: 1 }, ..claim(1) };
     let before = cordon(true, Some(mark("a", 9, false)));
     assert_eq!(restored.standing(&before), Standing::Ours);
-    let written = written(&restored.cordon("a", &before, "7"));
+    let written = written(&restored.cordon("a", &before, "7", at(1)));
     assert_eq!(written.fence, restored.fence);
-    let step = claim(9).cordon("a", &cordon(true, Some(written.clone())), "7");
+    let step = claim(9).cordon("a", &cordon(true, Some(written.clone())), "7", at(1));
     assert_eq!(step, Step::Done(Cordoned::Superseded(written)));
 }
 
@@ -113,7 +145,10 @@ fn another_sites_mark_is_left_alone() {
         for is_unschedulable in [true, false] {
             let cordon = cordon(is_unschedulable, Some(other.clone()));
             let claim = claim(5);
-            assert_eq!(claim.cordon("a", &cordon, "7"), Step::Done(Cordoned::OtherSite(other.clone())));
+            assert_eq!(
+                claim.cordon("a", &cordon, "7", at(1)),
+                Step::Done(Cordoned::OtherSite(other.clone()))
+            );
             assert_eq!(claim.uncordon(&cordon, "7", true), Step::Done(Uncordoned::OtherSite(other.clone())));
             assert_eq!(claim.refence(&cordon), Step::Done(Refenced::OtherSite(other.clone())));
             assert_eq!(claim.standing(&cordon), Standing::OtherSite(other.clone()));
@@ -202,11 +237,9 @@ fn marks_keep_their_format() {
     assert_eq!(json!(mark), format);
     let mut later = format.clone();
     later["more"] = json!(1);
-    let annotations = BTreeMap::from([(ANNOTATION.to_owned(), later.to_string())]);
-    assert_eq!(Marking::read(Some(&annotations)), Marking::Marked { mark, text: later.to_string() });
+    assert_eq!(Marking::read(Some(&later.to_string())), Marking::Marked { mark, text: later.to_string() });
     // Without a site, nobody knows whose it is.
     let mut nobodys = format;
     nobodys.as_object_mut().unwrap().remove("site");
-    let annotations = BTreeMap::from([(ANNOTATION.to_owned(), nobodys.to_string())]);
-    assert!(matches!(Marking::read(Some(&annotations)), Marking::Unreadable { .. }));
+    assert!(matches!(Marking::read(Some(&nobodys.to_string())), Marking::Unreadable { .. }));
 }

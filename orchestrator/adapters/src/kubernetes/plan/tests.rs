@@ -128,6 +128,34 @@ fn jobs_are_protected_unless_labels_say_otherwise() {
     }
 }
 
+/// Whatever they are, and whatever else would become of them.
+#[test]
+fn pods_are_waited_for_as_labels_say() {
+    let awaited = json!({ "matchLabels": { "wait": "yes" } });
+    let policy = Policy::default().waiting_for(Some(selector(awaited))).unwrap();
+    let labels = json!({ "labels": { "wait": "yes" } });
+    let ending = with(labels.clone(), &json!({ "deletionTimestamp": "2026-01-02T03:04:05Z" }));
+    let mirror = with(labels.clone(), &json!({ "annotations": { "kubernetes.io/config.mirror": "hash" } }));
+    for (name, metadata, phase, expected) in [
+        ("bare", labels.clone(), "Running", Action::WaitForPod),
+        ("about to start", labels.clone(), "Pending", Action::WaitForPod),
+        ("finished", labels.clone(), "Succeeded", Action::Ignore(Ignored::Finished)),
+        ("failed", labels.clone(), "Failed", Action::Ignore(Ignored::Finished)),
+        ("terminating", ending, "Running", Action::Await),
+        ("mirror", mirror, "Running", Action::WaitForPod),
+        ("daemon set", with(owned("apps/v1", "DaemonSet", true), &labels), "Running", Action::WaitForPod),
+        (
+            "job that has not begun",
+            with(owned("batch/v1", "Job", true), &labels),
+            "Pending",
+            Action::WaitForPod,
+        ),
+        ("without the label", json!({}), "Running", Action::Evict(Fallback::None)),
+    ] {
+        assert_eq!(action(pod(&metadata, phase), &policy), expected, "{name}");
+    }
+}
+
 /// Whoever controls them, and wherever they are.
 #[test]
 fn own_pods_stay() {

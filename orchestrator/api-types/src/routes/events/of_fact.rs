@@ -23,7 +23,7 @@ impl SiteEvent {
                 Self::RebootsQueued { hosts: names(&hosts), actor, reason }
             }
             Fact::Reboot { index, host, event } => Self::reboot(index, &host, &event),
-            Fact::Node { host, step } => Self::node(&host, &step),
+            Fact::Node { host, step } => return Self::node(run_of_slot, &host, &step),
             Fact::RebootQueueSwitched { enabled, actor, reason } => {
                 Self::RebootQueueSwitched { enabled, actor, reason }
             }
@@ -156,9 +156,15 @@ impl SiteEvent {
         }
     }
 
-    fn node(host: &HostName, step: &NodeStep) -> Self {
+    fn node(run_of_slot: Option<String>, host: &HostName, step: &NodeStep) -> Option<Self> {
+        let run = run_of_slot.filter(|run| !is_entry(run));
+        // The step of the host says so, once, and not again when the node is looked at before the reboot.
+        if run.is_some() && matches!(step, NodeStep::Drained { .. }) {
+            return None;
+        }
         let (host, word) = (host.to_string(), step.name().to_owned());
-        Self::Node { host, step: word, reason: reason_of(step), actor: step.actor().map(ToOwned::to_owned) }
+        let actor = step.actor().map(ToOwned::to_owned);
+        Some(Self::Node { run, host, step: word, reason: reason_of(step), actor })
     }
 
     fn reboot(index: u64, host: &HostName, event: &EntryEvent) -> Self {
@@ -252,8 +258,12 @@ fn names(hosts: &[HostName]) -> Vec<String> {
 
 /// On whose behalf a host's slot was held, by the id for which it was.
 fn behalf_of(run: Option<&str>) -> &'static str {
-    let entry = run.and_then(|run| RunId::new(run).ok()).and_then(|run| entry_index(&run));
-    if entry.is_some() { "reboot-queue" } else { "run" }
+    if run.is_some_and(is_entry) { "reboot-queue" } else { "run" }
+}
+
+/// Whether an id in place of a run's is that of an entry of the reboot queue.
+fn is_entry(run: &str) -> bool {
+    RunId::new(run).is_ok_and(|run| entry_index(&run).is_some())
 }
 
 /// The status of a host to which a command was sent.

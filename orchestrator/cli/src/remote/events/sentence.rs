@@ -83,7 +83,7 @@ pub(super) fn sentence(event: &SiteEvent) -> String {
             let (by, why) = (by(actor.as_deref()), because(reason.as_deref()));
             format!("{host} (reboot queue, entry {index}) {what}{by}{why}")
         }
-        SiteEvent::Node { host, step, reason, actor } => {
+        SiteEvent::Node { host, step, reason, actor, run: _ } => {
             let (by, why) = (by(actor.as_deref()), because(reason.as_deref()));
             format!("node of {host} {}{by}{why}", node_step(step))
         }

@@ -15,7 +15,7 @@ use os_upgrade_kernel::{
     LockOutcome, LockProvider, NoAnswer, NodeFence, NodeJob, NodeOperation, NodeOutcome, OnFailure,
     Operation, Order, Pod, PodObstacle, Pods, Reachability, RebootCommandSettings, RebootOperation,
     RebootSettings, Reclaim, Request, RunOperation, Sealed, SecretName, SeenNode, Settings, SlotOperation,
-    SlotOrder, explain, forecast,
+    SlotOrder, Volumes, explain, forecast,
 };
 use os_upgrade_protocol::{Action, CommandId, Outcome, Reply};
 
@@ -151,6 +151,11 @@ fn cluster(site: &mut Site, words: &Words<'_>) -> Outputs {
         obstacle: PodObstacle::Budget { budgets: vec!["db".to_owned()] },
         since: site.now,
     };
+    let pending = |name: &&str| {
+        let message = "the budget db is being processed".to_owned();
+        let until = site.now + TimeDelta::seconds(10);
+        Pod { obstacle: PodObstacle::BudgetPending { message, until }, ..pod(name) }
+    };
     let outcome = match words.at(2) {
         "clear" => NodeOutcome::Clear,
         "held" => NodeOutcome::Held,
@@ -162,6 +167,14 @@ fn cluster(site: &mut Site, words: &Words<'_>) -> Outputs {
             let names = words.plain[3..].iter().filter(|name| **name != "kubelet-silent");
             let first: Vec<Pod> = names.map(pod).collect();
             NodeOutcome::Remaining { pods: Pods { count: first.len(), first, kubelet_silent: is_silent } }
+        }
+        "pending" => {
+            let first: Vec<Pod> = words.plain[3..].iter().map(pending).collect();
+            NodeOutcome::Remaining { pods: Pods { count: first.len(), first, kubelet_silent: false } }
+        }
+        "volumes" => {
+            let first: Vec<String> = words.plain[3..].iter().map(|name| (*name).to_owned()).collect();
+            NodeOutcome::VolumesInUse { volumes: Volumes { count: first.len(), first, staying: 0 } }
         }
         "lost" => NodeOutcome::CordonLost { detail: detail() },
         "uncordoned" => NodeOutcome::Uncordoned,

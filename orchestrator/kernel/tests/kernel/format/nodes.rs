@@ -1,7 +1,7 @@
 //! The Kubernetes nodes of hosts as JSON, which format 7 added.
 
 use os_upgrade_kernel::{
-    Node, NodeFence, NodeStage, NodeStep, NodeWait, Pod, PodObstacle, Pods, RunHost, Slot,
+    Node, NodeFence, NodeStage, NodeStep, NodeWait, Pod, PodObstacle, Pods, RunHost, Slot, Volumes,
 };
 
 use super::words::check_formats;
@@ -105,9 +105,13 @@ fn node_waits() {
             NodeWait::Pods { pods: pods(PodObstacle::Requested) },
             concat!(r#"{"kind":"pods","pods":"#, pods_with!(r#"{"kind":"requested"}"#), "}"),
         ),
+        (
+            NodeWait::Volumes { volumes: Volumes { count: 2, first: vec!["v".to_owned()], staying: 0 } },
+            r#"{"kind":"volumes","volumes":{"count":2,"first":["v"],"staying":0}}"#,
+        ),
     ];
-    let kinds = ["not-ready", "unreachable", "refused", "pods", "foreign-mark"];
-    check(&table, |wait| kinds.iter().position(|kind| *kind == wait.kind()).unwrap(), 5);
+    let kinds = ["not-ready", "unreachable", "refused", "pods", "volumes", "foreign-mark"];
+    check(&table, |wait| kinds.iter().position(|kind| *kind == wait.kind()).unwrap(), 6);
     let step = |waits: &NodeWait| NodeStep::Waiting { waits: waits.clone() };
     check_formats(&table, |waits| Fact::Node { host: host("h1"), step: step(waits) }.format());
 
@@ -130,6 +134,19 @@ fn node_waits() {
         (PodObstacle::MissingRight { detail: detail() }, r#"{"kind":"missing-right","detail":"no"}"#),
         (PodObstacle::NamespaceEnds, r#"{"kind":"namespace-ends"}"#),
         (PodObstacle::Failed { detail: detail() }, r#"{"kind":"failed","detail":"no"}"#),
+        (
+            PodObstacle::BudgetPending { message: "wait".to_owned(), until: start() },
+            r#"{"kind":"budget-pending","message":"wait","until":"2026-11-21T01:00:00Z"}"#,
+        ),
+        (PodObstacle::Awaited, r#"{"kind":"awaited"}"#),
+        (
+            PodObstacle::UnreadBudget { message: "no".to_owned() },
+            r#"{"kind":"unread-budget","message":"no"}"#,
+        ),
+        (
+            PodObstacle::Finalizers { finalizers: vec!["f".to_owned()] },
+            r#"{"kind":"finalizers","finalizers":["f"]}"#,
+        ),
     ];
     let variant = |obstacle: &PodObstacle| match obstacle {
         PodObstacle::NotTried => 0,
@@ -143,8 +160,12 @@ fn node_waits() {
         PodObstacle::MissingRight { .. } => 8,
         PodObstacle::NamespaceEnds => 9,
         PodObstacle::Failed { .. } => 10,
+        PodObstacle::BudgetPending { .. } => 11,
+        PodObstacle::Awaited => 12,
+        PodObstacle::UnreadBudget { .. } => 13,
+        PodObstacle::Finalizers { .. } => 14,
     };
-    check(&table, variant, 11);
+    check(&table, variant, 15);
     check_formats(&table, |obstacle| {
         let waits = NodeWait::Pods { pods: pods(obstacle.clone()) };
         Fact::Node { host: host("h1"), step: step(&waits) }.format()
