@@ -426,7 +426,7 @@ async fn node_is_found_by_its_label() {
     assert_eq!(carry_out(UNCORDON).await, NodeOutcome::Uncordoned);
     assert!(!cluster.is_cordoned(NODE));
     assert_eq!(carry_out(UNCORDON).await, NodeOutcome::Uncordoned);
-    assert_eq!(carry_out(NodeOrder::Hold).await, NodeOutcome::Held);
+    assert_eq!(carry_out(NodeOrder::Hold).await, NodeOutcome::Unmarked);
     let preview = adapter.preview(&HostName::new("h1").unwrap()).await;
     assert!(matches!(preview, Err(cluster::Failure::NoNode { .. })), "{preview:?}");
 }
