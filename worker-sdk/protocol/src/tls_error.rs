@@ -121,7 +121,6 @@ pub fn plain(text: String) -> String {
             let variant: String = detail.chars().take_while(char::is_ascii_alphanumeric).collect();
             match variant.as_str() {
                 "" | "Other" => said,
-                "CaUsedAsEndEntity" => format!("{said}: it is that of an authority, not of a server"),
                 variant => format!("{said}: {}", spaced(variant)),
             }
         }
@@ -214,11 +213,6 @@ mod tests {
             (
                 "invalid peer certificate: BadSignature",
                 "its certificate cannot be used: bad signature",
-                Some(TlsFailure::InvalidCertificate),
-            ),
-            (
-                "invalid peer certificate: Other(OtherError(CaUsedAsEndEntity))",
-                "its certificate cannot be used: it is that of an authority, not of a server",
                 Some(TlsFailure::InvalidCertificate),
             ),
             (
