@@ -66,7 +66,7 @@ bugs! {
     /// An append without an acknowledgement counts as stored.
     LostAckIsSuccess: "lost-ack-is-success", [MessageLost, MessageLate] => ["S5"], seed 22;
     /// Grants of slots to hosts are forgotten at a restart.
-    SlotForgotten: "slot-forgotten", [OrchestratorCrash] => ["S1", "journal"], seed 39;
+    SlotForgotten: "slot-forgotten", [OrchestratorCrash] => ["S1", "journal"], seed 44;
     /// A client that should be refused is granted a slot.
     GrantBeyondSlots: "grant-beyond-slots", [] => ["semaphore"], seed 29;
     /// A client is told that it holds a slot before that is in the journal.
@@ -100,11 +100,11 @@ bugs! {
     /// Commands are sent before the facts that they follow from are in the journal.
     SentBeforeCommit: "sent-before-commit", [MessageLost, OrchestratorCrash] => ["S2", "S4"], seed 36;
     /// Jobs begin before the facts that they follow from are in the journal.
-    JobBeforeCommit: "job-before-commit", [MessageLost, OrchestratorCrash] => ["S4", "S6", "live"], seed 67;
+    JobBeforeCommit: "job-before-commit", [MessageLost, OrchestratorCrash] => ["S4", "S6", "live"], seed 248;
     /// The orchestrator does not check `not-after` again when a command leaves it.
-    NotAfterUncheckedByOrchestrator: "not-after-unchecked-by-orchestrator", [PausedBeforeWrite] => ["S2"], seed 58;
+    NotAfterUncheckedByOrchestrator: "not-after-unchecked-by-orchestrator", [PausedBeforeWrite] => ["S2"], seed 32;
     /// The worker does not check `not-after`.
-    NotAfterUncheckedByWorker: "not-after-unchecked-by-worker", [WorkerCutOff, MessageLate] => ["S2"], seed 5;
+    NotAfterUncheckedByWorker: "not-after-unchecked-by-worker", [WorkerCutOff, MessageLate] => ["S2"], seed 65;
     /// The worker acknowledges before it replies.
     AckBeforeReply: "ack-before-reply", [] => ["worker"], seed 40;
     /// A worker without a state file carries out a `reboot`.
@@ -114,9 +114,9 @@ bugs! {
     /// 202 counts as a grant.
     GrantOn202: "grant-on-202", [LockAnswers202] => ["S4"], seed 8;
     /// The lock server is asked even though the process was paused for longer than its lease.
-    LockWithoutLease: "lock-without-lease", [PausedBeforeWrite] => ["lease"], seed 51;
+    LockWithoutLease: "lock-without-lease", [PausedBeforeWrite] => ["lease"], seed 12;
     /// A request to the lock server that times out counts as not made.
-    LateRequestForgotten: "late-request-forgotten", [LockCarriedOutLate] => ["S4", "S6", "live"], seed 117;
+    LateRequestForgotten: "late-request-forgotten", [LockCarriedOutLate] => ["S4", "S6", "live"], seed 255;
     /// Requests to the lock server are not paced.
     LockServerHurried: "lock-server-hurried", [] => ["rate"], seed 44;
     /// The lock server's `Retry-After` is ignored.
@@ -148,7 +148,7 @@ bugs! {
     /// The streams are not looked at again by an instance that leads.
     LossSoughtOnce: "loss-sought-once", [StreamsPurged] => ["loss"], seed 22;
     /// Of a stream only its last sequence and last message are looked at.
-    PurgeHidden: "purge-hidden", [StreamsPurged] => ["loss"], seed 54;
+    PurgeHidden: "purge-hidden", [StreamsPurged] => ["loss"], seed 40;
     /// A leader does not see that messages after the journal's end were deleted.
     StrayHidden: "stray-hidden", [StrayMessage] => ["live"], seed 39;
     /// A process is not told that another one of its instance has taken the lease from it.
@@ -156,25 +156,25 @@ bugs! {
     /// An older version leaves out the facts that it does not know.
     UnknownFactsDropped: "unknown-facts-dropped", [OlderVersion] => ["journal"], seed 144;
     /// A handler that was interrupted is told that its command is new.
-    ResumedAsNew: "resumed-as-new", [WorkerCrash, HandlerHangs] => ["S3"], seed 34;
+    ResumedAsNew: "resumed-as-new", [WorkerCrash, HandlerHangs] => ["S3"], seed 76;
     /// A worker's consumer is created again from the beginning of the stream each time it is opened.
-    ConsumerFromTheBeginning: "consumer-from-the-beginning", [WorkerStateLost, WorkerCrash] => ["S3"], seed 32;
+    ConsumerFromTheBeginning: "consumer-from-the-beginning", [WorkerStateLost, WorkerCrash] => ["S3"], seed 39;
     /// A worker does not answer again what it has answered.
     AnsweredOnce: "answered-once", [MachineRolledBack] => ["live"], seed 90;
     /// A worker does not see that a command is one that it has carried out.
     IdsUnread: "ids-unread", [MachineRolledBack] => ["S3"], seed 826;
     /// Heartbeats are read without the times that they contain.
-    HostTimesUnread: "host-times-unread", [BusClockStep] => ["clock"], seed 128;
+    HostTimesUnread: "host-times-unread", [BusClockStep] => ["clock"], seed 6;
     /// The times of records are not read.
     RecordTimesUnread: "record-times-unread", [TimeLost] => ["clock"], seed 118;
     /// That a run was missed is not recorded.
-    MissedUnrecorded: "missed-unrecorded", [BusCrash, BusAwayForHours] => ["missed", "live"], seed 37;
+    MissedUnrecorded: "missed-unrecorded", [BusCrash, BusAwayForHours] => ["missed", "live"], seed 52;
     /// A run is recorded as missed although it has started.
-    MissedThoughStarted: "missed-though-started", [] => ["missed"], seed 57;
+    MissedThoughStarted: "missed-though-started", [] => ["missed"], seed 30;
     /// The bus's time of a renewal of the lease is taken from the instance's own clock.
-    OwnTimeForBusTime: "own-time-for-bus-time", [ClockStep] => ["clock"], seed 49;
+    OwnTimeForBusTime: "own-time-for-bus-time", [ClockStep] => ["clock"], seed 266;
     /// A host that is to be told to reboot on request counts as told after a crash.
-    RebootCommandLost: "reboot-command-lost", [OrchestratorCrash, KilledBeforeWrite] => ["live", "journal"], seed 22;
+    RebootCommandLost: "reboot-command-lost", [OrchestratorCrash, KilledBeforeWrite] => ["live", "journal"], seed 28;
     /// An entry of the reboot queue that is cancelled while its host reboots ends at once, and frees its slot.
     CancelEndsReboot: "cancel-ends-reboot", [] => ["S6"], seed 47;
     /// The slots of hosts that reboot on request are freed when the reboot queue is disabled.
@@ -184,13 +184,13 @@ bugs! {
     /// The reboot queue starts one more entry than it may.
     QueueUnlimited: "queue-unlimited", [] => ["queue"], seed 14;
     /// An entry of the reboot queue starts on a host that is at work in a run.
-    QueueBesideRun: "queue-beside-run", [] => ["queue"], seed 46;
+    QueueBesideRun: "queue-beside-run", [] => ["queue"], seed 45;
     /// Any `done` of a host ends its reboot on request.
     AnyDoneEndsReboot: "any-done-ends-reboot", [] => ["lost", "S6"], seed 121;
     /// A `reboot` that is not answered soon is sent again, for the boot in which the host is by then.
     RebootTriedAgain: "reboot-tried-again", [] => ["queue", "doubled"], seed 22;
     /// A worker does not look at which boot it is told to leave.
-    BootIdIgnored: "boot-id-ignored", [WorkerCrash, WorkerStateLost] => ["doubled"], seed 22;
+    BootIdIgnored: "boot-id-ignored", [WorkerCrash, WorkerStateLost] => ["doubled"], seed 53;
     /// The slot of a host is released before its node is known to be uncordoned.
     ReleasedBeforeUncordon: "released-before-uncordon", [] => ["cordon"], seed 36;
     /// Pods whose eviction was accepted count as gone, so that hosts are told to upgrade before their nodes are drained.
@@ -204,13 +204,13 @@ bugs! {
     /// Nodes that are under way are swept as if nothing needed their cordons.
     SweptUnderWay: "swept-under-way", [] => ["cordon"], seed 0;
     /// The fence in the mark of a node is not looked at, so that a deposed leader's requests are carried out.
-    MarkUnfenced: "mark-unfenced", [KubernetesLate, OrchestratorCrash] => ["fence"], seed 29;
+    MarkUnfenced: "mark-unfenced", [KubernetesLate, OrchestratorCrash] => ["fence"], seed 24;
     /// That a node was cordoned before is not written into its mark.
     AdminCordonForgotten: "admin-cordon-forgotten", [CordonedByAdmin] => ["admin"], seed 0;
     /// The pause after a drain that was given up is none.
     BackoffOverflows: "backoff-overflows", [] => ["backoff"], seed 9;
     /// The limit of unreachable nodes is another than the one that is configured.
-    UnreachableUnlimited: "unreachable-unlimited", [BootHangs] => ["unreachable"], seed 65;
+    UnreachableUnlimited: "unreachable-unlimited", [BootHangs] => ["unreachable"], seed 73;
     /// An attempt to reboot a host by command whose outcome is unknown is repeated at once.
     UnknownRepeated: "unknown-repeated", [CommandKilled] => ["doubled"], seed 29;
     /// An entry whose reboot command was run is undone as soon as it is cancelled.
@@ -223,7 +223,7 @@ bugs! {
     NotBootedCountsAsBooted: "not-booted-counts-as-booted", [BootCheckFails] => ["lost"], seed 38;
     /// A list of pods is answered from what was seen before, so that nobody looks at a node again before its reboot command is
     /// repeated.
-    RepeatedUndrained: "repeated-undrained", [CommandKilled] => ["drain"], seed 43;
+    RepeatedUndrained: "repeated-undrained", [CommandKilled] => ["drain"], seed 16;
     /// The nodes of entries that are under way are uncordoned when the reboot queue is disabled, as CKE's were.
     DisableUncordons: "disable-uncordons", [] => ["cordon"], seed 22;
     /// Pods of the site itself are evicted.
