@@ -1,5 +1,7 @@
 //! Volumes that are in use on a node whose pods are gone.
 
+use std::time::Duration;
+
 use harness::kubernetes::objects::Pod;
 use harness::kubernetes::resource::NODES;
 use harness::wait::PATIENCE;
@@ -32,6 +34,18 @@ async fn node_is_drained_once_its_volumes_are_not_in_use() {
     assert_eq!(carry_out(&adapter, evict(true)).await, in_use(&[VOLUME], 0));
     use_volumes(&cluster, &[]);
     assert!(is_drained(&carry_out(&adapter, evict(true)).await));
+}
+
+/// Nobody unmounts them. Where the settings say that the pods of such a node are not waited for, its volumes are not either.
+#[tokio::test]
+async fn volumes_of_a_silent_kubelet_are_waited_for_as_its_pods_are() {
+    let mut cluster = Cluster::start().await;
+    use_volumes(&cluster, &[VOLUME]);
+    cluster.server.stop_kubelet(NODE);
+    cluster.server.lose_node(NODE);
+    assert_eq!(carry_out(&cluster.adapter(), evict(false)).await, in_use(&[VOLUME], 0));
+    cluster.config.pace.skip_terminating_after = Some(Duration::from_secs(1));
+    assert!(is_drained(&carry_out(&cluster.adapter(), evict(true)).await));
 }
 
 /// An orchestrator in the cluster has a volume, too: a drain of its node would never end.

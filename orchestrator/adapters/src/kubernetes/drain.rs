@@ -175,7 +175,9 @@ impl Drainer<'_> {
             return Ok(Look::PodsLeft);
         }
         let (volumes, staying) = (&node.volumes_in_use, progress.volumes_staying());
-        if volumes.count > staying {
+        // Nobody unmounts them where the kubelet is silent, and what it would do is not waited for.
+        let is_abandoned = node.readiness == Readiness::Unknown && self.pace.skip_terminating_after.is_some();
+        if volumes.count > staying && !is_abandoned {
             let volumes = Volumes { count: volumes.count, first: volumes.first.clone(), staying };
             return Ok(Look::VolumesInUse(volumes));
         }
