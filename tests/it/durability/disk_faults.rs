@@ -245,7 +245,7 @@ async fn newer_journal_is_refused_untouched() {
     let moon = r#"{"at":"2026-11-21T01:00:00Z","control":1,"facts":[{"type":"moon-landed"}]}"#;
     let more = r#"{"at":"2026-11-21T01:00:00Z","control":1,"facts":[],"moon":1}"#;
     for (format, payload, expected) in [
-        ("10", "{}", "its format, 10, is newer than those that this version reads, up to 9"),
+        ("11", "{}", "its format, 11, is newer than those that this version reads, up to 10"),
         ("3", more, "the payload cannot be used: it has moon, which this version does not know"),
         (
             "2",

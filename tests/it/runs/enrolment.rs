@@ -142,7 +142,7 @@ async fn withdrawn_host_finishes_started_upgrade() {
     hosts[0].await_script("upgrade-begins").await;
     let withdrawn =
         command_output(&site.orchestrator, &["hosts", "withdraw", "h01", "--reason", "moved"]).await;
-    let expected = "withdrawn: h01\nit is upgrading in the active run, and finishes there";
+    let expected = "withdrawn: h01\nh01 is upgrading in the active run, and finishes there";
     assert_eq!(withdrawn, expected);
     assert_eq!(
         command_output(&site.orchestrator, &["hosts", "withdraw", "h02", "--reason", "sold"]).await,

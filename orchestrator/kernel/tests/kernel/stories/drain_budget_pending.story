@@ -19,7 +19,7 @@
   ! check cordoned h1 under 1
 > queue
   0 h1 draining: its node is being checked before its drain since 2026-11-21T01:00:00Z: pod shop/db-0 waits for its budget until 2026-11-21T01:00:10Z: the budget db is being processed, since 2026-11-21T01:00:00Z | node-under-way
-  1 h2 queued: 1 are under way, as many as may be at once | full
+  1 h2 queued: 1 is under way, as many as may be at once | full
 # Nothing new until the next time is known.
 > cluster h1 pending db-0
 > wait 10s
@@ -27,7 +27,7 @@
   + node host=h1 step=(waiting waits=(pods pods=(count=1 first=[(name=db-0 namespace=shop obstacle=(budget-pending message="the budget db is being processed" until=2026-11-21T01:00:20Z) since=2026-11-21T01:00:10Z)])))
 > queue
   0 h1 draining: its node is being checked before its drain since 2026-11-21T01:00:00Z: pod shop/db-0 waits for its budget until 2026-11-21T01:00:20Z: the budget db is being processed, since 2026-11-21T01:00:00Z | node-under-way
-  1 h2 queued: 1 are under way, as many as may be at once | full
+  1 h2 queued: 1 is under way, as many as may be at once | full
 # A refusal beside it is one.
 > cluster h1 remaining db-0
   + node host=h1 step=(uncordon-due reason=(drain-refused pods=(count=1 first=[(name=db-0 namespace=shop obstacle=(budget budgets=[db]) since=2026-11-21T01:00:10Z)])) release=drain-given-up)
