@@ -38,7 +38,7 @@ async fn node_is_drained_once_its_volumes_are_not_in_use() {
 
 /// Nobody unmounts them. Where the settings say that the pods of such a node are not waited for, its volumes are not either.
 #[tokio::test]
-async fn volumes_of_a_silent_kubelet_are_waited_for_as_its_pods_are() {
+async fn volumes_of_a_silent_kubelet_may_be_skipped() {
     let mut cluster = Cluster::start().await;
     use_volumes(&cluster, &[VOLUME]);
     cluster.server.stop_kubelet(NODE);

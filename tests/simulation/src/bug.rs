@@ -162,7 +162,7 @@ bugs! {
     /// A worker does not answer again what it has answered.
     AnsweredOnce: "answered-once", [MachineRolledBack] => ["live"], seed 90;
     /// A worker does not see that a command is one that it has carried out.
-    IdsUnread: "ids-unread", [MachineRolledBack] => ["S3"], seed 826;
+    IdsUnread: "ids-unread", [MachineRolledBack] => ["S3"], seed 1460;
     /// Heartbeats are read without the times that they contain.
     HostTimesUnread: "host-times-unread", [BusClockStep] => ["clock"], seed 6;
     /// The times of records are not read.
