@@ -31,7 +31,7 @@ use std::sync::Arc;
 
 use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
-use chrono::TimeDelta;
+use chrono::{TimeDelta, Utc};
 use os_upgrade_test_site::authority::Authority;
 use serde_json::{Value, json};
 use tokio::net::TcpListener;
@@ -338,5 +338,7 @@ fn add(state: &mut State, resource: Resource, namespace: Option<&str>, object: V
 
 /// Sets the condition `Ready` of a pod or a node.
 fn set_ready(object: &mut Value, status: &str, reason: &str) {
-    object["status"]["conditions"] = json!([{ "type": "Ready", "status": status, "reason": reason }]);
+    let since = deletion::timestamp(Utc::now());
+    object["status"]["conditions"] =
+        json!([{ "type": "Ready", "status": status, "reason": reason, "lastTransitionTime": since }]);
 }

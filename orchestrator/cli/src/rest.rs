@@ -27,6 +27,8 @@ use self::server::{TOKEN_VARIABLE, Target};
 use crate::Failure;
 use crate::failure::Refused;
 
+/// For how long a connection is tried: nothing has been sent yet, so that the next instance may be asked.
+const CONNECT_WITHIN: Duration = Duration::from_secs(3);
 /// How long a request may take, in total.
 const ANSWER_WITHIN: Duration = Duration::from_secs(10);
 
@@ -151,7 +153,11 @@ impl Client {
             let roles = ["file of --ca", "certificate", "key"];
             let tls =
                 TlsFiles { ca: ca.clone(), certificate: None, key: None, roles, pipes: urls.len() == 1 };
-            let http = tls.apply_to(http_client::builder(base.url()).timeout(ANSWER_WITHIN))?.build()?;
+            let http = tls
+                .apply_to(
+                    http_client::builder(base.url()).connect_timeout(CONNECT_WITHIN).timeout(ANSWER_WITHIN),
+                )?
+                .build()?;
             Ok(Instance { base: base.clone(), http })
         };
         let instances = urls.iter().map(instance).collect::<anyhow::Result<_>>()?;

@@ -12,7 +12,7 @@ use strum::{IntoStaticStr, VariantNames};
 use crate::clock::{ClockDoubt, skew};
 use crate::left_out::is_default;
 use crate::node::NodeProgress;
-use crate::reason::{Reason, ReleaseRefusal, lock_release, shell_word};
+use crate::reason::{Reason, ReleaseRefusal, hosts_uncordon, lock_release};
 use crate::reboot_queue::EntryStatus;
 use crate::run::LateAnswer;
 use crate::strongbox::Sealed;
@@ -132,8 +132,8 @@ pub enum HostBlocker {
     },
     /// Its Kubernetes node has stayed cordoned since its host failed or was given up.
     #[error(
-        "its node stays cordoned, because its host failed or was given up; `os-upgrade hosts uncordon {} --reason TEXT` ends that",
-        shell_word(host.as_str())
+        "its node stays cordoned, because its host failed or was given up; `{}` ends that",
+        hosts_uncordon(host.as_str())
     )]
     NodeCordoned {
         /// The host.

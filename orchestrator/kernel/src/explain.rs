@@ -1,5 +1,6 @@
 //! Why a host is not progressing, and until when: which blockers apply. Their sentences are in `blocker.rs`.
 
+use std::collections::BTreeMap;
 use std::fmt;
 
 use chrono::{DateTime, SubsecRound as _, Utc};
@@ -15,6 +16,7 @@ use crate::reboot_queue::entry_index;
 use crate::run::{HostStatus, Phase, Run, RunHost};
 use crate::slot::SlotState;
 use crate::state::State;
+use crate::turns::Place;
 use crate::view::{Reachability, SeenHost, View};
 
 /// Why a host is not progressing. `Display` gives the sentence for operators, one part for each blocker.
@@ -202,24 +204,56 @@ impl HostInRun<'_> {
     }
 }
 
-/// What the host of the active run waits for, whose turn has not come; absent if its turn was about to come.
-pub(crate) fn last_wait(state: &State, run: &Run, name: &HostName, host: &RunHost) -> Option<LastWait> {
-    let first = |hosts: &OrdSet<HostName>| Some((hosts.get_min()?.clone(), hosts.len() - 1));
-    if run.phase == Phase::Preparing {
-        let (host, others) = first(run.unprepared())?;
-        return Some(LastWait::HostsUnprepared { host, others });
-    }
-    let mut cause = (HostInRun { state, run, name, host }).by_status().into_iter().next()?.cause;
-    if let Cause::Host(HostBlocker::HostFirst { by, .. }) = cause {
-        cause = *by;
-    }
-    match cause {
-        Cause::Host(HostBlocker::HostUnderWay { .. }) => {
-            let (host, others) = first(run.under_way())?;
-            Some(LastWait::HostUnderWay { host, others })
+/// What the hosts of the active run wait for whose turn has not come. It is made once for all of them.
+pub(crate) struct LastWaits<'a> {
+    /// What keeps every one of them.
+    all: Option<LastWait>,
+    /// By group, the host whose turn it is, and why it waits.
+    first: BTreeMap<&'a GroupName, (Place, Option<&'a Reason>)>,
+}
+
+impl<'a> LastWaits<'a> {
+    pub(crate) fn of(run: &'a Run) -> Self {
+        let first = |hosts: &OrdSet<HostName>| Some((hosts.get_min()?.clone(), hosts.len() - 1));
+        let all = match run.phase {
+            Phase::Preparing => {
+                first(run.unprepared()).map(|(host, others)| LastWait::HostsUnprepared { host, others })
+            }
+            Phase::Upgrading if run.has_room() => None,
+            Phase::Upgrading => {
+                first(run.under_way()).map(|(host, others)| LastWait::HostUnderWay { host, others })
+            }
+        };
+        let mut first: BTreeMap<&GroupName, (Place, Option<&Reason>)> = BTreeMap::new();
+        for (name, host) in run.waiting().iter().filter_map(|name| Some((name, run.host(name)?))) {
+            let place = host.place(name);
+            if first.get(&host.group).is_none_or(|(earlier, _)| place < *earlier) {
+                first.insert(&host.group, (place, host.reason.as_ref()));
+            }
         }
-        Cause::Recorded(reason) => Some(LastWait::Recorded(Box::new(reason))),
-        Cause::Host(_) | Cause::Window(_) | Cause::OpenWindow { .. } => None,
+        Self { all, first }
+    }
+
+    /// What `host` waits for; absent if its turn was about to come, or has come.
+    pub(crate) fn of_host(&self, host: &RunHost) -> Option<LastWait> {
+        let own = match host.status {
+            HostStatus::Waiting => host.reason.as_ref(),
+            HostStatus::Prepared => None,
+            HostStatus::Pending
+            | HostStatus::Preparing
+            | HostStatus::Draining
+            | HostStatus::Upgrading
+            | HostStatus::Rebooting
+            | HostStatus::Recovering
+            | HostStatus::Upgraded
+            | HostStatus::Failed
+            | HostStatus::TimedOut
+            | HostStatus::Skipped
+            | HostStatus::Cancelled => return None,
+        };
+        let of_first = || self.first.get(&host.group).and_then(|(_, reason)| *reason);
+        let recorded = || own.or_else(of_first).map(|reason| LastWait::Recorded(Box::new(reason.clone())));
+        self.all.clone().or_else(recorded)
     }
 }
 

@@ -313,6 +313,11 @@ pub fn lock_release(group: &str, id: &str) -> String {
     format!("os-upgrade lock release --group={} --id={}", quoted(group), quoted(id))
 }
 
+/// The command that has the node of `host` uncordoned, to be copied. The name comes last, as it may look like an option.
+pub fn hosts_uncordon(host: &str) -> String {
+    format!("os-upgrade hosts uncordon --reason=TEXT {}", shell_word(host))
+}
+
 impl Reason {
     /// The `kind` in its JSON.
     pub fn kind(&self) -> &'static str {

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use harness::kubernetes::objects::Pod;
 use harness::kubernetes::resource::NODES;
-use harness::wait::PATIENCE;
+use harness::wait::{PATIENCE, eventually};
 use os_upgrade_kernel::{NodeOutcome, Volumes};
 use serde_json::json;
 
@@ -44,8 +44,26 @@ async fn volumes_of_a_silent_kubelet_may_be_skipped() {
     cluster.server.stop_kubelet(NODE);
     cluster.server.lose_node(NODE);
     assert_eq!(carry_out(&cluster.adapter(), evict(false)).await, in_use(&[VOLUME], 0));
-    cluster.config.pace.skip_terminating_after = Some(Duration::from_secs(1));
-    assert!(is_drained(&carry_out(&cluster.adapter(), evict(true)).await));
+    // Not before the kubelet has been silent for that long.
+    cluster.config.pace.skip_terminating_after = Some(Duration::from_hours(1));
+    assert_eq!(carry_out(&cluster.adapter(), evict(true)).await, in_use(&[VOLUME], 0));
+    cluster.config.pace.skip_terminating_after = Some(Duration::ZERO);
+    let adapter = cluster.adapter();
+    eventually("the time of the kubelet to be over", async || {
+        is_drained(&carry_out(&adapter, evict(true)).await).then_some(())
+    })
+    .await;
+}
+
+/// Its kubelet has unmounted the volumes of a pod that has finished: they hide none that is in use.
+#[tokio::test]
+async fn volumes_of_finished_pods_are_not_counted() {
+    let cluster = Cluster::start().await;
+    let claim = json!({ "name": "data", "persistentVolumeClaim": { "claimName": "backup" } });
+    let job = Pod::new("default", "backup-1").on(NODE).owned_by("Job", "backup").volume(&claim);
+    cluster.server.add_pod(&job.phase("Succeeded"));
+    use_volumes(&cluster, &[VOLUME]);
+    assert_eq!(carry_out(&cluster.adapter(), evict(false)).await, in_use(&[VOLUME], 0));
 }
 
 /// An orchestrator in the cluster has a volume, too: a drain of its node would never end.

@@ -178,7 +178,7 @@ async fn nodes_of_failed_hosts_stay_cordoned_for_a_person() {
     assert_eq!(hall.site.rest().await_end(&id).await.result(), Some("failed"));
     assert!(hall.is_cordoned("h01"));
     let shown = hall.shown("h01").await;
-    assert!(shown.contains("hosts uncordon h01"), "{shown}");
+    assert!(shown.contains("hosts uncordon --reason=TEXT h01"), "{shown}");
 
     // Somebody makes it schedulable by hand: only the mark is left, and goes, too.
     hall.cluster.edit(NODES, "", "h01", |node| node["spec"]["unschedulable"] = json!(false));
@@ -196,7 +196,7 @@ async fn kept_nodes_are_uncordoned_for_operators() {
     assert_eq!(hall.site.rest().await_end(&id).await.result(), Some("failed"));
     let program = &hall.site.orchestrator;
     let status = program.done(&["status"]).await;
-    assert!(status.contains("uncordon: os-upgrade hosts uncordon h01 --reason=TEXT"), "{status}");
+    assert!(status.contains("uncordon: os-upgrade hosts uncordon --reason=TEXT h01"), "{status}");
 
     let uncordon = ["hosts", "uncordon", "h01", "--reason", "mended"];
     let printed = program.done(&[&uncordon[..], &["-o", "json"]].concat()).await;

@@ -26,7 +26,7 @@ use self::session::Session;
 use super::client::Client;
 use super::error::Error;
 use super::mark::{Claim, Standing};
-use super::node::{self, NodeState, Readiness};
+use super::node::{self, NodeState};
 use super::objects;
 use super::permit::{Interrupted, NotLeading, Permit};
 use super::plan::{Action, Namespaces, PlannedPod, Policy, plan};
@@ -175,9 +175,8 @@ impl Drainer<'_> {
             return Ok(Look::PodsLeft);
         }
         let (volumes, staying) = (&node.volumes_in_use, progress.volumes_staying());
-        // Nobody unmounts them where the kubelet is silent, and what it would do is not waited for.
-        let is_abandoned = node.readiness == Readiness::Unknown && self.pace.skip_terminating_after.is_some();
-        if volumes.count > staying && !is_abandoned {
+        // Nobody unmounts them where the kubelet is silent.
+        if volumes.count > staying && self.skipped_since(node).is_none() {
             let volumes = Volumes { count: volumes.count, first: volumes.first.clone(), staying };
             return Ok(Look::VolumesInUse(volumes));
         }
@@ -205,13 +204,15 @@ impl Drainer<'_> {
         Ok(())
     }
 
+    /// What has ended, or was to end, before this time is not waited for on `node`: absent unless its kubelet has been silent since.
+    fn skipped_since(&self, node: &NodeState) -> Option<DateTime<Utc>> {
+        let since = Utc::now() - self.pace.skip_terminating_after?;
+        node.is_silent_since(since).then_some(since)
+    }
+
     /// Leaves out pods that are terminating for too long on a node whose kubelet is silent: nobody ends them.
     fn leave_out_abandoned(&self, node: &NodeState, pods: &mut Vec<objects::Pod>) {
-        let Some(after) = self.pace.skip_terminating_after.filter(|_| node.readiness == Readiness::Unknown)
-        else {
-            return;
-        };
-        let since = Utc::now() - after;
+        let Some(since) = self.skipped_since(node) else { return };
         let before = pods.len();
         pods.retain(|pod| !is_terminating_since(pod, since));
         let pods = before - pods.len();

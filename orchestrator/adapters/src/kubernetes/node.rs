@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use chrono::Utc;
+use chrono::{DateTime, Utc};
 
 use super::api::PatchKind;
 use super::client::Client;
@@ -36,6 +36,8 @@ pub struct NodeState {
     pub boot_id: Option<String>,
     /// Whether its kubelet is ready.
     pub readiness: Readiness,
+    /// Since when that has been so; absent where the API server does not say.
+    pub readiness_since: Option<DateTime<Utc>>,
     /// The volumes that are in use on it, as its kubelet says.
     pub volumes_in_use: Names,
     /// Its labels.
@@ -53,11 +55,20 @@ pub enum Readiness {
     Unknown,
 }
 
+impl NodeState {
+    /// Whether its kubelet has not been heard of since `since`, or longer.
+    pub(super) fn is_silent_since(&self, since: DateTime<Utc>) -> bool {
+        self.readiness == Readiness::Unknown && self.readiness_since.is_some_and(|silent| silent <= since)
+    }
+}
+
 impl From<Node> for NodeState {
     fn from(node: Node) -> Self {
         let metadata = node.metadata;
         let (spec, status) = (node.spec.unwrap_or_default(), node.status.unwrap_or_default());
-        let readiness = match status.ready.0.as_deref() {
+        let ready = status.ready.0.as_ref();
+        let since = ready.and_then(|ready| ready.since.as_deref()?.parse().ok());
+        let readiness = match ready.map(|ready| ready.status.as_str()) {
             Some("True") => Readiness::Ready,
             Some("False") => Readiness::NotReady,
             _ => Readiness::Unknown,
@@ -72,6 +83,7 @@ impl From<Node> for NodeState {
             version: metadata.resource_version.unwrap_or_default(),
             boot_id: status.node_info.map(|info| info.boot_id).filter(|id| !id.is_empty()),
             readiness,
+            readiness_since: since,
             volumes_in_use: status.volumes_in_use,
             labels: metadata.labels.unwrap_or_default(),
         }

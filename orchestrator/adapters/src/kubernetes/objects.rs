@@ -163,16 +163,19 @@ pub(super) struct NodeStatus {
     pub(super) volumes_in_use: Names,
 }
 
-/// The status of the condition `Ready`, if there is one.
+/// The condition `Ready`, if there is one.
 #[derive(Debug, Clone, Default)]
-pub(super) struct ReadyCondition(pub(super) Option<String>);
+pub(super) struct ReadyCondition(pub(super) Option<Condition>);
 
-#[derive(Debug, Default, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
 pub(super) struct Condition {
     #[serde(default, rename = "type")]
     kind: String,
     #[serde(default)]
-    status: String,
+    pub(super) status: String,
+    /// In RFC 3339: since when it has this status.
+    #[serde(rename = "lastTransitionTime")]
+    pub(super) since: Option<String>,
 }
 
 impl Keep for ReadyCondition {
@@ -180,7 +183,7 @@ impl Keep for ReadyCondition {
 
     fn keep(&mut self, condition: Condition) {
         if self.0.is_none() && condition.kind == "Ready" {
-            self.0 = Some(condition.status);
+            self.0 = Some(condition);
         }
     }
 }

@@ -1,6 +1,6 @@
 //! Which pods of a node have to go before it is upgraded, and how. Pure.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector;
 use kube::core::labels::{ParseExpressionError, Selector, SelectorExt as _};
@@ -189,7 +189,11 @@ fn plan_pod(pod: Pod, namespaces: &Namespaces, policy: &Policy) -> PlannedPod {
     let labels = metadata.labels.unwrap_or_default();
     let phase = pod.status.and_then(|status| status.phase).unwrap_or_default();
     let is_terminating = metadata.deletion_timestamp.is_some();
-    let volumes = pod.spec.map(|spec| spec.volumes).unwrap_or_default();
+    let mut volumes = pod.spec.map(|spec| spec.volumes).unwrap_or_default();
+    if matches!(phase.as_str(), "Succeeded" | "Failed") {
+        // The kubelet has unmounted them, whoever keeps the pod.
+        volumes = PodVolumes { claims: BTreeSet::new(), ephemeral: 0, ..volumes };
+    }
     let pod = PodRef {
         namespace: metadata.namespace.unwrap_or_default(),
         name: metadata.name.unwrap_or_default(),

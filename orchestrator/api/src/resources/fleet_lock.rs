@@ -19,9 +19,8 @@ use axum::response::{IntoResponse, Response};
 use futures::FutureExt as _;
 use os_upgrade_api_types::routes::fleet_lock::{Claim, LOCK, PROTOCOL_HEADER, UNLOCK, canonical_path};
 use os_upgrade_auth::{Caller, Denied};
-use os_upgrade_kernel::reboot_queue::entry_index;
 use os_upgrade_kernel::{LockOperation, State as Site};
-use os_upgrade_protocol::{GroupName, RunId};
+use os_upgrade_protocol::{GroupName, HostName};
 use os_upgrade_site::handle::SiteHandle;
 
 use crate::context::Api;
@@ -135,14 +134,9 @@ async fn answer(site: &SiteHandle, endpoint: Endpoint, request: Request) -> Resu
 
 /// That a host keeps a slot of `group` although its run has ended, if one does: then waiting may be in vain.
 fn kept(state: &Site, group: &GroupName) -> Option<String> {
-    let semaphore = state.semaphores.get(group)?;
-    let active = state.run.as_ref().map(|run| &run.id);
-    let has_ended = |run: &RunId| entry_index(run).is_none() && active != Some(run);
-    let mut kept = semaphore.holders.iter().filter(|(_, holder)| holder.run.as_ref().is_some_and(has_ended));
-    let (host, _) = kept.next()?;
-    Some(format!(
-        "{host} did not succeed in its run, and keeps its slot until an operator has looked after it"
-    ))
+    let mut holders = state.semaphores.get(group)?.holders.keys();
+    let host = holders.find(|id| HostName::new(id).is_ok_and(|host| state.keeps_slot(&host)))?;
+    Some(format!("{host} did not succeed, and keeps its slot until an operator has looked after it"))
 }
 
 /// Turns a claim into the operation of an endpoint.

@@ -66,7 +66,7 @@ async fn refusal_says_that_a_failed_host_keeps_its_slot() {
     let (status, _, body) = api.send(request.body(Body::from(claim("node-7"))).unwrap()).await;
     let value = serde_json::from_str::<Value>(&body).unwrap()["value"].as_str().unwrap().to_owned();
     assert_eq!(status, 409);
-    let kept = "; h01 did not succeed in its run, and keeps its slot until an operator has looked after it";
+    let kept = "; h01 did not succeed, and keeps its slot until an operator has looked after it";
     assert!(value.starts_with("all 2 slots are held by h01 since ") && value.ends_with(kept), "{value}");
 }
 

@@ -19,6 +19,7 @@ use std::path::{Path, PathBuf};
 use anyhow::anyhow;
 use clap::Args;
 use os_upgrade_settings::{self as settings, Settings};
+use os_upgrade_shell::text::sanitized;
 
 use self::check::{Check, Verdict};
 use crate::Failure;
@@ -70,9 +71,9 @@ fn print(checks: &[Check], options: &Doctor) -> Result<(), Failure> {
 }
 
 fn text(check: &Check) -> String {
-    let line = format!("{:<8} {}: {}", check.verdict.as_str(), check.name, check.found);
+    let line = format!("{:<8} {}: {}", check.verdict.as_str(), check.name, sanitized(&check.found));
     match &check.advice {
-        Some(advice) => format!("{line}\n         {advice}"),
+        Some(advice) => format!("{line}\n         {}", sanitized(advice)),
         None => line,
     }
 }

@@ -126,7 +126,7 @@ impl Options {
         client: &Client,
         call: &Call,
         after: Option<String>,
-        since: Option<DateTime<Utc>>,
+        mut since: Option<DateTime<Utc>>,
     ) -> Result<(), Failure> {
         let until = position(&mut client.stream(call, None).await?).await?;
         let from = after.as_deref().unwrap_or(BEGINNING);
@@ -134,7 +134,7 @@ impl Options {
         let mut is_empty = true;
         while let Some(block) = stream.next().await? {
             if let Some(data) = &block.data {
-                is_empty &= !print(data, after.is_some(), since, self.remote.output)?;
+                is_empty &= !print(data, after.is_some(), &mut since, self.remote.output)?;
             }
             let id: Option<EventId> = block.id.as_deref().and_then(|id| id.parse().ok());
             if id.is_some_and(|id| id.fact >= until.fact) {
@@ -153,16 +153,18 @@ async fn follow(
     client: &Client,
     call: &Call,
     mut last: Option<String>,
-    since: Option<DateTime<Utc>>,
+    mut since: Option<DateTime<Utc>>,
     output: Output,
 ) -> Result<(), Failure> {
+    let asks_for_all = since.is_none();
     let mut is_first = true;
     loop {
         match client.stream(call, last.as_deref()).await {
             Ok(mut stream) => {
                 while let Some(block) = stream.next().await? {
                     if let Some(data) = &block.data {
-                        print(data, since.is_none(), since, output)?;
+                        // Nobody asked for what was there before the first event.
+                        print(data, asks_for_all || !is_first, &mut since, output)?;
                     }
                     last = block.id.or(last);
                 }
@@ -175,29 +177,33 @@ async fn follow(
     }
 }
 
-/// Prints an event, unless it happened before `since`, and says whether it did. `shows_reset` is whether the operator has asked for
-/// what may be missing.
+/// Prints an event, unless it happened before `since`, and says whether it did. `since` is over with the first event after it.
+/// `shows_reset` is whether the operator has asked for what may be missing.
 fn print(
     data: &str,
     shows_reset: bool,
-    since: Option<DateTime<Utc>>,
+    since: &mut Option<DateTime<Utc>>,
     output: Output,
 ) -> Result<bool, Failure> {
     let data: Value = serde_json::from_str(data).map_err(anyhow::Error::from)?;
-    if since.is_some_and(|since| happened_before(&data, since)) {
-        return Ok(false);
-    }
-    if data["kind"] == "reset" && !shows_reset {
-        return Ok(false);
+    if data["kind"] == "reset" {
+        if !shows_reset {
+            return Ok(false);
+        }
+    } else if let Some(begin) = *since {
+        if happened_before(&data, begin) {
+            return Ok(false);
+        }
+        *since = None;
     }
     output.show_one_of_many(&data, |zone| line(&data, |time| zone.time(time)))?;
     Ok(true)
 }
 
-/// Whether an event happened before `since`. One without a time happens now.
+/// Whether an event happened before `since`. Progress has no time: it is of the event before it.
 fn happened_before(data: &Value, since: DateTime<Utc>) -> bool {
     let at = data["time"].as_str().and_then(|time| time.parse::<DateTime<Utc>>().ok());
-    at.is_some_and(|at| at < since)
+    at.is_none_or(|at| at < since)
 }
 
 /// The id of the last event so far, with which a stream begins.

@@ -1,7 +1,7 @@
 //! How an operator releases the slot of a host that will not give it back, and ends the cordon of its node.
 
 use os_upgrade_api_types::routes::hosts as routes;
-use os_upgrade_kernel::reason::{lock_release, shell_word};
+use os_upgrade_kernel::reason::{hosts_uncordon, lock_release};
 use os_upgrade_shell::text::sanitized;
 use serde::Deserialize;
 
@@ -15,7 +15,7 @@ pub(super) fn command(group: &str, id: &str) -> String {
 
 /// The command that has the node of `host` uncordoned, to be copied.
 pub(super) fn uncordon(host: &str) -> String {
-    format!("os-upgrade hosts uncordon {} --reason=TEXT", shell_word(host))
+    hosts_uncordon(host)
 }
 
 /// The part of a host that says what it keeps.
@@ -84,7 +84,7 @@ mod tests {
     fn what_is_kept_is_named_with_the_commands_that_end_it() {
         let note = |host: serde_json::Value| Host::deserialize(host).unwrap().note("-h 1");
         let release = "os-upgrade lock release --group=default --id='-h 1' --reason=TEXT";
-        let uncordon = "os-upgrade hosts uncordon -- '-h 1' --reason=TEXT";
+        let uncordon = "os-upgrade hosts uncordon --reason=TEXT -- '-h 1'";
         let slot = |awaits: bool| json!({ "group": "default", "kept": true, "awaits-worker": awaits });
         let of_worker = "it keeps its slot of group default until its worker reports that it is done. If that never happens, look \
                          after the host, and then:";

@@ -63,7 +63,11 @@ impl View for Answer {
     }
 
     fn none(&self) -> Option<String> {
-        self.windows.none().map(|none| self.problem().unwrap_or(none))
+        let denied = self.denied_until.as_deref();
+        let denied = denied.map(|end| {
+            format!("no maintenance window opens: a deny window is in force until {}", sanitized(end))
+        });
+        self.windows.none().map(|none| self.problem().or(denied).unwrap_or(none))
     }
 }
 
@@ -110,5 +114,8 @@ no more: the calendar ends
 a deny window is in force until 2026-11-22T00:00:00Z
 windows without a timezone are in that of the site: Europe/Berlin";
         assert_eq!(Answer::deserialize(windows).unwrap().text(&canvas), expected);
+        let denied = json!({ "windows": [], "denied-until": "2026-11-22T00:00:00Z" });
+        let expected = "no maintenance window opens: a deny window is in force until 2026-11-22T00:00:00Z";
+        assert_eq!(Answer::deserialize(denied).unwrap().none().as_deref(), Some(expected));
     }
 }

@@ -2,12 +2,12 @@
 //! repeats until no step has anything to do.
 
 use chrono::{DateTime, Utc};
-use os_upgrade_protocol::{Action, HostName};
+use os_upgrade_protocol::Action;
 
 use super::admission::{self, non_empty};
 use super::{nodes, reboots};
 use crate::config::OnFailure;
-use crate::explain::last_wait;
+use crate::explain::LastWaits;
 use crate::fact::Fact;
 use crate::reason::Reason;
 use crate::run::{HostEvent, HostStatus, Phase, Run, RunHost, RunResult, StopCause};
@@ -44,10 +44,11 @@ fn expire(state: &State, view: &View, run: &Run, now: DateTime<Utc>) -> Option<V
         return None;
     }
     let mut facts = Vec::new();
+    let waits = LastWaits::of(run);
     for (name, host) in run.hosts() {
         let seen = view.hosts.get(name).map(|seen| seen.reachability);
         let is_unreachable = seen == Some(Reachability::Unreachable);
-        let Some(event) = expiry_event(state, run, name, host, is_unreachable) else { continue };
+        let Some(event) = expiry_event(&waits, host, is_unreachable) else { continue };
         facts.push(Fact::of_host(&run.id, name, event));
         facts.extend(state.cancel_slot_request(run, name));
         let sent = host.command.is_some_and(|command| command.sequence.is_some());
@@ -60,13 +61,7 @@ fn expire(state: &State, view: &View, run: &Run, now: DateTime<Utc>) -> Option<V
     Some(facts)
 }
 
-fn expiry_event(
-    state: &State,
-    run: &Run,
-    name: &HostName,
-    host: &RunHost,
-    is_unreachable: bool,
-) -> Option<HostEvent> {
+fn expiry_event(waits: &LastWaits<'_>, host: &RunHost, is_unreachable: bool) -> Option<HostEvent> {
     match host.status {
         HostStatus::Pending | HostStatus::Preparing | HostStatus::Upgrading | HostStatus::Rebooting => {
             let command = host.command?;
@@ -81,7 +76,7 @@ fn expiry_event(
         HostStatus::Prepared | HostStatus::Waiting | HostStatus::Draining => {
             // One that has had its turn, and was not drained, says why.
             let why_not_drained = host.reason.clone().filter(Reason::is_of_drain);
-            let timed_out = || Reason::RunTimedOut { waited_for: last_wait(state, run, name, host) };
+            let timed_out = || Reason::RunTimedOut { waited_for: waits.of_host(host) };
             Some(HostEvent::Cancelled { reason: why_not_drained.unwrap_or_else(timed_out) })
         }
         // It has answered `done`; the end of its cordon goes on without the run.

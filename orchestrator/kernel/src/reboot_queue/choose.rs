@@ -10,7 +10,7 @@ use super::queue::RebootQueue;
 use crate::api_server_order::ApiServerOrder;
 use crate::clock::ClockDoubt;
 use crate::config::RebootSettings;
-use crate::reason::{Reason, shell_word};
+use crate::reason::{Reason, hosts_uncordon};
 use crate::semaphore::HostDenied;
 use crate::window::CalendarError;
 
@@ -42,8 +42,8 @@ pub enum NotReady {
     NoNode,
     /// The mark of its node is of a journal that this site does not have.
     #[error(
-        "its node has a mark of a journal that this site does not have; `os-upgrade hosts uncordon {} --reason TEXT` takes it over",
-        shell_word(host.as_str())
+        "its node has a mark of a journal that this site does not have; `{}` takes it over",
+        hosts_uncordon(host.as_str())
     )]
     ForeignMark {
         /// Its host.

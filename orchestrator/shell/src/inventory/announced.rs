@@ -73,8 +73,9 @@ impl Entry {
     /// nothing, then what was announced in another boot, then the oldest of the same boot.
     fn gives_way(&self, new: &Announced) -> Option<(u8, Option<DateTime<Utc>>)> {
         let Some(announced) = &self.announced else { return Some((0, None)) };
-        let boot_id = &new.announcement.boot_id;
-        if boot_id.is_some() && *boot_id != announced.announcement.boot_id {
+        // Of a worker that names no boot it is not known.
+        let boots = announced.announcement.boot_id.as_ref().zip(new.announcement.boot_id.as_ref());
+        if boots.is_some_and(|(old, new)| old != new) {
             return Some((1, Some(announced.at)));
         }
         (new.at - announced.at >= GIVES_WAY_AFTER).then_some((2, Some(announced.at)))

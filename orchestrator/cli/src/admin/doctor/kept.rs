@@ -1,6 +1,6 @@
 //! Slots and cordons that hosts keep because they failed or were given up: only an operator ends them.
 
-use os_upgrade_kernel::reason::{lock_release, shell_word};
+use os_upgrade_kernel::reason::{hosts_uncordon, lock_release};
 use os_upgrade_kernel::reboot_queue::purpose;
 use os_upgrade_kernel::{Node, State};
 use os_upgrade_protocol::{HostName, time};
@@ -44,14 +44,14 @@ fn slot(state: &State, host: &HostName) -> Option<Check> {
 fn cordon(state: &State, host: &HostName) -> Option<Check> {
     let since = time::format(state.nodes.get(host)?.since);
     let found = format!("the node of {host} stays cordoned since {since}");
-    let uncordon = format!("os-upgrade hosts uncordon {} --reason TEXT", shell_word(host.as_str()));
+    let uncordon = hosts_uncordon(host.as_str());
     Some(Check::warning("cordons", found, format!("once the host is looked after, `{uncordon}` ends that")))
 }
 
 fn mark(host: &HostName, node: &Node) -> Option<Check> {
     node.foreign_mark()?;
     let found = format!("the node of {host} has a mark of a journal that this site does not have");
-    let uncordon = format!("os-upgrade hosts uncordon {} --reason TEXT", shell_word(host.as_str()));
+    let uncordon = hosts_uncordon(host.as_str());
     let advice = format!("if no other site has this name, `{uncordon}` takes it over and uncordons the node");
     Some(Check::warning("marks", found, advice))
 }

@@ -86,7 +86,7 @@ async fn each(
             output.done(done, &before)?;
             // Those before it are changed.
             return Err(Failure::Unknown(
-                error.context(format!("{host}, and those after it, stay as they were")),
+                error.context(format!("{host} was not confirmed, and those after it stay as they were")),
             ));
         }
     }

@@ -241,7 +241,11 @@ impl Report {
     /// One line that changes when something important does.
     pub(super) fn summary(&self) -> String {
         let needs = self.needs().len();
-        let needs = if needs == 0 { String::new() } else { format!("; {needs} matters need a person") };
+        let needs = match needs {
+            0 => String::new(),
+            1 => "; 1 matter needs a person".to_owned(),
+            needs => format!("; {needs} matters need a person"),
+        };
         let trouble =
             self.cluster.trouble().map(|trouble| format!("{trouble}; last known: ")).unwrap_or_default();
         let what = match &self.state.current_upgrade_info {
@@ -434,7 +438,9 @@ impl Report {
             for holder in &group.holders {
                 let left_by = holder.run.as_deref().filter(|run| Some(*run) != active);
                 let is_of_no_entry = holder.entry.as_deref().is_some_and(|entry| !self.has_entry(entry));
-                if holder.stuck || left_by.is_some() || is_of_no_entry {
+                let is_tried_again =
+                    self.state.hosts.iter().any(|host| host.hostname == holder.id && host.goes_on());
+                if holder.stuck || (left_by.is_some() && !is_tried_again) || is_of_no_entry {
                     let is_left = left_by.is_some() || is_of_no_entry;
                     needs.push(self.slot(&group.group, holder, left_by, is_left));
                 }
@@ -545,6 +551,11 @@ impl Host {
     /// Whether it goes on once its node is drained or uncordoned.
     fn is_kept_by_node(&self) -> bool {
         self.blockers.first().is_some_and(|blocker| blocker.kind == "node-under-way")
+    }
+
+    /// Whether the active run has it, and is not done with it.
+    fn goes_on(&self) -> bool {
+        self.status.as_deref().is_some_and(|status| is(status, |status| !status.is_final()))
     }
 
     fn is_at_work(&self) -> bool {

@@ -121,7 +121,7 @@
   + run-ended result=failed run=r2
   ! uncordon h2 under 14
 > explain h1
-  it has held a slot of group default since 2026-11-21T02:00:00Z: upgrade failed: error disk full; `os-upgrade lock release --group=default --id=h1 --reason TEXT` releases it; its node stays cordoned, because its host failed or was given up; `os-upgrade hosts uncordon h1 --reason TEXT` ends that; no run is active; no run starts automatically: no maintenance windows are configured | blockers=slot-held,node-cordoned,no-run,no-windows
+  it has held a slot of group default since 2026-11-21T02:00:00Z: upgrade failed: error disk full; `os-upgrade lock release --group=default --id=h1 --reason TEXT` releases it; its node stays cordoned, because its host failed or was given up; `os-upgrade hosts uncordon --reason=TEXT h1` ends that; no run is active; no run starts automatically: no maintenance windows are configured | blockers=slot-held,node-cordoned,no-run,no-windows
 > cluster h2 uncordoned
   + node host=h2 step=uncordoned
   + slot-released host=h2 why=not-needed
@@ -131,7 +131,7 @@
   + holder-released actor=admin group=default id=h1 reason="looked after"
   = done
 > explain h1
-  its node stays cordoned, because its host failed or was given up; `os-upgrade hosts uncordon h1 --reason TEXT` ends that; no run is active; no run starts automatically: no maintenance windows are configured | blockers=node-cordoned,no-run,no-windows
+  its node stays cordoned, because its host failed or was given up; `os-upgrade hosts uncordon --reason=TEXT h1` ends that; no run is active; no run starts automatically: no maintenance windows are configured | blockers=node-cordoned,no-run,no-windows
 > remove h1
   = refused: the node of h1 is cordoned: end that with `os-upgrade hosts uncordon` first
 > uncordon h2

@@ -20,7 +20,7 @@
   = created
   ! uncordon if marked h1 under 1, check h2 under 1
 > queue
-  0 h1 queued: its node has a mark of a journal that this site does not have; `os-upgrade hosts uncordon h1 --reason TEXT` takes it over | foreign-mark
+  0 h1 queued: its node has a mark of a journal that this site does not have; `os-upgrade hosts uncordon --reason=TEXT h1` takes it over | foreign-mark
   1 h2 draining: its node is being checked before its drain since 2026-11-21T01:00:00Z | node-under-way
 > uncordon h1 set up anew
   + node host=h1 step=(uncordon-requested actor=admin reason=mended)

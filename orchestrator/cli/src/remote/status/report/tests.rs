@@ -178,6 +178,19 @@ fn nobody_leads_is_said_first() {
     assert!(screen.starts_with("run 019a"), "{screen}");
 }
 
+#[test]
+fn holder_that_the_active_run_tries_again_needs_nobody() {
+    let mut answers = active();
+    answers["slots"]["groups"][0]["holders"][0]["stuck"] = json!(false);
+    let named = |answers: &Value| {
+        Report::read(answers).unwrap().screen(&canvas(None), now()).contains("h02 holds a slot")
+    };
+    assert!(named(&answers));
+    let preparing = json!({ "hostname": "h02", "status": "preparing", "why": "", "blockers": [] });
+    answers["state"]["hosts"].as_array_mut().unwrap().push(preparing);
+    assert!(!named(&answers));
+}
+
 /// A run skips a withdrawn host, so that `run start` would not end what it holds.
 #[test]
 fn withdrawn_holder_is_not_retried() {
@@ -402,7 +415,7 @@ next:"
     let needs = "
 NEEDS A PERSON
   the node of h03 stays cordoned, because its host failed or was given up
-    uncordon: os-upgrade hosts uncordon h03 --reason=TEXT
+    uncordon: os-upgrade hosts uncordon --reason=TEXT h03
   the node of h 9 stays cordoned, because its host failed or was given up
     uncordon: os-upgrade hosts uncordon 'h 9' --reason=TEXT
   h 9: kernel 6.2 is installed, and 6.1 runs even after a reboot";
@@ -427,7 +440,7 @@ fn run_that_has_left_a_node_unready_on_the_screen() {
 NEEDS A PERSON
   h02 holds a slot of group default until its node is uncordoned: it is not ready
     why: os-upgrade run show 019aa000-0000 h02
-    uncordon: os-upgrade hosts uncordon h02 --reason=TEXT
+    uncordon: os-upgrade hosts uncordon --reason=TEXT h02
   the instances differ";
     assert!(screen.ends_with(needs), "{screen}");
     // Nothing but the API server helps where that does not answer.
