@@ -172,6 +172,6 @@ async fn failing_command_is_tried_again_and_shown() {
     assert!(metrics.contains("os_upgrade_reboot_queue_failed 1"), "{metrics}");
     program.done(&["rq", "give-up", "0", "--reason", "broken"]).await;
     await_empty(program).await;
-    let history = program.done(&["rq", "history"]).await;
+    let history = program.done(&["rq", "history", "-o", "json"]).await;
     assert!(history.contains("no route to host"), "{history}");
 }
