@@ -346,7 +346,7 @@ async fn node_that_was_given_up_is_shown_and_freed() {
     let expected = format!(
         "it has held a slot of group default for entry 0 of the reboot queue since {since}; `os-upgrade lock release \
          --group=default --id=n1 --reason TEXT` releases it; its node stays cordoned, because its host failed or was given up; \
-         `os-upgrade hosts uncordon n1 --reason TEXT` ends that; no worker has announced itself on it"
+         `os-upgrade hosts uncordon --reason=TEXT n1` ends that; no worker has announced itself on it"
     );
     assert_eq!(why, expected);
     let (_, state) = api.call("GET /v1/state/os-upgrade?fields=hosts/hostname,hosts/node/kept", "").await;

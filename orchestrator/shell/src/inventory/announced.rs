@@ -251,19 +251,23 @@ mod tests {
 
     #[test]
     fn dead_announcements_give_way_to_live_ones() {
-        // Of an earlier boot, or of none: at once.
-        for boot_id in [None, Some("earlier")] {
+        // Of an earlier boot at once; where a worker names none, once it is older.
+        for (boot_id, minutes) in [(Some("earlier"), 0), (None, 1)] {
             let mut host = AnnouncedHost::default();
             for number in 0..APPLICATIONS_MAX {
                 host.record(&application(number), number as u64, announced_in(number, boot_id, 0));
             }
+            if boot_id.is_none() {
+                let early = announced_in(20, Some("now"), 0);
+                assert_eq!(host.record(&application(20), 99, early), Recorded::Surplus);
+            }
             let instead = Recorded::Replaces { sequence: 0 };
-            assert_eq!(host.record(&application(20), 100, announced_in(20, Some("now"), 0)), instead);
+            assert_eq!(host.record(&application(20), 100, announced_in(20, Some("now"), minutes)), instead);
             assert!(counts(&host, 20) && !counts(&host, 0));
             assert_eq!(host.seen().unwrap().0.refused, OrdSet::unit(application(0)), "operators see it");
             // Those that are announced in this boot stay.
             let instead = Recorded::Replaces { sequence: 1 };
-            assert_eq!(host.record(&application(21), 101, announced_in(21, Some("now"), 0)), instead);
+            assert_eq!(host.record(&application(21), 101, announced_in(21, Some("now"), minutes)), instead);
             assert!(counts(&host, 20) && counts(&host, 21));
         }
         // Of the same boot: the oldest, once it is older.

@@ -107,7 +107,7 @@ mod tests {
             Check::warning(
                 "cordons",
                 "the node of n1 stays cordoned since 1970-01-01T00:00:00Z",
-                "once the host is looked after, `os-upgrade hosts uncordon n1 --reason TEXT` ends that",
+                "once the host is looked after, `os-upgrade hosts uncordon --reason=TEXT n1` ends that",
             ),
         ];
         assert_eq!(examine(&state), expected);
@@ -118,7 +118,7 @@ mod tests {
         let expected = Check::warning(
             "marks",
             "the node of n1 has a mark of a journal that this site does not have",
-            "if no other site has this name, `os-upgrade hosts uncordon n1 --reason TEXT` takes it over and uncordons the node",
+            "if no other site has this name, `os-upgrade hosts uncordon --reason=TEXT n1` takes it over and uncordons the node",
         );
         assert_eq!(examine(&marked).last(), Some(&expected));
         for (index, name) in [(1, "n2"), (2, "n3"), (3, "n4")] {

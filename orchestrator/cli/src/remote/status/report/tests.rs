@@ -140,7 +140,7 @@ NEEDS A PERSON
   n1 holds a slot of group default: taken for entry 4 of the reboot queue
     release: os-upgrade lock release --group=default --id=n1 --reason=TEXT
   the node of n1 stays cordoned, because its host failed or was given up
-    uncordon: os-upgrade hosts uncordon n1 --reason=TEXT";
+    uncordon: os-upgrade hosts uncordon --reason=TEXT n1";
     assert!(screen.ends_with(expected), "{screen}");
 }
 
@@ -417,7 +417,7 @@ NEEDS A PERSON
   the node of h03 stays cordoned, because its host failed or was given up
     uncordon: os-upgrade hosts uncordon --reason=TEXT h03
   the node of h 9 stays cordoned, because its host failed or was given up
-    uncordon: os-upgrade hosts uncordon 'h 9' --reason=TEXT
+    uncordon: os-upgrade hosts uncordon --reason=TEXT 'h 9'
   h 9: kernel 6.2 is installed, and 6.1 runs even after a reboot";
     assert!(screen.ends_with(needs), "{screen}");
 }
