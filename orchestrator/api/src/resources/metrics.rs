@@ -7,6 +7,7 @@ mod nodes;
 mod prometheus_text;
 mod reboots;
 mod runs;
+mod value;
 
 use std::fs;
 
@@ -30,6 +31,7 @@ use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::registry::Registry;
 
+use self::value::{gauge, number};
 use crate::context::Api;
 use crate::context::{Answers, Options};
 use crate::http::error::Problem;
@@ -125,14 +127,11 @@ pub(crate) fn text(
     describe_storage(&mut registry, &stored.nats);
     if let Some(bytes) = stored.memory {
         // By this name Prometheus knows it of every program.
-        let memory = Gauge::<i64>::default();
-        memory.set(i64::try_from(bytes).unwrap_or(i64::MAX));
-        registry.register("process_resident_memory_bytes", "The resident memory of the process", memory);
+        let help = "The resident memory of the process";
+        registry.register("process_resident_memory_bytes", help, gauge(number(bytes)));
     }
-    let behind = Gauge::<i64>::default();
-    behind.set(i64::try_from(stored.history_behind).unwrap_or(i64::MAX));
     let help = "How many messages of the journal the history of this instance is behind";
-    registry.register("os_upgrade_history_behind", help, behind);
+    registry.register("os_upgrade_history_behind", help, gauge(number(stored.history_behind)));
     if let Some(extent) = stored.history {
         describe_history(registry.sub_registry_with_prefix("os_upgrade_history"), extent);
     }
@@ -158,9 +157,7 @@ pub(crate) fn text(
 /// The clients that follow events.
 fn describe_subscribers(registry: &mut Registry, options: &Options) {
     let subscribers = options.limits.subscribers();
-    let count = Gauge::<i64>::default();
-    count.set(i64::try_from(subscribers.count()).unwrap_or(i64::MAX));
-    registry.register("subscribers", "Clients that follow events", count);
+    registry.register("subscribers", "Clients that follow events", gauge(number(subscribers.count())));
     let counts = subscribers.counts();
     registry.register("sent", "Events that were sent, once for each subscriber", counts.sent.clone());
     let help = "Subscribers that were cut off, because they did not read for too long";
@@ -174,7 +171,7 @@ fn describe_storage(registry: &mut Registry, usage: &[Usage]) {
         for part in usage {
             if let Some(value) = measure(part) {
                 let labels = [("of", part.of.clone())];
-                family.get_or_create(&labels).set(i64::try_from(value).unwrap_or(i64::MAX));
+                family.get_or_create(&labels).set(number(value));
             }
         }
         registry.register(name, help, family);
@@ -199,12 +196,7 @@ fn describe_storage(registry: &mut Registry, usage: &[Usage]) {
 
 /// What the history of this instance covers.
 fn describe_history(registry: &mut Registry, extent: Extent) {
-    let gauge = |value: i64| {
-        let gauge = Gauge::<i64>::default();
-        gauge.set(value);
-        gauge
-    };
-    let count = |count: u64| gauge(i64::try_from(count).unwrap_or(i64::MAX));
+    let count = |count: u64| gauge(number(count));
     registry.register(
         "bytes",
         "The size of the SQLite database, without its write-ahead log",
@@ -320,9 +312,8 @@ fn describe_slots(registry: &mut Registry, site: &Site, now: DateTime<Utc>) {
     for (name, help, measure) in MEASURES {
         let family = Family::<[(&'static str, String); 1], Gauge>::default();
         for group in &groups {
-            if let Some(number) = measure(group) {
-                let number = i64::try_from(number).unwrap_or(i64::MAX);
-                family.get_or_create(&[("group", group.group.to_string())]).set(number);
+            if let Some(count) = measure(group) {
+                family.get_or_create(&[("group", group.group.to_string())]).set(number(count));
             }
         }
         registry.register(name, help, family);

@@ -6,6 +6,7 @@ use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::registry::Registry;
 
+use super::value::{gauge, number};
 use crate::resources::hosts;
 
 /// Describes the hosts that have announced themselves: how many there are by enrolment and by reachability, how many need
@@ -24,9 +25,8 @@ pub(super) fn describe(registry: &mut Registry, published: &PublishedState) {
     let help = "Hosts that have announced themselves, by whether their heartbeats arrive; those that send none are unknown";
     registry.register("os_upgrade_hosts_reachability", help, family);
     let mut describe = |name: &str, help: &str, says: fn(&SeenHost) -> bool| {
-        let gauge = Gauge::<i64>::default();
-        gauge.set(number(published.view.hosts.values().filter(|seen| says(seen)).count()));
-        registry.register(name, help, gauge);
+        let count = published.view.hosts.values().filter(|seen| says(seen)).count();
+        registry.register(name, help, gauge(number(count)));
     };
     let required = "Hosts that need a reboot, as their workers say";
     describe("os_upgrade_hosts_reboot_required", required, |seen| seen.reboot_required.is_some());
@@ -39,14 +39,12 @@ pub(super) fn describe_successes(registry: &mut Registry, published: &PublishedS
     let state = &published.state;
     let taking_part = published.view.hosts.keys().filter(|host| state.enrolled(host).takes_part());
     if let Some(oldest) = taking_part.filter_map(|host| state.last_upgrades.of(host)).min() {
-        let gauge = Gauge::<i64>::default();
-        gauge.set(oldest.timestamp());
         let help = "When the host that takes part and was upgraded longest ago was upgraded, in seconds since 1970; hosts that \
                     never were do not count";
-        registry.register("os_upgrade_oldest_host_success_timestamp_seconds", help, gauge);
+        registry.register(
+            "os_upgrade_oldest_host_success_timestamp_seconds",
+            help,
+            gauge(oldest.timestamp()),
+        );
     }
-}
-
-fn number(count: usize) -> i64 {
-    i64::try_from(count).unwrap_or(i64::MAX)
 }

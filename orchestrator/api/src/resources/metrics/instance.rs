@@ -11,15 +11,16 @@ use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::registry::Registry;
 
+use super::value::gauge;
+
 /// Describes this instance. `last_backup` is the file that `os-upgrade backup` replaces.
 pub(super) fn describe(registry: &mut Registry, published: &PublishedState, last_backup: &Path) {
     let is_known = match published.leadership {
         Leadership::Here(_) | Leadership::At(_) => true,
         Leadership::Unknown => false,
     };
-    let leader = Gauge::<i64>::default();
-    leader.set(is_known.into());
-    registry.register("os_upgrade_leader_known", "Whether this instance leads, or knows who does", leader);
+    let help = "Whether this instance leads, or knows who does";
+    registry.register("os_upgrade_leader_known", help, gauge(is_known.into()));
 
     let halted = Family::<[(&'static str, &'static str); 1], Gauge>::default();
     if let Readiness::Halted { kind, .. } = &published.readiness {
@@ -36,11 +37,13 @@ pub(super) fn describe(registry: &mut Registry, published: &PublishedState, last
     let help = "Whether this instance doubts its clock, so that it would start no run by itself";
     registry.register("os_upgrade_clock_in_doubt", help, doubted);
 
-    let backup = Gauge::<i64>::default();
-    backup.set(modified(last_backup).unwrap_or(0));
     let help = "When os-upgrade backup last succeeded with the data directory of this instance, in seconds since 1970; 0 if it \
                 never did";
-    registry.register("os_upgrade_last_backup_timestamp_seconds", help, backup);
+    registry.register(
+        "os_upgrade_last_backup_timestamp_seconds",
+        help,
+        gauge(modified(last_backup).unwrap_or(0)),
+    );
 }
 
 /// When the file was written, in seconds since 1970; absent without a file.

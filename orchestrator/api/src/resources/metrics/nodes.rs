@@ -6,14 +6,10 @@ use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::registry::Registry;
 
+use super::value::{gauge, number};
+
 /// Describes the nodes at `now`.
 pub(super) fn describe(registry: &mut Registry, site: &Site, now: DateTime<Utc>) {
-    let number = |count: usize| i64::try_from(count).unwrap_or(i64::MAX);
-    let gauge = |value: i64| {
-        let gauge = Gauge::<i64>::default();
-        gauge.set(value);
-        gauge
-    };
     let stages = Family::<[(&'static str, &'static str); 1], Gauge>::default();
     for stage in NodeStage::kinds() {
         let at_stage = site.nodes.values().filter(|node| node.stage.as_str() == stage);

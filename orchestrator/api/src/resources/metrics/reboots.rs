@@ -8,6 +8,8 @@ use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::registry::Registry;
 
+use super::value::{gauge, number};
+
 /// The most hosts with a metric of their own, each of which has as many series as there are statuses.
 const NODES_MAX: usize = 500;
 
@@ -15,12 +17,7 @@ const NODES_MAX: usize = 500;
 pub(super) fn describe(registry: &mut Registry, site: &Site, view: &View, now: DateTime<Utc>) {
     let queue = &site.reboot_queue;
     let entries = || queue.entries.values();
-    let gauge = |value: i64| {
-        let gauge = Gauge::<i64>::default();
-        gauge.set(value);
-        gauge
-    };
-    let count = |count: usize| gauge(i64::try_from(count).unwrap_or(i64::MAX));
+    let count = |count: usize| gauge(number(count));
     let of_queue = registry.sub_registry_with_prefix("os_upgrade_reboot_queue");
     let enabled = !queue.disabled;
     of_queue.register("enabled", "Whether entries of the reboot queue may start", gauge(enabled.into()));
@@ -33,8 +30,8 @@ pub(super) fn describe(registry: &mut Registry, site: &Site, view: &View, now: D
     of_queue.register("entries", "Entries of the reboot queue", count(queue.entries.len()));
     let items = Family::<[(&'static str, &'static str); 1], Gauge>::default();
     for status in EntryStatus::ALL {
-        let number = entries().filter(|entry| entry.status == status).count();
-        items.get_or_create(&[("status", status.as_str())]).set(i64::try_from(number).unwrap_or(i64::MAX));
+        let in_status = entries().filter(|entry| entry.status == status).count();
+        items.get_or_create(&[("status", status.as_str())]).set(number(in_status));
     }
     of_queue.register("items", "Entries of the reboot queue, by status", items);
     let needs_operator = |(index, entry): &(&u64, &Entry)| needs_operator(site, view, (**index, entry), now);

@@ -9,18 +9,18 @@ use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::registry::Registry;
 
+use super::value::{gauge, number};
+
 /// The ends of hosts that are counted: of the others a run has not tried to upgrade them.
 const HOST_ENDS: [HostStatus; 3] = [HostStatus::Upgraded, HostStatus::Failed, HostStatus::TimedOut];
 
 /// Describes the active run.
 pub(super) fn describe(registry: &mut Registry, run: Option<&Run>) {
-    let active = Gauge::<i64>::default();
-    active.set(run.is_some().into());
-    registry.register("os_upgrade_run_active", "Whether a run is active", active);
+    registry.register("os_upgrade_run_active", "Whether a run is active", gauge(run.is_some().into()));
     let hosts = Family::<[(&'static str, &'static str); 1], Gauge>::default();
     for status in HostStatus::ALL {
         let count = run.map_or(0, |run| run.count(status));
-        hosts.get_or_create(&[("status", status.as_str())]).set(i64::try_from(count).unwrap_or(i64::MAX));
+        hosts.get_or_create(&[("status", status.as_str())]).set(number(count));
     }
     registry.register("os_upgrade_run_hosts", "Hosts of the active run, by status; 0 without one", hosts);
 }
@@ -53,10 +53,8 @@ pub(super) fn describe_totals(registry: &mut Registry, totals: &Totals) {
     let help = "When the last run with this result ended, in seconds since 1970";
     registry.register("os_upgrade_last_run_end_timestamp_seconds", help, last);
     if let Some(end) = ends.get(RunResult::Completed.as_str()) {
-        let success = Gauge::<i64>::default();
-        success.set(end.timestamp());
         let help = "When the last run that completed ended, in seconds since 1970; absent if none has";
-        registry.register("os_upgrade_last_success_timestamp_seconds", help, success);
+        registry.register("os_upgrade_last_success_timestamp_seconds", help, gauge(end.timestamp()));
     }
 
     let hosts = Family::<[(&'static str, String); 1], Counter>::default();
