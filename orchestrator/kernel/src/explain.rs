@@ -234,23 +234,9 @@ impl<'a> LastWaits<'a> {
         Self { all, first }
     }
 
-    /// What `host` waits for; absent if its turn was about to come, or has come.
+    /// What `host`, which is prepared or waits for a slot, waits for; absent if its turn was about to come.
     pub(crate) fn of_host(&self, host: &RunHost) -> Option<LastWait> {
-        let own = match host.status {
-            HostStatus::Waiting => host.reason.as_ref(),
-            HostStatus::Prepared => None,
-            HostStatus::Pending
-            | HostStatus::Preparing
-            | HostStatus::Draining
-            | HostStatus::Upgrading
-            | HostStatus::Rebooting
-            | HostStatus::Recovering
-            | HostStatus::Upgraded
-            | HostStatus::Failed
-            | HostStatus::TimedOut
-            | HostStatus::Skipped
-            | HostStatus::Cancelled => return None,
-        };
+        let own = host.reason.as_ref().filter(|_| host.status == HostStatus::Waiting);
         let of_first = || self.first.get(&host.group).and_then(|(_, reason)| *reason);
         let recorded = || own.or_else(of_first).map(|reason| LastWait::Recorded(Box::new(reason.clone())));
         self.all.clone().or_else(recorded)

@@ -76,7 +76,10 @@ fn expiry_event(waits: &LastWaits<'_>, host: &RunHost, is_unreachable: bool) -> 
         HostStatus::Prepared | HostStatus::Waiting | HostStatus::Draining => {
             // One that has had its turn, and was not drained, says why.
             let why_not_drained = host.reason.clone().filter(Reason::is_of_drain);
-            let timed_out = || Reason::RunTimedOut { waited_for: waits.of_host(host) };
+            let timed_out = || {
+                let has_had_turn = host.status == HostStatus::Draining;
+                Reason::RunTimedOut { waited_for: if has_had_turn { None } else { waits.of_host(host) } }
+            };
             Some(HostEvent::Cancelled { reason: why_not_drained.unwrap_or_else(timed_out) })
         }
         // It has answered `done`; the end of its cordon goes on without the run.

@@ -325,17 +325,21 @@ fn run_of<'a>(state: &State, host: &HostName, slot: &'a Slot, command: SentComma
 
 /// The run that ended, or gave the host up, before this reply to its command.
 fn left_unanswered<'a>(state: &'a State, seen: &SeenReply<'_>) -> Option<&'a Run> {
-    state.run.iter().chain(&state.last_run).find(|run| {
-        let overdue = run.host(seen.host).and_then(RunHost::overdue);
-        overdue.is_some_and(|Issued { action, sequence, .. }| {
-            sequence.is_some_and(|sequence| seen.answers(Some(&run.id), SentCommand { action, sequence }))
-        })
-    })
+    run_answered(state, seen, RunHost::overdue)
 }
 
 fn was_answered(state: &State, seen: &SeenReply<'_>) -> bool {
-    state.run.iter().chain(&state.last_run).any(|run| {
-        let command = run.host(seen.host).and_then(|host| host.command).filter(|command| command.answered);
+    run_answered(state, seen, |host| host.command.filter(|command| command.answered)).is_some()
+}
+
+/// The active run, or the last, in which the reply answers this `command` of its host.
+fn run_answered<'a>(
+    state: &'a State,
+    seen: &SeenReply<'_>,
+    command: impl Fn(&RunHost) -> Option<Issued>,
+) -> Option<&'a Run> {
+    state.run.iter().chain(&state.last_run).find(|run| {
+        let command = run.host(seen.host).and_then(&command);
         command.is_some_and(|Issued { action, sequence, .. }| {
             sequence.is_some_and(|sequence| seen.answers(Some(&run.id), SentCommand { action, sequence }))
         })
