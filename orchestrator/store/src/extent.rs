@@ -45,7 +45,7 @@ pub(super) async fn read(connection: &mut SqliteConnection) -> Result<Extent, St
         query_scalar("SELECT page_count * page_size FROM pragma_page_count(), pragma_page_size()")
             .fetch_one(&mut *connection)
             .await?;
-    let log: String = query_scalar("SELECT file || '-wal' FROM pragma_database_list WHERE name = 'main'")
+    let file: String = query_scalar("SELECT file FROM pragma_database_list WHERE name = 'main'")
         .fetch_one(connection)
         .await?;
     Ok(Extent {
@@ -53,20 +53,15 @@ pub(super) async fn read(connection: &mut SqliteConnection) -> Result<Extent, St
         gaps: gaps.cast_unsigned(),
         runs: runs.cast_unsigned(),
         bytes: bytes.cast_unsigned(),
-        log_bytes: file_bytes(Path::new(&log)),
+        log_bytes: log_bytes(Path::new(&file)),
     })
 }
 
-/// The size of the write-ahead log of the database at `path`, in bytes.
+/// The size of the write-ahead log of the database at `path`, in bytes. A database that nobody has open has none.
 pub(super) fn log_bytes(path: &Path) -> u64 {
     let mut log = path.as_os_str().to_owned();
     log.push("-wal");
-    file_bytes(Path::new(&log))
-}
-
-/// A database that nobody has open has no log.
-fn file_bytes(path: &Path) -> u64 {
-    fs::metadata(path).map_or(0, |file| file.len())
+    fs::metadata(log).map_or(0, |file| file.len())
 }
 
 /// The time of the newest record since an operator last started a run. Facts about a run are none later than its end.
