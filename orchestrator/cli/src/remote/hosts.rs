@@ -332,9 +332,8 @@ impl Row for Host {
 }
 
 impl Host {
-    /// Whether it has no worker, and nobody has decided about it: it is a node, or holds a slot, or is in the reboot queue.
     fn is_unannounced(&self) -> bool {
-        self.without_worker && self.decided_by.is_none()
+        selection::is_unannounced(self.without_worker, self.decided_by.as_deref())
     }
 
     /// Since when nothing has been heard of it, if it is unreachable. An instance that has started since knows only that it has heard

@@ -90,9 +90,7 @@ impl Change {
         let paths: Vec<&str> = self.difference.iter().map(|difference| difference.path.as_str()).collect();
         changed_fields(&paths, 0).unwrap_or_default()
     }
-}
 
-impl Change {
     /// The configuration before it, as what it changed says; null if there was none.
     fn undone(&self) -> Value {
         let mut before = self.configuration.clone().unwrap_or_default();

@@ -71,6 +71,11 @@ pub(super) async fn pending(client: &Client) -> anyhow::Result<Vec<HostName>> {
     client.read(list_call(true).with("keys", "true")).await
 }
 
+/// Whether a host has no worker, and nobody has decided about it: it is a node, or holds a slot, or is in the reboot queue.
+pub(super) fn is_unannounced(without_worker: bool, decided_by: Option<&str>) -> bool {
+    without_worker && decided_by.is_none()
+}
+
 /// A host, as far as it matters whether a pattern may mean it.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default, rename_all = "kebab-case")]
@@ -84,7 +89,8 @@ struct Known {
 /// none of them: a stranger could announce itself by its name.
 pub(super) async fn known(client: &Client) -> anyhow::Result<BTreeSet<HostName>> {
     let hosts: Vec<Known> = client.read(list_call(false)).await?;
-    let known = hosts.into_iter().filter(|host| !host.without_worker || host.decided_by.is_some());
+    let is_known = |host: &Known| !is_unannounced(host.without_worker, host.decided_by.as_deref());
+    let known = hosts.into_iter().filter(is_known);
     Ok(known.filter_map(|host| HostName::new(&host.hostname).ok()).collect())
 }
 
