@@ -163,8 +163,6 @@ pub struct Options {
     pub limits: Limits,
     /// The site's secrets, with or without the key to them.
     pub strongbox: Strongbox,
-    /// How long the history is kept; `None` if nothing is pruned.
-    pub history_kept: Option<Duration>,
     /// Other sites, reached with `?site=`; none by default.
     pub sites: Sites,
     /// What hosts' commands have printed; nothing by default.
@@ -180,7 +178,6 @@ impl Options {
     pub fn from_settings(settings: &Settings) -> Self {
         Self {
             limits: Limits::from_settings(&settings.api),
-            history_kept: Some(settings.history.keep.get()),
             last_backup: settings.store.last_backup(),
             ..Self::default()
         }

@@ -11,7 +11,6 @@ mod follower;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use chrono::{DateTime, TimeDelta, Utc};
 use os_upgrade_api_types::routes::events::{EventId, SiteEvent};
 use os_upgrade_kernel::FactCursor;
 use os_upgrade_protocol::error::with_causes;
@@ -44,8 +43,6 @@ pub(crate) struct Feed(Arc<Shared>);
 struct Shared {
     site: SiteHandle,
     history: History,
-    /// How long the history is kept; `None` if nothing is pruned.
-    keep: Option<Duration>,
     buffer: Mutex<Buffer>,
     /// Notifies subscribers of new events. The value is whether the feed has ended.
     ended: watch::Sender<bool>,
@@ -55,17 +52,11 @@ struct Shared {
 }
 
 impl Feed {
-    /// The feed of a site. `keep` is how long the history is kept; `None` if nothing is pruned.
-    pub(crate) fn new(
-        site: SiteHandle,
-        history: History,
-        keep: Option<Duration>,
-        counts: SubscriberCounts,
-    ) -> Self {
+    /// The feed of a site.
+    pub(crate) fn new(site: SiteHandle, history: History, counts: SubscriberCounts) -> Self {
         Self(Arc::new(Shared {
             site,
             history,
-            keep,
             buffer: Mutex::default(),
             ended: watch::Sender::new(false),
             followers: watch::Sender::new(0),
@@ -167,12 +158,6 @@ impl Feed {
         if !is_empty {
             self.0.ended.send_modify(|_| {});
         }
-    }
-
-    /// The time before which the history may have been pruned.
-    fn kept_since(&self) -> Option<DateTime<Utc>> {
-        let keep = TimeDelta::from_std(self.0.keep?).ok()?;
-        Utc::now().checked_sub_signed(keep)
     }
 
     fn buffer(&self) -> MutexGuard<'_, Buffer> {

@@ -76,12 +76,7 @@ impl Routers {
         options: &Options,
     ) -> Self {
         let renders = Arc::new(Semaphore::new(RENDERS_MAX));
-        let feed = Feed::new(
-            site.clone(),
-            history.clone(),
-            options.history_kept,
-            options.limits.subscribers().counts().clone(),
-        );
+        let feed = Feed::new(site.clone(), history.clone(), options.limits.subscribers().counts().clone());
         let api = Api {
             site,
             history,

@@ -8,7 +8,6 @@ use sqlx::{query, query_scalar};
 use super::error::StoreError;
 use super::history::{FACT_COLUMNS, FactRow, History, collect, read_position};
 use super::row;
-use super::time::to_text;
 
 /// The end of the facts, and the journal that they are from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -67,16 +66,11 @@ impl History {
         Ok(last.map(|last| End { journal_created_at: position.streams.journal_created_at, last }))
     }
 
-    /// Whether a reader that has everything up to `after` can go on from there. What is older than `kept_since` may have
-    /// been pruned; `None` if nothing is.
+    /// Whether a reader that has everything up to `after` can go on from there.
     ///
     /// # Errors
     /// The store cannot be read.
-    pub async fn resumption(
-        &self,
-        after: FactCursor,
-        kept_since: Option<DateTime<Utc>>,
-    ) -> Result<Resumption, StoreError> {
+    pub async fn resumption(&self, after: FactCursor) -> Result<Resumption, StoreError> {
         let mut reader = self.pool().begin().await?;
         let position = read_position(&mut reader).await?;
         if position.is_none_or(|position| after.sequence > position.sequence) {
@@ -86,35 +80,34 @@ impl History {
             .bind(after.sequence.cast_signed())
             .fetch_one(&mut *reader)
             .await?;
-        // A fact at or before the position: the store does not begin after it.
-        let select = "SELECT at FROM facts WHERE (sequence, place) <= (?, ?) \
-                      ORDER BY sequence DESC, place DESC LIMIT 1";
-        let before = query(select)
-            .bind(after.sequence.cast_signed())
-            .bind(after.place.cast_signed())
-            .fetch_optional(&mut *reader)
-            .await?;
-        let at = before.map(|before| row::time(&before, "at")).transpose()?;
-        let is_kept = at.is_some_and(|at| kept_since.is_none_or(|since| at >= since));
-        Ok(if is_kept && !is_gap_after { Resumption::Possible } else { Resumption::Incomplete })
+        let begins_before = match pruned(&mut reader).await? {
+            Some(pruned) => pruned <= after,
+            None => {
+                query_scalar("SELECT count(*) > 0 FROM facts WHERE (sequence, place) <= (?, ?)")
+                    .bind(after.sequence.cast_signed())
+                    .bind(after.place.cast_signed())
+                    .fetch_one(&mut *reader)
+                    .await?
+            }
+        };
+        Ok(if begins_before && !is_gap_after { Resumption::Possible } else { Resumption::Incomplete })
     }
 
-    /// The first fact from which on nothing is missing; `None` if there is none. `kept_since` is as in [`Self::resumption`].
+    /// The first fact from which on nothing is missing; `None` if there is none.
     ///
     /// # Errors
     /// The store cannot be read.
-    pub async fn earliest(
-        &self,
-        kept_since: Option<DateTime<Utc>>,
-    ) -> Result<Option<FactCursor>, StoreError> {
+    pub async fn earliest(&self) -> Result<Option<FactCursor>, StoreError> {
         let mut reader = self.pool().begin().await?;
         let after_gaps: i64 =
             query_scalar("SELECT coalesce(max(next), 0) FROM gaps").fetch_one(&mut *reader).await?;
-        let select = "SELECT sequence, place FROM facts WHERE sequence >= ? AND at >= ? \
+        let pruned = pruned(&mut reader).await?.unwrap_or(FactCursor { sequence: 0, place: 0 });
+        let select = "SELECT sequence, place FROM facts WHERE sequence >= ? AND (sequence, place) > (?, ?) \
                       ORDER BY sequence, place LIMIT 1";
         let first = query(select)
             .bind(after_gaps)
-            .bind(kept_since.map_or_else(String::new, to_text))
+            .bind(pruned.sequence.cast_signed())
+            .bind(pruned.place.cast_signed())
             .fetch_optional(&mut *reader)
             .await?;
         first.map(|first| row::cursor(&first)).transpose()
@@ -154,6 +147,12 @@ impl History {
         let facts = facts_between(&mut reader, after, i64::MAX, limit).await?;
         Ok((count.cast_unsigned(), facts))
     }
+}
+
+/// The last fact of all that were pruned; `None` if none was.
+async fn pruned(reader: &mut SqliteConnection) -> Result<Option<FactCursor>, StoreError> {
+    let pruned = query("SELECT sequence, place FROM pruned").fetch_optional(reader).await?;
+    pruned.map(|pruned| row::cursor(&pruned)).transpose()
 }
 
 async fn facts_between(

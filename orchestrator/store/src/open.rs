@@ -21,7 +21,7 @@ const INCREMENTAL: i64 = 2;
 pub(super) const BUSY_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// Every migration: number, name, SQL. Append only: a released migration never changes, not even in its comments.
-const MIGRATIONS: [(i64, &str, &str); 7] = [
+const MIGRATIONS: [(i64, &str, &str); 8] = [
     (8, "projection", include_str!("../../../migrations/0008_projection.sql")),
     (9, "retention", include_str!("../../../migrations/0009_retention.sql")),
     (10, "history", include_str!("../../../migrations/0010_history.sql")),
@@ -29,6 +29,7 @@ const MIGRATIONS: [(i64, &str, &str); 7] = [
     (12, "reboots", include_str!("../../../migrations/0012_reboots.sql")),
     (13, "nodes", include_str!("../../../migrations/0013_nodes.sql")),
     (14, "totals", include_str!("../../../migrations/0014_totals.sql")),
+    (15, "pruned", include_str!("../../../migrations/0015_pruned.sql")),
 ];
 
 /// The options of every connection to the file at `path`.

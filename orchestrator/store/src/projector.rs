@@ -173,7 +173,9 @@ impl Projector {
     /// The store cannot be written.
     pub async fn reset(&mut self) -> Result<(), StoreError> {
         let mut transaction = self.connection.begin_with("BEGIN IMMEDIATE").await?;
-        for table in ["facts", "run_hosts", "runs", "base", "gaps", "run_totals", "host_totals", "position"] {
+        for table in
+            ["facts", "run_hosts", "runs", "base", "gaps", "pruned", "run_totals", "host_totals", "position"]
+        {
             let delete = sqlx::AssertSqlSafe(format!("DELETE FROM {table}"));
             query(delete).execute(&mut *transaction).await?;
         }

@@ -3,7 +3,7 @@
 use chrono::{DateTime, Utc};
 use os_upgrade_shell::journal::Committed;
 use sqlx::sqlite::SqliteConnection;
-use sqlx::{Connection as _, query, query_scalar};
+use sqlx::{Connection as _, query, query_as, query_scalar};
 
 use super::error::StoreError;
 use super::projector::Projector;
@@ -66,11 +66,10 @@ async fn runs(connection: &mut SqliteConnection, base: i64, before: DateTime<Utc
         .fetch_all(&mut *connection)
         .await?;
     for id in &old {
-        for delete in [
-            "DELETE FROM facts WHERE run = ?",
-            "DELETE FROM run_hosts WHERE run = ?",
-            "DELETE FROM runs WHERE id = ?",
-        ] {
+        let delete = "DELETE FROM facts WHERE run = ? RETURNING sequence, place";
+        let deleted = query_as(delete).bind(id).fetch_all(&mut *connection).await?;
+        record(connection, &deleted).await?;
+        for delete in ["DELETE FROM run_hosts WHERE run = ?", "DELETE FROM runs WHERE id = ?"] {
             query(delete).bind(id).execute(&mut *connection).await?;
         }
     }
@@ -83,10 +82,25 @@ async fn facts_without_run(
     before: DateTime<Utc>,
 ) -> sqlx::Result<bool> {
     let delete = "DELETE FROM facts WHERE (sequence, place) IN \
-         (SELECT sequence, place FROM facts WHERE run IS NULL AND at < ? AND sequence < ? LIMIT ?)";
-    let deleted =
-        query(delete).bind(to_text(before)).bind(base).bind(FACTS_AT_ONCE).execute(connection).await?;
-    Ok(deleted.rows_affected() >= FACTS_AT_ONCE.into())
+         (SELECT sequence, place FROM facts WHERE run IS NULL AND at < ? AND sequence < ? LIMIT ?) \
+         RETURNING sequence, place";
+    let deleted = query_as(delete)
+        .bind(to_text(before))
+        .bind(base)
+        .bind(FACTS_AT_ONCE)
+        .fetch_all(&mut *connection)
+        .await?;
+    record(connection, &deleted).await?;
+    Ok(deleted.len() >= FACTS_AT_ONCE as usize)
+}
+
+/// Records up to where facts have been pruned, of those at these sequences and places.
+async fn record(connection: &mut SqliteConnection, deleted: &[(i64, i64)]) -> sqlx::Result<()> {
+    let Some((sequence, place)) = deleted.iter().max() else { return Ok(()) };
+    let upsert = "INSERT INTO pruned VALUES (1, ?1, ?2) ON CONFLICT (one) \
+         DO UPDATE SET sequence = ?1, place = ?2 WHERE (sequence, place) < (?1, ?2)";
+    query(upsert).bind(sequence).bind(place).execute(connection).await?;
+    Ok(())
 }
 
 /// That a client waits is in the state, and of no interest later.

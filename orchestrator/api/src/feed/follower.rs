@@ -103,7 +103,7 @@ impl Feed {
             None => Ok(begins_after(last)),
             Some(id) if id.epoch == epoch && self.has_all_after(id.fact).await? => Ok(begins_after(id.fact)),
             Some(_) => {
-                let earliest = self.0.history.earliest(self.kept_since()).await?;
+                let earliest = self.0.history.earliest().await?;
                 let id = earliest.map(|fact| EventId { epoch, fact }.to_string());
                 let reset = batch::single(SiteEvent::Reset { earliest: id });
                 let first = [RETRY_HINT.as_bytes(), &reset].concat().into();
@@ -118,11 +118,11 @@ impl Feed {
     /// 503 if its record is not there yet.
     async fn has_all_after(&self, fact: FactCursor) -> Result<bool, Problem> {
         let history = &self.0.history;
-        if history.resumption(fact, self.kept_since()).await? == Resumption::Ahead {
+        if history.resumption(fact).await? == Resumption::Ahead {
             // Running out of time shows in what follows.
             let _ = timeout(RECORD_WAIT, history.advanced(fact.sequence.saturating_sub(1))).await;
         }
-        match history.resumption(fact, self.kept_since()).await? {
+        match history.resumption(fact).await? {
             Resumption::Possible => Ok(true),
             Resumption::Incomplete => Ok(false),
             Resumption::Ahead => {

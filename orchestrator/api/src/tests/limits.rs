@@ -156,7 +156,7 @@ async fn wait_for_conversion_is_limited() {
     let state = Api {
         site: api.site.clone(),
         history: api.history.clone(),
-        feed: Feed::new(api.site.clone(), api.history.clone(), None, SubscriberCounts::default()),
+        feed: Feed::new(api.site.clone(), api.history.clone(), SubscriberCounts::default()),
         renders: Arc::clone(&renders),
         whole_state: SharedAnswer::default(),
         answers: Answers::default(),

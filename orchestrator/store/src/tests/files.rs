@@ -133,9 +133,9 @@ async fn newer_schema_is_refused() {
     let error = refused(&path).await;
     assert_eq!(
         error.to_string(),
-        format!("store {} has schema 99, newer than 14, the newest that this program knows", path.display())
+        format!("store {} has schema 99, newer than 15, the newest that this program knows", path.display())
     );
-    assert!(matches!(error, OpenError::Newer { found: 99, known: 14, .. }), "{error:?}");
+    assert!(matches!(error, OpenError::Newer { found: 99, known: 15, .. }), "{error:?}");
 }
 
 /// A filled store of the schema before is brought up to date, and keeps what it has.
@@ -167,7 +167,7 @@ async fn older_schema_is_migrated() {
     )
     .await;
     assert_eq!(dump(&path).await, before);
-    assert_eq!(rows(&path, "SELECT max(version) FROM _sqlx_migrations").await, ["14"]);
+    assert_eq!(rows(&path, "SELECT max(version) FROM _sqlx_migrations").await, ["15"]);
     migrated.close().await.unwrap();
 }
 

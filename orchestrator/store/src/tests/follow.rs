@@ -26,7 +26,7 @@ async fn readers_go_on_where_nothing_is_missing() {
     let mut store = TestStore::new().await;
     let history = store.projector.history().await.unwrap();
     assert_eq!(history.end().await.unwrap(), None);
-    assert_eq!(history.resumption(at(1), None).await.unwrap(), Resumption::Ahead);
+    assert_eq!(history.resumption(at(1)).await.unwrap(), Resumption::Ahead);
 
     store.projector.apply(&streams(), None, &records[..3]).await.unwrap();
     let sequence = |index: usize| records[index].sequence;
@@ -36,16 +36,12 @@ async fn readers_go_on_where_nothing_is_missing() {
     assert_eq!(history.advanced(sequence(1)).await, sequence(2));
     // Records 3 and 4 are missing.
     store.projector.apply_after_gap(&streams(), &records[5..]).await.unwrap();
-    let resumption = async |cursor| history.resumption(cursor, None).await.unwrap();
+    let resumption = async |cursor| history.resumption(cursor).await.unwrap();
     assert_eq!(resumption(at(sequence(0)).before().before()).await, Resumption::Incomplete);
     assert_eq!(resumption(at(sequence(2))).await, Resumption::Incomplete, "a gap follows");
     assert_eq!(resumption(at(sequence(5))).await, Resumption::Possible);
     assert_eq!(resumption(at(records.last().unwrap().sequence + 1)).await, Resumption::Ahead);
-    let later = Some(site.now + chrono::TimeDelta::days(1));
-    assert_eq!(history.resumption(at(sequence(5)), later).await.unwrap(), Resumption::Incomplete);
-
-    assert_eq!(history.earliest(None).await.unwrap(), Some(at(sequence(5))));
-    assert_eq!(history.earliest(later).await.unwrap(), None);
+    assert_eq!(history.earliest().await.unwrap(), Some(at(sequence(5))));
 
     let first = after(&history, at(0), 1).await.unwrap();
     assert_eq!(first, [sequence(0)], "no more than was asked for");

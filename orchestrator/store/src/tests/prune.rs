@@ -5,6 +5,7 @@ use os_upgrade_shell::journal::Committed;
 use os_upgrade_test_site::{TestSite, put_config};
 
 use super::*;
+use crate::Resumption;
 use crate::prune::RUNS_KEPT_MIN;
 
 /// A site after `runs` runs over one host, and their records.
@@ -59,6 +60,24 @@ async fn old_runs_are_deleted_and_the_newest_stay() {
     assert_eq!(count(&store, before_base).await, 0);
     let folded = fold(&store.path(), "site").await.unwrap().unwrap();
     assert_eq!(folded.state, site.state, "it can still be restored from");
+}
+
+/// However old the last fact is: nothing after it can have been pruned.
+#[tokio::test]
+async fn reader_of_the_last_fact_goes_on_after_pruning() {
+    let (site, records) = after_runs(RUNS_KEPT_MIN as usize + 25);
+    let mut store = store_of(&records).await;
+    let history = store.projector.history().await.unwrap();
+    let first = history.earliest().await.unwrap().unwrap();
+    let last = history.end().await.unwrap().unwrap().last;
+    assert_eq!(history.resumption(first).await.unwrap(), Resumption::Possible);
+    prune_all(&mut store, site.now + TimeDelta::days(10_000)).await;
+    assert_eq!(history.resumption(last).await.unwrap(), Resumption::Possible);
+
+    let earliest = history.earliest().await.unwrap().unwrap();
+    assert!(earliest > first, "{earliest}");
+    assert_eq!(history.resumption(earliest.before()).await.unwrap(), Resumption::Possible);
+    assert_eq!(history.resumption(first).await.unwrap(), Resumption::Incomplete);
 }
 
 #[tokio::test]
