@@ -425,6 +425,28 @@ async fn health() {
     assert_eq!(api.call("GET /readyz", "").await, (503, answer));
 }
 
+/// How many messages of the journal the history lacks.
+#[tokio::test]
+async fn history_that_is_behind_says_how_far() {
+    let mut site = TestSite::new([]);
+    let records = [site.decide_record(&[put_config()])];
+    let api = TestApi::new(site, &records).await;
+    let metric = async || {
+        let (_, _, metrics) = api.send(build("GET /metrics", "application/json", "")).await;
+        let line = metrics.lines().find(|line| line.starts_with("os_upgrade_history_behind ")).unwrap();
+        line.rsplit_once(' ').unwrap().1.to_owned()
+    };
+    assert_eq!(api.call("GET /readyz", "").await.1["history-behind"], Value::Null);
+    assert_eq!(metric().await, "0");
+
+    let mut shown = PublishedState::clone(&api.shown.load());
+    shown.recorded = records[0].sequence + 3;
+    api.shown.store(Arc::new(shown));
+    let (status, ready) = api.call("GET /readyz", "").await;
+    assert_eq!((status, &ready["history-behind"]), (200, &json!(3)), "writes are accepted nevertheless");
+    assert_eq!(metric().await, "3");
+}
+
 /// Large answers are serialized on other threads, with the same result.
 #[tokio::test]
 async fn large_site() {
