@@ -144,7 +144,9 @@ impl World {
             let next_look = self.now + LOOKS_EVERY;
             while self.now < next_look && self.checker.is_clean() && self.step() {}
             if self.now > by {
-                let blockers: Vec<_> = state.reboot_queue.entries.iter().collect();
+                let entries = &state.reboot_queue.entries;
+                let blockers: Vec<_> =
+                    entries.iter().map(|(index, entry)| (entry, self.blocker_of(*index, entry))).collect();
                 self.checker.never_happened("the reboot queue becomes empty", &format!("{blockers:#?}"));
             }
         }
@@ -204,7 +206,7 @@ impl World {
             }
             EntryBlocker::Slot(_) => {
                 self.help_run();
-                self.release_left_slots()
+                self.release_slots()
             }
             EntryBlocker::BackedOff { .. } | EntryBlocker::Queue(QueueBlocker::BackedOff(_)) => {
                 self.help_backed_off(entry);
@@ -239,11 +241,11 @@ impl World {
         match why {
             NotReady::TakesNoPart => self.until_granted("every host is approved", World::approval_of_all),
             NotReady::SlotHeld { .. } => self.release_slot_of(host),
-            NotReady::SlotDenied { .. } => self.release_foreign_slots() && self.release_left_slots(),
+            NotReady::SlotDenied { .. } => self.release_slots(),
             // Its hosts may wait for a slot that was left, and so does each run after it.
             NotReady::InRun { .. } => {
                 self.help_run();
-                self.release_left_slots()
+                self.release_slots()
             }
             NotReady::NoWorker => {
                 self.restore_command();
@@ -308,6 +310,11 @@ impl World {
             self.request(leader, Request::new("operator", operation).into());
         }
         true
+    }
+
+    /// Operators release every slot that nobody needs.
+    fn release_slots(&mut self) -> bool {
+        self.release_foreign_slots() && self.release_left_slots()
     }
 
     /// An operator releases the slots of hosts that are not at work, and of whose failure nobody has taken care.
