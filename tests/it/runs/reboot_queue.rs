@@ -113,7 +113,11 @@ async fn bad_input_queues_nothing() {
     for (arguments, expected, message) in [
         (&["h99"][..], 5, "h99 has announced no worker at this site; nothing is queued"),
         (&["h01", "h01"], 5, "h01 is named twice; nothing is queued"),
-        (&["h01", "mute"], 5, "mute has no worker that reboots it on request; nothing is queued"),
+        (
+            &["h01", "mute"],
+            5,
+            "mute has no worker, or one that does not reboot it on request; nothing is queued",
+        ),
         (&["nodes"], 5, "h99 has announced no worker"),
         (&["empty"], 2, "empty: it names no host"),
         (&["binary"], 2, "binary: it is not text in UTF-8"),

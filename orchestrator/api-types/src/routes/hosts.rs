@@ -307,7 +307,7 @@ pub struct Host<'a> {
     /// Its first entry in the reboot queue; absent if it has none.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub reboot_queue: Option<InQueue>,
-    /// Whether its worker reboots it on request, as the reboot queue does; absent if it does not.
+    /// Whether each of its workers reboots it on request, as the reboot queue does; absent if one does not.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     #[schema(required = false)]
     pub reboots_on_request: bool,

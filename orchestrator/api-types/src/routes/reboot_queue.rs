@@ -67,7 +67,7 @@ pub const ADD: Route<NodesToReboot> = Route::new(
     Answer::new(404, "no worker has announced itself on one of the hosts"),
     Answer::new(
         409,
-        "a host is not approved, is queued already, or has no worker that reboots it on request; or the queue is full",
+        "a host is not approved, is queued already, or has no worker, or one that does not reboot it on request; or the queue is full",
     ),
 ]);
 

@@ -132,7 +132,7 @@ async fn nodes_that_cannot_be_queued_are_named() {
         (
             r#"{"nodes":["h01","old"]}"#,
             409,
-            "old has no worker that reboots it on request; nothing is queued",
+            "old has no worker, or one that does not reboot it on request; nothing is queued",
         ),
         (r#"{"nodes":["h01","h03"]}"#, 409, "h03 waits already, as entry 0; nothing is queued"),
     ] {

@@ -126,7 +126,7 @@ pub enum RebootRefusal {
         count: usize,
     },
     /// The workers of some hosts do not reboot them on request.
-    #[error("{}; nothing is queued", several(hosts, *count, "has no worker that reboots it on request", "have no worker that reboots them on request"))]
+    #[error("{}; nothing is queued", several(hosts, *count, "has no worker, or one that does not reboot it on request", "have no worker, or one that does not reboot them on request"))]
     NoRebootsOnRequest {
         /// The first of them.
         hosts: Vec<HostName>,

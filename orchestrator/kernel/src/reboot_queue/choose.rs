@@ -35,7 +35,7 @@ pub enum NotReady {
     #[error("it takes no part: it is not approved, or was withdrawn")]
     TakesNoPart,
     /// No worker that reboots its host on request has announced itself there.
-    #[error("no worker that reboots it on request has announced itself on it")]
+    #[error("it has no worker, or one that does not reboot it on request")]
     NoWorker,
     /// The cluster shows no node for its host.
     #[error("the cluster shows no node for it")]

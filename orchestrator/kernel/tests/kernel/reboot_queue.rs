@@ -129,7 +129,7 @@ const TABLE: &[(&str, &str, &str, &str)] = &[
     ("w1:backed-off w1", "", "every entry that is queued has backed off, the first until 2024-10-04T00:05:00Z", "every entry that is queued has backed off, the first until 2024-10-04T00:05:00Z"),
     // A host that is not ready lets others go first.
     ("w1 w2", "not-ready=w1", "w2", "w2"),
-    ("w1", "not-ready=w1", "w1 cannot reboot now: no worker that reboots it on request has announced itself on it", "w1 cannot reboot now: no worker that reboots it on request has announced itself on it"),
+    ("w1", "not-ready=w1", "w1 cannot reboot now: it has no worker, or one that does not reboot it on request", "w1 cannot reboot now: it has no worker, or one that does not reboot it on request"),
     // Unreachable nodes, those under way excepted.
     ("w1", "unreachable=w8", "w1", "w1"),
     ("w1", "unreachable=w8,w9", "too many hosts that are not under way are unreachable, not heard yet, or not ready as nodes: 2, w8 for example; [reboot] maximum-unreachable-nodes-for-reboot allows 1", "too many hosts that are not under way are unreachable, not heard yet, or not ready as nodes: 2, w8 for example; [reboot] maximum-unreachable-nodes-for-reboot allows 1"),

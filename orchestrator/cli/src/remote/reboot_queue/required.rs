@@ -51,7 +51,10 @@ fn split<'a>(hosts: &'a [Host], entries: &[Entry]) -> (Vec<HostName>, Vec<(&'a s
             }
             Ok(name) if host.reboots_on_request => names.push(name),
             Ok(_) | Err(_) => {
-                left_out.push((host.hostname.as_str(), "has no worker that reboots it on request"));
+                left_out.push((
+                    host.hostname.as_str(),
+                    "has no worker, or one that does not reboot it on request",
+                ));
             }
         }
     }

@@ -12,7 +12,7 @@
 > rq add h1 h9
   = refused: h9 has announced no worker at this site; nothing is queued
 > rq add h1 h3
-  = refused: h3 has no worker that reboots it on request; nothing is queued
+  = refused: h3 has no worker, or one that does not reboot it on request; nothing is queued
 > rq add h1 h2 validate
   = valid
 > rq add h1 h2 why=kernel

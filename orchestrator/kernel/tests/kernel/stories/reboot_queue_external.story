@@ -125,10 +125,10 @@
   + slot-release-due host=h1 why=not-needed
   ! unlock h1 of default
 > queue
-  3 h1 queued: no worker that reboots it on request has announced itself on it | no-worker
+  3 h1 queued: it has no worker, or one that does not reboot it on request | no-worker
 > unlocked h1 granted
   + slot-released host=h1 why=not-needed
   ! nothing
 > tick
 > queue
-  3 h1 queued: no worker that reboots it on request has announced itself on it | no-worker
+  3 h1 queued: it has no worker, or one that does not reboot it on request | no-worker
