@@ -35,7 +35,7 @@ pub mod streams;
 pub mod trial;
 pub mod worker_reports;
 
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, OnceLock};
 use std::time::{Duration, Instant};
 
 use async_nats::jetstream::context::{PublishAckFuture, PublishError};
@@ -59,6 +59,8 @@ pub struct Bus {
     /// The name in the credentials, if they have one.
     user: Option<Arc<str>>,
     lease: Arc<OnceCell<LeaseBucket>>,
+    /// The settings that the streams were found with or got when this instance started.
+    ensured: Arc<OnceLock<Vec<stream::Config>>>,
     /// When the first of the lease requests was sent that have had no answer so far.
     unanswered_since: Arc<Mutex<Option<Instant>>>,
 }
@@ -84,6 +86,7 @@ impl Bus {
             jetstream,
             user: user.map(Arc::from),
             lease: Arc::default(),
+            ensured: Arc::default(),
             unanswered_since: Arc::default(),
         }
     }

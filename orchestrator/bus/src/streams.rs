@@ -12,13 +12,14 @@ use std::error::Error as _;
 use async_nats::jetstream::ErrorCode;
 use async_nats::jetstream::context::{GetStreamError, GetStreamErrorKind, RequestError, RequestErrorKind};
 use async_nats::jetstream::stream::{Config, Stream};
+use futures::future::join_all;
 use os_upgrade_credentials::ORCHESTRATOR;
 use os_upgrade_protocol::subject;
 
 pub use self::error::StreamsError;
 pub use self::layout::Layout;
 pub(crate) use self::layout::{LEASE_BUCKET, LEASE_STREAM};
-use self::layout::{RESTORING, SITE, configs};
+use self::layout::{RESTORING, SITE, configs, settings};
 use super::Bus;
 
 /// The streams that a restoration marks. The mark of the journal is removed last: it alone means that everything is
@@ -54,7 +55,9 @@ impl Bus {
             }
             self.ensure_stream(&config).await?;
         }
-        self.ensure_lease(layout).await
+        self.ensure_lease(layout).await?;
+        self.ensured.get_or_init(|| settings(layout).collect());
+        Ok(())
     }
 
     /// Checks the stream, or creates it if it does not exist.
@@ -84,12 +87,23 @@ impl Bus {
         layout: &Layout<'_>,
     ) -> Result<Vec<(String, Option<Result<(), StreamsError>>)>, StreamsError> {
         let mut checked = Vec::new();
-        for config in configs(layout).into_iter().chain([layout.lease()]) {
+        for config in settings(layout) {
             let found = self.find_stream(&config.name).await?;
             let result = found.map(|found| check::check(&found.cached_info().config, &config));
             checked.push((config.name, result));
         }
         Ok(checked)
+    }
+
+    /// The first setting that somebody has changed since [`Self::ensure_streams`]; `None` if all are as they must be, as far
+    /// as the bus answers.
+    async fn changed_setting(&self) -> Option<StreamsError> {
+        let ensured = self.ensured.get().map(Vec::as_slice).unwrap_or_default();
+        let checked = join_all(ensured.iter().map(|config| self.find_checked(config))).await;
+        checked
+            .into_iter()
+            .filter_map(Result::err)
+            .find(|error| matches!(error, StreamsError::Incompatible { .. }))
     }
 
     /// Deletes the journal and creates it again; its first message will have `first_sequence`. No orchestrator uses it

@@ -224,13 +224,18 @@ impl Node {
             Role::Leading(_) if self.appender.busy_for(now) > APPEND_SLOW => {
                 Some(self.storage.map_or(NotReady::NoAnswer, NotReady::StorageFull))
             }
-            Role::Leading(_) => None,
-            Role::Following { at_end: true } if self.lease.leader().is_some() => None,
+            Role::Leading(_) => self.changed(),
+            Role::Following { at_end: true } if self.lease.leader().is_some() => self.changed(),
             Role::Following { at_end: false } => Some(NotReady::JournalUnread),
             Role::Following { .. } | Role::Claiming | Role::Starting | Role::Halted { .. } => {
                 Some(self.why_no_leader())
             }
         }
+    }
+
+    /// The setting of a stream that somebody has changed. Writes are accepted nevertheless.
+    fn changed(&self) -> Option<NotReady> {
+        self.inspection.changed().map(|setting| NotReady::StreamChanged(setting.to_owned()))
     }
 
     /// Why no instance leads.
@@ -434,19 +439,24 @@ impl Node {
         if matches!(self.role, Role::Halted { .. }) {
             return;
         }
-        let was_overdue = self.inspection.overdue().is_some();
+        let was_concerned = self.inspection.concern().is_some();
         let known = self.inspection.begin(now, &self.follower);
-        let overdue = self.inspection.overdue().filter(|_| !was_overdue);
-        self.out.extend(overdue.map(|why| Action::Warn(Warning::Inspection { overdue: Some(why) })));
+        self.warn_of_streams(was_concerned);
         self.out.extend(known.map(|known| Action::Inspect(Box::new(known))));
     }
 
-    fn inspected(&mut self, now: Now, known: &Acknowledged, streams: Result<Streams, String>) {
-        let was_overdue = self.inspection.overdue().is_some();
-        let finding = self.inspection.inspected(now, known, streams);
-        if was_overdue && self.inspection.overdue().is_none() {
-            self.out.push(Action::Warn(Warning::Inspection { overdue: None }));
+    /// Warns if something began to be of concern about the streams, or nothing is any more.
+    fn warn_of_streams(&mut self, was_concerned: bool) {
+        let concern = self.inspection.concern();
+        if concern.is_some() != was_concerned {
+            self.out.push(Action::Warn(Warning::Streams { concern }));
         }
+    }
+
+    fn inspected(&mut self, now: Now, known: &Acknowledged, streams: Result<Streams, String>) {
+        let was_concerned = self.inspection.concern().is_some();
+        let finding = self.inspection.inspected(now, known, streams);
+        self.warn_of_streams(was_concerned);
         match finding {
             Finding::Nothing => {}
             Finding::Intact { follow_from } if matches!(self.role, Role::Starting) => {

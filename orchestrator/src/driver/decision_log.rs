@@ -60,8 +60,8 @@ pub(super) fn warn(warning: &Warning) {
             tracing::warn!(target: CAUSED, %why, "the time is in doubt: no run starts, goes on or times out");
         }
         Warning::Clock { doubt: None } => tracing::info!(target: CAUSED, "the time is certain"),
-        Warning::Inspection { overdue: Some(why) } => tracing::warn!("{why}"),
-        Warning::Inspection { overdue: None } => tracing::info!("the streams can be inspected again"),
+        Warning::Streams { concern: Some(why) } => tracing::warn!("{why}"),
+        Warning::Streams { concern: None } => tracing::info!("the streams are as they must be again"),
         Warning::Leading => tracing::info!("leading"),
         Warning::Adopted(settings) => {
             tracing::info!(slots = slots(settings), timezone = %settings.timezone, "changed settings are in effect");

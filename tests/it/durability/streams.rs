@@ -130,6 +130,26 @@ async fn unsafe_lease_settings_are_found() {
     check_cases(LEASE, cases.iter()).await;
 }
 
+/// An instance that crashes would be succeeded an hour later.
+#[tokio::test]
+async fn setting_that_is_changed_while_an_instance_leads_is_named() {
+    let mut site = Site::start().await;
+    site.orchestrator.await_leading().await;
+    let stream = site.jetstream().get_stream(LEASE).await.unwrap();
+    let config = stream.cached_info().config.clone();
+    let changed = Config { max_age: Duration::from_hours(1), ..config.clone() };
+    site.jetstream().update_stream(changed).await.unwrap();
+    eventually("it to name the setting", async || {
+        let why = site.orchestrator.readiness().await?;
+        why.starts_with("the stream KV_os-upgrade-lease has max-age = 3600s; 6s is needed").then_some(())
+    })
+    .await;
+    // Everything goes on meanwhile.
+    site.rest().configure("other").await;
+    site.jetstream().update_stream(config).await.unwrap();
+    site.orchestrator.ready().await;
+}
+
 /// A site that was grown to a cluster: the lease would be lost with its one server.
 #[tokio::test]
 async fn too_few_replicas_of_the_lease_are_reported() {

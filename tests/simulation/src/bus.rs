@@ -185,6 +185,7 @@ impl Bus {
             at_mark: at_mark.map(|stored| stored.subject.clone()),
             follow_from: self.snapshot_before(journal).unwrap_or(journal_first),
             begins_with_snapshot: self.has_snapshot_at(journal_first),
+            changed: None,
         }
     }
 

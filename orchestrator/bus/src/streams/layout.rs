@@ -59,6 +59,11 @@ impl Layout<'_> {
     }
 }
 
+/// The settings of all streams.
+pub(super) fn settings(layout: &Layout<'_>) -> impl Iterator<Item = Config> {
+    configs(layout).into_iter().chain([layout.lease()])
+}
+
 /// The settings of all streams but the lease's. Journal and control stream come first: they must not lose anything, and are
 /// tagged with the site.
 pub(super) fn configs(layout: &Layout<'_>) -> [Config; 4] {

@@ -108,10 +108,10 @@ pub enum Warning {
         /// Why it cannot; absent if it can again.
         doubt: Option<ClockDoubt>,
     },
-    /// Whether the streams can be inspected has changed.
-    Inspection {
-        /// Why they cannot, for so long that a loss would go unnoticed; absent if they can again.
-        overdue: Option<String>,
+    /// Whether an operator has to mend something about the streams has changed.
+    Streams {
+        /// What; absent if nothing any more.
+        concern: Option<String>,
     },
     /// This instance has begun to lead.
     Leading,

@@ -48,6 +48,8 @@ pub(super) struct Inspection {
     fruitless: (u32, Option<String>),
     /// When the last of these was begun.
     counted_at: Option<Duration>,
+    /// The setting of a stream that somebody has changed, when that was last inspected.
+    changed: Option<String>,
     /// Set while acknowledged messages are missing.
     missing: Option<Missing>,
 }
@@ -95,6 +97,7 @@ impl Inspection {
             failure: None,
             fruitless: (0, None),
             counted_at: None,
+            changed: None,
             missing: None,
         }
     }
@@ -135,6 +138,16 @@ impl Inspection {
         let not_yet = || "the streams have not been inspected yet".to_owned();
         let required = self.is_required().then(|| self.failure.clone().unwrap_or_else(not_yet));
         required.or_else(|| self.overdue())
+    }
+
+    /// The setting of a stream that somebody has changed; `None` if all are as they must be.
+    pub(super) fn changed(&self) -> Option<&str> {
+        self.changed.as_deref()
+    }
+
+    /// What an operator has to mend about the streams while everything goes on; `None` if there is nothing.
+    pub(super) fn concern(&self) -> Option<String> {
+        self.overdue().or_else(|| self.changed.clone())
     }
 
     /// Why the streams have not been inspected for so long that a loss would go unnoticed; `None` if they have been.
@@ -233,6 +246,7 @@ impl Inspection {
             return self.retry(now, "the streams do not exist".to_owned());
         };
         self.intact_at = self.begun_at;
+        self.changed = streams.changed;
         self.created = (Some(journal.created), Some(control.created));
         self.first = (journal.first().or(self.first.0), control.first().or(self.first.1));
         Finding::Intact { follow_from: streams.follow_from }

@@ -165,4 +165,7 @@ pub struct Streams {
     /// Whether the journal begins with a complete snapshot, as it does after it was trimmed. Only looked at if it begins
     /// later than it is known to have begun.
     pub begins_with_snapshot: bool,
+    /// The first setting of a stream that somebody has changed, so that the site cannot rely on the stream; `None` if all
+    /// are as they must be.
+    pub changed: Option<String>,
 }

@@ -46,6 +46,7 @@ fn streams() -> Streams {
         at_mark: Some("leader".to_owned()),
         follow_from: 1,
         begins_with_snapshot: false,
+        changed: None,
     }
 }
 
@@ -247,8 +248,8 @@ fn node_that_asks(
                 if let Some(streams) = streams_at(second) {
                     node.handle(now, Event::Inspected { known, streams });
                 }
-            } else if let Action::Warn(Warning::Inspection { overdue }) = action {
-                said.push((second, overdue));
+            } else if let Action::Warn(Warning::Streams { concern }) = action {
+                said.push((second, concern));
             } else if let Action::Lease(LeaseRequest { number, .. }) = action {
                 asked.push(second);
                 if is_granted {
@@ -299,6 +300,14 @@ fn inspections_that_come_to_nothing_are_reported() {
     // One now and then proves that the streams are there.
     let often_refuses = |second| Some(if second % 60 == 0 { Ok(streams()) } else { Err("no".to_owned()) });
     assert_eq!(node_that_inspects(often_refuses, 600).1, []);
+}
+
+#[test]
+fn changed_settings_of_streams_are_reported_until_they_are_mended() {
+    let changed = || Some("the stream lease has max-age = 4h; 10s is needed".to_owned());
+    let changed_from_5 =
+        |second| Some(Ok(Streams { changed: changed().filter(|_| (5..100).contains(&second)), ..streams() }));
+    assert_eq!(node_that_inspects(changed_from_5, 120).1, [(11, changed()), (101, None)]);
 }
 
 /// An instance that cannot inspect the streams would hold the lease, and neither lead nor let another lead.

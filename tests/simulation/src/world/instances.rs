@@ -303,7 +303,7 @@ impl World {
             Action::Warn(
                 Warning::Inventory { .. }
                 | Warning::Clock { .. }
-                | Warning::Inspection { .. }
+                | Warning::Streams { .. }
                 | Warning::Adopted(_)
                 | Warning::HoldersExceedSlots { .. }
                 | Warning::Deposed { .. },
