@@ -176,6 +176,34 @@ async fn site_goes_on_after_deleted_stray_message() {
     assert_eq!(other.rest.await_end(&id).await.result(), Some("completed"));
 }
 
+/// Deleting it is enough; a restoration would be advice to take a risk for nothing.
+#[tokio::test]
+async fn stray_message_halts_until_it_is_deleted() {
+    let mut site = Site::start().await;
+    let _hosts = site.hosts(1).await;
+    let first = complete_run(&site).await;
+    let sent = site.jetstream().publish(subject::JOURNAL_FACT, "moin".into()).await.unwrap();
+    let stray = sent.await.unwrap().sequence;
+    let advice = format!("`nats stream rmm os-upgrade:journal {stray}`");
+    let begins = format!("journal message {stray} is not of an orchestrator: ");
+    let halted = async || site.orchestrator.readiness().await.filter(|reason| reason.starts_with(&begins));
+    let reason = eventually("it to name the message", halted).await;
+    assert!(reason.contains(&advice), "{reason}");
+    let (_, answer) = site.rest().get("/readyz").await;
+    assert_eq!(answer["errors"][0]["error-info"], json!({ "kind": "stray-message" }));
+    let (code, printed, _) = site.orchestrator.command(&["doctor"]).await;
+    assert_eq!(code, Some(1), "{printed}");
+    assert!(printed.contains(&advice), "{printed}");
+
+    let stream = site.jetstream().get_stream(subject::JOURNAL_STREAM).await.unwrap();
+    assert!(stream.delete_message(stray).await.unwrap());
+    site.orchestrator.terminate().await;
+    site.orchestrator.start_ready().await;
+    site.orchestrator.await_leading().await;
+    site.rest().await_scheduled(&["h01"]).await;
+    assert_ne!(complete_run(&site).await, first);
+}
+
 #[tokio::test]
 async fn lost_journal_tail_is_listed() {
     let mut site = Site::start().await;

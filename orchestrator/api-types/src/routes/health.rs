@@ -19,8 +19,8 @@ pub const HEALTHY: Route = Route::new(
 .answers(&[Answer::json("the orchestrator runs", Shape::of::<Health>(), || json!({"healthy": true}))]);
 
 /// 200 once writes are accepted, by this instance or by the leader to which it forwards them; until then 503 with the
-/// reason. Where an operator has to intervene, `error-info` has its `kind`: `data-lost`, `copied`, `other-version` or
-/// `journal`.
+/// reason. Where an operator has to intervene, `error-info` has its `kind`: `data-lost`, `copied`, `other-version`,
+/// `stray-message` or `journal`.
 pub const READY: Route = Route::new(
     Method::Get,
     "/readyz",

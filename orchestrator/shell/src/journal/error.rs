@@ -1,6 +1,7 @@
 //! Why the journal cannot be followed.
 
 use os_upgrade_kernel::format::{NEWEST, OLDEST, ReadError};
+use os_upgrade_protocol::subject::JOURNAL_STREAM;
 
 /// The largest payload before deflating and splitting, in bytes: the state of some hundred thousand hosts. A payload
 /// that is read is never inflated beyond this size.
@@ -27,8 +28,8 @@ pub enum JournalError {
         /// The last one read.
         last: u64,
     },
-    /// A header is missing or invalid.
-    #[error("journal message {sequence} has no valid header {header}")]
+    /// A header is missing or invalid: no orchestrator has written the message.
+    #[error("journal message {sequence} is not of an orchestrator: it has no valid header {header}")]
     Header {
         /// The message's sequence.
         sequence: u64,
@@ -76,6 +77,33 @@ pub enum DecodeError {
 }
 
 impl JournalError {
+    /// Its kind, for programs.
+    pub fn kind(&self) -> &'static str {
+        match self {
+            Self::Header { .. } => "stray-message",
+            _ if self.is_of_another_version() => "other-version",
+            Self::BrokenChain { .. } | Self::Gap { .. } | Self::Undecodable { .. } | Self::Unfit { .. } => {
+                "journal"
+            }
+        }
+    }
+
+    /// What an operator can do.
+    pub fn advice(&self) -> String {
+        match self {
+            Self::Header { sequence, .. } => format!(
+                "find out who publishes there, delete the message with `nats stream rmm {JOURNAL_STREAM} {sequence}`, and \
+                 restart the instances that have halted"
+            ),
+            _ if self.is_of_another_version() => {
+                "upgrade this instance to the version that wrote it, or a newer one".to_owned()
+            }
+            Self::BrokenChain { .. } | Self::Gap { .. } | Self::Undecodable { .. } | Self::Unfit { .. } => {
+                "go on from the store or a backup with `os-upgrade restore`".to_owned()
+            }
+        }
+    }
+
     /// Whether nothing is wrong with the message, but a program of another version has written it.
     pub fn is_of_another_version(&self) -> bool {
         match self {

@@ -26,23 +26,19 @@ pub enum Halt {
         /// The instance.
         instance: String,
     },
-    /// The next message of the journal was written by a version that knows more than this one. Without it this instance
-    /// would decide on something else than the site's state.
-    #[error("{}; upgrade this instance to the version that wrote it, or a newer one", with_causes(.0))]
-    OtherVersion(Arc<JournalError>),
-    /// The journal cannot be followed.
-    #[error("{}", with_causes(.0))]
+    /// The journal cannot be followed. Without its next message, which a version that knows more than this one may have
+    /// written, this instance would decide on something else than the site's state.
+    #[error("{}; {}", with_causes(.0), .0.advice())]
     Journal(Arc<JournalError>),
 }
 
 impl Halt {
     /// Its kind, for programs.
-    pub const fn kind(&self) -> &'static str {
+    pub fn kind(&self) -> &'static str {
         match self {
             Self::Lost(_) => "data-lost",
             Self::Copied { .. } => "copied",
-            Self::OtherVersion(_) => "other-version",
-            Self::Journal(_) => "journal",
+            Self::Journal(error) => error.kind(),
         }
     }
 }
@@ -144,11 +140,7 @@ fn join(losses: &[Loss]) -> String {
 
 impl From<JournalError> for Halt {
     fn from(error: JournalError) -> Self {
-        if error.is_of_another_version() {
-            Self::OtherVersion(Arc::new(error))
-        } else {
-            Self::Journal(Arc::new(error))
-        }
+        Self::Journal(Arc::new(error))
     }
 }
 

@@ -324,8 +324,10 @@ impl World {
     fn halted(&mut self, index: usize, halt: &Halt) {
         match halt {
             Halt::Copied { .. } => self.copy_noticed(index),
-            Halt::OtherVersion(_) if self.instances[index].is_older => self.upgrade(index),
-            Halt::OtherVersion(_) | Halt::Lost(_) | Halt::Journal(_) => self.checker.halted(index, halt),
+            Halt::Journal(error) if error.is_of_another_version() && self.instances[index].is_older => {
+                self.upgrade(index)
+            }
+            Halt::Lost(_) | Halt::Journal(_) => self.checker.halted(index, halt),
         }
     }
 

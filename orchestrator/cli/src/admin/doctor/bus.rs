@@ -181,14 +181,7 @@ async fn journal(bus: &Bus) -> Vec<Check> {
             };
             [read].into_iter().chain(hosts).chain(kept::examine(&follower.state)).collect()
         }
-        Ok(Err(error)) => {
-            let advice = if error.is_of_another_version() {
-                "use the version of the program that wrote it, or a newer one"
-            } else {
-                "go on from the store or a backup with `os-upgrade restore`"
-            };
-            vec![Check::problem(NAME, with_causes(&error), advice)]
-        }
+        Ok(Err(error)) => vec![Check::problem(NAME, with_causes(&error), error.advice())],
         Err(error) => vec![Check::problem(NAME, with_causes(&error), "check NATS")],
     }
 }
