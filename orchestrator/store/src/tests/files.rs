@@ -149,7 +149,7 @@ async fn older_schema_is_migrated() {
     store.projector.close().await.unwrap();
     execute(
         &path,
-        "DROP TABLE run_totals; DROP TABLE host_totals; \
+        "DROP TABLE pruned; DROP TABLE run_totals; DROP TABLE host_totals; \
          UPDATE facts SET fact = json_set(fact, '$.trigger.reason', 'a fix') WHERE type = 'run-started'; \
          DROP INDEX facts_of_missed_runs; ALTER TABLE runs DROP COLUMN reason; DROP INDEX facts_of_run; \
          CREATE INDEX facts_of_run ON facts (run, sequence, place) WHERE run IS NOT NULL; \
@@ -160,6 +160,8 @@ async fn older_schema_is_migrated() {
     .await;
     let migrated = Projector::open(&path, "site").await.unwrap();
     assert_eq!(rows(&path, "SELECT reason FROM runs").await, ["a fix"]);
+    let last = "SELECT sequence, place FROM facts ORDER BY sequence DESC, place DESC LIMIT 1";
+    assert_eq!(rows(&path, "SELECT sequence, place FROM pruned").await, rows(&path, last).await);
     execute(
         &path,
         "UPDATE runs SET reason = NULL; \
