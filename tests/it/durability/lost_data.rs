@@ -186,8 +186,12 @@ async fn stray_message_halts_until_it_is_deleted() {
     let stray = sent.await.unwrap().sequence;
     let advice = format!("`nats stream rmm os-upgrade:journal {stray}`");
     let begins = format!("journal message {stray} is not of an orchestrator: ");
-    let halted = async || site.orchestrator.readiness().await.filter(|reason| reason.starts_with(&begins));
-    let reason = eventually("it to name the message", halted).await;
+    let reason = eventually("it to name the message", async || {
+        // A leader reads what others have written when it appends.
+        site.rest().trigger("").await;
+        site.orchestrator.readiness().await.filter(|reason| reason.starts_with(&begins))
+    })
+    .await;
     assert!(reason.contains(&advice), "{reason}");
     let (_, answer) = site.rest().get("/readyz").await;
     assert_eq!(answer["errors"][0]["error-info"], json!({ "kind": "stray-message" }));

@@ -133,7 +133,7 @@ async fn unsafe_lease_settings_are_found() {
 /// An instance that crashes would be succeeded an hour later.
 #[tokio::test]
 async fn setting_that_is_changed_while_an_instance_leads_is_named() {
-    let mut site = Site::start().await;
+    let site = Site::start().await;
     site.orchestrator.await_leading().await;
     let stream = site.jetstream().get_stream(LEASE).await.unwrap();
     let config = stream.cached_info().config.clone();
