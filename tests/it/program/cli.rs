@@ -27,6 +27,10 @@ async fn watched_runs_exit_with_their_result() {
     );
     assert_eq!(program.ask(&["run", "list", "-o", "name"], "").await.1, id);
     assert_eq!(program.ask(&["run", "watch"], "").await.0, Some(0), "a run that has ended is not waited for");
+    for format in ["json", "yaml"] {
+        let shown = program.done(&["run", "show", "-o", format]).await;
+        assert_eq!(program.done(&["run", "watch", "-o", format]).await, shown, "only the run is printed");
+    }
     let (_, status, _) = program.ask(&["status", "--utc"], "").await;
     assert!(status.contains("completed after") && status.contains(": 2 upgraded"), "{status}");
     assert!(!status.contains("NEEDS A PERSON") && !status.contains("WAITING"), "{status}");
@@ -56,9 +60,11 @@ async fn watched_runs_exit_with_their_result() {
 
     hosts[0].repair();
     hosts[0].hold("upgrade");
-    let timed_out = [&START[..], &["--timeout", "3s"]].concat();
+    let timed_out = [&START[..], &["--timeout", "3s", "-o", "json"]].concat();
     let (code, printed, stderr) = program.ask(&timed_out, "").await;
     assert_eq!(code, Some(3), "{printed}\n{stderr}");
+    let run: Value = serde_json::from_str(&printed).unwrap();
+    assert_eq!(run["result"], "timed-out", "{printed}");
     hosts[0].release("upgrade");
 }
 

@@ -37,7 +37,7 @@ pub(crate) enum Command {
     /// Start a run now, whatever the maintenance windows
     ///
     /// With --watch it shows what happens until the run ends, and exits with 0 if it completed, 1 if it failed, 3 if it
-    /// timed out, and 4 if it was cancelled.
+    /// timed out, and 4 if it was cancelled. With -o json or yaml it prints nothing but the run when it has ended, as run show does.
     #[command(after_help = examples!["run start", "run start --timeout 2h --reason 'a security update' --watch"])]
     Start(Start),
     /// List the runs, newest first, with those that were missed
@@ -55,8 +55,8 @@ pub(crate) enum Command {
     /// Show what happens in a run until it ends
     ///
     /// It exits with 0 if the run completed, 1 if it failed, 3 if it timed out, and 4 if it was cancelled. To stop watching
-    /// does not stop the run.
-    #[command(after_help = examples!["run watch", "run watch 019aa3f0-0000"])]
+    /// does not stop the run. With -o json or yaml it prints nothing but the run when it has ended, as run show does.
+    #[command(after_help = examples!["run watch", "run watch 019aa3f0-0000", "run watch -o json"])]
     Watch(Watch),
     /// Show what the commands of a run printed on a host
     ///

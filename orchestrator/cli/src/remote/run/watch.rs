@@ -129,9 +129,15 @@ async fn watch_until_end(client: &Client, id: &str, output: Output) -> Result<()
         }
     };
     screen.clear();
-    screen.say(&changes.lines(&run.hosts));
-    // The result, unlike what led to it, is printed with --quiet too.
-    output.result(&summary(&run));
+    if output.is_for_people() {
+        screen.say(&changes.lines(&run.hosts));
+        // The result, unlike what led to it, is printed with --quiet too.
+        output.result(&summary(&run));
+    } else {
+        // The whole run, as `run show` prints it.
+        let whole = patiently(client, &screen, || runs::READ.named([id])).await?;
+        output.show::<Run>(&whole)?;
+    }
     conclude(run.result.as_deref().unwrap_or_default(), id)
 }
 
