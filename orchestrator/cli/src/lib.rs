@@ -13,6 +13,7 @@ mod consent;
 mod contexts;
 pub mod dev_site;
 mod failure;
+mod leadership;
 pub mod lines;
 mod lock;
 pub mod output;

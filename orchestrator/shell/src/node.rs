@@ -226,7 +226,10 @@ impl Node {
             }
             Role::Leading(_) => self.changed(),
             Role::Following { at_end: true } if self.lease.leader().is_some() => self.changed(),
-            Role::Following { at_end: false } => Some(NotReady::JournalUnread),
+            // One that has led reads on where it stopped. That nobody leads is what keeps it then.
+            Role::Following { at_end: false } if !self.has_read || self.lease.leader().is_some() => {
+                Some(NotReady::JournalUnread)
+            }
             Role::Following { .. } | Role::Claiming | Role::Starting | Role::Halted { .. } => {
                 Some(self.why_no_leader())
             }

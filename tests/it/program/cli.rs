@@ -42,7 +42,11 @@ async fn watched_runs_exit_with_their_result() {
             (status.starts_with("run ") && status.contains("AT WORK\n  h01: preparing")).then_some(())
         };
         eventually("the run is shown", started).await;
-        assert_eq!(program.ask(&["run", "cancel"], "").await.0, Some(0));
+        let rest = "no further host is started, and hosts that hold a slot finish";
+        assert_eq!(
+            program.done(&["run", "cancel", "--reason", "wrong kernel"]).await,
+            format!("cancelled: {rest}")
+        );
         hosts[0].release("prepare");
     };
     let ((code, printed, stderr), ()) = tokio::join!(program.ask(&START, ""), cancelled);
@@ -66,6 +70,30 @@ async fn watched_runs_exit_with_their_result() {
     let run: Value = serde_json::from_str(&printed).unwrap();
     assert_eq!(run["result"], "timed-out", "{printed}");
     hosts[0].release("upgrade");
+}
+
+#[tokio::test]
+async fn site_without_a_leader_is_shown_as_last_known() {
+    let mut site = Site::start().await;
+    let _hosts = site.hosts(1).await;
+    assert_eq!(site.orchestrator.ask(&["hosts", "list"], "").await.2, "");
+    site.nats.kill();
+    let program = &site.orchestrator;
+    let unled = async || (program.cluster_status().await?["leader"].is_null()).then_some(());
+    eventually("nobody to lead", unled).await;
+    let trouble = "no instance leads (NATS is unreachable): nothing goes on; last known:";
+    for words in [&["hosts", "list"][..], &["hosts", "show", "h01"]] {
+        let (code, printed, said) = program.ask(words, "").await;
+        assert_eq!((code, said.as_str()), (Some(0), trouble), "{words:?}");
+        assert!(printed.contains("h01"), "{printed}");
+    }
+    let (code, printed, _) = program.ask(&["doctor"], "").await;
+    assert_eq!(code, Some(1), "{printed}");
+    for line in
+        ["problem  cluster: no instance leads", "ok       site: last known: ", "ok       slots: last known: "]
+    {
+        assert!(printed.contains(line), "{printed}");
+    }
 }
 
 #[tokio::test]

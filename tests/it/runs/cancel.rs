@@ -61,6 +61,10 @@ async fn cancel_lets_started_host_finish() {
     assert_eq!(info["counts"], json!({ "upgrading": 1, "cancelled": 1 }), "{state}");
     // A second cancel changes nothing, a trigger has to wait, and a crash forgets neither.
     assert_eq!(rest.cancel().await, (204, Value::Null));
+    let again = site.orchestrator.done(&["run", "cancel"]).await;
+    assert!(again.starts_with("already being cancelled by api"), "{again}");
+    let listed = site.orchestrator.done(&["run", "list"]).await;
+    assert!(listed.contains("being cancelled"), "{listed}");
     assert_eq!(rest.trigger("").await.0, 409);
     site.orchestrator.kill_and_start().await;
     hosts[0].release("upgrade");

@@ -24,6 +24,7 @@ use super::release;
 use super::run::view::LateAnswer;
 use crate::Failure;
 use crate::consent::{Consent, Yes};
+use crate::leadership::note_last_known;
 use crate::output::{Canvas, Column, Row, View, Zone};
 use crate::rest::Client;
 
@@ -216,7 +217,9 @@ pub(crate) async fn run(command: Command) -> Result<(), Failure> {
     match command {
         Command::List(options) => list(options).await,
         Command::Show(Show { host, remote }) => {
-            let host = remote.client()?.call(routes::READ.named([host.as_str()])).await?;
+            let client = remote.client()?;
+            let host = client.call(routes::READ.named([host.as_str()])).await?;
+            note_last_known(&client, remote.output).await;
             remote.output.show::<Host>(&host)
         }
         Command::Approve(options) => approve(options).await,
@@ -229,7 +232,8 @@ pub(crate) async fn run(command: Command) -> Result<(), Failure> {
 
 async fn list(options: List) -> Result<(), Failure> {
     let List { pending, status, labels, outdated, reboot_required, remote } = options;
-    let mut hosts: Vec<Value> = remote.client()?.read(selection::list_call(pending)).await?;
+    let client = remote.client()?;
+    let mut hosts: Vec<Value> = client.read(selection::list_call(pending)).await?;
     if outdated {
         hosts = outdated::among(hosts)?;
     }
@@ -239,6 +243,7 @@ async fn list(options: List) -> Result<(), Failure> {
             && labels.iter().all(|(key, value)| host["labels"][key] == value.as_str())
             && (!reboot_required || host["reboot-required"].is_string())
     });
+    note_last_known(&client, remote.output).await;
     remote.output.show::<Vec<Host>>(&Value::from(hosts))
 }
 

@@ -18,7 +18,7 @@ use os_upgrade_shell::text::sanitized;
 use serde::Deserialize;
 
 use self::host_report::HostReport;
-use self::view::{Listed, MissedRun, Page, Run};
+use self::view::{Listed, MissedRun, Page, Run, Stopping};
 use super::histories::note_older;
 use super::options::Remote;
 use super::release;
@@ -172,11 +172,7 @@ pub(crate) async fn run(command: Command) -> Result<(), Failure> {
             let id = find(&client, &id).await?;
             logs::show(&client, &id, host, remote.output).await
         }
-        Command::Cancel(CancelOptions { reason, remote }) => {
-            remote.client()?.call_with_body(&routes::CANCEL, &Cancel { reason }).await?;
-            remote.output.note("cancelled: no further host is started, and hosts that hold a slot finish");
-            Ok(())
-        }
+        Command::Cancel(options) => cancel(options).await,
         Command::GiveUp(options) => give_up(options).await,
     }
 }
@@ -265,6 +261,30 @@ async fn start(Start { timeout, reason, watch, remote }: Start) -> Result<(), Fa
     }
     note_deny_window(&client, remote.output).await;
     if watch { watch::watch(&client, &id, remote.output).await } else { Ok(()) }
+}
+
+async fn cancel(CancelOptions { reason, remote }: CancelOptions) -> Result<(), Failure> {
+    #[derive(Deserialize)]
+    #[serde(rename_all = "kebab-case")]
+    struct Before {
+        current_upgrade_info: Option<Current>,
+    }
+    #[derive(Deserialize)]
+    struct Current {
+        stopping: Option<Stopping>,
+    }
+    let client = remote.client()?;
+    let call = state::READ.call().with("fields", "current-upgrade-info/stopping");
+    // It only says how to word the answer: whether there is something to cancel is decided by the leader.
+    let before = client.read::<Before>(call).await.ok().and_then(|before| before.current_upgrade_info);
+    client.call_with_body(&routes::CANCEL, &Cancel { reason }).await?;
+    let cancelled = before.and_then(|current| current.stopping).filter(Stopping::is_cancel);
+    let what = cancelled.map_or_else(
+        || "cancelled:".to_owned(),
+        |stopping| format!("already {};", sanitized(&stopping.progress())),
+    );
+    remote.output.note(&format!("{what} no further host is started, and hosts that hold a slot finish"));
+    Ok(())
 }
 
 /// Says that a deny window is in force, if one is. What cannot be read is left out: it is only a note.

@@ -36,7 +36,7 @@ fn known() -> Acknowledged {
 }
 
 /// Streams that contain all of it, and a few messages more.
-fn streams() -> Streams {
+pub(crate) fn streams() -> Streams {
     let facts =
         |last_sequence| StreamFacts { created: DateTime::UNIX_EPOCH, first_sequence: 1, last_sequence };
     Streams {
@@ -198,6 +198,31 @@ fn purged_streams_are_reported() {
     check(&table);
 }
 
+/// A node that expects ten messages in the journal.
+pub(crate) fn node() -> Node {
+    Node::new(NodeSettings {
+        zones: Zones::default(),
+        instance: "a".to_owned(),
+        nonce: "a-1".to_owned(),
+        settings: Settings::default(),
+        dispatch: DispatchSettings { publishes_max: 1, systems: BTreeMap::new() },
+        snapshot_weight: 100,
+        retention: RetentionSettings {
+            snapshot_stands: Duration::from_mins(10),
+            journal_messages_max: 1_000,
+        },
+        store: Some(StoreKnowledge {
+            sequence: 10,
+            append_id: AppendId::new("a-10"),
+            control: 0,
+            journal_created: DateTime::UNIX_EPOCH,
+            control_created: DateTime::UNIX_EPOCH,
+        }),
+        newest_record: None,
+        loss_confirmed_after: Duration::from_secs(20),
+    })
+}
+
 /// A node that expects ten messages in the journal, and inspects the streams each time that it asks to for `secs` seconds.
 fn node_that_finds(streams_at: impl Fn(u64) -> Streams, secs: u64) -> Node {
     node_that_inspects(|second| Some(Ok(streams_at(second))), secs).0
@@ -218,27 +243,7 @@ fn node_that_asks(
     is_granted: bool,
     secs: u64,
 ) -> (Node, Said, Vec<u64>) {
-    let mut node = Node::new(NodeSettings {
-        zones: Zones::default(),
-        instance: "a".to_owned(),
-        nonce: "a-1".to_owned(),
-        settings: Settings::default(),
-        dispatch: DispatchSettings { publishes_max: 1, systems: BTreeMap::new() },
-        snapshot_weight: 100,
-        retention: RetentionSettings {
-            snapshot_stands: Duration::from_mins(10),
-            journal_messages_max: 1_000,
-        },
-        store: Some(StoreKnowledge {
-            sequence: 10,
-            append_id: AppendId::new("a-10"),
-            control: 0,
-            journal_created: DateTime::UNIX_EPOCH,
-            control_created: DateTime::UNIX_EPOCH,
-        }),
-        newest_record: None,
-        loss_confirmed_after: Duration::from_secs(20),
-    });
+    let mut node = node();
     let (mut said, mut asked) = (Vec::new(), Vec::new());
     for second in 0..=secs {
         let now = at(second);
@@ -262,7 +267,7 @@ fn node_that_asks(
     (node, said, asked)
 }
 
-fn at(second: u64) -> Now {
+pub(crate) fn at(second: u64) -> Now {
     Now { wall: DateTime::UNIX_EPOCH, monotonic: Duration::from_secs(second) }
 }
 

@@ -5,3 +5,4 @@ mod dispatch;
 mod journal;
 mod lease;
 mod loss;
+mod readiness;

@@ -1,10 +1,12 @@
 //! What an instance says of its site over the API: whatever machine it is on.
 
 use os_upgrade_api_types::route::Call;
-use os_upgrade_api_types::routes::{cluster, health, slots, state};
+use os_upgrade_api_types::routes::{self, cluster, health, state};
+use serde::Deserialize as _;
 use serde_json::Value;
 
 use super::check::Check;
+use crate::leadership::Leadership;
 use crate::rest::Client;
 
 /// What is read of the state.
@@ -12,30 +14,45 @@ const FIELDS: &str = "next-upgrade-reason,next-upgrade-why,pending-hosts,config-
 /// The beginning of the reasons about clocks.
 const CLOCK: &str = "clock-";
 
-/// Every check. Each part that cannot be read is a problem of its own.
+/// Every check. Each part that cannot be read is a problem of its own. Without a leader, what an instance says of the site is what was
+/// last known.
 pub(super) async fn examine(client: &Client) -> Vec<Check> {
-    let mut checks = Vec::new();
-    for (name, call, check) in PARTS {
-        match client.call(call()).await {
-            Ok(answer) => checks.extend(check(&answer)),
-            Err(error) => {
-                let advice = "see that an instance runs there, and that the token may read";
-                checks.push(Check::problem(name, format!("{error:#}"), advice));
-            }
-        }
-    }
+    let mut checks = part(client, "instance", health::READY.call(), instance).await;
+    let mut is_led = true;
+    let of_cluster = |answer: &Value| {
+        is_led = Leadership::deserialize(answer).is_ok_and(|leadership| leadership.trouble().is_none());
+        cluster(answer)
+    };
+    checks.extend(part(client, "cluster", cluster::READ.call(), of_cluster).await);
+    let shown = |checks: Vec<Check>| {
+        checks.into_iter().map(|check| if is_led { check } else { last_known(check) }).collect()
+    };
+    let call = state::READ.call().with("fields", FIELDS);
+    checks.extend(part(client, "site", call, |answer| shown(site(answer))).await);
+    checks.extend(part(client, "slots", routes::slots::READ.call(), |answer| shown(slots(answer))).await);
     checks
 }
 
-type Part = (&'static str, fn() -> Call, fn(&Value) -> Vec<Check>);
+/// The checks of what `call` answers.
+async fn part(
+    client: &Client,
+    name: &str,
+    call: Call,
+    check: impl FnOnce(&Value) -> Vec<Check>,
+) -> Vec<Check> {
+    match client.call(call).await {
+        Ok(answer) => check(&answer),
+        Err(error) => {
+            let advice = "see that an instance runs there, and that the token may read";
+            vec![Check::problem(name, format!("{error:#}"), advice)]
+        }
+    }
+}
 
-/// The name of each part, how it is read, and what is checked of it.
-const PARTS: [Part; 4] = [
-    ("instance", || health::READY.call(), instance),
-    ("cluster", || cluster::READ.call(), cluster),
-    ("site", || state::READ.call().with("fields", FIELDS), site),
-    ("slots", || slots::READ.call(), slots),
-];
+/// The check of something that may have changed since.
+fn last_known(check: Check) -> Check {
+    Check { found: format!("last known: {}", check.found), ..check }
+}
 
 /// An instance that is ready. One that is not refuses to answer, and says why.
 fn instance(ready: &Value) -> Vec<Check> {

@@ -54,6 +54,15 @@ pub(crate) struct Stopping {
 }
 
 impl Stopping {
+    pub(super) fn is_cancel(&self) -> bool {
+        self.kind == "cancelled"
+    }
+
+    /// What goes on in the active run, in a word or two.
+    fn phase(&self) -> &'static str {
+        if self.is_cancel() { "being cancelled" } else { "stopping" }
+    }
+
     /// What goes on in the active run, such as `being cancelled by eve: wrong kernel`.
     pub(crate) fn progress(&self) -> String {
         let reason = self.reason.as_ref().map(|reason| format!(": {reason}")).unwrap_or_default();
@@ -61,13 +70,13 @@ impl Stopping {
             ("cancelled", Some(actor), _) => format!("being cancelled by {actor}{reason}"),
             ("failed", _, Some(host)) => format!("stopping after the failure of {host}"),
             ("restored", Some(actor), _) => format!("stopping, because {actor} restored the site"),
-            _ => "stopping".to_owned(),
+            _ => self.phase().to_owned(),
         }
     }
 
     /// Who cancelled the run, and why.
     fn cancelled(&self) -> Option<String> {
-        let actor = self.actor.as_ref().filter(|_| self.kind == "cancelled")?;
+        let actor = self.actor.as_ref().filter(|_| self.is_cancel())?;
         let reason = self.reason.as_ref().map(|reason| format!(": {reason}")).unwrap_or_default();
         Some(format!("cancelled: by {}", sanitized(&format!("{actor}{reason}"))))
     }
@@ -167,10 +176,11 @@ impl Listed {
         }
     }
 
-    fn missed(&self) -> Option<&MissedRun> {
+    /// Why it did not start, or starts no further host; absent otherwise.
+    fn why(&self) -> Option<String> {
         match self {
-            Self::Run(_) => None,
-            Self::Missed(missed) => Some(missed),
+            Self::Run(run) => run.stopping.as_ref().filter(|_| run.result.is_none()).map(Stopping::progress),
+            Self::Missed(missed) => Some(missed.why()),
         }
     }
 
@@ -209,13 +219,10 @@ impl Row for Listed {
         Column::new("BY", |row, _| row.run().map_or_else(|| "window".to_owned(), Run::by)),
         Column::whole("STARTED", |row, zone| zone.time(row.time())),
         Column::new("TOOK", |row, _| row.cell(|run| run.duration().unwrap_or_else(|| "-".to_owned()))),
-        Column::new("RESULT", |row, _| {
-            let of_run = |run: &Run| run.result.clone().unwrap_or_else(|| run.phase.clone());
-            row.run().map_or_else(|| "missed".to_owned(), of_run)
-        }),
+        Column::new("RESULT", |row, _| row.run().map_or("missed", Run::result_or_phase).to_owned()),
         Column::new("UPGRADED", |row, _| row.cell(Run::upgraded)),
         Column::wide("HOSTS", |row, _| row.cell(|run| counted(&run.counts))),
-        Column::wide("WHY", |row, _| row.missed().map(MissedRun::why).unwrap_or_default()),
+        Column::wide("WHY", |row, _| row.why().unwrap_or_default()),
     ];
     const NONE: &'static str = "no run to show";
 
@@ -241,6 +248,12 @@ impl Run {
         self.actor.clone().unwrap_or_else(|| self.trigger.clone())
     }
 
+    /// How it ended, or what goes on in it.
+    fn result_or_phase(&self) -> &str {
+        let phase = || self.stopping.as_ref().map_or(self.phase.as_str(), |stopping| stopping.phase());
+        self.result.as_deref().unwrap_or_else(phase)
+    }
+
     /// How many of its hosts are upgraded, such as `2 of 3`.
     fn upgraded(&self) -> String {
         let upgraded = self.counts.get(HostStatus::Upgraded.as_str()).unwrap_or(&0);
@@ -256,7 +269,7 @@ impl Run {
 impl View for Run {
     fn text(&self, canvas: &Canvas) -> String {
         let zone = canvas.zone;
-        let result = self.result.as_deref().unwrap_or(&self.phase);
+        let result = self.result_or_phase();
         let mut lines = vec![
             format!("run:      {}", sanitized(&self.id)),
             format!("by:       {}", sanitized(&self.by())),
@@ -470,6 +483,25 @@ mod tests {
         let text = rows.text(&Canvas { is_wide: false, columns: Some(80), zone: Zone::Utc });
         let expected = "RUN  BY      STARTED               TOOK  RESULT  UPGRADED\n-    window  2026-11-26T00:00:00Z  -     missed  -";
         assert_eq!(text, expected);
+    }
+
+    #[test]
+    fn run_that_starts_no_further_host_says_so() {
+        let run = |kind: &str, result: Option<&str>| {
+            let stopping = json!({ "kind": kind, "actor": "eve", "reason": "wrong kernel" });
+            serde_json::from_value(
+                json!({ "id": "r", "phase": "upgrading", "result": result, "stopping": stopping }),
+            )
+            .unwrap()
+        };
+        let runs: Vec<Run> = [("cancelled", None), ("failed", None), ("cancelled", Some("cancelled"))]
+            .map(|(kind, result)| run(kind, result))
+            .into();
+        let results: Vec<_> = runs.iter().map(Run::result_or_phase).collect();
+        assert_eq!(results, ["being cancelled", "stopping", "cancelled"]);
+        let whys: Vec<_> = runs.into_iter().map(|run| Listed::Run(Box::new(run)).why()).collect();
+        let why = |text: &str| Some(text.to_owned());
+        assert_eq!(whys, [why("being cancelled by eve: wrong kernel"), why("stopping"), None]);
     }
 
     #[test]

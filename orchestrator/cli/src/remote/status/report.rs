@@ -15,6 +15,7 @@ use serde_json::Value;
 
 use super::queue::{Entries, Queue};
 use crate::Failure;
+use crate::leadership::Leadership;
 use crate::output::{Canvas, View, Zone};
 use crate::remote::release;
 use crate::remote::run::view::{
@@ -162,30 +163,9 @@ struct Holder {
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 struct Cluster {
-    leader: Option<String>,
-    instances: Vec<Instance>,
+    #[serde(flatten)]
+    leadership: Leadership,
     warnings: Vec<String>,
-}
-
-#[derive(Debug, Default, Deserialize)]
-#[serde(default, rename_all = "kebab-case")]
-struct Instance {
-    instance: String,
-    not_ready_reason: Option<String>,
-}
-
-impl Cluster {
-    /// Why what is shown may be out of date, and nothing goes on; absent if an instance leads and is ready.
-    fn trouble(&self) -> Option<String> {
-        let unready = |instance: &&Instance| instance.not_ready_reason.is_some();
-        let why = |instance: &Instance| instance.not_ready_reason.clone().unwrap_or_default();
-        let Some(leader) = &self.leader else {
-            let why = self.instances.iter().find(unready).map(|one| format!(" ({})", why(one)));
-            return Some(format!("no instance leads{}", why.unwrap_or_default()));
-        };
-        let leader = self.instances.iter().find(|one| one.instance == *leader).filter(unready)?;
-        Some(format!("{} leads and is not ready ({})", leader.instance, why(leader)))
-    }
 }
 
 #[derive(Debug, Deserialize)]
@@ -221,6 +201,7 @@ impl Report {
         let zone = canvas.zone;
         let parts = [
             self.cluster
+                .leadership
                 .trouble()
                 .map(|trouble| sanitized(&format!("{trouble}: nothing goes on; last known:"))),
             Some(self.run(zone, now)),
@@ -246,8 +227,12 @@ impl Report {
             1 => "; 1 matter needs a person".to_owned(),
             needs => format!("; {needs} matters need a person"),
         };
-        let trouble =
-            self.cluster.trouble().map(|trouble| format!("{trouble}; last known: ")).unwrap_or_default();
+        let trouble = self
+            .cluster
+            .leadership
+            .trouble()
+            .map(|trouble| format!("{trouble}; last known: "))
+            .unwrap_or_default();
         let what = match &self.state.current_upgrade_info {
             Some(current) => format!("run {}: {}", short(&current.id), counted(&current.counts)),
             None => self.last(Zone::Utc),
@@ -454,7 +439,7 @@ impl Report {
         needs.extend(self.state.hosts.iter().filter(|host| host.stays_cordoned()).map(Host::cordon));
         needs.extend(self.state.hosts.iter().filter_map(Host::foreign_mark));
         needs.extend(self.state.hosts.iter().filter_map(Host::ineffective_reboot));
-        if self.cluster.leader.is_none() {
+        if self.cluster.leadership.leader.is_none() {
             needs.push("no instance leads: os-upgrade cluster status".to_owned().into());
         }
         needs.extend(self.cluster.warnings.iter().cloned().map(Need::from));
