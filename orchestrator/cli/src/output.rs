@@ -55,7 +55,7 @@ pub(crate) trait View: DeserializeOwned {
     /// The names of what it lists; absent if it is not a list.
     fn names(&self) -> Option<Vec<String>>;
 
-    /// What people are told if it is a list of nothing; absent otherwise.
+    /// What people are told if it is a list of nothing, with times in UTC; absent otherwise.
     fn none(&self) -> Option<String> {
         None
     }
@@ -91,7 +91,7 @@ impl Output {
             Format::Table | Format::Wide => {
                 let view = view()?;
                 if let Some(none) = view.none() {
-                    self.aside(&none);
+                    self.aside(&self.canvas().zone.times_in(&none));
                 } else {
                     outln!("{}", view.text(&self.canvas()));
                 }

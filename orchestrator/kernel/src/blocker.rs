@@ -414,7 +414,11 @@ pub enum WindowBlocker {
     /// No maintenance windows are configured.
     NoWindows,
     /// No upcoming window is long enough.
-    NoOccurrence,
+    NoOccurrence {
+        /// Whether one would be without the deny windows. It follows from the windows each time and is not stored.
+        #[serde(skip)]
+        are_denied: bool,
+    },
     /// The occurrences of the windows cannot be determined.
     UnclearWindows {
         /// What is wrong with the windows.
@@ -484,7 +488,15 @@ impl WindowBlocker {
         let (is, are) = (tense.is(), tense.are());
         let why = match self {
             Self::NoWindows => format!("no maintenance windows {are} configured"),
-            Self::NoOccurrence => format!("no upcoming maintenance window {is} long enough"),
+            Self::NoOccurrence { are_denied: false } => {
+                format!("no upcoming maintenance window {is} long enough")
+            }
+            Self::NoOccurrence { are_denied: true } => {
+                format!(
+                    "deny windows {} no upcoming maintenance window long enough",
+                    tense.of("leave", "left")
+                )
+            }
             Self::UnclearWindows { why } => why.to_string(),
             Self::HostsAwaited { hosts: 1 } => return format!("the heartbeat of a host {is} awaited"),
             Self::HostsAwaited { hosts } => return format!("the heartbeats of {hosts} hosts {are} awaited"),
@@ -496,7 +508,7 @@ impl WindowBlocker {
     /// The whole sentence for operators: that no run starts automatically, and why.
     pub fn sentence(&self) -> String {
         match self {
-            Self::NoWindows | Self::NoOccurrence | Self::UnclearWindows { .. } => self.to_string(),
+            Self::NoWindows | Self::NoOccurrence { .. } | Self::UnclearWindows { .. } => self.to_string(),
             Self::HostsAwaited { .. } | Self::Any(_) => format!("no run starts automatically: {self}"),
         }
     }

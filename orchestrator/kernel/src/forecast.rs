@@ -90,7 +90,10 @@ fn next_run(state: &State, view: &View, now: DateTime<Utc>) -> NextRun {
     }
     let start = match next(config, &state.settings, &view.zones, state.watermark, now) {
         Ok(Some(start)) => start,
-        Ok(None) => return NextRun::Never(WindowBlocker::NoOccurrence),
+        Ok(None) => {
+            let are_denied = denies_every_start(config, state, view, now);
+            return NextRun::Never(WindowBlocker::NoOccurrence { are_denied });
+        }
         Err(why) => return NextRun::Never(WindowBlocker::UnclearWindows { why }),
     };
     let by = match (start.attempt(state, view, now), &view.leader_startable) {
@@ -101,12 +104,28 @@ fn next_run(state: &State, view: &View, now: DateTime<Utc>) -> NextRun {
     by.map_or(NextRun::At(start), |by| NextRun::Blocked { start, by })
 }
 
-/// The time at `now` in which deny windows keep runs from starting automatically; `None` if none is in force, or it cannot be
-/// worked out.
+/// Whether a run would start from `now` on if there were no deny windows, where none starts with them.
+fn denies_every_start(config: &Config, state: &State, view: &View, now: DateTime<Utc>) -> bool {
+    let (settings, zones) = (&state.settings, &view.zones);
+    let undenied = Calendar::new(&config.maintenance_windows, &[], settings.timezone, zones);
+    let start_in = |occurrence| start_in(occurrence, config, settings, state.watermark, now);
+    !config.deny_windows.is_empty() && matches!(first_start(&undenied, now, start_in), Ok(Some(_)))
+}
+
+/// The time around `now` in which deny windows keep runs from starting automatically, to the end of those that follow one another
+/// without a gap, of which the first [`OCCURRENCES_MAX`] are followed; `None` if none is in force, or it cannot be worked out.
 pub fn denied(state: &State, view: &View, now: DateTime<Utc>) -> Option<Occurrence> {
     let config = state.config.as_deref().filter(|config| !config.deny_windows.is_empty())?;
     let deny = Calendar::new(&config.deny_windows, &[], state.settings.timezone, &view.zones);
-    deny.containing(now).ok()?
+    let mut denials = deny.occurrences(now).take(OCCURRENCES_MAX).map_while(Result::ok);
+    let mut denied = denials.next().filter(|first| first.start <= now)?;
+    for next in denials {
+        if denied.end < next.start {
+            break;
+        }
+        denied.end = next.end;
+    }
+    Some(denied)
 }
 
 /// The window that is open at `now` and starts no further run.
@@ -151,8 +170,17 @@ pub(crate) fn next(
     now: DateTime<Utc>,
 ) -> Result<Option<Start>, CalendarError> {
     let start_in = |occurrence| start_in(occurrence, config, settings, watermark, now);
-    let mut starts = calendar(config, settings, zones).occurrences(now).take(OCCURRENCES_MAX);
-    starts.find_map(|occurrence| occurrence.map(start_in).transpose()).transpose()
+    first_start(&calendar(config, settings, zones), now, start_in)
+}
+
+/// The first of the starts that `start_in` gives occurrences of `calendar` from `now` on.
+fn first_start(
+    calendar: &Calendar<'_>,
+    now: DateTime<Utc>,
+    start_in: impl Fn(Occurrence) -> Option<Start>,
+) -> Result<Option<Start>, CalendarError> {
+    let mut occurrences = calendar.occurrences(now).take(OCCURRENCES_MAX);
+    occurrences.find_map(|occurrence| occurrence.map(&start_in).transpose()).transpose()
 }
 
 /// When the run of `occurrence` starts from `now` on, unless the occurrence is too short or used, or `now` too late. One

@@ -65,10 +65,11 @@ fn time<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<DateTime<Ut
 #[serde(rename_all = "kebab-case")]
 pub struct Windows {
     pub windows: Vec<Occurrence>,
-    /// Why no further times are listed: they cannot be determined.
+    /// Why no further times are listed: they cannot be determined, or deny windows keep the maintenance windows closed.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub problem: Option<String>,
-    /// When the deny window ends that is in force now and keeps runs from starting automatically; absent if none is.
+    /// When the deny window ends that is in force now and keeps runs from starting automatically, or the last of those that follow it
+    /// without a gap, of which 4 096 are followed at most; absent if none is in force.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub denied_until: Option<Stamp>,
     /// The time zone of windows that name none: the site's.

@@ -6,6 +6,7 @@ use chrono::Utc;
 use os_upgrade_api_types::body::Stamp;
 use os_upgrade_api_types::routes::windows::{LIST, ListParameters, Occurrence as Times, Windows};
 use os_upgrade_kernel::forecast::calendar;
+use os_upgrade_kernel::window::Calendar;
 use os_upgrade_kernel::{CalendarError, Occurrence, denied};
 
 use crate::context::Api;
@@ -13,6 +14,8 @@ use crate::http::error::Problem;
 use crate::http::extract::Params;
 use crate::routes::Routes;
 
+/// Why no further occurrences are listed where there would be some without deny windows.
+const DENIED: &str = "deny windows keep the maintenance windows closed that follow, for two years at least";
 /// Occurrences in an answer without `count`.
 const COUNT_DEFAULT: u32 = 10;
 
@@ -32,6 +35,12 @@ async fn list(State(api): State<Api>, Params(params): Params<ListParameters>) ->
         let occurrences = calendar(&config, settings, &published.view.zones).occurrences(from).take(count);
         let denied = denied(&published.state, &published.view, Utc::now());
         let (windows, problem) = windows(occurrences);
+        let listed_to = windows.last().map_or(from, |last: &Times| last.end.0);
+        let is_all = problem.is_none() && windows.len() < count;
+        let undenied =
+            Calendar::new(&config.maintenance_windows, &[], settings.timezone, &published.view.zones);
+        let are_denied = is_all && matches!(undenied.occurrences(listed_to).next(), Some(Ok(_)));
+        let problem = problem.or_else(|| are_denied.then(|| DENIED.to_owned()));
         serde_json::to_vec(&Windows {
             windows,
             problem,

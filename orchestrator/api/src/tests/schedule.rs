@@ -285,10 +285,44 @@ async fn deny_window_in_force_is_told() {
     ] {
         assert_eq!(at(&api, now)["denied-until"], expected, "{now}");
     }
+    // The end is that of the last one that follows without a gap.
+    let following = json!({"deny-windows": [
+        {"cron": "0 0 0 28 11 *", "duration": "24h"}, {"cron": "0 0 0 29 11 *", "duration": "6h"},
+        {"cron": "0 0 5 29 11 *", "duration": "2h"}, {"cron": "0 1 7 29 11 *", "duration": "2h"},
+    ]});
+    assert_eq!(api.call(&put, &following.to_string()).await.0, 204);
+    for (now, expected) in [
+        ("2026-11-28T00:00:00Z", json!("2026-11-29T07:00:00Z")),
+        ("2026-11-29T06:59:59Z", json!("2026-11-29T07:00:00Z")),
+        ("2026-11-29T07:00:00Z", Value::Null),
+    ] {
+        assert_eq!(at(&api, now)["denied-until"], expected, "{now}");
+    }
     // Whatever the time is now, it is denied.
     assert_eq!(api.call(&put, r#"{"deny-windows":[{"cron":"0 0 0 * * *","duration":"24h"}]}"#).await.0, 204);
     let (_, windows) = api.call(WINDOWS, "").await;
     assert!(windows["denied-until"].is_string(), "{windows}");
+}
+
+/// The maintenance windows would be long enough: it is the deny window that leaves none of them.
+#[tokio::test]
+async fn deny_windows_that_leave_no_opening_are_told() {
+    let api = TestApi::new(TestSite::new(["h01"]), &[]).await;
+    let put = format!("PUT {CONFIG}");
+    let config = json!({
+        "maintenance-windows": [{"days-of-week": "Friday", "start-time": "01:00", "duration": "4h"}],
+        "deny-windows": [{"days-of-week": "Friday", "start-time": "00:00", "duration": "6h"}],
+    });
+    assert_eq!(api.call(&put, &config.to_string()).await.0, 201);
+    let state = at(&api, "2026-11-25T00:00:00Z");
+    let why = "no run starts automatically: deny windows leave no upcoming maintenance window long enough";
+    assert_eq!(
+        (&state["next-upgrade-reason"], &state["next-upgrade-why"]),
+        (&json!("no-occurrence"), &json!(why))
+    );
+    let problem = "deny windows keep the maintenance windows closed that follow, for two years at least";
+    let found = api.call(&format!("{WINDOWS}?from=2026-11-25T00:00:00Z"), "").await;
+    assert_eq!(found, (200, json!({"windows": [], "problem": problem, "site-timezone": "UTC"})));
 }
 
 #[tokio::test]

@@ -8,7 +8,7 @@ use serde::Deserialize;
 use super::options::Remote;
 use super::run::view::took;
 use crate::Failure;
-use crate::output::{Canvas, Column, Row, View};
+use crate::output::{Canvas, Column, Row, View, Zone};
 
 #[derive(Debug, Args)]
 pub(crate) struct Windows {
@@ -47,12 +47,11 @@ pub(super) async fn run(Windows { count, remote }: Windows) -> Result<(), Failur
 
 impl View for Answer {
     fn text(&self, canvas: &Canvas) -> String {
-        let denied = self.denied_until.as_deref();
-        let denied = denied.map(|end| format!("a deny window is in force until {}", canvas.zone.time(end)));
+        let problem = self.problem.as_deref().map(|problem| format!("no more: {}", sanitized(problem)));
         let zone = self.site_timezone.as_deref();
         let zone = zone
             .map(|zone| format!("windows without a timezone are in that of the site: {}", sanitized(zone)));
-        let parts = [self.problem(), denied, zone].into_iter().flatten();
+        let parts = [problem, self.denied(canvas.zone), zone].into_iter().flatten();
         let notes: Vec<String> = parts.collect();
         let notes = if notes.is_empty() { String::new() } else { format!("\n\n{}", notes.join("\n")) };
         self.windows.text(canvas) + &notes
@@ -63,18 +62,18 @@ impl View for Answer {
     }
 
     fn none(&self) -> Option<String> {
-        let denied = self.denied_until.as_deref();
-        let denied = denied.map(|end| {
-            format!("no maintenance window opens: a deny window is in force until {}", sanitized(end))
-        });
-        self.windows.none().map(|none| self.problem().or(denied).unwrap_or(none))
+        let none = self.windows.none()?;
+        let parts = [self.problem.as_deref().map(sanitized), self.denied(Zone::Utc)];
+        let why: Vec<String> = parts.into_iter().flatten().collect();
+        Some(if why.is_empty() { none } else { format!("no maintenance window opens: {}", why.join("; ")) })
     }
 }
 
 impl Answer {
-    /// Why there are no further windows.
-    fn problem(&self) -> Option<String> {
-        self.problem.as_deref().map(|problem| format!("no more: {}", sanitized(problem)))
+    /// That a deny window is in force, and until when.
+    fn denied(&self, zone: Zone) -> Option<String> {
+        let end = self.denied_until.as_deref()?;
+        Some(format!("a deny window is in force until {}", zone.time(end)))
     }
 }
 
@@ -97,7 +96,6 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::output::Zone;
 
     #[test]
     fn windows_in_a_table() {
@@ -116,6 +114,10 @@ windows without a timezone are in that of the site: Europe/Berlin";
         assert_eq!(Answer::deserialize(windows).unwrap().text(&canvas), expected);
         let denied = json!({ "windows": [], "denied-until": "2026-11-22T00:00:00Z" });
         let expected = "no maintenance window opens: a deny window is in force until 2026-11-22T00:00:00Z";
+        assert_eq!(Answer::deserialize(denied).unwrap().none().as_deref(), Some(expected));
+        let denied =
+            json!({ "windows": [], "problem": "all are denied", "denied-until": "2026-11-22T00:00:00Z" });
+        let expected = "no maintenance window opens: all are denied; a deny window is in force until 2026-11-22T00:00:00Z";
         assert_eq!(Answer::deserialize(denied).unwrap().none().as_deref(), Some(expected));
     }
 }

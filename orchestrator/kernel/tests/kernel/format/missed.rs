@@ -14,7 +14,7 @@ use crate::common::{run, start};
 fn missed_runs() {
     let blockers = [
         (WindowBlocker::NoWindows, r#"{"kind":"no-windows"}"#),
-        (WindowBlocker::NoOccurrence, r#"{"kind":"no-occurrence"}"#),
+        (WindowBlocker::NoOccurrence { are_denied: false }, r#"{"kind":"no-occurrence"}"#),
         (
             WindowBlocker::UnclearWindows { why: CalendarError::TooMany },
             r#"{"kind":"unclear-windows","why":{"kind":"too-many"}}"#,
@@ -45,7 +45,7 @@ fn missed_runs() {
     ];
     let variant = |blocker: &WindowBlocker| match blocker {
         WindowBlocker::NoWindows => 0,
-        WindowBlocker::NoOccurrence => 1,
+        WindowBlocker::NoOccurrence { .. } => 1,
         WindowBlocker::UnclearWindows { .. } => 2,
         WindowBlocker::HostsAwaited { .. } => 3,
         WindowBlocker::Any(StartBlocker::NoConfiguration) => 4,
