@@ -1,8 +1,16 @@
 //! Operators at work with the command line alone.
 
+use std::process::Stdio;
+
+use harness::host::APPLICATION;
+use harness::programs;
 use harness::site::Site;
 use harness::wait::eventually;
-use serde_json::Value;
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
+use reqwest::Method;
+use serde_json::{Value, json};
+use tokio::io::{AsyncBufReadExt as _, BufReader};
 
 const START: [&str; 3] = ["run", "start", "--watch"];
 
@@ -70,6 +78,45 @@ async fn watched_runs_exit_with_their_result() {
     let run: Value = serde_json::from_str(&printed).unwrap();
     assert_eq!(run["result"], "timed-out", "{printed}");
     hosts[0].release("upgrade");
+}
+
+/// Ctrl-C ends what watches a run, and says that the run goes on.
+#[tokio::test]
+async fn interrupted_watch_leaves_the_run() {
+    let site = Site::start().await;
+    let hosts = site.hosts(1).await;
+    hosts[0].hold("upgrade");
+    let deny = json!({
+        "worker-applications": [{ "name": APPLICATION }], "deny-windows": [{ "cron": "0 0 0 * * *", "duration": "24h" }],
+    });
+    assert_eq!(site.rest().call(Method::PUT, "/v1/config/os-upgrade", &deny.to_string()).await.0, 204);
+    let url = format!("http://{}", site.orchestrator.address());
+    let mut command = tokio::process::Command::new(programs::path(programs::ORCHESTRATOR));
+    command
+        .args(START)
+        .args(["--url", &url])
+        .kill_on_drop(true)
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped());
+    let mut watching = command.spawn().unwrap();
+    let mut lines = BufReader::new(watching.stdout.take().unwrap()).lines();
+    while lines.next_line().await.unwrap().expect("it goes on") != "h01: upgrading" {}
+    kill(Pid::from_raw(watching.id().unwrap().cast_signed()), Signal::SIGINT).unwrap();
+    let ended = watching.wait_with_output().await.unwrap();
+    let said = String::from_utf8(ended.stderr).unwrap();
+    assert_eq!(ended.status.code(), Some(130), "{said}");
+    let id = site.rest().newest_run().await;
+    let expected = format!("the run goes on: `os-upgrade run watch {id}` shows it again");
+    assert!(said.contains(&expected), "{said}");
+    assert!(said.contains("a deny window is in force until"), "{said}");
+    assert_eq!(site.rest().state().await["current-upgrade-info"]["id"], json!(id));
+
+    // Quiet is about what led to the result.
+    let program = &site.orchestrator;
+    let watched = program.ask(&["run", "watch", "--quiet"], "");
+    let ((code, printed, said), ()) = tokio::join!(watched, async { hosts[0].release("upgrade") });
+    assert_eq!((code, printed.lines().count(), said.as_str()), (Some(0), 1, ""), "{printed}");
+    assert!(printed.starts_with("completed after") && printed.ends_with(": 1 upgraded"), "{printed}");
 }
 
 #[tokio::test]

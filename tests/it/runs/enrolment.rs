@@ -212,6 +212,42 @@ async fn window_waits_for_approval() {
     await_enrolment(&site.orchestrator, "h01", "auto").await;
 }
 
+#[tokio::test]
+async fn hosts_leave_by_pattern_once_confirmed() {
+    let site = Site::start().await;
+    let program = &site.orchestrator;
+    for host in ["db-1", "web-1", "web-2"] {
+        site.announce(APPLICATION, host).await;
+        await_enrolment(program, host, "auto").await;
+    }
+    let enrolments = async || {
+        let (_, hosts) = site.rest().get("/v1/state/os-upgrade/hosts").await;
+        let of = |host: &Value| {
+            format!("{} {}", host["hostname"].as_str().unwrap(), host["enrolment"].as_str().unwrap())
+        };
+        hosts.as_array().unwrap().iter().map(of).collect::<Vec<_>>()
+    };
+    for act in ["withdraw", "remove"] {
+        let before = enrolments().await;
+        let words = ["hosts", act, "web-*", "--reason", "sold"];
+        let (code, printed, said) = program.ask(&words, "").await;
+        assert_eq!((code, printed.as_str()), (Some(2), ""), "{said}");
+        assert!(said.starts_with("web-1\nweb-2\n") && said.ends_with("confirm with --yes"), "{said}");
+        let (code, _, said) = program.ask(&["hosts", act, "x*", "--reason", "sold", "--yes"], "").await;
+        assert_eq!(code, Some(5), "{said}");
+        assert!(said.contains("no host matches x*"), "{said}");
+        assert_eq!(enrolments().await, before, "nothing was done");
+        let done = if act == "withdraw" { "withdrawn" } else { "removed" };
+        let printed = program.done(&[&words[..], &["--yes"]].concat()).await;
+        assert_eq!(printed, format!("{done}: web-1\n{done}: web-2"));
+        let expected: &[&str] = match act {
+            "withdraw" => &["db-1 auto", "web-1 withdrawn", "web-2 withdrawn"],
+            _ => &["db-1 auto"],
+        };
+        eventually("the hosts to leave", async || (enrolments().await == expected).then_some(())).await;
+    }
+}
+
 /// The site approves hosts automatically.
 #[tokio::test]
 async fn removed_host_is_gone_until_it_announces_itself() {
