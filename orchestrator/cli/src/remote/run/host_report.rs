@@ -42,9 +42,9 @@ impl View for HostReport {
             format!("status:   {} since {}", sanitized(&host.status), canvas.zone.time(&host.since)),
         ];
         lines.extend(host.why().map(|why| format!("reason:   {}", sanitized(why))));
-        lines.extend(late_answers.iter().map(|LateAnswer { time, action, result }| {
-            let (time, action) = (canvas.zone.time(time), sanitized(action));
-            format!("late:     answered {} to {action} at {time}", sanitized(result))
+        lines.extend(late_answers.iter().map(|late| {
+            let (action, late) = (sanitized(&late.action), sanitized(&late.to_string()));
+            format!("late:     to {action}, {}", canvas.zone.times_in(&late))
         }));
         let unavailable = self.versions_unavailable.iter();
         lines.extend(unavailable.map(|why| format!("versions: unknown, {}", sanitized(why))));
@@ -147,7 +147,7 @@ mod tests {
 host:     h01
 status:   timed-out since 2026-11-21T01:35:00Z
 reason:   it did not come back\u{fffd}
-late:     answered done to reboot at 2026-11-21T01:42:10Z
+late:     to reboot, it answered done at 2026-11-21T01:42:10Z
 versions: unknown, NATS is unreachable
 
 PHASE      FROM                  TOOK  ATTEMPTS
