@@ -3,24 +3,24 @@
 use std::collections::VecDeque;
 use std::ffi::OsString;
 
-use clap::Command;
+use clap::{Arg, Command};
 
-/// The global options that take a value, by their long and short names.
-const WITH_VALUE: [&str; 6] = ["--url", "--token-file", "--ca", "--context", "--output", "-o"];
-/// Those that take none.
-const FLAGS: [&str; 2] = ["--utc", "--quiet"];
+/// The heading of global options in the help of each command: those that may come before the command.
+pub(crate) const GLOBAL: &str = "Global options";
 
 /// The arguments of `program`, its name included, with global options behind the words of the command, where it declares them.
 pub fn with_globals_last(arguments: impl IntoIterator<Item = OsString>, program: &Command) -> Vec<OsString> {
     let mut rest: VecDeque<OsString> = arguments.into_iter().collect();
     let mut words: Vec<OsString> = rest.pop_front().into_iter().collect();
+    let mut declared = Vec::new();
+    declared_globals(program, &mut declared);
     let mut globals = Vec::new();
     let mut command = program;
     while let Some(next) = rest.front().and_then(|next| next.to_str()) {
         if let Some(below) = command.find_subcommand(next) {
             command = below;
             words.extend(rest.pop_front());
-        } else if let Some(count) = global(next) {
+        } else if let Some(count) = declared.iter().find_map(|option| arguments_taken(next, option)) {
             globals.extend(rest.drain(..count.min(rest.len())));
         } else {
             break;
@@ -31,30 +31,48 @@ pub fn with_globals_last(arguments: impl IntoIterator<Item = OsString>, program:
     words
 }
 
-/// How many arguments the global option `argument` takes up; `None` if it is none.
-fn global(argument: &str) -> Option<usize> {
-    if FLAGS.contains(&argument) {
-        return Some(1);
+/// Adds the global options that `command` and the commands below it declare.
+fn declared_globals<'a>(command: &'a Command, found: &mut Vec<&'a Arg>) {
+    let globals = command.get_arguments().filter(|option| option.get_help_heading() == Some(GLOBAL));
+    found.extend(globals);
+    for below in command.get_subcommands() {
+        declared_globals(below, found);
     }
-    if WITH_VALUE.contains(&argument) {
-        return Some(2);
+}
+
+/// How many arguments `option` takes up that begins with `argument`; `None` if that is another option.
+fn arguments_taken(argument: &str, option: &Arg) -> Option<usize> {
+    let takes_value = option.get_action().takes_values();
+    let long = option.get_long().and_then(|long| argument.strip_prefix("--")?.strip_prefix(long));
+    let short = option.get_short().and_then(|short| argument.strip_prefix('-')?.strip_prefix(short));
+    match (long, short) {
+        (Some(""), _) | (None, Some("")) => Some(if takes_value { 2 } else { 1 }),
+        (Some(more), _) => (takes_value && more.starts_with('=')).then_some(1),
+        (None, Some(_)) => takes_value.then_some(1),
+        (None, None) => None,
     }
-    let has_value_in_it = |option: &str| {
-        let value = argument.strip_prefix(option);
-        value.is_some_and(|value| !option.starts_with("--") || value.starts_with('='))
-    };
-    WITH_VALUE.into_iter().any(has_value_in_it).then_some(1)
 }
 
 #[cfg(test)]
 mod tests {
+    use clap::ArgAction;
+
     use super::*;
 
     #[test]
     fn globals_may_come_first() {
-        let list = Command::new("list").visible_alias("ls");
+        let global =
+            |long: &'static str, action| Arg::new(long).long(long).action(action).help_heading(GLOBAL);
+        let of_api = |command: Command| {
+            let with_value = ["url", "context"].map(|long| global(long, ArgAction::Set));
+            let flags = ["utc", "quiet"].map(|long| global(long, ArgAction::SetTrue));
+            let own = Arg::new("verbose").long("verbose").action(ArgAction::SetTrue);
+            let format = global("output", ArgAction::Set).short('o');
+            command.args(with_value).args(flags).arg(format).arg(own)
+        };
+        let list = of_api(Command::new("list").visible_alias("ls"));
         let program = Command::new("os-upgrade")
-            .subcommand(Command::new("status"))
+            .subcommand(of_api(Command::new("status")))
             .subcommand(Command::new("run").subcommand(list));
         for (typed, expected) in [
             ("--url http://h status", "status --url http://h"),
@@ -66,6 +84,8 @@ mod tests {
             ("run ls --utc h01", "run ls --utc h01"),
             // What it does not know is clap's to judge.
             ("--verbose status --url x", "--verbose status --url x"),
+            ("--utc=x status", "--utc=x status"),
+            ("--urls x status", "--urls x status"),
             ("status -- --url x", "status -- --url x"),
             ("--url", "--url"),
             ("", ""),

@@ -14,6 +14,7 @@ use serde_json::Value;
 pub(crate) use self::table::{Canvas, Column, Row, table};
 pub(crate) use self::zone::Zone;
 use crate::Failure;
+use crate::arguments::GLOBAL;
 pub use crate::lines::{errln, outln};
 
 /// The format in which a command prints its results.
@@ -34,7 +35,7 @@ pub(crate) enum Format {
 
 /// The options for what a command prints.
 #[derive(Debug, Clone, Copy, Default, Args)]
-#[command(next_help_heading = "Global options")]
+#[command(next_help_heading = GLOBAL)]
 pub(crate) struct Output {
     /// The output format
     #[arg(short = 'o', long = "output", value_name = "FORMAT", value_enum, default_value_t)]

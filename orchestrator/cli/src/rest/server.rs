@@ -11,6 +11,7 @@ use os_upgrade_settings::HttpUrl;
 
 use crate::Failure;
 use crate::address::{DEFAULT_URL, http_url};
+use crate::arguments::GLOBAL;
 use crate::contexts::{self, Context, ContextError, ContextName, Contexts};
 
 /// The variable with the URL to call.
@@ -27,7 +28,7 @@ const CA_VARIABLE: &str = "OS_UPGRADE_CA";
 /// used if it is named, or if it is the current one and neither option nor variable has a URL: its token goes to its
 /// own URL only.
 #[derive(Debug, Clone, Default, Args)]
-#[command(next_help_heading = "Global options")]
+#[command(next_help_heading = GLOBAL)]
 pub(crate) struct Server {
     /// The API of an instance; else `OS_UPGRADE_URL`, the current context, or `http://127.0.0.1:8646`
     #[arg(long, value_name = "URL", value_parser = http_url, conflicts_with = "context")]

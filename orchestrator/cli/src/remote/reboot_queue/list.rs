@@ -11,6 +11,7 @@ use serde::Deserialize as _;
 
 use super::entry::Entry;
 use crate::Failure;
+use crate::arguments::GLOBAL;
 use crate::output::{Format, Output, View as _, outln};
 use crate::remote::events::news::News;
 use crate::remote::status;
@@ -36,7 +37,7 @@ pub(crate) struct List {
 
 /// The options for what is printed: those of every command, and one form more.
 #[derive(Debug, Clone, Copy, Args)]
-#[command(next_help_heading = "Global options")]
+#[command(next_help_heading = GLOBAL)]
 struct Form {
     /// The output format
     #[arg(short = 'o', long = "output", value_name = "FORMAT", value_enum, default_value_t = ListFormat::Table)]
