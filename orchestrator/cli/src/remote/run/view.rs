@@ -377,6 +377,11 @@ pub(crate) fn counted(counts: &BTreeMap<String, u64>) -> String {
     if counted.is_empty() { "none".to_owned() } else { counted.join(", ") }
 }
 
+/// Whether a host with this status is one of those that a run upgrades. One that was cancelled was not begun.
+pub(crate) fn belongs_to_run(status: &str) -> bool {
+    status != HostStatus::Cancelled.as_str()
+}
+
 /// How much of a host's part in a run is done, in percent, by its status and by what its worker reports of the command under
 /// way. Preparing changes nothing on the host, and nothing is complete before it has ended.
 pub(crate) fn percent_done(status: &str, reported: Option<u8>) -> u64 {

@@ -284,11 +284,12 @@ impl Bars {
 
     fn draw(&mut self, current: &Current, progress: &BTreeMap<String, Progress>, now: DateTime<Utc>) {
         let reported = |host: &Host| progress.get(&host.hostname).and_then(|progress| progress.percent);
-        let done = current.hosts.iter().map(|host| view::percent_done(&host.status, reported(host)));
-        self.run.set_length(current.hosts.len() as u64 * 100);
+        let hosts = || current.hosts.iter().filter(|host| view::belongs_to_run(&host.status));
+        let done = hosts().map(|host| view::percent_done(&host.status, reported(host)));
+        self.run.set_length(hosts().count() as u64 * 100);
         self.run.set_position(done.sum());
-        let ended = current.hosts.iter().filter(|host| has_ended(host)).count();
-        let of_hosts = format!("{ended}/{} hosts, {}", current.hosts.len(), left(&current.not_after, now));
+        let ended = hosts().filter(|host| has_ended(host)).count();
+        let of_hosts = format!("{ended}/{} hosts, {}", hosts().count(), left(&current.not_after, now));
         self.run.set_message(of_hosts);
         let at_work = || current.hosts.iter().filter(|host| host.is_under_way());
         self.hosts.retain(|name, bar| {

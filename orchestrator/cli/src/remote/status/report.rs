@@ -254,13 +254,10 @@ impl Report {
         let by = newest.map(|run| format!(", {}, started by {}", doing(run), run.by())).unwrap_or_default();
         let end = current.not_after.parse().ok();
         let left = end.map(|end| format!("{} left, ", span(now, end))).unwrap_or_default();
-        let total: u64 = current.counts.values().sum();
-        let ended: u64 = current
-            .counts
-            .iter()
-            .filter(|(word, _)| is(word, HostStatus::is_final))
-            .map(|(_, count)| count)
-            .sum();
+        let counts = || current.counts.iter().filter(|(word, _)| view::belongs_to_run(word));
+        let total: u64 = counts().map(|(_, count)| count).sum();
+        let ended = counts().filter(|(word, _)| is(word, HostStatus::is_final));
+        let ended: u64 = ended.map(|(_, count)| count).sum();
         let filled = (self.percents(ended) * BAR_CHARS).checked_div(total * 100).unwrap_or(0);
         let bar = |character: &str, count: u64| character.repeat(usize::try_from(count).unwrap_or(0));
         format!(

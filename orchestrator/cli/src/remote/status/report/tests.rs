@@ -157,6 +157,17 @@ fn cancelled_run_says_by_whom() {
     assert!(screen.starts_with("run 019aa3f0-0000, stopping after the failure of h02, "), "{screen}");
 }
 
+/// Hosts that are cancelled are not upgraded: the bar says how far the others are.
+#[test]
+fn bar_leaves_out_cancelled_hosts() {
+    let mut answers = active();
+    answers["state"]["current-upgrade-info"]["counts"] =
+        json!({ "cancelled": 7, "upgrading": 1, "upgraded": 1 });
+    let screen = Report::read(&answers).unwrap().screen(&canvas(None), now());
+    let bar = "\n[#####################---------] 1 of 2: 7 cancelled, 1 upgraded, 1 upgrading\n";
+    assert!(screen.contains(bar), "{screen}");
+}
+
 /// What is shown without a leader, or by one that has lost the bus, may be old, and the first line says so.
 #[test]
 fn nobody_leads_is_said_first() {
