@@ -22,8 +22,8 @@ use serde::{Deserialize as _, Serialize};
 use serde_json::Value;
 
 pub(crate) use self::server::Server;
-pub(crate) use self::server::URL_VARIABLE;
 use self::server::{TOKEN_VARIABLE, Target};
+pub(crate) use self::server::URL_VARIABLE;
 use crate::Failure;
 use crate::failure::Refused;
 
@@ -110,6 +110,8 @@ struct Instance {
 enum Unanswered {
     /// The request had no effect: another instance may be asked.
     AskAnother(String),
+    /// It refused, because it can do nothing now, and the request had no effect: another instance may.
+    NotReady(anyhow::Error),
     /// It may have had one, or the answer is a refusal.
     Final(anyhow::Error),
 }
@@ -164,23 +166,26 @@ impl Client {
         Ok(Self { instances, answering: AtomicUsize::new(0), token: target.token()? })
     }
 
-    /// Asks the instance that answered last, and then the others in order, until one gives an answer.
+    /// Asks the instance that answered last, and then the others in order, until one gives an answer. If none does, the first refusal
+    /// counts.
     async fn ask<'a, T>(
         &'a self,
         ask: impl AsyncFn(&'a Instance) -> Result<T, Unanswered>,
     ) -> Result<T, Unanswered> {
         let (first, count) = (self.answering.load(Ordering::Relaxed), self.instances.len());
         let mut reasons = Vec::new();
+        let mut refusal = None;
         for at in (first..count).chain(0..first) {
             match ask(&self.instances[at]).await {
                 Err(Unanswered::AskAnother(why)) => reasons.push(why),
+                Err(Unanswered::NotReady(refused)) => refusal = refusal.or(Some(refused)),
                 answer => {
                     self.answering.store(at, Ordering::Relaxed);
                     return answer;
                 }
             }
         }
-        Err(Unanswered::AskAnother(reasons.join("; ")))
+        Err(refusal.map_or_else(|| Unanswered::AskAnother(reasons.join("; ")), Unanswered::Final))
     }
 
     /// Calls a route without a request body. Returns the JSON of the response, or null if there is none.
@@ -235,7 +240,7 @@ impl Client {
         let is_change = !method.is_safe();
         let asked = self.ask(async |instance| self.exchange_with(instance, &method, call, &sent).await);
         asked.await.map_err(|unanswered| match unanswered {
-            Unanswered::Final(error) => error,
+            Unanswered::Final(error) | Unanswered::NotReady(error) => error,
             Unanswered::AskAnother(why) if is_change => NotDone::unchanged(why).into(),
             Unanswered::AskAnother(why) => Unread(why).into(),
         })
@@ -280,7 +285,7 @@ impl Client {
             StatusCode::OK | StatusCode::CREATED | StatusCode::NO_CONTENT => {
                 Ok(Reply { status, etag, body: answer })
             }
-            _ => Err(Unanswered::Final(refusal(status, &answer, is_change))),
+            _ => Err(unmet(status, refusal(status, &answer, is_change))),
         }
     }
 }
@@ -318,6 +323,21 @@ fn advice(error: &str) -> &'static str {
         ) => "",
         None if error.contains("Connection refused") => ": is it running? --url says where it listens",
         None => "",
+    }
+}
+
+/// What a refusal with `status` means for the other instances: one that can do nothing now has certainly not done what it refused,
+/// unless it says that the outcome is unknown.
+fn unmet(status: StatusCode, refused: anyhow::Error) -> Unanswered {
+    let is_known = match (refused.downcast_ref::<NotDone>(), refused.downcast_ref::<Refused>()) {
+        (Some(NotDone::Unknown { .. }), _) => false,
+        (Some(NotDone::Unchanged { .. }), _) => true,
+        (None, refusal) => refusal.is_some_and(|refusal| !refusal.of_change),
+    };
+    if status == StatusCode::SERVICE_UNAVAILABLE && is_known {
+        Unanswered::NotReady(refused)
+    } else {
+        Unanswered::Final(refused)
     }
 }
 
@@ -401,16 +421,7 @@ mod tests {
         let mut target = Target::without_token("http://h/".parse().unwrap());
         target.urls = urls;
         let client = Client::of(&target).unwrap();
-        let answer = async |answer: &'static str| {
-            use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
-            let (mut stream, _) = listener.accept().await.unwrap();
-            stream.read_exact(&mut [0; 1]).await.unwrap();
-            let length = answer.len();
-            let head = format!("HTTP/1.1 200 OK\r\nconnection: close\r\ncontent-length: {length}\r\n\r\n");
-            stream.write_all((head + answer).as_bytes()).await.unwrap();
-            stream.read_to_end(&mut Vec::new()).await.ok();
-        };
-        let (read, ()) = tokio::join!(client.call(&state::READ), answer("{}"));
+        let (read, ()) = tokio::join!(client.call(&state::READ), answer_with(&listener, "200 OK", "{}"));
         assert_eq!(read.unwrap(), json!({}));
         // A change that reached an instance is not sent to another.
         let lost = async { drop(listener.accept().await.unwrap()) };
@@ -420,6 +431,68 @@ mod tests {
         drop(listener);
         let said = format!("{:#}", client.call(&state::READ).await.unwrap_err());
         assert_eq!(said.matches("cannot reach http://").count(), 2, "{said}");
+    }
+
+    /// Answers one request at `listener` with `status` and `body`.
+    async fn answer_with(listener: &tokio::net::TcpListener, status: &str, body: &str) {
+        use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+        let (mut stream, _) = listener.accept().await.unwrap();
+        stream.read_exact(&mut [0; 1]).await.unwrap();
+        let length = body.len();
+        let head = format!("HTTP/1.1 {status}\r\nconnection: close\r\ncontent-length: {length}\r\n\r\n");
+        stream.write_all((head + body).as_bytes()).await.unwrap();
+        stream.read_to_end(&mut Vec::new()).await.ok();
+    }
+
+    #[tokio::test]
+    async fn instance_that_can_do_nothing_now_is_passed_over() {
+        const UNAVAILABLE: &str = "503 Service Unavailable";
+        let [first, second] = [
+            tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap(),
+            tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap(),
+        ];
+        let client = || {
+            let at =
+                |listener: &tokio::net::TcpListener| format!("http://{}", listener.local_addr().unwrap());
+            let mut target = Target::without_token("http://h/".parse().unwrap());
+            target.urls = [&first, &second].map(|listener| at(listener).parse().unwrap()).into();
+            Client::of(&target).unwrap()
+        };
+        let refused = |not_done: NotDone| {
+            json!({ "errors": [{ "error-message": not_done.to_string(), "error-info": not_done }] })
+                .to_string()
+        };
+        let nobody_leads = r#"{"errors":[{"error-message":"no instance leads"}]}"#;
+        let cancel = Cancel { reason: None };
+        let asking = client();
+        let (read, (), ()) = tokio::join!(
+            asking.call(&state::READ),
+            answer_with(&first, UNAVAILABLE, nobody_leads),
+            answer_with(&second, "200 OK", "{}"),
+        );
+        assert_eq!(read.unwrap(), json!({}));
+        let asking = client();
+        let unchanged = refused(NotDone::unchanged("no instance leads"));
+        let (changed, (), ()) = tokio::join!(
+            asking.call_with_body(&runs::CANCEL, &cancel),
+            answer_with(&first, UNAVAILABLE, &unchanged),
+            answer_with(&second, "204 No Content", ""),
+        );
+        assert_eq!(changed.unwrap(), Value::Null);
+        // What may have been done is not requested twice.
+        let asking = client();
+        let unknown = refused(NotDone::unknown("no answer"));
+        let (changed, ()) = tokio::join!(
+            asking.call_with_body(&runs::CANCEL, &cancel),
+            answer_with(&first, UNAVAILABLE, &unknown),
+        );
+        assert_eq!(changed.unwrap_err().downcast_ref(), Some(&NotDone::unknown("no answer")));
+        // The refusal says more than that the others cannot be reached.
+        let asking = client();
+        drop(second);
+        let (read, ()) =
+            tokio::join!(asking.call(&state::READ), answer_with(&first, UNAVAILABLE, nobody_leads));
+        assert_eq!(read.unwrap_err().to_string(), "no instance leads");
     }
 
     #[tokio::test]

@@ -48,7 +48,7 @@ impl Client {
         let asked = self.ask(async |instance| self.stream_of(instance, call, last).await);
         asked.await.map_err(|unanswered| match unanswered {
             Unanswered::AskAnother(why) => unread(why),
-            Unanswered::Final(error) => error,
+            Unanswered::Final(error) | Unanswered::NotReady(error) => error,
         })
     }
 
@@ -77,13 +77,14 @@ impl Client {
         }
         let answer = read_up_to(response, ANSWER_BYTES_MAX).await.map_err(unanswered)?;
         let refused = refusal(status, &answer, false);
-        Err(Unanswered::Final(match status {
+        Err(match status {
+            StatusCode::SERVICE_UNAVAILABLE => Unanswered::NotReady(unread(refused.to_string())),
             // A moment later it may be another matter.
             _ if status.is_server_error() || status == StatusCode::TOO_MANY_REQUESTS => {
-                unread(refused.to_string())
+                Unanswered::Final(unread(refused.to_string()))
             }
-            _ => refused,
-        }))
+            _ => Unanswered::Final(refused),
+        })
     }
 }
 
