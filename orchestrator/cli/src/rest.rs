@@ -23,7 +23,7 @@ use serde_json::Value;
 
 pub(crate) use self::server::Server;
 use self::server::{TOKEN_VARIABLE, Target};
-pub(crate) use self::server::URL_VARIABLE;
+pub(crate) use self::server::{URL_VARIABLE, check_writers};
 use crate::Failure;
 use crate::failure::Refused;
 
@@ -148,6 +148,9 @@ impl Client {
 
     fn of(target: &Target) -> anyhow::Result<Self> {
         let Target { urls, ca, .. } = target;
+        if let Some(path) = ca {
+            check_writers("file of --ca", path)?;
+        }
         let instance = |base: &HttpUrl| {
             if ca.is_some() && base.url().scheme() != "https" {
                 bail!("{base}: certificate authorities need a URL that begins with https://");

@@ -7,6 +7,7 @@ use os_upgrade_settings::HttpUrl;
 use os_upgrade_tls::client_files::TlsFiles;
 
 use crate::Failure;
+use crate::rest::check_writers;
 
 #[derive(Debug, Args)]
 pub(super) struct Tls {
@@ -32,6 +33,9 @@ impl Tls {
             if file.is_some() && url.url().scheme() != "https" {
                 return Err(Failure::Usage(format!("{option} needs a --url that begins with https://")));
             }
+        }
+        if let Some(path) = &ca {
+            check_writers("file of --ca", path).map_err(|error| Failure::unusable(&error))?;
         }
         let roles = ["file of --ca", "file of --cert", "file of --key"];
         Ok(TlsFiles { ca, certificate: cert, key, roles, pipes: true })

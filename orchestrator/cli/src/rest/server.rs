@@ -145,6 +145,16 @@ impl Target {
     }
 }
 
+/// Checks that nobody else can write the file at `path`, which is the `role`, unless it is a pipe: with certificate authorities of
+/// somebody else, that person could answer for the instance, and read the token. What cannot be looked at is left to whoever reads it.
+pub(crate) fn check_writers(role: &str, path: &Path) -> anyhow::Result<()> {
+    match path.metadata() {
+        Ok(metadata) if metadata.is_file() => plain_file::check_writers(&metadata, plain_file::examiner())
+            .map_err(|why| anyhow!("the {role} {} {why}", path.display())),
+        Ok(_) | Err(_) => Ok(()),
+    }
+}
+
 /// Reads a token from a file, or from a pipe such as a shell's `<(command)`. Whoever can write the file could put in a token of
 /// another person, who would then be said to have done what is requested.
 fn read_token(path: &Path) -> anyhow::Result<String> {
@@ -266,6 +276,9 @@ mod tests {
                 ))
             };
             assert_eq!(read, expected);
+            let checked = check_writers("file of --ca", &path).map_err(|error| error.to_string());
+            let expected = expected.map(|_| ());
+            assert_eq!(checked, expected.map_err(|why| why.replace("token file", "file of --ca")));
         }
     }
 }
