@@ -9,6 +9,7 @@ macro_rules! examples {
 mod address;
 mod admin;
 pub mod arguments;
+mod colours;
 mod consent;
 mod contexts;
 pub mod dev_site;
@@ -81,6 +82,7 @@ impl Command {
 /// # Errors
 /// The command failed.
 pub async fn run(command: Command) -> Result<(), Failure> {
+    colours::set();
     match command {
         Command::Remote(command) => remote::run(command).await,
         Command::Lock(command) => lock::run(command).await,

@@ -23,7 +23,8 @@ pub(crate) async fn run(args: CheckArgs) -> anyhow::Result<()> {
     let NatsArgs { url, credentials, tls_ca, tls_cert, tls_key } = args.nats;
     let access = Access { credentials, ca: tls_ca, certificate: tls_cert, key: tls_key };
     let client = connect(&url, access).await?;
-    let coloured = std::io::stdout().is_terminal() && std::env::var_os("NO_COLOR").is_none();
+    let is_refused = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
+    let coloured = std::io::stdout().is_terminal() && !is_refused;
     let report = check
         .run(client, |row| {
             if args.output == Output::Text {
