@@ -10,7 +10,6 @@ use std::env::vars_os;
 use clap::Subcommand;
 use os_upgrade_settings as settings;
 
-use crate::dev_site;
 use crate::failure::Failure;
 use crate::outln;
 
@@ -27,8 +26,9 @@ pub(crate) enum Command {
     ///
     /// It changes nothing, and neither orchestrator nor NATS has to be running; streams are checked if NATS answers. It
     /// exits with 0 if there is no problem, even if there are warnings. Without --config it checks the site of
-    /// `os-upgrade dev`, if that runs in the same directory. With --url or --context it asks an instance of any site over its API,
-    /// and leaves out what only the machine shows, such as files and the rights in NATS.
+    /// `os-upgrade dev`, if that runs in the same directory. With --url or --context, and otherwise without --config where
+    /// `OS_UPGRADE_URL` or the current context names an instance, it asks that instance over its API, and leaves out what only the
+    /// machine shows, such as files and the rights in NATS.
     #[command(after_help = examples![
         "doctor", "doctor --config /etc/os-upgrade/os-upgrade.toml", "doctor --url https://upgrade.example:8646 --ca ca.pem"
     ])]
@@ -68,9 +68,11 @@ pub(crate) async fn run(command: Command) -> Result<(), Failure> {
     match command {
         Command::Token(command) => token::run(command),
         Command::NatsConfig(command) => nats_config::run(command).await,
-        Command::Doctor(options) if options.is_remote() => doctor::run_remote(options).await,
         Command::Doctor(options) => {
-            let file = options.config.clone().or_else(dev_site::running);
+            let file = options.file();
+            if file.is_none() && options.names_instance()? {
+                return doctor::run_remote(options).await;
+            }
             let settings = settings::load(file.as_deref(), vars_os());
             Box::pin(doctor::run(settings, file.as_deref(), options)).await
         }

@@ -21,9 +21,8 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize as _, Serialize};
 use serde_json::Value;
 
-pub(crate) use self::server::Server;
-use self::server::{TOKEN_VARIABLE, Target};
-pub(crate) use self::server::{URL_VARIABLE, check_writers};
+use self::server::TOKEN_VARIABLE;
+pub(crate) use self::server::{Server, Target, URL_VARIABLE, check_writers};
 use crate::Failure;
 use crate::failure::Refused;
 

@@ -169,5 +169,12 @@ async fn contexts_name_the_instance() {
         assert_eq!(run(&quiet).await, (Some(0), String::new(), String::new()), "{list:?}");
     }
     assert_eq!(run(&["hosts", "show", "h99"]).await.0, Some(1));
+    let (code, printed, _) = run(&["doctor"]).await;
+    assert!(code == Some(0) && printed.starts_with("ok       instance: ready, leader"), "{printed}");
+    let locked = ["lock", "run", "--id", "backup", "--wait", "10s", "--", "sh", "-c", "echo locked"];
+    let (code, printed, said) = run(&locked).await;
+    assert_eq!((code, printed.as_str()), (Some(0), "locked"), "{said}");
+    let elsewhere = [&locked[..2], &["--context", "there"], &locked[2..]].concat();
+    assert_eq!(run(&elsewhere).await.0, Some(2));
     assert_eq!(run(&["context", "list", "-o", "name"]).await.1, "here");
 }

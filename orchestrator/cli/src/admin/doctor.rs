@@ -23,12 +23,14 @@ use os_upgrade_shell::text::sanitized;
 
 use self::check::{Check, Verdict};
 use crate::Failure;
+use crate::dev_site;
 use crate::output::Format;
 use crate::rest::{Client, Server};
 
 #[derive(Debug, Args)]
 pub(crate) struct Doctor {
-    /// The configuration, a TOML file; without it that of a running `os-upgrade dev`, or else the default of every key
+    /// The configuration, a TOML file; without it that of a running `os-upgrade dev`, or else the default of every key where neither
+    /// `OS_UPGRADE_URL` nor a context names an instance
     #[arg(long, value_name = "FILE", conflicts_with_all = ["url", "context"])]
     pub(crate) config: Option<PathBuf>,
     #[command(flatten)]
@@ -49,9 +51,17 @@ pub(crate) async fn run(
 }
 
 impl Doctor {
-    /// Whether it is to ask an instance, and not to look at this machine.
-    pub(crate) const fn is_remote(&self) -> bool {
-        self.server.is_named()
+    /// The file with the settings of this machine's site; absent if an option names an instance, or there is none.
+    pub(crate) fn file(&self) -> Option<PathBuf> {
+        if self.server.is_named() { None } else { self.config.clone().or_else(dev_site::running) }
+    }
+
+    /// Whether an option, a variable or the current context names an instance.
+    ///
+    /// # Errors
+    /// The contexts cannot be read.
+    pub(crate) fn names_instance(&self) -> Result<bool, Failure> {
+        self.server.names_instance()
     }
 }
 

@@ -13,7 +13,7 @@ use crate::rest::check_writers;
 pub(super) struct Tls {
     /// A PEM file with certificate authorities to trust instead of the system's
     #[arg(long, value_name = "FILE")]
-    ca: Option<PathBuf>,
+    pub(super) ca: Option<PathBuf>,
     /// A PEM file with the certificate to present to a server that asks for one
     #[arg(long, value_name = "FILE", requires = "key")]
     cert: Option<PathBuf>,

@@ -56,17 +56,35 @@ enum TokenSource {
 
 /// The instance to call: what follows from options, variables and contexts.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) struct Target {
+pub(crate) struct Target {
     /// The instances to try, in this order; one at least.
-    pub(super) urls: Vec<HttpUrl>,
-    pub(super) ca: Option<PathBuf>,
+    pub(crate) urls: Vec<HttpUrl>,
+    pub(crate) ca: Option<PathBuf>,
     token: TokenSource,
 }
 
 impl Server {
+    /// The instance of these options, with the token that variables and contexts have.
+    pub(crate) fn new(url: Option<HttpUrl>, context: Option<ContextName>, ca: Option<PathBuf>) -> Self {
+        Self { url, context, ca, token_file: None }
+    }
+
     /// Whether the command line names an instance.
     pub(crate) const fn is_named(&self) -> bool {
         self.url.is_some() || self.context.is_some()
+    }
+
+    /// Whether an option, a variable or the current context names an instance, rather than the default.
+    ///
+    /// # Errors
+    /// The contexts cannot be read.
+    pub(crate) fn names_instance(&self) -> Result<bool, Failure> {
+        let is_set = std::env::var(URL_VARIABLE).is_ok_and(|url| !url.trim().is_empty());
+        if self.is_named() || is_set {
+            return Ok(true);
+        }
+        let contexts = own_contexts().map_err(|error| unusable_context(&error))?;
+        Ok(contexts.current.is_some())
     }
 
     /// The instance at `url`, without anything else.
@@ -79,15 +97,8 @@ impl Server {
     ///
     /// # Errors
     /// A variable has no URL, or the context does not exist or cannot be read.
-    pub(super) fn target(&self) -> Result<Target, Failure> {
-        let variable = |name: &str| std::env::var(name).ok();
-        let contexts = || match contexts::path(variable) {
-            Ok(path) => contexts::read(&path),
-            // Without a configuration directory there are no contexts.
-            Err(ContextError::NoDirectory) => Ok(Contexts::default()),
-            Err(error) => Err(error),
-        };
-        self.resolve(variable, contexts)
+    pub(crate) fn target(&self) -> Result<Target, Failure> {
+        self.resolve(|name| std::env::var(name).ok(), own_contexts)
     }
 
     /// The instance to call. Contexts are read only if they matter.
@@ -125,8 +136,21 @@ impl Server {
     }
 }
 
+/// The contexts of this process's user; none without a configuration directory.
+fn own_contexts() -> Result<Contexts, ContextError> {
+    match contexts::path(|name| std::env::var(name).ok()) {
+        Ok(path) => contexts::read(&path),
+        Err(ContextError::NoDirectory) => Ok(Contexts::default()),
+        Err(error) => Err(error),
+    }
+}
+
+fn unusable_context(error: &ContextError) -> Failure {
+    Failure::Usage(os_upgrade_protocol::error::with_causes(error))
+}
+
 fn of_context(context: Result<Context, ContextError>) -> Result<(Vec<HttpUrl>, Option<Context>), Failure> {
-    let context = context.map_err(|error| Failure::Usage(os_upgrade_protocol::error::with_causes(&error)))?;
+    let context = context.map_err(|error| unusable_context(&error))?;
     Ok((context.urls.clone(), Some(context)))
 }
 
