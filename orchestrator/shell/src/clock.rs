@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use chrono::{DateTime, SubsecRound as _, TimeDelta, Utc};
 use os_upgrade_kernel::clock::CLOCK_SKEW_SECS_MAX;
-use os_upgrade_kernel::{Clock, ClockDoubt};
+use os_upgrade_kernel::{Clock, ClockDoubt, Fact, Record, Trigger};
 use os_upgrade_protocol::HostName;
 
 /// The current time on both clocks.
@@ -15,6 +15,12 @@ pub struct Now {
     pub wall: DateTime<Utc>,
     /// Time since a fixed moment, for leases, retries and timeouts. It never goes backwards.
     pub monotonic: Duration,
+}
+
+/// Whether an operator has started a run in `record`, and so relies on the clock.
+pub(crate) fn vouches_for_clock(record: &Record) -> bool {
+    let starts = |fact: &Fact| matches!(fact, Fact::RunStarted { trigger: Trigger::Operator { .. }, .. });
+    record.facts.iter().any(starts)
 }
 
 /// A clock that moves by more than this against the monotonic one has stepped.

@@ -19,9 +19,7 @@ mod stopping;
 use std::time::Duration;
 
 use chrono::{DateTime, Utc};
-use os_upgrade_kernel::{
-    ClockDoubt, ControlMessage, Fact, Input, Purge, Record, Settings, State, Trigger, Zones,
-};
+use os_upgrade_kernel::{ClockDoubt, ControlMessage, Input, Purge, Settings, State, Zones};
 use os_upgrade_protocol::HostName;
 
 pub use self::action::{Action, Warning};
@@ -35,7 +33,7 @@ use self::retention::{Extent, Retention};
 pub use self::retention::{RetentionSettings, Trim};
 pub use self::stopping::STOP_WITHIN;
 use self::stopping::Stopping;
-use crate::clock::{ClockWatch, EnrolledCounts, Now};
+use crate::clock::{ClockWatch, EnrolledCounts, Now, vouches_for_clock};
 use crate::control_stream::{self, RawControl};
 use crate::dispatch::{DispatchSettings, Dispatcher, Leader};
 pub use crate::forward::CallId;
@@ -684,12 +682,6 @@ impl Node {
         }
         self.role = Role::Halted { halt, account: None };
     }
-}
-
-/// Whether an operator has started a run in it, and so relies on the clock.
-fn vouches_for_clock(record: &Record) -> bool {
-    let starts = |fact: &Fact| matches!(fact, Fact::RunStarted { trigger: Trigger::Operator { .. }, .. });
-    record.facts.iter().any(starts)
 }
 
 /// Sorts actions: records, then the state that includes them, then everything else. See [`Action::PublishState`].
