@@ -123,7 +123,7 @@ impl RebootCommands {
                     let detail = bounded(&failure.to_string(), DETAIL_BYTES_MAX);
                     let output = bounded(failure.tail(), DETAIL_BYTES_MAX);
                     match failure.effect() {
-                        Effect::Unknown => CommandOutcome::Unknown { detail, output: Some(output) },
+                        Effect::Unknown => CommandOutcome::Unknown { detail, output },
                         Effect::Denied => CommandOutcome::Failed { detail, output },
                         Effect::Impossible => CommandOutcome::NotStarted { detail },
                     }

@@ -102,7 +102,7 @@ pub use node::{Node, NodeStage, NodeStep};
 pub use node_fence::NodeFence;
 pub use node_wait::{NodeWait, PODS_NAMED_MAX, Pod, PodObstacle, Pods, Volumes};
 pub use overdue::BlockedStart;
-pub use reason::Reason;
+pub use reason::{Reason, WITHHELD};
 pub use reboots::{EntryBlocker, explain_entry, needs_operator, next_reboot};
 pub use record::{Batch, FactCursor, Record};
 pub use remembered::Remembered;

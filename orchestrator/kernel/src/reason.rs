@@ -169,11 +169,12 @@ pub enum Reason {
         host: HostName,
     },
     /// The operator's command failed, so that the host was not rebooted.
-    #[error("the reboot command failed: {detail}")]
+    #[error("the reboot command failed: {}", shown(detail, output.as_ref()))]
     RebootCommandFailed {
-        /// How it ended. Older versions wrote what it printed here, too.
+        /// How it ended. Without `output`, an older version wrote this, and it may hold what the command printed.
         detail: String,
-        /// The end of what it printed, which may hold secrets: for operators, and not in `Display`. Absent in what older versions wrote.
+        /// The end of what it printed, which may hold secrets: for operators, and not in `Display`. Absent only if an older version
+        /// wrote the reason.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         output: Option<String>,
     },
@@ -184,11 +185,11 @@ pub enum Reason {
         detail: String,
     },
     /// Whether the operator's command has rebooted the host is not known.
-    #[error("whether the reboot command has had an effect is not known: {detail}")]
+    #[error("whether the reboot command has had an effect is not known: {}", shown(detail, output.as_ref()))]
     RebootUnknown {
-        /// Why not. Older versions wrote what the command printed here, too.
+        /// Why not. Without `output`, as above.
         detail: String,
-        /// The end of what it printed, as above; absent also if its end is not known.
+        /// The end of what it printed, as above; empty also if its end is not known.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         output: Option<String>,
     },
@@ -234,6 +235,14 @@ pub enum LastWait {
     #[error("{0}")]
     #[serde(untagged)]
     Recorded(Box<Reason>),
+}
+
+/// What those are shown who may not see what an older version wrote of a reboot command.
+pub const WITHHELD: &str = "the role operator is shown why";
+
+/// The `detail` of a reboot command for everybody. Without `output`, it may hold what the command printed.
+fn shown<'a>(detail: &'a str, output: Option<&String>) -> &'a str {
+    if output.is_some() { detail } else { WITHHELD }
 }
 
 fn and_others(count: usize) -> String {
@@ -324,10 +333,10 @@ impl Reason {
         self.into()
     }
 
-    /// What the operator's command printed.
+    /// What the operator's command printed. If an older version wrote the reason, how it ended too.
     pub fn output(&self) -> Option<&str> {
-        if let Self::RebootCommandFailed { output, .. } | Self::RebootUnknown { output, .. } = self {
-            output.as_deref()
+        if let Self::RebootCommandFailed { detail, output } | Self::RebootUnknown { detail, output } = self {
+            Some(output.as_ref().unwrap_or(detail))
         } else {
             None
         }
@@ -335,8 +344,11 @@ impl Reason {
 
     /// It, as whoever may not see what the operator's command printed sees it.
     pub(crate) fn without_output(mut self) -> Self {
-        if let Self::RebootCommandFailed { output, .. } | Self::RebootUnknown { output, .. } = &mut self {
-            *output = None;
+        if let Self::RebootCommandFailed { detail, output } | Self::RebootUnknown { detail, output } =
+            &mut self
+        {
+            *detail = shown(detail, output.as_ref()).to_owned();
+            *output = Some(String::new());
         }
         self
     }
@@ -398,6 +410,28 @@ impl Reason {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// Whoever reads a sentence or the JSON of a blocker may be a viewer.
+    #[test]
+    fn output_of_reboot_commands_is_told_apart() {
+        let reason = |output: Option<&str>| Reason::RebootCommandFailed {
+            detail: "exit status 4".to_owned(),
+            output: output.map(ToOwned::to_owned),
+        };
+        let how = "the reboot command failed: exit status 4";
+        let withheld = "the reboot command failed: the role operator is shown why";
+        for (output, sentence, for_operators) in [
+            (Some("hunter2"), how, "hunter2"),
+            (Some(""), how, ""),
+            // An older version wrote all that it knew into the detail.
+            (None, withheld, "exit status 4"),
+        ] {
+            let reason = reason(output);
+            assert_eq!((reason.to_string().as_str(), reason.output()), (sentence, Some(for_operators)));
+            let public = reason.without_output();
+            assert_eq!((public.to_string().as_str(), public.output()), (sentence, Some("")));
+        }
+    }
 
     #[test]
     fn copied_commands_are_shell_safe() {

@@ -235,7 +235,7 @@ async fn outcomes_are_those_of_the_job() {
     };
     let unknown = || CommandOutcome::Unknown {
         detail: "the command was ended by signal 9".to_owned(),
-        output: Some(String::new()),
+        output: String::new(),
     };
     let reboot = CommandOrder::Reboot { attempt: 1 };
     let check = CommandOrder::CheckBoot { since: since() };

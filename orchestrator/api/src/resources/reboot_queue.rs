@@ -16,7 +16,7 @@ use os_upgrade_api_types::routes::reboot_queue::{
 };
 use os_upgrade_api_types::routes::state::QueueInBrief;
 use os_upgrade_kernel::reboot_queue::{Entry, EntryStatus, QueueBlocker};
-use os_upgrade_kernel::{EntryBlocker, RebootOperation, Request, explain_entry, next_reboot};
+use os_upgrade_kernel::{EntryBlocker, RebootOperation, Request, WITHHELD, explain_entry, next_reboot};
 use os_upgrade_protocol::HostName;
 use os_upgrade_site::published_state::PublishedState;
 use os_upgrade_store::{Audit, FactRow};
@@ -31,9 +31,6 @@ use crate::resources::audit::AuditResult;
 use crate::resources::hosts::progress;
 use crate::resources::runs::fact;
 use crate::routes::Routes;
-
-/// What is shown of a detail that may hold what a command printed, as older versions wrote it.
-const WITHHELD: &str = "the role operator is shown why";
 
 pub(crate) fn routes() -> Routes {
     Routes::default()
@@ -106,7 +103,7 @@ impl Serialize for InQueue<'_> {
     }
 }
 
-/// What the operator's command printed for the entry.
+/// What the operator's command printed for the entry, and how it ended if an older version wrote that.
 fn output(entry: &Entry) -> Option<&str> {
     entry.reason.as_ref()?.output().filter(|output| !output.is_empty())
 }

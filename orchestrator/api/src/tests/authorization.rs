@@ -7,10 +7,10 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use chrono::{TimeDelta, Utc};
 use os_upgrade_api_types::route::Access;
-use os_upgrade_api_types::routes::events::FOLLOW;
+use os_upgrade_api_types::routes::events::{FOLLOW, SiteEvent};
 use os_upgrade_auth::{Proof, Rights, Role, Secret, SecretHash, Token, WatchedTokens, write};
-use os_upgrade_kernel::Reason;
 use os_upgrade_kernel::reboot_queue::EntryEvent;
+use os_upgrade_kernel::{Fact, Reason};
 use os_upgrade_protocol::GroupName;
 
 use super::nodes::rebooting;
@@ -331,8 +331,21 @@ async fn what_a_reboot_command_printed_is_for_operators() {
     // Older versions wrote it into the detail.
     let (site, records) = rebooting(Some("one"), vec![failed("exit status 4: hunter2", None)]);
     let guarded = Guarded::new(site, &records).await;
-    for (who, sees) in [("viewer", false), ("operator", true)] {
-        let (_, _, text) = guarded.ask(who, &Method::GET, "/v1/state/reboot-queue/history").await;
-        assert_eq!(text.contains("hunter2"), sees, "{who}: {text}");
+    for path in paths {
+        let (status, _, text) = guarded.ask("viewer", &Method::GET, path).await;
+        assert_eq!((status, text.contains("hunter2")), (200, false), "{path}: {text}");
     }
+    for path in ["/v1/state/reboot-queue", "/v1/state/reboot-queue/0", "/v1/state/reboot-queue/history"] {
+        let (_, _, text) = guarded.ask("operator", &Method::GET, path).await;
+        assert!(text.contains("hunter2"), "{path}: {text}");
+    }
+    let event = Fact::Reboot { index: 0, host: host("n1"), event: failed("exit status 4: hunter2", None) };
+    let event = serde_json::to_string(&SiteEvent::of(event, None)).unwrap();
+    assert!(!event.contains("hunter2"), "{event}");
+
+    // This version says that there is none.
+    let (site, records) = rebooting(Some("one"), vec![failed("exit status 4", Some(""))]);
+    let guarded = Guarded::new(site, &records).await;
+    let (_, _, text) = guarded.ask("viewer", &Method::GET, "/v1/state/reboot-queue/history").await;
+    assert!(text.contains("exit status 4"), "{text}");
 }

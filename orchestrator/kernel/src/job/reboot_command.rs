@@ -65,8 +65,8 @@ pub enum CommandOutcome {
     Unknown {
         /// How the command ended, or why that is not known.
         detail: String,
-        /// The end of what it printed; absent if its end is not known.
-        output: Option<String>,
+        /// The end of what it printed; empty if its end is not known.
+        output: String,
     },
     /// Of `CheckBoot`: it has booted.
     Booted,
@@ -102,7 +102,7 @@ impl SystemJob for CommandJob {
                 EntryEvent::Failed { reason: Reason::RebootCommandNotStarted { detail: detail.clone() } }
             }
             (CommandOrder::Reboot { .. }, CommandOutcome::Unknown { detail, output }) => {
-                unknown(detail, output.clone())
+                unknown(detail, output)
             }
             (CommandOrder::CheckBoot { .. }, CommandOutcome::Booted) => {
                 return host_is_back(state, self.index, &self.host, true, ReleaseCause::Rebooted);
@@ -125,13 +125,13 @@ impl SystemJob for CommandJob {
     fn leadership_began(state: &State) -> impl Iterator<Item = Fact> + '_ {
         let running = state.attempts().filter(|(.., attempt)| attempt.stage == AttemptStage::Running);
         running.map(|(index, entry, _)| {
-            let event = unknown("the leader that ran it does not lead any more", None);
+            let event = unknown("the leader that ran it does not lead any more", "");
             Fact::Reboot { index, host: entry.host.clone(), event }
         })
     }
 
     fn unanswered(why: NoAnswer) -> CommandOutcome {
-        CommandOutcome::Unknown { detail: why.to_string(), output: None }
+        CommandOutcome::Unknown { detail: why.to_string(), output: String::new() }
     }
 
     fn is_answer(outcome: &CommandOutcome) -> bool {
@@ -185,8 +185,9 @@ fn second_from(at: DateTime<Utc>) -> DateTime<Utc> {
     if second < at { second + TimeDelta::seconds(1) } else { second }
 }
 
-fn unknown(detail: &str, output: Option<String>) -> EntryEvent {
-    EntryEvent::AttemptUnknown { reason: Reason::RebootUnknown { detail: detail.to_owned(), output } }
+fn unknown(detail: &str, output: &str) -> EntryEvent {
+    let (detail, output) = (detail.to_owned(), Some(output.to_owned()));
+    EntryEvent::AttemptUnknown { reason: Reason::RebootUnknown { detail, output } }
 }
 
 #[cfg(test)]

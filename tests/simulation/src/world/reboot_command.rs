@@ -83,7 +83,7 @@ impl World {
             return Course {
                 takes: within,
                 acts_after,
-                outcome: CommandOutcome::Unknown { detail, output: None },
+                outcome: CommandOutcome::Unknown { detail, output: String::new() },
             };
         }
         let takes = self.rng.u64(..=takes_max);
@@ -91,7 +91,7 @@ impl World {
         let failed =
             || CommandOutcome::Failed { detail: "exit status 255".to_owned(), output: String::new() };
         if self.occurs(Fault::CommandKilled) {
-            let outcome = CommandOutcome::Unknown { detail: "signal 9".to_owned(), output: None };
+            let outcome = CommandOutcome::Unknown { detail: "signal 9".to_owned(), output: String::new() };
             return Course { takes, acts_after: acts_after.filter(|_| self.rng.bool()), outcome };
         }
         if self.occurs(Fault::CommandLies) {
@@ -145,8 +145,10 @@ impl World {
         }
         let detail = "this instance does not lead any more".to_owned();
         // It may lead again before its lease is another's.
-        self.checker
-            .command_ended(&run.job, &CommandOutcome::Unknown { detail: detail.clone(), output: None });
+        self.checker.command_ended(
+            &run.job,
+            &CommandOutcome::Unknown { detail: detail.clone(), output: String::new() },
+        );
         let report = Job::RebootCommand(run.job.clone()).unanswered(NoAnswer::Failed { detail }).into();
         self.report_command(request, report);
         false

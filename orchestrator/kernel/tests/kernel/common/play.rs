@@ -513,7 +513,7 @@ impl Play {
                     0 => CommandOutcome::Succeeded,
                     1 => CommandOutcome::Failed { detail: "255".to_owned(), output: String::new() },
                     4 => CommandOutcome::NotStarted { detail: "no process".to_owned() },
-                    _ => CommandOutcome::Unknown { detail: "signal 9".to_owned(), output: None },
+                    _ => CommandOutcome::Unknown { detail: "signal 9".to_owned(), output: String::new() },
                 }
             }
         };

@@ -199,7 +199,7 @@ fn command(site: &mut Site, words: &Words<'_>) -> Outputs {
         "succeeded" => CommandOutcome::Succeeded,
         "failed" => CommandOutcome::Failed { detail, output: "printed".to_owned() },
         "not-started" => CommandOutcome::NotStarted { detail },
-        "unknown" => CommandOutcome::Unknown { detail, output: Some("printed".to_owned()) },
+        "unknown" => CommandOutcome::Unknown { detail, output: "printed".to_owned() },
         "booted" => CommandOutcome::Booted,
         "not-booted" => CommandOutcome::NotBooted,
         other => panic!("there is no outcome {other:?}"),

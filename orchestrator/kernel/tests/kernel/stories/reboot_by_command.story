@@ -66,7 +66,7 @@
   = refused: the reboot command is being run for h3: try again once it has ended
 > takeover
 > leadership-began
-  + reboot event=(attempt-unknown reason=(reboot-unknown detail="the leader that ran it does not lead any more")) host=h3 index=3
+  + reboot event=(attempt-unknown reason=(reboot-unknown detail="the leader that ran it does not lead any more" output=)) host=h3 index=3
   ! nothing
 > fence
   + fenced leader=one sequence=2
@@ -115,7 +115,7 @@
   ! reboot h1 by command, attempt 1
 > takeover
 > leadership-began
-  + reboot event=(attempt-unknown reason=(reboot-unknown detail="the leader that ran it does not lead any more")) host=h1 index=4
+  + reboot event=(attempt-unknown reason=(reboot-unknown detail="the leader that ran it does not lead any more" output=)) host=h1 index=4
   ! nothing
 > queue
   4 h1 rebooting: whether the reboot command has had an effect is not known: the leader that ran it does not lead any more; unknown since 2026-11-21T01:32:15Z; once the host is looked after, `os-upgrade reboot-queue give-up` removes the entry | attempt-unknown
@@ -142,7 +142,7 @@
   + settings-adopted settings=(auto-approve=true groups=(default=3))
 > takeover
 > leadership-began
-  + reboot event=(attempt-unknown reason=(reboot-unknown detail="the leader that ran it does not lead any more")) host=h1 index=5
+  + reboot event=(attempt-unknown reason=(reboot-unknown detail="the leader that ran it does not lead any more" output=)) host=h1 index=5
   ! nothing
 > wait 2000
 > tick

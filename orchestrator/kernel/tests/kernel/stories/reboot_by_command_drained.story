@@ -58,7 +58,7 @@
   ! reboot node-h2 by command, attempt 1
 > takeover
 > leadership-began
-  + reboot event=(attempt-unknown reason=(reboot-unknown detail="the leader that ran it does not lead any more")) host=h2 index=1
+  + reboot event=(attempt-unknown reason=(reboot-unknown detail="the leader that ran it does not lead any more" output=)) host=h2 index=1
   ! nothing
 > queue
   1 h2 rebooting: whether the reboot command has had an effect is not known: the leader that ran it does not lead any more; unknown since 2026-11-21T01:00:00Z; it is run again from 2026-11-21T01:32:00Z on if the host is ready in its old boot | retry-awaited
