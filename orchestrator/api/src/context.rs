@@ -30,7 +30,7 @@ use crate::http::reply::{granted, json_bytes};
 use crate::http::shared_answer::SharedAnswer;
 use crate::sites::Sites;
 
-/// Answers to FleetLock clients: labels `operation` and `kind`, which is `granted` or an error kind.
+/// Answers to FleetLock clients: labels `operation` and `kind`, which is `granted`, `nothing_held` or an error kind.
 pub(crate) type Answers = Metrics<[(&'static str, &'static str); 2], Counter>;
 
 /// Answers about at least this many hosts are serialized off the runtime's threads, which also drive the run.

@@ -2,8 +2,10 @@
 //!
 //! Their JSON is an on-disk format. Fields and variants may be added; none may be renamed or change its meaning.
 
+mod summary;
+
 use chrono::{DateTime, Utc};
-use os_upgrade_protocol::{Action, GroupName, HostName, Reply, RunId, time};
+use os_upgrade_protocol::{Action, GroupName, HostName, Reply, RunId};
 use serde::{Deserialize, Serialize};
 
 use crate::client_id::ClientId;
@@ -12,7 +14,7 @@ use crate::config::{Config, Rollout, Settings};
 use crate::left_out::is_default;
 use crate::missed::MissedRun;
 use crate::node::NodeStep;
-use crate::reason::{Reason, ReleaseRefusal};
+use crate::reason::ReleaseRefusal;
 use crate::reboot_queue::EntryEvent;
 use crate::restore_record::{Outstanding, RestoreSource};
 use crate::run::{Enlisted, HostEvent, RunResult, StopCause, Trigger};
@@ -154,8 +156,17 @@ pub enum Fact {
         /// Who made the request.
         actor: String,
     },
-    /// An external FleetLock client has released its slot, or no longer waits for one.
+    /// An external FleetLock client has released its slot. In what older versions wrote, it may only have waited for one.
     LockReleased {
+        /// The group.
+        group: GroupName,
+        /// The client's FleetLock id.
+        id: ClientId,
+        /// Who made the request.
+        actor: String,
+    },
+    /// An external FleetLock client, which holds no slot, no longer waits for one.
+    LockWaitEnded {
         /// The group.
         group: GroupName,
         /// The client's FleetLock id.
@@ -441,6 +452,7 @@ impl Fact {
             | Self::LockGranted { actor, .. }
             | Self::LockAwaited { actor, .. }
             | Self::LockReleased { actor, .. }
+            | Self::LockWaitEnded { actor, .. }
             | Self::HoldPlaced { actor, .. }
             | Self::HolderReleased { actor, .. }
             | Self::SecretStored { actor, .. }
@@ -483,6 +495,7 @@ impl Fact {
             | Self::LockGranted { .. }
             | Self::LockAwaited { .. }
             | Self::LockReleased { .. }
+            | Self::LockWaitEnded { .. }
             | Self::HoldPlaced { .. }
             | Self::HolderReleased { .. }
             | Self::StrongboxKeySet { .. }
@@ -501,156 +514,6 @@ impl Fact {
             | Self::Ignored { .. } => &[],
         };
         parts.contains(&part)
-    }
-
-    /// The fact in a few words, and its importance.
-    pub fn summary(&self) -> (Importance, String) {
-        use Importance::{Bookkeeping, Command, Outcome, Site, Step};
-        match self {
-            Self::SettingsAdopted { .. } => (Site, "settings adopted".to_owned()),
-            Self::ConfigReplaced { actor, .. } => (Site, format!("configuration changed by {actor}")),
-            Self::RunStarted { run, trigger, .. } => (
-                Site,
-                format!("run {run} started by {}", trigger.actor().unwrap_or("its maintenance window")),
-            ),
-            Self::RunStopping { run, cause } => (
-                Site,
-                match cause {
-                    StopCause::Failed { host } => format!("run {run} stopped because {host} failed"),
-                    StopCause::Cancelled { actor, .. } => format!("run {run} cancelled by {actor}"),
-                    StopCause::Restored { actor } => format!("run {run} given up by {actor}"),
-                },
-            ),
-            Self::RunEnded { run, result } => (Site, format!("run {run} ended {}", result.as_str())),
-            Self::RunMissed(MissedRun { start, reason, .. }) => {
-                (Site, format!("run of {} missed: {reason}", time::format(*start)))
-            }
-            Self::Restored { source, actor, .. } => {
-                (Site, format!("site restored from a {} by {actor}", source.as_str()))
-            }
-            Self::Host { host, event, .. } => match event {
-                HostEvent::TimedOut { reason: Reason::GivenUp { actor, .. } }
-                | HostEvent::Cancelled { reason: Reason::GivenUp { actor, .. } } => {
-                    (Outcome, format!("{host} given up by {actor}"))
-                }
-                HostEvent::Upgraded => (Outcome, format!("{host} upgraded")),
-                HostEvent::Failed { .. } => (Outcome, format!("{host} failed")),
-                HostEvent::TimedOut { .. } => (Outcome, format!("{host} timed out")),
-                HostEvent::SlotGranted { .. } => (Step, format!("{host} got its slot")),
-                HostEvent::Drained => (Step, format!("{host} drained")),
-                HostEvent::BackedOff { .. } => (Step, format!("drain of {host} given up")),
-                HostEvent::Recovering => (Step, format!("{host} recovers")),
-                HostEvent::RebootRequired => (Step, format!("{host} requires a reboot")),
-                HostEvent::Cancelled { .. } => (Step, format!("{host} cancelled")),
-                HostEvent::CommandSent { action, .. } => {
-                    (Command, format!("{} sent to {host}", action.as_str()))
-                }
-                HostEvent::Prepared => (Command, format!("{host} prepared")),
-                HostEvent::Waiting { .. } => (Bookkeeping, format!("{host} waits")),
-                HostEvent::TurnLost => (Bookkeeping, format!("{host} lost its turn")),
-            },
-            Self::HoldPlaced { id, actor, .. } => (Outcome, format!("slot held for {id} by {actor}")),
-            Self::HolderReleased { id, actor, reason: Some(_), .. } => {
-                (Outcome, format!("slot of {id} released by {actor}"))
-            }
-            Self::HolderReleased { id, actor, reason: None, .. } => {
-                (Outcome, format!("slot of {id}, which has left the inventory, released by {actor}"))
-            }
-            Self::SecretStored { name, actor, .. } => (Outcome, format!("secret {name} stored by {actor}")),
-            Self::SecretRemoved { name, actor } => (Outcome, format!("secret {name} removed by {actor}")),
-            Self::HostsApproved { hosts, actor } => {
-                (Outcome, format!("{} approved by {actor}", some_of(hosts)))
-            }
-            Self::RebootsQueued { hosts, actor, .. } => {
-                (Outcome, format!("reboot of {} queued by {actor}", some_of(hosts)))
-            }
-            Self::Reboot { index, host, event } => reboot_summary(*index, host, event),
-            Self::RebootQueueSwitched { enabled, actor, .. } => {
-                let switched = if *enabled { "enabled" } else { "disabled" };
-                (Site, format!("reboot queue {switched} by {actor}"))
-            }
-            Self::RebootBackoffReset { actor } => {
-                (Outcome, format!("backoff of the reboot queue reset by {actor}"))
-            }
-            Self::HostWithdrawn { host, actor, .. } => (Outcome, format!("{host} withdrawn by {actor}")),
-            Self::HostRemoved { host, actor, .. } => (Outcome, format!("{host} removed by {actor}")),
-            Self::Node { host, step } => node_summary(host, step),
-            Self::HostPurged { host } => (Bookkeeping, format!("what was stored of {host} deleted")),
-            Self::SlotReleased { host, .. } => (Step, format!("slot of {host} released")),
-            Self::SlotReleaseRefused { host, .. } => (Step, format!("slot of {host} not released")),
-            Self::SlotRequested { host, .. } => (Step, format!("slot of {host} requested")),
-            Self::LateCommandSeen { host, .. } => (Step, format!("late command of {host} seen")),
-            Self::LockGranted { id, .. } => (Step, format!("slot granted to {id}")),
-            Self::LockReleased { id, .. } => (Step, format!("slot of {id} released")),
-            Self::LockAwaited { id, .. } => (Bookkeeping, format!("{id} waits for a slot")),
-            Self::SlotInDoubt { host } => (Bookkeeping, format!("slot of {host} in doubt")),
-            Self::SlotUnlocked { host } => (Bookkeeping, format!("slot of {host} to be released once more")),
-            Self::SlotReleaseDue { host, .. } => (Bookkeeping, format!("slot of {host} to be released")),
-            Self::UpgradesBegan { run } => (Bookkeeping, format!("upgrades of {run} began")),
-            Self::StrongboxKeySet { .. } => (Bookkeeping, "strongbox got a new key".to_owned()),
-            Self::Fenced { sequence, leader } => (Bookkeeping, format!("fence {sequence} of {leader}")),
-            Self::FencePassed { sequence } => (Bookkeeping, format!("fence {sequence} passed")),
-            Self::CommandRetracted { host, sequence, deleted } => {
-                let what = if *deleted { "deleted" } else { "already delivered" };
-                (Bookkeeping, format!("command {sequence} of {host} {what}"))
-            }
-            Self::Ignored { sequence, .. } => (Bookkeeping, format!("message {sequence} ignored")),
-        }
-    }
-}
-
-/// What happened to an entry of the reboot queue in a few words, and its importance.
-fn reboot_summary(index: u64, host: &HostName, event: &EntryEvent) -> (Importance, String) {
-    use Importance::{Bookkeeping, Command, Outcome, Step};
-    match event {
-        EntryEvent::Rebooted => (Outcome, format!("{host} rebooted")),
-        EntryEvent::Failed { .. } => (Outcome, format!("reboot of {host} failed")),
-        EntryEvent::GivenUp { actor, .. } => {
-            (Outcome, format!("reboot {index} of {host} given up by {actor}"))
-        }
-        EntryEvent::Cancelled { actor, .. } => {
-            (Outcome, format!("reboot {index} of {host} cancelled by {actor}"))
-        }
-        EntryEvent::Started { .. } => (Step, format!("reboot of {host} started")),
-        EntryEvent::BackedOff { .. } => (Step, format!("drain of {host} given up for now")),
-        EntryEvent::RebootBegan { .. } => (Step, format!("{host} is told to reboot")),
-        EntryEvent::AttemptDue { .. } => (Step, format!("{host} is to be rebooted by command")),
-        EntryEvent::AttemptBegan => (Command, format!("reboot command of {host} is being run")),
-        EntryEvent::AttemptSucceeded => (Step, format!("reboot command of {host} succeeded")),
-        EntryEvent::AttemptUnknown { .. } => {
-            (Outcome, format!("outcome of the reboot command of {host} is unknown"))
-        }
-        EntryEvent::CommandSent { .. } => (Command, format!("reboot sent to {host}")),
-        EntryEvent::Waiting { .. } => (Bookkeeping, format!("reboot of {host} waits")),
-        EntryEvent::Booted { .. } => (Step, format!("{host} is back")),
-        EntryEvent::NotRebooted => (Step, format!("{host} has not rebooted, and is not to any more")),
-        EntryEvent::Removed => (Bookkeeping, format!("reboot {index} of {host} removed")),
-    }
-}
-
-/// What happened to the node of a host in a few words, and its importance.
-fn node_summary(host: &HostName, step: &NodeStep) -> (Importance, String) {
-    use Importance::{Bookkeeping, Outcome, Step};
-    match step {
-        NodeStep::UncordonRequested { actor, .. } => {
-            (Outcome, format!("uncordon of {host} requested by {actor}"))
-        }
-        NodeStep::Cordoned { .. } => (Step, format!("{host} cordoned")),
-        NodeStep::EvictionBegan => (Step, format!("eviction from {host} began")),
-        NodeStep::RecheckBegan => (Step, format!("{host} is drained once more")),
-        NodeStep::Drained { .. } => (Step, format!("node of {host} drained")),
-        NodeStep::Uncordoned => (Step, format!("{host} uncordoned")),
-        NodeStep::Waiting { .. } => (Bookkeeping, format!("node of {host} waits")),
-        NodeStep::UncordonDue { .. } => (Bookkeeping, format!("{host} is to be uncordoned")),
-    }
-}
-
-/// The first of the hosts, and how many more there are.
-fn some_of(hosts: &[HostName]) -> String {
-    let named = hosts.first().map(HostName::as_str).unwrap_or_default();
-    match hosts.len() {
-        0 | 1 => named.to_owned(),
-        all => format!("{named} and {} more", all - 1),
     }
 }
 

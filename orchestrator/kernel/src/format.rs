@@ -31,7 +31,7 @@ use crate::turns::Turns;
 /// The oldest format that is read and written.
 pub const OLDEST: u32 = 2;
 /// The newest format that is read and written.
-pub const NEWEST: u32 = 10;
+pub const NEWEST: u32 = 11;
 
 /// Something that is stored in the journal.
 pub trait Stored {
@@ -96,6 +96,7 @@ impl Fact {
         match self {
             Self::SlotReleaseRefused { .. } | Self::SlotInDoubt { .. } | Self::SlotUnlocked { .. } => 3,
             Self::RunMissed(missed) => of_missed(&missed.reason),
+            Self::LockWaitEnded { .. } => 11,
             Self::HostRemoved { .. } | Self::HostPurged { .. } => 5,
             Self::RunStarted { trigger, hosts, .. } => {
                 of_trigger(trigger).max(newest(hosts.iter().map(of_entry)))

@@ -116,7 +116,7 @@ impl Semaphores {
     /// Records that `host` holds a slot on behalf of `run`; [`Self::admits`] has decided that it may.
     pub(crate) fn lock_for_run(&mut self, group: &GroupName, host: &str, run: &RunId, at: DateTime<Utc>) {
         self.holder(group, host, at).run = Some(run.clone());
-        self.stop_waiting(group, host);
+        self.forget_waiter(group, host);
     }
 
     /// Records that an external client holds a slot; [`Self::admits`] has decided that it may.
@@ -135,7 +135,7 @@ impl Semaphores {
     pub(crate) fn hold(&mut self, group: &GroupName, id: &ClientId, hold: Hold) {
         let since = hold.since;
         self.holder(group, id.as_str(), since).hold = Some(hold);
-        self.stop_waiting(group, id.as_str());
+        self.stop_waiting(group, id);
     }
 
     /// Records that an external client was refused a slot.
@@ -153,22 +153,29 @@ impl Semaphores {
     /// Records that the client no longer holds a slot or waits for one.
     pub(crate) fn unlock_for_client(&mut self, group: &GroupName, id: &ClientId) {
         self.give_back(group, id.as_str(), |holder| holder.client = false);
-        self.stop_waiting(group, id.as_str());
+        self.stop_waiting(group, id);
     }
 
     /// Records that neither the client nor an operator holds the slot of `id` any more, and that `id` waits for none.
     pub(crate) fn release(&mut self, group: &GroupName, id: &ClientId) {
-        self.stop_waiting(group, id.as_str());
+        self.stop_waiting(group, id);
         self.give_back(group, id.as_str(), |holder| {
             holder.client = false;
             holder.hold = None;
         });
     }
 
-    /// Removes `id` from the waiters.
-    fn stop_waiting(&mut self, group: &GroupName, id: &str) {
-        if let (Some(semaphore), Ok(id)) = (self.groups.get_mut(group), ClientId::new(id)) {
-            semaphore.waiters.forget(&id);
+    /// Records that the client no longer waits for a slot.
+    pub(crate) fn stop_waiting(&mut self, group: &GroupName, id: &ClientId) {
+        if let Some(semaphore) = self.groups.get_mut(group) {
+            semaphore.waiters.forget(id);
+        }
+    }
+
+    /// Removes the host from the waiters, if its name can be a client's.
+    fn forget_waiter(&mut self, group: &GroupName, host: &str) {
+        if let Ok(id) = ClientId::new(host) {
+            self.stop_waiting(group, &id);
         }
     }
 

@@ -200,6 +200,7 @@ impl State {
             Fact::LockGranted { .. }
             | Fact::LockAwaited { .. }
             | Fact::LockReleased { .. }
+            | Fact::LockWaitEnded { .. }
             | Fact::HoldPlaced { .. }
             | Fact::HolderReleased { .. } => {
                 self.apply_semaphores(at, fact);
@@ -366,6 +367,8 @@ impl State {
             self.semaphores.refused(group, id, at);
         } else if let Fact::LockReleased { group, id, .. } = fact {
             self.semaphores.unlock_for_client(group, id);
+        } else if let Fact::LockWaitEnded { group, id, .. } = fact {
+            self.semaphores.stop_waiting(group, id);
         } else if let Fact::HoldPlaced { group, id, actor, reason } = fact {
             let (actor, reason) = (actor.clone(), reason.clone());
             self.semaphores.hold(group, id, Hold { actor, reason, since: at });

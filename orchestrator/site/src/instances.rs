@@ -369,7 +369,7 @@ mod tests {
         assert_eq!(instances.differences(now), Vec::<String>::new());
         instances.record(Heartbeat { reads_format: 2, ..heartbeat("c") }, now);
         instances.record(Heartbeat { reads_format: 2, ..heartbeat("d") }, now);
-        let expected = "instances read the journal up to different formats: upgrade c, d (2); others read 10, and as \
+        let expected = "instances read the journal up to different formats: upgrade c, d (2); others read 11, and as \
                         soon as something needs it, these stop";
         assert_eq!(instances.differences(now), [expected]);
         assert_eq!(instances.differences(now + UNREACHABLE_AFTER), Vec::<String>::new());

@@ -245,7 +245,7 @@ async fn newer_journal_is_refused_untouched() {
     let moon = r#"{"at":"2026-11-21T01:00:00Z","control":1,"facts":[{"type":"moon-landed"}]}"#;
     let more = r#"{"at":"2026-11-21T01:00:00Z","control":1,"facts":[],"moon":1}"#;
     for (format, payload, expected) in [
-        ("11", "{}", "its format, 11, is newer than those that this version reads, up to 10"),
+        ("12", "{}", "its format, 12, is newer than those that this version reads, up to 11"),
         ("3", more, "the payload cannot be used: it has moon, which this version does not know"),
         (
             "2",
@@ -269,7 +269,7 @@ async fn newer_journal_is_refused_untouched() {
         let own = &cluster["instances"][0];
         assert_eq!(own["not-ready-reason"], json!(reason), "{cluster}");
         // It has not folded what it cannot read.
-        assert_eq!((&own["position"], &own["reads-format"]), (&json!(sequence - 1), &json!(10)));
+        assert_eq!((&own["position"], &own["reads-format"]), (&json!(sequence - 1), &json!(11)));
         let metrics = site.rest().get_as("/metrics", "*/*").await;
         assert!(metrics.contains("os_upgrade_halted{kind=\"other-version\"} 1"), "{metrics}");
         let (code, found, _) = site.orchestrator.command(&["doctor"]).await;

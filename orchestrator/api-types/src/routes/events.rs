@@ -313,7 +313,7 @@ pub enum SiteEvent {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         reason: Option<String>,
     },
-    /// A slot is free, or a client no longer waits for one.
+    /// A slot is free, or an operator has ended that a client waits for one.
     SlotReleased {
         /// Absent for a slot of a run, whose host has the group.
         #[serde(default, skip_serializing_if = "Option::is_none")]

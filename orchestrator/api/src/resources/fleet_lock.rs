@@ -85,25 +85,44 @@ async fn serve(api: &Api, endpoint: Endpoint, request: Request) -> Response {
     if let Some(reason) = answer.as_ref().err().and_then(LockError::denial) {
         api.authenticator.denials().record(reason, peer, Instant::now());
     }
-    let kind = answer.as_ref().map_or_else(|error| error.kind().as_str(), |()| "granted");
+    let kind = answer.as_ref().map_or_else(|error| error.kind().as_str(), |done| done.kind());
     api.answers.get_or_create(&[("operation", endpoint.operation()), ("kind", kind)]).inc();
     reply(answer)
 }
 
-async fn catch_panic(answer: impl Future<Output = Result<(), LockError>>) -> Result<(), LockError> {
+/// What a request was answered with a 200 for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Done {
+    /// The slot is durably held or released.
+    Granted,
+    /// An unlock of a client that held no slot, as far as this instance knew. It may have waited for one.
+    NothingHeld,
+}
+
+impl Done {
+    /// The label in the metrics.
+    const fn kind(self) -> &'static str {
+        match self {
+            Self::Granted => "granted",
+            Self::NothingHeld => "nothing_held",
+        }
+    }
+}
+
+async fn catch_panic(answer: impl Future<Output = Result<Done, LockError>>) -> Result<Done, LockError> {
     let answer = AssertUnwindSafe(answer).catch_unwind().await;
     answer.unwrap_or_else(|panic| Err(LockError::internal(panic_text(&*panic))))
 }
 
-fn reply(answer: Result<(), LockError>) -> Response {
+fn reply(answer: Result<Done, LockError>) -> Response {
     match answer {
-        Ok(()) => ([(CONTENT_TYPE, HeaderValue::from_static("application/json"))], "{}").into_response(),
+        Ok(_) => ([(CONTENT_TYPE, HeaderValue::from_static("application/json"))], "{}").into_response(),
         Err(error) => error.into_response(),
     }
 }
 
 /// Handles a request; `Ok` once the slot is durably held or released.
-async fn answer(site: &SiteHandle, endpoint: Endpoint, request: Request) -> Result<(), LockError> {
+async fn answer(site: &SiteHandle, endpoint: Endpoint, request: Request) -> Result<Done, LockError> {
     let peer = authorization::peer(&request);
     let (parts, body) = request.into_parts();
     let (caller, operation) = match check_head(endpoint, &parts) {
@@ -120,16 +139,25 @@ async fn answer(site: &SiteHandle, endpoint: Endpoint, request: Request) -> Resu
         let value = format!("{} may not request slots of the group {group}", caller.actor);
         return Err(refused(LockError::new(Kind::Forbidden, value)));
     }
+    let done = match endpoint {
+        Endpoint::Unlock if !is_held(&site.published().state, &claim) => Done::NothingHeld,
+        Endpoint::Lock | Endpoint::Unlock | Endpoint::Unknown => Done::Granted,
+    };
     let answer = site
         .request_within(os_upgrade_kernel::Request::new(caller.actor, operation(claim)), BACKEND_TIMEOUT)
         .await;
     let answer = answer.map_err(|unavailable| refused(unavailable.into()))?;
-    answer.map(drop).map_err(|refusal| {
+    answer.map(|_| done).map_err(|refusal| {
         let error = LockError::from(refusal);
         let kept =
             (error.kind() == Kind::FailedLockSemaphoreFull).then(|| kept(&site.published().state, &group));
         refused(error.with_note(kept.flatten()))
     })
+}
+
+/// Whether the client holds the slot that it names.
+fn is_held(state: &Site, Claim { group, id }: &Claim) -> bool {
+    state.semaphores.get(group).is_some_and(|semaphore| semaphore.is_held_by_client(id))
 }
 
 /// That a host keeps a slot of `group` although its run has ended, if one does: then waiting may be in vain.

@@ -44,7 +44,15 @@ fn slots_json(state: &os_upgrade_kernel::State, now: chrono::DateTime<chrono::Ut
 
 impl TestApi {
     async fn lock(&self, id: &str) -> u16 {
-        let request = Request::post("/v1/pre-reboot").header("fleet-lock-protocol", "true");
+        self.ask_as_client("/v1/pre-reboot", id).await
+    }
+
+    async fn unlock(&self, id: &str) -> u16 {
+        self.ask_as_client("/v1/steady-state", id).await
+    }
+
+    async fn ask_as_client(&self, path: &str, id: &str) -> u16 {
+        let request = Request::post(path).header("fleet-lock-protocol", "true");
         self.send(request.body(Body::from(claim(id))).unwrap()).await.0
     }
 
@@ -301,12 +309,16 @@ async fn slot_metrics_are_exposed() {
     let (site, records) = failed();
     let api = TestApi::new(site, &records).await;
     assert_eq!((api.lock("a").await, api.lock("b").await), (200, 409));
+    assert_eq!((api.unlock("b").await, api.unlock("a").await, api.lock("b").await), (200, 200, 200));
+    assert_eq!(api.lock("a").await, 409);
     let (status, headers, text) = api.send(build("GET /metrics", "text/plain", "")).await;
     assert_eq!(status, 200);
     assert_eq!(headers["content-type"], "application/openmetrics-text; version=1.0.0; charset=utf-8");
     for line in [
-        r#"os_upgrade_fleet_lock_answers_total{operation="lock",kind="granted"} 1"#,
-        r#"os_upgrade_fleet_lock_answers_total{operation="lock",kind="failed_lock_semaphore_full"} 1"#,
+        r#"os_upgrade_fleet_lock_answers_total{operation="lock",kind="granted"} 2"#,
+        r#"os_upgrade_fleet_lock_answers_total{operation="unlock",kind="granted"} 1"#,
+        r#"os_upgrade_fleet_lock_answers_total{operation="unlock",kind="nothing_held"} 1"#,
+        r#"os_upgrade_fleet_lock_answers_total{operation="lock",kind="failed_lock_semaphore_full"} 2"#,
         r#"os_upgrade_fleet_lock_slots{group="default"} 2"#,
         r#"os_upgrade_fleet_lock_holders{group="default"} 2"#,
         r#"os_upgrade_fleet_lock_excess_holders{group="default"} 0"#,

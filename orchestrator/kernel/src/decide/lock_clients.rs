@@ -22,7 +22,7 @@ pub enum LockOperation {
         /// The client's FleetLock id.
         id: ClientId,
     },
-    /// Release the client's slot. A client that holds none is answered that it is done.
+    /// Release the client's slot, or stop waiting for one. A client that holds none is answered that it is done.
     Unlock {
         /// The group.
         group: GroupName,
@@ -89,11 +89,16 @@ fn needs_record(semaphore: Option<&Semaphore>, id: &ClientId, now: DateTime<Utc>
 /// which is true of the client itself: such an agent does nothing else until it gets this answer.
 fn unlock(state: &State, group: &GroupName, id: &ClientId, actor: &str) -> Result<Vec<Fact>, Denied> {
     let semaphore = state.semaphores.known(group)?;
-    if !semaphore.is_held_by_client(id) && !semaphore.waiters.contains(id) {
-        return Ok(Vec::new());
-    }
-    let (group, id, actor) = (group.clone(), id.clone(), actor.to_owned());
-    Ok(vec![Fact::LockReleased { group, id, actor }])
+    let named = || (group.clone(), id.clone(), actor.to_owned());
+    Ok(if semaphore.is_held_by_client(id) {
+        let (group, id, actor) = named();
+        vec![Fact::LockReleased { group, id, actor }]
+    } else if semaphore.waiters.contains(id) {
+        let (group, id, actor) = named();
+        vec![Fact::LockWaitEnded { group, id, actor }]
+    } else {
+        Vec::new()
+    })
 }
 
 /// Refuses to grant slots here when the site uses an external lock server: hosts of runs take their slots there, so

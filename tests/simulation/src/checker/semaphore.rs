@@ -258,7 +258,9 @@ impl Intent {
         let (group, id, kind, verdict) = match fact {
             Fact::LockGranted { group, id, .. } => (group, id, Kind::Lock, Verdict::Yes),
             Fact::LockAwaited { group, id, .. } => (group, id, Kind::Lock, Verdict::Full),
-            Fact::LockReleased { group, id, .. } => (group, id, Kind::Unlock, Verdict::Yes),
+            Fact::LockReleased { group, id, .. } | Fact::LockWaitEnded { group, id, .. } => {
+                (group, id, Kind::Unlock, Verdict::Yes)
+            }
             Fact::HoldPlaced { group, id, actor, .. } | Fact::HolderReleased { group, id, actor, .. } => {
                 (group, id, Kind::Operator(actor.clone()), Verdict::Yes)
             }

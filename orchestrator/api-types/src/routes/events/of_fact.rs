@@ -108,6 +108,7 @@ impl SiteEvent {
             | Fact::SlotInDoubt { .. }
             | Fact::SlotUnlocked { .. }
             | Fact::LockAwaited { .. }
+            | Fact::LockWaitEnded { .. }
             | Fact::HostPurged { .. }
             | Fact::LateCommandSeen { .. }
             | Fact::CommandRetracted { .. }

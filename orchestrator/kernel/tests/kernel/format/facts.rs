@@ -55,6 +55,7 @@ fn fact_variant(fact: &Fact) -> usize {
         Fact::RebootQueueSwitched { .. } => 34,
         Fact::RebootBackoffReset { .. } => 35,
         Fact::Node { .. } => 36,
+        Fact::LockWaitEnded { .. } => 37,
     }
 }
 
@@ -273,6 +274,14 @@ fn facts() {
             r#"{"type":"lock-awaited","group":"edge","id":"Node 7","actor":"token rack"}"#,
         ),
         (
+            Fact::LockWaitEnded {
+                group: group("edge"),
+                id: client("Node 7"),
+                actor: "token rack".to_owned(),
+            },
+            r#"{"type":"lock-wait-ended","group":"edge","id":"Node 7","actor":"token rack"}"#,
+        ),
+        (
             Fact::HoldPlaced {
                 group: group("edge"),
                 id: client("Node 7"),
@@ -405,7 +414,7 @@ fn facts() {
             r#"{"type":"settings-adopted","settings":{"provider":"embedded","default-group":"default","on-failure":"hold","groups":{"default":1},"reboot":{"max-concurrent":2,"unreachable-max":3,"in-windows":true,"queue-required":true}}}"#,
         ),
     ];
-    check(&table, fact_variant, 37);
+    check(&table, fact_variant, 38);
     check_formats(&table, Fact::format);
     for (fact, json) in &table {
         assert!(json.starts_with(&format!(r#"{{"type":"{}""#, fact.name())), "{json}");

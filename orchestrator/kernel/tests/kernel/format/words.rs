@@ -28,7 +28,7 @@ where
 
 /// Checks that every word of a value is in the list of a format up to its own.
 pub(super) fn check_words(name: &str, written: &Value, format: u32) {
-    const WORDS: [(u32, &str); 9] = [
+    const WORDS: [(u32, &str); 10] = [
         (2, include_str!("words-2.txt")),
         (3, include_str!("words-3.txt")),
         (4, include_str!("words-4.txt")),
@@ -38,6 +38,7 @@ pub(super) fn check_words(name: &str, written: &Value, format: u32) {
         (8, include_str!("words-8.txt")),
         (9, include_str!("words-9.txt")),
         (10, include_str!("words-10.txt")),
+        (11, include_str!("words-11.txt")),
     ];
     assert_eq!((WORDS[0].0, WORDS[WORDS.len() - 1].0), (OLDEST, NEWEST));
     let known = WORDS.iter().filter(|(of, _)| *of <= format).flat_map(|(_, words)| words.lines());

@@ -82,7 +82,7 @@
   + lock-awaited actor=admin group=default id=z4
   = refused: the only slot is held by h2 since 2026-11-21T01:12:30Z
 > unlock default z4
-  + lock-released actor=admin group=default id=z4
+  + lock-wait-ended actor=admin group=default id=z4
   = done
 > reply h2 upgrade done
   + r1 h2: upgraded

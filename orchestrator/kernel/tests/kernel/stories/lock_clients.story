@@ -19,7 +19,7 @@
   + lock-awaited actor=admin group=default id=node-8
   = refused: the only slot is held by node-7 since 2026-11-21T01:00:00Z
 > unlock default node-8
-  + lock-released actor=admin group=default id=node-8
+  + lock-wait-ended actor=admin group=default id=node-8
   = done
 > lock nowhere node-8
   = refused: there is no group nowhere
@@ -88,7 +88,7 @@
   denied a slot of group default: the only slot is held by h1 since 2026-11-21T01:00:00Z (failed_lock_semaphore_full) | status=waiting | since=2026-11-21T01:00:00Z | reason=slot-denied | blockers=slot-denied@2026-11-21T05:00:00Z
 # The other client no longer wants a slot.
 > unlock default node-7
-  + lock-released actor=admin group=default id=node-7
+  + lock-wait-ended actor=admin group=default id=node-7
   = done
 > unlock default h1
   + lock-released actor=admin group=default id=h1

@@ -65,7 +65,7 @@
 > queue
   1 h2 rebooting: its reboot command is about to be sent | command-unsent
 > unlock default n1
-  + lock-released actor=admin group=default id=n1
+  + lock-wait-ended actor=admin group=default id=n1
   = done
 > queue
   1 h2 rebooting: its reboot command is about to be sent | command-unsent

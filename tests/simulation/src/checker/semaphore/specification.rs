@@ -220,6 +220,15 @@ impl Specification {
                 }
                 group.refused(id.as_str(), at);
             }
+            Fact::LockWaitEnded { group, id, .. } => {
+                let group = self.group(group)?;
+                if group.holders.get(id.as_str()).is_some_and(|holder| holder.client) {
+                    return Err(impossible(format!("{id} only waited, and holds a slot: {group:?}")));
+                }
+                if group.waiters.remove(id.as_str()).is_none() {
+                    return Err(impossible(format!("{id} did not wait: {group:?}")));
+                }
+            }
             Fact::LockReleased { group, id, .. } => {
                 let group = self.group(group)?;
                 group.give_back(id.as_str(), |holder| holder.client = false);
