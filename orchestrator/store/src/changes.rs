@@ -13,6 +13,9 @@ use super::error::ApplyError;
 /// The rows that a batch of records changes.
 #[derive(Debug, Default)]
 pub(super) struct Changes {
+    /// The runs in the state with which the store begins, or begins anew after a gap: how they and their hosts have ended by then is
+    /// counted if the store has not done so.
+    pub(super) base_runs: Vec<Run>,
     /// Changed runs as they are after the batch, in the order of their first change.
     pub(super) runs: Vec<RunChange>,
     /// All facts of the batch.
@@ -55,13 +58,14 @@ pub(super) struct FactEntry {
 }
 
 impl Changes {
-    /// What `batch` changes. The first batch of an empty store also adds the runs in the state before it, because a
+    /// What `batch` changes. The first batch of an empty store, or after a gap, also adds the runs in the state before it, because a
     /// journal may begin with a snapshot.
-    pub(super) fn of(batch: &[Committed], store_is_empty: bool) -> Result<Self, ApplyError> {
+    pub(super) fn of(batch: &[Committed], begins: bool) -> Result<Self, ApplyError> {
         let mut changes = Self::default();
-        if let Some(first) = batch.first().filter(|_| store_is_empty) {
+        if let Some(first) = batch.first().filter(|_| begins) {
             for run in first.before.last_run.iter().chain(&first.before.run) {
                 changes.touch_all(run);
+                changes.base_runs.push(run.clone());
             }
         }
         for committed in batch {

@@ -1,13 +1,14 @@
 //! The writing SQL.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
+use os_upgrade_kernel::run::Ended;
 use os_upgrade_kernel::{HostStatus, Reason, Run, RunHost, State};
 use os_upgrade_protocol::{HostName, RunId};
 use os_upgrade_shell::journal::Committed;
 use serde::Serialize;
 use sqlx::sqlite::{Sqlite, SqliteConnection};
-use sqlx::{QueryBuilder, query};
+use sqlx::{QueryBuilder, query, query_scalar};
 
 use super::changes::{Changes, EndedRun, FactEntry, RunChange};
 use super::position::Position;
@@ -21,6 +22,9 @@ const ROWS_PER_STATEMENT: usize = 64;
 
 /// Writes all rows of `changes`.
 pub(super) async fn changes(connection: &mut SqliteConnection, changes: &Changes) -> sqlx::Result<()> {
+    for run in &changes.base_runs {
+        count_ends(connection, run).await?;
+    }
     for change in &changes.runs {
         run(connection, &change.run).await?;
         hosts(connection, change).await?;
@@ -32,10 +36,39 @@ pub(super) async fn changes(connection: &mut SqliteConnection, changes: &Changes
         ended_run(connection, ended).await?;
     }
     for (status, count) in &changes.ended_hosts {
-        let upsert = "INSERT INTO host_totals (status, total) VALUES (?, ?) \
-                      ON CONFLICT (status) DO UPDATE SET total = total + excluded.total";
-        query(upsert).bind(*status).bind(*count).execute(&mut *connection).await?;
+        ended_hosts(connection, status, *count).await?;
     }
+    Ok(())
+}
+
+/// Counts the end of `run`, and those of its hosts, unless the store has them.
+async fn count_ends(connection: &mut SqliteConnection, run: &Run) -> sqlx::Result<()> {
+    if let Some(Ended { at, result }) = run.ended {
+        let ended = "SELECT EXISTS (SELECT 1 FROM runs WHERE id = ? AND ended_at IS NOT NULL)";
+        let is_counted: bool = query_scalar(ended).bind(run.id.as_str()).fetch_one(&mut *connection).await?;
+        if !is_counted {
+            let trigger_kind = run.trigger.kind();
+            ended_run(connection, &EndedRun { at, result, trigger_kind }).await?;
+        }
+    }
+    for status in [HostStatus::Upgraded, HostStatus::Failed, HostStatus::TimedOut].map(HostStatus::as_str) {
+        let have = "SELECT host FROM run_hosts WHERE run = ? AND status = ?";
+        let counted: Vec<String> =
+            query_scalar(have).bind(run.id.as_str()).bind(status).fetch_all(&mut *connection).await?;
+        let counted: BTreeSet<&str> = counted.iter().map(String::as_str).collect();
+        let ended = run.hosts().iter().filter(|(_, host)| host.status.as_str() == status);
+        let missing = ended.filter(|(name, _)| !counted.contains(name.as_str())).count();
+        if let Ok(missing @ 1..) = u32::try_from(missing) {
+            ended_hosts(connection, status, missing).await?;
+        }
+    }
+    Ok(())
+}
+
+async fn ended_hosts(connection: &mut SqliteConnection, status: &str, count: u32) -> sqlx::Result<()> {
+    let upsert = "INSERT INTO host_totals (status, total) VALUES (?, ?) \
+                  ON CONFLICT (status) DO UPDATE SET total = total + excluded.total";
+    query(upsert).bind(status).bind(count).execute(connection).await?;
     Ok(())
 }
 

@@ -51,6 +51,33 @@ async fn ends_of_runs_and_hosts_are_counted_once() {
     assert_eq!(totals, Totals::default());
 }
 
+/// An instance with an empty store begins with a snapshot, in which the last run may have ended.
+#[tokio::test]
+async fn ends_before_the_first_record_are_counted() {
+    let mut site = TestSite::new(["h01", "h02"]);
+    let mut records = vec![site.decide_record(&[put_config()]), site.fence()];
+    records.extend(site.whole_run("r1"));
+    let half = records.len() - 2;
+    records.push(site.decide_record(&[trigger("r2")]));
+    let totals = async |store: &TestStore| store.projector.history().await.unwrap().totals().await.unwrap();
+    let mut whole = TestStore::new().await;
+    whole.projector.apply(&streams(), None, &records).await.unwrap();
+    let expected = totals(&whole).await;
+    assert_eq!((expected.runs[0].total, expected.hosts.as_slice()), (1, &[("upgraded".to_owned(), 2)][..]));
+    for first in 0..records.len() {
+        let mut store = TestStore::new().await;
+        store.projector.apply(&streams(), None, &records[first..]).await.unwrap();
+        assert_eq!(totals(&store).await, expected, "from record {first} on");
+    }
+    // What is missing after a gap is counted then, and nothing twice.
+    for next in 1..records.len() {
+        let mut store = TestStore::new().await;
+        store.projector.apply(&streams(), None, &records[..half.min(next)]).await.unwrap();
+        store.projector.apply_after_gap(&streams(), &records[next..]).await.unwrap();
+        assert_eq!(totals(&store).await, expected, "a gap before record {next}");
+    }
+}
+
 #[tokio::test]
 async fn rows_of_a_failed_run() {
     let mut store = TestStore::new().await;
