@@ -263,7 +263,7 @@ struct Core {
 
 impl Core {
     async fn run(self, shutdown: CancellationToken) -> Result<(), ServeError> {
-        let Self { waiting, bus: pending, streams_found, parts } = self;
+        let Self { waiting, bus: pending, streams_found, mut parts } = self;
         let replicas = waiting.settings.nats.replicas.get() as usize;
         let Some(ready) = shutdown.run_until_cancelled(waiting.ready()).await else {
             // Nothing has been started that must be ended.
@@ -273,6 +273,10 @@ impl Core {
         // Both are set only here, and fail only if the receiver has ended.
         drop(pending.set(bus.clone()));
         let _ = streams_found.send(store_streams(&streams));
+        if let Some(journal) = &streams.journal {
+            parts.adapters.cluster =
+                parts.adapters.cluster.map(|cluster| cluster.for_journal(journal.created));
+        }
         let consumers = tokio::spawn({
             let (bus, workers, stop) = (bus.clone(), workers.clone(), shutdown.clone());
             async move { bus.create_consumers(&workers, stop).await }

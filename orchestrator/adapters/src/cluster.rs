@@ -15,7 +15,7 @@ mod seen;
 use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use chrono::Utc;
+use chrono::{DateTime, Utc};
 use imbl::OrdMap;
 use kube::core::Selector;
 use os_upgrade_kernel::{Job, JobDone, NodeJob, NodeOutcome, SeenNode};
@@ -59,6 +59,8 @@ pub struct ClusterConfig {
 #[derive(Debug, Clone)]
 pub struct Cluster {
     shared: Arc<Shared>,
+    /// When the journal of the site was created, if that is known: it tells marks of this journal from those of others.
+    journal: Option<DateTime<Utc>>,
 }
 
 #[derive(Debug)]
@@ -76,7 +78,14 @@ impl Cluster {
     pub fn new(config: ClusterConfig) -> Self {
         let connection = Connection::new(config.access.clone(), config.requests.clone());
         let (memory, events, unreadable) = (Memory::default(), NodeEvents::default(), Mutex::default());
-        Self { shared: Arc::new(Shared { config, connection, memory, events, unreadable }) }
+        let shared = Shared { config, connection, memory, events, unreadable };
+        Self { shared: Arc::new(shared), journal: None }
+    }
+
+    /// The same cluster, for the site with the journal that was created at this time.
+    #[must_use]
+    pub fn for_journal(self, created_at: DateTime<Utc>) -> Self {
+        Self { journal: Some(created_at), ..self }
     }
 
     /// Carries `job` out. `may_write` says right before each write whether this instance still leads.
@@ -120,7 +129,8 @@ impl Cluster {
         let client = connection.client().await?;
         let drainer = Drainer { client: &client, policy: &config.policy, pace: config.pace };
         let (site, node_from) = (&config.site, &config.node_from);
-        let work = Work { job, site, node_from, client: &client, drainer, permit, memory, events };
+        let (client, journal) = (&client, self.journal);
+        let work = Work { job, site, journal, node_from, client, drainer, permit, memory, events };
         let result = work.carry_out().await;
         if let Err(Halt::Failed(failure)) = &result {
             connection.failed(failure).await;
@@ -166,7 +176,7 @@ impl Cluster {
         let Shared { config, connection, unreadable, .. } = &*self.shared;
         let client = connection.client().await?;
         let nodes = self.heed(client.nodes().await.map_err(Failure::from)).await?;
-        let all = seen::Nodes::new(nodes, &config.site, &config.api_servers);
+        let all = seen::Nodes::new(nodes, &config.site, self.journal, &config.api_servers);
         let mut known = unreadable.lock().unwrap_or_else(PoisonError::into_inner);
         for (node, detail) in &all.unreadable {
             if !known.contains(node) {

@@ -116,7 +116,7 @@ pub use slot::{InReplyTo, Slot, SlotState};
 pub use start::{Startable, startable};
 pub use state::{ApplyError, State};
 pub use strongbox::{Sealed, Secret, SecretName, SecretNameError, Strongbox};
-pub use view::{Reachability, SeenHost, SeenNode, Silence, View};
+pub use view::{Reachability, SeenHost, SeenMark, SeenNode, Silence, View};
 pub use warning::{Warning, lasting_warnings, next_start, warnings};
 pub use watermark::Watermark;
 pub use window::{Calendar, CalendarError, Occurrence, Window, Zones};

@@ -12,3 +12,11 @@ pub struct NodeFence {
     /// The sequence of the fence in the control stream.
     pub sequence: u64,
 }
+
+impl NodeFence {
+    /// Whether a leader with this fence leaves alone what has the fence `mark`: a later leader has written it, or one of another journal.
+    /// A site that was restored goes on from the journal before.
+    pub fn yields_to(self, mark: Self, is_of_other_journal: bool) -> bool {
+        mark > self || (is_of_other_journal && mark.restored == self.restored)
+    }
+}

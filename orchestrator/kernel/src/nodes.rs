@@ -14,7 +14,7 @@ use crate::reboot_queue::{Entry, EntryEvent, EntryStatus};
 use crate::run::{HostEvent, HostStatus, Run};
 use crate::slot::{ReleaseCause, Slot, SlotState};
 use crate::state::{ApplyError, State};
-use crate::view::{SeenNode, View};
+use crate::view::{SeenMark, SeenNode, View};
 
 /// How long a drain may take if the settings do not say so: as long as by default.
 const DRAIN_TIMEOUT: Duration = Duration::from_secs(600);
@@ -100,10 +100,12 @@ impl State {
             && self.entry_under_way(host).is_none()
     }
 
-    /// Whether the mark of a node is of another journal: a leader of this one has no later fence, as its decisions are not committed once
-    /// another one leads.
+    /// Whether the mark of a node is of another journal, as it says itself, or as its fence is later: a leader of this journal has no later
+    /// fence, as its decisions are not committed once another one leads.
     pub(crate) fn has_foreign_mark(&self, seen: &SeenNode) -> bool {
-        self.node_fence().zip(seen.mark).is_some_and(|(own, mark)| mark > own)
+        let is_foreign =
+            |(own, mark): (NodeFence, SeenMark)| own.yields_to(mark.fence, mark.is_of_other_journal);
+        self.node_fence().zip(seen.mark).is_some_and(is_foreign)
     }
 
     /// The hosts whose nodes are drained, at work or uncordoned: those that failed are not among them.

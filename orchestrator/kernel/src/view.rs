@@ -84,8 +84,17 @@ pub struct SeenNode {
     pub is_api_server: bool,
     /// Whether it takes no more pods.
     pub is_unschedulable: bool,
-    /// The fence in its mark of this site; absent if it has none.
-    pub mark: Option<NodeFence>,
+    /// Its mark of this site; absent if it has none.
+    pub mark: Option<SeenMark>,
+}
+
+/// The mark of a node.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct SeenMark {
+    /// The fence in it.
+    pub fence: NodeFence,
+    /// Whether it is known to be of another journal of the site. Older versions did not write which one it is.
+    pub is_of_other_journal: bool,
 }
 
 /// The silence of a host that is unreachable.

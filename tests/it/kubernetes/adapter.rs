@@ -103,7 +103,7 @@ pub(super) fn host() -> HostName {
 
 /// Who speaks for the node.
 pub(super) fn claim() -> Claim {
-    Claim { site: SITE.to_owned(), host: host(), fence: fence(7), takes_over: None }
+    Claim { site: SITE.to_owned(), host: host(), fence: fence(7), journal: None, takes_over: None }
 }
 
 /// A permission that lasts.
@@ -116,7 +116,7 @@ pub(super) fn check(is_cordoned: bool) -> NodeOrder {
 }
 
 pub(super) fn evict(is_cordoned: bool) -> NodeOrder {
-    NodeOrder::Evict { owner: OWNER.parse::<RunId>().unwrap(), is_cordoned }
+    NodeOrder::Evict { owner: OWNER.parse::<RunId>().unwrap(), is_cordoned, is_ours: false }
 }
 
 /// The job about the node with the fence of [`claim`].
@@ -225,8 +225,9 @@ impl Cluster {
 
     /// Cordons the node for the claim.
     pub(super) async fn cordon(&self) {
-        let cordoned =
-            node::cordon(&self.client, NODE, &claim(), OWNER, lasting()).await.map(|(cordoned, _)| cordoned);
+        let cordoned = node::cordon(&self.client, NODE, &claim(), OWNER, false, lasting())
+            .await
+            .map(|(cordoned, _)| cordoned);
         assert_eq!(cordoned, Ok(Cordoned::Ours { was_unschedulable: false }));
         self.server.forget_calls();
     }

@@ -3,13 +3,16 @@
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
+use chrono::DateTime;
 use harness::kubernetes::Fault;
 use harness::kubernetes::resource::NODES;
 use os_upgrade_adapters::Adapters;
 use os_upgrade_adapters::cluster;
 use os_upgrade_adapters::kubernetes::client::Access;
 use os_upgrade_adapters::kubernetes::mark::ANNOTATION;
-use os_upgrade_kernel::{Job, JobDone, NoAnswer, NodeFence, NodeJob, NodeOrder, NodeOutcome, SeenNode};
+use os_upgrade_kernel::{
+    Job, JobDone, NoAnswer, NodeFence, NodeJob, NodeOrder, NodeOutcome, SeenMark, SeenNode,
+};
 use os_upgrade_protocol::HostName;
 use os_upgrade_settings::NodeFrom;
 use os_upgrade_shell::fleet_lock::RetryAfter;
@@ -208,6 +211,46 @@ async fn cordon_ends_without_its_mark() {
         assert_eq!(cluster.node()["spec"]["unschedulable"] == json!(true), !is_ours);
         cluster.set_node(NODE, None, false);
     }
+}
+
+/// The outcome of an uncordon does not reach the journal, so that it is repeated.
+#[tokio::test]
+async fn repeated_uncordon_leaves_an_administrators_cordon() {
+    let cluster = Cluster::start().await;
+    let adapter = cluster.adapter();
+    let uncordon = || NodeOrder::Uncordon { ready: false, left: None, is_ours: true, takes_over: None };
+    assert!(is_drained(&carry_out(&adapter, check(false)).await));
+    assert_eq!(carry_out(&adapter, uncordon()).await, NodeOutcome::Uncordoned);
+    cluster.set_node(NODE, None, true);
+    assert_eq!(carry_out(&adapter, uncordon()).await, NodeOutcome::Uncordoned);
+    assert_eq!(cluster.node()["spec"]["unschedulable"], json!(true));
+}
+
+/// Somebody removes the mark alone before the node is looked at once more.
+#[tokio::test]
+async fn recheck_without_the_mark_does_not_keep_the_cordon() {
+    let cluster = Cluster::start().await;
+    let adapter = cluster.adapter();
+    assert!(is_drained(&carry_out(&adapter, check(false)).await));
+    cluster.set_node(NODE, None, true);
+    let recheck = NodeOrder::Evict { owner: OWNER.parse().unwrap(), is_cordoned: false, is_ours: true };
+    assert!(is_drained(&carry_out(&adapter, recheck).await));
+    assert_eq!(carry_out(&adapter, UNCORDON).await, NodeOutcome::Uncordoned);
+    assert_ne!(cluster.node()["spec"]["unschedulable"], json!(true));
+}
+
+/// A site that was set up anew comes upon marks of its earlier journal.
+#[tokio::test]
+async fn mark_of_an_earlier_journal_is_known_by_it() {
+    let cluster = Cluster::start().await;
+    let of_journal = |secs| cluster.adapter().for_journal(DateTime::from_timestamp(secs, 5).unwrap());
+    assert!(is_drained(&carry_out(&of_journal(1), check(false)).await));
+    let seen = async |secs| of_journal(secs).nodes().await.unwrap()[&host()].mark.unwrap();
+    assert_eq!(seen(1).await, SeenMark { fence: fence(7), is_of_other_journal: false });
+    assert_eq!(seen(2).await, SeenMark { fence: fence(7), is_of_other_journal: true });
+    let superseded = NodeOutcome::Superseded { fence: fence(7) };
+    assert_eq!(carry_out(&of_journal(2), UNCORDON).await, superseded);
+    assert_eq!(carry_out(&of_journal(1), UNCORDON).await, NodeOutcome::Uncordoned);
 }
 
 #[tokio::test]
@@ -479,7 +522,11 @@ async fn nodes_of_hosts_are_seen() {
     let seen = |name: &str| nameless(&nodes[&HostName::new(name).unwrap()]);
     let ready = SeenNode { is_ready: true, ..SeenNode::default() };
     let cordoned = SeenNode { is_unschedulable: true, ..ready.clone() };
-    let ours = SeenNode { is_api_server: true, mark: Some(fence(7)), ..cordoned.clone() };
+    let ours = SeenNode {
+        is_api_server: true,
+        mark: Some(SeenMark { fence: fence(7), is_of_other_journal: false }),
+        ..cordoned.clone()
+    };
     assert_eq!(seen(NODE), ours);
     assert_eq!((seen("m-000"), seen("m-002")), (ready.clone(), SeenNode::default()));
     // What others have marked, or nobody knows who, is not the site's.

@@ -10,7 +10,7 @@ use os_upgrade_adapters::kubernetes::error::Error;
 use os_upgrade_adapters::kubernetes::mark::{
     ANNOTATION, Claim, Cordoned, Mark, Refenced, Standing, Uncordoned,
 };
-use os_upgrade_adapters::kubernetes::node::{self, Readiness};
+use os_upgrade_adapters::kubernetes::node::{self, Readiness, Sent};
 use os_upgrade_adapters::kubernetes::permit::{Interrupted, Permit};
 use os_upgrade_adapters::kubernetes::rights::{GET_NODE, PATCH_NODE};
 use os_upgrade_test_site::authority::Authority;
@@ -32,8 +32,8 @@ fn later() -> Claim {
 }
 
 fn mark_of(claim: &Claim, was_unschedulable: bool) -> Mark {
-    let Claim { site, host, fence, takes_over: _ } = claim.clone();
-    Mark { site, owner: OWNER.to_owned(), host, fence, was_unschedulable }
+    let Claim { site, host, fence, journal, takes_over: _ } = claim.clone();
+    Mark { site, owner: OWNER.to_owned(), host, fence, journal, was_unschedulable }
 }
 
 async fn cordon(
@@ -42,7 +42,7 @@ async fn cordon(
     claim: &Claim,
     permit: Permit<'_>,
 ) -> Result<Cordoned, Interrupted> {
-    node::cordon(client, node, claim, OWNER, permit).await.map(|(cordoned, _)| cordoned)
+    node::cordon(client, node, claim, OWNER, false, permit).await.map(|(cordoned, _)| cordoned)
 }
 
 async fn keep(client: &Client, node: &str, claim: &Claim) -> Result<Standing, Interrupted> {
@@ -50,7 +50,8 @@ async fn keep(client: &Client, node: &str, claim: &Claim) -> Result<Standing, In
 }
 
 async fn uncordon(client: &Client, node: &str, claim: &Claim) -> Result<Uncordoned, Interrupted> {
-    node::uncordon(client, node, claim, lasting(), false, |_| true).await.map(Option::unwrap)
+    let sent = Sent::default();
+    node::uncordon(client, node, claim, lasting(), false, &sent, |_| true).await.map(Option::unwrap)
 }
 
 impl Cluster {
@@ -269,6 +270,23 @@ async fn lost_answers_are_looked_up() {
         assert_eq!(cluster.writes(), 2 * patches, "{fault:?}");
         assert!(!cluster.is_unschedulable());
     }
+}
+
+/// The answer to an uncordon is lost, and an administrator cordons the node before it is looked up.
+#[tokio::test]
+async fn repeated_uncordon_leaves_an_administrators_cordon() {
+    let cluster = Cluster::start().await;
+    cluster.cordon().await;
+    cluster.server.plan(Fault::CutAfter, "patch", "nodes", 1);
+    let (claim, sent) = (claim(), Sent::default());
+    let uncordon = node::uncordon(&cluster.client, NODE, &claim, lasting(), true, &sent, |_| true);
+    let cordon = async {
+        eventually("the patch", async || (cluster.writes() == 1).then_some(())).await;
+        cluster.set_unschedulable(true);
+    };
+    let (uncordoned, ()) = tokio::join!(uncordon, cordon);
+    assert_eq!(uncordoned, Ok(Some(Uncordoned::Unmarked { is_unschedulable: true })));
+    assert!(cluster.is_unschedulable());
 }
 
 #[tokio::test]

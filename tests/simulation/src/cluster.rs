@@ -4,7 +4,8 @@ use std::collections::BTreeMap;
 
 use fastrand::Rng;
 use os_upgrade_kernel::{
-    NodeFence, NodeJob, NodeOrder, NodeOutcome, PODS_NAMED_MAX, Pod as NamedPod, PodObstacle, Pods, SeenNode,
+    NodeFence, NodeJob, NodeOrder, NodeOutcome, PODS_NAMED_MAX, Pod as NamedPod, PodObstacle, Pods, SeenMark,
+    SeenNode,
 };
 use os_upgrade_protocol::{HostName, RunId};
 
@@ -187,7 +188,10 @@ impl Cluster {
                 is_ready: node.is_ready,
                 is_api_server: node.is_api_server,
                 is_unschedulable: node.is_unschedulable,
-                mark: node.mark.as_ref().map(|mark| mark.fence),
+                mark: node
+                    .mark
+                    .as_ref()
+                    .map(|mark| SeenMark { fence: mark.fence, is_of_other_journal: false }),
             };
             (host.clone(), seen)
         })
@@ -277,15 +281,15 @@ impl Cluster {
                 (NodeOutcome::CordonLost { detail: "it was made schedulable".to_owned() }, Vec::new())
             }
             NodeOrder::Check { owner, .. } => {
-                let mut seen = node.cordon(now, version, job.fence, owner, bug);
+                let mut seen = node.cordon(now, version, (job.fence, false), owner, bug);
                 let outcome = node.check(now, &mut seen);
                 if let (NodeOutcome::Drained { .. }, Some(Bug::RepeatedUndrained)) = (&outcome, bug) {
                     node.emptied_for = Some(owner.clone());
                 }
                 (node.with_mark(outcome), seen)
             }
-            NodeOrder::Evict { owner, .. } => {
-                let mut seen = node.cordon(now, version, job.fence, owner, bug);
+            NodeOrder::Evict { owner, is_ours, .. } => {
+                let mut seen = node.cordon(now, version, (job.fence, *is_ours), owner, bug);
                 if bug.is_some_and(|bug| bug.remembers(owner)) && node.emptied_for.as_ref() == Some(owner) {
                     let drained = NodeOutcome::Drained { boot_id: Some(node.boot_id.clone()) };
                     return (node.with_mark(drained), seen);
@@ -332,14 +336,14 @@ impl Node {
         &mut self,
         now: Micros,
         version: u64,
-        fence: NodeFence,
+        (fence, is_ours): (NodeFence, bool),
         owner: &RunId,
         bug: Option<Bug>,
     ) -> Vec<Seen> {
         // A mark on a node that somebody has made schedulable says nothing of what was before.
         let was_unschedulable = match &self.mark {
             Some(mark) => self.is_unschedulable && mark.was_unschedulable,
-            None => self.is_unschedulable && bug != Some(Bug::AdminCordonForgotten),
+            None => self.is_unschedulable && !is_ours && bug != Some(Bug::AdminCordonForgotten),
         };
         let mark = Mark { fence, owner: owner.clone(), was_unschedulable };
         if self.is_unschedulable && self.mark.as_ref() == Some(&mark) {

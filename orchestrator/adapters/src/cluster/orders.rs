@@ -2,6 +2,7 @@
 
 use std::sync::{Mutex, PoisonError};
 
+use chrono::{DateTime, Utc};
 use os_upgrade_kernel::{NodeJob, NodeOrder, NodeOutcome};
 use os_upgrade_protocol::RunId;
 use os_upgrade_settings::NodeFrom;
@@ -53,6 +54,8 @@ impl From<Interrupted> for Halt {
 pub(super) struct Work<'a> {
     pub(super) job: &'a NodeJob,
     pub(super) site: &'a str,
+    /// When the journal of the site was created, if that is known.
+    pub(super) journal: Option<DateTime<Utc>>,
     pub(super) node_from: &'a NodeFrom,
     pub(super) client: &'a Client,
     pub(super) drainer: Drainer<'a>,
@@ -65,16 +68,19 @@ impl Work<'_> {
     pub(super) async fn carry_out(&self) -> Result<NodeOutcome, Halt> {
         match &self.job.order {
             NodeOrder::Check { owner, is_cordoned } => {
-                self.memory.forget(&self.job.host);
+                self.memory.forget_drain(&self.job.host);
                 self.check(owner, *is_cordoned).await
             }
-            NodeOrder::Evict { owner, is_cordoned } => self.evict(owner, *is_cordoned).await,
+            NodeOrder::Evict { owner, is_cordoned, is_ours } => {
+                self.evict(owner, *is_cordoned, *is_ours).await
+            }
             NodeOrder::Hold => {
-                self.memory.forget(&self.job.host);
+                self.memory.forget_drain(&self.job.host);
+                self.memory.forget_uncordon(&self.job.host);
                 unless_gone(self.hold().await, NodeOutcome::Unmarked)
             }
             NodeOrder::Uncordon { ready, left, is_ours, takes_over: _ } => {
-                self.memory.forget(&self.job.host);
+                self.memory.forget_drain(&self.job.host);
                 let uncordoned = self.uncordon(*ready, left.as_deref(), *is_ours).await;
                 unless_gone(uncordoned, NodeOutcome::Uncordoned)
             }
@@ -87,12 +93,12 @@ impl Work<'_> {
             NodeOrder::Check { .. } | NodeOrder::Evict { .. } | NodeOrder::Hold => None,
         };
         let (site, host) = (self.site.to_owned(), self.job.host.clone());
-        Claim { site, host, fence: self.job.fence, takes_over }
+        Claim { site, host, fence: self.job.fence, journal: self.journal, takes_over }
     }
 
     async fn check(&self, owner: &RunId, is_cordoned: bool) -> Result<NodeOutcome, Halt> {
         let node = node_of(self.node_from, self.client, &self.job.host).await?;
-        let state = match self.cordon(&node, owner, is_cordoned).await? {
+        let state = match self.cordon(&node, owner, is_cordoned, false).await? {
             Ok(state) => state,
             Err(outcome) => return Ok(outcome),
         };
@@ -110,19 +116,19 @@ impl Work<'_> {
         Ok(with_mark(&state, outcome))
     }
 
-    async fn evict(&self, owner: &RunId, is_cordoned: bool) -> Result<NodeOutcome, Halt> {
+    async fn evict(&self, owner: &RunId, is_cordoned: bool, is_ours: bool) -> Result<NodeOutcome, Halt> {
         let host = &self.job.host;
         let node = node_of(self.node_from, self.client, host).await?;
-        let state = match self.cordon(&node, owner, is_cordoned).await? {
+        let state = match self.cordon(&node, owner, is_cordoned, is_ours).await? {
             Ok(state) => state,
             Err(outcome) => return Ok(outcome),
         };
-        let progress = self.memory.of(host);
+        let progress = self.memory.drain(host);
         let mut progress = progress.lock().await;
         let outcome = match self.drainer.round(&state, &self.claim(), self.permit, &mut progress).await? {
             Round::NotCordoned(standing) => return Ok(not_cordoned(&node, standing)),
             Round::Drained { boot_id } => {
-                self.memory.forget(host);
+                self.memory.forget_drain(host);
                 self.drained(&state, boot_id)
             }
             Round::Remaining(pods) => NodeOutcome::Remaining { pods: remaining(state.readiness, pods) },
@@ -148,13 +154,16 @@ impl Work<'_> {
         node: &str,
         owner: &RunId,
         is_cordoned: bool,
+        is_ours: bool,
     ) -> Result<Result<NodeState, NodeOutcome>, Halt> {
+        self.memory.forget_uncordon(&self.job.host);
         if is_cordoned {
             let (standing, state) = node::keep(self.client, node, &self.claim(), self.permit).await?;
             return Ok(lost(node, standing).map_or(Ok(state), Err));
         }
         let owner = owner.as_str();
-        let (cordoned, state) = node::cordon(self.client, node, &self.claim(), owner, self.permit).await?;
+        let (cordoned, state) =
+            node::cordon(self.client, node, &self.claim(), owner, is_ours, self.permit).await?;
         Ok(match cordoned {
             Cordoned::Ours { .. } => {
                 self.report(&state, &NodeEvent::Cordoned);
@@ -191,8 +200,9 @@ impl Work<'_> {
             }
             !ready || is_ready(node, left)
         };
+        let sent = self.memory.uncordon(&self.job.host);
         let uncordoned =
-            node::uncordon(self.client, &node, &self.claim(), self.permit, is_ours, may_end).await?;
+            node::uncordon(self.client, &node, &self.claim(), self.permit, is_ours, &sent, may_end).await?;
         Ok(match uncordoned {
             None => NodeOutcome::NotReady,
             Some(Uncordoned::Unmarked { is_unschedulable }) => {

@@ -2,9 +2,10 @@
 
 use std::collections::BTreeMap;
 
+use chrono::{DateTime, Utc};
 use imbl::OrdMap;
 use kube::core::{Selector, SelectorExt as _};
-use os_upgrade_kernel::SeenNode;
+use os_upgrade_kernel::{SeenMark, SeenNode};
 use os_upgrade_protocol::HostName;
 use os_upgrade_settings::NodeFrom;
 
@@ -21,12 +22,20 @@ pub(super) struct Nodes {
 }
 
 impl Nodes {
-    pub(super) fn new(nodes: Vec<Node>, site: &str, api_servers: &Selector) -> Self {
+    pub(super) fn new(
+        nodes: Vec<Node>,
+        site: &str,
+        journal: Option<DateTime<Utc>>,
+        api_servers: &Selector,
+    ) -> Self {
         let mut unreadable = BTreeMap::new();
         let nodes = nodes.into_iter().map(NodeState::from);
         let all = nodes.map(|node| {
             let mark = match &node.cordon.marking {
-                Marking::Marked { mark, .. } => (mark.site == site).then_some(mark.fence),
+                Marking::Marked { mark, .. } => (mark.site == site).then(|| SeenMark {
+                    fence: mark.fence,
+                    is_of_other_journal: mark.is_of_other_journal(journal),
+                }),
                 Marking::None => None,
                 Marking::Unreadable { detail } => {
                     unreadable.insert(node.name.clone(), detail.clone());

@@ -22,9 +22,11 @@ pub struct Claim {
     pub site: String,
     /// The host of the node.
     pub host: HostName,
-    /// The leader's fence. That of a later leader of the same site is greater.
+    /// The leader's fence. That of a later leader of the same journal is greater.
     pub fence: NodeFence,
-    /// A later fence in a mark that is taken over all the same, since it is of another journal of the site.
+    /// When the journal of the site was created, which tells it from others; absent if that is not known.
+    pub journal: Option<DateTime<Utc>>,
+    /// The fence in a mark of another journal of the site that is taken over all the same.
     pub takes_over: Option<NodeFence>,
 }
 
@@ -40,8 +42,18 @@ pub struct Mark {
     pub host: HostName,
     /// The fence under which the mark was written last.
     pub fence: NodeFence,
+    /// When the journal was created that the fence is of. Older versions do not say so.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub journal: Option<DateTime<Utc>>,
     /// Whether the node was unschedulable before, as an administrator had left it.
     pub was_unschedulable: bool,
+}
+
+impl Mark {
+    /// Whether it is known to be of another journal than the one that was created at this time.
+    pub fn is_of_other_journal(&self, journal: Option<DateTime<Utc>>) -> bool {
+        self.journal.zip(journal).is_some_and(|(theirs, own)| theirs != own)
+    }
 }
 
 /// What a mark says to people besides. Nothing is decided by it.
@@ -101,7 +113,7 @@ pub enum Standing {
     ForeignUncordon,
     /// There is no mark.
     Unmarked,
-    /// A later leader of the site has marked the node.
+    /// A later leader of the site, or one of another journal, has marked the node.
     Superseded(Mark),
     /// Another site has marked the node.
     OtherSite(Mark),
@@ -151,7 +163,7 @@ pub enum Cordoned {
         /// Whether it was unschedulable before, and will be afterwards.
         was_unschedulable: bool,
     },
-    /// A later leader of the site has marked the node.
+    /// A later leader of the site, or one of another journal, has marked the node.
     Superseded(Mark),
     /// Another site has marked the node.
     OtherSite(Mark),
@@ -170,7 +182,7 @@ pub enum Uncordoned {
         /// Whether it is unschedulable, as an administrator has left it.
         is_unschedulable: bool,
     },
-    /// A later leader of the site has marked the node.
+    /// A later leader of the site, or one of another journal, has marked the node.
     Superseded(Mark),
     /// Another site has marked the node.
     OtherSite(Mark),
@@ -191,7 +203,7 @@ pub enum Refenced {
     },
     /// The node is not marked.
     Unmarked,
-    /// A later leader of the site has marked the node.
+    /// A later leader of the site, or one of another journal, has marked the node.
     Superseded(Mark),
     /// Another site has marked the node.
     OtherSite(Mark),
@@ -218,15 +230,6 @@ fn noted(mark: &Mark, note: &Note) -> String {
     text.to_string()
 }
 
-/// The step that writes another fence into a mark, which must not have changed.
-fn rewrite<T>(mark: &Mark, before: &str, fence: NodeFence, more: Option<Value>) -> Step<T> {
-    let after = noted(&Mark { fence, ..mark.clone() }, &Note::read(before));
-    let mut patch = vec![json!({ "op": "test", "path": pointer(), "value": before })];
-    patch.extend(more);
-    patch.push(json!({ "op": "replace", "path": pointer(), "value": after }));
-    Step::Json(Value::Array(patch))
-}
-
 fn is_unschedulable() -> Value {
     json!({ "op": "test", "path": UNSCHEDULABLE, "value": true })
 }
@@ -239,21 +242,36 @@ impl Claim {
             Marking::Unreadable { detail } => Standing::Unreadable { detail: detail.clone() },
             // Fences of two sites cannot be compared.
             Marking::Marked { mark, .. } if mark.site != self.site => Standing::OtherSite(mark.clone()),
-            Marking::Marked { mark, .. }
-                if mark.fence > self.fence && Some(mark.fence) != self.takes_over =>
-            {
-                Standing::Superseded(mark.clone())
-            }
+            Marking::Marked { mark, .. } if self.is_superseded_by(mark) => Standing::Superseded(mark.clone()),
             Marking::Marked { .. } if cordon.is_unschedulable => Standing::Ours,
             Marking::Marked { .. } => Standing::ForeignUncordon,
         }
     }
 
-    /// The step towards a cordon for `owner`. The mark of an earlier cordon of the site is taken over with what it remembers.
+    /// Whether a later leader, or one of another journal, has written the mark.
+    fn is_superseded_by(&self, mark: &Mark) -> bool {
+        self.fence.yields_to(mark.fence, mark.is_of_other_journal(self.journal))
+            && Some(mark.fence) != self.takes_over
+    }
+
+    /// The step that writes the claim's fence into a mark, which must not have changed.
+    fn rewrite<T>(&self, mark: &Mark, before: &str, more: Option<Value>) -> Step<T> {
+        let after = Mark { fence: self.fence, journal: self.journal, ..mark.clone() };
+        let after = noted(&after, &Note::read(before));
+        let mut patch = vec![json!({ "op": "test", "path": pointer(), "value": before })];
+        patch.extend(more);
+        patch.push(json!({ "op": "replace", "path": pointer(), "value": after }));
+        Step::Json(Value::Array(patch))
+    }
+
+    /// The step towards a cordon for `owner`. The mark of an earlier cordon of the site is taken over with what it remembers. Without a
+    /// mark, the node was unschedulable before if it is so now, unless the site knows that it is so because of the site alone
+    /// (`is_ours`), and somebody has removed its mark.
     pub(super) fn cordon(
         &self,
         owner: &str,
         cordon: &Cordon,
+        is_ours: bool,
         version: &str,
         now: DateTime<Utc>,
     ) -> Step<Cordoned> {
@@ -266,13 +284,14 @@ impl Claim {
         let was_unschedulable = match before {
             // Whoever has made the node schedulable since has said how it is to be left.
             Marking::Marked { mark, .. } => mark.was_unschedulable && cordon.is_unschedulable,
-            Marking::None | Marking::Unreadable { .. } => cordon.is_unschedulable,
+            Marking::None | Marking::Unreadable { .. } => cordon.is_unschedulable && !is_ours,
         };
         let wanted = Mark {
             site: self.site.clone(),
             owner: owner.to_owned(),
             host: self.host.clone(),
             fence: self.fence,
+            journal: self.journal,
             was_unschedulable,
         };
         if let Marking::Marked { mark, .. } = before
@@ -301,7 +320,7 @@ impl Claim {
     pub(super) fn keep(&self, cordon: &Cordon) -> Step<Standing> {
         match (self.standing(cordon), &cordon.marking) {
             (Standing::Ours, Marking::Marked { mark, text }) if mark.fence != self.fence => {
-                rewrite(mark, text, self.fence, Some(is_unschedulable()))
+                self.rewrite(mark, text, Some(is_unschedulable()))
             }
             (standing, _) => Step::Done(standing),
         }
@@ -346,7 +365,7 @@ impl Claim {
                 if mark.fence == self.fence {
                     Step::Done(Refenced::Done { was_unschedulable: mark.was_unschedulable })
                 } else {
-                    rewrite(mark, text, self.fence, None)
+                    self.rewrite(mark, text, None)
                 }
             }
             (Standing::Unmarked | Standing::Ours | Standing::ForeignUncordon, _) => {

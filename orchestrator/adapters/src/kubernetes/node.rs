@@ -1,6 +1,8 @@
 //! Nodes: what they say of themselves, and their cordons. [`super::mark`] decides, this module writes.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use chrono::{DateTime, Utc};
@@ -55,6 +57,20 @@ pub enum Readiness {
     Unknown,
 }
 
+/// Whether a change of a node was sent that was carried out, or may have been. Clones share it.
+#[derive(Debug, Clone, Default)]
+pub struct Sent(Arc<AtomicBool>);
+
+impl Sent {
+    fn get(&self) -> bool {
+        self.0.load(Ordering::SeqCst)
+    }
+
+    fn set(&self, is_sent: bool) {
+        self.0.store(is_sent, Ordering::SeqCst);
+    }
+}
+
 impl NodeState {
     /// Whether its kubelet has not been heard of since `since`, or longer.
     pub(super) fn is_silent_since(&self, since: DateTime<Utc>) -> bool {
@@ -98,7 +114,8 @@ pub async fn read(client: &Client, name: &str) -> Result<NodeState, Error> {
     client.node(name).await.map(NodeState::from)
 }
 
-/// Cordons a node for `owner`. What an administrator has done before is remembered. Returns the node as it then is, too.
+/// Cordons a node for `owner`. What an administrator has done before is remembered, unless the node is unschedulable because of this
+/// site alone (`is_ours`). Returns the node as it then is, too.
 ///
 /// # Errors
 /// The work is to stop, or a request fails for good.
@@ -107,10 +124,12 @@ pub async fn cordon(
     name: &str,
     claim: &Claim,
     owner: &str,
+    is_ours: bool,
     permit: Permit<'_>,
 ) -> Result<(Cordoned, NodeState), Interrupted> {
     let now = Utc::now();
-    change(client, name, permit, |node| claim.cordon(owner, &node.cordon, &node.version, now)).await
+    let step = |node: &NodeState, _: bool| claim.cordon(owner, &node.cordon, is_ours, &node.version, now);
+    change(client, name, permit, &Sent::default(), step).await
 }
 
 /// Writes the fence of the claim into the mark of a node that is cordoned for the site, and looks whether it still is. Returns
@@ -124,13 +143,14 @@ pub async fn keep(
     claim: &Claim,
     permit: Permit<'_>,
 ) -> Result<(Standing, NodeState), Interrupted> {
-    change(client, name, permit, |node| claim.keep(&node.cordon)).await
+    change(client, name, permit, &Sent::default(), |node, _| claim.keep(&node.cordon)).await
 }
 
 /// Leaves a node as it was before the site has cordoned it, if `may_end` says so of the node; otherwise it returns nothing.
 ///
 /// An administrator's cordon that came after ours cannot be told apart, and ends too. One that is unschedulable because of this site
-/// alone (`is_ours`) is made schedulable even if somebody has removed its mark.
+/// alone (`is_ours`) is made schedulable even if somebody has removed its mark. Once the site may have removed the mark itself (`sent`),
+/// which it does with the cordon, a node that is unschedulable is so because of somebody else.
 ///
 /// # Errors
 /// The work is to stop, or a request fails for good.
@@ -140,15 +160,16 @@ pub async fn uncordon(
     claim: &Claim,
     permit: Permit<'_>,
     is_ours: bool,
+    sent: &Sent,
     may_end: impl Fn(&NodeState) -> bool,
 ) -> Result<Option<Uncordoned>, Interrupted> {
-    let step = |node: &NodeState| {
+    let step = |node: &NodeState, was_sent: bool| {
         if !may_end(node) {
             return Step::Done(None);
         }
-        claim.uncordon(&node.cordon, &node.version, is_ours).map(Some)
+        claim.uncordon(&node.cordon, &node.version, is_ours && !was_sent).map(Some)
     };
-    change(client, name, permit, step).await.map(|(uncordoned, _)| uncordoned)
+    change(client, name, permit, sent, step).await.map(|(uncordoned, _)| uncordoned)
 }
 
 /// Writes the fence of the claim into its mark.
@@ -161,27 +182,29 @@ pub async fn refence(
     claim: &Claim,
     permit: Permit<'_>,
 ) -> Result<Refenced, Interrupted> {
-    change(client, name, permit, |node| claim.refence(&node.cordon)).await.map(|(refenced, _)| refenced)
+    let step = |node: &NodeState, _: bool| claim.refence(&node.cordon);
+    change(client, name, permit, &Sent::default(), step).await.map(|(refenced, _)| refenced)
 }
 
-/// Reads the node and takes steps until there is none left. Returns the node as it then is, too: whoever goes on from there need
-/// not read it again.
+/// Reads the node and takes steps until there is none left. `step` is told whether something was sent before the node was read. Returns
+/// the node as it then is, too: whoever goes on from there need not read it again.
 async fn change<T>(
     client: &Client,
     name: &str,
     permit: Permit<'_>,
-    step: impl Fn(&NodeState) -> Step<T>,
+    sent: &Sent,
+    step: impl Fn(&NodeState, bool) -> Step<T>,
 ) -> Result<(T, NodeState), Interrupted> {
     let mut pause = RETRY_PAUSE;
     let mut attempt = 1;
     loop {
         // Without an answer only the node itself shows whether the patch was applied, so each attempt begins by reading it.
-        let error = match attempt_once(client, name, permit, &step).await {
+        let error = match attempt_once(client, name, permit, sent, &step).await {
             Err(Interrupted::Failed(error)) if error.is_passing() => error,
             result => return result,
         };
         // The node has changed: there is nothing to wait for.
-        let has_changed = matches!(error, Error::Conflict { .. } | Error::Inapplicable { .. });
+        let has_changed = is_of_changed_node(&error);
         let asked = error.retry_after().unwrap_or(pause);
         let attempts = if has_changed { ATTEMPTS_MAX } else { UNANSWERED_MAX };
         if attempt >= attempts || asked > RETRY_PAUSE_MAX {
@@ -199,18 +222,26 @@ async fn attempt_once<T>(
     client: &Client,
     name: &str,
     permit: Permit<'_>,
-    step: impl Fn(&NodeState) -> Step<T>,
+    sent: &Sent,
+    step: impl Fn(&NodeState, bool) -> Step<T>,
 ) -> Result<(T, NodeState), Interrupted> {
     let node = read(client, name).await?;
-    let (kind, patch) = match step(&node) {
+    let was_sent = sent.get();
+    let (kind, patch) = match step(&node, was_sent) {
         Step::Done(outcome) => return Ok((outcome, node)),
         Step::Merge(patch) => (PatchKind::Merge, patch),
         Step::Json(patch) => (PatchKind::Json, patch),
     };
     let turn = client.turn().await;
     permit.check()?;
-    let written = NodeState::from(client.patch_node(turn, name, kind, &patch).await?);
-    match step(&written) {
+    // If this is cut off, nobody knows.
+    sent.set(true);
+    let answer = client.patch_node(turn, name, kind, &patch).await;
+    if answer.as_ref().is_err_and(is_of_changed_node) {
+        sent.set(was_sent);
+    }
+    let written = NodeState::from(answer?);
+    match step(&written, was_sent) {
         Step::Done(outcome) => Ok((outcome, written)),
         // An admission webhook may have changed what was written.
         Step::Merge(_) | Step::Json(_) => {
@@ -218,4 +249,9 @@ async fn attempt_once<T>(
             Err(Error::Malformed { detail }.into())
         }
     }
+}
+
+/// Whether a patch was not carried out because the node is not as it was when it was read.
+const fn is_of_changed_node(error: &Error) -> bool {
+    matches!(error, Error::Conflict { .. } | Error::Inapplicable { .. })
 }

@@ -27,7 +27,7 @@ pub struct NodeJob {
     pub order: NodeOrder,
     /// The host.
     pub host: HostName,
-    /// The fence to write into the node's mark. A node whose mark has a later one is left alone.
+    /// The fence to write into the node's mark. A node whose mark has a later one, or is of another journal, is left alone.
     pub fence: NodeFence,
 }
 
@@ -47,6 +47,9 @@ pub enum NodeOrder {
         owner: RunId,
         /// Whether it was cordoned for this drain before. If so, a cordon that is gone is not made anew.
         is_cordoned: bool,
+        /// Whether it is unschedulable because of this site alone: if so, it is not taken for an administrator's cordon if its mark is
+        /// gone.
+        is_ours: bool,
     },
     /// Write the fence into its mark, if it has one.
     Hold,
@@ -96,7 +99,7 @@ pub enum NodeOutcome {
     Uncordoned,
     /// Of `Uncordon`: it is not ready yet.
     NotReady,
-    /// Its mark has a later fence than the job: another leader has written it, or a leader of another journal.
+    /// Its mark has a later fence than the job, or is of another journal.
     Superseded {
         /// The fence in the mark.
         fence: NodeFence,
@@ -227,24 +230,24 @@ impl SystemJob for NodeJob {
 /// What the node of `host` needs now, if anything.
 fn order(state: &State, host: &HostName, node: &Node, fence: NodeFence) -> Option<NodeOrder> {
     let is_cordoned = node.fence.is_some();
+    // An earlier leader, perhaps of an older version, may not have said what was before.
+    let is_ours = node.fence == Some(fence) && !node.was_unschedulable;
     let hold = || (node.fence != Some(fence)).then_some(NodeOrder::Hold);
     match &node.stage {
         NodeStage::Checking | NodeStage::Evicting => match state.drained_for(host) {
             Some(owner) if node.stage == NodeStage::Checking => Some(NodeOrder::Check { owner, is_cordoned }),
-            Some(owner) => Some(NodeOrder::Evict { owner, is_cordoned }),
+            Some(owner) => Some(NodeOrder::Evict { owner, is_cordoned, is_ours }),
             None => hold(),
         },
         // Before a command goes out under a new leader, and before each reboot, the node is looked at once more.
         NodeStage::Rechecking | NodeStage::Drained => match state.sent_next_for(host) {
             Some(owner) if node.stage == NodeStage::Rechecking || node.fence != Some(fence) => {
-                Some(NodeOrder::Evict { owner, is_cordoned: false })
+                Some(NodeOrder::Evict { owner, is_cordoned: false, is_ours })
             }
             Some(_) | None => hold(),
         },
         NodeStage::Uncordoning { .. } => {
             let ready = node.stage.waits_for_ready();
-            // An earlier leader, perhaps of an older version, may not have said what was before.
-            let is_ours = node.fence == Some(fence) && !node.was_unschedulable;
             let left = node.left.clone().filter(|_| ready);
             Some(NodeOrder::Uncordon { ready, left, is_ours, takes_over: node.takes_over })
         }
@@ -273,7 +276,7 @@ impl Answered<'_> {
         is_new.then(|| self.fact(NodeStep::Cordoned { fence, was_unschedulable }))
     }
 
-    /// The mark has a later fence. Once what follows from that is committed, no later leader of this journal has written it: its fence
+    /// The mark has a later fence, or is of another journal. Once what follows from that is committed, no later leader of this journal has written it: its fence
     /// would have been committed before, and this leader would have been deposed.
     fn superseded(&self, fence: NodeFence) -> Vec<Fact> {
         let (state, host) = (self.state, &self.job.host);
@@ -300,7 +303,9 @@ impl Answered<'_> {
 
     fn waits(&self, waits: NodeWait) -> Vec<Fact> {
         let is_known = self.node.waits.as_ref().is_some_and(|known| known.is_like(&waits));
-        if is_known { Vec::new() } else { vec![self.fact(NodeStep::Waiting { waits })] }
+        // What was found is not forgotten while nobody can look: an operator decides about it.
+        let hides_mark = self.node.foreign_mark().is_some() && matches!(waits, NodeWait::Unreachable { .. });
+        if is_known || hides_mark { Vec::new() } else { vec![self.fact(NodeStep::Waiting { waits })] }
     }
 
     fn remaining(&self, pods: &Pods) -> Vec<Fact> {

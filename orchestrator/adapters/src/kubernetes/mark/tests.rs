@@ -14,7 +14,7 @@ fn host() -> HostName {
 }
 
 fn claim(sequence: u64) -> Claim {
-    Claim { site: SITE.to_owned(), host: host(), fence: fence(sequence), takes_over: None }
+    Claim { site: SITE.to_owned(), host: host(), fence: fence(sequence), journal: None, takes_over: None }
 }
 
 fn mark(owner: &str, sequence: u64, was_unschedulable: bool) -> Mark {
@@ -23,6 +23,7 @@ fn mark(owner: &str, sequence: u64, was_unschedulable: bool) -> Mark {
         owner: owner.to_owned(),
         host: host(),
         fence: fence(sequence),
+        journal: None,
         was_unschedulable,
     }
 }
@@ -69,17 +70,17 @@ fn cordon_remembers_what_was_before() {
         ("left over", cordon(true, Some(mark("b", 4, false))), mark("a", 5, false)),
         ("uncordoned by somebody", cordon(false, Some(mark("a", 5, true))), mark("a", 5, false)),
     ] {
-        assert_eq!(written(&claim(5).cordon("a", &before, "7", at(1))), expected, "{name}");
+        assert_eq!(written(&claim(5).cordon("a", &before, false, "7", at(1))), expected, "{name}");
     }
     let ours = cordon(true, Some(mark("a", 5, true)));
     assert_eq!(
-        claim(5).cordon("a", &ours, "7", at(1)),
+        claim(5).cordon("a", &ours, false, "7", at(1)),
         Step::Done(Cordoned::Ours { was_unschedulable: true })
     );
     let later = mark("b", 6, false);
-    let step = claim(5).cordon("a", &cordon(true, Some(later.clone())), "7", at(1));
+    let step = claim(5).cordon("a", &cordon(true, Some(later.clone())), false, "7", at(1));
     assert_eq!(step, Step::Done(Cordoned::Superseded(later)));
-    let step = claim(5).cordon("a", &unreadable(), "7", at(1));
+    let step = claim(5).cordon("a", &unreadable(), false, "7", at(1));
     assert!(matches!(step, Step::Done(Cordoned::Unreadable { .. })), "{step:?}");
 }
 
@@ -91,12 +92,12 @@ fn mark_says_when_and_for_what() {
         let text = patch["metadata"]["annotations"][ANNOTATION].as_str().unwrap().to_owned();
         (Note::read(&text), Cordon { is_unschedulable: true, marking: Marking::read(Some(&text)) })
     };
-    let (first, before) = note(&claim(4).cordon("r1", &cordon(false, None), "7", at(1)));
+    let (first, before) = note(&claim(4).cordon("r1", &cordon(false, None), false, "7", at(1)));
     assert_eq!(first.since.as_deref(), Some("1970-01-01T00:00:01Z"));
     assert_eq!(first.reason.as_deref(), Some("drained in run r1"));
     // The next leader goes on with the same drain, and a later one is another.
-    assert_eq!(note(&claim(5).cordon("r1", &before, "7", at(2))).0, first);
-    let later = note(&claim(5).cordon("rq-7-1728000000", &before, "7", at(3))).0;
+    assert_eq!(note(&claim(5).cordon("r1", &before, false, "7", at(2))).0, first);
+    let later = note(&claim(5).cordon("rq-7-1728000000", &before, false, "7", at(3))).0;
     assert_eq!(later.since.as_deref(), Some("1970-01-01T00:00:03Z"));
     assert_eq!(later.reason.as_deref(), Some("drained for entry 7 of the reboot queue"));
     let Step::<Refenced>::Json(patch) = claim(5).refence(&before) else { panic!("no patch") };
@@ -110,10 +111,53 @@ fn fence_of_a_later_restoration_is_later() {
     let restored = Claim { fence: NodeFence { restored: 2, sequence: 1 }, ..claim(1) };
     let before = cordon(true, Some(mark("a", 9, false)));
     assert_eq!(restored.standing(&before), Standing::Ours);
-    let written = written(&restored.cordon("a", &before, "7", at(1)));
+    let written = written(&restored.cordon("a", &before, false, "7", at(1)));
     assert_eq!(written.fence, restored.fence);
-    let step = claim(9).cordon("a", &cordon(true, Some(written.clone())), "7", at(1));
+    let step = claim(9).cordon("a", &cordon(true, Some(written.clone())), false, "7", at(1));
     assert_eq!(step, Step::Done(Cordoned::Superseded(written)));
+}
+
+/// Fences of two journals cannot be compared, but for those of a site that was restored.
+#[test]
+fn mark_of_another_journal_is_known_whatever_its_fence() {
+    let of = |journal, sequence| Claim { journal, ..claim(sequence) };
+    let marked = |journal, sequence| Mark { journal, ..mark("a", sequence, false) };
+    let (earlier, own) = (Some(at(1)), Some(at(2)));
+    for (claim, before, is_superseded) in [
+        (of(own, 5), marked(own, 4), false),
+        (of(own, 5), marked(own, 6), true),
+        (of(own, 5), marked(earlier, 4), true),
+        (of(own, 5), marked(earlier, 5), true),
+        (of(own, 5), marked(earlier, 6), true),
+        // Older versions do not say which journal it is.
+        (of(own, 5), marked(None, 4), false),
+        (of(None, 5), marked(earlier, 4), false),
+        // The restored site goes on from an earlier journal.
+        (Claim { fence: NodeFence { restored: 2, sequence: 1 }, ..of(own, 1) }, marked(earlier, 9), false),
+        (Claim { takes_over: Some(fence(4)), ..of(own, 5) }, marked(earlier, 4), false),
+    ] {
+        let expected = if is_superseded { Standing::Superseded(before.clone()) } else { Standing::Ours };
+        let cordon = cordon(true, Some(before.clone()));
+        assert_eq!(claim.standing(&cordon), expected, "{claim:?} {before:?}");
+    }
+    let cordoned = written(&of(own, 5).cordon("a", &cordon(false, None), false, "7", at(1)));
+    assert_eq!(cordoned.journal, own);
+    let Step::<Refenced>::Json(patch) = of(own, 5).refence(&cordon(true, Some(mark("a", 4, false)))) else {
+        panic!("no patch")
+    };
+    let rewritten: Mark = serde_json::from_str(patch[1]["value"].as_str().unwrap()).unwrap();
+    assert_eq!(rewritten, marked(own, 5));
+}
+
+/// Somebody has removed the mark of a node that is drained, and it is looked at once more.
+#[test]
+fn cordon_without_its_mark_is_still_the_sites() {
+    for (is_unschedulable, is_ours, was_unschedulable) in
+        [(true, true, false), (true, false, true), (false, true, false)]
+    {
+        let step = claim(5).cordon("a", &cordon(is_unschedulable, None), is_ours, "7", at(1));
+        assert_eq!(written(&step).was_unschedulable, was_unschedulable);
+    }
 }
 
 #[test]
@@ -146,7 +190,7 @@ fn another_sites_mark_is_left_alone() {
             let cordon = cordon(is_unschedulable, Some(other.clone()));
             let claim = claim(5);
             assert_eq!(
-                claim.cordon("a", &cordon, "7", at(1)),
+                claim.cordon("a", &cordon, false, "7", at(1)),
                 Step::Done(Cordoned::OtherSite(other.clone()))
             );
             assert_eq!(claim.uncordon(&cordon, "7", true), Step::Done(Uncordoned::OtherSite(other.clone())));
@@ -235,6 +279,9 @@ fn marks_keep_their_format() {
         "wasUnschedulable": true,
     });
     assert_eq!(json!(mark), format);
+    let mut with_journal = format.clone();
+    with_journal["journal"] = json!("1970-01-01T00:00:02Z");
+    assert_eq!(json!(Mark { journal: Some(at(2)), ..mark.clone() }), with_journal);
     let mut later = format.clone();
     later["more"] = json!(1);
     assert_eq!(Marking::read(Some(&later.to_string())), Marking::Marked { mark, text: later.to_string() });

@@ -81,7 +81,13 @@ pub(crate) fn effects(effects: &[Effect]) -> String {
                 NodeOrder::Check { is_cordoned: true, .. } => "check cordoned".to_owned(),
                 NodeOrder::Check { is_cordoned: false, .. } => "check".to_owned(),
                 NodeOrder::Evict { is_cordoned: true, .. } => "evict from cordoned".to_owned(),
-                NodeOrder::Evict { is_cordoned: false, .. } => "evict from".to_owned(),
+                NodeOrder::Evict { is_cordoned: false, is_ours, .. } => {
+                    if *is_ours {
+                        "evict from ours".to_owned()
+                    } else {
+                        "evict from".to_owned()
+                    }
+                }
                 NodeOrder::Hold => "hold".to_owned(),
                 NodeOrder::Uncordon { ready, left, is_ours, takes_over } => {
                     let ready = if *ready { " ready" } else { "" };

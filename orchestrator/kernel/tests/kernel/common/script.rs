@@ -14,8 +14,8 @@ use os_upgrade_kernel::{
     EnrolmentOperation, Expected, Fact, InReplyTo, Input, Job, JobDone, KubernetesSettings, LockOperation,
     LockOutcome, LockProvider, NoAnswer, NodeFence, NodeJob, NodeOperation, NodeOutcome, OnFailure,
     Operation, Order, Pod, PodObstacle, Pods, Reachability, RebootCommandSettings, RebootOperation,
-    RebootSettings, Reclaim, Request, RunOperation, Sealed, SecretName, SeenNode, Settings, SlotOperation,
-    SlotOrder, Volumes, explain, forecast,
+    RebootSettings, Reclaim, Request, RunOperation, Sealed, SecretName, SeenMark, SeenNode, Settings,
+    SlotOperation, SlotOrder, Volumes, explain, forecast,
 };
 use os_upgrade_protocol::{Action, CommandId, Outcome, Reply};
 
@@ -247,9 +247,10 @@ fn change_view(site: &mut Site, words: &Words<'_>) {
                 is_ready: !words.has("not-ready"),
                 is_api_server: words.has("api-server"),
                 is_unschedulable: words.has("unschedulable"),
-                mark: words
-                    .named("mark")
-                    .map(|sequence| NodeFence { restored: 0, sequence: sequence.parse().unwrap() }),
+                mark: words.named("mark").map(|sequence| SeenMark {
+                    fence: NodeFence { restored: 0, sequence: sequence.parse().unwrap() },
+                    is_of_other_journal: words.has("of-other-journal"),
+                }),
             };
             site.view.nodes.get_or_insert_default().insert(host(words.at(1)), node);
         }

@@ -48,7 +48,7 @@
 # Before the reboot the node is looked at once more: somebody may have made it schedulable.
 > reply h1 upgrade reboot-required
   + r1 h1: reboot-required
-  ! evict from h1 under 1
+  ! evict from ours h1 under 1
 > explain h1
   its node is being drained once more before the reboot since 2026-11-21T01:00:00Z | status=rebooting | since=2026-11-21T01:00:00Z | blockers=node-under-way@2026-11-21T05:00:00Z
 > cluster h1 remaining late-0

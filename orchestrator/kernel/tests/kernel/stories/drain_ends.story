@@ -95,6 +95,7 @@
   + node host=h1 step=(cordoned fence=(restored=0 sequence=12))
   + node host=h1 step=recheck-began
   + node host=h1 step=(waiting waits=(pods pods=(count=1 first=[(name=late-0 namespace=shop obstacle=(budget budgets=[db]) since=2026-11-21T02:00:00Z)])))
+  ! evict from ours h1 under 12, check h2 under 12
 > cluster h1 drained boot=a1
   + node host=h1 step=(drained boot-id=a1)
   ! send r2/h1/upgrade/1 until 2026-11-21T03:00:00Z, check h2 under 12

@@ -12,6 +12,8 @@
   ! uncordon if marked h1 under 1
 > cluster h1 superseded 900
   + node host=h1 step=(waiting waits=(foreign-mark fence=(restored=0 sequence=900)))
+# While nobody can look at it, it is still there for an operator to decide about.
+> cluster h1 unreachable
 > explain h1
   its node is being uncordoned since 2026-11-21T01:00:00Z: its node has a mark of a journal that this site does not have, from before it was set up anew or put back; `os-upgrade hosts uncordon` takes it over; no worker has announced itself on it | blockers=node-under-way,not-announced
 > rq add h1 h2
@@ -51,3 +53,12 @@
 > queue
   0 h1 queued: the drain of its node was given up: its node has a mark of a journal that this site does not have, from before it was set up anew or put back; `os-upgrade hosts uncordon` takes it over; it is tried again from 2026-11-21T01:05:00Z on | backed-off
   1 h2 draining: its node is being checked before its drain since 2026-11-21T01:00:00Z | node-under-way
+# A mark that names another journal is known by that, even if its fence is not later.
+> node h3 boot=c1 unschedulable mark=1 of-other-journal
+> rq add h3
+  + reboots-queued actor=admin hosts=[h3]
+  = created
+> queue
+  0 h1 queued: the drain of its node was given up: its node has a mark of a journal that this site does not have, from before it was set up anew or put back; `os-upgrade hosts uncordon` takes it over; it is tried again from 2026-11-21T01:05:00Z on | backed-off
+  1 h2 draining: its node is being checked before its drain since 2026-11-21T01:00:00Z | node-under-way
+  2 h3 queued: its node has a mark of a journal that this site does not have; `os-upgrade hosts uncordon --reason=TEXT h3` takes it over | foreign-mark

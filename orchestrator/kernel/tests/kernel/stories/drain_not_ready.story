@@ -117,6 +117,7 @@
   + node host=h1 step=(cordoned fence=(restored=0 sequence=10))
   + node host=h1 step=recheck-began
   + node host=h1 step=(waiting waits=(pods pods=(count=1 first=[(name=late-0 namespace=shop obstacle=(budget budgets=[db]) since=2026-11-21T01:00:00Z)])))
+  ! evict from ours h1 under 10
 > rq give-up 1
   + reboot event=(given-up actor=admin reason="no power") host=h1 index=1
   + node host=h1 step=(uncordon-due release=not-needed)

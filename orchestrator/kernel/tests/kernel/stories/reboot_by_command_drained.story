@@ -72,7 +72,7 @@
 > wait 1920
 > tick
   + reboot event=(attempt-due boot-id=b1 node=node-h2) host=h2 index=1
-  ! evict from h2 under 2
+  ! evict from ours h2 under 2
 > queue
   1 h2 rebooting: its node is being drained once more before the reboot since 2026-11-21T01:00:00Z | node-under-way
 > cluster h2 remaining web-0
