@@ -19,7 +19,7 @@ use crate::missed::MissedReason;
 use crate::no_answer::NoAnswer;
 use crate::node::{Node, NodeStage, NodeStep};
 use crate::node_wait::{NodeWait, PodObstacle, Pods};
-use crate::reason::Reason;
+use crate::reason::{LastWait, Reason};
 use crate::reboot_queue::{Entry, EntryEvent};
 use crate::record::Record;
 use crate::run::{Enlisted, HostEvent, HostStatus, Run, RunHost, StopCause, Trigger};
@@ -236,7 +236,7 @@ fn of_reason(reason: &Reason) -> u32 {
         Reason::SlotUnreachable { why: NoAnswer::NotSent { .. }, .. } => 3,
         Reason::Unhealthy { .. } => 5,
         Reason::NoReply { unreachable, .. } => since(5, *unreachable),
-        Reason::RunTimedOut { waited_for } => since(10, waited_for.is_some()),
+        Reason::RunTimedOut { waited_for } => waited_for.as_ref().map_or(OLDEST, of_last_wait),
         Reason::SlotUnreachable {
             why:
                 NoAnswer::NotConfigured | NoAnswer::Sealed { .. } | NoAnswer::TimedOut | NoAnswer::Failed { .. },
@@ -255,6 +255,14 @@ fn of_reason(reason: &Reason) -> u32 {
         | Reason::Restored { .. }
         | Reason::AwaitsApproval { .. }
         | Reason::HostWithdrawn { .. } => OLDEST,
+    }
+}
+
+fn of_last_wait(wait: &LastWait) -> u32 {
+    match wait {
+        LastWait::HostsUnprepared { .. } | LastWait::HostUnderWay { .. } => 10,
+        LastWait::NodeUndrained { .. } => 11,
+        LastWait::Recorded(reason) => of_reason(reason).max(10),
     }
 }
 

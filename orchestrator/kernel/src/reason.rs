@@ -108,8 +108,8 @@ pub enum Reason {
         /// The operator.
         actor: String,
     },
-    /// The run's `not-after` passed before this host's turn came.
-    #[error("the run timed out before its turn{}", waited_for.as_ref().map(|wait| format!(": {wait}")).unwrap_or_default())]
+    /// The run's `not-after` passed before this host was upgraded.
+    #[error("the run timed out {}", before_what(waited_for.as_ref()))]
     RunTimedOut {
         /// What the host was waiting for then; absent in records of older versions.
         #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -231,10 +231,28 @@ pub enum LastWait {
         #[serde(default, skip_serializing_if = "is_default")]
         others: usize,
     },
+    /// The drain of its own node.
+    #[error("its node was being drained{}", waits.as_ref().map(|waits| format!(": {waits}")).unwrap_or_default())]
+    NodeUndrained {
+        /// What the drain waited for, if that is known.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        waits: Option<NodeWait>,
+    },
     /// What was recorded for it, or for the host of its group whose turn it was.
     #[error("{0}")]
     #[serde(untagged)]
     Recorded(Box<Reason>),
+}
+
+/// Before what a run timed out, for operators.
+fn before_what(waited_for: Option<&LastWait>) -> String {
+    match waited_for {
+        Some(wait @ LastWait::NodeUndrained { .. }) => format!("before its upgrade: {wait}"),
+        Some(
+            wait @ (LastWait::HostsUnprepared { .. } | LastWait::HostUnderWay { .. } | LastWait::Recorded(_)),
+        ) => format!("before its turn: {wait}"),
+        None => "before its turn".to_owned(),
+    }
 }
 
 /// What those are shown who may not see what an older version wrote of a reboot command.

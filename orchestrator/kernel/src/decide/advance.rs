@@ -2,14 +2,14 @@
 //! repeats until no step has anything to do.
 
 use chrono::{DateTime, Utc};
-use os_upgrade_protocol::Action;
+use os_upgrade_protocol::{Action, HostName};
 
 use super::admission::{self, non_empty};
 use super::{nodes, reboots};
 use crate::config::OnFailure;
 use crate::explain::LastWaits;
 use crate::fact::Fact;
-use crate::reason::Reason;
+use crate::reason::{LastWait, Reason};
 use crate::run::{HostEvent, HostStatus, Phase, Run, RunHost, RunResult, StopCause};
 use crate::slot::ReleaseCause;
 use crate::slot::{LATE_REQUEST_MAX, Slot, SlotState};
@@ -48,7 +48,8 @@ fn expire(state: &State, view: &View, run: &Run, now: DateTime<Utc>) -> Option<V
     for (name, host) in run.hosts() {
         let seen = view.hosts.get(name).map(|seen| seen.reachability);
         let is_unreachable = seen == Some(Reachability::Unreachable);
-        let Some(event) = expiry_event(&waits, host, is_unreachable) else { continue };
+        let waits_for = || last_wait(state, &waits, name, host);
+        let Some(event) = expiry_event(waits_for, host, is_unreachable) else { continue };
         facts.push(Fact::of_host(&run.id, name, event));
         facts.extend(state.cancel_slot_request(run, name));
         let sent = host.command.is_some_and(|command| command.sequence.is_some());
@@ -61,7 +62,20 @@ fn expire(state: &State, view: &View, run: &Run, now: DateTime<Utc>) -> Option<V
     Some(facts)
 }
 
-fn expiry_event(waits: &LastWaits<'_>, host: &RunHost, is_unreachable: bool) -> Option<HostEvent> {
+/// What a host of the run that has not been told to upgrade waits for.
+fn last_wait(state: &State, waits: &LastWaits<'_>, name: &HostName, host: &RunHost) -> Option<LastWait> {
+    if host.status == HostStatus::Draining {
+        let waits = state.nodes.get(name).and_then(|node| node.waits.clone());
+        return Some(LastWait::NodeUndrained { waits });
+    }
+    waits.of_host(host)
+}
+
+fn expiry_event(
+    waits_for: impl FnOnce() -> Option<LastWait>,
+    host: &RunHost,
+    is_unreachable: bool,
+) -> Option<HostEvent> {
     match host.status {
         HostStatus::Pending | HostStatus::Preparing | HostStatus::Upgrading | HostStatus::Rebooting => {
             let command = host.command?;
@@ -76,10 +90,7 @@ fn expiry_event(waits: &LastWaits<'_>, host: &RunHost, is_unreachable: bool) -> 
         HostStatus::Prepared | HostStatus::Waiting | HostStatus::Draining => {
             // One that has had its turn, and was not drained, says why.
             let why_not_drained = host.reason.clone().filter(Reason::is_of_drain);
-            let timed_out = || {
-                let has_had_turn = host.status == HostStatus::Draining;
-                Reason::RunTimedOut { waited_for: if has_had_turn { None } else { waits.of_host(host) } }
-            };
+            let timed_out = || Reason::RunTimedOut { waited_for: waits_for() };
             Some(HostEvent::Cancelled { reason: why_not_drained.unwrap_or_else(timed_out) })
         }
         // It has answered `done`; the end of its cordon goes on without the run.

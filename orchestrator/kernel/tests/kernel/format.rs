@@ -198,6 +198,16 @@ fn reasons() {
             },
             r#"{"kind":"run-timed-out","waited-for":{"kind":"asking-for-slot","group":"edge"}}"#,
         ),
+        (
+            Reason::RunTimedOut { waited_for: Some(LastWait::NodeUndrained { waits: None }) },
+            r#"{"kind":"run-timed-out","waited-for":{"kind":"node-undrained"}}"#,
+        ),
+        (
+            Reason::RunTimedOut {
+                waited_for: Some(LastWait::NodeUndrained { waits: Some(NodeWait::NotReady) }),
+            },
+            r#"{"kind":"run-timed-out","waited-for":{"kind":"node-undrained","waits":{"kind":"not-ready"}}}"#,
+        ),
         (Reason::Restored { actor: "cli".to_owned() }, r#"{"kind":"restored","actor":"cli"}"#),
         (Reason::AwaitsApproval { host: host("h1") }, r#"{"kind":"awaits-approval","host":"h1"}"#),
         (
