@@ -16,6 +16,10 @@ use super::session::{SelectingBudget, Session};
 const SERVER_PAUSE_MAX: Duration = Duration::from_mins(1);
 /// The status with which a dry run is refused where an admission webhook supports none. It says nothing of the eviction.
 const UNSUPPORTED: u16 = 400;
+/// The status with which an admission webhook refuses an eviction that it carries out in its own way, as that of `KubeVirt` does by a
+/// migration. In a dry run it says the same, so that only the eviction itself shows whether the pod goes. A budget's refusal has a cause
+/// besides.
+const LATER: u16 = 429;
 /// The most budgets that are named.
 const BUDGETS_NAMED_MAX: usize = 5;
 
@@ -49,7 +53,7 @@ enum Meaning {
 /// Asks what would come of an attempt.
 pub(super) async fn judge(session: &mut Session<'_>, pod: &PlannedPod, fallback: Fallback) -> Attempt {
     let meaning = match session.judge(&pod.pod).await {
-        Ok(Verdict::Denied { status: UNSUPPORTED, message }) => {
+        Ok(Verdict::Denied { status: UNSUPPORTED | LATER, message }) => {
             let obstacle = PodObstacle::Failed { detail: bounded_message(&message) };
             Meaning::Settled(Attempt::Refused { obstacle, retry: session.pace().retry })
         }
