@@ -25,6 +25,11 @@ const BATCH_INPUTS_MAX: usize = 4096;
 const LINGER_INPUTS_MAX: usize = 256;
 /// So many refused lock requests need not wait for others to share a record with.
 const REFUSALS_SHARE: usize = 4;
+/// How many records of refused lock requests alone may follow one another without a tick: as many as the first requests of ten thousand
+/// clients need.
+const REFUSAL_RECORDS_MAX: u32 = 1_000;
+/// How many of these a tick allows again.
+const REFUSAL_RECORDS_EACH_TICK: u32 = 2;
 /// How many characters of a process's name are in its run ids: enough to tell leaders at the same journal sequence
 /// apart.
 const STARTER_CHARACTERS: usize = 8;
@@ -36,6 +41,8 @@ const QUEUE_MAX: usize = 100_000;
 pub(super) struct Leading {
     queue: VecDeque<Queued>,
     tick: bool,
+    /// How many records of refused lock requests alone may be appended before the next tick.
+    refusal_records: u32,
     start_timer: StartTimer,
     under_way: Option<UnderWay>,
     /// Jobs with an outcome that the committed state knows, since this was last taken.
@@ -112,6 +119,7 @@ impl Leading {
         Self {
             queue: VecDeque::new(),
             tick: false,
+            refusal_records: REFUSAL_RECORDS_MAX,
             start_timer: StartTimer::default(),
             under_way: None,
             committed_jobs: Vec::new(),
@@ -158,6 +166,7 @@ impl Leading {
 
     pub(super) fn tick(&mut self) {
         self.tick = true;
+        self.refusal_records = (self.refusal_records + REFUSAL_RECORDS_EACH_TICK).min(REFUSAL_RECORDS_MAX);
     }
 
     pub(super) fn drop_stale_calls(&mut self, now: Now, out: &mut Vec<Action>) {
@@ -235,18 +244,25 @@ impl Leading {
     /// wait for the next record, which is usually that of a reply, instead of delaying it with an append of their own.
     /// They wait until the next tick at most. Requests for slots that are refused need an append to be true, but waiting
     /// clients must not fill the journal: a record is appended for [`REFUSALS_SHARE`] of them, or at a tick for fewer.
-    /// A crowd gathers while the append before is under way, so it is answered as fast as the journal takes records.
-    fn is_due(&self, tick: bool) -> bool {
+    /// A crowd gathers while the append before is under way, so it is answered as fast as the journal takes records, until it has
+    /// taken [`REFUSAL_RECORDS_MAX`] of them. From then on most of its requests wait for the tick.
+    fn is_due(&mut self, tick: bool) -> bool {
         if self.queue.len() > LINGER_INPUTS_MAX {
             return true;
         }
-        let mut refused = 0;
-        self.queue.iter().any(|queued| {
-            let is_seen =
-                matches!(&queued.input, Input::Control { message: ControlMessage::Command { .. }, .. });
-            refused += usize::from(queued.is_refused);
-            tick || !is_seen && !queued.is_refused || refused >= REFUSALS_SHARE
-        })
+        let can_wait = |queued: &Queued| {
+            queued.is_refused
+                || matches!(&queued.input, Input::Control { message: ControlMessage::Command { .. }, .. })
+        };
+        if self.queue.iter().any(|queued| tick || !can_wait(queued)) {
+            return true;
+        }
+        let refused = self.queue.iter().filter(|queued| queued.is_refused).count();
+        if refused < REFUSALS_SHARE || self.refusal_records == 0 {
+            return false;
+        }
+        self.refusal_records -= 1;
+        true
     }
 
     /// The state after the record under way; `None` if no record is.
@@ -403,6 +419,30 @@ mod tests {
         assert!(crowd.append(17));
         assert!(crowd.append(0));
         assert_eq!((crowd.answered, crowd.records), (3_249, 102));
+    }
+
+    #[test]
+    fn refusals_alone_do_not_fill_the_journal() {
+        let mut crowd = Crowd::new();
+        let share = REFUSALS_SHARE as u64;
+        for _ in 0..REFUSAL_RECORDS_MAX {
+            crowd.ask(share);
+            assert!(crowd.append(0));
+        }
+        crowd.ask(share);
+        assert!(!crowd.append(0), "it waits for the tick");
+        // At a tick all that wait share a record, and then so many follow as it allows.
+        crowd.leading.tick();
+        for _ in 0..=REFUSAL_RECORDS_EACH_TICK {
+            assert!(crowd.append(0));
+            crowd.ask(share);
+        }
+        assert!(!crowd.append(0));
+        // Whoever is not refused does not wait.
+        let caller = Caller { call: 0, until: Duration::MAX };
+        crowd.leading.push_call(lock(0), caller, false);
+        assert!(crowd.append(0));
+        assert_eq!(crowd.answered, crowd.asked + 1);
     }
 
     #[test]
