@@ -16,7 +16,7 @@ use os_upgrade_kernel::FactCursor;
 use os_upgrade_protocol::error::with_causes;
 use os_upgrade_site::handle::SiteHandle;
 use os_upgrade_site::published_state::PublishedState;
-use os_upgrade_store::{End, Following, History, StoreError};
+use os_upgrade_store::{End, Following, History, Portion, StoreError};
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
@@ -24,8 +24,8 @@ use self::batch::Batch;
 use self::buffer::Buffer;
 use crate::http::listener::SubscriberCounts;
 
-/// Most facts that are read at once.
-const FACTS_AT_ONCE: u32 = 500;
+/// How much is read at once, for all subscribers.
+const FACTS_AT_ONCE: Portion = Portion { facts: 500, bytes: 1024 * 1024 };
 /// Shortest time between two deliveries. What happens meanwhile is delivered together.
 const DELIVERY_INTERVAL_MIN: Duration = Duration::from_millis(100);
 /// How much longer that time is for each subscriber, so that a thousand of them do not slow the run down.
@@ -144,7 +144,7 @@ impl Feed {
     /// What is sent at a gap in the history, which ends with record `next`, and the position after which to go on.
     async fn after_gap(&self, epoch: i64, next: u64) -> Result<(SiteEvent, FactCursor), StoreError> {
         let before = FactCursor { sequence: next, place: 0 }.before();
-        let first = match self.0.history.following(before, 1).await? {
+        let first = match self.0.history.following(before, Portion { facts: 1, bytes: usize::MAX }).await? {
             Following::Facts(facts) => facts.first().map(os_upgrade_store::FactRow::cursor),
             Following::Gap { .. } => None,
         };

@@ -1,12 +1,13 @@
 //! Reading the facts onwards from a position: which positions a reader may go on from, and what comes after one.
 
 use chrono::{DateTime, Utc};
+use futures::TryStreamExt as _;
 use os_upgrade_kernel::FactCursor;
 use sqlx::sqlite::SqliteConnection;
 use sqlx::{query, query_scalar};
 
 use super::error::StoreError;
-use super::history::{FACT_COLUMNS, FactRow, History, collect, read_position};
+use super::history::{FACT_COLUMNS, FactRow, History, read_position};
 use super::row;
 
 /// The end of the facts, and the journal that they are from.
@@ -39,6 +40,15 @@ pub enum Following {
         /// The sequence of the first record after the gap.
         next: u64,
     },
+}
+
+/// How much is read at once.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Portion {
+    /// The most facts.
+    pub facts: u32,
+    /// As soon as they have so many bytes, none is added.
+    pub bytes: usize,
 }
 
 impl History {
@@ -113,11 +123,11 @@ impl History {
         first.map(|first| row::cursor(&first)).transpose()
     }
 
-    /// At most `limit` facts after `after`, in order, up to the next gap.
+    /// The facts after `after`, in order, up to the next gap, and no more than a `portion` of them.
     ///
     /// # Errors
     /// The store cannot be read.
-    pub async fn following(&self, after: FactCursor, limit: u32) -> Result<Following, StoreError> {
+    pub async fn following(&self, after: FactCursor, portion: Portion) -> Result<Following, StoreError> {
         // In one transaction, so that a gap is seen no later than what is after it.
         let mut reader = self.pool().begin().await?;
         let gap: Option<(i64, i64)> =
@@ -126,7 +136,7 @@ impl History {
                 .fetch_optional(&mut *reader)
                 .await?;
         let until = gap.map_or(i64::MAX, |(last, _)| last);
-        let facts = facts_between(&mut reader, after, until, limit).await?;
+        let facts = facts_between(&mut reader, after, until, portion).await?;
         Ok(match gap {
             Some((_, next)) if facts.is_empty() => Following::Gap { next: next.cast_unsigned() },
             Some(_) | None => Following::Facts(facts),
@@ -144,7 +154,8 @@ impl History {
             .fetch_one(&mut *reader)
             .await?;
         let after = FactCursor::before(FactCursor { sequence: first, place: 0 });
-        let facts = facts_between(&mut reader, after, i64::MAX, limit).await?;
+        let portion = Portion { facts: limit, bytes: usize::MAX };
+        let facts = facts_between(&mut reader, after, i64::MAX, portion).await?;
         Ok((count.cast_unsigned(), facts))
     }
 }
@@ -159,17 +170,26 @@ async fn facts_between(
     reader: &mut SqliteConnection,
     after: FactCursor,
     until: i64,
-    limit: u32,
+    portion: Portion,
 ) -> Result<Vec<FactRow>, StoreError> {
     let select = format!(
         "SELECT {FACT_COLUMNS} FROM facts WHERE (sequence, place) > (?, ?) AND sequence <= ? \
          ORDER BY sequence, place LIMIT ?"
     );
-    let rows = query(sqlx::AssertSqlSafe(select))
+    let mut rows = query(sqlx::AssertSqlSafe(select))
         .bind(after.sequence.cast_signed())
         .bind(after.place.cast_signed())
         .bind(until)
-        .bind(limit)
+        .bind(portion.facts)
         .fetch(reader);
-    collect(rows, FactRow::read).await
+    let mut facts = Vec::new();
+    let mut bytes = 0_usize;
+    while bytes < portion.bytes
+        && let Some(row) = rows.try_next().await?
+    {
+        let fact = FactRow::read(&row)?;
+        bytes = bytes.saturating_add(fact.fact.get().len());
+        facts.push(fact);
+    }
+    Ok(facts)
 }

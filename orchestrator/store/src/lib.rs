@@ -26,7 +26,7 @@ mod write;
 pub use self::error::{ApplyError, OpenError, StoreError};
 pub use self::extent::Extent;
 pub use self::fold::{FoldError, Folded, copy, fold, integrity};
-pub use self::follow::{End, Following, Resumption};
+pub use self::follow::{End, Following, Portion, Resumption};
 pub use self::history::{
     Audit, CommandRow, FactPage, FactRow, History, HostDetail, HostRow, RunDetail, RunFilter, RunPage, RunRow,
 };

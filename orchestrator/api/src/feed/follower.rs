@@ -10,7 +10,7 @@ use os_upgrade_api_types::routes::events::{EventId, FollowParameters, SiteEvent}
 use os_upgrade_kernel::FactCursor;
 use os_upgrade_protocol::error::with_causes;
 use os_upgrade_site::published_state::Readiness;
-use os_upgrade_store::{End, Following, Resumption, StoreError};
+use os_upgrade_store::{End, Following, Portion, Resumption, StoreError};
 use tokio::sync::watch;
 use tokio::time::{Instant, timeout, timeout_at};
 
@@ -22,8 +22,8 @@ use crate::http::listener::Seat;
 
 /// Time between two blocks at most, so that a client and what is in between see that the connection is alive.
 const HEARTBEAT_INTERVAL: Duration = Duration::from_secs(15);
-/// Most facts that are read at once for one subscriber.
-const FACTS_EACH: u32 = 50;
+/// How much is read at once for one subscriber. Their events are held until they are sent, as text and to choose from: about 40 KiB.
+const FACTS_EACH: Portion = Portion { facts: 50, bytes: 12 * 1024 };
 /// How long to wait for the record of an id, which another instance may have had earlier.
 const RECORD_WAIT: Duration = Duration::from_secs(2);
 /// After what time a client connects again, in milliseconds: its own default may be none.

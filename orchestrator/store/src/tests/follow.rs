@@ -4,7 +4,7 @@ use os_upgrade_kernel::FactCursor;
 use os_upgrade_test_site::{TestSite, put_config};
 
 use super::*;
-use crate::{Following, Resumption};
+use crate::{Following, Portion, Resumption};
 
 const fn at(sequence: u64) -> FactCursor {
     FactCursor { sequence, place: 0 }
@@ -12,7 +12,7 @@ const fn at(sequence: u64) -> FactCursor {
 
 /// The sequences of the facts after `after`, of at most `limit`; or that of the record after a gap.
 async fn after(history: &History, after: FactCursor, limit: u32) -> Result<Vec<u64>, u64> {
-    match history.following(after, limit).await.unwrap() {
+    match history.following(after, Portion { facts: limit, bytes: usize::MAX }).await.unwrap() {
         Following::Facts(facts) => Ok(facts.iter().map(|fact| fact.sequence).collect()),
         Following::Gap { next } => Err(next),
     }
@@ -49,4 +49,27 @@ async fn readers_go_on_where_nothing_is_missing() {
     assert_eq!(after(&history, last, 9).await, Err(sequence(5)));
     assert_eq!(after(&history, at(sequence(5)).before(), 1).await, Ok(vec![sequence(5)]));
     assert_eq!(after(&history, FactCursor { sequence: u64::MAX >> 1, place: 0 }, 9).await, Ok(vec![]));
+}
+
+/// A fact may name ten thousand hosts.
+#[tokio::test]
+async fn what_is_read_at_once_is_bounded_in_bytes() {
+    let mut site = TestSite::new(["h01"]);
+    let mut records = vec![site.decide_record(&[put_config()]), site.fence()];
+    records.extend(site.whole_run("r0"));
+    let mut store = TestStore::new().await;
+    let history = store.projector.history().await.unwrap();
+    store.projector.apply(&streams(), None, &records).await.unwrap();
+    let read = async |bytes| {
+        let Following::Facts(facts) = history.following(at(0), Portion { facts: 9, bytes }).await.unwrap()
+        else {
+            panic!("there is no gap")
+        };
+        facts.iter().map(|fact| fact.fact.get().len()).collect::<Vec<_>>()
+    };
+    let all = read(usize::MAX).await;
+    assert_eq!(all.len(), 9);
+    for (bytes, count) in [(1, 1), (all[0], 1), (all[0] + 1, 2), (all[0] + all[1] + 1, 3)] {
+        assert_eq!(read(bytes).await, all[..count], "{bytes}");
+    }
 }
