@@ -334,6 +334,7 @@ impl Driver {
             progress: self.node.inventory().progress().clone(),
             unused: self.node.inventory().unused(),
             readiness,
+            changed_setting: self.node.changed_setting().map(str::to_owned),
             is_read: self.node.has_read(),
             leadership: self.node.leadership(),
             position: self.node.position(),

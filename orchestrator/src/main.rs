@@ -61,7 +61,7 @@ Examples:
   os-upgrade dev --hosts 3 --once --data-dir target/demo")]
     Dev(dev::Options),
     #[command(flatten)]
-    Other(cli::Command),
+    Other(Box<cli::Command>),
     /// Print the description of the REST API, which instances serve at /openapi.json
     #[command(after_help = "Examples:\n  os-upgrade openapi")]
     Openapi,
@@ -125,7 +125,7 @@ fn run(command: Command) -> Result<(), Failure> {
             if let Some(level) = command.log_level() {
                 logging::start(level);
             }
-            block_on(cli::run(command))
+            block_on(cli::run(*command))
         }
         Command::Openapi => {
             outln!("{}", os_upgrade_api::description());

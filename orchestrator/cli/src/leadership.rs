@@ -22,13 +22,13 @@ struct Instance {
 }
 
 impl Leadership {
-    /// Why what is shown may be out of date, and nothing goes on; absent if an instance leads and is ready.
+    /// Why what is shown may be out of date; absent if an instance leads and is ready.
     pub(crate) fn trouble(&self) -> Option<String> {
         let unready = |instance: &&Instance| instance.not_ready_reason.is_some();
         let why = |instance: &Instance| instance.not_ready_reason.clone().unwrap_or_default();
         let Some(leader) = &self.leader else {
             let why = self.instances.iter().find(unready).map(|one| format!(" ({})", why(one)));
-            return Some(format!("no instance leads{}", why.unwrap_or_default()));
+            return Some(format!("no instance leads{}: nothing goes on", why.unwrap_or_default()));
         };
         let leader = self.instances.iter().find(|one| one.instance == *leader).filter(unready)?;
         Some(format!("{} leads and is not ready ({})", leader.instance, why(leader)))
@@ -42,6 +42,6 @@ pub(crate) async fn note_last_known(client: &Client, output: Output) {
     }
     let read = client.read::<Leadership>(&cluster::READ).await;
     if let Some(trouble) = read.ok().and_then(|leadership| leadership.trouble()) {
-        output.aside(&os_upgrade_shell::text::sanitized(&format!("{trouble}: nothing goes on; last known:")));
+        output.aside(&os_upgrade_shell::text::sanitized(&format!("{trouble}; last known:")));
     }
 }

@@ -222,8 +222,8 @@ impl Node {
             Role::Leading(_) if self.appender.busy_for(now) > APPEND_SLOW => {
                 Some(self.storage.map_or(NotReady::NoAnswer, NotReady::StorageFull))
             }
-            Role::Leading(_) => self.changed(),
-            Role::Following { at_end: true } if self.lease.leader().is_some() => self.changed(),
+            Role::Leading(_) => None,
+            Role::Following { at_end: true } if self.lease.leader().is_some() => None,
             // One that has led reads on where it stopped. That nobody leads is what keeps it then.
             Role::Following { at_end: false } if !self.has_read || self.lease.leader().is_some() => {
                 Some(NotReady::JournalUnread)
@@ -234,9 +234,9 @@ impl Node {
         }
     }
 
-    /// The setting of a stream that somebody has changed. Writes are accepted nevertheless.
-    fn changed(&self) -> Option<NotReady> {
-        self.inspection.changed().map(|setting| NotReady::StreamChanged(setting.to_owned()))
+    /// The setting of a stream that somebody has changed; `None` if all are as they must be. Everything goes on nevertheless.
+    pub fn changed_setting(&self) -> Option<&str> {
+        self.inspection.changed()
     }
 
     /// Why no instance leads.

@@ -23,6 +23,8 @@ pub struct PublishedState {
     pub unused: Unused,
     /// Whether this instance can accept or forward a write.
     pub readiness: Readiness,
+    /// The setting of a stream that somebody has changed while this instance runs; `None` if all are as they must be.
+    pub changed_setting: Option<String>,
     /// Whether the journal has been read to its end since the start. Before that, the state is out of date.
     pub is_read: bool,
     /// Who leads.

@@ -274,7 +274,7 @@ async fn newer_journal_is_refused_untouched() {
         assert!(metrics.contains("os_upgrade_halted{kind=\"other-version\"} 1"), "{metrics}");
         let (code, found, _) = site.orchestrator.command(&["doctor"]).await;
         assert_eq!(code, Some(1));
-        let advice = "use the version of the program that wrote it, or a newer one";
+        let advice = "upgrade this instance to the version that wrote it, or a newer one";
         assert!(
             found.contains(&format!("problem  journal: {unreadable}")) && found.contains(advice),
             "{found}"

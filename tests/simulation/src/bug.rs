@@ -204,7 +204,7 @@ bugs! {
     /// Nodes that are under way are swept as if nothing needed their cordons.
     SweptUnderWay: "swept-under-way", [] => ["cordon"], seed 0;
     /// The fence in the mark of a node is not looked at, so that a deposed leader's requests are carried out.
-    MarkUnfenced: "mark-unfenced", [KubernetesLate, OrchestratorCrash] => ["fence"], seed 24;
+    MarkUnfenced: "mark-unfenced", [KubernetesLate, OrchestratorCrash] => ["fence"], seed 38;
     /// That a node was cordoned before is not written into its mark.
     AdminCordonForgotten: "admin-cordon-forgotten", [CordonedByAdmin] => ["admin"], seed 0;
     /// The pause after a drain that was given up is none.
@@ -223,7 +223,7 @@ bugs! {
     NotBootedCountsAsBooted: "not-booted-counts-as-booted", [BootCheckFails] => ["lost"], seed 38;
     /// A list of pods is answered from what was seen before, so that nobody looks at a node again before its reboot command is
     /// repeated.
-    RepeatedUndrained: "repeated-undrained", [CommandKilled] => ["drain"], seed 16;
+    RepeatedUndrained: "repeated-undrained", [CommandKilled] => ["drain"], seed 52;
     /// The nodes of entries that are under way are uncordoned when the reboot queue is disabled, as CKE's were.
     DisableUncordons: "disable-uncordons", [] => ["cordon"], seed 22;
     /// Pods of the site itself are evicted.

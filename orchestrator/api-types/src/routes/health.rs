@@ -63,6 +63,9 @@ pub struct Ready<'a> {
     /// lists of runs and in events yet.
     #[serde(rename = "history-behind", skip_serializing_if = "Option::is_none")]
     pub history_behind: Option<u64>,
+    /// The setting of a NATS stream that somebody has changed, and what it must be; absent if all are as they must be.
+    #[serde(rename = "changed-setting", skip_serializing_if = "Option::is_none")]
+    pub changed_setting: Option<&'a str>,
     /// The time zone data by which this instance works out windows while it leads.
     #[serde(rename = "zone-data")]
     pub zone_data: ZoneData<'a>,

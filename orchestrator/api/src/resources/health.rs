@@ -46,6 +46,7 @@ async fn ready(
                 role,
                 leader,
                 history_behind: Some(api.history_behind()).filter(|behind| *behind > 0),
+                changed_setting: published.changed_setting.as_deref(),
                 sealed: api.options.strongbox.sealed(&published.state.strongbox).is_some(),
                 zone_data: ZoneData {
                     version: zones.version(),

@@ -14,9 +14,6 @@ pub enum NotReady {
     /// The streams have not been inspected since the last connect, for this reason.
     #[error("{0}")]
     NotInspected(String),
-    /// Somebody has changed this setting of a stream.
-    #[error("{0}")]
-    StreamChanged(String),
     /// The inventory is incomplete.
     #[error("the hosts that have announced themselves are still being read")]
     HostsUnread,

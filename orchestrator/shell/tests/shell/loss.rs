@@ -308,7 +308,7 @@ fn inspections_that_come_to_nothing_are_reported() {
 }
 
 #[test]
-fn changed_settings_of_streams_are_reported_until_they_are_mended() {
+fn changed_settings_of_streams_are_reported() {
     let changed = || Some("the stream lease has max-age = 4h; 10s is needed".to_owned());
     let changed_from_5 =
         |second| Some(Ok(Streams { changed: changed().filter(|_| (5..100).contains(&second)), ..streams() }));

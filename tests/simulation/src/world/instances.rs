@@ -325,7 +325,7 @@ impl World {
         match halt {
             Halt::Copied { .. } => self.copy_noticed(index),
             Halt::Journal(error) if error.is_of_another_version() && self.instances[index].is_older => {
-                self.upgrade(index)
+                self.upgrade(index);
             }
             Halt::Lost(_) | Halt::Journal(_) => self.checker.halted(index, halt),
         }

@@ -59,6 +59,9 @@ fn instance(ready: &Value) -> Vec<Check> {
     let text = |name: &str| ready[name].as_str().unwrap_or("unknown").to_owned();
     let mut checks =
         vec![Check::ok("instance", format!("ready, {}; the leader is {}", text("role"), text("leader")))];
+    if let Some(changed) = ready["changed-setting"].as_str() {
+        checks.push(Check::problem("streams", changed, "put it back with `nats stream edit`"));
+    }
     if let Some(old) = ready["zone-data"]["old"].as_str() {
         checks.push(Check::warning(
             "time zone data",

@@ -252,8 +252,8 @@ why:           the queue is disabled";
     fn the_history_in_a_table() {
         let item = |fact: serde_json::Value| json!({"time": "2026-11-21T01:00:00.000Z", "actor": "anna", "fact": fact});
         let given_up = json!({"kind": "given-up", "actor": "anna", "reason": "burnt"});
-        let failed =
-            json!({"kind": "failed", "reason": {"kind": "reboot-command-failed", "detail": "no route"}});
+        let reason = json!({"kind": "reboot-command-failed", "detail": "no route", "output": ""});
+        let failed = json!({"kind": "failed", "reason": reason});
         let page = json!({ "items": [
             item(json!({"type": "reboot", "index": 7, "host": "h1", "event": given_up})),
             item(json!({"type": "reboots-queued", "hosts": ["h1", "h2"], "reason": "a new kernel"})),

@@ -200,10 +200,7 @@ impl Report {
     pub(super) fn screen(&self, canvas: &Canvas, now: DateTime<Utc>) -> String {
         let zone = canvas.zone;
         let parts = [
-            self.cluster
-                .leadership
-                .trouble()
-                .map(|trouble| sanitized(&format!("{trouble}: nothing goes on; last known:"))),
+            self.cluster.leadership.trouble().map(|trouble| sanitized(&format!("{trouble}; last known:"))),
             Some(self.run(zone, now)),
             block("AT WORK", &self.at_work()),
             block("WAITING", &self.waiting()),
