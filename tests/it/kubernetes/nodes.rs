@@ -289,6 +289,19 @@ async fn repeated_uncordon_leaves_an_administrators_cordon() {
     assert!(cluster.is_unschedulable());
 }
 
+/// Its mark is gone, so that nothing but what the site knows tells whose cordon it is.
+#[tokio::test]
+async fn refused_uncordon_is_repeated() {
+    let cluster = Cluster::start().await;
+    cluster.cordon().await;
+    cluster.server.edit(NODES, "", NODE, |node| node["metadata"]["annotations"] = json!({}));
+    cluster.server.plan(Fault::Throttled, "patch", "nodes", 1);
+    let (claim, sent) = (claim(), Sent::default());
+    let uncordoned = node::uncordon(&cluster.client, NODE, &claim, lasting(), true, &sent, |_| true).await;
+    assert!(uncordoned.is_ok(), "{uncordoned:?}");
+    assert!(!cluster.is_unschedulable());
+}
+
 #[tokio::test]
 async fn late_answers_are_looked_up() {
     let cluster = Cluster::start().await;

@@ -21,19 +21,36 @@ pub(super) struct Memory {
 }
 
 #[derive(Debug, Default)]
-struct ByHost<T>(Mutex<BTreeMap<HostName, T>>);
+struct ByHost<T>(Mutex<Hosts<T>>);
+
+#[derive(Debug, Default)]
+struct Hosts<T> {
+    /// What is known, each with the number of the look at it that was the last.
+    known: BTreeMap<HostName, (u64, T)>,
+    looks: u64,
+}
 
 impl<T: Clone + Default> ByHost<T> {
-    fn all(&self) -> MutexGuard<'_, BTreeMap<HostName, T>> {
+    fn hosts(&self) -> MutexGuard<'_, Hosts<T>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// What is known of `host`. If there are too many, the one that nobody has looked at for longest is forgotten.
     fn of(&self, host: &HostName) -> T {
-        let mut all = self.all();
-        if all.len() >= HOSTS_MAX && !all.contains_key(host) {
-            all.pop_first();
+        let mut hosts = self.hosts();
+        hosts.looks += 1;
+        let Hosts { known, looks } = &mut *hosts;
+        if known.len() >= HOSTS_MAX && !known.contains_key(host) {
+            let oldest = known.iter().min_by_key(|(_, (look, _))| *look).map(|(host, _)| host.clone());
+            oldest.and_then(|oldest| known.remove(&oldest));
         }
-        all.entry(host.clone()).or_default().clone()
+        let (look, what) = known.entry(host.clone()).or_default();
+        *look = *looks;
+        what.clone()
+    }
+
+    fn forget(&self, host: &HostName) {
+        self.hosts().known.remove(host);
     }
 }
 
@@ -50,12 +67,12 @@ impl Memory {
 
     /// Forgets the pods: the drain is over, or begins anew.
     pub(super) fn forget_drain(&self, host: &HostName) {
-        self.drains.all().remove(host);
+        self.drains.forget(host);
     }
 
     /// Forgets the end of a cordon: the node is cordoned.
     pub(super) fn forget_uncordon(&self, host: &HostName) {
-        self.uncordons.all().remove(host);
+        self.uncordons.forget(host);
     }
 }
 
@@ -67,15 +84,19 @@ mod tests {
     fn memory_is_bounded() {
         let memory = Memory::default();
         let host = |index: usize| HostName::new(&format!("h{index:05}")).unwrap();
-        for index in 0..2 * HOSTS_MAX {
+        let known = || (memory.drains.hosts().known.len(), memory.uncordons.hosts().known.len());
+        let first = memory.drain(&host(0));
+        for index in 1..2 * HOSTS_MAX {
             memory.drain(&host(index));
             memory.uncordon(&host(index));
+            // What is in use stays.
+            assert!(Arc::ptr_eq(&memory.drain(&host(0)), &first));
         }
-        assert_eq!((memory.drains.all().len(), memory.uncordons.all().len()), (HOSTS_MAX, HOSTS_MAX));
+        assert_eq!(known(), (HOSTS_MAX, HOSTS_MAX));
         let last = host(2 * HOSTS_MAX - 1);
         assert!(Arc::ptr_eq(&memory.drain(&last), &memory.drain(&last)));
         memory.forget_drain(&last);
         memory.forget_uncordon(&last);
-        assert_eq!((memory.drains.all().len(), memory.uncordons.all().len()), (HOSTS_MAX - 1, HOSTS_MAX - 1));
+        assert_eq!(known(), (HOSTS_MAX - 1, HOSTS_MAX - 1));
     }
 }

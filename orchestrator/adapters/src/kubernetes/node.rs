@@ -237,7 +237,7 @@ async fn attempt_once<T>(
     // If this is cut off, nobody knows.
     sent.set(true);
     let answer = client.patch_node(turn, name, kind, &patch).await;
-    if answer.as_ref().is_err_and(is_of_changed_node) {
+    if answer.as_ref().is_err_and(|error| !error.leaves_outcome_unknown()) {
         sent.set(was_sent);
     }
     let written = NodeState::from(answer?);
