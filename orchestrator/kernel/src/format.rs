@@ -261,7 +261,7 @@ fn of_reason(reason: &Reason) -> u32 {
 fn of_last_wait(wait: &LastWait) -> u32 {
     match wait {
         LastWait::HostsUnprepared { .. } | LastWait::HostUnderWay { .. } => 10,
-        LastWait::NodeUndrained { .. } => 11,
+        LastWait::NodeUndrained { waits } => waits.as_ref().map_or(11, |waits| of_wait(waits).max(11)),
         LastWait::Recorded(reason) => of_reason(reason).max(10),
     }
 }

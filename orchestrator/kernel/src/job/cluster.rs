@@ -236,7 +236,7 @@ fn order(state: &State, host: &HostName, node: &Node, fence: NodeFence) -> Optio
     match &node.stage {
         NodeStage::Checking | NodeStage::Evicting => match state.drained_for(host) {
             Some(owner) if node.stage == NodeStage::Checking => Some(NodeOrder::Check { owner, is_cordoned }),
-            Some(owner) => Some(NodeOrder::Evict { owner, is_cordoned, is_ours }),
+            Some(owner) => Some(NodeOrder::Evict { owner, is_cordoned, is_ours: is_ours && !is_cordoned }),
             None => hold(),
         },
         // Before a command goes out under a new leader, and before each reboot, the node is looked at once more.
@@ -304,7 +304,8 @@ impl Answered<'_> {
     fn waits(&self, waits: NodeWait) -> Vec<Fact> {
         let is_known = self.node.waits.as_ref().is_some_and(|known| known.is_like(&waits));
         // What was found is not forgotten while nobody can look: an operator decides about it.
-        let hides_mark = self.node.foreign_mark().is_some() && matches!(waits, NodeWait::Unreachable { .. });
+        let is_unseen = matches!(waits, NodeWait::Unreachable { .. } | NodeWait::Refused { .. });
+        let hides_mark = is_unseen && self.node.foreign_mark().is_some();
         if is_known || hides_mark { Vec::new() } else { vec![self.fact(NodeStep::Waiting { waits })] }
     }
 
