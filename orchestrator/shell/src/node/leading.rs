@@ -40,6 +40,8 @@ const QUEUE_MAX: usize = 100_000;
 #[derive(Debug)]
 pub(super) struct Leading {
     queue: VecDeque<Queued>,
+    /// How many of the queue are refused lock requests.
+    refused: usize,
     tick: bool,
     /// How many records of refused lock requests alone may be appended before the next tick.
     refusal_records: u32,
@@ -118,6 +120,7 @@ impl Leading {
     pub(super) fn new() -> Self {
         Self {
             queue: VecDeque::new(),
+            refused: 0,
             tick: false,
             refusal_records: REFUSAL_RECORDS_MAX,
             start_timer: StartTimer::default(),
@@ -139,6 +142,7 @@ impl Leading {
 
     /// Queues `request`; `is_refused`: it is a lock request that is refused, as things are.
     pub(super) fn push_call(&mut self, request: Request, caller: Caller, is_refused: bool) {
+        self.refused += usize::from(is_refused);
         self.queue.push_back(Queued { input: Input::Request(request), caller: Some(caller), is_refused });
     }
 
@@ -174,6 +178,7 @@ impl Leading {
             let stale = queued.caller.filter(|caller| caller.until <= now.monotonic);
             let not_done = || NotDone::unchanged("the journal did not answer in time");
             out.extend(stale.map(|Caller { call, .. }| Action::Answer { call, outcome: Err(not_done()) }));
+            self.refused -= usize::from(stale.is_some() && queued.is_refused);
             stale.is_none()
         });
     }
@@ -210,7 +215,8 @@ impl Leading {
             batch.decide(view, &Input::Due { run });
         }
         while is_due && inputs < BATCH_INPUTS_MAX && batch.len() < BATCH_INPUTS_MAX {
-            let Some(Queued { input, caller, .. }) = self.queue.pop_front() else { break };
+            let Some(Queued { input, caller, is_refused }) = self.queue.pop_front() else { break };
+            self.refused -= usize::from(is_refused);
             inputs += 1;
             let facts_before = batch.len();
             if let Input::JobDone(done) = &input {
@@ -247,18 +253,15 @@ impl Leading {
     /// A crowd gathers while the append before is under way, so it is answered as fast as the journal takes records, until it has
     /// taken [`REFUSAL_RECORDS_MAX`] of them. From then on most of its requests wait for the tick.
     fn is_due(&mut self, tick: bool) -> bool {
-        if self.queue.len() > LINGER_INPUTS_MAX {
-            return true;
-        }
+        let others = self.queue.len() - self.refused;
         let can_wait = |queued: &Queued| {
             queued.is_refused
                 || matches!(&queued.input, Input::Control { message: ControlMessage::Command { .. }, .. })
         };
-        if self.queue.iter().any(|queued| tick || !can_wait(queued)) {
-            return true;
+        if tick || others > LINGER_INPUTS_MAX || others > 0 && !self.queue.iter().all(can_wait) {
+            return !self.queue.is_empty();
         }
-        let refused = self.queue.iter().filter(|queued| queued.is_refused).count();
-        if refused < REFUSALS_SHARE || self.refusal_records == 0 {
+        if self.refused < REFUSALS_SHARE || self.refusal_records == 0 {
             return false;
         }
         self.refusal_records -= 1;
@@ -323,6 +326,7 @@ impl Leading {
             }
             Some(UnderWay::Snapshot) | None => Vec::new(),
         };
+        self.refused = 0;
         let waiting: Vec<CallId> =
             self.queue.drain(..).filter_map(|queued| Some(queued.caller?.call)).collect();
         for (calls, not_done) in [(begun, NotDone::unknown(why)), (waiting, NotDone::unchanged(why))] {
@@ -437,6 +441,9 @@ mod tests {
             assert!(crowd.append(0));
             crowd.ask(share);
         }
+        assert!(!crowd.append(0));
+        // A larger crowd waits, too.
+        crowd.ask(2 * LINGER_INPUTS_MAX as u64);
         assert!(!crowd.append(0));
         // Whoever is not refused does not wait.
         let caller = Caller { call: 0, until: Duration::MAX };
