@@ -59,7 +59,7 @@ pub struct Bus {
     /// The name in the credentials, if they have one.
     user: Option<Arc<str>>,
     lease: Arc<OnceCell<LeaseBucket>>,
-    /// The settings that the streams were found with or got when this instance started.
+    /// The settings that the streams must have, once they were seen to have them.
     ensured: Arc<OnceLock<Vec<stream::Config>>>,
     /// When the first of the lease requests was sent that have had no answer so far.
     unanswered_since: Arc<Mutex<Option<Instant>>>,

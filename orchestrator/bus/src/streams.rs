@@ -15,6 +15,7 @@ use async_nats::jetstream::stream::{Config, Stream};
 use futures::future::join_all;
 use os_upgrade_credentials::ORCHESTRATOR;
 use os_upgrade_protocol::subject;
+use os_upgrade_shell::node::StreamSettings;
 
 pub use self::error::StreamsError;
 pub use self::layout::Layout;
@@ -95,15 +96,27 @@ impl Bus {
         Ok(checked)
     }
 
-    /// The first setting that somebody has changed since [`Self::ensure_streams`]; `None` if all are as they must be, as far
-    /// as the bus answers.
-    async fn changed_setting(&self) -> Option<StreamsError> {
+    /// Whether the streams still have the settings of [`Self::ensure_streams`]; `found` are those that were just looked up.
+    async fn check_settings(&self, found: &[Option<&Stream>]) -> StreamSettings {
         let ensured = self.ensured.get().map(Vec::as_slice).unwrap_or_default();
-        let checked = join_all(ensured.iter().map(|config| self.find_checked(config))).await;
-        checked
-            .into_iter()
-            .filter_map(Result::err)
-            .find(|error| matches!(error, StreamsError::Incompatible { .. }))
+        let check = async |wanted: &Config| {
+            let known = found.iter().flatten().map(|stream| &stream.cached_info().config);
+            match known.into_iter().find(|config| config.name == wanted.name) {
+                Some(config) => check::check(config, wanted),
+                None => self.find_checked(wanted).await.map(drop),
+            }
+        };
+        let mut settings = StreamSettings::Unchanged;
+        for checked in join_all(ensured.iter().map(check)).await {
+            match checked {
+                Ok(()) => {}
+                Err(error @ StreamsError::Incompatible { .. }) => {
+                    return StreamSettings::Changed(error.to_string());
+                }
+                Err(_) => settings = StreamSettings::Unknown,
+            }
+        }
+        settings
     }
 
     /// Deletes the journal and creates it again; its first message will have `first_sequence`. No orchestrator uses it

@@ -25,8 +25,10 @@ use os_upgrade_protocol::HostName;
 pub use self::action::{Action, Warning};
 pub use self::event::Event;
 pub use self::halt::{Found, Halt, Loss, losses};
-use self::inspection::{Finding, Inspection};
-pub use self::known::{Acknowledged, ControlMark, StoreKnowledge, Stream, StreamFacts, Streams};
+use self::inspection::{Concerns, Finding, Inspection};
+pub use self::known::{
+    Acknowledged, ControlMark, StoreKnowledge, Stream, StreamFacts, StreamSettings, Streams,
+};
 use self::leading::{Leading, Starter};
 pub use self::not_ready::NotReady;
 use self::retention::{Extent, Retention};
@@ -207,7 +209,7 @@ impl Node {
     /// Why this instance can neither accept nor forward a write now; `None` if it can.
     pub fn not_ready(&self, now: Now) -> Option<NotReady> {
         if let Role::Halted { halt, account } = &self.role {
-            return Some(NotReady::Halted(halted(halt, account.as_deref())));
+            return Some(NotReady::Halted(halt.with_account(account.as_deref())));
         }
         if let Some(why) = self.stopping.reason_not_ready() {
             return Some(NotReady::Stopping(why));
@@ -440,24 +442,24 @@ impl Node {
         if matches!(self.role, Role::Halted { .. }) {
             return;
         }
-        let was_concerned = self.inspection.concern().is_some();
+        let before = self.inspection.concerns();
         let known = self.inspection.begin(now, &self.follower);
-        self.warn_of_streams(was_concerned);
+        self.warn_of_streams(&before);
         self.out.extend(known.map(|known| Action::Inspect(Box::new(known))));
     }
 
-    /// Warns if something began to be of concern about the streams, or nothing is any more.
-    fn warn_of_streams(&mut self, was_concerned: bool) {
-        let concern = self.inspection.concern();
-        if concern.is_some() != was_concerned {
-            self.out.push(Action::Warn(Warning::Streams { concern }));
+    /// Warns if what is of concern about the streams is not what it was `before`.
+    fn warn_of_streams(&mut self, before: &Concerns) {
+        let concerns = self.inspection.concerns();
+        if concerns.differ(before) {
+            self.out.push(Action::Warn(Warning::Streams { concern: concerns.first() }));
         }
     }
 
     fn inspected(&mut self, now: Now, known: &Acknowledged, streams: Result<Streams, String>) {
-        let was_concerned = self.inspection.concern().is_some();
+        let before = self.inspection.concerns();
         let finding = self.inspection.inspected(now, known, streams);
-        self.warn_of_streams(was_concerned);
+        self.warn_of_streams(&before);
         match finding {
             Finding::Nothing => {}
             Finding::Intact { follow_from } if matches!(self.role, Role::Starting) => {
@@ -691,9 +693,4 @@ fn in_order(actions: Vec<Action>) -> Vec<Action> {
     ordered.push(Action::PublishState);
     ordered.extend(rest);
     ordered
-}
-
-/// The message for operators about a halted instance.
-fn halted(halt: &Halt, account: Option<&str>) -> String {
-    account.map_or_else(|| halt.to_string(), |account| format!("{halt}: {account}"))
 }

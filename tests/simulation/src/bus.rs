@@ -10,7 +10,7 @@ use os_upgrade_shell::control_stream::RawControl;
 use os_upgrade_shell::journal::append::ReadBack;
 use os_upgrade_shell::journal::codec::{Kind, Message};
 use os_upgrade_shell::lease::{LEASE_TTL, LeaseAction, LeaseHolder, LeaseOutcome};
-use os_upgrade_shell::node::{Acknowledged, StreamFacts, Streams, Trim};
+use os_upgrade_shell::node::{Acknowledged, StreamFacts, StreamSettings, Streams, Trim};
 use os_upgrade_worker_rules::consumer::{ConsumerState, DeliverFrom};
 use os_upgrade_worker_rules::limits::ACK_WAIT;
 
@@ -185,7 +185,7 @@ impl Bus {
             at_mark: at_mark.map(|stored| stored.subject.clone()),
             follow_from: self.snapshot_before(journal).unwrap_or(journal_first),
             begins_with_snapshot: self.has_snapshot_at(journal_first),
-            changed: None,
+            settings: StreamSettings::Unchanged,
         }
     }
 

@@ -66,7 +66,7 @@ impl Bus {
             at_mark: at_mark.map(|message| message.subject.to_string()),
             follow_from: follow_from.unwrap_or(beginning),
             begins_with_snapshot,
-            changed: self.changed_setting().await.map(|error| error.to_string()),
+            settings: self.check_settings(&[journal.as_ref(), control.as_ref()]).await,
         })
     }
 }

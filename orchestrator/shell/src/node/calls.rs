@@ -5,7 +5,7 @@ use std::time::Duration;
 use os_upgrade_kernel::{Batch, Input, LockOperation, Operation, Request, State, View};
 
 use super::leading::Caller;
-use super::{Action, CallId, Node, NotReady, Role, halted};
+use super::{Action, CallId, Node, NotReady, Role};
 use crate::clock::Now;
 use crate::forward::{Forwarded, Outcome};
 use crate::not_done::NotDone;
@@ -98,7 +98,7 @@ impl Node {
     pub(super) fn refuse(&mut self, call: CallId) {
         match (&self.role, self.lease.leader()) {
             (Role::Halted { halt, account }, _) => {
-                let why = halted(halt, account.as_deref());
+                let why = halt.with_account(account.as_deref());
                 self.answer_unchanged(call, why);
             }
             _ if !self.may_publish() => {

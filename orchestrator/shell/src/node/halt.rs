@@ -33,6 +33,11 @@ pub enum Halt {
 }
 
 impl Halt {
+    /// The message for operators, with the `account` of what is lost, if there is one yet.
+    pub(super) fn with_account(&self, account: Option<&str>) -> String {
+        account.map_or_else(|| self.to_string(), |account| format!("{self}: {account}"))
+    }
+
     /// Its kind, for programs.
     pub fn kind(&self) -> &'static str {
         match self {

@@ -5,7 +5,7 @@
 use std::time::Duration;
 
 use super::halt::{self, Halt};
-use super::known::{Acknowledged, StoreKnowledge, Streams};
+use super::known::{Acknowledged, StoreKnowledge, StreamSettings, Streams};
 use crate::clock::Now;
 use crate::journal::codec::Message;
 use crate::journal::follow::Follower;
@@ -68,6 +68,25 @@ enum Due {
 struct Missing {
     since: Duration,
     last: Duration,
+}
+
+/// What an operator has to mend about the streams while everything goes on.
+#[derive(Debug)]
+pub(super) struct Concerns {
+    overdue: Option<String>,
+    changed: Option<String>,
+}
+
+impl Concerns {
+    /// Whether something else is of concern than `before`. Why inspections are overdue is the same concern, whatever the reason.
+    pub(super) fn differ(&self, before: &Self) -> bool {
+        self.overdue.is_some() != before.overdue.is_some() || self.changed != before.changed
+    }
+
+    /// The more urgent one; `None` if there is none.
+    pub(super) fn first(self) -> Option<String> {
+        self.overdue.or(self.changed)
+    }
 }
 
 /// The result of an inspection.
@@ -145,9 +164,9 @@ impl Inspection {
         self.changed.as_deref()
     }
 
-    /// What an operator has to mend about the streams while everything goes on; `None` if there is nothing.
-    pub(super) fn concern(&self) -> Option<String> {
-        self.overdue().or_else(|| self.changed.clone())
+    /// What an operator has to mend about the streams while everything goes on.
+    pub(super) fn concerns(&self) -> Concerns {
+        Concerns { overdue: self.overdue(), changed: self.changed.clone() }
     }
 
     /// Why the streams have not been inspected for so long that a loss would go unnoticed; `None` if they have been.
@@ -246,7 +265,12 @@ impl Inspection {
             return self.retry(now, "the streams do not exist".to_owned());
         };
         self.intact_at = self.begun_at;
-        self.changed = streams.changed;
+        match streams.settings {
+            // What was found before still holds.
+            StreamSettings::Unknown => {}
+            StreamSettings::Unchanged => self.changed = None,
+            StreamSettings::Changed(setting) => self.changed = Some(setting),
+        }
         self.created = (Some(journal.created), Some(control.created));
         self.first = (journal.first().or(self.first.0), control.first().or(self.first.1));
         Finding::Intact { follow_from: streams.follow_from }

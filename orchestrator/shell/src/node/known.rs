@@ -165,7 +165,17 @@ pub struct Streams {
     /// Whether the journal begins with a complete snapshot, as it does after it was trimmed. Only looked at if it begins
     /// later than it is known to have begun.
     pub begins_with_snapshot: bool,
-    /// The first setting of a stream that somebody has changed, so that the site cannot rely on the stream; `None` if all
-    /// are as they must be.
-    pub changed: Option<String>,
+    /// Whether the streams have the settings on which the site relies.
+    pub settings: StreamSettings,
+}
+
+/// Whether streams have the settings on which the site relies.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum StreamSettings {
+    /// The bus has not answered about all of them.
+    Unknown,
+    /// They have.
+    Unchanged,
+    /// Somebody has changed one: which, and what it must be.
+    Changed(String),
 }

@@ -11,7 +11,7 @@ use os_upgrade_shell::journal::{AppendId, Tip};
 use os_upgrade_shell::lease::{LeaseOutcome, LeaseRequest};
 use os_upgrade_shell::node::{
     Acknowledged, Action, ControlMark, Event, Halt, Node, NodeSettings, RetentionSettings, StoreKnowledge,
-    StreamFacts, Streams, Warning, losses,
+    StreamFacts, StreamSettings, Streams, Warning, losses,
 };
 
 /// What a node has said about inspections that come to nothing, and in which second.
@@ -46,7 +46,7 @@ pub(crate) fn streams() -> Streams {
         at_mark: Some("leader".to_owned()),
         follow_from: 1,
         begins_with_snapshot: false,
-        changed: None,
+        settings: StreamSettings::Unchanged,
     }
 }
 
@@ -309,10 +309,29 @@ fn inspections_that_come_to_nothing_are_reported() {
 
 #[test]
 fn changed_settings_of_streams_are_reported() {
-    let changed = || Some("the stream lease has max-age = 4h; 10s is needed".to_owned());
-    let changed_from_5 =
-        |second| Some(Ok(Streams { changed: changed().filter(|_| (5..100).contains(&second)), ..streams() }));
-    assert_eq!(node_that_inspects(changed_from_5, 120).1, [(11, changed()), (101, None)]);
+    let changed = || "the stream lease has max-age = 4h; 10s is needed".to_owned();
+    let changed_from_5 = |second| {
+        let settings = match second {
+            5..50 => StreamSettings::Changed(changed()),
+            // What was found before still holds.
+            50..100 => StreamSettings::Unknown,
+            _ => StreamSettings::Unchanged,
+        };
+        Some(Ok(Streams { settings, ..streams() }))
+    };
+    assert_eq!(node_that_inspects(changed_from_5, 120).1, [(11, Some(changed())), (101, None)]);
+    // It is said, too, if it is found once the streams can be inspected again.
+    let refused_first = |second| {
+        let settings = StreamSettings::Changed(changed());
+        Some(if second > 0 && second < 100 {
+            Err("no".to_owned())
+        } else {
+            Ok(Streams { settings, ..streams() })
+        })
+    };
+    let said = node_that_inspects(refused_first, 120).1;
+    assert_eq!(said.len(), 3, "{said:?}");
+    assert_eq!(said[2].1, Some(changed()));
 }
 
 /// An instance that cannot inspect the streams would hold the lease, and neither lead nor let another lead.
