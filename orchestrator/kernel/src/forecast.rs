@@ -15,7 +15,7 @@ use crate::start::{Startable, startable};
 use crate::state::State;
 use crate::view::View;
 use crate::watermark::Watermark;
-use crate::window::{Calendar, CalendarError, Occurrence, Zones};
+use crate::window::{Calendar, CalendarError, DENIED_MAX, Occurrence, Zones};
 
 /// How long a leader has at least in which to start a run: longer than the time between two ticks.
 const START_WITHIN: TimeDelta = TimeDelta::seconds(1);
@@ -113,14 +113,15 @@ fn denies_every_start(config: &Config, state: &State, view: &View, now: DateTime
 }
 
 /// The time around `now` in which deny windows keep runs from starting automatically, to the end of those that follow one another
-/// without a gap, of which the first [`OCCURRENCES_MAX`] are followed; `None` if none is in force, or it cannot be worked out.
+/// without a gap; `None` if none is in force, or it cannot be worked out. They are followed for [`DENIED_MAX`] after `now`, as the
+/// calendar does, and [`OCCURRENCES_MAX`] of them at most.
 pub fn denied(state: &State, view: &View, now: DateTime<Utc>) -> Option<Occurrence> {
     let config = state.config.as_deref().filter(|config| !config.deny_windows.is_empty())?;
     let deny = Calendar::new(&config.deny_windows, &[], state.settings.timezone, &view.zones);
     let mut denials = deny.occurrences(now).take(OCCURRENCES_MAX).map_while(Result::ok);
     let mut denied = denials.next().filter(|first| first.start <= now)?;
     for next in denials {
-        if denied.end < next.start {
+        if denied.end < next.start || denied.end - now > DENIED_MAX {
             break;
         }
         denied.end = next.end;
@@ -233,6 +234,23 @@ mod tests {
         assert_eq!(same("a"), same("a"));
         assert_ne!(same("a"), jitter("a", start + TimeDelta::days(7), spread));
         assert_eq!(jitter("a", start, TimeDelta::zero()), TimeDelta::zero());
+    }
+
+    /// No further than the calendar looks for an opening.
+    #[test]
+    fn denial_is_followed_for_two_years() {
+        let deny = |step: &str| -> State {
+            let config = serde_json::from_str(step).unwrap();
+            State { config: Some(std::sync::Arc::new(config)), ..State::default() }
+        };
+        let halves = r#"{"deny-windows": [
+            {"cron": "0 0 0 * * *", "duration": "12h"}, {"cron": "0 0 12 * * *", "duration": "12h"}
+        ]}"#;
+        let now = DateTime::parse_from_rfc3339("2026-11-22T05:00:00Z").unwrap().to_utc();
+        let denied = denied(&deny(halves), &View::default(), now).unwrap();
+        assert_eq!(denied.start.to_rfc3339(), "2026-11-22T00:00:00+00:00");
+        let ahead = denied.end - now;
+        assert!(ahead > DENIED_MAX && ahead <= DENIED_MAX + TimeDelta::hours(12), "{ahead}");
     }
 
     fn start_of(config: &str) -> Option<Start> {

@@ -18,6 +18,7 @@ pub use cron::{Cron, CronError};
 pub use date::{Date, DateError};
 pub use days::{DaysError, DaysOfWeek};
 pub use definition::{DstPolicy, Occurrence, Window, WindowError};
+pub(crate) use occurrences::DENIED_MAX;
 pub use occurrences::{Calendar, CalendarError};
 pub use start_time::{StartTime, StartTimeError};
 pub use timezone::{Timezone, TimezoneError};

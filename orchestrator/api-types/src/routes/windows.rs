@@ -69,7 +69,7 @@ pub struct Windows {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub problem: Option<String>,
     /// When the deny window ends that is in force now and keeps runs from starting automatically, or the last of those that follow it
-    /// without a gap, of which 4 096 are followed at most; absent if none is in force.
+    /// without a gap, which are followed for two years, and 4 096 of them at most; absent if none is in force.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub denied_until: Option<Stamp>,
     /// The time zone of windows that name none: the site's.
