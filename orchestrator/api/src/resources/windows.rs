@@ -39,7 +39,10 @@ async fn list(State(api): State<Api>, Params(params): Params<ListParameters>) ->
         let is_all = problem.is_none() && windows.len() < count;
         let undenied =
             Calendar::new(&config.maintenance_windows, &[], settings.timezone, &published.view.zones);
-        let are_denied = is_all && matches!(undenied.occurrences(listed_to).next(), Some(Ok(_)));
+        // One that had begun by then may have been cut short by a deny window: it says nothing about what follows.
+        let follows =
+            || undenied.occurrences(listed_to).map_while(Result::ok).any(|later| listed_to <= later.start);
+        let are_denied = is_all && follows();
         let problem = problem.or_else(|| are_denied.then(|| DENIED.to_owned()));
         serde_json::to_vec(&Windows {
             windows,

@@ -323,6 +323,25 @@ async fn deny_windows_that_leave_no_opening_are_told() {
     let problem = "deny windows keep the maintenance windows closed that follow, for two years at least";
     let found = api.call(&format!("{WINDOWS}?from=2026-11-25T00:00:00Z"), "").await;
     assert_eq!(found, (200, json!({"windows": [], "problem": problem, "site-timezone": "UTC"})));
+    // The end of one window is denied, and none follows; or another does, which touches it or begins later.
+    let dated = |start: &str, day: &str, hours: u32| {
+        let date = format!("2026-11-{day}");
+        json!({"cron": format!("0 0 {start} {day} * *"), "duration": format!("{hours}h"), "not-before": date, "not-after": date})
+    };
+    let (first, deny) = (dated("20", "27", 4), dated("22", "27", 30));
+    for (windows, expected) in [
+        (json!([first]), None),
+        (json!([first, dated("0", "28", 2)]), Some(problem)),
+        (json!([first, dated("1", "28", 2)]), Some(problem)),
+    ] {
+        let config = json!({"maintenance-windows": windows, "deny-windows": [deny]});
+        assert_eq!(api.call(&put, &config.to_string()).await.0, 204);
+        for (from, is_listed) in [("2026-11-25T00:00:00Z", true), ("2026-11-27T22:30:00Z", false)] {
+            let (_, found) = api.call(&format!("{WINDOWS}?from={from}"), "").await;
+            assert_eq!(found["windows"].as_array().map(Vec::len), Some(usize::from(is_listed)), "{found}");
+            assert_eq!(found["problem"].as_str(), expected, "{windows} {from}");
+        }
+    }
 }
 
 #[tokio::test]
