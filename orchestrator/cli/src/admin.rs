@@ -25,10 +25,11 @@ pub(crate) enum Command {
     /// Check everything the site needs, and print what is wrong and what to do
     ///
     /// It changes nothing, and neither orchestrator nor NATS has to be running; streams are checked if NATS answers. It
-    /// exits with 0 if there is no problem, even if there are warnings. Without --config it checks the site of
-    /// `os-upgrade dev`, if that runs in the same directory. With --url or --context, and otherwise without --config where
-    /// `OS_UPGRADE_URL` or the current context names an instance, it asks that instance over its API, and leaves out what only the
-    /// machine shows, such as files and the rights in NATS.
+    /// exits with 0 if there is no problem, even if there are warnings. It checks this machine with --config, with the
+    /// configuration of `os-upgrade dev` if that runs in the same directory, or with `OS_UPGRADE_<SECTION>__<KEY>` variables, in
+    /// this order. It asks an instance over its API with --url or --context, or if there are no such settings and `OS_UPGRADE_URL` or
+    /// the current context names one; then it leaves out what only the machine shows, such as files and the rights in NATS. On
+    /// standard error it says first which it checks, and why.
     #[command(after_help = examples![
         "doctor", "doctor --config /etc/os-upgrade/os-upgrade.toml", "doctor --url https://upgrade.example:8646 --ca ca.pem"
     ])]
@@ -68,14 +69,7 @@ pub(crate) async fn run(command: Command) -> Result<(), Failure> {
     match command {
         Command::Token(command) => token::run(command),
         Command::NatsConfig(command) => nats_config::run(command).await,
-        Command::Doctor(options) => {
-            let file = options.file();
-            if file.is_none() && options.names_instance()? {
-                return doctor::run_remote(options).await;
-            }
-            let settings = settings::load(file.as_deref(), vars_os());
-            Box::pin(doctor::run(settings, file.as_deref(), options)).await
-        }
+        Command::Doctor(options) => Box::pin(doctor::run(options)).await,
         Command::Backup(options) => {
             let settings = settings::load(options.config.as_deref(), vars_os())?;
             Box::pin(recovery::back_up(settings, options)).await

@@ -175,8 +175,8 @@ impl Contexts {
     ///
     /// # Errors
     /// The file names one that does not exist.
-    pub(crate) fn current(&self) -> Result<Option<&Context>, ContextError> {
-        self.current.as_ref().map(|name| self.named(name)).transpose()
+    pub(crate) fn current(&self) -> Result<Option<(&ContextName, &Context)>, ContextError> {
+        self.current.as_ref().map(|name| Ok((name, self.named(name)?))).transpose()
     }
 }
 

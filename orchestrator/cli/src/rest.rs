@@ -22,7 +22,9 @@ use serde::{Deserialize as _, Serialize};
 use serde_json::Value;
 
 use self::server::TOKEN_VARIABLE;
-pub(crate) use self::server::{Server, Target, URL_VARIABLE, check_writers};
+pub(crate) use self::server::{
+    Authorities, CaOrigin, Server, Target, URL_VARIABLE, UrlOrigin, check_writers,
+};
 use crate::Failure;
 use crate::failure::Refused;
 
@@ -147,16 +149,19 @@ impl Client {
 
     fn of(target: &Target) -> anyhow::Result<Self> {
         let Target { urls, ca, .. } = target;
-        if let Some(path) = ca {
-            check_writers("file of --ca", path)?;
+        let role = ca.as_ref().map_or(CaOrigin::Option, |ca| ca.origin).role();
+        if let Some(ca) = ca {
+            check_writers(role, &ca.file)?;
         }
         let instance = |base: &HttpUrl| {
-            if ca.is_some() && base.url().scheme() != "https" {
-                bail!("{base}: certificate authorities need a URL that begins with https://");
+            if let Some(ca) = ca
+                && base.url().scheme() != "https"
+            {
+                bail!("{base}: the {role} {} needs a URL that begins with https://", ca.file.display());
             }
-            let roles = ["file of --ca", "certificate", "key"];
-            let tls =
-                TlsFiles { ca: ca.clone(), certificate: None, key: None, roles, pipes: urls.len() == 1 };
+            let roles = [role, "certificate", "key"];
+            let ca = ca.as_ref().map(|ca| ca.file.clone());
+            let tls = TlsFiles { ca, certificate: None, key: None, roles, pipes: urls.len() == 1 };
             let http = tls
                 .apply_to(
                     http_client::builder(base.url()).connect_timeout(CONNECT_WITHIN).timeout(ANSWER_WITHIN),

@@ -56,6 +56,12 @@ pub fn load(
     parse(file, &text, environment)
 }
 
+/// Whether `environment` sets a key, be it one that does not exist.
+pub fn has_variable(environment: impl IntoIterator<Item = (OsString, OsString)>) -> bool {
+    let mut environment = environment.into_iter();
+    environment.any(|(name, value)| name.to_str().is_some_and(merged::is_ours) && !value.is_empty())
+}
+
 /// The settings from `text` and `environment`. `file` is the path of the text, for error messages.
 ///
 /// # Errors

@@ -81,7 +81,7 @@ impl Merged {
 }
 
 /// Whether a variable is meant as a key. Others, such as `OS_UPGRADE_HOST`, belong to workers.
-fn is_ours(name: &str) -> bool {
+pub(super) fn is_ours(name: &str) -> bool {
     name.strip_prefix(PREFIX).is_some_and(|rest| rest.contains("__"))
 }
 

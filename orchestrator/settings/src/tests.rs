@@ -286,6 +286,9 @@ fn parts_of_sections() {
     ] {
         assert_eq!(load_text(text, &[]).unwrap_err(), expected, "{text}");
     }
+    let has = |name: &str, value: &str| has_variable([(name.into(), value.into())]);
+    assert!(has("OS_UPGRADE_SITE__NAME", "x") && has("OS_UPGRADE_SITE__NMAE", "x"));
+    assert!(!has("OS_UPGRADE_SITE__NAME", "") && !has("OS_UPGRADE_URL", "http://h"));
     let unknown = load_text("", &[("OS_UPGRADE_API_TLS__SOMETHING_COMPLETELY_DIFFERENT", "x")]).unwrap_err();
     assert!(unknown.ends_with(
         "unknown key \"something-completely-different\" in [api.tls]; its keys are cert, key, client-ca"

@@ -3,6 +3,7 @@
 use std::process::Stdio;
 
 use harness::host::APPLICATION;
+use harness::orchestrator::AUTO_APPROVE;
 use harness::programs;
 use harness::site::Site;
 use harness::wait::eventually;
@@ -148,6 +149,8 @@ async fn contexts_name_the_instance() {
     let mut site = Site::start().await;
     let directory = tempfile::tempdir().unwrap();
     site.orchestrator.set_environment("XDG_CONFIG_HOME", directory.path().to_str().unwrap());
+    // A setting of the server has `doctor` check this machine.
+    site.orchestrator.remove_environment(AUTO_APPROVE);
     let program = &site.orchestrator;
     let address = format!("http://{}", program.address());
     let run = async |arguments: &[&str]| program.run(arguments, "").await;
@@ -169,8 +172,12 @@ async fn contexts_name_the_instance() {
         assert_eq!(run(&quiet).await, (Some(0), String::new(), String::new()), "{list:?}");
     }
     assert_eq!(run(&["hosts", "show", "h99"]).await.0, Some(1));
-    let (code, printed, _) = run(&["doctor"]).await;
+    let (code, printed, said) = run(&["doctor"]).await;
     assert!(code == Some(0) && printed.starts_with("ok       instance: ready, leader"), "{printed}");
+    assert_eq!(said, "checking the instance of context here; --config checks this machine");
+    let (code, printed, said) = program.command(&["doctor"]).await;
+    assert!(code == Some(0) && printed.starts_with("ok       configuration: site site, as "), "{printed}");
+    assert_eq!(said, "checking this machine: --config names os-upgrade.toml");
     let locked = ["lock", "run", "--id", "backup", "--wait", "10s", "--", "sh", "-c", "echo locked"];
     let (code, printed, said) = run(&locked).await;
     assert_eq!((code, printed.as_str()), (Some(0), "locked"), "{said}");

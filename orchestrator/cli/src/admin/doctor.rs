@@ -12,8 +12,10 @@ mod kept;
 mod limits;
 mod remote;
 mod rights;
+mod subject;
 mod zone_data;
 
+use std::env::vars_os;
 use std::path::{Path, PathBuf};
 
 use anyhow::anyhow;
@@ -22,15 +24,17 @@ use os_upgrade_settings::{self as settings, Settings};
 use os_upgrade_shell::text::sanitized;
 
 use self::check::{Check, Verdict};
+use self::subject::Subject;
 use crate::Failure;
 use crate::dev_site;
+use crate::lines::errln;
 use crate::output::Format;
 use crate::rest::{Client, Server};
 
 #[derive(Debug, Args)]
 pub(crate) struct Doctor {
-    /// The configuration, a TOML file; without it that of a running `os-upgrade dev`, or else the default of every key where neither
-    /// `OS_UPGRADE_URL` nor a context names an instance
+    /// The configuration of this machine, a TOML file; without it that of a running `os-upgrade dev`, or else the default of every key
+    /// that no variable sets
     #[arg(long, value_name = "FILE", conflicts_with_all = ["url", "context"])]
     pub(crate) config: Option<PathBuf>,
     #[command(flatten)]
@@ -40,35 +44,24 @@ pub(crate) struct Doctor {
     output: Format,
 }
 
-/// Prints every check; fails if there is a problem.
-/// `file` is what the settings were read from.
-pub(crate) async fn run(
-    settings: Result<Settings, settings::Error>,
-    file: Option<&Path>,
-    options: Doctor,
-) -> Result<(), Failure> {
-    print(&Box::pin(examine(settings, file)).await, &options)
-}
-
-impl Doctor {
-    /// The file with the settings of this machine's site; absent if an option names an instance, or there is none.
-    pub(crate) fn file(&self) -> Option<PathBuf> {
-        if self.server.is_named() { None } else { self.config.clone().or_else(dev_site::running) }
+/// Prints every check of this machine or of an instance; fails if there is a problem.
+pub(crate) async fn run(options: Doctor) -> Result<(), Failure> {
+    let Doctor { config, server, output } = &options;
+    let has_variable = settings::has_variable(vars_os());
+    let subject = Subject::choose(config.clone(), server, dev_site::running, has_variable, || {
+        server.target().map(|target| target.origin)
+    });
+    if output.is_for_people() || subject.is_unclear() {
+        errln!("{subject}");
     }
-
-    /// Whether an option, a variable or the current context names an instance.
-    ///
-    /// # Errors
-    /// The contexts cannot be read.
-    pub(crate) fn names_instance(&self) -> Result<bool, Failure> {
-        self.server.names_instance()
-    }
-}
-
-/// Prints what an instance says of its site, over the API; fails if there is a problem.
-pub(crate) async fn run_remote(options: Doctor) -> Result<(), Failure> {
-    let client = Client::new(&options.server)?;
-    print(&remote::examine(&client).await, &options)
+    let checks = match subject {
+        Subject::Instance(_) => remote::examine(&Client::new(server)?).await,
+        Subject::Machine(reason) => {
+            let settings = settings::load(reason.file(), vars_os());
+            Box::pin(examine(settings, reason.file())).await
+        }
+    };
+    print(&checks, &options)
 }
 
 fn print(checks: &[Check], options: &Doctor) -> Result<(), Failure> {

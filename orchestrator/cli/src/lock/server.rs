@@ -35,14 +35,15 @@ impl Server {
     pub(super) fn resolve(self) -> Result<(HttpUrl, Source, TlsFiles), Failure> {
         let Self { url, context, credentials, mut tls } = self;
         // Any server may be named by its URL: what belongs to an instance is of no use there.
-        let url = if let Some(url) = url {
-            url
+        let (url, files) = if let Some(url) = url {
+            let files = tls.files(&url)?;
+            (url, files)
         } else {
             let Target { urls, ca, .. } = rest::Server::new(None, context, tls.ca.take()).target()?;
-            tls.ca = ca;
-            urls.into_iter().next().ok_or_else(|| Failure::Usage("no URL is named".to_owned()))?
+            let url = urls.into_iter().next().ok_or_else(|| Failure::Usage("no URL is named".to_owned()))?;
+            let files = tls.files_with(ca, &url)?;
+            (url, files)
         };
-        let files = tls.files(&url)?;
         let (url, source) = credentials.in_url(&url)?;
         Ok((url, source, files))
     }

@@ -38,7 +38,7 @@ struct Instance {
 pub(super) async fn run(Version { server, output }: Version) -> Result<(), Failure> {
     let zones = os_upgrade_zones::read().to_string();
     let mut answer = json!({ "version": env!("CARGO_PKG_VERSION"), "time-zone-data": zones });
-    if server.is_named() {
+    if server.named().is_some() {
         let cluster = Client::new(&server)?.call(&cluster::READ).await?;
         let instances = cluster["instances"].as_array().into_iter().flatten();
         let instances =

@@ -54,12 +54,57 @@ enum TokenSource {
     File(PathBuf),
 }
 
+/// What names the instance.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum UrlOrigin {
+    /// `--url`.
+    Option,
+    /// The variable.
+    Variable,
+    /// The context of this name, be it the current one or that of `--context`.
+    Context(ContextName),
+    /// Nothing: it is the default.
+    Default,
+}
+
+/// A PEM file with the certificate authorities to trust.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Authorities {
+    pub(crate) file: PathBuf,
+    /// What names the file.
+    pub(crate) origin: CaOrigin,
+}
+
+/// What names a file of certificate authorities.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum CaOrigin {
+    /// `--ca`.
+    Option,
+    /// The variable.
+    Variable,
+    /// The context.
+    Context,
+}
+
+impl CaOrigin {
+    /// What the file is, for error messages.
+    pub(crate) const fn role(self) -> &'static str {
+        match self {
+            Self::Option => "file of --ca",
+            Self::Variable => "file of OS_UPGRADE_CA",
+            Self::Context => "context's file of authorities",
+        }
+    }
+}
+
 /// The instance to call: what follows from options, variables and contexts.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Target {
     /// The instances to try, in this order; one at least.
     pub(crate) urls: Vec<HttpUrl>,
-    pub(crate) ca: Option<PathBuf>,
+    /// What names them.
+    pub(crate) origin: UrlOrigin,
+    pub(crate) ca: Option<Authorities>,
     token: TokenSource,
 }
 
@@ -69,22 +114,10 @@ impl Server {
         Self { url, context, ca, token_file: None }
     }
 
-    /// Whether the command line names an instance.
-    pub(crate) const fn is_named(&self) -> bool {
-        self.url.is_some() || self.context.is_some()
-    }
-
-    /// Whether an option, a variable or the current context names an instance, rather than the default.
-    ///
-    /// # Errors
-    /// The contexts cannot be read.
-    pub(crate) fn names_instance(&self) -> Result<bool, Failure> {
-        let is_set = std::env::var(URL_VARIABLE).is_ok_and(|url| !url.trim().is_empty());
-        if self.is_named() || is_set {
-            return Ok(true);
-        }
-        let contexts = own_contexts().map_err(|error| unusable_context(&error))?;
-        Ok(contexts.current.is_some())
+    /// What names an instance on the command line.
+    pub(crate) fn named(&self) -> Option<UrlOrigin> {
+        let context = || self.context.clone().map(UrlOrigin::Context);
+        self.url.as_ref().map(|_| UrlOrigin::Option).or_else(context)
     }
 
     /// The instance at `url`, without anything else.
@@ -109,30 +142,40 @@ impl Server {
     ) -> Result<Target, Failure> {
         let variable =
             |name| variable(name).map(|value| value.trim().to_owned()).filter(|value| !value.is_empty());
-        let (urls, context) = match (&self.url, &self.context, variable(URL_VARIABLE)) {
-            (Some(url), _, _) => (vec![url.clone()], None),
-            (None, Some(name), _) => of_context(contexts().and_then(|all| all.named(name).cloned()))?,
+        let (urls, origin, context) = match (&self.url, &self.context, variable(URL_VARIABLE)) {
+            (Some(url), _, _) => (vec![url.clone()], UrlOrigin::Option, None),
+            (None, Some(name), _) => {
+                let all = contexts().map_err(|error| unusable_context(&error))?;
+                of_context(name, all.named(name).map_err(|error| unusable_context(&error))?)
+            }
             (None, None, Some(url)) => {
                 let wrong = |why| Failure::Usage(format!("{URL_VARIABLE}: {why}"));
-                (vec![http_url(&url).map_err(wrong)?], None)
+                (vec![http_url(&url).map_err(wrong)?], UrlOrigin::Variable, None)
             }
             (None, None, None) => {
-                match contexts().and_then(|all| all.current().map(Option::<&Context>::cloned)).transpose() {
-                    Some(context) => of_context(context)?,
-                    None => (vec![http_url(DEFAULT_URL).map_err(Failure::Usage)?], None),
+                let all = contexts().map_err(|error| unusable_context(&error))?;
+                match all.current().map_err(|error| unusable_context(&error))? {
+                    Some((name, context)) => of_context(name, context),
+                    None => (vec![http_url(DEFAULT_URL).map_err(Failure::Usage)?], UrlOrigin::Default, None),
                 }
             }
         };
         let (context_ca, context_token) =
             context.map_or((None, None), |context| (context.ca, context.token_file));
-        let ca = self.ca.clone().or_else(|| variable(CA_VARIABLE).map(PathBuf::from)).or(context_ca);
+        let ca = match (&self.ca, variable(CA_VARIABLE), context_ca) {
+            (Some(file), _, _) => Some((file.clone(), CaOrigin::Option)),
+            (None, Some(file), _) => Some((PathBuf::from(file), CaOrigin::Variable)),
+            (None, None, Some(file)) => Some((file, CaOrigin::Context)),
+            (None, None, None) => None,
+        };
+        let ca = ca.map(|(file, origin)| Authorities { file, origin });
         let token = match (&self.token_file, variable(TOKEN_VARIABLE), context_token) {
             (Some(file), _, _) => TokenSource::File(file.clone()),
             (None, Some(token), _) => TokenSource::Variable(Some(token)),
             (None, None, Some(file)) => TokenSource::File(file),
             (None, None, None) => TokenSource::Variable(None),
         };
-        Ok(Target { urls, ca, token })
+        Ok(Target { urls, origin, ca, token })
     }
 }
 
@@ -149,15 +192,14 @@ fn unusable_context(error: &ContextError) -> Failure {
     Failure::Usage(os_upgrade_protocol::error::with_causes(error))
 }
 
-fn of_context(context: Result<Context, ContextError>) -> Result<(Vec<HttpUrl>, Option<Context>), Failure> {
-    let context = context.map_err(|error| unusable_context(&error))?;
-    Ok((context.urls.clone(), Some(context)))
+fn of_context(name: &ContextName, context: &Context) -> (Vec<HttpUrl>, UrlOrigin, Option<Context>) {
+    (context.urls.clone(), UrlOrigin::Context(name.clone()), Some(context.clone()))
 }
 
 impl Target {
     /// The instance at `url`, which needs no token, and no other certificate authorities than the system's.
     pub(super) fn without_token(url: HttpUrl) -> Self {
-        Self { urls: vec![url], ca: None, token: TokenSource::Variable(None) }
+        Self { urls: vec![url], origin: UrlOrigin::Option, ca: None, token: TokenSource::Variable(None) }
     }
 
     /// The token to send, if there is one.
@@ -225,8 +267,17 @@ mod tests {
         server.resolve(variable, || Ok(contexts(current))).map_err(|failure| format!("{failure:?}"))
     }
 
-    fn target(url: &str, ca: Option<&str>, token: TokenSource) -> Target {
-        Target { urls: vec![url.parse().unwrap()], ca: ca.map(PathBuf::from), token }
+    fn target(url: &str, ca: Option<(CaOrigin, &str)>, token: TokenSource) -> Target {
+        let origin = match url {
+            DEFAULT_URL => UrlOrigin::Default,
+            "http://option/" => UrlOrigin::Option,
+            "http://variable/" => UrlOrigin::Variable,
+            "https://a/" => UrlOrigin::Context(name("a")),
+            "https://b/" => UrlOrigin::Context(name("b")),
+            other => panic!("{other}"),
+        };
+        let ca = ca.map(|(origin, file)| Authorities { file: file.into(), origin });
+        Target { urls: vec![url.parse().unwrap()], origin, ca, token }
     }
 
     #[test]
@@ -245,12 +296,32 @@ mod tests {
         let file = |path: &str| TokenSource::File(path.into());
         for (server, variables, current, expected) in [
             (&none, &variables[..0], None, target(DEFAULT_URL, None, no_token())),
-            (&none, &[], Some("a"), target("https://a/", Some("/a.pem"), file("/a.token"))),
-            (&named, &[], Some("a"), target("https://b/", Some("/b.pem"), file("/b.token"))),
-            (&named, &variables[..1], Some("a"), target("https://b/", Some("/b.pem"), file("/b.token"))),
-            (&named, &variables, None, target("https://b/", Some("/v"), variable())),
-            (&files, &[], Some("a"), target("https://a/", Some("/c"), file("/t"))),
-            (&files, &variables, Some("a"), target("http://variable/", Some("/c"), file("/t"))),
+            (
+                &none,
+                &[],
+                Some("a"),
+                target("https://a/", Some((CaOrigin::Context, "/a.pem")), file("/a.token")),
+            ),
+            (
+                &named,
+                &[],
+                Some("a"),
+                target("https://b/", Some((CaOrigin::Context, "/b.pem")), file("/b.token")),
+            ),
+            (
+                &named,
+                &variables[..1],
+                Some("a"),
+                target("https://b/", Some((CaOrigin::Context, "/b.pem")), file("/b.token")),
+            ),
+            (&named, &variables, None, target("https://b/", Some((CaOrigin::Variable, "/v")), variable())),
+            (&files, &[], Some("a"), target("https://a/", Some((CaOrigin::Option, "/c")), file("/t"))),
+            (
+                &files,
+                &variables,
+                Some("a"),
+                target("http://variable/", Some((CaOrigin::Option, "/c")), file("/t")),
+            ),
             // The token of a context is sent to its own URL only.
             (&url, &[], Some("a"), target("http://option/", None, no_token())),
             (&none, &variables[..1], Some("a"), target("http://variable/", None, no_token())),
@@ -258,7 +329,7 @@ mod tests {
                 &none,
                 &[("OS_UPGRADE_URL", "")],
                 Some("a"),
-                target("https://a/", Some("/a.pem"), file("/a.token")),
+                target("https://a/", Some((CaOrigin::Context, "/a.pem")), file("/a.token")),
             ),
         ] {
             assert_eq!(
