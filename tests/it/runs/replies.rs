@@ -223,8 +223,11 @@ async fn error_after_done_prevents_upgrade() {
     let id = rest.start_run().await;
     first.answer("prepare", "done").await;
     rest.await_status("h01", "prepared").await;
+    // Nothing more is sent once the run is to end.
+    let received = second.expect("prepare").await;
     first.reply("prepare", "the disk is full after all").await;
-    second.answer("prepare", "done").await;
+    second.reply("prepare", "done").await;
+    received.ack().await;
     let run = rest.await_end(&id).await;
     assert_eq!(run.result(), Some("failed"));
     assert_eq!(run.reasons()["h01"], "prepare failed: the disk is full after all");
