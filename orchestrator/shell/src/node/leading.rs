@@ -25,11 +25,6 @@ const BATCH_INPUTS_MAX: usize = 4096;
 const LINGER_INPUTS_MAX: usize = 256;
 /// So many refused lock requests need not wait for others to share a record with.
 const REFUSALS_SHARE: usize = 4;
-/// How many records of refused lock requests alone may follow one another without a tick: as many as the first requests of ten thousand
-/// clients need.
-const REFUSAL_RECORDS_MAX: u32 = 1_000;
-/// How many of these a tick allows again.
-const REFUSAL_RECORDS_EACH_TICK: u32 = 2;
 /// How many characters of a process's name are in its run ids: enough to tell leaders at the same journal sequence
 /// apart.
 const STARTER_CHARACTERS: usize = 8;
@@ -40,11 +35,7 @@ const QUEUE_MAX: usize = 100_000;
 #[derive(Debug)]
 pub(super) struct Leading {
     queue: VecDeque<Queued>,
-    /// How many of the queue are refused lock requests.
-    refused: usize,
     tick: bool,
-    /// How many records of refused lock requests alone may be appended before the next tick.
-    refusal_records: u32,
     start_timer: StartTimer,
     under_way: Option<UnderWay>,
     /// Jobs with an outcome that the committed state knows, since this was last taken.
@@ -120,9 +111,7 @@ impl Leading {
     pub(super) fn new() -> Self {
         Self {
             queue: VecDeque::new(),
-            refused: 0,
             tick: false,
-            refusal_records: REFUSAL_RECORDS_MAX,
             start_timer: StartTimer::default(),
             under_way: None,
             committed_jobs: Vec::new(),
@@ -142,7 +131,6 @@ impl Leading {
 
     /// Queues `request`; `is_refused`: it is a lock request that is refused, as things are.
     pub(super) fn push_call(&mut self, request: Request, caller: Caller, is_refused: bool) {
-        self.refused += usize::from(is_refused);
         self.queue.push_back(Queued { input: Input::Request(request), caller: Some(caller), is_refused });
     }
 
@@ -170,7 +158,6 @@ impl Leading {
 
     pub(super) fn tick(&mut self) {
         self.tick = true;
-        self.refusal_records = (self.refusal_records + REFUSAL_RECORDS_EACH_TICK).min(REFUSAL_RECORDS_MAX);
     }
 
     pub(super) fn drop_stale_calls(&mut self, now: Now, out: &mut Vec<Action>) {
@@ -178,7 +165,6 @@ impl Leading {
             let stale = queued.caller.filter(|caller| caller.until <= now.monotonic);
             let not_done = || NotDone::unchanged("the journal did not answer in time");
             out.extend(stale.map(|Caller { call, .. }| Action::Answer { call, outcome: Err(not_done()) }));
-            self.refused -= usize::from(stale.is_some() && queued.is_refused);
             stale.is_none()
         });
     }
@@ -215,8 +201,7 @@ impl Leading {
             batch.decide(view, &Input::Due { run });
         }
         while is_due && inputs < BATCH_INPUTS_MAX && batch.len() < BATCH_INPUTS_MAX {
-            let Some(Queued { input, caller, is_refused }) = self.queue.pop_front() else { break };
-            self.refused -= usize::from(is_refused);
+            let Some(Queued { input, caller, .. }) = self.queue.pop_front() else { break };
             inputs += 1;
             let facts_before = batch.len();
             if let Input::JobDone(done) = &input {
@@ -250,22 +235,18 @@ impl Leading {
     /// wait for the next record, which is usually that of a reply, instead of delaying it with an append of their own.
     /// They wait until the next tick at most. Requests for slots that are refused need an append to be true, but waiting
     /// clients must not fill the journal: a record is appended for [`REFUSALS_SHARE`] of them, or at a tick for fewer.
-    /// A crowd gathers while the append before is under way, so it is answered as fast as the journal takes records, until it has
-    /// taken [`REFUSAL_RECORDS_MAX`] of them. From then on most of its requests wait for the tick.
-    fn is_due(&mut self, tick: bool) -> bool {
-        let others = self.queue.len() - self.refused;
-        let can_wait = |queued: &Queued| {
-            queued.is_refused
-                || matches!(&queued.input, Input::Control { message: ControlMessage::Command { .. }, .. })
-        };
-        if tick || others > LINGER_INPUTS_MAX || others > 0 && !self.queue.iter().all(can_wait) {
-            return !self.queue.is_empty();
+    /// A crowd gathers while the append before is under way, so it is answered as fast as the journal takes records.
+    fn is_due(&self, tick: bool) -> bool {
+        if self.queue.len() > LINGER_INPUTS_MAX {
+            return true;
         }
-        if self.refused < REFUSALS_SHARE || self.refusal_records == 0 {
-            return false;
-        }
-        self.refusal_records -= 1;
-        true
+        let mut refused = 0;
+        self.queue.iter().any(|queued| {
+            let is_seen =
+                matches!(&queued.input, Input::Control { message: ControlMessage::Command { .. }, .. });
+            refused += usize::from(queued.is_refused);
+            tick || !is_seen && !queued.is_refused || refused >= REFUSALS_SHARE
+        })
     }
 
     /// The state after the record under way; `None` if no record is.
@@ -326,7 +307,6 @@ impl Leading {
             }
             Some(UnderWay::Snapshot) | None => Vec::new(),
         };
-        self.refused = 0;
         let waiting: Vec<CallId> =
             self.queue.drain(..).filter_map(|queued| Some(queued.caller?.call)).collect();
         for (calls, not_done) in [(begun, NotDone::unknown(why)), (waiting, NotDone::unchanged(why))] {
@@ -423,33 +403,6 @@ mod tests {
         assert!(crowd.append(17));
         assert!(crowd.append(0));
         assert_eq!((crowd.answered, crowd.records), (3_249, 102));
-    }
-
-    #[test]
-    fn refusals_alone_do_not_fill_the_journal() {
-        let mut crowd = Crowd::new();
-        let share = REFUSALS_SHARE as u64;
-        for _ in 0..REFUSAL_RECORDS_MAX {
-            crowd.ask(share);
-            assert!(crowd.append(0));
-        }
-        crowd.ask(share);
-        assert!(!crowd.append(0), "it waits for the tick");
-        // At a tick all that wait share a record, and then so many follow as it allows.
-        crowd.leading.tick();
-        for _ in 0..=REFUSAL_RECORDS_EACH_TICK {
-            assert!(crowd.append(0));
-            crowd.ask(share);
-        }
-        assert!(!crowd.append(0));
-        // A larger crowd waits, too.
-        crowd.ask(2 * LINGER_INPUTS_MAX as u64);
-        assert!(!crowd.append(0));
-        // Whoever is not refused does not wait.
-        let caller = Caller { call: 0, until: Duration::MAX };
-        crowd.leading.push_call(lock(0), caller, false);
-        assert!(crowd.append(0));
-        assert_eq!(crowd.answered, crowd.asked + 1);
     }
 
     #[test]
