@@ -462,14 +462,18 @@ impl Bus {
         }
     }
 
-    /// Puts consumers back to before their last acknowledgement.
+    /// Puts consumers back to before their last acknowledgement. A message that has been deleted since is not delivered again: a
+    /// server forgets it when it starts, as nats-server 2.15.1 does with an older state of a consumer.
     pub(crate) fn forget_acks(&mut self, now: Micros) {
         for consumer in self.consumers.values_mut() {
             if let Some(earlier) = consumer.earlier.take() {
                 *consumer = *earlier;
-                if let Some(pending) = &mut consumer.pending {
-                    pending.until = now + ack_wait();
-                }
+                let exists = |pending: &Pending| self.control[index(pending.sequence)].is_some();
+                consumer.pending = consumer
+                    .pending
+                    .take()
+                    .filter(exists)
+                    .map(|pending| Pending { until: now + ack_wait(), ..pending });
             }
         }
     }
