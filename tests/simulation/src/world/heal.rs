@@ -143,6 +143,12 @@ impl World {
 
     /// After a time at which all clocks were ahead, an operator says that they are right by now, by starting a run.
     fn vouch_for_clock(&mut self) -> bool {
+        // Until hosts agree, their doubt is the one that is shown.
+        let agrees =
+            |world: &Self| world.leader().is_some_and(|leader| leader.inventory().view().clock.is_trusted());
+        if !self.until("the clocks agree", agrees) {
+            return false;
+        }
         let doubt = |world: &Self| world.leader()?.inventory().view().clock.doubt.clone();
         let doubts = move |world: &Self| {
             doubt(world).is_some_and(|doubt| matches!(doubt, ClockDoubt::ClockBehind { .. }))
@@ -207,11 +213,7 @@ impl World {
 
     /// Whether a run starts automatically once windows are configured, and ends.
     fn scheduled_run_ends(&mut self) -> bool {
-        // Until hosts agree, their doubt is the one that is shown.
-        let agrees =
-            |world: &Self| world.leader().is_some_and(|leader| leader.inventory().view().clock.is_trusted());
-        self.until("the clocks agree", agrees)
-            && self.vouch_for_clock()
+        self.vouch_for_clock()
             && self.until_granted("windows are accepted", Self::config_with_windows)
             && self.until("a run has started automatically", World::runs_scheduled)
             && self.until_granted("no windows are accepted", World::config_without_windows)
