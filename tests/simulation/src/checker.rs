@@ -521,10 +521,15 @@ impl Checker {
         self.workers.acks_forgotten();
     }
 
+    /// A worker, whose clock shows `wall`, has saved that the command at `sequence` is settled.
+    pub(crate) fn settled(&mut self, sequence: u64, wall: DateTime<Utc>) {
+        self.commands.settled(sequence, wall);
+    }
+
     /// A worker's acknowledgement has reached the bus.
-    pub(crate) fn acked(&mut self, host: usize, sequence: u64, wall: DateTime<Utc>) {
+    pub(crate) fn acked(&mut self, host: usize, sequence: u64) {
         if let Some(command) = self.commands.get(sequence) {
-            self.violations.record(self.workers.check_ack(host, wall, command));
+            self.violations.record(self.workers.check_ack(host, command));
         }
     }
 

@@ -1,7 +1,6 @@
 //! Requests on their way to the bus or the lock server.
 
 use bytes::Bytes;
-use chrono::{DateTime, Utc};
 use os_upgrade_kernel::{Job, Order, Purge};
 use os_upgrade_protocol::HostName;
 use os_upgrade_shell::jobs::StartedJob;
@@ -74,20 +73,9 @@ pub(crate) enum RequestKind {
 /// A request of a worker.
 #[derive(Debug, Clone)]
 pub(crate) enum WorkerRequest {
-    Reply {
-        sequence: u64,
-        payload: Bytes,
-        answers: Answers,
-    },
-    /// An acknowledgement, with the worker's time when it was decided.
-    Ack {
-        generation: u64,
-        sequence: u64,
-        decided: DateTime<Utc>,
-    },
-    InProgress {
-        generation: u64,
-    },
+    Reply { sequence: u64, payload: Bytes, answers: Answers },
+    Ack { generation: u64, sequence: u64 },
+    InProgress { generation: u64 },
 }
 
 /// The headers in which a reply names what it answers.

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use chrono::{DateTime, Utc};
 use os_upgrade_kernel::reboot_queue::entry_index;
 use os_upgrade_kernel::{Order, State};
-use os_upgrade_protocol::{CommandId, HostName};
+use os_upgrade_protocol::{Action, CommandId, HostName};
 
 use super::runs::Runs;
 use super::violation::Violation;
@@ -24,6 +24,8 @@ pub(super) struct CommandSeen {
     pub(super) replied: bool,
     /// Whether its worker has begun to execute it.
     pub(super) executed: bool,
+    /// Whether its worker has dropped it without a reply, as it came too late to go on with it.
+    pub(super) dropped: bool,
 }
 
 #[derive(Debug, Default)]
@@ -49,6 +51,7 @@ impl Commands {
             given: false,
             replied: false,
             executed: false,
+            dropped: false,
         };
         self.by_sequence.insert(sequence, seen);
         if let Some(earlier) = self.sequences.insert(id.clone(), sequence) {
@@ -87,6 +90,15 @@ impl Commands {
         };
         command.executed = true;
         Ok(command)
+    }
+
+    /// A worker, whose clock shows `wall`, has saved that it is done with a command. One that was interrupted and is
+    /// too late is dropped without a reply, but for an `upgrade`.
+    pub(super) fn settled(&mut self, sequence: u64, wall: DateTime<Utc>) {
+        if let Some(command) = self.by_sequence.get_mut(&sequence) {
+            let is_late = command.not_after.is_some_and(|not_after| wall > not_after);
+            command.dropped |= is_late && command.id.action != Action::Upgrade;
+        }
     }
 
     /// A reply names a command.

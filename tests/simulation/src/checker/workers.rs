@@ -242,16 +242,8 @@ impl Workers {
     }
 
     /// A worker's acknowledgement of `command` has reached the bus.
-    pub(super) fn check_ack(
-        &self,
-        host: usize,
-        wall: DateTime<Utc>,
-        command: &CommandSeen,
-    ) -> Result<(), Violation> {
-        // A `prepare` or `reboot` that was interrupted and is too late is dropped without a reply.
-        let dropped = command.id.action != Action::Upgrade
-            && command.not_after.is_some_and(|not_after| wall > not_after);
-        if self.hosts[host].sdk && command.executed && !command.replied && !dropped {
+    pub(super) fn check_ack(&self, host: usize, command: &CommandSeen) -> Result<(), Violation> {
+        if self.hosts[host].sdk && command.executed && !command.replied && !command.dropped {
             let text = format!("{} was executed and is acknowledged before its reply", command.id);
             return Err(Violation::new("worker", text));
         }

@@ -180,9 +180,9 @@ impl World {
                 let event = rules::Event::ReplyStored { sequence: *sequence };
                 self.answer(request, Answer::Worker(event));
             }
-            WorkerRequest::Ack { generation, sequence, decided } => {
+            WorkerRequest::Ack { generation, sequence } => {
                 self.bus.ack(&name, *generation, *sequence);
-                self.checker.acked(host, *sequence, *decided);
+                self.checker.acked(host, *sequence);
                 self.wake(&name);
                 self.answer(request, Answer::Worker(rules::Event::Acked { sequence: *sequence }));
             }

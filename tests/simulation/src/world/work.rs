@@ -228,8 +228,7 @@ impl World {
             (self.bug, is_rolled_back, self.hosts[index].sdk())
             && sdk.logic.state().answers.iter().any(|answer| answer.id == stored.id)
         {
-            let (acks, now) = (delivery.generation.to_string(), self.clock_of_host(index));
-            return self.ack(index, delivery.sequence, &acks, now);
+            return self.ack(index, delivery.sequence, &delivery.generation.to_string());
         }
         let ids_unread = is_rolled_back && self.bug == Some(Bug::IdsUnread);
         if self.hosts[index].sdk {
@@ -310,11 +309,11 @@ impl World {
         let name = &self.hosts[index].name;
         self.trace.record_of(self.now, name, '>', || describe::worker_action(&action));
         match action {
-            Action::SaveState(file) => self.save(index, &file),
+            Action::SaveState(file) => self.save(index, &file, decided),
             Action::Run(call) => self.run_handler(index, &call, decided),
             Action::Reboot(call) => self.begin_reboot(index, &call, decided),
-            Action::Reply(reply) => self.reply(index, reply, decided),
-            Action::Ack { sequence, subject } => self.ack(index, sequence, &subject, decided),
+            Action::Reply(reply) => self.reply(index, reply),
+            Action::Ack { sequence, subject } => self.ack(index, sequence, &subject),
             Action::InProgress { subject } => {
                 let generation = subject.parse().unwrap_or(0);
                 self.send_worker_request(index, WorkerRequest::InProgress { generation }, None);
@@ -327,10 +326,13 @@ impl World {
         }
     }
 
-    fn save(&mut self, index: usize, file: &StateFile) {
+    fn save(&mut self, index: usize, file: &StateFile, decided: DateTime<Utc>) {
         let event = if self.occurs(Fault::SaveFails) {
             rules::Event::StateSaveFailed { error: "no space left on device".to_owned() }
         } else {
+            if let Some(settled) = &file.settled {
+                self.checker.settled(settled.sequence, decided);
+            }
             if self.bug != Some(Bug::StateFileNotKept) {
                 self.hosts[index].disk = Some(file.to_bytes());
             }
@@ -387,7 +389,7 @@ impl World {
         self.after(SECOND, Item::Worker { host: index, process, what: Worker::Event(event) });
     }
 
-    fn reply(&mut self, index: usize, reply: OutgoingReply, decided: DateTime<Utc>) {
+    fn reply(&mut self, index: usize, reply: OutgoingReply) {
         let sequence = reply.sequence;
         let header = |name| {
             let header = reply.headers.iter().find(|(header, _)| *header == name);
@@ -398,18 +400,18 @@ impl World {
         if self.bug == Some(Bug::AckBeforeReply) {
             let state = self.hosts[index].sdk().and_then(|sdk| sdk.logic.state().current.clone());
             if let Some(current) = state {
-                self.ack(index, sequence, &current.ack_subject, decided);
+                self.ack(index, sequence, &current.ack_subject);
             }
         }
         let error = "no answer".to_owned();
         self.send_worker_request(index, what, Some(rules::Event::ReplyFailed { sequence, error }));
     }
 
-    fn ack(&mut self, index: usize, sequence: u64, subject: &str, decided: DateTime<Utc>) {
+    fn ack(&mut self, index: usize, sequence: u64, subject: &str) {
         let generation = subject.parse().unwrap_or(0);
         let error = "no answer".to_owned();
         let fallback = rules::Event::AckFailed { sequence, error };
-        self.send_worker_request(index, WorkerRequest::Ack { generation, sequence, decided }, Some(fallback));
+        self.send_worker_request(index, WorkerRequest::Ack { generation, sequence }, Some(fallback));
     }
 
     /// Sends a request of a worker; `fallback` is the event if no answer arrives.
@@ -442,13 +444,13 @@ impl World {
         if !late {
             self.plain_worker_replies(index, &work);
         }
-        self.plain_worker_goes_on(index, &work, clock);
+        self.plain_worker_goes_on(index, &work);
     }
 
     /// A plain worker acknowledges its command, and asks for the next one.
-    fn plain_worker_goes_on(&mut self, index: usize, work: &PlainWork, clock: DateTime<Utc>) {
+    fn plain_worker_goes_on(&mut self, index: usize, work: &PlainWork) {
         let PlainWork { generation, sequence, .. } = *work;
-        let ack = WorkerRequest::Ack { generation, sequence, decided: clock };
+        let ack = WorkerRequest::Ack { generation, sequence };
         self.send_worker_request(index, ack, None);
         let process = self.hosts[index].process_count;
         self.after(SECOND, Item::Worker { host: index, process, what: Worker::Pull });
@@ -476,7 +478,7 @@ impl World {
             self.checker.reboot_begun(index, sequence, clock);
             return self.after(5 * SECOND, Item::Reboot { host: index, boot, command: Some(sequence) });
         }
-        self.plain_worker_goes_on(index, work, clock);
+        self.plain_worker_goes_on(index, work);
     }
 
     fn plain_worker_replies(&mut self, index: usize, work: &PlainWork) {
