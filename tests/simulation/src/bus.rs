@@ -134,6 +134,11 @@ impl Bus {
         messages.find_map(|(sequence, message)| Some((sequence, message.as_ref()?)))
     }
 
+    /// The message of the control stream at `sequence`, unless it was deleted.
+    pub(crate) fn control_at(&self, sequence: u64) -> Option<&Stored> {
+        self.control.get(index(sequence))?.as_ref()
+    }
+
     /// The first message of the control stream at or after `from` that has not been deleted.
     pub(crate) fn control_from(&self, from: u64) -> Option<RawControl> {
         let mut messages = self.control.iter().enumerate().skip(index(from));

@@ -14,6 +14,7 @@ mod attempts;
 mod calls;
 mod clock;
 mod commands;
+mod counts;
 mod end;
 mod enrolment;
 mod journal;
@@ -155,59 +156,9 @@ impl Checker {
         self.violations.into_first()
     }
 
-    /// The runs that started.
-    pub(crate) fn runs(&self) -> u64 {
-        self.runs.count()
-    }
-
-    /// Of these, the runs that a window started.
-    pub(crate) fn scheduled(&self) -> u64 {
-        self.runs.scheduled()
-    }
-
-    /// The missed runs that were recorded.
-    pub(crate) fn missed(&self) -> u64 {
-        self.missed.count()
-    }
-
-    /// The hosts that operators gave up after these had begun.
-    pub(crate) fn given_up(&self) -> u64 {
-        self.steps.given_up()
-    }
-
-    /// The entries of the reboot queue that ended because their hosts have rebooted.
-    pub(crate) fn rebooted(&self) -> u64 {
-        self.queue.rebooted()
-    }
-
-    /// How often hosts went down for the operator's command.
-    pub(crate) fn rebooted_by_commands(&self) -> u64 {
-        self.attempts.reboots()
-    }
-
-    /// How often a node was drained before its host was told to upgrade or reboot.
-    pub(crate) fn drained(&self) -> u64 {
-        self.nodes.drained()
-    }
-
     /// The nodes of hosts that failed, or whose slots were released by an operator.
     pub(crate) fn kept_nodes(&self) -> impl Iterator<Item = &HostName> {
         self.nodes.kept()
-    }
-
-    /// The upgrades that workers with the SDK's rules began.
-    pub(crate) fn upgrades(&self) -> u64 {
-        self.workers.upgrades()
-    }
-
-    /// The answers about slots that were found right.
-    pub(crate) fn slot_answers(&self) -> u64 {
-        self.semaphores.answers()
-    }
-
-    /// The clients that waited for their slot beside runs.
-    pub(crate) fn waits(&self) -> u64 {
-        self.turns.waits()
     }
 
     /// The settings of an instance have changed; they come into force if it leads.
@@ -220,14 +171,15 @@ impl Checker {
     pub(crate) fn trimmed(&mut self, trim: Trim, is_rooted: bool, stored: Option<u64>, length: u64) {
         let is_too_long = length > self.journal_messages_max;
         let journal = retention::check_journal(trim, is_rooted, stored.unwrap_or(0), is_too_long);
-        self.violations.record(journal);
-        self.violations.record(retention::check_control(trim, self.journal.state()));
+        self.violations.record("retention.check_journal", journal);
+        self.violations
+            .record("retention.check_control", retention::check_control(trim, self.journal.state()));
     }
 
     /// The store of an instance cannot be filled from the journal.
     pub(crate) fn unreadable(&mut self, instance: usize, error: &str) {
         let text = format!("i{instance} cannot fill its store: {error}");
-        self.violations.record(Err(Violation::new("store", text)));
+        self.violations.add(Violation::new("store", text));
     }
 
     /// A call is made.
@@ -240,30 +192,33 @@ impl Checker {
     pub(crate) fn answered(&mut self, call: CallId, outcome: &Outcome) {
         let Some((request, called)) = self.calls.answered(self.now, call, outcome) else {
             let text = format!("call {call} is answered twice");
-            return self.violations.record(Err(Violation::new("S5", text)));
+            return self.violations.add(Violation::new("S5", text));
         };
-        self.violations.record(self.semaphores.answered(self.now, call, &request, outcome));
+        self.violations
+            .record("semaphores.answered", self.semaphores.answered(self.now, call, &request, outcome));
         let answer = match outcome {
             Ok(answered) => &answered.answer,
             Err(NotDone::Unknown { .. }) => return,
             Err(NotDone::Unchanged { .. }) => {
-                return self.violations.record(self.actors.answered_unchanged(&request.actor));
+                return self
+                    .violations
+                    .record("actors.answered_unchanged", self.actors.answered_unchanged(&request.actor));
             }
         };
         let (now, state) = (self.now, self.journal.state());
         let (runs, secrets, queue) = (&self.runs, &self.secrets, &self.queue);
         let context = AnswerContext { called, now, runs, secrets, queue, state };
-        self.violations.record(context.check(&request, answer));
+        self.violations.record("context.check", context.check(&request, answer));
         if let (Operation::Lock(LockOperation::Lock { group, id }), Ok(_)) = (&request.operation, answer)
             && self.calls.granted(group, id, called)
         {
-            self.violations.record(self.steps.check_slots(group, &self.calls));
+            self.violations.record("steps.check_slots", self.steps.check_slots(group, &self.calls));
         }
     }
 
     /// The leader answers while it shows readers the journal up to `shown`.
     pub(crate) fn leader_answered(&mut self, outcome: &Outcome, shown: u64) {
-        self.violations.record(answers::check_shown(outcome, shown));
+        self.violations.record("answers.check_shown", answers::check_shown(outcome, shown));
     }
 
     /// A paused orchestrator goes on, or one that was cut off, perhaps for hours, is connected again: what it has kept leaves
@@ -274,7 +229,7 @@ impl Checker {
 
     /// Workers are told that a run is stopping.
     pub(crate) fn hinted(&mut self, hint: &Hint) {
-        self.violations.record(self.runs.hinted(hint));
+        self.violations.record("runs.hinted", self.runs.hinted(hint));
     }
 
     /// An instance begins to append `message`, by `clock`. If it has done so before, it decided then.
@@ -287,7 +242,7 @@ impl Checker {
         // Large records are compressed, and not looked at.
         let Ok(record) = serde_json::from_slice::<Record>(&message.payload) else { return };
         if !self.is_rolled_back {
-            self.violations.record(self.record_times.check(&record));
+            self.violations.record("record_times.check", self.record_times.check(&record));
         }
         if !self.clocks_are_witnessed {
             return;
@@ -297,7 +252,7 @@ impl Checker {
             return;
         }
         for fact in &record.facts {
-            self.violations.record(clock::check(fact, clock.error));
+            self.violations.record("clock.check", clock::check(fact, clock.error));
         }
     }
 
@@ -309,7 +264,7 @@ impl Checker {
         let committed = match self.journal.appended(sequence, message) {
             Ok(Some(committed)) => committed,
             Ok(None) => return,
-            Err(violation) => return self.violations.record(Err(violation)),
+            Err(violation) => return self.violations.add(violation),
         };
         let record = &committed.record;
         for fact in &record.facts {
@@ -322,7 +277,7 @@ impl Checker {
         let mut before = committed.before;
         for fact in &committed.record.facts {
             if !self.is_rolled_back {
-                self.violations.record(self.order.fact(moment.at, fact, &before));
+                self.violations.record("order.fact", self.order.fact(moment.at, fact, &before));
             }
             // That it fits was checked when the record was folded.
             let _ = before.apply(moment.at, fact);
@@ -336,31 +291,34 @@ impl Checker {
     }
 
     fn fact(&mut self, moment: Moment, fact: &Fact) {
-        self.violations.record(self.attempts.fact(moment.at, fact));
+        self.violations.record("attempts.fact", self.attempts.fact(moment.at, fact));
         // What is remembered of runs, steps and slots is of the time before.
         if self.is_rolled_back {
             return;
         }
         let (now, at) = (self.now, moment.at);
-        self.violations.record(self.missed.fact(moment, fact, &self.runs));
-        self.violations.record(self.actors.fact(fact));
-        self.violations.record(self.runs.fact(now, at, fact));
-        self.violations.record(self.steps.fact(fact, self.journal.state(), &self.semaphores));
+        self.violations.record("missed.fact", self.missed.fact(moment, fact, &self.runs));
+        self.violations.record("actors.fact", self.actors.fact(fact));
+        self.violations.record("runs.fact", self.runs.fact(now, at, fact));
+        self.violations.record("steps.fact", self.steps.fact(fact, self.journal.state(), &self.semaphores));
         self.turns.fact(now, fact);
         let context = Context { enrolled: &self.enrolled, attempts: &self.attempts, workers: &self.workers };
-        self.violations.record(self.queue.fact(now, at, fact, &context));
+        self.violations.record("queue.fact", self.queue.fact(now, at, fact, &context));
         let state = self.journal.state();
         let is_at_work = |host: &&HostName| {
             state.reboot_queue.under_way().any(|(_, entry)| entry.host == **host)
                 || state.run.as_ref().is_some_and(|run| run.under_way().contains(*host))
         };
         let silent = self.workers.silent(now).filter(|host| !is_at_work(host));
-        self.violations.record(self.nodes.check_unreachable(now, fact, &self.enrolled, silent));
-        self.violations.record(self.nodes.fact(now, at, fact));
-        self.violations.record(self.enrolled.fact(fact));
-        self.violations.record(self.secrets.fact(now, fact));
+        self.violations.record(
+            "nodes.check_unreachable",
+            self.nodes.check_unreachable(now, fact, &self.enrolled, silent),
+        );
+        self.violations.record("nodes.fact", self.nodes.fact(now, at, fact));
+        self.violations.record("enrolled.fact", self.enrolled.fact(fact));
+        self.violations.record("secrets.fact", self.secrets.fact(now, fact));
         self.calls.fact(now, fact);
-        self.violations.record(self.semaphores.fact(now, at, fact));
+        self.violations.record("semaphores.fact", self.semaphores.fact(now, at, fact));
     }
 
     /// An instance shows a record as committed.
@@ -377,17 +335,17 @@ impl Checker {
 
     /// An instance shows the state of sequence `shown`, after passing records up to `given` to its store.
     pub(crate) fn state_shown(&mut self, instance: usize, shown: u64, given: u64) {
-        self.violations.record(self.journal.check_shown(instance, shown, given));
+        self.violations.record("journal.check_shown", self.journal.check_shown(instance, shown, given));
     }
 
     /// An instance logs the record at `sequence` as its own decision.
     pub(crate) fn logged(&mut self, instance: usize, sequence: u64) {
-        self.violations.record(self.journal.logged(instance, sequence));
+        self.violations.record("journal.logged", self.journal.logged(instance, sequence));
     }
 
     /// The store of an instance ingests a record.
     pub(crate) fn projected(&mut self, instance: usize, committed: &Committed) {
-        self.violations.record(self.journal.projected(instance, committed));
+        self.violations.record("journal.projected", self.journal.projected(instance, committed));
     }
 
     /// The store of an instance was lost or replaced by an older one, which has reached `reached`.
@@ -398,14 +356,14 @@ impl Checker {
     /// An instance has stopped permanently, though nothing was lost.
     pub(crate) fn halted(&mut self, instance: usize, halt: &Halt) {
         let text = format!("i{instance} has stopped: {halt}");
-        self.violations.record(Err(Violation::new("journal", text)));
+        self.violations.add(Violation::new("journal", text));
     }
 
     /// An instance has stopped because of a copy of its data directory. `is_true`: a copy has taken its lease.
     pub(crate) fn copy_noticed(&mut self, instance: usize, is_true: bool) {
         if !is_true {
             let text = format!("i{instance} has stopped because of a copy, and there is none");
-            self.violations.record(Err(Violation::new("copy", text)));
+            self.violations.add(Violation::new("copy", text));
         }
     }
 
@@ -413,13 +371,13 @@ impl Checker {
     pub(crate) fn overwritten(&mut self, instance: usize, times: u32) {
         if times > OVERWRITTEN_MAX {
             let text = format!("i{instance} and a copy of it take the lease from each other");
-            self.violations.record(Err(Violation::new("copy", text)));
+            self.violations.add(Violation::new("copy", text));
         }
     }
 
     /// A command leaves an orchestrator whose clock shows `wall`.
     pub(crate) fn command_sent(&mut self, order: &Order, wall: DateTime<Utc>) {
-        self.violations.record(commands::check_sent(order, wall));
+        self.violations.record("commands.check_sent", commands::check_sent(order, wall));
     }
 
     /// A command that was sent at `sent` under `fence` is stored in the stream.
@@ -432,14 +390,15 @@ impl Checker {
         locks: &LockServer,
     ) {
         let id = &order.id;
-        self.violations.record(self.commands.stored(sequence, order, sent, &self.runs));
-        self.violations.record(self.enrolled.check_command(id, sent));
-        self.violations.record(self.queue.commanded(order));
-        self.violations.record(self.nodes.commanded(order, fence));
+        self.violations.record("commands.stored", self.commands.stored(sequence, order, sent, &self.runs));
+        self.violations.record("enrolled.check_command", self.enrolled.check_command(id, sent));
+        self.violations.record("queue.commanded", self.queue.commanded(order));
+        self.violations.record("nodes.commanded", self.nodes.commanded(order, fence));
         match id.action {
             Action::Prepare => {}
             Action::Upgrade | Action::Reboot => {
-                self.violations.record(self.steps.commanded(sequence, id, locks, &self.calls));
+                self.violations
+                    .record("steps.commanded", self.steps.commanded(sequence, id, locks, &self.calls));
             }
         }
     }
@@ -451,9 +410,12 @@ impl Checker {
 
     /// A command has been deleted.
     pub(crate) fn command_deleted(&mut self, sequence: u64) {
-        self.violations.record(self.commands.check_deleted(sequence, &self.runs, self.journal.state()));
+        self.violations.record(
+            "commands.check_deleted",
+            self.commands.check_deleted(sequence, &self.runs, self.journal.state()),
+        );
         if let Some(command) = self.commands.get(sequence) {
-            self.violations.record(self.queue.check_deleted(&command.id));
+            self.violations.record("queue.check_deleted", self.queue.check_deleted(&command.id));
         }
         if let Some(id) = self.commands.if_undelivered(sequence) {
             self.steps.retracted(&id.host, sequence);
@@ -483,7 +445,7 @@ impl Checker {
     pub(crate) fn handler_begun(&mut self, host: usize, begun: &Begun) {
         let command = self.commands.begun(begun.sequence);
         let checked = command.and_then(|command| self.workers.handler_begun(host, begun, command));
-        self.violations.record(checked);
+        self.violations.record("workers.handler_begun", checked);
     }
 
     /// A reboot is begun on a host.
@@ -494,14 +456,14 @@ impl Checker {
             return;
         }
         let checked = command.and_then(|command| self.workers.check_reboot(host, wall, command));
-        self.violations.record(checked);
+        self.violations.record("workers.check_reboot", checked);
     }
 
     /// A host goes down, perhaps for the command at `sequence`.
     pub(crate) fn went_down(&mut self, host: usize, sequence: Option<u64>) {
         self.workers.went_down(self.now, host);
         if let Some(command) = sequence.and_then(|sequence| self.commands.get(sequence)) {
-            self.violations.record(self.queue.went_down(&command.id, self.is_rolled_back));
+            self.violations.record("queue.went_down", self.queue.went_down(&command.id, self.is_rolled_back));
         }
     }
 
@@ -529,7 +491,7 @@ impl Checker {
     /// A worker's acknowledgement has reached the bus.
     pub(crate) fn acked(&mut self, host: usize, sequence: u64) {
         if let Some(command) = self.commands.get(sequence) {
-            self.violations.record(self.workers.check_ack(host, command));
+            self.violations.record("workers.check_ack", self.workers.check_ack(host, command));
         }
     }
 
@@ -538,7 +500,8 @@ impl Checker {
         // Only lock servers are others'.
         let Job::LockServer(_) = job else { return };
         let requests = self.lock_requests.entry(job.system()).or_default();
-        self.violations.record(requests.check(self.now, nonce, job.host(), job.is_release()));
+        self.violations
+            .record("requests.check", requests.check(self.now, nonce, job.host(), job.is_release()));
     }
 
     /// Such a system has answered a process with `retry_after`.
@@ -548,12 +511,12 @@ impl Checker {
 
     /// A request to such a system leaves a process; `leads` is whether that process holds the lease.
     pub(crate) fn job_request_sent(&mut self, job: &Job, leads: bool) {
-        self.violations.record(lock_server::check_lease(job.host(), leads));
+        self.violations.record("lock_server.check_lease", lock_server::check_lease(job.host(), leads));
     }
 
     /// The API server of the cluster has carried out a job.
     pub(crate) fn node_job_done(&mut self, job: &NodeJob, outcome: &NodeOutcome, seen: &[Seen]) {
-        self.violations.record(self.nodes.job_done(self.now, job, outcome, seen));
+        self.violations.record("nodes.job_done", self.nodes.job_done(self.now, job, outcome, seen));
     }
 
     /// An instance begins to lead.
@@ -564,13 +527,15 @@ impl Checker {
     /// The operator's command that reboots a host is run.
     pub(crate) fn command_runs(&mut self, job: &CommandJob, locks: &LockServer) {
         let CommandOrder::Reboot { attempt } = job.order else { return };
-        self.violations.record(self.attempts.runs(job, attempt, self.workers.boot_of(&job.host)));
+        self.violations
+            .record("attempts.runs", self.attempts.runs(job, attempt, self.workers.boot_of(&job.host)));
         let run = match self.queue.command_runs(job) {
             Ok(run) => run,
-            Err(violation) => return self.violations.record(Err(violation)),
+            Err(violation) => return self.violations.add(violation),
         };
-        self.violations.record(self.nodes.command_runs(job));
-        self.violations.record(self.steps.command_runs(&job.host, run, locks, &self.calls));
+        self.violations.record("nodes.command_runs", self.nodes.command_runs(job));
+        self.violations
+            .record("steps.command_runs", self.steps.command_runs(&job.host, run, locks, &self.calls));
     }
 
     /// A run of an operator's command ends by itself, or because its time is up.
@@ -581,7 +546,7 @@ impl Checker {
     /// A host goes down because of the operator's command.
     pub(crate) fn rebooted_by_command(&mut self, job: &CommandJob) {
         let (boot, is_over) = (self.workers.boot_of(&job.host), self.queue.is_over(job));
-        self.violations.record(self.attempts.rebooted(job, boot, is_over));
+        self.violations.record("attempts.rebooted", self.attempts.rebooted(job, boot, is_over));
     }
 
     /// An administrator makes a node schedulable, or not.
@@ -601,7 +566,7 @@ impl Checker {
 
     /// A request to unlock the slot of `host` reaches the lock server.
     pub(crate) fn unlock_arrives(&mut self, host: &HostName) {
-        self.violations.record(self.steps.check_freed(host));
+        self.violations.record("steps.check_freed", self.steps.check_freed(host));
     }
 
     /// The longest time for which a host held its slot, since [`forget_longest_turn`](Self::forget_longest_turn).
@@ -615,7 +580,7 @@ impl Checker {
 
     /// A client that had been refused was granted a slot after `waited`, with `within` as the limit.
     pub(crate) fn waited(&mut self, client: &ClientId, waited: Micros, within: Micros) {
-        self.violations.record(self.turns.waited(client, waited, within));
+        self.violations.record("turns.waited", self.turns.waited(client, waited, within));
     }
 
     /// The bus has lost data; `knows` has what each instance knows.
@@ -646,7 +611,7 @@ impl Checker {
         let found = unaware.map_or(Ok(()), |instance| {
             Err(Violation::new("loss", format!("i{instance} has not noticed that the streams were purged")))
         });
-        self.violations.record(found);
+        self.violations.record("loss.purge_found", found);
     }
 
     /// When the active run ends at the latest, if the journal has one.
@@ -671,21 +636,21 @@ impl Checker {
 
     /// An append or a command arrives that left its process at `sent`; the streams end at `ends` before it.
     pub(crate) fn wrote(&mut self, from: Peer, process: u32, sent: Micros, ends: Ends) {
-        self.violations.record(self.loss.check_write(from, process, sent, ends));
+        self.violations.record("loss.check_write", self.loss.check_write(from, process, sent, ends));
     }
 
     /// Checks some time after a loss whether each instance has stopped.
     pub(crate) fn check_stopped(&mut self, stopped: &[bool], ends: Ends) {
-        self.violations.record(self.loss.check_stopped(stopped, ends));
+        self.violations.record("loss.check_stopped", self.loss.check_stopped(stopped, ends));
     }
 
     /// `what` must happen eventually and has not.
     pub(crate) fn never_happened(&mut self, what: &str, state: &str) {
-        self.violations.record(Err(Violation::new("live", format!("never: {what}\n{state}"))));
+        self.violations.add(Violation::new("live", format!("never: {what}\n{state}")));
     }
 
     /// The last run has succeeded.
     pub(crate) fn check_end(&mut self, leader: &State, locks: &LockServer) {
-        self.violations.record(end::check(leader, self.journal.state(), locks, &self.steps));
+        self.violations.record("end.check", end::check(leader, self.journal.state(), locks, &self.steps));
     }
 }

@@ -5,6 +5,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use crate::bug::Bug;
 use crate::simulation::simulate;
+use crate::trace::Recording;
 
 /// How many seeds are tried for each bug.
 pub const SEEDS_MAX: u64 = 1_000;
@@ -24,7 +25,7 @@ pub struct Finding {
 impl Bug {
     /// Runs `seed` with the bug; none unless one of the bug's rules finds it.
     pub fn find_in(self, seed: u64) -> Option<Finding> {
-        let outcome = simulate(seed, Some(self), false);
+        let outcome = simulate(seed, Some(self), Recording::Nothing);
         let violation = outcome.violation?;
         self.found_by().contains(&violation.rule).then_some(Finding { steps: outcome.steps, seed })
     }

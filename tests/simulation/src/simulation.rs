@@ -8,7 +8,7 @@ use std::time::Duration;
 use crate::bug::Bug;
 use crate::checker::Violation;
 use crate::fault::Fault;
-use crate::trace::Trace;
+use crate::trace::Recording;
 use crate::world::World;
 
 /// The outcome of one seed.
@@ -44,13 +44,15 @@ pub struct Outcome {
     pub waits: u64,
     /// The first broken rule, if any.
     pub violation: Option<Violation>,
-    /// The trace, if it was requested; empty otherwise.
-    pub trace: Vec<String>,
+    /// How often each check of a rule was made.
+    pub asked: BTreeMap<&'static str, u64>,
+    /// What was recorded.
+    pub lines: Vec<String>,
 }
 
-/// Simulates the world of `seed`, with `bug` planted in it if one is given, and with a trace if wanted.
-pub fn simulate(seed: u64, bug: Option<Bug>, trace: bool) -> Outcome {
-    let mut world = World::new(seed, bug, Trace::wanted(trace));
+/// Simulates the world of `seed`, with `bug` planted in it if one is given.
+pub fn simulate(seed: u64, bug: Option<Bug>, recording: Recording) -> Outcome {
+    let mut world = World::new(seed, bug, recording);
     let survived = catch_unwind(AssertUnwindSafe(|| {
         world.run_with_faults();
         world.heal();
@@ -73,8 +75,9 @@ pub fn simulate(seed: u64, bug: Option<Bug>, trace: bool) -> Outcome {
         granted: world.operators.granted,
         slot_answers: world.checker.slot_answers(),
         waits: world.checker.waits(),
+        asked: world.checker.asked().clone(),
         violation: panicked.or_else(|| world.checker.into_violation()),
-        trace: world.trace.lines(),
+        lines: if recording == Recording::Outside { world.outside.lines() } else { world.trace.lines() },
     }
 }
 

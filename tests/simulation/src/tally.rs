@@ -8,7 +8,9 @@ use std::time::Duration;
 use crate::bug::Bug;
 use crate::checker::Violation;
 use crate::fault::Fault;
+use crate::outside::Digest;
 use crate::simulation::{Outcome, simulate};
+use crate::trace::Recording;
 
 /// How many violations are kept; further ones are only counted.
 const VIOLATIONS_MAX: usize = 10;
@@ -46,6 +48,10 @@ pub struct Tally {
     pub waits: u64,
     /// How often each fault happened.
     pub faults: BTreeMap<Fault, u64>,
+    /// How often each check of a rule was made.
+    pub asked: BTreeMap<&'static str, u64>,
+    /// What an outsider has seen of each seed, if that was recorded.
+    pub outside: BTreeMap<u64, Digest>,
     /// The number of seeds that broke a rule.
     pub violated: u64,
     /// The lowest seeds that broke a rule, each with its first violation.
@@ -58,12 +64,26 @@ impl Tally {
     where
         S: Iterator<Item = u64> + Send,
     {
+        Self::of_recorded(seeds, bug, Recording::Nothing, jobs, progress)
+    }
+
+    /// Like [`Self::of`]; of what is recorded it keeps a digest for each seed.
+    pub fn of_recorded<S>(
+        seeds: S,
+        bug: Option<Bug>,
+        recording: Recording,
+        jobs: usize,
+        progress: impl Fn(u64) + Sync,
+    ) -> Self
+    where
+        S: Iterator<Item = u64> + Send,
+    {
         let tally = Mutex::new(Self::default());
         let seeds = Mutex::new(seeds);
         let next = || seeds.lock().expect("no thread panics with it").next();
         let work = || {
             while let Some(seed) = next() {
-                let outcome = simulate(seed, bug, false);
+                let outcome = simulate(seed, bug, recording);
                 let done = {
                     let mut tally = tally.lock().expect("no thread panics with it");
                     tally.add(seed, outcome);
@@ -95,6 +115,12 @@ impl Tally {
         self.missed += outcome.missed;
         self.given_up += outcome.given_up;
         self.waits += outcome.waits;
+        if !outcome.lines.is_empty() {
+            self.outside.insert(seed, Digest::of(&outcome.lines, &outcome.asked));
+        }
+        for (check, times) in outcome.asked {
+            *self.asked.entry(check).or_default() += times;
+        }
         for (fault, times) in outcome.faults {
             *self.faults.entry(fault).or_default() += times;
         }

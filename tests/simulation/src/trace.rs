@@ -1,6 +1,17 @@
-//! What happened, in lines for people. Recorded only on request.
+//! What happened, in lines. Recorded only on request.
 
 use crate::time::{Micros, SECOND};
+
+/// Which lines are recorded.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Recording {
+    /// None.
+    Nothing,
+    /// What people need to understand a violation.
+    Trace,
+    /// What an outsider sees.
+    Outside,
+}
 
 /// The lines so far; none if no trace is wanted.
 #[derive(Debug, Default)]

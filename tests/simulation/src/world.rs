@@ -45,7 +45,7 @@ use crate::plan::Plan;
 use crate::queue_plan;
 use crate::request::{Answer, Request};
 use crate::time::{MILLI, Micros, SECOND, beginning, span};
-use crate::trace::Trace;
+use crate::trace::{Recording, Trace};
 
 #[derive(Debug)]
 pub(crate) struct World {
@@ -86,10 +86,12 @@ pub(crate) struct World {
     pub(crate) steps: u64,
     pub(crate) requests: u64,
     pub(crate) trace: Trace,
+    /// What an outsider sees.
+    pub(crate) outside: Trace,
 }
 
 impl World {
-    pub(crate) fn new(seed: u64, bug: Option<Bug>, trace: Trace) -> Self {
+    pub(crate) fn new(seed: u64, bug: Option<Bug>, recording: Recording) -> Self {
         let mut rng = Rng::with_seed(seed);
         let mut plan = Plan::draw(&mut rng);
         let mut of_queue = queue_plan::stream(seed);
@@ -162,7 +164,8 @@ impl World {
             faults: BTreeMap::new(),
             steps: 0,
             requests: 0,
-            trace,
+            trace: Trace::wanted(recording == Recording::Trace),
+            outside: Trace::wanted(recording == Recording::Outside),
             plan,
         };
         world.begin();

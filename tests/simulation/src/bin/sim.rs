@@ -4,9 +4,10 @@
 
 use std::io::{IsTerminal, Write as _};
 use std::process::ExitCode;
+use std::time::{Duration, Instant};
 
 use clap::Parser;
-use os_upgrade_simulation::{Bug, Finding, SEEDS_MAX, Tally, replay, simulate};
+use os_upgrade_simulation::{Bug, Digest, Finding, Recording, SEEDS_MAX, Tally, replay, simulate};
 
 /// Simulate sites of every kind under every kind of fault, and check the rules that must always hold
 #[derive(Debug, Parser)]
@@ -21,6 +22,10 @@ struct Options {
     /// Print the trace of this one seed
     #[arg(long)]
     seed: Option<u64>,
+    /// Print what an outsider sees: of one seed each line, of many a digest of each, and how often each check was made. Two versions of
+    /// the code that print the same behave alike
+    #[arg(long, conflicts_with = "find_bugs")]
+    outside: bool,
     /// Plant a bug: the checker should find it
     #[arg(long, value_name = "NAME", value_parser = bug)]
     bug: Option<Bug>,
@@ -47,7 +52,7 @@ fn bug(name: &str) -> Result<Bug, String> {
 fn main() -> ExitCode {
     let options = Options::parse();
     match options.seed {
-        Some(seed) => show(seed, options.bug),
+        Some(seed) => show(seed, options.bug, options.outside),
         None if options.find_bugs => find_bugs(options.jobs()),
         None => run(&options),
     }
@@ -72,11 +77,12 @@ fn find_bugs(jobs: usize) -> ExitCode {
     code
 }
 
-fn show(seed: u64, bug: Option<Bug>) -> ExitCode {
-    let outcome = simulate(seed, bug, true);
+fn show(seed: u64, bug: Option<Bug>, outside: bool) -> ExitCode {
+    let recording = if outside { Recording::Outside } else { Recording::Trace };
+    let outcome = simulate(seed, bug, recording);
     let mut stdout = std::io::stdout().lock();
     // Thousands of lines: a reader in a pipe may stop early.
-    if outcome.trace.iter().any(|line| writeln!(stdout, "{line}").is_err()) {
+    if outcome.lines.iter().any(|line| writeln!(stdout, "{line}").is_err()) {
         return ExitCode::FAILURE;
     }
     drop(stdout);
@@ -88,11 +94,20 @@ fn show(seed: u64, bug: Option<Bug>) -> ExitCode {
     ExitCode::SUCCESS
 }
 
+fn print_summary(tally: &Tally, elapsed: Duration) {
+    let seconds = elapsed.as_secs_f64();
+    println!("{tally}");
+    #[expect(clippy::cast_precision_loss, reason = "it is only shown")]
+    let per_second = tally.steps as f64 / seconds;
+    println!("{seconds:.1} s, {per_second:.0} steps a second");
+}
+
 fn run(options: &Options) -> ExitCode {
     let show_progress = std::io::stderr().is_terminal();
-    let begun = std::time::Instant::now();
+    let begun = Instant::now();
     let seeds = options.from..options.from.saturating_add(options.seeds);
-    let tally = Tally::of(seeds, options.bug, options.jobs(), |done| {
+    let recording = if options.outside { Recording::Outside } else { Recording::Nothing };
+    let tally = Tally::of_recorded(seeds, options.bug, recording, options.jobs(), |done| {
         if show_progress && done.is_multiple_of(100) {
             eprint!("\r{done} of {} seeds", options.seeds);
         }
@@ -100,11 +115,14 @@ fn run(options: &Options) -> ExitCode {
     if show_progress {
         eprintln!();
     }
-    let seconds = begun.elapsed().as_secs_f64();
-    println!("{tally}");
-    #[expect(clippy::cast_precision_loss, reason = "it is only shown")]
-    let per_second = tally.steps as f64 / seconds;
-    println!("{seconds:.1} s, {per_second:.0} steps a second");
+    for (seed, Digest { lines, hash }) in &tally.outside {
+        println!("{seed} {lines} {hash:016x}");
+    }
+    if options.outside {
+        tally.asked.iter().for_each(|(check, times)| println!("{check} {times}"));
+    } else {
+        print_summary(&tally, begun.elapsed());
+    }
     for (seed, violation) in &tally.violations {
         println!("\nseed {seed}: {violation}\n  {}", replay(*seed, options.bug));
     }

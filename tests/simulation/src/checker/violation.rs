@@ -41,6 +41,7 @@
 //! | backoff | pauses after drains that were given up grow as configured | `nodes` |
 //! | live | runs end, slots are freed, the next run succeeds | `end`, `steps` |
 
+use std::collections::BTreeMap;
 use std::fmt;
 
 /// A broken rule.
@@ -70,6 +71,8 @@ pub(super) struct Violations {
     first: Option<Violation>,
     /// The rules that count; `None` for all.
     only: Option<&'static [&'static str]>,
+    /// How often each check was made.
+    asked: BTreeMap<&'static str, u64>,
 }
 
 impl Violations {
@@ -78,12 +81,22 @@ impl Violations {
         self.only = Some(rules);
     }
 
-    pub(super) fn record(&mut self, checked: Result<(), Violation>) {
-        if let Err(violation) = checked
-            && self.only.is_none_or(|rules| rules.contains(&violation.rule))
-        {
+    /// Records what the check of this name has found.
+    pub(super) fn record(&mut self, check: &'static str, found: Result<(), Violation>) {
+        *self.asked.entry(check).or_default() += 1;
+        if let Err(violation) = found {
+            self.add(violation);
+        }
+    }
+
+    pub(super) fn add(&mut self, violation: Violation) {
+        if self.only.is_none_or(|rules| rules.contains(&violation.rule)) {
             self.first.get_or_insert(violation);
         }
+    }
+
+    pub(super) const fn asked(&self) -> &BTreeMap<&'static str, u64> {
+        &self.asked
     }
 
     pub(super) fn is_empty(&self) -> bool {

@@ -15,6 +15,7 @@ use crate::agenda::{Item, Process, Worker};
 use crate::bug::Bug;
 use crate::describe;
 use crate::fault::Fault;
+use crate::outside;
 use crate::peer::Peer;
 use crate::request::{Answer, Request, RequestKind, WorkerRequest};
 use crate::time::{MILLI, Micros, SECOND};
@@ -62,6 +63,7 @@ impl World {
                     Some(sequence) => {
                         self.checker.wrote(request.from, request.process, request.sent, ends);
                         self.checker.appended(sequence, message, time);
+                        self.outside.record(self.now, || outside::journal(sequence, message));
                         AppendOutcome::Stored { sequence }
                     }
                     None => AppendOutcome::Unknown,
@@ -81,13 +83,18 @@ impl World {
             }
             RequestKind::Fence { epoch } => {
                 let sequence = self.bus.publish_fence(self.time());
+                self.control_stored(sequence);
                 Event::FencePublished { epoch: *epoch, stored: Some(sequence) }
             }
             RequestKind::Command { .. } => self.command_arrives(&request),
-            RequestKind::Purge(purge) => Event::Purged { purge: purge.clone(), done: true },
+            RequestKind::Purge(purge) => {
+                self.outside.record(self.now, || format!("purged {} {}", purge.host, purge.announced));
+                Event::Purged { purge: purge.clone(), done: true }
+            }
             RequestKind::Retract { host, sequence } => return self.retract(&request, host, *sequence),
             RequestKind::Delete { host, sequence } => {
                 let deleted = self.bus.delete(host, *sequence);
+                self.outside.record(self.now, || format!("control {sequence} deleted: {deleted}"));
                 if deleted {
                     self.checker.command_deleted(*sequence);
                     self.wake(host);
@@ -109,7 +116,16 @@ impl World {
         self.answer(&request, Answer::Node(event));
     }
 
+    /// A message has been stored in the control stream.
+    fn control_stored(&mut self, sequence: u64) {
+        if let Some(stored) = self.bus.control_at(sequence) {
+            self.outside.record(self.now, || outside::control(sequence, stored));
+        }
+    }
+
     fn trim(&mut self, mut trim: Trim) {
+        let Trim { journal_from, control_from } = trim;
+        self.outside.record(self.now, || format!("trimmed to {journal_from} and {control_from}"));
         let heard = self.heard.get(&trim.journal_from).into_iter().flatten();
         let heard = heard.map(|index| &self.instances[*index]);
         let stored = heard.filter_map(|instance| instance.stored_once).min();
@@ -143,6 +159,7 @@ impl World {
             Some(sequence) => {
                 self.checker.wrote(request.from, request.process, request.sent, ends);
                 self.checker.command_stored(sequence, order, request.sent, fence, &self.locks);
+                self.control_stored(sequence);
                 self.wake(&order.id.host);
                 PublishOutcome::Stored
             }
@@ -177,6 +194,7 @@ impl World {
                 let time = self.time();
                 let stored = self.bus.publish_reply(&name, payload.clone(), answers.clone(), time);
                 self.checker.reply_stored(host, stored, payload, answers.command.as_deref());
+                self.control_stored(stored);
                 let event = rules::Event::ReplyStored { sequence: *sequence };
                 self.answer(request, Answer::Worker(event));
             }
@@ -193,6 +211,7 @@ impl World {
     }
 
     fn lock_request_arrives(&mut self, request: &Request, id: JobId, job: &SlotJob) {
+        self.outside.record(self.now, || outside::lock(job));
         // Not those that were held back before.
         let is_in_time = self.now < request.sent + request.timeout;
         if !self.locks.is_up {

@@ -6,6 +6,7 @@ use os_upgrade_shell::node::{CallId, Event, Node};
 use super::World;
 use crate::agenda::{Item, Process};
 use crate::bug::Bug;
+use crate::outside;
 use crate::peer::Peer;
 use crate::request::{Answer as Back, Request, RequestKind};
 
@@ -20,6 +21,7 @@ impl World {
                 self.checker.leader_answered(outcome, instance.shown);
             }
             self.checker.answered(call, outcome);
+            self.outside.record(self.now, || outside::answer(call, outcome));
             self.operators.answered(call, outcome);
             return;
         };

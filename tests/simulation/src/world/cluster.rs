@@ -15,6 +15,7 @@ use crate::bug::Bug;
 use crate::cluster::{Cluster, PodKind, Seen};
 use crate::fault::Fault;
 use crate::host::boot_id;
+use crate::outside;
 use crate::peer::Peer;
 use crate::request::{Answer, Request};
 use crate::time::{MINUTE, Micros, SECOND};
@@ -213,6 +214,7 @@ impl World {
 
     /// A job reaches the API server.
     pub(super) fn node_request_arrives(&mut self, request: &Request, id: JobId, job: &NodeJob) {
+        self.outside.record(self.now, || outside::node(job));
         let Some(cluster) = self.cluster.as_ref() else { return };
         if !cluster.is_up {
             let why = NoAnswer::NotSent { detail: "connection refused".to_owned() };

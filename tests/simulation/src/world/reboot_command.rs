@@ -19,6 +19,7 @@ use crate::bug::Bug;
 use crate::command_plan::CommandPlan;
 use crate::command_run::{CommandRun, Course};
 use crate::fault::Fault;
+use crate::outside;
 use crate::request::Request;
 use crate::time::{MINUTE, Micros, SECOND, beginning, span};
 
@@ -53,6 +54,7 @@ impl World {
         };
         let Course { takes, acts_after, outcome } = course;
         let (now, process) = (self.now, request.process);
+        self.outside.record(now, || outside::command(&job));
         self.trace.record(now, || {
             format!(
                 "i{index} runs {:?} for {}: {outcome:?} after {takes}, acts after {acts_after:?}",

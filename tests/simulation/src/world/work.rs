@@ -96,6 +96,8 @@ impl World {
     /// An orchestrator sends a hint. It may be lost, as nothing relies on it.
     pub(super) fn send_hint(&mut self, name: &HostName, hint: &Hint) {
         let Some(index) = self.hosts.iter().position(|host| host.name == *name) else { return };
+        self.outside
+            .record(self.now, || format!("hint {name} {}", String::from_utf8_lossy(&hint.to_payload())));
         if self.is_linked(Peer::Host(index)) && !self.occurs(Fault::MessageLost) {
             let (latency, process) = (self.latency(), self.hosts[index].process_count);
             self.at(latency, Item::Worker { host: index, process, what: Worker::Hint(hint.clone()) });
