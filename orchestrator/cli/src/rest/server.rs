@@ -1,6 +1,6 @@
 //! Which instance is called, and with what: by options, variables, a context, or the default.
 
-use std::fs::File;
+use std::fs::{File, Metadata};
 use std::io::Read as _;
 use std::path::{Path, PathBuf};
 
@@ -214,11 +214,15 @@ impl Target {
 /// Checks that nobody else can write the file at `path`, which is the `role`, unless it is a pipe: with certificate authorities of
 /// somebody else, that person could answer for the instance, and read the token. What cannot be looked at is left to whoever reads it.
 pub(crate) fn check_writers(role: &str, path: &Path) -> anyhow::Result<()> {
-    match path.metadata() {
-        Ok(metadata) if metadata.is_file() => plain_file::check_writers(&metadata, plain_file::examiner())
-            .map_err(|why| anyhow!("the {role} {} {why}", path.display())),
-        Ok(_) | Err(_) => Ok(()),
+    path.metadata().map_or(Ok(()), |metadata| check_writers_of(role, path, &metadata))
+}
+
+fn check_writers_of(role: &str, path: &Path, metadata: &Metadata) -> anyhow::Result<()> {
+    if !metadata.is_file() {
+        return Ok(());
     }
+    plain_file::check_writers(metadata, plain_file::examiner())
+        .map_err(|why| anyhow!("the {role} {} {why}", path.display()))
 }
 
 /// Reads a token from a file, or from a pipe such as a shell's `<(command)`. Whoever can write the file could put in a token of
@@ -226,11 +230,7 @@ pub(crate) fn check_writers(role: &str, path: &Path) -> anyhow::Result<()> {
 fn read_token(path: &Path) -> anyhow::Result<String> {
     let unreadable = || format!("cannot read the token file {}", path.display());
     let mut file = File::open(path).with_context(unreadable)?;
-    let metadata = file.metadata().with_context(unreadable)?;
-    if metadata.is_file() {
-        plain_file::check_writers(&metadata, plain_file::examiner())
-            .map_err(|why| anyhow!("the token file {} {why}", path.display()))?;
-    }
+    check_writers_of("token file", path, &file.metadata().with_context(unreadable)?)?;
     let mut text = String::new();
     file.read_to_string(&mut text).with_context(unreadable)?;
     let token = text.trim();
