@@ -281,7 +281,7 @@ impl Checker {
             }
             // That it fits was checked when the record was folded.
             let _ = before.apply(moment.at, fact);
-            self.fact(moment, fact);
+            self.fact(moment, fact, &before);
         }
     }
 
@@ -290,7 +290,8 @@ impl Checker {
         beginning() + span(self.now)
     }
 
-    fn fact(&mut self, moment: Moment, fact: &Fact) {
+    /// A fact was added to the journal, whose fold up to there is `state`. The rest of its record may undo it.
+    fn fact(&mut self, moment: Moment, fact: &Fact, state: &State) {
         self.violations.record("attempts.fact", self.attempts.fact(moment.at, fact));
         // What is remembered of runs, steps and slots is of the time before.
         if self.is_rolled_back {
@@ -300,11 +301,10 @@ impl Checker {
         self.violations.record("missed.fact", self.missed.fact(moment, fact, &self.runs));
         self.violations.record("actors.fact", self.actors.fact(fact));
         self.violations.record("runs.fact", self.runs.fact(now, at, fact));
-        self.violations.record("steps.fact", self.steps.fact(fact, self.journal.state(), &self.semaphores));
+        self.violations.record("steps.fact", self.steps.fact(fact, state, &self.semaphores));
         self.turns.fact(now, fact);
         let context = Context { enrolled: &self.enrolled, attempts: &self.attempts, workers: &self.workers };
         self.violations.record("queue.fact", self.queue.fact(now, at, fact, &context));
-        let state = self.journal.state();
         let is_at_work = |host: &&HostName| {
             state.reboot_queue.under_way().any(|(_, entry)| entry.host == **host)
                 || state.run.as_ref().is_some_and(|run| run.under_way().contains(*host))

@@ -8,6 +8,7 @@ use os_upgrade_kernel::{
     RunOperation, RunResult, Slot, SlotOperation, SlotState, State, Trigger,
 };
 use os_upgrade_protocol::{GroupName, HostName};
+use os_upgrade_shell::node::Node;
 
 use super::World;
 use crate::agenda::Item;
@@ -143,9 +144,11 @@ impl World {
 
     /// After a time at which all clocks were ahead, an operator says that they are right by now, by starting a run.
     fn vouch_for_clock(&mut self) -> bool {
-        // Until hosts agree, their doubt is the one that is shown.
-        let agrees =
-            |world: &Self| world.leader().is_some_and(|leader| leader.inventory().view().clock.is_trusted());
+        // Until hosts agree, their doubt is the one that is shown. What one that hangs has said before counts for an hour.
+        let agrees = |world: &Self| {
+            let is_trusted = |leader: &Node| leader.inventory().view().clock.is_trusted();
+            world.hosts.iter().any(|host| host.hangs) || world.leader().is_some_and(is_trusted)
+        };
         if !self.until("the clocks agree", agrees) {
             return false;
         }
@@ -289,7 +292,7 @@ impl World {
     }
 
     pub(super) fn leads(instance: &crate::instance::Instance) -> bool {
-        instance.node.as_ref().is_some_and(os_upgrade_shell::node::Node::is_leading)
+        instance.node.as_ref().is_some_and(Node::is_leading)
     }
 
     /// Whether no run is active and nothing is under way, as the leader shows it.
