@@ -524,11 +524,15 @@ impl Checker {
         self.attempts.leadership_began();
     }
 
-    /// The operator's command that reboots a host is run.
-    pub(crate) fn command_runs(&mut self, job: &CommandJob, locks: &LockServer) {
+    /// The operator's command that reboots a host is run. `has_copies`: a data directory has been copied.
+    pub(crate) fn command_runs(&mut self, job: &CommandJob, locks: &LockServer, has_copies: bool) {
         let CommandOrder::Reboot { attempt } = job.order else { return };
-        self.violations
-            .record("attempts.runs", self.attempts.runs(job, attempt, self.workers.boot_of(&job.host)));
+        let is_disowned = has_copies && self.attempts.is_disowned(job, attempt);
+        let boot = self.workers.boot_of(&job.host);
+        self.violations.record("attempts.runs", self.attempts.runs(job, attempt, boot, is_disowned));
+        if is_disowned {
+            return;
+        }
         let run = match self.queue.command_runs(job) {
             Ok(run) => run,
             Err(violation) => return self.violations.add(violation),

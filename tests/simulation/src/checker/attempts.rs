@@ -6,7 +6,8 @@
 //! - a host reboots by command once for an entry, and once more for each outcome that is unknown;
 //! - an entry that was cancelled is undone only then, too, or if nothing was ever run.
 //!
-//! After the machine of bus and orchestrators was put back, the account begins anew.
+//! After the machine of bus and orchestrators was put back, the account begins anew. Of two instances with copies of one data
+//! directory both lead for a moment: the one may run an attempt whose outcome the other has just called unknown.
 
 use std::collections::BTreeMap;
 
@@ -181,8 +182,20 @@ impl Attempts {
         Ok(())
     }
 
+    /// Whether the outcome of an attempt was called unknown before it is run, as only a leader beside the one that runs it can do.
+    pub(super) fn is_disowned(&self, job: &CommandJob, attempt: u32) -> bool {
+        let account = self.accounts.get(&(job.index, job.host.clone()));
+        account.is_some_and(|account| account.unknown > 0 && (attempt < account.due || !account.is_running))
+    }
+
     /// The command that reboots a host is run while that is in this boot.
-    pub(super) fn runs(&mut self, job: &CommandJob, attempt: u32, boot: u32) -> Result<(), Violation> {
+    pub(super) fn runs(
+        &mut self,
+        job: &CommandJob,
+        attempt: u32,
+        boot: u32,
+        is_disowned: bool,
+    ) -> Result<(), Violation> {
         let CommandJob { host, index, .. } = job;
         let account = self.account(*index, host);
         account.ran += 1;
@@ -192,7 +205,7 @@ impl Attempts {
                 "attempt {attempt} for entry {index} of {host} is run again: {account:?}"
             )));
         }
-        if !account.is_running || attempt != account.due {
+        if !is_disowned && (!account.is_running || attempt != account.due) {
             let text = format!(
                 "attempt {attempt} for entry {index} of {host} is run, and is not journaled: {account:?}"
             );

@@ -21,6 +21,8 @@ pub(super) struct Missed {
     in_force: Option<InForce>,
     /// The missed runs that are recorded, by start and last possible start: a changed window may start when it did before.
     recorded: BTreeSet<(DateTime<Utc>, DateTime<Utc>)>,
+    /// Those that a clock that was wrong has recorded. One that was right may record them again.
+    recorded_wrongly: BTreeSet<(DateTime<Utc>, DateTime<Utc>)>,
     /// Up to which start earlier missed runs are only counted.
     counted: Option<DateTime<Utc>>,
     /// Times between the right one and that of a clock ahead of it. What could start until then counts as settled.
@@ -67,6 +69,7 @@ impl Missed {
         let is_right = moment.clock.error.abs() <= ERROR_MAX;
         if let Fact::RunMissed(missed) = fact {
             if !is_right {
+                self.recorded_wrongly.insert((missed.start, missed.latest));
                 self.ahead.push(Occurrence { start: moment.decided(), end: missed.latest });
                 return Ok(());
             }
@@ -122,7 +125,8 @@ impl Missed {
     }
 
     fn is_recorded(&self, in_force: &InForce, occurrence: Occurrence) -> bool {
-        self.recorded.contains(&(occurrence.start, in_force.latest(occurrence)))
+        let run = (occurrence.start, in_force.latest(occurrence));
+        self.recorded.contains(&run) || self.recorded_wrongly.contains(&run)
     }
 
     /// A run is recorded as missed.

@@ -242,8 +242,10 @@ impl World {
             NotReady::TakesNoPart => self.until_granted("every host is approved", World::approval_of_all),
             NotReady::SlotHeld { .. } => self.release_slot_of(host),
             NotReady::SlotDenied { .. } => self.release_slots(),
-            // Its hosts may wait for a slot that was left, and so does each run after it.
+            // Its hosts may wait for a slot that was left, and so does each run after it; or it waits for a host that hangs since an
+            // entry that was given up.
             NotReady::InRun { .. } => {
+                self.leave_hung_for_queue();
                 self.help_run();
                 self.release_slots()
             }

@@ -38,7 +38,8 @@ impl World {
     pub(super) fn run_command(&mut self, index: usize, request: &Request, id: JobId, job: CommandJob) {
         let course = match &job.order {
             CommandOrder::Reboot { .. } => {
-                self.checker.command_runs(&job, &self.locks);
+                let has_copies = self.faults.contains_key(&Fault::DirectoryCopied);
+                self.checker.command_runs(&job, &self.locks, has_copies);
                 let wait = self.until_next_second(index);
                 let Course { takes, acts_after, outcome } = self.draw_reboot();
                 Course { takes: wait + takes, acts_after: acts_after.map(|after| wait + after), outcome }
