@@ -22,10 +22,8 @@ pub(super) struct CommandSeen {
     given: bool,
     /// Whether a reply names it.
     pub(super) replied: bool,
-    /// Whether its worker has begun to execute it.
+    /// Whether its worker has begun to execute it, and has not dropped it since.
     pub(super) executed: bool,
-    /// Whether its worker has dropped it without a reply, as it came too late to go on with it.
-    pub(super) dropped: bool,
 }
 
 #[derive(Debug, Default)]
@@ -51,7 +49,6 @@ impl Commands {
             given: false,
             replied: false,
             executed: false,
-            dropped: false,
         };
         self.by_sequence.insert(sequence, seen);
         if let Some(earlier) = self.sequences.insert(id.clone(), sequence) {
@@ -97,7 +94,7 @@ impl Commands {
     pub(super) fn settled(&mut self, sequence: u64, wall: DateTime<Utc>) {
         if let Some(command) = self.by_sequence.get_mut(&sequence) {
             let is_late = command.not_after.is_some_and(|not_after| wall > not_after);
-            command.dropped |= is_late && command.id.action != Action::Upgrade;
+            command.executed &= !is_late || command.id.action == Action::Upgrade;
         }
     }
 

@@ -243,7 +243,7 @@ impl Workers {
 
     /// A worker's acknowledgement of `command` has reached the bus.
     pub(super) fn check_ack(&self, host: usize, command: &CommandSeen) -> Result<(), Violation> {
-        if self.hosts[host].sdk && command.executed && !command.replied && !command.dropped {
+        if self.hosts[host].sdk && command.executed && !command.replied {
             let text = format!("{} was executed and is acknowledged before its reply", command.id);
             return Err(Violation::new("worker", text));
         }
