@@ -229,7 +229,7 @@ sim: test-programs ## Run SEEDS=2000 seeds of the simulator, starting at FROM=0
 	$(BUILT)/debug/sim --seeds $(SEEDS) --from $(FROM)
 
 oracle: ## Compare maintenance windows with a brute-force evaluation, all zones of this machine's tzdata, every minute of 2000 to 2037 (ten minutes)
-	cargo test --release --package os-upgrade-kernel --test kernel -- --ignored --nocapture windows
+	cargo test --release --package os-upgrade-calendar --test calendar -- --ignored --nocapture
 
 fmt: ## Format all code
 	cargo fmt --all

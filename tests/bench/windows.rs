@@ -8,7 +8,7 @@ use anyhow::Context as _;
 use chrono::{DateTime, Datelike, Days, NaiveTime, TimeDelta, TimeZone, Utc, Weekday};
 use chrono_tz::Tz;
 use hdrhistogram::Histogram;
-use os_upgrade_kernel::{Calendar, Window, Zones};
+use os_upgrade_calendar::{Calendar, Window, Zones};
 use serde_json::json;
 
 use crate::report::{Pairs, Report, Target, Unit};

@@ -4,8 +4,8 @@ use axum::http::{HeaderValue, Uri};
 use chrono::Utc;
 use os_upgrade_api::offline;
 use os_upgrade_api_types::routes::fleet_lock::{Claim, REQUEST_BYTES_MAX};
+use os_upgrade_calendar::Duration;
 use os_upgrade_kernel::LockOutcome;
-use os_upgrade_kernel::duration::Duration;
 use os_upgrade_protocol::limits::MESSAGE_BYTES_MAX;
 use os_upgrade_shell::fleet_lock::{HttpAnswer, RETRY_AFTER_MAX, RetryAfter, read_answer, read_retry_after};
 

@@ -1,7 +1,7 @@
 //! Maintenance windows and their occurrences.
 
 use chrono::{DateTime, Utc};
-use os_upgrade_kernel::{Calendar, Window, Zones};
+use os_upgrade_calendar::{Calendar, Window, Zones};
 
 use crate::text::{is_object, split};
 

@@ -4,8 +4,7 @@ use std::collections::HashMap;
 
 use chrono::{DateTime, Utc};
 use chrono_tz::Tz;
-use os_upgrade_kernel::window::{Rules, ZoneSource};
-use os_upgrade_kernel::{Calendar, Window, Zones};
+use os_upgrade_calendar::{Calendar, Rules, Window, ZoneSource, Zones};
 use os_upgrade_zones::tzif;
 
 /// A file of a zone, by whose rules a window's occurrences are then in order.

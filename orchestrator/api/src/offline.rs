@@ -7,7 +7,7 @@ use axum::extract::Request;
 use axum::http::header::CONTENT_TYPE;
 use axum::http::{HeaderMap, HeaderValue, Uri};
 use chrono::{DateTime, Utc};
-use os_upgrade_kernel::duration::Duration;
+use os_upgrade_calendar::Duration;
 use os_upgrade_kernel::{Config, FactCursor};
 use os_upgrade_protocol::RunId;
 use serde_json::Value;

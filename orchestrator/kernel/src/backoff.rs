@@ -1,9 +1,9 @@
 //! How long a host waits after a drain that was given up.
 
 use chrono::TimeDelta;
+use os_upgrade_calendar::Duration;
 use serde::{Deserialize, Serialize};
 
-use crate::duration::Duration;
 use crate::jitter::jitter;
 use crate::reason::Reason;
 

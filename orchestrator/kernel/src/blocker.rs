@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 use std::fmt;
 
 use chrono::{DateTime, Utc};
+use os_upgrade_calendar::CalendarError;
 use os_upgrade_protocol::{Action, ApplicationName, GroupName, HostName, RunId, time};
 use serde::{Deserialize, Serialize, Serializer};
 use strum::{IntoStaticStr, VariantNames};
@@ -17,7 +18,6 @@ use crate::reboot_queue::EntryStatus;
 use crate::run::LateAnswer;
 use crate::strongbox::Sealed;
 use crate::tense::Tense;
-use crate::window::CalendarError;
 
 /// A condition that keeps a run from starting or a host from going on. `Display` gives the sentence for operators.
 #[derive(Debug, Clone, PartialEq, Eq)]

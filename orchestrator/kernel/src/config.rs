@@ -9,15 +9,13 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use chrono::{DateTime, Utc};
 use chrono_tz::Tz;
+use os_upgrade_calendar::{CalendarError, Duration, Window, deserialize, from_objects_only};
 use os_upgrade_protocol::{ApplicationName, GroupName, HostName};
 use serde::{Deserialize, Deserializer, Serialize};
 
 use crate::api_server_order::ApiServerOrder;
 use crate::backoff::Backoff;
-use crate::deserialize::{self, from_objects_only};
-use crate::duration::Duration;
 use crate::left_out::is_default;
-use crate::window::{CalendarError, Window};
 
 /// The configuration of a site's upgrades: the resource `/v1/config/os-upgrade`.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]

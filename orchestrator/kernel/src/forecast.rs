@@ -7,6 +7,7 @@
 //! Whether a run can start at that time is decided in [`crate::start`].
 
 use chrono::{DateTime, TimeDelta, Utc};
+use os_upgrade_calendar::{Calendar, CalendarError, DENIED_MAX, Occurrence, Watermark, Zones};
 
 use crate::blocker::{StartBlocker, UsedWindow, WindowBlocker, WindowUse};
 use crate::config::{Config, Settings};
@@ -14,8 +15,6 @@ use crate::run::{Run, StopCause, Trigger};
 use crate::start::{Startable, startable};
 use crate::state::State;
 use crate::view::View;
-use crate::watermark::Watermark;
-use crate::window::{Calendar, CalendarError, DENIED_MAX, Occurrence, Zones};
 
 /// How long a leader has at least in which to start a run: longer than the time between two ticks.
 const START_WITHIN: TimeDelta = TimeDelta::seconds(1);

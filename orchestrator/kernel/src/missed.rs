@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use chrono::{DateTime, Utc};
+use os_upgrade_calendar::Watermark;
 use serde::{Deserialize, Serialize};
 use strum::IntoStaticStr;
 
@@ -10,7 +11,6 @@ use crate::blocker::WindowBlocker;
 use crate::config::Config;
 use crate::left_out::is_default;
 use crate::tense::Tense;
-use crate::watermark::Watermark;
 
 /// A run that was due in an occurrence of the maintenance windows, and did not start.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]

@@ -2,10 +2,10 @@
 
 use chrono::{DateTime, SubsecRound as _, Utc};
 use imbl::OrdSet;
+use os_upgrade_calendar::Duration;
 use os_upgrade_protocol::{Action, HostName, RunId};
 
 use crate::config::{LockProvider, OnFailure};
-use crate::duration::Duration;
 use crate::fact::Fact;
 use crate::node::{Node, NodeStage, NodeStep};
 use crate::node_fence::NodeFence;

@@ -7,6 +7,7 @@
 use std::collections::VecDeque;
 
 use chrono::{DateTime, TimeDelta, Utc};
+use os_upgrade_calendar::{CalendarError, Occurrence, Watermark};
 
 use crate::blocker::WindowBlocker;
 use crate::config::Config;
@@ -14,8 +15,6 @@ use crate::forecast::{calendar, start_in};
 use crate::missed::{MissedReason, MissedRun};
 use crate::state::State;
 use crate::view::View;
-use crate::watermark::Watermark;
-use crate::window::{CalendarError, Occurrence};
 
 /// How many missed runs are recorded at once, the newest; of earlier ones only the number.
 const RECORDED_MAX: usize = 20;

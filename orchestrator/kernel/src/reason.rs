@@ -2,12 +2,12 @@
 
 use std::borrow::Cow;
 
+use os_upgrade_calendar::Duration;
 use os_upgrade_protocol::{Action, GroupName, HostName};
 use serde::{Deserialize, Serialize};
 use strum::{IntoStaticStr, VariantNames};
 
 use crate::clock::ClockDoubt;
-use crate::duration::Duration;
 use crate::left_out::is_default;
 pub use crate::no_answer::NoAnswer;
 use crate::node_wait::{NodeWait, Pods};

@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 
 use chrono::{DateTime, SubsecRound as _, TimeDelta, Utc};
 use imbl::OrdSet;
+use os_upgrade_calendar::Occurrence;
 use os_upgrade_protocol::{Action, GroupName, HostName, time};
 use strum::{IntoStaticStr, VariantNames};
 
@@ -19,7 +20,6 @@ use crate::reboot_queue::{
 use crate::slot::{ReleaseCause, Slot, SlotState};
 use crate::state::{ApplyError, State};
 use crate::view::{Reachability, SeenHost, View};
-use crate::window::Occurrence;
 
 /// The index of the entry whose host can be rebooted now. This is the only place that decides it.
 ///

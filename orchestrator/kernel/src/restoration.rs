@@ -4,6 +4,7 @@
 //! run ends; an operator starts a new one.
 
 use chrono::{DateTime, Utc};
+use os_upgrade_calendar::Watermark;
 use os_upgrade_protocol::{Action, HostName};
 
 use crate::config::LockProvider;
@@ -14,7 +15,6 @@ use crate::restore_record::{Outstanding, RestoreSource};
 use crate::run::{HostEvent, HostStatus, Run, RunResult, StopCause};
 use crate::slot::{SentCommand, Slot, SlotState};
 use crate::state::State;
-use crate::watermark::Watermark;
 
 /// What is known of a restoration, apart from the restored state.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use chrono::{DateTime, TimeDelta, Utc};
+use os_upgrade_calendar::{Occurrence, Watermark, Zones};
 
 use crate::config::{Config, Settings};
 use crate::forecast::{Start, next};
@@ -10,8 +11,6 @@ use crate::overdue::{BlockedStart, missed};
 use crate::start::Startable;
 use crate::state::State;
 use crate::view::View;
-use crate::watermark::Watermark;
-use crate::window::{Occurrence, Zones};
 
 /// How long a start timer that has found no start waits before it searches again.
 const SEARCH_AGAIN: TimeDelta = TimeDelta::hours(1);
@@ -109,11 +108,11 @@ mod tests {
     use std::collections::HashMap;
 
     use chrono_tz::Tz;
+    use os_upgrade_calendar::{Offsets, Rules, ZoneSource};
 
     use super::*;
     use crate::clock::Clock;
     use crate::missed::MissedRuns;
-    use crate::window::{Offsets, Rules, ZoneSource};
 
     fn at(time: &str) -> DateTime<Utc> {
         format!("2026-11-28T{time}:00Z").parse().unwrap()

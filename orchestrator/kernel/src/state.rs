@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use chrono::{DateTime, Utc};
 use imbl::OrdMap;
+use os_upgrade_calendar::Watermark;
 use os_upgrade_protocol::{Action, GroupName, HostName, Reply, RunId};
 use serde::{Deserialize, Serialize};
 
@@ -25,7 +26,6 @@ use crate::semaphore::{Hold, Semaphores};
 use crate::slot::{Fence, ReleaseCause, SentCommand, Slot, SlotState};
 use crate::strongbox::Strongbox;
 use crate::turns::Turns;
-use crate::watermark::Watermark;
 
 /// Everything durable about a site. Cheap to clone: copies share their large parts.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]

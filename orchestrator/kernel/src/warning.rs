@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use chrono::{DateTime, Utc};
+use os_upgrade_calendar::Watermark;
 use os_upgrade_protocol::{ApplicationName, GroupName, RunId, time};
 use serde::Serialize;
 use strum::{IntoStaticStr, VariantNames};
@@ -15,7 +16,6 @@ use crate::decide::enlisted_now;
 use crate::forecast::{self, NextRun};
 use crate::state::State;
 use crate::view::View;
-use crate::watermark::Watermark;
 
 /// Most warnings about one configuration; the last one says how many more there are.
 pub const WARNINGS_MAX: usize = 16;

@@ -103,8 +103,8 @@ impl Settings {
     }
 }
 
-fn seconds(duration: Duration) -> kernel::duration::Duration {
-    kernel::duration::Duration::from_secs(duration.as_secs())
+fn seconds(duration: Duration) -> os_upgrade_calendar::Duration {
+    os_upgrade_calendar::Duration::from_secs(duration.as_secs())
 }
 
 impl Store {

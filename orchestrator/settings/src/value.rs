@@ -5,7 +5,7 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 
 use chrono_tz::Tz;
-use os_upgrade_kernel::window::zone_advice::{self, FixedOffset};
+use os_upgrade_calendar::zone_advice::{self, FixedOffset};
 use os_upgrade_kernel::{ApiServerOrder, OnFailure, Reclaim, SecretName};
 use os_upgrade_protocol::{GroupName, HostName};
 

@@ -9,7 +9,8 @@ use std::time::Duration;
 use bytes::Bytes;
 use chrono::{DateTime, TimeDelta, Utc};
 use imbl::OrdMap;
-use os_upgrade_kernel::{Clock, Reachability, Sealed, SeenHost, SeenNode, Silence, View, Zones};
+use os_upgrade_calendar::Zones;
+use os_upgrade_kernel::{Clock, Reachability, Sealed, SeenHost, SeenNode, Silence, View};
 use os_upgrade_protocol::{
     Announcement, ApplicationName, HostName, LongToken, ParseError, Progress, Versions,
 };

@@ -19,7 +19,8 @@ mod stopping;
 use std::time::Duration;
 
 use chrono::{DateTime, Utc};
-use os_upgrade_kernel::{ClockDoubt, ControlMessage, Input, Purge, Settings, State, Zones};
+use os_upgrade_calendar::Zones;
+use os_upgrade_kernel::{ClockDoubt, ControlMessage, Input, Purge, Settings, State};
 use os_upgrade_protocol::HostName;
 
 pub use self::action::{Action, Warning};

@@ -1,7 +1,7 @@
 //! The system's time zone data: read at the start, and again when they were replaced.
 
 use chrono::Utc;
-use os_upgrade_kernel::Zones;
+use os_upgrade_calendar::Zones;
 use os_upgrade_platform::file_watch;
 use os_upgrade_zones::{CHECK_EVERY, Watch, ZoneData, ZoneDataProblem};
 use tokio::sync::watch;

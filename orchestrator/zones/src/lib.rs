@@ -14,8 +14,7 @@ use std::time::Duration;
 use std::{env, fmt};
 
 use chrono_tz::{TZ_VARIANTS, Tz};
-use os_upgrade_kernel::Zones;
-use os_upgrade_kernel::window::{Offsets, Rules, ZoneSource, ZoneVersion};
+use os_upgrade_calendar::{Offsets, Rules, ZoneSource, ZoneVersion, Zones};
 use os_upgrade_platform::file_watch::Version;
 use os_upgrade_platform::plain_file;
 

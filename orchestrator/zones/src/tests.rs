@@ -5,7 +5,7 @@ use std::fs;
 use std::os::unix::fs::symlink;
 
 use chrono_tz::Tz;
-use os_upgrade_kernel::{Calendar, Window};
+use os_upgrade_calendar::{Calendar, Window};
 use tempfile::TempDir;
 
 use super::*;

@@ -4,7 +4,7 @@ use std::io;
 
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
-use os_upgrade_kernel::window::{Offsets, OffsetsError};
+use os_upgrade_calendar::{Offsets, OffsetsError};
 
 /// The largest file of a zone, in bytes. Real ones have 4 kB.
 pub(crate) const ZONE_BYTES_MAX: u64 = 64 * 1024;

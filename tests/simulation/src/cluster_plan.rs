@@ -4,7 +4,7 @@
 use std::collections::BTreeSet;
 
 use fastrand::Rng;
-use os_upgrade_kernel::duration::Duration;
+use os_upgrade_calendar::Duration;
 use os_upgrade_kernel::{ApiServerOrder, Backoff, KubernetesSettings};
 use os_upgrade_protocol::HostName;
 

@@ -2,8 +2,8 @@
 //! worlds without a command stay what they were before there was one.
 
 use fastrand::Rng;
+use os_upgrade_calendar::Duration;
 use os_upgrade_kernel::RebootCommandSettings;
-use os_upgrade_kernel::duration::Duration;
 
 use crate::time::{Micros, SECOND};
 

@@ -4,7 +4,8 @@ use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::time::Duration;
 
 use chrono::{DateTime, TimeDelta, Utc};
-use os_upgrade_kernel::{Fact, Settings, System, Trigger, Zones};
+use os_upgrade_calendar::Zones;
+use os_upgrade_kernel::{Fact, Settings, System, Trigger};
 use os_upgrade_shell::dispatch::DispatchSettings;
 use os_upgrade_shell::jobs::SystemLimits;
 use os_upgrade_shell::journal::Committed;

@@ -7,9 +7,8 @@ use std::time::Duration;
 
 use chrono::TimeDelta;
 use fastrand::Rng;
+use os_upgrade_calendar::{Duration as BootTimeout, Window};
 use os_upgrade_kernel::config::{Rollout, UnreachablePolicy, WorkerApplication};
-use os_upgrade_kernel::duration::Duration as BootTimeout;
-use os_upgrade_kernel::window::Window;
 use os_upgrade_kernel::{ClientId, Config, LockProvider, OnFailure, RebootSettings, Reclaim, Settings};
 use os_upgrade_protocol::{ApplicationName, GroupName, HostName};
 use os_upgrade_shell::node::RetentionSettings;
@@ -382,7 +381,7 @@ fn draw_windows(rng: &mut Rng) -> Config {
     }
     let pick = |rng: &mut Rng, choices: &[u64]| *rng.choice(choices).expect("not empty");
     let every = pick(rng, &[10, 20, 30]);
-    let minutes = |minutes: u64| os_upgrade_kernel::duration::Duration::from_secs(60 * minutes);
+    let minutes = |minutes: u64| os_upgrade_calendar::Duration::from_secs(60 * minutes);
     // Some windows adjoin.
     let lasts = if rng.bool() { every } else { every / 2 };
     Config {

@@ -5,7 +5,8 @@ use std::process::Command;
 use crate::workspace;
 
 /// The crates that decide, with their folders.
-const PURE: [(&str, &str); 4] = [
+const PURE: [(&str, &str); 5] = [
+    ("os-upgrade-calendar", "orchestrator/calendar"),
     ("os-upgrade-kernel", "orchestrator/kernel"),
     ("os-upgrade-shell", "orchestrator/shell"),
     ("os-upgrade-systems", "worker-sdk/systems"),

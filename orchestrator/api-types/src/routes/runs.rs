@@ -3,7 +3,7 @@
 //! of the specification.
 
 use chrono::{DateTime, Utc};
-use os_upgrade_kernel::duration::Duration;
+use os_upgrade_calendar::Duration;
 use os_upgrade_kernel::{FactCursor, RunResult};
 use os_upgrade_protocol::{HostName, RunId};
 use serde::{Deserialize, Serialize};

@@ -7,7 +7,7 @@
 
 use std::collections::BTreeMap;
 
-use os_upgrade_kernel::duration::Duration;
+use os_upgrade_calendar::Duration;
 use os_upgrade_kernel::{Config, StopCause as Cause, WindowUse};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};

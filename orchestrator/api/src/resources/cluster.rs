@@ -10,7 +10,7 @@ use os_upgrade_api_types::routes::cluster::{
     ClusterState, CopiesState, InstanceState, READ, ReplicaState, StreamState,
 };
 use os_upgrade_bus::instances::{Replica, Replication, StreamReplication};
-use os_upgrade_kernel::window::OldZones;
+use os_upgrade_calendar::OldZones;
 use os_upgrade_shell::node::Leadership;
 use os_upgrade_site::instances::{Instance, Role};
 

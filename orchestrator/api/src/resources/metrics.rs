@@ -21,7 +21,8 @@ use os_upgrade_api_types::routes::documentation::{METRICS, OPEN_METRICS, PROMETH
 use os_upgrade_api_types::routes::slots::SlotGroup;
 use os_upgrade_auth::Authenticator;
 use os_upgrade_bus::storage::Usage;
-use os_upgrade_kernel::{Forecast, MissedRuns, State as Site, WindowBlocker, Zones};
+use os_upgrade_calendar::Zones;
+use os_upgrade_kernel::{Forecast, MissedRuns, State as Site, WindowBlocker};
 use os_upgrade_shell::inventory::Unused;
 use os_upgrade_site::published_state::PublishedState;
 use os_upgrade_store::{Extent, Totals};

@@ -9,7 +9,7 @@ use os_upgrade_api_types::body::HostWithReason;
 use os_upgrade_api_types::headers;
 use os_upgrade_api_types::query::{NoParameters, Validate};
 use os_upgrade_api_types::routes::runs::{CANCEL, Cancel, FACTS_MAX, GIVE_UP, READ, TRIGGER, Trigger};
-use os_upgrade_kernel::duration::Duration;
+use os_upgrade_calendar::Duration;
 use os_upgrade_kernel::{Request, RunOperation};
 use os_upgrade_protocol::RunId;
 use uuid::Uuid;

@@ -15,8 +15,8 @@ use os_upgrade_api_types::openapi::fields_of;
 use os_upgrade_api_types::routes::state::{
     CurrentUpgrade, HostState, LastUpgrade, Nodes, READ, ReadParameters, ScheduledWorker, State,
 };
+use os_upgrade_calendar::Duration;
 use os_upgrade_kernel::config::WorkerApplication;
-use os_upgrade_kernel::duration::Duration;
 use os_upgrade_kernel::{
     Forecast, HostStatus, Run, SeenHost, WindowBlocker, denied, explain, lasting_warnings,
 };

@@ -5,9 +5,9 @@ use axum::response::Response;
 use chrono::Utc;
 use os_upgrade_api_types::body::Stamp;
 use os_upgrade_api_types::routes::windows::{LIST, ListParameters, Occurrence as Times, Windows};
+use os_upgrade_calendar::{Calendar, CalendarError, Occurrence};
+use os_upgrade_kernel::denied;
 use os_upgrade_kernel::forecast::calendar;
-use os_upgrade_kernel::window::Calendar;
-use os_upgrade_kernel::{CalendarError, Occurrence, denied};
 
 use crate::context::Api;
 use crate::http::error::Problem;

@@ -344,7 +344,7 @@ async fn events_have_the_reasons_of_operators() {
     let mut followed = Followed::new().await;
     let mut client = followed.follow("?kinds=run-started,run-stopping", None).await;
     let reason = |text: &str| Some(text.to_owned());
-    let (run, timeout) = (RunId::new("r2").unwrap(), os_upgrade_kernel::duration::Duration::from_secs(60));
+    let (run, timeout) = (RunId::new("r2").unwrap(), os_upgrade_calendar::Duration::from_secs(60));
     let operations = [
         RunOperation::Trigger { run, timeout, reason: reason("a security update") },
         RunOperation::Cancel { reason: reason("the power fails") },

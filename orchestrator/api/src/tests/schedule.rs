@@ -96,7 +96,7 @@ async fn specification_state_is_reproduced() {
     let mut yaml: Value = serde_saphyr::from_str(&yaml).unwrap();
     for state in [&mut json, &mut yaml] {
         let left = state.as_object_mut().unwrap().remove("next-upgrade-in").unwrap();
-        assert!(left.as_str().unwrap().parse::<os_upgrade_kernel::duration::Duration>().is_ok(), "{left}");
+        assert!(left.as_str().unwrap().parse::<os_upgrade_calendar::Duration>().is_ok(), "{left}");
     }
     assert_eq!(yaml, json);
 }
@@ -140,7 +140,7 @@ async fn missed_runs_are_listed() {
     let put = ConfigOperation::Put { config, expected: Expected::Anything };
     let mut records = vec![site.decide_record(&[Input::Request(kernel::Request::new("anna", put).into())])];
     // The windows are on Fridays and Saturdays: one is blocked, and during the next no orchestrator leads.
-    let friday = kernel::Occurrence {
+    let friday = os_upgrade_calendar::Occurrence {
         start: "2026-11-27T01:00:00Z".parse().unwrap(),
         end: "2026-11-27T05:00:00Z".parse().unwrap(),
     };

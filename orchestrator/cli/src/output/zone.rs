@@ -1,7 +1,7 @@
 //! The zone in which times are shown.
 
 use chrono::{DateTime, Local, NaiveDate, NaiveDateTime, NaiveTime, SecondsFormat, TimeDelta, Utc};
-use os_upgrade_kernel::duration::Duration;
+use os_upgrade_calendar::Duration;
 use os_upgrade_shell::text::sanitized;
 
 /// How operators write a moment.

@@ -1,6 +1,7 @@
 //! Changes to the configuration.
 
 use chrono::{DateTime, Utc};
+use os_upgrade_calendar::Watermark;
 use serde::{Deserialize, Serialize};
 
 use super::granted::{Accepted, Granted};
@@ -11,7 +12,6 @@ use crate::fact::Fact;
 use crate::forecast;
 use crate::state::State;
 use crate::view::View;
-use crate::watermark::Watermark;
 
 /// An operation on the configuration.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]

@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 
 use chrono::{DateTime, Utc};
+use os_upgrade_calendar::Occurrence;
 use os_upgrade_protocol::{Action, HostName};
 use serde::{Deserialize, Serialize};
 
@@ -19,7 +20,6 @@ use crate::reboots::{
 use crate::slot::{ReleaseCause, SlotState};
 use crate::state::State;
 use crate::view::{Reachability, View};
-use crate::window::Occurrence;
 
 /// Who queues hosts that need a reboot.
 const QUEUED_BY_ITSELF: &str = "[reboot] queue-required";

@@ -1,6 +1,7 @@
 //! Operators' control of runs: start one, cancel it, or give a host up.
 
 use chrono::{DateTime, SubsecRound, Utc};
+use os_upgrade_calendar::Duration;
 use os_upgrade_protocol::{HostName, RunId};
 use serde::{Deserialize, Serialize};
 
@@ -8,7 +9,6 @@ use super::granted::Granted;
 use super::refusal_class::RefusalClass;
 use super::start::start;
 use crate::blocker::StartBlocker;
-use crate::duration::Duration;
 use crate::fact::Fact;
 use crate::reason::Reason;
 use crate::run::{HostEvent, HostStatus, Run, RunHost, StopCause, Trigger};

@@ -2,6 +2,7 @@
 
 use chrono::{DateTime, Utc};
 use imbl::OrdSet;
+use os_upgrade_calendar::CalendarError;
 use os_upgrade_protocol::{GroupName, HostName, RunId, time};
 use strum::{IntoStaticStr, VariantNames};
 
@@ -12,7 +13,6 @@ use crate::clock::ClockDoubt;
 use crate::config::RebootSettings;
 use crate::reason::{Reason, hosts_uncordon};
 use crate::semaphore::HostDenied;
-use crate::window::CalendarError;
 
 /// What is known of the hosts, as far as it is asked for: most decisions need little of it.
 #[derive(Clone, Copy)]

@@ -16,8 +16,8 @@ mod words;
 use std::collections::BTreeSet;
 
 use chrono_tz::Tz;
+use os_upgrade_calendar::Duration;
 use os_upgrade_kernel::config::Rollout;
-use os_upgrade_kernel::duration::Duration;
 use os_upgrade_kernel::fact::IgnoreCause;
 use os_upgrade_kernel::format::{NEWEST, Stored as _, read};
 use os_upgrade_kernel::reason::{Denial, LastWait, ReleaseRefusal};

@@ -12,4 +12,3 @@ mod restoration;
 mod stories;
 mod waiters;
 mod warnings;
-mod windows;

@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
+use os_upgrade_calendar::Duration as KernelDuration;
 use os_upgrade_kernel::ApiServerOrder;
-use os_upgrade_kernel::duration::Duration as KernelDuration;
 use os_upgrade_protocol::HostName;
 
 use super::load_text;

@@ -4,7 +4,8 @@ use std::time::Duration;
 
 use chrono::{DateTime, Utc};
 use imbl::OrdMap;
-use os_upgrade_kernel::{Order, Purge, Request, Sealed, SeenNode, Settings, Zones};
+use os_upgrade_calendar::Zones;
+use os_upgrade_kernel::{Order, Purge, Request, Sealed, SeenNode, Settings};
 use os_upgrade_protocol::HostName;
 
 use super::{Acknowledged, Streams, Trim};

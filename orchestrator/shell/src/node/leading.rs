@@ -3,8 +3,8 @@
 use std::collections::VecDeque;
 use std::time::Duration;
 
+use os_upgrade_calendar::Occurrence;
 use os_upgrade_kernel::start_timer::StartTimer;
-use os_upgrade_kernel::window::Occurrence;
 use os_upgrade_kernel::{
     Answer, Batch, ControlMessage, Fact, Input, Job, Record, Request, State, View, hint,
 };

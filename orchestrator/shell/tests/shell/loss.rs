@@ -4,7 +4,8 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use chrono::{DateTime, TimeDelta};
-use os_upgrade_kernel::{Settings, Zones};
+use os_upgrade_calendar::Zones;
+use os_upgrade_kernel::Settings;
 use os_upgrade_shell::clock::Now;
 use os_upgrade_shell::dispatch::DispatchSettings;
 use os_upgrade_shell::journal::{AppendId, Tip};

@@ -2,8 +2,9 @@
 
 use std::collections::BTreeMap;
 
+use os_upgrade_calendar::Zones;
 use os_upgrade_kernel as kernel;
-use os_upgrade_kernel::{KubernetesSettings, RebootCommandSettings, RebootSettings, Zones};
+use os_upgrade_kernel::{KubernetesSettings, RebootCommandSettings, RebootSettings};
 use os_upgrade_protocol::{GroupName, HostName};
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
@@ -119,7 +120,7 @@ fn sentence(key: &str, by_word: &BTreeMap<&str, Vec<&str>>) -> String {
 mod tests {
     use std::collections::HashMap;
 
-    use os_upgrade_kernel::window::{Rules, ZoneSource, ZoneVersion};
+    use os_upgrade_calendar::{Rules, ZoneSource, ZoneVersion};
 
     use super::*;
 

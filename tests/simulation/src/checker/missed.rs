@@ -8,7 +8,7 @@ use std::collections::BTreeSet;
 
 use chrono::{DateTime, TimeDelta, Utc};
 use chrono_tz::Tz;
-use os_upgrade_kernel::window::{Calendar, Occurrence, Zones};
+use os_upgrade_calendar::{Calendar, Occurrence, Zones};
 use os_upgrade_kernel::{Config, Fact, MissedRun};
 
 use super::clock::{DecisionClock, ERROR_MAX};

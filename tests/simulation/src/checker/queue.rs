@@ -14,8 +14,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use chrono::{DateTime, Utc};
 use chrono_tz::Tz;
+use os_upgrade_calendar::{Calendar, Zones};
 use os_upgrade_kernel::reboot_queue::{EntryEvent, EntryStatus, entry_index};
-use os_upgrade_kernel::window::{Calendar, Zones};
 use os_upgrade_kernel::{
     CommandJob, Config, Fact, HostEvent, Order, RebootOperation, RebootRefusal, RebootSettings,
 };

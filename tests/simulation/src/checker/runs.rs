@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use chrono::{DateTime, TimeDelta, Utc};
 use chrono_tz::Tz;
-use os_upgrade_kernel::window::{Calendar, Occurrence, Zones};
+use os_upgrade_calendar::{Calendar, Occurrence, Zones};
 use os_upgrade_kernel::{Config, Fact, StopCause, Trigger};
 use os_upgrade_protocol::{Hint, RunId};
 

@@ -1,6 +1,6 @@
 //! What operators and FleetLock clients do, at good moments and bad ones.
 
-use os_upgrade_kernel::duration::Duration;
+use os_upgrade_calendar::Duration;
 use os_upgrade_kernel::{
     ClientId, ConfigOperation, EnrolmentOperation, Expected, LockOperation, Request, RunOperation,
     SecretName, SecretOperation, SlotOperation,

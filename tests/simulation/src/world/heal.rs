@@ -255,7 +255,7 @@ impl World {
     pub(super) fn last_trigger(&mut self) -> Request {
         let mut request = self.trigger();
         if let Operation::Run(RunOperation::Trigger { timeout, .. }) = &mut request.operation {
-            *timeout = os_upgrade_kernel::duration::Duration::from_secs(3 * 3_600);
+            *timeout = os_upgrade_calendar::Duration::from_secs(3 * 3_600);
         }
         request
     }

@@ -1,7 +1,7 @@
 //! By which time zone data this machine works out maintenance windows.
 
 use chrono::{DateTime, Utc};
-use os_upgrade_kernel::window::OldZones;
+use os_upgrade_calendar::OldZones;
 use os_upgrade_zones::{ZoneData, ZoneDataProblem};
 
 use super::check::Check;

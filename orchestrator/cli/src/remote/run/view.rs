@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::fmt;
 
 use chrono::{DateTime, Utc};
-use os_upgrade_kernel::duration::Duration;
+use os_upgrade_calendar::Duration;
 use os_upgrade_kernel::{self as kernel, HostStatus, LateResult};
 use os_upgrade_shell::text::sanitized;
 use serde::de::value::{self, StrDeserializer};

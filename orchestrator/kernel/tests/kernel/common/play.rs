@@ -3,8 +3,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use chrono::TimeDelta;
+use os_upgrade_calendar::Duration;
 use os_upgrade_kernel::config::{Rollout, UnreachablePolicy};
-use os_upgrade_kernel::duration::Duration;
 use os_upgrade_kernel::{
     ClockDoubt, CommandJob, CommandOrder, CommandOutcome, Config, ConfigOperation, ControlMessage, Effect,
     EnrolmentOperation, Expected, HostStatus, InReplyTo, Input, Job, JobDone, KubernetesSettings,

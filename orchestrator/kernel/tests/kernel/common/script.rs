@@ -7,7 +7,7 @@ use std::fmt::Write as _;
 
 use chrono::TimeDelta;
 use chrono_tz::Tz;
-use os_upgrade_kernel::duration::Duration;
+use os_upgrade_calendar::Duration;
 use os_upgrade_kernel::start_timer::StartTimer;
 use os_upgrade_kernel::{
     ApiServerOrder, Backoff, ClockDoubt, CommandJob, CommandOutcome, ConfigOperation, ControlMessage, Effect,

@@ -1,9 +1,9 @@
 //! Missed runs, which format 4 added.
 
+use os_upgrade_calendar::{CalendarError, Watermark};
 use os_upgrade_kernel::format::Stored as _;
 use os_upgrade_kernel::{
-    CalendarError, ClockDoubt, MissedReason, MissedRun, MissedRuns, Sealed, SecretName, StartBlocker, State,
-    Watermark, WindowBlocker,
+    ClockDoubt, MissedReason, MissedRun, MissedRuns, Sealed, SecretName, StartBlocker, State, WindowBlocker,
 };
 
 use super::check;

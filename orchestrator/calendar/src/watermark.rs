@@ -3,7 +3,7 @@
 use chrono::{DateTime, TimeDelta, Utc};
 use serde::{Deserialize, Serialize};
 
-use crate::window::Occurrence;
+use crate::Occurrence;
 
 /// How far ahead of an occurrence a watermark may be and still cover it, in case a clock is set back.
 const REMEMBERED: TimeDelta = TimeDelta::days(1);
@@ -37,7 +37,7 @@ impl Watermark {
     }
 
     /// The time up to which occurrences are used, unless it is so far after `at` that a clock was wrong.
-    pub(crate) fn remembered_at(self, at: DateTime<Utc>) -> Option<DateTime<Utc>> {
+    pub fn remembered_at(self, at: DateTime<Utc>) -> Option<DateTime<Utc>> {
         self.0.filter(|watermark| is_remembered(*watermark, at))
     }
 
@@ -46,7 +46,8 @@ impl Watermark {
         self.0.is_some_and(|watermark| at < watermark)
     }
 
-    pub(crate) const fn is_none(&self) -> bool {
+    /// Whether no occurrence is used.
+    pub const fn is_none(&self) -> bool {
         self.0.is_none()
     }
 }

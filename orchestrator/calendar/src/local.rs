@@ -1,7 +1,7 @@
 //! Local time in a zone: always computed from UTC to local time, which is never ambiguous.
 //!
 //! It relies on no zone changing its clocks twice within two days. [`super::Offsets`] refuses others, and
-//! `tests/kernel/windows.rs` checks what is compiled in.
+//! `tests/calendar/main.rs` checks what is compiled in.
 
 use chrono::{DateTime, NaiveDate, NaiveDateTime, NaiveTime, TimeDelta, Utc};
 

@@ -23,6 +23,7 @@ pub(crate) use from_text;
 
 /// Implements `Deserialize` and `Serialize` with the derived functions, but from an object only: these accept a list of
 /// values as well, so that `[]` would be a configuration without any fields.
+#[macro_export]
 macro_rules! from_objects_only {
     ($($name:ident),+) => {
         $(impl<'de> ::serde::Deserialize<'de> for $name {
@@ -53,10 +54,8 @@ macro_rules! from_objects_only {
     };
 }
 
-pub(crate) use from_objects_only;
-
 /// Reads a type from a text.
-pub(crate) fn text<'de, D: Deserializer<'de>, T: FromStr<Err: Display>>(
+pub fn text<'de, D: Deserializer<'de>, T: FromStr<Err: Display>>(
     deserializer: D,
     expected: &'static str,
 ) -> Result<T, D::Error> {
@@ -81,7 +80,7 @@ impl<T: FromStr<Err: Display>> Visitor<'_> for Text<T> {
 }
 
 /// Reads one of two words; each stands for the value at the same index.
-pub(crate) fn word<'de, D: Deserializer<'de>, T: Copy>(
+pub fn word<'de, D: Deserializer<'de>, T: Copy>(
     deserializer: D,
     words: &'static [&'static str; 2],
     values: [T; 2],
@@ -109,9 +108,7 @@ impl<T: Copy> Visitor<'_> for Word<T> {
 }
 
 /// Reads a list.
-pub(crate) fn list<'de, D: Deserializer<'de>, T: Deserialize<'de>>(
-    deserializer: D,
-) -> Result<Vec<T>, D::Error> {
+pub fn list<'de, D: Deserializer<'de>, T: Deserialize<'de>>(deserializer: D) -> Result<Vec<T>, D::Error> {
     deserializer.deserialize_seq(List(PhantomData))
 }
 
@@ -137,6 +134,6 @@ impl<'de, T: Deserialize<'de>> Visitor<'de> for List<T> {
 const QUOTED_MAX: usize = 64;
 
 /// The start of an invalid text, for an error.
-pub(crate) fn quoted(text: &str) -> String {
+pub fn quoted(text: &str) -> String {
     text.chars().take(QUOTED_MAX).collect()
 }

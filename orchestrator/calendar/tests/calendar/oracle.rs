@@ -1,5 +1,5 @@
-//! When windows are open, computed minute by minute from their definition. It shares nothing with the kernel except time
-//! zone data, of which it uses only the offset at an instant. The system's are read by another library than the kernel's.
+//! When windows are open, computed minute by minute from their definition. It shares nothing with the calendar except time
+//! zone data, of which it uses only the offset at an instant. The system's are read by another library than the calendar's.
 
 use std::collections::HashMap;
 use std::fs;
@@ -7,8 +7,7 @@ use std::sync::LazyLock;
 
 use chrono::{DateTime, Datelike, NaiveDate, Offset, TimeZone, Utc, Weekday};
 use chrono_tz::{TZ_VARIANTS, Tz};
-use os_upgrade_kernel::Zones;
-use os_upgrade_kernel::window::{Rules, ZoneSource};
+use os_upgrade_calendar::{Rules, ZoneSource, Zones};
 use os_upgrade_zones::tzif;
 use serde_json::{Value, json};
 
@@ -19,7 +18,7 @@ const NAMES: [&str; 7] = ["Monday", "Tuesday", "Wednesday", "Thursday", "Friday"
 /// Time zone data.
 #[derive(Debug)]
 pub(crate) struct ZoneData {
-    /// For the kernel.
+    /// For the calendar.
     pub(crate) zones: Zones,
     /// For the oracle, if they are the system's.
     system: Option<HashMap<Tz, tz::TimeZone>>,
@@ -72,7 +71,7 @@ impl ZoneData {
     }
 }
 
-/// A window, for the kernel as JSON and for the oracle.
+/// A window, for the calendar as JSON and for the oracle.
 #[derive(Debug, Clone)]
 pub(crate) struct Rule {
     pub(crate) starts: Starts,

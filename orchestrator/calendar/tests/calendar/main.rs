@@ -1,4 +1,5 @@
 //! Compares the calendar with an oracle that goes minute by minute, around the clock changes of every zone.
+#![allow(clippy::unwrap_used, reason = "tests and their helpers may panic")]
 
 mod oracle;
 mod properties;
@@ -7,8 +8,7 @@ use std::collections::HashSet;
 
 use chrono::{Datelike, NaiveDate, Weekday};
 use chrono_tz::Tz;
-use os_upgrade_kernel::window::ZoneSource;
-use os_upgrade_kernel::{Calendar, Window};
+use os_upgrade_calendar::{Calendar, Window, ZoneSource};
 
 use self::oracle::{Clocks, MINUTES_PER_DAY, Rule, ZoneData, instant_of, minute_of};
 
@@ -133,7 +133,7 @@ impl Compared {
     }
 }
 
-/// Compares the kernel with the oracle from one minute to another, for a site in the zone `site`.
+/// Compares the calendar with the oracle from one minute to another, for a site in the zone `site`.
 fn compare(
     clocks: &mut Clocks,
     site: Tz,
@@ -163,7 +163,7 @@ fn compare(
     let edges = expected.iter().flat_map(|(start, end)| [start - 1, *end]);
     let edges = edges.filter(|minute| (from..to).contains(minute));
     for minute in edges.chain((from..to).step_by(QUERY_INTERVAL)) {
-        let as_minutes = |occurrence: os_upgrade_kernel::Occurrence| {
+        let as_minutes = |occurrence: os_upgrade_calendar::Occurrence| {
             (minute_of(occurrence.start), minute_of(occurrence.end))
         };
         let at = instant_of(minute);
@@ -218,7 +218,7 @@ fn every_kind_of_change() {
     let data = ZoneData::built_in();
     for (zone, changes) in zones(data) {
         let apart = changes.windows(2).map(|pair| pair[1].at - pair[0].at).min();
-        assert!(apart.is_none_or(|apart| apart > 2 * MINUTES_PER_DAY), "{zone}: the kernel relies on this");
+        assert!(apart.is_none_or(|apart| apart > 2 * MINUTES_PER_DAY), "{zone}: the calendar relies on this");
         let is_new = |change: &Change| {
             kinds.insert((change.before, change.after, change.at.rem_euclid(MINUTES_PER_DAY)))
         };

@@ -9,7 +9,7 @@ use super::date::Date;
 use super::days::DaysOfWeek;
 use super::start_time::StartTime;
 use super::timezone::Timezone;
-use crate::deserialize::{self, from_objects_only};
+use crate::deserialize;
 use crate::duration::Duration;
 
 /// The longest duration of a window, and the longest time for which windows may overlap one another.
@@ -159,4 +159,4 @@ pub(crate) fn window_duration<'de, D: Deserializer<'de>>(deserializer: D) -> Res
     Ok(duration)
 }
 
-from_objects_only!(Document);
+crate::from_objects_only!(Document);

@@ -22,7 +22,7 @@ const CHECK_SPAN: TimeDelta = TimeDelta::days(5 * 366);
 const CHECK_SPAN_LATER: TimeDelta = TimeDelta::days(15);
 
 /// The search ends when everything is denied for longer than this.
-pub(crate) const DENIED_MAX: TimeDelta = TimeDelta::days(2 * 366);
+pub const DENIED_MAX: TimeDelta = TimeDelta::days(2 * 366);
 
 /// Deny windows that are behind by more than this are skipped with a seek instead of one by one.
 const BEHIND_MAX: TimeDelta = TimeDelta::days(2);

@@ -2,7 +2,7 @@
 
 use chrono::{DateTime, TimeDelta, Utc};
 use chrono_tz::Tz;
-use os_upgrade_kernel::{Calendar, Occurrence, Window, Zones};
+use os_upgrade_calendar::{Calendar, Occurrence, Window, Zones};
 use proptest::collection::vec;
 use proptest::option;
 use proptest::prelude::*;
