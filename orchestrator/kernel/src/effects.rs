@@ -4,6 +4,7 @@ use chrono::{DateTime, Utc};
 use os_upgrade_protocol::{Command, CommandId, HostName};
 
 use crate::job::{self, Job};
+use crate::owner::Owner;
 use crate::run::{Issued, RunHost};
 use crate::state::State;
 
@@ -108,7 +109,7 @@ fn orders_of_entries(state: &State) -> impl Iterator<Item = Order> + '_ {
     state.reboot_queue.under_way().filter_map(|(index, entry)| {
         let Issued { action, attempt, .. } =
             entry.unsent().filter(|command| state.cordon_allows(&entry.host, command.action))?;
-        let id = CommandId { run: entry.run_id(index), host: entry.host.clone(), action, attempt };
+        let id = CommandId { run: entry.owner(index).id(), host: entry.host.clone(), action, attempt };
         Some(Order { id, not_after: None, boot_id: entry.boot_id.clone() })
     })
 }
@@ -118,7 +119,7 @@ pub fn is_wanted(state: &State, id: &CommandId) -> bool {
     if !state.cordon_allows(&id.host, id.action) {
         return false;
     }
-    if let Some((_, entry)) = state.reboot_queue.of_run(&id.run) {
+    if let Some((_, entry)) = state.reboot_queue.of_owner(&Owner::from(id.run.clone())) {
         return entry.unsent().is_some_and(|command| command.attempt == id.attempt);
     }
     let run = state.run.as_ref().filter(|run| run.id == id.run);

@@ -12,7 +12,6 @@ use crate::clock::CLOCK_SKEW_SECS_MAX;
 use crate::forecast::{Forecast, NextRun};
 use crate::node::NodeStage;
 use crate::reason::{Denial, LastWait, Reason};
-use crate::reboot_queue::entry_index;
 use crate::run::{HostStatus, Phase, Run, RunHost};
 use crate::slot::SlotState;
 use crate::state::State;
@@ -369,7 +368,7 @@ fn remaining_slot(state: &State, name: &HostName) -> Option<HostBlocker> {
             again_at: slot.unlock_again_at(),
         },
         SlotState::Requested | SlotState::Held => {
-            let entry = entry_index(&slot.run);
+            let entry = slot.owner.entry();
             let in_run = state.last_run.as_ref().filter(|_| entry.is_none()).and_then(|run| run.host(name));
             HostBlocker::SlotHeld {
                 group,

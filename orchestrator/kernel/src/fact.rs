@@ -14,6 +14,7 @@ use crate::config::{Config, Rollout, Settings};
 use crate::left_out::is_default;
 use crate::missed::MissedRun;
 use crate::node::NodeStep;
+use crate::owner::Owner;
 use crate::reason::ReleaseRefusal;
 use crate::reboot_queue::EntryEvent;
 use crate::restore_record::{Outstanding, RestoreSource};
@@ -103,8 +104,9 @@ pub enum Fact {
         host: HostName,
         /// Its group.
         group: GroupName,
-        /// The run that needs the slot.
-        run: RunId,
+        /// Who needs the slot.
+        #[serde(rename = "run")]
+        owner: Owner,
     },
     /// A host's slot is no longer needed and must be released at the lock server, or once more if it was in doubt.
     SlotReleaseDue {
@@ -358,7 +360,7 @@ pub struct About<'a> {
     pub actor: Option<&'a str>,
 }
 
-/// How to find the run of a fact; see [`State::run_of`](crate::State::run_of).
+/// How to find the run of a fact; see [`State::owner_of`](crate::State::owner_of).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum RunRef<'a> {
     /// It belongs to no run.
@@ -366,6 +368,8 @@ pub enum RunRef<'a> {
     None,
     /// The fact names it.
     Named(&'a RunId),
+    /// The fact names whose slot it is about.
+    Owner(&'a Owner),
     /// The run for which the host's slot is held.
     OfSlot,
     /// The run of the command at this sequence.
@@ -433,7 +437,7 @@ impl Fact {
             Self::Host { run, host, event } => {
                 About { actor: event.actor(), ..of_host(RunRef::Named(run), host) }
             }
-            Self::SlotRequested { host, run, .. } => of_host(RunRef::Named(run), host),
+            Self::SlotRequested { host, owner, .. } => of_host(RunRef::Owner(owner), host),
             Self::SlotReleaseDue { host, .. }
             | Self::SlotReleaseRefused { host, .. }
             | Self::SlotInDoubt { host }

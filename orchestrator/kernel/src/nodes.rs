@@ -3,12 +3,13 @@
 use chrono::{DateTime, SubsecRound as _, Utc};
 use imbl::OrdSet;
 use os_upgrade_calendar::Duration;
-use os_upgrade_protocol::{Action, HostName, RunId};
+use os_upgrade_protocol::{Action, HostName};
 
 use crate::config::{LockProvider, OnFailure};
 use crate::fact::Fact;
 use crate::node::{Node, NodeStage, NodeStep};
 use crate::node_fence::NodeFence;
+use crate::owner::Owner;
 use crate::reason::Reason;
 use crate::reboot_queue::{Entry, EntryEvent, EntryStatus};
 use crate::run::{HostEvent, HostStatus, Run};
@@ -37,23 +38,24 @@ impl State {
     }
 
     /// The run, or the entry of the reboot queue, for which the node of `host` is being drained.
-    pub(crate) fn drained_for(&self, host: &HostName) -> Option<RunId> {
+    pub(crate) fn drained_for(&self, host: &HostName) -> Option<Owner> {
         let is_draining =
             |run: &&Run| run.host(host).is_some_and(|in_run| in_run.status == HostStatus::Draining);
-        let of_run = self.run.as_ref().filter(is_draining).map(|run| run.id.clone());
+        let of_run = self.run.as_ref().filter(is_draining).map(|run| Owner::Run(run.id.clone()));
         let entry = self.entry_of_slot(host).filter(|(_, entry)| entry.status == EntryStatus::Draining);
-        of_run.or_else(|| entry.map(|(index, entry)| entry.run_id(index)))
+        of_run.or_else(|| entry.map(|(index, entry)| entry.owner(index)))
     }
 
     /// The run, or the entry of the reboot queue, whose command to upgrade or reboot `host` has not been sent yet.
-    pub(crate) fn sent_next_for(&self, host: &HostName) -> Option<RunId> {
+    pub(crate) fn sent_next_for(&self, host: &HostName) -> Option<Owner> {
         let run = self.run.as_ref().filter(|run| {
             let command =
                 run.host(host).filter(|in_run| in_run.is_unsent()).and_then(|in_run| in_run.command);
             command.is_some_and(|command| command.action != Action::Prepare)
         });
         let entry = self.entry_under_way(host).filter(|(_, entry)| entry.is_unsent());
-        run.map(|run| run.id.clone()).or_else(|| entry.map(|(index, entry)| entry.run_id(index)))
+        let run = run.map(|run| Owner::Run(run.id.clone()));
+        run.or_else(|| entry.map(|(index, entry)| entry.owner(index)))
     }
 
     /// Whether the cordon of `host` allows its next command: its node is drained, and marked by this leader.
@@ -213,8 +215,8 @@ impl State {
         reason: Option<Reason>,
         now: DateTime<Utc>,
     ) -> Fact {
-        let owner = entry.run_id(index);
-        let until = self.backs_off_until(owner.as_str(), entry.backoff_count, reason.as_ref(), now);
+        let owner = entry.owner(index).to_string();
+        let until = self.backs_off_until(&owner, entry.backoff_count, reason.as_ref(), now);
         Fact::Reboot { index, host: entry.host.clone(), event: EntryEvent::BackedOff { until, reason } }
     }
 

@@ -9,5 +9,5 @@ mod queue;
 
 pub use self::attempt::{Attempt, AttemptStage};
 pub use self::choose::{Nodes, NotReady, QueueBlocker};
-pub use self::entry::{Entry, EntryEvent, EntryStatus, IllegalEntryEvent, entry_index, purpose};
+pub use self::entry::{Entry, EntryEvent, EntryStatus, IllegalEntryEvent};
 pub use self::queue::{Asked, ENTRIES_MAX, QueueError, RebootQueue, Required};

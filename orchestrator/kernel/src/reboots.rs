@@ -120,13 +120,13 @@ pub(crate) fn not_ready(
     }
     let group = group(state, view, host);
     if let Some(slot) = state.slots.get(host) {
-        let is_own = slot.run == entry.run_id(index);
+        let is_own = slot.owner == entry.owner(index);
         return match slot.state {
             SlotState::Releasing { .. } => Some(NotReady::EarlierSlot),
             SlotState::Requested if is_own => None,
             SlotState::Requested | SlotState::Held => {
                 let since = slot.since.trunc_subsecs(0);
-                Some(NotReady::SlotHeld { run: slot.run.clone(), since })
+                Some(NotReady::SlotHeld { owner: slot.owner.clone(), since })
             }
         };
     }
@@ -322,8 +322,8 @@ pub fn explain_entry(
         EntryStatus::Rebooting => match &entry.attempt {
             Some(_) if !state.owns_slot(index, &entry.host) => {
                 let slot = state.slots.get(&entry.host)?;
-                let (run, since) = (slot.run.clone(), slot.since.trunc_subsecs(0));
-                Some(EntryBlocker::NotReady(NotReady::SlotHeld { run, since }))
+                let (owner, since) = (slot.owner.clone(), slot.since.trunc_subsecs(0));
+                Some(EntryBlocker::NotReady(NotReady::SlotHeld { owner, since }))
             }
             Some(attempt) => attempt_blocker(state, view, entry, attempt),
             None => match (&entry.reason, entry.command?.sent_at) {
@@ -568,7 +568,7 @@ impl State {
     /// The entry of the reboot queue for which the slot of `host` is held or requested, with its index.
     pub fn entry_of_slot(&self, host: &HostName) -> Option<(u64, &Entry)> {
         let slot = self.slots.get(host)?;
-        self.reboot_queue.of_run(&slot.run).filter(|(_, entry)| entry.host == *host)
+        self.reboot_queue.of_owner(&slot.owner).filter(|(_, entry)| entry.host == *host)
     }
 
     /// The entries whose hosts the operator's command reboots. After a restoration a slot may be held for something else than its
@@ -638,7 +638,7 @@ impl State {
         let Some(before) = before else { return Ok(()) };
         match event {
             EntryEvent::Started { group, provider, drain } => {
-                self.hold_slot(host, group, *provider, &before.run_id(index), at);
+                self.hold_slot(host, group, *provider, &before.owner(index), at);
                 self.slot_is_for(host, *drain, at);
             }
             EntryEvent::RebootBegan { boot_id } => {
@@ -668,7 +668,7 @@ impl State {
                 }
             }
             EntryEvent::CommandSent { sequence, .. } => {
-                self.command_of_slot_sent(host, &before.run_id(index), Action::Reboot, *sequence);
+                self.command_of_slot_sent(host, &before.owner(index), Action::Reboot, *sequence);
             }
             EntryEvent::GivenUp { .. } => {
                 if let Some(sequence) = before.unanswered().and_then(|command| command.sequence) {

@@ -110,7 +110,7 @@ impl State {
             refusal: None,
             in_doubt: false,
             unlocked_at: None,
-            run: command.run.clone(),
+            owner: command.owner.clone(),
             command: None,
             begun: true,
             unsent_at_fence: None,
@@ -120,16 +120,16 @@ impl State {
         slot.since = slot.held_since.take().unwrap_or(slot.since);
         slot.refusal = None;
         slot.in_doubt |= slot.unlocked_at.take().is_some();
-        slot.run = command.run.clone();
+        slot.owner = command.owner.clone();
         slot.command = Some(sent);
         let (has_node, host) =
             (self.settings.kubernetes.as_ref().is_some_and(|it| it.includes(&command.host)), &command.host);
         if has_node {
             self.nodes.entry(host.clone()).or_insert_with(|| Node::assumed_cordoned(at));
         }
-        let (group, run, since) = (slot.group.clone(), slot.run.clone(), slot.since);
+        let (group, owner, since) = (slot.group.clone(), slot.owner.clone(), slot.since);
         if slot.provider == LockProvider::Embedded {
-            self.semaphores.lock_for_run(&group, command.host.as_str(), &run, since);
+            self.semaphores.lock_for_owner(&group, command.host.as_str(), &owner, since);
         }
     }
 }

@@ -1,7 +1,9 @@
 //! The data of a restoration: where the state comes from, and which commands are unanswered.
 
-use os_upgrade_protocol::{Action, GroupName, HostName, RunId};
+use os_upgrade_protocol::{Action, GroupName, HostName};
 use serde::{Deserialize, Serialize};
+
+use crate::owner::Owner;
 
 /// Where a restored state comes from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, strum::IntoStaticStr)]
@@ -29,8 +31,9 @@ pub struct Outstanding {
     pub host: HostName,
     /// The group whose slot the host needs.
     pub group: GroupName,
-    /// The command's run.
-    pub run: RunId,
+    /// Whose command it is.
+    #[serde(rename = "run")]
+    pub owner: Owner,
     /// The command's action.
     pub action: Action,
     /// The command's sequence in the control stream.

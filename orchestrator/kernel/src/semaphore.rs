@@ -8,13 +8,14 @@ use std::ops::Not;
 
 use chrono::{DateTime, SubsecRound as _, Utc};
 use imbl::OrdMap;
-use os_upgrade_protocol::{GroupName, RunId};
+use os_upgrade_protocol::GroupName;
 use serde::{Deserialize, Serialize};
 
 pub use self::denied::{Denied, DeniedKind, Full, HostDenied, NamedHolder};
 pub use self::holder::{Hold, Holder};
 pub use self::waiters::{RECORD_INTERVAL, REMEMBERED, WAITERS_MAX, Waiter, Waiters};
 use crate::client_id::ClientId;
+use crate::owner::Owner;
 
 /// How many holders a refusal names before it says how many more there are.
 const HOLDERS_NAMED_MAX: usize = 3;
@@ -113,9 +114,9 @@ impl Semaphores {
         self.groups = groups;
     }
 
-    /// Records that `host` holds a slot on behalf of `run`; [`Self::admits`] has decided that it may.
-    pub(crate) fn lock_for_run(&mut self, group: &GroupName, host: &str, run: &RunId, at: DateTime<Utc>) {
-        self.holder(group, host, at).run = Some(run.clone());
+    /// Records that `host` holds a slot on behalf of `owner`; [`Self::admits`] has decided that it may.
+    pub(crate) fn lock_for_owner(&mut self, group: &GroupName, host: &str, owner: &Owner, at: DateTime<Utc>) {
+        self.holder(group, host, at).owner = Some(owner.clone());
         self.forget_waiter(group, host);
     }
 
@@ -145,9 +146,9 @@ impl Semaphores {
         }
     }
 
-    /// Records that no run needs the slot of `host` any more.
-    pub(crate) fn unlock_for_run(&mut self, group: &GroupName, host: &str) {
-        self.give_back(group, host, |holder| holder.run = None);
+    /// Records that neither a run nor the reboot queue needs the slot of `host` any more.
+    pub(crate) fn unlock_for_owner(&mut self, group: &GroupName, host: &str) {
+        self.give_back(group, host, |holder| holder.owner = None);
     }
 
     /// Records that the client no longer holds a slot or waits for one.
@@ -227,6 +228,7 @@ impl Semaphore {
 #[cfg(test)]
 mod tests {
     use chrono::{TimeDelta, TimeZone};
+    use os_upgrade_protocol::RunId;
 
     use super::*;
 
@@ -262,20 +264,20 @@ mod tests {
 
     #[test]
     fn host_and_client_of_one_name_share_a_slot() {
-        let (default, run) = (group("default"), RunId::new("r1").unwrap());
+        let (default, run) = (group("default"), Owner::from(RunId::new("r1").unwrap()));
         for client_first in [false, true] {
             let mut semaphores = Semaphores::default();
             semaphores.configure([(&default, &1)]);
-            semaphores.lock_for_run(&default, "a", &run, at());
+            semaphores.lock_for_owner(&default, "a", &run, at());
             semaphores.lock_for_client(&default, &client("a"), at() + TimeDelta::seconds(9));
-            let both = Holder { since: at(), run: Some(run.clone()), client: true, hold: None };
+            let both = Holder { since: at(), owner: Some(run.clone()), client: true, hold: None };
             assert_eq!(semaphores.get(&default).unwrap().holders.get("a"), Some(&both));
             for free_client in [client_first, !client_first] {
                 assert!(semaphores.admits(&default, "b").is_err());
                 if free_client {
                     semaphores.unlock_for_client(&default, &client("a"));
                 } else {
-                    semaphores.unlock_for_run(&default, "a");
+                    semaphores.unlock_for_owner(&default, "a");
                 }
             }
             assert_eq!(semaphores.admits(&default, "b"), Ok(()));
@@ -317,7 +319,7 @@ mod tests {
         assert_eq!(semaphores.admits(&default, "b"), Ok(()));
         // A slot that a run holds is not released by this.
         semaphores.hold(&default, &client("a"), hold);
-        semaphores.lock_for_run(&default, "a", &RunId::new("r1").unwrap(), at());
+        semaphores.lock_for_owner(&default, "a", &Owner::from(RunId::new("r1").unwrap()), at());
         semaphores.release(&default, &client("a"));
         assert!(semaphores.admits(&default, "b").is_err());
     }
@@ -357,7 +359,7 @@ mod tests {
         semaphores.unlock_for_client(&default, &client("b"));
         semaphores.lock_for_client(&default, &client("a"), later(40));
         assert!(admits(&semaphores, 50));
-        semaphores.lock_for_run(&default, "h", &RunId::new("r1").unwrap(), at());
+        semaphores.lock_for_owner(&default, "h", &Owner::from(RunId::new("r1").unwrap()), at());
         semaphores.refused(&default, &client("d"), later(41));
         assert!(admits(&semaphores, 50), "it holds one already");
     }

@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::config::LockProvider;
 use crate::left_out::is_default;
+use crate::owner::Owner;
 use crate::reason::ReleaseRefusal;
 
 /// For how long a lock server may still carry out a request whose outcome is not known, after it has confirmed a later
@@ -39,9 +40,9 @@ pub struct Slot {
     /// more.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub unlocked_at: Option<DateTime<Utc>>,
-    /// The run that requested it last, or the id of an entry of the reboot queue
-    /// ([`Entry::run_id`](crate::reboot_queue::Entry::run_id)).
-    pub run: RunId,
+    /// Who requested it last.
+    #[serde(rename = "run")]
+    pub owner: Owner,
     /// The last command of the step it is held for: `done` to this very command releases it, however late. Absent until
     /// one has been seen in the control stream.
     pub command: Option<SentCommand>,
@@ -59,8 +60,8 @@ impl Slot {
         self.provider == provider && self.group == *group
     }
 
-    /// A slot of `group` that is requested at `at` for `run` from a lock server.
-    pub(crate) fn requested(group: &GroupName, run: &RunId, at: DateTime<Utc>) -> Self {
+    /// A slot of `group` that is requested at `at` for `owner` from a lock server.
+    pub(crate) fn requested(group: &GroupName, owner: &Owner, at: DateTime<Utc>) -> Self {
         Self {
             group: group.clone(),
             provider: LockProvider::External,
@@ -70,7 +71,7 @@ impl Slot {
             refusal: None,
             in_doubt: false,
             unlocked_at: None,
-            run: run.clone(),
+            owner: owner.clone(),
             command: None,
             begun: false,
             unsent_at_fence: None,

@@ -15,8 +15,9 @@ use crate::ignored_replies::IgnoredReplies;
 use crate::left_out::is_default;
 use crate::missed::MissedRuns;
 use crate::node::Node;
+use crate::owner::Owner;
 use crate::reason::Reason;
-use crate::reboot_queue::{QueueError, RebootQueue, entry_index};
+use crate::reboot_queue::{QueueError, RebootQueue};
 use crate::remembered::Remembered;
 use crate::run::{
     Ended, HostError, HostEvent, HostStatus, Issued, LateAnswer, LateResult, Phase, Run, RunHost, StopCause,
@@ -188,7 +189,7 @@ impl State {
             Fact::RunStopping { run, cause } => self.apply_run_stopping(run, cause, at),
             Fact::RunEnded { run, result } => self.apply_run_ended(run, Ended { at, result: *result }),
             Fact::Host { run, host, event } => self.apply_host(run, host, event, at),
-            Fact::SlotRequested { host, group, run } => self.apply_slot_requested(host, group, run, at),
+            Fact::SlotRequested { host, group, owner } => self.apply_slot_requested(host, group, owner, at),
             Fact::SlotReleaseDue { host, why } => self.apply_slot_release_due(host, *why, at),
             Fact::SlotReleaseRefused { host, refusal } => {
                 self.slot(host)?.refusal = Some(refusal.clone());
@@ -261,21 +262,24 @@ impl State {
         self.enrolment.of(host, self.settings.auto_approve)
     }
 
-    /// The run to whose history a fact belongs, by what it is about, if known. Call it before the fact is folded.
-    pub fn run_of<'a>(&'a self, about: About<'a>) -> Option<&'a RunId> {
+    /// To whose history a fact belongs, by what it is about, if known. Call it before the fact is folded.
+    pub fn owner_of(&self, about: About<'_>) -> Option<Owner> {
         let slot = || self.slots.get(about.host?);
-        let in_run = |run: &'a Run| Some((&run.id, run.host(about.host?)?));
+        let of_run = |run: &RunId| Owner::Run(run.clone());
+        let in_run = |run: &Run| Some((of_run(&run.id), run.host(about.host?)?.command));
         let mut in_runs = self.run.iter().chain(&self.last_run).filter_map(in_run);
         match about.run {
             RunRef::None => None,
-            RunRef::Named(run) => Some(run),
-            RunRef::OfSlot => slot().map(|slot| &slot.run),
+            RunRef::Named(run) => Some(of_run(run)),
+            RunRef::Owner(owner) => Some(owner.clone()),
+            RunRef::OfSlot => slot().map(|slot| slot.owner.clone()),
             RunRef::OfCommand(sequence) => {
-                let sent = |host: &RunHost| host.command.is_some_and(|it| it.sequence == Some(sequence));
-                in_runs.find(|(_, host)| sent(host)).map(|(run, _)| run)
+                let sent = |command: Option<Issued>| command.is_some_and(|it| it.sequence == Some(sequence));
+                in_runs.find(|(_, command)| sent(*command)).map(|(run, _)| run)
             }
             RunRef::OfLateCommand => {
-                let of_slot = slot().filter(|slot| slot.unsent_at_fence.is_some()).map(|slot| &slot.run);
+                let of_slot = slot().filter(|slot| slot.unsent_at_fence.is_some());
+                let of_slot = of_slot.map(|slot| slot.owner.clone());
                 of_slot.or_else(|| in_runs.next().map(|(run, _)| run))
             }
             RunRef::Latest => in_runs.next().map(|(run, _)| run),
@@ -298,7 +302,7 @@ impl State {
         if is_draining && slot.begun {
             return self.uncordon_failed(host);
         }
-        let is_unused = slot.run == run.id && (slot.state == SlotState::Requested || is_draining);
+        let is_unused = slot.owner.is_run(&run.id) && (slot.state == SlotState::Requested || is_draining);
         is_unused.then(|| self.release_slot(host, ReleaseCause::NotNeeded)).flatten()
     }
 
@@ -427,7 +431,7 @@ impl State {
                 self.retractions.insert(sequence, name.clone());
             }
             let not_seen = |command: Issued| command.action != Action::Prepare && command.sequence.is_none();
-            let held = |slot: &&mut Slot| slot.run == *run && slot.state == SlotState::Held;
+            let held = |slot: &&mut Slot| slot.owner.is_run(run) && slot.state == SlotState::Held;
             if host.command.is_some_and(not_seen)
                 && let Some(slot) = self.slots.get_mut(name).filter(held)
             {
@@ -454,14 +458,14 @@ impl State {
         match event {
             HostEvent::SlotGranted { group, provider, drain } => {
                 self.turns.granted(host, number);
-                self.hold_slot(host, group, *provider, run, at);
+                self.hold_slot(host, group, *provider, &Owner::Run(run.clone()), at);
                 self.slot_is_for(host, *drain, at);
             }
             HostEvent::CommandSent { action: Action::Prepare, .. } => {}
             HostEvent::CommandSent {
                 action: action @ (Action::Upgrade | Action::Reboot), sequence, ..
             } => {
-                self.command_of_slot_sent(host, run, *action, *sequence);
+                self.command_of_slot_sent(host, &Owner::Run(run.clone()), *action, *sequence);
             }
             HostEvent::RebootRequired => {
                 // From here on only a reply to `reboot` ends the step.
@@ -497,7 +501,7 @@ impl State {
         host: &HostName,
         group: &GroupName,
         provider: LockProvider,
-        run: &RunId,
+        owner: &Owner,
         at: DateTime<Utc>,
     ) {
         let held = self.slots.get(host).filter(|slot| slot.state == SlotState::Held);
@@ -510,27 +514,27 @@ impl State {
             refusal: None,
             in_doubt: self.slots.get(host).is_some_and(|slot| slot.in_doubt),
             unlocked_at: None,
-            run: run.clone(),
+            owner: owner.clone(),
             // The earlier command counts until the new one appears in the stream.
             command: held.and_then(|slot| slot.command),
             begun: held.is_some_and(|slot| slot.begun),
             unsent_at_fence: None,
         };
         if provider == LockProvider::Embedded {
-            self.semaphores.lock_for_run(group, host.as_str(), run, slot.since);
+            self.semaphores.lock_for_owner(group, host.as_str(), owner, slot.since);
         }
         self.slots.insert(host.clone(), slot);
     }
 
-    /// Records that a command of `run`, for which `host` holds its slot, was seen in the control stream.
+    /// Records that a command of `owner`, for which `host` holds its slot, was seen in the control stream.
     pub(crate) fn command_of_slot_sent(
         &mut self,
         host: &HostName,
-        run: &RunId,
+        owner: &Owner,
         action: Action,
         sequence: u64,
     ) {
-        if let Some(slot) = self.slots.get_mut(host).filter(|slot| slot.run == *run) {
+        if let Some(slot) = self.slots.get_mut(host).filter(|slot| slot.owner == *owner) {
             slot.command = Some(SentCommand { action, sequence });
             slot.begun = true;
         }
@@ -569,14 +573,14 @@ impl State {
         &mut self,
         host: &HostName,
         group: &GroupName,
-        run: &RunId,
+        owner: &Owner,
         at: DateTime<Utc>,
     ) -> Result<(), ApplyError> {
         // Requesting a held slot again is not journaled.
         if self.slots.contains_key(host) {
             return Err(ApplyError::SlotTaken(host.clone()));
         }
-        self.slots.insert(host.clone(), Slot::requested(group, run, at));
+        self.slots.insert(host.clone(), Slot::requested(group, owner, at));
         Ok(())
     }
 
@@ -598,8 +602,8 @@ impl State {
     /// The slot of `host` is released because of a `done` that came after the host's part in the run.
     fn apply_late_done(&mut self, host: &HostName, why: ReleaseCause, at: DateTime<Utc>) {
         let slot = self.slots.get(host).filter(|slot| slot.state == SlotState::Held);
-        let run = slot.filter(|_| why == ReleaseCause::LateDone).map(|slot| slot.run.clone());
-        if let Some(run) = run.filter(|run| entry_index(run).is_none()) {
+        let run = slot.filter(|_| why == ReleaseCause::LateDone).and_then(|slot| slot.owner.run()).cloned();
+        if let Some(run) = run {
             self.apply_late_answer(host, &run, LateAnswer { at, result: LateResult::Done });
         }
     }
@@ -634,7 +638,7 @@ impl State {
         self.apply_late_done(host, why, at);
         let slot = self.slots.remove(host).ok_or_else(|| ApplyError::NoSlot(host.clone()))?;
         if slot.provider == LockProvider::Embedded {
-            self.semaphores.unlock_for_run(&slot.group, host.as_str());
+            self.semaphores.unlock_for_owner(&slot.group, host.as_str());
         }
         self.node_keeps_no_slot(host);
         Ok(())

@@ -111,7 +111,7 @@ pub(super) async fn outstanding(
     let open = open.0.into_iter().map(|((host, _), (sequence, id))| Outstanding {
         group: group_of(&host),
         host,
-        run: id.run,
+        owner: id.run.into(),
         action: id.action,
         sequence,
     });

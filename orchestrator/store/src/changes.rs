@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use chrono::{DateTime, Utc};
 use os_upgrade_kernel::fact::Part;
-use os_upgrade_kernel::{Fact, HostEvent, Run, RunResult, State};
+use os_upgrade_kernel::{Fact, HostEvent, Owner, Run, RunResult, State};
 use os_upgrade_protocol::{HostName, RunId};
 use os_upgrade_shell::journal::Committed;
 
@@ -118,7 +118,9 @@ impl Changes {
         }
         let about = fact.about();
         let mut runs = state.run.iter().chain(&state.last_run);
-        let Some(run) = state.run_of(about).and_then(|id| runs.find(|run| run.id == *id)) else { return };
+        let owner = state.owner_of(about);
+        let id = owner.as_ref().and_then(Owner::run);
+        let Some(run) = id.and_then(|id| runs.find(|run| run.id == *id)) else { return };
         if fact.affects(Part::HostList) {
             self.touch_all(run);
         }
@@ -159,7 +161,7 @@ impl FactEntry {
             name: fact.name(),
             event,
             actor: about.actor.map(ToOwned::to_owned),
-            run: before.run_of(about).cloned(),
+            run: before.owner_of(about).map(|owner| owner.id()),
             host: about.host.cloned(),
             json: serde_json::to_string(fact).expect("a fact has string keys and no fallible part"),
         }

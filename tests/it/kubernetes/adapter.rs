@@ -19,8 +19,10 @@ use os_upgrade_adapters::kubernetes::permit::Permit;
 use os_upgrade_adapters::kubernetes::plan::Policy;
 use os_upgrade_adapters::kubernetes::request_rate::RequestRate;
 use os_upgrade_adapters::kubernetes::rights::{RIGHTS, Right};
-use os_upgrade_kernel::{JobDone, NodeFence, NodeJob, NodeOrder, NodeOutcome, Pod as LeftPod, PodObstacle};
-use os_upgrade_protocol::{HostName, RunId};
+use os_upgrade_kernel::{
+    JobDone, NodeFence, NodeJob, NodeOrder, NodeOutcome, Owner, Pod as LeftPod, PodObstacle,
+};
+use os_upgrade_protocol::HostName;
 use os_upgrade_settings::NodeFrom;
 use os_upgrade_shell::fleet_lock::RetryAfter;
 use os_upgrade_shell::jobs::JobReport;
@@ -111,12 +113,16 @@ pub(super) fn lasting() -> Permit<'static> {
     Permit::new(&|| true)
 }
 
+pub(super) fn owner() -> Owner {
+    Owner::Run(OWNER.parse().unwrap())
+}
+
 pub(super) fn check(is_cordoned: bool) -> NodeOrder {
-    NodeOrder::Check { owner: OWNER.parse::<RunId>().unwrap(), is_cordoned }
+    NodeOrder::Check { owner: owner(), is_cordoned }
 }
 
 pub(super) fn evict(is_cordoned: bool) -> NodeOrder {
-    NodeOrder::Evict { owner: OWNER.parse::<RunId>().unwrap(), is_cordoned, is_ours: false }
+    NodeOrder::Evict { owner: owner(), is_cordoned, is_ours: false }
 }
 
 /// The job about the node with the fence of [`claim`].

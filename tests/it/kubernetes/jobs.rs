@@ -20,7 +20,7 @@ use serde_json::{Value, json};
 
 use super::adapter::{
     Cluster, NODE, OWNER, SITE, USER, carry_out, check, evict, fence, host, is_drained, job, left, names,
-    outcome, rules,
+    outcome, owner, rules,
 };
 
 const UNCORDON: NodeOrder =
@@ -233,7 +233,7 @@ async fn recheck_without_the_mark_does_not_keep_the_cordon() {
     let adapter = cluster.adapter();
     assert!(is_drained(&carry_out(&adapter, check(false)).await));
     cluster.set_node(NODE, None, true);
-    let recheck = NodeOrder::Evict { owner: OWNER.parse().unwrap(), is_cordoned: false, is_ours: true };
+    let recheck = NodeOrder::Evict { owner: owner(), is_cordoned: false, is_ours: true };
     assert!(is_drained(&carry_out(&adapter, recheck).await));
     assert_eq!(carry_out(&adapter, UNCORDON).await, NodeOutcome::Uncordoned);
     assert_ne!(cluster.node()["spec"]["unschedulable"], json!(true));

@@ -6,8 +6,7 @@
 
 use std::fmt;
 
-use os_upgrade_kernel::reboot_queue::entry_index;
-use os_upgrade_protocol::RunId;
+use os_upgrade_kernel::Owner;
 
 use crate::fault::Fault;
 
@@ -281,8 +280,8 @@ impl Bug {
     }
 
     /// Whether a list of the pods of a node that was empty for this run or entry is answered from memory.
-    pub(crate) fn remembers(self, owner: &RunId) -> bool {
-        let is_entry = || entry_index(owner).is_some();
+    pub(crate) fn remembers(self, owner: &Owner) -> bool {
+        let is_entry = || owner.entry().is_some();
         self == Self::RebootUnchecked || (self == Self::RepeatedUndrained && is_entry())
     }
 

@@ -4,10 +4,10 @@ use std::collections::BTreeMap;
 
 use fastrand::Rng;
 use os_upgrade_kernel::{
-    NodeFence, NodeJob, NodeOrder, NodeOutcome, PODS_NAMED_MAX, Pod as NamedPod, PodObstacle, Pods, SeenMark,
-    SeenNode,
+    NodeFence, NodeJob, NodeOrder, NodeOutcome, Owner, PODS_NAMED_MAX, Pod as NamedPod, PodObstacle, Pods,
+    SeenMark, SeenNode,
 };
-use os_upgrade_protocol::{HostName, RunId};
+use os_upgrade_protocol::HostName;
 
 use crate::bug::Bug;
 use crate::time::{MINUTE, Micros, SECOND, beginning, span};
@@ -47,7 +47,7 @@ pub(crate) struct Pod {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Mark {
     pub(crate) fence: NodeFence,
-    pub(crate) owner: RunId,
+    pub(crate) owner: Owner,
     /// Whether the node was unschedulable before.
     pub(crate) was_unschedulable: bool,
 }
@@ -65,7 +65,7 @@ pub(crate) struct Node {
     /// Grows with each change of its cordon.
     version: u64,
     /// The run or entry for which it was seen to be empty.
-    emptied_for: Option<RunId>,
+    emptied_for: Option<Owner>,
     pub(crate) pods: Vec<Pod>,
 }
 
@@ -337,7 +337,7 @@ impl Node {
         now: Micros,
         version: u64,
         (fence, is_ours): (NodeFence, bool),
-        owner: &RunId,
+        owner: &Owner,
         bug: Option<Bug>,
     ) -> Vec<Seen> {
         // A mark on a node that somebody has made schedulable says nothing of what was before.

@@ -3,8 +3,7 @@
 use std::sync::{Mutex, PoisonError};
 
 use chrono::{DateTime, Utc};
-use os_upgrade_kernel::{NodeJob, NodeOrder, NodeOutcome};
-use os_upgrade_protocol::RunId;
+use os_upgrade_kernel::{NodeJob, NodeOrder, NodeOutcome, Owner};
 use os_upgrade_settings::NodeFrom;
 
 use super::failure::Failure;
@@ -96,7 +95,7 @@ impl Work<'_> {
         Claim { site, host, fence: self.job.fence, journal: self.journal, takes_over }
     }
 
-    async fn check(&self, owner: &RunId, is_cordoned: bool) -> Result<NodeOutcome, Halt> {
+    async fn check(&self, owner: &Owner, is_cordoned: bool) -> Result<NodeOutcome, Halt> {
         let node = node_of(self.node_from, self.client, &self.job.host).await?;
         let state = match self.cordon(&node, owner, is_cordoned, false).await? {
             Ok(state) => state,
@@ -116,7 +115,7 @@ impl Work<'_> {
         Ok(with_mark(&state, outcome))
     }
 
-    async fn evict(&self, owner: &RunId, is_cordoned: bool, is_ours: bool) -> Result<NodeOutcome, Halt> {
+    async fn evict(&self, owner: &Owner, is_cordoned: bool, is_ours: bool) -> Result<NodeOutcome, Halt> {
         let host = &self.job.host;
         let node = node_of(self.node_from, self.client, host).await?;
         let state = match self.cordon(&node, owner, is_cordoned, is_ours).await? {
@@ -152,7 +151,7 @@ impl Work<'_> {
     async fn cordon(
         &self,
         node: &str,
-        owner: &RunId,
+        owner: &Owner,
         is_cordoned: bool,
         is_ours: bool,
     ) -> Result<Result<NodeState, NodeOutcome>, Halt> {
@@ -161,9 +160,9 @@ impl Work<'_> {
             let (standing, state) = node::keep(self.client, node, &self.claim(), self.permit).await?;
             return Ok(lost(node, standing).map_or(Ok(state), Err));
         }
-        let owner = owner.as_str();
+        let owner = owner.to_string();
         let (cordoned, state) =
-            node::cordon(self.client, node, &self.claim(), owner, is_ours, self.permit).await?;
+            node::cordon(self.client, node, &self.claim(), &owner, is_ours, self.permit).await?;
         Ok(match cordoned {
             Cordoned::Ours { .. } => {
                 self.report(&state, &NodeEvent::Cordoned);

@@ -19,9 +19,9 @@ use os_upgrade_api_types::query::{ListMode, NoParameters};
 use os_upgrade_api_types::routes::hosts::{Host, HostSlot, InQueue, LIST, LastResult, ListParameters, READ};
 use os_upgrade_api_types::routes::reboot_queue::EntryIndex;
 use os_upgrade_api_types::text::ENROLMENTS;
-use os_upgrade_kernel::reboot_queue::{Entry as QueueEntry, entry_index};
+use os_upgrade_kernel::reboot_queue::Entry as QueueEntry;
 use os_upgrade_kernel::{Approval, Enrolled, Forecast, HostStatus, State, Withdrawal, explain};
-use os_upgrade_protocol::{ApplicationName, HostName};
+use os_upgrade_protocol::{ApplicationName, HostName, RunId};
 use os_upgrade_shell::inventory::HostVersions;
 use os_upgrade_site::published_state::PublishedState;
 use serde::{Serialize, Serializer};
@@ -236,13 +236,12 @@ pub(crate) fn progress<'a>(published: &'a PublishedState, host: &HostName) -> Op
 /// The slot of a host.
 fn slot<'a>(state: &'a State, host: &HostName) -> Option<HostSlot<'a>> {
     let slot = state.slots.get(host)?;
-    let entry = entry_index(&slot.run);
     let kept = state.keeps_slot(host);
     Some(HostSlot {
         group: slot.group.as_str(),
         since: Stamp(slot.held_since.unwrap_or(slot.since)),
-        run: entry.is_none().then_some(slot.run.as_str()),
-        entry: entry.map(EntryIndex),
+        run: slot.owner.run().map(RunId::as_str),
+        entry: slot.owner.entry().map(EntryIndex),
         kept,
         awaits_worker: kept && slot.command.is_some(),
     })

@@ -14,9 +14,10 @@ use os_upgrade_api_types::routes::slots::{
     AboutSlot, HISTORY, HOLD, HistoryParameters, Hold, READ, RECLAIM, RELEASE, SlotGroup, SlotHolder,
     SlotWaiter, Slots,
 };
-use os_upgrade_kernel::reboot_queue::{entry_index, purpose};
 use os_upgrade_kernel::semaphore::{Hold as Placed, Holder, Semaphore};
-use os_upgrade_kernel::{ClientId, LockProvider, Request, Slot, SlotOperation, SlotState, State as Site};
+use os_upgrade_kernel::{
+    ClientId, LockProvider, Owner, Request, Slot, SlotOperation, SlotState, State as Site,
+};
 use os_upgrade_protocol::{GroupName, HostName, RunId, time};
 use os_upgrade_store::Audit;
 
@@ -128,14 +129,14 @@ fn of_semaphore<'a>(
 }
 
 fn of_holder<'a>(site: &'a Site, id: &'a str, holder: &'a Holder, now: DateTime<Utc>) -> SlotHolder<'a> {
-    let Holder { since, run, client, hold } = holder;
+    let Holder { since, owner: owned_by, client, hold } = holder;
     let held = |Placed { actor, reason, .. }: &Placed| format!("held by {actor}: {reason}");
     let reasons = [
-        run.as_ref().map(|run| of_run(site, id, run)),
+        owned_by.as_ref().map(|owner| of_owner(site, id, owner)),
         client.then(|| "taken by a FleetLock client".to_owned()),
         hold.as_ref().map(held),
     ];
-    let owner = run.as_ref().map(owner);
+    let owner = owned_by.as_ref().map(owner);
     let behalf =
         [owner.map(|(behalf, ..)| behalf), client.then_some("client"), hold.as_ref().map(|_| "operator")];
     SlotHolder {
@@ -157,10 +158,10 @@ fn of_holder<'a>(site: &'a Site, id: &'a str, holder: &'a Holder, now: DateTime<
 
 fn of_slot<'a>(site: &'a Site, host: &'a HostName, slot: &'a Slot, now: DateTime<Utc>) -> SlotHolder<'a> {
     let since = slot.held_since.unwrap_or(slot.since);
-    let (behalf, run, entry) = owner(&slot.run);
+    let (behalf, run, entry) = owner(&slot.owner);
     let reason = match slot.state {
-        SlotState::Requested => format!("being requested {}", purpose(&slot.run)),
-        SlotState::Held => of_run(site, host.as_str(), &slot.run),
+        SlotState::Requested => format!("being requested {}", slot.owner.purpose()),
+        SlotState::Held => of_owner(site, host.as_str(), &slot.owner),
         SlotState::Releasing { why } => {
             let refusal = slot.refusal.as_ref().map(|refusal| format!("; {refusal}"));
             let again = slot.unlock_again_at().map(|at| format!("; once more at {}", time::format(at)));
@@ -181,22 +182,22 @@ fn of_slot<'a>(site: &'a Site, host: &'a HostName, slot: &'a Slot, now: DateTime
 }
 
 /// For what a slot is held, on whose behalf, and its run or entry.
-fn owner(run: &RunId) -> (&'static str, Option<&RunId>, Option<EntryIndex>) {
-    match entry_index(run) {
-        Some(index) => ("reboot-queue", None, Some(EntryIndex(index))),
-        None => ("run", Some(run), None),
+fn owner(owner: &Owner) -> (&'static str, Option<&RunId>, Option<EntryIndex>) {
+    match owner {
+        Owner::Entry { index, .. } => ("reboot-queue", None, Some(EntryIndex(*index))),
+        Owner::Run(run) => ("run", Some(run), None),
     }
 }
 
 /// The status of a host in the run that took its slot, or that of the entry.
-fn of_run(site: &Site, id: &str, run: &RunId) -> String {
-    if entry_index(run).is_some() {
-        let entry = site.reboot_queue.of_run(run).map(|(_, entry)| entry);
+fn of_owner(site: &Site, id: &str, owner: &Owner) -> String {
+    let Some(run) = owner.run() else {
+        let entry = site.reboot_queue.of_owner(owner).map(|(_, entry)| entry);
         let status = entry.map_or("taken", |entry| entry.status.as_str());
         let why = entry.and_then(|entry| entry.reason.as_ref());
         let why = why.map(|reason| format!(" ({reason})")).unwrap_or_default();
-        return format!("{status} {}{why}", purpose(run));
-    }
+        return format!("{status} {}{why}", owner.purpose());
+    };
     let runs = site.run.iter().chain(&site.last_run);
     let host = HostName::new(id).ok();
     let in_run = host.and_then(|host| runs.filter(|known| known.id == *run).find_map(|run| run.host(&host)));
@@ -206,7 +207,7 @@ fn of_run(site: &Site, id: &str, run: &RunId) -> String {
             let late = in_run.late_answer.map(|late| format!("; {late}"));
             format!("{} in run {run}{why}{}", in_run.status, late.unwrap_or_default())
         }
-        None => format!("taken {}", purpose(run)),
+        None => format!("taken {}", owner.purpose()),
     }
 }
 

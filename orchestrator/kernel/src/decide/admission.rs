@@ -7,6 +7,7 @@ use os_upgrade_protocol::{GroupName, HostName};
 
 use crate::config::LockProvider;
 use crate::fact::Fact;
+use crate::owner::Owner;
 use crate::reason::{Denial, Reason};
 use crate::reboot_queue::{Entry, EntryEvent};
 use crate::reboots::{group, next_reboot};
@@ -66,7 +67,7 @@ fn admit_entry(state: &State, view: &View, index: u64) -> Option<Vec<Fact>> {
         LockProvider::External if state.slots.contains_key(&host) => None,
         LockProvider::External => {
             let reason = Reason::AskingForSlot { group: group.clone() };
-            let requested = Fact::SlotRequested { host: host.clone(), group, run: entry.run_id(index) };
+            let requested = Fact::SlotRequested { host: host.clone(), group, owner: entry.owner(index) };
             Some(vec![requested, fact(EntryEvent::Waiting { reason })])
         }
     }
@@ -208,8 +209,8 @@ fn admit_external(state: &State, run: &Run, fronts: &[Front<'_>]) -> Option<Vec<
             continue;
         }
         if slot.is_none() {
-            let (host, group, run) = (host.clone(), (*group).clone(), run.id.clone());
-            facts.push(Fact::SlotRequested { host, group, run });
+            let (host, group, owner) = (host.clone(), (*group).clone(), Owner::Run(run.id.clone()));
+            facts.push(Fact::SlotRequested { host, group, owner });
         }
         let reason = Reason::AskingForSlot { group: (*group).clone() };
         facts.push(Fact::of_host(&run.id, host, HostEvent::Waiting { reason }));

@@ -5,6 +5,7 @@ use os_upgrade_protocol::limits::bounded;
 use os_upgrade_protocol::{Action, CommandId, HostName, Outcome, Reply, RunId};
 
 use crate::fact::{Fact, IgnoreCause};
+use crate::owner::Owner;
 use crate::reason::Reason;
 use crate::reboot_queue::EntryEvent;
 use crate::reboots::host_is_back;
@@ -159,7 +160,10 @@ fn sent_in_run(state: &State, sequence: u64, id: &CommandId) -> Option<Fact> {
 
 /// The fact for a command that an entry of the reboot queue is waiting to see.
 fn sent_for_entry(state: &State, sequence: u64, id: &CommandId) -> Option<Fact> {
-    let (index, entry) = state.reboot_queue.of_run(&id.run).filter(|(_, entry)| entry.host == id.host)?;
+    let (index, entry) = state
+        .reboot_queue
+        .of_owner(&Owner::from(id.run.clone()))
+        .filter(|(_, entry)| entry.host == id.host)?;
     let command = entry.unsent()?;
     let event = EntryEvent::CommandSent { attempt: id.attempt, sequence };
     let expected = (command.action, command.attempt) == (id.action, id.attempt);
@@ -176,8 +180,9 @@ fn sent_too_late(state: &State, sequence: u64, id: &CommandId) -> Option<Fact> {
         host.status.is_final() && host.command.is_some_and(unseen)
     };
     // The slot may belong to a run before the last one.
+    let owner = Owner::from(id.run.clone());
     let held_for_it = state.slots.get(&id.host).is_some_and(|slot| {
-        slot.run == id.run && slot.unsent_at_fence.is_some() && id.action != Action::Prepare
+        slot.owner == owner && slot.unsent_at_fence.is_some() && id.action != Action::Prepare
     });
     let late = held_for_it || runs.any(|run| run.host(&id.host).is_some_and(given_up));
     late.then(|| Fact::LateCommandSeen { host: id.host.clone(), action: id.action, sequence })
@@ -213,7 +218,7 @@ fn reply_seen(state: &State, seen: &SeenReply<'_>) -> Vec<Fact> {
     }
     if let Some((index, entry)) = state.entry_under_way(seen.host)
         && let Some(Issued { action, sequence: Some(sequence), .. }) = entry.unanswered()
-        && seen.answers(Some(&entry.run_id(index)), SentCommand { action, sequence })
+        && seen.answers(Some(&entry.owner(index).id()), SentCommand { action, sequence })
     {
         return reboot_answered(state, index, seen);
     }
@@ -318,9 +323,10 @@ fn late_done(state: &State, seen: &SeenReply<'_>) -> Vec<Fact> {
 
 /// The run of the command for which the slot of `host` is held. `None` if it may be of an earlier one than the slot's.
 fn run_of<'a>(state: &State, host: &HostName, slot: &'a Slot, command: SentCommand) -> Option<&'a RunId> {
-    let run = state.run.iter().chain(&state.last_run).find(|run| run.id == slot.run)?;
+    let owner = slot.owner.run()?;
+    let run = state.run.iter().chain(&state.last_run).find(|run| run.id == *owner)?;
     let sent = run.host(host)?.command?.sequence;
-    (sent == Some(command.sequence)).then_some(&slot.run)
+    (sent == Some(command.sequence)).then_some(owner)
 }
 
 /// The run that ended, or gave the host up, before this reply to its command.

@@ -274,6 +274,7 @@ mod tests {
     use super::*;
     use crate::config::Settings;
     use crate::enrolment::ENROLLED_MAX;
+    use crate::owner::Owner;
     use crate::slot::Slot;
     use crate::view::SeenHost;
 
@@ -337,9 +338,10 @@ mod tests {
         let awaited = EnrolmentRefusal::HostAwaited { host: host.clone() };
         assert_eq!(removal(&state, &seen(Reachability::Awaited)), Err(awaited));
         let group = GroupName::new("default").unwrap();
-        state
-            .slots
-            .insert(host.clone(), Slot::requested(&group, &RunId::new("r1").unwrap(), DateTime::UNIX_EPOCH));
+        state.slots.insert(
+            host.clone(),
+            Slot::requested(&group, &Owner::from(RunId::new("r1").unwrap()), DateTime::UNIX_EPOCH),
+        );
         let slot = EnrolmentRefusal::HostHoldsSlot { host: host.clone(), group };
         assert_eq!(removal(&state, &seen(Reachability::Unknown)), Err(slot));
         state.slots.remove(host);

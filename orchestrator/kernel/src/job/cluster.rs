@@ -3,7 +3,7 @@
 //! Each job is short and looks at the node anew, so that none has to be cancelled. A drain is a job that is repeated.
 
 use chrono::{DateTime, Utc};
-use os_upgrade_protocol::{GroupName, HostName, RunId};
+use os_upgrade_protocol::{GroupName, HostName};
 
 use super::system_job::SystemJob;
 use crate::fact::Fact;
@@ -12,6 +12,7 @@ use crate::node::{Node, NodeStage, NodeStep};
 use crate::node_fence::NodeFence;
 use crate::node_wait::{NodeWait, Pods, Volumes};
 use crate::nodes::release;
+use crate::owner::Owner;
 use crate::reason::Reason;
 use crate::reboot_queue::{EntryEvent, EntryStatus};
 use crate::reboots::Rebooter;
@@ -36,15 +37,15 @@ pub struct NodeJob {
 pub enum NodeOrder {
     /// Cordon it, and ask for all evictions in a dry run.
     Check {
-        /// The run, or the entry of the reboot queue, for which it is drained.
-        owner: RunId,
+        /// For whom it is drained.
+        owner: Owner,
         /// Whether it was cordoned for this drain before. If so, a cordon that is gone is not made anew.
         is_cordoned: bool,
     },
     /// Cordon it, and evict each pod that is due, once.
     Evict {
-        /// The run, or the entry of the reboot queue, for which it is drained.
-        owner: RunId,
+        /// For whom it is drained.
+        owner: Owner,
         /// Whether it was cordoned for this drain before. If so, a cordon that is gone is not made anew.
         is_cordoned: bool,
         /// Whether it is unschedulable because of this site alone: if so, it is not taken for an administrator's cordon if its mark is

@@ -6,11 +6,12 @@ use os_upgrade_calendar::CalendarError;
 use os_upgrade_protocol::{GroupName, HostName, RunId, time};
 use strum::{IntoStaticStr, VariantNames};
 
-use super::entry::{Entry, EntryStatus, purpose};
+use super::entry::{Entry, EntryStatus};
 use super::queue::RebootQueue;
 use crate::api_server_order::ApiServerOrder;
 use crate::clock::ClockDoubt;
 use crate::config::RebootSettings;
+use crate::owner::Owner;
 use crate::reason::{Reason, hosts_uncordon};
 use crate::semaphore::HostDenied;
 
@@ -62,10 +63,10 @@ pub enum NotReady {
         run: RunId,
     },
     /// Its host's slot is held for something else, and may be for long.
-    #[error("its slot is held {} since {}", purpose(run), time::format(*since))]
+    #[error("its slot is held {} since {}", owner.purpose(), time::format(*since))]
     SlotHeld {
-        /// The run for which it is held, or the id of an entry.
-        run: RunId,
+        /// For whom.
+        owner: Owner,
         /// When it was granted, in whole seconds.
         since: DateTime<Utc>,
     },

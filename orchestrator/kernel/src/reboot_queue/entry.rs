@@ -1,12 +1,13 @@
 //! An entry of the reboot queue: its statuses and the table of legal transitions.
 
 use chrono::{DateTime, Utc};
-use os_upgrade_protocol::{Action, GroupName, HostName, RunId};
+use os_upgrade_protocol::{Action, GroupName, HostName};
 use serde::{Deserialize, Serialize};
 
 use super::attempt::{Attempt, AttemptStage};
 use crate::config::LockProvider;
 use crate::left_out::is_default;
+use crate::owner::Owner;
 use crate::reason::Reason;
 use crate::run::Issued;
 
@@ -228,11 +229,9 @@ impl Entry {
         }
     }
 
-    /// The id in place of a run's, under which it holds its slot and sends its command. The time makes it unique: a site that
-    /// is rolled back to an earlier state gives the index to another entry.
-    pub fn run_id(&self, index: u64) -> RunId {
-        let id = format!("{RUN_ID_PREFIX}{index}-{}", self.added_at.timestamp());
-        RunId::new(&id).expect("letters, digits and hyphens are a valid id")
+    /// What it is as an owner, at `index`.
+    pub const fn owner(&self, index: u64) -> Owner {
+        Owner::Entry { index, added_at: self.added_at.timestamp() }
     }
 
     /// Whether it waits for the end of its backoff at `now`.
@@ -381,33 +380,6 @@ impl Entry {
     }
 }
 
-/// How the ids of entries begin.
-const RUN_ID_PREFIX: &str = "rq-";
-
-/// The index of the entry that `run` is the id of, if it is one of an entry.
-pub fn entry_index(run: &RunId) -> Option<u64> {
-    entry_of(run).map(|(index, _)| index)
-}
-
-/// For what a slot is requested or held: `in run ...`, or `for entry 4 of the reboot queue`.
-pub fn purpose(run: &RunId) -> String {
-    match entry_index(run) {
-        Some(index) => format!("for entry {index} of the reboot queue"),
-        None => format!("in run {run}"),
-    }
-}
-
-/// The index of the entry whose id this is, and the Unix time in seconds at which that was added.
-pub(super) fn entry_of(run: &RunId) -> Option<(u64, i64)> {
-    let (index, added_at) = run.as_str().strip_prefix(RUN_ID_PREFIX)?.split_once('-')?;
-    // Another way to write a number would be another id.
-    let is_padded = |number: &str| number.len() > 1 && number.starts_with('0');
-    if is_padded(index) || is_padded(added_at) {
-        return None;
-    }
-    Some((index.parse().ok()?, added_at.parse().ok()?))
-}
-
 #[cfg(test)]
 mod tests {
     use chrono::TimeDelta;
@@ -474,12 +446,9 @@ mod tests {
     }
 
     #[test]
-    fn an_entry_is_found_by_the_id_of_its_run() {
-        let id = entry(EntryStatus::Queued).run_id(12);
-        assert_eq!((id.as_str(), entry_index(&id)), ("rq-12-1728000000", Some(12)));
-        for run in ["rq-", "rq-x-1", "rq-12", "20261125T000000Z-1-ab"] {
-            assert_eq!(entry_index(&RunId::new(run).unwrap()), None, "{run}");
-        }
+    fn an_entry_is_known_by_its_id() {
+        let owner = entry(EntryStatus::Queued).owner(12);
+        assert_eq!((owner.id().as_str(), owner.entry()), ("rq-12-1728000000", Some(12)));
     }
 
     #[test]

@@ -2,11 +2,12 @@
 
 use chrono::{DateTime, Utc};
 use imbl::{OrdMap, OrdSet};
-use os_upgrade_protocol::{HostName, RunId};
+use os_upgrade_protocol::HostName;
 use serde::{Deserialize, Serialize};
 
-use super::entry::{Entry, EntryEvent, EntryStatus, IllegalEntryEvent, entry_of};
+use super::entry::{Entry, EntryEvent, EntryStatus, IllegalEntryEvent};
 use crate::left_out::is_default;
+use crate::owner::Owner;
 
 /// The most entries that the queue holds: some for each host of a large site.
 pub const ENTRIES_MAX: usize = 20_000;
@@ -164,13 +165,11 @@ impl RebootQueue {
         *self == Self::default()
     }
 
-    /// The entry that `run` is the id of.
-    pub fn of_run(&self, run: &RunId) -> Option<(u64, &Entry)> {
-        let (index, added_at) = entry_of(run)?;
-        self.entries
-            .get(&index)
-            .map(|entry| (index, entry))
-            .filter(|(_, entry)| entry.added_at.timestamp() == added_at)
+    /// The entry that is this owner, with its index.
+    pub fn of_owner(&self, owner: &Owner) -> Option<(u64, &Entry)> {
+        let index = owner.entry()?;
+        let entry = self.entries.get(&index)?;
+        (entry.owner(index) == *owner).then_some((index, entry))
     }
 
     /// Whether an entry waits for its turn.

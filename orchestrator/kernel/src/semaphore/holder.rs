@@ -3,8 +3,9 @@
 use std::ops::Not;
 
 use chrono::{DateTime, Utc};
-use os_upgrade_protocol::RunId;
 use serde::{Deserialize, Serialize};
+
+use crate::owner::Owner;
 
 /// A holder of a slot: for a run, for an external client, for an operator, or for several of them. The slot is free when
 /// none is left.
@@ -16,8 +17,9 @@ use serde::{Deserialize, Serialize};
 pub struct Holder {
     /// When the slot was granted.
     pub since: DateTime<Utc>,
-    /// The run for which a host holds it, if any.
-    pub run: Option<RunId>,
+    /// The run or entry of the reboot queue for which a host holds it, if any.
+    #[serde(rename = "run")]
+    pub owner: Option<Owner>,
     /// Whether an external FleetLock client holds it.
     #[serde(default, skip_serializing_if = "Not::not")]
     pub client: bool,
@@ -40,11 +42,11 @@ pub struct Hold {
 impl Holder {
     /// A holder that nobody needs yet.
     pub(super) const fn new(since: DateTime<Utc>) -> Self {
-        Self { since, run: None, client: false, hold: None }
+        Self { since, owner: None, client: false, hold: None }
     }
 
     /// Whether a run, a client or an operator still holds the slot.
     pub(super) const fn is_needed(&self) -> bool {
-        self.run.is_some() || self.client || self.hold.is_some()
+        self.owner.is_some() || self.client || self.hold.is_some()
     }
 }

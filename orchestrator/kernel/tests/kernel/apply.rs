@@ -24,7 +24,7 @@ fn inapplicable_facts_change_nothing() {
         (Fact::SlotReleased { host: h2.clone(), why }, ApplyError::NoSlot(h2.clone())),
         (Fact::SlotReleaseDue { host: h2.clone(), why }, ApplyError::NoSlot(h2)),
         (
-            Fact::SlotRequested { host: h1.clone(), group: group("default"), run: r },
+            Fact::SlotRequested { host: h1.clone(), group: group("default"), owner: r.into() },
             ApplyError::SlotTaken(h1.clone()),
         ),
         (event("h1", granted("edge", LockProvider::Embedded)), ApplyError::SlotTaken(h1.clone())),

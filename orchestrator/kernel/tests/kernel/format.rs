@@ -413,8 +413,12 @@ fn records_and_snapshots() {
     check(&[(record, json)], |_| 0, 1);
 
     // Holders of a slot: a host of a run, an external client, both under one name.
-    let holder =
-        |run: Option<&str>, client| Holder { since: start(), run: run.map(common::run), client, hold: None };
+    let holder = |run: Option<&str>, client| Holder {
+        since: start(),
+        owner: run.map(|run| common::run(run).into()),
+        client,
+        hold: None,
+    };
     let hold = Hold { actor: "eve".to_owned(), reason: "a new disk".to_owned(), since: start() };
     let table = [
         (holder(Some("r1"), false), r#"{"since":"2026-11-21T01:00:00Z","run":"r1"}"#),

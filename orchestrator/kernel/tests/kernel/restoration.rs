@@ -21,7 +21,7 @@ fn restored(state: &State, control_kept: bool, outstanding: Vec<Outstanding>) ->
 }
 
 fn outstanding(name: &str, action: Action, sequence: u64) -> Outstanding {
-    Outstanding { host: host(name), group: group("default"), run: run("r1"), action, sequence }
+    Outstanding { host: host(name), group: group("default"), owner: run("r1").into(), action, sequence }
 }
 
 /// A site with an active run: h1 is upgraded, h2 is being upgraded, h3 waits, and h4 does not exist.

@@ -3,8 +3,7 @@
 use std::collections::BTreeMap;
 
 use chrono::{DateTime, Utc};
-use os_upgrade_kernel::reboot_queue::entry_index;
-use os_upgrade_kernel::{Order, State};
+use os_upgrade_kernel::{Order, Owner, State};
 use os_upgrade_protocol::{Action, CommandId, HostName};
 
 use super::runs::Runs;
@@ -57,7 +56,7 @@ impl Commands {
         }
         let wrong = |text| Err(Violation::new("S2", text));
         match runs.get(&id.run) {
-            None if entry_index(&id.run).is_some() => Ok(()),
+            None if Owner::from(id.run.clone()).entry().is_some() => Ok(()),
             None => wrong(format!("{id} belongs to no run")),
             Some(run) if run.end_shown.is_some_and(|shown| shown < sent) => {
                 wrong(format!("{id} is sent after its run's end"))

@@ -3,8 +3,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use os_upgrade_kernel::reboot_queue::entry_index;
-use os_upgrade_kernel::{Enlisted, Fact, HostEvent};
+use os_upgrade_kernel::{Enlisted, Fact, HostEvent, Owner};
 use os_upgrade_protocol::{CommandId, HostName, RunId};
 
 use super::violation::Violation;
@@ -116,7 +115,7 @@ impl Enrolled {
     /// A command that was sent at `sent` is stored in the stream.
     pub(super) fn check_command(&self, id: &CommandId, sent: Micros) -> Result<(), Violation> {
         // Of an entry of the reboot queue `queue` checks this when it starts.
-        if entry_index(&id.run).is_some() {
+        if Owner::from(id.run.clone()).entry().is_some() {
             return Ok(());
         }
         if !self.participants.get(&id.run).is_some_and(|hosts| hosts.contains(&id.host)) {

@@ -2,9 +2,9 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use os_upgrade_kernel::reboot_queue::{EntryEvent, entry_index};
+use os_upgrade_kernel::reboot_queue::EntryEvent;
 use os_upgrade_kernel::slot::ReleaseCause;
-use os_upgrade_kernel::{ClientId, Fact, HostEvent, LockProvider, OnFailure, Reason, Settings, State};
+use os_upgrade_kernel::{ClientId, Fact, HostEvent, LockProvider, OnFailure, Owner, Reason, Settings, State};
 use os_upgrade_protocol::{Action, CommandId, GroupName, HostName, Outcome, Reply, RunId};
 
 use super::calls::Calls;
@@ -160,7 +160,8 @@ impl Steps {
         let of_run = self.on_failure;
         let Some(step) = self.by_host.get_mut(host) else { return };
         // Of a host that has failed to reboot on request nobody knows whether it will.
-        let on_failure = if entry_index(&step.run).is_some() { OnFailure::Hold } else { of_run };
+        let on_failure =
+            if Owner::from(step.run.clone()).entry().is_some() { OnFailure::Hold } else { of_run };
         let answers = match in_reply_to {
             Some(command) => command == step.sequence,
             None => sequence > step.sequence,

@@ -75,7 +75,7 @@ impl World {
             let boot = boot_id(self.bus.announced(&entry.host));
             let has_left = entry.boot_id.as_ref().is_some_and(|leave| *leave != boot);
             entry.unanswered().filter(|_| has_left)?;
-            let (run, host) = (entry.run_id(number), entry.host.clone());
+            let (run, host) = (entry.owner(number).id(), entry.host.clone());
             let id = CommandId { run, host, action: Action::Reboot, attempt: 2 };
             Some(Order { id, not_after: None, boot_id: Some(boot) })
         });

@@ -1,9 +1,9 @@
 //! What a fact is to operators: each fact answers here, in one match.
 
 use chrono::{DateTime, Utc};
-use os_upgrade_kernel::reboot_queue::{EntryEvent, entry_index};
+use os_upgrade_kernel::reboot_queue::EntryEvent;
 use os_upgrade_kernel::{
-    Difference, Enlisted, Fact, HostEvent, HostStatus, MissedRun, NodeStep, Reason, StopCause, Trigger,
+    Difference, Enlisted, Fact, HostEvent, HostStatus, MissedRun, NodeStep, Owner, Reason, StopCause, Trigger,
 };
 use os_upgrade_protocol::{Action, HostName, RunId, time};
 
@@ -264,7 +264,7 @@ fn behalf_of(run: Option<&str>) -> &'static str {
 
 /// Whether an id in place of a run's is that of an entry of the reboot queue.
 fn is_entry(run: &str) -> bool {
-    RunId::new(run).is_ok_and(|run| entry_index(&run).is_some())
+    RunId::new(run).is_ok_and(|run| Owner::from(run).entry().is_some())
 }
 
 /// The status of a host to which a command was sent.

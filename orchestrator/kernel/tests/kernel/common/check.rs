@@ -86,14 +86,14 @@ fn slots_are_counted(after: &State, lowered: bool) {
     for (group, semaphore) in after.semaphores.iter() {
         assert!(lowered || semaphore.holders.len() <= semaphore.slots as usize, "{group}: {semaphore:?}");
         for (id, holder) in &semaphore.holders {
-            let is_held = holder.client || holder.run.is_some() || holder.hold.is_some();
+            let is_held = holder.client || holder.owner.is_some() || holder.hold.is_some();
             assert!(is_held, "{id} in {group} holds it for nobody");
             let slot = after.slots.iter().find(|(host, _)| host.as_str() == id).map(|(_, slot)| slot);
             let embedded =
                 slot.filter(|slot| slot.provider == LockProvider::Embedded && slot.group == *group);
-            let held = embedded.filter(|slot| slot.state == SlotState::Held).map(|slot| &slot.run);
-            assert_eq!(held, holder.run.as_ref(), "{id} in {group}");
-            holders += usize::from(holder.run.is_some());
+            let held = embedded.filter(|slot| slot.state == SlotState::Held).map(|slot| &slot.owner);
+            assert_eq!(held, holder.owner.as_ref(), "{id} in {group}");
+            holders += usize::from(holder.owner.is_some());
         }
     }
     let embedded = after.slots.values().filter(|slot| slot.provider == LockProvider::Embedded).count();
@@ -107,14 +107,18 @@ fn sent_commands_are_covered_by_slots(after: &State) {
         for name in run.under_way() {
             let slot = after.slots.get(name).unwrap_or_else(|| panic!("{name} is under way without a slot"));
             let group = &run.host(name).unwrap().group;
-            assert_eq!((&slot.state, &slot.run, &slot.group), (&SlotState::Held, &run.id, group), "{name}");
+            assert_eq!(
+                (&slot.state, slot.owner.run(), &slot.group),
+                (&SlotState::Held, Some(&run.id), group),
+                "{name}"
+            );
         }
     }
     for effect in effects(after) {
         match effect {
             Effect::Send(Order { id, not_after: None, boot_id }) => {
                 let (index, entry) = after.entry_under_way(&id.host).expect("it is sent for an entry");
-                assert_eq!((id.run, boot_id), (entry.run_id(index), entry.boot_id.clone()));
+                assert_eq!((id.run, boot_id), (entry.owner(index).id(), entry.boot_id.clone()));
                 assert!(after.fence.as_ref().is_some_and(|fence| fence.passed));
             }
             Effect::Send(Order { id, not_after: Some(not_after), boot_id: _ }) => {
@@ -143,7 +147,7 @@ fn reboots_are_covered_by_slots(step: &Step<'_>, after: &State) {
     let queue = &after.reboot_queue;
     for (index, entry) in queue.under_way() {
         let slot = after.slots.get(&entry.host).unwrap_or_else(|| panic!("{entry:?} has no slot"));
-        assert_eq!((slot.state, &slot.run), (SlotState::Held, &entry.run_id(index)), "{entry:?}");
+        assert_eq!((slot.state, &slot.owner), (SlotState::Held, &entry.owner(index)), "{entry:?}");
         assert!(!after.run.as_ref().is_some_and(|run| run.under_way().contains(&entry.host)), "{entry:?}");
         assert_eq!(
             entry.status == EntryStatus::Rebooting,
@@ -201,7 +205,7 @@ fn nodes_are_covered_by_slots(after: &State) {
         let Some(NodeJob { order, host, .. }) = NodeJob::of(&job) else { continue };
         if let NodeOrder::Check { owner, .. } | NodeOrder::Evict { owner, .. } = order {
             let slot = &after.slots[host];
-            assert_eq!((slot.state, &slot.run), (SlotState::Held, owner), "{host}");
+            assert_eq!((slot.state, &slot.owner), (SlotState::Held, owner), "{host}");
         }
     }
     let under_way = after.run.iter().flat_map(|run| run.under_way().iter().map(move |host| (run, host)));
@@ -264,7 +268,7 @@ fn runs_end(step: &Step<'_>, after: &State) {
         assert!(run.ended.is_none() && !run.is_finished());
         assert!(step.record.at < run.not_after || !step.view.may_time_out());
         let is_grant = |fact: &Fact| {
-            matches!(fact, Fact::SlotRequested { run: of, .. } if *of == run.id)
+            matches!(fact, Fact::SlotRequested { owner, .. } if owner.is_run(&run.id))
                 || matches!(fact, Fact::Host { event: HostEvent::SlotGranted { .. }, .. })
         };
         assert!(step.record.at < run.not_after || !step.record.facts.iter().any(is_grant));

@@ -553,7 +553,7 @@ impl Play {
         });
         let of_entries = self.site.state.reboot_queue.under_way().filter_map(|(index, entry)| {
             let command = entry.command?;
-            Some((entry.run_id(index), entry.host.clone(), command.action, command.sequence?))
+            Some((entry.owner(index).id(), entry.host.clone(), command.action, command.sequence?))
         });
         let sent: Vec<(RunId, HostName, Action, u64)> = of_run.chain(of_entries).collect();
         if let Some((run, name, action, sequence)) = sent.get(index % sent.len().max(1)) {

@@ -199,7 +199,7 @@ fn facts() {
             r#"{"type":"host","run":"r1","host":"h1","event":{"type":"prepared"}}"#,
         ),
         (
-            Fact::SlotRequested { host: h.clone(), group: group("edge"), run: r },
+            Fact::SlotRequested { host: h.clone(), group: group("edge"), owner: r.into() },
             r#"{"type":"slot-requested","host":"h1","group":"edge","run":"r1"}"#,
         ),
         (
@@ -235,7 +235,7 @@ fn facts() {
                 outstanding: vec![Outstanding {
                     host: h.clone(),
                     group: group("edge"),
-                    run: run("r1"),
+                    owner: run("r1").into(),
                     action: Action::Upgrade,
                     sequence: 9,
                 }],

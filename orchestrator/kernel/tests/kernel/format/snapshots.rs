@@ -48,7 +48,7 @@ fn parts() {
         refusal,
         in_doubt: false,
         unlocked_at: None,
-        run: run("r1"),
+        owner: run("r1").into(),
         command: None,
         begun: false,
         unsent_at_fence: None,
