@@ -27,6 +27,8 @@ struct Step {
     open: bool,
     /// Whether the host was given up because it did not answer.
     silent: bool,
+    /// The run that has been granted the slot since, as an entry that was given up leaves it held.
+    taken_over: Option<RunId>,
     /// The sequence of the `done` with which it ended.
     done: Option<u64>,
 }
@@ -91,7 +93,7 @@ impl Steps {
         calls: &Calls,
     ) -> Result<(), Violation> {
         let (run, action) = (id.run.clone(), id.action);
-        let step = Step { run, action, sequence, open: true, silent: false, done: None };
+        let step = Step { run, action, sequence, open: true, silent: false, taken_over: None, done: None };
         self.by_host.insert(id.host.clone(), step);
         self.check_held(&id.host, locks, || format!("{id} is in the stream"))?;
         self.check_slots(self.group_of(&id.host), calls)
@@ -106,7 +108,15 @@ impl Steps {
         calls: &Calls,
     ) -> Result<(), Violation> {
         let action = Action::Reboot;
-        let step = Step { run, action, sequence: BY_COMMAND, open: true, silent: false, done: None };
+        let step = Step {
+            run,
+            action,
+            sequence: BY_COMMAND,
+            open: true,
+            silent: false,
+            taken_over: None,
+            done: None,
+        };
         self.by_host.insert(host.clone(), step);
         self.check_held(host, locks, || format!("the reboot command is run for {host}"))?;
         self.check_slots(self.group_of(host), calls)
@@ -199,7 +209,8 @@ impl Steps {
             return;
         }
         if let Fact::RunEnded { run, .. } = fact {
-            for step in self.by_host.values_mut().filter(|step| step.run == *run) {
+            let is_of_run = |step: &&mut Step| step.run == *run || step.taken_over.as_ref() == Some(run);
+            for step in self.by_host.values_mut().filter(is_of_run) {
                 step.open = false;
             }
         } else if let Fact::CommandRetracted { host, sequence, .. } = fact
@@ -220,8 +231,14 @@ impl Steps {
         semaphores: &Semaphores,
     ) -> Result<(), Violation> {
         match fact {
-            Fact::Host { host, event: HostEvent::SlotGranted { .. }, .. }
-            | Fact::Reboot { host, event: EntryEvent::Started { .. }, .. } => {
+            Fact::Host { run, host, event: HostEvent::SlotGranted { .. } } => {
+                self.granted.insert(host.clone());
+                if let Some(step) = self.by_host.get_mut(host) {
+                    step.taken_over = Some(run.clone());
+                }
+                Ok(())
+            }
+            Fact::Reboot { host, event: EntryEvent::Started { .. }, .. } => {
                 self.granted.insert(host.clone());
                 Ok(())
             }
