@@ -167,6 +167,11 @@ pub const CORPUS: &[Found] = &[
         when: "2026-11-26",
         what: "an entry whose host was neither in its old boot nor in one that the boot check counts was said to go on by itself",
     },
+    Found {
+        seed: 1_500_006_476,
+        when: "2026-11-28",
+        what: "a host whose slot its lock server had freed was asked for in every run, and kept back the one that really held a slot",
+    },
 ];
 
 /// How many of them were found before there was a reboot queue.

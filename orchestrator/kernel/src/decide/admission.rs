@@ -153,12 +153,14 @@ impl<'a> Ready<'a> {
         }
     }
 
-    /// The first of the hosts that hold a slot of the group already, from an earlier run.
+    /// The first of the hosts that hold a slot of the group already, from an earlier run. A lock server may know nothing of
+    /// such a slot: a host that it has refused does not keep the others back.
     fn first_holder(&self) -> Option<Place> {
         let is_held = |slot: &Slot| {
             slot.state == SlotState::Held && slot.fits(self.group, self.state.settings.provider)
         };
-        self.first_of(self.state.slots.iter().filter(|(_, slot)| is_held(slot)).map(|(host, _)| host))
+        let holders = self.state.slots.iter().filter(|(_, slot)| is_held(slot)).map(|(host, _)| host);
+        self.first_of(holders.filter(|host| !self.is_refused(host)))
     }
 
     /// The first of `hosts` that are ready in this group and may go.
