@@ -1,46 +1,42 @@
 //! Decisions: what follows from an input, given the state.
 //!
-//! Each kind of input has its own file, jobs in `job/`. `advance` has the steps that follow from the state itself, in
-//! order of priority. A decision is a list of facts; each applies to the state after the facts before it.
-
-mod admission;
-mod advance;
-mod configuration;
-mod control_stream;
-mod enrolment;
-mod granted;
-mod lock_clients;
-mod nodes;
-mod reboots;
-mod refusal_class;
-mod request;
-mod run_control;
-mod secrets;
-mod slots;
-mod start;
+//! Each subject decides what is asked of it, in its folder. [`STEPS`] has what follows from the state itself. A decision is a list
+//! of facts; each applies to the state after the facts before it.
 
 use chrono::{DateTime, Utc};
 use os_upgrade_protocol::{HostName, RunId};
 
-pub use self::configuration::{ConfigOperation, ConfigRefusal};
-pub use self::control_stream::ControlMessage;
-pub use self::enrolment::{EnrolmentOperation, EnrolmentRefusal};
-pub use self::granted::Accepted;
-pub use self::lock_clients::LockOperation;
-pub use self::nodes::{NodeOperation, NodeRefusal};
-pub use self::reboots::{RebootOperation, RebootRefusal};
-pub use self::refusal_class::RefusalClass;
-pub use self::request::{Answer, Family, Operation, Refusal, Request};
-pub use self::run_control::{RunOperation, RunRefusal};
-pub use self::secrets::{SecretOperation, SecretRefusal};
-pub use self::slots::{SlotOperation, SlotRefusal};
-pub(crate) use self::start::enlisted_now;
 use crate::config::Settings;
+use crate::control::{self, ControlMessage};
 use crate::fact::Fact;
 use crate::job::{self, JobDone};
-use crate::overdue::BlockedStart;
+use crate::request::{self, Answer, Request};
+use crate::start::{self, BlockedStart};
 use crate::state::State;
 use crate::view::View;
+use crate::{enrolment, node, reboot_queue, run, slot};
+
+/// Looks whether something follows from the state, from time, or from what is seen; `None` if nothing does.
+type Step = fn(&State, &View, DateTime<Utc>) -> Option<Vec<Fact>>;
+
+/// What follows from the state itself, in order: the first step from which something follows is taken, and this repeats until
+/// nothing follows from any.
+const STEPS: [Step; 13] = [
+    // A run whose last reply is read after its deadline is complete all the same.
+    run::finish,
+    run::expire,
+    run::time_out_boots,
+    run::stop,
+    run::begin_upgrades,
+    node::time_out_drains,
+    reboot_queue::cancel_unneeded,
+    reboot_queue::remove_cancelled,
+    reboot_queue::begin,
+    reboot_queue::advance_attempts,
+    slot::admit,
+    slot::release_unsent,
+    slot::release_again,
+];
 
 /// Something that may lead to facts.
 #[derive(Debug, Clone, PartialEq)]
@@ -147,7 +143,7 @@ pub(crate) fn decide_on(state: &mut State, view: &View, input: &Input, now: Date
 fn settle(state: &mut State, view: &View, now: DateTime<Utc>) -> Vec<Fact> {
     let mut settled = Vec::new();
     loop {
-        let facts = advance::advance(state, view, now);
+        let facts = STEPS.iter().find_map(|step| step(state, view, now)).unwrap_or_default();
         if facts.is_empty() {
             return settled;
         }
@@ -170,16 +166,16 @@ fn react(state: &State, view: &View, input: &Input, now: DateTime<Utc>) -> Decis
         }
         Input::Control { sequence, .. } if *sequence <= state.control => Decision::default(),
         Input::Control { sequence, message } => {
-            Decision::facts(control_stream::decide(state, *sequence, message, now))
+            Decision::facts(control::messages::decide(state, *sequence, message, now))
         }
         Input::JobDone(done) => Decision::facts(done.decide(state, view, now)),
         Input::Retracted { host, sequence, deleted } => {
-            Decision::facts(control_stream::retracted(state, host, *sequence, *deleted))
+            Decision::facts(control::retracted(state, host, *sequence, *deleted))
         }
         Input::Purged { host, announced } => Decision::facts(enrolment::purged(state, host, *announced)),
         Input::LeadershipBegan => Decision::facts(job::leadership_began(state)),
         Input::FenceStored { sequence, leader } => {
-            Decision::facts(control_stream::fence_stored(state, *sequence, leader))
+            Decision::facts(control::fence_stored(state, *sequence, leader))
         }
         Input::Settings(settings) if *settings == *state.settings => Decision::default(),
         Input::Settings(settings) => {
@@ -189,10 +185,10 @@ fn react(state: &State, view: &View, input: &Input, now: DateTime<Utc>) -> Decis
         Input::Missed { blocked } => {
             Decision::facts(start::record_missed(state, view, blocked.as_ref(), now))
         }
-        Input::NodesSeen => Decision::facts(nodes::sweep(state, view)),
+        Input::NodesSeen => Decision::facts(node::sweep(state, view)),
         Input::Tick => {
             let mut facts = start::leave_out_unreachable(state, view);
-            facts.extend(reboots::queue_required(state, view, now));
+            facts.extend(reboot_queue::queue_required(state, view, now));
             Decision::facts(facts)
         }
     }

@@ -8,19 +8,18 @@ use chrono::{DateTime, Utc};
 use os_upgrade_protocol::{Action, GroupName, HostName, Reply, RunId};
 use serde::{Deserialize, Serialize};
 
-use crate::client_id::ClientId;
 use crate::config::difference::Difference;
 use crate::config::{Config, Rollout, Settings};
 use crate::left_out::is_default;
-use crate::missed::MissedRun;
 use crate::node::NodeStep;
 use crate::owner::Owner;
 use crate::reason::ReleaseRefusal;
 use crate::reboot_queue::EntryEvent;
-use crate::restore_record::{Outstanding, RestoreSource};
+use crate::restoration::{Outstanding, RestoreSource};
 use crate::run::{Enlisted, HostEvent, RunResult, StopCause, Trigger};
-use crate::slot::ReleaseCause;
-use crate::strongbox::SecretName;
+use crate::secrets::SecretName;
+use crate::slot::{ClientId, ReleaseCause};
+use crate::start::MissedRun;
 
 /// Something that has become true.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, strum::IntoStaticStr)]
@@ -559,4 +558,9 @@ impl IgnoreCause {
             Self::UnknownSubject { .. } | Self::ForeignCommand => false,
         }
     }
+}
+
+/// `facts`, if there are any.
+pub(crate) fn non_empty(facts: Vec<Fact>) -> Option<Vec<Fact>> {
+    (!facts.is_empty()).then_some(facts)
 }

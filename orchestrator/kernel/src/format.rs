@@ -10,23 +10,18 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
-use crate::api_server_order::ApiServerOrder;
-use crate::backoff::Backoff;
 use crate::clock::ClockDoubt;
 use crate::config::Settings;
 use crate::fact::{Fact, IgnoreCause};
-use crate::missed::MissedReason;
 use crate::no_answer::NoAnswer;
-use crate::node::{Node, NodeStage, NodeStep};
-use crate::node_wait::{NodeWait, PodObstacle, Pods};
+use crate::node::{Node, NodeStage, NodeStep, NodeWait, PodObstacle, Pods};
 use crate::reason::{LastWait, Reason};
-use crate::reboot_queue::{Entry, EntryEvent};
+use crate::reboot_queue::{ApiServerOrder, Backoff, Entry, EntryEvent};
 use crate::record::Record;
-use crate::run::{Enlisted, HostEvent, HostStatus, Run, RunHost, StopCause, Trigger};
-use crate::semaphore::{Semaphore, Waiter};
-use crate::slot::{ReleaseCause, Slot, SlotState};
+use crate::run::{Enlisted, HostEvent, HostStatus, Run, RunHost, StopCause, Trigger, Turns};
+use crate::slot::{ReleaseCause, Semaphore, Slot, SlotState, Waiter};
+use crate::start::MissedReason;
 use crate::state::State;
-use crate::turns::Turns;
 
 /// The oldest format that is read and written.
 pub const OLDEST: u32 = 2;

@@ -1,23 +1,20 @@
 //! Jobs: work in systems outside of the bus. Jobs are effects of the state, so a crash loses none; their outcomes are
 //! inputs.
 //!
-//! A system is a line of `systems!` and a module that implements [`SystemJob`]: which jobs it needs, and what follows
-//! from their outcomes.
+//! A system is a line of `systems!` and a type that implements [`SystemJob`], in the file `job.rs` of its subject: which jobs it
+//! needs, and what follows from their outcomes.
 
-mod cluster;
-mod lock_server;
-mod reboot_command;
-mod system_job;
+pub(crate) mod system_job;
 
 use chrono::{DateTime, Utc};
 use os_upgrade_protocol::{GroupName, HostName};
 
-pub use self::cluster::{NodeJob, NodeOrder, NodeOutcome};
-pub use self::lock_server::{LockOutcome, SlotJob, SlotOrder};
-pub use self::reboot_command::{CommandJob, CommandOrder, CommandOutcome};
 use self::system_job::SystemJob;
 use crate::fact::Fact;
 use crate::no_answer::NoAnswer;
+use crate::node::{NodeJob, NodeOutcome};
+use crate::reboot_queue::{CommandJob, CommandOutcome};
+use crate::slot::{LockOutcome, SlotJob};
 use crate::state::State;
 use crate::view::View;
 

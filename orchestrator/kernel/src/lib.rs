@@ -20,99 +20,81 @@
 //! The journal stores facts. [`State`] is the fold of the facts, so a restarted instance, a successor and a newer
 //! version all get the same state from the same journal.
 
-mod api_server_order;
-mod backoff;
-pub mod blocker;
-pub mod client_id;
+mod answer;
+mod apply;
 pub mod clock;
 pub mod config;
-pub mod decide;
-pub mod effects;
+pub mod control;
+mod decide;
+mod effects;
 pub mod enrolment;
-pub mod explain;
 pub mod fact;
 mod fnv;
-pub mod forecast;
 pub mod format;
-pub mod hint;
-pub mod ignored_replies;
+mod in_seconds;
 mod jitter;
-pub mod job;
+mod job;
 mod left_out;
-pub mod missed;
 mod no_answer;
 pub mod node;
-mod node_fence;
-mod node_wait;
-mod nodes;
-mod overdue;
 mod owner;
 pub mod reason;
 pub mod reboot_queue;
-pub mod reboots;
-pub mod record;
+mod record;
 mod remembered;
-pub mod restoration;
-pub mod restore_record;
+mod request;
+mod restoration;
 pub mod run;
-pub mod semaphore;
+pub mod secrets;
 pub mod slot;
 pub mod start;
-pub mod start_timer;
 pub mod state;
-pub mod strongbox;
 mod tense;
-pub mod turns;
-pub mod view;
-pub mod warning;
+mod view;
+mod why;
 
-pub use api_server_order::ApiServerOrder;
-pub use backoff::Backoff;
-pub use blocker::{Blocker, Cause, HostBlocker, StartBlocker, UsedWindow, WindowBlocker, WindowUse};
-pub use client_id::{ClientId, ClientIdError};
+pub use answer::{Accepted, RefusalClass};
 pub use clock::{Clock, ClockDoubt};
 pub use config::difference::Difference;
 pub use config::tag::Expected;
 pub use config::{
-    Config, KubernetesSettings, LockProvider, OnFailure, RebootCommandSettings, RebootSettings, Reclaim,
-    Settings,
+    Config, ConfigOperation, ConfigRefusal, LockProvider, OnFailure, Reclaim, Settings, Warning,
+    lasting_warnings, next_start, warnings,
 };
-pub use decide::{
-    Accepted, Answer, ConfigOperation, ConfigRefusal, ControlMessage, Decision, EnrolmentOperation,
-    EnrolmentRefusal, Family, Input, LockOperation, NodeOperation, NodeRefusal, Operation, RebootOperation,
-    RebootRefusal, Refusal, RefusalClass, Request, RunOperation, RunRefusal, SecretOperation, SecretRefusal,
-    SlotOperation, SlotRefusal, decide,
-};
+pub use control::{ControlMessage, InReplyTo};
+pub use decide::{Decision, Input, decide};
 pub use effects::{Effect, Order, Purge, effects, is_wanted, other_effects, sends};
-pub use enrolment::{Approval, Enrolled, Enrolment, Withdrawal};
-pub use explain::{Explanation, explain};
+pub use enrolment::{Approval, Enrolled, Enrolment, EnrolmentOperation, EnrolmentRefusal, Withdrawal};
 pub use fact::Fact;
-pub use forecast::{Forecast, NextRun, denied, forecast};
-pub use hint::hint;
-pub use job::{
-    CommandJob, CommandOrder, CommandOutcome, Job, JobDone, LockOutcome, NodeJob, NodeOrder, NodeOutcome,
-    SlotJob, SlotOrder, System,
-};
-pub use missed::{MissedReason, MissedRun, MissedRuns};
+pub use job::{Job, JobDone, System};
 pub use no_answer::NoAnswer;
-pub use node::{Node, NodeStage, NodeStep};
-pub use node_fence::NodeFence;
-pub use node_wait::{NodeWait, PODS_NAMED_MAX, Pod, PodObstacle, Pods, Volumes};
-pub use overdue::BlockedStart;
+pub use node::{
+    KubernetesSettings, Node, NodeFence, NodeJob, NodeOperation, NodeOrder, NodeOutcome, NodeRefusal,
+    NodeStage, NodeStep, NodeWait, PODS_NAMED_MAX, Pod, PodObstacle, Pods, Volumes,
+};
 pub use owner::Owner;
 pub use reason::{Reason, WITHHELD};
-pub use reboots::{EntryBlocker, explain_entry, needs_operator, next_reboot};
+pub use reboot_queue::{
+    ApiServerOrder, Backoff, CommandJob, CommandOrder, CommandOutcome, EntryBlocker, RebootCommandSettings,
+    RebootOperation, RebootRefusal, RebootSettings, explain_entry, needs_operator, next_reboot,
+};
 pub use record::{Batch, FactCursor, Record};
 pub use remembered::Remembered;
-pub use restoration::{Restoration, restoration};
-pub use restore_record::{Outstanding, RestoreSource};
+pub use request::{Answer, Family, Operation, Refusal, Request};
+pub use restoration::{Outstanding, Restoration, RestoreSource, restoration};
 pub use run::{
-    Enlisted, HostEvent, HostStatus, LateAnswer, LateResult, Phase, Run, RunHost, RunResult, StopCause,
-    Trigger,
+    Enlisted, HostEvent, HostStatus, LateAnswer, LateResult, Phase, Run, RunHost, RunOperation, RunRefusal,
+    RunResult, StopCause, Trigger, hint,
 };
-pub use slot::{InReplyTo, Slot, SlotState};
-pub use start::{Startable, startable};
+pub use secrets::{Sealed, Secret, SecretName, SecretNameError, SecretOperation, SecretRefusal, Strongbox};
+pub use slot::{
+    ClientId, ClientIdError, LockOperation, LockOutcome, Slot, SlotJob, SlotOperation, SlotOrder,
+    SlotRefusal, SlotState,
+};
+pub use start::{
+    BlockedStart, Forecast, MissedReason, MissedRun, MissedRuns, NextRun, StartBlocker, Startable,
+    UsedWindow, WindowBlocker, WindowUse, denied, forecast, startable,
+};
 pub use state::{ApplyError, State};
-pub use strongbox::{Sealed, Secret, SecretName, SecretNameError, Strongbox};
 pub use view::{Reachability, SeenHost, SeenMark, SeenNode, Silence, View};
-pub use warning::{Warning, lasting_warnings, next_start, warnings};
+pub use why::{Blocker, Cause, Explanation, HostBlocker, explain};

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::strongbox::Sealed;
+use crate::secrets::Sealed;
 
 /// Why a system outside of the bus has not answered. `Display` gives the clause for operators.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error, Serialize, Deserialize)]

@@ -9,9 +9,9 @@ use strum::{IntoStaticStr, VariantNames};
 
 use crate::clock::ClockDoubt;
 use crate::left_out::is_default;
-pub use crate::no_answer::NoAnswer;
-use crate::node_wait::{NodeWait, Pods};
-use crate::semaphore::HostDenied;
+use crate::no_answer::NoAnswer;
+use crate::node::{NodeWait, Pods};
+use crate::slot::HostDenied;
 
 /// Why a host waits, was skipped or did not succeed. `Display` gives the sentence for operators.
 #[derive(

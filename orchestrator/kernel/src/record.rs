@@ -7,8 +7,9 @@ use std::str::FromStr;
 use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};
 
-use crate::decide::{Answer, Input, decide_on};
+use crate::decide::{Input, decide_on};
 use crate::fact::Fact;
+use crate::request::Answer;
 use crate::state::{ApplyError, State};
 use crate::view::View;
 

@@ -1,205 +1,26 @@
-//! Slots that hosts hold, or may hold, on behalf of runs, and the fence, which shows which of their commands may still
-//! appear. Slots outlive the run that took them.
+//! Slots: who may be at work. A host holds one on behalf of a run or of an entry of the reboot queue, from the embedded semaphores
+//! or from a lock server.
 
-use chrono::{DateTime, TimeDelta, Utc};
-use os_upgrade_protocol::{Action, GroupName, RunId};
-use serde::{Deserialize, Serialize};
+mod admission;
+mod client_id;
+mod fold;
+mod job;
+pub(crate) mod lock_clients;
+pub(crate) mod request;
+mod rules;
+mod semaphore;
+mod state;
+mod steps;
 
-use crate::config::LockProvider;
-use crate::left_out::is_default;
-use crate::owner::Owner;
-use crate::reason::ReleaseRefusal;
-
-/// For how long a lock server may still carry out a request whose outcome is not known, after it has confirmed a later
-/// release.
-pub const LATE_REQUEST_MAX: TimeDelta = TimeDelta::seconds(30);
-
-/// A host's slot.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub struct Slot {
-    /// The slot's group.
-    pub group: GroupName,
-    /// Who granted it, and where it must be released.
-    pub provider: LockProvider,
-    /// Whether it is requested, held or being released.
-    #[serde(rename = "standing")]
-    pub state: SlotState,
-    /// When it entered this state.
-    pub since: DateTime<Utc>,
-    /// When it was granted, if it is being released and had been held before.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub held_since: Option<DateTime<Utc>>,
-    /// Why its lock server has not released it so far, if it is being released and has been refused.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub refusal: Option<ReleaseRefusal>,
-    /// Whether its lock server may still carry out an earlier request about it, whose outcome is not known.
-    #[serde(default, skip_serializing_if = "is_default")]
-    pub in_doubt: bool,
-    /// When its lock server confirmed its release, if it was in doubt then: [`LATE_REQUEST_MAX`] later it is released once
-    /// more.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub unlocked_at: Option<DateTime<Utc>>,
-    /// Who requested it last.
-    #[serde(rename = "run")]
-    pub owner: Owner,
-    /// The last command of the step it is held for: `done` to this very command releases it, however late. Absent until
-    /// one has been seen in the control stream.
-    pub command: Option<SentCommand>,
-    /// Whether any command of the step it is held for has been seen in the control stream, in this run or in an earlier
-    /// run in which it was held. If so, the host may be at work, and only its `done` shows that it is not.
-    pub begun: bool,
-    /// If its run ended before its command was seen in the stream: the sequence of the fence at that time. Once a newer
-    /// fence has been passed, the command can no longer appear, and a slot whose step has not begun is released.
-    pub unsent_at_fence: Option<u64>,
-}
-
-impl Slot {
-    /// Whether a host of `group` can use it when slots are granted by `provider`.
-    pub(crate) fn fits(&self, group: &GroupName, provider: LockProvider) -> bool {
-        self.provider == provider && self.group == *group
-    }
-
-    /// A slot of `group` that is requested at `at` for `owner` from a lock server.
-    pub(crate) fn requested(group: &GroupName, owner: &Owner, at: DateTime<Utc>) -> Self {
-        Self {
-            group: group.clone(),
-            provider: LockProvider::External,
-            state: SlotState::Requested,
-            since: at,
-            held_since: None,
-            refusal: None,
-            in_doubt: false,
-            unlocked_at: None,
-            owner: owner.clone(),
-            command: None,
-            begun: false,
-            unsent_at_fence: None,
-        }
-    }
-
-    /// Marks it at `at` as to be released by its lock server, perhaps once more.
-    pub(crate) fn release_due(&mut self, why: ReleaseCause, at: DateTime<Utc>) {
-        if self.unlocked_at.take().is_some() {
-            return;
-        }
-        if self.state == SlotState::Held {
-            self.held_since = Some(self.since);
-        }
-        self.state = SlotState::Releasing { why };
-        self.since = at;
-    }
-
-    /// The outcome of a request about it is not known, or will not be.
-    pub(crate) fn doubted(&mut self) {
-        self.in_doubt = true;
-        self.unlocked_at = None;
-    }
-
-    /// Its lock server confirmed its release at `at`, though it may carry out an earlier request later.
-    pub(crate) fn unlocked(&mut self, at: DateTime<Utc>) {
-        self.in_doubt = false;
-        self.unlocked_at = Some(at);
-        self.refusal = None;
-    }
-
-    /// When its lock server, which has released it, is asked to do so once more; absent unless that is due later.
-    pub fn unlock_again_at(&self) -> Option<DateTime<Utc>> {
-        self.unlocked_at.map(|at| at + LATE_REQUEST_MAX)
-    }
-
-    /// Whether a command of an ended run may still appear for it under `fence`, the current fence.
-    pub fn may_see_late_command(&self, fence: Option<&Fence>) -> bool {
-        let passed = fence.filter(|fence| fence.passed).map_or(0, |fence| fence.sequence);
-        self.unsent_at_fence.is_some_and(|unsent| passed <= unsent)
-    }
-}
-
-/// The fence under which commands are sent.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub struct Fence {
-    /// Its sequence in the control stream.
-    pub sequence: u64,
-    /// The instance that stored it.
-    pub leader: String,
-    /// Whether everything before it has been read.
-    pub passed: bool,
-}
-
-/// Whether a slot is requested, held or being released.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum SlotState {
-    /// Requested from a lock server, whose answer is not known: it may be held.
-    Requested,
-    /// Held.
-    Held,
-    /// No longer needed; the lock server has not confirmed its release yet.
-    Releasing {
-        /// Why it is released.
-        why: ReleaseCause,
-    },
-}
-
-/// A command that has been seen in the control stream.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub struct SentCommand {
-    /// Its action.
-    pub action: Action,
-    /// Its sequence in the control stream.
-    pub sequence: u64,
-}
-
-impl SentCommand {
-    /// Whether a reply to `action` at `sequence` answers this command, which is of `run` if that is known. A reply that does
-    /// not name the command it answers counts if it has the same action and comes later in the stream.
-    pub fn answered_by(self, run: Option<&RunId>, action: Action, to: &InReplyTo, sequence: u64) -> bool {
-        self.action == action
-            && run.zip(to.run.as_ref()).is_none_or(|(run, named)| run == named)
-            && match to.sequence {
-                Some(command) => command == self.sequence,
-                None => sequence > self.sequence,
-            }
-    }
-}
-
-/// What a reply says of the command that it answers.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct InReplyTo {
-    /// Its sequence in the control stream.
-    pub sequence: Option<u64>,
-    /// Its run. A site that was rolled back to an earlier state stores another command at the same sequence.
-    pub run: Option<RunId>,
-}
-
-/// Why a slot is released.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, strum::IntoStaticStr)]
-#[strum(serialize_all = "kebab-case")]
-#[serde(rename_all = "kebab-case")]
-pub enum ReleaseCause {
-    /// The host is upgraded.
-    Upgraded,
-    /// The host has rebooted, as an entry of the reboot queue asks for.
-    Rebooted,
-    /// The host failed or did not answer, and `on-failure` is `release`.
-    Failed,
-    /// The command for which it was taken was never sent.
-    NeverSent,
-    /// It was requested, or its host's node was drained, and it is no longer needed.
-    NotNeeded,
-    /// The drain of the host's node was given up, and is tried again later.
-    DrainGivenUp,
-    /// The host answered `done` after its part in the run had ended.
-    LateDone,
-    /// An operator released it.
-    Operator,
-}
-
-impl ReleaseCause {
-    /// The word in the history.
-    pub fn as_str(self) -> &'static str {
-        self.into()
-    }
-}
+pub(crate) use self::admission::admit;
+pub use self::client_id::{CLIENT_ID_BYTES_MAX, ClientId, ClientIdError};
+pub use self::job::{LockOutcome, SlotJob, SlotOrder};
+pub use self::lock_clients::LockOperation;
+pub use self::request::{SlotOperation, SlotRefusal};
+pub(crate) use self::rules::release;
+pub use self::semaphore::{
+    Denied, DeniedKind, Full, Hold, Holder, HostDenied, NamedHolder, RECORD_INTERVAL, REMEMBERED, Semaphore,
+    Semaphores, WAITERS_MAX, Waiter, Waiters,
+};
+pub use self::state::{LATE_REQUEST_MAX, ReleaseCause, Slot, SlotState};
+pub(crate) use self::steps::{release_again, release_unsent};

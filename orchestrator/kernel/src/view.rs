@@ -6,11 +6,11 @@ use imbl::{OrdMap, OrdSet};
 use os_upgrade_calendar::Zones;
 use os_upgrade_protocol::{ApplicationName, GroupName, HostName};
 
-use crate::blocker::WindowBlocker;
 use crate::clock::Clock;
 use crate::config::WorkerApplication;
-use crate::node_fence::NodeFence;
-use crate::strongbox::Sealed;
+use crate::node::NodeFence;
+use crate::secrets::Sealed;
+use crate::start::WindowBlocker;
 
 /// The hosts, the state of the clocks, the rules of time zones, and whether secrets can be used. Cheap to clone.
 #[derive(Debug, Clone, Default, PartialEq)]

@@ -9,7 +9,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use os_upgrade_bus::Bus;
 use os_upgrade_bus::scan::{ScanError, Scanned};
-use os_upgrade_kernel::slot::SentCommand;
+use os_upgrade_kernel::control::SentCommand;
 use os_upgrade_kernel::{ControlMessage, Outstanding, State};
 use os_upgrade_protocol::{Action, Announcement, CommandId, GroupName, HostName, Outcome, Reply, subject};
 use os_upgrade_shell::control_stream;

@@ -9,7 +9,7 @@ pub mod key_file;
 use std::sync::Arc;
 
 use arc_swap::{ArcSwap, ArcSwapOption};
-use os_upgrade_kernel::strongbox::Strongbox as KernelStrongbox;
+use os_upgrade_kernel::secrets::Strongbox as KernelStrongbox;
 use os_upgrade_kernel::{Sealed, SecretName, SecretOperation};
 use os_upgrade_platform::random::RandomError;
 use os_upgrade_settings::Settings;

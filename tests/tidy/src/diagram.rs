@@ -6,8 +6,8 @@ use std::fs;
 use crate::graph::reached;
 use crate::workspace;
 
-/// For each crate those that it uses.
-type Graph = BTreeMap<String, BTreeSet<String>>;
+/// For each node those that it uses.
+pub(crate) type Graph = BTreeMap<String, BTreeSet<String>>;
 
 /// The crate that a node of the diagram stands for.
 fn package(node: &str) -> String {
@@ -19,11 +19,12 @@ fn package(node: &str) -> String {
     }
 }
 
-/// The arrows of a Mermaid flowchart, each line of which is `a & b --> c & d`; a node may have a label in brackets.
-fn arrows(chart: &str) -> Graph {
+/// The arrows of a Mermaid flowchart, each line of which is `a & b --> c & d`; a node may have a label in brackets. `name` tells
+/// what a node stands for.
+pub(crate) fn arrows(chart: &str, name: impl Fn(&str) -> String) -> Graph {
     let nodes = |side: &str| -> Vec<String> {
         let names = side.split('&').map(|node| node.split('[').next().unwrap_or(node).trim());
-        names.map(package).collect()
+        names.map(&name).collect()
     };
     let mut graph = Graph::new();
     for (from, to) in chart.lines().filter_map(|line| line.split_once("-->")) {
@@ -35,7 +36,7 @@ fn arrows(chart: &str) -> Graph {
 }
 
 /// What is drawn and is not so, and what is so and is not drawn, be it over others.
-fn differences(drawn: &Graph, real: &Graph) -> Vec<String> {
+pub(crate) fn differences(drawn: &Graph, real: &Graph) -> Vec<String> {
     let arrows = |graph: &Graph| -> Vec<(String, String)> {
         let of = |(from, used): (&String, &BTreeSet<String>)| -> Vec<_> {
             used.iter().map(|to| (from.clone(), to.clone())).collect()
@@ -59,13 +60,13 @@ fn the_diagram_shows_the_dependencies() {
     let mut real = workspace::dependencies();
     // They are about tests.
     real.retain(|name, _| !workspace::is_for_tests(name));
-    assert_eq!(differences(&arrows(chart), &real), [""; 0]);
+    assert_eq!(differences(&arrows(chart, package), &real), [""; 0]);
 }
 
 #[test]
 fn a_wrong_diagram_is_found() {
-    let drawn = arrows("flowchart TD\n    main[\"x<br/>y\"] --> a & b\n    a --> c\n");
-    let real = arrows("main --> a & c\nb --> c");
+    let drawn = arrows("flowchart TD\n    main[\"x<br/>y\"] --> a & b\n    a --> c\n", package);
+    let real = arrows("main --> a & c\nb --> c", package);
     let name = "os-upgrade-";
     assert_eq!(
         differences(&drawn, &real),

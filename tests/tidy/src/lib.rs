@@ -5,6 +5,7 @@
 mod circles;
 mod diagram;
 mod graph;
+mod layers;
 mod links;
 mod modules;
 mod purity;

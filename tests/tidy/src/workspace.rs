@@ -7,6 +7,9 @@ use std::process::Command;
 
 use serde_json::Value;
 
+/// The crate whose folders are layered, as the name of its target.
+pub(crate) const LAYERED: &str = "os_upgrade_kernel";
+
 /// A compilation unit: a library, a program, an example or a test.
 #[derive(Debug)]
 pub(crate) struct Target {

@@ -9,7 +9,7 @@ use os_upgrade_api_types::route::Dialect;
 use os_upgrade_api_types::routes::fleet_lock::{ClaimError, dialect_of};
 use os_upgrade_auth::Denied;
 use os_upgrade_kernel::ClientId;
-use os_upgrade_kernel::semaphore::{self, DeniedKind};
+use os_upgrade_kernel::slot::{self, DeniedKind};
 use os_upgrade_protocol::GroupName;
 use os_upgrade_shell::not_done::NotDone;
 use serde_json::json;
@@ -209,8 +209,8 @@ impl From<NotDone> for LockError {
     }
 }
 
-impl From<semaphore::Denied> for LockError {
-    fn from(denied: semaphore::Denied) -> Self {
+impl From<slot::Denied> for LockError {
+    fn from(denied: slot::Denied) -> Self {
         Self::new(denied.kind().into(), denied.to_string())
     }
 }

@@ -14,7 +14,7 @@ use os_upgrade_api_types::routes::slots::{
     AboutSlot, HISTORY, HOLD, HistoryParameters, Hold, READ, RECLAIM, RELEASE, SlotGroup, SlotHolder,
     SlotWaiter, Slots,
 };
-use os_upgrade_kernel::semaphore::{Hold as Placed, Holder, Semaphore};
+use os_upgrade_kernel::slot::{Hold as Placed, Holder, Semaphore};
 use os_upgrade_kernel::{
     ClientId, LockProvider, Owner, Request, Slot, SlotOperation, SlotState, State as Site,
 };

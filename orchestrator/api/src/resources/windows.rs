@@ -7,7 +7,7 @@ use os_upgrade_api_types::body::Stamp;
 use os_upgrade_api_types::routes::windows::{LIST, ListParameters, Occurrence as Times, Windows};
 use os_upgrade_calendar::{Calendar, CalendarError, Occurrence};
 use os_upgrade_kernel::denied;
-use os_upgrade_kernel::forecast::calendar;
+use os_upgrade_kernel::start::calendar;
 
 use crate::context::Api;
 use crate::http::error::Problem;

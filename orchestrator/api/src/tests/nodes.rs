@@ -1,11 +1,11 @@
 //! The Kubernetes nodes of hosts: how they are shown, and how operators have them uncordoned.
 
 use chrono::{TimeDelta, Utc};
-use os_upgrade_kernel::config::{LockProvider, RebootCommandSettings, RebootSettings};
+use os_upgrade_kernel::config::LockProvider;
 use os_upgrade_kernel::reboot_queue::EntryEvent;
 use os_upgrade_kernel::{
     Fact, HostEvent, KubernetesSettings, Node, NodeStage, NodeStep, NodeWait, Pod, PodObstacle, Pods, Reason,
-    SeenHost, SeenNode, Settings,
+    RebootCommandSettings, RebootSettings, SeenHost, SeenNode, Settings,
 };
 use os_upgrade_protocol::{Action, GroupName, Outcome};
 use os_upgrade_site::drain_previews::{

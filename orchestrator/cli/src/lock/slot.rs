@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use nix::sys::signal::Signal;
 use os_upgrade_adapters::fleet_lock_client::{FleetLockClient, Reply, Timeouts};
-use os_upgrade_kernel::semaphore::DeniedKind;
+use os_upgrade_kernel::slot::DeniedKind;
 use os_upgrade_kernel::{ClientId, LockOutcome, NoAnswer, SlotOrder};
 use os_upgrade_protocol::GroupName;
 use os_upgrade_settings::HttpUrl;

@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-use super::Config;
+use super::state::Config;
 
 /// One place at which two configurations differ.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]

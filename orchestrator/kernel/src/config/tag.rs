@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::Config;
+use super::state::Config;
 use crate::fnv::fnv;
 
 /// The precondition of a write on the current configuration.

@@ -2,12 +2,12 @@
 
 use os_upgrade_protocol::{HostName, time};
 
-use super::{Fact, Importance};
-use crate::missed::MissedRun;
+use crate::fact::{Fact, Importance};
 use crate::node::NodeStep;
 use crate::reason::Reason;
 use crate::reboot_queue::EntryEvent;
 use crate::run::{HostEvent, StopCause};
+use crate::start::MissedRun;
 
 impl Fact {
     /// The fact in a few words, and its importance.

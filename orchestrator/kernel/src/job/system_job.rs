@@ -9,7 +9,7 @@ use crate::state::State;
 use crate::view::View;
 
 /// The jobs of one system.
-pub(super) trait SystemJob: Sized {
+pub(crate) trait SystemJob: Sized {
     /// The outcome of a job.
     type Outcome;
 

@@ -6,14 +6,14 @@ use os_upgrade_calendar::CalendarError;
 use os_upgrade_protocol::{GroupName, HostName, RunId, time};
 use strum::{IntoStaticStr, VariantNames};
 
+use super::api_server_order::ApiServerOrder;
 use super::entry::{Entry, EntryStatus};
-use super::queue::RebootQueue;
-use crate::api_server_order::ApiServerOrder;
+use super::settings::RebootSettings;
+use super::state::RebootQueue;
 use crate::clock::ClockDoubt;
-use crate::config::RebootSettings;
 use crate::owner::Owner;
 use crate::reason::{Reason, hosts_uncordon};
-use crate::semaphore::HostDenied;
+use crate::slot::HostDenied;
 
 /// What is known of the hosts, as far as it is asked for: most decisions need little of it.
 #[derive(Clone, Copy)]

@@ -7,9 +7,9 @@ use os_upgrade_protocol::{Action, ApplicationName, GroupName, HostName, Outcome,
 use serde::{Deserialize, Serialize};
 
 use super::event::{Enlisted, HostEvent};
+use super::turns::Place;
 use crate::left_out::is_default;
 use crate::reason::Reason;
-use crate::turns::Place;
 
 /// The status of a host in a run.
 #[derive(

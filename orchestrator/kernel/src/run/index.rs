@@ -4,7 +4,7 @@ use imbl::{OrdMap, OrdSet};
 use os_upgrade_protocol::{GroupName, HostName};
 
 use super::host::{HostStatus, RunHost};
-use crate::turns::Place;
+use super::turns::Place;
 
 /// Sets and counts of hosts; always equal to [`Index::of`] the hosts.
 #[derive(Debug, Clone, Default, PartialEq)]

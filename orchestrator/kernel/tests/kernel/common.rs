@@ -9,7 +9,7 @@ pub(crate) mod script;
 
 use chrono::{DateTime, TimeZone, Utc};
 use os_upgrade_kernel::config::WorkerApplication;
-use os_upgrade_kernel::start_timer::StartTimer;
+use os_upgrade_kernel::start::StartTimer;
 use os_upgrade_kernel::{
     Answer, Batch, ClientId, Clock, Config, ConfigOperation, ControlMessage, Effect, Expected, Fact,
     InReplyTo, Input, JobDone, LockOutcome, Request, SeenHost, Settings, SlotJob, SlotOrder, State, View,

@@ -21,8 +21,7 @@ use os_upgrade_kernel::config::Rollout;
 use os_upgrade_kernel::fact::IgnoreCause;
 use os_upgrade_kernel::format::{NEWEST, Stored as _, read};
 use os_upgrade_kernel::reason::{Denial, LastWait, ReleaseRefusal};
-use os_upgrade_kernel::semaphore::{Denied, Full, Hold, Holder, HostDenied, NamedHolder};
-use os_upgrade_kernel::slot::ReleaseCause;
+use os_upgrade_kernel::slot::{Denied, Full, Hold, Holder, HostDenied, NamedHolder, ReleaseCause};
 use os_upgrade_kernel::{
     ClockDoubt, Fact, HostEvent, HostStatus, LockProvider, NoAnswer, NodeWait, Phase, Pods, Reason, Record,
     RestoreSource, RunResult, SlotState, State, StopCause,

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use os_upgrade_kernel::slot::SentCommand;
+use os_upgrade_kernel::control::SentCommand;
 use os_upgrade_kernel::{
     Effect, Fact, HostStatus, LockProvider, OnFailure, Outstanding, Record, Restoration, RestoreSource,
     RunResult, SlotState, State, StopCause, effects, restoration,

@@ -2,7 +2,7 @@
 //! journal.
 
 use chrono::{DateTime, TimeDelta, Utc};
-use os_upgrade_kernel::semaphore::{RECORD_INTERVAL, REMEMBERED};
+use os_upgrade_kernel::slot::{RECORD_INTERVAL, REMEMBERED};
 use os_upgrade_kernel::{Batch, ClientId, Fact, Input, LockOperation, Request, Settings, State, View};
 use os_upgrade_protocol::GroupName;
 

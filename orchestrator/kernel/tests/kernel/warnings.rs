@@ -1,7 +1,7 @@
 //! What would follow from a configuration: tables of configurations and their warnings.
 
 use chrono::TimeDelta;
-use os_upgrade_kernel::warning::WARNINGS_MAX;
+use os_upgrade_kernel::config::WARNINGS_MAX;
 use os_upgrade_kernel::{
     Config, Fact, LockProvider, Reachability, SeenHost, Settings, StartBlocker, State, View, Warning,
     lasting_warnings, next_start, warnings,

@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 use std::time::Duration;
 
 use os_upgrade_calendar::Occurrence;
-use os_upgrade_kernel::start_timer::StartTimer;
+use os_upgrade_kernel::start::StartTimer;
 use os_upgrade_kernel::{
     Answer, Batch, ControlMessage, Fact, Input, Job, Record, Request, State, View, hint,
 };
@@ -14,9 +14,8 @@ use super::{Action, CallId, Warning};
 use crate::clock::Now;
 use crate::dispatch::Dispatcher;
 use crate::forward::Answered;
-use crate::journal::Committed;
-use crate::journal::Tip;
 use crate::journal::follow::Follower;
+use crate::journal::{Committed, Tip};
 use crate::not_done::NotDone;
 
 /// The most inputs that are decided together.

@@ -1,7 +1,7 @@
 //! What must hold at the end, after the faults.
 
 use os_upgrade_kernel::State;
-use os_upgrade_kernel::semaphore::Semaphore;
+use os_upgrade_kernel::slot::Semaphore;
 
 use super::steps::Steps;
 use super::violation::Violation;

@@ -24,7 +24,7 @@ mod specification;
 use std::collections::BTreeMap;
 
 use chrono::{DateTime, Utc};
-use os_upgrade_kernel::semaphore::DeniedKind;
+use os_upgrade_kernel::slot::DeniedKind;
 use os_upgrade_kernel::{
     Accepted, Answer, Fact, LockOperation, LockProvider, Operation, Refusal, Request, SlotOperation,
     SlotRefusal,

@@ -4,8 +4,7 @@ use bytes::Bytes;
 use chrono::{DateTime, Utc};
 use os_upgrade_kernel::format::OLDEST;
 use os_upgrade_kernel::reason::Denial;
-use os_upgrade_kernel::semaphore::{Denied, Full, HostDenied, Waiter};
-use os_upgrade_kernel::slot::ReleaseCause;
+use os_upgrade_kernel::slot::{Denied, Full, HostDenied, ReleaseCause, Waiter};
 use os_upgrade_kernel::{
     Accepted, Batch, ClientId, ControlMessage, Effect, Fact, HostEvent, HostStatus, Input, JobDone,
     LockOperation, LockOutcome, LockProvider, MissedReason, MissedRun, Operation, Reason, Record, Request,

@@ -8,7 +8,7 @@ use std::fmt::Write as _;
 use chrono::TimeDelta;
 use chrono_tz::Tz;
 use os_upgrade_calendar::Duration;
-use os_upgrade_kernel::start_timer::StartTimer;
+use os_upgrade_kernel::start::StartTimer;
 use os_upgrade_kernel::{
     ApiServerOrder, Backoff, ClockDoubt, CommandJob, CommandOutcome, ConfigOperation, ControlMessage, Effect,
     EnrolmentOperation, Expected, Fact, InReplyTo, Input, Job, JobDone, KubernetesSettings, LockOperation,

@@ -2,7 +2,7 @@
 
 use os_upgrade_kernel::config::Rollout;
 use os_upgrade_kernel::format::Stored as _;
-use os_upgrade_kernel::turns::Turns;
+use os_upgrade_kernel::run::Turns;
 use os_upgrade_kernel::{Fact, State, StopCause, Trigger};
 
 use super::words::{check_formats, check_words};

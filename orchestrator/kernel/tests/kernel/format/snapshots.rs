@@ -3,8 +3,7 @@
 use os_upgrade_kernel::fact::IgnoreCause;
 use os_upgrade_kernel::format::Stored as _;
 use os_upgrade_kernel::reason::ReleaseRefusal;
-use os_upgrade_kernel::semaphore::{Semaphore, Waiter};
-use os_upgrade_kernel::slot::ReleaseCause;
+use os_upgrade_kernel::slot::{ReleaseCause, Semaphore, Waiter};
 use os_upgrade_kernel::{Fact, LockProvider, NoAnswer, Slot, SlotState, State};
 use serde_json::json;
 

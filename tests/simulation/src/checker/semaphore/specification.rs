@@ -8,8 +8,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use chrono::{DateTime, TimeDelta, Utc};
 use os_upgrade_kernel::reason::Denial;
 use os_upgrade_kernel::reboot_queue::EntryEvent;
-use os_upgrade_kernel::semaphore::HostDenied;
-use os_upgrade_kernel::slot::ReleaseCause;
+use os_upgrade_kernel::slot::{HostDenied, ReleaseCause};
 use os_upgrade_kernel::{
     Fact, HostEvent, LockOperation, LockProvider, Operation, Reason, Reclaim, Request, Settings,
     SlotOperation,

@@ -1,0 +1,28 @@
+//! What another configuration, or other settings, change in the state.
+
+use std::sync::Arc;
+
+use chrono::{DateTime, Utc};
+
+use super::settings::Settings;
+use super::state::Config;
+use crate::state::State;
+
+impl State {
+    pub(crate) fn apply_settings(&mut self, settings: &Settings, at: DateTime<Utc>) {
+        self.semaphores.configure(&settings.groups);
+        if !settings.auto_approve {
+            self.enrolment.auto_approve_ended();
+        }
+        if settings.timezone != self.settings.timezone {
+            self.missed.config_replaced(self.config.as_deref(), at);
+        }
+        self.settings = Arc::new(settings.clone());
+    }
+
+    pub(crate) fn apply_config(&mut self, config: Option<&Config>, at: DateTime<Utc>) {
+        self.config = config.cloned().map(Arc::new);
+        self.missed.config_replaced(config, at);
+        self.config_revision = self.config_revision.saturating_add(1);
+    }
+}

@@ -1,0 +1,376 @@
+//! Operators' decisions about hosts: approval, withdrawal and removal.
+
+use imbl::OrdSet;
+use os_upgrade_protocol::{GroupName, HostName, LongToken};
+use serde::{Deserialize, Serialize};
+
+use super::state::{APPROVED_AT_ONCE_MAX, Enrolled, Enrolment};
+use crate::answer::{Granted, RefusalClass};
+use crate::fact::Fact;
+use crate::reason::Reason;
+use crate::run::HostStatus;
+use crate::state::State;
+use crate::view::{Reachability, View};
+use crate::{reboot_queue, run};
+
+/// An operation on hosts.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "type", rename_all = "kebab-case", rename_all_fields = "kebab-case")]
+pub enum EnrolmentOperation {
+    /// Let hosts take part in runs from now on: all of them or none.
+    Approve {
+        /// The hosts, 1 to 1000; they need not have announced themselves yet.
+        hosts: Vec<HostName>,
+    },
+    /// Let a host no longer take part.
+    Withdraw {
+        /// The host.
+        host: HostName,
+        /// Why, as the operator says.
+        reason: String,
+    },
+    /// Forget a host that is gone, with what is stored of it.
+    Remove {
+        /// The host.
+        host: HostName,
+        /// Why, as the operator says.
+        reason: String,
+    },
+}
+
+/// Why an operation is refused.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error, Serialize, Deserialize)]
+#[serde(tag = "kind", rename_all = "kebab-case", rename_all_fields = "kebab-case")]
+pub enum EnrolmentRefusal {
+    /// Too few or too many hosts at once.
+    #[error("hosts: 1 to 1000 are approved at once")]
+    ApprovalSize,
+    /// The name of a host is too long for a worker.
+    #[error("the name of a host cannot be used: {}; none is approved", LongToken(*bytes))]
+    NameTooLong {
+        /// How long its token is.
+        bytes: usize,
+    },
+    /// The maximum number of approved and withdrawn hosts is reached.
+    #[error(
+        "decisions are kept for at most 100000 hosts: remove hosts that no longer exist, with `os-upgrade hosts remove NAME \
+         --reason TEXT`"
+    )]
+    EnrolmentFull,
+    /// There is no host of that name.
+    #[error(
+        "there is no host {host}: none of that name has announced itself, been approved or been withdrawn"
+    )]
+    UnknownHost {
+        /// That name.
+        host: HostName,
+    },
+    /// The host is not gone: its worker sends heartbeats.
+    #[error("{host} is running: stop its worker before it is removed, or withdraw it")]
+    HostRunning {
+        /// The host.
+        host: HostName,
+    },
+    /// The host sends heartbeats, and it is not known yet whether it still does.
+    #[error("it is not known yet whether {host} is running: ask again when it is shown as unreachable")]
+    HostAwaited {
+        /// The host.
+        host: HostName,
+    },
+    /// The host is in the active run.
+    #[error(
+        "{host} is {status} in the active run: cancel the run, or let it go on with `os-upgrade run give-up`"
+    )]
+    HostInRun {
+        /// The host.
+        host: HostName,
+        /// Its status there.
+        status: HostStatus,
+    },
+    /// The host's node is cordoned.
+    #[error("the node of {host} is cordoned: end that with `os-upgrade hosts uncordon` first")]
+    HostCordoned {
+        /// The host.
+        host: HostName,
+    },
+    /// The host holds a slot, or is about to.
+    #[error(
+        "{host} holds a slot of group {group}: release it with `os-upgrade lock release`, if it is certainly off"
+    )]
+    HostHoldsSlot {
+        /// The host.
+        host: HostName,
+        /// The group.
+        group: GroupName,
+    },
+}
+
+impl EnrolmentRefusal {
+    /// What the caller can do about it.
+    pub const fn class(&self) -> RefusalClass {
+        match self {
+            Self::ApprovalSize | Self::NameTooLong { .. } => RefusalClass::Invalid,
+            Self::UnknownHost { .. } => RefusalClass::Missing,
+            Self::EnrolmentFull
+            | Self::HostRunning { .. }
+            | Self::HostAwaited { .. }
+            | Self::HostInRun { .. }
+            | Self::HostCordoned { .. }
+            | Self::HostHoldsSlot { .. } => RefusalClass::Conflict,
+        }
+    }
+}
+
+pub(crate) fn decide(
+    state: &State,
+    view: &View,
+    operation: &EnrolmentOperation,
+    actor: &str,
+) -> Result<Granted, EnrolmentRefusal> {
+    match operation {
+        EnrolmentOperation::Approve { hosts } => approve(&state.enrolment, hosts, actor),
+        EnrolmentOperation::Withdraw { host, reason } => withdraw(state, view, host, actor, reason),
+        EnrolmentOperation::Remove { host, reason } => remove(state, view, host, actor, reason),
+    }
+}
+
+/// Approves hosts for runs that start from now on. Hosts that are already approved keep their approval.
+fn approve(enrolment: &Enrolment, hosts: &[HostName], actor: &str) -> Result<Granted, EnrolmentRefusal> {
+    if !(1..=APPROVED_AT_ONCE_MAX).contains(&hosts.len()) {
+        return Err(EnrolmentRefusal::ApprovalSize);
+    }
+    let new: OrdSet<&HostName> =
+        hosts.iter().filter(|host| !enrolment.approved.contains_key(*host)).collect();
+    if let Some(LongToken(bytes)) = new.iter().find_map(|host| host.check_length().err()) {
+        return Err(EnrolmentRefusal::NameTooLong { bytes });
+    }
+    let unknown = new.iter().filter(|host| !enrolment.has_place_of(host)).count();
+    if !enrolment.has_room_for(unknown) {
+        return Err(EnrolmentRefusal::EnrolmentFull);
+    }
+    if new.is_empty() {
+        return Ok(Granted::done(Vec::new()));
+    }
+    let (hosts, actor) = (new.into_iter().cloned().collect(), actor.to_owned());
+    Ok(Granted::done(vec![Fact::HostsApproved { hosts, actor }]))
+}
+
+/// Withdraws a host. In the active run it is cancelled if it has no slot yet. Once it holds its slot, its upgrade is
+/// finished, including the reboot: a host left in the middle of an upgrade would be neither the old nor the new system,
+/// and would keep its slot.
+fn withdraw(
+    state: &State,
+    view: &View,
+    host: &HostName,
+    actor: &str,
+    reason: &str,
+) -> Result<Granted, EnrolmentRefusal> {
+    check_known(state, view, host)?;
+    check_room(state, host)?;
+    let is_unchanged = matches!(
+        state.enrolled(host),
+        Enrolled::Withdrawn(current) if current.actor == actor && current.reason == reason
+    );
+    let mut facts = Vec::new();
+    if !is_unchanged {
+        let (actor, reason) = (actor.to_owned(), reason.to_owned());
+        facts.push(Fact::HostWithdrawn { host: host.clone(), actor, reason, forgotten: false });
+    }
+    // A host without a decision may be in the active run: it was auto-approved when the run started.
+    facts.extend(cancel_in_run(state, host, actor, reason));
+    facts.extend(reboot_queue::cancel_queued(state, host, actor, reason));
+    Ok(Granted::done(facts))
+}
+
+/// Removes a host that is gone. What may still be at work is not removed: nobody would wait for it any more.
+fn remove(
+    state: &State,
+    view: &View,
+    host: &HostName,
+    actor: &str,
+    reason: &str,
+) -> Result<Granted, EnrolmentRefusal> {
+    let seen = view.hosts.get(host);
+    if seen.is_none() && state.enrolment.removed.contains_key(host) {
+        return Ok(Granted::done(Vec::new()));
+    }
+    check_known(state, view, host)?;
+    check_room(state, host)?;
+    let in_run = state.run.as_ref().and_then(|run| run.host(host)).filter(|host| !host.status.is_final());
+    if let Some(in_run) = in_run {
+        return Err(EnrolmentRefusal::HostInRun { host: host.clone(), status: in_run.status });
+    }
+    if let Some(slot) = state.slots.get(host) {
+        return Err(EnrolmentRefusal::HostHoldsSlot { host: host.clone(), group: slot.group.clone() });
+    }
+    if state.nodes.contains_key(host) {
+        return Err(EnrolmentRefusal::HostCordoned { host: host.clone() });
+    }
+    match seen.map(|seen| seen.reachability) {
+        Some(Reachability::Reachable) => return Err(EnrolmentRefusal::HostRunning { host: host.clone() }),
+        Some(Reachability::Awaited) => return Err(EnrolmentRefusal::HostAwaited { host: host.clone() }),
+        Some(Reachability::Unknown | Reachability::Unreachable) | None => {}
+    }
+    let announced = seen.map_or(0, |seen| seen.announced);
+    let cancelled = reboot_queue::cancel_queued(state, host, actor, reason);
+    let (host, actor, reason) = (host.clone(), actor.to_owned(), reason.to_owned());
+    let removed = Fact::HostRemoved { host, actor, reason, announced };
+    Ok(Granted::done([removed].into_iter().chain(cancelled).collect()))
+}
+
+/// What was stored of a removed host up to its announcement at the sequence `announced` has been deleted.
+pub(crate) fn purged(state: &State, host: &HostName, announced: u64) -> Vec<Fact> {
+    // It may have announced itself and been removed again meanwhile.
+    let removal = state.enrolment.removed.get(host);
+    let is_due = removal.is_some_and(|removal| !removal.purged && removal.announced == announced);
+    is_due.then(|| Fact::HostPurged { host: host.clone() }).into_iter().collect()
+}
+
+fn check_known(state: &State, view: &View, host: &HostName) -> Result<(), EnrolmentRefusal> {
+    let in_run = state.run.as_ref().is_some_and(|run| run.host(host).is_some());
+    let is_known = view.hosts.contains_key(host) || in_run || state.enrolment.knows(host);
+    if !is_known && !view.left.contains(host) {
+        return Err(EnrolmentRefusal::UnknownHost { host: host.clone() });
+    }
+    Ok(())
+}
+
+fn check_room(state: &State, host: &HostName) -> Result<(), EnrolmentRefusal> {
+    let has_room = state.enrolment.has_place_of(host) || state.enrolment.has_room_for(1);
+    if has_room { Ok(()) } else { Err(EnrolmentRefusal::EnrolmentFull) }
+}
+
+/// Cancels a withdrawn host in the active run, unless it has begun or is not in it.
+fn cancel_in_run(state: &State, host: &HostName, actor: &str, reason: &str) -> Vec<Fact> {
+    let in_run = state.run.as_ref().and_then(|run| Some((run, run.host(host)?.status)));
+    let Some((run, status)) = in_run else { return Vec::new() };
+    match status {
+        HostStatus::Pending
+        | HostStatus::Preparing
+        | HostStatus::Prepared
+        | HostStatus::Waiting
+        | HostStatus::Draining => {
+            let (actor, reason) = (actor.to_owned(), reason.to_owned());
+            run::cancel_host(state, run, host, Reason::HostWithdrawn { actor, reason })
+        }
+        HostStatus::Upgrading
+        | HostStatus::Rebooting
+        | HostStatus::Recovering
+        | HostStatus::Upgraded
+        | HostStatus::Failed
+        | HostStatus::TimedOut
+        | HostStatus::Skipped
+        | HostStatus::Cancelled => Vec::new(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use chrono::DateTime;
+    use os_upgrade_protocol::RunId;
+
+    use super::*;
+    use crate::config::Settings;
+    use crate::enrolment::ENROLLED_MAX;
+    use crate::owner::Owner;
+    use crate::slot::Slot;
+    use crate::view::SeenHost;
+
+    fn hosts(numbers: impl Iterator<Item = usize>) -> Vec<HostName> {
+        numbers.map(|number| HostName::new(&format!("h{number}")).unwrap()).collect()
+    }
+
+    fn apply(state: &mut State, granted: Result<Granted, EnrolmentRefusal>) {
+        for fact in granted.unwrap().facts {
+            state.apply(DateTime::UNIX_EPOCH, &fact).unwrap();
+        }
+    }
+
+    #[test]
+    fn decisions_are_bounded() {
+        let mut state = State::default();
+        let all = hosts(0..ENROLLED_MAX);
+        for some in all.chunks(APPROVED_AT_ONCE_MAX) {
+            let approved = approve(&state.enrolment, some, "eve");
+            apply(&mut state, approved);
+        }
+        let one_more = hosts(ENROLLED_MAX..=ENROLLED_MAX);
+        let approval_of = |state: &State, hosts: &[HostName]| approve(&state.enrolment, hosts, "eve");
+        assert_eq!(approval_of(&state, &one_more), Err(EnrolmentRefusal::EnrolmentFull));
+        assert_eq!(approval_of(&state, &all[..1]), Ok(Granted::done(Vec::new())));
+        // Withdrawing an approved host takes no further room.
+        let withdrawn = withdraw(&state, &View::default(), &all[7], "eve", "stolen");
+        apply(&mut state, withdrawn);
+        assert!(approval_of(&state, &all[7..8]).is_ok());
+        assert_eq!(approval_of(&state, &one_more), Err(EnrolmentRefusal::EnrolmentFull));
+        // Nor does removing one. What was decided about it is needed until what is stored of it has been deleted.
+        let removed = remove(&state, &View::default(), &all[7], "eve", "scrapped");
+        apply(&mut state, removed);
+        assert_eq!(approval_of(&state, &one_more), Err(EnrolmentRefusal::EnrolmentFull));
+        let purged = Granted::done(purged(&state, &all[7], 0));
+        apply(&mut state, Ok(purged));
+        assert!(approval_of(&state, &one_more).is_ok());
+    }
+
+    #[test]
+    fn only_hosts_that_are_gone_are_removed() {
+        let host = &hosts(0..1)[0];
+        let seen = |reachability| {
+            let seen = SeenHost { announced: 7, reachability, ..SeenHost::default() };
+            View { hosts: [(host.clone(), seen)].into_iter().collect(), ..View::default() }
+        };
+        let removal = |state: &State, view: &View| remove(state, view, host, "eve", "scrapped");
+        let announced = |announced| {
+            let (host, actor, reason) = (host.clone(), "eve".to_owned(), "scrapped".to_owned());
+            Ok(Granted::done(vec![Fact::HostRemoved { host, actor, reason, announced }]))
+        };
+        let mut state = State::default();
+        let nobody = View::default();
+        let unknown = EnrolmentRefusal::UnknownHost { host: host.clone() };
+        assert_eq!(removal(&state, &nobody), Err(unknown));
+        for reachability in [Reachability::Unknown, Reachability::Unreachable] {
+            assert_eq!(removal(&state, &seen(reachability)), announced(7));
+        }
+        let running = EnrolmentRefusal::HostRunning { host: host.clone() };
+        assert_eq!(removal(&state, &seen(Reachability::Reachable)), Err(running));
+        let awaited = EnrolmentRefusal::HostAwaited { host: host.clone() };
+        assert_eq!(removal(&state, &seen(Reachability::Awaited)), Err(awaited));
+        let group = GroupName::new("default").unwrap();
+        state.slots.insert(
+            host.clone(),
+            Slot::requested(&group, &Owner::from(RunId::new("r1").unwrap()), DateTime::UNIX_EPOCH),
+        );
+        let slot = EnrolmentRefusal::HostHoldsSlot { host: host.clone(), group };
+        assert_eq!(removal(&state, &seen(Reachability::Unknown)), Err(slot));
+        state.slots.remove(host);
+        // One that was approved and has left.
+        let approved = approve(&state.enrolment, std::slice::from_ref(host), "eve");
+        apply(&mut state, approved);
+        assert_eq!(removal(&state, &nobody), announced(0));
+        apply(&mut state, announced(0));
+        assert_eq!(removal(&state, &nobody), Ok(Granted::done(Vec::new())), "it is gone already");
+        assert_eq!(purged(&state, host, 7), [], "of an earlier removal");
+        assert_eq!(purged(&state, host, 0), [Fact::HostPurged { host: host.clone() }]);
+        // The name stays one that nobody approves automatically, as long as others are.
+        let settings = Settings { auto_approve: true, ..Settings::default() };
+        state.apply(DateTime::UNIX_EPOCH, &Fact::SettingsAdopted { settings }).unwrap();
+        let purge = Granted::done(purged(&state, host, 0));
+        apply(&mut state, Ok(purge));
+        assert_eq!(purged(&state, host, 0), [], "once is enough");
+        assert_eq!(state.enrolled(host), Enrolled::Pending);
+    }
+
+    #[test]
+    fn approvals_per_request_are_bounded() {
+        let enrolment = Enrolment::default();
+        assert_eq!(approve(&enrolment, &[], "eve"), Err(EnrolmentRefusal::ApprovalSize));
+        let many = hosts(0..=APPROVED_AT_ONCE_MAX);
+        assert_eq!(approve(&enrolment, &many, "eve"), Err(EnrolmentRefusal::ApprovalSize));
+        let long = [HostName::new(&"x".repeat(224)).unwrap()];
+        assert_eq!(approve(&enrolment, &long, "eve"), Err(EnrolmentRefusal::NameTooLong { bytes: 224 }));
+        let [first, ..] = &many[..] else { panic!("there are many") };
+        let twice = [first.clone(), first.clone()];
+        let approved = Fact::HostsApproved { hosts: vec![first.clone()], actor: "eve".to_owned() };
+        assert_eq!(approve(&enrolment, &twice, "eve"), Ok(Granted::done(vec![approved])));
+    }
+}

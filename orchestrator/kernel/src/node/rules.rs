@@ -1,0 +1,136 @@
+//! What of the state is about the Kubernetes nodes of hosts: who needs them cordoned, and when a slot is released.
+
+use imbl::OrdSet;
+use os_upgrade_calendar::Duration;
+use os_upgrade_protocol::{Action, HostName};
+
+use super::fence::NodeFence;
+use super::state::{Node, NodeStage, NodeStep};
+use crate::fact::Fact;
+use crate::owner::Owner;
+use crate::reason::Reason;
+use crate::reboot_queue::EntryStatus;
+use crate::run::{HostStatus, Run};
+use crate::slot::ReleaseCause;
+use crate::state::State;
+use crate::view::{SeenMark, SeenNode, View};
+
+/// How long a drain may take if the settings do not say so: as long as by default.
+const DRAIN_TIMEOUT: Duration = Duration::from_secs(600);
+
+impl State {
+    /// Whether the node of `host` is to be drained before the host is upgraded or rebooted.
+    pub fn has_node(&self, host: &HostName) -> bool {
+        self.settings.kubernetes.as_ref().is_some_and(|kubernetes| kubernetes.includes(host))
+    }
+
+    /// After how long a drain is given up: after ten minutes if the settings have lost their `[kubernetes]` during it.
+    pub fn drain_timeout(&self) -> Duration {
+        self.settings.kubernetes.as_ref().map_or(DRAIN_TIMEOUT, |kubernetes| kubernetes.drain_timeout)
+    }
+
+    /// The fence for the marks of nodes; absent until the current one is passed.
+    pub(crate) fn node_fence(&self) -> Option<NodeFence> {
+        let fence = self.fence.as_ref().filter(|fence| fence.passed)?;
+        Some(NodeFence { restored: self.restored, sequence: fence.sequence })
+    }
+
+    /// The run, or the entry of the reboot queue, for which the node of `host` is being drained.
+    pub(crate) fn drained_for(&self, host: &HostName) -> Option<Owner> {
+        let is_draining =
+            |run: &&Run| run.host(host).is_some_and(|in_run| in_run.status == HostStatus::Draining);
+        let of_run = self.run.as_ref().filter(is_draining).map(|run| Owner::Run(run.id.clone()));
+        let entry = self.entry_of_slot(host).filter(|(_, entry)| entry.status == EntryStatus::Draining);
+        of_run.or_else(|| entry.map(|(index, entry)| entry.owner(index)))
+    }
+
+    /// The run, or the entry of the reboot queue, whose command to upgrade or reboot `host` has not been sent yet.
+    pub(crate) fn sent_next_for(&self, host: &HostName) -> Option<Owner> {
+        let run = self.run.as_ref().filter(|run| {
+            let command =
+                run.host(host).filter(|in_run| in_run.is_unsent()).and_then(|in_run| in_run.command);
+            command.is_some_and(|command| command.action != Action::Prepare)
+        });
+        let entry = self.entry_under_way(host).filter(|(_, entry)| entry.is_unsent());
+        let run = run.map(|run| Owner::Run(run.id.clone()));
+        run.or_else(|| entry.map(|(index, entry)| entry.owner(index)))
+    }
+
+    /// Whether the cordon of `host` allows its next command: its node is drained, and marked by this leader.
+    pub(crate) fn cordon_allows(&self, host: &HostName, action: Action) -> bool {
+        action == Action::Prepare
+            || self.nodes.get(host).is_none_or(|node| match &node.stage {
+                NodeStage::Drained => node.fence.is_some() && node.fence == self.node_fence(),
+                // It is not drained for what the slot is held for: the host is no node of the cluster any more.
+                NodeStage::Uncordoning { release: None, reason: None } => !self.has_node(host),
+                NodeStage::Checking
+                | NodeStage::Evicting
+                | NodeStage::Rechecking
+                | NodeStage::Uncordoning { .. } => false,
+            })
+    }
+
+    /// Whether the node of `host` is cordoned though nothing is under way there: it stays so after a failure, until an operator, or
+    /// the next run or reboot of the host, goes on with it.
+    pub fn stays_cordoned(&self, host: &HostName) -> bool {
+        let is_cordoned = |node: &Node| !matches!(node.stage, NodeStage::Uncordoning { .. });
+        self.nodes.get(host).is_some_and(is_cordoned) && !self.is_at_work(host)
+    }
+
+    /// Whether the mark of a node is of another journal, as it says itself, or as its fence is later: a leader of this journal has no later
+    /// fence, as its decisions are not committed once another one leads.
+    pub(crate) fn has_foreign_mark(&self, seen: &SeenNode) -> bool {
+        let is_foreign =
+            |(own, mark): (NodeFence, SeenMark)| own.yields_to(mark.fence, mark.is_of_other_journal);
+        self.node_fence().zip(seen.mark).is_some_and(is_foreign)
+    }
+
+    /// The hosts whose nodes are drained, at work or uncordoned: those that failed are not among them.
+    pub(crate) fn nodes_under_way(&self) -> OrdSet<HostName> {
+        self.nodes.keys().filter(|host| !self.stays_cordoned(host)).cloned().collect()
+    }
+
+    /// Why the drain of the node of `host` must wait for other nodes: an API server of the cluster is alone under way.
+    pub(crate) fn api_server_rule(&self, view: &View, host: &HostName) -> Option<Reason> {
+        if !self.has_node(host) {
+            return None;
+        }
+        let Some(nodes) = &view.nodes else { return Some(Reason::ClusterUnseen) };
+        let is_server = |host: &HostName| nodes.get(host).is_some_and(|node| node.is_api_server);
+        let mut others = self.nodes_under_way();
+        others.remove(host);
+        if let Some(server) = others.iter().find(|other| is_server(other)) {
+            return Some(Reason::ApiServerUnderWay { host: server.clone() });
+        }
+        let other = others.get_min().filter(|_| is_server(host))?;
+        Some(Reason::ApiServerWaits { host: other.clone() })
+    }
+
+    /// The fact that uncordons the node of a host that failed, if the settings say so and it is not under way.
+    pub(crate) fn uncordon_failed(&self, host: &HostName) -> Option<Fact> {
+        let is_due = |node: &Node| matches!(node.stage, NodeStage::Uncordoning { .. });
+        let is_left = !self.keeps_cordon(ReleaseCause::Failed);
+        (is_left && !is_due(self.nodes.get(host)?)).then(|| uncordon_due(host, None, None))
+    }
+
+    /// Whether a node stays cordoned when the slot of its host is released.
+    pub(crate) fn keeps_cordon(&self, why: ReleaseCause) -> bool {
+        match why {
+            ReleaseCause::Failed => {
+                self.settings.kubernetes.as_ref().is_none_or(|kubernetes| !kubernetes.uncordon_failed)
+            }
+            // The host may be looked after; `hosts uncordon` ends that.
+            ReleaseCause::Operator => true,
+            ReleaseCause::Upgraded
+            | ReleaseCause::Rebooted
+            | ReleaseCause::NeverSent
+            | ReleaseCause::NotNeeded
+            | ReleaseCause::DrainGivenUp
+            | ReleaseCause::LateDone => false,
+        }
+    }
+}
+
+pub(crate) fn uncordon_due(host: &HostName, release: Option<ReleaseCause>, reason: Option<Reason>) -> Fact {
+    Fact::Node { host: host.clone(), step: NodeStep::UncordonDue { release, reason } }
+}

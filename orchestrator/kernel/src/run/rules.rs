@@ -1,0 +1,29 @@
+//! What others ask of the active run, and how they cancel a host of it.
+
+use os_upgrade_protocol::HostName;
+
+use super::event::HostEvent;
+use super::state::Run;
+use crate::fact::Fact;
+use crate::reason::Reason;
+use crate::state::State;
+
+impl State {
+    /// Whether a run or an entry of the reboot queue is under way on `host`.
+    pub(crate) fn is_at_work(&self, host: &HostName) -> bool {
+        let in_run = self.run.as_ref().is_some_and(|run| run.under_way().contains(host));
+        in_run || self.entry_under_way(host).is_some()
+    }
+
+    /// Whether the active run is not through with `host`.
+    pub(crate) fn is_in_run(&self, host: &HostName) -> bool {
+        let in_run = self.run.as_ref().and_then(|run| run.host(host));
+        in_run.is_some_and(|in_run| !in_run.status.is_final())
+    }
+}
+
+/// Cancels a host that has not begun, and its slot request.
+pub(crate) fn cancel_host(state: &State, run: &Run, host: &HostName, reason: Reason) -> Vec<Fact> {
+    let cancelled = Fact::of_host(&run.id, host, HostEvent::Cancelled { reason });
+    [cancelled].into_iter().chain(state.cancel_slot_request(run, host)).collect()
+}

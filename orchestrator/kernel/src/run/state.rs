@@ -1,0 +1,366 @@
+//! A run: one pass through the hosts of a site, with the state of each host in it.
+
+use chrono::{DateTime, Utc};
+use imbl::{OrdMap, OrdSet};
+use os_upgrade_protocol::{GroupName, HostName, RunId};
+use serde::{Deserialize, Serialize};
+use strum::VariantNames;
+
+use super::event::{Enlisted, HostEvent};
+use super::host::{HostStatus, IllegalTransition, LateAnswer, LateResult, RunHost};
+use super::index::Index;
+use super::turns::{Place, Turns};
+use crate::config::Rollout;
+use crate::left_out::is_default;
+
+/// One pass through the hosts of a site. Cheap to clone: copies share the hosts.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case", from = "StoredRun", into = "StoredRun")]
+pub struct Run {
+    /// Its id.
+    pub id: RunId,
+    /// Its number among the runs of the site, from 1; 0 if it started before runs were counted.
+    pub number: u64,
+    /// What started it.
+    pub trigger: Trigger,
+    /// When it started.
+    pub started_at: DateTime<Utc>,
+    /// When it ends at the latest.
+    pub not_after: DateTime<Utc>,
+    /// How it proceeds through the hosts.
+    pub rollout: Rollout,
+    /// Whether hosts are being prepared or upgraded.
+    pub phase: Phase,
+    /// Why no further host is started; absent while hosts are started.
+    pub stopping: Option<StopCause>,
+    /// When and how it ended; absent while it is active.
+    pub ended: Option<Ended>,
+    hosts: OrdMap<HostName, RunHost>,
+    index: Index,
+}
+
+/// A run as it is serialized; the index is rebuilt when it is read.
+#[derive(Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+struct StoredRun {
+    id: RunId,
+    #[serde(default, skip_serializing_if = "is_default")]
+    number: u64,
+    trigger: Trigger,
+    started_at: DateTime<Utc>,
+    not_after: DateTime<Utc>,
+    rollout: Rollout,
+    phase: Phase,
+    stopping: Option<StopCause>,
+    ended: Option<Ended>,
+    hosts: OrdMap<HostName, RunHost>,
+}
+
+impl From<StoredRun> for Run {
+    fn from(stored: StoredRun) -> Self {
+        let StoredRun { id, number, trigger, started_at, not_after, rollout, phase, stopping, ended, hosts } =
+            stored;
+        let index = Index::of(&hosts);
+        Self { id, number, trigger, started_at, not_after, rollout, phase, stopping, ended, hosts, index }
+    }
+}
+
+impl From<Run> for StoredRun {
+    fn from(run: Run) -> Self {
+        let Run {
+            id,
+            number,
+            trigger,
+            started_at,
+            not_after,
+            rollout,
+            phase,
+            stopping,
+            ended,
+            hosts,
+            index: _,
+        } = run;
+        Self { id, number, trigger, started_at, not_after, rollout, phase, stopping, ended, hosts }
+    }
+}
+
+/// What started a run.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, strum::IntoStaticStr, VariantNames)]
+#[strum(serialize_all = "kebab-case")]
+#[serde(tag = "kind", rename_all = "kebab-case", rename_all_fields = "kebab-case")]
+pub enum Trigger {
+    /// An operator.
+    Operator {
+        /// The operator.
+        actor: String,
+        /// Why, as the operator says.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        reason: Option<String>,
+    },
+    /// A maintenance window.
+    Window {
+        /// When its occurrence starts.
+        start: DateTime<Utc>,
+        /// When the occurrence ends.
+        end: DateTime<Utc>,
+    },
+}
+
+impl Trigger {
+    /// Every kind.
+    pub const KINDS: &'static [&'static str] = <Self as VariantNames>::VARIANTS;
+
+    /// The `kind` in its JSON, which the history shows.
+    pub fn kind(&self) -> &'static str {
+        self.into()
+    }
+
+    /// The operator, if one started the run.
+    pub fn actor(&self) -> Option<&str> {
+        match self {
+            Self::Operator { actor, .. } => Some(actor),
+            Self::Window { .. } => None,
+        }
+    }
+
+    /// The operator's reason, if one is given.
+    pub fn reason(&self) -> Option<&str> {
+        match self {
+            Self::Operator { reason, .. } => reason.as_deref(),
+            Self::Window { .. } => None,
+        }
+    }
+}
+
+/// The phase of a run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, strum::IntoStaticStr)]
+#[strum(serialize_all = "kebab-case")]
+#[serde(rename_all = "kebab-case")]
+pub enum Phase {
+    /// Hosts are prepared.
+    Preparing,
+    /// Hosts are upgraded.
+    Upgrading,
+}
+
+impl Phase {
+    /// The wire name.
+    pub fn as_str(self) -> &'static str {
+        self.into()
+    }
+}
+
+/// Why a run starts no further host.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "kind", rename_all = "kebab-case", rename_all_fields = "kebab-case")]
+pub enum StopCause {
+    /// More hosts failed than `max-failures` allows.
+    Failed {
+        /// The host whose failure was one too many.
+        host: HostName,
+    },
+    /// An operator cancelled it.
+    Cancelled {
+        /// The operator.
+        actor: String,
+        /// Why, as the operator says.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        reason: Option<String>,
+    },
+    /// The site was restored while the run was active, so the state of its hosts is not known.
+    Restored {
+        /// Who restored it.
+        actor: String,
+    },
+}
+
+impl StopCause {
+    /// The operator, if one stopped the run.
+    pub fn actor(&self) -> Option<&str> {
+        match self {
+            Self::Failed { .. } => None,
+            Self::Cancelled { actor, .. } | Self::Restored { actor } => Some(actor),
+        }
+    }
+
+    /// The operator's reason, if one is given.
+    pub fn reason(&self) -> Option<&str> {
+        match self {
+            Self::Cancelled { reason, .. } => reason.as_deref(),
+            Self::Failed { .. } | Self::Restored { .. } => None,
+        }
+    }
+}
+
+/// How a run ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, strum::IntoStaticStr)]
+#[strum(serialize_all = "kebab-case")]
+#[serde(rename_all = "kebab-case")]
+pub enum RunResult {
+    /// Every host that took part is upgraded, except for allowed failures and for hosts that operators gave up.
+    Completed,
+    /// More hosts failed than allowed, or none was upgraded.
+    Failed,
+    /// Its `not-after` passed first.
+    TimedOut,
+    /// An operator cancelled it.
+    Cancelled,
+}
+
+impl RunResult {
+    /// Every result.
+    pub const ALL: [Self; 4] = [Self::Completed, Self::Failed, Self::TimedOut, Self::Cancelled];
+
+    /// The wire name.
+    pub fn as_str(self) -> &'static str {
+        self.into()
+    }
+}
+
+/// The end of a run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub struct Ended {
+    /// When it ended.
+    pub at: DateTime<Utc>,
+    /// How it ended.
+    pub result: RunResult,
+}
+
+impl Run {
+    /// A run that starts at `at`, with the enlisted hosts, and is counted in `turns`.
+    pub(crate) fn start(
+        id: RunId,
+        trigger: Trigger,
+        at: DateTime<Utc>,
+        not_after: DateTime<Utc>,
+        rollout: Rollout,
+        enlisted: &[Enlisted],
+        turns: &mut Turns,
+    ) -> Self {
+        let number = turns.run_started();
+        let enlist =
+            |entry: &Enlisted| (entry.host.clone(), RunHost::enlist(entry, turns.last(&entry.host), at));
+        let hosts: OrdMap<_, _> = enlisted.iter().map(enlist).collect();
+        let index = Index::of(&hosts);
+        let phase = Phase::Preparing;
+        Self {
+            id,
+            number,
+            trigger,
+            started_at: at,
+            not_after,
+            rollout,
+            phase,
+            stopping: None,
+            ended: None,
+            hosts,
+            index,
+        }
+    }
+
+    /// Every host, by name.
+    pub fn hosts(&self) -> &OrdMap<HostName, RunHost> {
+        &self.hosts
+    }
+
+    /// The host of that name, if it is in the run.
+    pub fn host(&self, name: &HostName) -> Option<&RunHost> {
+        self.hosts.get(name)
+    }
+
+    /// Hosts whose current command has not been seen in the control stream yet.
+    pub fn unsent(&self) -> &OrdSet<HostName> {
+        &self.index.unsent
+    }
+
+    /// Hosts that hold a slot and are being drained, upgraded, rebooted or uncordoned.
+    pub fn under_way(&self) -> &OrdSet<HostName> {
+        &self.index.under_way
+    }
+
+    /// Prepared hosts that have not started, by group, in the order of turns.
+    pub fn ready(&self) -> &OrdMap<GroupName, OrdSet<Place>> {
+        &self.index.ready
+    }
+
+    /// Hosts whose turn it is and which wait for a slot.
+    pub fn waiting(&self) -> &OrdSet<HostName> {
+        &self.index.waiting
+    }
+
+    /// Hosts that have not answered `prepare`.
+    pub fn unprepared(&self) -> &OrdSet<HostName> {
+        &self.index.unprepared
+    }
+
+    /// Hosts that have not answered `prepare` and whose heartbeat was awaited when the run started.
+    pub(crate) fn unheard(&self) -> &OrdSet<HostName> {
+        &self.index.unheard
+    }
+
+    /// How many hosts are in `status`.
+    pub fn count(&self, status: HostStatus) -> usize {
+        self.index.count(status)
+    }
+
+    /// Whether every host has a final status.
+    pub fn is_finished(&self) -> bool {
+        HostStatus::ALL.iter().filter(|status| !status.is_final()).all(|status| self.count(*status) == 0)
+    }
+
+    /// Whether the rollout allows a further host to start.
+    pub(crate) fn has_room(&self) -> bool {
+        self.phase == Phase::Upgrading
+            && self.stopping.is_none()
+            && self.under_way().len() < self.rollout.max_concurrent as usize
+    }
+
+    /// Why the run stops once `host` fails or times out, if that is one failure too many.
+    pub(crate) fn stop_after(&self, host: &HostName) -> Option<StopCause> {
+        let before = self.count(HostStatus::Failed) + self.count(HostStatus::TimedOut);
+        let is_enough = self.stopping.is_none() && before >= self.rollout.max_failures as usize;
+        is_enough.then(|| StopCause::Failed { host: host.clone() })
+    }
+
+    /// Records what the worker of `name` answered after the host's part in the run had ended. Nothing overrides `done`.
+    pub(crate) fn answered_late(&mut self, name: &HostName, answer: LateAnswer) {
+        let is_news = |host: &&mut RunHost| {
+            let earlier = host.late_answer.map(|earlier| earlier.result);
+            matches!(host.status, HostStatus::Failed | HostStatus::TimedOut)
+                && earlier != Some(LateResult::Done)
+        };
+        if let Some(host) = self.hosts.get_mut(name).filter(is_news) {
+            host.late_answer = Some(answer);
+        }
+    }
+
+    /// Folds `event` into the state of a host.
+    pub(crate) fn apply(
+        &mut self,
+        name: &HostName,
+        event: &HostEvent,
+        at: DateTime<Utc>,
+    ) -> Result<(), HostError> {
+        let host = self.hosts.get(name).ok_or_else(|| HostError::Unknown(name.clone()))?;
+        let mut next = host.after(event, at).map_err(|source| HostError::Illegal(name.clone(), source))?;
+        if let HostEvent::SlotGranted { .. } = event {
+            next.last_turn = self.number;
+        }
+        self.index.remove(name, host);
+        self.index.insert(name, &next);
+        self.hosts.insert(name.clone(), next);
+        Ok(())
+    }
+}
+
+/// An event does not apply to a host of the run.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum HostError {
+    /// The run has no such host.
+    #[error("the run has no host {0}")]
+    Unknown(HostName),
+    /// The event is illegal in the host's status.
+    #[error("host {0}")]
+    Illegal(HostName, #[source] IllegalTransition),
+}

@@ -1,0 +1,144 @@
+//! What follows for the active run from its state, and from time: it ends, stops, or goes on to the upgrades.
+
+use chrono::{DateTime, Utc};
+use os_upgrade_protocol::{Action, HostName};
+
+use super::event::HostEvent;
+use super::host::{HostStatus, RunHost};
+use super::rules::cancel_host;
+use super::state::{Phase, RunResult, StopCause};
+use crate::fact::Fact;
+use crate::reason::{LastWait, Reason};
+use crate::state::State;
+use crate::view::{Reachability, View};
+use crate::why::LastWaits;
+
+/// Ends a run whose deadline has passed. A new leader waits for answers first; meanwhile hosts say what time it is.
+pub(crate) fn expire(state: &State, view: &View, now: DateTime<Utc>) -> Option<Vec<Fact>> {
+    let run = state.run.as_ref()?;
+    if now < run.not_after || !view.may_time_out() {
+        return None;
+    }
+    let mut facts = Vec::new();
+    let waits = LastWaits::of(run);
+    for (name, host) in run.hosts() {
+        let seen = view.hosts.get(name).map(|seen| seen.reachability);
+        let is_unreachable = seen == Some(Reachability::Unreachable);
+        let waits_for = || last_wait(state, &waits, name, host);
+        let Some(event) = expiry_event(waits_for, host, is_unreachable) else { continue };
+        facts.push(Fact::of_host(&run.id, name, event));
+        facts.extend(state.cancel_slot_request(run, name));
+        let sent = host.command.is_some_and(|command| command.sequence.is_some());
+        // A host whose command may still be on its way keeps its slot until a fence shows that it is not.
+        if host.status.is_at_work() && sent {
+            facts.extend(state.after_failure(name));
+        }
+    }
+    facts.push(Fact::RunEnded { run: run.id.clone(), result: RunResult::TimedOut });
+    Some(facts)
+}
+
+/// What a host of the run that has not been told to upgrade waits for.
+fn last_wait(state: &State, waits: &LastWaits<'_>, name: &HostName, host: &RunHost) -> Option<LastWait> {
+    if host.status == HostStatus::Draining {
+        let waits = state.nodes.get(name).and_then(|node| node.waits.clone());
+        return Some(LastWait::NodeUndrained { waits });
+    }
+    waits.of_host(host)
+}
+
+fn expiry_event(
+    waits_for: impl FnOnce() -> Option<LastWait>,
+    host: &RunHost,
+    is_unreachable: bool,
+) -> Option<HostEvent> {
+    match host.status {
+        HostStatus::Pending | HostStatus::Preparing | HostStatus::Upgrading | HostStatus::Rebooting => {
+            let command = host.command?;
+            let action = command.action;
+            let reason = if command.sequence.is_some() {
+                Reason::NoReply { action, unreachable: is_unreachable }
+            } else {
+                Reason::NotSent { action }
+            };
+            Some(HostEvent::TimedOut { reason })
+        }
+        HostStatus::Prepared | HostStatus::Waiting | HostStatus::Draining => {
+            // One that has had its turn, and was not drained, says why.
+            let why_not_drained = host.reason.clone().filter(Reason::is_of_drain);
+            let timed_out = || Reason::RunTimedOut { waited_for: waits_for() };
+            Some(HostEvent::Cancelled { reason: why_not_drained.unwrap_or_else(timed_out) })
+        }
+        // It has answered `done`; the end of its cordon goes on without the run.
+        HostStatus::Recovering => Some(HostEvent::Upgraded),
+        HostStatus::Upgraded
+        | HostStatus::Failed
+        | HostStatus::TimedOut
+        | HostStatus::Skipped
+        | HostStatus::Cancelled => None,
+    }
+}
+
+/// Times out a host that has not answered `reboot` in time. Its slot stays held. If the settings release such slots,
+/// that happens once its command has been deleted or found to be delivered.
+pub(crate) fn time_out_boots(state: &State, view: &View, now: DateTime<Utc>) -> Option<Vec<Fact>> {
+    let run = state.run.as_ref()?;
+    if !view.may_time_out() {
+        return None;
+    }
+    let after = run.rollout.boot_timeout;
+    let is_late = |host: &RunHost| {
+        let sent_at = host.unanswered().filter(|command| command.action == Action::Reboot)?.sent_at?;
+        view.clock.has_passed(after.to_delta(), sent_at, now).then_some(())
+    };
+    let name = run.under_way().iter().find(|name| run.host(name).and_then(is_late).is_some())?;
+    let event = HostEvent::TimedOut { reason: Reason::BootTimeout { after } };
+    let mut facts = vec![Fact::of_host(&run.id, name, event)];
+    facts.extend(run.stop_after(name).map(|cause| Fact::RunStopping { run: run.id.clone(), cause }));
+    Some(facts)
+}
+
+/// Cancels the hosts of a stopping run that have not started; hosts in progress are finished.
+pub(crate) fn stop(state: &State, _: &View, _: DateTime<Utc>) -> Option<Vec<Fact>> {
+    let run = state.run.as_ref()?;
+    let reason = match run.stopping.as_ref()? {
+        StopCause::Failed { host } => Reason::RunFailed { host: host.clone() },
+        StopCause::Cancelled { actor, .. } => Reason::RunCancelled { actor: actor.clone() },
+        StopCause::Restored { actor } => Reason::Restored { actor: actor.clone() },
+    };
+    let startable = [
+        HostStatus::Pending,
+        HostStatus::Preparing,
+        HostStatus::Prepared,
+        HostStatus::Waiting,
+        HostStatus::Draining,
+    ];
+    if startable.iter().all(|status| run.count(*status) == 0) {
+        return None;
+    }
+    let hosts = run.hosts().iter().filter(|(_, host)| startable.contains(&host.status));
+    Some(hosts.flat_map(|(name, _)| cancel_host(state, run, name, reason.clone())).collect())
+}
+
+/// Ends a run with nothing left to do for any host. This precedes the deadline: a run whose last reply is read after
+/// the deadline is still complete.
+pub(crate) fn finish(state: &State, _: &View, _: DateTime<Utc>) -> Option<Vec<Fact>> {
+    let run = state.run.as_ref()?;
+    if !run.is_finished() {
+        return None;
+    }
+    let result = match &run.stopping {
+        Some(StopCause::Failed { .. } | StopCause::Restored { .. }) => RunResult::Failed,
+        Some(StopCause::Cancelled { .. }) => RunResult::Cancelled,
+        None if run.count(HostStatus::Upgraded) == 0 => RunResult::Failed,
+        None => RunResult::Completed,
+    };
+    Some(vec![Fact::RunEnded { run: run.id.clone(), result }])
+}
+
+/// Begins the upgrades once every host has answered `prepare`.
+pub(crate) fn begin_upgrades(state: &State, _: &View, _: DateTime<Utc>) -> Option<Vec<Fact>> {
+    let run = state.run.as_ref()?;
+    (run.phase == Phase::Preparing && run.unprepared().is_empty())
+        .then(|| vec![Fact::UpgradesBegan { run: run.id.clone() }])
+}

@@ -1,0 +1,148 @@
+//! Operators' changes to the strongbox: store a secret, or remove one.
+
+use serde::{Deserialize, Serialize};
+
+use super::state::{SEALED_BYTES_MAX, SECRETS_MAX, SecretName};
+use crate::answer::{Accepted, Granted, RefusalClass};
+use crate::fact::Fact;
+use crate::state::State;
+
+/// An operation on secrets.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "type", rename_all = "kebab-case", rename_all_fields = "kebab-case")]
+pub enum SecretOperation {
+    /// Store a secret in the strongbox, in place of one of the same name.
+    Keep {
+        /// The secret's name.
+        name: SecretName,
+        /// The sealed secret.
+        sealed: String,
+        /// A value derived from the key, by which it is recognised.
+        check: String,
+    },
+    /// Remove a secret.
+    Remove {
+        /// The secret's name.
+        name: SecretName,
+    },
+}
+
+/// Why an operation is refused.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error, Serialize, Deserialize)]
+#[serde(tag = "kind", rename_all = "kebab-case", rename_all_fields = "kebab-case")]
+pub enum SecretRefusal {
+    /// The existing secrets were sealed with another key.
+    #[error("the strongbox has another key: unseal it with that one, or remove every secret first")]
+    OtherStrongboxKey,
+    /// The secret is too large, or there are too many.
+    #[error("the strongbox holds at most 100 secrets of 8 KiB each")]
+    StrongboxFull,
+    /// There is no secret of that name.
+    #[error("there is no secret {name}")]
+    NoSecret {
+        /// That name.
+        name: SecretName,
+    },
+}
+
+impl SecretRefusal {
+    /// What the caller can do about it.
+    pub const fn class(&self) -> RefusalClass {
+        match self {
+            Self::NoSecret { .. } => RefusalClass::Missing,
+            Self::OtherStrongboxKey | Self::StrongboxFull => RefusalClass::Conflict,
+        }
+    }
+}
+
+pub(crate) fn decide(
+    state: &State,
+    operation: &SecretOperation,
+    actor: &str,
+) -> Result<Granted, SecretRefusal> {
+    match operation {
+        SecretOperation::Keep { name, sealed, check } => keep(state, name, sealed, check, actor),
+        SecretOperation::Remove { name } => remove(state, name, actor),
+    }
+}
+
+/// Stores `sealed`, which was sealed with the key of `check`. A strongbox without secrets accepts any key.
+fn keep(
+    state: &State,
+    name: &SecretName,
+    sealed: &str,
+    check: &str,
+    actor: &str,
+) -> Result<Granted, SecretRefusal> {
+    let kept = &state.strongbox;
+    let is_new = !kept.secrets.contains_key(name);
+    if !kept.secrets.is_empty() && kept.check.as_deref() != Some(check) {
+        return Err(SecretRefusal::OtherStrongboxKey);
+    }
+    if sealed.len() > SEALED_BYTES_MAX || (is_new && kept.secrets.len() >= SECRETS_MAX) {
+        return Err(SecretRefusal::StrongboxFull);
+    }
+    let made =
+        (kept.check.as_deref() != Some(check)).then(|| Fact::StrongboxKeySet { check: check.to_owned() });
+    let (name, sealed, actor) = (name.clone(), sealed.to_owned(), actor.to_owned());
+    let facts = made.into_iter().chain([Fact::SecretStored { name, sealed, actor }]).collect();
+    Ok(Granted { facts, accepted: if is_new { Accepted::Created } else { Accepted::Done } })
+}
+
+/// Removes a secret. This needs no key, so that a site that has lost its key can start over.
+fn remove(state: &State, name: &SecretName, actor: &str) -> Result<Granted, SecretRefusal> {
+    if !state.strongbox.secrets.contains_key(name) {
+        return Err(SecretRefusal::NoSecret { name: name.clone() });
+    }
+    Ok(Granted::done(vec![Fact::SecretRemoved { name: name.clone(), actor: actor.to_owned() }]))
+}
+
+#[cfg(test)]
+mod tests {
+    use chrono::DateTime;
+
+    use super::*;
+
+    fn name(text: &str) -> SecretName {
+        SecretName::new(text).unwrap()
+    }
+
+    fn apply(state: &mut State, granted: Result<Granted, SecretRefusal>) -> Accepted {
+        let Granted { facts, accepted } = granted.unwrap();
+        for fact in &facts {
+            state.apply(DateTime::UNIX_EPOCH, fact).unwrap();
+        }
+        accepted
+    }
+
+    #[test]
+    fn all_secrets_share_one_key() {
+        let mut state = State::default();
+        let kept = keep(&state, &name("a"), "1", "k", "eve");
+        assert_eq!(apply(&mut state, kept), Accepted::Created);
+        let again = keep(&state, &name("a"), "2", "k", "eve");
+        assert_eq!(apply(&mut state, again), Accepted::Done);
+        assert_eq!(state.strongbox.secrets[&name("a")].sealed, "2");
+        assert_eq!(keep(&state, &name("b"), "3", "other", "eve"), Err(SecretRefusal::OtherStrongboxKey));
+        assert_eq!(remove(&state, &name("b"), "eve"), Err(SecretRefusal::NoSecret { name: name("b") }));
+        let removed = remove(&state, &name("a"), "eve");
+        apply(&mut state, removed);
+        // Without secrets, another key is accepted.
+        let restarted = keep(&state, &name("b"), "3", "other", "eve");
+        assert_eq!(apply(&mut state, restarted), Accepted::Created);
+        assert_eq!(state.strongbox.check.as_deref(), Some("other"));
+    }
+
+    #[test]
+    fn secrets_are_bounded() {
+        let mut state = State::default();
+        let large = "x".repeat(SEALED_BYTES_MAX + 1);
+        assert_eq!(keep(&state, &name("a"), &large, "k", "eve"), Err(SecretRefusal::StrongboxFull));
+        for number in 0..SECRETS_MAX {
+            let kept = keep(&state, &name(&number.to_string()), "1", "k", "eve");
+            apply(&mut state, kept);
+        }
+        assert_eq!(keep(&state, &name("a"), "1", "k", "eve"), Err(SecretRefusal::StrongboxFull));
+        assert!(keep(&state, &name("7"), "1", "k", "eve").is_ok());
+    }
+}

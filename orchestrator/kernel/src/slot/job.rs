@@ -1,0 +1,268 @@
+//! External lock servers: which slots of hosts to request and release there, and what follows from the answers.
+
+use chrono::{DateTime, Utc};
+use os_upgrade_protocol::{GroupName, HostName};
+use serde::{Deserialize, Serialize};
+
+use super::state::{ReleaseCause, Slot, SlotState};
+use crate::config::LockProvider;
+use crate::fact::Fact;
+use crate::job::system_job::SystemJob;
+use crate::no_answer::NoAnswer;
+use crate::reason::{Denial, Reason, ReleaseRefusal};
+use crate::reboot_queue::{Entry, EntryEvent, EntryStatus, next_reboot};
+use crate::run::{HostEvent, Run};
+use crate::state::State;
+use crate::view::View;
+
+/// A request to a lock server about a host's slot.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct SlotJob {
+    /// Whether to lock or unlock.
+    pub order: SlotOrder,
+    /// The host.
+    pub host: HostName,
+    /// The group of the slot.
+    pub group: GroupName,
+}
+
+/// What to request from a lock server.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum SlotOrder {
+    /// Take a slot: FleetLock's `pre-reboot`.
+    Lock,
+    /// Release it: FleetLock's `steady-state`.
+    Unlock,
+}
+
+/// The outcome of a request to a lock server. Only `Granted` is a success.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "kind", rename_all = "kebab-case", rename_all_fields = "kebab-case")]
+pub enum LockOutcome {
+    /// Status 200.
+    Granted,
+    /// Status 4xx or 5xx with a FleetLock error.
+    Denied {
+        /// The error's `kind`.
+        lock_kind: String,
+        /// The error's `value`.
+        value: String,
+    },
+    /// No answer.
+    Unreachable {
+        /// Why there is no answer.
+        why: NoAnswer,
+    },
+    /// Any other answer.
+    Protocol {
+        /// A description of the answer.
+        detail: String,
+    },
+}
+
+impl LockOutcome {
+    /// Whether the request was sent, and the server may still carry it out.
+    const fn may_come_late(&self) -> bool {
+        match self {
+            Self::Granted
+            | Self::Denied { .. }
+            | Self::Unreachable {
+                why: NoAnswer::NotConfigured | NoAnswer::Sealed { .. } | NoAnswer::NotSent { .. },
+            } => false,
+            Self::Unreachable { why: NoAnswer::TimedOut | NoAnswer::Failed { .. } }
+            | Self::Protocol { .. } => true,
+        }
+    }
+}
+
+impl SystemJob for SlotJob {
+    type Outcome = LockOutcome;
+
+    fn wanted(state: &State) -> impl Iterator<Item = Self> {
+        locks(state).chain(unlocks(state))
+    }
+
+    fn done(&self, state: &State, view: &View, outcome: &LockOutcome, now: DateTime<Utc>) -> Vec<Fact> {
+        let mut facts = match self.order {
+            SlotOrder::Lock => match state.entry_of_slot(&self.host) {
+                Some((index, entry)) => locked_for_entry(state, view, index, entry, outcome, now),
+                None => locked(state, view, &self.host, outcome, now),
+            },
+            SlotOrder::Unlock => unlocked(state, &self.host, outcome),
+        };
+        let slot = state.slots.get(&self.host).filter(|_| outcome.may_come_late());
+        if slot.is_some_and(|slot| !slot.in_doubt) {
+            facts.push(Fact::SlotInDoubt { host: self.host.clone() });
+        }
+        // It was begun for an earlier slot. Carried out late, it would free this one while the host is at work.
+        if self.order == SlotOrder::Unlock && slot.is_some_and(|slot| slot.state == SlotState::Requested) {
+            facts.push(Fact::SlotReleaseDue { host: self.host.clone(), why: ReleaseCause::NotNeeded });
+        }
+        facts
+    }
+
+    fn leadership_began(state: &State) -> impl Iterator<Item = Fact> + '_ {
+        // The outcomes of requests about held slots are known, or were in doubt before.
+        let may_be_asked =
+            |slot: &Slot| slot.provider == LockProvider::External && slot.state != SlotState::Held;
+        let doubtful = state.slots.iter().filter(move |(_, slot)| may_be_asked(slot) && !slot.in_doubt);
+        doubtful.map(|(host, _)| Fact::SlotInDoubt { host: host.clone() })
+    }
+
+    fn unanswered(why: NoAnswer) -> LockOutcome {
+        LockOutcome::Unreachable { why }
+    }
+
+    fn is_answer(outcome: &LockOutcome) -> bool {
+        match outcome {
+            LockOutcome::Granted | LockOutcome::Denied { .. } => true,
+            LockOutcome::Unreachable { .. } | LockOutcome::Protocol { .. } => false,
+        }
+    }
+
+    fn host(&self) -> &HostName {
+        &self.host
+    }
+
+    fn is_release(&self) -> bool {
+        match self.order {
+            SlotOrder::Lock => false,
+            SlotOrder::Unlock => true,
+        }
+    }
+
+    fn pool(&self) -> Option<&GroupName> {
+        Some(&self.group)
+    }
+}
+
+fn locks(state: &State) -> impl Iterator<Item = SlotJob> + '_ {
+    let lock = |host: &HostName, group: &GroupName| SlotJob {
+        order: SlotOrder::Lock,
+        host: host.clone(),
+        group: group.clone(),
+    };
+    let run = state.run.as_ref().filter(|run| run.has_room());
+    let of_run = run.into_iter().flat_map(move |run| {
+        run.waiting().iter().filter_map(move |name| {
+            let in_run = run.host(name).filter(|_| state.needs_external_lock(run, name))?;
+            Some(lock(name, &in_run.group))
+        })
+    });
+    of_run.chain(state.requesting_entries().map(move |(_, entry, slot)| lock(&entry.host, &slot.group)))
+}
+
+fn unlocks(state: &State) -> impl Iterator<Item = SlotJob> + '_ {
+    let is_due =
+        |slot: &Slot| matches!(slot.state, SlotState::Releasing { .. }) && slot.unlocked_at.is_none();
+    let releasing = state.slots.iter().filter(move |(_, slot)| is_due(slot));
+    releasing.map(|(host, slot)| SlotJob {
+        order: SlotOrder::Unlock,
+        host: host.clone(),
+        group: slot.group.clone(),
+    })
+}
+
+/// The facts after a request for the slot of `host`. An answer that nobody waits for any more changes nothing: the
+/// request has been cancelled, and the slot counts as held only after another request.
+fn locked(
+    state: &State,
+    view: &View,
+    host: &HostName,
+    outcome: &LockOutcome,
+    now: DateTime<Utc>,
+) -> Vec<Fact> {
+    let waiting =
+        state.run.as_ref().filter(|run| run.stopping.is_none() && state.needs_external_lock(run, host));
+    let Some((run, slot)) = waiting.zip(state.slots.get(host)) else {
+        return Vec::new();
+    };
+    match outcome {
+        // The request is repeated once the clock is trusted; until then the slot may be held. A run past its deadline
+        // gives it back when it ends.
+        LockOutcome::Granted if !view.clock.is_beyond_doubt() || run.not_after <= now => Vec::new(),
+        LockOutcome::Granted => granted(state, view, run, host, slot),
+        refused @ (LockOutcome::Denied { .. }
+        | LockOutcome::Unreachable { .. }
+        | LockOutcome::Protocol { .. }) => refuse(run, host, slot, refused),
+    }
+}
+
+/// The facts after a request for the slot of the entry at `index` of the reboot queue.
+fn locked_for_entry(
+    state: &State,
+    view: &View,
+    index: u64,
+    entry: &Entry,
+    outcome: &LockOutcome,
+    now: DateTime<Utc>,
+) -> Vec<Fact> {
+    let requested = |slot: &&Slot| slot.state == SlotState::Requested;
+    let slot = state.slots.get(&entry.host).filter(requested);
+    let Some(slot) = slot.filter(|_| entry.status == EntryStatus::Queued) else { return Vec::new() };
+    let event = match reason(&slot.group, outcome) {
+        Some(reason) => (entry.reason.as_ref() != Some(&reason)).then_some(EntryEvent::Waiting { reason }),
+        // Otherwise it is given back: something else comes first by now.
+        None => (next_reboot(state, view, now) == Ok(index)).then(|| {
+            let (group, drain) = (slot.group.clone(), state.has_node(&entry.host));
+            EntryEvent::Started { group, provider: LockProvider::External, drain }
+        }),
+    };
+    event.map(|event| Fact::Reboot { index, host: entry.host.clone(), event }).into_iter().collect()
+}
+
+fn granted(state: &State, view: &View, run: &Run, host: &HostName, slot: &Slot) -> Vec<Fact> {
+    if run.has_room() && state.api_server_rule(view, host).is_none() {
+        let (group, drain) = (slot.group.clone(), state.has_node(host));
+        let event = HostEvent::SlotGranted { group, provider: LockProvider::External, drain };
+        return vec![Fact::of_host(&run.id, host, event)];
+    }
+    // Another host was faster, or no node may be drained now. This slot would be idle, and others may need it.
+    let turn_lost = Fact::of_host(&run.id, host, HostEvent::TurnLost);
+    [turn_lost].into_iter().chain(state.cancel_slot_request(run, host)).collect()
+}
+
+fn refuse(run: &Run, host: &HostName, slot: &Slot, outcome: &LockOutcome) -> Vec<Fact> {
+    let Some(reason) = reason(&slot.group, outcome) else {
+        return Vec::new();
+    };
+    let is_recorded = run.host(host).is_some_and(|in_run| in_run.reason.as_ref() == Some(&reason));
+    if is_recorded { Vec::new() } else { vec![Fact::of_host(&run.id, host, HostEvent::Waiting { reason })] }
+}
+
+fn reason(group: &GroupName, outcome: &LockOutcome) -> Option<Reason> {
+    let group = group.clone();
+    match outcome.clone() {
+        LockOutcome::Granted => None,
+        LockOutcome::Denied { lock_kind, value } => {
+            Some(Reason::SlotDenied { group, denial: Denial::External { lock_kind, value } })
+        }
+        LockOutcome::Unreachable { why } => Some(Reason::SlotUnreachable { group, why }),
+        LockOutcome::Protocol { detail } => Some(Reason::SlotProtocol { group, detail }),
+    }
+}
+
+/// The facts after a request to release the slot of `host`. It is repeated until the lock server confirms it; once more
+/// if the server may carry out an earlier request after that.
+fn unlocked(state: &State, host: &HostName, outcome: &LockOutcome) -> Vec<Fact> {
+    let Some(slot) = state.slots.get(host) else { return Vec::new() };
+    let SlotState::Releasing { why } = slot.state else { return Vec::new() };
+    let host = host.clone();
+    match refusal(outcome) {
+        None if slot.in_doubt => vec![Fact::SlotUnlocked { host }],
+        // This request was begun before the answer to another one was in the journal.
+        _ if slot.unlocked_at.is_some() => Vec::new(),
+        None => vec![Fact::SlotReleased { host, why }],
+        Some(refusal) if slot.refusal.as_ref().is_some_and(|known| known.is_like(&refusal)) => Vec::new(),
+        Some(refusal) => vec![Fact::SlotReleaseRefused { host, refusal }],
+    }
+}
+
+fn refusal(outcome: &LockOutcome) -> Option<ReleaseRefusal> {
+    match outcome.clone() {
+        LockOutcome::Granted => None,
+        LockOutcome::Denied { lock_kind, value } => Some(ReleaseRefusal::Denied { lock_kind, value }),
+        LockOutcome::Unreachable { why } => Some(ReleaseRefusal::Unreachable { why }),
+        LockOutcome::Protocol { detail } => Some(ReleaseRefusal::Protocol { detail }),
+    }
+}
