@@ -119,7 +119,7 @@ pub fn is_wanted(state: &State, id: &CommandId) -> bool {
     if !state.cordon_allows(&id.host, id.action) {
         return false;
     }
-    if let Some((_, entry)) = state.reboot_queue.of_owner(&Owner::from(id.run.clone())) {
+    if let Some((_, entry)) = state.reboot_queue.of_owner(&Owner::from(&id.run)) {
         return entry.unsent().is_some_and(|command| command.attempt == id.attempt);
     }
     let run = state.run.as_ref().filter(|run| run.id == id.run);

@@ -351,29 +351,29 @@ pub enum Fact {
 /// What a fact is about, as far as the fact itself contains it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct About<'a> {
-    /// The run to whose history it belongs.
-    pub run: RunRef<'a>,
+    /// The run, or the entry of the reboot queue, to whose history it belongs.
+    pub owner: OwnerRef<'a>,
     /// The host, if it is about one.
     pub host: Option<&'a HostName>,
     /// The operator or client that caused it, if any.
     pub actor: Option<&'a str>,
 }
 
-/// How to find the run of a fact; see [`State::owner_of`](crate::State::owner_of).
+/// How to find the owner of a fact; see [`State::owner_of`](crate::State::owner_of).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum RunRef<'a> {
-    /// It belongs to no run.
+pub enum OwnerRef<'a> {
+    /// It has none.
     #[default]
     None,
-    /// The fact names it.
+    /// The fact names the run.
     Named(&'a RunId),
     /// The fact names whose slot it is about.
     Owner(&'a Owner),
-    /// The run for which the host's slot is held.
+    /// The owner of the host's slot.
     OfSlot,
     /// The run of the command at this sequence.
     OfCommand(u64),
-    /// The run of a late command, which the fact does not name: the run for which the host's slot is held, otherwise
+    /// The owner of a late command, which the fact does not name: the owner of the host's slot, otherwise
     /// probably the host's latest run.
     OfLateCommand,
     /// The active run, otherwise the last one, if the host is in it.
@@ -422,34 +422,36 @@ impl Fact {
     /// What it is about.
     pub fn about(&self) -> About<'_> {
         let none = About::default();
-        let of_host = |run, host| About { run, host: Some(host), actor: None };
+        let of_host = |owner, host| About { owner, host: Some(host), actor: None };
         match self {
             Self::RunStarted { run, trigger, .. } => {
-                About { run: RunRef::Named(run), actor: trigger.actor(), ..none }
+                About { owner: OwnerRef::Named(run), actor: trigger.actor(), ..none }
             }
             Self::RunStopping { run, cause, .. } => {
-                About { run: RunRef::Named(run), actor: cause.actor(), ..none }
+                About { owner: OwnerRef::Named(run), actor: cause.actor(), ..none }
             }
             Self::UpgradesBegan { run } | Self::RunEnded { run, .. } => {
-                About { run: RunRef::Named(run), ..none }
+                About { owner: OwnerRef::Named(run), ..none }
             }
             Self::Host { run, host, event } => {
-                About { actor: event.actor(), ..of_host(RunRef::Named(run), host) }
+                About { actor: event.actor(), ..of_host(OwnerRef::Named(run), host) }
             }
-            Self::SlotRequested { host, owner, .. } => of_host(RunRef::Owner(owner), host),
+            Self::SlotRequested { host, owner, .. } => of_host(OwnerRef::Owner(owner), host),
             Self::SlotReleaseDue { host, .. }
             | Self::SlotReleaseRefused { host, .. }
             | Self::SlotInDoubt { host }
             | Self::SlotUnlocked { host }
-            | Self::SlotReleased { host, .. } => of_host(RunRef::OfSlot, host),
-            Self::LateCommandSeen { host, .. } => of_host(RunRef::OfLateCommand, host),
-            Self::CommandRetracted { host, sequence, .. } => of_host(RunRef::OfCommand(*sequence), host),
-            Self::Ignored { host, .. } => About { run: RunRef::Latest, host: host.as_ref(), actor: None },
-            Self::HostPurged { host } => of_host(RunRef::None, host),
-            Self::Node { host, step } => About { actor: step.actor(), ..of_host(RunRef::OfSlot, host) },
-            Self::Reboot { host, event, .. } => About { actor: event.actor(), ..of_host(RunRef::None, host) },
+            | Self::SlotReleased { host, .. } => of_host(OwnerRef::OfSlot, host),
+            Self::LateCommandSeen { host, .. } => of_host(OwnerRef::OfLateCommand, host),
+            Self::CommandRetracted { host, sequence, .. } => of_host(OwnerRef::OfCommand(*sequence), host),
+            Self::Ignored { host, .. } => About { owner: OwnerRef::Latest, host: host.as_ref(), actor: None },
+            Self::HostPurged { host } => of_host(OwnerRef::None, host),
+            Self::Node { host, step } => About { actor: step.actor(), ..of_host(OwnerRef::OfSlot, host) },
+            Self::Reboot { host, event, .. } => {
+                About { actor: event.actor(), ..of_host(OwnerRef::None, host) }
+            }
             Self::HostWithdrawn { host, actor, .. } | Self::HostRemoved { host, actor, .. } => {
-                About { actor: Some(actor), ..of_host(RunRef::None, host) }
+                About { actor: Some(actor), ..of_host(OwnerRef::None, host) }
             }
             Self::ConfigReplaced { actor, .. }
             | Self::LockGranted { actor, .. }

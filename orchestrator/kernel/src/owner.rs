@@ -71,6 +71,12 @@ impl From<RunId> for Owner {
     }
 }
 
+impl From<&RunId> for Owner {
+    fn from(id: &RunId) -> Self {
+        entry_of(id).unwrap_or_else(|| Self::Run(id.clone()))
+    }
+}
+
 /// The entry whose id this is.
 fn entry_of(id: &RunId) -> Option<Owner> {
     let (index, added_at) = id.as_str().strip_prefix(ENTRY_PREFIX)?.split_once('-')?;
@@ -119,7 +125,7 @@ mod tests {
             ("20261125T000000Z-1-ab", None),
         ] {
             let id = RunId::new(id).unwrap();
-            let owner = Owner::from(id.clone());
+            let owner = Owner::from(&id);
             assert_eq!(owner.entry(), entry, "{id}");
             assert_eq!(owner.run(), entry.is_none().then_some(&id));
             assert_eq!((owner.id(), owner.is_run(&id)), (id.clone(), entry.is_none()));

@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 use crate::config::{Config, Settings, tag};
 use crate::control::{Fence, IgnoredReplies};
 use crate::enrolment::{Enrolled, Enrolment};
-use crate::fact::{About, RunRef};
+use crate::fact::{About, OwnerRef};
 use crate::left_out::is_default;
 use crate::node::Node;
 use crate::owner::Owner;
@@ -163,21 +163,21 @@ impl State {
         let of_run = |run: &RunId| Owner::Run(run.clone());
         let in_run = |run: &Run| Some((of_run(&run.id), run.host(about.host?)?.command));
         let mut in_runs = self.run.iter().chain(&self.last_run).filter_map(in_run);
-        match about.run {
-            RunRef::None => None,
-            RunRef::Named(run) => Some(of_run(run)),
-            RunRef::Owner(owner) => Some(owner.clone()),
-            RunRef::OfSlot => slot().map(|slot| slot.owner.clone()),
-            RunRef::OfCommand(sequence) => {
+        match about.owner {
+            OwnerRef::None => None,
+            OwnerRef::Named(run) => Some(of_run(run)),
+            OwnerRef::Owner(owner) => Some(owner.clone()),
+            OwnerRef::OfSlot => slot().map(|slot| slot.owner.clone()),
+            OwnerRef::OfCommand(sequence) => {
                 let sent = |command: Option<Issued>| command.is_some_and(|it| it.sequence == Some(sequence));
                 in_runs.find(|(_, command)| sent(*command)).map(|(run, _)| run)
             }
-            RunRef::OfLateCommand => {
+            OwnerRef::OfLateCommand => {
                 let of_slot = slot().filter(|slot| slot.unsent_at_fence.is_some());
                 let of_slot = of_slot.map(|slot| slot.owner.clone());
                 of_slot.or_else(|| in_runs.next().map(|(run, _)| run))
             }
-            RunRef::Latest => in_runs.next().map(|(run, _)| run),
+            OwnerRef::Latest => in_runs.next().map(|(run, _)| run),
         }
     }
 }

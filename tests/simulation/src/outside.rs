@@ -2,7 +2,7 @@
 //! lines behave alike, whatever became of their types.
 
 use std::collections::BTreeMap;
-use std::hash::{DefaultHasher, Hash as _, Hasher as _};
+use std::hash::{DefaultHasher, Hash, Hasher as _};
 
 use os_upgrade_kernel::{CommandJob, CommandOrder, NodeJob, NodeOrder, SlotJob, SlotOrder};
 use os_upgrade_shell::forward::{Outcome, encode_outcome};
@@ -21,9 +21,7 @@ pub struct Digest {
 
 impl Digest {
     pub(crate) fn of(lines: &[String], asked: &BTreeMap<&'static str, u64>) -> Self {
-        let mut hasher = DefaultHasher::new();
-        (lines, asked).hash(&mut hasher);
-        Self { lines: lines.len(), hash: hasher.finish() }
+        Self { lines: lines.len(), hash: hash(&(lines, asked)) }
     }
 }
 
@@ -87,12 +85,11 @@ pub(crate) fn answer(call: u64, outcome: &Outcome) -> String {
 
 /// Text as it is; what is compressed by its hash.
 fn text(payload: &[u8]) -> String {
-    std::str::from_utf8(payload).map_or_else(
-        |_| {
-            let mut hasher = DefaultHasher::new();
-            payload.hash(&mut hasher);
-            format!("{:016x}", hasher.finish())
-        },
-        str::to_owned,
-    )
+    std::str::from_utf8(payload).map_or_else(|_| format!("{:016x}", hash(payload)), str::to_owned)
+}
+
+fn hash<T: Hash + ?Sized>(value: &T) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    value.hash(&mut hasher);
+    hasher.finish()
 }

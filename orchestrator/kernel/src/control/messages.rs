@@ -160,10 +160,8 @@ fn sent_in_run(state: &State, sequence: u64, id: &CommandId) -> Option<Fact> {
 
 /// The fact for a command that an entry of the reboot queue is waiting to see.
 fn sent_for_entry(state: &State, sequence: u64, id: &CommandId) -> Option<Fact> {
-    let (index, entry) = state
-        .reboot_queue
-        .of_owner(&Owner::from(id.run.clone()))
-        .filter(|(_, entry)| entry.host == id.host)?;
+    let (index, entry) =
+        state.reboot_queue.of_owner(&Owner::from(&id.run)).filter(|(_, entry)| entry.host == id.host)?;
     let command = entry.unsent()?;
     let event = EntryEvent::CommandSent { attempt: id.attempt, sequence };
     let expected = (command.action, command.attempt) == (id.action, id.attempt);
@@ -180,9 +178,8 @@ fn sent_too_late(state: &State, sequence: u64, id: &CommandId) -> Option<Fact> {
         host.status.is_final() && host.command.is_some_and(unseen)
     };
     // The slot may belong to a run before the last one.
-    let owner = Owner::from(id.run.clone());
     let held_for_it = state.slots.get(&id.host).is_some_and(|slot| {
-        slot.owner == owner && slot.unsent_at_fence.is_some() && id.action != Action::Prepare
+        slot.unsent_at_fence.is_some() && id.action != Action::Prepare && slot.owner == Owner::from(&id.run)
     });
     let late = held_for_it || runs.any(|run| run.host(&id.host).is_some_and(given_up));
     late.then(|| Fact::LateCommandSeen { host: id.host.clone(), action: id.action, sequence })

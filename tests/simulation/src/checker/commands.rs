@@ -56,7 +56,7 @@ impl Commands {
         }
         let wrong = |text| Err(Violation::new("S2", text));
         match runs.get(&id.run) {
-            None if Owner::from(id.run.clone()).entry().is_some() => Ok(()),
+            None if Owner::from(&id.run).entry().is_some() => Ok(()),
             None => wrong(format!("{id} belongs to no run")),
             Some(run) if run.end_shown.is_some_and(|shown| shown < sent) => {
                 wrong(format!("{id} is sent after its run's end"))

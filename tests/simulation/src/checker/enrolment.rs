@@ -115,7 +115,7 @@ impl Enrolled {
     /// A command that was sent at `sent` is stored in the stream.
     pub(super) fn check_command(&self, id: &CommandId, sent: Micros) -> Result<(), Violation> {
         // Of an entry of the reboot queue `queue` checks this when it starts.
-        if Owner::from(id.run.clone()).entry().is_some() {
+        if Owner::from(&id.run).entry().is_some() {
             return Ok(());
         }
         if !self.participants.get(&id.run).is_some_and(|hosts| hosts.contains(&id.host)) {

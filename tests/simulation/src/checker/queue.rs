@@ -398,14 +398,14 @@ impl Queue {
 
     /// The entry whose command has this id.
     fn entry_of(&self, id: &CommandId) -> Option<&Entry> {
-        let entry = self.entries.get(index_of(Owner::from(id.run.clone()).entry()?))?;
+        let entry = self.entries.get(index_of(Owner::from(&id.run).entry()?))?;
         (entry.run == id.run && entry.host == id.host).then_some(entry)
     }
 
     /// A command is stored in the stream.
     pub(super) fn commanded(&self, order: &Order) -> Result<(), Violation> {
         let Order { id, not_after: _, boot_id } = order;
-        if Owner::from(id.run.clone()).entry().is_none() {
+        if Owner::from(&id.run).entry().is_none() {
             return match boot_id {
                 Some(boot_id) => Err(wrong(format!("{id} of a run is to leave {boot_id}"))),
                 None => Ok(()),
@@ -452,7 +452,7 @@ impl Queue {
 
     /// A host goes down for a command.
     pub(super) fn went_down(&mut self, id: &CommandId, is_rolled_back: bool) -> Result<(), Violation> {
-        if Owner::from(id.run.clone()).entry().is_none() {
+        if Owner::from(&id.run).entry().is_none() {
             return Ok(());
         }
         let boots = self.boots.entry(id.run.clone()).or_default();
@@ -469,7 +469,7 @@ impl Queue {
 
     /// A reply to a command is stored in the stream, of a host that is in this boot.
     pub(super) fn replied(&mut self, id: &CommandId, reply: &Reply, boot: u32) {
-        let Some(index) = Owner::from(id.run.clone()).entry().map(index_of) else { return };
+        let Some(index) = Owner::from(&id.run).entry().map(index_of) else { return };
         if reply.result == Outcome::Done
             && self.entry_of(id).is_some()
             && let Some(entry) = self.entries.get_mut(index)

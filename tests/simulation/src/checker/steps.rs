@@ -33,6 +33,13 @@ struct Step {
     done: Option<u64>,
 }
 
+impl Step {
+    /// A step that begins, or goes on, with this command.
+    fn new(run: RunId, action: Action, sequence: u64) -> Self {
+        Self { run, action, sequence, open: true, silent: false, taken_over: None, done: None }
+    }
+}
+
 #[derive(Debug)]
 pub(super) struct Steps {
     provider: LockProvider,
@@ -92,9 +99,7 @@ impl Steps {
         locks: &LockServer,
         calls: &Calls,
     ) -> Result<(), Violation> {
-        let (run, action) = (id.run.clone(), id.action);
-        let step = Step { run, action, sequence, open: true, silent: false, taken_over: None, done: None };
-        self.by_host.insert(id.host.clone(), step);
+        self.by_host.insert(id.host.clone(), Step::new(id.run.clone(), id.action, sequence));
         self.check_held(&id.host, locks, || format!("{id} is in the stream"))?;
         self.check_slots(self.group_of(&id.host), calls)
     }
@@ -107,17 +112,7 @@ impl Steps {
         locks: &LockServer,
         calls: &Calls,
     ) -> Result<(), Violation> {
-        let action = Action::Reboot;
-        let step = Step {
-            run,
-            action,
-            sequence: BY_COMMAND,
-            open: true,
-            silent: false,
-            taken_over: None,
-            done: None,
-        };
-        self.by_host.insert(host.clone(), step);
+        self.by_host.insert(host.clone(), Step::new(run, Action::Reboot, BY_COMMAND));
         self.check_held(host, locks, || format!("the reboot command is run for {host}"))?;
         self.check_slots(self.group_of(host), calls)
     }
@@ -170,8 +165,7 @@ impl Steps {
         let of_run = self.on_failure;
         let Some(step) = self.by_host.get_mut(host) else { return };
         // Of a host that has failed to reboot on request nobody knows whether it will.
-        let on_failure =
-            if Owner::from(step.run.clone()).entry().is_some() { OnFailure::Hold } else { of_run };
+        let on_failure = if Owner::from(&step.run).entry().is_some() { OnFailure::Hold } else { of_run };
         let answers = match in_reply_to {
             Some(command) => command == step.sequence,
             None => sequence > step.sequence,
