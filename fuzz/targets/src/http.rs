@@ -44,7 +44,7 @@ pub fn lock_answer(data: &[u8]) {
             vec![lock_kind, value]
         }
         LockOutcome::Protocol { detail } => vec![detail],
-        LockOutcome::Unreachable { why } => panic!("an answer counts as unreachable: {why}"),
+        LockOutcome::Unreachable { why } => panic!("an answer counts as unreachable: {why:?}"),
     };
     assert_ne!(status, 200);
     assert!(texts.iter().all(|text| text.len() <= MESSAGE_BYTES_MAX && !text.chars().any(char::is_control)));

@@ -18,6 +18,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use chrono::{DateTime, Utc};
 use imbl::OrdMap;
 use kube::core::Selector;
+use os_upgrade_console::describe;
 use os_upgrade_kernel::{Job, JobDone, NodeJob, NodeOutcome, SeenNode};
 use os_upgrade_protocol::HostName;
 use os_upgrade_settings::NodeFrom;
@@ -104,7 +105,7 @@ impl Cluster {
         let NodeJob { order, host, .. } = &job;
         match outcome.without_mark() {
             NodeOutcome::Unreachable { why } => {
-                tracing::warn!(%host, ?order, %why, "the API server does not answer as it should");
+                tracing::warn!(%host, ?order, why = %describe(why), "the API server does not answer as it should");
             }
             NodeOutcome::Refused { detail } => tracing::warn!(%host, ?order, detail, "Kubernetes refuses"),
             NodeOutcome::Superseded { fence } => {

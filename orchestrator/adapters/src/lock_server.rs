@@ -1,5 +1,6 @@
 //! The job of the lock server: takes and gives back the slots of a run's hosts.
 
+use os_upgrade_console::describe;
 use os_upgrade_kernel::{Job, JobDone, LockOutcome, NoAnswer, SlotJob};
 use os_upgrade_shell::jobs::JobReport;
 
@@ -21,7 +22,7 @@ pub(super) async fn ask(
     };
     let problem = match &outcome {
         LockOutcome::Granted | LockOutcome::Denied { .. } => None,
-        LockOutcome::Unreachable { why } => Some(why.to_string()),
+        LockOutcome::Unreachable { why } => Some(describe(why).to_string()),
         LockOutcome::Protocol { detail } => Some(detail.clone()),
     };
     if let Some(detail) = problem {

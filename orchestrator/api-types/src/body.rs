@@ -3,6 +3,7 @@
 use std::borrow::Cow;
 
 use chrono::{DateTime, SecondsFormat, Utc};
+use os_upgrade_console::describe;
 use os_upgrade_kernel::{Cause, Reason, RunHost};
 use os_upgrade_protocol::{HostName, time};
 use serde::{Deserialize, Serialize, Serializer};
@@ -116,7 +117,7 @@ struct Text<'a>(&'a Reason);
 
 impl Serialize for Text<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.collect_str(self.0)
+        serializer.collect_str(&describe(self.0))
     }
 }
 

@@ -1,5 +1,6 @@
 //! The Kubernetes node of a host, as hosts and the state show it.
 
+use os_upgrade_console::describe;
 use os_upgrade_kernel::{NodeWait, Pod, State};
 use os_upgrade_protocol::HostName;
 use serde::Serialize;
@@ -85,7 +86,7 @@ impl<'a> NodeWaits<'a> {
         };
         Self {
             kind: waits.kind(),
-            text: waits.to_string(),
+            text: describe(waits).to_string(),
             kubelet_silent: pods.is_some_and(|pods| pods.kubelet_silent),
             count: pods.map(|pods| pods.count),
             pods: pods.iter().flat_map(|pods| &pods.first).map(WaitingPod::of).collect(),
@@ -101,7 +102,7 @@ impl<'a> WaitingPod<'a> {
             name: &pod.name,
             owner: pod.owner.as_deref(),
             obstacle: (&pod.obstacle).into(),
-            text: pod.obstacle.to_string(),
+            text: describe(&pod.obstacle).to_string(),
             since: Stamp(pod.since),
         }
     }

@@ -1,14 +1,9 @@
 //! Whether wall time can be relied on. Windows and deadlines are about wall time, and a clock that is wrong must neither
 //! start nor end anything.
 
-use std::fmt;
-
 use chrono::{DateTime, TimeDelta, Utc};
-use os_upgrade_protocol::time;
 use serde::{Deserialize, Serialize};
 use strum::{IntoStaticStr, VariantNames};
-
-use crate::tense::Tense;
 
 /// The largest clock difference at which anything is started or ended, in seconds.
 pub const CLOCK_SKEW_SECS_MAX: i64 = 30;
@@ -22,7 +17,7 @@ pub struct Clock {
     pub steady_since: Option<DateTime<Utc>>,
 }
 
-/// Why wall time cannot be relied on. `Display` gives the clause for operators.
+/// Why wall time cannot be relied on.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, IntoStaticStr, VariantNames)]
 #[serde(tag = "kind", rename_all = "kebab-case", rename_all_fields = "kebab-case")]
 #[strum(serialize_all = "kebab-case")]
@@ -50,42 +45,7 @@ pub enum ClockDoubt {
     },
 }
 
-impl fmt::Display for ClockDoubt {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.clause(Tense::Present))
-    }
-}
-
-impl std::error::Error for ClockDoubt {}
-
 impl ClockDoubt {
-    /// The clause for operators.
-    pub(crate) fn clause(&self, tense: Tense) -> String {
-        match self {
-            Self::ClockUnmeasured => {
-                let has = tense.has();
-                format!("the orchestrator's clock {has} not been compared with that of NATS lately")
-            }
-            Self::ClockSkew { seconds } => {
-                format!("the orchestrator's clock {} {} NATS", tense.is(), skew(*seconds))
-            }
-            Self::ClockDisputed { differ, hosts } => {
-                let verb = tense.of("differ", "differed");
-                format!(
-                    "the clocks of {differ} of {hosts} hosts {verb} from those of the orchestrator and NATS"
-                )
-            }
-            Self::ClockStepped => format!("the clock of NATS {} just stepped", tense.has()),
-            Self::ClockBehind { newest } => {
-                format!(
-                    "the orchestrator's clock {} behind the newest record, of {}",
-                    tense.is(),
-                    time::format(*newest)
-                )
-            }
-        }
-    }
-
     /// Whether this doubt concerns windows only. Deadlines and time-outs hold all the same, and operators may start
     /// runs: they vouch for the clock by that, and what was recorded before no longer counts.
     pub const fn is_of_windows(&self) -> bool {
@@ -102,12 +62,6 @@ impl ClockDoubt {
     pub fn kind(&self) -> &'static str {
         self.into()
     }
-}
-
-/// How far a clock is from another: `seconds` is the first minus the second.
-pub(crate) fn skew(seconds: i64) -> String {
-    let side = if seconds < 0 { "behind" } else { "ahead of" };
-    format!("{} s {side}", seconds.unsigned_abs())
 }
 
 impl Default for Clock {

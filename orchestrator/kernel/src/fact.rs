@@ -2,8 +2,6 @@
 //!
 //! Their JSON is an on-disk format. Fields and variants may be added; none may be renamed or change its meaning.
 
-mod summary;
-
 use chrono::{DateTime, Utc};
 use os_upgrade_protocol::{Action, GroupName, HostName, Reply, RunId};
 use serde::{Deserialize, Serialize};
@@ -391,21 +389,6 @@ pub enum Part {
     Host,
     /// The commands to send: there may be new ones.
     Commands,
-}
-
-/// How important a fact is to an operator, the most important first.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Importance {
-    /// The course of a run, or what applies to the whole site.
-    Site,
-    /// How a host ended, or an operator's decision.
-    Outcome,
-    /// A host's or client's step.
-    Step,
-    /// A command or its reply.
-    Command,
-    /// Internal bookkeeping, of no interest to operators.
-    Bookkeeping,
 }
 
 impl Fact {

@@ -49,7 +49,6 @@ pub mod secrets;
 pub mod slot;
 pub mod start;
 pub mod state;
-mod tense;
 mod view;
 mod why;
 

@@ -4,30 +4,25 @@ use serde::{Deserialize, Serialize};
 
 use crate::secrets::Sealed;
 
-/// Why a system outside of the bus has not answered. `Display` gives the clause for operators.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error, Serialize, Deserialize)]
+/// Why a system outside of the bus has not answered.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "kebab-case", rename_all_fields = "kebab-case")]
 pub enum NoAnswer {
     /// No such system is configured.
-    #[error("none is configured")]
     NotConfigured,
     /// The secret that it requires cannot be used.
-    #[error("{why}")]
     Sealed {
         /// Why the secret cannot be used.
         why: Sealed,
     },
     /// It did not answer in time.
-    #[error("timed out")]
     TimedOut,
     /// No connection to it could be made, so no request was sent.
-    #[error("{detail}")]
     NotSent {
         /// The library's error message.
         detail: String,
     },
     /// The request failed, and may have been sent.
-    #[error("{detail}")]
     Failed {
         /// The library's error message.
         detail: String,

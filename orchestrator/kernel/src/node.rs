@@ -18,4 +18,4 @@ pub(crate) use self::rules::uncordon_due;
 pub use self::settings::KubernetesSettings;
 pub use self::state::{Node, NodeProgress, NodeStage, NodeStep};
 pub(crate) use self::steps::{sweep, time_out_drains};
-pub use self::wait::{NodeWait, PODS_NAMED_MAX, Pod, PodObstacle, Pods, Volumes};
+pub use self::wait::{FOREIGN_MARK, NodeWait, PODS_NAMED_MAX, Pod, PodObstacle, Pods, Volumes};

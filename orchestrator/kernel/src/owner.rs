@@ -55,14 +55,6 @@ impl Owner {
     pub fn is_run(&self, run: &RunId) -> bool {
         self.run() == Some(run)
     }
-
-    /// For what a slot is requested or held: `in run ...`, or `for entry 4 of the reboot queue`.
-    pub fn purpose(&self) -> String {
-        match self {
-            Self::Run(run) => format!("in run {run}"),
-            Self::Entry { index, .. } => format!("for entry {index} of the reboot queue"),
-        }
-    }
 }
 
 impl From<RunId> for Owner {
@@ -133,8 +125,5 @@ mod tests {
             assert_eq!(json, serde_json::to_string(&id).unwrap());
             assert_eq!(serde_json::from_str::<Owner>(&json).unwrap(), owner);
         }
-        let entry = Owner::from(RunId::new("rq-4-7").unwrap());
-        assert_eq!(entry.purpose(), "for entry 4 of the reboot queue");
-        assert_eq!(Owner::from(RunId::new("r1").unwrap()).purpose(), "in run r1");
     }
 }

@@ -59,18 +59,23 @@ macro_rules! families {
             $(#[doc = $doc] $family($operation),)*
         }
 
-        /// Why a request is refused. `Display` gives the sentence for operators.
-        #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error, Serialize, Deserialize)]
+        /// Why a request is refused.
+        #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
         #[serde(rename_all = "kebab-case")]
-        #[error(transparent)]
         pub enum Refusal {
-            $(#[doc = $doc] $family(#[from] $refusal),)*
+            $(#[doc = $doc] $family($refusal),)*
         }
 
         $(
             impl From<$operation> for Operation {
                 fn from(operation: $operation) -> Self {
                     Self::$family(operation)
+                }
+            }
+
+            impl From<$refusal> for Refusal {
+                fn from(refusal: $refusal) -> Self {
+                    Self::$family(refusal)
                 }
             }
 

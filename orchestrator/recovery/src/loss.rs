@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use os_upgrade_bus::Bus;
 use os_upgrade_bus::streams::StreamsError;
+use os_upgrade_console::{Importance, summary};
 use os_upgrade_kernel::Fact;
-use os_upgrade_kernel::fact::Importance;
 use os_upgrade_protocol::HostName;
 use os_upgrade_protocol::subject;
 use os_upgrade_shell::node::{Loss, Stream};
@@ -228,7 +228,7 @@ fn name_facts(count: u64, rows: &[FactRow]) -> String {
         .iter()
         .enumerate()
         .filter_map(|(index, row)| {
-            let (weight, summary) = read(row)?.summary();
+            let (weight, summary) = summary(&read(row)?);
             (weight < Importance::Bookkeeping).then_some((weight, index, summary))
         })
         .collect();

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use arc_swap::ArcSwap;
 use chrono::{DateTime, Utc};
+use os_upgrade_console::describe;
 use os_upgrade_kernel::{Answer, Family, Request, View};
 use os_upgrade_shell::not_done::NotDone;
 use tokio::sync::mpsc;
@@ -96,7 +97,9 @@ impl SiteHandle {
             Ok(accepted) => Ok(Ok(accepted)),
             Err(refusal) => match refusal.try_into() {
                 Ok(refusal) => Ok(Err(refusal)),
-                Err(other) => Err(NotDone::unknown(format!("the answer is to another request ({other})"))),
+                Err(other) => {
+                    Err(NotDone::unknown(format!("the answer is to another request ({})", describe(&other))))
+                }
             },
         }
     }

@@ -1,6 +1,7 @@
 //! Log lines about decisions: how runs go, and who changes the configuration. An operator who only reads the log must see
 //! failed runs there.
 
+use os_upgrade_console::describe;
 use os_upgrade_kernel::{Fact, HostEvent, Record, RunResult, Settings};
 use os_upgrade_shell::node::Warning;
 
@@ -32,10 +33,10 @@ fn log_fact(fact: &Fact) {
         event: HostEvent::Failed { reason } | HostEvent::TimedOut { reason },
     } = fact
     {
-        tracing::warn!(%run, %host, %reason, "host not upgraded");
+        tracing::warn!(%run, %host, reason = %describe(reason), "host not upgraded");
     } else if let Fact::SlotReleaseRefused { host, refusal } = fact {
         // A lock server may refuse in other words each time.
-        tracing::warn!(target: CAUSED, %host, %refusal, "the lock server has not released a slot; it is asked again");
+        tracing::warn!(target: CAUSED, %host, refusal = %describe(refusal), "the lock server has not released a slot; it is asked again");
     } else if let Fact::ConfigReplaced { config, actor, .. } = fact {
         tracing::info!(target: CAUSED, actor, deleted = config.is_none(), "configuration changed");
     }
@@ -57,7 +58,7 @@ pub(super) fn warn(warning: &Warning) {
             tracing::warn!(target: CAUSED, %host, %error, "a message from a worker cannot be used");
         }
         Warning::Clock { doubt: Some(why) } => {
-            tracing::warn!(target: CAUSED, %why, "the time is in doubt: no run starts, goes on or times out");
+            tracing::warn!(target: CAUSED, why = %describe(why), "the time is in doubt: no run starts, goes on or times out");
         }
         Warning::Clock { doubt: None } => tracing::info!(target: CAUSED, "the time is certain"),
         Warning::Streams { concern: Some(why) } => tracing::warn!("{why}"),

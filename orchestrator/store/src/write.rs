@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use os_upgrade_console::describe;
 use os_upgrade_kernel::run::Ended;
 use os_upgrade_kernel::{HostStatus, Reason, Run, RunHost, State};
 use os_upgrade_protocol::{HostName, RunId};
@@ -193,7 +194,7 @@ async fn host_rows(
             .push_bind(host.group.as_str())
             .push_bind(host.status.as_str())
             .push_bind(to_text(host.since))
-            .push_bind(reason.map(ToString::to_string))
+            .push_bind(reason.map(|reason| describe(reason).to_string()))
             .push_bind(reason.map(Reason::kind))
             .push_bind(reason.map(json))
             .push_bind(command.map(|command| command.action.as_str()))

@@ -4,6 +4,7 @@
 
 use std::fmt::{Display, Write as _};
 
+use os_upgrade_console::summary;
 use os_upgrade_kernel::Record;
 use os_upgrade_shell::control_stream::RawControl;
 use os_upgrade_shell::dispatch::Dispatch;
@@ -133,7 +134,7 @@ fn content(message: &Message) -> String {
     match serde_json::from_slice::<Record>(&message.payload) {
         Ok(record) if record.facts.is_empty() => format!("{id} barrier"),
         Ok(record) => {
-            let facts: Vec<String> = record.facts.iter().map(|fact| fact.summary().1).collect();
+            let facts: Vec<String> = record.facts.iter().map(|fact| summary(fact).1).collect();
             format!("{id} [{}]", facts.join(", "))
         }
         Err(_) => format!("{id} deflated"),

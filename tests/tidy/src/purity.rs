@@ -5,8 +5,9 @@ use std::process::Command;
 use crate::workspace;
 
 /// The crates that decide, with their folders.
-const PURE: [(&str, &str); 5] = [
+const PURE: [(&str, &str); 6] = [
     ("os-upgrade-calendar", "orchestrator/calendar"),
+    ("os-upgrade-console", "orchestrator/console"),
     ("os-upgrade-kernel", "orchestrator/kernel"),
     ("os-upgrade-shell", "orchestrator/shell"),
     ("os-upgrade-systems", "worker-sdk/systems"),

@@ -3,6 +3,7 @@
 use std::sync::{Mutex, PoisonError};
 
 use chrono::{DateTime, Utc};
+use os_upgrade_console::describe;
 use os_upgrade_kernel::{NodeJob, NodeOrder, NodeOutcome, Owner};
 use os_upgrade_settings::NodeFrom;
 
@@ -107,7 +108,7 @@ impl Work<'_> {
             Checked::Clear => NodeOutcome::Clear,
             Checked::Refused(pods) => {
                 let pods = remaining(state.readiness, pods);
-                self.report(&state, &NodeEvent::DrainRefused { why: pods.to_string() });
+                self.report(&state, &NodeEvent::DrainRefused { why: describe(&pods).to_string() });
                 NodeOutcome::Remaining { pods }
             }
             Checked::Pending(pods) => NodeOutcome::Remaining { pods: remaining(state.readiness, pods) },

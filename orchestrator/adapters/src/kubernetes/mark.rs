@@ -3,6 +3,7 @@
 //! Several sites may share a cluster. A site leaves alone what another one has marked, and a mark that it cannot read.
 
 use chrono::{DateTime, Utc};
+use os_upgrade_console::purpose;
 use os_upgrade_kernel::{NodeFence, Owner};
 use os_upgrade_protocol::limits::bounded_message;
 use os_upgrade_protocol::{HostName, RunId, time};
@@ -307,7 +308,7 @@ impl Claim {
         };
         let note = Note {
             since: Some(since.unwrap_or_else(|| time::format(now))),
-            reason: RunId::new(owner).ok().map(|run| format!("drained {}", Owner::from(run).purpose())),
+            reason: RunId::new(owner).ok().map(|run| format!("drained {}", purpose(&Owner::from(run)))),
         };
         Step::Merge(json!({
             "metadata": { "resourceVersion": version, "annotations": { ANNOTATION: noted(&wanted, &note) } },

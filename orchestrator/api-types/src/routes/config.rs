@@ -5,6 +5,7 @@
 
 use std::borrow::Cow;
 
+use os_upgrade_console::describe;
 use os_upgrade_kernel::Config;
 use os_upgrade_kernel::config as kernel;
 use serde::{Deserialize, Serialize};
@@ -283,7 +284,7 @@ pub struct Warning {
 
 impl From<os_upgrade_kernel::Warning> for Warning {
     fn from(warning: os_upgrade_kernel::Warning) -> Self {
-        Self { message: warning.to_string(), warning }
+        Self { message: describe(&warning).to_string(), warning }
     }
 }
 

@@ -12,11 +12,11 @@
 //! - The cause is logged at the boundary, through [`Cause`].
 
 use std::any::Any;
-use std::fmt::Display;
 
 use axum::Json;
 use axum::http::{Method, StatusCode};
 use axum::response::{IntoResponse, Response};
+use os_upgrade_console::{Describe, describe};
 use os_upgrade_kernel::{
     ConfigRefusal, EnrolmentRefusal, NodeRefusal, RebootRefusal, RefusalClass, RunRefusal, SecretRefusal,
     SlotRefusal,
@@ -95,7 +95,7 @@ impl Problem {
     }
 
     /// A refusal by the node.
-    fn refused(class: RefusalClass, refusal: &(impl Display + Serialize)) -> Self {
+    fn refused(class: RefusalClass, refusal: &(impl Describe + Serialize)) -> Self {
         let status = match class {
             RefusalClass::Invalid => StatusCode::BAD_REQUEST,
             RefusalClass::Missing => StatusCode::NOT_FOUND,
@@ -103,7 +103,7 @@ impl Problem {
             RefusalClass::Changed => StatusCode::PRECONDITION_FAILED,
             RefusalClass::Unavailable => StatusCode::SERVICE_UNAVAILABLE,
         };
-        Self { info: serde_json::to_value(refusal).ok(), ..Self::new(status, refusal.to_string()) }
+        Self { info: serde_json::to_value(refusal).ok(), ..Self::new(status, describe(refusal).to_string()) }
     }
 
     /// The HTTP status.
@@ -170,7 +170,7 @@ impl From<SlotRefusal> for Problem {
         problem.with_info(json!({
             "kind": "lock-denied",
             "lock-kind": denied.kind().as_str(),
-            "value": denied.to_string(),
+            "value": describe(&denied).to_string(),
         }))
     }
 }

@@ -8,6 +8,7 @@ use axum::response::{IntoResponse, Response};
 use os_upgrade_api_types::route::Dialect;
 use os_upgrade_api_types::routes::fleet_lock::{ClaimError, dialect_of};
 use os_upgrade_auth::Denied;
+use os_upgrade_console::describe;
 use os_upgrade_kernel::ClientId;
 use os_upgrade_kernel::slot::{self, DeniedKind};
 use os_upgrade_protocol::GroupName;
@@ -211,7 +212,7 @@ impl From<NotDone> for LockError {
 
 impl From<slot::Denied> for LockError {
     fn from(denied: slot::Denied) -> Self {
-        Self::new(denied.kind().into(), denied.to_string())
+        Self::new(denied.kind().into(), describe(&denied).to_string())
     }
 }
 

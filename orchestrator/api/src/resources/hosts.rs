@@ -19,6 +19,7 @@ use os_upgrade_api_types::query::{ListMode, NoParameters};
 use os_upgrade_api_types::routes::hosts::{Host, HostSlot, InQueue, LIST, LastResult, ListParameters, READ};
 use os_upgrade_api_types::routes::reboot_queue::EntryIndex;
 use os_upgrade_api_types::text::ENROLMENTS;
+use os_upgrade_console::describe;
 use os_upgrade_kernel::reboot_queue::Entry as QueueEntry;
 use os_upgrade_kernel::{Approval, Enrolled, Forecast, HostStatus, State, Withdrawal, explain};
 use os_upgrade_protocol::{ApplicationName, HostName, RunId};
@@ -216,7 +217,7 @@ impl Serialize for Entry<'_> {
             versions_time: reported.map(|HostVersions { published_at, .. }| Stamp(*published_at)),
             status: explanation.status.map(HostStatus::as_str),
             since: explanation.since.map(Stamp),
-            why: &explanation.to_string(),
+            why: &describe(&explanation).to_string(),
             reason: ReasonFields::of(explanation.reason.as_ref()),
             until: explanation.until().map(Stamp),
             blockers: explanation.blockers.into_iter().map(Blocker::from).collect(),

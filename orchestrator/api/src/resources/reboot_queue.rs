@@ -15,6 +15,7 @@ use os_upgrade_api_types::routes::reboot_queue::{
     WhyAsked,
 };
 use os_upgrade_api_types::routes::state::QueueInBrief;
+use os_upgrade_console::describe;
 use os_upgrade_kernel::reboot_queue::{Entry, EntryStatus, QueueBlocker};
 use os_upgrade_kernel::{EntryBlocker, RebootOperation, Request, WITHHELD, explain_entry, next_reboot};
 use os_upgrade_protocol::HostName;
@@ -94,7 +95,7 @@ impl Serialize for InQueue<'_> {
             cancel_requested: entry.cancel_requested,
             required: entry.required,
             boot_id: entry.boot_id.as_deref().filter(|_| entry.command.is_some()),
-            why: blocker.as_ref().map(ToString::to_string),
+            why: blocker.as_ref().map(|by| describe(by).to_string()),
             why_kind: blocker.as_ref().map(EntryBlocker::kind),
             output: output(entry).filter(|_| *sees_output),
             progress: progress(published, &entry.host).filter(|_| entry.status.is_under_way()),
@@ -322,7 +323,7 @@ pub(crate) fn in_brief(published: &PublishedState, now: DateTime<Utc>) -> Option
     Some(QueueInBrief {
         enabled: !queue.disabled,
         counts: by_status(published).into_iter().filter(|(_, count)| *count > 0).collect(),
-        why: blocker.as_ref().map(ToString::to_string),
+        why: blocker.as_ref().map(|by| describe(by).to_string()),
         why_kind: blocker.as_ref().map(QueueBlocker::kind),
     })
 }

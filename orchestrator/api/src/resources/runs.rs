@@ -15,6 +15,7 @@ use os_upgrade_api_types::routes::runs::{
     Command, FACTS_MAX, HostOfRunInFull, LIST, ListParameters, MISSED, MissedRun, READ, ReadParameters, Run,
     RunInFull,
 };
+use os_upgrade_console::describe;
 use os_upgrade_kernel::{self as kernel, FactCursor};
 use os_upgrade_protocol::RunId;
 use os_upgrade_store::{Audit, FactRow, HostRow, RunDetail, RunFilter, RunPage, RunRow};
@@ -89,7 +90,7 @@ fn missed(fact: &FactRow) -> Result<MissedRun, Problem> {
         latest_start: Stamp(latest),
         window_end: Stamp(end),
         recorded_at: Stamp(fact.at),
-        reason: reason.to_string(),
+        reason: describe(&reason).to_string(),
         reason_kind: reason.kind(),
         unrecorded: (unrecorded > 0).then_some(unrecorded),
     })

@@ -14,6 +14,7 @@ use os_upgrade_api_types::routes::slots::{
     AboutSlot, HISTORY, HOLD, HistoryParameters, Hold, READ, RECLAIM, RELEASE, SlotGroup, SlotHolder,
     SlotWaiter, Slots,
 };
+use os_upgrade_console::{describe, purpose};
 use os_upgrade_kernel::slot::{Hold as Placed, Holder, Semaphore};
 use os_upgrade_kernel::{
     ClientId, LockProvider, Owner, Request, Slot, SlotOperation, SlotState, State as Site,
@@ -160,10 +161,10 @@ fn of_slot<'a>(site: &'a Site, host: &'a HostName, slot: &'a Slot, now: DateTime
     let since = slot.held_since.unwrap_or(slot.since);
     let (behalf, run, entry) = owner(&slot.owner);
     let reason = match slot.state {
-        SlotState::Requested => format!("being requested {}", slot.owner.purpose()),
+        SlotState::Requested => format!("being requested {}", purpose(&slot.owner)),
         SlotState::Held => of_owner(site, host.as_str(), &slot.owner),
         SlotState::Releasing { why } => {
-            let refusal = slot.refusal.as_ref().map(|refusal| format!("; {refusal}"));
+            let refusal = slot.refusal.as_ref().map(|refusal| format!("; {}", describe(refusal)));
             let again = slot.unlock_again_at().map(|at| format!("; once more at {}", time::format(at)));
             format!("being released: {}{}", why.as_str(), refusal.or(again).unwrap_or_default())
         }
@@ -176,7 +177,7 @@ fn of_slot<'a>(site: &'a Site, host: &'a HostName, slot: &'a Slot, now: DateTime
         entry,
         hold: None,
         reason,
-        refusal: slot.refusal.as_ref().map(ToString::to_string),
+        refusal: slot.refusal.as_ref().map(|refusal| describe(refusal).to_string()),
         stuck: site.settings.is_stuck(since, now),
     }
 }
@@ -195,19 +196,20 @@ fn of_owner(site: &Site, id: &str, owner: &Owner) -> String {
         let entry = site.reboot_queue.of_owner(owner).map(|(_, entry)| entry);
         let status = entry.map_or("taken", |entry| entry.status.as_str());
         let why = entry.and_then(|entry| entry.reason.as_ref());
-        let why = why.map(|reason| format!(" ({reason})")).unwrap_or_default();
-        return format!("{status} {}{why}", owner.purpose());
+        let why = why.map(|reason| format!(" ({})", describe(reason))).unwrap_or_default();
+        return format!("{status} {}{why}", purpose(owner));
     };
     let runs = site.run.iter().chain(&site.last_run);
     let host = HostName::new(id).ok();
     let in_run = host.and_then(|host| runs.filter(|known| known.id == *run).find_map(|run| run.host(&host)));
     match in_run {
         Some(in_run) => {
-            let why = in_run.reason.as_ref().map(|reason| format!(" ({reason})")).unwrap_or_default();
-            let late = in_run.late_answer.map(|late| format!("; {late}"));
+            let why =
+                in_run.reason.as_ref().map(|reason| format!(" ({})", describe(reason))).unwrap_or_default();
+            let late = in_run.late_answer.map(|late| format!("; {}", describe(&late)));
             format!("{} in run {run}{why}{}", in_run.status, late.unwrap_or_default())
         }
-        None => format!("taken {}", owner.purpose()),
+        None => format!("taken {}", purpose(owner)),
     }
 }
 

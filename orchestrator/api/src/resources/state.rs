@@ -16,6 +16,7 @@ use os_upgrade_api_types::routes::state::{
     CurrentUpgrade, HostState, LastUpgrade, Nodes, READ, ReadParameters, ScheduledWorker, State,
 };
 use os_upgrade_calendar::Duration;
+use os_upgrade_console::{describe, sentence};
 use os_upgrade_kernel::config::WorkerApplication;
 use os_upgrade_kernel::{
     Forecast, HostStatus, Run, SeenHost, WindowBlocker, denied, explain, lasting_warnings,
@@ -144,7 +145,7 @@ fn state<'a>(
         next_upgrade_in: start.map(|at| until(at, now)),
         next_upgrade_at: start.map(Stamp),
         next_upgrade_reason: forecast.and_then(Forecast::blocker).map(WindowBlocker::kind),
-        next_upgrade_why: forecast.and_then(Forecast::blocker).map(WindowBlocker::sentence),
+        next_upgrade_why: forecast.and_then(Forecast::blocker).map(sentence),
         window_used_by: forecast.and_then(|forecast| Some(&forecast.used.as_ref()?.by)),
         denied_until: denied.map(|denied| Stamp(denied.end)),
         pending_hosts: waiting.filter(|hosts| *hosts > 0),
@@ -171,7 +172,7 @@ fn explanations<'a>(published: &'a PublishedState, forecast: &Forecast) -> Vec<H
         HostState {
             hostname: name.as_str(),
             status: explanation.status.map(HostStatus::as_str),
-            why: explanation.to_string(),
+            why: describe(&explanation).to_string(),
             until: explanation.until().map(Stamp),
             blockers: explanation.blockers.into_iter().map(Blocker::from).collect(),
             progress: hosts::progress(published, name),

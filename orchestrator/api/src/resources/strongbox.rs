@@ -9,6 +9,7 @@ use axum::response::Response;
 use os_upgrade_api_types::body::{Count, Entry, Stamp};
 use os_upgrade_api_types::query::{ListMode, NameList, NoParameters};
 use os_upgrade_api_types::routes::strongbox::{LIST, PUT, READ, REMOVE, Secret, Strongbox, UNSEAL};
+use os_upgrade_console::describe;
 use os_upgrade_kernel::{Request, Sealed, SecretName, SecretOperation};
 use os_upgrade_site::strongbox::SECRET_BYTES_MAX;
 use os_upgrade_site::strongbox::key::Key;
@@ -34,7 +35,7 @@ pub(crate) fn routes() -> Routes {
 
 impl From<Sealed> for Problem {
     fn from(sealed: Sealed) -> Self {
-        Self::unavailable(sealed.to_string())
+        Self::unavailable(describe(&sealed).to_string())
     }
 }
 
@@ -108,7 +109,7 @@ async fn read(
     let sealed = api.options.strongbox.sealed(kept);
     reply::json(&Strongbox {
         sealed: sealed.is_some(),
-        reason: sealed.map(|sealed| sealed.to_string()),
+        reason: sealed.map(|sealed| describe(&sealed).to_string()),
         secrets: kept.secrets.len(),
     })
 }

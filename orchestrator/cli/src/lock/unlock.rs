@@ -103,7 +103,9 @@ pub(super) fn describe(outcome: &LockOutcome) -> String {
     match outcome {
         LockOutcome::Granted => "granted".to_owned(),
         LockOutcome::Denied { lock_kind, value } => format!("{value} ({lock_kind})"),
-        LockOutcome::Unreachable { why } => format!("the server cannot be reached: {why}"),
+        LockOutcome::Unreachable { why } => {
+            format!("the server cannot be reached: {}", os_upgrade_console::describe(why))
+        }
         LockOutcome::Protocol { detail } => format!("the server does not speak FleetLock: {detail}"),
     }
 }

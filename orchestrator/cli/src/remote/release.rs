@@ -1,7 +1,7 @@
 //! How an operator releases the slot of a host that will not give it back, and ends the cordon of its node.
 
 use os_upgrade_api_types::routes::hosts as routes;
-use os_upgrade_kernel::reason::{hosts_uncordon, lock_release};
+use os_upgrade_console::commands::{hosts_uncordon, lock_release};
 use os_upgrade_shell::text::sanitized;
 use serde::Deserialize;
 

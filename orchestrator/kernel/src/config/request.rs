@@ -32,23 +32,20 @@ pub enum ConfigOperation {
 }
 
 /// Why an operation is refused.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "kebab-case", rename_all_fields = "kebab-case")]
 pub enum ConfigRefusal {
     /// The configuration is invalid.
-    #[error("{message}")]
     InvalidConfig {
         /// What is wrong with it.
         message: String,
     },
     /// The current configuration does not meet the precondition.
-    #[error("{}", unexpected(tag.as_deref()))]
     ConfigChanged {
         /// The tag of the current configuration; absent when there is none.
         tag: Option<String>,
     },
     /// Nothing is configured.
-    #[error("there is no configuration yet: `os-upgrade config apply -f FILE` makes one")]
     NoConfiguration,
 }
 
@@ -66,15 +63,6 @@ impl ConfigRefusal {
 impl From<ConfigError> for ConfigRefusal {
     fn from(error: ConfigError) -> Self {
         Self::InvalidConfig { message: error.to_string() }
-    }
-}
-
-fn unexpected(tag: Option<&str>) -> String {
-    match tag {
-        Some(tag) => {
-            format!("the configuration is not the one you expect; its tag is now {tag:?}: read it again")
-        }
-        None => "the configuration is not the one you expect: there is none".to_owned(),
     }
 }
 

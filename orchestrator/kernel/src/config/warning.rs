@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use chrono::{DateTime, Utc};
 use os_upgrade_calendar::Watermark;
-use os_upgrade_protocol::{ApplicationName, GroupName, RunId, time};
+use os_upgrade_protocol::{ApplicationName, GroupName, RunId};
 use serde::Serialize;
 use strum::{IntoStaticStr, VariantNames};
 
@@ -23,19 +23,16 @@ pub const WARNINGS_MAX: usize = 16;
 /// Most maintenance windows that are looked at one by one: the first ones.
 const WINDOWS_MAX: usize = 32;
 
-/// What an operator should know. `Display` gives the sentence.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error, Serialize, IntoStaticStr, VariantNames)]
+/// What an operator should know.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, IntoStaticStr, VariantNames)]
 #[serde(tag = "kind", rename_all = "kebab-case", rename_all_fields = "kebab-case")]
 #[strum(serialize_all = "kebab-case")]
 pub enum Warning {
     /// The configuration is the one in force.
-    #[error("nothing changes: this is the configuration in force")]
     NothingChanges,
     /// The configuration is deleted.
-    #[error("without a configuration no run starts, neither in a window nor on an operator's trigger")]
     Deleted,
     /// A window is open and starts a run.
-    #[error("a window is open now: this starts a run of {} {}", number_of(*hosts), at_once(*at, after.as_ref()))]
     StartsRun {
         /// How many hosts take part.
         hosts: usize,
@@ -50,39 +47,27 @@ pub enum Warning {
         open_until: DateTime<Utc>,
     },
     /// No application is configured.
-    #[error("no application is configured, so no host takes part in runs: list them as worker-applications")]
     NoApplications,
     /// No host announces a worker of a configured application.
-    #[error("no host announces {application}")]
     NotAnnounced {
         /// The application.
         application: ApplicationName,
     },
     /// The last window is taken away.
-    #[error("without windows no run starts automatically")]
     NoWindows,
     /// No window starts a run any more.
-    #[error("no run starts automatically any more: no window is left in which one could")]
     NoStart,
     /// A window starts no run, because its last day passes before it opens for long enough.
-    #[error(
-        "maintenance-windows/{index}: no run starts in it before its not-after, or it is too short for one"
-    )]
     WindowUnused {
         /// Its place in the list, from 0.
         index: usize,
     },
     /// A window starts no run, because deny windows leave nothing of it.
-    #[error("maintenance-windows/{index}: no run starts in it, because deny-windows leave too little of it")]
     WindowDenied {
         /// Its place in the list, from 0.
         index: usize,
     },
     /// The groups of the hosts have fewer slots than may be upgraded at once.
-    #[error(
-        "rollout/max-concurrent: {max_concurrent} is more than the slots of the hosts' groups ({}), so that at most \
-         {at_once} {} upgraded at once", groups.join(", "), are(*at_once)
-    )]
     FewerSlots {
         /// The configured limit.
         max_concurrent: u32,
@@ -92,7 +77,6 @@ pub enum Warning {
         groups: Vec<String>,
     },
     /// There are fewer hosts than may be upgraded at once.
-    #[error("rollout/max-concurrent: {max_concurrent} is more than the {} that take part", number_of(*hosts))]
     FewerHosts {
         /// The configured limit.
         max_concurrent: u32,
@@ -100,7 +84,6 @@ pub enum Warning {
         hosts: usize,
     },
     /// There are more warnings.
-    #[error("there are {more} more warnings")]
     More {
         /// How many.
         more: usize,
@@ -269,21 +252,4 @@ fn shorten(mut found: Vec<Warning>) -> Vec<Warning> {
         found.push(Warning::More { more });
     }
     found
-}
-
-fn number_of(count: usize) -> String {
-    if count == 1 { "1 host".to_owned() } else { format!("{count} hosts") }
-}
-
-const fn are(count: usize) -> &'static str {
-    if count == 1 { "is" } else { "are" }
-}
-
-fn at_once(at: Option<DateTime<Utc>>, after: Option<&RunId>) -> String {
-    match (at, after) {
-        (None, None) => "at once".to_owned(),
-        (None, Some(run)) => format!("as soon as run {run} has ended"),
-        (Some(at), None) => format!("at {}", time::format(at)),
-        (Some(at), Some(run)) => format!("at {}, if run {run} has ended by then", time::format(at)),
-    }
 }

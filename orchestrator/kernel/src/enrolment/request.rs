@@ -39,48 +39,34 @@ pub enum EnrolmentOperation {
 }
 
 /// Why an operation is refused.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "kebab-case", rename_all_fields = "kebab-case")]
 pub enum EnrolmentRefusal {
     /// Too few or too many hosts at once.
-    #[error("hosts: 1 to 1000 are approved at once")]
     ApprovalSize,
     /// The name of a host is too long for a worker.
-    #[error("the name of a host cannot be used: {}; none is approved", LongToken(*bytes))]
     NameTooLong {
         /// How long its token is.
         bytes: usize,
     },
     /// The maximum number of approved and withdrawn hosts is reached.
-    #[error(
-        "decisions are kept for at most 100000 hosts: remove hosts that no longer exist, with `os-upgrade hosts remove NAME \
-         --reason TEXT`"
-    )]
     EnrolmentFull,
     /// There is no host of that name.
-    #[error(
-        "there is no host {host}: none of that name has announced itself, been approved or been withdrawn"
-    )]
     UnknownHost {
         /// That name.
         host: HostName,
     },
     /// The host is not gone: its worker sends heartbeats.
-    #[error("{host} is running: stop its worker before it is removed, or withdraw it")]
     HostRunning {
         /// The host.
         host: HostName,
     },
     /// The host sends heartbeats, and it is not known yet whether it still does.
-    #[error("it is not known yet whether {host} is running: ask again when it is shown as unreachable")]
     HostAwaited {
         /// The host.
         host: HostName,
     },
     /// The host is in the active run.
-    #[error(
-        "{host} is {status} in the active run: cancel the run, or let it go on with `os-upgrade run give-up`"
-    )]
     HostInRun {
         /// The host.
         host: HostName,
@@ -88,15 +74,11 @@ pub enum EnrolmentRefusal {
         status: HostStatus,
     },
     /// The host's node is cordoned.
-    #[error("the node of {host} is cordoned: end that with `os-upgrade hosts uncordon` first")]
     HostCordoned {
         /// The host.
         host: HostName,
     },
     /// The host holds a slot, or is about to.
-    #[error(
-        "{host} holds a slot of group {group}: release it with `os-upgrade lock release`, if it is certainly off"
-    )]
     HostHoldsSlot {
         /// The host.
         host: HostName,

@@ -218,7 +218,8 @@ mod tests {
         assert_eq!(word(&enrolment), ["approved", "approved"]);
         enrolment.withdraw(host, withdrawal());
         assert_eq!(word(&enrolment), ["withdrawn", "withdrawn"]);
-        assert_eq!(enrolment.of(host, true).left_out(host).unwrap().to_string(), "withdrawn by eve: stolen");
+        let (actor, reason) = ("eve".to_owned(), "stolen".to_owned());
+        assert_eq!(enrolment.of(host, true).left_out(host), Some(Reason::HostWithdrawn { actor, reason }));
         enrolment.approve(&hosts(0..1), "eve", DateTime::UNIX_EPOCH);
         assert_eq!(word(&enrolment), ["approved", "approved"]);
         enrolment.forget(host);

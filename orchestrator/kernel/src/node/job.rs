@@ -7,7 +7,7 @@ use os_upgrade_protocol::{GroupName, HostName};
 
 use super::fence::NodeFence;
 use super::state::{Node, NodeStage, NodeStep};
-use super::wait::{NodeWait, Pods, Volumes};
+use super::wait::{FOREIGN_MARK, NodeWait, Pods, Volumes};
 use crate::fact::Fact;
 use crate::job::system_job::SystemJob;
 use crate::no_answer::NoAnswer;
@@ -279,12 +279,13 @@ impl Answered<'_> {
     /// would have been committed before, and this leader would have been deposed.
     fn superseded(&self, fence: NodeFence) -> Vec<Fact> {
         let (state, host) = (self.state, &self.job.host);
-        let waits = NodeWait::ForeignMark { fence };
         let slot = state.slots.get(host).filter(|slot| !slot.begun);
         let is_untouched = self.node.stage == NodeStage::Checking && self.node.fence.is_none();
-        let Some(slot) = slot.filter(|_| is_untouched) else { return self.waits(waits) };
+        let Some(slot) = slot.filter(|_| is_untouched) else {
+            return self.waits(NodeWait::ForeignMark { fence });
+        };
         // There is nothing to undo, and others can go first. The node is looked after without the host.
-        let reason = Reason::CordonLost { detail: waits.to_string() };
+        let reason = Reason::CordonLost { detail: FOREIGN_MARK.to_owned() };
         let mut facts = vec![self.fact(NodeStep::Uncordoned)];
         facts.extend(state.backed_off(host, &reason, self.now));
         facts.extend(release(host, slot, ReleaseCause::DrainGivenUp));

@@ -22,25 +22,20 @@ pub enum NodeOperation {
 }
 
 /// Why an operation is refused.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "kebab-case", rename_all_fields = "kebab-case")]
 pub enum NodeRefusal {
     /// The node is not cordoned from here.
-    #[error("the node of {host} is not cordoned by this site")]
     NotCordoned {
         /// The host.
         host: HostName,
     },
     /// The host is being upgraded or rebooted.
-    #[error(
-        "{host} is under way: its node is uncordoned by itself; cancel or give up what is under way to end it now"
-    )]
     NodeInUse {
         /// The host.
         host: HostName,
     },
     /// A command of the host may still appear.
-    #[error("a command to {host} may still be on its way: try again in a moment")]
     NodeUncertain {
         /// The host.
         host: HostName,

@@ -4,15 +4,13 @@
 //! host's slot, which is released once the node is uncordoned. The node of a host that failed stays cordoned, with or without a
 //! slot, as `[kubernetes] on-failure` says.
 
-use std::fmt;
-
 use chrono::{DateTime, SubsecRound as _, Utc};
-use os_upgrade_protocol::time;
 use serde::{Deserialize, Serialize, Serializer};
 use strum::VariantNames as _;
 
 use super::fence::NodeFence;
 use super::wait::NodeWait;
+use crate::in_seconds::in_seconds;
 use crate::left_out::is_default;
 use crate::reason::Reason;
 use crate::slot::ReleaseCause;
@@ -103,16 +101,6 @@ impl NodeStage {
             | Self::Rechecking => false,
         }
     }
-
-    const fn doing(&self) -> &'static str {
-        match self {
-            Self::Checking => "being checked before its drain",
-            Self::Evicting => "being drained",
-            Self::Drained => "cordoned",
-            Self::Rechecking => "being drained once more before the reboot",
-            Self::Uncordoning { .. } => "being uncordoned",
-        }
-    }
 }
 
 /// What happens to the node of a host.
@@ -163,15 +151,13 @@ pub enum NodeStep {
     Uncordoned,
 }
 
-/// How far the work on a node is, for operators. `Display` gives the clause.
+/// How far the work on a node is, for operators.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub struct NodeProgress {
-    /// The stage.
-    pub stage: &'static str,
-    /// What is done to it.
-    #[serde(skip)]
-    doing: &'static str,
+    /// The stage, in JSON its word.
+    #[serde(serialize_with = "as_word")]
+    pub stage: NodeStage,
     /// When its drain, or the end of its cordon, began, in whole seconds.
     #[serde(serialize_with = "in_seconds")]
     pub since: DateTime<Utc>,
@@ -180,23 +166,15 @@ pub struct NodeProgress {
     pub waits: Option<NodeWait>,
 }
 
-fn in_seconds<S: Serializer>(at: &DateTime<Utc>, serializer: S) -> Result<S::Ok, S::Error> {
-    serializer.serialize_str(&time::format(*at))
-}
-
-impl fmt::Display for NodeProgress {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "its node is {} since {}", self.doing, time::format(self.since))?;
-        self.waits.iter().try_for_each(|waits| write!(f, ": {waits}"))
-    }
+fn as_word<S: Serializer>(stage: &NodeStage, serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.serialize_str(stage.as_str())
 }
 
 impl Node {
     /// How far it is, for operators.
     pub fn progress(&self) -> NodeProgress {
         NodeProgress {
-            stage: self.stage.as_str(),
-            doing: self.stage.doing(),
+            stage: self.stage.clone(),
             since: self.since.trunc_subsecs(0),
             waits: self.waits.clone(),
         }

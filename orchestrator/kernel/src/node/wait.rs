@@ -1,9 +1,6 @@
 //! What the work on a host's Kubernetes node waits for, with the pods by name.
 
-use std::fmt;
-
 use chrono::{DateTime, Utc};
-use os_upgrade_protocol::time;
 use serde::{Deserialize, Serialize};
 use strum::{IntoStaticStr, VariantNames};
 
@@ -11,48 +8,41 @@ use super::fence::NodeFence;
 use crate::left_out::is_default;
 use crate::no_answer::NoAnswer;
 
+/// What is journaled of a mark of another journal, when that ends a drain.
+pub const FOREIGN_MARK: &str = "its node has a mark of a journal that this site does not have, from before it was set up anew or put back; \
+    `os-upgrade hosts uncordon` takes it over";
+
 /// How many pods are named.
 pub const PODS_NAMED_MAX: usize = 5;
 
-/// What a drain, or the end of a cordon, waits for. `Display` gives the clause for operators.
-#[derive(
-    Debug, Clone, PartialEq, Eq, thiserror::Error, Serialize, Deserialize, IntoStaticStr, VariantNames,
-)]
+/// What a drain, or the end of a cordon, waits for.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, IntoStaticStr, VariantNames)]
 #[serde(tag = "kind", rename_all = "kebab-case", rename_all_fields = "kebab-case")]
 #[strum(serialize_all = "kebab-case")]
 pub enum NodeWait {
     /// Pods that have to go are still there.
-    #[error("{pods}")]
     Pods {
         /// The pods.
         pods: Pods,
     },
     /// Its pods are gone, and volumes are still in use on it.
-    #[error("{volumes}")]
     Volumes {
         /// The volumes.
         volumes: Volumes,
     },
     /// Its kubelet has not reported that the node is ready, after the boot if it was to reboot.
-    #[error("its node is not ready, or is still in its old boot")]
     NotReady,
     /// Its mark is of a journal that this site does not have: from before the site was set up anew, or put back.
-    #[error(
-        "its node has a mark of a journal that this site does not have, from before it was set up anew or put back; `os-upgrade hosts \
-         uncordon` takes it over"
-    )]
     ForeignMark {
         /// The fence in the mark.
         fence: NodeFence,
     },
     /// The API server did not answer.
-    #[error("the Kubernetes API server is unreachable: {why}")]
     Unreachable {
         /// Why there is no answer.
         why: NoAnswer,
     },
     /// The API server refused what was asked of it, or what it says makes no sense.
-    #[error("Kubernetes refuses: {detail}")]
     Refused {
         /// The refusal.
         detail: String,
@@ -129,23 +119,6 @@ impl Pods {
     }
 }
 
-impl fmt::Display for Pods {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        if self.kubelet_silent {
-            f.write_str("the kubelet of its node is silent, and ends no pod: ")?;
-        }
-        let Some((first, others)) = self.first.split_first() else {
-            return write!(f, "{} pods are left", self.count);
-        };
-        first.fmt(f)?;
-        others.iter().try_for_each(|pod| write!(f, "; {pod}"))?;
-        match self.count.saturating_sub(self.first.len()) {
-            0 => Ok(()),
-            more => write!(f, "; and {more} more"),
-        }
-    }
-}
-
 /// Volumes that are in use on a node whose pods are gone.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
@@ -156,21 +129,6 @@ pub struct Volumes {
     pub first: Vec<String>,
     /// How many of them may belong to pods that stay.
     pub staying: usize,
-}
-
-impl fmt::Display for Volumes {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { count, first, staying } = self;
-        write!(f, "volumes are still in use: {}", first.join(", "))?;
-        match count.saturating_sub(first.len()) {
-            0 => {}
-            more => write!(f, " and {more} more")?,
-        }
-        match staying {
-            0 => Ok(()),
-            staying => write!(f, ", of which {staying} may belong to pods that stay"),
-        }
-    }
 }
 
 /// A pod that keeps a node from being drained.
@@ -198,74 +156,37 @@ impl Pod {
     }
 }
 
-impl fmt::Display for Pod {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { namespace, name, owner, obstacle, since } = self;
-        write!(f, "pod {namespace}/{name}")?;
-        if let Some(owner) = owner {
-            write!(f, " of {owner}")?;
-        }
-        write!(f, " {obstacle}, since {}", time::format(*since))
-    }
-}
-
-fn finalizers_named(finalizers: &[String]) -> String {
-    match finalizers {
-        [finalizer] => format!("the finalizer {finalizer}"),
-        several => format!("the finalizers {}", several.join(", ")),
-    }
-}
-
-fn budgets_named(budgets: &[String]) -> String {
-    match budgets {
-        [] => "a budget".to_owned(),
-        [budget] => format!("the budget {budget}"),
-        several => format!("the budgets {}", several.join(", ")),
-    }
-}
-
-/// Why a pod is still on a node. `Display` gives what the pod does, or what is done to it.
-#[derive(
-    Debug, Clone, PartialEq, Eq, thiserror::Error, Serialize, Deserialize, IntoStaticStr, VariantNames,
-)]
+/// Why a pod is still on a node.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, IntoStaticStr, VariantNames)]
 #[serde(tag = "kind", rename_all = "kebab-case", rename_all_fields = "kebab-case")]
 #[strum(serialize_all = "kebab-case")]
 pub enum PodObstacle {
     /// It was not its turn yet.
-    #[error("has not been evicted yet")]
     NotTried,
     /// It is being evicted, or deleted.
-    #[error("is being evicted")]
     Requested,
     /// It is terminating.
-    #[error("is terminating")]
     Terminating,
     /// It is terminating, and is not removed before whoever has set them takes its finalizers away.
-    #[error("is terminating, and kept by {}", finalizers_named(finalizers))]
     Finalizers {
         /// The first finalizers.
         finalizers: Vec<String>,
     },
     /// Its job is running.
-    #[error("belongs to a job that is running")]
     JobRunning,
     /// The settings say that it is waited for.
-    #[error("is waited for, because of wait-for-pods")]
     Awaited,
     /// Disruption budgets do not allow its eviction.
-    #[error("is kept by {}", budgets_named(budgets))]
     Budget {
         /// The budgets that select it; empty if they could not be read.
         budgets: Vec<String>,
     },
     /// A budget does not allow its eviction, and budgets cannot be read.
-    #[error("is kept by a budget: {message}")]
     UnreadBudget {
         /// The server's message, which names the budget.
         message: String,
     },
     /// The status of its budget is not computed yet, so that nobody knows whether the pod may be evicted.
-    #[error("waits for its budget until {}: {message}", time::format(*until))]
     BudgetPending {
         /// The server's message, which names the budget.
         message: String,
@@ -273,34 +194,28 @@ pub enum PodObstacle {
         until: DateTime<Utc>,
     },
     /// A budget counts pods of controllers, and none that it selects has one, so that it never allows an eviction.
-    #[error("is kept for good by the budget {budget}, which counts pods of controllers and selects none")]
     UncountedPods {
         /// The budget.
         budget: String,
     },
     /// Several budgets select it; Kubernetes evicts no such pod.
-    #[error("is kept for good because several budgets select it: {}", budgets.join(", "))]
     SeveralBudgets {
         /// The budgets.
         budgets: Vec<String>,
     },
     /// Something else, such as an admission webhook, refuses.
-    #[error("may not be evicted: {detail}")]
     Denied {
         /// Its message.
         detail: String,
     },
     /// The orchestrator may not evict it.
-    #[error("cannot be evicted, because a right is missing: {detail}")]
     MissingRight {
         /// The right, and the server's message.
         detail: String,
     },
     /// Its namespace is being deleted.
-    #[error("waits for the end of its namespace")]
     NamespaceEnds,
     /// The last request about it failed.
-    #[error("could not be evicted: {detail}")]
     Failed {
         /// The failure.
         detail: String,

@@ -3,7 +3,7 @@
 use chrono::{DateTime, Utc};
 use imbl::OrdSet;
 use os_upgrade_calendar::CalendarError;
-use os_upgrade_protocol::{GroupName, HostName, RunId, time};
+use os_upgrade_protocol::{GroupName, HostName, RunId};
 use strum::{IntoStaticStr, VariantNames};
 
 use super::api_server_order::ApiServerOrder;
@@ -12,7 +12,6 @@ use super::settings::RebootSettings;
 use super::state::RebootQueue;
 use crate::clock::ClockDoubt;
 use crate::owner::Owner;
-use crate::reason::{Reason, hosts_uncordon};
 use crate::slot::HostDenied;
 
 /// What is known of the hosts, as far as it is asked for: most decisions need little of it.
@@ -28,42 +27,31 @@ pub struct Nodes<'a> {
     pub not_ready: &'a dyn Fn(u64, &Entry) -> Option<NotReady>,
 }
 
-/// Why an entry cannot start, whatever becomes of the others. `Display` gives the clause for operators.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error, IntoStaticStr, VariantNames)]
+/// Why an entry cannot start, whatever becomes of the others.
+#[derive(Debug, Clone, PartialEq, Eq, IntoStaticStr, VariantNames)]
 #[strum(serialize_all = "kebab-case")]
 pub enum NotReady {
     /// Its host is not approved, or was withdrawn.
-    #[error("it takes no part: it is not approved, or was withdrawn")]
     TakesNoPart,
     /// No worker that reboots its host on request has announced itself there.
-    #[error("it has no worker, or one that does not reboot it on request")]
     NoWorker,
     /// The cluster shows no node for its host.
-    #[error("the cluster shows no node for it")]
     NoNode,
     /// The mark of its node is of a journal that this site does not have.
-    #[error(
-        "its node has a mark of a journal that this site does not have; `{}` takes it over",
-        hosts_uncordon(host.as_str())
-    )]
     ForeignMark {
         /// Its host.
         host: HostName,
     },
     /// The reboot command could reboot it, and nothing would tell when it is back.
-    #[error("nothing says which boot it runs, and [reboot] boot-check-command is not set")]
     NoBoot,
     /// Its host has rebooted for an earlier entry, and the new boot has not been seen yet.
-    #[error("its boot after the last reboot has not been seen yet")]
     BootUnknown,
     /// A run is not through with its host.
-    #[error("run {run} is not through with it")]
     InRun {
         /// The run.
         run: RunId,
     },
     /// Its host's slot is held for something else, and may be for long.
-    #[error("its slot is held {} since {}", owner.purpose(), time::format(*since))]
     SlotHeld {
         /// For whom.
         owner: Owner,
@@ -71,10 +59,8 @@ pub enum NotReady {
         since: DateTime<Utc>,
     },
     /// Its host's earlier slot is being released.
-    #[error("its earlier slot is being given back")]
     EarlierSlot,
     /// Its group has no slot for it.
-    #[error("it is denied a slot of group {group}: {denied}")]
     SlotDenied {
         /// The group.
         group: GroupName,
@@ -83,29 +69,21 @@ pub enum NotReady {
     },
 }
 
-/// What keeps every entry from starting. `Display` gives the clause for operators.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error, IntoStaticStr, VariantNames)]
+/// What keeps every entry from starting.
+#[derive(Debug, Clone, PartialEq, Eq, IntoStaticStr, VariantNames)]
 #[strum(serialize_all = "kebab-case")]
 pub enum QueueBlocker {
     /// No entry waits, or none but those of hosts whose earlier entry is not over.
-    #[error("no further entry is queued")]
     NothingQueued,
     /// The queue is disabled.
-    #[error("the queue is disabled")]
     Disabled,
     /// An API server is under way, and nothing else may be.
-    #[error("the API server {0} is under way, and nothing starts beside it")]
     ApiServerUnderWay(HostName),
     /// An API server is the next, and waits until nothing is under way.
-    #[error("the API server {0} is next, and starts once nothing else is under way")]
     ApiServerWaits(HostName),
     /// As many are under way as may be.
-    #[error("{0} {are} under way, as many as may be at once", are = if *.0 == 1 { "is" } else { "are" })]
     Full(usize),
     /// Too many nodes that are not under way are unreachable, those that are queued included.
-    #[error(
-        "too many hosts that are not under way are unreachable, not heard yet, or not ready as nodes: {count}, {first} for example; [reboot] maximum-unreachable-nodes-for-reboot allows {max}"
-    )]
     Unreachable {
         /// How many.
         count: usize,
@@ -115,10 +93,8 @@ pub enum QueueBlocker {
         first: HostName,
     },
     /// Every entry waits for the end of its backoff, the first of them until then.
-    #[error("every entry that is queued has backed off, the first until {}", time::format(*.0))]
     BackedOff(DateTime<Utc>),
     /// No entry that is queued is ready, the first is this.
-    #[error("{host} cannot reboot now: {why}")]
     NotReady {
         /// Its host.
         host: HostName,
@@ -126,16 +102,12 @@ pub enum QueueBlocker {
         why: NotReady,
     },
     /// The leader's clock cannot be relied on.
-    #[error("{0}")]
     Clock(ClockDoubt),
     /// The nodes of the cluster are not known.
-    #[error("{}", Reason::ClusterUnseen)]
     ClusterUnseen,
     /// The queue is bound to the maintenance windows, and none is open.
-    #[error("no maintenance window is open, and reboots are bound to them ([reboot] in-windows)")]
     NoWindow,
     /// The queue is bound to the maintenance windows, which cannot be worked out.
-    #[error("the maintenance windows cannot be worked out: {0}")]
     UnclearWindows(CalendarError),
 }
 

@@ -132,7 +132,7 @@ impl SystemJob for CommandJob {
     }
 
     fn unanswered(why: NoAnswer) -> CommandOutcome {
-        CommandOutcome::Unknown { detail: why.to_string(), output: String::new() }
+        CommandOutcome::Unknown { detail: detail(why), output: String::new() }
     }
 
     fn is_answer(outcome: &CommandOutcome) -> bool {
@@ -189,6 +189,16 @@ fn second_from(at: DateTime<Utc>) -> DateTime<Utc> {
 fn unknown(detail: &str, output: &str) -> EntryEvent {
     let (detail, output) = (detail.to_owned(), Some(output.to_owned()));
     EntryEvent::AttemptUnknown { reason: Reason::RebootUnknown { detail, output } }
+}
+
+/// What is journaled of a command whose outcome is lost.
+fn detail(why: NoAnswer) -> String {
+    match why {
+        NoAnswer::NotConfigured => "none is configured".to_owned(),
+        NoAnswer::Sealed { .. } => "a secret cannot be used".to_owned(),
+        NoAnswer::TimedOut => "timed out".to_owned(),
+        NoAnswer::NotSent { detail } | NoAnswer::Failed { detail } => detail,
+    }
 }
 
 #[cfg(test)]

@@ -72,20 +72,17 @@ pub enum RebootOperation {
 }
 
 /// Why an operation is refused.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "kebab-case", rename_all_fields = "kebab-case")]
 pub enum RebootRefusal {
     /// No host is named.
-    #[error("no host is named")]
     NoHosts,
     /// A host is named twice.
-    #[error("{host} is named twice; nothing is queued")]
     NamedTwice {
         /// The host.
         host: HostName,
     },
     /// The queue is full.
-    #[error("the reboot queue has room for {room} more entries of {max}; nothing is queued")]
     QueueFull {
         /// How many more entries fit.
         room: usize,
@@ -93,7 +90,6 @@ pub enum RebootRefusal {
         max: usize,
     },
     /// No worker has announced itself on some hosts.
-    #[error("{}; nothing is queued", several(hosts, *count, "has announced no worker at this site", "have announced no worker at this site"))]
     UnknownHosts {
         /// The first of them.
         hosts: Vec<HostName>,
@@ -101,7 +97,6 @@ pub enum RebootRefusal {
         count: usize,
     },
     /// No worker has announced itself on some hosts, and the cluster has no nodes for them.
-    #[error("{}; nothing is queued", several(hosts, *count, "is no node of the cluster and has announced no worker", "are no nodes of the cluster and have announced no worker"))]
     NeitherNodeNorWorker {
         /// The first of them.
         hosts: Vec<HostName>,
@@ -109,12 +104,8 @@ pub enum RebootRefusal {
         count: usize,
     },
     /// Some hosts may be nodes of the cluster.
-    #[error(
-        "the nodes of the Kubernetes cluster have not been seen of late, so it is not known which of these hosts are nodes; nothing is queued: try again once they are"
-    )]
     ClusterUnseen,
     /// Some hosts take no part.
-    #[error("{}; nothing is queued", several(hosts, *count, "is not approved, or was withdrawn", "are not approved, or were withdrawn"))]
     NotApproved {
         /// The first of them.
         hosts: Vec<HostName>,
@@ -122,7 +113,6 @@ pub enum RebootRefusal {
         count: usize,
     },
     /// The workers of some hosts do not reboot them on request.
-    #[error("{}; nothing is queued", several(hosts, *count, "has no worker, or one that does not reboot it on request", "have no worker, or one that does not reboot them on request"))]
     NoRebootsOnRequest {
         /// The first of them.
         hosts: Vec<HostName>,
@@ -130,7 +120,6 @@ pub enum RebootRefusal {
         count: usize,
     },
     /// A host waits in the queue already.
-    #[error("{host} waits already, as entry {index}; nothing is queued")]
     Queued {
         /// The host.
         host: HostName,
@@ -138,13 +127,11 @@ pub enum RebootRefusal {
         index: u64,
     },
     /// There is no such entry.
-    #[error("the reboot queue has no entry {index}")]
     NoEntry {
         /// The index.
         index: u64,
     },
     /// The entry has not begun, so there is nothing to give up.
-    #[error("entry {index} is {}: cancel it instead", status.as_str())]
     NotBegun {
         /// The index.
         index: u64,
@@ -152,13 +139,11 @@ pub enum RebootRefusal {
         status: EntryStatus,
     },
     /// The operator's command is being run for the entry.
-    #[error("the reboot command is being run for {host}: try again once it has ended")]
     CommandRuns {
         /// The entry's host.
         host: HostName,
     },
     /// The entry's command is on its way, or its reply may not have been read.
-    #[error("the command to {host}, or the reply to it, is not known yet: try again in a moment")]
     EntryUncertain {
         /// The entry's host.
         host: HostName,
@@ -182,15 +167,6 @@ impl RebootRefusal {
             | Self::CommandRuns { .. }
             | Self::EntryUncertain { .. } => RefusalClass::Conflict,
         }
-    }
-}
-
-fn several(hosts: &[HostName], count: usize, one: &str, many: &str) -> String {
-    let names = hosts.iter().map(HostName::as_str).collect::<Vec<_>>().join(", ");
-    match count.saturating_sub(hosts.len()) {
-        0 if count == 1 => format!("{names} {one}"),
-        0 => format!("{names} {many}"),
-        more => format!("{names} and {more} more {many}"),
     }
 }
 

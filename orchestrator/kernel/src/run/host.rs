@@ -3,7 +3,7 @@
 use std::fmt;
 
 use chrono::{DateTime, Utc};
-use os_upgrade_protocol::{Action, ApplicationName, GroupName, HostName, Outcome, time};
+use os_upgrade_protocol::{Action, ApplicationName, GroupName, HostName, Outcome};
 use serde::{Deserialize, Serialize};
 
 use super::event::{Enlisted, HostEvent};
@@ -186,16 +186,6 @@ pub struct LateAnswer {
     pub at: DateTime<Utc>,
     /// What it was.
     pub result: LateResult,
-}
-
-impl fmt::Display for LateAnswer {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let answered = match self.result {
-            LateResult::Done | LateResult::RebootRequired => self.result.as_str(),
-            LateResult::Error => "with an error",
-        };
-        write!(f, "it answered {answered} at {}", time::format(self.at))
-    }
 }
 
 /// What a worker answered too late.

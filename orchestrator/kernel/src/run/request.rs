@@ -46,17 +46,14 @@ pub enum RunOperation {
 }
 
 /// Why an operation is refused.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "kebab-case", rename_all_fields = "kebab-case")]
 pub enum RunRefusal {
     /// The timeout is zero.
-    #[error("timeout: must be at least 1s")]
     TimeoutTooShort,
     /// No run is active.
-    #[error("no run is active")]
     NoRun,
     /// The host is not in the active run.
-    #[error("{host} is not in the active run {run}")]
     NotInRun {
         /// That run.
         run: RunId,
@@ -64,7 +61,6 @@ pub enum RunRefusal {
         host: HostName,
     },
     /// The run no longer waits for the host.
-    #[error("{host} is {status}: the run does not wait for it")]
     #[serde(rename = "host-through")]
     HostFinished {
         /// The host.
@@ -73,13 +69,11 @@ pub enum RunRefusal {
         status: HostStatus,
     },
     /// The host's command is on its way, or its reply may not have been read.
-    #[error("the last command to {host}, or the reply to it, is not known yet: try again in a moment")]
     HostUncertain {
         /// The host.
         host: HostName,
     },
     /// No run can start now.
-    #[error("{}", not_startable(.0))]
     #[serde(untagged)]
     NotStartable(StartBlocker),
 }
@@ -99,32 +93,6 @@ impl RunRefusal {
                 StartBlocker::Clock(_) | StartBlocker::StrongboxSealed { .. } => RefusalClass::Unavailable,
             },
         }
-    }
-}
-
-/// What blocks the start of a run, and what an operator can do about it.
-fn not_startable(by: &StartBlocker) -> String {
-    match by {
-        StartBlocker::NoConfiguration => {
-            "there is no configuration yet: `os-upgrade config apply -f FILE` makes one".to_owned()
-        }
-        StartBlocker::Clock(_) => format!("{by}; no run starts until the time is certain"),
-        StartBlocker::NoneApproved { hosts, withdrawn } if hosts == withdrawn => format!(
-            "{by}: `os-upgrade hosts history` says why, and `os-upgrade hosts approve NAME...` lets one take part again"
-        ),
-        StartBlocker::NoneApproved { .. } => format!(
-            "{by}: list them with `os-upgrade hosts list`, then `os-upgrade hosts approve NAME...` or `--all`, or set \
-             [site] auto-approve = true"
-        ),
-        StartBlocker::NoHosts { applications } if applications.is_empty() => {
-            "no application is configured, so no host takes part in runs: list them as worker-applications"
-                .to_owned()
-        }
-        StartBlocker::NoHosts { applications } => {
-            format!("no host has announced a worker of the configured applications ({applications})")
-        }
-        StartBlocker::RunActive { .. } => format!("{by}: `os-upgrade run watch` shows it"),
-        StartBlocker::StrongboxSealed { .. } => by.to_string(),
     }
 }
 

@@ -28,17 +28,14 @@ pub enum SecretOperation {
 }
 
 /// Why an operation is refused.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "kebab-case", rename_all_fields = "kebab-case")]
 pub enum SecretRefusal {
     /// The existing secrets were sealed with another key.
-    #[error("the strongbox has another key: unseal it with that one, or remove every secret first")]
     OtherStrongboxKey,
     /// The secret is too large, or there are too many.
-    #[error("the strongbox holds at most 100 secrets of 8 KiB each")]
     StrongboxFull,
     /// There is no secret of that name.
-    #[error("there is no secret {name}")]
     NoSecret {
         /// That name.
         name: SecretName,

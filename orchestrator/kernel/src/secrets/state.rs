@@ -9,8 +9,6 @@ use chrono::{DateTime, Utc};
 use imbl::OrdMap;
 use serde::{Deserialize, Serialize};
 
-use crate::tense::Tense;
-
 /// Maximum number of secrets.
 pub const SECRETS_MAX: usize = 100;
 /// Maximum length of a sealed secret, in bytes.
@@ -51,63 +49,25 @@ pub struct SecretName(Arc<str>);
 pub struct SecretNameError;
 
 /// Why an instance cannot use the secrets, or one of them.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "kebab-case")]
 pub enum Sealed {
     /// The instance has no key.
-    #[error(
-        "the strongbox is sealed: POST its key to /v1/state/strongbox/unseal, or give [strongbox] key-file"
-    )]
     NoKey,
     /// The instance has no key, and no secret has been sealed yet.
-    #[error(
-        "the strongbox is sealed: it is empty and has no key yet; make one with `os-upgrade strongbox key` and keep it, then \
-         POST it to /v1/state/strongbox/unseal, or give [strongbox] key-file"
-    )]
     NoKeyYet,
     /// The instance's key is not the key of the secrets.
-    #[error(
-        "the strongbox is sealed: the secrets were sealed with another key than the one given here; POST theirs to \
-         /v1/state/strongbox/unseal, or remove every secret and start over"
-    )]
     OtherKey,
     /// There is no secret of that name.
-    #[error("the strongbox has no secret {name}: PUT it to /v1/config/strongbox/secrets/{name}")]
     NoSecret {
         /// The secret's name.
         name: SecretName,
     },
     /// The secret has changed since it was sealed.
-    #[error("the secret {name} cannot be opened: PUT it again")]
     Damaged {
         /// The secret's name.
         name: SecretName,
     },
-}
-
-impl Sealed {
-    /// The sentence for operators when the leader is the instance concerned: they may see it on another instance, and it
-    /// is the leader that needs the key.
-    pub fn leader_message(&self) -> String {
-        match self {
-            Self::NoKey | Self::NoKeyYet | Self::OtherKey => {
-                format!("{self}; the instance that leads needs it, which `os-upgrade cluster status` shows")
-            }
-            Self::NoSecret { .. } | Self::Damaged { .. } => self.to_string(),
-        }
-    }
-
-    /// The clause about the leader: what to do about it as long as it is so.
-    pub(crate) fn clause(&self, tense: Tense) -> String {
-        match (tense, self) {
-            (Tense::Present, _) => self.leader_message(),
-            (Tense::Past, Self::NoKey | Self::NoKeyYet | Self::OtherKey) => {
-                "the strongbox was sealed".to_owned()
-            }
-            (Tense::Past, Self::NoSecret { name }) => format!("the strongbox had no secret {name}"),
-            (Tense::Past, Self::Damaged { name }) => format!("the secret {name} could not be opened"),
-        }
-    }
 }
 
 impl SecretName {

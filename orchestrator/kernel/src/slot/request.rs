@@ -46,11 +46,10 @@ pub enum SlotOperation {
 }
 
 /// Why an operation is refused.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "kebab-case", rename_all_fields = "kebab-case")]
 pub enum SlotRefusal {
     /// No such id holds a slot of the group or waits for one.
-    #[error("{id} neither holds a slot of group {group} nor waits for one")]
     NoHolder {
         /// The group.
         group: GroupName,
@@ -58,9 +57,6 @@ pub enum SlotRefusal {
         id: ClientId,
     },
     /// The slot's host is being upgraded.
-    #[error(
-        "{id} is {status} in run {run}: its slot can be released once the host has finished or the run has ended"
-    )]
     HolderAtWork {
         /// The host.
         id: ClientId,
@@ -70,10 +66,6 @@ pub enum SlotRefusal {
         run: RunId,
     },
     /// The reboot queue is at work on the slot's host.
-    #[error(
-        "entry {index} of the reboot queue is at work on {id}: its slot can be released once the host is back, or \
-         the entry was given up"
-    )]
     HolderRebooting {
         /// The host.
         id: ClientId,
@@ -81,19 +73,13 @@ pub enum SlotRefusal {
         index: u64,
     },
     /// A command of the slot's host may still appear.
-    #[error("a command to {id} may still be on its way: try again in a moment")]
     HolderUncertain {
         /// The host.
         id: ClientId,
     },
     /// The settings do not allow slots to be released because their holders have left.
-    #[error(
-        "slots of holders that have left the inventory are not reclaimed: set [fleet-lock] reclaim = \"inventory\", or \
-         release the slot with a reason"
-    )]
     ReclaimsNothing,
     /// Another operator holds it already.
-    #[error("{id} is held by {actor}: {reason}; release it first")]
     HeldAlready {
         /// The id under which the slot is held.
         id: ClientId,
@@ -103,15 +89,11 @@ pub enum SlotRefusal {
         reason: String,
     },
     /// The holder is not known to have been in the inventory, or an operator holds the slot.
-    #[error(
-        "{id} has not left the inventory: it was never in it, or an operator holds its slot; release it with a reason"
-    )]
     NotLeft {
         /// The holder.
         id: ClientId,
     },
     /// The holder is in the inventory.
-    #[error("{id} is in the inventory: its workers have announced themselves on {applications}")]
     InInventory {
         /// The holder.
         id: ClientId,
@@ -119,7 +101,6 @@ pub enum SlotRefusal {
         applications: String,
     },
     /// The semaphore grants no slot, for the same reasons as to a FleetLock client.
-    #[error("{denied}")]
     LockDenied {
         /// What keeps the slot from being granted.
         denied: Denied,

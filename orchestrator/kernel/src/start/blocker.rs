@@ -1,10 +1,8 @@
 //! Why no run can start, and why no maintenance window starts one.
 
-use std::fmt;
-
 use chrono::{DateTime, Utc};
 use os_upgrade_calendar::CalendarError;
-use os_upgrade_protocol::{RunId, time};
+use os_upgrade_protocol::RunId;
 use serde::{Deserialize, Serialize};
 use strum::{IntoStaticStr, VariantNames};
 
@@ -12,11 +10,9 @@ use crate::clock::ClockDoubt;
 use crate::in_seconds::in_seconds;
 use crate::left_out::is_default;
 use crate::secrets::Sealed;
-use crate::tense::Tense;
 
-/// An open maintenance window that starts no further run. `Display` gives the sentence for operators.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error, Serialize)]
-#[error("the maintenance window that is open until {} {by}", time::format(*open_until))]
+/// An open maintenance window that starts no further run.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub struct UsedWindow {
     /// What used it.
@@ -28,27 +24,24 @@ pub struct UsedWindow {
 }
 
 /// Why a window starts no further run.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(tag = "kind", rename_all = "kebab-case")]
 pub enum WindowUse {
     /// It has started this run.
-    #[error("starts none, because it has had its run, {run}")]
     Run {
         /// The run that it started.
         run: RunId,
     },
     /// An operator cancelled this run in it.
-    #[error("starts none, because run {run} was cancelled in it")]
     Cancel {
         /// The cancelled run.
         run: RunId,
     },
     /// An earlier run than the last was started or cancelled in it, or the site was restored in it.
-    #[error("starts none, because it has had a run or a cancel, or the site was restored in it")]
     Earlier,
 }
 
-/// Why no run can start. `Display` gives the clause for operators.
+/// Why no run can start.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, IntoStaticStr, VariantNames)]
 #[serde(tag = "kind", rename_all = "kebab-case", rename_all_fields = "kebab-case")]
 #[strum(serialize_all = "kebab-case")]
@@ -90,7 +83,7 @@ impl From<ClockDoubt> for StartBlocker {
     }
 }
 
-/// Why no maintenance window starts a run. `Display` gives the clause for operators.
+/// Why no maintenance window starts a run.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, IntoStaticStr, VariantNames)]
 #[serde(tag = "kind", rename_all = "kebab-case", rename_all_fields = "kebab-case")]
 #[strum(serialize_all = "kebab-case")]
@@ -119,84 +112,7 @@ pub enum WindowBlocker {
     Any(StartBlocker),
 }
 
-impl fmt::Display for StartBlocker {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.clause(Tense::Present))
-    }
-}
-
-impl fmt::Display for WindowBlocker {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.clause(Tense::Present))
-    }
-}
-
-impl std::error::Error for StartBlocker {}
-
-impl std::error::Error for WindowBlocker {}
-
-impl StartBlocker {
-    /// The clause for operators.
-    fn clause(&self, tense: Tense) -> String {
-        match self {
-            Self::NoConfiguration => format!("nothing {} configured", tense.is()),
-            Self::RunActive { run } => format!("run {run} {} active", tense.is()),
-            Self::StrongboxSealed { why } => why.clause(tense),
-            Self::NoHosts { applications: _ } => {
-                format!("no reachable host {} a configured application", tense.of("runs", "ran"))
-            }
-            Self::NoneApproved { hosts, withdrawn } => none_approved(*hosts, *withdrawn, tense),
-            Self::Clock(doubt) => doubt.clause(tense),
-        }
-    }
-}
-
-fn none_approved(hosts: usize, withdrawn: usize, tense: Tense) -> String {
-    let (is, are) = (tense.is(), tense.are());
-    match (hosts, withdrawn) {
-        (1, 0) => format!("the only host of the configured applications {is} not approved"),
-        (1, _) => format!("the only host of the configured applications {is} withdrawn"),
-        (_, 0) => format!("none of the {hosts} hosts of the configured applications {is} approved"),
-        _ if hosts == withdrawn => {
-            format!("all {hosts} hosts of the configured applications {are} withdrawn")
-        }
-        _ => format!(
-            "none of the {hosts} hosts of the configured applications {is} approved ({withdrawn} of them withdrawn)"
-        ),
-    }
-}
-
 impl WindowBlocker {
-    /// The clause for operators.
-    pub(crate) fn clause(&self, tense: Tense) -> String {
-        let (is, are) = (tense.is(), tense.are());
-        let why = match self {
-            Self::NoWindows => format!("no maintenance windows {are} configured"),
-            Self::NoOccurrence { are_denied: false } => {
-                format!("no upcoming maintenance window {is} long enough")
-            }
-            Self::NoOccurrence { are_denied: true } => {
-                format!(
-                    "deny windows {} no upcoming maintenance window long enough",
-                    tense.of("leave", "left")
-                )
-            }
-            Self::UnclearWindows { why } => why.to_string(),
-            Self::HostsAwaited { hosts: 1 } => return format!("the heartbeat of a host {is} awaited"),
-            Self::HostsAwaited { hosts } => return format!("the heartbeats of {hosts} hosts {are} awaited"),
-            Self::Any(by) => return by.clause(tense),
-        };
-        format!("no run {} automatically: {why}", tense.of("starts", "started"))
-    }
-
-    /// The whole sentence for operators: that no run starts automatically, and why.
-    pub fn sentence(&self) -> String {
-        match self {
-            Self::NoWindows | Self::NoOccurrence { .. } | Self::UnclearWindows { .. } => self.to_string(),
-            Self::HostsAwaited { .. } | Self::Any(_) => format!("no run starts automatically: {self}"),
-        }
-    }
-
     /// The `kind` in its JSON.
     pub fn kind(&self) -> &'static str {
         self.into()
@@ -252,15 +168,6 @@ mod tests {
             "clock-behind",
         ];
         assert_eq!(kinds, expected);
-        for (hosts, withdrawn, text) in [
-            (1, 0, "the only host of the configured applications is not approved"),
-            (1, 1, "the only host of the configured applications is withdrawn"),
-            (3, 0, "none of the 3 hosts of the configured applications is approved"),
-            (3, 1, "none of the 3 hosts of the configured applications is approved (1 of them withdrawn)"),
-            (3, 3, "all 3 hosts of the configured applications are withdrawn"),
-        ] {
-            assert_eq!(StartBlocker::NoneApproved { hosts, withdrawn }.to_string(), text);
-        }
         let no_hosts = StartBlocker::NoHosts { applications: String::new() };
         assert_eq!(WindowBlocker::from(no_hosts).kind(), "no-hosts");
     }

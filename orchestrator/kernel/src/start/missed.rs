@@ -10,7 +10,6 @@ use strum::IntoStaticStr;
 use super::blocker::WindowBlocker;
 use crate::config::Config;
 use crate::left_out::is_default;
-use crate::tense::Tense;
 
 /// A run that was due in an occurrence of the maintenance windows, and did not start.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -29,16 +28,14 @@ pub struct MissedRun {
     pub unrecorded: u64,
 }
 
-/// Why a run that was due did not start. `Display` gives the clause for operators.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error, Serialize, Deserialize, IntoStaticStr)]
+/// Why a run that was due did not start.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, IntoStaticStr)]
 #[serde(tag = "kind", rename_all = "kebab-case")]
 #[strum(serialize_all = "kebab-case")]
 pub enum MissedReason {
     /// No orchestrator led at the end of the time in which it could start: none was running, or none reached the bus.
-    #[error("no orchestrator led")]
     NoLeader,
     /// This kept it from starting until the end of that time.
-    #[error("{}", .0.clause(Tense::Past))]
     #[serde(untagged)]
     #[strum(transparent)]
     Blocked(WindowBlocker),

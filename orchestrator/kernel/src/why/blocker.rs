@@ -1,22 +1,20 @@
 //! Blockers: why a host is not progressing, with a sentence for each. `explain.rs` finds them.
 
 use std::collections::BTreeSet;
-use std::fmt;
 
 use chrono::{DateTime, Utc};
-use os_upgrade_protocol::{Action, ApplicationName, GroupName, HostName, time};
+use os_upgrade_protocol::{Action, ApplicationName, GroupName, HostName};
 use serde::Serialize;
 use strum::{IntoStaticStr, VariantNames};
 
-use crate::clock::skew;
 use crate::in_seconds::{in_seconds, in_seconds_if_any};
 use crate::node::NodeProgress;
-use crate::reason::{Reason, ReleaseRefusal, hosts_uncordon, lock_release};
+use crate::reason::{Reason, ReleaseRefusal};
 use crate::reboot_queue::EntryStatus;
 use crate::run::LateAnswer;
 use crate::start::{UsedWindow, WindowBlocker};
 
-/// A condition that keeps a run from starting or a host from going on. `Display` gives the sentence for operators.
+/// A condition that keeps a run from starting or a host from going on.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Blocker {
     /// Why the host is not progressing.
@@ -48,39 +46,33 @@ pub enum Cause {
 }
 
 /// Why a host is not progressing, as far as that follows from the current state and view.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error, Serialize, IntoStaticStr, VariantNames)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, IntoStaticStr, VariantNames)]
 #[serde(tag = "kind", rename_all = "kebab-case", rename_all_fields = "kebab-case")]
 #[strum(serialize_all = "kebab-case")]
 pub enum HostBlocker {
     /// Its command has not been seen in the control stream yet.
-    #[error("its {action} command is about to be sent")]
     CommandUnsent {
         /// The command's action.
         action: Action,
     },
     /// Its command has been sent and not been answered.
-    #[error("its worker has not answered {action} yet")]
     ReplyAwaited {
         /// The command's action.
         action: Action,
     },
     /// No upgrade begins before every host is prepared.
-    #[error("waiting until {} prepared", more_hosts(*hosts))]
     HostsUnprepared {
         /// How many hosts are not prepared.
         hosts: usize,
     },
     /// Its turn has not come.
-    #[error("waiting for its turn")]
     TurnAwaited,
     /// As many hosts are under way as the rollout allows.
-    #[error("waiting for its turn: {host} is under way")]
     HostUnderWay {
         /// The first host under way.
         host: HostName,
     },
     /// Another host of its group gets the next slot.
-    #[error("waiting for its turn: {host} is first: {by}")]
     HostFirst {
         /// The other host.
         host: HostName,
@@ -88,7 +80,6 @@ pub enum HostBlocker {
         by: Box<Cause>,
     },
     /// A host that is not under way holds a slot of the group.
-    #[error("{host}: {reason}")]
     SlotStuck {
         /// The host that holds the slot.
         host: HostName,
@@ -96,10 +87,8 @@ pub enum HostBlocker {
         reason: Reason,
     },
     /// A command of an earlier run may still appear.
-    #[error("waiting until it is certain that its earlier command can no longer appear")]
     EarlierCommand,
     /// Its earlier slot is being released.
-    #[error("waiting until its earlier slot has been given back{}", so_far(refusal.as_ref(), *again_at))]
     EarlierSlot {
         /// Why its lock server has not released it so far; absent if it has not refused.
         #[serde(skip_serializing_if = "Option::is_none")]
@@ -110,7 +99,6 @@ pub enum HostBlocker {
         again_at: Option<DateTime<Utc>>,
     },
     /// The reboot queue is at work on it.
-    #[error("entry {index} of the reboot queue is {}{}", status.as_str(), because(reason.as_ref()))]
     RebootUnderWay {
         /// The entry's index.
         index: u64,
@@ -121,66 +109,45 @@ pub enum HostBlocker {
         reason: Option<Reason>,
     },
     /// Its Kubernetes node is being drained or uncordoned.
-    #[error("{node}")]
     NodeUnderWay {
         /// How far that is.
         #[serde(flatten)]
         node: NodeProgress,
     },
     /// Its Kubernetes node has stayed cordoned since its host failed or was given up.
-    #[error(
-        "its node stays cordoned, because its host failed or was given up; `{}` ends that",
-        hosts_uncordon(host.as_str())
-    )]
     NodeCordoned {
         /// The host.
         host: HostName,
     },
     /// It was approved after the run had skipped it.
-    #[error("it was approved after the run had started")]
     ApprovedLate,
     /// It had not announced itself when the run started.
-    #[error("it appeared after the run had started")]
     AppearedLate,
     /// An operator withdrew it while it is under way.
-    #[error("it takes no part in runs after this one")]
     LeavesAfterRun,
     /// It sends heartbeats, and none has arrived for too long.
-    #[error("it is unreachable: no heartbeat arrives from it")]
     Silent,
     /// It is not known yet whether it still sends heartbeats.
-    #[error("its heartbeat is awaited")]
     HeartbeatAwaited,
     /// Its clock is so wrong that its worker may consider a command expired.
-    #[error("its clock is {} NATS", skew(*seconds))]
     WorkerClockSkew {
         /// The worker's clock minus the bus's, in seconds.
         seconds: i64,
     },
     /// No worker has announced itself on it.
-    #[error("no worker has announced itself on it")]
     NotAnnounced,
     /// It has no worker of a configured application.
-    #[error("its worker's application is not among the configured ones")]
     NotServed,
     /// It has a worker of a configured application, which does not count because too many others are announced on it.
-    #[error("its application {application} does not count, because too many others are announced on it")]
     ApplicationRefused {
         /// The application.
         application: ApplicationName,
     },
     /// No run is active. Its `until` is the start of the next automatic run, if there is one.
-    #[error("no run is active")]
     NoRun,
     /// The open window starts no further run.
-    #[error("{0}")]
     WindowUsed(UsedWindow),
     /// It holds a slot outside of runs.
-    #[error(
-        "it has held a slot of group {group}{} since {since}{}{}{}",
-        for_entry(*entry), because(reason.as_ref()), answered(late_answer.as_ref()), released_by(group, kept_by.as_ref()),
-        since = time::format(*since)
-    )]
     SlotHeld {
         /// The slot's group.
         group: GroupName,
@@ -200,7 +167,6 @@ pub enum HostBlocker {
         kept_by: Option<HostName>,
     },
     /// The slot that it holds outside of runs is being released.
-    #[error("its slot of group {group} is being given back{}", so_far(refusal.as_ref(), *again_at))]
     SlotReleasing {
         /// The slot's group.
         group: GroupName,
@@ -214,36 +180,6 @@ pub enum HostBlocker {
     },
 }
 
-fn more_hosts(count: usize) -> String {
-    if count == 1 { "1 more host is".to_owned() } else { format!("{count} more hosts are") }
-}
-
-fn because(reason: Option<&Reason>) -> String {
-    reason.map(|reason| format!(": {reason}")).unwrap_or_default()
-}
-
-fn answered(late: Option<&LateAnswer>) -> String {
-    late.map(|late| format!("; {late}")).unwrap_or_default()
-}
-
-fn for_entry(entry: Option<u64>) -> String {
-    entry.map(|index| format!(" for entry {index} of the reboot queue")).unwrap_or_default()
-}
-
-fn released_by(group: &GroupName, host: Option<&HostName>) -> String {
-    let released = |host| format!("; `{} --reason TEXT` releases it", lock_release(group.as_str(), host));
-    host.map(|host| released(host.as_str())).unwrap_or_default()
-}
-
-fn so_far(refusal: Option<&ReleaseRefusal>, again_at: Option<DateTime<Utc>>) -> String {
-    let refusal = refusal.map(|refusal| format!(": {refusal}"));
-    let again = again_at.map(|at| {
-        let at = time::format(at);
-        format!(": once more at {at}, as the lock server may still carry out an earlier request")
-    });
-    refusal.or(again).unwrap_or_default()
-}
-
 impl Cause {
     /// Every kind, as in the JSON.
     pub fn kinds() -> impl Iterator<Item = &'static str> {
@@ -251,34 +187,6 @@ impl Cause {
             HostBlocker::VARIANTS.iter().copied().chain(Reason::kinds()).chain(WindowBlocker::kinds());
         // Some kinds block both hosts and windows.
         kinds.collect::<BTreeSet<_>>().into_iter()
-    }
-}
-
-impl fmt::Display for Cause {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Host(cause) => cause.fmt(f),
-            Self::Recorded(cause) => cause.fmt(f),
-            Self::Window(cause) => cause.fmt(f),
-            Self::OpenWindow { by, open_until } => {
-                write!(f, "a maintenance window is open until {}, but {by}", time::format(*open_until))
-            }
-        }
-    }
-}
-
-impl fmt::Display for Blocker {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { cause, until } = self;
-        match (cause, until.map(time::format)) {
-            (Cause::Host(HostBlocker::NoRun), Some(until)) => {
-                write!(f, "{cause}; the next starts automatically at {until}")
-            }
-            (Cause::Recorded(reason), Some(until)) if reason.is_of_drain() => {
-                write!(f, "{cause}; not drained again before {until}")
-            }
-            _ => cause.fmt(f),
-        }
     }
 }
 

@@ -1,7 +1,6 @@
 //! Why a host is not progressing, and until when: which blockers apply. Their sentences are in `blocker.rs`.
 
 use std::collections::BTreeMap;
-use std::fmt;
 
 use chrono::{DateTime, SubsecRound as _, Utc};
 use imbl::OrdSet;
@@ -17,7 +16,7 @@ use crate::start::{Forecast, NextRun, StartBlocker, WindowBlocker};
 use crate::state::State;
 use crate::view::{Reachability, SeenHost, View};
 
-/// Why a host is not progressing. `Display` gives the sentence for operators, one part for each blocker.
+/// Why a host is not progressing.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[must_use]
 pub struct Explanation {
@@ -35,20 +34,6 @@ impl Explanation {
     /// When time alone ends the first of the blockers; absent if time ends none of them.
     pub fn until(&self) -> Option<DateTime<Utc>> {
         self.blockers.iter().filter_map(|blocker| blocker.until).min()
-    }
-}
-
-impl fmt::Display for Explanation {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Some((first, others)) = self.blockers.split_first() else {
-            return match self.status {
-                Some(HostStatus::Upgraded) => f.write_str("upgraded in this run"),
-                Some(status) => status.fmt(f),
-                None => Ok(()),
-            };
-        };
-        first.fmt(f)?;
-        others.iter().try_for_each(|blocker| write!(f, "; {blocker}"))
     }
 }
 

@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 
 use chrono::{DateTime, TimeDelta, Utc};
 use imbl::OrdSet;
+use os_upgrade_console::describe;
 use os_upgrade_kernel::reboot_queue::{
     Asked, Entry, EntryEvent, EntryStatus, Nodes, NotReady, QueueBlocker, QueueError, RebootQueue,
 };
@@ -161,7 +162,7 @@ fn choices_are_as_listed() {
             let queue = queue(entries);
             let chosen = match nodes(world).choose(&queue, order, at(1)) {
                 Ok(index) => queue.entries[&index].host.to_string(),
-                Err(blocker) => blocker.to_string(),
+                Err(blocker) => describe(&blocker).to_string(),
             };
             assert_eq!(chosen, *expected, "{entries} | {world} | {order:?}");
         }
@@ -190,12 +191,12 @@ fn unreachable_host_does_not_block_itself() {
                 assert_eq!(queue.entries[&chosen.unwrap()].host.as_str(), host, "{entries} | {world}");
             }
             Err(why) => {
-                assert!(chosen.unwrap_err().to_string().starts_with(why), "{entries} | {world}");
+                assert!(describe(&chosen.unwrap_err()).to_string().starts_with(why), "{entries} | {world}");
             }
         }
     }
     let by_worker = nodes("unreachable=w1").choose_by(&queue("w1"), &settings(None), at(1));
-    assert!(by_worker.unwrap_err().to_string().starts_with("too many hosts"));
+    assert!(describe(&by_worker.unwrap_err()).to_string().starts_with("too many hosts"));
 }
 
 #[test]
@@ -203,7 +204,7 @@ fn disabled_queue_starts_nothing_and_keeps_its_entries() {
     let mut queue = queue("w1 w2:rebooting");
     queue.disabled = true;
     let why = nodes("").choose(&queue, ApiServerOrder::First, at(1)).unwrap_err();
-    assert_eq!(why.to_string(), "the queue is disabled");
+    assert_eq!(describe(&why).to_string(), "the queue is disabled");
     queue.apply(1, &EntryEvent::Rebooted, at(1)).unwrap();
     assert_eq!(queue.entries.len(), 1);
 }

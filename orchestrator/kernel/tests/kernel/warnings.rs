@@ -1,6 +1,7 @@
 //! What would follow from a configuration: tables of configurations and their warnings.
 
 use chrono::TimeDelta;
+use os_upgrade_console::describe;
 use os_upgrade_kernel::config::WARNINGS_MAX;
 use os_upgrade_kernel::{
     Config, Fact, LockProvider, Reachability, SeenHost, Settings, StartBlocker, State, View, Warning,
@@ -32,7 +33,7 @@ fn parse(more: &Value) -> Config {
 
 fn sentences(state: &State, view: &View, config: &Config) -> Vec<String> {
     let now = start() + TimeDelta::minutes(30);
-    warnings(state, view, Some(config), now).iter().map(ToString::to_string).collect()
+    warnings(state, view, Some(config), now).iter().map(|warning| describe(warning).to_string()).collect()
 }
 
 const OPEN: &str = "0 0 1 * * *";

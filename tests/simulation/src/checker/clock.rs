@@ -1,6 +1,7 @@
 //! Rule `clock`: while a clock is wrong, no run starts automatically or counts as missed, and nothing times out.
 
 use chrono::{DateTime, TimeDelta, Utc};
+use os_upgrade_console::summary;
 use os_upgrade_kernel::reason::Reason;
 use os_upgrade_kernel::{Fact, HostEvent, Record, RunResult, Trigger};
 
@@ -32,7 +33,7 @@ pub(super) fn check(fact: &Fact, error: TimeDelta) -> Result<(), Violation> {
         _ => false,
     };
     if depends_on_time && error.abs() > ERROR_MAX {
-        let text = format!("by a clock that is wrong by {error}: {}", fact.summary().1);
+        let text = format!("by a clock that is wrong by {error}: {}", summary(fact).1);
         return Err(Violation::new("clock", text));
     }
     Ok(())

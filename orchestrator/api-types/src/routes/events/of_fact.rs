@@ -1,6 +1,7 @@
 //! What a fact is to operators: each fact answers here, in one match.
 
 use chrono::{DateTime, Utc};
+use os_upgrade_console::describe;
 use os_upgrade_kernel::reboot_queue::EntryEvent;
 use os_upgrade_kernel::{
     Difference, Enlisted, Fact, HostEvent, HostStatus, MissedRun, NodeStep, Owner, Reason, StopCause, Trigger,
@@ -82,7 +83,7 @@ impl SiteEvent {
             Fact::SlotReleaseRefused { host, refusal } => Self::SlotNotReleased {
                 run: run_of_slot,
                 host: host.to_string(),
-                reason: refusal.to_string(),
+                reason: describe(&refusal).to_string(),
             },
             Fact::ConfigReplaced { config, actor, difference } => {
                 Self::config_changed(actor, config.is_none(), &difference)
@@ -151,7 +152,7 @@ impl SiteEvent {
         Self::RunMissed {
             window_start: time::format(missed.start),
             window_end: time::format(missed.end),
-            reason: missed.reason.to_string(),
+            reason: describe(&missed.reason).to_string(),
             reason_kind: missed.reason.kind().to_owned(),
             unrecorded: Some(missed.unrecorded).filter(|count| *count > 0),
         }
@@ -172,11 +173,12 @@ impl SiteEvent {
         let reason = match event {
             EntryEvent::Waiting { reason }
             | EntryEvent::Failed { reason }
-            | EntryEvent::AttemptUnknown { reason } => Some(reason.to_string()),
+            | EntryEvent::AttemptUnknown { reason } => Some(describe(reason).to_string()),
             EntryEvent::Cancelled { reason, .. } => reason.clone(),
             EntryEvent::GivenUp { reason, .. } => Some(reason.clone()),
             EntryEvent::BackedOff { until, reason } => {
-                let reason = reason.as_ref().map(|reason| format!("{reason}; ")).unwrap_or_default();
+                let reason =
+                    reason.as_ref().map(|reason| format!("{}; ", describe(reason))).unwrap_or_default();
                 Some(format!("{reason}it is tried again from {} on", time::format(*until)))
             }
             EntryEvent::Started { .. }
@@ -232,7 +234,7 @@ impl SiteEvent {
             action,
             attempt,
             group: slot,
-            reason: why.map(ToString::to_string),
+            reason: why.map(|why| describe(why).to_string()),
             reason_kind: why.map(|why| why.kind().to_owned()),
             actor: event.actor().map(ToOwned::to_owned),
         }
@@ -242,8 +244,8 @@ impl SiteEvent {
 /// Why a node waits, is uncordoned, or was, for people.
 fn reason_of(step: &NodeStep) -> Option<String> {
     match step {
-        NodeStep::Waiting { waits } => Some(waits.to_string()),
-        NodeStep::UncordonDue { reason, .. } => reason.as_ref().map(ToString::to_string),
+        NodeStep::Waiting { waits } => Some(describe(waits).to_string()),
+        NodeStep::UncordonDue { reason, .. } => reason.as_ref().map(|reason| describe(reason).to_string()),
         NodeStep::UncordonRequested { reason, .. } => Some(reason.clone()),
         NodeStep::Cordoned { .. }
         | NodeStep::EvictionBegan

@@ -9,6 +9,7 @@ use chrono::Utc;
 use os_upgrade_api_types::body::Stamp;
 use os_upgrade_api_types::headers;
 use os_upgrade_api_types::routes::config::{NextStarts, Validated};
+use os_upgrade_console::describe;
 use os_upgrade_kernel::{Config, Warning, next_start, warnings};
 use os_upgrade_site::published_state::PublishedState;
 
@@ -95,7 +96,7 @@ async fn find(
 /// may have any characters.
 fn header(warning: &Warning) -> Option<HeaderValue> {
     let mut text = String::new();
-    for character in warning.to_string().chars() {
+    for character in describe(warning).to_string().chars() {
         let safe: String = match character {
             ' '..='~' => character.into(),
             other => other.escape_unicode().collect(),

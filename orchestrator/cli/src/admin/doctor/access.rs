@@ -8,6 +8,7 @@ use std::path::Path;
 use chrono::{DateTime, Utc};
 use nix::unistd::geteuid;
 use os_upgrade_auth::{self as auth, FileError, Tokens};
+use os_upgrade_console::describe;
 use os_upgrade_kernel::State;
 use os_upgrade_platform::plain_file;
 use os_upgrade_protocol::error::with_causes;
@@ -155,9 +156,11 @@ fn strongbox(settings: &Settings, state: Option<&State>) -> Option<Check> {
     let sealed = |strongbox: Strongbox| state.and_then(|state| strongbox.sealed(&state.strongbox));
     Some(match Strongbox::from_settings(settings).map(sealed) {
         Ok(None) => Check::ok(NAME, format!("{} can be used", path.display())),
-        Ok(Some(sealed)) => {
-            Check::problem(NAME, sealed.to_string(), "use the key that the secrets were sealed with")
-        }
+        Ok(Some(sealed)) => Check::problem(
+            NAME,
+            describe(&sealed).to_string(),
+            "use the key that the secrets were sealed with",
+        ),
         Err(error) => Check::problem(NAME, with_causes(&error), "correct the file, or [strongbox] key-file"),
     })
 }

@@ -1,6 +1,7 @@
 //! Whether the hosts that have announced themselves take part in runs, and whether the configuration fits them.
 
 use os_upgrade_bus::Bus;
+use os_upgrade_console::describe;
 use os_upgrade_kernel::{State, View, lasting_warnings};
 use os_upgrade_protocol::error::with_causes;
 use os_upgrade_protocol::{Announcement, subject};
@@ -38,7 +39,7 @@ fn configuration(view: &View, state: &State) -> impl Iterator<Item = Check> {
     const ADVICE: &str =
         "change it with `os-upgrade config edit`, or the slots in [fleet-lock] of the settings";
     let found = lasting_warnings(state, view).into_iter();
-    found.map(|warning| Check::warning("upgrade configuration", warning.to_string(), ADVICE))
+    found.map(|warning| Check::warning("upgrade configuration", describe(&warning).to_string(), ADVICE))
 }
 
 fn enrolment(view: &View, state: &State) -> Check {

@@ -1,6 +1,7 @@
 //! Slots and cordons that hosts keep because they failed or were given up: only an operator ends them.
 
-use os_upgrade_kernel::reason::{hosts_uncordon, lock_release};
+use os_upgrade_console::commands::{hosts_uncordon, lock_release};
+use os_upgrade_console::purpose;
 use os_upgrade_kernel::{Node, State};
 use os_upgrade_protocol::{HostName, time};
 
@@ -32,7 +33,7 @@ fn slot(state: &State, host: &HostName) -> Option<Check> {
     let slot = state.slots.get(host)?;
     let (group, since) = (slot.group.as_str(), time::format(slot.since));
     let found =
-        format!("{host} keeps its slot of group {group} since {since}, taken {}", slot.owner.purpose());
+        format!("{host} keeps its slot of group {group} since {since}, taken {}", purpose(&slot.owner));
     let release = lock_release(group, host.as_str());
     Some(Check::warning(
         "slots",

@@ -1,5 +1,6 @@
 //! Entries of the reboot queue, as people see them.
 
+use os_upgrade_console::describe;
 use os_upgrade_kernel::Reason;
 use os_upgrade_shell::text::sanitized;
 use serde::Deserialize;
@@ -178,7 +179,7 @@ impl Fact {
             return sentence.to_owned();
         }
         // A newer orchestrator may have others.
-        let known = Reason::deserialize(&self.event.reason).map(|reason| reason.to_string());
+        let known = Reason::deserialize(&self.event.reason).map(|reason| describe(&reason).to_string());
         known.unwrap_or_else(|_| self.event.reason["kind"].as_str().unwrap_or_default().to_owned())
     }
 }

@@ -5,6 +5,7 @@ use std::fmt;
 
 use chrono::{DateTime, Utc};
 use os_upgrade_calendar::Duration;
+use os_upgrade_console::Describe;
 use os_upgrade_kernel::{self as kernel, HostStatus, LateResult};
 use os_upgrade_shell::text::sanitized;
 use serde::de::value::{self, StrDeserializer};
@@ -339,7 +340,7 @@ impl LateAnswer {
 impl fmt::Display for LateAnswer {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.known() {
-            Some(known) => known.fmt(f),
+            Some(known) => known.describe(f),
             None => write!(f, "{}, {}", self.result, self.time),
         }
     }
@@ -445,7 +446,7 @@ mod tests {
     }
 
     #[test]
-    fn late_answers_are_worded_by_the_kernel() {
+    fn late_answers_are_worded_as_in_the_api() {
         let late = |result: &str| LateAnswer {
             time: "2026-11-21T01:42:10Z".to_owned(),
             action: "reboot".to_owned(),
@@ -453,7 +454,7 @@ mod tests {
         };
         for result in [LateResult::Done, LateResult::RebootRequired, LateResult::Error] {
             let at = "2026-11-21T01:42:10Z".parse().unwrap();
-            let expected = kernel::LateAnswer { at, result }.to_string();
+            let expected = os_upgrade_console::describe(&kernel::LateAnswer { at, result }).to_string();
             assert_eq!(late(result.as_str()).to_string(), expected);
         }
         assert_eq!(late("of a newer version").to_string(), "of a newer version, 2026-11-21T01:42:10Z");

@@ -7,8 +7,8 @@ use std::collections::BTreeMap;
 use std::iter;
 
 use chrono::{DateTime, Utc};
+use os_upgrade_console::commands::shell_word;
 use os_upgrade_kernel::HostStatus;
-use os_upgrade_kernel::reason::shell_word;
 use os_upgrade_shell::text::{one_line, sanitized};
 use serde::Deserialize;
 use serde_json::Value;

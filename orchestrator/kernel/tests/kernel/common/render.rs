@@ -2,6 +2,7 @@
 //! and without default settings.
 
 use chrono::{DateTime, Utc};
+use os_upgrade_console::describe;
 use os_upgrade_kernel::reboot_queue::Entry;
 use os_upgrade_kernel::{
     Answer, CommandJob, CommandOrder, Effect, Explanation, Fact, Job, NodeJob, NodeOrder, Order, Purge,
@@ -53,7 +54,7 @@ pub(crate) fn fact(fact: &Fact) -> String {
 pub(crate) fn answer(answer: &Answer) -> String {
     match answer {
         Ok(accepted) => compact(&serde_json::to_value(accepted).unwrap()),
-        Err(refusal) => format!("refused: {refusal}"),
+        Err(refusal) => format!("refused: {}", describe(refusal)),
     }
 }
 
@@ -128,7 +129,7 @@ pub(crate) fn explanation(explanation: &Explanation) -> String {
     let kinds: Vec<String> =
         blockers.iter().map(|blocker| kind(&blocker.cause) + &until(blocker.until)).collect();
     let parts = [
-        Some(explanation.to_string()),
+        Some(describe(explanation).to_string()),
         status.map(|status| format!("status={status}")),
         since.map(|since| format!("since={}", time(since))),
         reason.as_ref().map(|reason| format!("reason={}", reason.kind())),
@@ -144,7 +145,8 @@ pub(crate) fn state(state: &State) -> Vec<String> {
         let result = run.ended.map_or("active", |ended| ended.result.as_str());
         lines.push(format!("{} {result}", run.id));
         for (name, host) in run.hosts() {
-            let reason = host.reason.as_ref().map(|reason| format!(": {reason}")).unwrap_or_default();
+            let reason =
+                host.reason.as_ref().map(|reason| format!(": {}", describe(reason))).unwrap_or_default();
             lines.push(format!("{name} {}{reason}", host.status));
         }
     }
@@ -159,7 +161,7 @@ pub(crate) fn queue(state: &State, view: &View, now: DateTime<Utc>) -> Vec<Strin
     let next = next_reboot(state, view, now);
     let line = |(index, entry): (&u64, &Entry)| {
         let why = explain_entry(state, view, &next, (*index, entry), now);
-        let why = why.map(|why| format!(": {why} | {}", why.kind())).unwrap_or_default();
+        let why = why.map(|why| format!(": {} | {}", describe(&why), why.kind())).unwrap_or_default();
         let cancelled = if entry.cancel_requested { ", to be cancelled" } else { "" };
         format!("{index} {} {}{cancelled}{why}", entry.host, entry.status.as_str())
     };

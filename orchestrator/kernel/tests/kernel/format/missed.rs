@@ -1,6 +1,7 @@
 //! Missed runs, which format 4 added.
 
 use os_upgrade_calendar::{CalendarError, Watermark};
+use os_upgrade_console::describe;
 use os_upgrade_kernel::format::Stored as _;
 use os_upgrade_kernel::{
     ClockDoubt, MissedReason, MissedRun, MissedRuns, Sealed, SecretName, StartBlocker, State, WindowBlocker,
@@ -116,6 +117,6 @@ fn reasons_are_in_the_past() {
         (WindowBlocker::HostsAwaited { hosts: 2 }, "the heartbeats of 2 hosts were awaited"),
     ];
     for (by, expected) in start.into_iter().chain(window) {
-        assert_eq!(MissedReason::Blocked(by).to_string(), expected);
+        assert_eq!(describe(&MissedReason::Blocked(by)).to_string(), expected);
     }
 }

@@ -1,0 +1,28 @@
+//! What people are told: sentences for the kernel's types, and commands to copy.
+//!
+//! The API, the command line and logs take their words from here, so that the kernel has none. A new reason is a line in
+//! `reason.rs`.
+
+mod clock;
+pub mod commands;
+mod config;
+mod describe;
+mod enrolment;
+mod fact;
+mod node;
+mod owner;
+mod reason;
+mod reboot_queue;
+mod request;
+mod run;
+mod secrets;
+mod slot;
+mod start;
+mod tense;
+mod why;
+
+pub use describe::{Describe, Description, describe};
+pub use fact::{Importance, summary};
+pub use owner::purpose;
+pub use secrets::leader_message;
+pub use start::sentence;

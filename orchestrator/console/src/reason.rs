@@ -1,0 +1,208 @@
+//! Why a host waits or did not succeed, and why others did not answer.
+
+use std::fmt::{self, Formatter};
+
+use os_upgrade_kernel::reason::{Denial, LastWait, ReleaseRefusal, shown};
+use os_upgrade_kernel::{NoAnswer, Reason};
+
+use crate::commands::shell_word;
+use crate::describe::{Describe, describe};
+
+impl Describe for Reason {
+    fn describe(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::AskingForSlot { group } => write!(f, "asking for a slot of group {group}"),
+            Self::SlotDenied { group, denial } => {
+                write!(f, "denied a slot of group {group}: {denial}", denial = describe(denial))
+            }
+            Self::SlotUnreachable { group, why } => write!(
+                f,
+                "no slot of group {group}: the lock server is unreachable: {why}",
+                why = describe(why)
+            ),
+            Self::SlotProtocol { group, detail } => write!(
+                f,
+                "no slot of group {group}: the lock server violated the FleetLock protocol: {detail}"
+            ),
+            Self::Unreachable => f.write_str("unreachable: no heartbeat when the run started"),
+            Self::WorkerError { action, message } => write!(f, "{action} failed: {message}"),
+            Self::Unhealthy { message } => write!(f, "not healthy after its reboot: {message}"),
+            Self::NoReply { action, unreachable } => write!(
+                f,
+                "no reply to {action} before not-after{}",
+                if *unreachable { "; it no longer sent heartbeats" } else { "" }
+            ),
+            Self::BootTimeout { after } => {
+                write!(f, "no reply to reboot within {after} (boot-timeout): it may have hung while booting")
+            }
+            Self::GivenUp { actor, reason } => write!(f, "given up by {actor}: {reason}"),
+            Self::NotSent { action } => write!(f, "{action} could not be sent before not-after"),
+            Self::RunFailed { host } => write!(f, "the run was ended by the failure of {host}"),
+            Self::RunCancelled { actor } => write!(f, "the run was cancelled by {actor}"),
+            Self::RunTimedOut { waited_for } => {
+                write!(f, "the run timed out {}", before_what(waited_for.as_ref()))
+            }
+            Self::Restored { actor } => {
+                write!(f, "the site was restored by {actor}; what became of the host is not known")
+            }
+            Self::AwaitsApproval { host } => {
+                write!(f, "waits for approval: os-upgrade hosts approve {}", shell_word(host.as_str()))
+            }
+            Self::HostWithdrawn { actor, reason } => write!(f, "withdrawn by {actor}: {reason}"),
+            Self::DrainRefused { pods } => {
+                write!(f, "its node cannot be drained: {pods}", pods = describe(pods))
+            }
+            Self::DrainTimedOut { after, waits } => write!(
+                f,
+                "its node was not drained within {after} (drain-timeout){}",
+                waits.as_ref().map(|waits| format!(": {}", describe(waits))).unwrap_or_default()
+            ),
+            Self::CordonLost { detail } => write!(f, "the drain of its node was given up: {detail}"),
+            Self::ApiServerUnderWay { host } => {
+                write!(f, "waiting for its turn: {host} is an API server and under way")
+            }
+            Self::ApiServerWaits { host } => {
+                write!(f, "waiting for its turn: it is an API server, and {host} is under way")
+            }
+            Self::RebootCommandFailed { detail, output } => {
+                write!(f, "the reboot command failed: {}", shown(detail, output.as_ref()))
+            }
+            Self::RebootCommandNotStarted { detail } => {
+                write!(f, "the reboot command could not be started: {detail}")
+            }
+            Self::RebootUnknown { detail, output } => write!(
+                f,
+                "whether the reboot command has had an effect is not known: {}",
+                shown(detail, output.as_ref())
+            ),
+            Self::ClusterUnseen => {
+                f.write_str("the nodes of the Kubernetes cluster have not been seen of late")
+            }
+            Self::Clock(it) => it.describe(f),
+        }
+    }
+}
+
+impl Describe for LastWait {
+    fn describe(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::HostsUnprepared { host, others } => {
+                write!(f, "{host}{} had not answered prepare", and_others(*others))
+            }
+            Self::HostUnderWay { host, others } => write!(
+                f,
+                "{host}{} under way",
+                if *others == 0 { " was".to_owned() } else { format!("{} were", and_others(*others)) }
+            ),
+            Self::NodeUndrained { waits } => write!(
+                f,
+                "its node was being drained{}",
+                waits.as_ref().map(|waits| format!(": {}", describe(waits))).unwrap_or_default()
+            ),
+            Self::Recorded(it) => it.describe(f),
+        }
+    }
+}
+
+impl Describe for ReleaseRefusal {
+    fn describe(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Denied { lock_kind, value } => write!(f, "the lock server refuses: {value} ({lock_kind})"),
+            Self::Unreachable { why } => {
+                write!(f, "the lock server is unreachable: {why}", why = describe(why))
+            }
+            Self::Protocol { detail } => {
+                write!(f, "the lock server violated the FleetLock protocol: {detail}")
+            }
+        }
+    }
+}
+
+impl Describe for Denial {
+    fn describe(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Embedded(it) => write!(f, "{it} ({kind})", kind = it.kind().as_str(), it = describe(it)),
+            Self::External { lock_kind, value } => write!(f, "{value} ({lock_kind})"),
+        }
+    }
+}
+
+impl Describe for NoAnswer {
+    fn describe(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::NotConfigured => f.write_str("none is configured"),
+            Self::Sealed { why } => why.describe(f),
+            Self::TimedOut => f.write_str("timed out"),
+            Self::NotSent { detail } => write!(f, "{detail}"),
+            Self::Failed { detail } => write!(f, "{detail}"),
+        }
+    }
+}
+
+/// Before what a run timed out, for operators.
+fn before_what(waited_for: Option<&LastWait>) -> String {
+    match waited_for {
+        Some(wait @ LastWait::NodeUndrained { .. }) => format!("before its upgrade: {}", describe(wait)),
+        Some(
+            wait @ (LastWait::HostsUnprepared { .. } | LastWait::HostUnderWay { .. } | LastWait::Recorded(_)),
+        ) => format!("before its turn: {}", describe(wait)),
+        None => "before its turn".to_owned(),
+    }
+}
+
+fn and_others(count: usize) -> String {
+    match count {
+        0 => String::new(),
+        1 => " and 1 other host".to_owned(),
+        count => format!(" and {count} other hosts"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use os_upgrade_protocol::HostName;
+
+    use super::*;
+
+    /// Whoever reads a sentence or the JSON of a blocker may be a viewer.
+    #[test]
+    fn output_of_reboot_commands_is_told_apart() {
+        let reason = |output: Option<&str>| Reason::RebootCommandFailed {
+            detail: "exit status 4".to_owned(),
+            output: output.map(ToOwned::to_owned),
+        };
+        let how = "the reboot command failed: exit status 4";
+        let withheld = "the reboot command failed: the role operator is shown why";
+        for (output, sentence, for_operators) in [
+            (Some("hunter2"), how, "hunter2"),
+            (Some(""), how, ""),
+            // An older version wrote all that it knew into the detail.
+            (None, withheld, "exit status 4"),
+        ] {
+            let reason = reason(output);
+            assert_eq!(
+                (describe(&reason).to_string().as_str(), reason.output()),
+                (sentence, Some(for_operators))
+            );
+            let public = reason.without_output();
+            assert_eq!((describe(&public).to_string().as_str(), public.output()), (sentence, Some("")));
+        }
+    }
+
+    #[test]
+    fn copied_commands_are_shell_safe() {
+        for (name, typed) in [
+            ("h01.example-site", "h01.example-site"),
+            ("a b", "'a b'"),
+            ("x;reboot", "'x;reboot'"),
+            ("it's $(reboot)", r"'it'\''s $(reboot)'"),
+            ("--all", "-- --all"),
+        ] {
+            let reason = Reason::AwaitsApproval { host: HostName::new(name).unwrap() };
+            assert_eq!(
+                describe(&reason).to_string(),
+                format!("waits for approval: os-upgrade hosts approve {typed}")
+            );
+        }
+    }
+}

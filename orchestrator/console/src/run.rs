@@ -1,0 +1,53 @@
+//! Why a request about a run is refused.
+
+use std::fmt::{self, Formatter};
+
+use os_upgrade_kernel::{RunRefusal, StartBlocker};
+
+use crate::describe::{Describe, describe};
+
+impl Describe for RunRefusal {
+    fn describe(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::TimeoutTooShort => f.write_str("timeout: must be at least 1s"),
+            Self::NoRun => f.write_str("no run is active"),
+            Self::NotInRun { run, host } => write!(f, "{host} is not in the active run {run}"),
+            Self::HostFinished { host, status } => {
+                write!(f, "{host} is {status}: the run does not wait for it")
+            }
+            Self::HostUncertain { host } => write!(
+                f,
+                "the last command to {host}, or the reply to it, is not known yet: try again in a moment"
+            ),
+            Self::NotStartable(it) => f.write_str(&not_startable(it)),
+        }
+    }
+}
+
+/// What blocks the start of a run, and what an operator can do about it.
+fn not_startable(by: &StartBlocker) -> String {
+    match by {
+        StartBlocker::NoConfiguration => {
+            "there is no configuration yet: `os-upgrade config apply -f FILE` makes one".to_owned()
+        }
+        StartBlocker::Clock(_) => format!("{}; no run starts until the time is certain", describe(by)),
+        StartBlocker::NoneApproved { hosts, withdrawn } if hosts == withdrawn => format!(
+            "{}: `os-upgrade hosts history` says why, and `os-upgrade hosts approve NAME...` lets one take part again",
+            describe(by)
+        ),
+        StartBlocker::NoneApproved { .. } => format!(
+            "{}: list them with `os-upgrade hosts list`, then `os-upgrade hosts approve NAME...` or `--all`, or set \
+             [site] auto-approve = true",
+            describe(by)
+        ),
+        StartBlocker::NoHosts { applications } if applications.is_empty() => {
+            "no application is configured, so no host takes part in runs: list them as worker-applications"
+                .to_owned()
+        }
+        StartBlocker::NoHosts { applications } => {
+            format!("no host has announced a worker of the configured applications ({applications})")
+        }
+        StartBlocker::RunActive { .. } => format!("{}: `os-upgrade run watch` shows it", describe(by)),
+        StartBlocker::StrongboxSealed { .. } => describe(by).to_string(),
+    }
+}
