@@ -1,6 +1,7 @@
 //! Bodies and parts of bodies that several resources share.
 
 use std::borrow::Cow;
+use std::fmt;
 
 use chrono::{DateTime, SecondsFormat, Utc};
 use os_upgrade_kernel::{Cause, Reason, RunHost};
@@ -16,8 +17,14 @@ use crate::query::ListMode;
 use crate::text::{ActionWord, AuditReasonText, BlockerKindWord, HostStatusWord, NameText, ReasonKindWord};
 
 /// A time in RFC 3339, UTC, whole seconds, as everywhere in the specification.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 pub struct Stamp(pub DateTime<Utc>);
+
+impl fmt::Display for Stamp {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&time::format(self.0))
+    }
+}
 
 impl Serialize for Stamp {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
@@ -55,11 +62,11 @@ pub struct HostWithReason {
 }
 
 /// A time in RFC 3339, UTC, with milliseconds, because many facts share a second.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, Deserialize)]
 pub struct Millis(pub DateTime<Utc>);
 
-impl std::fmt::Display for Millis {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+impl fmt::Display for Millis {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.0.to_rfc3339_opts(SecondsFormat::Millis, true))
     }
 }
@@ -74,6 +81,15 @@ impl Serialize for Millis {
 #[derive(Debug, Serialize, ToSchema)]
 pub struct Count {
     pub count: u64,
+}
+
+/// A page of a list.
+#[derive(Debug, Serialize, Deserialize)]
+pub struct Page<T> {
+    pub items: Vec<T>,
+    /// What to continue `after`; absent on the last page.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub next: Option<String>,
 }
 
 /// An entry of a list, or only its key.
@@ -192,12 +208,12 @@ impl LateAnswer {
 }
 
 /// The progress of the worker with the command under way, as it reports.
-#[derive(Debug, Serialize, ToSchema)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct Progress<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(maximum = 100)]
     pub percent: Option<u8>,
-    pub text: &'a str,
+    pub text: Cow<'a, str>,
 }
 
 #[derive(Debug, Serialize, ToSchema)]

@@ -20,5 +20,6 @@ pub mod route;
 pub mod routes;
 pub mod sites;
 pub mod text;
+pub mod word;
 
 pub use role::Role;

@@ -6,6 +6,7 @@ mod zone;
 
 use clap::{Args, ValueEnum};
 use console::Term;
+use os_upgrade_api_types::body::Progress;
 use os_upgrade_shell::text::sanitized;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -46,6 +47,16 @@ pub(crate) struct Output {
     /// Print results and errors, but no confirmations and notes
     #[arg(long)]
     quiet: bool,
+}
+
+/// A text that may be absent; `-` stands for that.
+pub(crate) fn or_dash(text: Option<&str>) -> String {
+    text.unwrap_or("-").to_owned()
+}
+
+/// What a worker reports of its command.
+pub(crate) fn progress_text(Progress { percent, text }: &Progress<'_>) -> String {
+    percent.map_or_else(|| text.to_string(), |percent| format!("{percent} % {text}"))
 }
 
 /// An answer of the API as people see it.

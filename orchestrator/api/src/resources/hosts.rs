@@ -12,7 +12,7 @@ use axum::response::Response;
 use chrono::{DateTime, Utc};
 use imbl::OrdMap;
 use os_upgrade_api_types::body::{
-    Blocker, Count, Entry as ListEntry, LateAnswer, Progress, ReasonFields, Stamp,
+    Blocker, Count, Entry as ListEntry, LateAnswer, Page, Progress, ReasonFields, Stamp,
 };
 use os_upgrade_api_types::node::HostNode;
 use os_upgrade_api_types::query::{ListMode, NoParameters};
@@ -64,7 +64,7 @@ async fn list(
         let items: Vec<_> =
             names.into_iter().map(|name| ListEntry::of(mode, || name, || whole(name))).collect();
         if params.is_paged() {
-            serde_json::to_writer(&mut bytes, &HostPage { items, next })?;
+            serde_json::to_writer(&mut bytes, &Page { items, next })?;
         } else {
             serde_json::to_writer(&mut bytes, &items)?;
         }
@@ -90,14 +90,6 @@ pub(crate) fn by_enrolment(published: &PublishedState) -> BTreeMap<&'static str,
 /// How many hosts wait for approval.
 pub(crate) fn pending(published: &PublishedState) -> usize {
     published.view.hosts.keys().filter(|host| is_pending(published, host)).count()
-}
-
-/// A page of the list.
-#[derive(Serialize)]
-struct HostPage<'a> {
-    items: Vec<ListEntry<&'a HostName, Entry<'a>>>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    next: Option<String>,
 }
 
 /// Every known host, by name, but for those without a worker on which nothing is or was under way.
@@ -230,7 +222,8 @@ impl Serialize for Entry<'_> {
 
 /// The progress of the worker of `host` with the command under way; `None` if it reports none.
 pub(crate) fn progress<'a>(published: &'a PublishedState, host: &HostName) -> Option<Progress<'a>> {
-    published.progress_of(host).map(|progress| Progress { percent: progress.percent, text: &progress.text })
+    let progress = published.progress_of(host)?;
+    Some(Progress { percent: progress.percent, text: progress.text.as_str().into() })
 }
 
 /// The slot of a host.

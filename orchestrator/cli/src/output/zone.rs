@@ -1,6 +1,7 @@
 //! The zone in which times are shown.
 
 use chrono::{DateTime, Local, NaiveDate, NaiveDateTime, NaiveTime, SecondsFormat, TimeDelta, Utc};
+use os_upgrade_api_types::body::Stamp;
 use os_upgrade_calendar::Duration;
 use os_upgrade_shell::text::sanitized;
 
@@ -22,6 +23,16 @@ impl Zone {
     /// affect a terminal.
     pub(crate) fn time(self, text: &str) -> String {
         DateTime::parse_from_rfc3339(text).map_or_else(|_| sanitized(text), |time| self.show(time.to_utc()))
+    }
+
+    /// A time of a body in this zone.
+    pub(crate) fn stamp(self, Stamp(time): Stamp) -> String {
+        self.show(time)
+    }
+
+    /// A time that may be absent; `-` stands for that.
+    pub(crate) fn stamp_or_dash(self, time: Option<Stamp>) -> String {
+        time.map_or_else(|| "-".to_owned(), |time| self.stamp(time))
     }
 
     /// `text`, which an instance has written, with its times in this zone: those that it has in UTC and whole seconds.

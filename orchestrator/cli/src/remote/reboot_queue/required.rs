@@ -2,12 +2,12 @@
 
 use std::collections::BTreeSet;
 
-use os_upgrade_api_types::routes::{hosts, reboot_queue};
+use os_upgrade_api_types::routes::hosts;
+use os_upgrade_api_types::routes::reboot_queue::{self, Entry};
 use os_upgrade_protocol::HostName;
 use os_upgrade_shell::text::sanitized;
 use serde::Deserialize;
 
-use super::entry::Entry;
 use crate::Failure;
 use crate::output::Output;
 use crate::rest::Client;
@@ -29,8 +29,9 @@ struct Host {
 /// The hosts or the queue cannot be read, so that nothing is queued.
 pub(super) async fn hosts(client: &Client, output: Output) -> Result<Vec<HostName>, Failure> {
     let hosts: Vec<Host> = client.read(&hosts::LIST).await.map_err(Failure::unchanged)?;
-    let entries: Vec<Entry> = client.read(&reboot_queue::LIST).await.map_err(Failure::unchanged)?;
-    let (names, left_out) = split(&hosts, &entries);
+    let entries: Vec<Entry<'_>> = client.read(&reboot_queue::LIST).await.map_err(Failure::unchanged)?;
+    let queued = entries.iter().map(|entry| entry.node.as_ref()).collect();
+    let (names, left_out) = split(&hosts, &queued);
     for (host, why) in left_out {
         output.aside(&format!("left out: {}, which {why}", sanitized(host)));
     }
@@ -38,11 +39,10 @@ pub(super) async fn hosts(client: &Client, output: Output) -> Result<Vec<HostNam
 }
 
 /// The hosts to queue, and those that need a reboot and cannot be queued, with why.
-fn split<'a>(hosts: &'a [Host], entries: &[Entry]) -> (Vec<HostName>, Vec<(&'a str, &'static str)>) {
-    let has_entry: BTreeSet<&str> = entries.iter().map(|entry| entry.node.as_str()).collect();
+fn split<'a>(hosts: &'a [Host], queued: &BTreeSet<&str>) -> (Vec<HostName>, Vec<(&'a str, &'static str)>) {
     let need = hosts
         .iter()
-        .filter(|host| host.reboot_required.is_some() && !has_entry.contains(host.hostname.as_str()));
+        .filter(|host| host.reboot_required.is_some() && !queued.contains(host.hostname.as_str()));
     let (mut names, mut left_out) = (Vec::new(), Vec::new());
     for host in need {
         match HostName::new(&host.hostname) {
@@ -84,8 +84,7 @@ mod tests {
             host("f", true, true, "auto"),
         ]);
         let hosts = Vec::<Host>::deserialize(hosts).unwrap();
-        let entries = Vec::<Entry>::deserialize(json!([{"index": "1", "node": "f"}])).unwrap();
-        let (names, left_out) = split(&hosts, &entries);
+        let (names, left_out) = split(&hosts, &["f"].into());
         assert_eq!(names.iter().map(HostName::as_str).collect::<Vec<_>>(), ["a", "c"]);
         assert_eq!(left_out.iter().map(|(host, _)| *host).collect::<Vec<_>>(), ["d", "e"]);
     }

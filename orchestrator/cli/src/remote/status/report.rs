@@ -7,13 +7,15 @@ use std::collections::BTreeMap;
 use std::iter;
 
 use chrono::{DateTime, Utc};
+use os_upgrade_api_types::body;
+use os_upgrade_api_types::routes::reboot_queue::Entry;
 use os_upgrade_kernel::HostStatus;
 use os_upgrade_kernel::reason::shell_word;
 use os_upgrade_shell::text::{one_line, sanitized};
 use serde::Deserialize;
 use serde_json::Value;
 
-use super::queue::{Entries, Queue};
+use super::queue::{self, Queue};
 use crate::Failure;
 use crate::leadership::Leadership;
 use crate::output::{Canvas, View, Zone};
@@ -49,7 +51,7 @@ pub(super) struct Report {
     slots: Slots,
     cluster: Cluster,
     windows: Option<Windows>,
-    reboots: Option<Entries>,
+    reboots: Option<body::Page<Entry<'static>>>,
 }
 
 #[derive(Debug, Default, Deserialize)]
@@ -240,7 +242,7 @@ impl Report {
     /// The active run, and how far it is.
     fn run(&self, zone: Zone, now: DateTime<Utc>) -> String {
         let Some(current) = &self.state.current_upgrade_info else {
-            if self.reboots.iter().flat_map(Entries::under_way).next().is_some() {
+            if self.reboots.iter().flat_map(queue::under_way).next().is_some() {
                 return "no run is active; the reboot queue is at work".to_owned();
             }
             return format!("no run is active; the site is {}", sanitized(&self.state.status));
@@ -302,7 +304,7 @@ impl Report {
 
     /// The reboot queue, unless it is enabled and empty.
     fn reboots(&self) -> Vec<String> {
-        let under_way = self.reboots.iter().flat_map(Entries::under_way);
+        let under_way = self.reboots.iter().flat_map(queue::under_way);
         let lines = self.state.reboot_queue.iter().map(Queue::line).chain(under_way);
         bounded(lines.map(|line| one_line(&line, LINE_CHARS_MAX)).collect())
     }
@@ -425,10 +427,9 @@ impl Report {
                 }
             }
         }
-        for entry in self.reboots.iter().flat_map(Entries::for_person) {
-            let give_up =
-                format!("os-upgrade reboot-queue give-up {} --reason=TEXT", shell_word(&entry.index));
-            needs.push(Need { what: entry.line(), commands: vec![("give up", give_up)] });
+        for entry in self.reboots.iter().flat_map(queue::for_person) {
+            let give_up = format!("os-upgrade reboot-queue give-up {} --reason=TEXT", entry.index);
+            needs.push(Need { what: queue::line(entry), commands: vec![("give up", give_up)] });
         }
         needs.extend(self.state.hosts.iter().filter(|host| host.stays_cordoned()).map(Host::cordon));
         needs.extend(self.state.hosts.iter().filter_map(Host::foreign_mark));
@@ -473,7 +474,7 @@ impl Report {
 
     /// Whether the reboot queue has this entry, or may have it beyond those that were read.
     fn has_entry(&self, index: &str) -> bool {
-        self.reboots.as_ref().is_some_and(|entries| entries.may_have(index))
+        self.reboots.as_ref().is_some_and(|entries| queue::may_have(entries, index))
     }
 }
 

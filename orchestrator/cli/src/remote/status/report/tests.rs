@@ -349,10 +349,17 @@ fn one_screen_is_enough_for_any_site() {
     assert!(screen.lines().filter(|line| line.contains("x x")).count() > NEED_LINES_MAX, "{screen}");
 }
 
+fn entry(index: &str, node: &str, kind: &str, why: &str) -> Value {
+    json!({
+        "index": index, "node": node, "status": "rebooting", "last_transition_time": "2026-11-21T01:00:05Z",
+        "drain_backoff_count": 0, "added_at": "2026-11-21T01:00:00Z", "cancel_requested": false, "required": false,
+        "why": why, "why_kind": kind,
+    })
+}
+
 /// An entry that failed, and a slot whose entry was given up, need a person; what is at work does not.
 #[test]
 fn the_reboot_queue_on_the_screen() {
-    let entry = |index: &str, node: &str, kind: &str, why: &str| json!({ "index": index, "node": node, "status": "rebooting", "why": why, "why_kind": kind });
     let held =
         |id: &str, entry: &str| json!({ "id": id, "entry": entry, "reason": format!("for entry {entry}") });
     let answers = json!({
@@ -472,7 +479,8 @@ NEEDS A PERSON
         "{screen}"
     );
     // While an entry or a run is at work, its node cannot be uncordoned by hand.
-    answers["reboots"] = json!({ "items": [{ "index": "7", "node": "h02", "status": "rebooting" }] });
+    answers["reboots"] =
+        json!({ "items": [entry("7", "h02", "reply-awaited", "its worker has not answered")] });
     let screen = Report::read(&answers).unwrap().screen(&canvas(None), now());
     assert!(screen.contains("\n  h02 holds a slot of group default: rebooting for entry 7\n"), "{screen}");
     assert!(!screen.contains("hosts uncordon"), "{screen}");

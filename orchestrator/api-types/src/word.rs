@@ -1,0 +1,79 @@
+//! Words of bodies that programs compare, with room for those of a newer version.
+
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+
+/// A word of the set `T`, or one that only a newer server knows, which is shown as it is.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(untagged)]
+pub enum Word<T> {
+    Known(T),
+    Other(String),
+}
+
+impl<T: Copy> Word<T> {
+    /// The word, if this version knows it.
+    pub const fn known(&self) -> Option<T> {
+        match self {
+            Self::Known(word) => Some(*word),
+            Self::Other(_) => None,
+        }
+    }
+
+    /// Whether this version knows the word, and `test` holds for it.
+    pub fn is(&self, test: impl FnOnce(T) -> bool) -> bool {
+        self.known().is_some_and(test)
+    }
+}
+
+impl<T: Copy + Into<&'static str>> Word<T> {
+    pub fn as_str(&self) -> &str {
+        match self {
+            Self::Known(word) => (*word).into(),
+            Self::Other(word) => word,
+        }
+    }
+}
+
+impl<T: Copy + Into<&'static str>> fmt::Display for Word<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
+impl<T> From<T> for Word<T> {
+    fn from(word: T) -> Self {
+        Self::Known(word)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use os_upgrade_kernel::reboot_queue::EntryStatus;
+    use os_upgrade_kernel::{HostStatus, RunResult};
+    use serde::de::DeserializeOwned;
+    use serde_json::json;
+
+    use super::*;
+
+    fn round_trips<T>(words: impl IntoIterator<Item = T>)
+    where
+        T: fmt::Debug + Copy + PartialEq + Into<&'static str> + Serialize + DeserializeOwned,
+    {
+        for word in words {
+            let text: &str = word.into();
+            assert_eq!(serde_json::to_value(Word::from(word)).unwrap(), json!(text));
+            assert_eq!(serde_json::from_value::<Word<T>>(json!(text)).unwrap(), Word::Known(word));
+        }
+        let newer: Word<T> = serde_json::from_value(json!("newer")).unwrap();
+        assert_eq!((newer.known(), newer.to_string()), (None, "newer".to_owned()));
+    }
+
+    #[test]
+    fn words_are_read_as_they_are_written() {
+        round_trips(HostStatus::ALL);
+        round_trips(EntryStatus::ALL);
+        round_trips(RunResult::ALL);
+    }
+}
