@@ -17,7 +17,7 @@ use os_upgrade_api_types::routes::reboot_queue::{
 };
 use os_upgrade_api_types::routes::state::QueueInBrief;
 use os_upgrade_kernel::reboot_queue::{Entry, EntryStatus, QueueBlocker};
-use os_upgrade_kernel::{RebootOperation, Request, WITHHELD, explain_entry, next_reboot};
+use os_upgrade_kernel::{EntryBlocker, RebootOperation, Request, WITHHELD, explain_entry, next_reboot};
 use os_upgrade_protocol::HostName;
 use os_upgrade_site::published_state::PublishedState;
 use os_upgrade_store::{Audit, FactRow};
@@ -97,11 +97,16 @@ impl Serialize for InQueue<'_> {
             boot_id: entry.boot_id.as_deref().filter(|_| entry.command.is_some()).map(Cow::from),
             why: blocker.as_ref().map(ToString::to_string),
             why_kind: blocker.as_ref().map(|blocker| blocker.kind().into()),
+            of_queue: blocker.as_ref().is_some_and(is_of_queue),
             output: output(entry).filter(|_| *sees_output).map(Cow::from),
             progress: progress(published, &entry.host).filter(|_| entry.status.is_under_way()),
         };
         shown.serialize(serializer)
     }
+}
+
+const fn is_of_queue(blocker: &EntryBlocker) -> bool {
+    matches!(blocker, EntryBlocker::Queue(by) if by.is_of_queue())
 }
 
 /// What the operator's command printed for the entry, and how it ended if an older version wrote that.

@@ -14,7 +14,6 @@ use os_upgrade_shell::text::sanitized;
 use serde::Deserialize;
 use serde_json::Value;
 
-use self::entry::kept_by_queue;
 use super::events::sentence::changed_fields;
 use super::histories::{self, PageOptions};
 use super::options::Remote;
@@ -195,7 +194,7 @@ fn added(entries: &Value, output: Output) -> Result<(), Failure> {
     for entry in &entries {
         output.note(&format!("queued: {}, as entry {}", sanitized(&entry.node), entry.index));
     }
-    if let Some(why) = entries.first().and_then(kept_by_queue) {
+    if let Some(Entry { why: Some(why), of_queue: true, .. }) = entries.first() {
         output.note(&format!("nothing starts now: {}", output.canvas().zone.times_in(&sanitized(why))));
     }
     Ok(())

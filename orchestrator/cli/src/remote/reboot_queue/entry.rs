@@ -11,13 +11,6 @@ use crate::remote::histories;
 /// What is said of an empty queue.
 pub(super) const NONE: &str = "the reboot queue is empty";
 
-/// Why it does not start, if the whole queue does not.
-pub(super) fn kept_by_queue<'a>(entry: &'a Entry<'_>) -> Option<&'a str> {
-    let kind = entry.why_kind.as_deref()?;
-    let is_of_queue = ["disabled", "no-window", "unclear-windows", "clock", "unreachable"].contains(&kind);
-    entry.why.as_deref().filter(|_| is_of_queue)
-}
-
 fn status(entry: &Entry<'_>) -> String {
     let and = if entry.cancel_requested { ", then cancelled" } else { "" };
     format!("{}{and}", entry.status)
@@ -195,8 +188,6 @@ INDEX  NODE  STATUS                     SINCE                 BY    WHY
             "{shown}"
         );
         assert_eq!(entries.text(&NARROW), expected);
-        assert_eq!(kept_by_queue(&entries[1]), Some("the queue is disabled"));
-        assert_eq!(kept_by_queue(&entries[0]), None);
         let expected = "\
 index:         8
 node:          h2
