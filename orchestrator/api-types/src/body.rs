@@ -4,7 +4,7 @@ use std::borrow::Cow;
 use std::fmt;
 
 use chrono::{DateTime, SecondsFormat, Utc};
-use os_upgrade_kernel::{Cause, Reason, RunHost};
+use os_upgrade_kernel::{Cause, HostStatus, LateResult, Reason, RunHost};
 use os_upgrade_protocol::{HostName, time};
 use serde::{Deserialize, Serialize, Serializer};
 use serde_json::json;
@@ -15,6 +15,7 @@ use utoipa::{PartialSchema, ToSchema};
 
 use crate::query::ListMode;
 use crate::text::{ActionWord, AuditReasonText, BlockerKindWord, HostStatusWord, NameText, ReasonKindWord};
+use crate::word::Word;
 
 /// A time in RFC 3339, UTC, whole seconds, as everywhere in the specification.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
@@ -115,46 +116,59 @@ impl<K, T> Entry<K, T> {
 pub struct Counts(#[schema(inline)] pub std::collections::BTreeMap<String, u64>);
 
 /// A reason: a sentence, and the word for its kind.
-#[derive(Debug, Serialize, ToSchema)]
+#[derive(Debug, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "kebab-case")]
-pub struct ReasonFields<'a> {
+pub struct ReasonFields {
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(value_type = Option<String>)]
-    reason: Option<Text<'a>>,
+    pub reason: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<ReasonKindWord>)]
-    reason_kind: Option<&'static str>,
+    pub reason_kind: Option<Cow<'static, str>>,
 }
 
-/// A reason's sentence.
-#[derive(Debug)]
-struct Text<'a>(&'a Reason);
-
-impl Serialize for Text<'_> {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.collect_str(self.0)
-    }
-}
-
-impl<'a> ReasonFields<'a> {
+impl ReasonFields {
     /// The fields of `reason`; both are absent without one.
-    pub fn of(reason: Option<&'a Reason>) -> Self {
-        Self { reason: reason.map(Text), reason_kind: reason.map(Reason::kind) }
+    pub fn of(reason: Option<&Reason>) -> Self {
+        Self {
+            reason: reason.map(ToString::to_string),
+            reason_kind: reason.map(|reason| reason.kind().into()),
+        }
     }
 }
 
 /// Something that keeps a host from progressing, on the wire.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, Deserialize)]
 pub struct Blocker {
     #[serde(flatten)]
-    cause: Cause,
+    details: Details,
     #[serde(skip_serializing_if = "Option::is_none")]
     until: Option<Stamp>,
 }
 
+/// What is said of a blocker. Clients read its kind alone.
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(untagged)]
+enum Details {
+    #[serde(skip_deserializing)]
+    Cause(Cause),
+    Kind {
+        kind: String,
+    },
+}
+
+impl Blocker {
+    /// The word for its kind, as a client has read it; absent where it was made.
+    pub fn kind(&self) -> Option<&str> {
+        match &self.details {
+            Details::Cause(_) => None,
+            Details::Kind { kind } => Some(kind),
+        }
+    }
+}
+
 impl From<os_upgrade_kernel::Blocker> for Blocker {
     fn from(os_upgrade_kernel::Blocker { cause, until }: os_upgrade_kernel::Blocker) -> Self {
-        Self { cause, until: until.map(Stamp) }
+        Self { details: Details::Cause(cause), until: until.map(Stamp) }
     }
 }
 
@@ -176,34 +190,50 @@ impl ToSchema for Blocker {
 }
 
 /// A host of a run: `{"hostname":"h01","status":"waiting","since":"...","reason":"...","reason-kind":"..."}`.
-#[derive(Debug, Serialize, ToSchema)]
+#[derive(Debug, Serialize, Deserialize, ToSchema)]
 pub struct HostOfRun<'a> {
-    pub hostname: &'a str,
+    pub hostname: Cow<'a, str>,
     #[schema(value_type = HostStatusWord)]
-    pub status: &'static str,
+    pub status: Word<HostStatus>,
     pub since: Stamp,
     #[serde(flatten)]
-    pub reason: ReasonFields<'a>,
+    pub reason: ReasonFields,
     /// What its worker answered after its part in the run had ended; absent if it answered nothing.
     #[serde(rename = "late-answer", skip_serializing_if = "Option::is_none")]
     pub late_answer: Option<LateAnswer>,
 }
 
 /// An answer of a worker that came after its host's part in the run had ended, or that answered nothing.
-#[derive(Debug, Serialize, ToSchema)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct LateAnswer {
     pub time: Stamp,
     #[schema(value_type = ActionWord)]
-    pub action: &'static str,
+    pub action: Cow<'static, str>,
     /// `done`, `reboot-required` or `error`.
-    pub result: &'static str,
+    #[schema(value_type = String)]
+    pub result: Word<LateResult>,
 }
 
 impl LateAnswer {
     /// The late answer of a host in a run.
     pub fn of(host: &RunHost) -> Option<Self> {
         let os_upgrade_kernel::LateAnswer { at, result } = host.late_answer?;
-        Some(Self { time: Stamp(at), action: host.command?.action.as_str(), result: result.as_str() })
+        let action = host.command?.action.as_str().into();
+        Some(Self { time: Stamp(at), action, result: result.into() })
+    }
+
+    /// Whether the host is upgraded after all.
+    pub fn is_done(&self) -> bool {
+        self.result == Word::Known(LateResult::Done)
+    }
+}
+
+impl fmt::Display for LateAnswer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.result.known() {
+            Some(result) => os_upgrade_kernel::LateAnswer { at: self.time.0, result }.fmt(f),
+            None => write!(f, "{}, {}", self.result, self.time),
+        }
     }
 }
 
@@ -235,4 +265,30 @@ pub struct Fact<'a> {
     /// The whole fact; its fields differ by type.
     #[schema(value_type = Object)]
     pub fact: &'a RawValue,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn late_answers_are_worded_by_the_kernel() {
+        let late = |result: &str| {
+            let answer = json!({ "time": "2026-11-21T01:42:10Z", "action": "reboot", "result": result });
+            serde_json::from_value::<LateAnswer>(answer).unwrap()
+        };
+        for result in [LateResult::Done, LateResult::RebootRequired, LateResult::Error] {
+            let at = "2026-11-21T01:42:10Z".parse().unwrap();
+            let expected = os_upgrade_kernel::LateAnswer { at, result }.to_string();
+            assert_eq!(late(result.as_str()).to_string(), expected);
+        }
+        assert_eq!(late("of a newer version").to_string(), "of a newer version, 2026-11-21T01:42:10Z");
+    }
+
+    #[test]
+    fn blocker_of_a_newer_version_is_read() {
+        let blocker = json!({ "kind": "of a newer version", "host": "h01", "until": "2026-11-21T01:42:10Z" });
+        let blocker: Blocker = serde_json::from_value(blocker).unwrap();
+        assert_eq!(blocker.kind(), Some("of a newer version"));
+    }
 }

@@ -2,6 +2,7 @@
 
 use std::fmt;
 
+use os_upgrade_kernel::Enrolled;
 use serde::{Deserialize, Serialize};
 
 /// A word of the set `T`, or one that only a newer server knows, which is shown as it is.
@@ -45,6 +46,39 @@ impl<T: Copy + Into<&'static str>> fmt::Display for Word<T> {
 impl<T> From<T> for Word<T> {
     fn from(word: T) -> Self {
         Self::Known(word)
+    }
+}
+
+/// Whether a host takes part in runs.
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, strum::IntoStaticStr, strum::VariantNames,
+)]
+#[serde(rename_all = "kebab-case")]
+#[strum(serialize_all = "kebab-case")]
+pub enum Enrolment {
+    Approved,
+    Auto,
+    Pending,
+    Withdrawn,
+}
+
+impl Enrolment {
+    pub const fn takes_part(self) -> bool {
+        match self {
+            Self::Approved | Self::Auto => true,
+            Self::Pending | Self::Withdrawn => false,
+        }
+    }
+}
+
+impl From<Enrolled<'_>> for Enrolment {
+    fn from(enrolled: Enrolled<'_>) -> Self {
+        match enrolled {
+            Enrolled::Approved(_) => Self::Approved,
+            Enrolled::Auto => Self::Auto,
+            Enrolled::Pending => Self::Pending,
+            Enrolled::Withdrawn(_) => Self::Withdrawn,
+        }
     }
 }
 

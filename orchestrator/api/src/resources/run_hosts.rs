@@ -117,6 +117,6 @@ fn phase(
 
 fn late_answer(at: DateTime<Utc>, fact: &Fact) -> Option<LateAnswer> {
     let Fact::Ignored { reply: Some(reply), .. } = fact else { return None };
-    let result = LateResult::from(&reply.result).as_str();
-    Some(LateAnswer { time: Stamp(at), action: reply.action.as_str(), result })
+    let result = LateResult::from(&reply.result).into();
+    Some(LateAnswer { time: Stamp(at), action: reply.action.as_str().into(), result })
 }

@@ -2,11 +2,12 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use os_upgrade_api_types::body::LateAnswer;
 use os_upgrade_calendar::Duration;
 use os_upgrade_shell::text::sanitized;
 use serde::Deserialize;
 
-use super::view::{Host, LateAnswer};
+use super::view::Host;
 use crate::output::{Canvas, Column, Row, View, table};
 
 /// A host of a run with its phases.

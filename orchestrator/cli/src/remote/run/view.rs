@@ -1,14 +1,13 @@
 //! Runs as people see them: a list, and one run with its hosts.
 
 use std::collections::BTreeMap;
-use std::fmt;
 
 use chrono::{DateTime, Utc};
+use os_upgrade_api_types::body::LateAnswer;
 use os_upgrade_calendar::Duration;
-use os_upgrade_kernel::{self as kernel, HostStatus, LateResult};
+use os_upgrade_kernel::HostStatus;
 use os_upgrade_shell::text::sanitized;
-use serde::de::value::{self, StrDeserializer};
-use serde::de::{DeserializeOwned, IntoDeserializer as _};
+use serde::de::DeserializeOwned;
 use serde::{Deserialize, Deserializer};
 
 use crate::output::{Canvas, Column, Row, View, table};
@@ -314,37 +313,6 @@ impl Row for Host {
     }
 }
 
-/// What a worker answered after its host's part in the run had ended.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
-#[serde(default)]
-pub(crate) struct LateAnswer {
-    pub(crate) time: String,
-    pub(crate) action: String,
-    pub(crate) result: String,
-}
-
-impl LateAnswer {
-    /// Whether the host is upgraded after all.
-    pub(crate) fn is_done(&self) -> bool {
-        self.result == LateResult::Done.as_str()
-    }
-
-    /// The answer as the kernel has it; absent if this program does not know it.
-    fn known(&self) -> Option<kernel::LateAnswer> {
-        let word: StrDeserializer<'_, value::Error> = self.result.as_str().into_deserializer();
-        Some(kernel::LateAnswer { at: self.time.parse().ok()?, result: LateResult::deserialize(word).ok()? })
-    }
-}
-
-impl fmt::Display for LateAnswer {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self.known() {
-            Some(known) => known.fmt(f),
-            None => write!(f, "{}, {}", self.result, self.time),
-        }
-    }
-}
-
 impl Host {
     /// What the run has recorded about it, or what its node waits for, which is not recorded with the run.
     pub(crate) fn why(&self) -> Option<&str> {
@@ -442,21 +410,6 @@ mod tests {
             assert_eq!(done, expected, "{status}");
         }
         assert_eq!(percent_done("of a newer version", Some(40)), 0);
-    }
-
-    #[test]
-    fn late_answers_are_worded_by_the_kernel() {
-        let late = |result: &str| LateAnswer {
-            time: "2026-11-21T01:42:10Z".to_owned(),
-            action: "reboot".to_owned(),
-            result: result.to_owned(),
-        };
-        for result in [LateResult::Done, LateResult::RebootRequired, LateResult::Error] {
-            let at = "2026-11-21T01:42:10Z".parse().unwrap();
-            let expected = kernel::LateAnswer { at, result }.to_string();
-            assert_eq!(late(result.as_str()).to_string(), expected);
-        }
-        assert_eq!(late("of a newer version").to_string(), "of a newer version, 2026-11-21T01:42:10Z");
     }
 
     #[test]

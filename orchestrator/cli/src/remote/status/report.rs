@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use std::iter;
 
 use chrono::{DateTime, Utc};
-use os_upgrade_api_types::body;
+use os_upgrade_api_types::body::{self, LateAnswer};
 use os_upgrade_api_types::routes::reboot_queue::Entry;
 use os_upgrade_kernel::HostStatus;
 use os_upgrade_kernel::reason::shell_word;
@@ -20,9 +20,7 @@ use crate::Failure;
 use crate::leadership::Leadership;
 use crate::output::{Canvas, View, Zone};
 use crate::remote::release;
-use crate::remote::run::view::{
-    self, LateAnswer, MissedRun, Page, Run, Stopping, counted, short, span, took,
-};
+use crate::remote::run::view::{self, MissedRun, Page, Run, Stopping, counted, short, span, took};
 
 /// The width of the bar, in characters.
 const BAR_CHARS: u64 = 30;
