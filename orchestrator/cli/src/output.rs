@@ -6,7 +6,7 @@ mod zone;
 
 use clap::{Args, ValueEnum};
 use console::Term;
-use os_upgrade_api_types::body::Progress;
+use os_upgrade_api_types::body::{Page, Progress};
 use os_upgrade_shell::text::sanitized;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -84,6 +84,20 @@ impl<R: Row + DeserializeOwned> View for Vec<R> {
 
     fn none(&self) -> Option<String> {
         self.is_empty().then(|| R::NONE.to_owned())
+    }
+}
+
+impl<T: Row + DeserializeOwned> View for Page<T> {
+    fn text(&self, canvas: &Canvas) -> String {
+        self.items.text(canvas)
+    }
+
+    fn names(&self) -> Option<Vec<String>> {
+        self.items.names()
+    }
+
+    fn none(&self) -> Option<String> {
+        self.items.none()
     }
 }
 

@@ -50,11 +50,6 @@ impl Zone {
         shown + rest
     }
 
-    /// A time that may be absent; `-` stands for that.
-    pub(crate) fn time_or_dash(self, text: Option<&str>) -> String {
-        text.map_or_else(|| "-".to_owned(), |text| self.time(text))
-    }
-
     /// `time` in this zone, in RFC 3339 with whole seconds.
     pub(crate) fn show(self, time: DateTime<Utc>) -> String {
         match self {
@@ -139,7 +134,7 @@ mod tests {
     fn times_are_shown_in_whole_seconds() {
         assert_eq!(Zone::Utc.time("2026-11-21T02:00:00.120+01:00"), "2026-11-21T01:00:00Z");
         assert_eq!(Zone::Utc.time("soon"), "soon");
-        assert_eq!(Zone::Utc.time_or_dash(None), "-");
+        assert_eq!(Zone::Utc.stamp_or_dash(None), "-");
         let local = Zone::Local.time("2026-11-21T01:00:00Z");
         assert_eq!(Zone::Utc.time(&local), "2026-11-21T01:00:00Z", "{local}");
     }

@@ -8,7 +8,7 @@ mod watch;
 
 use anyhow::Context as _;
 use clap::{Args, Subcommand};
-use os_upgrade_api_types::body::HostWithReason;
+use os_upgrade_api_types::body::{HostWithReason, Page};
 use os_upgrade_api_types::routes::runs::{self as routes, Cancel, Trigger};
 use os_upgrade_api_types::routes::{run_hosts, state};
 use os_upgrade_calendar::Duration;
@@ -18,7 +18,7 @@ use os_upgrade_shell::text::sanitized;
 use serde::Deserialize;
 
 use self::host_report::HostReport;
-use self::view::{Listed, MissedRun, Page, Run, Stopping};
+use self::view::{Listed, MissedRun, Run, Stopping};
 use super::histories::note_older;
 use super::options::Remote;
 use super::release;

@@ -7,19 +7,12 @@ use os_upgrade_api_types::body::LateAnswer;
 use os_upgrade_calendar::Duration;
 use os_upgrade_kernel::HostStatus;
 use os_upgrade_shell::text::sanitized;
-use serde::de::DeserializeOwned;
 use serde::{Deserialize, Deserializer};
 
 use crate::output::{Canvas, Column, Row, View, table};
 
 /// How much of an id a narrow table shows: the time in it, in milliseconds, which tells runs apart.
 const ID_CHARS: usize = 13;
-
-/// A page of runs, or of missed runs.
-#[derive(Debug, Deserialize)]
-pub(crate) struct Page<T> {
-    pub(crate) items: Vec<T>,
-}
 
 /// A run; without its hosts in a page.
 #[derive(Debug, Clone, Default, Deserialize)]
@@ -113,20 +106,6 @@ pub(crate) struct MissedRun {
     reason: String,
     /// How many were missed before it that are not listed.
     unrecorded: u64,
-}
-
-impl<T: Row + DeserializeOwned> View for Page<T> {
-    fn text(&self, canvas: &Canvas) -> String {
-        self.items.text(canvas)
-    }
-
-    fn names(&self) -> Option<Vec<String>> {
-        self.items.names()
-    }
-
-    fn none(&self) -> Option<String> {
-        self.items.none()
-    }
 }
 
 impl Row for MissedRun {
@@ -384,6 +363,7 @@ pub(crate) fn span(start: DateTime<Utc>, end: DateTime<Utc>) -> String {
 
 #[cfg(test)]
 mod tests {
+    use os_upgrade_api_types::body::Page;
     use serde_json::json;
 
     use super::*;

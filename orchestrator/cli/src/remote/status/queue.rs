@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use os_upgrade_api_types::body::Page;
-use os_upgrade_api_types::routes::reboot_queue::Entry;
+use os_upgrade_api_types::routes::reboot_queue::{Entry, EntryIndex};
 use os_upgrade_kernel::reboot_queue::EntryStatus;
 use serde::Deserialize;
 
@@ -42,8 +42,8 @@ pub(super) fn for_person<'a, 'b>(entries: &'a Page<Entry<'b>>) -> impl Iterator<
 }
 
 /// Whether the entry is among the first of the queue, or may be among those that were not read.
-pub(super) fn may_have(entries: &Page<Entry<'_>>, index: &str) -> bool {
-    entries.next.is_some() || entries.items.iter().any(|entry| entry.index.to_string() == index)
+pub(super) fn may_have(entries: &Page<Entry<'_>>, index: EntryIndex) -> bool {
+    entries.next.is_some() || entries.items.iter().any(|entry| entry.index == index)
 }
 
 /// Whether it failed, or nobody knows whether it did.

@@ -7,8 +7,11 @@ use std::collections::BTreeMap;
 use std::iter;
 
 use chrono::{DateTime, Utc};
-use os_upgrade_api_types::body::{self, LateAnswer};
-use os_upgrade_api_types::routes::reboot_queue::Entry;
+use os_upgrade_api_types::body::{LateAnswer, Page};
+use os_upgrade_api_types::routes::cluster::ClusterState;
+use os_upgrade_api_types::routes::reboot_queue::{Entry, EntryIndex};
+use os_upgrade_api_types::routes::slots::{SlotHolder, Slots};
+use os_upgrade_api_types::routes::windows::Windows;
 use os_upgrade_kernel::HostStatus;
 use os_upgrade_kernel::reason::shell_word;
 use os_upgrade_shell::text::{one_line, sanitized};
@@ -17,10 +20,10 @@ use serde_json::Value;
 
 use super::queue::{self, Queue};
 use crate::Failure;
-use crate::leadership::Leadership;
+use crate::leadership::trouble;
 use crate::output::{Canvas, View, Zone};
 use crate::remote::release;
-use crate::remote::run::view::{self, MissedRun, Page, Run, Stopping, counted, short, span, took};
+use crate::remote::run::view::{self, MissedRun, Run, Stopping, counted, short, span, took};
 
 /// The width of the bar, in characters.
 const BAR_CHARS: u64 = 30;
@@ -40,16 +43,16 @@ const NEED_LINES_MAX: usize = 10;
 const LINE_CHARS_MAX: usize = 200;
 
 /// What the API answers.
-#[derive(Debug, Default, Deserialize)]
-#[serde(default, rename_all = "kebab-case")]
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "kebab-case")]
 pub(super) struct Report {
     state: State,
     runs: Option<Page<Run>>,
     missed_runs: Option<Page<MissedRun>>,
-    slots: Slots,
-    cluster: Cluster,
+    slots: Slots<'static>,
+    cluster: ClusterState<'static>,
     windows: Option<Windows>,
-    reboots: Option<body::Page<Entry<'static>>>,
+    reboots: Option<Page<Entry<'static>>>,
 }
 
 #[derive(Debug, Default, Deserialize)]
@@ -136,49 +139,6 @@ struct Progress {
     text: String,
 }
 
-#[derive(Debug, Default, Deserialize)]
-#[serde(default)]
-struct Slots {
-    groups: Vec<Group>,
-}
-
-#[derive(Debug, Deserialize)]
-struct Group {
-    group: String,
-    #[serde(default)]
-    holders: Vec<Holder>,
-}
-
-#[derive(Debug, Default, Deserialize)]
-#[serde(default, rename_all = "kebab-case")]
-struct Holder {
-    id: String,
-    run: Option<String>,
-    /// The entry of the reboot queue for which it is held.
-    entry: Option<String>,
-    reason: String,
-    stuck: bool,
-}
-
-#[derive(Debug, Default, Deserialize)]
-#[serde(default)]
-struct Cluster {
-    #[serde(flatten)]
-    leadership: Leadership,
-    warnings: Vec<String>,
-}
-
-#[derive(Debug, Deserialize)]
-struct Windows {
-    windows: Vec<Window>,
-}
-
-#[derive(Debug, Deserialize)]
-struct Window {
-    start: String,
-    end: String,
-}
-
 impl View for Report {
     fn text(&self, canvas: &Canvas) -> String {
         canvas.zone.times_in(&self.screen(canvas, Utc::now()))
@@ -200,7 +160,7 @@ impl Report {
     pub(super) fn screen(&self, canvas: &Canvas, now: DateTime<Utc>) -> String {
         let zone = canvas.zone;
         let parts = [
-            self.cluster.leadership.trouble().map(|trouble| sanitized(&format!("{trouble}; last known:"))),
+            trouble(&self.cluster).map(|trouble| sanitized(&format!("{trouble}; last known:"))),
             Some(self.run(zone, now)),
             block("AT WORK", &self.at_work()),
             block("WAITING", &self.waiting()),
@@ -224,12 +184,8 @@ impl Report {
             1 => "; 1 matter needs a person".to_owned(),
             needs => format!("; {needs} matters need a person"),
         };
-        let trouble = self
-            .cluster
-            .leadership
-            .trouble()
-            .map(|trouble| format!("{trouble}; last known: "))
-            .unwrap_or_default();
+        let trouble =
+            trouble(&self.cluster).map(|trouble| format!("{trouble}; last known: ")).unwrap_or_default();
         let what = match &self.state.current_upgrade_info {
             Some(current) => format!("run {}: {}", short(&current.id), counted(&current.counts)),
             None => self.last(Zone::Utc),
@@ -361,7 +317,7 @@ impl Report {
         };
         let window = self.windows.iter().flat_map(|answer| &answer.windows).next();
         let window = window
-            .map(|window| format!("\nwindow: {} to {}", zone.time(&window.start), zone.time(&window.end)));
+            .map(|window| format!("\nwindow: {} to {}", zone.stamp(window.start), zone.stamp(window.end)));
         let used = self.state.window_used_by.as_ref();
         let used = used.map(|used| format!("\nopen:   the window starts no further run: {}", used.by()));
         let denied = self.state.denied_until.as_ref();
@@ -416,7 +372,7 @@ impl Report {
         for group in &self.slots.groups {
             for holder in &group.holders {
                 let left_by = holder.run.as_deref().filter(|run| Some(*run) != active);
-                let is_of_no_entry = holder.entry.as_deref().is_some_and(|entry| !self.has_entry(entry));
+                let is_of_no_entry = holder.entry.is_some_and(|entry| !self.has_entry(entry));
                 let is_tried_again =
                     self.state.hosts.iter().any(|host| host.hostname == holder.id && host.goes_on());
                 if holder.stuck || (left_by.is_some() && !is_tried_again) || is_of_no_entry {
@@ -432,7 +388,7 @@ impl Report {
         needs.extend(self.state.hosts.iter().filter(|host| host.stays_cordoned()).map(Host::cordon));
         needs.extend(self.state.hosts.iter().filter_map(Host::foreign_mark));
         needs.extend(self.state.hosts.iter().filter_map(Host::ineffective_reboot));
-        if self.cluster.leadership.leader.is_none() {
+        if self.cluster.leader.is_none() {
             needs.push("no instance leads: os-upgrade cluster status".to_owned().into());
         }
         needs.extend(self.cluster.warnings.iter().cloned().map(Need::from));
@@ -444,8 +400,8 @@ impl Report {
 impl Report {
     /// That a slot is not given back by itself. One that a run or an entry has left is given back once its host's node is uncordoned, if
     /// that is under way; an operator can do without a node that is not ready.
-    fn slot(&self, group: &str, holder: &Holder, left_by: Option<&str>, is_left: bool) -> Need {
-        let Holder { id, reason, .. } = holder;
+    fn slot(&self, group: &str, holder: &SlotHolder<'_>, left_by: Option<&str>, is_left: bool) -> Need {
+        let SlotHolder { id, reason, .. } = holder;
         let why =
             left_by.map(|run| ("why", format!("os-upgrade run show {} {}", short(run), shell_word(id))));
         let host = self.state.hosts.iter().find(|host| host.hostname == *id && is_left);
@@ -471,7 +427,7 @@ impl Report {
     }
 
     /// Whether the reboot queue has this entry, or may have it beyond those that were read.
-    fn has_entry(&self, index: &str) -> bool {
+    fn has_entry(&self, index: EntryIndex) -> bool {
         self.reboots.as_ref().is_some_and(|entries| queue::may_have(entries, index))
     }
 }
