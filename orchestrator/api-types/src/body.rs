@@ -7,8 +7,8 @@ use chrono::{DateTime, SecondsFormat, Utc};
 use os_upgrade_kernel::{Cause, HostStatus, LateResult, Reason, RunHost};
 use os_upgrade_protocol::{HostName, time};
 use serde::{Deserialize, Serialize, Serializer};
-use serde_json::json;
 use serde_json::value::RawValue;
+use serde_json::{Value, json};
 use utoipa::openapi::schema::{AdditionalProperties, KnownFormat, ObjectBuilder, SchemaFormat, Type};
 use utoipa::openapi::{RefOr, Schema};
 use utoipa::{PartialSchema, ToSchema};
@@ -18,7 +18,7 @@ use crate::text::{ActionWord, AuditReasonText, BlockerKindWord, HostStatusWord, 
 use crate::word::Word;
 
 /// A time in RFC 3339, UTC, whole seconds, as everywhere in the specification.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
 pub struct Stamp(pub DateTime<Utc>);
 
 impl fmt::Display for Stamp {
@@ -112,7 +112,7 @@ impl<K, T> Entry<K, T> {
 }
 
 /// The number of hosts in each status; statuses without hosts are absent.
-#[derive(Debug, ToSchema)]
+#[derive(Debug, Clone, Default, Serialize, Deserialize, ToSchema)]
 pub struct Counts(#[schema(inline)] pub std::collections::BTreeMap<String, u64>);
 
 /// A reason: a sentence, and the word for its kind.
@@ -120,7 +120,7 @@ pub struct Counts(#[schema(inline)] pub std::collections::BTreeMap<String, u64>)
 #[serde(rename_all = "kebab-case")]
 pub struct ReasonFields {
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub reason: Option<String>,
+    pub reason: Option<Cow<'static, str>>,
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<ReasonKindWord>)]
     pub reason_kind: Option<Cow<'static, str>>,
@@ -130,45 +130,57 @@ impl ReasonFields {
     /// The fields of `reason`; both are absent without one.
     pub fn of(reason: Option<&Reason>) -> Self {
         Self {
-            reason: reason.map(ToString::to_string),
+            reason: reason.map(|reason| reason.to_string().into()),
             reason_kind: reason.map(|reason| reason.kind().into()),
         }
     }
+}
+
+/// A part of a body that a server has as an `S`, and a client reads as an `R`. What only a newer server says is `Other`.
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(untagged)]
+pub enum Part<S, R> {
+    #[serde(skip_deserializing)]
+    Sent(S),
+    Read(R),
+    Other(Value),
+}
+
+impl<S, R> Part<S, R> {
+    /// What a client has read, if this version knows it.
+    pub const fn read(&self) -> Option<&R> {
+        match self {
+            Self::Read(read) => Some(read),
+            Self::Sent(_) | Self::Other(_) => None,
+        }
+    }
+}
+
+/// What a client reads of something that has a kind and details.
+#[derive(Debug, Serialize, Deserialize)]
+pub struct Kind {
+    pub kind: String,
 }
 
 /// Something that keeps a host from progressing, on the wire.
 #[derive(Debug, Serialize, Deserialize)]
 pub struct Blocker {
     #[serde(flatten)]
-    details: Details,
+    cause: Part<Cause, Kind>,
     #[serde(skip_serializing_if = "Option::is_none")]
     until: Option<Stamp>,
 }
 
-/// What is said of a blocker. Clients read its kind alone.
-#[derive(Debug, Serialize, Deserialize)]
-#[serde(untagged)]
-enum Details {
-    #[serde(skip_deserializing)]
-    Cause(Cause),
-    Kind {
-        kind: String,
-    },
-}
-
 impl Blocker {
-    /// The word for its kind, as a client has read it; absent where it was made.
+    /// The word for its kind, for a client.
     pub fn kind(&self) -> Option<&str> {
-        match &self.details {
-            Details::Cause(_) => None,
-            Details::Kind { kind } => Some(kind),
-        }
+        self.cause.read().map(|read| read.kind.as_str())
     }
 }
 
 impl From<os_upgrade_kernel::Blocker> for Blocker {
     fn from(os_upgrade_kernel::Blocker { cause, until }: os_upgrade_kernel::Blocker) -> Self {
-        Self { details: Details::Cause(cause), until: until.map(Stamp) }
+        Self { cause: Part::Sent(cause), until: until.map(Stamp) }
     }
 }
 
@@ -195,6 +207,8 @@ pub struct HostOfRun<'a> {
     pub hostname: Cow<'a, str>,
     #[schema(value_type = HostStatusWord)]
     pub status: Word<HostStatus>,
+    #[serde(default)]
+    #[schema(required)]
     pub since: Stamp,
     #[serde(flatten)]
     pub reason: ReasonFields,
@@ -246,7 +260,7 @@ pub struct Progress<'a> {
     pub text: Cow<'a, str>,
 }
 
-#[derive(Debug, Serialize, ToSchema)]
+#[derive(Debug, Serialize, Deserialize, ToSchema)]
 pub struct Fact<'a> {
     /// The sequence of its record in the journal.
     pub sequence: u64,
@@ -255,16 +269,16 @@ pub struct Fact<'a> {
     #[schema(value_type = Stamp)]
     pub time: Millis,
     #[serde(rename = "type")]
-    pub name: &'a str,
+    pub name: Cow<'a, str>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub event: Option<&'a str>,
+    pub event: Option<Cow<'a, str>>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub actor: Option<&'a str>,
+    pub actor: Option<Cow<'a, str>>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub host: Option<&'a str>,
+    pub host: Option<Cow<'a, str>>,
     /// The whole fact; its fields differ by type.
     #[schema(value_type = Object)]
-    pub fact: &'a RawValue,
+    pub fact: Part<&'a RawValue, Value>,
 }
 
 #[cfg(test)]

@@ -3,6 +3,8 @@
 use std::fmt;
 
 use os_upgrade_kernel::Enrolled;
+use serde::de::value::{self, StrDeserializer};
+use serde::de::{DeserializeOwned, IntoDeserializer as _};
 use serde::{Deserialize, Serialize};
 
 /// A word of the set `T`, or one that only a newer server knows, which is shown as it is.
@@ -25,6 +27,20 @@ impl<T: Copy> Word<T> {
     /// Whether this version knows the word, and `test` holds for it.
     pub fn is(&self, test: impl FnOnce(T) -> bool) -> bool {
         self.known().is_some_and(test)
+    }
+}
+
+impl<T: DeserializeOwned> Word<T> {
+    /// The word that `text` is.
+    pub fn read(text: &str) -> Self {
+        let word: StrDeserializer<'_, value::Error> = text.into_deserializer();
+        T::deserialize(word).map_or_else(|_| Self::Other(text.to_owned()), Self::Known)
+    }
+}
+
+impl<T> Default for Word<T> {
+    fn default() -> Self {
+        Self::Other(String::new())
     }
 }
 
@@ -86,7 +102,6 @@ impl From<Enrolled<'_>> for Enrolment {
 mod tests {
     use os_upgrade_kernel::reboot_queue::EntryStatus;
     use os_upgrade_kernel::{HostStatus, RunResult};
-    use serde::de::DeserializeOwned;
     use serde_json::json;
 
     use super::*;
@@ -99,9 +114,11 @@ mod tests {
             let text: &str = word.into();
             assert_eq!(serde_json::to_value(Word::from(word)).unwrap(), json!(text));
             assert_eq!(serde_json::from_value::<Word<T>>(json!(text)).unwrap(), Word::Known(word));
+            assert_eq!(Word::read(text), Word::Known(word));
         }
         let newer: Word<T> = serde_json::from_value(json!("newer")).unwrap();
         assert_eq!((newer.known(), newer.to_string()), (None, "newer".to_owned()));
+        assert_eq!(newer, Word::read("newer"));
     }
 
     #[test]

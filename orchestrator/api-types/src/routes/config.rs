@@ -14,7 +14,7 @@ use utoipa::openapi::schema::{AdditionalProperties, ObjectBuilder, OneOfBuilder,
 use utoipa::openapi::{RefOr, Schema};
 use utoipa::{IntoParams, PartialSchema, ToSchema};
 
-use crate::body::{Millis, Stamp};
+use crate::body::{Kind, Millis, Part, Stamp};
 use crate::headers;
 use crate::lists::list;
 use crate::query::{FactList, Parameters, True, Validate};
@@ -273,17 +273,24 @@ pub struct NextStarts {
 }
 
 /// What an operator should know before a configuration takes effect.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, Deserialize)]
 pub struct Warning {
     /// The sentence.
-    message: String,
+    pub message: String,
     #[serde(flatten)]
-    warning: os_upgrade_kernel::Warning,
+    warning: Part<os_upgrade_kernel::Warning, Kind>,
+}
+
+impl Warning {
+    /// The word for its kind, for a client.
+    pub fn kind(&self) -> Option<&str> {
+        self.warning.read().map(|read| read.kind.as_str())
+    }
 }
 
 impl From<os_upgrade_kernel::Warning> for Warning {
     fn from(warning: os_upgrade_kernel::Warning) -> Self {
-        Self { message: warning.to_string(), warning }
+        Self { message: warning.to_string(), warning: Part::Sent(warning) }
     }
 }
 

@@ -8,7 +8,7 @@ use axum::extract::State;
 use axum::http::StatusCode;
 use axum::response::{IntoResponse as _, Response};
 use chrono::{DateTime, Utc};
-use os_upgrade_api_types::body::{Count, Entry as ListEntry, Page, Stamp};
+use os_upgrade_api_types::body::{Count, Counts, Entry as ListEntry, Page, Stamp};
 use os_upgrade_api_types::query::{FactList, ListMode, NoParameters, Validate};
 use os_upgrade_api_types::routes::reboot_queue::{
     ADD, CANCEL, CANCEL_ALL, DISABLE, ENABLE, Entry as Shown, EntryIndex, EntryToCancel, EntryToGiveUp,
@@ -313,10 +313,11 @@ pub(crate) fn in_brief(published: &PublishedState, now: DateTime<Utc>) -> Option
     let blocker = next_reboot(&published.state, &published.view, now).err();
     // That nothing more is queued is no obstacle.
     let blocker = blocker.filter(|by| *by != QueueBlocker::NothingQueued);
+    let counts = by_status(published).into_iter().filter(|(_, count)| *count > 0);
     Some(QueueInBrief {
         enabled: !queue.disabled,
-        counts: by_status(published).into_iter().filter(|(_, count)| *count > 0).collect(),
+        counts: Counts(counts.map(|(status, count)| (status.to_owned(), count as u64)).collect()),
         why: blocker.as_ref().map(ToString::to_string),
-        why_kind: blocker.as_ref().map(QueueBlocker::kind),
+        why_kind: blocker.as_ref().map(|blocker| blocker.kind().into()),
     })
 }

@@ -370,7 +370,7 @@ impl View for Host<'static> {
             ("slot", self.slot.as_ref().map(|held| slot(held, &self.hostname))),
             ("status", self.status.as_ref().map(Word::to_string)),
             ("since", time(self.since)),
-            ("reason", self.reason.reason.clone()),
+            ("reason", own(&self.reason.reason)),
             ("progress", self.progress.as_ref().map(progress_text)),
             ("versions", full(versions(self).join(", "))),
             ("cluster node", own(&self.kubernetes_node)),

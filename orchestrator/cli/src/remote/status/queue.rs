@@ -1,33 +1,21 @@
 //! The reboot queue in the status.
 
-use std::collections::BTreeMap;
-
-use os_upgrade_api_types::body::Page;
+use os_upgrade_api_types::body::{Counts, Page};
 use os_upgrade_api_types::routes::reboot_queue::{Entry, EntryIndex};
+use os_upgrade_api_types::routes::state::QueueInBrief;
 use os_upgrade_kernel::reboot_queue::EntryStatus;
-use serde::Deserialize;
 
 use crate::remote::run::view::counted;
 
-/// The queue in the state of the site.
-#[derive(Debug, Default, Deserialize)]
-#[serde(default)]
-pub(super) struct Queue {
-    enabled: bool,
-    counts: BTreeMap<String, u64>,
-    why: Option<String>,
-}
-
-impl Queue {
-    /// Whether it is enabled, how many entries it has, and why none starts.
-    pub(super) fn line(&self) -> String {
-        let enabled = if self.enabled { "enabled" } else { "disabled" };
-        let counts = if self.counts.is_empty() { "no entries".to_owned() } else { counted(&self.counts) };
-        // That it is disabled is said already.
-        let why = self.why.as_deref().filter(|_| self.enabled && self.counts.contains_key("queued"));
-        let why = why.map(|why| format!("; none starts: {why}")).unwrap_or_default();
-        format!("{enabled}: {counts}{why}")
-    }
+/// Whether the queue is enabled, how many entries it has, and why none starts.
+pub(super) fn in_brief(queue: &QueueInBrief) -> String {
+    let enabled = if queue.enabled { "enabled" } else { "disabled" };
+    let Counts(counts) = &queue.counts;
+    let counted = if counts.is_empty() { "no entries".to_owned() } else { counted(&queue.counts) };
+    // That it is disabled is said already.
+    let why = queue.why.as_deref().filter(|_| queue.enabled && counts.contains_key("queued"));
+    let why = why.map(|why| format!("; none starts: {why}")).unwrap_or_default();
+    format!("{enabled}: {counted}{why}")
 }
 
 /// The entries at work, in lines. Those that need a person are elsewhere.

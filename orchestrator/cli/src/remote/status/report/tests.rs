@@ -16,6 +16,18 @@ fn now() -> DateTime<Utc> {
 fn required() -> Vec<(&'static str, Value)> {
     let time = "2026-11-21T01:00:00Z";
     vec![
+        ("state hosts *", json!({ "why": "", "blockers": [] })),
+        ("state hosts * node", json!({ "stage": "evicting", "since": time })),
+        (
+            "runs items *",
+            json!({
+                "trigger": "operator", "start-time": time, "not-after": time, "phase": "upgrading", "rollout": {}, "counts": {},
+            }),
+        ),
+        (
+            "missed-runs items *",
+            json!({ "latest-start": time, "window-end": time, "recorded-at": time, "reason-kind": "no-leader" }),
+        ),
         ("slots", json!({ "provider": "embedded", "reclaim": "never", "groups": [] })),
         ("slots groups *", json!({ "held": 1, "excess": 0, "holders": [], "waiters": [] })),
         (
