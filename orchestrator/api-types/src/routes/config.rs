@@ -262,7 +262,7 @@ pub struct Validated<'a> {
 
 /// When the next run starts automatically, with the configuration in force and with the other one. An active run counts as
 /// ended.
-#[derive(Debug, Default, Serialize, ToSchema)]
+#[derive(Debug, Default, Clone, Copy, Serialize, Deserialize, ToSchema)]
 pub struct NextStarts {
     /// Absent if none does.
     #[serde(skip_serializing_if = "Option::is_none")]
