@@ -391,7 +391,7 @@ impl View for Host<'static> {
 
 impl Row for Entry<Fact> {
     const COLUMNS: &'static [Column<Self>] = &[
-        Column::whole("TIME", |entry, zone| zone.time(&entry.time)),
+        Column::whole("TIME", |entry, zone| zone.show(entry.time.0)),
         Column::new("WHO", |entry, _| entry.actor.clone()),
         Column::new("ACTION", |entry, _| entry.fact.action().to_owned()),
         Column::text("HOSTS", |entry, _| entry.fact.hosts().join(", ")),
@@ -430,7 +430,7 @@ pub(super) mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::remote::histories::Page;
+    use os_upgrade_api_types::body::Page;
 
     const WIDE: Canvas = Canvas { is_wide: true, columns: None, zone: Zone::Utc };
 
@@ -508,7 +508,7 @@ TIME                  WHO   ACTION      HOSTS   REASON
 2026-11-21T01:00:00Z  anna  forgot      h2      sold
 2026-11-21T01:00:00Z  anna  withdrew    h1      stolen
 2026-11-21T01:00:00Z  anna  approved    h1, h2";
-        let text = |page| Page::<Fact>::deserialize(page).unwrap().text(&WIDE);
+        let text = |page| Page::<Entry<Fact>>::deserialize(page).unwrap().text(&WIDE);
         assert_eq!(text(page), expected);
         assert_eq!(text(json!({ "items": [] })), "no host has been approved or withdrawn");
     }

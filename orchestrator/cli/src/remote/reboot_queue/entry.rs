@@ -137,7 +137,7 @@ impl Fact {
 
 impl Row for histories::Entry<Fact> {
     const COLUMNS: &'static [Column<Self>] = &[
-        Column::whole("TIME", |entry, zone| zone.time(&entry.time)),
+        Column::whole("TIME", |entry, zone| zone.show(entry.time.0)),
         Column::new("WHO", |entry, _| {
             if entry.actor.is_empty() { entry.fact.event.actor.clone() } else { entry.actor.clone() }
         }),
@@ -158,7 +158,7 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::remote::histories::Page;
+    use os_upgrade_api_types::body::Page;
 
     const NARROW: Canvas = Canvas { is_wide: false, columns: None, zone: Zone::Utc };
 
@@ -218,7 +218,7 @@ TIME                  WHO   ACTION         ENTRY  NODES   REASON
 2026-11-21T01:00:00Z  anna  failed         7      h1      the reboot command failed: no route
 2026-11-21T01:00:00Z  anna  enabled                       
 2026-11-21T01:00:00Z  anna  backoff reset                 ";
-        let text = Page::<Fact>::deserialize(page).unwrap().text(&NARROW);
+        let text = Page::<histories::Entry<Fact>>::deserialize(page).unwrap().text(&NARROW);
         let trimmed = |text: &str| text.lines().map(str::trim_end).collect::<Vec<_>>().join("\n");
         assert_eq!(trimmed(&text), trimmed(expected));
     }
