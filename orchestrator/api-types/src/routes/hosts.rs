@@ -367,6 +367,8 @@ pub struct Host<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub until: Option<Stamp>,
     /// What keeps it from progressing, the most important first.
+    #[serde(default)]
+    #[schema(required)]
     pub blockers: Vec<Blocker>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub progress: Option<Progress<'a>>,
