@@ -1,24 +1,32 @@
 //! Bodies and parts of bodies that several resources share.
 
 use std::borrow::Cow;
+use std::fmt;
 
 use chrono::{DateTime, SecondsFormat, Utc};
-use os_upgrade_console::describe;
-use os_upgrade_kernel::{Cause, Reason, RunHost};
+use os_upgrade_console::{Describe as _, describe};
+use os_upgrade_kernel::{Cause, HostStatus, LateResult, Reason, RunHost};
 use os_upgrade_protocol::{HostName, time};
 use serde::{Deserialize, Serialize, Serializer};
-use serde_json::json;
 use serde_json::value::RawValue;
+use serde_json::{Value, json};
 use utoipa::openapi::schema::{AdditionalProperties, KnownFormat, ObjectBuilder, SchemaFormat, Type};
 use utoipa::openapi::{RefOr, Schema};
 use utoipa::{PartialSchema, ToSchema};
 
 use crate::query::ListMode;
 use crate::text::{ActionWord, AuditReasonText, BlockerKindWord, HostStatusWord, NameText, ReasonKindWord};
+use crate::word::Word;
 
 /// A time in RFC 3339, UTC, whole seconds, as everywhere in the specification.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
 pub struct Stamp(pub DateTime<Utc>);
+
+impl fmt::Display for Stamp {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&time::format(self.0))
+    }
+}
 
 impl Serialize for Stamp {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
@@ -56,11 +64,11 @@ pub struct HostWithReason {
 }
 
 /// A time in RFC 3339, UTC, with milliseconds, because many facts share a second.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, Deserialize)]
 pub struct Millis(pub DateTime<Utc>);
 
-impl std::fmt::Display for Millis {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+impl fmt::Display for Millis {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.0.to_rfc3339_opts(SecondsFormat::Millis, true))
     }
 }
@@ -75,6 +83,15 @@ impl Serialize for Millis {
 #[derive(Debug, Serialize, ToSchema)]
 pub struct Count {
     pub count: u64,
+}
+
+/// A page of a list.
+#[derive(Debug, Serialize, Deserialize)]
+pub struct Page<T> {
+    pub items: Vec<T>,
+    /// What to continue `after`; absent on the last page.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub next: Option<String>,
 }
 
 /// An entry of a list, or only its key.
@@ -96,50 +113,75 @@ impl<K, T> Entry<K, T> {
 }
 
 /// The number of hosts in each status; statuses without hosts are absent.
-#[derive(Debug, ToSchema)]
+#[derive(Debug, Clone, Default, Serialize, Deserialize, ToSchema)]
 pub struct Counts(#[schema(inline)] pub std::collections::BTreeMap<String, u64>);
 
 /// A reason: a sentence, and the word for its kind.
-#[derive(Debug, Serialize, ToSchema)]
+#[derive(Debug, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "kebab-case")]
-pub struct ReasonFields<'a> {
+pub struct ReasonFields {
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(value_type = Option<String>)]
-    reason: Option<Text<'a>>,
+    pub reason: Option<Cow<'static, str>>,
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<ReasonKindWord>)]
-    reason_kind: Option<&'static str>,
+    pub reason_kind: Option<Cow<'static, str>>,
 }
 
-/// A reason's sentence.
-#[derive(Debug)]
-struct Text<'a>(&'a Reason);
-
-impl Serialize for Text<'_> {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.collect_str(&describe(self.0))
-    }
-}
-
-impl<'a> ReasonFields<'a> {
+impl ReasonFields {
     /// The fields of `reason`; both are absent without one.
-    pub fn of(reason: Option<&'a Reason>) -> Self {
-        Self { reason: reason.map(Text), reason_kind: reason.map(Reason::kind) }
+    pub fn of(reason: Option<&Reason>) -> Self {
+        Self {
+            reason: reason.map(|reason| describe(reason).to_string().into()),
+            reason_kind: reason.map(|reason| reason.kind().into()),
+        }
     }
+}
+
+/// A part of a body that a server has as an `S`, and a client reads as an `R`. What only a newer server says is `Other`.
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(untagged)]
+pub enum Part<S, R> {
+    #[serde(skip_deserializing)]
+    Sent(S),
+    Read(R),
+    Other(Value),
+}
+
+impl<S, R> Part<S, R> {
+    /// What a client has read, if this version knows it.
+    pub const fn read(&self) -> Option<&R> {
+        match self {
+            Self::Read(read) => Some(read),
+            Self::Sent(_) | Self::Other(_) => None,
+        }
+    }
+}
+
+/// What a client reads of something that has a kind and details.
+#[derive(Debug, Serialize, Deserialize)]
+pub struct Kind {
+    pub kind: String,
 }
 
 /// Something that keeps a host from progressing, on the wire.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, Deserialize)]
 pub struct Blocker {
     #[serde(flatten)]
-    cause: Cause,
+    cause: Part<Cause, Kind>,
     #[serde(skip_serializing_if = "Option::is_none")]
     until: Option<Stamp>,
 }
 
+impl Blocker {
+    /// The word for its kind, for a client.
+    pub fn kind(&self) -> Option<&str> {
+        self.cause.read().map(|read| read.kind.as_str())
+    }
+}
+
 impl From<os_upgrade_kernel::Blocker> for Blocker {
     fn from(os_upgrade_kernel::Blocker { cause, until }: os_upgrade_kernel::Blocker) -> Self {
-        Self { cause, until: until.map(Stamp) }
+        Self { cause: Part::Sent(cause), until: until.map(Stamp) }
     }
 }
 
@@ -161,47 +203,65 @@ impl ToSchema for Blocker {
 }
 
 /// A host of a run: `{"hostname":"h01","status":"waiting","since":"...","reason":"...","reason-kind":"..."}`.
-#[derive(Debug, Serialize, ToSchema)]
+#[derive(Debug, Serialize, Deserialize, ToSchema)]
 pub struct HostOfRun<'a> {
-    pub hostname: &'a str,
+    pub hostname: Cow<'a, str>,
     #[schema(value_type = HostStatusWord)]
-    pub status: &'static str,
+    pub status: Word<HostStatus>,
+    #[serde(default)]
+    #[schema(required)]
     pub since: Stamp,
     #[serde(flatten)]
-    pub reason: ReasonFields<'a>,
+    pub reason: ReasonFields,
     /// What its worker answered after its part in the run had ended; absent if it answered nothing.
     #[serde(rename = "late-answer", skip_serializing_if = "Option::is_none")]
     pub late_answer: Option<LateAnswer>,
 }
 
 /// An answer of a worker that came after its host's part in the run had ended, or that answered nothing.
-#[derive(Debug, Serialize, ToSchema)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct LateAnswer {
     pub time: Stamp,
     #[schema(value_type = ActionWord)]
-    pub action: &'static str,
+    pub action: Cow<'static, str>,
     /// `done`, `reboot-required` or `error`.
-    pub result: &'static str,
+    #[schema(value_type = String)]
+    pub result: Word<LateResult>,
 }
 
 impl LateAnswer {
     /// The late answer of a host in a run.
     pub fn of(host: &RunHost) -> Option<Self> {
         let os_upgrade_kernel::LateAnswer { at, result } = host.late_answer?;
-        Some(Self { time: Stamp(at), action: host.command?.action.as_str(), result: result.as_str() })
+        let action = host.command?.action.as_str().into();
+        Some(Self { time: Stamp(at), action, result: result.into() })
+    }
+
+    /// Whether the host is upgraded after all.
+    pub fn is_done(&self) -> bool {
+        self.result == Word::Known(LateResult::Done)
+    }
+}
+
+impl fmt::Display for LateAnswer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.result.known() {
+            Some(result) => os_upgrade_kernel::LateAnswer { at: self.time.0, result }.describe(f),
+            None => write!(f, "{}, {}", self.result, self.time),
+        }
     }
 }
 
 /// The progress of the worker with the command under way, as it reports.
-#[derive(Debug, Serialize, ToSchema)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct Progress<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(maximum = 100)]
     pub percent: Option<u8>,
-    pub text: &'a str,
+    pub text: Cow<'a, str>,
 }
 
-#[derive(Debug, Serialize, ToSchema)]
+#[derive(Debug, Serialize, Deserialize, ToSchema)]
 pub struct Fact<'a> {
     /// The sequence of its record in the journal.
     pub sequence: u64,
@@ -210,14 +270,40 @@ pub struct Fact<'a> {
     #[schema(value_type = Stamp)]
     pub time: Millis,
     #[serde(rename = "type")]
-    pub name: &'a str,
+    pub name: Cow<'a, str>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub event: Option<&'a str>,
+    pub event: Option<Cow<'a, str>>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub actor: Option<&'a str>,
+    pub actor: Option<Cow<'a, str>>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub host: Option<&'a str>,
+    pub host: Option<Cow<'a, str>>,
     /// The whole fact; its fields differ by type.
     #[schema(value_type = Object)]
-    pub fact: &'a RawValue,
+    pub fact: Part<&'a RawValue, Value>,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn late_answers_are_worded_as_by_the_console() {
+        let late = |result: &str| {
+            let answer = json!({ "time": "2026-11-21T01:42:10Z", "action": "reboot", "result": result });
+            serde_json::from_value::<LateAnswer>(answer).unwrap()
+        };
+        for result in [LateResult::Done, LateResult::RebootRequired, LateResult::Error] {
+            let at = "2026-11-21T01:42:10Z".parse().unwrap();
+            let expected = describe(&os_upgrade_kernel::LateAnswer { at, result }).to_string();
+            assert_eq!(late(result.as_str()).to_string(), expected);
+        }
+        assert_eq!(late("of a newer version").to_string(), "of a newer version, 2026-11-21T01:42:10Z");
+    }
+
+    #[test]
+    fn blocker_of_a_newer_version_is_read() {
+        let blocker = json!({ "kind": "of a newer version", "host": "h01", "until": "2026-11-21T01:42:10Z" });
+        let blocker: Blocker = serde_json::from_value(blocker).unwrap();
+        assert_eq!(blocker.kind(), Some("of a newer version"));
+    }
 }

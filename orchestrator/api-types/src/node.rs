@@ -1,23 +1,25 @@
 //! The Kubernetes node of a host, as hosts and the state show it.
 
+use std::borrow::Cow;
+
 use os_upgrade_console::describe;
 use os_upgrade_kernel::{NodeWait, Pod, State};
 use os_upgrade_protocol::HostName;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
 use crate::body::Stamp;
 use crate::text::{NodeStageWord, NodeWaitWord, PodObstacleWord};
 
 /// The Kubernetes node of a host: `{"stage":"evicting","since":"...","waits":{"kind":"pods","text":"...","count":1,"pods":[...]}}`.
-#[derive(Debug, Serialize, ToSchema)]
+#[derive(Debug, Serialize, Deserialize, ToSchema)]
 pub struct HostNode<'a> {
     #[schema(value_type = NodeStageWord)]
-    pub stage: &'static str,
+    pub stage: Cow<'static, str>,
     /// When its drain, or the end of its cordon, began.
     pub since: Stamp,
     /// Whether it stays cordoned until an operator has it uncordoned, because its host failed or was given up; absent if it does not.
-    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     #[schema(required = false)]
     pub kept: bool,
     /// What it waits for; absent if nothing is known to keep it.
@@ -26,35 +28,35 @@ pub struct HostNode<'a> {
 }
 
 /// What a drain, or the end of a cordon, waits for.
-#[derive(Debug, Serialize, ToSchema)]
+#[derive(Debug, Serialize, Deserialize, ToSchema)]
 pub struct NodeWaits<'a> {
     #[schema(value_type = NodeWaitWord)]
-    pub kind: &'static str,
+    pub kind: Cow<'static, str>,
     /// The same for people, with the pods.
     pub text: String,
     /// Whether nothing is heard of the kubelet of the node, which would end pods that are terminating; absent if it speaks.
-    #[serde(rename = "kubelet-silent", skip_serializing_if = "std::ops::Not::not")]
+    #[serde(rename = "kubelet-silent", default, skip_serializing_if = "std::ops::Not::not")]
     #[schema(required = false)]
     pub kubelet_silent: bool,
     /// How many pods are left; absent if it does not wait for pods.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub count: Option<usize>,
     /// The first of them, those with an obstacle before those that are merely ending.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schema(required = false, max_items = 5)]
     pub pods: Vec<WaitingPod<'a>>,
 }
 
 /// A pod that is still on a node.
-#[derive(Debug, Serialize, ToSchema)]
+#[derive(Debug, Serialize, Deserialize, ToSchema)]
 pub struct WaitingPod<'a> {
-    pub namespace: &'a str,
-    pub name: &'a str,
+    pub namespace: Cow<'a, str>,
+    pub name: Cow<'a, str>,
     /// Its controller, as in `StatefulSet/db`; absent if it has none.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub owner: Option<&'a str>,
+    pub owner: Option<Cow<'a, str>>,
     #[schema(value_type = PodObstacleWord)]
-    pub obstacle: &'static str,
+    pub obstacle: Cow<'static, str>,
     /// The obstacle for people, with its details.
     pub text: String,
     /// Since when it has had this obstacle, as far as is known.
@@ -66,7 +68,7 @@ impl<'a> HostNode<'a> {
     pub fn of(state: &'a State, host: &HostName) -> Option<Self> {
         let node = state.nodes.get(host)?;
         Some(Self {
-            stage: node.stage.as_str(),
+            stage: node.stage.as_str().into(),
             since: Stamp(node.since),
             kept: state.stays_cordoned(host),
             waits: node.waits.as_ref().map(NodeWaits::of),
@@ -85,7 +87,7 @@ impl<'a> NodeWaits<'a> {
             | NodeWait::Refused { .. } => None,
         };
         Self {
-            kind: waits.kind(),
+            kind: waits.kind().into(),
             text: describe(waits).to_string(),
             kubelet_silent: pods.is_some_and(|pods| pods.kubelet_silent),
             count: pods.map(|pods| pods.count),
@@ -98,10 +100,10 @@ impl<'a> WaitingPod<'a> {
     /// The pod as it is shown.
     pub fn of(pod: &'a Pod) -> Self {
         Self {
-            namespace: &pod.namespace,
-            name: &pod.name,
-            owner: pod.owner.as_deref(),
-            obstacle: (&pod.obstacle).into(),
+            namespace: pod.namespace.as_str().into(),
+            name: pod.name.as_str().into(),
+            owner: pod.owner.as_deref().map(Cow::from),
+            obstacle: Cow::Borrowed((&pod.obstacle).into()),
             text: describe(&pod.obstacle).to_string(),
             since: Stamp(pod.since),
         }

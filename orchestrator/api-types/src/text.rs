@@ -14,8 +14,10 @@ use utoipa::openapi::schema::{ObjectBuilder, Type};
 use utoipa::openapi::{RefOr, Schema};
 use utoipa::{PartialSchema, ToSchema};
 
+use crate::word::Enrolment;
+
 /// Whether a host takes part in runs: all words for it.
-pub const ENROLMENTS: [&str; 4] = ["approved", "auto", "pending", "withdrawn"];
+pub const ENROLMENTS: &[&str] = Enrolment::VARIANTS;
 
 /// One entry per set: its description, its name in the document, and its words.
 macro_rules! words {
@@ -58,7 +60,7 @@ words! {
     /// Whether a host's worker was heard of recently.
     ReachabilityWord = ["unknown", "awaited", "reachable", "unreachable"];
     /// Whether a host takes part in runs: approved, or automatically; or not yet, or no longer.
-    EnrolmentWord = ENROLMENTS;
+    EnrolmentWord = ENROLMENTS.iter().copied();
     /// Why a host waits, or did not succeed.
     ReasonKindWord = Reason::kinds();
     /// Why a run that was due did not start.

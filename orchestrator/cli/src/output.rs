@@ -6,6 +6,7 @@ mod zone;
 
 use clap::{Args, ValueEnum};
 use console::Term;
+use os_upgrade_api_types::body::{Page, Progress};
 use os_upgrade_shell::text::sanitized;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -48,6 +49,16 @@ pub(crate) struct Output {
     quiet: bool,
 }
 
+/// A text that may be absent; `-` stands for that.
+pub(crate) fn or_dash(text: Option<&str>) -> String {
+    text.unwrap_or("-").to_owned()
+}
+
+/// What a worker reports of its command.
+pub(crate) fn progress_text(Progress { percent, text }: &Progress<'_>) -> String {
+    percent.map_or_else(|| text.to_string(), |percent| format!("{percent} % {text}"))
+}
+
 /// An answer of the API as people see it.
 pub(crate) trait View: DeserializeOwned {
     /// Its text, without a line break at its end.
@@ -73,6 +84,20 @@ impl<R: Row + DeserializeOwned> View for Vec<R> {
 
     fn none(&self) -> Option<String> {
         self.is_empty().then(|| R::NONE.to_owned())
+    }
+}
+
+impl<T: Row + DeserializeOwned> View for Page<T> {
+    fn text(&self, canvas: &Canvas) -> String {
+        self.items.text(canvas)
+    }
+
+    fn names(&self) -> Option<Vec<String>> {
+        self.items.names()
+    }
+
+    fn none(&self) -> Option<String> {
+        self.items.none()
     }
 }
 

@@ -4,9 +4,11 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::time::Duration;
 
 use anyhow::{Context as _, anyhow, bail};
+use os_upgrade_api_types::body::Page;
 use os_upgrade_api_types::route::Call;
-use os_upgrade_api_types::routes::runs::Trigger;
-use os_upgrade_api_types::routes::{config, health, runs, state};
+use os_upgrade_api_types::routes::runs::{self, Run, RunInFull, Trigger};
+use os_upgrade_api_types::routes::state::{self, State};
+use os_upgrade_api_types::routes::{config, health};
 use os_upgrade_cli::rest;
 use os_upgrade_kernel::Config;
 use os_upgrade_kernel::config::WorkerApplication;
@@ -14,64 +16,11 @@ use os_upgrade_protocol::ApplicationName;
 use os_upgrade_settings::HttpUrl;
 use os_upgrade_tls::http_client;
 use reqwest::{Client, Method, RequestBuilder, StatusCode};
+use serde::Serialize;
 use serde::de::DeserializeOwned;
-use serde::{Deserialize, Serialize};
-use serde_json::{Value, json};
+use serde_json::json;
 
 const REQUEST_TIMEOUT: Duration = Duration::from_secs(10);
-
-/// The part of the response of `GET /v1/state/os-upgrade` that is used here.
-#[derive(Debug, Default, Deserialize)]
-#[serde(rename_all = "kebab-case", default)]
-pub(super) struct State {
-    pub(super) scheduled_workers: Vec<ScheduledWorker>,
-}
-
-/// A host that would be upgraded.
-#[derive(Debug, Deserialize)]
-pub(super) struct ScheduledWorker {
-    pub(super) host: String,
-}
-
-/// A page of runs, newest first.
-#[derive(Debug, Deserialize)]
-struct Page {
-    items: Vec<RunItem>,
-}
-
-#[derive(Debug, Deserialize)]
-struct RunItem {
-    id: String,
-}
-
-/// A run. `result` is absent while it is active.
-#[derive(Debug, Clone, Deserialize)]
-pub(super) struct Run {
-    #[serde(default)]
-    pub(super) result: Option<String>,
-    #[serde(default)]
-    pub(super) hosts: Vec<RunHost>,
-}
-
-/// A host in a run.
-#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
-pub(super) struct RunHost {
-    pub(super) hostname: String,
-    pub(super) status: String,
-    #[serde(default)]
-    pub(super) reason: Option<Value>,
-}
-
-impl RunHost {
-    /// Status and reason in words.
-    pub(super) fn describe(&self) -> String {
-        match &self.reason {
-            None | Some(Value::Null) => self.status.clone(),
-            Some(Value::String(reason)) => format!("{} ({reason})", self.status),
-            Some(reason) => format!("{} ({reason})", self.status),
-        }
-    }
-}
 
 /// The outcome of a trigger.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -115,7 +64,7 @@ impl Api {
     }
 
     /// The state of the site.
-    pub(super) async fn state(&self) -> anyhow::Result<State> {
+    pub(super) async fn state(&self) -> anyhow::Result<State<'static>> {
         self.get(&state::READ.call()).await
     }
 
@@ -165,12 +114,12 @@ impl Api {
 
     /// The id of the newest run, if there is any.
     pub(super) async fn newest_run(&self) -> anyhow::Result<Option<String>> {
-        let page: Page = self.get(&runs::LIST.call().with("limit", "1")).await?;
-        Ok(page.items.into_iter().next().map(|run| run.id))
+        let page: Page<Run<'_>> = self.get(&runs::LIST.call().with("limit", "1")).await?;
+        Ok(page.items.into_iter().next().map(|run| run.id.into_owned()))
     }
 
     /// A run with its hosts.
-    pub(super) async fn run(&self, id: &str) -> anyhow::Result<Run> {
+    pub(super) async fn run(&self, id: &str) -> anyhow::Result<RunInFull<'static>> {
         self.get(&runs::READ.named([id])).await
     }
 

@@ -5,9 +5,8 @@ use std::io::{self, IsTerminal};
 use std::time::Duration;
 
 use indicatif::{MultiProgress, ProgressBar, ProgressStyle};
+use os_upgrade_api_types::routes::runs::HostOfRunInFull;
 use os_upgrade_cli::output::outln;
-
-use super::api::RunHost;
 
 const TICK: Duration = Duration::from_millis(100);
 
@@ -29,18 +28,18 @@ impl Progress {
     }
 
     /// Shows what has changed.
-    pub(super) fn show(&mut self, hosts: &[RunHost]) {
+    pub(super) fn show(&mut self, hosts: &[HostOfRunInFull<'_>]) {
         for host in hosts {
-            let words = host.describe();
-            if self.shown.get(&host.hostname) == Some(&words) {
+            let words = describe(host);
+            if self.shown.get(&*host.hostname) == Some(&words) {
                 continue;
             }
-            if let Some(bar) = self.bars.as_ref().and_then(|bars| bars.get(&host.hostname)) {
+            if let Some(bar) = self.bars.as_ref().and_then(|bars| bars.get(&*host.hostname)) {
                 bar.set_message(words.clone());
             } else {
                 outln!("{}: {words}", host.hostname);
             }
-            self.shown.insert(host.hostname.clone(), words);
+            self.shown.insert(host.hostname.to_string(), words);
         }
     }
 
@@ -50,6 +49,12 @@ impl Progress {
             bar.abandon();
         }
     }
+}
+
+/// Status and reason of a host in words.
+pub(super) fn describe(host: &HostOfRunInFull<'_>) -> String {
+    let reason = host.reason.as_ref().map(|reason| format!(" ({reason})"));
+    format!("{}{}", host.status, reason.unwrap_or_default())
 }
 
 fn bar(host: &str) -> ProgressBar {

@@ -170,20 +170,33 @@ async fn state() -> Json<Value> {
     }))
 }
 
+/// When something began or ended.
+const TIME: &str = "2026-11-21T01:00:00Z";
+
+fn run(id: &str, result: Option<&str>) -> Value {
+    json!({
+        "id": id, "trigger": "operator", "result": result, "start-time": TIME, "not-after": TIME, "phase": "upgrading",
+        "rollout": {}, "counts": {},
+    })
+}
+
 /// The newest run is an old one until the trigger is requested.
 async fn runs(State(api): State<Shared>) -> Json<Value> {
     let triggered = api.lock().unwrap().requests.iter().any(|request| request.contains("timeout"));
     let id = if triggered { "r2" } else { "r1" };
-    Json(json!({ "items": [{ "id": id, "trigger": "operator", "result": "completed" }], "next": null }))
+    Json(json!({ "items": [run(id, Some("completed"))], "next": null }))
 }
 
 async fn one_run(State(api): State<Shared>, Path(id): Path<String>) -> Json<Value> {
     let mut api = api.lock().unwrap();
     let status = if api.statuses.len() > 1 { api.statuses.remove(0) } else { api.statuses[0] };
     let result = (api.statuses.len() == 1).then_some(api.result);
-    Json(
-        json!({ "id": id, "result": result, "hosts": [{ "hostname": "h01", "status": status, "reason": null }] }),
-    )
+    let mut run = run(&id, result);
+    run["hosts"] = json!([{
+        "hostname": "h01", "application": APPLICATION, "group": "default", "status": status, "since": TIME, "reason": null,
+    }]);
+    run["facts"] = json!([]);
+    Json(run)
 }
 
 async fn upgrade_against(result: &'static str) -> (anyhow::Result<()>, Vec<String>) {

@@ -3,13 +3,14 @@
 use std::time::Duration;
 
 use anyhow::bail;
+use os_upgrade_api_types::routes::runs::RunInFull;
 use os_upgrade_cli::output::outln;
 use os_upgrade_shell::text::one_line;
 use tokio::time::Instant;
 
-use super::api::{Api, Run, Triggered};
+use super::api::{Api, Triggered};
 use super::host::DemoHost;
-use super::progress::Progress;
+use super::progress::{Progress, describe};
 use super::worker::APPLICATION;
 
 /// How long the orchestrator may take to become ready, and then to see all workers.
@@ -30,7 +31,7 @@ pub(super) async fn set_up(api: &Api, hosts: &[DemoHost]) -> anyhow::Result<()> 
         outln!("{}", configured_again(&before));
     }
     poll("not all workers have announced themselves", READY_WAIT, async || {
-        let known = api.state().await?.scheduled_workers;
+        let known = api.state().await?.scheduled_workers.unwrap_or_default();
         let all = hosts.iter().all(|host| known.iter().any(|worker| worker.host == host.name));
         Ok(all.then_some(()))
     })
@@ -65,12 +66,12 @@ pub(super) async fn once(api: &Api, hosts: &[DemoHost]) -> anyhow::Result<()> {
     let run = poll("the run does not end", RUN_WAIT, async || {
         let run = api.run(&id).await?;
         progress.show(&run.hosts);
-        Ok(run.result.is_some().then_some(run))
+        Ok(run.run.result.is_some().then_some(run))
     })
     .await?;
     progress.finish();
 
-    let result = run.result.clone().unwrap_or_default();
+    let result = run.run.result.as_deref().unwrap_or_default();
     outln!("run {id}: {result} after {:.1} s", started.elapsed().as_secs_f64());
     for (host, release, boot_id) in before {
         outln!("{}", summary(&run, host, &release, &boot_id));
@@ -82,9 +83,9 @@ pub(super) async fn once(api: &Api, hosts: &[DemoHost]) -> anyhow::Result<()> {
 }
 
 /// The result for `host`: its status from the API, and its release and boot id on disk.
-fn summary(run: &Run, host: &DemoHost, release: &str, boot_id: &str) -> String {
+fn summary(run: &RunInFull<'_>, host: &DemoHost, release: &str, boot_id: &str) -> String {
     let status = run.hosts.iter().find(|entry| entry.hostname == host.name);
-    let status = status.map_or_else(|| "not in the run".to_owned(), super::api::RunHost::describe);
+    let status = status.map_or_else(|| "not in the run".to_owned(), describe);
     let rebooted = if host.boot_id() == boot_id { "not rebooted" } else { "rebooted" };
     format!("  {}: {status}, release {release} -> {}, {rebooted}", host.name, host.release())
 }

@@ -1,6 +1,8 @@
 //! `/v1/state/cluster`: the instances of a site. An extension of the specification.
 
-use serde::Serialize;
+use std::borrow::Cow;
+
+use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use utoipa::ToSchema;
 
@@ -49,75 +51,77 @@ fn example() -> Value {
     })
 }
 
-#[derive(Debug, Serialize, ToSchema)]
+#[derive(Debug, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "kebab-case")]
 pub struct ClusterState<'a> {
     /// The instance that holds the lease, as far as the answering instance knows.
-    pub leader: Option<&'a str>,
+    pub leader: Option<Cow<'a, str>>,
     pub instances: Vec<InstanceState<'a>>,
     pub streams: Vec<StreamState<'a>>,
     /// Problems among the instances, a sentence each; absent if there are none.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub warnings: Vec<String>,
 }
 
-#[derive(Debug, Serialize, ToSchema)]
+#[derive(Debug, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "kebab-case")]
 pub struct InstanceState<'a> {
     /// Its name, which stays the same across restarts.
-    pub instance: &'a str,
+    pub instance: Cow<'a, str>,
     /// `leader` for the one that holds the lease, as far as the answering instance knows, and for no other.
     #[schema(value_type = RoleWord)]
-    pub role: &'static str,
+    pub role: Cow<'static, str>,
     /// Whether it was heard of within the last 5 s.
     pub reachable: bool,
     pub ready: bool,
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub not_ready_reason: Option<&'a str>,
+    pub not_ready_reason: Option<Cow<'a, str>>,
     /// The journal sequence up to which it has read.
     pub position: u64,
     /// How many records it was behind the leader when both were last heard of; absent without a leader.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub lag: Option<u64>,
-    pub address: &'a str,
-    pub version: &'a str,
+    pub address: Cow<'a, str>,
+    pub version: Cow<'a, str>,
     /// The newest format of the journal that it reads; records of a newer one stop it.
+    #[serde(default)]
+    #[schema(required)]
     pub reads_format: u32,
     /// `[site] timezone` of its settings; absent for an instance of an older version.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub timezone: Option<&'a str>,
+    pub timezone: Option<Cow<'a, str>>,
     /// The release of the time zone data on its machine; absent if it is unknown. The leader's applies.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub zone_data: Option<&'a str>,
+    pub zone_data: Option<Cow<'a, str>>,
     pub last_seen: Stamp,
 }
 
-#[derive(Debug, Serialize, ToSchema)]
+#[derive(Debug, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "kebab-case")]
 pub struct StreamState<'a> {
-    pub stream: &'a str,
+    pub stream: Cow<'a, str>,
     #[serde(flatten)]
     pub replication: CopiesState<'a>,
 }
 
-#[derive(Debug, Serialize, ToSchema)]
+#[derive(Debug, Serialize, Deserialize, ToSchema)]
 #[serde(untagged, rename_all_fields = "kebab-case")]
 pub enum CopiesState<'a> {
     Known {
         /// The server that leads the stream; absent during an election, and with a single server.
         #[serde(skip_serializing_if = "Option::is_none")]
-        leader: Option<&'a str>,
+        leader: Option<Cow<'a, str>>,
         replicas: Vec<ReplicaState<'a>>,
     },
     Unknown {
-        problem: &'a str,
+        problem: Cow<'a, str>,
     },
 }
 
-#[derive(Debug, Serialize, ToSchema)]
+#[derive(Debug, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "kebab-case")]
 pub struct ReplicaState<'a> {
-    pub server: &'a str,
+    pub server: Cow<'a, str>,
     pub current: bool,
     pub offline: bool,
     pub lag: u64,

@@ -15,7 +15,7 @@ use utoipa::openapi::schema::{AdditionalProperties, ObjectBuilder, OneOfBuilder,
 use utoipa::openapi::{RefOr, Schema};
 use utoipa::{IntoParams, PartialSchema, ToSchema};
 
-use crate::body::{Millis, Stamp};
+use crate::body::{Kind, Millis, Part, Stamp};
 use crate::headers;
 use crate::lists::list;
 use crate::query::{FactList, Parameters, True, Validate};
@@ -263,7 +263,7 @@ pub struct Validated<'a> {
 
 /// When the next run starts automatically, with the configuration in force and with the other one. An active run counts as
 /// ended.
-#[derive(Debug, Default, Serialize, ToSchema)]
+#[derive(Debug, Default, Clone, Copy, Serialize, Deserialize, ToSchema)]
 pub struct NextStarts {
     /// Absent if none does.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -274,17 +274,24 @@ pub struct NextStarts {
 }
 
 /// What an operator should know before a configuration takes effect.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, Deserialize)]
 pub struct Warning {
     /// The sentence.
-    message: String,
+    pub message: String,
     #[serde(flatten)]
-    warning: os_upgrade_kernel::Warning,
+    warning: Part<os_upgrade_kernel::Warning, Kind>,
+}
+
+impl Warning {
+    /// The word for its kind, for a client.
+    pub fn kind(&self) -> Option<&str> {
+        self.warning.read().map(|read| read.kind.as_str())
+    }
 }
 
 impl From<os_upgrade_kernel::Warning> for Warning {
     fn from(warning: os_upgrade_kernel::Warning) -> Self {
-        Self { message: describe(&warning).to_string(), warning }
+        Self { message: describe(&warning).to_string(), warning: Part::Sent(warning) }
     }
 }
 

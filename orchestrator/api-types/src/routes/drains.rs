@@ -1,7 +1,9 @@
 //! `/v1/state/os-upgrade/hosts/{hostname}/drain-preview`: what the drain of a host's Kubernetes node would do. An extension of the
 //! specification.
 
-use serde::Serialize;
+use std::borrow::Cow;
+
+use serde::{Deserialize, Serialize};
 use serde_json::json;
 use utoipa::ToSchema;
 
@@ -42,7 +44,7 @@ pub const PREVIEW: Route = Route::new(
 ]);
 
 /// What a drain would do. Pods of daemon sets and static pods stay, and are not named.
-#[derive(Debug, Serialize, ToSchema)]
+#[derive(Debug, Serialize, Deserialize, ToSchema)]
 #[schema(as = DrainPreview)]
 pub struct Preview<'a> {
     /// The pods that would be evicted. Each is judged on its own: a budget may allow each of several evictions, and not all of them.
@@ -58,20 +60,20 @@ pub struct Preview<'a> {
 }
 
 /// A pod by its name.
-#[derive(Debug, Serialize, ToSchema)]
+#[derive(Debug, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "kebab-case")]
 pub struct PodName<'a> {
-    pub namespace: &'a str,
-    pub name: &'a str,
+    pub namespace: Cow<'a, str>,
+    pub name: Cow<'a, str>,
     /// Its controller, as in `StatefulSet/db`; absent if it has none.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub owner: Option<&'a str>,
+    pub owner: Option<Cow<'a, str>>,
     /// Whether no controller replaces it; absent if one does.
-    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     #[schema(required = false)]
     pub bare: bool,
     /// Whether it has data in an `emptyDir`, which end with it; absent if not.
-    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     #[schema(required = false)]
     pub empty_dir: bool,
 }

@@ -1,8 +1,11 @@
 //! `/v1/state/os-upgrade/hosts`, `/approve-hosts`, `/withdraw-host`, `/remove-host`, `/uncordon-host` and `/enrolment-history`:
 //! every known host, and what operators decide about them. Extensions of the specification.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 
+use os_upgrade_kernel::HostStatus;
+use os_upgrade_kernel::reboot_queue::EntryStatus;
 use os_upgrade_protocol::{HostName, Versions};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
@@ -18,6 +21,7 @@ use crate::text::{
     EnrolmentWord, EntryIndexText, EntryStatusWord, FactKeyText, HostStatusWord, NameText, ReachabilityWord,
     RunIdText,
 };
+use crate::word::{Enrolment, Word};
 
 /// A JSON list by hostname, or a page of it with `limit` or `after`.
 pub const LIST: Route = Route::new(
@@ -228,96 +232,96 @@ pub struct HostsToApprove {
 }
 
 /// How a host ended in a run.
-#[derive(Debug, Serialize, ToSchema)]
+#[derive(Debug, Serialize, Deserialize, ToSchema)]
 pub struct LastResult<'a> {
     #[schema(value_type = RunIdText)]
-    pub run: &'a str,
+    pub run: Cow<'a, str>,
     #[schema(value_type = HostStatusWord)]
-    pub status: &'static str,
+    pub status: Word<HostStatus>,
     #[serde(flatten)]
-    pub reason: ReasonFields<'a>,
+    pub reason: ReasonFields,
     /// What its worker answered after its part in the run had ended; absent if it answered nothing.
     #[serde(rename = "late-answer", skip_serializing_if = "Option::is_none")]
     pub late_answer: Option<LateAnswer>,
 }
 
 /// An entry of the reboot queue.
-#[derive(Debug, Clone, Copy, Serialize, ToSchema)]
+#[derive(Debug, Clone, Serialize, Deserialize, ToSchema)]
 pub struct InQueue {
     #[schema(value_type = EntryIndexText)]
     pub index: EntryIndex,
     #[schema(value_type = EntryStatusWord)]
-    pub status: &'static str,
+    pub status: Word<EntryStatus>,
 }
 
 /// The slot of a host.
-#[derive(Debug, Serialize, ToSchema)]
+#[derive(Debug, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "kebab-case")]
 pub struct HostSlot<'a> {
     /// The lock group.
-    pub group: &'a str,
+    pub group: Cow<'a, str>,
     /// When it was granted, or requested if it has not been granted.
     pub since: Stamp,
     /// The run that took it; absent if the reboot queue did.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<RunIdText>)]
-    pub run: Option<&'a str>,
+    pub run: Option<Cow<'a, str>>,
     /// The entry of the reboot queue for which it was taken; absent if a run took it.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<EntryIndexText>)]
     pub entry: Option<EntryIndex>,
     /// Whether the host keeps it though nothing is under way there, because it failed or was given up; absent if it does not.
-    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     #[schema(required = false)]
     pub kept: bool,
     /// Whether a late answer of its worker gives it back; absent if the host was not told anything by a command to its worker.
-    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     #[schema(required = false)]
     pub awaits_worker: bool,
 }
 
 /// A host in the list.
-#[derive(Debug, Serialize, ToSchema)]
+#[derive(Debug, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "kebab-case")]
 pub struct Host<'a> {
-    pub hostname: &'a str,
+    pub hostname: Cow<'a, str>,
     /// Whether no worker has announced itself on it: it is known as a node of the Kubernetes cluster, by its slot or its entry in the
     /// reboot queue, or by what operators decided; absent if a worker has.
-    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     #[schema(required = false)]
     pub without_worker: bool,
     /// The applications whose workers are announced on it.
-    pub applications: Vec<&'a str>,
+    pub applications: Vec<Cow<'a, str>>,
     /// Applications announced on it that do not count, because there are too many; the first ones.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub refused_applications: Vec<&'a str>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub refused_applications: Vec<Cow<'a, str>>,
     /// The labels that its workers announce; the first 64.
-    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     #[schema(value_type = HashMap<String, String>)]
-    pub labels: BTreeMap<&'a str, &'a str>,
+    pub labels: BTreeMap<Cow<'a, str>, Cow<'a, str>>,
     /// The boot id that it announces.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub boot_id: Option<&'a str>,
+    pub boot_id: Option<Cow<'a, str>>,
     /// Why it needs a reboot, as its worker says; absent if it needs none.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub reboot_required: Option<&'a str>,
+    pub reboot_required: Option<Cow<'a, str>>,
     /// What a reboot should have brought and did not, such as a kernel, as its worker says; absent if it brought everything.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub reboot_ineffective: Option<&'a str>,
+    pub reboot_ineffective: Option<Cow<'a, str>>,
     /// Its first entry in the reboot queue; absent if it has none.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub reboot_queue: Option<InQueue>,
     /// Whether each of its workers reboots it on request, as the reboot queue does; absent if one does not.
-    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     #[schema(required = false)]
     pub reboots_on_request: bool,
     /// The lock group whose slot it needs.
-    pub group: &'a str,
+    pub group: Cow<'a, str>,
     /// Its slot; absent if it has none.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub slot: Option<HostSlot<'a>>,
     #[schema(value_type = ReachabilityWord)]
-    pub reachability: &'static str,
+    pub reachability: Cow<'static, str>,
     /// When it was found to be unreachable; absent if it is not.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub unreachable_since: Option<Stamp>,
@@ -327,10 +331,10 @@ pub struct Host<'a> {
     pub last_heard_at: Option<Stamp>,
     /// Whether it takes part in runs.
     #[schema(value_type = EnrolmentWord)]
-    pub enrolment: &'static str,
+    pub enrolment: Word<Enrolment>,
     /// Who approved or withdrew it; absent if nobody did.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub decided_by: Option<&'a str>,
+    pub decided_by: Option<Cow<'a, str>>,
     /// When it was approved or withdrawn.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub decided_at: Option<Stamp>,
@@ -345,30 +349,32 @@ pub struct Host<'a> {
     pub last_result: Option<LastResult<'a>>,
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<HashMap<String, String>>)]
-    pub versions: Option<&'a Versions>,
+    pub versions: Option<Cow<'a, Versions>>,
     /// When the bus stored these versions.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub versions_time: Option<Stamp>,
     /// Its status in the active run; absent if it takes no part.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<HostStatusWord>)]
-    pub status: Option<&'static str>,
+    pub status: Option<Word<HostStatus>>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub since: Option<Stamp>,
     /// Why it is not moving.
-    pub why: &'a str,
+    pub why: Cow<'a, str>,
     #[serde(flatten)]
-    pub reason: ReasonFields<'a>,
+    pub reason: ReasonFields,
     /// When this ends, at the latest.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub until: Option<Stamp>,
     /// What keeps it from progressing, the most important first.
+    #[serde(default)]
+    #[schema(required)]
     pub blockers: Vec<Blocker>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub progress: Option<Progress<'a>>,
     /// The name of its Kubernetes node; absent if the cluster has shown none of late.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub kubernetes_node: Option<&'a str>,
+    pub kubernetes_node: Option<Cow<'a, str>>,
     /// The state of its Kubernetes node while that stays cordoned, or is being drained or uncordoned.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub node: Option<HostNode<'a>>,

@@ -1,7 +1,9 @@
 //! `/v1/state/os-upgrade/runs/{id}/hosts/{hostname}/output`: what a host's commands printed in a run. An extension of the
 //! specification.
 
-use serde::Serialize;
+use std::borrow::Cow;
+
+use serde::{Deserialize, Serialize};
 use serde_json::json;
 use utoipa::ToSchema;
 
@@ -35,18 +37,18 @@ pub const READ: Route = Route::new(
 ]);
 
 /// What the commands of a run printed on a host, oldest first; up to three of a host's last commands are kept.
-#[derive(Debug, Serialize, ToSchema)]
+#[derive(Debug, Serialize, Deserialize, ToSchema)]
 pub struct Outputs {
     /// One entry for each command.
     pub items: Vec<OutputOfCommand>,
 }
 
 /// What a command printed.
-#[derive(Debug, Serialize, ToSchema)]
+#[derive(Debug, Serialize, Deserialize, ToSchema)]
 pub struct OutputOfCommand {
     /// The action of the command.
     #[schema(value_type = ActionWord)]
-    pub action: &'static str,
+    pub action: Cow<'static, str>,
     /// The number of the attempt, counted from 1.
     pub attempt: u32,
     /// When it was stored, just before the host's reply.

@@ -3,9 +3,11 @@
 //! The first six fields of an entry are those of CKE's reboot queue, with the same names, in snake case. So are the others, so that
 //! an entry has one style.
 
+use std::borrow::Cow;
 use std::fmt;
 use std::str::FromStr;
 
+use os_upgrade_kernel::reboot_queue::EntryStatus;
 use os_upgrade_protocol::HostName;
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 use serde_json::{Value, json};
@@ -18,6 +20,7 @@ use crate::route::{Answer, Method, OPERATOR, PathName, Route, Shape, Tag, VIEWER
 use crate::text::{
     AuditReasonText, EntryBlockerWord, EntryIndexText, EntryStatusWord, FactKeyText, NameText,
 };
+use crate::word::Word;
 
 /// A JSON list in the order of the indices, or a page of it with `limit` or `after`.
 pub const LIST: Route = Route::new(
@@ -337,20 +340,20 @@ pub struct WhyAsked {
 }
 
 /// Whether entries may start.
-#[derive(Debug, Serialize, ToSchema)]
+#[derive(Debug, Serialize, Deserialize, ToSchema)]
 pub struct IsEnabled {
     pub enabled: bool,
 }
 
 /// An entry of the reboot queue.
-#[derive(Debug, Serialize, ToSchema)]
+#[derive(Debug, Serialize, Deserialize, ToSchema)]
 pub struct Entry<'a> {
     #[schema(value_type = EntryIndexText)]
     pub index: EntryIndex,
     /// The host that is to reboot.
-    pub node: &'a str,
+    pub node: Cow<'a, str>,
     #[schema(value_type = EntryStatusWord)]
-    pub status: &'static str,
+    pub status: Word<EntryStatus>,
     /// When it entered this status.
     pub last_transition_time: Stamp,
     /// How many drains in a row were given up.
@@ -362,27 +365,31 @@ pub struct Entry<'a> {
     pub added_at: Stamp,
     /// The operator who queued it; absent if it was queued without one, or by an older version.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub added_by: Option<&'a str>,
+    pub added_by: Option<Cow<'a, str>>,
     /// Why, as the operator says.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub reason: Option<&'a str>,
+    pub reason: Option<Cow<'a, str>>,
     /// Whether it was cancelled while its host rebooted: it ends when the host is back.
     pub cancel_requested: bool,
     /// Whether it was queued without an operator, because its host needs a reboot.
     pub required: bool,
     /// The boot that its host is to leave; absent until the host is told to reboot.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub boot_id: Option<&'a str>,
+    pub boot_id: Option<Cow<'a, str>>,
     /// Why it is not progressing; absent if nothing keeps it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub why: Option<String>,
     /// The word for it.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<EntryBlockerWord>)]
-    pub why_kind: Option<&'static str>,
+    pub why_kind: Option<Cow<'a, str>>,
+    /// Whether this keeps every entry from starting, whatever becomes of this one; absent if it does not.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    #[schema(required = false)]
+    pub of_queue: bool,
     /// The end of what `reboot-command` printed when it failed, for callers with the role operator; absent if it printed nothing.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub output: Option<&'a str>,
+    pub output: Option<Cow<'a, str>>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub progress: Option<Progress<'a>>,
 }

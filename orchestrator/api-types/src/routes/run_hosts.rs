@@ -1,7 +1,10 @@
 //! `/v1/state/os-upgrade/runs/{id}/hosts/{hostname}`: what happened to a host in a run. An extension of the specification.
 
+use std::borrow::Cow;
+
+use os_upgrade_kernel::HostStatus;
 use os_upgrade_protocol::Versions;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use serde_json::json;
 use utoipa::ToSchema;
 
@@ -9,6 +12,7 @@ use crate::body::{LateAnswer, Stamp};
 use crate::route::{Answer, Method, PathName, Route, Shape, Tag, VIEWER};
 use crate::routes::runs::HostOfRunInFull;
 use crate::text::{HostStatusWord, RunIdText};
+use crate::word::Word;
 
 /// A host of a run with its phases; 404 if there is no such run, or the host is not in it.
 pub const READ: Route = Route::new(
@@ -55,7 +59,7 @@ pub const READ: Route = Route::new(
 ]);
 
 /// What happened to a host in a run.
-#[derive(Debug, Serialize, ToSchema)]
+#[derive(Debug, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "kebab-case")]
 pub struct HostReport<'a> {
     #[serde(flatten)]
@@ -68,23 +72,23 @@ pub struct HostReport<'a> {
     /// The versions that it had published before its upgrade began; absent if none are kept.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<HashMap<String, String>>)]
-    pub versions_before: Option<&'a Versions>,
+    pub versions_before: Option<Cow<'a, Versions>>,
     /// The versions that it published last after its upgrade began, before the next run started; absent if it published
     /// none.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<HashMap<String, String>>)]
-    pub versions_after: Option<&'a Versions>,
+    pub versions_after: Option<Cow<'a, Versions>>,
     /// Why it is not known now which versions it has published.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub versions_unavailable: Option<String>,
 }
 
 /// A time that a host of a run was in one status.
-#[derive(Debug, Serialize, ToSchema)]
+#[derive(Debug, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "kebab-case")]
 pub struct HostPhase {
     #[schema(value_type = HostStatusWord)]
-    pub status: &'static str,
+    pub status: Word<HostStatus>,
     pub start_time: Stamp,
     /// Absent while it lasts.
     #[serde(skip_serializing_if = "Option::is_none")]

@@ -2,16 +2,18 @@
 //! stops it, or continues it without a host; `/missed-runs` lists those that did not start. The last two are extensions
 //! of the specification.
 
+use std::borrow::Cow;
+
 use chrono::{DateTime, Utc};
 use os_upgrade_calendar::Duration;
-use os_upgrade_kernel::{FactCursor, RunResult};
+use os_upgrade_kernel::{FactCursor, HostStatus, RunResult};
 use os_upgrade_protocol::{HostName, RunId};
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 use utoipa::{IntoParams, ToSchema};
 
-use crate::body::{Counts, Fact, HostWithReason, Stamp};
+use crate::body::{Counts, Fact, HostWithReason, Part, Stamp};
 use crate::headers::{self, Preferences};
 use crate::lists::list;
 use crate::query::{self, FactList, Parameters, True, Validate};
@@ -21,6 +23,7 @@ use crate::text::{
     ActionWord, AuditReasonText, FactKeyText, HostStatusWord, MissedReasonWord, NameText, PastRunResultWord,
     PhaseWord, ReasonKindWord, RunIdText, RunResultWord, TimeoutText,
 };
+use crate::word::Word;
 
 /// Most facts in an answer: all facts of a run of some 2 000 hosts.
 pub const FACTS_MAX: u32 = 10_000;
@@ -265,7 +268,7 @@ list! {
 }
 
 /// A run that was due in a maintenance window and did not start.
-#[derive(Debug, Serialize, ToSchema)]
+#[derive(Debug, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "kebab-case")]
 pub struct MissedRun {
     /// When the window opened.
@@ -279,43 +282,43 @@ pub struct MissedRun {
     /// Why it did not start.
     pub reason: String,
     #[schema(value_type = MissedReasonWord)]
-    pub reason_kind: &'static str,
+    pub reason_kind: Cow<'static, str>,
     /// How many runs were missed before it that are not listed one by one; absent if none.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub unrecorded: Option<u64>,
 }
 
-#[derive(Debug, Serialize, ToSchema)]
+#[derive(Debug, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "kebab-case")]
 pub struct Run<'a> {
-    pub id: &'a str,
+    pub id: Cow<'a, str>,
     /// What started the run.
-    pub trigger: &'a str,
+    pub trigger: Cow<'a, str>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub actor: Option<&'a str>,
+    pub actor: Option<Cow<'a, str>>,
     /// Why, as the operator says.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub reason: Option<&'a str>,
+    pub reason: Option<Cow<'a, str>>,
     pub start_time: Stamp,
     pub not_after: Stamp,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub end_time: Option<Stamp>,
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<PastRunResultWord>)]
-    pub result: Option<&'a str>,
+    pub result: Option<Cow<'a, str>>,
     /// The phase of the run, or its last phase.
     #[schema(value_type = PhaseWord)]
-    pub phase: &'a str,
+    pub phase: Cow<'a, str>,
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<StopCause>)]
-    pub stopping: Option<&'a RawValue>,
+    pub stopping: Option<Part<&'a RawValue, StopCause>>,
     #[schema(value_type = Rollout)]
-    pub rollout: &'a RawValue,
+    pub rollout: Part<&'a RawValue, Value>,
     #[schema(value_type = Counts)]
-    pub counts: &'a RawValue,
+    pub counts: Part<&'a RawValue, Counts>,
 }
 
-#[derive(Debug, Serialize, ToSchema)]
+#[derive(Debug, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "kebab-case")]
 pub struct RunInFull<'a> {
     #[serde(flatten)]
@@ -326,20 +329,20 @@ pub struct RunInFull<'a> {
     pub facts_next: Option<String>,
 }
 
-#[derive(Debug, Serialize, ToSchema)]
+#[derive(Debug, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "kebab-case")]
 pub struct HostOfRunInFull<'a> {
-    pub hostname: &'a str,
-    pub application: &'a str,
-    pub group: &'a str,
+    pub hostname: Cow<'a, str>,
+    pub application: Cow<'a, str>,
+    pub group: Cow<'a, str>,
     #[schema(value_type = HostStatusWord)]
-    pub status: &'a str,
+    pub status: Word<HostStatus>,
     pub since: Stamp,
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub reason: Option<&'a str>,
+    pub reason: Option<Cow<'a, str>>,
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<ReasonKindWord>)]
-    pub reason_kind: Option<&'a str>,
+    pub reason_kind: Option<Cow<'a, str>>,
     /// When its slot was granted.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub start_time: Option<Stamp>,
@@ -351,17 +354,17 @@ pub struct HostOfRunInFull<'a> {
 }
 
 /// A host's current or last command.
-#[derive(Debug, Serialize, ToSchema)]
+#[derive(Debug, Serialize, Deserialize, ToSchema)]
 pub struct Command<'a> {
     #[schema(value_type = ActionWord)]
-    pub action: &'a str,
+    pub action: Cow<'a, str>,
     /// Its sequence in the control stream; absent until it is sent.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub sequence: Option<u64>,
 }
 
 /// Why no further host is started: the failure of a host, an operator who cancelled the run, or a restored site.
-#[derive(Debug, ToSchema)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(tag = "kind", rename_all = "kebab-case")]
 pub enum StopCause {
     /// More hosts failed than permitted.

@@ -1,8 +1,10 @@
 //! `/v1/state/fleet-lock`: the holders of slots, the waiters, and operators' actions on slots. An extension of the
 //! specification.
 
+use std::borrow::Cow;
+
 use os_upgrade_kernel::{ClientId, FactCursor, LockProvider};
-use os_upgrade_protocol::{GroupName, RunId};
+use os_upgrade_protocol::GroupName;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use utoipa::ToSchema;
@@ -16,6 +18,7 @@ use crate::text::{
     AuditReasonText, BehalfWord, ClientText, EntryIndexText, FactKeyText, GroupText, LockProviderWord,
     ReclaimWord, WaiterWord,
 };
+use crate::word::Word;
 
 /// The slots of all groups, answered by any instance.
 pub const READ: Route = Route::new(
@@ -162,23 +165,22 @@ pub struct AboutSlot {
     pub reason: String,
 }
 
-#[derive(Debug, Serialize, ToSchema)]
+#[derive(Debug, Clone, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "kebab-case")]
 pub struct Slots<'a> {
     /// What grants slots to hosts of runs: the `embedded` semaphores, or an `external` lock server.
     #[schema(value_type = LockProviderWord)]
-    pub provider: LockProvider,
+    pub provider: Word<LockProvider>,
     /// Whose slots a `DELETE` releases: `never` any, or those of hosts that have left the `inventory`.
     #[schema(value_type = ReclaimWord)]
-    pub reclaim: &'static str,
+    pub reclaim: Cow<'static, str>,
     pub groups: Vec<SlotGroup<'a>>,
 }
 
-#[derive(Debug, Serialize, ToSchema)]
+#[derive(Debug, Clone, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "kebab-case")]
 pub struct SlotGroup<'a> {
-    #[schema(value_type = String)]
-    pub group: &'a GroupName,
+    pub group: Cow<'a, str>,
     /// The number of slots; absent where an external lock server counts them.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub slots: Option<u32>,
@@ -189,16 +191,15 @@ pub struct SlotGroup<'a> {
     pub waiters: Vec<SlotWaiter<'a>>,
 }
 
-#[derive(Debug, Serialize, ToSchema)]
+#[derive(Debug, Clone, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "kebab-case")]
 pub struct SlotHolder<'a> {
-    pub id: &'a str,
+    pub id: Cow<'a, str>,
     pub since: Stamp,
     #[schema(value_type = Vec<BehalfWord>)]
-    pub on_behalf_of: Vec<&'static str>,
+    pub on_behalf_of: Vec<Cow<'static, str>>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(value_type = Option<String>)]
-    pub run: Option<&'a RunId>,
+    pub run: Option<Cow<'a, str>>,
     /// The entry of the reboot queue for which it is held; absent if it is for none.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<EntryIndexText>)]
@@ -213,20 +214,20 @@ pub struct SlotHolder<'a> {
     pub stuck: bool,
 }
 
-#[derive(Debug, Serialize, ToSchema)]
+#[derive(Debug, Clone, Serialize, Deserialize, ToSchema)]
 pub struct Hold<'a> {
-    pub actor: &'a str,
-    pub reason: &'a str,
+    pub actor: Cow<'a, str>,
+    pub reason: Cow<'a, str>,
     pub since: Stamp,
 }
 
-#[derive(Debug, Serialize, ToSchema)]
+#[derive(Debug, Clone, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "kebab-case")]
 pub struct SlotWaiter<'a> {
-    pub id: &'a str,
+    pub id: Cow<'a, str>,
     /// `host` for a host of a run, `client` for a FleetLock client.
     #[schema(value_type = WaiterWord)]
-    pub kind: &'static str,
+    pub kind: Cow<'static, str>,
     pub since: Stamp,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub last_asked: Option<Stamp>,

@@ -5,15 +5,16 @@
 //! `next-upgrade-at`, `next-upgrade-reason`, `next-upgrade-why`, `window-used-by` and `denied-until`, `current-upgrade-info` while a run is active, `id`, `reason` and
 //! `counts` of a run, `since`, `reason` and `reason-kind` of a host in it, `reboot-queue`, and `hosts`, which explains why each host is not moving.
 
-use std::collections::BTreeMap;
+use std::borrow::Cow;
 
 use os_upgrade_calendar::Duration;
-use os_upgrade_kernel::{Config, StopCause as Cause, WindowUse};
-use serde::{Deserialize, Serialize};
+use os_upgrade_kernel::{Config, HostStatus, RunResult, StopCause as Cause, WindowUse};
+use serde::de::IgnoredAny;
+use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::{Value, json};
 use utoipa::{IntoParams, ToSchema};
 
-use crate::body::{Blocker, Counts, HostOfRun, Progress, Stamp};
+use crate::body::{Blocker, Counts, HostOfRun, Part, Progress, Stamp};
 use crate::node::HostNode;
 use crate::query::Parameters;
 use crate::route::{Answer, Method, Route, Shape, Tag, VIEWER};
@@ -22,6 +23,7 @@ use crate::routes::runs::StopCause;
 use crate::text::{
     DurationText, HostStatusWord, NextReasonWord, QueueBlockerWord, RunResultWord, SiteStatusWord,
 };
+use crate::word::Word;
 
 /// The whole state, or the requested fields.
 pub const READ: Route = Route::new(
@@ -105,15 +107,16 @@ pub enum Nodes {
     Nonconfig,
 }
 
-#[derive(Debug, Serialize, ToSchema)]
+#[derive(Debug, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "kebab-case")]
 pub struct State<'a> {
     /// The fields of the configuration in force; all absent without a configuration.
     #[serde(flatten)]
     #[schema(value_type = ConfigFields)]
-    pub config: Option<&'a Config>,
-    #[schema(value_type = SiteStatusWord)]
-    pub status: &'static str,
+    pub config: InForce<'a>,
+    #[serde(default)]
+    #[schema(required, value_type = SiteStatusWord)]
+    pub status: Cow<'static, str>,
     /// Time until the next run starts automatically; absent if none is due.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<DurationText>)]
@@ -124,14 +127,14 @@ pub struct State<'a> {
     /// Why no run starts automatically, or what prevents it in a window that is open.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<NextReasonWord>)]
-    pub next_upgrade_reason: Option<&'static str>,
+    pub next_upgrade_reason: Option<Cow<'static, str>>,
     /// That no run starts automatically and why, as a sentence; absent without `next-upgrade-reason`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub next_upgrade_why: Option<String>,
     /// Why the window that is open now starts no run; absent if none is open, or the one that is open still can.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<WindowUsedBy>)]
-    pub window_used_by: Option<&'a WindowUse>,
+    pub window_used_by: Option<Part<&'a WindowUse, WindowUsedBy>>,
     /// When the deny window ends that is in force now and keeps runs from starting automatically, or the last of those that follow it
     /// without a gap, which are followed for two years, and 4 096 of them at most; absent if none is in force.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -144,7 +147,7 @@ pub struct State<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub pending_hosts: Option<usize>,
     /// What an operator should know of the configuration in force; absent if there is nothing.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schema(required = false)]
     pub config_warnings: Vec<Warning>,
     /// The reboot queue in brief; absent while it is enabled and empty.
@@ -160,26 +163,36 @@ pub struct State<'a> {
     pub hosts: Option<Vec<HostState<'a>>>,
 }
 
+/// The configuration in force. Clients read it from its own resource.
+#[derive(Debug, Serialize)]
+#[serde(transparent)]
+pub struct InForce<'a>(pub Option<&'a Config>);
+
+impl<'de> Deserialize<'de> for InForce<'_> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        IgnoredAny::deserialize(deserializer).map(|_| Self(None))
+    }
+}
+
 /// The reboot queue in brief.
-#[derive(Debug, Serialize, ToSchema)]
+#[derive(Debug, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "kebab-case")]
 pub struct QueueInBrief {
     /// Whether entries may start.
     pub enabled: bool,
     /// The number of entries in each status; statuses without entries are absent.
-    #[schema(value_type = Counts)]
-    pub counts: BTreeMap<&'static str, usize>,
+    pub counts: Counts,
     /// Why no entry can start; absent if one can, or none is queued.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub why: Option<String>,
     /// The word for it.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<QueueBlockerWord>)]
-    pub why_kind: Option<&'static str>,
+    pub why_kind: Option<Cow<'static, str>>,
 }
 
 /// What a window that starts no further run has had.
-#[derive(Debug, ToSchema)]
+#[derive(Debug, Serialize, Deserialize, ToSchema)]
 #[serde(tag = "kind", rename_all = "kebab-case")]
 pub enum WindowUsedBy {
     /// It has started its run.
@@ -197,18 +210,20 @@ pub enum WindowUsedBy {
 }
 
 /// A host, and why it is not moving.
-#[derive(Debug, Serialize, ToSchema)]
+#[derive(Debug, Serialize, Deserialize, ToSchema)]
 pub struct HostState<'a> {
-    pub hostname: &'a str,
+    pub hostname: Cow<'a, str>,
     /// Its status in the active run; absent if it takes no part.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<HostStatusWord>)]
-    pub status: Option<&'static str>,
+    pub status: Option<Word<HostStatus>>,
     pub why: String,
     /// When this ends, at the latest.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub until: Option<Stamp>,
     /// What keeps it from progressing, the most important first.
+    #[serde(default)]
+    #[schema(required)]
     pub blockers: Vec<Blocker>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub progress: Option<Progress<'a>>,
@@ -217,46 +232,65 @@ pub struct HostState<'a> {
     pub node: Option<HostNode<'a>>,
     /// What its last reboot should have brought and did not, as its worker says.
     #[serde(rename = "reboot-ineffective", skip_serializing_if = "Option::is_none")]
-    pub reboot_ineffective: Option<&'a str>,
+    pub reboot_ineffective: Option<Cow<'a, str>>,
 }
 
-#[derive(Debug, Serialize, ToSchema)]
+#[derive(Debug, Serialize, Deserialize, ToSchema)]
 pub struct ScheduledWorker<'a> {
-    pub host: &'a str,
-    pub application: &'a str,
+    pub host: Cow<'a, str>,
+    pub application: Cow<'a, str>,
 }
 
 /// The active run.
-#[derive(Debug, Serialize, ToSchema)]
+#[derive(Debug, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "kebab-case")]
 pub struct CurrentUpgrade<'a> {
-    pub id: &'a str,
+    #[serde(default)]
+    #[schema(required)]
+    pub id: Cow<'a, str>,
     /// Why it was started, as the operator says.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub reason: Option<&'a str>,
+    pub reason: Option<Cow<'a, str>>,
+    #[serde(default)]
+    #[schema(required)]
     pub start_time: Stamp,
+    #[serde(default)]
+    #[schema(required)]
     pub not_after: Stamp,
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<StopCause>)]
-    pub stopping: Option<&'a Cause>,
-    #[schema(value_type = Counts)]
-    pub counts: BTreeMap<&'static str, usize>,
+    pub stopping: Option<Part<&'a Cause, StopCause>>,
+    #[serde(default)]
+    #[schema(required)]
+    pub counts: Counts,
+    #[serde(default)]
+    #[schema(required)]
     pub hosts: Vec<HostOfRun<'a>>,
 }
 
 /// The latest run that has ended.
-#[derive(Debug, Serialize, ToSchema)]
+#[derive(Debug, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "kebab-case")]
 pub struct LastUpgrade<'a> {
-    pub id: &'a str,
+    #[serde(default)]
+    #[schema(required)]
+    pub id: Cow<'a, str>,
     /// Why it was started, as the operator says.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub reason: Option<&'a str>,
+    pub reason: Option<Cow<'a, str>>,
+    #[serde(default)]
+    #[schema(required)]
     pub start_time: Stamp,
+    #[serde(default)]
+    #[schema(required)]
     pub end_time: Stamp,
-    #[schema(value_type = RunResultWord)]
-    pub result: &'static str,
-    #[schema(value_type = Counts)]
-    pub counts: BTreeMap<&'static str, usize>,
+    #[serde(default)]
+    #[schema(required, value_type = RunResultWord)]
+    pub result: Word<RunResult>,
+    #[serde(default)]
+    #[schema(required)]
+    pub counts: Counts,
+    #[serde(default)]
+    #[schema(required)]
     pub hosts: Vec<HostOfRun<'a>>,
 }

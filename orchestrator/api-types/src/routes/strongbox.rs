@@ -1,7 +1,9 @@
 //! `/v1/config/strongbox/secrets` and `/v1/state/strongbox`: the site's secrets, which can be written and never read,
 //! and their key.
 
-use serde::Serialize;
+use std::borrow::Cow;
+
+use serde::{Deserialize, Serialize};
 use serde_json::json;
 use utoipa::ToSchema;
 
@@ -119,21 +121,31 @@ list! {
     StrongboxHistory = page of StrongboxChange<'static>, or FactKeyText
 }
 
+/// The secrets, or a page of them.
+#[derive(Debug, Serialize, Deserialize)]
+pub struct Secrets<T> {
+    pub secrets: Vec<T>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub next: Option<String>,
+}
+
 /// A secret, without its value.
-#[derive(Debug, Serialize, ToSchema)]
+#[derive(Debug, Serialize, Deserialize, ToSchema)]
 pub struct Secret<'a> {
     /// The name of the secret.
     #[schema(value_type = SecretNameText)]
-    pub name: &'a str,
+    pub name: Cow<'a, str>,
     /// Who stored it.
-    pub actor: &'a str,
+    #[serde(default)]
+    #[schema(required)]
+    pub actor: Cow<'a, str>,
     /// When it was stored.
     #[schema(value_type = String, format = DateTime)]
     pub since: Stamp,
 }
 
 /// The state of the strongbox in this instance.
-#[derive(Debug, Serialize, ToSchema)]
+#[derive(Debug, Serialize, Deserialize, ToSchema)]
 pub struct Strongbox {
     /// Whether there are secrets, or one is needed, and this instance has no key.
     pub sealed: bool,
@@ -163,7 +175,7 @@ pub struct StrongboxKey {
 }
 
 /// A change of the strongbox.
-#[derive(Debug, Serialize, ToSchema)]
+#[derive(Debug, Serialize, Deserialize, ToSchema)]
 pub struct StrongboxChange<'a> {
     /// The sequence of its record in the journal.
     pub sequence: u64,
@@ -174,10 +186,10 @@ pub struct StrongboxChange<'a> {
     /// `strongbox-made` when the first secret is sealed with a key, in the same record as that secret.
     #[serde(rename = "type")]
     #[schema(value_type = StrongboxWord)]
-    pub kind: &'a str,
+    pub kind: Cow<'a, str>,
     /// Who made the change.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub actor: Option<&'a str>,
+    pub actor: Option<Cow<'a, str>>,
     /// The name of the secret; absent for a change of the whole strongbox.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<SecretNameText>)]

@@ -1,5 +1,7 @@
 //! `/v1/state/os-upgrade/windows`: when the maintenance windows are open.
 
+use std::borrow::Cow;
+
 use chrono::{DateTime, Utc};
 use serde::{Deserialize, Deserializer, Serialize, de};
 use serde_json::json;
@@ -61,7 +63,7 @@ fn time<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<DateTime<Ut
     Ok(Some(time.to_utc()))
 }
 
-#[derive(Debug, Serialize, ToSchema)]
+#[derive(Debug, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "kebab-case")]
 pub struct Windows {
     pub windows: Vec<Occurrence>,
@@ -73,11 +75,13 @@ pub struct Windows {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub denied_until: Option<Stamp>,
     /// The time zone of windows that name none: the site's.
-    pub site_timezone: &'static str,
+    #[serde(default)]
+    #[schema(required)]
+    pub site_timezone: Cow<'static, str>,
 }
 
 /// A time in which upgrades may run.
-#[derive(Debug, Serialize, ToSchema)]
+#[derive(Debug, Serialize, Deserialize, ToSchema)]
 pub struct Occurrence {
     pub start: Stamp,
     /// The first instant after the time.

@@ -5,7 +5,7 @@ use axum::http::StatusCode;
 use axum::http::header::CONTENT_TYPE;
 use axum::response::{IntoResponse as _, Response};
 use os_upgrade_api_types::body::{HostOfRun, LateAnswer, ReasonFields, Stamp};
-use os_upgrade_kernel::{Accepted, HostStatus, RunHost};
+use os_upgrade_kernel::{Accepted, RunHost};
 use os_upgrade_protocol::HostName;
 use serde::Serialize;
 
@@ -31,8 +31,8 @@ pub(crate) fn granted(accepted: &Accepted) -> StatusCode {
 /// The state of `host` in its run.
 pub(crate) fn host_of_run<'a>(name: &'a HostName, host: &'a RunHost) -> HostOfRun<'a> {
     HostOfRun {
-        hostname: name.as_str(),
-        status: HostStatus::as_str(host.status),
+        hostname: name.as_str().into(),
+        status: host.status.into(),
         since: Stamp(host.since),
         reason: ReasonFields::of(host.reason.as_ref()),
         late_answer: LateAnswer::of(host),

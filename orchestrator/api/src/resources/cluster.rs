@@ -1,6 +1,8 @@
 //! `/v1/state/cluster`: the site's instances, which one leads, how far the others are behind, and which servers store
 //! the streams. An extension of the specification.
 
+use std::borrow::Cow;
+
 use axum::extract::State;
 use axum::response::Response;
 use chrono::Utc;
@@ -50,7 +52,7 @@ async fn read(
         .map(|old| format!("{old}; {}", old.advice()));
     let end = named.map(|known| known.heartbeat.position);
     reply::json(&ClusterState {
-        leader,
+        leader: leader.map(Cow::from),
         instances: instances
             .iter()
             .map(|known| {
@@ -68,18 +70,18 @@ async fn read(
 fn instance(known: &Instance, role: Role, end: Option<u64>, reachable: bool) -> InstanceState<'_> {
     let heartbeat = &known.heartbeat;
     InstanceState {
-        instance: &heartbeat.instance,
-        role: role.as_str(),
+        instance: heartbeat.instance.as_str().into(),
+        role: role.as_str().into(),
         reachable,
         ready: heartbeat.not_ready.is_none(),
-        not_ready_reason: heartbeat.not_ready.as_deref(),
+        not_ready_reason: heartbeat.not_ready.as_deref().map(Cow::from),
         position: heartbeat.position,
         lag: end.map(|end| end.saturating_sub(heartbeat.position)),
-        address: &heartbeat.address,
-        version: &heartbeat.version,
+        address: heartbeat.address.as_str().into(),
+        version: heartbeat.version.as_str().into(),
         reads_format: heartbeat.reads_format,
-        timezone: heartbeat.timezone.as_deref(),
-        zone_data: heartbeat.zone_data.as_deref(),
+        timezone: heartbeat.timezone.as_deref().map(Cow::from),
+        zone_data: heartbeat.zone_data.as_deref().map(Cow::from),
         last_seen: Stamp(known.seen),
     }
 }
@@ -87,18 +89,18 @@ fn instance(known: &Instance, role: Role, end: Option<u64>, reachable: bool) -> 
 fn stream(stream: &StreamReplication) -> StreamState<'_> {
     let replication = match &stream.replication {
         Ok(Replication { leader, replicas }) => CopiesState::Known {
-            leader: leader.as_deref(),
+            leader: leader.as_deref().map(Cow::from),
             replicas: replicas
                 .iter()
                 .map(|Replica { server, current, offline, lag }| ReplicaState {
-                    server,
+                    server: server.into(),
                     current: *current,
                     offline: *offline,
                     lag: *lag,
                 })
                 .collect(),
         },
-        Err(problem) => CopiesState::Unknown { problem },
+        Err(problem) => CopiesState::Unknown { problem: problem.into() },
     };
-    StreamState { stream: &stream.stream, replication }
+    StreamState { stream: (&*stream.stream).into(), replication }
 }

@@ -1,5 +1,7 @@
 //! `/v1/state/os-upgrade/hosts/{hostname}/drain-preview`: what the drain of a host's Kubernetes node would do.
 
+use std::borrow::Cow;
+
 use axum::extract::State;
 use axum::response::Response;
 use os_upgrade_api_types::node::WaitingPod;
@@ -54,5 +56,11 @@ fn names(pods: &[previews::PodName]) -> Vec<PodName<'_>> {
 
 fn name(pod: &previews::PodName) -> PodName<'_> {
     let previews::PodName { namespace, name, owner, is_bare, has_empty_dir } = pod;
-    PodName { namespace, name, owner: owner.as_deref(), bare: *is_bare, empty_dir: *has_empty_dir }
+    PodName {
+        namespace: namespace.into(),
+        name: name.into(),
+        owner: owner.as_deref().map(Cow::from),
+        bare: *is_bare,
+        empty_dir: *has_empty_dir,
+    }
 }

@@ -5,6 +5,7 @@
 //! published its versions, or an operator has approved or withdrawn it; and without a worker, while it is a node of the Kubernetes
 //! cluster, holds a slot, or is in the reboot queue.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 
 use axum::extract;
@@ -12,17 +13,18 @@ use axum::response::Response;
 use chrono::{DateTime, Utc};
 use imbl::OrdMap;
 use os_upgrade_api_types::body::{
-    Blocker, Count, Entry as ListEntry, LateAnswer, Progress, ReasonFields, Stamp,
+    Blocker, Count, Entry as ListEntry, LateAnswer, Page, Progress, ReasonFields, Stamp,
 };
 use os_upgrade_api_types::node::HostNode;
 use os_upgrade_api_types::query::{ListMode, NoParameters};
 use os_upgrade_api_types::routes::hosts::{Host, HostSlot, InQueue, LIST, LastResult, ListParameters, READ};
 use os_upgrade_api_types::routes::reboot_queue::EntryIndex;
 use os_upgrade_api_types::text::ENROLMENTS;
+use os_upgrade_api_types::word::{Enrolment, Word};
 use os_upgrade_console::describe;
 use os_upgrade_kernel::reboot_queue::Entry as QueueEntry;
-use os_upgrade_kernel::{Approval, Enrolled, Forecast, HostStatus, State, Withdrawal, explain};
-use os_upgrade_protocol::{ApplicationName, HostName, RunId};
+use os_upgrade_kernel::{Approval, Enrolled, Forecast, State, Withdrawal, explain};
+use os_upgrade_protocol::{ApplicationName, HostName};
 use os_upgrade_shell::inventory::HostVersions;
 use os_upgrade_site::published_state::PublishedState;
 use serde::{Serialize, Serializer};
@@ -65,7 +67,7 @@ async fn list(
         let items: Vec<_> =
             names.into_iter().map(|name| ListEntry::of(mode, || name, || whole(name))).collect();
         if params.is_paged() {
-            serde_json::to_writer(&mut bytes, &HostPage { items, next })?;
+            serde_json::to_writer(&mut bytes, &Page { items, next })?;
         } else {
             serde_json::to_writer(&mut bytes, &items)?;
         }
@@ -81,7 +83,7 @@ fn is_pending(published: &PublishedState, host: &HostName) -> bool {
 
 /// The number of announced hosts by enrolment.
 pub(crate) fn by_enrolment(published: &PublishedState) -> BTreeMap<&'static str, usize> {
-    let mut counts: BTreeMap<&'static str, usize> = ENROLMENTS.map(|word| (word, 0)).into();
+    let mut counts: BTreeMap<&'static str, usize> = ENROLMENTS.iter().map(|word| (*word, 0)).collect();
     for host in published.view.hosts.keys() {
         *counts.entry(published.state.enrolled(host).as_str()).or_default() += 1;
     }
@@ -91,14 +93,6 @@ pub(crate) fn by_enrolment(published: &PublishedState) -> BTreeMap<&'static str,
 /// How many hosts wait for approval.
 pub(crate) fn pending(published: &PublishedState) -> usize {
     published.view.hosts.keys().filter(|host| is_pending(published, host)).count()
-}
-
-/// A page of the list.
-#[derive(Serialize)]
-struct HostPage<'a> {
-    items: Vec<ListEntry<&'a HostName, Entry<'a>>>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    next: Option<String>,
 }
 
 /// Every known host, by name, but for those without a worker on which nothing is or was under way.
@@ -172,10 +166,8 @@ type FirstReboots<'a> = BTreeMap<&'a HostName, InQueue>;
 
 fn first_reboots(published: &PublishedState) -> FirstReboots<'_> {
     let entries = published.state.reboot_queue.entries.iter().rev();
-    let shown = |index: &u64, entry: &QueueEntry| InQueue {
-        index: EntryIndex(*index),
-        status: entry.status.as_str(),
-    };
+    let shown =
+        |index: &u64, entry: &QueueEntry| InQueue { index: EntryIndex(*index), status: entry.status.into() };
     // Of several entries of a host the first one is the last to be collected.
     entries.map(|(index, entry)| (&entry.host, shown(index, entry))).collect()
 }
@@ -192,37 +184,37 @@ impl Serialize for Entry<'_> {
         let enrolled = published.state.enrolled(name);
         let decided = decided(enrolled);
         let body = Host {
-            hostname: name.as_str(),
+            hostname: name.as_str().into(),
             without_worker: seen.is_none(),
             applications: seen.map(|seen| names(&seen.applications)).unwrap_or_default(),
             refused_applications: seen.map(|seen| names(&seen.refused)).unwrap_or_default(),
             labels: seen.map(|seen| labels(&seen.labels)).unwrap_or_default(),
-            boot_id: seen.and_then(|seen| seen.boot_id.as_deref()),
-            reboot_required: seen.and_then(|seen| seen.reboot_required.as_deref()),
-            reboot_ineffective: seen.and_then(|seen| seen.reboot_ineffective.as_deref()),
-            reboot_queue: reboots.get(name).copied(),
+            boot_id: seen.and_then(|seen| seen.boot_id.as_deref()).map(Cow::from),
+            reboot_required: seen.and_then(|seen| seen.reboot_required.as_deref()).map(Cow::from),
+            reboot_ineffective: seen.and_then(|seen| seen.reboot_ineffective.as_deref()).map(Cow::from),
+            reboot_queue: reboots.get(name).cloned(),
             reboots_on_request: seen.is_some_and(|seen| seen.reboots_on_request && seen.boot_id.is_some()),
-            group: seen.and_then(|seen| seen.group.as_ref()).unwrap_or(default_group).as_str(),
+            group: seen.and_then(|seen| seen.group.as_ref()).unwrap_or(default_group).as_str().into(),
             slot: slot(&published.state, name),
-            reachability: seen.map(|seen| seen.reachability).unwrap_or_default().as_str(),
+            reachability: seen.map(|seen| seen.reachability).unwrap_or_default().as_str().into(),
             unreachable_since: silence.map(|silence| Stamp(silence.since)),
             last_heard_at: silence.and_then(|silence| silence.heard_at).map(Stamp),
-            enrolment: enrolled.as_str(),
-            decided_by: decided.map(|(actor, _)| actor),
+            enrolment: Enrolment::from(enrolled).into(),
+            decided_by: decided.map(|(actor, _)| actor.into()),
             decided_at: decided.map(|(_, since)| Stamp(since)),
             announced_at: seen.and_then(|seen| seen.announced_at).map(Stamp),
             last_upgraded_at: published.state.last_upgrades.of(name).map(Stamp),
             last_result: last_result(&published.state, name),
-            versions: reported.map(|HostVersions { versions, .. }| versions),
+            versions: reported.map(|HostVersions { versions, .. }| Cow::Borrowed(versions)),
             versions_time: reported.map(|HostVersions { published_at, .. }| Stamp(*published_at)),
-            status: explanation.status.map(HostStatus::as_str),
+            status: explanation.status.map(Word::from),
             since: explanation.since.map(Stamp),
-            why: &describe(&explanation).to_string(),
+            why: describe(&explanation).to_string().into(),
             reason: ReasonFields::of(explanation.reason.as_ref()),
             until: explanation.until().map(Stamp),
             blockers: explanation.blockers.into_iter().map(Blocker::from).collect(),
             progress: progress(published, name),
-            kubernetes_node: node.map(|node| node.name.as_str()),
+            kubernetes_node: node.map(|node| node.name.as_str().into()),
             node: HostNode::of(&published.state, name),
         };
         body.serialize(serializer)
@@ -231,7 +223,8 @@ impl Serialize for Entry<'_> {
 
 /// The progress of the worker of `host` with the command under way; `None` if it reports none.
 pub(crate) fn progress<'a>(published: &'a PublishedState, host: &HostName) -> Option<Progress<'a>> {
-    published.progress_of(host).map(|progress| Progress { percent: progress.percent, text: &progress.text })
+    let progress = published.progress_of(host)?;
+    Some(Progress { percent: progress.percent, text: progress.text.as_str().into() })
 }
 
 /// The slot of a host.
@@ -239,9 +232,9 @@ fn slot<'a>(state: &'a State, host: &HostName) -> Option<HostSlot<'a>> {
     let slot = state.slots.get(host)?;
     let kept = state.keeps_slot(host);
     Some(HostSlot {
-        group: slot.group.as_str(),
+        group: slot.group.as_str().into(),
         since: Stamp(slot.held_since.unwrap_or(slot.since)),
-        run: slot.owner.run().map(RunId::as_str),
+        run: slot.owner.run().map(|run| run.as_str().into()),
         entry: slot.owner.entry().map(EntryIndex),
         kept,
         awaits_worker: kept && slot.command.is_some(),
@@ -254,7 +247,7 @@ fn last_result<'a>(state: &'a State, host: &HostName) -> Option<LastResult<'a>> 
     let host = run.host(host)?;
     let reason = ReasonFields::of(host.reason.as_ref());
     let late_answer = LateAnswer::of(host);
-    Some(LastResult { run: run.id.as_str(), status: host.status.as_str(), reason, late_answer })
+    Some(LastResult { run: run.id.as_str().into(), status: host.status.into(), reason, late_answer })
 }
 
 /// Who decided whether a host takes part, and when.
@@ -266,10 +259,10 @@ fn decided(enrolled: Enrolled<'_>) -> Option<(&str, DateTime<Utc>)> {
     }
 }
 
-fn names<'a>(applications: impl IntoIterator<Item = &'a ApplicationName>) -> Vec<&'a str> {
-    applications.into_iter().map(ApplicationName::as_str).collect()
+fn names<'a>(applications: impl IntoIterator<Item = &'a ApplicationName>) -> Vec<Cow<'a, str>> {
+    applications.into_iter().map(|name| name.as_str().into()).collect()
 }
 
-fn labels(labels: &OrdMap<String, String>) -> BTreeMap<&str, &str> {
-    labels.iter().map(|(key, value)| (key.as_str(), value.as_str())).collect()
+fn labels(labels: &OrdMap<String, String>) -> BTreeMap<Cow<'_, str>, Cow<'_, str>> {
+    labels.iter().map(|(key, value)| (key.into(), value.into())).collect()
 }

@@ -37,7 +37,7 @@ async fn read(State(api): State<Api>, Names([run, host]): Names<2>) -> Result<Re
 fn shown(stored: &Stored<Output>) -> OutputOfCommand {
     let command = &stored.report.command;
     OutputOfCommand {
-        action: command.action.as_str(),
+        action: command.action.as_str().into(),
         attempt: command.attempt,
         time: Stamp(stored.at),
         text: stored.report.tail.to_string(),

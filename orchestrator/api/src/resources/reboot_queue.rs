@@ -1,13 +1,14 @@
 //! `/v1/state/reboot-queue`: the entries, why each is not progressing, and operators' control of them. An extension of the
 //! specification.
 
+use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 
 use axum::extract::State;
 use axum::http::StatusCode;
 use axum::response::{IntoResponse as _, Response};
 use chrono::{DateTime, Utc};
-use os_upgrade_api_types::body::{Count, Entry as ListEntry, Stamp};
+use os_upgrade_api_types::body::{Count, Counts, Entry as ListEntry, Page, Stamp};
 use os_upgrade_api_types::query::{FactList, ListMode, NoParameters, Validate};
 use os_upgrade_api_types::routes::reboot_queue::{
     ADD, CANCEL, CANCEL_ALL, DISABLE, ENABLE, Entry as Shown, EntryIndex, EntryToCancel, EntryToGiveUp,
@@ -84,37 +85,34 @@ impl Serialize for InQueue<'_> {
         let asked = published.state.reboot_queue.asked(*index);
         let shown = Shown {
             index: EntryIndex(*index),
-            node: entry.host.as_str(),
-            status: entry.status.as_str(),
+            node: entry.host.as_str().into(),
+            status: entry.status.into(),
             last_transition_time: Stamp(entry.last_transition),
             drain_backoff_count: entry.backoff_count,
             drain_backoff_expire: entry.backoff_expire.map(Stamp),
             added_at: Stamp(entry.added_at),
-            added_by: asked.map(|asked| asked.actor.as_str()),
-            reason: asked.and_then(|asked| asked.reason.as_deref()),
+            added_by: asked.map(|asked| asked.actor.as_str().into()),
+            reason: asked.and_then(|asked| asked.reason.as_deref()).map(Cow::from),
             cancel_requested: entry.cancel_requested,
             required: entry.required,
-            boot_id: entry.boot_id.as_deref().filter(|_| entry.command.is_some()),
+            boot_id: entry.boot_id.as_deref().filter(|_| entry.command.is_some()).map(Cow::from),
             why: blocker.as_ref().map(|by| describe(by).to_string()),
-            why_kind: blocker.as_ref().map(EntryBlocker::kind),
-            output: output(entry).filter(|_| *sees_output),
+            why_kind: blocker.as_ref().map(|blocker| blocker.kind().into()),
+            of_queue: blocker.as_ref().is_some_and(is_of_queue),
+            output: output(entry).filter(|_| *sees_output).map(Cow::from),
             progress: progress(published, &entry.host).filter(|_| entry.status.is_under_way()),
         };
         shown.serialize(serializer)
     }
 }
 
+const fn is_of_queue(blocker: &EntryBlocker) -> bool {
+    matches!(blocker, EntryBlocker::Queue(by) if by.is_of_queue())
+}
+
 /// What the operator's command printed for the entry, and how it ended if an older version wrote that.
 fn output(entry: &Entry) -> Option<&str> {
     entry.reason.as_ref()?.output().filter(|output| !output.is_empty())
-}
-
-/// A page of the list.
-#[derive(Serialize)]
-struct EntryPage<'a> {
-    items: Vec<ListEntry<EntryIndex, InQueue<'a>>>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    next: Option<EntryIndex>,
 }
 
 async fn list(
@@ -135,15 +133,11 @@ async fn list(
         let mut following = entries.iter().filter(|(index, _)| is_after(index));
         let limit = params.limit.map_or(usize::MAX, |limit| limit as usize);
         let page: Vec<_> = following.by_ref().take(limit).collect();
-        let next = page.last().filter(|_| following.next().is_some()).map(|(index, _)| EntryIndex(**index));
+        let next = page.last().filter(|_| following.next().is_some()).map(|(index, _)| index.to_string());
         let key = |index: &u64| EntryIndex(*index);
         let show = |of: (&u64, _)| ListEntry::of(mode, || key(of.0), || queue.show(of));
         let items: Vec<_> = page.into_iter().map(show).collect();
-        if params.is_paged() {
-            serde_json::to_vec(&EntryPage { items, next })
-        } else {
-            serde_json::to_vec(&items)
-        }
+        if params.is_paged() { serde_json::to_vec(&Page { items, next }) } else { serde_json::to_vec(&items) }
     })
     .await
 }
@@ -320,10 +314,11 @@ pub(crate) fn in_brief(published: &PublishedState, now: DateTime<Utc>) -> Option
     let blocker = next_reboot(&published.state, &published.view, now).err();
     // That nothing more is queued is no obstacle.
     let blocker = blocker.filter(|by| *by != QueueBlocker::NothingQueued);
+    let counts = by_status(published).into_iter().filter(|(_, count)| *count > 0);
     Some(QueueInBrief {
         enabled: !queue.disabled,
-        counts: by_status(published).into_iter().filter(|(_, count)| *count > 0).collect(),
+        counts: Counts(counts.map(|(status, count)| (status.to_owned(), count as u64)).collect()),
         why: blocker.as_ref().map(|by| describe(by).to_string()),
-        why_kind: blocker.as_ref().map(QueueBlocker::kind),
+        why_kind: blocker.as_ref().map(|blocker| blocker.kind().into()),
     })
 }

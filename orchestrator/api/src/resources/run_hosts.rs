@@ -1,5 +1,7 @@
 //! `/v1/state/os-upgrade/runs/{id}/hosts/{hostname}`: what happened to a host in a run, folded from the facts about it.
 
+use std::borrow::Cow;
+
 use axum::body::Bytes;
 use axum::extract::State;
 use axum::response::Response;
@@ -39,7 +41,7 @@ async fn read(
         Err(error) => (Vec::new(), Some(error.to_string())),
     };
     let (before, after) = versions(&detail, &kept);
-    let (versions_before, versions_after) = (before.as_ref(), after.as_ref());
+    let (versions_before, versions_after) = (before.map(Cow::Owned), after.map(Cow::Owned));
     let host = runs::host(&detail.host);
     reply::json(&HostReport {
         host,
@@ -107,7 +109,7 @@ fn phase(
     end: Option<DateTime<Utc>>,
 ) -> HostPhase {
     HostPhase {
-        status: status.as_str(),
+        status: status.into(),
         start_time: Stamp(start),
         end_time: end.map(Stamp),
         seconds: end.map(|end| u64::try_from((end - start).num_seconds()).unwrap_or(0)),
@@ -117,6 +119,6 @@ fn phase(
 
 fn late_answer(at: DateTime<Utc>, fact: &Fact) -> Option<LateAnswer> {
     let Fact::Ignored { reply: Some(reply), .. } = fact else { return None };
-    let result = LateResult::from(&reply.result).as_str();
-    Some(LateAnswer { time: Stamp(at), action: reply.action.as_str(), result })
+    let result = LateResult::from(&reply.result).into();
+    Some(LateAnswer { time: Stamp(at), action: reply.action.as_str().into(), result })
 }

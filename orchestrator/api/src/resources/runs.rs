@@ -6,20 +6,22 @@
 //! with all of its hosts, and its facts up to `facts-limit`. `facts-after` continues with the `facts-next` of the
 //! previous page.
 
+use std::borrow::Cow;
+
 use axum::extract::State;
 use axum::http::Uri;
 use axum::response::Response;
-use os_upgrade_api_types::body::{Count, Entry, Fact, Millis, Stamp};
+use os_upgrade_api_types::body::{Count, Entry, Fact, Millis, Page, Part, Stamp};
 use os_upgrade_api_types::query::{FactList, ListMode, PAGE_DEFAULT};
 use os_upgrade_api_types::routes::runs::{
     Command, FACTS_MAX, HostOfRunInFull, LIST, ListParameters, MISSED, MissedRun, READ, ReadParameters, Run,
     RunInFull,
 };
+use os_upgrade_api_types::word::Word;
 use os_upgrade_console::describe;
 use os_upgrade_kernel::{self as kernel, FactCursor};
 use os_upgrade_protocol::RunId;
-use os_upgrade_store::{Audit, FactRow, HostRow, RunDetail, RunFilter, RunPage, RunRow};
-use serde::Serialize;
+use os_upgrade_store::{Audit, FactRow, HostRow, RunDetail, RunFilter, RunRow};
 
 use crate::context::Api;
 use crate::http::error::Problem;
@@ -52,7 +54,8 @@ async fn list(State(api): State<Api>, Params(params): Params<ListParameters>) ->
         return reply::json(&Count { count: history.count_runs(&filter).await? });
     }
     let page = history.runs(&filter, limit.unwrap_or(PAGE_DEFAULT), after.as_ref()).await?;
-    reply::json(&RunList::of(&page, mode))
+    let items = page.items.iter().map(|run| Entry::of(mode, || run.id.as_str(), || brief(run)));
+    reply::json(&Page { items: items.collect(), next: page.next.clone() })
 }
 
 async fn read(
@@ -91,39 +94,25 @@ fn missed(fact: &FactRow) -> Result<MissedRun, Problem> {
         window_end: Stamp(end),
         recorded_at: Stamp(fact.at),
         reason: describe(&reason).to_string(),
-        reason_kind: reason.kind(),
+        reason_kind: reason.kind().into(),
         unrecorded: (unrecorded > 0).then_some(unrecorded),
     })
 }
 
-#[derive(Serialize)]
-struct RunList<'a> {
-    items: Vec<Entry<&'a str, Run<'a>>>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    next: Option<&'a str>,
-}
-
-impl<'a> RunList<'a> {
-    fn of(page: &'a RunPage, mode: ListMode) -> Self {
-        let shown = |run: &'a RunRow| Entry::of(mode, || run.id.as_str(), || brief(run));
-        Self { items: page.items.iter().map(shown).collect(), next: page.next.as_deref() }
-    }
-}
-
 fn brief(run: &RunRow) -> Run<'_> {
     Run {
-        id: &run.id,
-        trigger: &run.trigger_kind,
-        actor: run.actor.as_deref(),
-        reason: run.reason.as_deref(),
+        id: run.id.as_str().into(),
+        trigger: run.trigger_kind.as_str().into(),
+        actor: run.actor.as_deref().map(Cow::from),
+        reason: run.reason.as_deref().map(Cow::from),
         start_time: Stamp(run.started_at),
         not_after: Stamp(run.not_after),
         end_time: run.ended_at.map(Stamp),
-        result: run.result.as_deref(),
-        phase: &run.phase,
-        stopping: run.stopping.as_deref(),
-        rollout: &run.rollout,
-        counts: &run.counts,
+        result: run.result.as_deref().map(Cow::from),
+        phase: run.phase.as_str().into(),
+        stopping: run.stopping.as_deref().map(Part::Sent),
+        rollout: Part::Sent(&run.rollout),
+        counts: Part::Sent(&run.counts),
     }
 }
 
@@ -137,16 +126,16 @@ fn in_full(detail: &RunDetail) -> RunInFull<'_> {
 }
 
 /// A host of a run as the API shows it.
-pub(crate) fn host(host: &HostRow) -> HostOfRunInFull<'_> {
-    let command = |action| Command { action, sequence: host.command_sequence };
+pub(crate) fn host<'a>(host: &'a HostRow) -> HostOfRunInFull<'a> {
+    let command = |action: &'a str| Command { action: action.into(), sequence: host.command_sequence };
     HostOfRunInFull {
-        hostname: &host.host,
-        application: &host.application,
-        group: &host.group,
-        status: &host.status,
+        hostname: host.host.as_str().into(),
+        application: host.application.as_str().into(),
+        group: host.group.as_str().into(),
+        status: Word::read(&host.status),
         since: Stamp(host.since),
-        reason: host.reason.as_deref(),
-        reason_kind: host.reason_kind.as_deref(),
+        reason: host.reason.as_deref().map(Cow::from),
+        reason_kind: host.reason_kind.as_deref().map(Cow::from),
         start_time: host.started_at.map(Stamp),
         end_time: host.ended_at.map(Stamp),
         command: host.command_action.as_deref().map(command),
@@ -159,10 +148,10 @@ pub(crate) fn fact(fact: &FactRow) -> Fact<'_> {
         sequence: fact.sequence,
         place: fact.place,
         time: Millis(fact.at),
-        name: &fact.name,
-        event: fact.event.as_deref(),
-        actor: fact.actor.as_deref(),
-        host: fact.host.as_deref(),
-        fact: &fact.fact,
+        name: fact.name.as_str().into(),
+        event: fact.event.as_deref().map(Cow::from),
+        actor: fact.actor.as_deref().map(Cow::from),
+        host: fact.host.as_deref().map(Cow::from),
+        fact: Part::Sent(&fact.fact),
     }
 }

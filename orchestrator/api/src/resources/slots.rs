@@ -1,6 +1,7 @@
 //! `/v1/state/fleet-lock`: the holders of slots, with since when and why, the waiters, and operators' actions on
 //! slots. An extension of the specification.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 
 use axum::extract::State;
@@ -57,8 +58,8 @@ fn entries(site: &Site) -> usize {
 
 pub(crate) fn slots(site: &Site, now: DateTime<Utc>) -> Slots<'_> {
     Slots {
-        provider: site.settings.provider,
-        reclaim: site.settings.reclaim.as_str(),
+        provider: site.settings.provider.into(),
+        reclaim: site.settings.reclaim.as_str().into(),
         groups: groups(site, now).collect(),
     }
 }
@@ -82,7 +83,7 @@ pub(crate) fn groups(site: &Site, now: DateTime<Utc>) -> impl Iterator<Item = Sl
     }
     for (host, slot) in site.slots.iter().filter(|(_, slot)| slot.provider == LockProvider::External) {
         let entry = groups.entry(&slot.group).or_insert_with(|| SlotGroup {
-            group: &slot.group,
+            group: slot.group.as_str().into(),
             slots: None,
             held: 0,
             excess: 0,
@@ -103,16 +104,16 @@ fn of_semaphore<'a>(
 ) -> SlotGroup<'a> {
     let holders = semaphore.holders.iter().map(|(id, holder)| of_holder(site, id, holder, now)).collect();
     let clients = semaphore.waiters.remembered(now).map(|(id, waiter)| SlotWaiter {
-        id: id.as_str(),
-        kind: "client",
+        id: id.as_str().into(),
+        kind: "client".into(),
         since: Stamp(waiter.since),
         last_asked: Some(Stamp(waiter.asked)),
     });
     let hosts = site.run.iter().flat_map(|run| {
         let waiting = run.waiting().iter().filter_map(|name| Some((name, run.host(name)?)));
         waiting.filter(|(_, host)| host.group == *group).map(|(name, host)| SlotWaiter {
-            id: name.as_str(),
-            kind: "host",
+            id: name.as_str().into(),
+            kind: "host".into(),
             since: Stamp(host.since),
             last_asked: None,
         })
@@ -120,7 +121,7 @@ fn of_semaphore<'a>(
     let mut waiters: Vec<_> = clients.chain(hosts).collect();
     waiters.sort_by_key(|waiter| waiter.since.0);
     SlotGroup {
-        group,
+        group: group.as_str().into(),
         slots: Some(semaphore.slots),
         held: semaphore.holders.len(),
         excess: semaphore.excess(),
@@ -141,14 +142,14 @@ fn of_holder<'a>(site: &'a Site, id: &'a str, holder: &'a Holder, now: DateTime<
     let behalf =
         [owner.map(|(behalf, ..)| behalf), client.then_some("client"), hold.as_ref().map(|_| "operator")];
     SlotHolder {
-        id,
+        id: id.into(),
         since: Stamp(*since),
-        on_behalf_of: behalf.into_iter().flatten().collect(),
-        run: owner.and_then(|(_, run, _)| run),
+        on_behalf_of: behalf.into_iter().flatten().map(Cow::from).collect(),
+        run: owner.and_then(|(_, run, _)| run).map(|run| run.as_str().into()),
         entry: owner.and_then(|(.., entry)| entry),
         hold: hold.as_ref().map(|Placed { actor, reason, since }| Hold {
-            actor,
-            reason,
+            actor: actor.into(),
+            reason: reason.into(),
             since: Stamp(*since),
         }),
         reason: reasons.into_iter().flatten().collect::<Vec<_>>().join("; "),
@@ -170,10 +171,10 @@ fn of_slot<'a>(site: &'a Site, host: &'a HostName, slot: &'a Slot, now: DateTime
         }
     };
     SlotHolder {
-        id: host.as_str(),
+        id: host.as_str().into(),
         since: Stamp(since),
-        on_behalf_of: vec![behalf],
-        run,
+        on_behalf_of: vec![behalf.into()],
+        run: run.map(|run| run.as_str().into()),
         entry,
         hold: None,
         reason,

@@ -2,25 +2,24 @@
 //!
 //! Only requested fields are computed, because the run shares the machine with readers of a large site.
 
-use std::collections::BTreeMap;
+use std::borrow::Cow;
 use std::sync::{Arc, LazyLock};
 
 use axum::body::Bytes;
 use axum::extract::State as Shared;
 use axum::response::Response;
 use chrono::{DateTime, Utc};
-use os_upgrade_api_types::body::{Blocker, HostOfRun, Stamp};
+use os_upgrade_api_types::body::{Blocker, Counts, HostOfRun, Part, Stamp};
 use os_upgrade_api_types::node::HostNode;
 use os_upgrade_api_types::openapi::fields_of;
 use os_upgrade_api_types::routes::state::{
-    CurrentUpgrade, HostState, LastUpgrade, Nodes, READ, ReadParameters, ScheduledWorker, State,
+    CurrentUpgrade, HostState, InForce, LastUpgrade, Nodes, READ, ReadParameters, ScheduledWorker, State,
 };
+use os_upgrade_api_types::word::Word;
 use os_upgrade_calendar::Duration;
 use os_upgrade_console::{describe, sentence};
 use os_upgrade_kernel::config::WorkerApplication;
-use os_upgrade_kernel::{
-    Forecast, HostStatus, Run, SeenHost, WindowBlocker, denied, explain, lasting_warnings,
-};
+use os_upgrade_kernel::{Forecast, HostStatus, Run, SeenHost, denied, explain, lasting_warnings};
 use os_upgrade_protocol::HostName;
 use os_upgrade_site::published_state::PublishedState;
 
@@ -140,13 +139,13 @@ fn state<'a>(
     let denied = keep.has("denied-until").then(|| denied(state, &published.view, now)).flatten();
     let explaining = forecast.filter(|_| keep.has("hosts"));
     State {
-        config,
-        status: state.run.as_ref().map_or("idle", |run| run.phase.as_str()),
+        config: InForce(config),
+        status: state.run.as_ref().map_or("idle", |run| run.phase.as_str()).into(),
         next_upgrade_in: start.map(|at| until(at, now)),
         next_upgrade_at: start.map(Stamp),
-        next_upgrade_reason: forecast.and_then(Forecast::blocker).map(WindowBlocker::kind),
+        next_upgrade_reason: forecast.and_then(Forecast::blocker).map(|blocker| blocker.kind().into()),
         next_upgrade_why: forecast.and_then(Forecast::blocker).map(sentence),
-        window_used_by: forecast.and_then(|forecast| Some(&forecast.used.as_ref()?.by)),
+        window_used_by: forecast.and_then(|forecast| Some(Part::Sent(&forecast.used.as_ref()?.by))),
         denied_until: denied.map(|denied| Stamp(denied.end)),
         pending_hosts: waiting.filter(|hosts| *hosts > 0),
         config_warnings: warnings
@@ -170,8 +169,8 @@ fn explanations<'a>(published: &'a PublishedState, forecast: &Forecast) -> Vec<H
     let host = |name: &'a HostName| {
         let explanation = explain(&published.state, &published.view, forecast, name);
         HostState {
-            hostname: name.as_str(),
-            status: explanation.status.map(HostStatus::as_str),
+            hostname: name.as_str().into(),
+            status: explanation.status.map(Word::from),
             why: describe(&explanation).to_string(),
             until: explanation.until().map(Stamp),
             blockers: explanation.blockers.into_iter().map(Blocker::from).collect(),
@@ -181,7 +180,8 @@ fn explanations<'a>(published: &'a PublishedState, forecast: &Forecast) -> Vec<H
                 .view
                 .hosts
                 .get(name)
-                .and_then(|seen| seen.reboot_ineffective.as_deref()),
+                .and_then(|seen| seen.reboot_ineffective.as_deref())
+                .map(Cow::from),
         }
     };
     hosts::known(published).into_iter().map(host).collect()
@@ -197,18 +197,18 @@ fn scheduled_workers<'a>(
     let workers = |(host, seen): (&'a HostName, &'a SeenHost)| {
         let names = applications.iter().map(|configured| &configured.name);
         let names = names.filter(|name| seen.applications.contains(*name));
-        names.map(|name| ScheduledWorker { host: host.as_str(), application: name.as_str() })
+        names.map(|name| ScheduledWorker { host: host.as_str().into(), application: name.as_str().into() })
     };
     published.view.hosts.iter().filter(takes_part).flat_map(workers).collect()
 }
 
 fn current_upgrade(run: &Run) -> CurrentUpgrade<'_> {
     CurrentUpgrade {
-        id: run.id.as_str(),
-        reason: run.trigger.reason(),
+        id: run.id.as_str().into(),
+        reason: run.trigger.reason().map(Cow::from),
         start_time: Stamp(run.started_at),
         not_after: Stamp(run.not_after),
-        stopping: run.stopping.as_ref(),
+        stopping: run.stopping.as_ref().map(Part::Sent),
         counts: counts(run),
         hosts: hosts_of(run),
     }
@@ -217,19 +217,20 @@ fn current_upgrade(run: &Run) -> CurrentUpgrade<'_> {
 fn last_upgrade(run: &Run) -> Option<LastUpgrade<'_>> {
     let ended = run.ended?;
     Some(LastUpgrade {
-        id: run.id.as_str(),
-        reason: run.trigger.reason(),
+        id: run.id.as_str().into(),
+        reason: run.trigger.reason().map(Cow::from),
         start_time: Stamp(run.started_at),
         end_time: Stamp(ended.at),
-        result: ended.result.as_str(),
+        result: ended.result.into(),
         counts: counts(run),
         hosts: hosts_of(run),
     })
 }
 
-fn counts(run: &Run) -> BTreeMap<&'static str, usize> {
-    let count = |status: HostStatus| (status.as_str(), run.count(status));
-    HostStatus::ALL.into_iter().map(count).filter(|(_, count)| *count > 0).collect()
+fn counts(run: &Run) -> Counts {
+    let counts = HostStatus::ALL.into_iter().map(|status| (status, run.count(status)));
+    let present = counts.filter(|(_, count)| *count > 0);
+    Counts(present.map(|(status, count)| (status.as_str().to_owned(), count as u64)).collect())
 }
 
 /// The hosts of a run, by name.

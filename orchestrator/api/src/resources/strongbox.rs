@@ -8,12 +8,11 @@ use axum::http::StatusCode;
 use axum::response::Response;
 use os_upgrade_api_types::body::{Count, Entry, Stamp};
 use os_upgrade_api_types::query::{ListMode, NameList, NoParameters};
-use os_upgrade_api_types::routes::strongbox::{LIST, PUT, READ, REMOVE, Secret, Strongbox, UNSEAL};
+use os_upgrade_api_types::routes::strongbox::{LIST, PUT, READ, REMOVE, Secret, Secrets, Strongbox, UNSEAL};
 use os_upgrade_console::describe;
 use os_upgrade_kernel::{Request, Sealed, SecretName, SecretOperation};
 use os_upgrade_site::strongbox::SECRET_BYTES_MAX;
 use os_upgrade_site::strongbox::key::Key;
-use serde::Serialize;
 use serde_json::{Value, json};
 use zeroize::Zeroizing;
 
@@ -39,14 +38,6 @@ impl From<Sealed> for Problem {
     }
 }
 
-/// The site's secrets, or a page of them.
-#[derive(Serialize)]
-struct Secrets<'a> {
-    secrets: Vec<Entry<&'a str, Secret<'a>>>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    next: Option<String>,
-}
-
 async fn list(State(api): State<Api>, Params(params): Params<NameList>) -> Result<Response, Problem> {
     let published = api.published()?;
     let kept = &published.state.strongbox.secrets;
@@ -55,13 +46,13 @@ async fn list(State(api): State<Api>, Params(params): Params<NameList>) -> Resul
         return reply::json(&Count { count: kept.len() as u64 });
     }
     let secrets = kept.iter().map(|(name, secret)| Secret {
-        name: name.as_str(),
-        actor: &secret.actor,
+        name: name.as_str().into(),
+        actor: secret.actor.as_str().into(),
         since: Stamp(secret.since),
     });
-    let (page, next) = params.page(secrets, |secret| secret.name.to_owned());
+    let (page, next) = params.page(secrets, |secret| secret.name.to_string());
     let secrets = page.into_iter().map(|secret| {
-        let name = secret.name;
+        let name = secret.name.clone();
         Entry::of(mode, || name, || secret)
     });
     let secrets = secrets.collect();

@@ -48,7 +48,7 @@ async fn list(State(api): State<Api>, Params(params): Params<ListParameters>) ->
             windows,
             problem,
             denied_until: denied.map(|denied| Stamp(denied.end)),
-            site_timezone: settings.timezone.name(),
+            site_timezone: settings.timezone.name().into(),
         })
     })
     .await

@@ -62,6 +62,7 @@ async fn entries_are_shown_with_what_keeps_them() {
         "required": false,
         "why": "the queue is disabled",
         "why_kind": "disabled",
+        "of_queue": true,
     });
     assert_eq!((status, &added[0], &added[1]["node"]), (201, &entry, &json!("h01")));
     assert_eq!(api.call(LIST, "").await, (200, added.clone()));
@@ -79,6 +80,7 @@ async fn entries_are_shown_with_what_keeps_them() {
     let (_, entries) = api.call(LIST, "").await;
     assert_eq!(fields(&entries, "status"), ["rebooting", "queued"]);
     assert_eq!(fields(&entries, "why_kind"), ["command-unsent", "full"]);
+    assert_eq!(fields(&entries, "of_queue"), [Value::Null, json!(true)]);
     assert_eq!(entries[0]["boot_id"], "boot-of-h02");
     let (_, state) = api.call(STATE, "").await;
     let brief = &state["reboot-queue"];

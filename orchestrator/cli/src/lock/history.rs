@@ -34,7 +34,7 @@ pub(super) async fn run(Options { page, clients }: Options) -> Result<(), Failur
 
 impl Row for Entry<Fact> {
     const COLUMNS: &'static [Column<Self>] = &[
-        Column::whole("TIME", |entry, zone| zone.time(&entry.time)),
+        Column::whole("TIME", |entry, zone| zone.show(entry.time.0)),
         Column::new("WHO", |entry, _| entry.actor.clone()),
         Column::new("ACTION", |entry, _| entry.fact.action().to_owned()),
         Column::new("HOLDER", |entry, _| entry.fact.id.clone()),
@@ -74,7 +74,7 @@ mod tests {
 
     use super::*;
     use crate::output::{Canvas, View as _, Zone};
-    use crate::remote::histories::Page;
+    use os_upgrade_api_types::body::Page;
 
     #[test]
     fn history_in_a_table() {
@@ -95,7 +95,7 @@ TIME                  WHO  ACTION    HOLDER  GROUP    REASON
 2026-11-21T01:00:00Z  api  held      h01     default  it burnt
 2026-11-21T01:00:00Z       locked    h01     default";
         let canvas = Canvas { is_wide: false, columns: None, zone: Zone::Utc };
-        let text = |page| Page::<Fact>::deserialize(page).unwrap().text(&canvas);
+        let text = |page| Page::<Entry<Fact>>::deserialize(page).unwrap().text(&canvas);
         assert_eq!(text(page), expected);
         assert_eq!(
             text(json!({ "items": [] })),

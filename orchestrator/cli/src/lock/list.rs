@@ -2,9 +2,8 @@
 
 use anyhow::Context as _;
 use clap::Args;
-use os_upgrade_api_types::routes::slots;
+use os_upgrade_api_types::routes::slots::{self, SlotGroup, SlotHolder, SlotWaiter, Slots};
 use os_upgrade_shell::text::sanitized;
-use serde::Deserialize;
 use serde_json::Value;
 
 use crate::Failure;
@@ -20,53 +19,13 @@ pub(crate) struct List {
     remote: Remote,
 }
 
-/// The response of `GET /v1/state/fleet-lock`.
-#[derive(Debug, Default, Deserialize)]
-#[serde(default)]
-struct State {
-    provider: String,
-    reclaim: String,
-    groups: Vec<Group>,
-}
-
-#[derive(Debug, Default, Deserialize)]
-#[serde(default, rename_all = "kebab-case")]
-struct Group {
-    #[serde(rename = "group")]
-    name: String,
-    slots: Option<u64>,
-    held: u64,
-    excess: u64,
-    holders: Vec<Holder>,
-    waiters: Vec<Waiter>,
-}
-
-#[derive(Debug, Clone, Default, Deserialize)]
-#[serde(default, rename_all = "kebab-case")]
-struct Holder {
-    id: String,
-    since: String,
-    on_behalf_of: Vec<String>,
-    reason: String,
-    stuck: bool,
-}
-
-#[derive(Debug, Clone, Default, Deserialize)]
-#[serde(default, rename_all = "kebab-case")]
-struct Waiter {
-    id: String,
-    kind: String,
-    since: String,
-    last_asked: Option<String>,
-}
-
 /// Prints the slots.
 pub(super) async fn run(List { group, remote }: List) -> Result<(), Failure> {
     let mut state = remote.client()?.call(&slots::READ).await?;
     if let Some(group) = &group {
         only(&mut state, group)?;
     }
-    remote.output.show::<State>(&state)
+    remote.output.show::<Slots<'_>>(&state)
 }
 
 /// Removes all other groups from `state`.
@@ -76,26 +35,27 @@ fn only(state: &mut Value, group: &str) -> anyhow::Result<()> {
     Ok(())
 }
 
-impl View for State {
+impl View for Slots<'static> {
     fn text(&self, canvas: &Canvas) -> String {
-        let State { provider, reclaim, groups } = self;
-        let provider = format!("provider: {}, reclaim: {}\n", sanitized(provider), sanitized(reclaim));
+        let Slots { provider, reclaim, groups } = self;
+        let provider =
+            format!("provider: {}, reclaim: {}\n", sanitized(provider.as_str()), sanitized(reclaim));
         let mut parts = vec![provider, table(groups, canvas)];
-        let of = |group: &Group| group.name.clone();
+        let of = |group: &SlotGroup<'_>| group.group.to_string();
         let holders = groups.iter().flat_map(|group| {
             group.holders.iter().map(move |holder| InGroup { group: of(group), entry: holder.clone() })
         });
-        parts.extend(filled::<InGroup<Holder>>(&holders.collect::<Vec<_>>(), canvas));
+        parts.extend(filled::<InGroup<SlotHolder<'static>>>(&holders.collect::<Vec<_>>(), canvas));
         let waiters = groups.iter().flat_map(|group| {
             group.waiters.iter().map(move |waiter| InGroup { group: of(group), entry: waiter.clone() })
         });
-        parts.extend(filled::<InGroup<Waiter>>(&waiters.collect::<Vec<_>>(), canvas));
+        parts.extend(filled::<InGroup<SlotWaiter<'static>>>(&waiters.collect::<Vec<_>>(), canvas));
         parts.join("\n").trim_end().to_owned()
     }
 
     fn names(&self) -> Option<Vec<String>> {
         let holders = self.groups.iter().flat_map(|group| &group.holders);
-        Some(holders.map(|holder| holder.id.clone()).collect())
+        Some(holders.map(|holder| holder.id.to_string()).collect())
     }
 
     fn none(&self) -> Option<String> {
@@ -114,10 +74,10 @@ struct InGroup<E> {
     entry: E,
 }
 
-impl Row for Group {
+impl Row for SlotGroup<'static> {
     const COLUMNS: &'static [Column<Self>] =
         &[
-            Column::new("GROUP", |group, _| group.name.clone()),
+            Column::new("GROUP", |group, _| group.group.to_string()),
             Column::new("SLOTS", |group, _| {
                 group.slots.map_or_else(|| "-".to_owned(), |slots| slots.to_string())
             }),
@@ -130,15 +90,15 @@ impl Row for Group {
     const NONE: &'static str = "there is no such group";
 
     fn name(&self) -> Option<String> {
-        Some(self.name.clone())
+        Some(self.group.to_string())
     }
 }
 
-impl Row for InGroup<Holder> {
+impl Row for InGroup<SlotHolder<'static>> {
     const COLUMNS: &'static [Column<Self>] = &[
         Column::new("GROUP", |row, _| row.group.clone()),
-        Column::new("HOLDER", |row, _| row.entry.id.clone()),
-        Column::whole("SINCE", |row, zone| zone.time(&row.entry.since)),
+        Column::new("HOLDER", |row, _| row.entry.id.to_string()),
+        Column::whole("SINCE", |row, zone| zone.stamp(row.entry.since)),
         Column::new("FOR", |row, _| row.entry.on_behalf_of.join(", ")),
         Column::text("REASON", |row, _| {
             format!("{}{}", if row.entry.stuck { "stuck: " } else { "" }, row.entry.reason)
@@ -147,33 +107,38 @@ impl Row for InGroup<Holder> {
     const NONE: &'static str = "nobody holds a slot";
 
     fn name(&self) -> Option<String> {
-        Some(self.entry.id.clone())
+        Some(self.entry.id.to_string())
     }
 }
 
-impl Row for InGroup<Waiter> {
+impl Row for InGroup<SlotWaiter<'static>> {
     const COLUMNS: &'static [Column<Self>] = &[
         Column::new("GROUP", |row, _| row.group.clone()),
-        Column::new("WAITER", |row, _| row.entry.id.clone()),
-        Column::new("KIND", |row, _| row.entry.kind.clone()),
-        Column::whole("SINCE", |row, zone| zone.time(&row.entry.since)),
-        Column::whole("LAST ASKED", |row, zone| zone.time_or_dash(row.entry.last_asked.as_deref())),
+        Column::new("WAITER", |row, _| row.entry.id.to_string()),
+        Column::new("KIND", |row, _| row.entry.kind.to_string()),
+        Column::whole("SINCE", |row, zone| zone.stamp(row.entry.since)),
+        Column::whole("LAST ASKED", |row, zone| zone.stamp_or_dash(row.entry.last_asked)),
     ];
     const NONE: &'static str = "nobody waits for a slot";
 
     fn name(&self) -> Option<String> {
-        Some(self.entry.id.clone())
+        Some(self.entry.id.to_string())
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use serde::Deserialize as _;
     use serde_json::json;
 
     use super::*;
     use crate::output::Zone;
 
     const CANVAS: Canvas = Canvas { is_wide: false, columns: None, zone: Zone::Utc };
+
+    fn infra() -> Value {
+        json!({ "group": "infra", "held": 0, "excess": 0, "holders": [], "waiters": [] })
+    }
 
     fn sample() -> Value {
         json!({
@@ -187,14 +152,14 @@ mod tests {
                             "run": "r-12", "reason": "upgrading in run r-12", "stuck": true,
                             "hold": { "actor": "api", "reason": "x", "since": "2026-11-21T01:00:00Z" },
                         },
-                        { "id": "node-7", "since": "2026-11-21T01:02:00Z", "on-behalf-of": ["client"], "reason": "taken" },
+                        { "id": "node-7", "since": "2026-11-21T01:02:00Z", "on-behalf-of": ["client"], "reason": "taken", "stuck": false },
                     ],
                     "waiters": [
                         { "id": "node-9", "since": "2026-11-21T01:03:00Z", "last-asked": "2026-11-21T01:08:00Z", "kind": "client" },
                         { "id": "h02", "since": "2026-11-21T01:04:00Z", "kind": "host" },
                     ],
                 },
-                { "group": "infra" },
+                infra(),
             ],
         })
     }
@@ -215,20 +180,20 @@ default  node-7  2026-11-21T01:02:00Z  client         taken
 GROUP    WAITER  KIND    SINCE                 LAST ASKED
 default  node-9  client  2026-11-21T01:03:00Z  2026-11-21T01:08:00Z
 default  h02     host    2026-11-21T01:04:00Z  -";
-        assert_eq!(State::deserialize(sample()).unwrap().text(&CANVAS), expected);
+        assert_eq!(Slots::deserialize(sample()).unwrap().text(&CANVAS), expected);
     }
 
     #[test]
     fn one_group_of_several() {
         let mut state = sample();
         only(&mut state, "infra").unwrap();
-        assert_eq!(state["groups"], json!([{ "group": "infra" }]));
+        assert_eq!(state["groups"], json!([infra()]));
         assert_eq!(
-            State::deserialize(state).unwrap().text(&CANVAS),
+            Slots::deserialize(state).unwrap().text(&CANVAS),
             "provider: embedded, reclaim: never\n\nGROUP  SLOTS  HELD  WAITING\ninfra  -      0     0"
         );
         let mut state = sample();
         only(&mut state, "x").unwrap();
-        assert_eq!(State::deserialize(state).unwrap().none().as_deref(), Some("there is no such group"));
+        assert_eq!(Slots::deserialize(state).unwrap().none().as_deref(), Some("there is no such group"));
     }
 }

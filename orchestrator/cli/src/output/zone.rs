@@ -1,6 +1,7 @@
 //! The zone in which times are shown.
 
 use chrono::{DateTime, Local, NaiveDate, NaiveDateTime, NaiveTime, SecondsFormat, TimeDelta, Utc};
+use os_upgrade_api_types::body::Stamp;
 use os_upgrade_calendar::Duration;
 use os_upgrade_shell::text::sanitized;
 
@@ -24,6 +25,16 @@ impl Zone {
         DateTime::parse_from_rfc3339(text).map_or_else(|_| sanitized(text), |time| self.show(time.to_utc()))
     }
 
+    /// A time of a body in this zone.
+    pub(crate) fn stamp(self, Stamp(time): Stamp) -> String {
+        self.show(time)
+    }
+
+    /// A time that may be absent; `-` stands for that.
+    pub(crate) fn stamp_or_dash(self, time: Option<Stamp>) -> String {
+        time.map_or_else(|| "-".to_owned(), |time| self.stamp(time))
+    }
+
     /// `text`, which an instance has written, with its times in this zone: those that it has in UTC and whole seconds.
     pub(crate) fn times_in(self, text: &str) -> String {
         const LENGTH: usize = "2026-11-21T01:00:00Z".len();
@@ -37,11 +48,6 @@ impl Zone {
             rest = tail;
         }
         shown + rest
-    }
-
-    /// A time that may be absent; `-` stands for that.
-    pub(crate) fn time_or_dash(self, text: Option<&str>) -> String {
-        text.map_or_else(|| "-".to_owned(), |text| self.time(text))
     }
 
     /// `time` in this zone, in RFC 3339 with whole seconds.
@@ -128,7 +134,7 @@ mod tests {
     fn times_are_shown_in_whole_seconds() {
         assert_eq!(Zone::Utc.time("2026-11-21T02:00:00.120+01:00"), "2026-11-21T01:00:00Z");
         assert_eq!(Zone::Utc.time("soon"), "soon");
-        assert_eq!(Zone::Utc.time_or_dash(None), "-");
+        assert_eq!(Zone::Utc.stamp_or_dash(None), "-");
         let local = Zone::Local.time("2026-11-21T01:00:00Z");
         assert_eq!(Zone::Utc.time(&local), "2026-11-21T01:00:00Z", "{local}");
     }

@@ -1,13 +1,15 @@
 //! `os-upgrade cluster`: the instances and streams of a site, as one instance sees them.
 
 use clap::Subcommand;
-use os_upgrade_api_types::routes::{cluster, health};
+use os_upgrade_api_types::routes::cluster::{
+    self, ClusterState, CopiesState, InstanceState, ReplicaState, StreamState,
+};
+use os_upgrade_api_types::routes::health;
 use os_upgrade_shell::text::sanitized;
-use serde::Deserialize;
 
 use super::options::Remote;
 use crate::Failure;
-use crate::output::{Canvas, Column, Row, View, table};
+use crate::output::{Canvas, Column, Row, View, or_dash, table};
 use crate::rest::{Client, Server};
 
 #[derive(Debug, Subcommand)]
@@ -24,52 +26,6 @@ pub(crate) enum Command {
     Ready(Server),
 }
 
-/// The response of `GET /v1/state/cluster`.
-#[derive(Debug, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-struct State {
-    leader: Option<String>,
-    instances: Vec<Instance>,
-    streams: Vec<Stream>,
-    #[serde(default)]
-    warnings: Vec<String>,
-}
-
-#[derive(Debug, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-struct Instance {
-    #[serde(rename = "instance")]
-    name: String,
-    role: String,
-    reachable: bool,
-    not_ready_reason: Option<String>,
-    position: u64,
-    lag: Option<u64>,
-    address: String,
-    version: String,
-    /// Absent in the answers of older versions.
-    reads_format: Option<u32>,
-    last_seen: String,
-}
-
-#[derive(Debug, Deserialize)]
-struct Stream {
-    #[serde(rename = "stream")]
-    name: String,
-    leader: Option<String>,
-    #[serde(default)]
-    replicas: Vec<Replica>,
-    problem: Option<String>,
-}
-
-#[derive(Debug, Deserialize)]
-struct Replica {
-    server: String,
-    current: bool,
-    offline: bool,
-    lag: u64,
-}
-
 /// Carries the command out.
 pub(crate) async fn run(command: Command) -> Result<(), Failure> {
     match command {
@@ -79,12 +35,12 @@ pub(crate) async fn run(command: Command) -> Result<(), Failure> {
         }
         Command::Status(remote) => {
             let state = remote.client()?.call(&cluster::READ).await?;
-            remote.output.show::<State>(&state)
+            remote.output.show::<ClusterState<'_>>(&state)
         }
     }
 }
 
-impl View for State {
+impl View for ClusterState<'static> {
     fn text(&self, canvas: &Canvas) -> String {
         let leader = self.leader.as_deref().unwrap_or("none that this instance knows of");
         let (instances, streams) = (table(&self.instances, canvas), table(&self.streams, canvas));
@@ -100,66 +56,77 @@ impl View for State {
     }
 }
 
-impl Row for Instance {
+impl Row for InstanceState<'static> {
     const COLUMNS: &'static [Column<Self>] = &[
-        Column::new("INSTANCE", |instance, _| instance.name.clone()),
-        Column::new("ROLE", |instance, _| instance.role.clone()),
+        Column::new("INSTANCE", |instance, _| instance.instance.to_string()),
+        Column::new("ROLE", |instance, _| instance.role.to_string()),
         Column::new("LAG", |instance, _| instance.lag.map_or_else(|| "-".to_owned(), |lag| lag.to_string())),
         Column::wide("POSITION", |instance, _| instance.position.to_string()),
-        Column::new("ADDRESS", |instance, _| instance.address.clone()),
-        Column::wide("VERSION", |instance, _| instance.version.clone()),
+        Column::new("ADDRESS", |instance, _| instance.address.to_string()),
+        Column::wide("VERSION", |instance, _| instance.version.to_string()),
         Column::wide("FORMAT", |instance, _| {
-            instance.reads_format.map_or_else(|| "-".to_owned(), |format| format.to_string())
+            // An older version does not say it.
+            let format = Some(instance.reads_format).filter(|format| *format > 0);
+            format.map_or_else(|| "-".to_owned(), |format| format.to_string())
         }),
-        Column::whole("LAST SEEN", |instance, zone| zone.time(&instance.last_seen)),
-        Column::text("", |instance, _| instance.remark()),
+        Column::whole("LAST SEEN", |instance, zone| zone.stamp(instance.last_seen)),
+        Column::text("", |instance, _| remark(instance)),
     ];
     const NONE: &'static str = "no instance is known";
 
     fn name(&self) -> Option<String> {
-        Some(self.name.clone())
+        Some(self.instance.to_string())
     }
 }
 
-impl Instance {
-    fn remark(&self) -> String {
-        match &self.not_ready_reason {
-            _ if !self.reachable => "unreachable".to_owned(),
-            Some(reason) => format!("not ready: {reason}"),
-            None => String::new(),
-        }
+fn remark(instance: &InstanceState<'_>) -> String {
+    match &instance.not_ready_reason {
+        _ if !instance.reachable => "unreachable".to_owned(),
+        Some(reason) => format!("not ready: {reason}"),
+        None => String::new(),
     }
 }
 
-impl Row for Stream {
+impl Row for StreamState<'static> {
     const COLUMNS: &'static [Column<Self>] = &[
-        Column::new("STREAM", |stream, _| stream.name.clone()),
-        Column::new("LEADER", |stream, _| stream.leader.clone().unwrap_or_else(|| "-".to_owned())),
-        Column::text("REPLICAS", |stream, _| stream.problem.clone().unwrap_or_else(|| stream.replicas())),
+        Column::new("STREAM", |stream, _| stream.stream.to_string()),
+        Column::new("LEADER", |stream, _| or_dash(leader(stream))),
+        Column::text("REPLICAS", |stream, _| replicas(stream)),
     ];
     const NONE: &'static str = "no stream is known";
 
     fn name(&self) -> Option<String> {
-        Some(self.name.clone())
+        Some(self.stream.to_string())
     }
 }
 
-impl Stream {
-    fn replicas(&self) -> String {
-        let replicas = self.replicas.iter().map(|replica| {
-            let server = &replica.server;
-            match replica {
-                Replica { offline: true, .. } => format!("{server} offline"),
-                Replica { current: true, .. } => format!("{server} current"),
-                Replica { lag, .. } => format!("{server} behind by {lag}"),
-            }
-        });
-        replicas.collect::<Vec<_>>().join(", ")
+fn leader<'a>(stream: &'a StreamState<'_>) -> Option<&'a str> {
+    match &stream.replication {
+        CopiesState::Known { leader, .. } => leader.as_deref(),
+        CopiesState::Unknown { .. } => None,
     }
+}
+
+fn replicas(stream: &StreamState<'_>) -> String {
+    let replicas = match &stream.replication {
+        CopiesState::Known { replicas, .. } => replicas,
+        CopiesState::Unknown { problem } => return problem.to_string(),
+    };
+    let replicas = replicas.iter().map(|ReplicaState { server, current, offline, lag }| {
+        if *offline {
+            format!("{server} offline")
+        } else if *current {
+            format!("{server} current")
+        } else {
+            format!("{server} behind by {lag}")
+        }
+    });
+    replicas.collect::<Vec<_>>().join(", ")
 }
 
 #[cfg(test)]
 mod tests {
+    use serde::Deserialize as _;
     use serde_json::json;
 
     use super::*;
@@ -198,6 +165,6 @@ s3      -       NATS does not answer
 
 warning: the instances differ";
         let canvas = Canvas { is_wide: true, columns: None, zone: Zone::Utc };
-        assert_eq!(State::deserialize(state).unwrap().text(&canvas), expected);
+        assert_eq!(ClusterState::deserialize(state).unwrap().text(&canvas), expected);
     }
 }

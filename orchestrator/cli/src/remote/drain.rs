@@ -1,10 +1,10 @@
 //! `os-upgrade drain --dry-run`: what the drain of a host's Kubernetes node would do.
 
 use clap::Args;
-use os_upgrade_api_types::routes::drains::PREVIEW;
+use os_upgrade_api_types::node::WaitingPod;
+use os_upgrade_api_types::routes::drains::{PREVIEW, PodName, Preview};
 use os_upgrade_protocol::HostName;
 use os_upgrade_shell::text::sanitized;
-use serde::Deserialize;
 
 use super::options::Remote;
 use crate::Failure;
@@ -22,81 +22,58 @@ pub(crate) struct Drain {
     remote: Remote,
 }
 
-/// What would become of the pods of a node.
-#[derive(Debug, Default, Deserialize)]
-#[serde(default)]
-struct Preview {
-    evicted: Vec<Pod>,
-    deleted: Vec<Pod>,
-    awaited: Vec<Pod>,
-    blocked: Vec<Pod>,
-    own: Vec<Pod>,
-}
-
-#[derive(Debug, Default, Deserialize)]
-#[serde(default, rename_all = "kebab-case")]
-struct Pod {
-    namespace: String,
-    name: String,
-    owner: Option<String>,
-    bare: bool,
-    empty_dir: bool,
-    /// What keeps it, if something does.
-    text: Option<String>,
-}
-
 /// Shows the preview.
 pub(super) async fn run(Drain { host, dry_run: _, remote }: Drain) -> Result<(), Failure> {
     let preview = remote.client()?.call(PREVIEW.named([host.as_str()])).await?;
-    remote.output.show::<Preview>(&preview)
+    remote.output.show::<Preview<'_>>(&preview)
 }
 
-impl Preview {
-    /// The pods, by what would become of them: those that keep the node from being drained first.
-    fn parts(&self) -> [(&'static str, &[Pod]); 5] {
-        [
-            ("blocked", &self.blocked),
-            ("evicted", &self.evicted),
-            ("deleted", &self.deleted),
-            ("awaited", &self.awaited),
-            ("stays", &self.own),
-        ]
-    }
+/// A pod: what would become of it, its name, and what else is to be said.
+type Line = (&'static str, String, String);
+
+/// The pods, by what would become of them: those that keep the node from being drained first.
+fn lines(preview: &Preview<'_>) -> impl Iterator<Item = Line> {
+    let blocked = preview.blocked.iter().map(|WaitingPod { namespace, name, owner, text, .. }| {
+        ("blocked", format!("{namespace}/{name}"), format!("{} {text}", of(owner.as_deref())))
+    });
+    let others = [
+        ("evicted", &preview.evicted),
+        ("deleted", &preview.deleted),
+        ("awaited", &preview.awaited),
+        ("stays", &preview.own),
+    ];
+    blocked.chain(others.into_iter().flat_map(|(what, pods)| pods.iter().map(move |pod| line(what, pod))))
 }
 
-impl View for Preview {
+fn line(what: &'static str, pod: &PodName<'_>) -> Line {
+    let PodName { namespace, name, owner, bare, empty_dir } = pod;
+    let bare = if *bare { ", without a controller: nothing replaces it" } else { "" };
+    let data = if *empty_dir { ", with an emptyDir, whose data are lost" } else { "" };
+    (what, format!("{namespace}/{name}"), format!("{}{bare}{data}", of(owner.as_deref())))
+}
+
+fn of(owner: Option<&str>) -> String {
+    owner.map(|owner| format!(" of {owner}")).unwrap_or_default()
+}
+
+impl View for Preview<'static> {
     fn text(&self, _canvas: &Canvas) -> String {
-        let line = |what: &str, pod: &Pod| format!("{what:<9}{}", sanitized(&pod.line()));
-        let of_part = |(what, pods): (&'static str, &[Pod])| -> Vec<String> {
-            pods.iter().map(|pod| line(what, pod)).collect()
-        };
-        self.parts().into_iter().flat_map(of_part).collect::<Vec<_>>().join("\n")
+        let line = |(what, name, more): Line| format!("{what:<9}{}", sanitized(&format!("{name}{more}")));
+        lines(self).map(line).collect::<Vec<_>>().join("\n")
     }
 
     fn names(&self) -> Option<Vec<String>> {
-        let pods = self.parts().into_iter().flat_map(|(_, pods)| pods);
-        Some(pods.map(|pod| format!("{}/{}", pod.namespace, pod.name)).collect())
+        Some(lines(self).map(|(_, name, _)| name).collect())
     }
 
     fn none(&self) -> Option<String> {
-        let is_empty = self.parts().iter().all(|(_, pods)| pods.is_empty());
-        is_empty.then(|| "no pod would have to go".to_owned())
-    }
-}
-
-impl Pod {
-    fn line(&self) -> String {
-        let Self { namespace, name, owner, text, bare, empty_dir } = self;
-        let owner = owner.as_ref().map(|owner| format!(" of {owner}")).unwrap_or_default();
-        let text = text.as_ref().map(|text| format!(" {text}")).unwrap_or_default();
-        let bare = if *bare { ", without a controller: nothing replaces it" } else { "" };
-        let data = if *empty_dir { ", with an emptyDir, whose data are lost" } else { "" };
-        format!("{namespace}/{name}{owner}{text}{bare}{data}")
+        lines(self).next().is_none().then(|| "no pod would have to go".to_owned())
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use serde::Deserialize as _;
     use serde_json::json;
 
     use super::*;
@@ -111,7 +88,8 @@ mod tests {
                 { "namespace": "shop", "name": "shell", "bare": true },
             ],
             "deleted": [], "awaited": [{ "namespace": "shop", "name": "old" }],
-            "blocked": [{ "namespace": "shop", "name": "db-0", "obstacle": "budget", "text": "is kept by the budget db" }],
+            "blocked": [{ "namespace": "shop", "name": "db-0", "obstacle": "budget", "text": "is kept by the budget db",
+                "since": "2026-11-21T01:00:00Z" }],
             "own": [{ "namespace": "os-upgrade", "name": "os-upgrade-0" }],
         });
         let preview = Preview::deserialize(preview).unwrap();
@@ -123,6 +101,8 @@ awaited  shop/old
 stays    os-upgrade/os-upgrade-0";
         assert_eq!(preview.text(&canvas), expected);
         assert_eq!(preview.names().unwrap()[0], "shop/db-0");
-        assert_eq!((preview.none(), Preview::default().none().is_some()), (None, true));
+        let empty = json!({ "evicted": [], "deleted": [], "awaited": [], "blocked": [], "own": [] });
+        let empty = Preview::deserialize(empty).unwrap();
+        assert_eq!((preview.none(), empty.none().is_some()), (None, true));
     }
 }

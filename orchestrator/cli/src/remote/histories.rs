@@ -1,6 +1,7 @@
 //! Histories of what operators did: a page of facts from the API, newest first.
 
 use clap::Args;
+use os_upgrade_api_types::body::{Millis, Page};
 use os_upgrade_api_types::route::Call;
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
@@ -8,7 +9,7 @@ use serde_json::Value;
 
 use super::options::Remote;
 use crate::Failure;
-use crate::output::{Canvas, Output, Row, View};
+use crate::output::{Output, Row};
 
 #[derive(Debug, Args)]
 pub(crate) struct PageOptions {
@@ -19,39 +20,16 @@ pub(crate) struct PageOptions {
     remote: Remote,
 }
 
-/// A page of a history.
-#[derive(Debug, Deserialize)]
-pub(crate) struct Page<F> {
-    items: Vec<Entry<F>>,
-}
-
 /// An entry of a history.
 #[derive(Debug, Deserialize)]
 pub(crate) struct Entry<F> {
-    /// When it was decided, RFC 3339.
-    pub(crate) time: String,
+    /// When it was decided.
+    pub(crate) time: Millis,
     /// Who asked for it; empty in entries of older versions.
     #[serde(default)]
     pub(crate) actor: String,
     /// What was decided.
     pub(crate) fact: F,
-}
-
-impl<F: DeserializeOwned> View for Page<F>
-where
-    Entry<F>: Row,
-{
-    fn text(&self, canvas: &Canvas) -> String {
-        self.items.text(canvas)
-    }
-
-    fn names(&self) -> Option<Vec<String>> {
-        self.items.names()
-    }
-
-    fn none(&self) -> Option<String> {
-        self.items.none()
-    }
 }
 
 /// Requests a page with `call`, and prints it.
@@ -63,7 +41,7 @@ where
     Entry<F>: Row,
 {
     let page = remote.client()?.call(call.with("limit", limit.to_string())).await?;
-    remote.output.show::<Page<F>>(&page)?;
+    remote.output.show::<Page<Entry<F>>>(&page)?;
     note_older(&page, remote.output);
     Ok(())
 }

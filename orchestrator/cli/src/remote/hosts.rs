@@ -5,10 +5,12 @@ mod node;
 mod outdated;
 mod selection;
 
-use std::collections::BTreeMap;
+use std::borrow::Cow;
 
 use clap::{Args, Subcommand};
-use os_upgrade_api_types::routes::hosts::{self as routes, HostsToApprove};
+use os_upgrade_api_types::body::Stamp;
+use os_upgrade_api_types::routes::hosts::{self as routes, Host, HostSlot, HostsToApprove, LastResult};
+use os_upgrade_api_types::word::Word;
 use os_upgrade_kernel::HostStatus;
 use os_upgrade_kernel::enrolment::APPROVED_AT_ONCE_MAX;
 use os_upgrade_protocol::HostName;
@@ -17,15 +19,15 @@ use serde::Deserialize;
 use serde_json::Value;
 
 use self::leave::Leave;
-use self::node::{Node, Uncordon};
+use self::node::Uncordon;
+use self::selection::is_unannounced;
 use super::histories::{self, Entry};
 use super::options::Remote;
 use super::release;
-use super::run::view::LateAnswer;
 use crate::Failure;
 use crate::consent::{Consent, Yes};
 use crate::leadership::note_last_known;
-use crate::output::{Canvas, Column, Row, View, Zone};
+use crate::output::{Canvas, Column, Row, View, Zone, or_dash, progress_text};
 use crate::rest::Client;
 
 /// How many versions of a host the table shows.
@@ -128,71 +130,6 @@ pub(crate) struct Approve {
     remote: Remote,
 }
 
-/// A host in the response of `GET /v1/state/os-upgrade/hosts`.
-#[derive(Debug, Default, Deserialize)]
-#[serde(default, rename_all = "kebab-case")]
-struct Host {
-    hostname: String,
-    without_worker: bool,
-    applications: Vec<String>,
-    refused_applications: Vec<String>,
-    labels: BTreeMap<String, String>,
-    boot_id: Option<String>,
-    reboot_required: Option<String>,
-    reboot_ineffective: Option<String>,
-    reboots_on_request: bool,
-    reboot_queue: Option<InQueue>,
-    group: String,
-    slot: Option<Slot>,
-    reachability: String,
-    unreachable_since: Option<String>,
-    last_heard_at: Option<String>,
-    status: Option<Value>,
-    enrolment: String,
-    decided_by: Option<String>,
-    decided_at: Option<String>,
-    since: Option<String>,
-    versions: BTreeMap<String, String>,
-    reason: Option<String>,
-    progress: Option<Progress>,
-    kubernetes_node: Option<String>,
-    node: Option<Node>,
-    announced_at: Option<String>,
-    last_upgraded_at: Option<String>,
-    last_result: Option<LastResult>,
-    why: String,
-}
-
-/// The slot of a host.
-#[derive(Debug, Default, Deserialize)]
-#[serde(default)]
-struct Slot {
-    group: String,
-    since: String,
-    run: Option<String>,
-    entry: Option<String>,
-    kept: bool,
-}
-
-/// The first entry of a host in the reboot queue.
-#[derive(Debug, Default, Deserialize)]
-#[serde(default)]
-struct InQueue {
-    index: String,
-    status: String,
-}
-
-/// How a host ended in the last run that is over.
-#[derive(Debug, Default, Deserialize)]
-#[serde(default)]
-struct LastResult {
-    run: String,
-    status: String,
-    reason: Option<String>,
-    #[serde(rename = "late-answer")]
-    late_answer: Option<LateAnswer>,
-}
-
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 struct Fact {
@@ -220,7 +157,7 @@ pub(crate) async fn run(command: Command) -> Result<(), Failure> {
             let client = remote.client()?;
             let host = client.call(routes::READ.named([host.as_str()])).await?;
             note_last_known(&client, remote.output).await;
-            remote.output.show::<Host>(&host)
+            remote.output.show::<Host<'_>>(&host)
         }
         Command::Approve(options) => approve(options).await,
         Command::Withdraw(options) => leave::withdraw(options).await,
@@ -244,7 +181,7 @@ async fn list(options: List) -> Result<(), Failure> {
             && (!reboot_required || host["reboot-required"].is_string())
     });
     note_last_known(&client, remote.output).await;
-    remote.output.show::<Vec<Host>>(&Value::from(hosts))
+    remote.output.show::<Vec<Host<'_>>>(&Value::from(hosts))
 }
 
 async fn approve(options: Approve) -> Result<(), Failure> {
@@ -301,142 +238,123 @@ fn status(text: &str) -> Result<HostStatus, String> {
     known.ok_or_else(|| format!("it is one of {}", HostStatus::ALL.map(HostStatus::as_str).join(", ")))
 }
 
-impl Row for Host {
+impl Row for Host<'static> {
     const COLUMNS: &'static [Column<Self>] = &[
-        Column::new("HOST", |host, _| host.hostname.clone()),
+        Column::new("HOST", |host, _| host.hostname.to_string()),
         Column::new("ENROLMENT", |host, _| {
-            if host.is_unannounced() { "no worker".to_owned() } else { host.enrolment.clone() }
+            if is_unannounced(host) { "no worker".to_owned() } else { host.enrolment.to_string() }
         }),
-        Column::wide("BY", |host, _| host.decided_by.clone().unwrap_or_else(|| "-".to_owned())),
-        Column::wide("SINCE", |host, zone| zone.time_or_dash(host.decided_at.as_deref())),
-        Column::wide("ANNOUNCED", |host, zone| zone.time_or_dash(host.announced_at.as_deref())),
-        Column::wide("UPGRADED", |host, zone| zone.time_or_dash(host.last_upgraded_at.as_deref())),
-        Column::new("STATUS", |host, _| host.status_or_last().unwrap_or("-").to_owned()),
+        Column::wide("BY", |host, _| or_dash(host.decided_by.as_deref())),
+        Column::wide("SINCE", |host, zone| zone.stamp_or_dash(host.decided_at)),
+        Column::wide("ANNOUNCED", |host, zone| zone.stamp_or_dash(host.announced_at)),
+        Column::wide("UPGRADED", |host, zone| zone.stamp_or_dash(host.last_upgraded_at)),
+        Column::new("STATUS", |host, _| or_dash(status_or_last(host).map(Word::as_str))),
         Column::wide("APPLICATIONS", |host, _| host.applications.join(", ")),
-        Column::wide("VERSIONS", |host, _| first_versions(&host.versions)),
-        Column::wide("LABELS", |host, _| pairs(&host.labels)),
-        Column::wide("GROUP", |host, _| host.group.clone()),
+        Column::wide("VERSIONS", |host, _| first_versions(host)),
+        Column::wide("LABELS", |host, _| labels(host)),
+        Column::wide("GROUP", |host, _| host.group.to_string()),
         Column::wide("REBOOT", |host, _| {
             let word = match (&host.reboot_required, &host.reboot_ineffective) {
                 (Some(_), _) => "required",
                 (None, Some(_)) => "ineffective",
                 (None, None) => "-",
             };
-            host.reboot_queue.as_ref().map_or(word, |entry| &entry.status).to_owned()
+            host.reboot_queue.as_ref().map_or(word, |entry| entry.status.as_str()).to_owned()
         }),
-        Column::wide("NODE", |host, _| host.node.as_ref().map_or("-", Node::word).to_owned()),
-        Column::new("REACHABILITY", |host, _| host.reachability.clone()),
-        Column::wide("NOT SEEN SINCE", |host, zone| zone.time_or_dash(host.not_seen_since())),
-        Column::text("WHY", |host, _| host.why.clone()),
+        Column::wide("NODE", |host, _| or_dash(host.node.as_ref().map(node::word))),
+        Column::new("REACHABILITY", |host, _| host.reachability.to_string()),
+        // An instance that has started since knows only that it has heard nothing.
+        Column::wide("NOT SEEN SINCE", |host, zone| {
+            zone.stamp_or_dash(host.last_heard_at.or(host.unreachable_since))
+        }),
+        Column::text("WHY", |host, _| host.why.to_string()),
     ];
     const NONE: &'static str = "no host to show";
 
     fn name(&self) -> Option<String> {
-        Some(self.hostname.clone())
+        Some(self.hostname.to_string())
     }
 }
 
-impl Host {
-    fn is_unannounced(&self) -> bool {
-        selection::is_unannounced(self.without_worker, self.decided_by.as_deref())
-    }
-
-    /// Since when nothing has been heard of it, if it is unreachable. An instance that has started since knows only that it has heard
-    /// nothing.
-    fn not_seen_since(&self) -> Option<&str> {
-        self.last_heard_at.as_deref().or(self.unreachable_since.as_deref())
-    }
-
-    /// Whether its heartbeats arrive, in words.
-    fn reachability(&self, zone: Zone) -> String {
-        let word = &self.reachability;
-        match (&self.last_heard_at, &self.unreachable_since) {
-            (Some(heard), _) => format!("{word}, not seen since {}", zone.time(heard)),
-            (None, Some(since)) => {
-                format!(
-                    "{word}, not seen since this instance started; unreachable since {}",
-                    zone.time(since)
-                )
-            }
-            (None, None) => word.clone(),
+/// Whether its heartbeats arrive, in words.
+fn reachability(host: &Host<'_>, zone: Zone) -> String {
+    let word = &host.reachability;
+    match (host.last_heard_at, host.unreachable_since) {
+        (Some(heard), _) => format!("{word}, not seen since {}", zone.stamp(heard)),
+        (None, Some(since)) => {
+            format!("{word}, not seen since this instance started; unreachable since {}", zone.stamp(since))
         }
-    }
-
-    /// Its status in the active run, or else in the last one.
-    fn status_or_last(&self) -> Option<&str> {
-        let last = || self.last_result.as_ref().map(|last| last.status.as_str());
-        self.status.as_ref().and_then(Value::as_str).or_else(last)
+        (None, None) => word.to_string(),
     }
 }
 
-impl Slot {
-    fn sentence(&self, host: &str) -> String {
-        let Self { group, since, run, entry, kept } = self;
-        let run = run.as_ref().map(|run| format!(", in run {run}"));
-        let entry = entry.as_ref().map(|entry| format!(", for entry {entry} of the reboot queue"));
-        let release = kept.then(|| format!("; it keeps it until `{}`", release::command(group, host)));
-        let more: String = [run, entry, release].into_iter().flatten().collect();
-        format!("group {group} since {since}{more}")
-    }
+/// The status in the active run, or else in the last one.
+fn status_or_last<'a>(host: &'a Host<'_>) -> Option<&'a Word<HostStatus>> {
+    host.status.as_ref().or_else(|| host.last_result.as_ref().map(|last| &last.status))
 }
 
-impl LastResult {
-    fn sentence(&self) -> String {
-        let reason = self.reason.as_ref().map(|reason| format!(": {reason}")).unwrap_or_default();
-        let late = self.late_answer.as_ref().map(|late| format!("; {late}")).unwrap_or_default();
-        format!("{} in run {}{reason}{late}", self.status, self.run)
-    }
+fn slot(slot: &HostSlot<'_>, host: &str) -> String {
+    let HostSlot { group, since, run, entry, kept, awaits_worker: _ } = slot;
+    let run = run.as_ref().map(|run| format!(", in run {run}"));
+    let entry = entry.map(|entry| format!(", for entry {entry} of the reboot queue"));
+    let release = kept.then(|| format!("; it keeps it until `{}`", release::command(group, host)));
+    let more: String = [run, entry, release].into_iter().flatten().collect();
+    format!("group {group} since {since}{more}")
 }
 
-/// What the worker says of its command.
-#[derive(Debug, Default, Deserialize)]
-#[serde(default)]
-struct Progress {
-    percent: Option<u8>,
-    text: String,
+fn last_run(LastResult { run, status, reason, late_answer }: &LastResult<'_>) -> String {
+    let reason = reason.reason.as_ref().map(|reason| format!(": {reason}")).unwrap_or_default();
+    let late = late_answer.as_ref().map(|late| format!("; {late}")).unwrap_or_default();
+    format!("{status} in run {run}{reason}{late}")
+}
+
+/// Each version with what it is of.
+fn versions(host: &Host<'_>) -> Vec<String> {
+    let versions = host.versions.iter().flat_map(|versions| &versions.0);
+    versions.map(|(name, version)| format!("{name} {version}")).collect()
 }
 
 /// The first versions, and how many more there are.
-fn first_versions(versions: &BTreeMap<String, String>) -> String {
-    let first = versions.iter().take(VERSIONS_SHOWN).map(|(name, version)| format!("{name} {version}"));
+fn first_versions(host: &Host<'_>) -> String {
+    let mut versions = versions(host);
     let more = versions.len().saturating_sub(VERSIONS_SHOWN);
-    first.chain((more > 0).then(|| format!("and {more} more"))).collect::<Vec<_>>().join(", ")
+    versions.truncate(VERSIONS_SHOWN);
+    versions.extend((more > 0).then(|| format!("and {more} more")));
+    versions.join(", ")
 }
 
 /// The applications that do not count, and why; none if all do.
-fn refused(applications: &[String]) -> Option<String> {
-    let names = applications.join(", ");
-    (!applications.is_empty())
+fn refused(host: &Host<'_>) -> Option<String> {
+    let names = host.refused_applications.join(", ");
+    (!names.is_empty())
         .then(|| format!("{names}: too many applications are announced on it, and these do not count"))
 }
 
 /// `rack=r1, site=north`.
-fn pairs(labels: &BTreeMap<String, String>) -> String {
-    labels.iter().map(|(key, value)| format!("{key}={value}")).collect::<Vec<_>>().join(", ")
+fn labels(host: &Host<'_>) -> String {
+    host.labels.iter().map(|(key, value)| format!("{key}={value}")).collect::<Vec<_>>().join(", ")
 }
 
-impl View for Host {
+impl View for Host<'static> {
     fn text(&self, canvas: &Canvas) -> String {
         let zone = canvas.zone;
-        let time = |time: &Option<String>| time.as_deref().map(|time| zone.time(time));
-        let decided = self.decided_by.as_ref().map(|by| format!("{} by {by}", self.enrolment));
-        let status = self.status.as_ref().and_then(Value::as_str).map(ToOwned::to_owned);
-        let progress = self.progress.as_ref().map(|Progress { percent, text }| match percent {
-            Some(percent) => format!("{percent} % {text}"),
-            None => text.clone(),
-        });
-        let versions = self.versions.iter().map(|(name, version)| format!("{name} {version}"));
-        let versions = versions.collect::<Vec<_>>().join(", ");
+        let time = |time: Option<Stamp>| time.map(|time| zone.stamp(time));
+        let own = |text: &Option<Cow<'_, str>>| text.as_deref().map(str::to_owned);
+        let full = |text: String| Some(text).filter(|text| !text.is_empty());
+        let enrolment = match &self.decided_by {
+            Some(by) => Some(format!("{} by {by}", self.enrolment)),
+            None => (!is_unannounced(self)).then(|| self.enrolment.to_string()),
+        };
         let lines = [
-            ("host", Some(self.hostname.clone())),
-            ("why", Some(self.why.clone())),
+            ("host", Some(self.hostname.to_string())),
+            ("why", Some(self.why.to_string())),
             ("worker", self.without_worker.then(|| "none has announced itself on it".to_owned())),
-            ("enrolment", decided.or_else(|| (!self.is_unannounced()).then(|| self.enrolment.clone()))),
-            ("decided", time(&self.decided_at)),
-            ("announced", time(&self.announced_at)),
-            ("upgraded", time(&self.last_upgraded_at)),
-            ("last run", self.last_result.as_ref().map(LastResult::sentence)),
-            ("reachability", Some(self.reachability(zone))),
+            ("enrolment", enrolment),
+            ("decided", time(self.decided_at)),
+            ("announced", time(self.announced_at)),
+            ("upgraded", time(self.last_upgraded_at)),
+            ("last run", self.last_result.as_ref().map(last_run)),
+            ("reachability", Some(reachability(self, zone))),
             ("reboot", self.reboot_required.as_ref().map(|why| format!("required: {why}"))),
             ("last reboot", self.reboot_ineffective.as_ref().map(|missed| format!("ineffective: {missed}"))),
             (
@@ -444,21 +362,21 @@ impl View for Host {
                 self.reboot_queue.as_ref().map(|entry| format!("entry {}, {}", entry.index, entry.status)),
             ),
             ("on request", self.reboots_on_request.then(|| "its worker reboots it".to_owned())),
-            ("boot id", self.boot_id.clone()),
+            ("boot id", own(&self.boot_id)),
             ("applications", (!self.without_worker).then(|| self.applications.join(", "))),
-            ("refused", refused(&self.refused_applications)),
-            ("labels", Some(pairs(&self.labels)).filter(|labels| !labels.is_empty())),
-            ("group", Some(self.group.clone())),
-            ("slot", self.slot.as_ref().map(|slot| slot.sentence(&self.hostname))),
-            ("status", status),
-            ("since", time(&self.since)),
-            ("reason", self.reason.clone()),
-            ("progress", progress),
-            ("versions", Some(versions).filter(|versions| !versions.is_empty())),
-            ("cluster node", self.kubernetes_node.clone()),
+            ("refused", refused(self)),
+            ("labels", full(labels(self))),
+            ("group", Some(self.group.to_string())),
+            ("slot", self.slot.as_ref().map(|held| slot(held, &self.hostname))),
+            ("status", self.status.as_ref().map(Word::to_string)),
+            ("since", time(self.since)),
+            ("reason", own(&self.reason.reason)),
+            ("progress", self.progress.as_ref().map(progress_text)),
+            ("versions", full(versions(self).join(", "))),
+            ("cluster node", own(&self.kubernetes_node)),
         ];
         let lines = lines.into_iter().filter_map(|(name, text)| Some((name, text?)));
-        let lines = lines.chain(self.node.iter().flat_map(Node::lines));
+        let lines = lines.chain(self.node.iter().flat_map(node::lines));
         let head = |name: &str| if name.is_empty() { String::new() } else { format!("{name}:") };
         lines
             .map(|(name, text)| format!("{:<14}{}", head(name), sanitized(&zone.times_in(&text))))
@@ -467,13 +385,13 @@ impl View for Host {
     }
 
     fn names(&self) -> Option<Vec<String>> {
-        Some(vec![self.hostname.clone()])
+        Some(vec![self.hostname.to_string()])
     }
 }
 
 impl Row for Entry<Fact> {
     const COLUMNS: &'static [Column<Self>] = &[
-        Column::whole("TIME", |entry, zone| zone.time(&entry.time)),
+        Column::whole("TIME", |entry, zone| zone.show(entry.time.0)),
         Column::new("WHO", |entry, _| entry.actor.clone()),
         Column::new("ACTION", |entry, _| entry.fact.action().to_owned()),
         Column::text("HOSTS", |entry, _| entry.fact.hosts().join(", ")),
@@ -508,38 +426,49 @@ impl Fact {
 }
 
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::remote::histories::Page;
+    use os_upgrade_api_types::body::Page;
 
     const WIDE: Canvas = Canvas { is_wide: true, columns: None, zone: Zone::Utc };
 
+    /// A host with these fields, and those that every host has.
+    pub(in crate::remote) fn host(fields: Value) -> Value {
+        let mut host = json!({
+            "hostname": "h01", "applications": ["a"], "group": "default", "reachability": "unknown",
+            "enrolment": "approved", "why": "no run is active", "blockers": [],
+        });
+        let Value::Object(fields) = fields else { unreachable!("fields are an object") };
+        host.as_object_mut().unwrap().extend(fields);
+        host
+    }
+
     #[test]
     fn hosts_in_a_table() {
-        let hosts = json!([
-            {
+        let hosts = [
+            host(json!({
                 "hostname": "h01", "applications": ["a", "b"], "refused-applications": ["c"], "labels": {"rack": "r1"}, "reboot-required": "a new kernel", "reboots-on-request": true, "versions": {"linux": "6.1", "os": "12", "tool": "3"}, "group": "default", "reachability": "unreachable",
                 "unreachable-since": "2026-11-21T02:00:30Z", "last-heard-at": "2026-11-21T02:00:00Z",
                 "enrolment": "approved", "decided-by": "anna", "decided-at": "2026-11-21T01:00:00Z",
                 "announced-at": "2026-11-21T00:59:00Z", "last-upgraded-at": "2026-10-24T01:07:12Z", "why": "no run is active",
                 "last-result": {"run": "r1", "status": "failed", "reason": "upgrade failed: no space"},
-            },
-            {
+            })),
+            host(json!({
                 "hostname": "h\u{1b}2", "applications": ["a"], "group": "default", "reachability": "unknown",
                 "enrolment": "pending", "announced-at": "2026-11-21T02:00:00Z", "why": "waits for approval",
                 "reboot-queue": {"index": "7", "status": "queued"}, "kubernetes-node": "node-2",
                 "node": {"stage": "evicting", "since": "2026-11-21T02:00:00Z", "waits": {"kind": "pods", "text": "x", "count": 7, "pods": [
-                    {"namespace": "shop", "name": "db\u{1b}0", "text": "is terminating", "since": "2026-11-21T02:00:00Z"},
+                    {"namespace": "shop", "name": "db\u{1b}0", "obstacle": "terminating", "text": "is terminating", "since": "2026-11-21T02:00:00Z"},
                 ]}},
-            },
-        ]);
+            })),
+        ];
         let expected = "\
 HOST  ENROLMENT  BY    SINCE                 ANNOUNCED             UPGRADED              STATUS  APPLICATIONS  VERSIONS                      LABELS   GROUP    REBOOT    NODE      REACHABILITY  NOT SEEN SINCE        WHY
 h01   approved   anna  2026-11-21T01:00:00Z  2026-11-21T00:59:00Z  2026-10-24T01:07:12Z  failed  a, b          linux 6.1, os 12, and 1 more  rack=r1  default  required  -         unreachable   2026-11-21T02:00:00Z  no run is active
 h\u{fffd}2   pending    -     -                     2026-11-21T02:00:00Z  -                     -       a                                                    default  queued    evicting  unknown       -                     waits for approval";
-        let hosts = Vec::<Host>::deserialize(hosts).unwrap();
+        let hosts = Vec::<Host<'_>>::deserialize(Value::from(hosts.to_vec())).unwrap();
         assert_eq!(hosts.text(&WIDE), expected);
         let shown = hosts[0].text(&WIDE);
         assert!(shown.contains("\nlast run:     failed in run r1: upgrade failed: no space\n"), "{shown}");
@@ -579,7 +508,7 @@ TIME                  WHO   ACTION      HOSTS   REASON
 2026-11-21T01:00:00Z  anna  forgot      h2      sold
 2026-11-21T01:00:00Z  anna  withdrew    h1      stolen
 2026-11-21T01:00:00Z  anna  approved    h1, h2";
-        let text = |page| Page::<Fact>::deserialize(page).unwrap().text(&WIDE);
+        let text = |page| Page::<Entry<Fact>>::deserialize(page).unwrap().text(&WIDE);
         assert_eq!(text(page), expected);
         assert_eq!(text(json!({ "items": [] })), "no host has been approved or withdrawn");
     }

@@ -8,13 +8,12 @@ mod required;
 use clap::{Args, Subcommand};
 use os_upgrade_api_types::route::Route;
 use os_upgrade_api_types::routes::reboot_queue::{
-    self as routes, EntryIndex, EntryToCancel, EntryToGiveUp, NodesToReboot, WhyAsked,
+    self as routes, Entry, EntryIndex, EntryToCancel, EntryToGiveUp, IsEnabled, NodesToReboot, WhyAsked,
 };
 use os_upgrade_shell::text::sanitized;
 use serde::Deserialize;
 use serde_json::Value;
 
-use self::entry::{Enabled, Entry};
 use super::events::sentence::changed_fields;
 use super::histories::{self, PageOptions};
 use super::options::Remote;
@@ -155,7 +154,7 @@ pub(crate) async fn run(command: Command) -> Result<(), Failure> {
         }
         Command::IsEnabled(remote) => {
             let answer = remote.client()?.call(&routes::IS_ENABLED).await?;
-            remote.output.show::<Enabled>(&answer)
+            remote.output.show::<IsEnabled>(&answer)
         }
         Command::History(options) => histories::show::<entry::Fact>(options, routes::HISTORY.call()).await,
     }
@@ -193,9 +192,9 @@ fn added(entries: &Value, output: Output) -> Result<(), Failure> {
     // It is done, whatever the answer looks like.
     let entries = Vec::<Entry>::deserialize(entries).unwrap_or_default();
     for entry in &entries {
-        output.note(&format!("queued: {}, as entry {}", sanitized(&entry.node), sanitized(&entry.index)));
+        output.note(&format!("queued: {}, as entry {}", sanitized(&entry.node), entry.index));
     }
-    if let Some(why) = entries.first().and_then(Entry::kept_by_queue) {
+    if let Some(Entry { why: Some(why), of_queue: true, .. }) = entries.first() {
         output.note(&format!("nothing starts now: {}", output.canvas().zone.times_in(&sanitized(why))));
     }
     Ok(())
@@ -228,14 +227,14 @@ async fn cancel_all(Why { reason, remote }: Why) -> Result<(), Failure> {
 }
 
 /// The entries; none also if they cannot be read: they are only for a note.
-async fn entries(client: &Client) -> Vec<Entry> {
+async fn entries(client: &Client) -> Vec<Entry<'static>> {
     client.read(&routes::LIST).await.unwrap_or_default()
 }
 
 /// Says which entries stay although they were cancelled.
-fn note_rebooting(entries: &[Entry], output: Output) {
+fn note_rebooting(entries: &[Entry<'_>], output: Output) {
     let still: Vec<&str> =
-        entries.iter().filter(|entry| entry.cancel_requested).map(|entry| entry.node.as_str()).collect();
+        entries.iter().filter(|entry| entry.cancel_requested).map(|entry| entry.node.as_ref()).collect();
     if let Some(hosts) = changed_fields(&still, 0) {
         let hosts = sanitized(&hosts);
         output.note(&format!(
@@ -248,7 +247,7 @@ fn note_rebooting(entries: &[Entry], output: Output) {
 async fn give_up(GiveUp { index, reason, remote }: GiveUp) -> Result<(), Failure> {
     let client = remote.client()?;
     // Only for a note.
-    let before: Option<Entry> = client.read(routes::READ.named([&index.to_string()])).await.ok();
+    let before: Option<Entry<'_>> = client.read(routes::READ.named([&index.to_string()])).await.ok();
     client.call_with_body(&routes::GIVE_UP, &EntryToGiveUp { index, reason }).await?;
     remote.output.done("given up", &[&index.to_string()])?;
     if let Some(entry) = before {

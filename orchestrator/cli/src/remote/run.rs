@@ -6,19 +6,21 @@ mod nodes;
 pub(super) mod view;
 mod watch;
 
+use std::borrow::Cow;
+
 use anyhow::Context as _;
 use clap::{Args, Subcommand};
-use os_upgrade_api_types::body::HostWithReason;
-use os_upgrade_api_types::routes::runs::{self as routes, Cancel, Trigger};
-use os_upgrade_api_types::routes::{run_hosts, state};
+use os_upgrade_api_types::body::{HostWithReason, Page};
+use os_upgrade_api_types::routes::run_hosts::{self, HostReport};
+use os_upgrade_api_types::routes::runs::{self as routes, Cancel, MissedRun, RunInFull, Trigger};
+use os_upgrade_api_types::routes::state::{self, State};
 use os_upgrade_calendar::Duration;
 use os_upgrade_kernel::RunResult;
 use os_upgrade_protocol::HostName;
 use os_upgrade_shell::text::sanitized;
-use serde::Deserialize;
+use serde::Deserialize as _;
 
-use self::host_report::HostReport;
-use self::view::{Listed, MissedRun, Page, Run, Stopping};
+use self::view::Listed;
 use super::histories::note_older;
 use super::options::Remote;
 use super::release;
@@ -187,19 +189,19 @@ async fn show(Show { id, host, remote }: Show) -> Result<(), Failure> {
     let (output, canvas) = (remote.output, remote.output.canvas());
     match (output.is_for_people(), &host) {
         (true, Some(_)) => {
-            let mut report: HostReport = client.read(call).await?;
+            let mut report: HostReport<'_> = client.read(call).await?;
             nodes::read(&client, std::slice::from_mut(&mut report.host)).await;
             outln!("{}", report.text(&canvas));
             Ok(())
         }
         (true, None) => {
-            let mut run: Run = client.read(call).await?;
+            let mut run: RunInFull<'_> = client.read(call).await?;
             nodes::read(&client, &mut run.hosts).await;
             outln!("{}", run.text(&canvas));
             Ok(())
         }
-        (false, Some(_)) => output.show::<HostReport>(&client.call(call).await?),
-        (false, None) => output.show::<Run>(&client.call(call).await?),
+        (false, Some(_)) => output.show::<HostReport<'_>>(&client.call(call).await?),
+        (false, None) => output.show::<RunInFull<'_>>(&client.call(call).await?),
     }
 }
 
@@ -264,39 +266,26 @@ async fn start(Start { timeout, reason, watch, remote }: Start) -> Result<(), Fa
 }
 
 async fn cancel(CancelOptions { reason, remote }: CancelOptions) -> Result<(), Failure> {
-    #[derive(Deserialize)]
-    #[serde(rename_all = "kebab-case")]
-    struct Before {
-        current_upgrade_info: Option<Current>,
-    }
-    #[derive(Deserialize)]
-    struct Current {
-        stopping: Option<Stopping>,
-    }
     let client = remote.client()?;
     let call = state::READ.call().with("fields", "current-upgrade-info/stopping");
     // It only says how to word the answer: whether there is something to cancel is decided by the leader.
-    let before = client.read::<Before>(call).await.ok().and_then(|before| before.current_upgrade_info);
+    let before = client.read::<State<'_>>(call).await.ok().and_then(|before| before.current_upgrade_info);
     client.call_with_body(&routes::CANCEL, &Cancel { reason }).await?;
-    let cancelled = before.and_then(|current| current.stopping).filter(Stopping::is_cancel);
-    let what = cancelled.map_or_else(
-        || "cancelled:".to_owned(),
-        |stopping| format!("already {};", sanitized(&stopping.progress())),
-    );
+    let stopping = before.as_ref().and_then(|current| current.stopping.as_ref()?.read());
+    let what = if view::is_cancel(stopping) {
+        format!("already {};", sanitized(&view::progress(stopping)))
+    } else {
+        "cancelled:".to_owned()
+    };
     remote.output.note(&format!("{what} no further host is started, and hosts that hold a slot finish"));
     Ok(())
 }
 
 /// Says that a deny window is in force, if one is. What cannot be read is left out: it is only a note.
 async fn note_deny_window(client: &Client, output: Output) {
-    #[derive(Deserialize)]
-    #[serde(rename_all = "kebab-case")]
-    struct Denied {
-        denied_until: Option<String>,
-    }
-    let read = client.read::<Denied>(state::READ.call().with("fields", "denied-until")).await;
-    if let Ok(Denied { denied_until: Some(end) }) = read {
-        let end = output.canvas().zone.time(&end);
+    let read = client.read::<State<'_>>(state::READ.call().with("fields", "denied-until")).await;
+    if let Ok(State { denied_until: Some(end), .. }) = read {
+        let end = output.canvas().zone.stamp(end);
         output.aside(&format!(
             "a deny window is in force until {end}: it keeps back runs that start automatically, not this one"
         ));
@@ -305,29 +294,16 @@ async fn note_deny_window(client: &Client, output: Output) {
 
 /// The ids of the newest runs.
 async fn ids(client: &Client) -> anyhow::Result<Vec<String>> {
-    #[derive(Deserialize)]
-    struct Ids {
-        items: Vec<String>,
-    }
     let call = routes::LIST.call().with("keys", "true").with("limit", SEARCHED_MAX.to_string());
-    Ok(client.read::<Ids>(call).await?.items)
+    Ok(client.read::<Page<String>>(call).await?.items)
 }
 
 /// The id of the active run, else of the last one. The state knows them before the history does.
 async fn newest(client: &Client) -> Result<String, Failure> {
-    #[derive(Deserialize)]
-    struct Id {
-        id: String,
-    }
-    #[derive(Deserialize)]
-    #[serde(rename_all = "kebab-case")]
-    struct Newest {
-        current_upgrade_info: Option<Id>,
-        last_upgrade_info: Option<Id>,
-    }
     let call = state::READ.call().with("fields", "current-upgrade-info/id,last-upgrade-info/id");
-    let Newest { current_upgrade_info, last_upgrade_info } = client.read(call).await?;
-    let newest = current_upgrade_info.or(last_upgrade_info).map(|run| run.id);
+    let State { current_upgrade_info, last_upgrade_info, .. } = client.read(call).await?;
+    let current = current_upgrade_info.map(|run| run.id);
+    let newest = current.or_else(|| last_upgrade_info.map(|run| run.id)).map(Cow::into_owned);
     newest.ok_or_else(|| anyhow::anyhow!("there has been no run").into())
 }
 

@@ -4,12 +4,14 @@ use std::io::Read as _;
 
 use anyhow::Context as _;
 use clap::{Args, Subcommand};
-use os_upgrade_api_types::routes::strongbox::{self as routes, SecretValue, StrongboxKey};
+use os_upgrade_api_types::body::Page;
+use os_upgrade_api_types::routes::strongbox::{
+    self as routes, Secret, SecretValue, Secrets, Strongbox, StrongboxChange, StrongboxKey,
+};
 use os_upgrade_kernel::SecretName;
 use os_upgrade_shell::text::sanitized;
 use os_upgrade_site::strongbox::SECRET_BYTES_MAX;
 use os_upgrade_site::strongbox::key::Key;
-use serde::Deserialize;
 use zeroize::Zeroizing;
 
 use super::options::Remote;
@@ -72,7 +74,7 @@ pub(crate) async fn run(command: Command) -> Result<(), Failure> {
         }
         Command::Status(remote) => {
             let status = remote.client()?.call(&routes::READ).await?;
-            remote.output.show::<Status>(&status)
+            remote.output.show::<Strongbox>(&status)
         }
         Command::Unseal(remote) => {
             let key = standard_input()?;
@@ -90,7 +92,7 @@ pub(crate) async fn run(command: Command) -> Result<(), Failure> {
         }
         Command::List(remote) => {
             let list = remote.client()?.call(&routes::LIST).await?;
-            remote.output.show::<Secrets>(&list)
+            remote.output.show::<Secrets<Secret<'_>>>(&list)
         }
         Command::Remove(SecretOptions { name, remote }) => {
             remote.client()?.call(routes::REMOVE.named([name.as_str()])).await?;
@@ -99,7 +101,7 @@ pub(crate) async fn run(command: Command) -> Result<(), Failure> {
         Command::History(HistoryOptions { limit, remote }) => {
             let call = routes::HISTORY.call().with("limit", limit.to_string());
             let history = remote.client()?.call(call).await?;
-            remote.output.show::<History>(&history)
+            remote.output.show::<Page<StrongboxChange<'_>>>(&history)
         }
     }
 }
@@ -119,16 +121,7 @@ fn standard_input() -> Result<Zeroizing<String>, Failure> {
     Ok(text)
 }
 
-/// The response of `GET /v1/state/strongbox`.
-#[derive(Debug, Deserialize)]
-struct Status {
-    /// How many secrets there are.
-    secrets: u64,
-    /// Why they cannot be used; absent if they can.
-    reason: Option<String>,
-}
-
-impl View for Status {
+impl View for Strongbox {
     fn text(&self, _: &Canvas) -> String {
         let reason = self.reason.as_deref().unwrap_or("not sealed");
         format!("{} secrets; {}", self.secrets, sanitized(reason))
@@ -139,21 +132,7 @@ impl View for Status {
     }
 }
 
-/// The secrets, without their values.
-#[derive(Debug, Deserialize)]
-struct Secrets {
-    secrets: Vec<Secret>,
-}
-
-#[derive(Debug, Deserialize)]
-struct Secret {
-    name: String,
-    #[serde(default)]
-    actor: String,
-    since: String,
-}
-
-impl View for Secrets {
+impl View for Secrets<Secret<'static>> {
     fn text(&self, canvas: &Canvas) -> String {
         self.secrets.text(canvas)
     }
@@ -167,55 +146,25 @@ impl View for Secrets {
     }
 }
 
-impl Row for Secret {
+impl Row for Secret<'static> {
     const COLUMNS: &'static [Column<Self>] = &[
-        Column::new("NAME", |secret, _| secret.name.clone()),
-        Column::new("STORED BY", |secret, _| secret.actor.clone()),
-        Column::whole("SINCE", |secret, zone| zone.time(&secret.since)),
+        Column::new("NAME", |secret, _| secret.name.to_string()),
+        Column::new("STORED BY", |secret, _| secret.actor.to_string()),
+        Column::whole("SINCE", |secret, zone| zone.stamp(secret.since)),
     ];
     const NONE: &'static str = "there is no secret";
 
     fn name(&self) -> Option<String> {
-        Some(self.name.clone())
+        Some(self.name.to_string())
     }
 }
 
-/// A page of what was stored and removed, newest first.
-#[derive(Debug, Deserialize)]
-struct History {
-    items: Vec<Entry>,
-}
-
-#[derive(Debug, Deserialize)]
-struct Entry {
-    time: String,
-    #[serde(default)]
-    actor: String,
-    r#type: String,
-    #[serde(default)]
-    name: String,
-}
-
-impl View for History {
-    fn text(&self, canvas: &Canvas) -> String {
-        self.items.text(canvas)
-    }
-
-    fn names(&self) -> Option<Vec<String>> {
-        self.items.names()
-    }
-
-    fn none(&self) -> Option<String> {
-        self.items.none()
-    }
-}
-
-impl Row for Entry {
+impl Row for StrongboxChange<'static> {
     const COLUMNS: &'static [Column<Self>] = &[
-        Column::whole("TIME", |entry, zone| zone.time(&entry.time)),
-        Column::new("WHO", |entry, _| entry.actor.clone()),
-        Column::new("ACTION", |entry, _| {
-            let word = match entry.r#type.as_str() {
+        Column::whole("TIME", |change, zone| zone.show(change.time.0)),
+        Column::new("WHO", |change, _| change.actor.as_deref().unwrap_or_default().to_owned()),
+        Column::new("ACTION", |change, _| {
+            let word = match change.kind.as_ref() {
                 "secret-kept" => "stored",
                 "secret-removed" => "removed",
                 "strongbox-made" => "new key",
@@ -223,7 +172,7 @@ impl Row for Entry {
             };
             word.to_owned()
         }),
-        Column::new("SECRET", |entry, _| entry.name.clone()),
+        Column::new("SECRET", |change, _| change.name.clone().unwrap_or_default()),
     ];
     const NONE: &'static str = "no secret has been stored or removed";
 
@@ -234,6 +183,7 @@ impl Row for Entry {
 
 #[cfg(test)]
 mod tests {
+    use serde::Deserialize as _;
     use serde_json::json;
 
     use super::*;
@@ -241,8 +191,9 @@ mod tests {
 
     #[test]
     fn history_in_a_table() {
-        let item = |kind: &str| json!({"time": "2026-11-21T01:00:00.000Z", "actor": "api", "type": kind, "name": "x"});
-        let made = json!({"time": "2026-11-21T01:00:00.000Z", "type": "strongbox-made"});
+        let item = |kind: &str| json!({"sequence": 12, "place": 0, "time": "2026-11-21T01:00:00.000Z", "actor": "api", "type": kind, "name": "x"});
+        let made =
+            json!({"sequence": 12, "place": 0, "time": "2026-11-21T01:00:00.000Z", "type": "strongbox-made"});
         let answer = json!({"items": [item("secret-removed"), item("secret-kept"), made], "next": "9.0"});
         let expected = "\
 TIME                  WHO  ACTION   SECRET
@@ -250,7 +201,7 @@ TIME                  WHO  ACTION   SECRET
 2026-11-21T01:00:00Z  api  stored   x
 2026-11-21T01:00:00Z       new key";
         let canvas = Canvas { is_wide: false, columns: None, zone: Zone::Utc };
-        let history = |answer| History::deserialize(answer).unwrap().text(&canvas);
+        let history = |answer| Page::<StrongboxChange<'_>>::deserialize(answer).unwrap().text(&canvas);
         assert_eq!(history(answer), expected);
         assert_eq!(history(json!({"items": []})), "no secret has been stored or removed");
     }

@@ -1,12 +1,11 @@
 //! `os-upgrade windows`: when the maintenance windows are open.
 
 use clap::Args;
-use os_upgrade_api_types::routes::windows as routes;
+use os_upgrade_api_types::routes::windows::{self as routes, Occurrence};
 use os_upgrade_shell::text::sanitized;
-use serde::Deserialize;
 
 use super::options::Remote;
-use super::run::view::took;
+use super::run::view::span;
 use crate::Failure;
 use crate::output::{Canvas, Column, Row, View, Zone};
 
@@ -19,39 +18,20 @@ pub(crate) struct Windows {
     remote: Remote,
 }
 
-/// The response of `GET /v1/state/os-upgrade/windows`.
-#[derive(Debug, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub(super) struct Answer {
-    pub(super) windows: Vec<Window>,
-    /// Why there are no further ones.
-    problem: Option<String>,
-    /// When the deny window ends that is in force now.
-    denied_until: Option<String>,
-    /// The time zone of windows that name none.
-    site_timezone: Option<String>,
-}
-
-/// A time in which upgrades may run.
-#[derive(Debug, Deserialize)]
-pub(super) struct Window {
-    pub(super) start: String,
-    pub(super) end: String,
-}
-
 /// Prints the windows.
 pub(super) async fn run(Windows { count, remote }: Windows) -> Result<(), Failure> {
     let windows = remote.client()?.call(routes::LIST.call().with("count", count.to_string())).await?;
-    remote.output.show::<Answer>(&windows)
+    remote.output.show::<routes::Windows>(&windows)
 }
 
-impl View for Answer {
+impl View for routes::Windows {
     fn text(&self, canvas: &Canvas) -> String {
         let problem = self.problem.as_deref().map(|problem| format!("no more: {}", sanitized(problem)));
-        let zone = self.site_timezone.as_deref();
+        // An older version does not say it.
+        let zone = Some(&self.site_timezone).filter(|zone| !zone.is_empty());
         let zone = zone
             .map(|zone| format!("windows without a timezone are in that of the site: {}", sanitized(zone)));
-        let parts = [problem, self.denied(canvas.zone), zone].into_iter().flatten();
+        let parts = [problem, denied(self, canvas.zone), zone].into_iter().flatten();
         let notes: Vec<String> = parts.collect();
         let notes = if notes.is_empty() { String::new() } else { format!("\n\n{}", notes.join("\n")) };
         self.windows.text(canvas) + &notes
@@ -63,25 +43,23 @@ impl View for Answer {
 
     fn none(&self) -> Option<String> {
         let none = self.windows.none()?;
-        let parts = [self.problem.as_deref().map(sanitized), self.denied(Zone::Utc)];
+        let parts = [self.problem.as_deref().map(sanitized), denied(self, Zone::Utc)];
         let why: Vec<String> = parts.into_iter().flatten().collect();
         Some(if why.is_empty() { none } else { format!("no maintenance window opens: {}", why.join("; ")) })
     }
 }
 
-impl Answer {
-    /// That a deny window is in force, and until when.
-    fn denied(&self, zone: Zone) -> Option<String> {
-        let end = self.denied_until.as_deref()?;
-        Some(format!("a deny window is in force until {}", zone.time(end)))
-    }
+/// That a deny window is in force, and until when.
+fn denied(windows: &routes::Windows, zone: Zone) -> Option<String> {
+    let end = windows.denied_until?;
+    Some(format!("a deny window is in force until {}", zone.stamp(end)))
 }
 
-impl Row for Window {
+impl Row for Occurrence {
     const COLUMNS: &'static [Column<Self>] = &[
-        Column::whole("START", |window, zone| zone.time(&window.start)),
-        Column::whole("END", |window, zone| zone.time(&window.end)),
-        Column::new("DURATION", |window, _| took(&window.start, &window.end).unwrap_or_default()),
+        Column::whole("START", |window, zone| zone.stamp(window.start)),
+        Column::whole("END", |window, zone| zone.stamp(window.end)),
+        Column::new("DURATION", |window, _| span(window.start.0, window.end.0)),
     ];
     const NONE: &'static str =
         "no maintenance window opens; os-upgrade config set --help shows how to configure one";
@@ -93,6 +71,7 @@ impl Row for Window {
 
 #[cfg(test)]
 mod tests {
+    use serde::Deserialize as _;
     use serde_json::json;
 
     use super::*;
@@ -111,13 +90,13 @@ START                 END                   DURATION
 no more: the calendar ends
 a deny window is in force until 2026-11-22T00:00:00Z
 windows without a timezone are in that of the site: Europe/Berlin";
-        assert_eq!(Answer::deserialize(windows).unwrap().text(&canvas), expected);
+        assert_eq!(routes::Windows::deserialize(windows).unwrap().text(&canvas), expected);
         let denied = json!({ "windows": [], "denied-until": "2026-11-22T00:00:00Z" });
         let expected = "no maintenance window opens: a deny window is in force until 2026-11-22T00:00:00Z";
-        assert_eq!(Answer::deserialize(denied).unwrap().none().as_deref(), Some(expected));
+        assert_eq!(routes::Windows::deserialize(denied).unwrap().none().as_deref(), Some(expected));
         let denied =
             json!({ "windows": [], "problem": "all are denied", "denied-until": "2026-11-22T00:00:00Z" });
         let expected = "no maintenance window opens: all are denied; a deny window is in force until 2026-11-22T00:00:00Z";
-        assert_eq!(Answer::deserialize(denied).unwrap().none().as_deref(), Some(expected));
+        assert_eq!(routes::Windows::deserialize(denied).unwrap().none().as_deref(), Some(expected));
     }
 }

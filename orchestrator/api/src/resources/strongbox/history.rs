@@ -35,8 +35,8 @@ fn change(fact: &FactRow) -> Result<StrongboxChange<'_>, Problem> {
         sequence: fact.sequence,
         place: fact.place,
         time: Millis(fact.at),
-        kind: &fact.name,
-        actor: fact.actor.as_deref(),
+        kind: fact.name.as_str().into(),
+        actor: fact.actor.as_deref().map(Into::into),
         name,
     })
 }

@@ -1,12 +1,13 @@
 //! What an instance says of its site over the API: whatever machine it is on.
 
 use os_upgrade_api_types::route::Call;
+use os_upgrade_api_types::routes::cluster::ClusterState;
 use os_upgrade_api_types::routes::{self, cluster, health, state};
 use serde::Deserialize as _;
 use serde_json::Value;
 
 use super::check::Check;
-use crate::leadership::Leadership;
+use crate::leadership::trouble;
 use crate::rest::Client;
 
 /// What is read of the state.
@@ -20,7 +21,7 @@ pub(super) async fn examine(client: &Client) -> Vec<Check> {
     let mut checks = part(client, "instance", health::READY.call(), instance).await;
     let mut is_led = true;
     let of_cluster = |answer: &Value| {
-        is_led = Leadership::deserialize(answer).is_ok_and(|leadership| leadership.trouble().is_none());
+        is_led = ClusterState::deserialize(answer).is_ok_and(|cluster| trouble(&cluster).is_none());
         cluster(answer)
     };
     checks.extend(part(client, "cluster", cluster::READ.call(), of_cluster).await);

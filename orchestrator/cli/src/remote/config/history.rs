@@ -2,6 +2,7 @@
 
 use anyhow::bail;
 use clap::Args;
+use os_upgrade_api_types::body::Page;
 use os_upgrade_api_types::routes::config as routes;
 use os_upgrade_kernel::FactCursor;
 use os_upgrade_shell::text::sanitized;
@@ -35,11 +36,6 @@ pub(crate) struct Options {
 pub(super) fn change_number(text: &str) -> Result<FactCursor, String> {
     let whole = if text.contains('.') { text.to_owned() } else { format!("{text}.{AFTER_ALL_PLACES}") };
     whole.parse().map_err(|_| "the number of a change is expected, such as 12".to_owned())
-}
-
-#[derive(Debug, Deserialize)]
-struct Page {
-    items: Vec<Change>,
 }
 
 /// A change of the configuration.
@@ -133,20 +129,6 @@ impl Row for Change {
     }
 }
 
-impl View for Page {
-    fn text(&self, canvas: &Canvas) -> String {
-        self.items.text(canvas)
-    }
-
-    fn names(&self) -> Option<Vec<String>> {
-        self.items.names()
-    }
-
-    fn none(&self) -> Option<String> {
-        self.items.none()
-    }
-}
-
 impl View for Shown {
     fn text(&self, canvas: &Canvas) -> String {
         let Self { change, before, earlier: _ } = self;
@@ -169,7 +151,7 @@ pub(super) async fn run(Options { change, limit, remote }: Options) -> Result<()
         return remote.output.show::<Shown>(&serde_json::to_value(shown).map_err(anyhow::Error::from)?);
     }
     let page = client.call(routes::HISTORY.call().with("limit", limit.to_string())).await?;
-    remote.output.show::<Page>(&page)?;
+    remote.output.show::<Page<Change>>(&page)?;
     note_older(&page, remote.output);
     Ok(())
 }
@@ -179,7 +161,7 @@ pub(super) async fn find(client: &Client, number: FactCursor) -> anyhow::Result<
     // The change itself is the first that is older than the place after it.
     let after = FactCursor { place: number.place.saturating_add(1).min(AFTER_ALL_PLACES), ..number };
     let call = routes::HISTORY.call().with("limit", "2").with("after", after.to_string());
-    let page: Page = client.read(call).await?;
+    let page: Page<Change> = client.read(call).await?;
     let mut items = page.items.into_iter();
     let is_wanted = |change: &Change| {
         change.sequence == number.sequence
@@ -204,7 +186,7 @@ mod tests {
 
     #[test]
     fn changes_in_a_table() {
-        let page = Page::deserialize(json!({"items": [
+        let page = Page::<Change>::deserialize(json!({"items": [
             {"sequence": 14, "place": 0, "time": "2026-11-21T02:00:00.000Z", "actor": "eve", "difference": []},
             {"sequence": 12, "place": 1, "time": "2026-11-21T01:00:00.000Z", "actor": "eve", "configuration": {},
              "difference": [{"path": "rollout/max-failures"}, {"path": "start-jitter"}]},
@@ -219,7 +201,7 @@ CHANGE  TIME                  WHO  CHANGED
 9       2026-11-21T00:00:00Z  eve  created";
         let canvas = Canvas { is_wide: false, columns: None, zone: Zone::Utc };
         assert_eq!(page.text(&canvas), expected);
-        assert_eq!(Page { items: Vec::new() }.text(&canvas), "the configuration has not been changed");
+        assert_eq!(Vec::<Change>::new().text(&canvas), "the configuration has not been changed");
     }
 
     /// The first change of a history that was shortened has no change before it, and does not create everything.

@@ -3,13 +3,14 @@
 
 use anyhow::Context as _;
 use chrono::{DateTime, Utc};
+use os_upgrade_api_types::body::Stamp;
 use os_upgrade_api_types::route::{Call, JSON};
-use os_upgrade_api_types::routes::config as routes;
+use os_upgrade_api_types::routes::config::{self as routes, NextStarts, Warning};
 use os_upgrade_shell::not_done::NotDone;
 use os_upgrade_shell::text::sanitized;
 use reqwest::StatusCode;
-use serde::{Deserialize, Serialize};
-use serde_json::{Map, Value, json};
+use serde::Deserialize;
+use serde_json::{Value, json};
 
 use super::difference;
 use crate::Failure;
@@ -123,58 +124,35 @@ impl Purpose {
 }
 
 /// What the API says of a change.
-#[derive(Debug, Deserialize)]
-#[serde(rename_all = "kebab-case")]
+#[derive(Debug)]
 pub(super) struct Preview {
-    /// The configuration that would be in force.
-    #[serde(default)]
-    configuration: Value,
+    /// The answer.
+    answer: Value,
     warnings: Vec<Warning>,
-    /// Absent if the instance is of a version that does not say.
-    next_upgrade_at: Option<NextStarts>,
 }
 
-/// When the next run starts automatically; absent if none does.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-struct NextStarts {
-    #[serde(skip_serializing_if = "Option::is_none")]
-    before: Option<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    after: Option<String>,
-}
-
-impl NextStarts {
-    /// What the change does to the next start; `None` if nothing. In a window that is open at `now` something may keep a run
-    /// from starting; the warnings speak of a run that starts at once.
-    fn sentence(&self, zone: Zone, now: DateTime<Utc>) -> Option<String> {
-        let at = |time: &str| sanitized(&zone.time(time));
-        let is_open = |time: &str| time.parse::<DateTime<Utc>>().is_ok_and(|time| time <= now);
-        match (self.before.as_deref(), self.after.as_deref()) {
-            (before, after) if before == after => None,
-            (_, Some(after)) if is_open(after) => None,
-            (Some(before), Some(after)) if is_open(before) => {
-                Some(format!("the next run starts at {}", at(after)))
-            }
-            (Some(before), None) if is_open(before) => Some("no run starts automatically".to_owned()),
-            (Some(before), Some(after)) => {
-                Some(format!("the next run starts at {} instead of {}", at(after), at(before)))
-            }
-            (None, Some(after)) => {
-                Some(format!("the next run starts at {}; so far none starts automatically", at(after)))
-            }
-            (Some(before), None) => {
-                Some(format!("no run starts automatically; so far the next starts at {}", at(before)))
-            }
-            (None, None) => None,
+/// What the change does to the next start; `None` if nothing. In a window that is open at `now` something may keep a run from
+/// starting; the warnings speak of a run that starts at once.
+fn change_of_start(next: NextStarts, zone: Zone, now: DateTime<Utc>) -> Option<String> {
+    let is_open = |time: Stamp| time.0 <= now;
+    match (next.before, next.after) {
+        (before, after) if before == after => None,
+        (_, Some(after)) if is_open(after) => None,
+        (Some(before), Some(after)) if is_open(before) => {
+            Some(format!("the next run starts at {}", zone.stamp(after)))
         }
+        (Some(before), None) if is_open(before) => Some("no run starts automatically".to_owned()),
+        (Some(before), Some(after)) => {
+            Some(format!("the next run starts at {} instead of {}", zone.stamp(after), zone.stamp(before)))
+        }
+        (None, Some(after)) => {
+            Some(format!("the next run starts at {}; so far none starts automatically", zone.stamp(after)))
+        }
+        (Some(before), None) => {
+            Some(format!("no run starts automatically; so far the next starts at {}", zone.stamp(before)))
+        }
+        (None, None) => None,
     }
-}
-
-#[derive(Debug, Serialize, Deserialize)]
-struct Warning {
-    message: String,
-    #[serde(flatten)]
-    details: Map<String, Value>,
 }
 
 /// A change that is shown: people see the difference, and when the next run starts if that differs.
@@ -183,13 +161,14 @@ struct Warning {
 struct Shown {
     before: Value,
     configuration: Value,
+    /// Absent if the instance is of a version that does not say.
     next_upgrade_at: Option<NextStarts>,
 }
 
 impl View for Shown {
     fn text(&self, canvas: &Canvas) -> String {
         let difference = difference::between(&self.before, &self.configuration, console::colors_enabled());
-        let starts = self.next_upgrade_at.as_ref().and_then(|next| next.sentence(canvas.zone, Utc::now()));
+        let starts = self.next_upgrade_at.and_then(|next| change_of_start(next, canvas.zone, Utc::now()));
         difference + &starts.map(|starts| format!("\n\n{starts}")).unwrap_or_default()
     }
 
@@ -205,7 +184,9 @@ pub(super) async fn preview(client: &Client, current: &Read, change: &Change) ->
         reply.status == StatusCode::OK,
         "this instance is of a version that does not say what would follow: use its own os-upgrade"
     );
-    reply.json().context("unexpected response")
+    let answer: Value = reply.json()?;
+    let warnings = Vec::deserialize(&answer["warnings"]).context("unexpected response")?;
+    Ok(Preview { answer, warnings })
 }
 
 /// A preview changes nothing, whatever became of it.
@@ -237,14 +218,14 @@ pub(super) async fn carry_out(
     consent: Option<Consent>,
     output: Output,
 ) -> Result<(), Failure> {
-    let Preview { configuration, warnings, next_upgrade_at } = preview;
-    if *configuration == current.configuration {
+    let Preview { answer, warnings } = preview;
+    if answer["configuration"] == current.configuration {
         output.note("nothing changes");
         return Ok(());
     }
     let shown = json!({
-        "before": current.configuration, "configuration": configuration, "warnings": warnings,
-        "next-upgrade-at": next_upgrade_at,
+        "before": current.configuration, "configuration": answer["configuration"], "warnings": answer["warnings"],
+        "next-upgrade-at": answer["next-upgrade-at"],
     });
     // Whoever agreed in advance and wants quiet is told nothing; programs get their document.
     let is_told = !output.is_quiet() || consent != Some(Consent::Given);
@@ -268,9 +249,12 @@ mod tests {
     #[test]
     fn change_of_the_next_start_is_said() {
         let said = |before: Option<&str>, after: Option<&str>| {
-            let time = |time: Option<&str>| time.map(|day| format!("2026-11-{day}T01:00:00Z"));
+            let time = |time: Option<&str>| {
+                time.map(|day| Stamp(format!("2026-11-{day}T01:00:00Z").parse().unwrap()))
+            };
             let now = "2026-11-20T01:00:00Z".parse().unwrap();
-            NextStarts { before: time(before), after: time(after) }.sentence(Zone::Utc, now)
+            let next = NextStarts { before: time(before), after: time(after) };
+            change_of_start(next, Zone::Utc, now)
         };
         for (before, after, expected) in [
             (None, None, None),

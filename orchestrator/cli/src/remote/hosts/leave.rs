@@ -5,10 +5,9 @@ use std::collections::BTreeSet;
 use clap::Args;
 use os_upgrade_api_types::body::HostWithReason;
 use os_upgrade_api_types::route::{Call, Route};
-use os_upgrade_api_types::routes::hosts as routes;
+use os_upgrade_api_types::routes::hosts::{self as routes, Host};
 use os_upgrade_kernel::HostStatus;
 use os_upgrade_protocol::HostName;
-use serde::Deserialize;
 
 use super::selection;
 use crate::Failure;
@@ -95,9 +94,5 @@ async fn each(
 
 /// The status of the host in the active run. `None` also if that cannot be read: it is only for a note.
 async fn status(client: &Client, host: &HostName) -> Option<HostStatus> {
-    #[derive(Deserialize)]
-    struct Shown {
-        status: Option<HostStatus>,
-    }
-    client.read::<Shown>(routes::READ.named([host.as_str()])).await.ok()?.status
+    client.read::<Host<'_>>(routes::READ.named([host.as_str()])).await.ok()?.status?.known()
 }

@@ -4,10 +4,9 @@
 use std::collections::BTreeSet;
 
 use os_upgrade_api_types::route::Call;
-use os_upgrade_api_types::routes::hosts as routes;
+use os_upgrade_api_types::routes::hosts::{self as routes, Host};
 use os_upgrade_protocol::HostName;
 use os_upgrade_shell::text::sanitized;
-use serde::Deserialize;
 use wildmatch::WildMatch;
 
 use crate::Failure;
@@ -72,25 +71,15 @@ pub(super) async fn pending(client: &Client) -> anyhow::Result<Vec<HostName>> {
 }
 
 /// Whether a host has no worker, and nobody has decided about it: it is a node, or holds a slot, or is in the reboot queue.
-pub(super) fn is_unannounced(without_worker: bool, decided_by: Option<&str>) -> bool {
-    without_worker && decided_by.is_none()
-}
-
-/// A host, as far as it matters whether a pattern may mean it.
-#[derive(Debug, Default, Deserialize)]
-#[serde(default, rename_all = "kebab-case")]
-struct Known {
-    hostname: String,
-    without_worker: bool,
-    decided_by: Option<String>,
+pub(super) const fn is_unannounced(host: &Host<'_>) -> bool {
+    host.without_worker && host.decided_by.is_none()
 }
 
 /// The names of the hosts that have announced themselves, or that operators have decided about. A node of the cluster without a worker is
 /// none of them: a stranger could announce itself by its name.
 pub(super) async fn known(client: &Client) -> anyhow::Result<BTreeSet<HostName>> {
-    let hosts: Vec<Known> = client.read(list_call(false)).await?;
-    let is_known = |host: &Known| !is_unannounced(host.without_worker, host.decided_by.as_deref());
-    let known = hosts.into_iter().filter(is_known);
+    let hosts: Vec<Host<'_>> = client.read(list_call(false)).await?;
+    let known = hosts.iter().filter(|host| !is_unannounced(host));
     Ok(known.filter_map(|host| HostName::new(&host.hostname).ok()).collect())
 }
 

@@ -1,112 +1,70 @@
 //! Entries of the reboot queue, as people see them.
 
+use os_upgrade_api_types::routes::reboot_queue::{Entry, IsEnabled};
 use os_upgrade_console::describe;
 use os_upgrade_kernel::Reason;
 use os_upgrade_shell::text::sanitized;
 use serde::Deserialize;
 
-use crate::output::{Canvas, Column, Row, View, Zone};
+use crate::output::{Canvas, Column, Row, View, Zone, or_dash, progress_text};
 use crate::remote::histories;
 
 /// What is said of an empty queue.
 pub(super) const NONE: &str = "the reboot queue is empty";
 
-/// An entry in the response of `GET /v1/state/reboot-queue`.
-#[derive(Debug, Default, Deserialize)]
-#[serde(default)]
-pub(super) struct Entry {
-    pub(super) index: String,
-    pub(super) node: String,
-    pub(super) status: String,
-    pub(super) last_transition_time: String,
-    pub(super) drain_backoff_count: u64,
-    pub(super) drain_backoff_expire: Option<String>,
-    added_at: String,
-    added_by: Option<String>,
-    reason: Option<String>,
-    pub(super) cancel_requested: bool,
-    required: bool,
-    boot_id: Option<String>,
-    why: Option<String>,
-    why_kind: Option<String>,
-    output: Option<String>,
-    progress: Option<Progress>,
+fn status(entry: &Entry<'_>) -> String {
+    let and = if entry.cancel_requested { ", then cancelled" } else { "" };
+    format!("{}{and}", entry.status)
 }
 
-#[derive(Debug, Default, Deserialize)]
-#[serde(default)]
-struct Progress {
-    percent: Option<u8>,
-    text: String,
+/// Why it is not progressing, or how far it is.
+fn remark(entry: &Entry<'_>, zone: Zone) -> String {
+    let progress = entry.progress.as_ref().map(progress_text);
+    let why = entry.why.as_deref().map(|why| zone.times_in(why));
+    progress.or(why).unwrap_or_default()
 }
 
-impl Entry {
-    /// Why it does not start, if the whole queue does not.
-    pub(super) fn kept_by_queue(&self) -> Option<&str> {
-        let kind = self.why_kind.as_deref()?;
-        let is_of_queue =
-            ["disabled", "no-window", "unclear-windows", "clock", "unreachable"].contains(&kind);
-        self.why.as_deref().filter(|_| is_of_queue)
-    }
-
-    fn status(&self) -> String {
-        let and = if self.cancel_requested { ", then cancelled" } else { "" };
-        format!("{}{and}", self.status)
-    }
-
-    /// Why it is not progressing, or how far it is.
-    fn remark(&self, zone: Zone) -> String {
-        let progress = self.progress.as_ref().map(|Progress { percent, text }| {
-            percent.map_or_else(|| text.clone(), |percent| format!("{percent} % {text}"))
-        });
-        let why = self.why.as_deref().map(|why| zone.times_in(why));
-        progress.or(why).unwrap_or_default()
-    }
-}
-
-impl Row for Entry {
+impl Row for Entry<'static> {
     const COLUMNS: &'static [Column<Self>] = &[
-        Column::whole("INDEX", |entry, _| entry.index.clone()),
-        Column::new("NODE", |entry, _| entry.node.clone()),
-        Column::new("STATUS", |entry, _| entry.status()),
-        Column::whole("SINCE", |entry, zone| zone.time(&entry.last_transition_time)),
-        Column::wide("ADDED", |entry, zone| zone.time(&entry.added_at)),
-        Column::new("BY", |entry, _| entry.added_by.clone().unwrap_or_else(|| "-".to_owned())),
-        Column::wide("REASON", |entry, _| entry.reason.clone().unwrap_or_else(|| "-".to_owned())),
+        Column::whole("INDEX", |entry, _| entry.index.to_string()),
+        Column::new("NODE", |entry, _| entry.node.to_string()),
+        Column::new("STATUS", |entry, _| status(entry)),
+        Column::whole("SINCE", |entry, zone| zone.stamp(entry.last_transition_time)),
+        Column::wide("ADDED", |entry, zone| zone.stamp(entry.added_at)),
+        Column::new("BY", |entry, _| or_dash(entry.added_by.as_deref())),
+        Column::wide("REASON", |entry, _| or_dash(entry.reason.as_deref())),
         Column::wide("BACKOFFS", |entry, _| entry.drain_backoff_count.to_string()),
-        Column::wide("BACKOFF UNTIL", |entry, zone| zone.time_or_dash(entry.drain_backoff_expire.as_deref())),
-        Column::wide("BOOT", |entry, _| entry.boot_id.clone().unwrap_or_else(|| "-".to_owned())),
-        Column::text("WHY", Self::remark),
+        Column::wide("BACKOFF UNTIL", |entry, zone| zone.stamp_or_dash(entry.drain_backoff_expire)),
+        Column::wide("BOOT", |entry, _| or_dash(entry.boot_id.as_deref())),
+        Column::text("WHY", remark),
     ];
     const NONE: &'static str = NONE;
 
     fn name(&self) -> Option<String> {
-        Some(self.index.clone())
+        Some(self.index.to_string())
     }
 }
 
-impl View for Entry {
+impl View for Entry<'static> {
     fn text(&self, canvas: &Canvas) -> String {
         let zone = canvas.zone;
-        let progress = self.progress.as_ref().map(|_| self.remark(zone));
         let backoffs = (self.drain_backoff_count > 0).then(|| {
-            let until =
-                self.drain_backoff_expire.as_deref().map(|until| format!(", until {}", zone.time(until)));
+            let until = self.drain_backoff_expire.map(|until| format!(", until {}", zone.stamp(until)));
             format!("{}{}", self.drain_backoff_count, until.unwrap_or_default())
         });
         let by_itself = if self.required { ", because its host needs a reboot" } else { "" };
         let by = self.added_by.as_ref().map(|by| format!(" by {by}")).unwrap_or_default();
         let lines = [
-            ("index", Some(self.index.clone())),
-            ("node", Some(self.node.clone())),
-            ("status", Some(format!("{} since {}", self.status(), zone.time(&self.last_transition_time)))),
-            ("added", Some(format!("{}{by}{by_itself}", zone.time(&self.added_at)))),
-            ("reason", self.reason.clone()),
+            ("index", Some(self.index.to_string())),
+            ("node", Some(self.node.to_string())),
+            ("status", Some(format!("{} since {}", status(self), zone.stamp(self.last_transition_time)))),
+            ("added", Some(format!("{}{by}{by_itself}", zone.stamp(self.added_at)))),
+            ("reason", self.reason.as_deref().map(str::to_owned)),
             ("backoffs", backoffs),
-            ("boot to leave", self.boot_id.clone()),
+            ("boot to leave", self.boot_id.as_deref().map(str::to_owned)),
             ("why", self.why.as_deref().map(|why| zone.times_in(why))),
-            ("output", self.output.clone()),
-            ("progress", progress),
+            ("output", self.output.as_deref().map(str::to_owned)),
+            ("progress", self.progress.as_ref().map(progress_text)),
         ];
         let lines = lines.into_iter().filter_map(|(name, text)| Some((name, text?)));
         lines
@@ -116,17 +74,11 @@ impl View for Entry {
     }
 
     fn names(&self) -> Option<Vec<String>> {
-        Some(vec![self.index.clone()])
+        Some(vec![self.index.to_string()])
     }
 }
 
-/// Whether entries may start.
-#[derive(Debug, Deserialize)]
-pub(super) struct Enabled {
-    enabled: bool,
-}
-
-impl View for Enabled {
+impl View for IsEnabled {
     fn text(&self, _: &Canvas) -> String {
         self.enabled.to_string()
     }
@@ -186,7 +138,7 @@ impl Fact {
 
 impl Row for histories::Entry<Fact> {
     const COLUMNS: &'static [Column<Self>] = &[
-        Column::whole("TIME", |entry, zone| zone.time(&entry.time)),
+        Column::whole("TIME", |entry, zone| zone.show(entry.time.0)),
         Column::new("WHO", |entry, _| {
             if entry.actor.is_empty() { entry.fact.event.actor.clone() } else { entry.actor.clone() }
         }),
@@ -207,7 +159,7 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::remote::histories::Page;
+    use os_upgrade_api_types::body::Page;
 
     const NARROW: Canvas = Canvas { is_wide: false, columns: None, zone: Zone::Utc };
 
@@ -216,7 +168,7 @@ mod tests {
         let entries = json!([
             {
                 "index": "7", "node": "h\u{1b}1", "status": "rebooting", "last_transition_time": "2026-11-21T01:00:05Z",
-                "drain_backoff_count": 0, "added_at": "2026-11-21T01:00:00Z", "cancel_requested": true, "boot_id": "one",
+                "drain_backoff_count": 0, "required": false, "added_at": "2026-11-21T01:00:00Z", "cancel_requested": true, "boot_id": "one",
                 "why": "its worker has not answered reboot since 2026-11-21T01:00:06Z", "why_kind": "reply-awaited",
                 "added_by": "anna", "reason": "a new kernel",
             },
@@ -237,8 +189,6 @@ INDEX  NODE  STATUS                     SINCE                 BY    WHY
             "{shown}"
         );
         assert_eq!(entries.text(&NARROW), expected);
-        assert_eq!(entries[1].kept_by_queue(), Some("the queue is disabled"));
-        assert_eq!(entries[0].kept_by_queue(), None);
         let expected = "\
 index:         8
 node:          h2
@@ -269,7 +219,7 @@ TIME                  WHO   ACTION         ENTRY  NODES   REASON
 2026-11-21T01:00:00Z  anna  failed         7      h1      the reboot command failed: no route
 2026-11-21T01:00:00Z  anna  enabled                       
 2026-11-21T01:00:00Z  anna  backoff reset                 ";
-        let text = Page::<Fact>::deserialize(page).unwrap().text(&NARROW);
+        let text = Page::<histories::Entry<Fact>>::deserialize(page).unwrap().text(&NARROW);
         let trimmed = |text: &str| text.lines().map(str::trim_end).collect::<Vec<_>>().join("\n");
         assert_eq!(trimmed(&text), trimmed(expected));
     }

@@ -5,14 +5,13 @@ use std::time::Duration;
 use clap::{Args, ValueEnum};
 use console::measure_text_width;
 use os_upgrade_api_types::routes::events::FOLLOW;
-use os_upgrade_api_types::routes::reboot_queue::LIST;
+use os_upgrade_api_types::routes::reboot_queue::{Entry, LIST};
 use os_upgrade_shell::text::sanitized;
 use serde::Deserialize as _;
 
-use super::entry::Entry;
 use crate::Failure;
 use crate::arguments::GLOBAL;
-use crate::output::{Format, Output, View as _, outln};
+use crate::output::{Format, Output, View as _, Zone, outln};
 use crate::remote::events::news::News;
 use crate::remote::status;
 use crate::rest::{self, Client, Server};
@@ -127,12 +126,17 @@ async fn watch(client: &Client, output: Output) -> Result<(), Failure> {
 }
 
 /// The six fields of each entry, in columns with a space between them.
-fn simple(entries: &[Entry]) -> String {
-    let of_entry = |entry: &Entry| {
-        let count = entry.drain_backoff_count.to_string();
-        let expire = entry.drain_backoff_expire.clone().unwrap_or_else(|| "-".to_owned());
-        let fields = [&entry.index, &entry.node, &entry.status, &entry.last_transition_time, &count, &expire];
-        fields.map(|field| sanitized(field))
+fn simple(entries: &[Entry<'_>]) -> String {
+    let of_entry = |entry: &Entry<'_>| {
+        let fields = [
+            entry.index.to_string(),
+            entry.node.to_string(),
+            entry.status.to_string(),
+            entry.last_transition_time.to_string(),
+            entry.drain_backoff_count.to_string(),
+            Zone::Utc.stamp_or_dash(entry.drain_backoff_expire),
+        ];
+        fields.map(|field| sanitized(&field))
     };
     let rows: Vec<[String; 6]> =
         [SIMPLE_HEADS.map(ToOwned::to_owned)].into_iter().chain(entries.iter().map(of_entry)).collect();
@@ -159,11 +163,13 @@ mod tests {
         let entries = json!([
             {
                 "index": "7", "node": "10.0.0.100", "status": "draining", "last_transition_time": "2026-11-21T01:00:05Z",
-                "drain_backoff_count": 0, "why": "not shown",
+                "drain_backoff_count": 0, "why": "not shown", "required": false, "cancel_requested": false,
+                "added_at": "2026-11-21T01:00:00Z",
             },
             {
                 "index": "12", "node": "h\n2", "status": "queued", "last_transition_time": "2026-11-21T01:00:00Z",
-                "drain_backoff_count": 2, "drain_backoff_expire": "2026-11-21T01:10:00Z",
+                "drain_backoff_count": 2, "drain_backoff_expire": "2026-11-21T01:10:00Z", "required": false, "cancel_requested": false,
+                "added_at": "2026-11-21T01:00:00Z",
             },
         ]);
         let expected = "\

@@ -2,46 +2,20 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use os_upgrade_api_types::routes::run_hosts::{HostPhase, HostReport};
 use os_upgrade_calendar::Duration;
 use os_upgrade_shell::text::sanitized;
-use serde::Deserialize;
 
-use super::view::{Host, LateAnswer};
-use crate::output::{Canvas, Column, Row, View, table};
+use crate::output::{Canvas, Column, Row, View, or_dash, table};
 
-/// A host of a run with its phases.
-#[derive(Debug, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub(super) struct HostReport {
-    #[serde(flatten)]
-    pub(super) host: Host,
-    phases: Vec<Phase>,
-    late_answers: Vec<LateAnswer>,
-    #[serde(default)]
-    versions_before: BTreeMap<String, String>,
-    #[serde(default)]
-    versions_after: BTreeMap<String, String>,
-    versions_unavailable: Option<String>,
-}
-
-/// A time in one status.
-#[derive(Debug, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-struct Phase {
-    status: String,
-    start_time: String,
-    seconds: Option<u64>,
-    attempts: Option<u32>,
-}
-
-impl View for HostReport {
+impl View for HostReport<'static> {
     fn text(&self, canvas: &Canvas) -> String {
         let Self { host, phases, late_answers, .. } = self;
         let mut lines = vec![
             format!("host:     {}", sanitized(&host.hostname)),
-            format!("status:   {} since {}", sanitized(&host.status), canvas.zone.time(&host.since)),
+            format!("status:   {} since {}", sanitized(host.status.as_str()), canvas.zone.stamp(host.since)),
         ];
-        lines.extend(host.why().map(|why| format!("reason:   {}", sanitized(why))));
+        lines.extend(host.reason.as_ref().map(|why| format!("reason:   {}", sanitized(why))));
         lines.extend(late_answers.iter().map(|late| {
             let (action, late) = (sanitized(&late.action), sanitized(&late.to_string()));
             format!("late:     to {action}, {}", canvas.zone.times_in(&late))
@@ -49,7 +23,7 @@ impl View for HostReport {
         let unavailable = self.versions_unavailable.iter();
         lines.extend(unavailable.map(|why| format!("versions: unknown, {}", sanitized(why))));
         lines.push(format!("\n{}", table(phases, canvas)));
-        let changes = self.changes();
+        let changes = changes(self);
         if !changes.is_empty() {
             lines.push(table(&changes, canvas));
         }
@@ -61,26 +35,25 @@ impl View for HostReport {
     }
 }
 
-impl HostReport {
-    /// What has another version than before; nothing if it is not known what it was, or is.
-    fn changes(&self) -> Vec<Change> {
-        let (before, after) = (&self.versions_before, &self.versions_after);
-        if before.is_empty() || after.is_empty() {
-            return Vec::new();
-        }
-        let names: BTreeSet<&String> = before.keys().chain(after.keys()).collect();
-        let changed = names.into_iter().filter(|name| before.get(*name) != after.get(*name));
-        let version = |versions: &BTreeMap<String, String>, name: &String| {
-            versions.get(name).cloned().unwrap_or_else(|| "-".to_owned())
-        };
-        changed
-            .map(|name| Change {
-                name: name.clone(),
-                before: version(before, name),
-                after: version(after, name),
-            })
-            .collect()
+/// What has another version than before; nothing if it is not known what it was, or is.
+fn changes(report: &HostReport<'_>) -> Vec<Change> {
+    let (Some(before), Some(after)) = (&report.versions_before, &report.versions_after) else {
+        return Vec::new();
+    };
+    let (before, after) = (&before.0, &after.0);
+    if before.is_empty() || after.is_empty() {
+        return Vec::new();
     }
+    let names: BTreeSet<&String> = before.keys().chain(after.keys()).collect();
+    let changed = names.into_iter().filter(|name| before.get(*name) != after.get(*name));
+    let version =
+        |versions: &BTreeMap<String, String>, name: &str| or_dash(versions.get(name).map(String::as_str));
+    let change = |name: &String| Change {
+        name: name.clone(),
+        before: version(before, name),
+        after: version(after, name),
+    };
+    changed.map(change).collect()
 }
 
 /// Something whose version has changed.
@@ -103,10 +76,10 @@ impl Row for Change {
     }
 }
 
-impl Row for Phase {
+impl Row for HostPhase {
     const COLUMNS: &'static [Column<Self>] = &[
-        Column::new("PHASE", |phase, _| phase.status.clone()),
-        Column::whole("FROM", |phase, zone| zone.time(&phase.start_time)),
+        Column::new("PHASE", |phase, _| phase.status.to_string()),
+        Column::whole("FROM", |phase, zone| zone.stamp(phase.start_time)),
         Column::new("TOOK", |phase, _| {
             phase.seconds.map_or_else(|| "-".to_owned(), |seconds| Duration::from_secs(seconds).to_string())
         }),
@@ -123,6 +96,7 @@ impl Row for Phase {
 
 #[cfg(test)]
 mod tests {
+    use serde::Deserialize as _;
     use serde_json::json;
 
     use super::*;
@@ -136,7 +110,7 @@ mod tests {
         };
         let report = json!({
             "hostname": "h01", "status": "timed-out", "since": "2026-11-21T01:35:00Z",
-            "reason": "it did not come back\u{1b}",
+            "reason": "it did not come back\u{1b}", "application": "a", "group": "default",
             "phases": [phase("preparing", 0, Some(65), Some(1)), phase("rebooting", 5, None, None)],
             "late-answers": [{ "time": "2026-11-21T01:42:10Z", "action": "reboot", "result": "done" }],
             "versions-before": { "linux": "6.1", "libc": "2.36", "old": "1" },

@@ -1,7 +1,8 @@
 //! `os-upgrade run logs`: what the commands of a run printed on its hosts.
 
 use clap::Args;
-use os_upgrade_api_types::routes::{outputs, run_hosts, runs};
+use os_upgrade_api_types::routes::outputs::{self, OutputOfCommand};
+use os_upgrade_api_types::routes::{run_hosts, runs};
 use os_upgrade_kernel::HostStatus;
 use os_upgrade_protocol::{Action, HostName, OutputTail};
 use os_upgrade_shell::text::sanitized;
@@ -37,18 +38,10 @@ struct OfHosts(Vec<OfHost>);
 #[serde(rename_all = "kebab-case")]
 struct OfHost {
     hostname: String,
-    items: Vec<OfCommand>,
+    items: Vec<OutputOfCommand>,
     /// The commands of whose output nothing is kept.
     #[serde(default)]
     without_output: Vec<String>,
-}
-
-#[derive(Debug, Deserialize)]
-struct OfCommand {
-    action: String,
-    attempt: u32,
-    time: String,
-    text: String,
 }
 
 /// Shows what the commands of the run printed on `host`, or on the hosts that failed.
@@ -134,9 +127,9 @@ impl View for OfHosts {
 impl OfHost {
     fn text(&self, zone: Zone) -> String {
         let host = sanitized(&self.hostname);
-        let texts = self.items.iter().map(|OfCommand { action, attempt, time, text }| {
+        let texts = self.items.iter().map(|OutputOfCommand { action, attempt, time, text }| {
             let attempt = if *attempt > 1 { format!(", attempt {attempt}") } else { String::new() };
-            let (action, time) = (sanitized(action), zone.time(time));
+            let (action, time) = (sanitized(action), zone.stamp(*time));
             // As whatever is shown on a terminal; a line break and a tab may stay.
             let mut tail = OutputTail::default();
             tail.push(text);

@@ -1,63 +1,54 @@
 //! What the Kubernetes nodes of hosts wait for. The state has it, and the history of runs does not.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 
-use os_upgrade_api_types::routes::state;
-use serde::Deserialize;
+use os_upgrade_api_types::body::HostOfRun;
+use os_upgrade_api_types::routes::runs::HostOfRunInFull;
+use os_upgrade_api_types::routes::state::{self, HostState, State};
+use os_upgrade_api_types::word::Word;
+use os_upgrade_kernel::HostStatus;
 
-use super::view::Host;
+use super::view::is_at_work;
 use crate::rest::Client;
 
 /// What is read of the state.
 const FIELDS: &str = "hosts/hostname,hosts/why,hosts/blockers/kind";
 
-/// The part of the state that is read.
-#[derive(Debug, Deserialize)]
-struct State {
-    #[serde(default)]
-    hosts: Vec<Seen>,
+/// The name of a host in a run, its status, and its reason.
+type Reason<'a> = (&'a str, &'a Word<HostStatus>, &'a mut Option<Cow<'static, str>>);
+
+pub(super) fn of_state<'a>(host: &'a mut HostOfRun<'static>) -> Reason<'a> {
+    (&host.hostname, &host.status, &mut host.reason.reason)
 }
 
-/// What the state says of a host.
-#[derive(Debug, Default, Deserialize)]
-#[serde(default)]
-pub(super) struct Seen {
-    pub(super) hostname: String,
-    why: String,
-    blockers: Vec<Blocker>,
+pub(super) fn of_history<'a>(host: &'a mut HostOfRunInFull<'static>) -> Reason<'a> {
+    (&host.hostname, &host.status, &mut host.reason)
 }
 
-#[derive(Debug, Default, Deserialize)]
-#[serde(default)]
-struct Blocker {
-    kind: String,
-}
-
-impl Seen {
-    /// What its node waits for, if that keeps it.
-    fn node(self) -> Option<String> {
-        let is_node = self.blockers.first().is_some_and(|blocker| blocker.kind == "node-under-way");
-        is_node.then_some(self.why)
-    }
-}
-
-/// Adds to each of `hosts` that is at work what its node waits for.
-pub(super) fn add(hosts: &mut [Host], seen: Vec<Seen>) {
-    let named = |seen: Seen| Some((seen.hostname.clone(), seen.node()?));
-    let mut nodes: BTreeMap<String, String> = seen.into_iter().filter_map(named).collect();
-    for host in hosts.iter_mut().filter(|host| host.is_under_way()) {
-        host.node = nodes.remove(&host.hostname);
+/// Gives each of `hosts` that is at work, and for which the run has recorded no reason, what its node waits for.
+pub(super) fn add<'a>(hosts: impl IntoIterator<Item = Reason<'a>>, seen: &[HostState<'_>]) {
+    let is_kept = |host: &&HostState<'_>| {
+        host.blockers.first().is_some_and(|blocker| blocker.kind() == Some("node-under-way"))
+    };
+    let nodes: BTreeMap<&str, &str> =
+        seen.iter().filter(is_kept).map(|host| (&*host.hostname, &*host.why)).collect();
+    for (name, _, reason) in hosts.into_iter().filter(|(_, status, _)| status.is(is_at_work)) {
+        if let (None, Some(why)) = (&reason, nodes.get(name)) {
+            *reason = Some((*why).to_owned().into());
+        }
     }
 }
 
 /// The same, as far as the state can be read.
-pub(super) async fn read(client: &Client, hosts: &mut [Host]) {
-    if !hosts.iter().any(Host::is_under_way) {
+pub(super) async fn read(client: &Client, hosts: &mut [HostOfRunInFull<'static>]) {
+    if !hosts.iter().any(|host| host.status.is(is_at_work)) {
         return;
     }
     // Without it, the rest is still true.
-    if let Ok(State { hosts: seen }) = client.read(state::READ.call().with("fields", FIELDS)).await {
-        add(hosts, seen);
+    let read = client.read::<State<'_>>(state::READ.call().with("fields", FIELDS)).await;
+    if let Ok(State { hosts: Some(seen), .. }) = read {
+        add(hosts.iter_mut().map(of_history), &seen);
     }
 }
 
@@ -73,18 +64,22 @@ mod tests {
             { "hostname": "h01", "why": "its node is being drained", "blockers": [{ "kind": "node-under-way" }] },
             { "hostname": "h02", "why": "its turn has not come", "blockers": [{ "kind": "turn-awaited" }] },
             { "hostname": "h03", "why": "its node is being uncordoned", "blockers": [{ "kind": "node-under-way" }] },
-            { "hostname": "h04" },
+            { "hostname": "h04", "why": "its node is being drained", "blockers": [{ "kind": "node-under-way" }] },
         ]);
-        let host = |(name, status): (&str, &str)| Host {
-            hostname: name.to_owned(),
-            status: status.to_owned(),
-            ..Host::default()
+        let host = |(name, status, reason): (&str, &str, Option<&str>)| {
+            serde_json::from_value(json!({ "hostname": name, "status": status, "reason": reason })).unwrap()
         };
         // The third one's part in this run is over.
-        let hosts = [("h01", "draining"), ("h02", "upgrading"), ("h03", "timed-out"), ("h04", "recovering")];
-        let mut hosts = hosts.map(host);
-        add(&mut hosts, serde_json::from_value(seen).unwrap());
-        let nodes = hosts.map(|host| host.node);
-        assert_eq!(nodes, [Some("its node is being drained".to_owned()), None, None, None]);
+        let hosts = [
+            ("h01", "draining", None),
+            ("h02", "upgrading", None),
+            ("h03", "timed-out", None),
+            ("h04", "draining", Some("no space")),
+        ];
+        let mut hosts: [HostOfRun<'_>; 4] = hosts.map(host);
+        let seen: Vec<HostState<'_>> = serde_json::from_value(seen).unwrap();
+        add(hosts.iter_mut().map(of_state), &seen);
+        let reasons = hosts.map(|host| host.reason.reason);
+        assert_eq!(reasons, [Some("its node is being drained".into()), None, None, Some("no space".into())]);
     }
 }

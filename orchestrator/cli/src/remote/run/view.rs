@@ -1,15 +1,14 @@
 //! Runs as people see them: a list, and one run with its hosts.
 
 use std::collections::BTreeMap;
-use std::fmt;
 
 use chrono::{DateTime, Utc};
+use os_upgrade_api_types::body::{Counts, HostOfRun};
+use os_upgrade_api_types::routes::runs::{HostOfRunInFull, MissedRun, Run, RunInFull, StopCause};
+use os_upgrade_api_types::word::Word;
 use os_upgrade_calendar::Duration;
-use os_upgrade_console::Describe;
-use os_upgrade_kernel::{self as kernel, HostStatus, LateResult};
+use os_upgrade_kernel::HostStatus;
 use os_upgrade_shell::text::sanitized;
-use serde::de::value::{self, StrDeserializer};
-use serde::de::{DeserializeOwned, IntoDeserializer as _};
 use serde::{Deserialize, Deserializer};
 
 use crate::output::{Canvas, Column, Row, View, table};
@@ -17,127 +16,45 @@ use crate::output::{Canvas, Column, Row, View, table};
 /// How much of an id a narrow table shows: the time in it, in milliseconds, which tells runs apart.
 const ID_CHARS: usize = 13;
 
-/// A page of runs, or of missed runs.
-#[derive(Debug, Deserialize)]
-pub(crate) struct Page<T> {
-    pub(crate) items: Vec<T>,
+/// Whether an operator has cancelled the run.
+pub(super) const fn is_cancel(stopping: Option<&StopCause>) -> bool {
+    matches!(stopping, Some(StopCause::Cancelled { .. }))
 }
 
-/// A run; without its hosts in a page.
-#[derive(Debug, Clone, Default, Deserialize)]
-#[serde(default, rename_all = "kebab-case")]
-pub(crate) struct Run {
-    pub(crate) id: String,
-    pub(crate) trigger: String,
-    pub(crate) actor: Option<String>,
-    /// Why, as the operator says.
-    pub(crate) reason: Option<String>,
-    pub(crate) start_time: String,
-    pub(crate) not_after: String,
-    pub(crate) end_time: Option<String>,
-    /// Absent while the run is active.
-    pub(crate) result: Option<String>,
-    pub(crate) phase: String,
-    pub(crate) counts: BTreeMap<String, u64>,
-    pub(crate) hosts: Vec<Host>,
-    /// Why no further host was started; absent if all were.
-    pub(crate) stopping: Option<Stopping>,
+/// What goes on in an active run that stops, in a word or two; no cause is one of a newer version.
+fn stopping_phase(stopping: Option<&StopCause>) -> &'static str {
+    if is_cancel(stopping) { "being cancelled" } else { "stopping" }
 }
 
-/// Why no further host of a run was started.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
-#[serde(default)]
-pub(crate) struct Stopping {
-    kind: String,
-    actor: Option<String>,
-    reason: Option<String>,
-    /// The host whose failure stopped the run.
-    host: Option<String>,
-}
-
-impl Stopping {
-    pub(super) fn is_cancel(&self) -> bool {
-        self.kind == "cancelled"
-    }
-
-    /// What goes on in the active run, in a word or two.
-    fn phase(&self) -> &'static str {
-        if self.is_cancel() { "being cancelled" } else { "stopping" }
-    }
-
-    /// What goes on in the active run, such as `being cancelled by eve: wrong kernel`.
-    pub(crate) fn progress(&self) -> String {
-        let reason = self.reason.as_ref().map(|reason| format!(": {reason}")).unwrap_or_default();
-        match (self.kind.as_str(), &self.actor, &self.host) {
-            ("cancelled", Some(actor), _) => format!("being cancelled by {actor}{reason}"),
-            ("failed", _, Some(host)) => format!("stopping after the failure of {host}"),
-            ("restored", Some(actor), _) => format!("stopping, because {actor} restored the site"),
-            _ => self.phase().to_owned(),
+/// What goes on in an active run that stops, such as `being cancelled by eve: wrong kernel`.
+pub(crate) fn progress(stopping: Option<&StopCause>) -> String {
+    match stopping {
+        Some(StopCause::Cancelled { actor, reason }) => {
+            format!("being cancelled by {}", with_reason(actor, reason.as_deref()))
         }
-    }
-
-    /// Who cancelled the run, and why.
-    fn cancelled(&self) -> Option<String> {
-        let actor = self.actor.as_ref().filter(|_| self.is_cancel())?;
-        let reason = self.reason.as_ref().map(|reason| format!(": {reason}")).unwrap_or_default();
-        Some(format!("cancelled: by {}", sanitized(&format!("{actor}{reason}"))))
+        Some(StopCause::Failed { host }) => format!("stopping after the failure of {host}"),
+        Some(StopCause::Restored { actor }) => format!("stopping, because {actor} restored the site"),
+        None => stopping_phase(stopping).to_owned(),
     }
 }
 
-/// A host in a run.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
-#[serde(default, rename_all = "kebab-case")]
-pub(crate) struct Host {
-    pub(crate) hostname: String,
-    pub(crate) status: String,
-    pub(crate) since: String,
-    pub(crate) reason: Option<String>,
-    /// Only in the state's answer.
-    #[serde(rename = "late-answer")]
-    pub(crate) late_answer: Option<LateAnswer>,
-    /// What its Kubernetes node waits for: not in the answer, but added from the state while the run is active.
-    #[serde(skip)]
-    pub(crate) node: Option<String>,
-    pub(crate) application: String,
-    pub(crate) group: String,
-    pub(crate) start_time: Option<String>,
-    pub(crate) end_time: Option<String>,
+fn with_reason(actor: &str, reason: Option<&str>) -> String {
+    reason.map_or_else(|| actor.to_owned(), |reason| format!("{actor}: {reason}"))
 }
 
-/// A run that was due in a maintenance window and did not start.
-#[derive(Debug, Default, Deserialize)]
-#[serde(default, rename_all = "kebab-case")]
-pub(crate) struct MissedRun {
-    pub(crate) window_start: String,
-    latest_start: String,
-    window_end: String,
-    recorded_at: String,
-    reason: String,
-    /// How many were missed before it that are not listed.
-    unrecorded: u64,
-}
-
-impl<T: Row + DeserializeOwned> View for Page<T> {
-    fn text(&self, canvas: &Canvas) -> String {
-        self.items.text(canvas)
-    }
-
-    fn names(&self) -> Option<Vec<String>> {
-        self.items.names()
-    }
-
-    fn none(&self) -> Option<String> {
-        self.items.none()
-    }
+/// Who cancelled the run, and why.
+fn cancelled(run: &Run<'_>) -> Option<String> {
+    let Some(StopCause::Cancelled { actor, reason }) = run.stopping.as_ref()?.read() else { return None };
+    Some(format!("cancelled: by {}", sanitized(&with_reason(actor, reason.as_deref()))))
 }
 
 impl Row for MissedRun {
     const COLUMNS: &'static [Column<Self>] = &[
-        Column::whole("WINDOW", |run, zone| zone.time(&run.window_start)),
-        Column::wide("UNTIL", |run, zone| zone.time(&run.window_end)),
-        Column::wide("LATEST START", |run, zone| zone.time(&run.latest_start)),
-        Column::wide("RECORDED", |run, zone| zone.time(&run.recorded_at)),
-        Column::text("REASON", |run, _| run.why()),
+        Column::whole("WINDOW", |run, zone| zone.stamp(run.window_start)),
+        Column::wide("UNTIL", |run, zone| zone.stamp(run.window_end)),
+        Column::wide("LATEST START", |run, zone| zone.stamp(run.latest_start)),
+        Column::wide("RECORDED", |run, zone| zone.stamp(run.recorded_at)),
+        Column::text("REASON", |run, _| why_missed(run)),
     ];
     const NONE: &'static str = "no run was missed";
 
@@ -150,7 +67,7 @@ impl Row for MissedRun {
 #[derive(Debug)]
 pub(super) enum Listed {
     /// A run that started.
-    Run(Box<Run>),
+    Run(Box<Run<'static>>),
     /// One that was due and did not.
     Missed(MissedRun),
 }
@@ -164,14 +81,14 @@ impl<'de> Deserialize<'de> for Listed {
 
 impl Listed {
     /// When it started, or when its window opened.
-    fn time(&self) -> &str {
+    const fn time(&self) -> DateTime<Utc> {
         match self {
-            Self::Run(run) => &run.start_time,
-            Self::Missed(missed) => &missed.window_start,
+            Self::Run(run) => run.start_time.0,
+            Self::Missed(missed) => missed.window_start.0,
         }
     }
 
-    fn run(&self) -> Option<&Run> {
+    fn run(&self) -> Option<&Run<'static>> {
         match self {
             Self::Run(run) => Some(run),
             Self::Missed(_) => None,
@@ -181,12 +98,15 @@ impl Listed {
     /// Why it did not start, or starts no further host; absent otherwise.
     fn why(&self) -> Option<String> {
         match self {
-            Self::Run(run) => run.stopping.as_ref().filter(|_| run.result.is_none()).map(Stopping::progress),
-            Self::Missed(missed) => Some(missed.why()),
+            Self::Run(run) => {
+                let stopping = run.stopping.as_ref().filter(|_| run.result.is_none());
+                stopping.map(|stopping| progress(stopping.read()))
+            }
+            Self::Missed(missed) => Some(why_missed(missed)),
         }
     }
 
-    fn cell(&self, of_run: impl FnOnce(&Run) -> String) -> String {
+    fn cell(&self, of_run: impl FnOnce(&Run<'static>) -> String) -> String {
         self.run().map_or_else(|| "-".to_owned(), of_run)
     }
 }
@@ -200,16 +120,15 @@ pub(super) fn with_missed(
     from: Option<DateTime<Utc>>,
     to: Option<DateTime<Utc>>,
 ) -> Vec<Listed> {
-    let moment = |text: &str| text.parse::<DateTime<Utc>>().ok();
-    let oldest = runs.last().filter(|_| runs.len() >= limit).and_then(|run| moment(run.time()));
+    let oldest = runs.last().filter(|_| runs.len() >= limit).map(Listed::time);
     let from = from.max(oldest);
     let is_meant = |missed: &MissedRun| {
-        let opened = moment(&missed.window_start);
-        from.is_none_or(|from| opened >= Some(from)) && to.is_none_or(|to| opened < Some(to))
+        let opened = missed.window_start.0;
+        from.is_none_or(|from| opened >= from) && to.is_none_or(|to| opened < to)
     };
     let missed = missed.into_iter().filter(is_meant).map(Listed::Missed);
     let mut all: Vec<_> = runs.into_iter().chain(missed).collect();
-    all.sort_by_key(|listed| std::cmp::Reverse(moment(listed.time())));
+    all.sort_by_key(|listed| std::cmp::Reverse(listed.time()));
     all.truncate(limit);
     all
 }
@@ -217,76 +136,75 @@ pub(super) fn with_missed(
 impl Row for Listed {
     const COLUMNS: &'static [Column<Self>] = &[
         Column::whole("RUN", |row, _| row.cell(|run| short(&run.id).to_owned())),
-        Column::wide("ID", |row, _| row.cell(|run| run.id.clone())),
-        Column::new("BY", |row, _| row.run().map_or_else(|| "window".to_owned(), Run::by)),
-        Column::whole("STARTED", |row, zone| zone.time(row.time())),
-        Column::new("TOOK", |row, _| row.cell(|run| run.duration().unwrap_or_else(|| "-".to_owned()))),
-        Column::new("RESULT", |row, _| row.run().map_or("missed", Run::result_or_phase).to_owned()),
-        Column::new("UPGRADED", |row, _| row.cell(Run::upgraded)),
-        Column::wide("HOSTS", |row, _| row.cell(|run| counted(&run.counts))),
+        Column::wide("ID", |row, _| row.cell(|run| run.id.to_string())),
+        Column::new("BY", |row, _| row.run().map_or_else(|| "window".to_owned(), by)),
+        Column::whole("STARTED", |row, zone| zone.show(row.time())),
+        Column::new("TOOK", |row, _| row.cell(|run| duration(run).unwrap_or_else(|| "-".to_owned()))),
+        Column::new("RESULT", |row, _| row.run().map_or("missed", result_or_phase).to_owned()),
+        Column::new("UPGRADED", |row, _| row.cell(upgraded)),
+        Column::wide("HOSTS", |row, _| row.cell(|run| counted(counts(run)))),
         Column::wide("WHY", |row, _| row.why().unwrap_or_default()),
     ];
     const NONE: &'static str = "no run to show";
 
     fn name(&self) -> Option<String> {
-        self.run().map(|run| run.id.clone())
+        self.run().map(|run| run.id.to_string())
     }
 }
 
-impl MissedRun {
-    /// Why it did not start, and how many more did not.
-    pub(crate) fn why(&self) -> String {
-        let more = match self.unrecorded {
-            0 => String::new(),
-            more => format!(" (and {more} more before it)"),
-        };
-        format!("{}{more}", self.reason)
-    }
+/// Why a run did not start, and how many more did not.
+pub(crate) fn why_missed(missed: &MissedRun) -> String {
+    let more = missed.unrecorded.map(|more| format!(" (and {more} more before it)"));
+    format!("{}{}", missed.reason, more.unwrap_or_default())
 }
 
-impl Run {
-    /// Who or what started it.
-    pub(crate) fn by(&self) -> String {
-        self.actor.clone().unwrap_or_else(|| self.trigger.clone())
-    }
-
-    /// How it ended, or what goes on in it.
-    fn result_or_phase(&self) -> &str {
-        let phase = || self.stopping.as_ref().map_or(self.phase.as_str(), |stopping| stopping.phase());
-        self.result.as_deref().unwrap_or_else(phase)
-    }
-
-    /// How many of its hosts are upgraded, such as `2 of 3`.
-    fn upgraded(&self) -> String {
-        let upgraded = self.counts.get(HostStatus::Upgraded.as_str()).unwrap_or(&0);
-        format!("{upgraded} of {}", self.counts.values().sum::<u64>())
-    }
-
-    /// How long it took; absent while it is active.
-    fn duration(&self) -> Option<String> {
-        took(&self.start_time, self.end_time.as_deref()?)
-    }
+/// Who or what started the run.
+pub(crate) fn by(run: &Run<'_>) -> String {
+    run.actor.as_ref().unwrap_or(&run.trigger).to_string()
 }
 
-impl View for Run {
+/// How it ended, or what goes on in it.
+fn result_or_phase<'a>(run: &'a Run<'_>) -> &'a str {
+    let phase = || run.stopping.as_ref().map_or(&*run.phase, |stopping| stopping_phase(stopping.read()));
+    run.result.as_deref().unwrap_or_else(phase)
+}
+
+/// The number of hosts of the run in each status.
+pub(super) fn counts<'a>(run: &'a Run<'_>) -> &'a Counts {
+    const NONE: &Counts = &Counts(BTreeMap::new());
+    run.counts.read().unwrap_or(NONE)
+}
+
+/// How many of its hosts are upgraded, such as `2 of 3`.
+fn upgraded(run: &Run<'_>) -> String {
+    let Counts(counts) = counts(run);
+    let upgraded = counts.get(HostStatus::Upgraded.as_str()).unwrap_or(&0);
+    format!("{upgraded} of {}", counts.values().sum::<u64>())
+}
+
+/// How long it took; absent while it is active.
+pub(super) fn duration(run: &Run<'_>) -> Option<String> {
+    Some(span(run.start_time.0, run.end_time?.0))
+}
+
+impl View for RunInFull<'static> {
     fn text(&self, canvas: &Canvas) -> String {
         let zone = canvas.zone;
-        let result = self.result_or_phase();
+        let Self { run, hosts, .. } = self;
         let mut lines = vec![
-            format!("run:      {}", sanitized(&self.id)),
-            format!("by:       {}", sanitized(&self.by())),
-            format!("started:  {}", zone.time(&self.start_time)),
+            format!("run:      {}", sanitized(&run.id)),
+            format!("by:       {}", sanitized(&by(run))),
+            format!("started:  {}", zone.stamp(run.start_time)),
         ];
-        lines.extend(self.reason.iter().map(|reason| format!("reason:   {}", sanitized(reason))));
-        lines.extend(self.stopping.as_ref().and_then(Stopping::cancelled));
-        lines.push(match (&self.end_time, self.duration()) {
-            (Some(end), Some(took)) => format!("ended:    {}, after {took}", zone.time(end)),
-            (Some(end), None) => format!("ended:    {}", zone.time(end)),
-            (None, _) => format!("until:    {}", zone.time(&self.not_after)),
+        lines.extend(run.reason.iter().map(|reason| format!("reason:   {}", sanitized(reason))));
+        lines.extend(cancelled(run));
+        lines.push(match (run.end_time, duration(run)) {
+            (Some(end), Some(took)) => format!("ended:    {}, after {took}", zone.stamp(end)),
+            (_, _) => format!("until:    {}", zone.stamp(run.not_after)),
         });
-        lines.push(format!("result:   {}", sanitized(result)));
-        lines.push(format!("hosts:    {}\n", sanitized(&counted(&self.counts))));
-        lines.push(table(&self.hosts, canvas));
+        lines.push(format!("result:   {}", sanitized(result_or_phase(run))));
+        lines.push(format!("hosts:    {}\n", sanitized(&counted(counts(run)))));
+        lines.push(table(hosts, canvas));
         lines.join("\n").trim_end().to_owned()
     }
 
@@ -295,73 +213,49 @@ impl View for Run {
     }
 }
 
-impl Row for Host {
+impl Row for HostOfRunInFull<'static> {
     const COLUMNS: &'static [Column<Self>] = &[
-        Column::new("HOST", |host, _| host.hostname.clone()),
-        Column::new("STATUS", |host, _| host.status.clone()),
-        Column::whole("SINCE", |host, zone| zone.time(&host.since)),
-        Column::wide("APPLICATION", |host, _| host.application.clone()),
-        Column::wide("GROUP", |host, _| host.group.clone()),
+        Column::new("HOST", |host, _| host.hostname.to_string()),
+        Column::new("STATUS", |host, _| host.status.to_string()),
+        Column::whole("SINCE", |host, zone| zone.stamp(host.since)),
+        Column::wide("APPLICATION", |host, _| host.application.to_string()),
+        Column::wide("GROUP", |host, _| host.group.to_string()),
         Column::new("TOOK", |host, _| {
-            let times = host.start_time.as_deref().zip(host.end_time.as_deref());
-            times.and_then(|(start, end)| took(start, end)).unwrap_or_else(|| "-".to_owned())
+            let times = host.start_time.zip(host.end_time);
+            times.map_or_else(|| "-".to_owned(), |(start, end)| span(start.0, end.0))
         }),
-        Column::text("REASON", |host, _| host.why().unwrap_or_default().to_owned()),
+        Column::text("REASON", |host, _| host.reason.as_deref().unwrap_or_default().to_owned()),
     ];
     const NONE: &'static str = "no host is in the run";
 
     fn name(&self) -> Option<String> {
-        Some(self.hostname.clone())
+        Some(self.hostname.to_string())
     }
 }
 
-/// What a worker answered after its host's part in the run had ended.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
-#[serde(default)]
-pub(crate) struct LateAnswer {
-    pub(crate) time: String,
-    pub(crate) action: String,
-    pub(crate) result: String,
+/// A host in a run, as the state and the history have it.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct InRun<'a> {
+    pub(super) name: &'a str,
+    pub(super) status: &'a Word<HostStatus>,
+    pub(super) why: Option<&'a str>,
 }
 
-impl LateAnswer {
-    /// Whether the host is upgraded after all.
-    pub(crate) fn is_done(&self) -> bool {
-        self.result == LateResult::Done.as_str()
-    }
-
-    /// The answer as the kernel has it; absent if this program does not know it.
-    fn known(&self) -> Option<kernel::LateAnswer> {
-        let word: StrDeserializer<'_, value::Error> = self.result.as_str().into_deserializer();
-        Some(kernel::LateAnswer { at: self.time.parse().ok()?, result: LateResult::deserialize(word).ok()? })
+impl<'a> From<&'a HostOfRun<'_>> for InRun<'a> {
+    fn from(host: &'a HostOfRun<'_>) -> Self {
+        Self { name: &host.hostname, status: &host.status, why: host.reason.reason.as_deref() }
     }
 }
 
-impl fmt::Display for LateAnswer {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self.known() {
-            Some(known) => known.describe(f),
-            None => write!(f, "{}, {}", self.result, self.time),
-        }
+impl<'a> From<&'a HostOfRunInFull<'_>> for InRun<'a> {
+    fn from(host: &'a HostOfRunInFull<'_>) -> Self {
+        Self { name: &host.hostname, status: &host.status, why: host.reason.as_deref() }
     }
 }
 
-impl Host {
-    /// What the run has recorded about it, or what its node waits for, which is not recorded with the run.
-    pub(crate) fn why(&self) -> Option<&str> {
-        self.reason.as_deref().or(self.node.as_deref())
-    }
-
-    /// The status; absent if this program does not know it.
-    pub(crate) fn known_status(&self) -> Option<HostStatus> {
-        HostStatus::ALL.into_iter().find(|known| known.as_str() == self.status)
-    }
-
-    /// Whether it is at work.
-    pub(crate) fn is_under_way(&self) -> bool {
-        let status = self.known_status();
-        status.is_some_and(|status| status == HostStatus::Preparing || status.is_under_way())
-    }
+/// Whether a host with this status is at work.
+pub(crate) fn is_at_work(status: HostStatus) -> bool {
+    status == HostStatus::Preparing || status.is_under_way()
 }
 
 /// The beginning of a run's id, which tells it from others.
@@ -370,7 +264,7 @@ pub(crate) fn short(id: &str) -> &str {
 }
 
 /// Numbers of hosts by status, those that did not succeed first, such as `1 failed, 1 cancelled, 2 upgraded`.
-pub(crate) fn counted(counts: &BTreeMap<String, u64>) -> String {
+pub(crate) fn counted(Counts(counts): &Counts) -> String {
     let bad = [HostStatus::Failed, HostStatus::TimedOut].map(HostStatus::as_str);
     let mut counts: Vec<_> = counts.iter().collect();
     counts.sort_by_key(|(status, _)| !bad.contains(&status.as_str()));
@@ -385,8 +279,8 @@ pub(crate) fn belongs_to_run(status: &str) -> bool {
 
 /// How much of a host's part in a run is done, in percent, by its status and by what its worker reports of the command under
 /// way. Preparing changes nothing on the host, and nothing is complete before it has ended.
-pub(crate) fn percent_done(status: &str, reported: Option<u8>) -> u64 {
-    let Some(status) = HostStatus::ALL.into_iter().find(|known| known.as_str() == status) else { return 0 };
+pub(crate) fn percent_done(status: &Word<HostStatus>, reported: Option<u8>) -> u64 {
+    let Some(status) = status.known() else { return 0 };
     match status {
         HostStatus::Pending
         | HostStatus::Preparing
@@ -403,12 +297,6 @@ pub(crate) fn percent_done(status: &str, reported: Option<u8>) -> u64 {
     }
 }
 
-/// The time between two moments in RFC 3339, such as `24m7s`.
-pub(crate) fn took(start: &str, end: &str) -> Option<String> {
-    let moment = |text: &str| DateTime::parse_from_rfc3339(text).ok().map(|time| time.to_utc());
-    Some(span(moment(start)?, moment(end)?))
-}
-
 /// The time from `start` to `end` in whole seconds, and zero if it is negative.
 pub(crate) fn span(start: DateTime<Utc>, end: DateTime<Utc>) -> String {
     let seconds = u64::try_from((end - start).num_seconds()).unwrap_or(0);
@@ -417,6 +305,7 @@ pub(crate) fn span(start: DateTime<Utc>, end: DateTime<Utc>) -> String {
 
 #[cfg(test)]
 mod tests {
+    use os_upgrade_api_types::body::Page;
     use serde_json::json;
 
     use super::*;
@@ -426,13 +315,13 @@ mod tests {
     fn what_did_not_succeed_is_counted_first() {
         let counts = [("cancelled", 1), ("failed", 1), ("timed-out", 3), ("upgraded", 2)];
         let counts = counts.map(|(status, count)| (status.to_owned(), count)).into();
-        assert_eq!(counted(&counts), "1 failed, 3 timed-out, 1 cancelled, 2 upgraded");
+        assert_eq!(counted(&Counts(counts)), "1 failed, 3 timed-out, 1 cancelled, 2 upgraded");
     }
 
     #[test]
     fn only_what_has_ended_is_complete() {
         for status in HostStatus::ALL {
-            let done = [None, Some(40), Some(100)].map(|reported| percent_done(status.as_str(), reported));
+            let done = [None, Some(40), Some(100)].map(|reported| percent_done(&status.into(), reported));
             let expected = if status == HostStatus::Upgrading {
                 [0, 40, 99]
             } else if matches!(status, HostStatus::Rebooting | HostStatus::Recovering) {
@@ -442,35 +331,7 @@ mod tests {
             };
             assert_eq!(done, expected, "{status}");
         }
-        assert_eq!(percent_done("of a newer version", Some(40)), 0);
-    }
-
-    #[test]
-    fn late_answers_are_worded_as_in_the_api() {
-        let late = |result: &str| LateAnswer {
-            time: "2026-11-21T01:42:10Z".to_owned(),
-            action: "reboot".to_owned(),
-            result: result.to_owned(),
-        };
-        for result in [LateResult::Done, LateResult::RebootRequired, LateResult::Error] {
-            let at = "2026-11-21T01:42:10Z".parse().unwrap();
-            let expected = os_upgrade_console::describe(&kernel::LateAnswer { at, result }).to_string();
-            assert_eq!(late(result.as_str()).to_string(), expected);
-        }
-        assert_eq!(late("of a newer version").to_string(), "of a newer version, 2026-11-21T01:42:10Z");
-    }
-
-    #[test]
-    fn draining_host_says_what_its_node_waits_for() {
-        let node = Some("its node is being drained".to_owned());
-        let draining =
-            Host { hostname: "h01".to_owned(), status: "draining".to_owned(), node, ..Host::default() };
-        assert_eq!(draining.why(), Some("its node is being drained"));
-        let failed = Host { reason: Some("no space".to_owned()), ..draining.clone() };
-        assert_eq!(failed.why(), Some("no space"));
-        let run = Run { hosts: vec![draining], ..Run::default() };
-        let text = run.text(&Canvas { is_wide: false, columns: None, zone: Zone::Utc });
-        assert!(text.ends_with("its node is being drained"), "{text}");
+        assert_eq!(percent_done(&Word::read("of a newer version"), Some(40)), 0);
     }
 
     #[test]
@@ -478,13 +339,17 @@ mod tests {
         let run = |day: u8| {
             json!({
                 "id": format!("019aa3f0-00{day}-7000"), "trigger": "operator", "actor": "eve", "phase": "upgrading", "result": "completed",
+                "not-after": "2026-11-30T01:00:00Z", "rollout": {},
                 "start-time": format!("2026-11-{day}T01:00:00Z"), "end-time": format!("2026-11-{day}T01:10:00Z"), "counts": {"upgraded": 2},
             })
         };
-        let missed = |day: u8| MissedRun {
-            window_start: format!("2026-11-{day}T00:00:00Z"),
-            reason: "no host is there".to_owned(),
-            ..MissedRun::default()
+        let missed = |day: u8| {
+            let opened = format!("2026-11-{day}T00:00:00Z");
+            let missed = json!({
+                "window-start": opened, "latest-start": opened, "window-end": opened, "recorded-at": opened,
+                "reason": "no host is there", "reason-kind": "no-hosts",
+            });
+            serde_json::from_value::<MissedRun>(missed).unwrap()
         };
         let list = |limit, from: Option<&str>, to: Option<&str>| {
             let runs = serde_json::from_value(json!([run(25), run(23)])).unwrap();
@@ -497,7 +362,7 @@ mod tests {
                 to.map(moment),
             );
             all.iter()
-                .map(|row| format!("{} {}", &row.time()[8..10], row.run().map_or("missed", |_| "run")))
+                .map(|row| format!("{} {}", row.time().format("%d"), row.run().map_or("missed", |_| "run")))
                 .collect::<Vec<_>>()
         };
         let all = ["26 missed", "25 run", "24 missed", "23 run", "20 missed"];
@@ -517,16 +382,18 @@ mod tests {
     #[test]
     fn run_that_starts_no_further_host_says_so() {
         let run = |kind: &str, result: Option<&str>| {
+            let time = "2026-11-21T01:00:00Z";
             let stopping = json!({ "kind": kind, "actor": "eve", "reason": "wrong kernel" });
-            serde_json::from_value(
-                json!({ "id": "r", "phase": "upgrading", "result": result, "stopping": stopping }),
-            )
+            serde_json::from_value(json!({
+                "id": "r", "trigger": "operator", "start-time": time, "not-after": time, "phase": "upgrading",
+                "result": result, "stopping": stopping, "rollout": {}, "counts": {},
+            }))
             .unwrap()
         };
-        let runs: Vec<Run> = [("cancelled", None), ("failed", None), ("cancelled", Some("cancelled"))]
+        let runs: Vec<Run<'_>> = [("cancelled", None), ("newer", None), ("cancelled", Some("cancelled"))]
             .map(|(kind, result)| run(kind, result))
             .into();
-        let results: Vec<_> = runs.iter().map(Run::result_or_phase).collect();
+        let results: Vec<_> = runs.iter().map(result_or_phase).collect();
         assert_eq!(results, ["being cancelled", "stopping", "cancelled"]);
         let whys: Vec<_> = runs.into_iter().map(|run| Listed::Run(Box::new(run)).why()).collect();
         let why = |text: &str| Some(text.to_owned());

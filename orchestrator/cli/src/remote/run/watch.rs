@@ -7,21 +7,23 @@ use std::time::Duration;
 
 use chrono::{DateTime, Utc};
 use indicatif::{MultiProgress, ProgressBar, ProgressStyle};
+use os_upgrade_api_types::body::{HostOfRun, Progress, Stamp};
 use os_upgrade_api_types::route::Call;
 use os_upgrade_api_types::routes::events::FOLLOW;
-use os_upgrade_api_types::routes::{runs, state};
+use os_upgrade_api_types::routes::runs::{self, Run, RunInFull};
+use os_upgrade_api_types::routes::state::{self, CurrentUpgrade, HostState, State};
+use os_upgrade_api_types::word::Word;
 use os_upgrade_kernel::HostStatus;
 use os_upgrade_shell::text::one_line;
-use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::time::{Instant, sleep};
 
 use super::super::events::news::News;
-use super::nodes::{self, Seen};
-use super::view::{self, Host, Run};
+use super::nodes;
+use super::view::{self, InRun};
 use crate::Failure;
-use crate::output::Output;
+use crate::output::{Output, progress_text};
 use crate::rest::Client;
 
 /// How often bars are drawn, and what is not there yet is asked for again.
@@ -43,37 +45,6 @@ const TIMED_OUT: u8 = 3;
 const CANCELLED: u8 = 4;
 /// Watching was interrupted by Ctrl-C, as in shells.
 const INTERRUPTED: u8 = 130;
-
-/// The part of the state that is watched.
-#[derive(Debug, Default, Deserialize)]
-#[serde(default, rename_all = "kebab-case")]
-struct State {
-    current_upgrade_info: Option<Current>,
-    hosts: Vec<OfState>,
-}
-
-/// The active run.
-#[derive(Debug, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-struct Current {
-    id: String,
-    not_after: String,
-    hosts: Vec<Host>,
-}
-
-#[derive(Debug, Deserialize)]
-struct OfState {
-    progress: Option<Progress>,
-    #[serde(flatten)]
-    seen: Seen,
-}
-
-/// What a worker says of its command.
-#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
-struct Progress {
-    percent: Option<u8>,
-    text: String,
-}
 
 /// Shows what happens in the run `id` until it ends, or somebody interrupts it.
 ///
@@ -104,13 +75,14 @@ async fn watch_until_end(client: &Client, id: &str, output: Output) -> Result<()
     let mut screen = Screen::new(output);
     let mut changes = Changes::default();
     let mut news = News::open(client, FOLLOW.call().with("run", id)).await;
-    let run = loop {
-        let state: State = patiently(client, &screen, || state::READ.call().with("fields", FIELDS)).await?;
+    let (run, hosts) = loop {
+        let state: State<'_> =
+            patiently(client, &screen, || state::READ.call().with("fields", FIELDS)).await?;
         if let Some(mut current) = state.current_upgrade_info.filter(|current| current.id == id) {
-            let progress = by_host(state.hosts, &mut current.hosts);
+            let progress = by_host(state.hosts.unwrap_or_default(), &mut current.hosts);
             // In this order, so that no bar is drawn again that is out of date.
             screen.draw(&current, &progress, Utc::now());
-            screen.say(&changes.lines(&current.hosts));
+            screen.say(&changes.lines(current.hosts.iter().map(InRun::from)));
             let mut wait = pin!(news.wait(client, READ_EVERY));
             loop {
                 tokio::select! {
@@ -119,24 +91,24 @@ async fn watch_until_end(client: &Client, id: &str, output: Output) -> Result<()
                 }
             }
         } else {
-            let run: Run =
+            let RunInFull { run, hosts, .. } =
                 patiently(client, &screen, || runs::READ.named([id]).with("facts-limit", "1")).await?;
             // The history may be behind the state.
             if run.result.is_some() {
-                break run;
+                break (run, hosts);
             }
             sleep(PERIOD).await;
         }
     };
     screen.clear();
     if output.is_for_people() {
-        screen.say(&changes.lines(&run.hosts));
+        screen.say(&changes.lines(hosts.iter().map(InRun::from)));
         // The result, unlike what led to it, is printed with --quiet too.
         output.result(&summary(&run));
     } else {
         // The whole run, as `run show` prints it.
         let whole = patiently(client, &screen, || runs::READ.named([id])).await?;
-        output.show::<Run>(&whole)?;
+        output.show::<RunInFull<'_>>(&whole)?;
     }
     conclude(run.result.as_deref().unwrap_or_default(), id)
 }
@@ -166,15 +138,10 @@ async fn patiently<T: DeserializeOwned>(
 }
 
 /// The progress of each host. What the nodes of `hosts` wait for is added to them.
-fn by_host(of_state: Vec<OfState>, hosts: &mut [Host]) -> BTreeMap<String, Progress> {
-    let mut all = BTreeMap::new();
-    let mut nodes = Vec::new();
-    for OfState { progress, seen } in of_state {
-        all.extend(progress.map(|progress| (seen.hostname.clone(), progress)));
-        nodes.push(seen);
-    }
-    nodes::add(hosts, nodes);
-    all
+fn by_host(seen: Vec<HostState<'static>>, hosts: &mut [HostOfRun<'static>]) -> Reports {
+    nodes::add(hosts.iter_mut().map(nodes::of_state), &seen);
+    let reporting = seen.into_iter().filter_map(|host| Some((host.hostname.into_owned(), host.progress?)));
+    reporting.collect()
 }
 
 /// What the end of a run means for the one who watched it.
@@ -190,11 +157,10 @@ fn conclude(result: &str, id: &str) -> Result<(), Failure> {
     }
 }
 
-fn summary(run: &Run) -> String {
+fn summary(run: &Run<'_>) -> String {
     let result = run.result.as_deref().unwrap_or("unknown");
-    let took = run.end_time.as_deref().and_then(|end| view::took(&run.start_time, end));
-    let after = took.map(|took| format!(" after {took}")).unwrap_or_default();
-    one_line(&format!("{result}{after}: {}", view::counted(&run.counts)), TEXT_CHARS_MAX)
+    let after = view::duration(run).map(|took| format!(" after {took}")).unwrap_or_default();
+    one_line(&format!("{result}{after}: {}", view::counted(view::counts(run))), TEXT_CHARS_MAX)
 }
 
 /// Which hosts have changed since the last look.
@@ -205,13 +171,13 @@ struct Changes {
 
 impl Changes {
     /// A line for each host whose status or reason has changed.
-    fn lines(&mut self, hosts: &[Host]) -> Vec<String> {
+    fn lines<'a>(&mut self, hosts: impl IntoIterator<Item = InRun<'a>>) -> Vec<String> {
         let mut lines = Vec::new();
         for host in hosts {
             let words = words(host);
-            if self.shown.get(&host.hostname) != Some(&words) {
-                lines.push(format!("{}: {words}", one_line(&host.hostname, TEXT_CHARS_MAX)));
-                self.shown.insert(host.hostname.clone(), words);
+            if self.shown.get(host.name) != Some(&words) {
+                lines.push(format!("{}: {words}", one_line(host.name, TEXT_CHARS_MAX)));
+                self.shown.insert(host.name.to_owned(), words);
             }
         }
         lines
@@ -219,16 +185,11 @@ impl Changes {
 }
 
 /// Status of a host, and why it is not progressing.
-fn words(host: &Host) -> String {
-    match host.why() {
-        Some(reason) => one_line(&format!("{} ({reason})", host.status), TEXT_CHARS_MAX),
-        None => one_line(&host.status, TEXT_CHARS_MAX),
+fn words(InRun { name: _, status, why }: InRun<'_>) -> String {
+    match why {
+        Some(reason) => one_line(&format!("{status} ({reason})"), TEXT_CHARS_MAX),
+        None => one_line(status.as_str(), TEXT_CHARS_MAX),
     }
-}
-
-/// Whether a host has nothing more to do in the run.
-fn has_ended(host: &Host) -> bool {
-    host.known_status().is_some_and(HostStatus::is_final)
 }
 
 /// Where the run is shown.
@@ -237,6 +198,9 @@ struct Screen {
     /// Absent without a terminal.
     bars: Option<Bars>,
 }
+
+/// What workers report, by host.
+type Reports = BTreeMap<String, Progress<'static>>;
 
 /// A bar for the run, and one for each host under way.
 struct Bars {
@@ -261,7 +225,7 @@ impl Screen {
         }
     }
 
-    fn draw(&mut self, current: &Current, progress: &BTreeMap<String, Progress>, now: DateTime<Utc>) {
+    fn draw(&mut self, current: &CurrentUpgrade<'_>, progress: &Reports, now: DateTime<Utc>) {
         if let Some(bars) = &mut self.bars {
             bars.draw(current, progress, now);
         }
@@ -282,16 +246,17 @@ impl Bars {
         Self { all, run, hosts: BTreeMap::new() }
     }
 
-    fn draw(&mut self, current: &Current, progress: &BTreeMap<String, Progress>, now: DateTime<Utc>) {
-        let reported = |host: &Host| progress.get(&host.hostname).and_then(|progress| progress.percent);
-        let hosts = || current.hosts.iter().filter(|host| view::belongs_to_run(&host.status));
+    fn draw(&mut self, current: &CurrentUpgrade<'_>, progress: &Reports, now: DateTime<Utc>) {
+        let reported =
+            |host: &HostOfRun<'_>| progress.get(&*host.hostname).and_then(|progress| progress.percent);
+        let hosts = || current.hosts.iter().filter(|host| view::belongs_to_run(host.status.as_str()));
         let done = hosts().map(|host| view::percent_done(&host.status, reported(host)));
         self.run.set_length(hosts().count() as u64 * 100);
         self.run.set_position(done.sum());
-        let ended = hosts().filter(|host| has_ended(host)).count();
-        let of_hosts = format!("{ended}/{} hosts, {}", hosts().count(), left(&current.not_after, now));
+        let ended = hosts().filter(|host| host.status.is(HostStatus::is_final)).count();
+        let of_hosts = format!("{ended}/{} hosts, {}", hosts().count(), left(current.not_after, now));
         self.run.set_message(of_hosts);
-        let at_work = || current.hosts.iter().filter(|host| host.is_under_way());
+        let at_work = || current.hosts.iter().filter(|host| host.status.is(view::is_at_work));
         self.hosts.retain(|name, bar| {
             let stays = at_work().any(|host| host.hostname == *name);
             if !stays {
@@ -301,14 +266,14 @@ impl Bars {
             stays
         });
         for host in at_work() {
-            if !self.hosts.contains_key(&host.hostname) && self.hosts.len() < BARS_MAX {
+            if !self.hosts.contains_key(&*host.hostname) && self.hosts.len() < BARS_MAX {
                 let bar = ProgressBar::new(100).with_style(style("  {prefix:20!} [{bar:20}] {wide_msg}"));
                 let bar = self.all.add(bar.with_prefix(one_line(&host.hostname, TEXT_CHARS_MAX)));
-                self.hosts.insert(host.hostname.clone(), bar);
+                self.hosts.insert(host.hostname.to_string(), bar);
             }
-            if let Some(bar) = self.hosts.get(&host.hostname) {
-                let progress = progress.get(&host.hostname);
-                bar.set_position(position(host, reported(host)));
+            if let Some(bar) = self.hosts.get(&*host.hostname) {
+                let progress = progress.get(&*host.hostname);
+                bar.set_position(position(&host.status, reported(host)));
                 bar.set_message(message(host, progress));
             }
         }
@@ -321,24 +286,25 @@ fn style(template: &str) -> ProgressStyle {
 }
 
 /// How much time is left until `not_after`.
-fn left(not_after: &str, now: DateTime<Utc>) -> String {
-    let end = DateTime::parse_from_rfc3339(not_after);
-    end.map(|end| format!("{} left", view::span(now, end.to_utc()))).unwrap_or_default()
+fn left(not_after: Stamp, now: DateTime<Utc>) -> String {
+    format!("{} left", view::span(now, not_after.0))
 }
 
 /// How far the bar of a host is filled: how much its worker reports of `prepare`, or what is done of its part in the run.
-fn position(host: &Host, reported: Option<u8>) -> u64 {
-    match host.known_status() {
-        Some(HostStatus::Preparing) => reported.map_or(0, u64::from),
-        _ => view::percent_done(&host.status, reported),
+fn position(status: &Word<HostStatus>, reported: Option<u8>) -> u64 {
+    if *status == Word::Known(HostStatus::Preparing) {
+        reported.map_or(0, u64::from)
+    } else {
+        view::percent_done(status, reported)
     }
 }
 
 /// Status and progress of a host.
-fn message(host: &Host, progress: Option<&Progress>) -> String {
-    let Some(Progress { percent, text }) = progress else { return words(host) };
-    let percent = percent.map(|percent| format!(" {percent} %")).unwrap_or_default();
-    one_line(&format!("{}{percent} {text}", host.status), TEXT_CHARS_MAX)
+fn message(host: &HostOfRun<'_>, progress: Option<&Progress<'_>>) -> String {
+    match progress {
+        Some(progress) => one_line(&format!("{} {}", host.status, progress_text(progress)), TEXT_CHARS_MAX),
+        None => words(host.into()),
+    }
 }
 
 #[cfg(test)]
@@ -347,30 +313,35 @@ mod tests {
 
     use super::*;
 
-    fn host(name: &str, status: &str, reason: Option<&str>) -> Host {
-        let reason = reason.map(ToOwned::to_owned);
-        Host { hostname: name.to_owned(), status: status.to_owned(), reason, ..Host::default() }
+    fn host(name: &str, status: &str, reason: Option<&str>) -> HostOfRun<'static> {
+        let host = json!({ "hostname": name, "status": status, "reason": reason });
+        serde_json::from_value(host).unwrap()
+    }
+
+    fn lines(changes: &mut Changes, hosts: &[HostOfRun<'_>]) -> Vec<String> {
+        changes.lines(hosts.iter().map(InRun::from))
     }
 
     #[test]
     fn only_changes_are_said() {
         let mut changes = Changes::default();
         let first = [host("h01", "upgrading", None), host("h\u{1b}2", "waiting", Some("h01 has\nthe slot"))];
-        assert_eq!(changes.lines(&first), ["h01: upgrading", "h\u{fffd}2: waiting (h01 has the slot)"]);
-        assert_eq!(changes.lines(&first), [""; 0]);
-        assert_eq!(changes.lines(&[host("h01", "upgraded", None)]), ["h01: upgraded"]);
+        assert_eq!(lines(&mut changes, &first), ["h01: upgrading", "h\u{fffd}2: waiting (h01 has the slot)"]);
+        assert_eq!(lines(&mut changes, &first), [""; 0]);
+        assert_eq!(lines(&mut changes, &[host("h01", "upgraded", None)]), ["h01: upgraded"]);
     }
 
     #[test]
     fn what_nodes_wait_for_is_said() {
         let mut hosts = [host("h01", "draining", None), host("h02", "upgrading", None)];
         let node = |name: &str, why: &str| json!({ "hostname": name, "why": why, "blockers": [{ "kind": "node-under-way" }] });
-        let mut upgrading = json!({ "hostname": "h02", "progress": { "percent": 40, "text": "unpacking" } });
+        let mut upgrading =
+            json!({ "hostname": "h02", "why": "", "progress": { "percent": 40, "text": "unpacking" } });
         upgrading["blockers"] = json!([{ "kind": "reply-awaited" }]);
         let state =
             json!([node("h01", "its node is being drained: pod shop/db-0 is terminating"), upgrading]);
         let progress = by_host(serde_json::from_value(state).unwrap(), &mut hosts);
-        let said = |host: &Host| message(host, progress.get(&host.hostname));
+        let said = |host: &HostOfRun<'_>| message(host, progress.get(&*host.hostname));
         assert_eq!(
             (said(&hosts[0]), said(&hosts[1])),
             (
@@ -378,7 +349,7 @@ mod tests {
                 "upgrading 40 % unpacking".to_owned()
             )
         );
-        assert_eq!(Changes::default().lines(&hosts[..1]), [format!("h01: {}", said(&hosts[0]))]);
+        assert_eq!(lines(&mut Changes::default(), &hosts[..1]), [format!("h01: {}", said(&hosts[0]))]);
     }
 
     #[test]
@@ -397,18 +368,15 @@ mod tests {
 
     #[test]
     fn progress_is_said_with_the_status() {
-        let progress = Progress { percent: Some(40), text: "unpacking\u{1b}[2J".to_owned() };
+        let progress = Progress { percent: Some(40), text: "unpacking\u{1b}[2J".into() };
         let upgrading = host("h01", "upgrading", None);
         assert_eq!(message(&upgrading, Some(&progress)), "upgrading 40 % unpacking\u{fffd}[2J");
         assert_eq!(message(&upgrading, None), "upgrading");
-        assert!(upgrading.is_under_way() && !has_ended(&upgrading));
         // A reboot comes after the upgrade, though nothing is reported of it.
-        let positions = ["preparing", "upgrading", "rebooting"]
-            .map(|status| position(&host("h01", status, None), Some(40)));
+        let positions =
+            ["preparing", "upgrading", "rebooting"].map(|status| position(&Word::read(status), Some(40)));
         assert_eq!(positions, [40, 40, 99]);
-        assert!(has_ended(&host("h01", "failed", None)));
-        assert!(!has_ended(&host("h01", "of a newer version", None)));
         let now = "2026-11-21T01:00:00Z".parse().unwrap();
-        assert_eq!(left("2026-11-21T05:00:30Z", now), "4h30s left");
+        assert_eq!(left(Stamp("2026-11-21T05:00:30Z".parse().unwrap()), now), "4h30s left");
     }
 }

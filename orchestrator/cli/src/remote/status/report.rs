@@ -7,20 +7,26 @@ use std::collections::BTreeMap;
 use std::iter;
 
 use chrono::{DateTime, Utc};
+use os_upgrade_api_types::body::{Blocker, HostOfRun, LateAnswer, Page};
+use os_upgrade_api_types::routes::cluster::ClusterState;
+use os_upgrade_api_types::routes::reboot_queue::{Entry, EntryIndex};
+use os_upgrade_api_types::routes::runs::{MissedRun, Run};
+use os_upgrade_api_types::routes::slots::{SlotHolder, Slots};
+use os_upgrade_api_types::routes::state::{HostState, LastUpgrade, State, WindowUsedBy};
+use os_upgrade_api_types::routes::windows::Windows;
+use os_upgrade_api_types::word::Word;
 use os_upgrade_console::commands::shell_word;
 use os_upgrade_kernel::HostStatus;
 use os_upgrade_shell::text::{one_line, sanitized};
 use serde::Deserialize;
 use serde_json::Value;
 
-use super::queue::{Entries, Queue};
+use super::queue;
 use crate::Failure;
-use crate::leadership::Leadership;
-use crate::output::{Canvas, View, Zone};
+use crate::leadership::trouble;
+use crate::output::{Canvas, View, Zone, progress_text};
 use crate::remote::release;
-use crate::remote::run::view::{
-    self, LateAnswer, MissedRun, Page, Run, Stopping, counted, short, span, took,
-};
+use crate::remote::run::view::{self, by, counted, short, span, why_missed};
 
 /// The width of the bar, in characters.
 const BAR_CHARS: u64 = 30;
@@ -40,143 +46,16 @@ const NEED_LINES_MAX: usize = 10;
 const LINE_CHARS_MAX: usize = 200;
 
 /// What the API answers.
-#[derive(Debug, Default, Deserialize)]
-#[serde(default, rename_all = "kebab-case")]
-pub(super) struct Report {
-    state: State,
-    runs: Option<Page<Run>>,
-    missed_runs: Option<Page<MissedRun>>,
-    slots: Slots,
-    cluster: Cluster,
-    windows: Option<Windows>,
-    reboots: Option<Entries>,
-}
-
-#[derive(Debug, Default, Deserialize)]
-#[serde(default, rename_all = "kebab-case")]
-struct State {
-    status: String,
-    next_upgrade_at: Option<String>,
-    next_upgrade_reason: Option<String>,
-    next_upgrade_why: Option<String>,
-    denied_until: Option<String>,
-    window_used_by: Option<UsedBy>,
-    pending_hosts: u64,
-    config_warnings: Vec<Warning>,
-    reboot_queue: Option<Queue>,
-    current_upgrade_info: Option<Current>,
-    last_upgrade_info: Option<Run>,
-    hosts: Vec<Host>,
-}
-
-/// What the window that is open now has had.
-#[derive(Debug, Deserialize)]
-struct UsedBy {
-    kind: String,
-    run: Option<String>,
-}
-
-/// What an operator should know of the configuration.
-#[derive(Debug, Deserialize)]
-struct Warning {
-    kind: String,
-    message: String,
-}
-
-/// The active run.
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-struct Current {
-    id: String,
-    not_after: String,
-    counts: BTreeMap<String, u64>,
-    stopping: Option<Stopping>,
-}
-
-#[derive(Debug, Default, Deserialize)]
-#[serde(default)]
-struct Host {
-    hostname: String,
-    /// Absent if it is not in the active run.
-    status: Option<String>,
-    why: String,
-    blockers: Vec<Blocker>,
-    progress: Option<Progress>,
-    node: Option<Node>,
-    /// What its last reboot should have brought and did not.
-    #[serde(rename = "reboot-ineffective")]
-    reboot_ineffective: Option<String>,
-}
-
-/// The Kubernetes node of a host.
-#[derive(Debug, Default, Deserialize)]
-#[serde(default)]
-struct Node {
-    stage: String,
-    /// Whether it stays cordoned, because its host failed or was given up.
-    kept: bool,
-    waits: Option<Waits>,
-}
-
-/// What a node waits for.
-#[derive(Debug, Deserialize)]
-struct Waits {
-    kind: String,
-    text: String,
-}
-
-#[derive(Debug, Deserialize)]
-struct Blocker {
-    kind: String,
-}
-
-#[derive(Debug, Deserialize)]
-struct Progress {
-    percent: Option<u8>,
-    text: String,
-}
-
-#[derive(Debug, Default, Deserialize)]
-#[serde(default)]
-struct Slots {
-    groups: Vec<Group>,
-}
-
-#[derive(Debug, Deserialize)]
-struct Group {
-    group: String,
-    #[serde(default)]
-    holders: Vec<Holder>,
-}
-
-#[derive(Debug, Default, Deserialize)]
-#[serde(default, rename_all = "kebab-case")]
-struct Holder {
-    id: String,
-    run: Option<String>,
-    /// The entry of the reboot queue for which it is held.
-    entry: Option<String>,
-    reason: String,
-    stuck: bool,
-}
-
-#[derive(Debug, Default, Deserialize)]
-#[serde(default)]
-struct Cluster {
-    #[serde(flatten)]
-    leadership: Leadership,
-    warnings: Vec<String>,
-}
-
-#[derive(Debug, Deserialize)]
-struct Windows {
-    windows: Vec<Window>,
-}
-
-#[derive(Debug, Deserialize)]
-struct Window {
-    start: String,
-    end: String,
+pub(super) struct Report {
+    state: State<'static>,
+    runs: Option<Page<Run<'static>>>,
+    missed_runs: Option<Page<MissedRun>>,
+    slots: Slots<'static>,
+    cluster: ClusterState<'static>,
+    windows: Option<Windows>,
+    reboots: Option<Page<Entry<'static>>>,
 }
 
 impl View for Report {
@@ -196,11 +75,15 @@ impl Report {
             .map_err(|error| anyhow::Error::from(error).context("unexpected response").into())
     }
 
+    fn hosts(&self) -> impl Iterator<Item = &HostState<'static>> {
+        self.state.hosts.iter().flatten()
+    }
+
     /// The whole screen.
     pub(super) fn screen(&self, canvas: &Canvas, now: DateTime<Utc>) -> String {
         let zone = canvas.zone;
         let parts = [
-            self.cluster.leadership.trouble().map(|trouble| sanitized(&format!("{trouble}; last known:"))),
+            trouble(&self.cluster).map(|trouble| sanitized(&format!("{trouble}; last known:"))),
             Some(self.run(zone, now)),
             block("AT WORK", &self.at_work()),
             block("WAITING", &self.waiting()),
@@ -224,12 +107,8 @@ impl Report {
             1 => "; 1 matter needs a person".to_owned(),
             needs => format!("; {needs} matters need a person"),
         };
-        let trouble = self
-            .cluster
-            .leadership
-            .trouble()
-            .map(|trouble| format!("{trouble}; last known: "))
-            .unwrap_or_default();
+        let trouble =
+            trouble(&self.cluster).map(|trouble| format!("{trouble}; last known: ")).unwrap_or_default();
         let what = match &self.state.current_upgrade_info {
             Some(current) => format!("run {}: {}", short(&current.id), counted(&current.counts)),
             None => self.last(Zone::Utc),
@@ -240,28 +119,29 @@ impl Report {
     /// The active run, and how far it is.
     fn run(&self, zone: Zone, now: DateTime<Utc>) -> String {
         let Some(current) = &self.state.current_upgrade_info else {
-            if self.reboots.iter().flat_map(Entries::under_way).next().is_some() {
+            if self.reboots.iter().flat_map(queue::under_way).next().is_some() {
                 return "no run is active; the reboot queue is at work".to_owned();
             }
             return format!("no run is active; the site is {}", sanitized(&self.state.status));
         };
         let newest = self.runs.iter().flat_map(|page| &page.items).find(|run| run.id == current.id);
-        let doing =
-            |run: &Run| current.stopping.as_ref().map_or_else(|| run.phase.clone(), Stopping::progress);
-        let by = newest.map(|run| format!(", {}, started by {}", doing(run), run.by())).unwrap_or_default();
-        let end = current.not_after.parse().ok();
-        let left = end.map(|end| format!("{} left, ", span(now, end))).unwrap_or_default();
-        let counts = || current.counts.iter().filter(|(word, _)| view::belongs_to_run(word));
+        let doing = |run: &Run<'_>| match &current.stopping {
+            Some(stopping) => view::progress(stopping.read()),
+            None => run.phase.to_string(),
+        };
+        let by = newest.map(|run| format!(", {}, started by {}", doing(run), by(run))).unwrap_or_default();
+        let left = span(now, current.not_after.0);
+        let counts = || current.counts.0.iter().filter(|(word, _)| view::belongs_to_run(word));
         let total: u64 = counts().map(|(_, count)| count).sum();
-        let ended = counts().filter(|(word, _)| is(word, HostStatus::is_final));
+        let ended = counts().filter(|(word, _)| Word::read(word).is(HostStatus::is_final));
         let ended: u64 = ended.map(|(_, count)| count).sum();
         let filled = (self.percents(ended) * BAR_CHARS).checked_div(total * 100).unwrap_or(0);
         let bar = |character: &str, count: u64| character.repeat(usize::try_from(count).unwrap_or(0));
         format!(
-            "run {}{}; {left}until {}\n[{}{}] {ended} of {total}: {}",
+            "run {}{}; {left} left, until {}\n[{}{}] {ended} of {total}: {}",
             sanitized(short(&current.id)),
             sanitized(&by),
-            zone.time(&current.not_after),
+            zone.stamp(current.not_after),
             bar("#", filled),
             bar("-", BAR_CHARS - filled),
             sanitized(&counted(&current.counts)),
@@ -270,24 +150,22 @@ impl Report {
 
     /// How much of the active run is done, in percent of a host, where this many hosts have `ended`.
     fn percents(&self, ended: u64) -> u64 {
-        let under_way = self.state.hosts.iter().filter(|host| host.is_at_work());
-        let done = |host: &Host| {
+        let under_way = self.hosts().filter(|host| is_at_work(host));
+        let done = |host: &HostState<'_>| {
             let reported = host.progress.as_ref().and_then(|progress| progress.percent);
-            view::percent_done(host.status.as_deref().unwrap_or_default(), reported)
+            host.status.as_ref().map_or(0, |status| view::percent_done(status, reported))
         };
         ended * 100 + under_way.map(done).sum::<u64>()
     }
 
     /// Who works on what, and how far it is.
     fn at_work(&self) -> Vec<String> {
-        let at_work = self.state.hosts.iter().filter(|host| host.is_at_work());
-        let line = |host: &Host| {
-            let status = host.status.as_deref().unwrap_or_default();
-            let progress = host.progress.as_ref().map(|Progress { percent, text }| {
-                percent.map_or_else(|| format!("  {text}"), |percent| format!("  {percent} % {text}"))
-            });
+        let at_work = self.hosts().filter(|host| is_at_work(host));
+        let line = |host: &HostState<'_>| {
+            let status = host.status.as_ref().map(Word::as_str).unwrap_or_default();
+            let progress = host.progress.as_ref().map(|progress| format!("  {}", progress_text(progress)));
             // A worker reports nothing while its host's node is drained or uncordoned.
-            let node = host.is_kept_by_node().then(|| format!(": {}", host.why));
+            let node = is_kept_by_node(host).then(|| format!(": {}", host.why));
             let more = progress.or(node).unwrap_or_default();
             one_line(&format!("{}: {status}{more}", host.hostname), LINE_CHARS_MAX)
         };
@@ -296,14 +174,14 @@ impl Report {
 
     /// Who waits and why.
     fn waiting(&self) -> Vec<String> {
-        let waiting = self.state.hosts.iter().filter(|host| host.is_waiting());
-        together(waiting.map(|host| (host.why.clone(), host.hostname.as_str())))
+        let waiting = self.hosts().filter(|host| is_waiting(host));
+        together(waiting.map(|host| (host.why.clone(), &*host.hostname)))
     }
 
     /// The reboot queue, unless it is enabled and empty.
     fn reboots(&self) -> Vec<String> {
-        let under_way = self.reboots.iter().flat_map(Entries::under_way);
-        let lines = self.state.reboot_queue.iter().map(Queue::line).chain(under_way);
+        let under_way = self.reboots.iter().flat_map(queue::under_way);
+        let lines = self.state.reboot_queue.iter().map(queue::in_brief).chain(under_way);
         bounded(lines.map(|line| one_line(&line, LINE_CHARS_MAX)).collect())
     }
 
@@ -312,46 +190,44 @@ impl Report {
     fn failed(&self) -> Vec<String> {
         let last = self.state.last_upgrade_info.iter().filter(|_| self.state.current_upgrade_info.is_none());
         let holders = || self.slots.groups.iter().flat_map(|group| &group.holders);
-        let has_failed = |host: &&view::Host| {
-            is(&host.status, |status| matches!(status, HostStatus::Failed | HostStatus::TimedOut))
+        let has_failed = |host: &&HostOfRun<'_>| {
+            host.status.is(|status| matches!(status, HostStatus::Failed | HostStatus::TimedOut))
                 && !host.late_answer.as_ref().is_some_and(LateAnswer::is_done)
                 && !holders().any(|holder| holder.id == host.hostname)
         };
-        let why = |host: &view::Host| {
-            let reason = host.reason.as_ref().map(|reason| format!(" ({reason})"));
+        let why = |host: &HostOfRun<'_>| {
+            let reason = host.reason.reason.as_ref().map(|reason| format!(" ({reason})"));
             let late = host.late_answer.as_ref().map(|late| format!("; {late}"));
             format!("{}{}{}", host.status, reason.unwrap_or_default(), late.unwrap_or_default())
         };
         let failed = last.flat_map(|run| &run.hosts).filter(has_failed);
-        together(failed.map(|host| (why(host), host.hostname.as_str())))
+        together(failed.map(|host| (why(host), &*host.hostname)))
     }
 
     /// Whether a run would have no host, because no application is configured.
     fn upgrades_nothing(&self) -> bool {
-        self.state.config_warnings.iter().any(|warning| warning.kind == NO_APPLICATIONS)
+        self.state.config_warnings.iter().any(|warning| warning.kind() == Some(NO_APPLICATIONS))
     }
 
     /// The next automatic run, or why there is none.
     fn next(&self, zone: Zone, now: DateTime<Utc>) -> String {
-        let next = match (&self.state.next_upgrade_at, &self.state.next_upgrade_reason) {
+        let next = match (self.state.next_upgrade_at, &self.state.next_upgrade_reason) {
             _ if self.upgrades_nothing() => {
                 "a run would upgrade nothing: no application is configured".to_owned()
             }
             (Some(at), None) => {
-                let time = at.parse().ok();
                 if let Some(current) = &self.state.current_upgrade_info
-                    && time.is_some_and(|at: DateTime<Utc>| at <= now)
+                    && at.0 <= now
                 {
                     return format!(
                         "next:   a run starts as soon as run {} has ended",
                         sanitized(short(&current.id))
                     );
                 }
-                let until = time.map(|at| format!(", in {}", span(now, at)));
-                format!("a run starts at {}{}", zone.time(at), until.unwrap_or_default())
+                format!("a run starts at {}, in {}", zone.stamp(at), span(now, at.0))
             }
             (at, Some(reason)) => {
-                let at = at.as_ref().map(|at| format!("; then a run starts at {}", zone.time(at)));
+                let at = at.map(|at| format!("; then a run starts at {}", zone.stamp(at)));
                 // An instance of an older version says it in a word.
                 let word = || format!("no run starts automatically: {}", reason.replace('-', " "));
                 let why = self.state.next_upgrade_why.clone().unwrap_or_else(word);
@@ -361,12 +237,13 @@ impl Report {
         };
         let window = self.windows.iter().flat_map(|answer| &answer.windows).next();
         let window = window
-            .map(|window| format!("\nwindow: {} to {}", zone.time(&window.start), zone.time(&window.end)));
+            .map(|window| format!("\nwindow: {} to {}", zone.stamp(window.start), zone.stamp(window.end)));
         let used = self.state.window_used_by.as_ref();
-        let used = used.map(|used| format!("\nopen:   the window starts no further run: {}", used.by()));
-        let denied = self.state.denied_until.as_ref();
+        let used =
+            used.map(|used| format!("\nopen:   the window starts no further run: {}", used_by(used.read())));
+        let denied = self.state.denied_until;
         let denied =
-            denied.map(|end| format!("\ndenied: a deny window is in force until {}", zone.time(end)));
+            denied.map(|end| format!("\ndenied: a deny window is in force until {}", zone.stamp(end)));
         let [window, used, denied] = [window, used, denied].map(Option::unwrap_or_default);
         format!("next:   {next}{window}{used}{denied}")
     }
@@ -380,11 +257,10 @@ impl Report {
     /// The last run that was missed, if none has started since.
     fn missed(&self, zone: Zone) -> Option<String> {
         let missed = self.missed_runs.as_ref()?.items.first()?;
-        let opened: DateTime<Utc> = missed.window_start.parse().ok()?;
         let newest = self.runs.iter().flat_map(|page| &page.items).next();
-        let started = newest.and_then(|run| run.start_time.parse::<DateTime<Utc>>().ok());
-        let is_newer = started.is_none_or(|started| started < opened);
-        let line = || format!("missed: the run of {}: {}", zone.time(&missed.window_start), missed.why());
+        let is_newer = newest.is_none_or(|run| run.start_time.0 < missed.window_start.0);
+        let line =
+            || format!("missed: the run of {}: {}", zone.stamp(missed.window_start), why_missed(missed));
         is_newer.then(|| sanitized(&line()))
     }
 
@@ -393,18 +269,16 @@ impl Report {
         let Some(run) = &self.state.last_upgrade_info else {
             return "last:   there has been no run".to_owned();
         };
-        let result = run.result.as_deref().unwrap_or("unknown");
-        let ended = run.end_time.as_deref().map(|end| format!(" at {}", zone.time(end)));
-        let took = run.end_time.as_deref().and_then(|end| took(&run.start_time, end));
-        let took = took.map(|took| format!(" after {took}")).unwrap_or_default();
-        let (id, counts) = (short(&run.id), counted(&run.counts));
-        sanitized(&format!("last:   run {id} {result}{took}{}: {counts}", ended.unwrap_or_default()))
+        let LastUpgrade { id, result, start_time, end_time, counts, .. } = run;
+        let (id, took) = (short(id), span(start_time.0, end_time.0));
+        let (end, counts) = (zone.stamp(*end_time), counted(counts));
+        sanitized(&format!("last:   run {id} {result} after {took} at {end}: {counts}"))
     }
 
     /// What does not go on without a person.
     fn needs(&self) -> Vec<Need> {
         let mut needs = Vec::new();
-        match self.state.pending_hosts {
+        match self.state.pending_hosts.unwrap_or(0) {
             0 => {}
             1 => needs.push("1 host waits for approval: os-upgrade hosts list --pending".to_owned().into()),
             count => {
@@ -412,28 +286,26 @@ impl Report {
                     .push(format!("{count} hosts wait for approval: os-upgrade hosts list --pending").into());
             }
         }
-        let active = self.state.current_upgrade_info.as_ref().map(|current| current.id.as_str());
+        let active = self.state.current_upgrade_info.as_ref().map(|current| &*current.id);
         for group in &self.slots.groups {
             for holder in &group.holders {
                 let left_by = holder.run.as_deref().filter(|run| Some(*run) != active);
-                let is_of_no_entry = holder.entry.as_deref().is_some_and(|entry| !self.has_entry(entry));
-                let is_tried_again =
-                    self.state.hosts.iter().any(|host| host.hostname == holder.id && host.goes_on());
+                let is_of_no_entry = holder.entry.is_some_and(|entry| !self.has_entry(entry));
+                let is_tried_again = self.hosts().any(|host| host.hostname == holder.id && goes_on(host));
                 if holder.stuck || (left_by.is_some() && !is_tried_again) || is_of_no_entry {
                     let is_left = left_by.is_some() || is_of_no_entry;
                     needs.push(self.slot(&group.group, holder, left_by, is_left));
                 }
             }
         }
-        for entry in self.reboots.iter().flat_map(Entries::for_person) {
-            let give_up =
-                format!("os-upgrade reboot-queue give-up {} --reason=TEXT", shell_word(&entry.index));
-            needs.push(Need { what: entry.line(), commands: vec![("give up", give_up)] });
+        for entry in self.reboots.iter().flat_map(queue::for_person) {
+            let give_up = format!("os-upgrade reboot-queue give-up {} --reason=TEXT", entry.index);
+            needs.push(Need { what: queue::line(entry), commands: vec![("give up", give_up)] });
         }
-        needs.extend(self.state.hosts.iter().filter(|host| host.stays_cordoned()).map(Host::cordon));
-        needs.extend(self.state.hosts.iter().filter_map(Host::foreign_mark));
-        needs.extend(self.state.hosts.iter().filter_map(Host::ineffective_reboot));
-        if self.cluster.leadership.leader.is_none() {
+        needs.extend(self.hosts().filter(|host| stays_cordoned(host)).map(cordon));
+        needs.extend(self.hosts().filter_map(foreign_mark));
+        needs.extend(self.hosts().filter_map(ineffective_reboot));
+        if self.cluster.leader.is_none() {
             needs.push("no instance leads: os-upgrade cluster status".to_owned().into());
         }
         needs.extend(self.cluster.warnings.iter().cloned().map(Need::from));
@@ -445,19 +317,19 @@ impl Report {
 impl Report {
     /// That a slot is not given back by itself. One that a run or an entry has left is given back once its host's node is uncordoned, if
     /// that is under way; an operator can do without a node that is not ready.
-    fn slot(&self, group: &str, holder: &Holder, left_by: Option<&str>, is_left: bool) -> Need {
-        let Holder { id, reason, .. } = holder;
+    fn slot(&self, group: &str, holder: &SlotHolder<'_>, left_by: Option<&str>, is_left: bool) -> Need {
+        let SlotHolder { id, reason, .. } = holder;
         let why =
             left_by.map(|run| ("why", format!("os-upgrade run show {} {}", short(run), shell_word(id))));
-        let host = self.state.hosts.iter().find(|host| host.hostname == *id && is_left);
-        if let Some(host) = host.filter(|host| host.is_being_uncordoned()) {
+        let host = self.hosts().find(|host| host.hostname == *id && is_left);
+        if let Some(host) = host.filter(|host| is_being_uncordoned(host)) {
             let waits = host.node.iter().find_map(|node| node.waits.as_ref());
-            let uncordon = waits.filter(|waits| waits.kind == "not-ready").map(|_| host.uncordon());
+            let uncordon = waits.filter(|waits| waits.kind == "not-ready").map(|_| uncordon(host));
             let waits = waits.map(|waits| format!(": {}", waits.text)).unwrap_or_default();
             let what = format!("{id} holds a slot of group {group} until its node is uncordoned{waits}");
             return Need { what, commands: why.into_iter().chain(uncordon).collect() };
         }
-        let left_out = self.state.hosts.iter().any(|host| host.hostname == *id && host.takes_no_part());
+        let left_out = self.hosts().any(|host| host.hostname == *id && takes_no_part(host));
         let retry = left_by.map(|_| {
             // A run would skip it, and it would keep its slot.
             if left_out {
@@ -472,98 +344,89 @@ impl Report {
     }
 
     /// Whether the reboot queue has this entry, or may have it beyond those that were read.
-    fn has_entry(&self, index: &str) -> bool {
-        self.reboots.as_ref().is_some_and(|entries| entries.may_have(index))
+    fn has_entry(&self, index: EntryIndex) -> bool {
+        self.reboots.as_ref().is_some_and(|entries| queue::may_have(entries, index))
     }
 }
 
-impl UsedBy {
-    fn by(&self) -> String {
-        let run = self.run.as_deref().map(|run| sanitized(short(run)));
-        match (self.kind.as_str(), run) {
-            ("run", Some(run)) => format!("run {run} has started in it"),
-            ("cancel", Some(run)) => format!("run {run} was cancelled in it"),
-            _ => "it has had a run or a cancel, or the site was restored in it".to_owned(),
+/// What used the window; nothing if only a newer version knows it.
+fn used_by(used: Option<&WindowUsedBy>) -> String {
+    match used {
+        Some(WindowUsedBy::Run { run }) => format!("run {} has started in it", sanitized(short(run))),
+        Some(WindowUsedBy::Cancel { run }) => format!("run {} was cancelled in it", sanitized(short(run))),
+        Some(WindowUsedBy::Earlier) | None => {
+            "it has had a run or a cancel, or the site was restored in it".to_owned()
         }
     }
 }
 
-impl Host {
-    /// Whether runs leave it out until an operator approves it.
-    fn takes_no_part(&self) -> bool {
-        self.blockers
-            .iter()
-            .any(|blocker| matches!(blocker.kind.as_str(), "host-withdrawn" | "awaits-approval"))
-    }
-
-    fn stays_cordoned(&self) -> bool {
-        self.node.as_ref().is_some_and(|node| node.kept)
-    }
-
-    fn ineffective_reboot(&self) -> Option<Need> {
-        let missed = self.reboot_ineffective.as_ref()?;
-        Some(format!("{}: {missed}", self.hostname).into())
-    }
-
-    /// That the mark of its node is of another journal, and the command that takes it over.
-    fn foreign_mark(&self) -> Option<Need> {
-        let waits = self.node.as_ref()?.waits.as_ref().filter(|waits| waits.kind == FOREIGN_MARK)?;
-        let what = format!("{}: {}", self.hostname, waits.text);
-        Some(Need { what, commands: vec![("take over", release::uncordon(&self.hostname))] })
-    }
-
-    fn is_being_uncordoned(&self) -> bool {
-        self.node.as_ref().is_some_and(|node| node.stage == "uncordoning")
-    }
-
-    /// That its node stays cordoned, and the command that ends it.
-    fn cordon(&self) -> Need {
-        let what =
-            format!("the node of {} stays cordoned, because its host failed or was given up", self.hostname);
-        Need { what, commands: vec![self.uncordon()] }
-    }
-
-    fn uncordon(&self) -> (&'static str, String) {
-        ("uncordon", release::uncordon(&self.hostname))
-    }
-
-    /// Whether it goes on once its node is drained or uncordoned.
-    fn is_kept_by_node(&self) -> bool {
-        self.blockers.first().is_some_and(|blocker| blocker.kind == "node-under-way")
-    }
-
-    /// Whether the active run has it, and is not done with it.
-    fn goes_on(&self) -> bool {
-        self.status.as_deref().is_some_and(|status| is(status, |status| !status.is_final()))
-    }
-
-    fn is_at_work(&self) -> bool {
-        self.status.as_deref().is_some_and(|status| {
-            is(status, |status| status == HostStatus::Preparing || status.is_under_way())
-        })
-    }
-
-    /// Whether it waits for something that an operator may want to know, or is not there. That no run is active, and who waits for
-    /// approval, is shown for the whole site; a heartbeat is awaited briefly; that a node stays cordoned needs a person.
-    fn is_waiting(&self) -> bool {
-        let is_known = self.blockers.first().is_some_and(|blocker| {
-            let kind = blocker.kind.as_str();
-            let is_in_run = self.status.is_some();
-            // In the block of the reboot queue.
-            (kind == "reboot-under-way" && !is_in_run)
-                || matches!(
-                    kind,
-                    "no-run" | "awaits-approval" | "slot-held" | "heartbeat-awaited" | "node-cordoned"
-                )
-        });
-        let has_ended = self.status.as_deref().is_some_and(|status| is(status, HostStatus::is_final));
-        !self.is_at_work() && !is_known && !has_ended && !self.why.is_empty()
-    }
+/// Whether runs leave it out until an operator approves it.
+fn takes_no_part(host: &HostState<'_>) -> bool {
+    host.blockers.iter().any(|blocker| matches!(blocker.kind(), Some("host-withdrawn" | "awaits-approval")))
 }
 
-/// Whether `word` is a status for which `test` holds. A word of a newer version is none.
-fn is(word: &str, test: impl Fn(HostStatus) -> bool) -> bool {
-    HostStatus::ALL.into_iter().find(|status| status.as_str() == word).is_some_and(test)
+fn stays_cordoned(host: &HostState<'_>) -> bool {
+    host.node.as_ref().is_some_and(|node| node.kept)
+}
+
+fn ineffective_reboot(host: &HostState<'_>) -> Option<Need> {
+    let missed = host.reboot_ineffective.as_ref()?;
+    Some(format!("{}: {missed}", host.hostname).into())
+}
+
+/// That the mark of its node is of another journal, and the command that takes it over.
+fn foreign_mark(host: &HostState<'_>) -> Option<Need> {
+    let waits = host.node.as_ref()?.waits.as_ref().filter(|waits| waits.kind == FOREIGN_MARK)?;
+    let what = format!("{}: {}", host.hostname, waits.text);
+    Some(Need { what, commands: vec![("take over", release::uncordon(&host.hostname))] })
+}
+
+fn is_being_uncordoned(host: &HostState<'_>) -> bool {
+    host.node.as_ref().is_some_and(|node| node.stage == "uncordoning")
+}
+
+/// That its node stays cordoned, and the command that ends it.
+fn cordon(host: &HostState<'_>) -> Need {
+    let what =
+        format!("the node of {} stays cordoned, because its host failed or was given up", host.hostname);
+    Need { what, commands: vec![uncordon(host)] }
+}
+
+fn uncordon(host: &HostState<'_>) -> (&'static str, String) {
+    ("uncordon", release::uncordon(&host.hostname))
+}
+
+/// Whether it goes on once its node is drained or uncordoned.
+fn is_kept_by_node(host: &HostState<'_>) -> bool {
+    host.blockers.first().is_some_and(|blocker| blocker.kind() == Some("node-under-way"))
+}
+
+/// Whether the active run has it, and is not done with it.
+fn goes_on(host: &HostState<'_>) -> bool {
+    is(host, |status| !status.is_final())
+}
+
+fn is_at_work(host: &HostState<'_>) -> bool {
+    is(host, view::is_at_work)
+}
+
+/// Whether it waits for something that an operator may want to know, or is not there. That no run is active, and who waits for
+/// approval, is shown for the whole site; a heartbeat is awaited briefly; that a node stays cordoned needs a person.
+fn is_waiting(host: &HostState<'_>) -> bool {
+    let is_known = match host.blockers.first().and_then(Blocker::kind) {
+        // In the block of the reboot queue.
+        Some("reboot-under-way") => host.status.is_none(),
+        kind => matches!(
+            kind,
+            Some("no-run" | "awaits-approval" | "slot-held" | "heartbeat-awaited" | "node-cordoned")
+        ),
+    };
+    !is_at_work(host) && !is_known && !is(host, HostStatus::is_final) && !host.why.is_empty()
+}
+
+/// Whether it has a status in the active run for which `test` holds.
+fn is(host: &HostState<'_>, test: impl FnOnce(HostStatus) -> bool) -> bool {
+    host.status.as_ref().is_some_and(|status| status.is(test))
 }
 
 fn block(head: &str, lines: &[String]) -> Option<String> {

@@ -12,6 +12,70 @@ fn now() -> DateTime<Utc> {
     "2026-11-21T01:48:00Z".parse().unwrap()
 }
 
+/// Fields that the API always has, and in which most tests do not differ: of the values at a path, where `*` is every item.
+fn required() -> Vec<(&'static str, Value)> {
+    let time = "2026-11-21T01:00:00Z";
+    vec![
+        ("state hosts *", json!({ "why": "", "blockers": [] })),
+        ("state hosts * node", json!({ "stage": "evicting", "since": time })),
+        (
+            "runs items *",
+            json!({
+                "trigger": "operator", "start-time": time, "not-after": time, "phase": "upgrading", "rollout": {}, "counts": {},
+            }),
+        ),
+        (
+            "missed-runs items *",
+            json!({ "latest-start": time, "window-end": time, "recorded-at": time, "reason-kind": "no-leader" }),
+        ),
+        ("slots", json!({ "provider": "embedded", "reclaim": "never", "groups": [] })),
+        ("slots groups *", json!({ "held": 1, "excess": 0, "holders": [], "waiters": [] })),
+        (
+            "slots groups * holders *",
+            json!({ "since": time, "on-behalf-of": ["run"], "reason": "", "stuck": false }),
+        ),
+        ("cluster", json!({ "leader": null, "instances": [], "streams": [] })),
+        (
+            "cluster instances *",
+            json!({
+                "role": "follower", "reachable": true, "ready": true, "position": 7, "address": "10.0.0.1:8080",
+                "version": "0.1.0", "last-seen": time,
+            }),
+        ),
+    ]
+}
+
+/// Adds to the objects at `path` in `value` the `fields` that they do not have.
+fn complete(value: &mut Value, path: &[&str], fields: &Value) {
+    match (path.split_first(), value) {
+        (Some((&"*", below)), Value::Array(items)) => {
+            for item in items {
+                complete(item, below, fields);
+            }
+        }
+        (Some((name, below)), Value::Object(members)) => {
+            if let Some(member) = members.get_mut(*name) {
+                complete(member, below, fields);
+            }
+        }
+        (None, Value::Object(members)) => {
+            for (name, field) in fields.as_object().unwrap() {
+                members.entry(name).or_insert_with(|| field.clone());
+            }
+        }
+        _ => {}
+    }
+}
+
+fn read(answers: &Value) -> Report {
+    let mut answers = answers.clone();
+    complete(&mut answers, &[], &json!({ "slots": {}, "cluster": {} }));
+    for (path, fields) in required() {
+        complete(&mut answers, &path.split(' ').collect::<Vec<_>>(), &fields);
+    }
+    Report::read(&answers).unwrap()
+}
+
 fn active() -> Value {
     let waiting = |name: &str| {
         json!({
@@ -68,7 +132,7 @@ NEEDS A PERSON
     retry all hosts: os-upgrade run start
     release: os-upgrade lock release --group=default --id=h02 --reason=TEXT
   the instances differ";
-    let report = Report::read(&active()).unwrap();
+    let report = read(&active());
     assert_eq!(report.screen(&canvas(None), now()), expected);
     // Commands are whole in a narrow terminal too.
     let narrow = "
@@ -116,10 +180,10 @@ fn fields_that_are_asked_for_make_the_same_screen() {
         "hostname": "h02", "why": "its node is being uncordoned", "blockers": [{ "kind": "node-under-way" }],
         "node": { "stage": "uncordoning", "waits": { "kind": "not-ready", "text": "it is not ready" } },
     }));
-    let whole = Report::read(&answers).unwrap().screen(&canvas(None), now());
+    let whole = read(&answers).screen(&canvas(None), now());
     assert!(whole.contains("until its node is uncordoned: it is not ready"), "{whole}");
     answers["state"] = selected(&answers["state"], &super::super::FIELDS);
-    assert_eq!(Report::read(&answers).unwrap().screen(&canvas(None), now()), whole);
+    assert_eq!(read(&answers).screen(&canvas(None), now()), whole);
 }
 
 /// What an operator who gave a reboot up has to end: nothing else does.
@@ -134,7 +198,7 @@ fn node_without_a_worker_that_was_given_up() {
         ] }] },
         "cluster": { "leader": "a1" },
     });
-    let screen = Report::read(&answers).unwrap().screen(&canvas(None), now());
+    let screen = read(&answers).screen(&canvas(None), now());
     let expected = "
 NEEDS A PERSON
   n1 holds a slot of group default: taken for entry 4 of the reboot queue
@@ -149,11 +213,11 @@ fn cancelled_run_says_by_whom() {
     let mut answers = active();
     answers["state"]["current-upgrade-info"]["stopping"] =
         json!({ "kind": "cancelled", "actor": "eve", "reason": "wrong kernel" });
-    let screen = Report::read(&answers).unwrap().screen(&canvas(None), now());
+    let screen = read(&answers).screen(&canvas(None), now());
     let expected = "run 019aa3f0-0000, being cancelled by eve: wrong kernel, started by token ci; 3h12m left";
     assert!(screen.starts_with(expected), "{screen}");
     answers["state"]["current-upgrade-info"]["stopping"] = json!({ "kind": "failed", "host": "h02" });
-    let screen = Report::read(&answers).unwrap().screen(&canvas(None), now());
+    let screen = read(&answers).screen(&canvas(None), now());
     assert!(screen.starts_with("run 019aa3f0-0000, stopping after the failure of h02, "), "{screen}");
 }
 
@@ -163,7 +227,7 @@ fn bar_leaves_out_cancelled_hosts() {
     let mut answers = active();
     answers["state"]["current-upgrade-info"]["counts"] =
         json!({ "cancelled": 7, "upgrading": 1, "upgraded": 1 });
-    let screen = Report::read(&answers).unwrap().screen(&canvas(None), now());
+    let screen = read(&answers).screen(&canvas(None), now());
     let bar = "\n[#####################---------] 1 of 2: 7 cancelled, 1 upgraded, 1 upgrading\n";
     assert!(screen.contains(bar), "{screen}");
 }
@@ -175,17 +239,17 @@ fn nobody_leads_is_said_first() {
     answers["cluster"] = json!({ "leader": null, "instances": [
         { "instance": "a1", "not-ready-reason": "NATS is unreachable: connection refused" },
     ] });
-    let report = Report::read(&answers).unwrap();
+    let report = read(&answers);
     let trouble = "no instance leads (NATS is unreachable: connection refused): nothing goes on";
     let screen = report.screen(&canvas(None), now());
     assert!(screen.starts_with(&format!("{trouble}; last known:\n\nrun 019a")), "{screen}");
     let summary = report.summary();
     assert!(summary.starts_with(&format!("{trouble}; last known: upgrading; run 019a")), "{summary}");
     answers["cluster"]["leader"] = json!("a1");
-    let screen = Report::read(&answers).unwrap().screen(&canvas(None), now());
+    let screen = read(&answers).screen(&canvas(None), now());
     assert!(screen.starts_with("a1 leads and is not ready (NATS is unreachable"), "{screen}");
     answers["cluster"]["instances"][0] = json!({ "instance": "a1" });
-    let screen = Report::read(&answers).unwrap().screen(&canvas(None), now());
+    let screen = read(&answers).screen(&canvas(None), now());
     assert!(screen.starts_with("run 019a"), "{screen}");
 }
 
@@ -193,9 +257,7 @@ fn nobody_leads_is_said_first() {
 fn holder_that_the_active_run_tries_again_needs_nobody() {
     let mut answers = active();
     answers["slots"]["groups"][0]["holders"][0]["stuck"] = json!(false);
-    let named = |answers: &Value| {
-        Report::read(answers).unwrap().screen(&canvas(None), now()).contains("h02 holds a slot")
-    };
+    let named = |answers: &Value| read(answers).screen(&canvas(None), now()).contains("h02 holds a slot");
     assert!(named(&answers));
     let preparing = json!({ "hostname": "h02", "status": "preparing", "why": "", "blockers": [] });
     answers["state"]["hosts"].as_array_mut().unwrap().push(preparing);
@@ -210,7 +272,7 @@ fn withdrawn_holder_is_not_retried() {
         { "kind": "slot-held" }, { "kind": "host-withdrawn" },
     ] });
     answers["state"]["hosts"].as_array_mut().unwrap().push(blocked);
-    let screen = Report::read(&answers).unwrap().screen(&canvas(None), now());
+    let screen = read(&answers).screen(&canvas(None), now());
     let expected = "
     why: os-upgrade run show 019aa000-0000 h02
     let it take part again: os-upgrade hosts approve h02
@@ -222,7 +284,7 @@ fn withdrawn_holder_is_not_retried() {
 fn run_without_an_application_upgrades_nothing() {
     let mut answers = active();
     answers["state"]["config-warnings"] = json!([{ "kind": "no-applications", "message": "x" }]);
-    let screen = Report::read(&answers).unwrap().screen(&canvas(None), now());
+    let screen = read(&answers).screen(&canvas(None), now());
     let expected = "\nnext:   a run would upgrade nothing: no application is configured\nwindow: ";
     assert!(screen.contains(expected), "{screen}");
 }
@@ -232,7 +294,7 @@ fn run_without_an_application_upgrades_nothing() {
 fn run_that_is_due_waits_for_the_active_one() {
     let mut answers = active();
     answers["state"]["next-upgrade-at"] = json!("2026-11-21T01:48:00Z");
-    let screen = Report::read(&answers).unwrap().screen(&canvas(None), now());
+    let screen = read(&answers).screen(&canvas(None), now());
     assert!(screen.contains("next:   a run starts as soon as run 019aa3f0-0000 has ended"), "{screen}");
 }
 
@@ -263,7 +325,7 @@ last:   run 019aa3f0-0000 completed after 24m7s at 2026-11-21T01:24:07Z: 2 upgra
 
 NEEDS A PERSON
   no host announces typo";
-    assert_eq!(Report::read(&answers).unwrap().screen(&canvas(None), now()), expected);
+    assert_eq!(read(&answers).screen(&canvas(None), now()), expected);
 }
 
 /// Even if its slot was released since; while it holds one, that needs a person.
@@ -280,7 +342,7 @@ fn host_that_failed_in_the_last_run_is_shown() {
         },
         "slots": { "groups": [{ "group": "default", "holders": [{ "id": "h04" }] }] },
     });
-    let screen = Report::read(&answers).unwrap().screen(&canvas(None), now());
+    let screen = read(&answers).screen(&canvas(None), now());
     assert!(
         screen.contains("\n\nFAILED IN THE LAST RUN\n  h01, h02: failed (no space)\n\nnext: "),
         "{screen}"
@@ -292,12 +354,12 @@ fn host_that_failed_in_the_last_run_is_shown() {
     };
     late(0, "done");
     late(1, "reboot-required");
-    let screen = Report::read(&answers).unwrap().screen(&canvas(None), now());
+    let screen = read(&answers).screen(&canvas(None), now());
     let expected =
         "\n  h02: failed (no space); it answered reboot-required at 2026-11-21T05:04:00Z\n\nnext: ";
     assert!(screen.contains(expected), "{screen}");
     answers["state"]["current-upgrade-info"] = active()["state"]["current-upgrade-info"].clone();
-    let screen = Report::read(&answers).unwrap().screen(&canvas(None), now());
+    let screen = read(&answers).screen(&canvas(None), now());
     assert!(!screen.contains("FAILED"), "{screen}");
 }
 
@@ -312,7 +374,7 @@ fn missed_run_is_shown_until_the_next_run() {
         }] });
         let runs = started.map(|at| json!({ "id": "r1", "start-time": at }));
         answers["runs"] = json!({ "items": runs.as_slice() });
-        let screen = Report::read(&answers).unwrap().screen(&canvas(Some(80)), now());
+        let screen = read(&answers).screen(&canvas(Some(80)), now());
         screen.lines().find(|line| line.starts_with("missed:")).map(ToOwned::to_owned)
     };
     let expected = "missed: the run of 2026-11-21T01:00:00Z: no orchestrator\u{fffd} led (and 2 more befor…";
@@ -336,7 +398,7 @@ fn one_screen_is_enough_for_any_site() {
     let waiting = |at: usize| json!({ "hostname": format!("w{at}"), "status": "waiting", "why": format!("{long}{at}"), "blockers": [] });
     answers["state"]["hosts"] = (0..500).map(host).chain((0..500).map(waiting)).collect();
     answers["cluster"]["warnings"] = (0..500).map(|at| json!(format!("{long}{at}"))).collect();
-    let screen = Report::read(&answers).unwrap().screen(&canvas(Some(80)), now());
+    let screen = read(&answers).screen(&canvas(Some(80)), now());
     assert!(screen.lines().count() <= 40, "{screen}");
     assert!(screen.lines().all(|line| console::measure_text_width(line) <= 80), "{screen}");
     assert!(screen.contains("and 493 more"), "{screen}");
@@ -345,14 +407,21 @@ fn one_screen_is_enough_for_any_site() {
     answers["cluster"]["warnings"] = json!([alone]);
     answers["slots"] = json!({});
     answers["state"]["pending-hosts"] = json!(0);
-    let screen = Report::read(&answers).unwrap().screen(&canvas(Some(20)), now());
+    let screen = read(&answers).screen(&canvas(Some(20)), now());
     assert!(screen.lines().filter(|line| line.contains("x x")).count() > NEED_LINES_MAX, "{screen}");
+}
+
+fn entry(index: &str, node: &str, kind: &str, why: &str) -> Value {
+    json!({
+        "index": index, "node": node, "status": "rebooting", "last_transition_time": "2026-11-21T01:00:05Z",
+        "drain_backoff_count": 0, "added_at": "2026-11-21T01:00:00Z", "cancel_requested": false, "required": false,
+        "why": why, "why_kind": kind,
+    })
 }
 
 /// An entry that failed, and a slot whose entry was given up, need a person; what is at work does not.
 #[test]
 fn the_reboot_queue_on_the_screen() {
-    let entry = |index: &str, node: &str, kind: &str, why: &str| json!({ "index": index, "node": node, "status": "rebooting", "why": why, "why_kind": kind });
     let held =
         |id: &str, entry: &str| json!({ "id": id, "entry": entry, "reason": format!("for entry {entry}") });
     let answers = json!({
@@ -368,7 +437,7 @@ fn the_reboot_queue_on_the_screen() {
         "slots": { "groups": [{ "group": "default", "holders": [held("h05", "5"), held("h07", "7"), held("h08", "8")] }] },
         "cluster": { "leader": "a1" },
     });
-    let screen = Report::read(&answers).unwrap().screen(&canvas(None), now());
+    let screen = read(&answers).screen(&canvas(None), now());
     let queue = "
 REBOOT QUEUE
   enabled: 3 queued, 2 rebooting; none starts: 2 are under way
@@ -413,7 +482,7 @@ fn kubernetes_nodes_on_the_screen() {
     answers["slots"] = json!({});
     answers["state"]["pending-hosts"] = json!(0);
     answers["cluster"]["warnings"] = json!([]);
-    let screen = Report::read(&answers).unwrap().screen(&canvas(None), now());
+    let screen = read(&answers).screen(&canvas(None), now());
     let at_work = format!(
         "
 AT WORK
@@ -446,7 +515,7 @@ fn run_that_has_left_a_node_unready_on_the_screen() {
     answers["slots"] = json!({ "groups": [{ "group": "default", "holders": [
         { "id": "h02", "run": "019aa000-0000-7000-8000-000000000001", "reason": "upgrading", "stuck": false },
     ] }] });
-    let screen = Report::read(&answers).unwrap().screen(&canvas(None), now());
+    let screen = read(&answers).screen(&canvas(None), now());
     let needs = "
 NEEDS A PERSON
   h02 holds a slot of group default until its node is uncordoned: it is not ready
@@ -457,7 +526,7 @@ NEEDS A PERSON
     // Nothing but the API server helps where that does not answer.
     let waits = json!({ "kind": "unreachable", "text": "the API server does not answer" });
     answers["state"]["hosts"][0]["node"]["waits"] = waits;
-    let screen = Report::read(&answers).unwrap().screen(&canvas(None), now());
+    let screen = read(&answers).screen(&canvas(None), now());
     let needs = "uncordoned: the API server does not answer
     why: os-upgrade run show 019aa000-0000 h02
   the instances differ";
@@ -466,14 +535,15 @@ NEEDS A PERSON
     let holder = json!({ "id": "h02", "entry": "7", "reason": "rebooting for entry 7", "stuck": true });
     answers["slots"]["groups"][0]["holders"][0] = holder;
     answers["reboots"] = json!({ "items": [] });
-    let screen = Report::read(&answers).unwrap().screen(&canvas(None), now());
+    let screen = read(&answers).screen(&canvas(None), now());
     assert!(
         screen.ends_with("uncordoned: the API server does not answer\n  the instances differ"),
         "{screen}"
     );
     // While an entry or a run is at work, its node cannot be uncordoned by hand.
-    answers["reboots"] = json!({ "items": [{ "index": "7", "node": "h02", "status": "rebooting" }] });
-    let screen = Report::read(&answers).unwrap().screen(&canvas(None), now());
+    answers["reboots"] =
+        json!({ "items": [entry("7", "h02", "reply-awaited", "its worker has not answered")] });
+    let screen = read(&answers).screen(&canvas(None), now());
     assert!(screen.contains("\n  h02 holds a slot of group default: rebooting for entry 7\n"), "{screen}");
     assert!(!screen.contains("hosts uncordon"), "{screen}");
 }

@@ -1,0 +1,130 @@
+//! Words of bodies that programs compare, with room for those of a newer version.
+
+use std::fmt;
+
+use os_upgrade_kernel::Enrolled;
+use serde::de::value::{self, StrDeserializer};
+use serde::de::{DeserializeOwned, IntoDeserializer as _};
+use serde::{Deserialize, Serialize};
+
+/// A word of the set `T`, or one that only a newer server knows, which is shown as it is.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(untagged)]
+pub enum Word<T> {
+    Known(T),
+    Other(String),
+}
+
+impl<T: Copy> Word<T> {
+    /// The word, if this version knows it.
+    pub const fn known(&self) -> Option<T> {
+        match self {
+            Self::Known(word) => Some(*word),
+            Self::Other(_) => None,
+        }
+    }
+
+    /// Whether this version knows the word, and `test` holds for it.
+    pub fn is(&self, test: impl FnOnce(T) -> bool) -> bool {
+        self.known().is_some_and(test)
+    }
+}
+
+impl<T: DeserializeOwned> Word<T> {
+    /// The word that `text` is.
+    pub fn read(text: &str) -> Self {
+        let word: StrDeserializer<'_, value::Error> = text.into_deserializer();
+        T::deserialize(word).map_or_else(|_| Self::Other(text.to_owned()), Self::Known)
+    }
+}
+
+impl<T> Default for Word<T> {
+    fn default() -> Self {
+        Self::Other(String::new())
+    }
+}
+
+impl<T: Copy + Into<&'static str>> Word<T> {
+    pub fn as_str(&self) -> &str {
+        match self {
+            Self::Known(word) => (*word).into(),
+            Self::Other(word) => word,
+        }
+    }
+}
+
+impl<T: Copy + Into<&'static str>> fmt::Display for Word<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
+impl<T> From<T> for Word<T> {
+    fn from(word: T) -> Self {
+        Self::Known(word)
+    }
+}
+
+/// Whether a host takes part in runs.
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, strum::IntoStaticStr, strum::VariantNames,
+)]
+#[serde(rename_all = "kebab-case")]
+#[strum(serialize_all = "kebab-case")]
+pub enum Enrolment {
+    Approved,
+    Auto,
+    Pending,
+    Withdrawn,
+}
+
+impl Enrolment {
+    pub const fn takes_part(self) -> bool {
+        match self {
+            Self::Approved | Self::Auto => true,
+            Self::Pending | Self::Withdrawn => false,
+        }
+    }
+}
+
+impl From<Enrolled<'_>> for Enrolment {
+    fn from(enrolled: Enrolled<'_>) -> Self {
+        match enrolled {
+            Enrolled::Approved(_) => Self::Approved,
+            Enrolled::Auto => Self::Auto,
+            Enrolled::Pending => Self::Pending,
+            Enrolled::Withdrawn(_) => Self::Withdrawn,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use os_upgrade_kernel::reboot_queue::EntryStatus;
+    use os_upgrade_kernel::{HostStatus, RunResult};
+    use serde_json::json;
+
+    use super::*;
+
+    fn round_trips<T>(words: impl IntoIterator<Item = T>)
+    where
+        T: fmt::Debug + Copy + PartialEq + Into<&'static str> + Serialize + DeserializeOwned,
+    {
+        for word in words {
+            let text: &str = word.into();
+            assert_eq!(serde_json::to_value(Word::from(word)).unwrap(), json!(text));
+            assert_eq!(serde_json::from_value::<Word<T>>(json!(text)).unwrap(), Word::Known(word));
+            assert_eq!(Word::read(text), Word::Known(word));
+        }
+        let newer: Word<T> = serde_json::from_value(json!("newer")).unwrap();
+        assert_eq!((newer.known(), newer.to_string()), (None, "newer".to_owned()));
+        assert_eq!(newer, Word::read("newer"));
+    }
+
+    #[test]
+    fn words_are_read_as_they_are_written() {
+        round_trips(HostStatus::ALL);
+        round_trips(EntryStatus::ALL);
+        round_trips(RunResult::ALL);
+    }
+}
