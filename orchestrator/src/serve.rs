@@ -30,8 +30,10 @@ use os_upgrade_kernel::{self as kernel, System};
 use os_upgrade_platform::data_directory::{self, DataDirectory};
 use os_upgrade_settings::{FleetLock, Settings};
 use os_upgrade_shell::dispatch::DispatchSettings;
+use os_upgrade_shell::instance::{
+    Acknowledged, InstanceSettings, RetentionSettings, StoreKnowledge, Streams,
+};
 use os_upgrade_shell::jobs::SystemLimits;
-use os_upgrade_shell::node::{Acknowledged, NodeSettings, RetentionSettings, StoreKnowledge, Streams};
 use os_upgrade_site::handle::SiteHandle;
 use os_upgrade_site::host_reports::HostReports;
 use os_upgrade_site::instances::{About, Cluster};
@@ -176,7 +178,7 @@ impl Opened {
         let store = position.as_ref().map(Position::knowledge);
         let known = store.as_ref().map(Acknowledged::of_store);
         let zones_now = zones.borrow().clone();
-        let node = node_settings(&settings, directory.instance(), zones_now, store, newest_record);
+        let instance = instance_settings(&settings, directory.instance(), zones_now, store, newest_record);
         let core = Core {
             waiting: Waiting {
                 settings: settings.clone(),
@@ -189,7 +191,7 @@ impl Opened {
             bus: Arc::clone(&bus),
             streams_found,
             parts: Parts {
-                settings: node,
+                settings: instance,
                 adapters: adapters(&settings, locks, nodes, strongbox.credentials(&published)),
                 strongbox: strongbox.clone(),
                 history: history.clone(),
@@ -362,19 +364,19 @@ fn cluster_limits(requests_per_second: u32) -> SystemLimits {
     }
 }
 
-fn node_settings(
+fn instance_settings(
     settings: &Settings,
     instance: &str,
     zones: Zones,
     store: Option<StoreKnowledge>,
     newest_record: Option<DateTime<Utc>>,
-) -> NodeSettings {
+) -> InstanceSettings {
     let is_cluster = settings.nats.replicas.get() > 1;
     let FleetLock { retry_interval, request_interval, .. } = &settings.fleet_lock;
     let lock_server = SystemLimits::at_intervals(retry_interval.get(), request_interval.get());
     let cluster = cluster_limits(settings.kubernetes.requests_per_second.get());
-    NodeSettings {
-        instance: instance.to_owned(),
+    InstanceSettings {
+        name: instance.to_owned(),
         nonce: uuid::Uuid::new_v4().simple().to_string(),
         settings: settings.for_kernel(),
         zones,

@@ -1,4 +1,4 @@
-//! The handlers, one file for each resource. Nothing is decided here: a change goes to the node and is answered once
+//! The handlers, one file for each resource. Nothing is decided here: a change goes to the instance and is answered once
 //! it is durable.
 
 pub(crate) mod audit;

@@ -15,7 +15,7 @@ use async_nats::jetstream::stream::{Config, Stream};
 use futures::future::join_all;
 use os_upgrade_credentials::ORCHESTRATOR;
 use os_upgrade_protocol::subject;
-use os_upgrade_shell::node::StreamSettings;
+use os_upgrade_shell::instance::StreamSettings;
 
 pub use self::error::StreamsError;
 pub use self::layout::Layout;

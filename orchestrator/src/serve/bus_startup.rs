@@ -21,7 +21,7 @@ use os_upgrade_kernel::View;
 use os_upgrade_protocol::error::with_causes;
 use os_upgrade_protocol::time;
 use os_upgrade_settings::{NatsMode, Settings};
-use os_upgrade_shell::node::{Acknowledged, Streams};
+use os_upgrade_shell::instance::{Acknowledged, Streams};
 use os_upgrade_shell::not_done::NotDone;
 use os_upgrade_site::call::Call;
 use os_upgrade_site::published_state::{PublishedState, Readiness};

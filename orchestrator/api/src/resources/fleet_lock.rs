@@ -3,7 +3,7 @@
 //! Clients take any 2xx for a grant and may follow redirects, so exactly one answer grants, and none redirects. The
 //! `Content-Type` and the query are ignored, because real clients send any or none.
 //!
-//! Reading the body and the request to the node have shorter timeouts than requests in general, so that clients get an
+//! Reading the body and the request to the instance have shorter timeouts than requests in general, so that clients get an
 //! answer in their dialect.
 
 mod body;
@@ -29,7 +29,7 @@ use crate::http::error::panic_text;
 use crate::http::lock_error::{Kind, LockError};
 use crate::routes::Routes;
 
-/// How long the node may take: clients must get an answer within 3 s, even if the outcome is unknown.
+/// How long the instance may take: clients must get an answer within 3 s, even if the outcome is unknown.
 const BACKEND_TIMEOUT: Duration = Duration::from_millis(2_500);
 
 pub(crate) fn routes() -> Routes {

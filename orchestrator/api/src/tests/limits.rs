@@ -45,7 +45,7 @@ async fn requests_in_flight_are_limited() {
     let peer = "127.0.0.1:1";
     let first = async { ask(&api, "POST /v1/pre-reboot", CLAIM, peer).await };
     let meanwhile = async {
-        // The node has received a call, so the first request is under way.
+        // The instance has received a call, so the first request is under way.
         let call = calls.recv().await.unwrap();
         let message = "too many requests are under way: try again later";
         for (request, expected) in [

@@ -17,7 +17,7 @@ use hyper::server::conn::http1;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::server::graceful::{GracefulShutdown, Watcher};
 use os_upgrade_auth::PeerCertificate;
-use os_upgrade_shell::node::STOP_WITHIN;
+use os_upgrade_shell::instance::STOP_WITHIN;
 use os_upgrade_tls::server_files::Tls;
 use rustls::server::Acceptor;
 use tokio::io::{AsyncRead, AsyncWrite};
