@@ -1,14 +1,15 @@
-//! Refusals before any endpoint is reached, in the dialect of the requested path.
+//! Refusals by the layers around a router, before any endpoint is reached, in the router's dialect.
 
 use std::time::Duration;
 
+use axum::http::Method;
 use axum::http::header::{CONNECTION, HeaderValue, RETRY_AFTER, X_CONTENT_TYPE_OPTIONS};
-use axum::http::{Method, StatusCode};
 use axum::response::{IntoResponse as _, Response};
+use os_upgrade_api_types::route::Dialect;
 use os_upgrade_shell::not_done::NotDone;
 
 use crate::http::error::{Problem, Routine};
-use crate::http::lock_error::{self, Kind};
+use crate::http::lock_error::{Kind, LockError};
 
 /// Why a request is refused early.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -22,6 +23,13 @@ pub(crate) enum Refusal {
         /// Time until it may send another request.
         wait: Duration,
     },
+    /// Without tokens: a page of another web site.
+    ForeignPage,
+    /// There was no answer in time, so the outcome is unknown.
+    NoAnswer {
+        /// How long it was waited for.
+        within: Duration,
+    },
 }
 
 impl Refusal {
@@ -31,36 +39,46 @@ impl Refusal {
             Self::HttpsOnly => "https-only",
             Self::Busy => "busy",
             Self::TooMany { .. } => "rate",
+            Self::ForeignPage => "elsewhere",
+            Self::NoAnswer { .. } => "no-answer",
         }
     }
 
-    /// The answer to a request by `method` for `path`.
-    pub(crate) fn answer(self, method: &Method, path: &str) -> Response {
-        let (status, kind, message) = match self {
-            Self::HttpsOnly => (
-                StatusCode::BAD_REQUEST,
-                Kind::HttpsOnly,
-                "this port accepts HTTPS only: begin the URL with https://",
-            ),
-            Self::Busy => (
-                StatusCode::SERVICE_UNAVAILABLE,
-                Kind::Busy,
-                "too many requests are under way: try again later",
-            ),
+    fn kind_and_message(self) -> (Kind, String) {
+        let (kind, message) = match self {
+            Self::HttpsOnly => (Kind::HttpsOnly, "this port accepts HTTPS only: begin the URL with https://"),
+            Self::Busy => (Kind::Busy, "too many requests are under way: try again later"),
             Self::TooMany { .. } => (
-                StatusCode::TOO_MANY_REQUESTS,
                 Kind::TooManyRequests,
                 "too many requests come from this address: try again later, and less often",
             ),
+            Self::ForeignPage => (
+                Kind::Forbidden,
+                "the request comes from a page of another site, or was sent to another name than localhost; without tokens \
+                 only programs on this machine may call: set [api] tokens",
+            ),
+            Self::NoAnswer { within } => {
+                return (Kind::OutcomeUnknown, format!("no answer within {} s", within.as_secs()));
+            }
         };
-        let response = lock_error::refuse(path, kind, message);
-        let mut response = response.unwrap_or_else(|| {
-            let problem = match self {
-                Self::Busy => Problem::not_done(method, NotDone::unchanged(message)),
-                Self::HttpsOnly | Self::TooMany { .. } => Problem::new(status, message),
-            };
-            problem.into_response()
-        });
+        (kind, message.to_owned())
+    }
+
+    /// The answer to a request by `method`.
+    pub(crate) fn answer(self, method: &Method, dialect: Dialect) -> Response {
+        let (kind, message) = self.kind_and_message();
+        let mut response = match (dialect, self) {
+            (Dialect::FleetLock, _) => LockError::new(kind, message).into_response(),
+            (Dialect::Specification, Self::Busy) => {
+                Problem::not_done(method, NotDone::unchanged(message)).into_response()
+            }
+            (Dialect::Specification, Self::NoAnswer { .. }) => {
+                Problem::not_done(method, NotDone::unknown(message)).into_response()
+            }
+            (Dialect::Specification, Self::HttpsOnly | Self::TooMany { .. } | Self::ForeignPage) => {
+                Problem::new(kind.status(), message).into_response()
+            }
+        };
         match self {
             Self::HttpsOnly => {
                 response.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
@@ -69,6 +87,7 @@ impl Refusal {
             }
             Self::Busy => retry_after(&mut response, 1),
             Self::TooMany { wait } => retry_after(&mut response, wait.as_secs() + 1),
+            Self::ForeignPage | Self::NoAnswer { .. } => {}
         }
         response
     }

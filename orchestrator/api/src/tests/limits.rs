@@ -168,7 +168,7 @@ async fn wait_for_conversion_is_limited() {
     let large = format!("[{}0]", "0,".repeat(100_000));
     let large = async move || ([("content-type", "application/json")], large.clone());
     let routes = described.with_state(state).route("/large", axum::routing::get(large));
-    let whole = edge_router(routes, renders, authenticator, Limits::default());
+    let whole = edge_router(routes, Router::new(), renders, &authenticator, &Limits::default());
     let ask = async |path: &str| {
         let request = Request::get(path).header("accept", "application/yaml").body(Body::empty()).unwrap();
         let response = whole.clone().oneshot(request).await.unwrap();
