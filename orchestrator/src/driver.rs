@@ -37,6 +37,7 @@ use tokio_util::sync::CancellationToken;
 pub(crate) use self::decision_log::TARGET as DECISIONS;
 pub(crate) use self::projection::Projection;
 use self::work::{Arrivals, Incoming, ReadEvent, Work};
+use crate::shared::Shared;
 
 /// Time between two ticks of the instance's clock.
 const TICK: Duration = Duration::from_millis(100);
@@ -108,18 +109,7 @@ pub(crate) struct Parts {
     pub(crate) history: History,
     /// The queue of committed records for the store.
     pub(crate) projection: Projection,
-    /// The instances of the site.
-    pub(crate) cluster: Cluster,
-    /// The published state, which the API reads.
-    pub(crate) published: Arc<ArcSwap<PublishedState>>,
-    /// Reloaded settings.
-    pub(crate) changes: watch::Receiver<Settings>,
-    /// The rules of time zones.
-    pub(crate) zones: watch::Receiver<Zones>,
-    /// Counts the iterations of the driver's loop, at least one per 100 ms. If it stands still, the driver is stuck.
-    pub(crate) iterations: Arc<AtomicU64>,
-    /// Stops the driver gracefully.
-    pub(crate) shutdown: CancellationToken,
+    pub(crate) shared: Shared,
 }
 
 impl Driver {
@@ -131,19 +121,8 @@ impl Driver {
         connected: watch::Receiver<bool>,
         calls: mpsc::Receiver<Call>,
     ) -> Self {
-        let Parts {
-            settings,
-            adapters,
-            strongbox,
-            history,
-            projection,
-            cluster,
-            published,
-            changes,
-            zones,
-            iterations,
-            shutdown,
-        } = parts;
+        let Parts { settings, adapters, strongbox, history, projection, shared } = parts;
+        let Shared { bus: _, published, cluster, changes, zones, iterations, shutdown } = shared;
         let started = Instant::now();
         let (work, arrivals) = Work::new(bus, adapters, history, &settings, started);
         work.read_workers_and_followers(workers, &arrivals);
