@@ -11,6 +11,15 @@ use serde::Serialize;
 
 use crate::http::error::Problem;
 
+/// A page of a list.
+#[derive(Serialize)]
+pub(crate) struct Page<T, N> {
+    pub(crate) items: Vec<T>,
+    /// Where the next page begins; `None` on the last page.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) next: Option<N>,
+}
+
 /// `value` as JSON.
 pub(crate) fn json(value: &impl Serialize) -> Result<Response, Problem> {
     serde_json::to_vec(value).map(json_bytes).map_err(|error| Problem::internal(error.to_string()))

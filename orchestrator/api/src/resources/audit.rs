@@ -10,7 +10,7 @@ use serde::de::DeserializeOwned;
 
 use crate::context::Api;
 use crate::http::error::Problem;
-use crate::http::reply;
+use crate::http::reply::{self, Page};
 
 /// The result of reading an audit.
 pub(crate) enum AuditResult {
@@ -53,17 +53,10 @@ impl AuditResult {
                     Ok(Entry::of(*mode, || fact.cursor().to_string(), || whole))
                 };
                 let items = page.items.iter().map(shown).collect::<Result<_, Problem>>()?;
-                reply::json(&List { items, next: page.next.map(|next| next.to_string()) })
+                reply::json(&Page { items, next: page.next.map(|next| next.to_string()) })
             }
         }
     }
-}
-
-#[derive(Serialize)]
-struct List<T> {
-    items: Vec<Entry<String, T>>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    next: Option<String>,
 }
 
 /// Deserializes the content of a fact.

@@ -29,7 +29,7 @@ use serde::{Serialize, Serializer};
 use crate::context::Api;
 use crate::http::error::Problem;
 use crate::http::extract::{Name, Params};
-use crate::http::reply;
+use crate::http::reply::{self, Page};
 use crate::routes::Routes;
 
 /// Estimated size of a host with few versions in the list, in bytes.
@@ -64,7 +64,7 @@ async fn list(
         let items: Vec<_> =
             names.into_iter().map(|name| ListEntry::of(mode, || name, || whole(name))).collect();
         if params.is_paged() {
-            serde_json::to_writer(&mut bytes, &HostPage { items, next })?;
+            serde_json::to_writer(&mut bytes, &Page { items, next })?;
         } else {
             serde_json::to_writer(&mut bytes, &items)?;
         }
@@ -90,14 +90,6 @@ pub(crate) fn by_enrolment(published: &PublishedState) -> BTreeMap<&'static str,
 /// How many hosts wait for approval.
 pub(crate) fn pending(published: &PublishedState) -> usize {
     published.view.hosts.keys().filter(|host| is_pending(published, host)).count()
-}
-
-/// A page of the list.
-#[derive(Serialize)]
-struct HostPage<'a> {
-    items: Vec<ListEntry<&'a HostName, Entry<'a>>>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    next: Option<String>,
 }
 
 /// Every known host, by name, but for those without a worker on which nothing is or was under way.

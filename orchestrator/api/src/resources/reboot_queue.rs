@@ -8,7 +8,7 @@ use axum::http::StatusCode;
 use axum::response::{IntoResponse as _, Response};
 use chrono::{DateTime, Utc};
 use os_upgrade_api_types::body::{Count, Entry as ListEntry, Stamp};
-use os_upgrade_api_types::query::{FactList, ListMode, NoParameters, Validate};
+use os_upgrade_api_types::query::{FactList, ListMode, NoParameters, Validate, page_of};
 use os_upgrade_api_types::routes::reboot_queue::{
     ADD, CANCEL, CANCEL_ALL, DISABLE, ENABLE, Entry as Shown, EntryIndex, EntryToCancel, EntryToGiveUp,
     GIVE_UP, HISTORY, IS_ENABLED, IsEnabled, LIST, ListParameters, NodesToReboot, READ, RESET_BACKOFF,
@@ -26,7 +26,7 @@ use serde_json::Value;
 use crate::context::Api;
 use crate::http::error::Problem;
 use crate::http::extract::{Actor, Body, Name, OptionalBody, Params, SeesOutput, checked_reason};
-use crate::http::reply;
+use crate::http::reply::{self, Page};
 use crate::resources::audit::AuditResult;
 use crate::resources::hosts::progress;
 use crate::resources::runs::fact;
@@ -108,14 +108,6 @@ fn output(entry: &Entry) -> Option<&str> {
     entry.reason.as_ref()?.output().filter(|output| !output.is_empty())
 }
 
-/// A page of the list.
-#[derive(Serialize)]
-struct EntryPage<'a> {
-    items: Vec<ListEntry<EntryIndex, InQueue<'a>>>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    next: Option<EntryIndex>,
-}
-
 async fn list(
     State(api): State<Api>,
     sees_output: SeesOutput,
@@ -130,19 +122,11 @@ async fn list(
             return serde_json::to_vec(&Count { count: entries.len() as u64 });
         }
         let queue = Queue::of(&published, Utc::now(), sees_output);
-        let is_after = |index: &u64| params.after.is_none_or(|after| *index > after.0);
-        let mut following = entries.iter().filter(|(index, _)| is_after(index));
-        let limit = params.limit.map_or(usize::MAX, |limit| limit as usize);
-        let page: Vec<_> = following.by_ref().take(limit).collect();
-        let next = page.last().filter(|_| following.next().is_some()).map(|(index, _)| EntryIndex(**index));
-        let key = |index: &u64| EntryIndex(*index);
-        let show = |of: (&u64, _)| ListEntry::of(mode, || key(of.0), || queue.show(of));
+        let key = |(index, _): &(&u64, _)| EntryIndex(**index);
+        let (page, next) = page_of(params.limit, params.after.as_ref(), entries.iter(), key);
+        let show = |of| ListEntry::of(mode, || key(&of), || queue.show(of));
         let items: Vec<_> = page.into_iter().map(show).collect();
-        if params.is_paged() {
-            serde_json::to_vec(&EntryPage { items, next })
-        } else {
-            serde_json::to_vec(&items)
-        }
+        if params.is_paged() { serde_json::to_vec(&Page { items, next }) } else { serde_json::to_vec(&items) }
     })
     .await
 }

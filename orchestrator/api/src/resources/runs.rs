@@ -18,12 +18,11 @@ use os_upgrade_api_types::routes::runs::{
 use os_upgrade_kernel::{self as kernel, FactCursor};
 use os_upgrade_protocol::RunId;
 use os_upgrade_store::{Audit, FactRow, HostRow, RunDetail, RunFilter, RunPage, RunRow};
-use serde::Serialize;
 
 use crate::context::Api;
 use crate::http::error::Problem;
 use crate::http::extract::{Name, Params, parameters};
-use crate::http::reply;
+use crate::http::reply::{self, Page};
 use crate::resources::audit::{self, AuditResult};
 use crate::routes::Routes;
 
@@ -50,8 +49,10 @@ async fn list(State(api): State<Api>, Params(params): Params<ListParameters>) ->
     if mode == ListMode::Count {
         return reply::json(&Count { count: history.count_runs(&filter).await? });
     }
-    let page = history.runs(&filter, limit.unwrap_or(PAGE_DEFAULT), after.as_ref()).await?;
-    reply::json(&RunList::of(&page, mode))
+    let RunPage { items, next } =
+        history.runs(&filter, limit.unwrap_or(PAGE_DEFAULT), after.as_ref()).await?;
+    let shown = items.iter().map(|run| Entry::of(mode, || run.id.as_str(), || brief(run)));
+    reply::json(&Page { items: shown.collect(), next })
 }
 
 async fn read(
@@ -93,20 +94,6 @@ fn missed(fact: &FactRow) -> Result<MissedRun, Problem> {
         reason_kind: reason.kind(),
         unrecorded: (unrecorded > 0).then_some(unrecorded),
     })
-}
-
-#[derive(Serialize)]
-struct RunList<'a> {
-    items: Vec<Entry<&'a str, Run<'a>>>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    next: Option<&'a str>,
-}
-
-impl<'a> RunList<'a> {
-    fn of(page: &'a RunPage, mode: ListMode) -> Self {
-        let shown = |run: &'a RunRow| Entry::of(mode, || run.id.as_str(), || brief(run));
-        Self { items: page.items.iter().map(shown).collect(), next: page.next.as_deref() }
-    }
 }
 
 fn brief(run: &RunRow) -> Run<'_> {
