@@ -1,4 +1,4 @@
-//! The driver: the one task that feeds the node with events and carries out its actions.
+//! The driver: the one task that feeds the instance with events and carries out its actions.
 //!
 //! Events that have arrived together are handled together, in turns of bounded time: however much arrives of one kind,
 //! ticks, the lease and the other kinds get theirs. Every action that takes time is a task of its own whose
@@ -24,7 +24,7 @@ use os_upgrade_calendar::Zones;
 use os_upgrade_kernel::Settings;
 use os_upgrade_shell::clock::Now;
 use os_upgrade_shell::forward::Outcome;
-use os_upgrade_shell::node::{Action, CallId, Event, Node, NodeSettings};
+use os_upgrade_shell::instance::{Action, CallId, Event, Instance, InstanceSettings};
 use os_upgrade_site::call::Call;
 use os_upgrade_site::instances::Cluster;
 use os_upgrade_site::published_state::{PublishedState, Readiness};
@@ -37,18 +37,19 @@ use tokio_util::sync::CancellationToken;
 pub(crate) use self::decision_log::TARGET as DECISIONS;
 pub(crate) use self::projection::Projection;
 use self::work::{Arrivals, Incoming, ReadEvent, Work};
+use crate::shared::Shared;
 
-/// Time between two ticks of the node's clock.
+/// Time between two ticks of the instance's clock.
 const TICK: Duration = Duration::from_millis(100);
 /// The most events of each kind that are handled before the resulting actions are carried out.
 const EVENTS_AT_ONCE: usize = 4096;
 /// How long events are handled before the resulting actions are carried out.
 const TURN_MAX: Duration = Duration::from_millis(20);
 
-/// The node with everything it needs to run.
+/// The instance with everything it needs to run.
 #[derive(Debug)]
 pub(crate) struct Driver {
-    node: Node,
+    instance: Instance,
     started: Instant,
     inputs: Inputs,
     callers: Callers,
@@ -100,7 +101,7 @@ impl Callers {
 /// The parts of which a driver is made.
 #[derive(Debug)]
 pub(crate) struct Parts {
-    pub(crate) settings: NodeSettings,
+    pub(crate) settings: InstanceSettings,
     /// Carries out jobs.
     pub(crate) adapters: Adapters,
     /// The site's secrets, sealed or not.
@@ -108,22 +109,11 @@ pub(crate) struct Parts {
     pub(crate) history: History,
     /// The queue of committed records for the store.
     pub(crate) projection: Projection,
-    /// The instances of the site.
-    pub(crate) cluster: Cluster,
-    /// The published state, which the API reads.
-    pub(crate) published: Arc<ArcSwap<PublishedState>>,
-    /// Reloaded settings.
-    pub(crate) changes: watch::Receiver<Settings>,
-    /// The rules of time zones.
-    pub(crate) zones: watch::Receiver<Zones>,
-    /// Counts the iterations of the driver's loop, at least one per 100 ms. If it stands still, the driver is stuck.
-    pub(crate) iterations: Arc<AtomicU64>,
-    /// Stops the driver gracefully.
-    pub(crate) shutdown: CancellationToken,
+    pub(crate) shared: Shared,
 }
 
 impl Driver {
-    /// A driver of a new node, over `bus` and `workers`. `connected` is whether the bus is connected at the moment.
+    /// A driver of a new instance, over `bus` and `workers`. `connected` is whether the bus is connected at the moment.
     pub(crate) fn new(
         parts: Parts,
         bus: Bus,
@@ -131,25 +121,14 @@ impl Driver {
         connected: watch::Receiver<bool>,
         calls: mpsc::Receiver<Call>,
     ) -> Self {
-        let Parts {
-            settings,
-            adapters,
-            strongbox,
-            history,
-            projection,
-            cluster,
-            published,
-            changes,
-            zones,
-            iterations,
-            shutdown,
-        } = parts;
+        let Parts { settings, adapters, strongbox, history, projection, shared } = parts;
+        let Shared { bus: _, published, cluster, changes, zones, iterations, shutdown } = shared;
         let started = Instant::now();
         let (work, arrivals) = Work::new(bus, adapters, history, &settings, started);
         work.read_workers_and_followers(workers, &arrivals);
         work.watch_nodes();
         Self {
-            node: Node::new(settings),
+            instance: Instance::new(settings),
             started,
             inputs: Inputs { calls, changes, zones, connected, arrivals, workers_wait: false, shutdown },
             callers: Callers::default(),
@@ -163,14 +142,14 @@ impl Driver {
         }
     }
 
-    /// Runs until `shutdown` and until the node has stopped, which answers all calls.
+    /// Runs until `shutdown` and until the instance has stopped, which answers all calls.
     pub(crate) async fn run(mut self) {
         let end_readers = self.work.end_readers();
         let mut tick = tokio::time::interval(TICK);
         tick.set_missed_tick_behavior(MissedTickBehavior::Skip);
         let mut stopping = false;
         while !self.stopped {
-            let has_room = self.node.has_room();
+            let has_room = self.instance.has_room();
             tokio::select! {
                 // Most urgent first.
                 biased;
@@ -204,8 +183,8 @@ impl Driver {
             self.take_turn();
             self.check_secrets();
             let now = self.now();
-            let actions = self.node.run(now);
-            self.work.leads_until(self.node.leads_until());
+            let actions = self.instance.run(now);
+            self.work.leads_until(self.instance.leads_until());
             for action in actions {
                 self.carry_out(now, action);
             }
@@ -222,15 +201,15 @@ impl Driver {
 
     fn handle(&mut self, event: Event) {
         let now = self.now();
-        self.node.handle(now, event);
+        self.instance.handle(now, event);
     }
 
-    /// Reports to the node whether slots are withheld because secrets are sealed. It runs before every decision, since a
+    /// Reports to the instance whether slots are withheld because secrets are sealed. It runs before every decision, since a
     /// call may just have unsealed the strongbox or stored the secret. Only the leader needs it.
     fn check_secrets(&mut self) {
-        let leads = self.node.is_leading();
-        let sealed = leads.then(|| self.strongbox.blocks_slots(&self.node.state().strongbox)).flatten();
-        if sealed != self.node.inventory().view().sealed {
+        let leads = self.instance.is_leading();
+        let sealed = leads.then(|| self.strongbox.blocks_slots(&self.instance.state().strongbox)).flatten();
+        if sealed != self.instance.inventory().view().sealed {
             self.handle(Event::Sealed(sealed));
         }
     }
@@ -249,7 +228,7 @@ impl Driver {
     fn handle_one_of_each(&mut self) -> bool {
         let incoming = self.inputs.arrivals.outcomes.try_recv().ok();
         let call = self.inputs.calls.try_recv().ok();
-        let read = if self.node.has_room() { self.inputs.arrivals.read.try_recv().ok() } else { None };
+        let read = if self.instance.has_room() { self.inputs.arrivals.read.try_recv().ok() } else { None };
         let has_any = incoming.is_some() || call.is_some() || read.is_some();
         if let Some(incoming) = incoming {
             self.handle_incoming(incoming);
@@ -320,25 +299,25 @@ impl Driver {
 
     /// Publishes the committed state, the leader, and whether writes can be taken.
     fn publish(&self, now: Now) {
-        let not_ready = self.node.not_ready(now).map(|reason| reason.to_string());
+        let not_ready = self.instance.not_ready(now).map(|reason| reason.to_string());
         let readiness = match not_ready.or_else(|| self.projection.problem()) {
-            Some(why) => match self.node.halted() {
+            Some(why) => match self.instance.halted() {
                 Some(halt) => Readiness::Halted { kind: halt.kind(), why },
                 None => Readiness::NotReady(why),
             },
             None => Readiness::Ready,
         };
         self.published.store(Arc::new(PublishedState {
-            state: self.node.state().clone(),
-            view: self.node.inventory().view().clone(),
-            versions: self.node.inventory().versions().clone(),
-            progress: self.node.inventory().progress().clone(),
-            unused: self.node.inventory().unused(),
+            state: self.instance.state().clone(),
+            view: self.instance.inventory().view().clone(),
+            versions: self.instance.inventory().versions().clone(),
+            progress: self.instance.inventory().progress().clone(),
+            unused: self.instance.inventory().unused(),
             readiness,
-            changed_setting: self.node.changed_setting().map(str::to_owned),
-            is_read: self.node.has_read(),
-            leadership: self.node.leadership(),
-            position: self.node.position(),
+            changed_setting: self.instance.changed_setting().map(str::to_owned),
+            is_read: self.instance.has_read(),
+            leadership: self.instance.leadership(),
+            position: self.instance.position(),
             recorded: self.projection.recorded,
             stored: self.projection.synced(),
         }));

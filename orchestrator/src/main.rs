@@ -10,6 +10,7 @@ mod dev;
 mod driver;
 mod logging;
 mod serve;
+mod shared;
 mod shutdown;
 
 use std::env::vars_os;

@@ -1,4 +1,5 @@
-//! One orchestrator instance: opens, wires and closes everything.
+//! One orchestrator instance, in phases: [`open`] the data directory, [`link`] the tasks by channels, [`wire`] each task with what
+//! it needs, [`serve`] until something ends, and [`close`] the rest.
 
 mod bus_startup;
 mod drain_previews;
@@ -22,6 +23,7 @@ use os_upgrade_adapters::fleet_lock_client::FleetLockClient;
 use os_upgrade_adapters::reboot_command::RebootCommands;
 use os_upgrade_adapters::{self as adapters, Adapters};
 use os_upgrade_api as api;
+use os_upgrade_auth::Authenticator;
 use os_upgrade_bus::PendingBus;
 use os_upgrade_bus::host_reports::StreamedReports;
 use os_upgrade_bus::streams::StreamsError;
@@ -30,14 +32,18 @@ use os_upgrade_kernel::{self as kernel, System};
 use os_upgrade_platform::data_directory::{self, DataDirectory};
 use os_upgrade_settings::{FleetLock, Settings};
 use os_upgrade_shell::dispatch::DispatchSettings;
+use os_upgrade_shell::instance::{
+    Acknowledged, InstanceSettings, RetentionSettings, StoreKnowledge, Streams,
+};
 use os_upgrade_shell::jobs::SystemLimits;
-use os_upgrade_shell::node::{Acknowledged, NodeSettings, RetentionSettings, StoreKnowledge, Streams};
+use os_upgrade_site::call::Call;
 use os_upgrade_site::handle::SiteHandle;
 use os_upgrade_site::host_reports::HostReports;
 use os_upgrade_site::instances::{About, Cluster};
 use os_upgrade_site::published_state::PublishedState;
 use os_upgrade_site::strongbox::Secret;
 use os_upgrade_store::{History, OpenError, Position, Projector, StoreError};
+use tokio::net::TcpListener;
 use tokio::sync::{mpsc, oneshot, watch};
 use tokio::task::{JoinError, JoinHandle};
 use tokio_util::sync::CancellationToken;
@@ -46,11 +52,10 @@ use self::bus_startup::{ReadyBus, Waiting};
 use self::projection::Projection;
 pub(crate) use self::setup::Setup;
 use crate::driver::{self, Driver, Parts};
+use crate::shared::Shared;
 
 /// The most requests that wait for the driver.
 const CALLS_MAX: usize = 1024;
-/// The most committed records that wait for the store. It reads further ones from the journal.
-const PROJECTION_MAX: usize = 65_536;
 /// How much there may be to read in the journal before a snapshot of the state is written to it.
 const SNAPSHOT_WEIGHT: usize = 20_000;
 /// How many messages the journal may have before it is trimmed although a live instance's store is behind.
@@ -116,7 +121,8 @@ pub(crate) async fn run(
         // Nothing has been started that must be ended.
         () = shutdown.cancelled() => return Ok(()),
     };
-    opened.run(changes, shutdown).await
+    let (shared, channels) = link(&opened, changes, shutdown);
+    close(serve(wire(opened, shared, channels)).await).await
 }
 
 /// An instance that has opened its data directory and does not run yet.
@@ -143,136 +149,166 @@ async fn open(settings: Settings, setup: Setup) -> Result<Opened, ServeError> {
     Ok(Opened { settings, setup, directory, projector, history, position, newest_record })
 }
 
-impl Opened {
-    async fn run(
-        self,
-        changes: watch::Receiver<kernel::Settings>,
-        shutdown: CancellationToken,
-    ) -> Result<(), ServeError> {
-        let Self {
-            settings,
-            setup: Setup { authenticator, tls, strongbox, locks, nodes, listener },
-            directory,
-            projector,
-            history,
-            position,
-            newest_record,
-        } = self;
-        let (published, handle, calls) = site();
-        let zones = zone_data::follow(shutdown.clone());
-        let bus = PendingBus::default();
-        let cluster = Cluster::new(about(&settings, directory.instance(), changes.clone()));
-        let handle = handle.with_cluster(cluster.clone());
-        let beats = heartbeats::run(cluster.clone(), bus.clone(), Arc::clone(&published), shutdown.clone());
-        let heartbeats = spawn(&shutdown, beats);
-        let reports = HostReports::new(StreamedReports(Arc::clone(&bus)));
-        let drains = drain_previews::of(nodes.as_ref());
-        let sites = api::Sites::new(settings.site.name.as_str(), Arc::clone(&bus));
-        let (store_sender, committed) = mpsc::channel(PROJECTION_MAX);
-        let (streams_found, streams) = oneshot::channel();
-        let (problem, store_problem) = watch::channel(None);
-        let ((missed_sender, missed), (synced_sender, synced)) = (watch::channel(0), watch::channel(0));
-        let (iterations, trust) = (Arc::default(), Arc::clone(&published));
-        let store = position.as_ref().map(Position::knowledge);
-        let known = store.as_ref().map(Acknowledged::of_store);
-        let zones_now = zones.borrow().clone();
-        let node = node_settings(&settings, directory.instance(), zones_now, store, newest_record);
-        let core = Core {
-            waiting: Waiting {
-                settings: settings.clone(),
-                known,
-                zones: zones.clone(),
-                published: Arc::clone(&published),
-                calls,
-                iterations: Arc::clone(&iterations),
-            },
-            bus: Arc::clone(&bus),
-            streams_found,
-            parts: Parts {
-                settings: node,
-                adapters: adapters(&settings, locks, nodes, strongbox.credentials(&published)),
-                strongbox: strongbox.clone(),
-                history: history.clone(),
-                projection: driver::Projection {
-                    store: store_sender,
-                    missed: missed_sender,
-                    problem: store_problem,
-                    synced,
-                    recorded: 0,
-                },
-                cluster,
-                published,
-                changes,
-                zones,
-                iterations: Arc::clone(&iterations),
-                shutdown: shutdown.clone(),
-            },
-        };
+/// The channels between tasks, each end for the one that takes it.
+struct Channels {
+    /// Takes requests for `calls`.
+    handle: SiteHandle,
+    calls: mpsc::Receiver<Call>,
+    /// The driver's ends of the channels to the projection.
+    records: driver::Projection,
+    /// Tells the projection the identity of the streams.
+    streams_found: oneshot::Sender<Option<os_upgrade_store::Streams>>,
+    projection: projection::Ends,
+}
 
-        // Whichever ends first ends the others: an API without a driver would show an outdated state.
-        let projection = Projection {
+fn link(
+    opened: &Opened,
+    changes: watch::Receiver<kernel::Settings>,
+    shutdown: CancellationToken,
+) -> (Shared, Channels) {
+    let published = Arc::new(ArcSwap::from_pointee(PublishedState::default()));
+    let (sender, calls) = mpsc::channel(CALLS_MAX);
+    let cluster = Cluster::new(About {
+        instance: opened.directory.instance().to_owned(),
+        address: opened.settings.api.listen.to_string(),
+        settings: changes.clone(),
+        lock_server: opened.settings.lock_server(),
+    });
+    let handle = SiteHandle::new(Arc::clone(&published), sender).with_cluster(cluster.clone());
+    let (records, streams_found, projection) = projection::channels();
+    let zones = zone_data::follow(shutdown.clone());
+    let (bus, iterations) = (PendingBus::default(), Arc::default());
+    let shared = Shared { bus, published, cluster, changes, zones, iterations, shutdown };
+    (shared, Channels { handle, calls, records, streams_found, projection })
+}
+
+/// The tasks of an instance with everything that they need.
+struct Wired {
+    core: Core,
+    projection: Projection,
+    api: Api,
+    shared: Shared,
+    directory: DataDirectory,
+}
+
+/// What the API is served with.
+struct Api {
+    listener: TcpListener,
+    handle: SiteHandle,
+    history: History,
+    authenticator: Authenticator,
+    options: api::Options,
+}
+
+fn wire(opened: Opened, shared: Shared, channels: Channels) -> Wired {
+    let Opened { settings, setup, directory, projector, history, position, newest_record } = opened;
+    let Setup { authenticator, tls, strongbox, locks, nodes, listener } = setup;
+    tracing::info!(address = %settings.api.listen, tls = tls.is_some(), "the API listens");
+    let options = api::Options {
+        tls,
+        strongbox: strongbox.clone(),
+        sites: api::Sites::new(settings.site.name.as_str(), Arc::clone(&shared.bus)),
+        reports: HostReports::new(StreamedReports(Arc::clone(&shared.bus))),
+        drains: drain_previews::of(nodes.as_ref()),
+        ..api::Options::from_settings(&settings)
+    };
+    let store = position.as_ref().map(Position::knowledge);
+    let known = store.as_ref().map(Acknowledged::of_store);
+    let zones = shared.zones.borrow().clone();
+    let parts = Parts {
+        settings: instance_settings(&settings, directory.instance(), zones, store, newest_record),
+        adapters: adapters(&settings, locks, nodes, strongbox.credentials(&shared.published)),
+        strongbox,
+        history: history.clone(),
+        projection: channels.records,
+        shared: shared.clone(),
+    };
+    let keep = settings.history.keep.get();
+    Wired {
+        projection: Projection {
             projector,
             position,
-            bus,
-            streams,
-            committed,
-            missed,
-            problem,
-            synced: synced_sender,
-            keep: settings.history.keep.get(),
-            published: trust,
-            shutdown: shutdown.clone(),
-        };
-        let projection = spawn(&shutdown, projection.run());
-        let core = spawn(&shutdown, core.run(shutdown.clone()));
-        let notifier =
-            spawn(&shutdown, service_manager::notify(handle.clone(), iterations, shutdown.clone()));
-        let token_watch = spawn(&shutdown, authenticator.clone().watch(shutdown.clone()));
-        tracing::info!(address = %settings.api.listen, tls = tls.is_some(), "the API listens");
-        let options = api::Options::from_settings(&settings);
-        let options = api::Options { tls, strongbox, sites, reports, drains, ..options };
-        let served = api::serve(listener, handle, history, authenticator, options, shutdown.clone()).await;
-        shutdown.cancel();
-        let core = core.await;
-        // The driver sends records to the store until it ends, so the projection is awaited after it.
-        let rest = async { tokio::join!(projection, heartbeats, notifier, token_watch) };
-        let rest = tokio::time::timeout(REST_WITHIN, rest).await;
-        drop(directory);
-        let failed = |task| move |source| ServeError::Task { task, source };
-        core.map_err(failed("driver"))??;
-        if let Ok((projection, heartbeats, notifier, token_watch)) = rest {
-            projection.map_err(failed("projection"))?;
-            heartbeats.map_err(failed("heartbeat task"))?;
-            notifier.map_err(failed("service manager notifier"))?;
-            token_watch.map_err(failed("token file watch"))?;
-        } else {
-            tracing::warn!("the store was not closed in time; the journal has what is missing");
-        }
-        served.map_err(ServeError::Api)
+            ends: channels.projection,
+            keep,
+            shared: shared.clone(),
+        },
+        core: Core {
+            waiting: Waiting { settings, known, calls: channels.calls, shared: shared.clone() },
+            streams_found: channels.streams_found,
+            parts,
+        },
+        api: Api { listener, handle: channels.handle, history, authenticator, options },
+        shared,
+        directory,
     }
+}
+
+/// An instance that does not serve the API any more, and whose tasks are ending.
+struct Ending {
+    served: io::Result<()>,
+    core: JoinHandle<Result<(), ServeError>>,
+    projection: JoinHandle<()>,
+    heartbeats: JoinHandle<()>,
+    notifier: JoinHandle<()>,
+    token_watch: JoinHandle<()>,
+    directory: DataDirectory,
+}
+
+/// Runs the tasks. Whichever ends first ends the others: an API without a driver would show an outdated state.
+async fn serve(Wired { core, projection, api, shared, directory }: Wired) -> Ending {
+    let Api { listener, handle, history, authenticator, options } = api;
+    let shutdown = shared.shutdown.clone();
+    let notify = service_manager::notify(handle.clone(), Arc::clone(&shared.iterations), shutdown.clone());
+    let heartbeats = spawn(&shutdown, heartbeats::run(shared));
+    let projection = spawn(&shutdown, projection.run());
+    let core = spawn(&shutdown, core.run());
+    let notifier = spawn(&shutdown, notify);
+    let token_watch = spawn(&shutdown, authenticator.clone().watch(shutdown.clone()));
+    let served = api::serve(listener, handle, history, authenticator, options, shutdown.clone()).await;
+    shutdown.cancel();
+    Ending { served, core, projection, heartbeats, notifier, token_watch, directory }
+}
+
+async fn close(ending: Ending) -> Result<(), ServeError> {
+    let Ending { served, core, projection, heartbeats, notifier, token_watch, directory } = ending;
+    let core = core.await;
+    // The driver sends records to the store until it ends, so the projection is awaited after it.
+    let rest = async { tokio::join!(projection, heartbeats, notifier, token_watch) };
+    let rest = tokio::time::timeout(REST_WITHIN, rest).await;
+    drop(directory);
+    let failed = |task| move |source| ServeError::Task { task, source };
+    core.map_err(failed("driver"))??;
+    if let Ok((projection, heartbeats, notifier, token_watch)) = rest {
+        projection.map_err(failed("projection"))?;
+        heartbeats.map_err(failed("heartbeat task"))?;
+        notifier.map_err(failed("service manager notifier"))?;
+        token_watch.map_err(failed("token file watch"))?;
+    } else {
+        tracing::warn!("the store was not closed in time; the journal has what is missing");
+    }
+    served.map_err(ServeError::Api)
 }
 
 /// Waits for the bus, and then runs the driver.
 struct Core {
     waiting: Waiting,
-    /// Passes the bus to the other tasks that need it.
-    bus: PendingBus,
-    /// Passes the identity of the streams to the projection.
+    /// Tells the projection the identity of the streams.
     streams_found: oneshot::Sender<Option<os_upgrade_store::Streams>>,
     parts: Parts,
 }
 
 impl Core {
-    async fn run(self, shutdown: CancellationToken) -> Result<(), ServeError> {
-        let Self { waiting, bus: pending, streams_found, mut parts } = self;
+    async fn run(self) -> Result<(), ServeError> {
+        let Self { waiting, streams_found, mut parts } = self;
         let replicas = waiting.settings.nats.replicas.get() as usize;
+        let shutdown = parts.shared.shutdown.clone();
         let Some(ready) = shutdown.run_until_cancelled(waiting.ready()).await else {
             // Nothing has been started that must be ended.
             return Ok(());
         };
         let ReadyBus { bus, workers, connected, streams, calls } = ready?;
         // Both are set only here, and fail only if the receiver has ended.
-        drop(pending.set(bus.clone()));
+        drop(parts.shared.bus.set(bus.clone()));
         let _ = streams_found.send(store_streams(&streams));
         if let Some(journal) = &streams.journal {
             parts.adapters.cluster =
@@ -325,23 +361,6 @@ fn adapters(
     Adapters { lock_server, cluster, reboot_commands }
 }
 
-fn site() -> (Arc<ArcSwap<PublishedState>>, SiteHandle, mpsc::Receiver<os_upgrade_site::call::Call>) {
-    let published = Arc::new(ArcSwap::from_pointee(PublishedState::default()));
-    let (sender, calls) = mpsc::channel(CALLS_MAX);
-    let handle = SiteHandle::new(Arc::clone(&published), sender);
-    (published, handle, calls)
-}
-
-/// What the instance says of itself.
-fn about(settings: &Settings, instance: &str, changes: watch::Receiver<kernel::Settings>) -> About {
-    About {
-        instance: instance.to_owned(),
-        address: settings.api.listen.to_string(),
-        settings: changes,
-        lock_server: settings.lock_server(),
-    }
-}
-
 /// The streams from which the store is filled; `None` if one is missing, since then nothing is read from the other either.
 fn store_streams(streams: &Streams) -> Option<os_upgrade_store::Streams> {
     Some(os_upgrade_store::Streams {
@@ -362,19 +381,19 @@ fn cluster_limits(requests_per_second: u32) -> SystemLimits {
     }
 }
 
-fn node_settings(
+fn instance_settings(
     settings: &Settings,
     instance: &str,
     zones: Zones,
     store: Option<StoreKnowledge>,
     newest_record: Option<DateTime<Utc>>,
-) -> NodeSettings {
+) -> InstanceSettings {
     let is_cluster = settings.nats.replicas.get() > 1;
     let FleetLock { retry_interval, request_interval, .. } = &settings.fleet_lock;
     let lock_server = SystemLimits::at_intervals(retry_interval.get(), request_interval.get());
     let cluster = cluster_limits(settings.kubernetes.requests_per_second.get());
-    NodeSettings {
-        instance: instance.to_owned(),
+    InstanceSettings {
+        name: instance.to_owned(),
         nonce: uuid::Uuid::new_v4().simple().to_string(),
         settings: settings.for_kernel(),
         zones,

@@ -169,14 +169,24 @@ impl NameList {
         entries: impl Iterator<Item = T>,
         name: impl Fn(&T) -> String,
     ) -> (Vec<T>, Option<String>) {
-        let is_after = |entry: &T| self.after.as_ref().is_none_or(|after| name(entry) > *after);
-        let mut entries = entries.filter(is_after);
-        let limit = self.limit.map_or(usize::MAX, |limit| limit as usize);
-        let items: Vec<T> = entries.by_ref().take(limit).collect();
-        let is_last = entries.next().is_none();
-        let next = items.last().filter(|_| !is_last).map(name);
-        (items, next)
+        page_of(self.limit, self.after.as_ref(), entries, name)
     }
+}
+
+/// The first `limit` of `entries` after the one with the key `after`, and the key of the last if there are more. `entries` are sorted
+/// by key.
+pub fn page_of<T, K: Ord>(
+    limit: Option<u32>,
+    after: Option<&K>,
+    entries: impl Iterator<Item = T>,
+    key: impl Fn(&T) -> K,
+) -> (Vec<T>, Option<K>) {
+    let mut entries = entries.filter(|entry| after.is_none_or(|after| key(entry) > *after));
+    let limit = limit.map_or(usize::MAX, |limit| limit as usize);
+    let items: Vec<T> = entries.by_ref().take(limit).collect();
+    let is_last = entries.next().is_none();
+    let next = items.last().filter(|_| !is_last).map(key);
+    (items, next)
 }
 
 /// Declares the parameters of a list with pages: their name, the type of the keys and its description, and the

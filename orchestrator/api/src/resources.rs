@@ -1,4 +1,4 @@
-//! The handlers, one file for each resource. Nothing is decided here: a change goes to the node and is answered once
+//! The handlers, one file for each resource. Nothing is decided here: a change goes to the instance and is answered once
 //! it is durable.
 
 pub(crate) mod audit;
@@ -23,9 +23,11 @@ pub(crate) mod state;
 pub(crate) mod strongbox;
 pub(crate) mod windows;
 
+use os_upgrade_api_types::route::Declaration;
+
 use crate::routes::Routes;
 
-/// Every route with its handler.
+/// Every route of the specification with its handler.
 pub(crate) fn routes() -> Routes {
     Routes::default()
         .merge(config::routes())
@@ -47,5 +49,9 @@ pub(crate) fn routes() -> Routes {
         .merge(metrics::routes())
         .merge(openapi::routes())
         .merge(page::routes())
-        .merge(fleet_lock::routes())
+}
+
+/// The declarations of all routes, FleetLock's included.
+pub(crate) fn declarations() -> Vec<Declaration> {
+    routes().declarations().chain(fleet_lock::DECLARATIONS).copied().collect()
 }

@@ -12,9 +12,7 @@ use axum::middleware::{self, Next};
 use axum::response::{IntoResponse as _, Response};
 use os_upgrade_api_types::dot_segment;
 use os_upgrade_api_types::route::Dialect;
-use os_upgrade_api_types::routes::fleet_lock::dialect_of;
 use os_upgrade_auth::Authenticator;
-use os_upgrade_shell::not_done::NotDone;
 use os_upgrade_shell::text::one_line;
 use os_upgrade_site::handle::SiteHandle;
 use os_upgrade_store::History;
@@ -26,10 +24,12 @@ use tracing::Level;
 use crate::context::{Answers, Api, Options};
 use crate::description::Description;
 use crate::feed::Feed;
+use crate::http::dialect::nested;
 use crate::http::error::{Cause, Problem, Routine, panic_text};
 use crate::http::listener::{self, Limits};
+use crate::http::refusal::Refusal;
 use crate::http::shared_answer::SharedAnswer;
-use crate::http::{authorization, form, lock_error};
+use crate::http::{authorization, form};
 use crate::resources::{self, fleet_lock};
 
 /// How long a request may take from its last header to its answer. Writes and FleetLock have shorter limits of their
@@ -45,7 +45,7 @@ const PATH_CHARS_MAX: usize = 200;
 const CAUSE_CHARS_MAX: usize = 1_000;
 
 pub(crate) static DESCRIPTION: LazyLock<Description> =
-    LazyLock::new(|| Description::of(resources::routes().declarations()));
+    LazyLock::new(|| Description::of(resources::declarations().iter()));
 
 /// The description of the API: an `OpenAPI` document in JSON.
 pub fn description() -> &'static str {
@@ -84,37 +84,43 @@ impl Routers {
             renders: Arc::clone(&renders),
             whole_state: SharedAnswer::default(),
             answers: Answers::default(),
-            authenticator: authenticator.clone(),
+            authenticator,
             options: options.clone(),
             description: &DESCRIPTION,
         };
-        let whole_state = api.whole_state.clone();
-        let inner = with_limits(resources::routes().router(&authenticator, None).fallback(not_found))
-            .with_state(api.clone())
-            .layer(middleware::from_fn_with_state(whole_state.clone(), note_change))
-            .layer(middleware::from_fn(with_timeout))
+        let routes = |sites| {
+            with_limits(resources::routes().router(&api.authenticator, sites).fallback(not_found))
+                .with_state(api.clone())
+                .layer(middleware::from_fn_with_state(api.whole_state.clone(), note_change))
+        };
+        let inner = routes(None)
+            .layer(middleware::from_fn_with_state(Dialect::Specification, with_timeout))
             .layer(middleware::from_fn(log_failure));
-        let edge = resources::routes().router(&authenticator, Some(&options.sites)).fallback(not_found);
-        let edge = with_limits(edge).with_state(api);
-        let edge = edge.layer(middleware::from_fn_with_state(whole_state, note_change));
-        Self { edge: edge_router(edge, renders, authenticator, options.limits.clone()), inner, feed }
+        let (specification, locks) = (routes(Some(&options.sites)), fleet_lock::router(api.clone()));
+        let edge = edge_router(specification, locks, renders, &api.authenticator, &options.limits);
+        Self { edge, inner, feed }
     }
 }
 
-/// `routes` inside the layers that every request from outside passes; the last one added runs first.
+/// The routers of both dialects inside the layers that every request from outside passes; the last one added runs first.
 pub(crate) fn edge_router(
-    routes: Router,
+    specification: Router,
+    fleet_lock: Router,
     renders: Arc<Semaphore>,
-    authenticator: Authenticator,
-    limits: Limits,
+    authenticator: &Authenticator,
+    limits: &Limits,
 ) -> Router {
+    let guarded = |routes: Router, dialect: Dialect| {
+        routes
+            .layer(middleware::from_fn_with_state((authenticator.clone(), dialect), authorization::identify))
+            .layer(middleware::from_fn_with_state(dialect, with_timeout))
+            .layer(middleware::from_fn_with_state((limits.clone(), dialect), listener::enforce))
+    };
     // The path is rewritten before routing, and after all other layers.
-    Router::new()
-        .fallback_service(routes.map_request(fleet_lock::with_path_of_route).map_request(with_names_of_dots))
-        .layer(middleware::from_fn_with_state(renders, form::negotiated))
-        .layer(middleware::from_fn_with_state(authenticator, authorization::identify))
-        .layer(middleware::from_fn(with_timeout))
-        .layer(middleware::from_fn_with_state(limits, listener::enforce))
+    let specification = Router::new()
+        .fallback_service(specification.map_request(with_names_of_dots))
+        .layer(middleware::from_fn_with_state(renders, form::negotiated));
+    nested(guarded(specification, Dialect::Specification), guarded(fleet_lock, Dialect::FleetLock))
         .layer(middleware::from_fn(log_failure))
         .layer(middleware::map_response(without_sniffing))
 }
@@ -134,10 +140,9 @@ fn with_names_of_dots(mut request: Request) -> Request {
     request
 }
 
-/// Lets everybody see what a request has changed. What is refused changes nothing, and clients of FleetLock, who may ask at any
-/// rate, do not look at the state.
+/// Lets everybody see what a request has changed. What is refused changes nothing.
 async fn note_change(State(whole_state): State<SharedAnswer>, request: Request, next: Next) -> Response {
-    let is_change = !request.method().is_safe() && dialect_of(request.uri().path()) == Dialect::Specification;
+    let is_change = !request.method().is_safe();
     let response = next.run(request).await;
     if is_change && !response.status().is_client_error() {
         whole_state.changed();
@@ -159,21 +164,19 @@ pub(crate) fn with_limits<S: Clone + Send + Sync + 'static>(routes: Router<S>) -
 }
 
 /// Answers where there is no route.
-async fn not_found(State(api): State<Api>, request: Request) -> Response {
-    let path = request.uri().path();
-    match dialect_of(path) {
-        Dialect::Specification => Problem::not_found(format!("nothing exists at {path}")).into_response(),
-        Dialect::FleetLock => fleet_lock::not_found(&api, request).await,
-    }
+async fn not_found(uri: Uri) -> Problem {
+    Problem::not_found(format!("nothing exists at {}", uri.path()))
 }
 
 /// Limits the time for all of it: identifying the caller, handling the request, and serializing the answer.
-pub(crate) async fn with_timeout(method: Method, uri: Uri, request: Request, next: Next) -> Response {
-    tokio::time::timeout(REQUEST_TIMEOUT, next.run(request)).await.unwrap_or_else(|_| {
-        let message = format!("no answer within {} s", REQUEST_TIMEOUT.as_secs());
-        let refused = lock_error::refuse(uri.path(), lock_error::Kind::OutcomeUnknown, &message);
-        refused.unwrap_or_else(|| Problem::not_done(&method, NotDone::unknown(message)).into_response())
-    })
+pub(crate) async fn with_timeout(
+    State(dialect): State<Dialect>,
+    method: Method,
+    request: Request,
+    next: Next,
+) -> Response {
+    let answered = tokio::time::timeout(REQUEST_TIMEOUT, next.run(request)).await;
+    answered.unwrap_or_else(|_| Refusal::NoAnswer { within: REQUEST_TIMEOUT }.answer(&method, dialect))
 }
 
 #[expect(clippy::needless_pass_by_value, reason = "the signature that tower-http requires")]

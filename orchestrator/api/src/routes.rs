@@ -4,8 +4,8 @@
 use axum::Router;
 use axum::handler::Handler;
 use axum::middleware::from_fn_with_state;
-use axum::routing::{MethodFilter, MethodRouter, any, on};
-use os_upgrade_api_types::route::{Access, Declaration, Dialect, Method, Route};
+use axum::routing::{MethodFilter, MethodRouter, on};
+use os_upgrade_api_types::route::{Access, Declaration, Method, Route};
 use os_upgrade_api_types::sites::takes_site;
 use os_upgrade_auth::Authenticator;
 
@@ -25,12 +25,7 @@ impl Routes {
         T: 'static,
     {
         let declaration = *route.declaration();
-        let methods = match declaration.dialect() {
-            Dialect::Specification => on(filter(declaration.method), handler),
-            // The handler refuses other methods too, in its dialect.
-            Dialect::FleetLock => any(handler),
-        };
-        self.0.push((declaration, methods));
+        self.0.push((declaration, on(filter(declaration.method), handler)));
         self
     }
 

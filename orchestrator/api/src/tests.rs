@@ -68,15 +68,15 @@ use crate::resources::state;
 use crate::router::{DESCRIPTION, Routers, edge_router, failure_level, with_limits, with_timeout};
 use crate::*;
 
-/// A router, the node behind it, and its store.
+/// A router, the instance behind it, and its store.
 struct TestApi {
     router: Router,
     site: SiteHandle,
     history: History,
     directory: TempDir,
-    /// The state that the node publishes.
+    /// The state that the instance publishes.
     shown: Arc<ArcSwap<PublishedState>>,
-    /// The strongbox in which the node looks up secrets, as the driver does.
+    /// The strongbox in which the instance looks up secrets, as the driver does.
     strongbox: Arc<ArcSwap<Strongbox>>,
 }
 
@@ -179,7 +179,7 @@ impl TestApi {
         }
     }
 
-    /// An API over a node that never answers. The receiver keeps the node's end open.
+    /// An API over an instance that never answers. The receiver keeps the instance's end open.
     async fn silent(readiness: Readiness) -> (Self, mpsc::Receiver<Call>) {
         let (directory, projector) = store().await;
         let shown =

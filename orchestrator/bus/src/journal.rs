@@ -4,10 +4,10 @@ use async_nats::HeaderMap;
 use chrono::{DateTime, Utc};
 use os_upgrade_kernel::Record;
 use os_upgrade_protocol::{header as names, subject};
+use os_upgrade_shell::instance::Event;
 use os_upgrade_shell::journal::append::{AppendOutcome, ReadBack};
 use os_upgrade_shell::journal::codec::{APPEND_ID, Content, Message, decode};
 use os_upgrade_shell::journal::{AppendId, JournalError};
-use os_upgrade_shell::node::Event;
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 

@@ -59,8 +59,8 @@ pub struct Bus {
     /// The name in the credentials, if they have one.
     user: Option<Arc<str>>,
     lease: Arc<OnceCell<LeaseBucket>>,
-    /// The settings that the streams must have, once they were seen to have them.
-    ensured: Arc<OnceLock<Vec<stream::Config>>>,
+    /// The settings that the streams but the lease's must have, once all streams were seen to have theirs.
+    ensured: Arc<OnceLock<[stream::Config; 4]>>,
     /// When the first of the lease requests was sent that have had no answer so far.
     unanswered_since: Arc<Mutex<Option<Instant>>>,
 }

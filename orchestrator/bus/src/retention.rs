@@ -2,7 +2,7 @@
 
 use async_nats::jetstream::stream::Stream;
 use os_upgrade_protocol::subject;
-use os_upgrade_shell::node::Trim;
+use os_upgrade_shell::instance::Trim;
 
 use super::Bus;
 use super::streams::inspect::{message, stored};

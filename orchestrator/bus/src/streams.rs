@@ -15,7 +15,7 @@ use async_nats::jetstream::stream::{Config, Stream};
 use futures::future::join_all;
 use os_upgrade_credentials::ORCHESTRATOR;
 use os_upgrade_protocol::subject;
-use os_upgrade_shell::node::StreamSettings;
+use os_upgrade_shell::instance::StreamSettings;
 
 pub use self::error::StreamsError;
 pub use self::layout::Layout;
@@ -49,15 +49,16 @@ impl Bus {
                 return Err(StreamsError::Restoring { stream: stream.to_owned() });
             }
         }
-        for (index, config) in configs(layout).into_iter().enumerate() {
+        let configs = configs(layout);
+        for (index, config) in configs.iter().enumerate() {
             let irreplaceable = index < 2;
             if irreplaceable && had_data && self.find_stream(&config.name).await?.is_none() {
                 continue;
             }
-            self.ensure_stream(&config).await?;
+            self.ensure_stream(config).await?;
         }
         self.ensure_lease(layout).await?;
-        self.ensured.get_or_init(|| settings(layout).collect());
+        self.ensured.get_or_init(|| configs);
         Ok(())
     }
 
@@ -98,7 +99,8 @@ impl Bus {
 
     /// Whether the streams still have the settings of [`Self::ensure_streams`]; `found` are those that were just looked up.
     async fn check_settings(&self, found: &[Option<&Stream>]) -> StreamSettings {
-        let ensured = self.ensured.get().map(Vec::as_slice).unwrap_or_default();
+        let lease = || self.lease.get().map(|lease| &lease.config);
+        let ensured = self.ensured.get().into_iter().flat_map(|configs| configs.iter().chain(lease()));
         let check = async |wanted: &Config| {
             let known = found.iter().flatten().map(|stream| &stream.cached_info().config);
             match known.into_iter().find(|config| config.name == wanted.name) {
@@ -107,7 +109,7 @@ impl Bus {
             }
         };
         let mut settings = StreamSettings::Unchanged;
-        for checked in join_all(ensured.iter().map(check)).await {
+        for checked in join_all(ensured.map(check)).await {
             match checked {
                 Ok(()) => {}
                 Err(error @ StreamsError::Incompatible { .. }) => {

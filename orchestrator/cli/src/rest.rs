@@ -147,7 +147,11 @@ impl Client {
         Self::of(&Target::without_token(url.clone()))
     }
 
-    fn of(target: &Target) -> anyhow::Result<Self> {
+    /// A client of the instance at `target`.
+    ///
+    /// # Errors
+    /// The token or a certificate cannot be read.
+    pub(crate) fn of(target: &Target) -> anyhow::Result<Self> {
         let Target { urls, ca, .. } = target;
         let role = ca.as_ref().map_or(CaOrigin::Option, |ca| ca.origin).role();
         if let Some(ca) = ca {

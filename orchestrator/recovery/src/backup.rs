@@ -8,9 +8,9 @@ use os_upgrade_bus::Bus;
 use os_upgrade_platform::managed_nats;
 use os_upgrade_protocol::subject;
 use os_upgrade_settings::{NatsMode, Settings, Store};
+use os_upgrade_shell::instance::{Acknowledged, losses};
 use os_upgrade_shell::journal::Tip;
 use os_upgrade_shell::journal::follow::Follower;
-use os_upgrade_shell::node::{Acknowledged, losses};
 use os_upgrade_store::{self as store, Folded, Projector};
 
 use super::archive::{self, At, Kind, Manifest};

@@ -9,7 +9,7 @@ use os_upgrade_console::{Importance, summary};
 use os_upgrade_kernel::Fact;
 use os_upgrade_protocol::HostName;
 use os_upgrade_protocol::subject;
-use os_upgrade_shell::node::{Loss, Stream};
+use os_upgrade_shell::instance::{Loss, Stream};
 use os_upgrade_store::{CommandRow, FactRow, History, StoreError};
 use tokio::time::Instant;
 

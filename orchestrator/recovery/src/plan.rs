@@ -9,8 +9,8 @@ use os_upgrade_kernel::{
 };
 use os_upgrade_protocol::error::with_causes;
 use os_upgrade_protocol::{HostName, RunId, subject};
+use os_upgrade_shell::instance::{Acknowledged, Loss, Stream, Streams, losses};
 use os_upgrade_shell::journal::JournalError;
-use os_upgrade_shell::node::{Acknowledged, Loss, Stream, Streams, losses};
 use os_upgrade_store::{self as store, Folded, History, Position};
 use serde::Serialize;
 

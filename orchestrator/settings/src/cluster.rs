@@ -7,12 +7,10 @@ use std::time::Duration;
 
 use os_upgrade_protocol::HostName;
 
-use super::merged::Merged;
+use super::merged::Setting;
 use super::problem::Problem;
-use super::schema::{Kubernetes, Settings};
-use super::value::{Bounded, FailedNode, Interval, LabelSelector, NodeNames, NodeSource, SiteName, Text};
-
-const SECTION: &str = "kubernetes";
+use super::schema::{Kubernetes, Settings, read};
+use super::value::{Interval, LabelSelector, NodeNames, NodeSource, SiteName};
 
 /// A Kubernetes cluster, and how its nodes are drained.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -138,80 +136,58 @@ fn whole_seconds(time: Duration) -> Duration {
 
 /// One way to the cluster, which everything else needs; a site that can be told from others; and a mapping only where it is
 /// used.
-pub(super) fn cluster_rules(merged: &Merged) -> Vec<Problem> {
-    let at = |key: &str, message: String| {
-        Some(merged.given(SECTION, key)?.problem(format!("{SECTION}.{key}: {message}")))
-    };
-    let kubeconfig = merged.given(SECTION, "kubeconfig");
-    let in_cluster = merged.read::<bool>(SECTION, "in-cluster", &mut Vec::new()) == Some(true);
-    let access = match (kubeconfig, in_cluster) {
+pub(super) fn cluster_rules(cluster: &read::Kubernetes<'_>, site: &Setting<'_, SiteName>) -> Vec<Problem> {
+    let read::Kubernetes { kubeconfig, in_cluster, context, .. } = cluster;
+    let needs_site = "needs a site.name other than \"site\", as sites that share a cluster must differ";
+    let is_default_site = site.value.is_some() && !site.is_changed;
+    let mut found = match (kubeconfig.given, in_cluster.value == Some(true)) {
         (Some(raw), true) => {
             let message =
-                format!("true contradicts kubernetes.kubeconfig ({}); set only one of them", raw.origin);
-            return at("in-cluster", message).into_iter().chain(node_rules(merged)).collect();
+                format!("true contradicts {} ({}); set only one of them", kubeconfig.key, raw.origin);
+            vec![in_cluster.problem(&message)]
         }
-        (Some(_), false) => "kubeconfig",
-        (None, true) => "in-cluster",
-        (None, false) => {
-            let without = changed(merged).into_iter().filter_map(|key| {
-                at(
-                    key,
-                    "has no effect without kubernetes.kubeconfig or kubernetes.in-cluster = true".to_owned(),
-                )
-            });
-            return without.chain(node_rules(merged)).collect();
+        (Some(_), false) if is_default_site => vec![kubeconfig.problem(needs_site)],
+        (Some(_), false) => Vec::new(),
+        (None, true) => {
+            let context = context.needs(kubeconfig, "whose contexts it chooses from");
+            vec![context, in_cluster.problem(needs_site).filter(|_| is_default_site)]
         }
+        (None, false) => without_access(cluster).into(),
     };
-    let context = at("context", "needs kubernetes.kubeconfig, whose contexts it chooses from".to_owned())
-        .filter(|_| kubeconfig.is_none());
-    let site = at(
-        access,
-        "needs a site.name other than \"site\", as sites that share a cluster must differ".to_owned(),
-    )
-    .filter(|_| is_default_site(merged));
-    context.into_iter().chain(site).chain(node_rules(merged)).collect()
-}
-
-fn is_default_site(merged: &Merged) -> bool {
-    let name = merged.read::<SiteName>("site", "name", &mut Vec::new());
-    name.is_some() && !merged.is_changed::<SiteName>("site", "name")
+    found.push(node_rules(cluster));
+    found.into_iter().flatten().collect()
 }
 
 /// `mapping` and the table need each other.
-fn node_rules(merged: &Merged) -> Option<Problem> {
-    let mut ignored = Vec::new();
-    let source = merged.read::<NodeSource>(SECTION, "node-from", &mut ignored)?;
-    let nodes = merged.read::<Option<NodeNames>>(SECTION, "nodes", &mut ignored)?;
-    let has_nodes = nodes.is_some_and(|nodes| !nodes.is_empty());
-    match source {
+fn node_rules(read::Kubernetes { node_from, nodes, .. }: &read::Kubernetes<'_>) -> Option<Problem> {
+    let has_nodes = nodes.value.as_ref()?.as_ref().is_some_and(|nodes| !nodes.is_empty());
+    match node_from.value.as_ref()? {
         NodeSource::Mapping if has_nodes => None,
         NodeSource::Mapping => {
-            let message =
-                "kubernetes.node-from: \"mapping\" needs [kubernetes.nodes] with the node of each host";
-            Some(merged.given(SECTION, "node-from")?.problem(message.to_owned()))
+            node_from.problem("\"mapping\" needs [kubernetes.nodes] with the node of each host")
         }
-        NodeSource::Host | NodeSource::Label(_) => {
-            let message = "kubernetes.nodes: needs kubernetes.node-from = \"mapping\"";
-            Some(merged.given(SECTION, "nodes")?.problem(message.to_owned()))
-        }
+        NodeSource::Host | NodeSource::Label(_) => nodes.problem("needs kubernetes.node-from = \"mapping\""),
     }
 }
 
-/// The keys, other than the ways to the cluster, that have another value than their default.
-fn changed(merged: &Merged) -> Vec<&'static str> {
-    let keys = [
-        ("context", merged.is_changed::<Option<Text>>(SECTION, "context")),
-        ("node-from", merged.is_changed::<NodeSource>(SECTION, "node-from")),
-        ("drain-timeout", merged.is_changed::<Interval<1_000, 86_400_000>>(SECTION, "drain-timeout")),
-        ("protected-namespaces", merged.is_changed::<Option<LabelSelector>>(SECTION, "protected-namespaces")),
-        ("job-pods", merged.is_changed::<Option<LabelSelector>>(SECTION, "job-pods")),
-        ("wait-for-pods", merged.is_changed::<Option<LabelSelector>>(SECTION, "wait-for-pods")),
-        ("eviction-retries", merged.is_changed::<Bounded<0, 1_000>>(SECTION, "eviction-retries")),
-        ("eviction-interval", merged.is_changed::<Interval<100, 3_600_000>>(SECTION, "eviction-interval")),
-        ("pod-grace", merged.is_changed::<Option<Interval<1_000, 86_400_000>>>(SECTION, "pod-grace")),
-        ("requests-per-second", merged.is_changed::<Bounded<50, 10_000>>(SECTION, "requests-per-second")),
-        ("on-failure", merged.is_changed::<FailedNode>(SECTION, "on-failure")),
-        ("nodes", merged.is_changed::<Option<NodeNames>>(SECTION, "nodes")),
-    ];
-    keys.into_iter().filter(|(_, is_changed)| *is_changed).map(|(key, _)| key).collect()
+/// A problem for each key, other than the ways to the cluster, that has another value than its default.
+fn without_access(cluster: &read::Kubernetes<'_>) -> [Option<Problem>; 12] {
+    fn changed<T>(key: &Setting<'_, T>) -> Option<Problem> {
+        let message = "has no effect without kubernetes.kubeconfig or kubernetes.in-cluster = true";
+        key.problem(message).filter(|_| key.is_changed)
+    }
+    [
+        changed(&cluster.context),
+        changed(&cluster.node_from),
+        changed(&cluster.drain_timeout),
+        changed(&cluster.protected_namespaces),
+        changed(&cluster.job_pods),
+        changed(&cluster.wait_for_pods),
+        changed(&cluster.eviction_retries),
+        changed(&cluster.eviction_interval),
+        changed(&cluster.pod_grace),
+        changed(&cluster.requests_per_second),
+        changed(&cluster.on_failure),
+        changed(&cluster.nodes),
+    ]
 }

@@ -52,24 +52,21 @@ impl Merged {
         self.values.push((key, raw));
     }
 
-    /// The value of a key, if it is set.
-    pub(super) fn given(&self, section: &str, name: &str) -> Option<&Located<Raw>> {
+    /// Reads the key `name` of `section`, whose full name is `key`, or takes its default if it is not set.
+    pub(super) fn read<T: Value + PartialEq>(
+        &self,
+        section: &'static str,
+        name: &'static str,
+        key: &'static str,
+        problems: &mut Vec<Problem>,
+    ) -> Setting<'_, T> {
         let mut values = self.values.iter();
-        values.find(|(key, _)| key.section == section && key.name == name).map(|(_, raw)| raw)
-    }
-
-    /// The value of a key, or its default if it is not set; `None` if the value is bad.
-    pub(super) fn read<T: Value>(&self, section: &str, name: &str, problems: &mut Vec<Problem>) -> Option<T> {
-        match self.given(section, name) {
-            Some(raw) => T::read(&format!("{section}.{name}"), raw, problems),
-            None => self.default(section, name),
-        }
-    }
-
-    /// Whether a key has another value than its default. A bad value is none.
-    pub(super) fn is_changed<T: Value + PartialEq>(&self, section: &str, name: &str) -> bool {
-        let value = self.read::<T>(section, name, &mut Vec::new());
-        value.is_some() && value != self.default(section, name)
+        let given = values.find(|(key, _)| key.section == section && key.name == name).map(|(_, raw)| raw);
+        let default = self.default(section, name);
+        let Some(raw) = given else { return Setting { key, given, value: default, is_changed: false } };
+        let value = T::read(key, raw, problems);
+        let is_changed = value.is_some() && value != default;
+        Setting { key, given, value, is_changed }
     }
 
     fn default<T: Value>(&self, section: &str, name: &str) -> Option<T> {
@@ -77,6 +74,32 @@ impl Merged {
             Initial::Is(text) => T::parse(text).ok(),
             Initial::Unset(_) => T::unset(),
         }
+    }
+}
+
+/// A key as it was read.
+#[derive(Debug)]
+pub(super) struct Setting<'a, T> {
+    /// Its name with that of its section.
+    pub(super) key: &'static str,
+    /// What it is set to; `None` if it is not set.
+    pub(super) given: Option<&'a Located<Raw>>,
+    /// Its value, which is the default of a key that is not set; `None` if it is bad.
+    pub(super) value: Option<T>,
+    /// Whether it has another value than its default. A bad value is none.
+    pub(super) is_changed: bool,
+}
+
+impl<T> Setting<'_, T> {
+    /// A problem of this key, where it is set.
+    pub(super) fn problem(&self, message: &str) -> Option<Problem> {
+        Some(self.given?.problem(format!("{}: {message}", self.key)))
+    }
+
+    /// The problem that this key is set without `other`.
+    pub(super) fn needs<U>(&self, other: &Setting<'_, U>, why: &str) -> Option<Problem> {
+        let problem = || self.problem(&format!("needs {}, {why}", other.key));
+        if other.given.is_none() { problem() } else { None }
     }
 }
 

@@ -2,12 +2,9 @@
 
 use std::time::Duration;
 
-use super::merged::Merged;
 use super::problem::Problem;
-use super::schema::{Reboot, Settings};
+use super::schema::{Reboot, Settings, read};
 use super::value::CommandWords;
-
-const SECTION: &str = "reboot";
 
 /// The operator's commands that reboot hosts.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -46,12 +43,11 @@ impl Settings {
 }
 
 /// A command that reboots has a limit, and one that checks boots has one that reboots.
-pub(super) fn command_rules(merged: &Merged) -> Option<Problem> {
-    let given = |key| merged.given(SECTION, key);
-    if let Some(raw) = given("reboot-command") {
-        let why = "reboot.reboot-command: needs reboot.command-timeout, so that a command that hangs ends";
-        return given("command-timeout").is_none().then(|| raw.problem(why.to_owned()));
+pub(super) fn command_rules(reboot: &read::Reboot<'_>) -> Option<Problem> {
+    if reboot.reboot_command.given.is_some() {
+        let why = "so that a command that hangs ends";
+        return reboot.reboot_command.needs(&reboot.command_timeout, why);
     }
-    let why = "reboot.boot-check-command: needs reboot.reboot-command; a worker says itself that its host has booted";
-    given("boot-check-command").map(|raw| raw.problem(why.to_owned()))
+    let why = "needs reboot.reboot-command; a worker says itself that its host has booted";
+    reboot.boot_check_command.problem(why)
 }

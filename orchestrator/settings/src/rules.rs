@@ -5,14 +5,13 @@ use std::time::Duration;
 
 use os_upgrade_credentials::Access;
 use os_upgrade_kernel as kernel;
-use os_upgrade_protocol::GroupName;
 
 use super::cluster::cluster_rules;
-use super::merged::Merged;
+use super::merged::{Merged, Setting};
 use super::problem::Problem;
 use super::reboot_commands::command_rules;
-use super::schema::{Nats, Settings, Store};
-use super::value::{FailedNode, Groups, HttpUrl, Interval, NatsUrls};
+use super::schema::{Nats, Settings, Store, read};
+use super::value::{FailedNode, HttpUrl, NatsUrls};
 
 /// Where the message bus is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -124,146 +123,110 @@ impl Store {
     }
 }
 
-/// Checks every key, then the rules between keys; `None` if problems were found.
+/// Checks every key, then the rules between keys; `None` if a value is bad. The rules are checked even then.
 pub(super) fn validate(merged: &Merged, problems: &mut Vec<Problem>) -> Option<Settings> {
-    let settings = Settings::read(merged, problems);
-    let before = problems.len();
-    // These rules look at the raw values, so that they are checked even if other keys have bad values.
-    problems.extend(nats_rules(merged));
-    problems.extend(lock_server_rules(merged));
-    problems.extend(api_tls_rules(merged));
-    problems.extend(api_oidc_rules(merged));
-    problems.extend(default_group_exists(merged));
-    problems.extend(reboot_rules(merged));
-    problems.extend(backoff_rule(merged));
-    problems.extend(command_rules(merged));
-    problems.extend(cluster_rules(merged));
-    settings.filter(|_| problems.len() == before)
+    let read = read::Settings::new(merged, problems);
+    problems.extend(nats_rules(&read.nats));
+    problems.extend(lock_server_rules(&read.fleet_lock));
+    problems.extend(api_tls_rules(&read.api_tls));
+    problems.extend(api_oidc_rules(&read.api_oidc));
+    problems.extend(default_group_exists(&read.fleet_lock));
+    problems.extend(reboot_rules(&read.reboot));
+    problems.extend(backoff_rule(&read.reboot));
+    problems.extend(command_rules(&read.reboot));
+    problems.extend(cluster_rules(&read.kubernetes, &read.site.name));
+    read.values()
 }
 
-fn reboot_rules(merged: &Merged) -> Option<Problem> {
-    let is_set = |key| merged.read::<bool>("reboot", key, &mut Vec::new()) == Some(true);
-    let raw = merged.given("reboot", "queue-required")?;
-    (is_set("queue-required") && !is_set("in-windows")).then(|| {
-        let why = "reboot.queue-required: needs reboot.in-windows = true, so that no host reboots outside of a window";
-        raw.problem(why.to_owned())
-    })
-}
-
-fn backoff_rule(merged: &Merged) -> Option<Problem> {
-    let read = |key| merged.read::<Interval<1_000, 86_400_000>>("reboot", key, &mut Vec::new());
-    if read("backoff-max")? >= read("backoff-first")? {
+fn reboot_rules(reboot: &read::Reboot<'_>) -> Option<Problem> {
+    if reboot.queue_required.value != Some(true) || reboot.in_windows.value == Some(true) {
         return None;
     }
-    let given = |key| merged.given("reboot", key).map(|raw| (key, raw));
-    let (key, raw) = given("backoff-max").or_else(|| given("backoff-first"))?;
-    Some(raw.problem(format!("reboot.{key}: reboot.backoff-max is less than reboot.backoff-first")))
+    reboot
+        .queue_required
+        .problem("needs reboot.in-windows = true, so that no host reboots outside of a window")
 }
 
-fn nats_rules(merged: &Merged) -> Vec<Problem> {
-    let given = |key| merged.given("nats", key);
-    let managed = merged.read::<Option<bool>>("nats", "managed", &mut Vec::new()).flatten();
-    let replicas = merged.read::<super::Bounded<1, 5>>("nats", "replicas", &mut Vec::new());
-    let at = |key, message: String| given(key).map(|raw| raw.problem(message));
-    let url_at = given("url").map(|raw| raw.origin.to_string()).unwrap_or_default();
-    let found = match (given("url"), managed) {
-        (Some(_), Some(true)) => vec![at(
-            "managed",
-            format!("nats.managed: true contradicts nats.url ({url_at}); set only one of them"),
-        )],
-        (Some(_), _) => vec![
-            at("managed-port", format!("nats.managed-port: has no effect with nats.url ({url_at})")),
-            at("certificate", "nats.certificate: needs nats.key, its private key".to_owned())
-                .filter(|_| given("key").is_none()),
-            at("key", "nats.key: needs nats.certificate, to which it belongs".to_owned())
-                .filter(|_| given("certificate").is_none()),
-        ],
-        (None, Some(false)) => vec![at("managed", "nats.managed: false needs nats.url".to_owned())],
-        (None, _) => vec![
-            at(
-                "credentials",
-                "nats.credentials: needs nats.url, as a managed server has no accounts".to_owned(),
-            ),
-            at("ca", "nats.ca: needs nats.url, as a managed server has no TLS".to_owned()),
-            at("certificate", "nats.certificate: needs nats.url, as a managed server has no TLS".to_owned()),
-            at("key", "nats.key: needs nats.url, as a managed server has no TLS".to_owned()),
-            at(
-                "replicas",
-                "nats.replicas: there is only one managed server; more than 1 replica needs nats.url"
-                    .to_owned(),
-            )
-            .filter(|_| replicas.is_some_and(|replicas| replicas.get() > 1)),
-        ],
-    };
+fn backoff_rule(read::Reboot { backoff_first, backoff_max, .. }: &read::Reboot<'_>) -> Option<Problem> {
+    if backoff_max.value? >= backoff_first.value? {
+        return None;
+    }
+    let message = "reboot.backoff-max is less than reboot.backoff-first";
+    backoff_max.problem(message).or_else(|| backoff_first.problem(message))
+}
+
+/// A certificate needs its key, and the key needs the certificate.
+fn pair<T>(certificate: &Setting<'_, T>, key: &Setting<'_, T>) -> [Option<Problem>; 2] {
+    [certificate.needs(key, "its private key"), key.needs(certificate, "to which it belongs")]
+}
+
+fn nats_rules(nats: &read::Nats<'_>) -> Vec<Problem> {
+    let read::Nats { url, managed, managed_port, credentials, ca, certificate, key, replicas, .. } = nats;
+    let mut found = Vec::new();
+    if let Some(raw) = url.given {
+        let at = &raw.origin;
+        if managed.value == Some(Some(true)) {
+            found.push(managed.problem(&format!("true contradicts nats.url ({at}); set only one of them")));
+        } else {
+            found.push(managed_port.problem(&format!("has no effect with nats.url ({at})")));
+            found.extend(pair(certificate, key));
+        }
+    } else if managed.value == Some(Some(false)) {
+        found.push(managed.problem("false needs nats.url"));
+    } else {
+        found.push(credentials.needs(url, "as a managed server has no accounts"));
+        found.extend([ca, certificate, key].map(|file| file.needs(url, "as a managed server has no TLS")));
+        if replicas.value.is_some_and(|replicas| replicas.get() > 1) {
+            let message = "there is only one managed server; more than 1 replica needs nats.url";
+            found.push(replicas.problem(message));
+        }
+    }
     found.into_iter().flatten().collect()
 }
 
 /// Certificates need TLS, and each needs its key.
-fn lock_server_rules(merged: &Merged) -> Vec<Problem> {
-    let given = |key| merged.given("fleet-lock", key);
-    let at = |key, message: &str| given(key).map(|raw| raw.problem(format!("fleet-lock.{key}: {message}")));
-    let url = merged.read::<Option<HttpUrl>>("fleet-lock", "url", &mut Vec::new());
+fn lock_server_rules(fleet_lock: &read::FleetLock<'_>) -> Vec<Problem> {
+    let read::FleetLock { url, credentials_secret, ca, certificate, key, .. } = fleet_lock;
+    let mut found = Vec::from(pair(certificate, key));
     // With a bad URL it is not known whether TLS was meant.
-    let no_tls = url.as_ref().is_some_and(|url| url.as_ref().is_none_or(|url| url.url().scheme() != "https"));
-    let needs_tls = |key| at(key, "needs a fleet-lock.url that begins with https://").filter(|_| no_tls);
-    let has_password =
-        || url.as_ref().and_then(Option::as_ref).is_some_and(|url| !url.url().username().is_empty());
-    let clash = given("url").is_none() || has_password();
-    let secret =
-        at("credentials-secret", "needs a fleet-lock.url without user and password").filter(|_| clash);
-    let mut found: Vec<_> = ["ca", "certificate", "key"].map(needs_tls).into();
-    found.push(secret);
-    found.push(at("certificate", "needs fleet-lock.key, its private key").filter(|_| given("key").is_none()));
-    found.push(
-        at("key", "needs fleet-lock.certificate, to which it belongs")
-            .filter(|_| given("certificate").is_none()),
-    );
+    let is_https = |url: &HttpUrl| url.url().scheme() == "https";
+    if url.value.as_ref().is_some_and(|url| !url.as_ref().is_some_and(is_https)) {
+        let message = "needs a fleet-lock.url that begins with https://";
+        found.extend([ca, certificate, key].map(|file| file.problem(message)));
+    }
+    let has_user = |url: &HttpUrl| !url.url().username().is_empty();
+    if url.given.is_none() || url.value.as_ref().and_then(Option::as_ref).is_some_and(has_user) {
+        found.push(credentials_secret.problem("needs a fleet-lock.url without user and password"));
+    }
     found.into_iter().flatten().collect()
 }
 
 /// A certificate needs its key, and `client-ca` needs both.
-fn api_tls_rules(merged: &Merged) -> Vec<Problem> {
-    let given = |key| merged.given("api.tls", key);
-    let without = |missing, key, message: &str| {
-        let raw = given(key).filter(|_| given(missing).is_none())?;
-        Some(raw.problem(format!("api.tls.{key}: {message}")))
-    };
-    let found = [
-        without("key", "cert", "needs api.tls.key, its private key"),
-        without("cert", "key", "needs api.tls.cert, to which it belongs"),
-        without("cert", "client-ca", "needs api.tls.cert, as only TLS has client certificates"),
-    ];
-    found.into_iter().flatten().collect()
+fn api_tls_rules(tls: &read::ApiTls<'_>) -> impl Iterator<Item = Problem> {
+    let client_ca = tls.client_ca.needs(&tls.cert, "as only TLS has client certificates");
+    pair(&tls.cert, &tls.key).into_iter().flatten().chain(client_ca)
 }
 
 /// `issuer`, `audience` and `jwks` are set together or not at all.
-fn api_oidc_rules(merged: &Merged) -> Vec<Problem> {
-    let given = |key| merged.given("api.oidc", key);
-    let needed = ["issuer", "audience", "jwks"];
-    let missing: Vec<&str> = needed.into_iter().filter(|key| given(key).is_none()).collect();
-    if missing.is_empty() {
-        return Vec::new();
-    }
-    let missing: Vec<String> = missing.iter().map(|key| format!("api.oidc.{key}")).collect();
-    let missing = missing.join(" and ");
-    let problem = |key| Some(given(key)?.problem(format!("api.oidc.{key}: needs {missing}")));
-    needed.into_iter().find_map(problem).into_iter().collect()
+fn api_oidc_rules(read::ApiOidc { issuer, audience, jwks, .. }: &read::ApiOidc<'_>) -> Option<Problem> {
+    let keys = [(issuer.key, issuer.given), (audience.key, audience.given), (jwks.key, jwks.given)];
+    let missing: Vec<_> = keys.iter().filter(|(_, given)| given.is_none()).map(|(key, _)| *key).collect();
+    let (key, raw) = keys.iter().find_map(|(key, given)| Some((key, (*given)?)))?;
+    (!missing.is_empty()).then(|| raw.problem(format!("{key}: needs {}", missing.join(" and "))))
 }
 
-fn default_group_exists(merged: &Merged) -> Option<Problem> {
-    let mut ignored = Vec::new();
-    let groups = merged.read::<Groups>("fleet-lock", "groups", &mut ignored)?;
-    let group = merged.read::<GroupName>("fleet-lock", "default-group", &mut ignored)?;
+fn default_group_exists(fleet_lock: &read::FleetLock<'_>) -> Option<Problem> {
+    let read::FleetLock { url, default_group, groups: all, .. } = fleet_lock;
+    let (groups, group) = (all.value.as_ref()?, default_group.value.as_ref()?);
     // The groups of an external lock server are not known here.
-    if groups.slots(&group).is_some() || merged.given("fleet-lock", "url").is_some() {
+    if groups.slots(group).is_some() || url.given.is_some() {
         return None;
     }
     let names: Vec<&str> = groups.iter().map(|(name, _)| name.as_str()).collect();
     let message = format!(
-        "fleet-lock.default-group: \"{group}\" is not in [fleet-lock.groups], which has {}",
+        "{}: \"{group}\" is not in [fleet-lock.groups], which has {}",
+        default_group.key,
         if names.is_empty() { "none".to_owned() } else { names.join(", ") }
     );
-    let culprit =
-        merged.given("fleet-lock", "default-group").or_else(|| merged.given("fleet-lock", "groups"))?;
-    Some(culprit.problem(message))
+    Some(default_group.given.or(all.given)?.problem(message))
 }

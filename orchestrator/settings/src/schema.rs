@@ -10,7 +10,7 @@ use chrono_tz::Tz;
 use os_upgrade_kernel::{ApiServerOrder, OnFailure, Reclaim, SecretName};
 use os_upgrade_protocol::GroupName;
 
-use super::merged::Merged;
+use super::merged::{Merged, Setting};
 use super::problem::Problem;
 use super::section::{Initial, Key, Schema, Section};
 use super::value::{
@@ -58,15 +58,39 @@ macro_rules! sections {
             }),+],
         }),+];
 
-        impl Settings {
-            /// Reads every key as its type; rules between keys are not checked here. `None` if a value is bad.
-            pub(super) fn read(merged: &Merged, problems: &mut Vec<Problem>) -> Option<Self> {
-                // All keys are read before the first bad one returns, so that all problems are found.
-                $(let $section_field = {
-                    $(let $field = merged.read::<$type>($section, $key, problems);)+
-                    move || Some($section_type { $($field: $field?),+ })
-                };)+
-                Some(Self { $($section_field: $section_field()?),+ })
+        /// The sections as they were read, for the rules between keys.
+        #[expect(clippy::struct_field_names, reason = "fields are named as their keys")]
+        pub(super) mod read {
+            use super::*;
+
+            pub(crate) struct Settings<'a> {$(
+                pub(crate) $section_field: $section_type<'a>,
+            )+}
+
+            $(
+                pub(crate) struct $section_type<'a> {$(
+                    pub(crate) $field: Setting<'a, $type>,
+                )+}
+            )+
+
+            impl<'a> Settings<'a> {
+                /// Reads every key as its type; rules between keys are not checked here.
+                pub(crate) fn new(merged: &'a Merged, problems: &mut Vec<Problem>) -> Self {
+                    Self {$(
+                        $section_field: $section_type {$(
+                            $field: merged.read($section, $key, concat!($section, ".", $key), problems),
+                        )+},
+                    )+}
+                }
+
+                /// The values; `None` if one is bad.
+                pub(crate) fn values(self) -> Option<super::Settings> {
+                    Some(super::Settings {$(
+                        $section_field: super::$section_type {$(
+                            $field: self.$section_field.$field.value?,
+                        )+},
+                    )+})
+                }
             }
         }
     };
@@ -305,6 +329,8 @@ sections! {
 
 impl Default for Settings {
     fn default() -> Self {
-        Self::read(&Merged::empty(SCHEMA), &mut Vec::new()).expect("every default is valid, as a test shows")
+        let nothing = Merged::empty(SCHEMA);
+        let read = read::Settings::new(&nothing, &mut Vec::new());
+        read.values().expect("every default is valid, as a test shows")
     }
 }

@@ -4,18 +4,18 @@
 //! actions and returns their outcomes. The simulator drives the same code. It uses no clock, randomness, socket or
 //! task, and neither do its dependencies (`tests/tidy/src/purity.rs`).
 //!
-//! The entry point is [`node::Node`]; the other modules are its parts.
+//! The entry point is [`instance::Instance`]; the other modules are its parts.
 
 pub mod clock;
 pub mod control_stream;
 pub mod dispatch;
 pub mod fleet_lock;
 pub mod forward;
+pub mod instance;
 pub mod inventory;
 pub mod jobs;
 pub mod journal;
 pub mod lease;
-pub mod node;
 pub mod not_done;
 pub mod storage;
 pub mod text;

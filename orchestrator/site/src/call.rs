@@ -1,10 +1,10 @@
-//! A request on its way to the node, with the channel for its outcome.
+//! A request on its way to the instance, with the channel for its outcome.
 
 use os_upgrade_kernel::Request;
 use os_upgrade_shell::forward::Outcome;
 use tokio::sync::oneshot;
 
-/// A request on its way to the node.
+/// A request on its way to the instance.
 #[derive(Debug)]
 pub struct Call {
     /// The request.

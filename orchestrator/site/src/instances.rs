@@ -12,7 +12,7 @@ use arc_swap::ArcSwap;
 use chrono::{DateTime, TimeDelta, Utc};
 use os_upgrade_kernel::{self as kernel, NextRun, WindowBlocker, format};
 use os_upgrade_protocol::json;
-use os_upgrade_shell::node::Leadership;
+use os_upgrade_shell::instance::Leadership;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Deserializer, Serialize};
 use tokio::sync::watch;

@@ -1,5 +1,5 @@
 //! What an instance shows of its site, and how changes are requested: the interface between the driver, which owns the
-//! node, and everything that reads from the node or sends it requests.
+//! instance's logic, and everything that reads from it or sends it requests.
 
 pub mod call;
 pub mod drain_previews;

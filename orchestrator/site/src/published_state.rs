@@ -5,8 +5,8 @@ use imbl::OrdMap;
 use imbl::ordmap::DiffItem;
 use os_upgrade_kernel::{Forecast, State, View, forecast};
 use os_upgrade_protocol::{HostName, Progress};
+use os_upgrade_shell::instance::Leadership;
 use os_upgrade_shell::inventory::{HostVersions, Unused};
-use os_upgrade_shell::node::Leadership;
 
 /// The committed state and the view at one moment. Cheap to clone.
 #[derive(Debug, Clone, Default)]

@@ -3,7 +3,7 @@
 
 use os_upgrade_console::describe;
 use os_upgrade_kernel::{Fact, HostEvent, Record, RunResult, Settings};
-use os_upgrade_shell::node::Warning;
+use os_upgrade_shell::instance::Warning;
 
 /// The target of these lines, which are not paced, see [`crate::logging`].
 pub(crate) const TARGET: &str = module_path!();
@@ -48,7 +48,7 @@ fn slots(settings: &Settings) -> String {
     groups.collect::<Vec<_>>().join(",")
 }
 
-/// Logs a warning of the node.
+/// Logs a warning of the instance.
 pub(super) fn warn(warning: &Warning) {
     match warning {
         Warning::Halted(halt) => {

@@ -6,7 +6,7 @@ use imbl::OrdMap;
 use os_upgrade_kernel::SeenNode;
 use os_upgrade_protocol::HostName;
 use os_upgrade_protocol::error::with_causes;
-use os_upgrade_shell::node::Event;
+use os_upgrade_shell::instance::Event;
 use tokio::sync::mpsc;
 use tokio::time::{Instant, MissedTickBehavior};
 use tokio_util::sync::CancellationToken;

@@ -11,11 +11,11 @@ use os_upgrade_protocol::{Hint, HostName};
 use os_upgrade_recovery::loss;
 use os_upgrade_shell::dispatch::Dispatch;
 use os_upgrade_shell::forward::Forwarded;
+use os_upgrade_shell::instance::{Acknowledged, CallId, Event, Halt, InstanceSettings, Trim};
 use os_upgrade_shell::inventory::WorkerMessage;
 use os_upgrade_shell::jobs::{JobReport, StartedJob};
 use os_upgrade_shell::journal::codec::Message;
 use os_upgrade_shell::lease::{LeaseHolder, LeaseRequest};
-use os_upgrade_shell::node::{Acknowledged, CallId, Event, Halt, NodeSettings, Trim};
 use os_upgrade_site::call::Call;
 use os_upgrade_store::History;
 use tokio::sync::mpsc;
@@ -104,13 +104,13 @@ impl Work {
         bus: Bus,
         adapters: Adapters,
         history: History,
-        settings: &NodeSettings,
+        settings: &InstanceSettings,
         started: Instant,
     ) -> (Self, Arrivals) {
         let (sender, outcomes) = mpsc::channel(OUTCOMES_MAX);
         let (read_sender, read) = mpsc::channel(READ_MAX);
         let (stored, reports) = (Latest::new(STORED_MAX), Latest::new(REPORTS_MAX));
-        let me = LeaseHolder::new(&settings.instance, &settings.nonce);
+        let me = LeaseHolder::new(&settings.name, &settings.nonce);
         let work = Self {
             bus,
             adapters,
@@ -323,7 +323,7 @@ impl Work {
     }
 }
 
-/// The report of `work` on `job`. If the adapter hangs or panics, it is that the job got no answer: the node would wait
+/// The report of `work` on `job`. If the adapter hangs or panics, it is that the job got no answer: the instance would wait
 /// forever without a report.
 async fn report_of(
     job: Job,

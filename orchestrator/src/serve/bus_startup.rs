@@ -6,27 +6,27 @@
 
 use std::pin::pin;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use arc_swap::ArcSwap;
 use chrono::Utc;
 use os_upgrade_bus::Bus;
 use os_upgrade_bus::connect::{ConnectError, SmallMessages, connect, connect_to_workers};
 use os_upgrade_bus::streams::{Layout, StreamsError};
 use os_upgrade_bus::worker_reports::WorkerConnection;
-use os_upgrade_calendar::Zones;
 use os_upgrade_credentials::LogThrottle;
 use os_upgrade_kernel::View;
 use os_upgrade_protocol::error::with_causes;
 use os_upgrade_protocol::time;
 use os_upgrade_settings::{NatsMode, Settings};
-use os_upgrade_shell::node::{Acknowledged, Streams};
+use os_upgrade_shell::instance::{Acknowledged, Streams};
 use os_upgrade_shell::not_done::NotDone;
 use os_upgrade_site::call::Call;
 use os_upgrade_site::published_state::{PublishedState, Readiness};
 use tokio::sync::{mpsc, watch};
 use tokio::time::{Instant, MissedTickBehavior};
+
+use crate::shared::Shared;
 
 /// Time between two attempts.
 const RETRY: Duration = Duration::from_secs(1);
@@ -88,13 +88,8 @@ pub(super) struct Waiting {
     pub(super) settings: Settings,
     /// What was acknowledged according to the store; `None` if the store is empty.
     pub(super) known: Option<Acknowledged>,
-    /// The rules of time zones.
-    pub(super) zones: watch::Receiver<Zones>,
-    /// The published state, with why the instance is not ready.
-    pub(super) published: Arc<ArcSwap<PublishedState>>,
     pub(super) calls: mpsc::Receiver<Call>,
-    /// Counts iterations, as the driver does later.
-    pub(super) iterations: Arc<AtomicU64>,
+    pub(super) shared: Shared,
 }
 
 impl Waiting {
@@ -133,8 +128,12 @@ impl Waiting {
 
     fn show(&self, why: String) {
         let readiness = Readiness::NotReady(why);
-        let view = View { zones: self.zones.borrow().clone(), ..View::default() };
-        self.published.store(Arc::new(PublishedState { readiness, view, ..PublishedState::default() }));
+        let view = View { zones: self.shared.zones.borrow().clone(), ..View::default() };
+        self.shared.published.store(Arc::new(PublishedState {
+            readiness,
+            view,
+            ..PublishedState::default()
+        }));
     }
 
     /// Awaits `work`, and meanwhile answers calls and counts iterations.
@@ -146,13 +145,13 @@ impl Waiting {
             tokio::select! {
                 done = &mut work => return done,
                 Some(Call { answer, .. }) = self.calls.recv() => {
-                    let published = self.published.load();
+                    let published = self.shared.published.load();
                     let why = published.readiness.reason_not_ready().unwrap_or_default();
                     // This only fails if the caller has given up.
                     drop(answer.send(Err(NotDone::unchanged(why))));
                 }
                 _ = iteration.tick() => {
-                    self.iterations.fetch_add(1, Ordering::Relaxed);
+                    self.shared.iterations.fetch_add(1, Ordering::Relaxed);
                 }
             }
         }

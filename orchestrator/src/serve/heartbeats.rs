@@ -1,29 +1,21 @@
 //! The task that sends this instance's heartbeats and records those of others.
 
-use std::sync::Arc;
 use std::time::Duration;
 
-use arc_swap::ArcSwap;
 use chrono::Utc;
-use os_upgrade_bus::PendingBus;
-use os_upgrade_site::instances::{Cluster, Heartbeat};
-use os_upgrade_site::published_state::PublishedState;
+use os_upgrade_site::instances::Heartbeat;
 use tokio::sync::mpsc;
 use tokio::time::MissedTickBehavior;
-use tokio_util::sync::CancellationToken;
+
+use crate::shared::Shared;
 
 /// Time between two heartbeats.
 const BEAT_EVERY: Duration = Duration::from_secs(1);
 /// The most heartbeats that wait to be recorded.
 const WAITING_MAX: usize = 64;
 
-/// Waits for the bus, then sends and records heartbeats until `stop`.
-pub(super) async fn run(
-    cluster: Cluster,
-    bus: PendingBus,
-    published: Arc<ArcSwap<PublishedState>>,
-    stop: CancellationToken,
-) {
+/// Waits for the bus, then sends and records heartbeats until the instance stops.
+pub(super) async fn run(Shared { cluster, bus, published, shutdown: stop, .. }: Shared) {
     let Some(bus) = stop.run_until_cancelled(bus.wait()).await.cloned() else { return };
     let (sender, mut heard) = mpsc::channel(WAITING_MAX);
     let reader = {

@@ -5,23 +5,24 @@
 
 mod store_writer;
 
-use std::sync::Arc;
 use std::time::Duration;
 
-use arc_swap::ArcSwap;
 use chrono::{TimeDelta, Utc};
-use os_upgrade_bus::{Bus, PendingBus};
+use os_upgrade_bus::Bus;
+use os_upgrade_shell::instance::{Event, Leadership};
 use os_upgrade_shell::journal::follow::Follower;
 use os_upgrade_shell::journal::{Committed, JournalError};
-use os_upgrade_shell::node::{Event, Leadership};
-use os_upgrade_site::published_state::PublishedState;
 use os_upgrade_store::{Position, Projector, Streams};
 use tokio::sync::{mpsc, oneshot, watch};
 use tokio::time::MissedTickBehavior;
 use tokio_util::sync::CancellationToken;
 
 use self::store_writer::{Over, RETRY, StoreWriter};
+use crate::driver;
+use crate::shared::Shared;
 
+/// The most committed records that wait for the store. It reads further ones from the journal.
+const RECORDS_MAX: usize = 65_536;
 /// The most records that are applied at once.
 const BATCH_MAX: usize = 256;
 /// How long the first of a batch waits for others. A transaction for each record would cost more than the record,
@@ -41,45 +42,51 @@ pub(super) struct Projection {
     pub(super) projector: Projector,
     /// What the store has at the start.
     pub(super) position: Option<Position>,
-    /// The bus, once `streams` is resolved.
-    pub(super) bus: PendingBus,
-    /// Resolves to the streams that the records are from, before the first record.
-    pub(super) streams: oneshot::Receiver<Option<Streams>>,
-    /// Records, in order; some may be missing in between. The task ends when this is closed.
-    pub(super) committed: mpsc::Receiver<Committed>,
-    /// The last record that found no room in `committed`.
-    pub(super) missed: watch::Receiver<u64>,
-    /// Set to what is wrong with the store; `None` while nothing is.
-    pub(super) problem: watch::Sender<Option<String>>,
-    /// Set to the last record that a power cut does not take from the store.
-    pub(super) synced: watch::Sender<u64>,
+    pub(super) ends: Ends,
     /// How long the history is kept.
     pub(super) keep: Duration,
-    /// Says whether the time can be relied on: what is old depends on it.
-    pub(super) published: Arc<ArcSwap<PublishedState>>,
-    /// Stops reading the journal.
-    pub(super) shutdown: CancellationToken,
+    pub(super) shared: Shared,
+}
+
+/// The task's ends of the channels to the driver.
+pub(super) struct Ends {
+    /// Resolves to the streams that the records are from, before the first record. The bus is connected by then.
+    streams: oneshot::Receiver<Option<Streams>>,
+    /// Records, in order; some may be missing in between. The task ends when this is closed.
+    committed: mpsc::Receiver<Committed>,
+    /// The last record that found no room in `committed`.
+    missed: watch::Receiver<u64>,
+    /// Set to what is wrong with the store; `None` while nothing is.
+    problem: watch::Sender<Option<String>>,
+    /// Set to the last record that a power cut does not take from the store.
+    synced: watch::Sender<u64>,
+}
+
+/// The channels between driver and task: the driver's ends, who names the streams to the task, and the task's ends.
+pub(super) fn channels() -> (driver::Projection, oneshot::Sender<Option<Streams>>, Ends) {
+    let (store, committed) = mpsc::channel(RECORDS_MAX);
+    let (streams_found, streams) = oneshot::channel();
+    let (missed_sender, missed) = watch::channel(0);
+    let (problem, problem_seen) = watch::channel(None);
+    let (synced, synced_seen) = watch::channel(0);
+    let driver = driver::Projection {
+        store,
+        missed: missed_sender,
+        problem: problem_seen,
+        synced: synced_seen,
+        recorded: 0,
+    };
+    (driver, streams_found, Ends { streams, committed, missed, problem, synced })
 }
 
 impl Projection {
     pub(super) async fn run(self) {
-        let Self {
-            projector,
-            position,
-            bus,
-            streams,
-            mut committed,
-            missed,
-            problem,
-            synced,
-            keep,
-            published,
-            shutdown,
-        } = self;
+        let Self { projector, position, ends, keep, shared } = self;
+        let Ends { streams, mut committed, missed, problem, synced } = ends;
         // Without streams there are no records.
         if let Some(streams) = streams.await.ok().flatten() {
             let writer = StoreWriter::new(projector, streams, position.as_ref(), problem, synced);
-            let mut task = Task { writer, bus, missed, keep, published, shutdown };
+            let mut task = Task { writer, missed, keep, shared };
             // An error has been reported.
             let _: Result<(), Over> = task.run(&mut committed).await;
             task.writer.close().await;
@@ -91,11 +98,9 @@ impl Projection {
 
 struct Task {
     writer: StoreWriter,
-    bus: PendingBus,
     missed: watch::Receiver<u64>,
     keep: Duration,
-    published: Arc<ArcSwap<PublishedState>>,
-    shutdown: CancellationToken,
+    shared: Shared,
 }
 
 impl Task {
@@ -139,7 +144,7 @@ impl Task {
             }
             let is_next = |pair: &&[Committed]| pair[1].follows == pair[0].sequence;
             let count = 1 + batch.windows(2).take_while(is_next).count();
-            self.writer.apply(&batch[..count], &self.shutdown).await?;
+            self.writer.apply(&batch[..count], &self.shared.shutdown).await?;
             batch.drain(..count);
         }
         Ok(())
@@ -148,7 +153,7 @@ impl Task {
     /// Prunes some of what is too old. Returns whether there is more.
     async fn prune(&mut self) -> bool {
         // A clock that is ahead would make everything old. The leader knows that of its own; others compare theirs with it.
-        let published = self.published.load_full();
+        let published = self.shared.published.load_full();
         let is_certain =
             !matches!(published.leadership, Leadership::Here(_)) || published.view.clock.is_trusted();
         let now = self.writer.last_at().filter(|_| is_certain).map(|last| last.min(Utc::now()));
@@ -162,12 +167,13 @@ impl Task {
         if until <= self.writer.covered() {
             return Ok(());
         }
-        let Some(bus) = self.shutdown.run_until_cancelled(self.bus.wait()).await.cloned() else {
+        let Some(bus) = self.shared.shutdown.run_until_cancelled(self.shared.bus.wait()).await.cloned()
+        else {
             return Err(Over);
         };
         tracing::info!(from = self.writer.covered() + 1, until, "the history is filled from the journal");
         self.writer.is_behind(true);
-        let stop = self.shutdown.child_token();
+        let stop = self.shared.shutdown.child_token();
         let filled = self.fill(bus, until, &stop).await;
         stop.cancel();
         self.writer.is_behind(false);

@@ -3,8 +3,8 @@
 use std::fmt;
 
 use chrono::{DateTime, Utc};
+use os_upgrade_shell::instance::StoreKnowledge;
 use os_upgrade_shell::journal::AppendId;
-use os_upgrade_shell::node::StoreKnowledge;
 
 use super::time;
 
@@ -51,7 +51,7 @@ pub(crate) struct ProjectorStatus {
 }
 
 impl Position {
-    /// The position in the node's terms.
+    /// The position in the instance's terms.
     pub fn knowledge(&self) -> StoreKnowledge {
         StoreKnowledge {
             sequence: self.sequence,

@@ -87,10 +87,10 @@ impl fmt::Display for Fault {
             Self::LeaderCutOff => "leader cut off",
             Self::FollowerKilled => "follower killed",
             Self::FollowerPaused => "follower paused",
-            Self::JournalServerKilled => "NATS node that leads the journal killed",
-            Self::ServerKilled => "NATS node killed",
-            Self::ServerPaused => "NATS node paused",
-            Self::ServerCutOff => "NATS node cut off from the others",
+            Self::JournalServerKilled => "NATS server that leads the journal killed",
+            Self::ServerKilled => "NATS server killed",
+            Self::ServerPaused => "NATS server paused",
+            Self::ServerCutOff => "NATS server cut off from the others",
             Self::WorkerKilled => "worker killed",
         })
     }

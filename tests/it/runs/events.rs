@@ -6,7 +6,7 @@ use harness::cluster::ClusterSite;
 use harness::events::Events;
 use harness::site::Site;
 use harness::wait::Stopwatch;
-use os_upgrade_shell::node::STOP_WITHIN;
+use os_upgrade_shell::instance::STOP_WITHIN;
 use serde_json::Value;
 
 /// What happened to the run, as a client is told.

@@ -6,7 +6,7 @@ use std::collections::BinaryHeap;
 
 use os_upgrade_kernel::{CommandJob, NodeJob};
 use os_upgrade_protocol::{Hint, HostName};
-use os_upgrade_shell::node::Event;
+use os_upgrade_shell::instance::Event;
 use os_upgrade_worker_rules as rules;
 
 use crate::peer::Peer;
@@ -87,7 +87,7 @@ pub(crate) enum Process {
     Announced {
         host: usize,
     },
-    /// The node decides on the events that it has received.
+    /// The instance decides on the events that it has received.
     Run,
     /// A request leaves.
     Depart(Box<Request>),

@@ -7,10 +7,10 @@ use chrono::{DateTime, Utc};
 use os_upgrade_kernel::Order;
 use os_upgrade_protocol::{CommandId, Fence, HostName, subject};
 use os_upgrade_shell::control_stream::RawControl;
+use os_upgrade_shell::instance::{Acknowledged, StreamFacts, StreamSettings, Streams, Trim};
 use os_upgrade_shell::journal::append::ReadBack;
 use os_upgrade_shell::journal::codec::{Kind, Message};
 use os_upgrade_shell::lease::{LEASE_TTL, LeaseAction, LeaseHolder, LeaseOutcome};
-use os_upgrade_shell::node::{Acknowledged, StreamFacts, StreamSettings, Streams, Trim};
 use os_upgrade_worker_rules::consumer::{ConsumerState, DeliverFrom};
 use os_upgrade_worker_rules::limits::ACK_WAIT;
 

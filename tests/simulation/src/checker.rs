@@ -43,9 +43,9 @@ use os_upgrade_kernel::{
 use os_upgrade_protocol::{Action, Hint, HostName, Reply};
 use os_upgrade_shell::fleet_lock::RetryAfter;
 use os_upgrade_shell::forward::Outcome;
+use os_upgrade_shell::instance::{CallId, Halt, Trim};
 use os_upgrade_shell::journal::codec::{Kind, Message};
 use os_upgrade_shell::journal::{AppendId, Committed};
-use os_upgrade_shell::node::{CallId, Halt, Trim};
 use os_upgrade_shell::not_done::NotDone;
 
 use self::answers::{Actors, AnswerContext};

@@ -8,8 +8,8 @@ use os_upgrade_console::summary;
 use os_upgrade_kernel::Record;
 use os_upgrade_shell::control_stream::RawControl;
 use os_upgrade_shell::dispatch::Dispatch;
+use os_upgrade_shell::instance::{Action, Event};
 use os_upgrade_shell::journal::codec::{Kind, Message};
-use os_upgrade_shell::node::{Action, Event};
 use os_upgrade_worker_rules as rules;
 
 use crate::request::{RequestKind, WorkerRequest};
@@ -25,7 +25,7 @@ pub(crate) fn event(event: &Event) -> Option<String> {
         }
         Event::Control(raw) => format!("control {}", control(raw)),
         Event::Inspected { streams: Ok(streams), .. } => {
-            let last = |stream: Option<os_upgrade_shell::node::StreamFacts>| {
+            let last = |stream: Option<os_upgrade_shell::instance::StreamFacts>| {
                 stream.map_or(0, |stream| stream.last_sequence)
             };
             format!("streams end at {} and {}", last(streams.journal), last(streams.control))

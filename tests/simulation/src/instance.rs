@@ -7,9 +7,9 @@ use chrono::{DateTime, TimeDelta, Utc};
 use os_upgrade_calendar::Zones;
 use os_upgrade_kernel::{Fact, Settings, System, Trigger};
 use os_upgrade_shell::dispatch::DispatchSettings;
+use os_upgrade_shell::instance::{Event, Instance as Logic, InstanceSettings, StoreKnowledge};
 use os_upgrade_shell::jobs::SystemLimits;
 use os_upgrade_shell::journal::Committed;
-use os_upgrade_shell::node::{Event, Node, NodeSettings, StoreKnowledge};
 
 use crate::agenda::Process;
 use crate::bus::CREATED;
@@ -32,7 +32,7 @@ pub(crate) struct Instance {
     /// Counts its processes.
     pub(crate) boot: u32,
     /// The process; none while it is not running.
-    pub(crate) node: Option<Node>,
+    pub(crate) logic: Option<Logic>,
     /// While the process is paused: the items that it handles once it goes on.
     pub(crate) paused: Option<Vec<Process>>,
     /// Whether its link to the bus works.
@@ -48,7 +48,7 @@ pub(crate) struct Instance {
     pub(crate) generations: u64,
     /// The event for each open request, if it is not answered in time.
     pub(crate) waiting: HashMap<u64, Event>,
-    /// Whether the node will soon decide on the events that it has received.
+    /// Whether it will soon decide on the events that it has received.
     pub(crate) decision_is_due: bool,
     /// Requests that its client keeps while it is disconnected.
     pub(crate) kept: Vec<Request>,
@@ -123,7 +123,7 @@ impl Instance {
             name: own_name(index),
             settings: settings.clone(),
             boot: 0,
-            node: None,
+            logic: None,
             paused: None,
             linked: true,
             is_older: false,
@@ -171,9 +171,9 @@ impl Instance {
         self.boot += 1;
         self.overwritten = 0;
         let lock_server = SystemLimits::at_intervals(Duration::from_secs(5), plan.lock_interval);
-        self.node = Some(Node::new(NodeSettings {
+        self.logic = Some(Logic::new(InstanceSettings {
             zones: Zones::default(),
-            instance: self.name.clone(),
+            name: self.name.clone(),
             nonce: self.nonce(),
             settings: self.settings.clone(),
             dispatch: DispatchSettings {
@@ -198,7 +198,7 @@ impl Instance {
 
     /// Ends the process; everything unfinished is lost.
     pub(crate) fn kill(&mut self) {
-        self.node = None;
+        self.logic = None;
         self.paused = None;
         self.journal = None;
         self.control = None;

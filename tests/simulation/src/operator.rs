@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use os_upgrade_shell::forward::Outcome;
-use os_upgrade_shell::node::CallId;
+use os_upgrade_shell::instance::CallId;
 
 use crate::request::Request;
 

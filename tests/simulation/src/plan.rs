@@ -11,7 +11,7 @@ use os_upgrade_calendar::{Duration as BootTimeout, Window};
 use os_upgrade_kernel::config::{Rollout, UnreachablePolicy, WorkerApplication};
 use os_upgrade_kernel::{ClientId, Config, LockProvider, OnFailure, RebootSettings, Reclaim, Settings};
 use os_upgrade_protocol::{ApplicationName, GroupName, HostName};
-use os_upgrade_shell::node::RetentionSettings;
+use os_upgrade_shell::instance::RetentionSettings;
 use serde_json::json;
 
 use crate::bug::Bug;

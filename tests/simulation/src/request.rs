@@ -3,10 +3,10 @@
 use bytes::Bytes;
 use os_upgrade_kernel::{Job, Order, Purge};
 use os_upgrade_protocol::HostName;
+use os_upgrade_shell::instance::{Acknowledged, CallId, Event, Trim};
 use os_upgrade_shell::jobs::StartedJob;
 use os_upgrade_shell::journal::codec::Message;
 use os_upgrade_shell::lease::{LeaseHolder, LeaseRequest};
-use os_upgrade_shell::node::{Acknowledged, CallId, Event, Trim};
 use os_upgrade_worker_rules as rules;
 
 use crate::peer::Peer;
@@ -100,6 +100,6 @@ impl RequestKind {
 /// The answer to a request, in the terms of its sender.
 #[derive(Debug)]
 pub(crate) enum Answer {
-    Node(Event),
+    Instance(Event),
     Worker(rules::Event),
 }

@@ -22,7 +22,7 @@ use chrono::{DateTime, TimeDelta, Utc};
 use fastrand::Rng;
 use os_upgrade_kernel::OnFailure;
 use os_upgrade_protocol::{HostName, RunId};
-use os_upgrade_shell::node::Node;
+use os_upgrade_shell::instance::Instance as Logic;
 
 use crate::agenda::{Agenda, Item, Process, Worker};
 use crate::bug::Bug;
@@ -292,8 +292,8 @@ impl World {
             }
     }
 
-    pub(crate) fn leader(&self) -> Option<&Node> {
-        self.instances.iter().filter_map(|instance| instance.node.as_ref()).find(|node| node.is_leading())
+    pub(crate) fn leader(&self) -> Option<&Logic> {
+        self.instances.iter().filter_map(|instance| instance.logic.as_ref()).find(|logic| logic.is_leading())
     }
 
     /// Sends the answer to `request` back.
@@ -304,7 +304,7 @@ impl World {
         let latency = self.latency();
         let id = request.id;
         match (request.from, answer) {
-            (Peer::Instance(instance), Answer::Node(event)) => {
+            (Peer::Instance(instance), Answer::Instance(event)) => {
                 let what = Process::Return { request: id, event };
                 self.at(latency, Item::Process { instance, boot: request.process, what });
             }
@@ -312,7 +312,7 @@ impl World {
                 let what = Worker::Return { request: id, event };
                 self.at(latency, Item::Worker { host, process: request.process, what });
             }
-            (Peer::Instance(_), Answer::Worker(_)) | (Peer::Host(_), Answer::Node(_)) => {
+            (Peer::Instance(_), Answer::Worker(_)) | (Peer::Host(_), Answer::Instance(_)) => {
                 unreachable!("a request is answered in the terms of its sender")
             }
         }

@@ -6,13 +6,13 @@ use serde_json::{Value, json};
 use utoipa::{IntoParams, ToSchema};
 
 pub use self::claim::{Claim, ClaimBody, ClaimError, REQUEST_BYTES_MAX};
-use crate::route::{Access, Answer, Dialect, Method, Route, Shape, Tag};
+use crate::route::{Access, Answer, Method, Route, Shape, Tag};
 
 /// The header that marks requests to a FleetLock server. It shows that a request was not redirected here.
 pub const PROTOCOL_HEADER: &str = "fleet-lock-protocol";
 
 /// The paths are also served below this prefix, and all requests below it are answered in FleetLock's dialect.
-const BELOW: &str = "fleetlock";
+pub const PREFIX: &str = "/fleetlock";
 
 /// Take a slot: 200 once the grant is durable.
 pub const LOCK: Route<ClaimBody> = Route::new(
@@ -64,25 +64,16 @@ pub enum Meant {
     True,
 }
 
-/// The path of the route that `path` denotes. Clients join paths to their base URL with too few or too many slashes,
-/// so any number of slashes is accepted.
-pub fn canonical_path(path: &str) -> Option<&'static str> {
+/// The path below [`PREFIX`] at which a request for `path` is answered; `None` if `path` is not FleetLock's. Clients join paths to
+/// their base URL with too few or too many slashes, so any number of slashes is accepted. A path that denotes no route is kept whole.
+pub fn nested_path(path: &str) -> Option<String> {
     let requested = segments(path);
-    let requested = requested.strip_prefix(&[BELOW]).unwrap_or(&requested);
-    [LOCK.path(), UNLOCK.path()].into_iter().find(|known| segments(known) == requested)
-}
-
-/// The dialect of requests for `path`, which need not be a route.
-pub fn dialect_of(path: &str) -> Dialect {
-    let requested = segments(path);
+    let below = requested.strip_prefix(&[PREFIX.trim_start_matches('/')]);
+    let ends_with = |route: &&str| requested.ends_with(&segments(route));
     // A client below a wrong base reads FleetLock's errors alone.
-    let is_of_client =
-        || [LOCK.path(), UNLOCK.path()].iter().any(|known| requested.ends_with(&segments(known)));
-    if requested.first() == Some(&BELOW) || is_of_client() {
-        Dialect::FleetLock
-    } else {
-        Dialect::Specification
-    }
+    let route = [LOCK.path(), UNLOCK.path()].into_iter().find(ends_with);
+    let denoted = route.filter(|route| segments(route) == below.unwrap_or(&requested));
+    (below.is_some() || route.is_some()).then(|| format!("{PREFIX}{}", denoted.unwrap_or(path)))
 }
 
 fn segments(path: &str) -> Vec<&str> {
@@ -102,11 +93,7 @@ mod tests {
                 ("/v1//steady-state//", UNLOCK.path()),
             ] {
                 let path = format!("{base}{path}");
-                assert_eq!(
-                    (canonical_path(&path), dialect_of(&path)),
-                    (Some(expected), Dialect::FleetLock),
-                    "{path}"
-                );
+                assert_eq!(nested_path(&path), Some(format!("{PREFIX}{expected}")), "{path}");
             }
         }
         for path in [
@@ -118,10 +105,10 @@ mod tests {
             "/x/v1/pre-reboot",
             "/fleetlocks/v1//steady-state/",
         ] {
-            assert_eq!((canonical_path(path), dialect_of(path)), (None, Dialect::FleetLock), "{path}");
+            assert_eq!(nested_path(path), Some(format!("{PREFIX}{path}")), "{path}");
         }
         for path in ["", "*", "/", "/v1", "/v1/pre-reboot/x", "/v1/state/fleet-lock", "/V1/pre-reboot"] {
-            assert_eq!((canonical_path(path), dialect_of(path)), (None, Dialect::Specification), "{path}");
+            assert_eq!(nested_path(path), None, "{path}");
         }
     }
 }

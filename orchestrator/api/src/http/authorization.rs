@@ -11,16 +11,11 @@ use axum::response::{IntoResponse, Response};
 use chrono::Utc;
 use os_upgrade_api_types::Role;
 use os_upgrade_api_types::route::Dialect;
-use os_upgrade_api_types::routes::fleet_lock::dialect_of;
 use os_upgrade_auth::{Authenticator, Caller, Denied, Presented, Scheme, WatchedTokens};
 use os_upgrade_shell::not_done::NotDone;
 
 use crate::http::error::Problem;
-use crate::http::lock_error;
-
-/// The answer to a page of another web site.
-const FOREIGN_PAGE: &str = "the request comes from a page of another site, or was sent to another name than localhost; \
-                            without tokens only programs on this machine may call: set [api] tokens";
+use crate::http::refusal;
 
 /// The caller of a request, or why it is unknown. An extension of every request; a known caller is also one by itself,
 /// as [`Caller`].
@@ -41,16 +36,16 @@ pub(crate) fn peer(request: &Request) -> Option<IpAddr> {
 
 /// Identifies the caller, for all later layers. Without tokens a page of another web site reaches no route.
 pub(crate) async fn identify(
-    State(authenticator): State<Authenticator>,
+    State((authenticator, dialect)): State<(Authenticator, Dialect)>,
     mut request: Request,
     next: Next,
 ) -> Response {
     if authenticator.is_foreign_page(request.headers()) {
-        authenticator.denials().record("elsewhere", peer(&request), Instant::now());
-        let refused = lock_error::refuse(request.uri().path(), lock_error::Kind::Forbidden, FOREIGN_PAGE);
-        return refused.unwrap_or_else(|| Problem::new(StatusCode::FORBIDDEN, FOREIGN_PAGE).into_response());
+        let refusal = refusal::Refusal::ForeignPage;
+        authenticator.denials().record(refusal.reason(), peer(&request), Instant::now());
+        return refusal.answer(request.method(), dialect);
     }
-    let scheme = match dialect_of(request.uri().path()) {
+    let scheme = match dialect {
         Dialect::Specification => Scheme::Bearer,
         Dialect::FleetLock => Scheme::FleetLock,
     };

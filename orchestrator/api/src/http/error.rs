@@ -7,7 +7,7 @@
 //!   valid but impossible in the current state. 503: the outcome is unknown, or nothing can be done now; a retry may
 //!   help. For a change, `outcome` in the info is `unchanged` or `unknown`. 500: a fault of this program or its
 //!   history file; the message gives no details, the log does.
-//! - The node's refusals are matched by kind, never by text. Their sentence is the message, and the serialized refusal
+//! - The instance's refusals are matched by kind, never by text. Their sentence is the message, and the serialized refusal
 //!   is the info.
 //! - The cause is logged at the boundary, through [`Cause`].
 
@@ -94,7 +94,7 @@ impl Problem {
         )
     }
 
-    /// A refusal by the node.
+    /// A refusal by the instance.
     fn refused(class: RefusalClass, refusal: &(impl Describe + Serialize)) -> Self {
         let status = match class {
             RefusalClass::Invalid => StatusCode::BAD_REQUEST,

@@ -1,15 +1,17 @@
 //! `fields=a,b/c`: selects fields of an answer; lists on the path apply to each of their entries.
 //!
 //! Unknown fields are refused with the known ones, because a misspelt field would otherwise look like an absent one. A
-//! known field without a value is absent, as in the whole answer. Fields that are not selected are not serialized: the
-//! selection is a filter around the serializer.
+//! known field without a value is absent, as in the whole answer. The selection is cut out of the serialized answer, whose fields
+//! keep their order.
 
 use std::collections::BTreeMap;
-use std::fmt::Display;
+use std::{fmt, iter};
 
-use serde::ser::{self, Impossible, SerializeMap, SerializeSeq, SerializeStruct};
-use serde::{Serialize, Serializer};
+use serde::de::{MapAccess, Visitor};
+use serde::ser::Error as _;
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::json;
+use serde_json::value::{RawValue, to_raw_value};
 
 use crate::http::error::Problem;
 
@@ -95,215 +97,62 @@ fn unknown(path: &str, known: &[String]) -> Problem {
         .with_info(json!({ "parameter": "fields", "known": siblings }))
 }
 
-/// Serializes only the selected part of a value.
-pub(crate) struct Kept<'a, T: ?Sized>(pub(crate) &'a T, pub(crate) &'a Keep);
+/// Writes the selected part of `value` as JSON.
+pub(crate) fn write(bytes: &mut Vec<u8>, value: &impl Serialize, keep: &Keep) -> serde_json::Result<()> {
+    match keep {
+        Keep::All => serde_json::to_writer(bytes, value),
+        Keep::Only(_) => serde_json::to_writer(bytes, &Kept { json: &to_raw_value(value)?, keep }),
+    }
+}
 
-impl<T: Serialize + ?Sized> Serialize for Kept<'_, T> {
+/// JSON that is serialized without the fields that are not selected.
+struct Kept<'a> {
+    json: &'a RawValue,
+    keep: &'a Keep,
+}
+
+impl Serialize for Kept<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        match self.1 {
-            Keep::All => self.0.serialize(serializer),
-            Keep::Only(_) => self.0.serialize(Filter { inner: serializer, keep: self.1 }),
+        let Self { json, keep } = self;
+        let text = json.get();
+        match (keep, text.as_bytes().first()) {
+            (Keep::Only(_), Some(b'[')) => {
+                let entries: Vec<&RawValue> = serde_json::from_str(text).map_err(S::Error::custom)?;
+                serializer.collect_seq(entries.into_iter().map(|json| Kept { json, keep }))
+            }
+            (Keep::Only(_), Some(b'{')) => {
+                let Object(fields) = serde_json::from_str(text).map_err(S::Error::custom)?;
+                serializer.collect_map(fields.into_iter().filter_map(|(name, json)| {
+                    let keep = keep.of(&name)?;
+                    Some((name, Kept { json, keep }))
+                }))
+            }
+            _ => json.serialize(serializer),
         }
     }
 }
 
-/// A serializer that drops fields that are not selected.
-struct Filter<'a, S> {
-    inner: S,
-    keep: &'a Keep,
-}
+/// The fields of an object, in their order.
+struct Object<'a>(Vec<(String, &'a RawValue)>);
 
-/// Passes values without fields to the inner serializer.
-macro_rules! forward {
-    ($($name:ident($($argument:ident: $type:ty),*);)+) => {
-        $(fn $name(self, $($argument: $type),*) -> Result<S::Ok, S::Error> {
-            self.inner.$name($($argument),*)
-        })+
-    };
-}
-
-impl<'a, S: Serializer> Serializer for Filter<'a, S> {
-    type Ok = S::Ok;
-    type Error = S::Error;
-    type SerializeSeq = FilterEach<'a, S::SerializeSeq>;
-    type SerializeTuple = Impossible<S::Ok, S::Error>;
-    type SerializeTupleStruct = Impossible<S::Ok, S::Error>;
-    type SerializeTupleVariant = Impossible<S::Ok, S::Error>;
-    type SerializeMap = FilterFields<'a, S::SerializeMap>;
-    type SerializeStruct = FilterFields<'a, S::SerializeMap>;
-    type SerializeStructVariant = Impossible<S::Ok, S::Error>;
-
-    forward! {
-        serialize_bool(value: bool);
-        serialize_i8(value: i8);
-        serialize_i16(value: i16);
-        serialize_i32(value: i32);
-        serialize_i64(value: i64);
-        serialize_u8(value: u8);
-        serialize_u16(value: u16);
-        serialize_u32(value: u32);
-        serialize_u64(value: u64);
-        serialize_f32(value: f32);
-        serialize_f64(value: f64);
-        serialize_char(value: char);
-        serialize_str(value: &str);
-        serialize_bytes(value: &[u8]);
-        serialize_none();
-        serialize_unit();
-        serialize_unit_struct(name: &'static str);
-        serialize_unit_variant(name: &'static str, index: u32, variant: &'static str);
-    }
-
-    fn serialize_some<T: Serialize + ?Sized>(self, value: &T) -> Result<S::Ok, S::Error> {
-        value.serialize(self)
-    }
-
-    fn serialize_newtype_struct<T: Serialize + ?Sized>(
-        self,
-        _: &'static str,
-        value: &T,
-    ) -> Result<S::Ok, S::Error> {
-        value.serialize(self)
-    }
-
-    fn serialize_newtype_variant<T: Serialize + ?Sized>(
-        self,
-        name: &'static str,
-        _: u32,
-        _: &'static str,
-        _: &T,
-    ) -> Result<S::Ok, S::Error> {
-        Err(no_fields(name))
-    }
-
-    fn serialize_seq(self, _: Option<usize>) -> Result<Self::SerializeSeq, S::Error> {
-        Ok(FilterEach { inner: self.inner.serialize_seq(None)?, keep: self.keep })
-    }
-
-    fn serialize_tuple(self, _: usize) -> Result<Self::SerializeTuple, S::Error> {
-        Err(no_fields("a tuple"))
-    }
-
-    fn serialize_tuple_struct(
-        self,
-        name: &'static str,
-        _: usize,
-    ) -> Result<Self::SerializeTupleStruct, S::Error> {
-        Err(no_fields(name))
-    }
-
-    fn serialize_tuple_variant(
-        self,
-        name: &'static str,
-        _: u32,
-        _: &'static str,
-        _: usize,
-    ) -> Result<Self::SerializeTupleVariant, S::Error> {
-        Err(no_fields(name))
-    }
-
-    fn serialize_map(self, _: Option<usize>) -> Result<Self::SerializeMap, S::Error> {
-        Ok(FilterFields { inner: self.inner.serialize_map(None)?, keep: self.keep, key: None })
-    }
-
-    fn serialize_struct(self, _: &'static str, _: usize) -> Result<Self::SerializeStruct, S::Error> {
-        self.serialize_map(None)
-    }
-
-    fn serialize_struct_variant(
-        self,
-        name: &'static str,
-        _: u32,
-        _: &'static str,
-        _: usize,
-    ) -> Result<Self::SerializeStructVariant, S::Error> {
-        Err(no_fields(name))
+impl<'de: 'a, 'a> Deserialize<'de> for Object<'a> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_map(Fields).map(Self)
     }
 }
 
-/// The error for a value that cannot be filtered. No answer has one above a known field.
-fn no_fields<E: ser::Error>(name: &str) -> E {
-    E::custom(format!("{name} has no fields to choose from"))
-}
+struct Fields;
 
-/// The entries of a list, each filtered by the same selection.
-struct FilterEach<'a, S> {
-    inner: S,
-    keep: &'a Keep,
-}
+impl<'de> Visitor<'de> for Fields {
+    type Value = Vec<(String, &'de RawValue)>;
 
-impl<S: SerializeSeq> SerializeSeq for FilterEach<'_, S> {
-    type Ok = S::Ok;
-    type Error = S::Error;
-
-    fn serialize_element<T: Serialize + ?Sized>(&mut self, value: &T) -> Result<(), S::Error> {
-        self.inner.serialize_element(&Kept(value, self.keep))
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("an object")
     }
 
-    fn end(self) -> Result<S::Ok, S::Error> {
-        self.inner.end()
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
+        iter::from_fn(|| map.next_entry().transpose()).collect()
     }
-}
-
-/// The fields of an object, filtered.
-struct FilterFields<'a, S> {
-    inner: S,
-    keep: &'a Keep,
-    key: Option<String>,
-}
-
-impl<S: SerializeMap> FilterFields<'_, S> {
-    fn field<T: Serialize + ?Sized>(&mut self, name: &str, value: &T) -> Result<(), S::Error> {
-        match self.keep.of(name) {
-            Some(keep) => self.inner.serialize_entry(name, &Kept(value, keep)),
-            None => Ok(()),
-        }
-    }
-}
-
-impl<S: SerializeMap> SerializeMap for FilterFields<'_, S> {
-    type Ok = S::Ok;
-    type Error = S::Error;
-
-    fn serialize_key<T: Serialize + ?Sized>(&mut self, key: &T) -> Result<(), S::Error> {
-        self.key = Some(text(key)?);
-        Ok(())
-    }
-
-    fn serialize_value<T: Serialize + ?Sized>(&mut self, value: &T) -> Result<(), S::Error> {
-        let key = self.key.take().unwrap_or_default();
-        self.field(&key, value)
-    }
-
-    fn end(self) -> Result<S::Ok, S::Error> {
-        self.inner.end()
-    }
-}
-
-impl<S: SerializeMap> SerializeStruct for FilterFields<'_, S> {
-    type Ok = S::Ok;
-    type Error = S::Error;
-
-    fn serialize_field<T: Serialize + ?Sized>(
-        &mut self,
-        key: &'static str,
-        value: &T,
-    ) -> Result<(), S::Error> {
-        self.field(key, value)
-    }
-
-    fn end(self) -> Result<S::Ok, S::Error> {
-        self.inner.end()
-    }
-}
-
-/// The serialized form of a key, which must be a string.
-fn text<T: Serialize + ?Sized, E: ser::Error>(key: &T) -> Result<String, E> {
-    fn wrong<E: ser::Error>(error: impl Display) -> E {
-        E::custom(error)
-    }
-    let key = serde_json::to_value(key).map_err(wrong)?;
-    key.as_str().map(ToOwned::to_owned).ok_or_else(|| wrong("a key must be a string"))
 }
 
 #[cfg(test)]
@@ -336,12 +185,14 @@ mod tests {
         rest: Rest,
     }
 
-    fn select(fields: &str) -> Value {
+    fn select(fields: &str) -> String {
         let list = vec![json!({"name": "x", "more": {"deep": [1, 2], "else": true}}), json!({"name": "y"})];
         let free = BTreeMap::from([("one", 1), ("two", 2)]);
         let whole = Whole { a: Part { b: Some(1), c: "c" }, list, rest: Rest { free, absent: None } };
         let keep = Keep::parse(fields, &KNOWN.map(str::to_owned)).unwrap();
-        serde_json::from_slice(&serde_json::to_vec(&Kept(&whole, &keep)).unwrap()).unwrap()
+        let mut bytes = Vec::new();
+        write(&mut bytes, &whole, &keep).unwrap();
+        String::from_utf8(bytes).unwrap()
     }
 
     #[test]
@@ -357,8 +208,10 @@ mod tests {
             ("free/two,a/c", json!({"a": {"c": "c"}, "free": {"two": 2}})),
             ("free/three", json!({"free": {}})),
         ] {
-            assert_eq!(select(fields), expected, "{fields}");
+            assert_eq!(serde_json::from_str::<Value>(&select(fields)).unwrap(), expected, "{fields}");
         }
+        let in_order = r#"{"a":{"c":"c"},"list":[{"name":"x"},{"name":"y"}],"free":{"one":1,"two":2}}"#;
+        assert_eq!(select("free,list/name,a/c"), in_order);
     }
 
     #[test]

@@ -14,9 +14,8 @@ use axum::http::request::Parts;
 use axum::http::{HeaderMap, HeaderValue, Method, StatusCode};
 use axum::middleware::Next;
 use axum::response::{IntoResponse as _, Response};
-use os_upgrade_api_types::route::{Dialect, JSON};
+use os_upgrade_api_types::route::JSON;
 use os_upgrade_api_types::routes::events::FOLLOW;
-use os_upgrade_api_types::routes::fleet_lock::dialect_of;
 use serde_transcode::Transcoder;
 use tokio::sync::Semaphore;
 
@@ -152,11 +151,6 @@ pub(crate) async fn negotiated(
     mut request: Request,
     next: Next,
 ) -> Response {
-    match dialect_of(request.uri().path()) {
-        Dialect::Specification => {}
-        // FleetLock answers are always JSON.
-        Dialect::FleetLock => return next.run(request).await,
-    }
     let wanted = Form::wanted(request.headers());
     let reads = matches!(*request.method(), Method::GET | Method::HEAD);
     let path = request.uri().path();

@@ -3,7 +3,6 @@
 
 mod client;
 mod connections;
-mod early;
 mod limit;
 mod permits;
 mod sending;

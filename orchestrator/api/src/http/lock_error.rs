@@ -5,8 +5,7 @@ use std::net::IpAddr;
 use axum::http::StatusCode;
 use axum::http::header::{ALLOW, CONTENT_TYPE, HeaderValue, WWW_AUTHENTICATE};
 use axum::response::{IntoResponse, Response};
-use os_upgrade_api_types::route::Dialect;
-use os_upgrade_api_types::routes::fleet_lock::{ClaimError, dialect_of};
+use os_upgrade_api_types::routes::fleet_lock::ClaimError;
 use os_upgrade_auth::Denied;
 use os_upgrade_console::describe;
 use os_upgrade_kernel::ClientId;
@@ -213,14 +212,6 @@ impl From<NotDone> for LockError {
 impl From<slot::Denied> for LockError {
     fn from(denied: slot::Denied) -> Self {
         Self::new(denied.kind().into(), describe(&denied).to_string())
-    }
-}
-
-/// The error in FleetLock's dialect; `None` if `path` is not FleetLock's.
-pub(crate) fn refuse(path: &str, kind: Kind, value: &str) -> Option<Response> {
-    match dialect_of(path) {
-        Dialect::Specification => None,
-        Dialect::FleetLock => Some(LockError::new(kind, value).into_response()),
     }
 }
 

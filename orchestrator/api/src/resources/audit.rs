@@ -1,7 +1,7 @@
 //! Audit lists, newest first, read from the projection.
 
 use axum::response::Response;
-use os_upgrade_api_types::body::{Count, Entry};
+use os_upgrade_api_types::body::{Count, Entry, Page};
 use os_upgrade_api_types::query::{ListMode, ListQuery};
 use os_upgrade_kernel::FactCursor;
 use os_upgrade_store::{Audit, FactPage, FactRow};
@@ -53,17 +53,10 @@ impl AuditResult {
                     Ok(Entry::of(*mode, || fact.cursor().to_string(), || whole))
                 };
                 let items = page.items.iter().map(shown).collect::<Result<_, Problem>>()?;
-                reply::json(&List { items, next: page.next.map(|next| next.to_string()) })
+                reply::json(&Page { items, next: page.next.map(|next| next.to_string()) })
             }
         }
     }
-}
-
-#[derive(Serialize)]
-struct List<T> {
-    items: Vec<Entry<String, T>>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    next: Option<String>,
 }
 
 /// Deserializes the content of a fact.

@@ -13,7 +13,7 @@ use os_upgrade_api_types::routes::cluster::{
 };
 use os_upgrade_bus::instances::{Replica, Replication, StreamReplication};
 use os_upgrade_calendar::OldZones;
-use os_upgrade_shell::node::Leadership;
+use os_upgrade_shell::instance::Leadership;
 use os_upgrade_site::instances::{Instance, Role};
 
 use crate::context::Api;

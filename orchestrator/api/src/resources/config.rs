@@ -31,7 +31,7 @@ use crate::context::Api;
 use crate::http::document::{from_value, parse};
 use crate::http::error::Problem;
 use crate::http::extract::{Actor, Body, Params, bytes, empty_body};
-use crate::http::fields::{Keep, Kept};
+use crate::http::fields::{self, Keep};
 use crate::http::form::{Form, Syntax};
 use crate::http::prefer::Preference;
 use crate::http::reply;
@@ -78,7 +78,11 @@ async fn read(
         return Err(Problem::not_found("there is no configuration"));
     };
     let mut response = match conditions.for_read(&tag, form.syntax) {
-        Read::Send => reply::json(&Kept(config, &keep))?,
+        Read::Send => {
+            let mut bytes = Vec::new();
+            fields::write(&mut bytes, config, &keep).map_err(|error| Problem::internal(error.to_string()))?;
+            reply::json_bytes(bytes)
+        }
         Read::NotModified => StatusCode::NOT_MODIFIED.into_response(),
         Read::Failed => return Err(ConfigRefusal::ConfigChanged { tag: Some(tag) }.into()),
     };

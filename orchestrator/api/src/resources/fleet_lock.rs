@@ -3,7 +3,7 @@
 //! Clients take any 2xx for a grant and may follow redirects, so exactly one answer grants, and none redirects. The
 //! `Content-Type` and the query are ignored, because real clients send any or none.
 //!
-//! Reading the body and the request to the node have shorter timeouts than requests in general, so that clients get an
+//! Reading the body and the request to the instance have shorter timeouts than requests in general, so that clients get an
 //! answer in their dialect.
 
 mod body;
@@ -11,13 +11,16 @@ mod body;
 use std::panic::AssertUnwindSafe;
 use std::time::{Duration, Instant};
 
+use axum::Router;
 use axum::extract::{Request, State};
 use axum::http::header::{CONTENT_TYPE, HeaderValue};
 use axum::http::request::Parts;
-use axum::http::{HeaderMap, Method, Uri};
+use axum::http::{HeaderMap, Method};
 use axum::response::{IntoResponse, Response};
+use axum::routing::any;
 use futures::FutureExt as _;
-use os_upgrade_api_types::routes::fleet_lock::{Claim, LOCK, PROTOCOL_HEADER, UNLOCK, canonical_path};
+use os_upgrade_api_types::route::Declaration;
+use os_upgrade_api_types::routes::fleet_lock::{Claim, LOCK, PROTOCOL_HEADER, UNLOCK};
 use os_upgrade_auth::{Caller, Denied};
 use os_upgrade_kernel::{LockOperation, State as Site};
 use os_upgrade_protocol::{GroupName, HostName};
@@ -27,13 +30,17 @@ use crate::context::Api;
 use crate::http::authorization::{self, Identity};
 use crate::http::error::panic_text;
 use crate::http::lock_error::{Kind, LockError};
-use crate::routes::Routes;
 
-/// How long the node may take: clients must get an answer within 3 s, even if the outcome is unknown.
+/// How long the instance may take: clients must get an answer within 3 s, even if the outcome is unknown.
 const BACKEND_TIMEOUT: Duration = Duration::from_millis(2_500);
 
-pub(crate) fn routes() -> Routes {
-    Routes::default().route(&LOCK, lock).route(&UNLOCK, unlock)
+/// The routes, which refuse other methods themselves.
+pub(crate) const DECLARATIONS: [&Declaration; 2] = [LOCK.declaration(), UNLOCK.declaration()];
+
+/// The router of every request in FleetLock's dialect.
+pub(crate) fn router(api: Api) -> Router {
+    let routes = Router::new().route(LOCK.path(), any(lock)).route(UNLOCK.path(), any(unlock));
+    routes.fallback(not_found).with_state(api)
 }
 
 /// The endpoint that a request names.
@@ -66,17 +73,8 @@ async fn unlock(State(api): State<Api>, request: Request) -> Response {
     serve(&api, Endpoint::Unlock, request).await
 }
 
-/// Answers where there is no route.
-pub(crate) async fn not_found(api: &Api, request: Request) -> Response {
-    serve(api, Endpoint::Unknown, request).await
-}
-
-/// Rewrites the path to that of the route it denotes, if it is one of FleetLock's.
-pub(crate) fn with_path_of_route(mut request: Request) -> Request {
-    if let Some(path) = canonical_path(request.uri().path()) {
-        *request.uri_mut() = Uri::from_static(path);
-    }
-    request
+async fn not_found(State(api): State<Api>, request: Request) -> Response {
+    serve(&api, Endpoint::Unknown, request).await
 }
 
 async fn serve(api: &Api, endpoint: Endpoint, request: Request) -> Response {

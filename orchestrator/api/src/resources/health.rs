@@ -6,7 +6,7 @@ use axum::response::Response;
 use chrono::Utc;
 use os_upgrade_api_types::query::NoParameters;
 use os_upgrade_api_types::routes::health::{HEALTHY, Health, READY, Ready, ZoneData};
-use os_upgrade_shell::node::Leadership;
+use os_upgrade_shell::instance::Leadership;
 use os_upgrade_site::instances::Role;
 use os_upgrade_site::published_state::Readiness;
 use serde_json::json;

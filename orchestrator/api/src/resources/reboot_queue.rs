@@ -9,7 +9,7 @@ use axum::http::StatusCode;
 use axum::response::{IntoResponse as _, Response};
 use chrono::{DateTime, Utc};
 use os_upgrade_api_types::body::{Count, Counts, Entry as ListEntry, Page, Stamp};
-use os_upgrade_api_types::query::{FactList, ListMode, NoParameters, Validate};
+use os_upgrade_api_types::query::{FactList, ListMode, NoParameters, Validate, page_of};
 use os_upgrade_api_types::routes::reboot_queue::{
     ADD, CANCEL, CANCEL_ALL, DISABLE, ENABLE, Entry as Shown, EntryIndex, EntryToCancel, EntryToGiveUp,
     GIVE_UP, HISTORY, IS_ENABLED, IsEnabled, LIST, ListParameters, NodesToReboot, READ, RESET_BACKOFF,
@@ -129,15 +129,16 @@ async fn list(
             return serde_json::to_vec(&Count { count: entries.len() as u64 });
         }
         let queue = Queue::of(&published, Utc::now(), sees_output);
-        let is_after = |index: &u64| params.after.is_none_or(|after| *index > after.0);
-        let mut following = entries.iter().filter(|(index, _)| is_after(index));
-        let limit = params.limit.map_or(usize::MAX, |limit| limit as usize);
-        let page: Vec<_> = following.by_ref().take(limit).collect();
-        let next = page.last().filter(|_| following.next().is_some()).map(|(index, _)| index.to_string());
-        let key = |index: &u64| EntryIndex(*index);
-        let show = |of: (&u64, _)| ListEntry::of(mode, || key(of.0), || queue.show(of));
+        let key = |(index, _): &(&u64, _)| EntryIndex(**index);
+        let (page, next) = page_of(params.limit, params.after.as_ref(), entries.iter(), key);
+        let show = |of| ListEntry::of(mode, || key(&of), || queue.show(of));
         let items: Vec<_> = page.into_iter().map(show).collect();
-        if params.is_paged() { serde_json::to_vec(&Page { items, next }) } else { serde_json::to_vec(&items) }
+        if params.is_paged() {
+            let next = next.map(|index| index.0.to_string());
+            serde_json::to_vec(&Page { items, next })
+        } else {
+            serde_json::to_vec(&items)
+        }
     })
     .await
 }

@@ -55,7 +55,7 @@ async fn list(State(api): State<Api>, Params(params): Params<ListParameters>) ->
     }
     let page = history.runs(&filter, limit.unwrap_or(PAGE_DEFAULT), after.as_ref()).await?;
     let items = page.items.iter().map(|run| Entry::of(mode, || run.id.as_str(), || brief(run)));
-    reply::json(&Page { items: items.collect(), next: page.next.clone() })
+    reply::json(&Page { items: items.collect(), next: page.next })
 }
 
 async fn read(

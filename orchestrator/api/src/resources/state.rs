@@ -26,7 +26,7 @@ use os_upgrade_site::published_state::PublishedState;
 use crate::context::{Api, LARGE_HOSTS};
 use crate::http::error::Problem;
 use crate::http::extract::Params;
-use crate::http::fields::{Keep, Kept};
+use crate::http::fields::{self, Keep};
 use crate::http::reply;
 use crate::http::shared_answer::Source;
 use crate::resources::config;
@@ -115,7 +115,7 @@ pub(crate) fn write(
     ];
     let forecast = needs_forecast.iter().any(|name| keep.has(name)).then(|| published.forecast(now));
     let mut bytes = Vec::with_capacity(1_024 + longest_list(published, keep) * BYTES_PER_HOST);
-    serde_json::to_writer(&mut bytes, &Kept(&state(published, forecast.as_ref(), now, keep), keep))?;
+    fields::write(&mut bytes, &state(published, forecast.as_ref(), now, keep), keep)?;
     Ok(bytes)
 }
 

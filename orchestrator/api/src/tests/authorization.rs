@@ -95,7 +95,7 @@ fn example(path: &str) -> String {
 /// The methods of each path, and their access.
 fn paths() -> BTreeMap<&'static str, Vec<(&'static str, Access)>> {
     let mut paths: BTreeMap<_, Vec<_>> = BTreeMap::new();
-    for route in resources::routes().declarations() {
+    for route in resources::declarations() {
         paths.entry(route.path).or_default().push((route.method.as_str(), route.access));
     }
     paths

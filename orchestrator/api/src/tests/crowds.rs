@@ -185,7 +185,7 @@ async fn request_is_under_way_until_sent() {
         .route("/large", get(async || vec![b' '; LARGE]))
         .route("/small", get(async || "small"))
         .route("/healthz", get(async || "alive"))
-        .layer(middleware::from_fn_with_state(limits.clone(), listener::enforce));
+        .layer(middleware::from_fn_with_state((limits.clone(), Dialect::Specification), listener::enforce));
     let shutdown = CancellationToken::new();
     let _stop = shutdown.clone().drop_guard();
     let address = listen_with(router, limits, &shutdown).await;

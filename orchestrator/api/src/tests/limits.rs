@@ -45,7 +45,7 @@ async fn requests_in_flight_are_limited() {
     let peer = "127.0.0.1:1";
     let first = async { ask(&api, "POST /v1/pre-reboot", CLAIM, peer).await };
     let meanwhile = async {
-        // The node has received a call, so the first request is under way.
+        // The instance has received a call, so the first request is under way.
         let call = calls.recv().await.unwrap();
         let message = "too many requests are under way: try again later";
         for (request, expected) in [
@@ -168,7 +168,7 @@ async fn wait_for_conversion_is_limited() {
     let large = format!("[{}0]", "0,".repeat(100_000));
     let large = async move || ([("content-type", "application/json")], large.clone());
     let routes = described.with_state(state).route("/large", axum::routing::get(large));
-    let whole = edge_router(routes, renders, authenticator, Limits::default());
+    let whole = edge_router(routes, Router::new(), renders, &authenticator, &Limits::default());
     let ask = async |path: &str| {
         let request = Request::get(path).header("accept", "application/yaml").body(Body::empty()).unwrap();
         let response = whole.clone().oneshot(request).await.unwrap();

@@ -183,7 +183,7 @@ async fn missing_body_times_out() {
     }
 }
 
-/// The answer arrives within 3 s, whatever the node's own timeout.
+/// The answer arrives within 3 s, whatever the instance's own timeout.
 #[tokio::test]
 async fn silent_core_is_outcome_unknown() {
     let (directory, projector) = store().await;

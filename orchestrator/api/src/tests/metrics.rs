@@ -9,8 +9,8 @@ use os_upgrade_kernel::{
 };
 use os_upgrade_protocol::{Action, Outcome};
 use os_upgrade_settings::ApiTls;
+use os_upgrade_shell::instance::Leadership;
 use os_upgrade_shell::lease::LeaseHolder;
-use os_upgrade_shell::node::Leadership;
 use os_upgrade_test_site::authority::Authority;
 use os_upgrade_test_site::{put_config, trigger};
 

@@ -42,7 +42,7 @@ fn list() -> String {
                     also as `%2E`: write\n`%7F.` and `%7F..` for them, as `os-upgrade` does.\n\n\
                     | route | caller | what it does |\n|---|---|---|\n"
         .to_owned();
-    for declaration in resources::routes().declarations() {
+    for declaration in resources::declarations() {
         let (method, path) = (declaration.method.as_str(), declaration.path);
         let described = &document["paths"][path][method.to_lowercase()];
         let parameters = described["parameters"].as_array().into_iter().flatten();

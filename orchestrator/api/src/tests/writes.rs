@@ -139,7 +139,7 @@ async fn silent_core() {
         let unknown = NotDone::unknown("NATS is unreachable");
         assert_eq!(api.call(request, body).await, (503, not_done(&unknown)), "{request}");
     }
-    // Invalid requests are refused at once, without the node.
+    // Invalid requests are refused at once, without the instance.
     assert_eq!(api.call(TRIGGER, "[").await.0, 400);
     assert_eq!(api.call(TRIGGER, r#"["4h"]"#).await.0, 400);
     drop(calls);

@@ -6,9 +6,9 @@ use async_nats::jetstream::message::StreamMessage;
 use async_nats::jetstream::stream::{LastRawMessageErrorKind, RawMessageErrorKind, Stream};
 use chrono::{DateTime, Utc};
 use os_upgrade_protocol::subject;
+use os_upgrade_shell::instance::{Acknowledged, StreamFacts, Streams};
 use os_upgrade_shell::journal::codec::{APPEND_ID, Kind, Message, PREVIOUS_ID, snapshot_start};
 use os_upgrade_shell::journal::{AppendId, JournalError};
-use os_upgrade_shell::node::{Acknowledged, StreamFacts, Streams};
 
 use super::{StreamsError, unusable};
 use crate::{ANSWER_WITHIN, Bus, header};

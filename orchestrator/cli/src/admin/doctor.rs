@@ -48,14 +48,17 @@ pub(crate) struct Doctor {
 pub(crate) async fn run(options: Doctor) -> Result<(), Failure> {
     let Doctor { config, server, output } = &options;
     let has_variable = settings::has_variable(vars_os());
-    let subject = Subject::choose(config.clone(), server, dev_site::running, has_variable, || {
-        server.target().map(|target| target.origin)
-    });
+    let target = server.target();
+    let origin = target.as_ref().map(|target| &target.origin);
+    let subject = Subject::choose(config.clone(), server, dev_site::running, has_variable, origin);
     if output.is_for_people() || subject.is_unclear() {
         errln!("{subject}");
     }
     let checks = match subject {
-        Subject::Instance(_) => remote::examine(&Client::new(server)?).await,
+        Subject::Instance(_) => {
+            let client = Client::of(&target?).map_err(|error| Failure::unusable(&error))?;
+            remote::examine(&client).await
+        }
         Subject::Machine(reason) => {
             let settings = settings::load(reason.file(), vars_os());
             Box::pin(examine(settings, reason.file())).await

@@ -8,14 +8,14 @@ use os_upgrade_calendar::Zones;
 use os_upgrade_kernel::Settings;
 use os_upgrade_shell::clock::Now;
 use os_upgrade_shell::dispatch::DispatchSettings;
+use os_upgrade_shell::instance::{
+    Acknowledged, Action, ControlMark, Event, Halt, Instance, InstanceSettings, RetentionSettings,
+    StoreKnowledge, StreamFacts, StreamSettings, Streams, Warning, losses,
+};
 use os_upgrade_shell::journal::{AppendId, Tip};
 use os_upgrade_shell::lease::{LeaseOutcome, LeaseRequest};
-use os_upgrade_shell::node::{
-    Acknowledged, Action, ControlMark, Event, Halt, Node, NodeSettings, RetentionSettings, StoreKnowledge,
-    StreamFacts, StreamSettings, Streams, Warning, losses,
-};
 
-/// What a node has said about inspections that come to nothing, and in which second.
+/// What an instance has said about inspections that come to nothing, and in which second.
 type Said = Vec<(u64, Option<String>)>;
 
 /// How a case damages the streams.
@@ -199,11 +199,11 @@ fn purged_streams_are_reported() {
     check(&table);
 }
 
-/// A node that expects ten messages in the journal.
-pub(crate) fn node() -> Node {
-    Node::new(NodeSettings {
+/// An instance that expects ten messages in the journal.
+pub(crate) fn instance() -> Instance {
+    Instance::new(InstanceSettings {
         zones: Zones::default(),
-        instance: "a".to_owned(),
+        name: "a".to_owned(),
         nonce: "a-1".to_owned(),
         settings: Settings::default(),
         dispatch: DispatchSettings { publishes_max: 1, systems: BTreeMap::new() },
@@ -224,35 +224,35 @@ pub(crate) fn node() -> Node {
     })
 }
 
-/// A node that expects ten messages in the journal, and inspects the streams each time that it asks to for `secs` seconds.
-fn node_that_finds(streams_at: impl Fn(u64) -> Streams, secs: u64) -> Node {
-    node_that_inspects(|second| Some(Ok(streams_at(second))), secs).0
+/// An instance that expects ten messages in the journal, and inspects the streams each time that it asks to for `secs` seconds.
+fn instance_that_finds(streams_at: impl Fn(u64) -> Streams, secs: u64) -> Instance {
+    instance_that_inspects(|second| Some(Ok(streams_at(second))), secs).0
 }
 
 /// The same, if some inspections fail or are never answered, and what it has said about that.
-fn node_that_inspects(
+fn instance_that_inspects(
     streams_at: impl Fn(u64) -> Option<Result<Streams, String>>,
     secs: u64,
-) -> (Node, Said) {
-    let (node, said, _) = node_that_asks(streams_at, false, secs);
-    (node, said)
+) -> (Instance, Said) {
+    let (instance, said, _) = instance_that_asks(streams_at, false, secs);
+    (instance, said)
 }
 
 /// The same, and when it has asked for the lease, which it is granted each time or never.
-fn node_that_asks(
+fn instance_that_asks(
     streams_at: impl Fn(u64) -> Option<Result<Streams, String>>,
     is_granted: bool,
     secs: u64,
-) -> (Node, Said, Vec<u64>) {
-    let mut node = node();
+) -> (Instance, Said, Vec<u64>) {
+    let mut instance = instance();
     let (mut said, mut asked) = (Vec::new(), Vec::new());
     for second in 0..=secs {
         let now = at(second);
-        node.handle(now, Event::Tick);
-        for action in node.run(now) {
+        instance.handle(now, Event::Tick);
+        for action in instance.run(now) {
             if let Action::Inspect(known) = action {
                 if let Some(streams) = streams_at(second) {
-                    node.handle(now, Event::Inspected { known, streams });
+                    instance.handle(now, Event::Inspected { known, streams });
                 }
             } else if let Action::Warn(Warning::Streams { concern }) = action {
                 said.push((second, concern));
@@ -260,12 +260,12 @@ fn node_that_asks(
                 asked.push(second);
                 if is_granted {
                     let outcome = LeaseOutcome::Written { revision: second, at: None };
-                    node.handle(now, Event::Lease { number, outcome });
+                    instance.handle(now, Event::Lease { number, outcome });
                 }
             }
         }
     }
-    (node, said, asked)
+    (instance, said, asked)
 }
 
 pub(crate) fn at(second: u64) -> Now {
@@ -281,9 +281,9 @@ fn without_journal() -> Streams {
 #[test]
 fn loss_on_a_live_connection_is_found() {
     let lost_after_a_minute = |second| if second < 60 { streams() } else { without_journal() };
-    assert!(node_that_finds(lost_after_a_minute, 59).halted().is_none());
+    assert!(instance_that_finds(lost_after_a_minute, 59).halted().is_none());
     // Found 10 s later at the latest, and believed after another 20 s.
-    assert!(node_that_finds(lost_after_a_minute, 92).halted().is_some());
+    assert!(instance_that_finds(lost_after_a_minute, 92).halted().is_some());
 }
 
 /// A loss would go unnoticed.
@@ -293,19 +293,22 @@ fn inspections_that_come_to_nothing_are_reported() {
         |why: &str| format!("the streams cannot be inspected, so that a loss would go unnoticed: {why}");
     let refuses_from_5 =
         |second| Some(if (5..200).contains(&second) { Err("no".to_owned()) } else { Ok(streams()) });
-    let (node, said) = node_that_inspects(refuses_from_5, 69);
-    assert_eq!((said, node.not_ready(at(69)).map(|why| why.to_string())), (vec![], Some(UNREAD.to_owned())));
-    let (node, said) = node_that_inspects(refuses_from_5, 199);
+    let (instance, said) = instance_that_inspects(refuses_from_5, 69);
+    assert_eq!(
+        (said, instance.not_ready(at(69)).map(|why| why.to_string())),
+        (vec![], Some(UNREAD.to_owned()))
+    );
+    let (instance, said) = instance_that_inspects(refuses_from_5, 199);
     assert_eq!(said, [(70, Some(overdue("no")))]);
-    assert_eq!(node.not_ready(at(199)).unwrap().to_string(), overdue("no"));
-    let (node, said) = node_that_inspects(refuses_from_5, 201);
+    assert_eq!(instance.not_ready(at(199)).unwrap().to_string(), overdue("no"));
+    let (instance, said) = instance_that_inspects(refuses_from_5, 201);
     assert_eq!(said, [(70, Some(overdue("no"))), (201, None)]);
-    assert_eq!(node.not_ready(at(201)).unwrap().to_string(), UNREAD);
+    assert_eq!(instance.not_ready(at(201)).unwrap().to_string(), UNREAD);
     let silent = |second| (second < 5).then(|| Ok(streams()));
-    assert_eq!(node_that_inspects(silent, 200).1, [(130, Some(overdue("no answer")))]);
+    assert_eq!(instance_that_inspects(silent, 200).1, [(130, Some(overdue("no answer")))]);
     // One now and then proves that the streams are there.
     let often_refuses = |second| Some(if second % 60 == 0 { Ok(streams()) } else { Err("no".to_owned()) });
-    assert_eq!(node_that_inspects(often_refuses, 600).1, []);
+    assert_eq!(instance_that_inspects(often_refuses, 600).1, []);
 }
 
 #[test]
@@ -320,7 +323,7 @@ fn changed_settings_of_streams_are_reported() {
         };
         Some(Ok(Streams { settings, ..streams() }))
     };
-    assert_eq!(node_that_inspects(changed_from_5, 120).1, [(11, Some(changed())), (101, None)]);
+    assert_eq!(instance_that_inspects(changed_from_5, 120).1, [(11, Some(changed())), (101, None)]);
     // It is said, too, if it is found once the streams can be inspected again.
     let refused_first = |second| {
         let settings = StreamSettings::Changed(changed());
@@ -330,7 +333,7 @@ fn changed_settings_of_streams_are_reported() {
             Ok(Streams { settings, ..streams() })
         })
     };
-    let said = node_that_inspects(refused_first, 120).1;
+    let said = instance_that_inspects(refused_first, 120).1;
     assert_eq!(said.len(), 3, "{said:?}");
     assert_eq!(said[2].1, Some(changed()));
 }
@@ -340,25 +343,25 @@ fn changed_settings_of_streams_are_reported() {
 fn lease_is_left_while_inspections_fail() {
     let refuses_from_5 =
         |second| Some(if (5..200).contains(&second) { Err("no".to_owned()) } else { Ok(streams()) });
-    let (_, _, asked) = node_that_asks(refuses_from_5, true, 300);
+    let (_, _, asked) = instance_that_asks(refuses_from_5, true, 300);
     let gap = asked.windows(2).map(|pair| (pair[0], pair[1])).max_by_key(|(last, next)| next - last);
     let (last, next) = gap.unwrap();
     assert!((70..=72).contains(&last) && (200..=212).contains(&next), "{last}, then {next}");
 }
 
-/// What keeps the nodes here from being ready otherwise.
+/// What keeps the instances here from being ready otherwise.
 const UNREAD: &str = "the hosts that have announced themselves are still being read";
 
 #[test]
 fn only_a_lasting_loss_is_believed() {
-    let node_missing_its_journal = |secs| node_that_finds(|_| without_journal(), secs);
-    let node = node_missing_its_journal(19);
-    assert!(node.halted().is_none());
-    let why = node.not_ready(at(19)).unwrap();
+    let instance_missing_its_journal = |secs| instance_that_finds(|_| without_journal(), secs);
+    let instance = instance_missing_its_journal(19);
+    assert!(instance.halted().is_none());
+    let why = instance.not_ready(at(19)).unwrap();
     assert_eq!(
         why.to_string(),
         "NATS has lost data: the journal ends at 0: messages 1 to 10 are missing; checking again, as the server that \
          answers so may have been cut off"
     );
-    assert!(matches!(node_missing_its_journal(20).halted(), Some(Halt::Lost(_))));
+    assert!(matches!(instance_missing_its_journal(20).halted(), Some(Halt::Lost(_))));
 }

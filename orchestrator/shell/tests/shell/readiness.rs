@@ -1,35 +1,35 @@
 //! What an instance says that accepts no changes.
 
+use os_upgrade_shell::instance::{Action, Event, Instance};
 use os_upgrade_shell::inventory::WorkerMessage;
 use os_upgrade_shell::journal::append::AppendOutcome;
 use os_upgrade_shell::lease::{LeaseOutcome, LeaseRequest};
-use os_upgrade_shell::node::{Action, Event, Node};
 
-use crate::loss::{at, node, streams};
+use crate::loss::{at, instance, streams};
 
-/// How often the node is run in a second: more than leadership takes.
+/// How often the instance is run in a second: more than leadership takes.
 const TURNS: usize = 8;
 
-/// Ticks in `second`, and answers what the node asks for then; the lease is renewed if `is_granted`.
-fn live(node: &mut Node, second: u64, is_granted: bool) {
+/// Ticks in `second`, and answers what the instance asks for then; the lease is renewed if `is_granted`.
+fn live(instance: &mut Instance, second: u64, is_granted: bool) {
     let now = at(second);
-    node.handle(now, Event::Tick);
+    instance.handle(now, Event::Tick);
     for _ in 0..TURNS {
-        for action in node.run(now) {
+        for action in instance.run(now) {
             if let Action::Inspect(known) = action {
-                node.handle(now, Event::Inspected { known, streams: Ok(streams()) });
+                instance.handle(now, Event::Inspected { known, streams: Ok(streams()) });
             } else if let Action::FollowJournal { .. } = action {
-                node.handle(now, Event::JournalEnd);
+                instance.handle(now, Event::JournalEnd);
             } else if let Action::Append { expected, message } = action {
                 let outcome = AppendOutcome::Stored { sequence: expected + 1 };
-                node.handle(now, Event::Appended { append_id: message.append_id, outcome });
+                instance.handle(now, Event::Appended { append_id: message.append_id, outcome });
             } else if let Action::Lease(LeaseRequest { number, .. }) = action {
                 let outcome = if is_granted {
                     LeaseOutcome::Written { revision: second, at: None }
                 } else {
                     LeaseOutcome::Failed
                 };
-                node.handle(now, Event::Lease { number, outcome });
+                instance.handle(now, Event::Lease { number, outcome });
             }
         }
     }
@@ -38,19 +38,19 @@ fn live(node: &mut Node, second: u64, is_granted: bool) {
 /// A deposed leader reads the journal on, which it had read to its end. That is not what keeps it from being ready.
 #[test]
 fn deposed_leader_says_that_nobody_leads() {
-    let mut node = node();
-    let why = |node: &Node, second| node.not_ready(at(second)).map(|why| why.to_string());
-    node.handle(at(0), Event::Worker(WorkerMessage::AllAnnounced));
-    live(&mut node, 0, false);
+    let mut instance = instance();
+    let why = |instance: &Instance, second| instance.not_ready(at(second)).map(|why| why.to_string());
+    instance.handle(at(0), Event::Worker(WorkerMessage::AllAnnounced));
+    live(&mut instance, 0, false);
     for second in 1..10 {
-        live(&mut node, second, true);
+        live(&mut instance, second, true);
     }
-    assert!(node.is_leading());
-    assert_eq!(why(&node, 9), None);
+    assert!(instance.is_leading());
+    assert_eq!(why(&instance, 9), None);
     for second in 10..30 {
-        node.handle(at(second), Event::Tick);
-        let _ = node.run(at(second));
+        instance.handle(at(second), Event::Tick);
+        let _ = instance.run(at(second));
     }
-    assert!(!node.is_leading());
-    assert_eq!(why(&node, 29).as_deref(), Some("no instance leads yet, as far as this one knows"));
+    assert!(!instance.is_leading());
+    assert_eq!(why(&instance, 29).as_deref(), Some("no instance leads yet, as far as this one knows"));
 }

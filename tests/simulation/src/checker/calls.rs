@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use os_upgrade_kernel::{ClientId, Fact, LockOperation, Operation, Request};
 use os_upgrade_protocol::GroupName;
 use os_upgrade_shell::forward::Outcome;
-use os_upgrade_shell::node::CallId;
+use os_upgrade_shell::instance::CallId;
 use os_upgrade_shell::not_done::NotDone;
 
 use crate::time::{Micros, SECOND};

@@ -1,7 +1,7 @@
 //! What is deleted from the streams.
 
 use os_upgrade_kernel::{Run, RunHost, State};
-use os_upgrade_shell::node::Trim;
+use os_upgrade_shell::instance::Trim;
 
 use super::violation::Violation;
 

@@ -31,7 +31,7 @@ use os_upgrade_kernel::{
 };
 use os_upgrade_protocol::{GroupName, HostName};
 use os_upgrade_shell::forward::Outcome;
-use os_upgrade_shell::node::CallId;
+use os_upgrade_shell::instance::CallId;
 use os_upgrade_shell::not_done::NotDone;
 
 use self::specification::{Specification, Verdict};

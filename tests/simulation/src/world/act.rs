@@ -6,7 +6,7 @@ use os_upgrade_kernel::{
     SecretName, SecretOperation, SlotOperation,
 };
 use os_upgrade_protocol::{GroupName, RunId};
-use os_upgrade_shell::node::Event;
+use os_upgrade_shell::instance::Event;
 
 use super::World;
 use crate::agenda::{Item, Process};
@@ -57,8 +57,8 @@ impl World {
     /// old.
     fn expected(&mut self) -> Expected {
         let read = self.rng.usize(..self.instances.len());
-        match (self.rng.u32(..6), &self.instances[read].node) {
-            (0, Some(node)) => Expected::Tags(node.state().config_tag().into_iter().collect()),
+        match (self.rng.u32(..6), &self.instances[read].logic) {
+            (0, Some(logic)) => Expected::Tags(logic.state().config_tag().into_iter().collect()),
             (1, _) => Expected::Present,
             (2, _) => Expected::Absent,
             (_, _) => Expected::Anything,
@@ -180,7 +180,7 @@ impl World {
 
     /// Sends a request to an instance, if its process is running.
     pub(super) fn request(&mut self, index: usize, mut request: Request) {
-        if self.instances[index].node.is_none() {
+        if self.instances[index].logic.is_none() {
             return;
         }
         let call = self.operators.next_call();

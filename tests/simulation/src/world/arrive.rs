@@ -4,10 +4,10 @@ use os_upgrade_kernel::{Job, JobDone, LockOutcome, NoAnswer, SlotJob, SlotOrder}
 use os_upgrade_protocol::{GroupName, HostName};
 use os_upgrade_shell::dispatch::PublishOutcome;
 use os_upgrade_shell::fleet_lock::{HttpAnswer, read_answer, read_retry_after};
+use os_upgrade_shell::instance::{Event, Trim};
 use os_upgrade_shell::jobs::{JobId, JobReport, StartedJob};
 use os_upgrade_shell::journal::append::{AppendOutcome, ReadBack};
 use os_upgrade_shell::lease::LeaseOutcome;
-use os_upgrade_shell::node::{Event, Trim};
 use os_upgrade_worker_rules as rules;
 
 use super::World;
@@ -113,7 +113,7 @@ impl World {
                 };
             }
         };
-        self.answer(&request, Answer::Node(event));
+        self.answer(&request, Answer::Instance(event));
     }
 
     /// A message has been stored in the control stream.
@@ -172,7 +172,7 @@ impl World {
     fn retract(&mut self, request: &Request, host: &HostName, sequence: u64) {
         if self.bus.has_been_given(host, sequence) {
             let event = Event::Retracted { host: host.clone(), sequence, deleted: Some(false) };
-            return self.answer(request, Answer::Node(event));
+            return self.answer(request, Answer::Instance(event));
         }
         let what = RequestKind::Delete { host: host.clone(), sequence };
         self.send(Request { what, ..request.clone() });
@@ -218,7 +218,7 @@ impl World {
             if is_in_time {
                 let why = NoAnswer::NotSent { detail: "connection refused".to_owned() };
                 let report = Job::LockServer(job.clone()).unanswered(why).into();
-                self.answer(request, Answer::Node(Event::JobDone { id, report }));
+                self.answer(request, Answer::Instance(Event::JobDone { id, report }));
             }
             return;
         }
@@ -275,6 +275,6 @@ impl World {
             let what = Process::Return { request: request.id, event };
             return self.at(late, Item::Process { instance, boot: request.process, what });
         }
-        self.answer(request, Answer::Node(event));
+        self.answer(request, Answer::Instance(event));
     }
 }

@@ -1,7 +1,7 @@
 //! Calls on their way: to an instance, from there to the leader, and back.
 
 use os_upgrade_shell::forward::{Forwarded, Outcome, decode, decode_outcome, encode_outcome, not_forwarded};
-use os_upgrade_shell::node::{CallId, Event, Node};
+use os_upgrade_shell::instance::{CallId, Event, Instance as Logic};
 
 use super::World;
 use crate::agenda::{Item, Process};
@@ -17,7 +17,7 @@ impl World {
         let outcome = sabotaged.as_ref().unwrap_or(outcome);
         let Some(request) = self.operators.forwarded.remove(&call) else {
             let instance = &self.instances[index];
-            if instance.node.as_ref().is_some_and(Node::is_leading) {
+            if instance.logic.as_ref().is_some_and(Logic::is_leading) {
                 self.checker.leader_answered(outcome, instance.shown);
             }
             self.checker.answered(call, outcome);
@@ -31,7 +31,7 @@ impl World {
         let payload = encode_outcome(outcome).expect("an outcome serialises");
         if let RequestKind::Forward { call, .. } = request.what {
             let event = Event::ForwardAnswered { call, outcome: decode_outcome(&payload) };
-            self.answer(&request, Back::Node(event));
+            self.answer(&request, Back::Instance(event));
         }
     }
 
@@ -41,12 +41,12 @@ impl World {
         let call = *call;
         let is_addressee = |instance: usize| {
             let it = &self.instances[instance];
-            it.node.is_some() && it.nonce() == to.nonce && self.is_linked(Peer::Instance(instance))
+            it.logic.is_some() && it.nonce() == to.nonce && self.is_linked(Peer::Instance(instance))
         };
         let leader = (0..self.instances.len()).find(|instance| is_addressee(*instance));
         let (Some(instance), Ok(Forwarded { lease, request: forwarded })) = (leader, decode(payload)) else {
             let outcome = Err(not_forwarded("nobody listens"));
-            return self.answer(&request, Back::Node(Event::ForwardAnswered { call, outcome }));
+            return self.answer(&request, Back::Instance(Event::ForwardAnswered { call, outcome }));
         };
         let id = self.operators.next_call();
         self.operators.forwarded.insert(id, request);

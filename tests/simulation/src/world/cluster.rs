@@ -6,8 +6,8 @@ use os_upgrade_kernel::{
     Run,
 };
 use os_upgrade_protocol::HostName;
+use os_upgrade_shell::instance::Event;
 use os_upgrade_shell::jobs::{JobId, JobReport};
-use os_upgrade_shell::node::Event;
 
 use super::World;
 use crate::agenda::{Item, Process};
@@ -163,7 +163,7 @@ impl World {
     /// Usually of a node that an operator has seen to be cordoned at some instance.
     fn uncordon_by_operator(&mut self, host: &HostName) {
         let index = self.rng.usize(..self.instances.len());
-        let seen = self.instances[index].node.as_ref().map(|node| node.state().nodes.clone());
+        let seen = self.instances[index].logic.as_ref().map(|logic| logic.state().nodes.clone());
         let seen = self.rng.choice(seen.into_iter().flatten().map(|(host, _)| host).collect::<Vec<_>>());
         let host = seen.unwrap_or_else(|| host.clone());
         let operation = NodeOperation::Uncordon { host, reason: "it is mended".to_owned() };
@@ -255,7 +255,7 @@ impl World {
 
     /// Whether an instance is under the fence of the job, which belongs to the leadership that began it.
     pub(super) fn is_under(&self, index: usize, job: &NodeJob) -> bool {
-        let fence = self.instances[index].node.as_ref().and_then(|node| node.state().fence.as_ref());
+        let fence = self.instances[index].logic.as_ref().and_then(|logic| logic.state().fence.as_ref());
         fence.is_some_and(|fence| fence.sequence == job.fence.sequence)
     }
 
@@ -288,7 +288,7 @@ impl World {
             let what = Process::Return { request: request.id, event };
             return self.at(late, Item::Process { instance, boot: request.process, what });
         }
-        self.answer(request, Answer::Node(event));
+        self.answer(request, Answer::Instance(event));
     }
 
     /// After the faults: the API server answers, and every node is there.

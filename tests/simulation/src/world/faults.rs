@@ -1,7 +1,7 @@
 //! Faults that happen spontaneously, and how links and the bus fail and return.
 
 use chrono::TimeDelta;
-use os_upgrade_shell::node::Event;
+use os_upgrade_shell::instance::Event;
 
 use super::World;
 use crate::agenda::{Item, Process, Worker};
@@ -140,7 +140,7 @@ impl World {
 
     pub(super) fn pause(&mut self, index: usize) {
         let instance = &mut self.instances[index];
-        if instance.node.is_none() || instance.paused.is_some() {
+        if instance.logic.is_none() || instance.paused.is_some() {
             return;
         }
         instance.paused = Some(Vec::new());
@@ -201,8 +201,8 @@ impl World {
             .record(self.now, || format!("only {journal_kept} of {journal} and {control_kept} of {control}"));
         let ends_of = |index: usize| {
             let instance = &self.instances[index];
-            let live = instance.node.as_ref();
-            let live = live.map(|node| Ends { journal: node.position(), control: node.state().control });
+            let live = instance.logic.as_ref();
+            let live = live.map(|logic| Ends { journal: logic.position(), control: logic.state().control });
             let stored = instance.store.reached.as_ref();
             let stored = stored.map(|store| Ends { journal: store.sequence, control: store.control });
             KnownEnds { process: instance.boot, live, reconnected: None, stored }
@@ -231,8 +231,8 @@ impl World {
         };
         self.checker.data_lost(self.instances.iter().map(ends).collect());
         let knows = |instance: &Instance| {
-            let node = instance.node.as_ref().filter(|_| instance.paused.is_none() && instance.linked);
-            let knows = node.is_some_and(|node| node.has_read() && node.state().fence.is_some());
+            let logic = instance.logic.as_ref().filter(|_| instance.paused.is_none() && instance.linked);
+            let knows = logic.is_some_and(|logic| logic.has_read() && logic.state().fence.is_some());
             knows.then_some(instance.boot)
         };
         let know: Vec<Option<u32>> = self.instances.iter().map(knows).collect();
@@ -243,8 +243,8 @@ impl World {
             is_replaced |= kept == 0 && self.bus.has_snapshot_at(next);
         }
         let unaware = self.instances.iter().zip(know).position(|(instance, knew)| {
-            let node = instance.node.as_ref().filter(|_| knew == Some(instance.boot));
-            node.is_some_and(|node| node.halted().is_none())
+            let logic = instance.logic.as_ref().filter(|_| knew == Some(instance.boot));
+            logic.is_some_and(|logic| logic.halted().is_none())
         });
         self.checker.purge_found(unaware.filter(|_| !is_replaced));
     }

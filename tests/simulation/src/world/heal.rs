@@ -8,7 +8,7 @@ use os_upgrade_kernel::{
     RunOperation, RunResult, Slot, SlotOperation, SlotState, State, Trigger,
 };
 use os_upgrade_protocol::{GroupName, HostName};
-use os_upgrade_shell::node::Node;
+use os_upgrade_shell::instance::Instance as Logic;
 
 use super::World;
 use crate::agenda::Item;
@@ -72,7 +72,7 @@ impl World {
             let settled = self.now + CALL_MAX;
             while self.now < settled && self.checker.is_clean() && self.step() {}
             let halted = |instance: &crate::instance::Instance| {
-                instance.node.as_ref().is_some_and(|node| node.halted().is_some())
+                instance.logic.as_ref().is_some_and(|logic| logic.halted().is_some())
             };
             let halted: Vec<bool> = self.instances.iter().map(halted).collect();
             return self.checker.check_stopped(&halted, self.bus.ends());
@@ -146,7 +146,7 @@ impl World {
     fn vouch_for_clock(&mut self) -> bool {
         // Until hosts agree, their doubt is the one that is shown. What one that hangs has said before counts for an hour.
         let agrees = |world: &Self| {
-            let is_trusted = |leader: &Node| leader.inventory().view().clock.is_trusted();
+            let is_trusted = |leader: &Logic| leader.inventory().view().clock.is_trusted();
             world.hosts.iter().any(|host| host.hangs) || world.leader().is_some_and(is_trusted)
         };
         if !self.until("the clocks agree", agrees) {
@@ -292,7 +292,7 @@ impl World {
     }
 
     pub(super) fn leads(instance: &crate::instance::Instance) -> bool {
-        instance.node.as_ref().is_some_and(Node::is_leading)
+        instance.logic.as_ref().is_some_and(Logic::is_leading)
     }
 
     /// Whether no run is active and nothing is under way, as the leader shows it.

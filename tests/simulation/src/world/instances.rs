@@ -9,6 +9,7 @@ use os_upgrade_protocol::{Announcement, Hint};
 use os_upgrade_shell::clock::Now;
 use os_upgrade_shell::dispatch::{Dispatch, PublishOutcome, may_write};
 use os_upgrade_shell::forward::encode;
+use os_upgrade_shell::instance::{Action, Event, Halt, Instance as Logic, Warning};
 use os_upgrade_shell::inventory::WorkerMessage;
 use os_upgrade_shell::jobs::{JobReport, StartedJob};
 use os_upgrade_shell::journal::Committed;
@@ -16,7 +17,6 @@ use os_upgrade_shell::journal::append::{AppendOutcome, ReadBack};
 use os_upgrade_shell::journal::codec::Message;
 use os_upgrade_shell::journal::follow::Follower;
 use os_upgrade_shell::lease::LeaseOutcome;
-use os_upgrade_shell::node::{Action, Event, Halt, Node, Warning};
 use os_upgrade_shell::not_done::NotDone;
 
 use super::World;
@@ -38,7 +38,7 @@ const TIMEOUT: Micros = 3 * SECOND;
 
 impl World {
     pub(super) fn start(&mut self, index: usize) {
-        if self.instances[index].node.is_some() {
+        if self.instances[index].logic.is_some() {
             return;
         }
         let store = &mut self.instances[index].store;
@@ -106,7 +106,7 @@ impl World {
 
     pub(super) fn in_process(&mut self, index: usize, boot: u32, what: Process) {
         let instance = &mut self.instances[index];
-        if instance.boot != boot || instance.node.is_none() {
+        if instance.boot != boot || instance.logic.is_none() {
             return;
         }
         if let Some(later) = &mut instance.paused {
@@ -173,9 +173,9 @@ impl World {
         let nonce = instance.nonce();
         let lost_to_copy = matches!(&event, Event::Lease { outcome: LeaseOutcome::Taken { holder, .. }, .. }
             if holder.instance == instance.name && holder.nonce != nonce);
-        let Some(node) = &mut instance.node else { return };
-        node.handle(now, event);
-        if lost_to_copy && node.halted().is_none() && self.bus.is_overwritten(&nonce) {
+        let Some(logic) = &mut instance.logic else { return };
+        logic.handle(now, event);
+        if lost_to_copy && logic.halted().is_none() && self.bus.is_overwritten(&nonce) {
             instance.overwritten += 1;
             self.checker.overwritten(index, instance.overwritten);
         }
@@ -196,8 +196,8 @@ impl World {
         let now = self.clock_of(index);
         let instance = &mut self.instances[index];
         instance.decision_is_due = false;
-        let Some(node) = &mut instance.node else { return };
-        let mut actions = node.run(now);
+        let Some(logic) = &mut instance.logic else { return };
+        let mut actions = logic.run(now);
         self.end_commands_of_deposed(index);
         if self.bug == Some(Bug::ShownBeforeProjected) {
             actions.sort_by_key(|action| !matches!(action, Action::PublishState));
@@ -212,15 +212,15 @@ impl World {
         if let Action::Append { message, .. } = &action {
             let instance = &self.instances[index];
             let is_reliable =
-                instance.node.as_ref().is_some_and(|node| node.inventory().view().may_judge_windows());
+                instance.logic.as_ref().is_some_and(|logic| logic.inventory().view().may_judge_windows());
             self.checker.decided(message, DecisionClock { error: instance.clock, is_reliable });
         }
         match action {
             Action::Inspect(known) => {
                 let streams = Err("no answer".to_owned());
                 let fallback = Event::Inspected { known: known.clone(), streams };
-                let node = self.instances[index].node.as_ref();
-                if self.bug == Some(Bug::LossSoughtOnce) && node.is_some_and(Node::is_leading) {
+                let logic = self.instances[index].logic.as_ref();
+                if self.bug == Some(Bug::LossSoughtOnce) && logic.is_some_and(Logic::is_leading) {
                     return self.deliver_event(index, fallback);
                 }
                 self.send_request(index, RequestKind::Inspect(known), fallback);
@@ -316,7 +316,7 @@ impl World {
             return;
         }
         let instance = &mut self.instances[index];
-        instance.shown = instance.node.as_ref().map_or(0, Node::position);
+        instance.shown = instance.logic.as_ref().map_or(0, Logic::position);
         let (shown, given) = (instance.shown, instance.given());
         self.checker.state_shown(index, shown, given);
     }
@@ -444,7 +444,7 @@ impl World {
             self.checker.command_sent(order, wall);
         }
         if let RequestKind::Job(StartedJob { id, job }) = &request.what {
-            let leased_until = self.instances[index].node.as_ref().and_then(Node::leads_until);
+            let leased_until = self.instances[index].logic.as_ref().and_then(Logic::leads_until);
             let is_of_earlier = matches!(job, Job::Cluster(job) if !self.is_under(index, job));
             let too_late = is_of_earlier || !may_write(leased_until, self.clock_of(index).monotonic);
             if too_late && self.bug != Some(Bug::LockWithoutLease) {
@@ -508,7 +508,7 @@ impl World {
         };
         let what = Process::Journal { generation };
         if !linked {
-            // The node starts a new reader when the link is back.
+            // The instance starts a new reader when the link is back.
             return self.after(SECOND, Item::Process { instance: index, boot, what });
         }
         let event = if let Some((sequence, message)) = self.bus.journal_from(reader.next) {
@@ -614,8 +614,8 @@ impl World {
         let heard = self.instances.iter().enumerate().filter(|(_, other)| other.announced.is_some());
         self.instances[index].heard = heard.map(|(other, _)| other).collect();
         let now = self.clock_of(index);
-        if let Some(node) = &mut self.instances[index].node {
-            node.handle(now, Event::Stored { by_all });
+        if let Some(logic) = &mut self.instances[index].logic {
+            logic.handle(now, Event::Stored { by_all });
         }
     }
 

@@ -69,8 +69,8 @@ impl World {
     /// Usually the index of an entry that an operator has seen at some instance.
     fn index_of_entry(&mut self) -> u64 {
         let read = self.rng.usize(..self.instances.len());
-        let Some(node) = &self.instances[read].node else { return self.rng.u64(..10) };
-        let queue = &node.state().reboot_queue;
+        let Some(logic) = &self.instances[read].logic else { return self.rng.u64(..10) };
+        let queue = &logic.state().reboot_queue;
         let seen: Vec<u64> = queue.entries.keys().copied().collect();
         if self.rng.u32(..6) == 0 {
             return self.rng.u64(..queue.next_index + 2);
@@ -82,7 +82,7 @@ impl World {
     fn withdraw_one_of_queue(&mut self) {
         let read = self.rng.usize(..self.instances.len());
         let entries =
-            self.instances[read].node.as_ref().map(|node| node.state().reboot_queue.entries.clone());
+            self.instances[read].logic.as_ref().map(|logic| logic.state().reboot_queue.entries.clone());
         let hosts = entries.into_iter().flatten().map(|(_, entry)| entry.host);
         let Some(host) = self.rng.choice(hosts.collect::<Vec<_>>()) else { return };
         let operation = EnrolmentOperation::Withdraw { host, reason: "it is moved".to_owned() };

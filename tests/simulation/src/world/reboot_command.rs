@@ -10,8 +10,8 @@ use chrono::{DateTime, TimeDelta, Utc};
 use os_upgrade_kernel::reboot_queue::{AttemptStage, Entry};
 use os_upgrade_kernel::{CommandJob, CommandOrder, CommandOutcome, Job, JobDone, NoAnswer};
 use os_upgrade_protocol::HostName;
+use os_upgrade_shell::instance::{Event, Instance as Logic};
 use os_upgrade_shell::jobs::{JobId, JobReport};
-use os_upgrade_shell::node::{Event, Node};
 
 use super::World;
 use crate::agenda::{Item, Process};
@@ -135,13 +135,13 @@ impl World {
     fn command_goes_on(&mut self, request: u64) -> bool {
         let Some(run) = self.commands.get(&request) else { return false };
         let instance = &self.instances[run.instance];
-        let Some(node) = instance.node.as_ref().filter(|_| instance.boot == run.process) else {
+        let Some(logic) = instance.logic.as_ref().filter(|_| instance.boot == run.process) else {
             self.commands.remove(&request);
             return false;
         };
         let leads = || {
             let now = self.clock_of(run.instance).monotonic;
-            node.leads_until().is_some_and(|until| until > now)
+            logic.leads_until().is_some_and(|until| until > now)
         };
         if instance.paused.is_some() || leads() {
             return true;
@@ -166,7 +166,7 @@ impl World {
 
     /// Ends the commands of an instance that does not lead any more.
     pub(super) fn end_commands_of_deposed(&mut self, index: usize) {
-        if self.commands.is_empty() || self.instances[index].node.as_ref().is_some_and(Node::is_leading) {
+        if self.commands.is_empty() || self.instances[index].logic.as_ref().is_some_and(Logic::is_leading) {
             return;
         }
         let of_instance = self.commands.iter().filter(|(_, run)| run.instance == index);
@@ -183,7 +183,7 @@ impl World {
         let Some(run) = self.commands.get(&request) else { return };
         let instance = &self.instances[run.instance];
         let now = self.clock_of(run.instance).monotonic;
-        let until = instance.node.as_ref().and_then(Node::leads_until);
+        let until = instance.logic.as_ref().and_then(Logic::leads_until);
         let left = until.and_then(|until| until.checked_sub(now)).filter(|left| !left.is_zero());
         let left = left.and_then(|left| Micros::try_from(left.as_micros()).ok());
         self.at(left.unwrap_or(SECOND), Item::CommandDeposed { request });

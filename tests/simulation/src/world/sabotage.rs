@@ -13,9 +13,9 @@ use os_upgrade_kernel::{
 use os_upgrade_protocol::{Action, Command, HostName};
 use os_upgrade_shell::control_stream;
 use os_upgrade_shell::forward::{Answered, Forwarded, Outcome, decode};
+use os_upgrade_shell::instance::{CallId, Event, Instance as Logic};
 use os_upgrade_shell::jobs::{JobId, StartedJob};
 use os_upgrade_shell::journal::codec::{Kind, Message};
-use os_upgrade_shell::node::{CallId, Event, Node};
 use os_upgrade_shell::not_done::NotDone;
 use os_upgrade_worker_rules::state_file::RebootDue;
 use os_upgrade_worker_rules::{BootId, Loaded, StateFile};
@@ -28,7 +28,7 @@ use crate::request::RequestKind;
 use crate::time::SECOND;
 
 impl World {
-    /// The event that the node gets instead of `event`, if any.
+    /// The event that the instance gets instead of `event`, if any.
     pub(super) fn sabotage_event(&mut self, index: usize, mut event: Event) -> Option<Event> {
         if let (Some(Bug::RetryAfterIgnored), Event::JobDone { report, .. }) = (self.bug, &mut event) {
             report.retry_after = None;
@@ -38,19 +38,19 @@ impl World {
         {
             report.done = JobDone::NotBegun(report.done.job());
         }
-        let leads = self.instances[index].node.as_ref().is_some_and(Node::is_leading);
+        let leads = self.instances[index].logic.as_ref().is_some_and(Logic::is_leading);
         let (Some(bug), true, Event::Call { call, request, forwarded_at: None }) = (self.bug, leads, &event)
         else {
             return Some(event);
         };
         let wall = self.clock_of(index).wall;
-        let node = self.instances[index].node.as_ref()?;
+        let logic = self.instances[index].logic.as_ref()?;
         if bug == Bug::UnlockFreesAnother {
-            let request = unlock_of_another(node.state(), request);
+            let request = unlock_of_another(logic.state(), request);
             return Some(Event::Call { call: *call, request, forwarded_at: None });
         }
-        let mut batch = Batch::new(node.state(), wall);
-        let answer = batch.decide(node.inventory().view(), &Input::Request(request.clone()));
+        let mut batch = Batch::new(logic.state(), wall);
+        let answer = batch.decide(logic.inventory().view(), &Input::Request(request.clone()));
         let is_new_lock =
             matches!(request.operation, Operation::Lock(LockOperation::Lock { .. })) && !batch.is_empty();
         let instead = match (bug, answer) {
@@ -90,28 +90,29 @@ impl World {
     pub(super) fn sabotage_record(&self, index: usize, message: Message) -> Message {
         let instead: fn(Fact) -> Vec<Fact> = match self.bug {
             Some(Bug::GivenUpUnheard) => {
-                let node = self.instances[index].node.as_ref();
-                let given_up = node.map(|node| give_up_unheard(node.state(), &self.bus)).unwrap_or_default();
+                let logic = self.instances[index].logic.as_ref();
+                let given_up =
+                    logic.map(|logic| give_up_unheard(logic.state(), &self.bus)).unwrap_or_default();
                 // The record's own facts would follow from the answers.
                 return if given_up.is_empty() { message } else { with_facts(message, |_| given_up) };
             }
             Some(Bug::LeftForTooLong) => {
-                let Some(node) = &self.instances[index].node else { return message };
-                let (state, now) = (node.state(), self.clock_of(index).wall);
+                let Some(logic) = &self.instances[index].logic else { return message };
+                let (state, now) = (logic.state(), self.clock_of(index).wall);
                 return with_facts(message, |facts| {
                     facts.into_iter().map(|fact| leave_for_too_long(state, now, fact)).collect()
                 });
             }
             Some(Bug::TurnsByName) => {
-                let Some(node) = &self.instances[index].node else { return message };
-                let state = node.state();
+                let Some(logic) = &self.instances[index].logic else { return message };
+                let state = logic.state();
                 return with_facts(message, |facts| {
                     facts.into_iter().map(|fact| grant_by_name(state, fact)).collect()
                 });
             }
             Some(Bug::MissedThoughStarted) => {
-                let Some(node) = &self.instances[index].node else { return message };
-                let missed = miss_anyway(node.state(), self.clock_of(index).wall);
+                let Some(logic) = &self.instances[index].logic else { return message };
+                let missed = miss_anyway(logic.state(), self.clock_of(index).wall);
                 // A record without facts is shown to nobody.
                 return with_facts(message, |facts| {
                     missed.into_iter().filter(|_| !facts.is_empty()).chain(facts.clone()).collect()
@@ -134,9 +135,9 @@ impl World {
         if !hurries || message.kind != Kind::Record || message.deflated {
             return;
         }
-        let Some(node) = &self.instances[index].node else { return };
+        let Some(logic) = &self.instances[index].logic else { return };
         let Ok(record) = serde_json::from_slice::<Record>(&message.payload) else { return };
-        let mut state = node.state().clone();
+        let mut state = logic.state().clone();
         let Some(fence) = state.fence.as_ref().map(|fence| fence.sequence) else { return };
         let earlier: Vec<Effect> = effects(&state).collect();
         if state.apply_record(&record).is_err() {

@@ -13,7 +13,7 @@ use crate::bug::Bug;
 impl World {
     /// The message with the record that is appended instead.
     pub(super) fn sabotage_cluster_record(&self, index: usize, message: Message) -> Message {
-        let Some(node) = &self.instances[index].node else { return message };
+        let Some(logic) = &self.instances[index].logic else { return message };
         let instead: fn(&State, DateTime<Utc>, Fact) -> Vec<Fact> = match self.bug {
             Some(Bug::ReleasedBeforeUncordon) => release_at_once,
             Some(Bug::TwoServersAtOnce) => start_another,
@@ -22,7 +22,7 @@ impl World {
             Some(Bug::SweptUnderWay) => sweep_all,
             _ => return message,
         };
-        let (state, now) = (node.state(), self.clock_of(index).wall);
+        let (state, now) = (logic.state(), self.clock_of(index).wall);
         with_facts(message, |facts| facts.into_iter().flat_map(|fact| instead(state, now, fact)).collect())
     }
 }

@@ -5,9 +5,9 @@ use os_upgrade_kernel::reboot_queue::{AttemptStage, Entry, EntryEvent, EntryStat
 use os_upgrade_kernel::slot::ReleaseCause;
 use os_upgrade_kernel::{CommandJob, CommandOrder, Fact, HostEvent, Job, NodeStep, Order, State};
 use os_upgrade_protocol::{Action, CommandId, HostName};
+use os_upgrade_shell::instance::Event;
 use os_upgrade_shell::jobs::{JobId, StartedJob};
 use os_upgrade_shell::journal::codec::Message;
-use os_upgrade_shell::node::Event;
 
 use super::World;
 use super::sabotage::{each, with_facts};
@@ -18,7 +18,7 @@ use crate::request::RequestKind;
 impl World {
     /// The message with the record that is appended instead.
     pub(super) fn sabotage_queue_record(&self, index: usize, message: Message) -> Message {
-        let Some(node) = &self.instances[index].node else { return message };
+        let Some(logic) = &self.instances[index].logic else { return message };
         let instead: fn(&State, Fact) -> Vec<Fact> = match self.bug {
             Some(Bug::CancelEndsReboot) => cancel_at_once,
             Some(Bug::DisableUndoes) => undo_when_disabled,
@@ -31,7 +31,7 @@ impl World {
             Some(Bug::FailedCountsAsBooted) => end_by_failure,
             _ => return message,
         };
-        let state = node.state();
+        let state = logic.state();
         with_facts(message, |facts| facts.into_iter().flat_map(|fact| instead(state, fact)).collect())
     }
 
@@ -48,8 +48,10 @@ impl World {
 
     /// A leader runs the command of an attempt that an earlier leader began.
     fn run_attempts_again(&mut self, index: usize) {
-        let Some(node) = self.instances[index].node.as_ref().filter(|node| node.is_leading()) else { return };
-        let unknown = node.state().reboot_queue.under_way().filter_map(|(number, entry)| {
+        let Some(logic) = self.instances[index].logic.as_ref().filter(|logic| logic.is_leading()) else {
+            return;
+        };
+        let unknown = logic.state().reboot_queue.under_way().filter_map(|(number, entry)| {
             let attempt = entry.attempt.as_ref().filter(|attempt| attempt.stage == AttemptStage::Unknown)?;
             let (order, host) = (CommandOrder::Reboot { attempt: attempt.number }, entry.host.clone());
             Some(CommandJob { order, host, node: attempt.node.clone(), index: number })
@@ -68,8 +70,10 @@ impl World {
         if self.bug != Some(Bug::RebootTriedAgain) {
             return;
         }
-        let Some(node) = self.instances[index].node.as_ref().filter(|node| node.is_leading()) else { return };
-        let state = node.state();
+        let Some(logic) = self.instances[index].logic.as_ref().filter(|logic| logic.is_leading()) else {
+            return;
+        };
+        let state = logic.state();
         let Some(fence) = state.fence.as_ref().map(|fence| fence.sequence) else { return };
         let unanswered = state.reboot_queue.under_way().filter_map(|(number, entry)| {
             let boot = boot_id(self.bus.announced(&entry.host));

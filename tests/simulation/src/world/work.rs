@@ -134,7 +134,7 @@ impl World {
                 let sends_time = host.sdk && self.bug != Some(Bug::HostTimesUnread);
                 let time = sends_time.then(|| self.clock_of_host(index));
                 let heartbeat = WorkerMessage::Heartbeat { host: host.name.clone(), time };
-                let event = os_upgrade_shell::node::Event::Worker(heartbeat);
+                let event = os_upgrade_shell::instance::Event::Worker(heartbeat);
                 let what = super::Process::Event(event);
                 self.after(MILLI, Item::Process { instance, boot, what });
             }

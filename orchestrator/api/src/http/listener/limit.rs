@@ -8,7 +8,6 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use axum::extract::{ConnectInfo, Request, State};
-use axum::http::Method;
 use axum::middleware::Next;
 use axum::response::Response;
 use governor::clock::{Clock as _, MonotonicClock};
@@ -17,6 +16,7 @@ use governor::nanos::Nanos;
 use governor::state::StateStore;
 use governor::state::keyed::{HashMapStateStore, ShrinkableKeyedStateStore};
 use governor::{Quota, RateLimiter};
+use os_upgrade_api_types::route::Dialect;
 use os_upgrade_api_types::routes::health::{HEALTHY, READY};
 use os_upgrade_settings as settings;
 use prometheus_client::metrics::counter::Counter;
@@ -25,10 +25,10 @@ use tokio::sync::Semaphore;
 
 use super::client::Client;
 use super::connections::{Admission, Connection, Connections};
-use super::early::Refusal;
 use super::permits::Permits;
 use super::sending::hold_until_sent;
 use super::subscribers::{CutOff, Full, Seat, Subscribers};
+use crate::http::refusal::Refusal;
 
 /// Most clients with a token bucket of their own; further ones share a bucket. A bucket that is full again, within a
 /// second, is dropped.
@@ -127,16 +127,16 @@ impl Limits {
         &self.refused
     }
 
-    fn refuse(&self, refusal: Refusal, method: &Method, path: &str) -> Response {
+    fn refuse(&self, refusal: Refusal, request: &Request, dialect: Dialect) -> Response {
         self.refused.get_or_create(&[("reason", refusal.reason())]).inc();
         if self.refused_log.is_due() {
             tracing::warn!(
                 reason = refusal.reason(),
-                path,
+                path = request.uri().path(),
                 "requests are refused: a limit of [api] is reached"
             );
         }
-        refusal.answer(method, path)
+        refusal.answer(request.method(), dialect)
     }
 }
 
@@ -162,20 +162,23 @@ impl LogThrottle {
 }
 
 /// Passes on requests within the limits. The health endpoints need no permit, only a token.
-pub(crate) async fn enforce(State(limits): State<Limits>, request: Request, next: Next) -> Response {
-    let path = request.uri().path();
+pub(crate) async fn enforce(
+    State((limits, dialect)): State<(Limits, Dialect)>,
+    request: Request,
+    next: Next,
+) -> Response {
     let peer = request.extensions().get::<ConnectInfo<SocketAddr>>();
     let client = peer.map(|ConnectInfo(peer)| (limits.client_of)(peer.ip()));
     if let (Some(rate), Some(client)) = (&limits.rate, client)
         && let Err(wait) = rate.admit(client)
     {
-        return limits.refuse(Refusal::TooMany { wait }, request.method(), path);
+        return limits.refuse(Refusal::TooMany { wait }, &request, dialect);
     }
-    if [HEALTHY.path(), READY.path()].contains(&path) {
+    if [HEALTHY.path(), READY.path()].contains(&request.uri().path()) {
         return next.run(request).await;
     }
     let Some(permit) = limits.in_flight.take(client.unwrap_or(Client::Others)) else {
-        return limits.refuse(Refusal::Busy, request.method(), path);
+        return limits.refuse(Refusal::Busy, &request, dialect);
     };
     let response = next.run(request).await;
     if response.extensions().get::<Endless>().is_some() {

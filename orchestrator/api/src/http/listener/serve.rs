@@ -12,12 +12,13 @@ use std::time::Duration;
 use axum::Router;
 use axum::body::Body;
 use axum::extract::ConnectInfo;
-use axum::http::{Method, Uri};
+use axum::http::Method;
 use hyper::server::conn::http1;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::server::graceful::{GracefulShutdown, Watcher};
+use os_upgrade_api_types::route::Dialect;
 use os_upgrade_auth::PeerCertificate;
-use os_upgrade_shell::node::STOP_WITHIN;
+use os_upgrade_shell::instance::STOP_WITHIN;
 use os_upgrade_tls::server_files::Tls;
 use rustls::server::Acceptor;
 use tokio::io::{AsyncRead, AsyncWrite};
@@ -31,9 +32,10 @@ use tokio_util::task::AbortOnDropHandle;
 use tower::ServiceExt as _;
 
 use super::connections::Connection;
-use super::early::Refusal;
 use super::sending::{Sending, hold_until_sent};
 use super::{CutOff, Endless, Limits};
+use crate::http::dialect::nested;
+use crate::http::refusal::Refusal;
 
 /// How long a client may take to send the headers of a request, and how long a connection may be idle.
 const HEADER_TIMEOUT: Duration = Duration::from_secs(30);
@@ -65,8 +67,7 @@ pub(crate) async fn serve_router(
     let graceful = GracefulShutdown::new();
     let service = Service {
         router,
-        plain: Router::new()
-            .fallback(async |method: Method, uri: Uri| Refusal::HttpsOnly.answer(&method, uri.path())),
+        plain: nested(https_only(Dialect::Specification), https_only(Dialect::FleetLock)),
         tls: tls.clone(),
         handshakes: Arc::clone(limits.handshakes()),
         shutdown: shutdown.clone(),
@@ -207,6 +208,11 @@ impl Service {
         });
         begun.await.map_err(io::Error::other)
     }
+}
+
+/// Refuses every request.
+fn https_only(dialect: Dialect) -> Router {
+    Router::new().fallback(async move |method: Method| Refusal::HttpsOnly.answer(&method, dialect))
 }
 
 /// Whether a write made no progress for [`WRITE_TIMEOUT`].

@@ -5,7 +5,7 @@ use std::fs;
 use std::path::Path;
 use std::time::UNIX_EPOCH;
 
-use os_upgrade_shell::node::Leadership;
+use os_upgrade_shell::instance::Leadership;
 use os_upgrade_site::published_state::{PublishedState, Readiness};
 use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::Gauge;

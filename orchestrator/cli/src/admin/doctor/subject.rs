@@ -37,7 +37,7 @@ impl Subject {
         server: &Server,
         dev: impl FnOnce() -> Option<PathBuf>,
         has_variable: bool,
-        origin: impl FnOnce() -> Result<UrlOrigin, Failure>,
+        origin: Result<&UrlOrigin, &Failure>,
     ) -> Self {
         if let Some(named) = server.named() {
             return Self::Instance(named);
@@ -46,10 +46,10 @@ impl Subject {
         if let Some(own) = own.or_else(|| has_variable.then_some(Reason::Variables)) {
             return Self::Machine(own);
         }
-        match origin() {
+        match origin {
             Ok(UrlOrigin::Default) => Self::Machine(Reason::NoInstance),
-            Ok(origin) => Self::Instance(origin),
-            Err(Failure::Usage(why)) => Self::Machine(Reason::Unclear(why)),
+            Ok(origin) => Self::Instance(origin.clone()),
+            Err(Failure::Usage(why)) => Self::Machine(Reason::Unclear(why.clone())),
             Err(failure) => Self::Machine(Reason::Unclear(format!("{failure:?}"))),
         }
     }
@@ -116,7 +116,7 @@ mod tests {
         let machine = Subject::Machine;
         for origin in [UrlOrigin::Variable, context(), UrlOrigin::Default] {
             let choose = |config, server, dev: Option<PathBuf>, has_variable| {
-                Subject::choose(config, server, || dev, has_variable, || Ok(origin.clone()))
+                Subject::choose(config, server, || dev, has_variable, Ok(&origin))
             };
             assert_eq!(choose(file(), &none, dev(), true), machine(Reason::Config("c.toml".into())));
             assert_eq!(choose(None, &none, dev(), true), machine(Reason::Dev("dev.toml".into())));
@@ -132,8 +132,8 @@ mod tests {
 
     #[test]
     fn unreadable_contexts_leave_this_machine() {
-        let unreadable = || Err(Failure::Usage("cannot read contexts.toml".to_owned()));
-        let subject = Subject::choose(None, &Server::default(), || None, false, unreadable);
+        let unreadable = Failure::Usage("cannot read contexts.toml".to_owned());
+        let subject = Subject::choose(None, &Server::default(), || None, false, Err(&unreadable));
         let told = "checking this machine: which instance is meant is unclear: cannot read contexts.toml";
         assert!(subject.is_unclear() && subject.to_string() == told, "{subject}");
     }

@@ -1,4 +1,4 @@
-//! Why a node halts: the bus has lost acknowledged messages, or the journal cannot be followed.
+//! Why an instance halts: the bus has lost acknowledged messages, or the journal cannot be followed.
 
 use std::fmt;
 use std::sync::Arc;
@@ -11,7 +11,7 @@ use super::known::{Acknowledged, StoreKnowledge, Stream, StreamFacts, Streams};
 use crate::journal::codec::Message;
 use crate::journal::{AppendId, JournalError};
 
-/// Why the node has halted. The text is for the operator, who must decide how to continue.
+/// Why the instance has halted. The text is for the operator, who must decide how to continue.
 #[derive(Debug, Clone, thiserror::Error)]
 pub enum Halt {
     /// The bus has lost acknowledged messages.

@@ -1,7 +1,7 @@
-//! The node: one instance of the orchestrator, as logic.
+//! One instance of the orchestrator, as logic.
 //!
-//! Events go in one by one, then [`Node::run`] returns the actions. Events that arrive together are therefore decided
-//! together, and their facts are one append. A node follows the journal until it holds the lease and has proved, by
+//! Events go in one by one, then [`Instance::run`] returns the actions. Events that arrive together are therefore decided
+//! together, and their facts are one append. An instance follows the journal until it holds the lease and has proved, by
 //! appending, that it is at the journal's end. It then leads until an append is refused or the lease is lost.
 
 mod action;
@@ -52,14 +52,14 @@ use crate::storage::StorageLimit;
 /// While an append takes longer than this, the instance is not ready.
 const APPEND_SLOW: Duration = Duration::from_secs(2);
 
-/// The parameters of a node.
+/// The parameters of an instance.
 #[derive(Debug, Clone)]
-pub struct NodeSettings {
+pub struct InstanceSettings {
     /// The instance's name: the same across restarts.
-    pub instance: String,
+    pub name: String,
     /// The process's name: never the same twice.
     pub nonce: String,
-    /// The site's own settings. They are in force once this node leads.
+    /// The site's own settings. They are in force once this instance leads.
     pub settings: Settings,
     /// The rules of time zones at the start.
     pub zones: Zones,
@@ -90,10 +90,10 @@ pub enum Leadership {
     Unknown,
 }
 
-/// One instance of the orchestrator.
+/// The logic of one running orchestrator, without I/O.
 #[derive(Debug)]
-pub struct Node {
-    settings: NodeSettings,
+pub struct Instance {
+    settings: InstanceSettings,
     lease: Lease,
     follower: Follower,
     appender: Appender,
@@ -132,10 +132,10 @@ enum Role {
     },
 }
 
-impl Node {
-    /// A node before its first event.
-    pub fn new(settings: NodeSettings) -> Self {
-        let holder = LeaseHolder::new(&settings.instance, &settings.nonce);
+impl Instance {
+    /// An instance before its first event.
+    pub fn new(settings: InstanceSettings) -> Self {
+        let holder = LeaseHolder::new(&settings.name, &settings.nonce);
         Self {
             lease: Lease::new(holder),
             follower: Follower::default(),
@@ -171,7 +171,7 @@ impl Node {
         &self.inventory
     }
 
-    /// The monotonic time until which this node leads unless it renews its lease; `None` if it does not lead.
+    /// The monotonic time until which this instance leads unless it renews its lease; `None` if it does not lead.
     pub fn leads_until(&self) -> Option<Duration> {
         self.lease.held_until().filter(|_| self.is_leading())
     }
@@ -281,7 +281,7 @@ impl Node {
                 self.inspection.connection(connected);
             }
             Event::Inspected { known, streams } => self.inspected(now, &known, streams),
-            // Only a halted node requests an account, and it handles the event above.
+            // Only a halted instance requests an account, and it handles the event above.
             Event::LossDescribed(_) => {}
             Event::Lease { number, outcome } => {
                 if let (Some(asked), LeaseOutcome::Written { at: Some(at), .. }) =
@@ -482,7 +482,7 @@ impl Node {
         match change {
             Some(LeaseChange::Lost) => self.step_down("the lease is lost"),
             Some(LeaseChange::Copied) => {
-                self.halt(Halt::Copied { instance: self.settings.instance.clone() });
+                self.halt(Halt::Copied { instance: self.settings.name.clone() });
             }
             // A loss since the last inspection would be trimmed away, and its traces with it.
             Some(LeaseChange::Gained) => self.inspection.require(),
@@ -632,7 +632,7 @@ impl Node {
     fn fence_published(&mut self, now: Now, epoch: u64, stored: Option<u64>) {
         let Role::Leading(leading) = &mut self.role else { return };
         if let Some(sequence) = self.dispatcher.fence_published(now, epoch, stored) {
-            let leader = self.settings.instance.clone();
+            let leader = self.settings.name.clone();
             leading.push(Input::FenceStored { sequence, leader });
         }
     }

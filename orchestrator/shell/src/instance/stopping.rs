@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-/// How long a stopping node waits for what is under way and for the release of its lease. After that, the remaining
+/// How long a stopping instance waits for what is under way and for the release of its lease. After that, the remaining
 /// callers are told that the outcome is unknown, and the lease expires.
 pub const STOP_WITHIN: Duration = Duration::from_millis(2_500);
 /// The answer to calls in the meantime.
@@ -17,7 +17,7 @@ pub(super) enum Stopping {
     Draining { until: Duration },
     /// It no longer leads, and releases the lease.
     Leaving { until: Duration },
-    /// The node has stopped.
+    /// The instance has stopped.
     Stopped,
 }
 

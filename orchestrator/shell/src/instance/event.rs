@@ -1,4 +1,4 @@
-//! What the driver tells the node.
+//! What the driver tells the instance.
 
 use std::time::Duration;
 

@@ -1,11 +1,11 @@
-//! How a node stops: it begins nothing new, waits for what is under way, and releases the lease.
+//! How an instance stops: it begins nothing new, waits for what is under way, and releases the lease.
 
 use super::stopping::{STOP_WITHIN, STOPPING, Stopping};
-use super::{Action, Node, Role};
+use super::{Action, Instance, Role};
 use crate::clock::Now;
 use crate::not_done::NotDone;
 
-impl Node {
+impl Instance {
     /// Begins to stop.
     pub(super) fn stop(&mut self, now: Now) {
         if !self.stopping.is_requested() {
@@ -23,7 +23,7 @@ impl Node {
                 }
                 self.abandon_all();
                 if let Role::Halted { .. } = self.role {
-                    // A halted node does not track the lease. If it still holds it, the lease expires.
+                    // A halted instance does not track the lease. If it still holds it, the lease expires.
                     self.stopping = Stopping::Stopped;
                     self.out.push(Action::Stopped);
                     return;

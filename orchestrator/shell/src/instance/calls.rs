@@ -5,7 +5,7 @@ use std::time::Duration;
 use os_upgrade_kernel::{Batch, Input, LockOperation, Operation, Request, State, View};
 
 use super::leading::Caller;
-use super::{Action, CallId, Node, NotReady, Role};
+use super::{Action, CallId, Instance, NotReady, Role};
 use crate::clock::Now;
 use crate::forward::{Forwarded, Outcome};
 use crate::not_done::NotDone;
@@ -40,7 +40,7 @@ fn is_refused_slot(state: &State, view: &View, request: &Request, now: Now) -> b
     matches!(answer, Some(Err(_)))
 }
 
-impl Node {
+impl Instance {
     /// Queues a request, forwards it, or answers why not. `forwarded_at` is the lease revision of a forwarded request.
     pub(super) fn call(&mut self, now: Now, call: CallId, request: Request, forwarded_at: Option<u64>) {
         if let Some(why) = self.stopping.reason_not_ready() {

@@ -1,4 +1,4 @@
-//! What a node asks the driver to do.
+//! What an instance asks the driver to do.
 
 use os_upgrade_kernel::{ClockDoubt, Settings};
 use os_upgrade_protocol::{GroupName, Hint, HostName};
@@ -94,7 +94,7 @@ pub enum Action {
 /// Something an operator may want to know.
 #[derive(Debug)]
 pub enum Warning {
-    /// The node halts: it does nothing more until an operator intervenes.
+    /// The instance halts: it does nothing more until an operator intervenes.
     Halted(Halt),
     /// A message of the inventory cannot be used.
     Inventory {
