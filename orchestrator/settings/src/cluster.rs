@@ -48,7 +48,6 @@ pub struct Cluster {
 pub enum ClusterAccess {
     /// By a kubeconfig.
     Kubeconfig {
-        /// The file.
         file: PathBuf,
         /// The context; the file's current one if absent.
         context: Option<String>,
