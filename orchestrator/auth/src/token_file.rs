@@ -38,14 +38,10 @@ const HEAD: &str = "# Who may call the API of os-upgrade. Written by `os-upgrade
 pub enum FileError {
     /// The file does not exist.
     #[error("there is no token file {}; `os-upgrade token create` makes one", path.display())]
-    Missing {
-        /// Its path.
-        path: PathBuf,
-    },
+    Missing { path: PathBuf },
     /// The file cannot be read.
     #[error("cannot read the token file {}", path.display())]
     Unreadable {
-        /// Its path.
         path: PathBuf,
         /// The error of the file system.
         source: io::Error,
@@ -53,7 +49,6 @@ pub enum FileError {
     /// The file cannot be written.
     #[error("cannot write the token file {}", path.display())]
     Unwritable {
-        /// Its path.
         path: PathBuf,
         /// The error of the file system.
         source: io::Error,
@@ -61,7 +56,6 @@ pub enum FileError {
     /// An untrusted user could have written the file.
     #[error("the token file {} {why}", path.display())]
     Unsafe {
-        /// Its path.
         path: PathBuf,
         /// What is wrong, and what to do.
         why: String,
@@ -69,7 +63,6 @@ pub enum FileError {
     /// The file is malformed.
     #[error("the token file {} is not valid: {why}", path.display())]
     Invalid {
-        /// Its path.
         path: PathBuf,
         /// What is wrong, and where.
         why: String,

@@ -55,7 +55,6 @@ pub(super) enum Delivery {
 
 /// What a reader passes to its sink.
 pub(super) enum Read {
-    /// A message.
     Message(Box<Message>),
     /// Everything that was in the stream when reading began has been passed. Passed once.
     End,

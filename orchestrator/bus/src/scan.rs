@@ -42,7 +42,6 @@ pub enum ScanError {
 /// A message of a scanned stream.
 #[derive(Debug, Clone, Copy)]
 pub struct Scanned<'a> {
-    /// Its sequence.
     pub sequence: u64,
     message: &'a Message,
 }

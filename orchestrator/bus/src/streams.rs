@@ -30,7 +30,6 @@ const RESTORED: [&str; 2] = [subject::CONTROL_STREAM, subject::JOURNAL_STREAM];
 /// A restoration that is not finished.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Unfinished {
-    /// Its id.
     pub id: String,
     /// Whether it has created the journal that is there. Otherwise that is the one from before, or there is none.
     pub has_journal: bool,

@@ -26,7 +26,6 @@ pub enum StartTimeError {
     /// A digit is missing.
     #[error("write {expected} instead of {text:?}: times of day are HH:MM")]
     OneDigit {
-        /// The text.
         text: String,
         /// The same with two digits.
         expected: String,

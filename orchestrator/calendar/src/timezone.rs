@@ -29,7 +29,6 @@ pub enum TimezoneError {
     /// It is nearly a name.
     #[error("{text:?} is not a zone; did you mean {nearest}?")]
     Near {
-        /// The text.
         text: String,
         /// The name.
         nearest: &'static str,
@@ -37,7 +36,6 @@ pub enum TimezoneError {
     /// It is an offset from UTC.
     #[error("{text:?} is not a zone; name a place, such as Europe/Stockholm, or write {offset}")]
     Offset {
-        /// The text.
         text: String,
         /// The zone with this offset.
         offset: FixedOffset,

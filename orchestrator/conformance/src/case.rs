@@ -149,7 +149,6 @@ pub(super) enum Body {
     Empty,
     /// Half an object.
     Half,
-    /// A list.
     List,
     /// An object without `client_params`.
     NoParams,

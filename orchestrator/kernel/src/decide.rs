@@ -45,7 +45,6 @@ pub enum Input {
     Request(Request),
     /// A message of the control stream, in order.
     Control {
-        /// Its sequence.
         sequence: u64,
         /// Its content.
         message: ControlMessage,
@@ -64,7 +63,6 @@ pub enum Input {
     },
     /// What was stored of a removed host has been deleted.
     Purged {
-        /// The host.
         host: HostName,
         /// The sequence of its last announcement before it was removed.
         announced: u64,

@@ -64,7 +64,6 @@ impl Order {
 /// What to delete of a removed host: what it announced and published before, its consumer, and its output.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Purge {
-    /// The host.
     pub host: HostName,
     /// The sequence of its last announcement before it was removed; 0 if it had announced nothing. If it has announced
     /// itself since, its consumer is kept.

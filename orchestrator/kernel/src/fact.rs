@@ -33,7 +33,6 @@ pub enum Fact {
     ConfigReplaced {
         /// In force from now on; `None` when it was deleted.
         config: Option<Config>,
-        /// The operator.
         actor: String,
         /// Every place at which it differs from the previous configuration.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -66,20 +65,15 @@ pub enum Fact {
         hosts: Vec<Enlisted>,
     },
     /// Every host is prepared; upgrades may begin.
-    UpgradesBegan {
-        /// The run.
-        run: RunId,
-    },
+    UpgradesBegan { run: RunId },
     /// No further host is started.
     RunStopping {
-        /// The run.
         run: RunId,
         /// Why it stops.
         cause: StopCause,
     },
     /// The run is over.
     RunEnded {
-        /// The run.
         run: RunId,
         /// How it ended.
         result: RunResult,
@@ -88,18 +82,14 @@ pub enum Fact {
     RunMissed(MissedRun),
     /// Something happened to a host of the active run.
     Host {
-        /// The run.
         run: RunId,
-        /// The host.
         host: HostName,
         /// What happened.
         event: HostEvent,
     },
     /// A host's slot is about to be requested from a lock server, so it may be held from here on.
     SlotRequested {
-        /// The host.
         host: HostName,
-        /// Its group.
         group: GroupName,
         /// Who needs the slot.
         #[serde(rename = "run")]
@@ -107,39 +97,29 @@ pub enum Fact {
     },
     /// A host's slot is no longer needed and must be released at the lock server, or once more if it was in doubt.
     SlotReleaseDue {
-        /// The host.
         host: HostName,
         /// The reason for the release.
         why: ReleaseCause,
     },
     /// The lock server has not released a host's slot; it is asked again.
     SlotReleaseRefused {
-        /// The host.
         host: HostName,
         /// Why not.
         refusal: ReleaseRefusal,
     },
     /// The outcome of a request to the lock server about a host's slot is not known, so that it may still be carried out.
-    SlotInDoubt {
-        /// The host.
-        host: HostName,
-    },
+    SlotInDoubt { host: HostName },
     /// The lock server has released a host's slot that is in doubt. It is asked once more after a while, in case it has
     /// carried out an earlier request meanwhile.
-    SlotUnlocked {
-        /// The host.
-        host: HostName,
-    },
+    SlotUnlocked { host: HostName },
     /// A host's slot is free.
     SlotReleased {
-        /// The host.
         host: HostName,
         /// The reason for the release.
         why: ReleaseCause,
     },
     /// An external FleetLock client holds a slot of an embedded semaphore.
     LockGranted {
-        /// The group.
         group: GroupName,
         /// The client's FleetLock id.
         id: ClientId,
@@ -148,7 +128,6 @@ pub enum Fact {
     },
     /// An external FleetLock client was refused a slot; it is remembered as a waiter for a while.
     LockAwaited {
-        /// The group.
         group: GroupName,
         /// The client's FleetLock id.
         id: ClientId,
@@ -157,7 +136,6 @@ pub enum Fact {
     },
     /// An external FleetLock client has released its slot. In what older versions wrote, it may only have waited for one.
     LockReleased {
-        /// The group.
         group: GroupName,
         /// The client's FleetLock id.
         id: ClientId,
@@ -166,7 +144,6 @@ pub enum Fact {
     },
     /// An external FleetLock client, which holds no slot, no longer waits for one.
     LockWaitEnded {
-        /// The group.
         group: GroupName,
         /// The client's FleetLock id.
         id: ClientId,
@@ -175,11 +152,9 @@ pub enum Fact {
     },
     /// An operator holds a slot of an embedded semaphore.
     HoldPlaced {
-        /// The group.
         group: GroupName,
         /// The id under which the slot is held.
         id: ClientId,
-        /// The operator.
         actor: String,
         /// Why, as the operator says.
         reason: String,
@@ -187,11 +162,9 @@ pub enum Fact {
     /// An operator released a slot: neither the client nor an operator holds it any more, and the client no longer waits
     /// for one. A slot held for a run is released by a separate fact.
     HolderReleased {
-        /// The group.
         group: GroupName,
         /// The id that held it.
         id: ClientId,
-        /// The operator.
         actor: String,
         /// Why, as the operator says; absent when it was released because the client has left the inventory.
         #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -231,7 +204,6 @@ pub enum Fact {
     },
     /// A host no longer takes part. What follows in the active run is a separate fact.
     HostWithdrawn {
-        /// The host.
         host: HostName,
         /// Who withdrew it.
         actor: String,
@@ -243,7 +215,6 @@ pub enum Fact {
     },
     /// A host is gone: decisions about it, and what it has announced, are forgotten.
     HostRemoved {
-        /// The host.
         host: HostName,
         /// Who removed it.
         actor: String,
@@ -253,16 +224,11 @@ pub enum Fact {
         announced: u64,
     },
     /// What was stored of a removed host has been deleted.
-    HostPurged {
-        /// The host.
-        host: HostName,
-    },
+    HostPurged { host: HostName },
     /// A command appeared after its host's part in the run had ended; it is to be retracted. If a slot is still held in
     /// case the command appears, it is held for this command from here on.
     LateCommandSeen {
-        /// The host.
         host: HostName,
-        /// The command's action.
         action: Action,
         /// The command's sequence in the control stream.
         sequence: u64,
@@ -290,7 +256,6 @@ pub enum Fact {
     },
     /// Hosts are to reboot: an entry of the reboot queue each, in this order.
     RebootsQueued {
-        /// The hosts.
         hosts: Vec<HostName>,
         /// Who queued them.
         actor: String,
@@ -303,9 +268,7 @@ pub enum Fact {
     },
     /// Something happened to an entry of the reboot queue.
     Reboot {
-        /// The entry's index.
         index: u64,
-        /// Its host.
         host: HostName,
         /// What happened.
         event: EntryEvent,
@@ -314,20 +277,15 @@ pub enum Fact {
     RebootQueueSwitched {
         /// Whether they start.
         enabled: bool,
-        /// The operator.
         actor: String,
         /// Why, as the operator says.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         reason: Option<String>,
     },
     /// Entries of the reboot queue that have backed off may start again at once.
-    RebootBackoffReset {
-        /// The operator.
-        actor: String,
-    },
+    RebootBackoffReset { actor: String },
     /// Something happened to the Kubernetes node of a host.
     Node {
-        /// The host.
         host: HostName,
         /// What happened.
         step: NodeStep,
@@ -522,10 +480,7 @@ pub enum IgnoreCause {
     /// A reply to no command that is outstanding for its host.
     NothingOutstanding,
     /// A reply to the `upgrade` or `reboot` of a host whose part in the run had ended without one.
-    TooLate {
-        /// The run.
-        run: RunId,
-    },
+    TooLate { run: RunId },
     /// A further reply to a command that has been answered.
     AlreadyAnswered,
     /// A command that this site has not decided.

@@ -12,11 +12,9 @@ const ENTRY_PREFIX: &str = "rq-";
 /// `rq-<index>-<added_at>`.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Owner {
-    /// A run.
     Run(RunId),
     /// An entry of the reboot queue.
     Entry {
-        /// Its index.
         index: u64,
         /// When it was added, in seconds since 1970. That makes it unique: a site that is rolled back to an earlier state gives the
         /// index to another entry.

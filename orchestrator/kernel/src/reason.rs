@@ -71,7 +71,6 @@ pub enum Reason {
     },
     /// An operator gave the host up: the run continues without it.
     GivenUp {
-        /// The operator.
         actor: String,
         /// Why, as the operator says.
         reason: String,
@@ -87,10 +86,7 @@ pub enum Reason {
         host: HostName,
     },
     /// An operator cancelled the run.
-    RunCancelled {
-        /// The operator.
-        actor: String,
-    },
+    RunCancelled { actor: String },
     /// The run's `not-after` passed before this host was upgraded.
     RunTimedOut {
         /// What the host was waiting for then; absent in records of older versions.
@@ -103,13 +99,9 @@ pub enum Reason {
         actor: String,
     },
     /// The host has not been approved.
-    AwaitsApproval {
-        /// The host.
-        host: HostName,
-    },
+    AwaitsApproval { host: HostName },
     /// An operator withdrew the host.
     HostWithdrawn {
-        /// The operator.
         actor: String,
         /// Why, as the operator says.
         reason: String,

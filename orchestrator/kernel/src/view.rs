@@ -74,7 +74,6 @@ pub struct SeenHost {
 #[allow(clippy::struct_excessive_bools, reason = "each is a fact of its own, as the API server tells it")]
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct SeenNode {
-    /// Its name.
     pub name: String,
     /// The boot that its kubelet reports, if it does.
     pub boot_id: Option<String>,
@@ -91,7 +90,6 @@ pub struct SeenNode {
 /// The mark of a node.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct SeenMark {
-    /// The fence in it.
     pub fence: NodeFence,
     /// Whether it is known to be of another journal of the site. Older versions did not write which one it is.
     pub is_of_other_journal: bool,

@@ -46,7 +46,6 @@ pub struct Manifest {
     pub program: String,
     /// Why it was made.
     pub kind: Kind,
-    /// The site.
     pub site: String,
     /// When it was made.
     pub made_at: DateTime<Utc>,
@@ -72,7 +71,6 @@ pub enum Kind {
 pub struct At {
     /// The sequence of the last record of the journal.
     pub journal: u64,
-    /// Its append id.
     pub append_id: String,
     /// The position in the control stream as of that record.
     pub control: u64,
@@ -112,7 +110,6 @@ pub enum ArchiveError {
         /// The cause.
         source: io::Error,
     },
-    /// It is not a backup.
     #[error("{} is not a backup of os-upgrade", .0.display())]
     NotABackup(PathBuf),
     /// It is truncated or has been changed.

@@ -32,9 +32,7 @@ const INTERRUPTED: &str = "an earlier restoration was interrupted before it had 
 pub enum Source {
     /// The store of this instance.
     Store,
-    /// A backup.
     Backup {
-        /// The file.
         file: PathBuf,
         /// Whether the site's present data may be replaced.
         replace: bool,
@@ -73,7 +71,6 @@ pub struct Plan {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub struct Summary {
-    /// The site.
     pub site: String,
     /// What is restored: the store or a backup.
     pub source: String,

@@ -26,9 +26,7 @@ const LEFT_MIN: Duration = Duration::from_secs(1);
 /// A site that no orchestrator on this machine runs.
 #[derive(Debug)]
 pub struct Site {
-    /// Its settings.
     pub settings: Settings,
-    /// Its bus.
     pub bus: Bus,
     /// Its data directory, locked.
     pub directory: DataDirectory,

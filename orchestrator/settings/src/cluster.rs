@@ -46,7 +46,6 @@ pub struct Cluster {
 pub enum ClusterAccess {
     /// By a kubeconfig.
     Kubeconfig {
-        /// The file.
         file: PathBuf,
         /// The context; the file's current one if absent.
         context: Option<String>,

@@ -7,12 +7,7 @@ use std::path::{Path, PathBuf};
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Origin {
     /// A position in the file; lines and columns count from 1, columns in characters.
-    File {
-        /// The line.
-        line: usize,
-        /// The column.
-        column: usize,
-    },
+    File { line: usize, column: usize },
     /// An environment variable.
     Variable(String),
 }

@@ -19,7 +19,6 @@ pub struct Section {
 /// One key.
 #[derive(Debug)]
 pub struct Key {
-    /// The section it is in.
     pub section: &'static str,
     /// The name, as in the file.
     pub name: &'static str,

@@ -18,7 +18,6 @@ pub enum Warning {
     /// A key of `[reboot]` is set that belongs to something that is not there.
     #[error("[reboot] {key} has no effect without {needs}")]
     NoEffect {
-        /// The key.
         key: &'static str,
         /// What it belongs to.
         needs: &'static str,

@@ -10,11 +10,9 @@ use os_upgrade_protocol::{CommandId, Reply, RunId, header};
 /// A message of the control stream as it was read.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RawControl {
-    /// Its sequence.
     pub sequence: u64,
     /// When the server stored it.
     pub time: DateTime<Utc>,
-    /// Its subject.
     pub subject: String,
     /// `Os-Upgrade-Command-Id`.
     pub command_id: Option<String>,
@@ -22,7 +20,6 @@ pub struct RawControl {
     pub in_reply_to: Option<String>,
     /// `Os-Upgrade-Run`.
     pub run: Option<String>,
-    /// Its payload.
     pub payload: bytes::Bytes,
 }
 

@@ -51,7 +51,6 @@ impl DispatchSettings {
 /// The outcome of publishing a command.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum PublishOutcome {
-    /// It is stored.
     Stored,
     /// It is certainly not stored, and may be sent again as it is.
     NotStored,
@@ -84,7 +83,6 @@ pub enum Dispatch {
     Retract {
         /// The host it was sent to.
         host: HostName,
-        /// Its sequence.
         sequence: u64,
     },
     /// Delete what is stored of a removed host.

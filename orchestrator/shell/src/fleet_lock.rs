@@ -24,7 +24,6 @@ pub const RETRY_AFTER_MAX: Duration = Duration::from_mins(10);
 /// The relevant parts of an HTTP answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct HttpAnswer<'a> {
-    /// Its status.
     pub status: u16,
     /// Its `Location`, if it has one.
     pub location: Option<&'a [u8]>,

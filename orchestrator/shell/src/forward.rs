@@ -35,7 +35,6 @@ pub type Outcome = Result<Answered, NotDone>;
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub struct Answered {
-    /// The answer.
     pub answer: Answer,
     /// The journal sequence at which the answer holds.
     pub sequence: u64,
@@ -50,7 +49,6 @@ pub struct Forwarded {
     /// library kept it while disconnected. Its caller was told that the outcome is unknown, and may have requested the
     /// opposite since.
     pub lease: u64,
-    /// The request.
     pub request: Request,
 }
 

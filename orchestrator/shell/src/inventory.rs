@@ -78,7 +78,6 @@ pub enum WorkerMessage {
         application: ApplicationName,
         /// The host in the subject.
         host: HostName,
-        /// The payload.
         payload: Bytes,
         /// Its sequence in the stream.
         sequence: u64,
@@ -96,12 +95,10 @@ pub enum WorkerMessage {
     Versions {
         /// The host in the subject.
         host: HostName,
-        /// The payload.
         payload: Bytes,
         /// When the bus stored it.
         at: DateTime<Utc>,
     },
-    /// A heartbeat.
     Heartbeat {
         /// The host in the subject.
         host: HostName,
@@ -114,7 +111,6 @@ pub enum WorkerMessage {
     Progress {
         /// The host in the subject.
         host: HostName,
-        /// The payload.
         payload: Bytes,
     },
 }

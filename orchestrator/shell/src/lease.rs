@@ -85,7 +85,6 @@ impl LeaseHolder {
 /// lease is held from the time of the question.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LeaseRequest {
-    /// Its number.
     pub number: u64,
     /// The action to carry out.
     pub action: LeaseAction,
@@ -97,17 +96,9 @@ pub enum LeaseAction {
     /// Write the holder if there is no entry.
     Create(LeaseHolder),
     /// Write the holder if the entry still has this revision.
-    Update {
-        /// The holder.
-        holder: LeaseHolder,
-        /// The revision.
-        revision: u64,
-    },
+    Update { holder: LeaseHolder, revision: u64 },
     /// Delete the entry if it still has this revision, so that another instance need not wait for its expiry.
-    Release {
-        /// The revision.
-        revision: u64,
-    },
+    Release { revision: u64 },
 }
 
 /// The outcome of a [`LeaseAction`].
@@ -115,14 +106,12 @@ pub enum LeaseAction {
 pub enum LeaseOutcome {
     /// It is written, with this revision.
     Written {
-        /// The revision.
         revision: u64,
         /// The bus's time of the write, if known.
         at: Option<DateTime<Utc>>,
     },
     /// Another process holds it, perhaps an earlier one of this instance.
     Taken {
-        /// The holder.
         holder: LeaseHolder,
         /// The revision of the entry.
         revision: u64,

@@ -7,7 +7,6 @@ use tokio::sync::oneshot;
 /// A request on its way to the instance.
 #[derive(Debug)]
 pub struct Call {
-    /// The request.
     pub request: Request,
     /// The lease revision at which a follower saw this process lead; `None` if the request was not forwarded.
     pub forwarded_at: Option<u64>,

@@ -27,9 +27,7 @@ pub struct DrainPreview {
 /// A pod by its name.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PodName {
-    /// Its namespace.
     pub namespace: String,
-    /// Its name.
     pub name: String,
     /// Its controller, as in `StatefulSet/db`; absent if it has none.
     pub owner: Option<String>,

@@ -56,7 +56,6 @@ impl Role {
 pub struct Heartbeat {
     /// Its name, the same across restarts.
     pub instance: String,
-    /// Its role.
     pub role: Role,
     /// The sequence up to which it has the journal.
     pub position: u64,
@@ -114,7 +113,6 @@ fn ignore_unknown<'de, D: Deserializer<'de>, T: DeserializeOwned>(
 /// An instance by its last heartbeat.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Instance {
-    /// The heartbeat.
     pub heartbeat: Heartbeat,
     /// When it arrived.
     pub seen: DateTime<Utc>,

@@ -127,7 +127,6 @@ pub enum StoreError {
     /// A row has a value that this program never writes.
     #[error("the store is damaged: {column} holds {value:?}")]
     BadValue {
-        /// The column.
         column: &'static str,
         /// Its value, or the parser's error.
         value: String,

@@ -36,7 +36,6 @@ pub struct History {
 /// A run, without its hosts.
 #[derive(Debug)]
 pub struct RunRow {
-    /// Its id.
     pub id: String,
     /// The kind of its trigger, one word.
     pub trigger_kind: String,
@@ -96,7 +95,6 @@ pub struct CommandRow {
     pub sequence: u64,
     /// The host to which it was sent.
     pub host: String,
-    /// Its action.
     pub action: String,
 }
 
@@ -109,7 +107,6 @@ pub struct FactRow {
     pub place: u64,
     /// When it became true.
     pub at: DateTime<Utc>,
-    /// Its name.
     pub name: String,
     /// The name of the host event, for a fact about a host in a run.
     pub event: Option<String>,
@@ -222,7 +219,6 @@ impl Audit {
 /// A run with its hosts, by name, and its facts.
 #[derive(Debug)]
 pub struct RunDetail {
-    /// The run.
     pub run: RunRow,
     /// All of its hosts.
     pub hosts: Vec<HostRow>,
@@ -237,7 +233,6 @@ pub struct HostDetail {
     pub run_started_at: DateTime<Utc>,
     /// When the next run started; `None` if it is the last one.
     pub next_run_at: Option<DateTime<Utc>>,
-    /// The host.
     pub host: HostRow,
     /// The facts, in order; at most 1 000, the first ones.
     pub facts: Vec<FactRow>,

@@ -4,6 +4,7 @@
 
 mod circles;
 mod diagram;
+mod docs;
 mod graph;
 mod layers;
 mod links;

@@ -15,7 +15,6 @@ use crate::{CommandId, HostName, header};
 /// The output of one command, as sent: the text is the payload, and headers name the command.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Output {
-    /// The command.
     pub command: CommandId,
     /// What it has printed.
     pub tail: OutputTail,
@@ -30,7 +29,6 @@ pub enum OutputError {
     /// Its command is of another host.
     #[error("it names a command of {0}")]
     OtherHost(HostName),
-    /// It is too large.
     #[error("{bytes} bytes are more than {OUTPUT_MESSAGE_BYTES_MAX}")]
     TooLarge {
         /// Its size.

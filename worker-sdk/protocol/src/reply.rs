@@ -16,7 +16,6 @@ const UNHEALTHY: &str = "unhealthy: ";
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(from = "String", into = "String")]
 pub enum Outcome {
-    /// `done`.
     Done,
     /// `reboot-required`; it has this meaning only in a reply to `upgrade`.
     RebootRequired,

@@ -133,6 +133,5 @@ pub struct Received {
     pub run_header: Option<String>,
     /// Its `Os-Upgrade-Command-Id` header, unparsed.
     pub id_header: Option<String>,
-    /// Its payload.
     pub payload: Vec<u8>,
 }

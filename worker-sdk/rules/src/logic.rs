@@ -33,7 +33,6 @@ pub struct WorkerConfig {
 /// What the logic waits for.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Activity {
-    /// `Started`.
     NotStarted,
     /// A command.
     Idle,

@@ -56,7 +56,6 @@ struct ReadFailure {
 /// What to do about a consumer that can no longer be read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Remedy {
-    /// Check it.
     Check,
     /// Replace it: it is dead.
     Replace,

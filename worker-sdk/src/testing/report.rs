@@ -6,7 +6,6 @@ use serde::Serialize;
 
 /// A rule of the protocol, in the order in which they are checked.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-#[expect(missing_docs, reason = "`expected` describes each rule")]
 pub enum Rule {
     Announced,
     DurableConsumer,
@@ -165,7 +164,6 @@ fn by_name<S: serde::Serializer>(rule: &Rule, serializer: S) -> Result<S::Ok, S:
 /// One row per rule, in the order of the check.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Report {
-    /// The rows.
     pub rows: Vec<Row>,
 }
 

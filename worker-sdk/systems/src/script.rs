@@ -16,7 +16,6 @@ pub enum Interpreter {
     InSearchPath {
         /// The path of `env`.
         env: String,
-        /// The name.
         name: String,
     },
 }

@@ -16,7 +16,6 @@ pub(super) struct Answer {
     pub(super) code: u16,
     /// The header `Retry-After`.
     pub(super) retry_after: Option<Duration>,
-    /// The body.
     pub(super) body: Vec<u8>,
 }
 

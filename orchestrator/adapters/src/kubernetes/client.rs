@@ -41,7 +41,6 @@ const PORT: &str = "KUBERNETES_SERVICE_PORT";
 pub enum Access {
     /// By a kubeconfig.
     Kubeconfig {
-        /// The file.
         file: PathBuf,
         /// The context; the file's current one if absent.
         context: Option<String>,
@@ -63,17 +62,13 @@ pub enum BuildError {
     /// The kubeconfig cannot be used.
     #[error("the kubeconfig {} cannot be used", .file.display())]
     Kubeconfig {
-        /// The file.
         file: PathBuf,
         /// What is wrong with it.
         source: Box<KubeconfigError>,
     },
     /// This is no pod.
     #[error("there is no cluster around this process: the environment variable {variable} is missing")]
-    NotInCluster {
-        /// The variable.
-        variable: &'static str,
-    },
+    NotInCluster { variable: &'static str },
     /// The server's address or the authority of a service account cannot be used.
     #[error("the service account in {} cannot be used", .folder.display())]
     ServiceAccount {
@@ -85,7 +80,6 @@ pub enum BuildError {
     /// The file of a token cannot be used.
     #[error("the token in {} cannot be used", .file.display())]
     Token {
-        /// The file.
         file: PathBuf,
         /// What is wrong with it.
         source: TokenError,

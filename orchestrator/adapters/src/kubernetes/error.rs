@@ -15,10 +15,7 @@ pub enum Error {
     },
     /// There is no answer in time. The request may have been carried out, or may yet be.
     #[error("the API server has not answered within {} ms", .limit.as_millis())]
-    TimedOut {
-        /// The limit.
-        limit: Duration,
-    },
+    TimedOut { limit: Duration },
     /// There are no credentials to send, so nothing was sent: a program that the kubeconfig names has failed, or a file cannot
     /// be read.
     #[error("there are no credentials: {detail}")]
@@ -32,7 +29,6 @@ pub enum Error {
     /// A right is missing.
     #[error("no right to {right}: {detail}")]
     Forbidden {
-        /// The right.
         right: Right,
         /// The server's message.
         detail: String,

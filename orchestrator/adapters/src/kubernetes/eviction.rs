@@ -43,7 +43,6 @@ pub enum Verdict {
     Denied {
         /// The HTTP status.
         status: u16,
-        /// Its message.
         message: String,
     },
 }

@@ -80,12 +80,7 @@ pub enum Marking {
     /// There is none.
     None,
     /// It is a mark, with the text as it stands there.
-    Marked {
-        /// The mark.
-        mark: Mark,
-        /// The text.
-        text: String,
-    },
+    Marked { mark: Mark, text: String },
     /// It cannot be read, so that nobody knows whose it is. Such a node is neither cordoned nor uncordoned from here.
     Unreadable {
         /// What is wrong with it.

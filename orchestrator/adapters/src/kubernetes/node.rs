@@ -26,7 +26,6 @@ const RETRY_PAUSE_MAX: Duration = Duration::from_secs(5);
 /// What a node says of itself.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NodeState {
-    /// Its name.
     pub name: String,
     /// Its uid. A node that was deleted and added again has another one.
     pub uid: String,
@@ -42,7 +41,6 @@ pub struct NodeState {
     pub readiness_since: Option<DateTime<Utc>>,
     /// The volumes that are in use on it, as its kubelet says.
     pub volumes_in_use: Names,
-    /// Its labels.
     pub labels: BTreeMap<String, String>,
 }
 

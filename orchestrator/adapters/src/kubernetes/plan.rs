@@ -13,11 +13,8 @@ const PART_OF: (&str, &str) = ("app.kubernetes.io/part-of", "os-upgrade");
 /// A pod. Names recur, uids do not.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct PodRef {
-    /// Its namespace.
     pub namespace: String,
-    /// Its name.
     pub name: String,
-    /// Its uid.
     pub uid: String,
 }
 
@@ -28,7 +25,6 @@ pub struct Controller {
     pub group: String,
     /// The kind, as in `ReplicaSet`.
     pub kind: String,
-    /// Its name.
     pub name: String,
 }
 
@@ -156,15 +152,12 @@ pub enum Action {
 /// A pod of the node, and what is done about it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PlannedPod {
-    /// The pod.
     pub pod: PodRef,
     /// Its controller, if it has any.
     pub controller: Option<Controller>,
-    /// Its labels.
     pub labels: BTreeMap<String, String>,
     /// What is done.
     pub action: Action,
-    /// Its volumes.
     pub volumes: PodVolumes,
     /// What keeps it after its end until somebody takes it away.
     pub finalizers: Names,

@@ -48,7 +48,6 @@ pub enum Failure {
     /// The time was up, and the program was killed.
     #[error("the command was killed after {} ms", .limit.as_millis())]
     TimedOut {
-        /// The limit.
         limit: Duration,
         /// The end of what it printed.
         tail: String,

@@ -18,7 +18,6 @@ use crate::http::error::Problem;
 /// The selected part of a value.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Keep {
-    /// All of it.
     All,
     /// These fields, and the selected part of each.
     Only(BTreeMap<String, Keep>),

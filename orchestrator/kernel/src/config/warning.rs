@@ -49,10 +49,7 @@ pub enum Warning {
     /// No application is configured.
     NoApplications,
     /// No host announces a worker of a configured application.
-    NotAnnounced {
-        /// The application.
-        application: ApplicationName,
-    },
+    NotAnnounced { application: ApplicationName },
     /// The last window is taken away.
     NoWindows,
     /// No window starts a run any more.

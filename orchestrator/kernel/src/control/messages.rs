@@ -35,10 +35,7 @@ pub enum ControlMessage {
     /// A fence, of this leader or another.
     Leader,
     /// A message that is not part of the protocol.
-    Unknown {
-        /// Its subject.
-        subject: String,
-    },
+    Unknown { subject: String },
 }
 
 /// The most bytes of the error of a reply that cannot be read: it may repeat what the host wrote.

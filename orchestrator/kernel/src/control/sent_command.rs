@@ -7,7 +7,6 @@ use serde::{Deserialize, Serialize};
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub struct SentCommand {
-    /// Its action.
     pub action: Action,
     /// Its sequence in the control stream.
     pub sequence: u64,

@@ -24,14 +24,12 @@ pub enum EnrolmentOperation {
     },
     /// Let a host no longer take part.
     Withdraw {
-        /// The host.
         host: HostName,
         /// Why, as the operator says.
         reason: String,
     },
     /// Forget a host that is gone, with what is stored of it.
     Remove {
-        /// The host.
         host: HostName,
         /// Why, as the operator says.
         reason: String,
@@ -57,34 +55,19 @@ pub enum EnrolmentRefusal {
         host: HostName,
     },
     /// The host is not gone: its worker sends heartbeats.
-    HostRunning {
-        /// The host.
-        host: HostName,
-    },
+    HostRunning { host: HostName },
     /// The host sends heartbeats, and it is not known yet whether it still does.
-    HostAwaited {
-        /// The host.
-        host: HostName,
-    },
+    HostAwaited { host: HostName },
     /// The host is in the active run.
     HostInRun {
-        /// The host.
         host: HostName,
         /// Its status there.
         status: HostStatus,
     },
     /// The host's node is cordoned.
-    HostCordoned {
-        /// The host.
-        host: HostName,
-    },
+    HostCordoned { host: HostName },
     /// The host holds a slot, or is about to.
-    HostHoldsSlot {
-        /// The host.
-        host: HostName,
-        /// The group.
-        group: GroupName,
-    },
+    HostHoldsSlot { host: HostName, group: GroupName },
 }
 
 impl EnrolmentRefusal {

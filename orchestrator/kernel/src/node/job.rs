@@ -24,7 +24,6 @@ use crate::view::View;
 pub struct NodeJob {
     /// What to do.
     pub order: NodeOrder,
-    /// The host.
     pub host: HostName,
     /// The fence to write into the node's mark. A node whose mark has a later one, or is of another journal, is left alone.
     pub fence: NodeFence,
@@ -71,15 +70,9 @@ pub enum NodeOutcome {
     /// Of `Check`: it is cordoned, and the dry run was not refused.
     Clear,
     /// Of `Check`: it is cordoned, and would not be drained. Of `Evict`: it is cordoned, and pods are left.
-    Remaining {
-        /// The pods.
-        pods: Pods,
-    },
+    Remaining { pods: Pods },
     /// Of `Evict`: it is cordoned, and no pod that has to go is left, but volumes are still in use.
-    VolumesInUse {
-        /// The volumes.
-        volumes: Volumes,
-    },
+    VolumesInUse { volumes: Volumes },
     /// Of `Check` and `Evict`: it is cordoned, a fresh list shows no pod that has to go, and volumes are no longer in use.
     Drained {
         /// The boot that its kubelet reports.

@@ -14,7 +14,6 @@ use crate::state::State;
 pub enum NodeOperation {
     /// Let a node that stays cordoned, because its host failed or the node does not get ready, be as it was before.
     Uncordon {
-        /// The host.
         host: HostName,
         /// Why, as the operator says.
         reason: String,
@@ -26,20 +25,11 @@ pub enum NodeOperation {
 #[serde(tag = "kind", rename_all = "kebab-case", rename_all_fields = "kebab-case")]
 pub enum NodeRefusal {
     /// The node is not cordoned from here.
-    NotCordoned {
-        /// The host.
-        host: HostName,
-    },
+    NotCordoned { host: HostName },
     /// The host is being upgraded or rebooted.
-    NodeInUse {
-        /// The host.
-        host: HostName,
-    },
+    NodeInUse { host: HostName },
     /// A command of the host may still appear.
-    NodeUncertain {
-        /// The host.
-        host: HostName,
-    },
+    NodeUncertain { host: HostName },
 }
 
 impl NodeRefusal {

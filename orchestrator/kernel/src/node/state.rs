@@ -110,7 +110,6 @@ impl NodeStage {
 pub enum NodeStep {
     /// It is cordoned, and its mark has this fence.
     Cordoned {
-        /// The fence.
         fence: NodeFence,
         /// Whether it was unschedulable before, as an administrator had left it.
         #[serde(default, skip_serializing_if = "is_default")]
@@ -125,7 +124,6 @@ pub enum NodeStep {
         /// What it waits for.
         waits: NodeWait,
     },
-    /// It is drained.
     Drained {
         /// The boot that its kubelet reports, if it does.
         #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -142,7 +140,6 @@ pub enum NodeStep {
     },
     /// An operator lets it be as it was before.
     UncordonRequested {
-        /// The operator.
         actor: String,
         /// Why, as the operator says.
         reason: String,

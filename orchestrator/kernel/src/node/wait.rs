@@ -21,15 +21,9 @@ pub const PODS_NAMED_MAX: usize = 5;
 #[strum(serialize_all = "kebab-case")]
 pub enum NodeWait {
     /// Pods that have to go are still there.
-    Pods {
-        /// The pods.
-        pods: Pods,
-    },
+    Pods { pods: Pods },
     /// Its pods are gone, and volumes are still in use on it.
-    Volumes {
-        /// The volumes.
-        volumes: Volumes,
-    },
+    Volumes { volumes: Volumes },
     /// Its kubelet has not reported that the node is ready, after the boot if it was to reboot.
     NotReady,
     /// Its mark is of a journal that this site does not have: from before the site was set up anew, or put back.
@@ -135,9 +129,7 @@ pub struct Volumes {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub struct Pod {
-    /// Its namespace.
     pub namespace: String,
-    /// Its name.
     pub name: String,
     /// Its controller, as in `StatefulSet/db`; absent if it has none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -165,14 +157,12 @@ pub enum PodObstacle {
     NotTried,
     /// It is being evicted, or deleted.
     Requested,
-    /// It is terminating.
     Terminating,
     /// It is terminating, and is not removed before whoever has set them takes its finalizers away.
     Finalizers {
         /// The first finalizers.
         finalizers: Vec<String>,
     },
-    /// Its job is running.
     JobRunning,
     /// The settings say that it is waited for.
     Awaited,
@@ -195,12 +185,10 @@ pub enum PodObstacle {
     },
     /// A budget counts pods of controllers, and none that it selects has one, so that it never allows an eviction.
     UncountedPods {
-        /// The budget.
         budget: String,
     },
     /// Several budgets select it; Kubernetes evicts no such pod.
     SeveralBudgets {
-        /// The budgets.
         budgets: Vec<String>,
     },
     /// Something else, such as an admission webhook, refuses.

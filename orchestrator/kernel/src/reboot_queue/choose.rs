@@ -38,19 +38,13 @@ pub enum NotReady {
     /// The cluster shows no node for its host.
     NoNode,
     /// The mark of its node is of a journal that this site does not have.
-    ForeignMark {
-        /// Its host.
-        host: HostName,
-    },
+    ForeignMark { host: HostName },
     /// The reboot command could reboot it, and nothing would tell when it is back.
     NoBoot,
     /// Its host has rebooted for an earlier entry, and the new boot has not been seen yet.
     BootUnknown,
     /// A run is not through with its host.
-    InRun {
-        /// The run.
-        run: RunId,
-    },
+    InRun { run: RunId },
     /// Its host's slot is held for something else, and may be for long.
     SlotHeld {
         /// For whom.
@@ -62,7 +56,6 @@ pub enum NotReady {
     EarlierSlot,
     /// Its group has no slot for it.
     SlotDenied {
-        /// The group.
         group: GroupName,
         /// Why it is denied.
         denied: HostDenied,
@@ -96,7 +89,6 @@ pub enum QueueBlocker {
     BackedOff(DateTime<Utc>),
     /// No entry that is queued is ready, the first is this.
     NotReady {
-        /// Its host.
         host: HostName,
         /// Why not.
         why: NotReady,

@@ -54,7 +54,6 @@ pub struct Entry {
     /// Whether it was queued without an operator, because its host needs a reboot.
     #[serde(default, skip_serializing_if = "is_default")]
     pub required: bool,
-    /// Its status.
     pub status: EntryStatus,
     /// When it entered this status.
     pub last_transition: DateTime<Utc>,
@@ -94,7 +93,6 @@ pub enum EntryEvent {
     },
     /// Its host's slot is held, and its drain begins.
     Started {
-        /// The slot's group.
         group: GroupName,
         /// Who granted the slot.
         provider: LockProvider,
@@ -146,7 +144,6 @@ pub enum EntryEvent {
     },
     /// An operator cancelled it.
     Cancelled {
-        /// The operator.
         actor: String,
         /// Why, as the operator says.
         #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -166,7 +163,6 @@ pub enum EntryEvent {
     Rebooted,
     /// An operator gave it up, so it is removed. Its host's slot stays held.
     GivenUp {
-        /// The operator.
         actor: String,
         /// Why, as the operator says.
         reason: String,

@@ -22,11 +22,9 @@ use crate::view::View;
 pub struct CommandJob {
     /// Whether it reboots the host or asks whether it has booted.
     pub order: CommandOrder,
-    /// The host.
     pub host: HostName,
     /// The name of the host's Kubernetes node, or of the host if it is none.
     pub node: String,
-    /// The index of the entry.
     pub index: u64,
 }
 

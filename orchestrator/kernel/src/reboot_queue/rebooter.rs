@@ -15,10 +15,14 @@ use crate::view::{Reachability, SeenHost, View};
 /// Who reboots a host, and the boot that it leaves.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Rebooter<'a> {
-    /// Its worker.
-    Worker { boot_id: &'a str },
+    Worker {
+        boot_id: &'a str,
+    },
     /// The operator's command.
-    Command { node: &'a str, boot_id: Option<&'a str> },
+    Command {
+        node: &'a str,
+        boot_id: Option<&'a str>,
+    },
 }
 
 impl<'a> Rebooter<'a> {

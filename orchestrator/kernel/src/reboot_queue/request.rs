@@ -36,7 +36,6 @@ pub enum RebootOperation {
     },
     /// Cancel an entry. One whose host reboots stays until the host is back.
     Cancel {
-        /// The entry's index.
         index: u64,
         /// Why, as the operator says.
         #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -50,7 +49,6 @@ pub enum RebootOperation {
     },
     /// Remove an entry whose host will not be back. The host's slot stays held.
     GiveUp {
-        /// The entry's index.
         index: u64,
         /// Why, as the operator says.
         reason: String,
@@ -78,11 +76,7 @@ pub enum RebootRefusal {
     /// No host is named.
     NoHosts,
     /// A host is named twice.
-    NamedTwice {
-        /// The host.
-        host: HostName,
-    },
-    /// The queue is full.
+    NamedTwice { host: HostName },
     QueueFull {
         /// How many more entries fit.
         room: usize,
@@ -120,24 +114,11 @@ pub enum RebootRefusal {
         count: usize,
     },
     /// A host waits in the queue already.
-    Queued {
-        /// The host.
-        host: HostName,
-        /// Its entry.
-        index: u64,
-    },
+    Queued { host: HostName, index: u64 },
     /// There is no such entry.
-    NoEntry {
-        /// The index.
-        index: u64,
-    },
+    NoEntry { index: u64 },
     /// The entry has not begun, so there is nothing to give up.
-    NotBegun {
-        /// The index.
-        index: u64,
-        /// The entry's status.
-        status: EntryStatus,
-    },
+    NotBegun { index: u64, status: EntryStatus },
     /// The operator's command is being run for the entry.
     CommandRuns {
         /// The entry's host.

@@ -35,7 +35,6 @@ pub struct RebootQueue {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub struct Asked {
-    /// The operator.
     pub actor: String,
     /// Why, as the operator says.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -49,7 +48,6 @@ pub struct Asked {
 pub struct Required {
     /// When the occurrence began.
     pub window: DateTime<Utc>,
-    /// The hosts.
     pub hosts: OrdSet<HostName>,
 }
 

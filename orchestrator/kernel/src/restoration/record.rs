@@ -34,7 +34,6 @@ pub struct Outstanding {
     /// Whose command it is.
     #[serde(rename = "run")]
     pub owner: Owner,
-    /// The command's action.
     pub action: Action,
     /// The command's sequence in the control stream.
     pub sequence: u64,

@@ -33,7 +33,6 @@ pub struct Enlisted {
 pub enum HostEvent {
     /// Its command was seen in the control stream.
     CommandSent {
-        /// The command's action.
         action: Action,
         /// The number of the attempt, from 1.
         attempt: u32,
@@ -51,7 +50,6 @@ pub enum HostEvent {
     TurnLost,
     /// It holds a slot, so `upgrade` must be sent, after a drain of its node if it has one.
     SlotGranted {
-        /// The slot's group.
         group: GroupName,
         /// Who granted the slot.
         provider: LockProvider,
@@ -72,9 +70,7 @@ pub enum HostEvent {
     Recovering,
     /// It answered `reboot-required`, so `reboot` must be sent.
     RebootRequired,
-    /// It is upgraded.
     Upgraded,
-    /// It failed.
     Failed {
         /// The reason, as it is journaled.
         reason: Reason,

@@ -34,9 +34,7 @@ pub enum HostStatus {
     Rebooting,
     /// It has answered `done`, and its node is being uncordoned.
     Recovering,
-    /// It is upgraded.
     Upgraded,
-    /// It failed.
     Failed,
     /// It did not finish in time, or was given up.
     TimedOut,
@@ -156,7 +154,6 @@ pub struct RunHost {
     pub application: ApplicationName,
     /// The group whose slot it needs.
     pub group: GroupName,
-    /// Its status.
     pub status: HostStatus,
     /// When it entered this status.
     pub since: DateTime<Utc>,
@@ -197,7 +194,6 @@ pub enum LateResult {
     Done,
     /// `reboot-required`: nobody has told it to reboot.
     RebootRequired,
-    /// An error.
     Error,
 }
 
@@ -232,7 +228,6 @@ pub struct HostBackoff {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub struct Issued {
-    /// Its action.
     pub action: Action,
     /// The number of the attempt, from 1.
     pub attempt: u32,

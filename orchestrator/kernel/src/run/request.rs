@@ -38,7 +38,6 @@ pub enum RunOperation {
     },
     /// Let the active run continue without a host.
     GiveUpHost {
-        /// The host.
         host: HostName,
         /// Why, as the operator says.
         reason: String,
@@ -57,22 +56,17 @@ pub enum RunRefusal {
     NotInRun {
         /// That run.
         run: RunId,
-        /// The host.
         host: HostName,
     },
     /// The run no longer waits for the host.
     #[serde(rename = "host-through")]
     HostFinished {
-        /// The host.
         host: HostName,
         /// How it ended.
         status: HostStatus,
     },
     /// The host's command is on its way, or its reply may not have been read.
-    HostUncertain {
-        /// The host.
-        host: HostName,
-    },
+    HostUncertain { host: HostName },
     /// No run can start now.
     #[serde(untagged)]
     NotStartable(StartBlocker),

@@ -17,7 +17,6 @@ use crate::left_out::is_default;
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", from = "StoredRun", into = "StoredRun")]
 pub struct Run {
-    /// Its id.
     pub id: RunId,
     /// Its number among the runs of the site, from 1; 0 if it started before runs were counted.
     pub number: u64,
@@ -89,9 +88,7 @@ impl From<Run> for StoredRun {
 #[strum(serialize_all = "kebab-case")]
 #[serde(tag = "kind", rename_all = "kebab-case", rename_all_fields = "kebab-case")]
 pub enum Trigger {
-    /// An operator.
     Operator {
-        /// The operator.
         actor: String,
         /// Why, as the operator says.
         #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -161,7 +158,6 @@ pub enum StopCause {
     },
     /// An operator cancelled it.
     Cancelled {
-        /// The operator.
         actor: String,
         /// Why, as the operator says.
         #[serde(default, skip_serializing_if = "Option::is_none")]

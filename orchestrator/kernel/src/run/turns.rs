@@ -23,7 +23,6 @@ pub struct Turns {
 pub struct Place {
     /// The number of the run in which it had its last turn; 0 if it never had one.
     pub last_turn: u64,
-    /// The host.
     pub host: HostName,
 }
 

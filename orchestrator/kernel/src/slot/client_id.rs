@@ -17,7 +17,6 @@ pub struct ClientId(Arc<str>);
 /// Why a text is not a valid id.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum ClientIdError {
-    /// It is empty.
     #[error("an id must not be empty")]
     Empty,
     /// It is longer than [`CLIENT_ID_BYTES_MAX`].

@@ -20,9 +20,7 @@ use crate::view::View;
 pub struct SlotJob {
     /// Whether to lock or unlock.
     pub order: SlotOrder,
-    /// The host.
     pub host: HostName,
-    /// The group of the slot.
     pub group: GroupName,
 }
 

@@ -17,14 +17,12 @@ use crate::state::State;
 pub enum LockOperation {
     /// Take a slot. A client that already holds one is granted it again.
     Lock {
-        /// The group.
         group: GroupName,
         /// The client's FleetLock id.
         id: ClientId,
     },
     /// Release the client's slot, or stop waiting for one. A client that holds none is answered that it is done.
     Unlock {
-        /// The group.
         group: GroupName,
         /// The client's FleetLock id.
         id: ClientId,

@@ -20,7 +20,6 @@ use crate::view::View;
 pub enum SlotOperation {
     /// Hold a slot under `id` until it is released.
     Hold {
-        /// The group.
         group: GroupName,
         /// The id under which the slot is held.
         id: ClientId,
@@ -29,7 +28,6 @@ pub enum SlotOperation {
     },
     /// Release a slot, whoever holds it for whatever reason, unless its host is at work. A waiter is forgotten.
     Release {
-        /// The group.
         group: GroupName,
         /// The holder or waiter.
         id: ClientId,
@@ -38,7 +36,6 @@ pub enum SlotOperation {
     },
     /// Release the slot of a holder that has left the inventory, if the settings allow this without a reason.
     Reclaim {
-        /// The group.
         group: GroupName,
         /// The holder.
         id: ClientId,
@@ -50,26 +47,19 @@ pub enum SlotOperation {
 #[serde(tag = "kind", rename_all = "kebab-case", rename_all_fields = "kebab-case")]
 pub enum SlotRefusal {
     /// No such id holds a slot of the group or waits for one.
-    NoHolder {
-        /// The group.
-        group: GroupName,
-        /// The id.
-        id: ClientId,
-    },
+    NoHolder { group: GroupName, id: ClientId },
     /// The slot's host is being upgraded.
     HolderAtWork {
         /// The host.
         id: ClientId,
         /// Its status in the run.
         status: HostStatus,
-        /// The run.
         run: RunId,
     },
     /// The reboot queue is at work on the slot's host.
     HolderRebooting {
         /// The host.
         id: ClientId,
-        /// The entry's index.
         index: u64,
     },
     /// A command of the slot's host may still appear.

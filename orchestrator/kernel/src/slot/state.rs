@@ -19,7 +19,6 @@ pub const LATE_REQUEST_MAX: TimeDelta = TimeDelta::seconds(30);
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub struct Slot {
-    /// The slot's group.
     pub group: GroupName,
     /// Who granted it, and where it must be released.
     pub provider: LockProvider,
@@ -122,7 +121,6 @@ impl Slot {
 pub enum SlotState {
     /// Requested from a lock server, whose answer is not known: it may be held.
     Requested,
-    /// Held.
     Held,
     /// No longer needed; the lock server has not confirmed its release yet.
     Releasing {

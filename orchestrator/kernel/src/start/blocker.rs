@@ -48,7 +48,6 @@ pub enum WindowUse {
 pub enum StartBlocker {
     /// Nothing is configured.
     NoConfiguration,
-    /// A run is active.
     RunActive {
         /// The active run.
         run: RunId,

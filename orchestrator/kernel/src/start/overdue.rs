@@ -26,7 +26,6 @@ const EXAMINED_MAX: usize = 10_000;
 /// What keeps the run of an occurrence from starting.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct BlockedStart {
-    /// The occurrence.
     pub occurrence: Occurrence,
     /// What blocks its run.
     pub by: WindowBlocker,

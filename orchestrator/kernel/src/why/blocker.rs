@@ -51,15 +51,9 @@ pub enum Cause {
 #[strum(serialize_all = "kebab-case")]
 pub enum HostBlocker {
     /// Its command has not been seen in the control stream yet.
-    CommandUnsent {
-        /// The command's action.
-        action: Action,
-    },
+    CommandUnsent { action: Action },
     /// Its command has been sent and not been answered.
-    ReplyAwaited {
-        /// The command's action.
-        action: Action,
-    },
+    ReplyAwaited { action: Action },
     /// No upgrade begins before every host is prepared.
     HostsUnprepared {
         /// How many hosts are not prepared.
@@ -100,9 +94,7 @@ pub enum HostBlocker {
     },
     /// The reboot queue is at work on it.
     RebootUnderWay {
-        /// The entry's index.
         index: u64,
-        /// The entry's status.
         status: EntryStatus,
         /// Why its host is not back, if its worker has answered with an error.
         #[serde(skip_serializing_if = "Option::is_none")]
@@ -115,10 +107,7 @@ pub enum HostBlocker {
         node: NodeProgress,
     },
     /// Its Kubernetes node has stayed cordoned since its host failed or was given up.
-    NodeCordoned {
-        /// The host.
-        host: HostName,
-    },
+    NodeCordoned { host: HostName },
     /// It was approved after the run had skipped it.
     ApprovedLate,
     /// It had not announced itself when the run started.
@@ -139,17 +128,13 @@ pub enum HostBlocker {
     /// It has no worker of a configured application.
     NotServed,
     /// It has a worker of a configured application, which does not count because too many others are announced on it.
-    ApplicationRefused {
-        /// The application.
-        application: ApplicationName,
-    },
+    ApplicationRefused { application: ApplicationName },
     /// No run is active. Its `until` is the start of the next automatic run, if there is one.
     NoRun,
     /// The open window starts no further run.
     WindowUsed(UsedWindow),
     /// It holds a slot outside of runs.
     SlotHeld {
-        /// The slot's group.
         group: GroupName,
         /// The entry of the reboot queue for which it got the slot; absent if a run got it.
         #[serde(skip)]
@@ -168,7 +153,6 @@ pub enum HostBlocker {
     },
     /// The slot that it holds outside of runs is being released.
     SlotReleasing {
-        /// The slot's group.
         group: GroupName,
         /// Why its lock server has not released it so far; absent if it has not refused.
         #[serde(skip_serializing_if = "Option::is_none")]

@@ -58,7 +58,6 @@ impl Value for StringList {
 /// Where a JSON Web Key Set is.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Jwks {
-    /// In a file.
     File(PathBuf),
     /// At a URL: `https`, or `http` on loopback.
     Url(Url),

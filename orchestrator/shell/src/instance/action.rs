@@ -31,7 +31,6 @@ pub enum Action {
     Append {
         /// The last sequence that the stream must have.
         expected: u64,
-        /// The message.
         message: Message,
     },
     /// Read the first message of the journal from this sequence on, never from a replica.
@@ -76,7 +75,6 @@ pub enum Action {
     PublishState,
     /// Send these hosts a hint that their run is stopping, so that they can cut waits short. Nothing relies on it.
     Hint {
-        /// The hint.
         hint: Hint,
         /// Its recipients.
         hosts: Vec<HostName>,
@@ -119,7 +117,6 @@ pub enum Warning {
     Adopted(Settings),
     /// Fewer slots are in force than are held.
     HoldersExceedSlots {
-        /// The group.
         group: GroupName,
         /// How many slots there are.
         slots: u32,

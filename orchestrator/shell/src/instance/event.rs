@@ -45,12 +45,10 @@ pub enum Event {
     Lease {
         /// The number of the question.
         number: u64,
-        /// Its outcome.
         outcome: LeaseOutcome,
     },
     /// A message of the followed journal.
     Journal {
-        /// Its sequence.
         sequence: u64,
         /// When it was stored, by the clock of the bus.
         stored_at: DateTime<Utc>,
@@ -60,12 +58,7 @@ pub enum Event {
     /// Everything that was in the journal when following began has been delivered.
     JournalEnd,
     /// An append was answered.
-    Appended {
-        /// Its id.
-        append_id: AppendId,
-        /// Its outcome.
-        outcome: AppendOutcome,
-    },
+    Appended { append_id: AppendId, outcome: AppendOutcome },
     /// A read of the journal was answered.
     ReadBack {
         /// The sequence from [`super::Action::ReadJournal`].
@@ -88,7 +81,6 @@ pub enum Event {
         epoch: u64,
         /// The command.
         order: Order,
-        /// Its outcome.
         outcome: PublishOutcome,
     },
     /// A job has ended.
@@ -100,16 +92,13 @@ pub enum Event {
     },
     /// A purge was answered.
     Purged {
-        /// The purge.
         purge: Purge,
         /// Whether everything is deleted; otherwise it is tried again.
         done: bool,
     },
     /// A retraction was answered.
     Retracted {
-        /// The host.
         host: HostName,
-        /// The command's sequence.
         sequence: u64,
         /// `Some(true)`: the command is deleted. `Some(false)`: it stays, a worker has it. `None`: unknown.
         deleted: Option<bool>,
@@ -118,7 +107,6 @@ pub enum Event {
     Call {
         /// The call's id, returned with the answer.
         call: CallId,
-        /// The request.
         request: Request,
         /// The lease revision at which a follower saw this process lead; `None` if the request was not forwarded. A
         /// forwarded request is never forwarded again.
@@ -128,7 +116,6 @@ pub enum Event {
     ForwardAnswered {
         /// The call's id from [`super::Action::Forward`].
         call: CallId,
-        /// Its outcome.
         outcome: Outcome,
     },
     /// A worker reports something about its host.

@@ -22,10 +22,7 @@ pub enum Halt {
         "another process of instance {instance} leads: one of the two uses a copy of the other's data directory. Stop that \
          one, delete the file `instance` in the copy, and start it again; restart this one in any case"
     )]
-    Copied {
-        /// The instance.
-        instance: String,
-    },
+    Copied { instance: String },
     /// The journal cannot be followed. Without its next message, which a version that knows more than this one may have
     /// written, this instance would decide on something else than the site's state.
     #[error("{}; {}", with_causes(.0), .0.advice())]
@@ -51,7 +48,6 @@ impl Halt {
 /// What one stream has lost.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Loss {
-    /// The stream.
     pub stream: Stream,
     /// The last acknowledged sequence.
     pub known: u64,
@@ -85,7 +81,6 @@ pub enum Found {
     },
     /// A known message is missing, or another has its sequence.
     Other {
-        /// The sequence.
         sequence: u64,
         /// The message that was acknowledged there.
         known: String,

@@ -13,7 +13,6 @@ use crate::journal::{AppendId, Tip};
 pub struct StoreKnowledge {
     /// The last journal sequence projected.
     pub sequence: u64,
-    /// Its append id.
     pub append_id: AppendId,
     /// The position in the control stream as of that message.
     pub control: u64,
@@ -26,7 +25,6 @@ pub struct StoreKnowledge {
 /// One of the two streams that must not lose messages.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Stream {
-    /// The journal.
     Journal,
     /// The control stream.
     Control,
@@ -69,9 +67,7 @@ pub struct Acknowledged {
 /// message at this sequence.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ControlMark {
-    /// Its sequence.
     pub sequence: u64,
-    /// Its subject.
     pub subject: String,
 }
 

@@ -8,7 +8,6 @@ pub enum NotReady {
     /// It has halted, for this reason.
     #[error("{0}")]
     Halted(String),
-    /// It is stopping.
     #[error("{0}")]
     Stopping(String),
     /// The streams have not been inspected since the last connect, for this reason.

@@ -44,11 +44,12 @@ pub(super) enum Said {
 /// What became of a message about an application.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Recorded {
-    /// It counts.
     Counts,
     /// It counts in place of a message about another application, which is no longer needed in the stream. Of one application
     /// the stream has the last message only.
-    Replaces { sequence: u64 },
+    Replaces {
+        sequence: u64,
+    },
     /// It does not count, and is not needed in the stream.
     Surplus,
 }

@@ -24,10 +24,7 @@ const RETRY_AFTER: Duration = Duration::from_millis(200);
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum AppendOutcome {
     /// It is stored, at this sequence.
-    Stored {
-        /// The sequence.
-        sequence: u64,
-    },
+    Stored { sequence: u64 },
     /// Refused or unanswered: the stream must be read to learn whether it is stored.
     Unknown,
     /// Refused, because a limit is reached. An earlier publish of the message may be stored.
@@ -39,7 +36,6 @@ pub enum AppendOutcome {
 pub enum ReadBack {
     /// There is a message.
     Found {
-        /// Its sequence.
         sequence: u64,
         /// Its append id, if it has one.
         append_id: Option<AppendId>,
@@ -60,14 +56,10 @@ pub enum Step {
     Publish {
         /// The last sequence that the stream must have.
         expected: u64,
-        /// The message.
         message: Message,
     },
     /// Read the first message from this sequence on.
-    ReadBack {
-        /// The sequence.
-        sequence: u64,
-    },
+    ReadBack { sequence: u64 },
     /// All messages are stored.
     Done {
         /// The sequence of the first of them.

@@ -67,7 +67,6 @@ impl Kind {
 pub struct Message {
     /// The kind of the payload.
     pub kind: Kind,
-    /// Its id.
     pub append_id: AppendId,
     /// The predecessor's id; `None` for the first message.
     pub previous: Option<AppendId>,

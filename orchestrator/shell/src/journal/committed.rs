@@ -15,6 +15,5 @@ pub struct Committed {
     pub follows: u64,
     /// The state before the record, so that its facts can be applied one by one.
     pub before: State,
-    /// The record.
     pub record: Record,
 }

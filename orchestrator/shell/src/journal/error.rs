@@ -33,7 +33,6 @@ pub enum JournalError {
     Header {
         /// The message's sequence.
         sequence: u64,
-        /// The header.
         header: &'static str,
     },
     /// The payload cannot be read.

@@ -16,7 +16,6 @@ pub struct Plan {
 /// A package to install or upgrade.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Install {
-    /// Its name.
     pub name: String,
     /// The installed version; `None` if it is not installed.
     pub from: Option<String>,

@@ -3,7 +3,6 @@
 /// A line of the status file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Status {
-    /// Progress.
     Progress {
         /// Progress of dpkg or of the download, 0 to 100.
         percent: u8,
@@ -12,7 +11,6 @@ pub enum Status {
     },
     /// dpkg could not install or remove a package.
     Failed {
-        /// The package.
         package: String,
         /// The error message of dpkg.
         reason: String,

@@ -44,9 +44,7 @@ pub enum Round {
 /// A pod by its name.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NamedPod {
-    /// Its namespace.
     pub namespace: String,
-    /// Its name.
     pub name: String,
     /// Its controller, as in `StatefulSet/db`; absent if it has none.
     pub owner: Option<String>,

@@ -28,7 +28,6 @@ const CUT: &str = "...";
 pub(super) enum AnswerForm {
     /// In headers; the answer has no body.
     Headers,
-    /// In the body.
     Body,
 }
 

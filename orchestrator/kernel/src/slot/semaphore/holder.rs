@@ -31,7 +31,6 @@ pub struct Holder {
 /// An operator's hold on a slot.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Hold {
-    /// The operator.
     pub actor: String,
     /// Why, as the operator says.
     pub reason: String,
