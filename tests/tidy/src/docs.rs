@@ -79,7 +79,10 @@ fn what_others_use_is_documented() {
     let of_file = |(path, text): (PathBuf, String)| -> Vec<String> {
         silent(&text).into_iter().map(|name| format!("{}: {name}", path.display())).collect()
     };
-    let silent: Vec<String> = workspace::sources().into_iter().flat_map(of_file).collect();
+    // Comments on bodies of the API are descriptions in `/openapi.json`.
+    let sources =
+        workspace::sources().into_iter().filter(|(path, _)| !path.starts_with("orchestrator/api-types"));
+    let silent: Vec<String> = sources.flat_map(of_file).collect();
     assert!(silent.is_empty(), "{}", silent.join("\n"));
 }
 

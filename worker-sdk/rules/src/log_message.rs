@@ -83,98 +83,43 @@ pub enum LogMessage {
     /// An event changed nothing.
     Ignored(Ignored),
     /// A command was acknowledged without being executed or answered.
-    Dropped {
-        sequence: u64,
-        reason: DropReason,
-    },
+    Dropped { sequence: u64, reason: DropReason },
     /// The run header is not a valid id, so the command is treated as one without a run.
-    RunHeaderIgnored {
-        sequence: u64,
-    },
+    RunHeaderIgnored { sequence: u64 },
     /// A command is begun.
-    Begun {
-        sequence: u64,
-        action: Action,
-    },
+    Begun { sequence: u64, action: Action },
     /// A command that a crash or a restart cut off is resumed.
-    Resumed {
-        sequence: u64,
-        action: Action,
-        attempt: u32,
-    },
+    Resumed { sequence: u64, action: Action, attempt: u32 },
     /// A command was delivered again after its answer was stored.
-    AlreadySettled {
-        sequence: u64,
-    },
+    AlreadySettled { sequence: u64 },
     /// A command was delivered again over a later connection, whose stream may have lost the answer.
-    AnsweredAgain {
-        sequence: u64,
-        action: Action,
-        result: String,
-    },
+    AnsweredAgain { sequence: u64, action: Action, result: String },
     /// The command under way was delivered again.
-    Redelivered {
-        sequence: u64,
-        delivered: u64,
-    },
+    Redelivered { sequence: u64, delivered: u64 },
     /// A command was delivered while another is under way; it waits.
-    Held {
-        sequence: u64,
-        behind: u64,
-    },
-    HandlerFailed {
-        call: Call,
-        error: String,
-    },
+    Held { sequence: u64, behind: u64 },
+    /// A handler failed.
+    HandlerFailed { call: Call, error: String },
     /// The outcome is known and will be answered.
-    Answered {
-        sequence: u64,
-        action: Action,
-        result: String,
-    },
+    Answered { sequence: u64, action: Action, result: String },
     /// This run's upgrade required no reboot, so the reboot counts as done.
-    RebootNotDue {
-        sequence: u64,
-    },
+    RebootNotDue { sequence: u64 },
     /// The boot id has changed.
-    Rebooted {
-        sequence: u64,
-    },
+    Rebooted { sequence: u64 },
     /// The boot id has not changed.
-    NotRebooted {
-        sequence: u64,
-        attempt: u32,
-    },
+    NotRebooted { sequence: u64, attempt: u32 },
     /// The state file could not be read.
-    StateFileCorrupt {
-        error: String,
-    },
+    StateFileCorrupt { error: String },
     /// The state file could not be saved.
-    SaveFailed {
-        attempt: u32,
-        error: String,
-        giving_up: bool,
-    },
+    SaveFailed { attempt: u32, error: String, giving_up: bool },
     /// The reply was not confirmed and is published again later.
-    ReplyFailed {
-        sequence: u64,
-        attempt: u32,
-        error: String,
-    },
+    ReplyFailed { sequence: u64, attempt: u32, error: String },
     /// The acknowledgement was not confirmed.
-    AckFailed {
-        sequence: u64,
-        attempt: u32,
-        error: String,
-        giving_up: bool,
-    },
+    AckFailed { sequence: u64, attempt: u32, error: String, giving_up: bool },
     /// Versions are unchanged since they were last published.
     VersionsUnchanged,
     /// Versions could not be read or published; tried again later.
-    VersionsFailed {
-        error: String,
-        attempt: u32,
-    },
+    VersionsFailed { error: String, attempt: u32 },
 }
 
 impl LogMessage {
