@@ -1,6 +1,6 @@
 //! The strongbox of this instance: the key, which is only in memory, and opening secrets with it.
 //!
-//! The sealed secrets are in the committed state ([`os_upgrade_kernel::strongbox`]), so every instance of a site has
+//! The sealed secrets are in the committed state ([`os_upgrade_kernel::Strongbox`]), so every instance of a site has
 //! them. Each instance needs the key once after its start.
 
 pub mod key;
