@@ -270,6 +270,7 @@ impl Reason {
     }
 
     /// It, as whoever may not see what the operator's command printed sees it.
+    #[must_use]
     pub fn without_output(mut self) -> Self {
         if let Self::RebootCommandFailed { detail, output } | Self::RebootUnknown { detail, output } =
             &mut self
