@@ -62,8 +62,9 @@ fn files() -> Graph {
     let has_files = |path: &Vec<String>| {
         modules.keys().any(|module| module.len() > path.len() && module.starts_with(path))
     };
-    let is_file =
-        |path: &&Vec<String>| !path.is_empty() && !(modules[*path].items.is_empty() && has_files(path));
+    // One that only names the files of its folder defines nothing.
+    let is_facade = |path: &Vec<String>| modules[path].items.is_empty() && has_files(path);
+    let is_file = |path: &&Vec<String>| !path.is_empty() && !is_facade(path);
     // Deeper modules count as the one that contains them.
     let name = |path: &Vec<String>| path[..path.len().min(2)].join("/");
     let mut graph: Graph = modules.keys().filter(is_file).map(|path| (name(path), BTreeSet::new())).collect();
