@@ -14,6 +14,7 @@ mod zone_data;
 
 use std::collections::BTreeMap;
 use std::io;
+use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -193,6 +194,7 @@ struct Wired {
 
 /// What the API is served with.
 struct Api {
+    listens: Listens,
     listener: TcpListener,
     handle: SiteHandle,
     history: History,
@@ -200,10 +202,16 @@ struct Api {
     options: api::Options,
 }
 
+/// Where the API listens, for the log.
+struct Listens {
+    address: SocketAddr,
+    tls: bool,
+}
+
 fn wire(opened: Opened, shared: Shared, channels: Channels) -> Wired {
     let Opened { settings, setup, directory, projector, history, position, newest_record } = opened;
     let Setup { authenticator, tls, strongbox, locks, nodes, listener } = setup;
-    tracing::info!(address = %settings.api.listen, tls = tls.is_some(), "the API listens");
+    let listens = Listens { address: settings.api.listen, tls: tls.is_some() };
     let options = api::Options {
         tls,
         strongbox: strongbox.clone(),
@@ -237,7 +245,7 @@ fn wire(opened: Opened, shared: Shared, channels: Channels) -> Wired {
             streams_found: channels.streams_found,
             parts,
         },
-        api: Api { listener, handle: channels.handle, history, authenticator, options },
+        api: Api { listens, listener, handle: channels.handle, history, authenticator, options },
         shared,
         directory,
     }
@@ -256,7 +264,7 @@ struct Ending {
 
 /// Runs the tasks. Whichever ends first ends the others: an API without a driver would show an outdated state.
 async fn serve(Wired { core, projection, api, shared, directory }: Wired) -> Ending {
-    let Api { listener, handle, history, authenticator, options } = api;
+    let Api { listens, listener, handle, history, authenticator, options } = api;
     let shutdown = shared.shutdown.clone();
     let notify = service_manager::notify(handle.clone(), Arc::clone(&shared.iterations), shutdown.clone());
     let heartbeats = spawn(&shutdown, heartbeats::run(shared));
@@ -264,6 +272,7 @@ async fn serve(Wired { core, projection, api, shared, directory }: Wired) -> End
     let core = spawn(&shutdown, core.run());
     let notifier = spawn(&shutdown, notify);
     let token_watch = spawn(&shutdown, authenticator.clone().watch(shutdown.clone()));
+    tracing::info!(address = %listens.address, tls = listens.tls, "the API listens");
     let served = api::serve(listener, handle, history, authenticator, options, shutdown.clone()).await;
     shutdown.cancel();
     Ending { served, core, projection, heartbeats, notifier, token_watch, directory }

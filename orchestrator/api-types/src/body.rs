@@ -137,18 +137,19 @@ impl ReasonFields {
     }
 }
 
-/// A part of a body that a server has as an `S`, and a client reads as an `R`. What only a newer server says is `Other`.
+/// A part of a body whose two sides have types of their own: a server sends an `S`, and a client reads an `R`. `Other` is what only a
+/// newer server says.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(untagged)]
-pub enum Part<S, R> {
+pub enum TwoSided<S, R> {
     #[serde(skip_deserializing)]
     Sent(S),
     Read(R),
     Other(Value),
 }
 
-impl<S, R> Part<S, R> {
-    /// What a client has read, if this version knows it.
+impl<S, R> TwoSided<S, R> {
+    /// What a client has read, if this version knows it; `None` also for what this process has built itself.
     pub const fn read(&self) -> Option<&R> {
         match self {
             Self::Read(read) => Some(read),
@@ -167,7 +168,7 @@ pub struct Kind {
 #[derive(Debug, Serialize, Deserialize)]
 pub struct Blocker {
     #[serde(flatten)]
-    cause: Part<Cause, Kind>,
+    cause: TwoSided<Cause, Kind>,
     #[serde(skip_serializing_if = "Option::is_none")]
     until: Option<Stamp>,
 }
@@ -181,7 +182,7 @@ impl Blocker {
 
 impl From<os_upgrade_kernel::Blocker> for Blocker {
     fn from(os_upgrade_kernel::Blocker { cause, until }: os_upgrade_kernel::Blocker) -> Self {
-        Self { cause: Part::Sent(cause), until: until.map(Stamp) }
+        Self { cause: TwoSided::Sent(cause), until: until.map(Stamp) }
     }
 }
 
@@ -279,7 +280,7 @@ pub struct Fact<'a> {
     pub host: Option<Cow<'a, str>>,
     /// The whole fact; its fields differ by type.
     #[schema(value_type = Object)]
-    pub fact: Part<&'a RawValue, Value>,
+    pub fact: TwoSided<&'a RawValue, Value>,
 }
 
 #[cfg(test)]

@@ -1,6 +1,6 @@
 //! What people are told: sentences for the kernel's types, and commands to copy.
 //!
-//! The API, the command line and logs take their words from here, so that the kernel has none. A new reason is a line in
+//! The API, the command line and logs take their words from here, so that the kernel decides by types alone. A new reason is a line in
 //! `reason.rs`.
 
 mod clock;

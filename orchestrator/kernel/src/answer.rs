@@ -1,4 +1,4 @@
-//! What a request is answered with: that it is granted, or what kind of refusal it got.
+//! What a granted request leads to, and what kind of refusal another one gets.
 
 use serde::{Deserialize, Serialize};
 

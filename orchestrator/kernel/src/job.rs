@@ -4,18 +4,16 @@
 //! A system is a line of `systems!` and a type that implements [`SystemJob`], in the file `job.rs` of its subject: which jobs it
 //! needs, and what follows from their outcomes.
 
-pub(crate) mod system_job;
-
 use chrono::{DateTime, Utc};
 use os_upgrade_protocol::{GroupName, HostName};
 
-use self::system_job::SystemJob;
 use crate::fact::Fact;
 use crate::no_answer::NoAnswer;
 use crate::node::{NodeJob, NodeOutcome};
 use crate::reboot_queue::{CommandJob, CommandOutcome};
 use crate::slot::{LockOutcome, SlotJob};
 use crate::state::State;
+use crate::system_job::SystemJob;
 use crate::view::View;
 
 macro_rules! systems {

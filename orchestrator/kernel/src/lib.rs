@@ -49,6 +49,7 @@ pub mod secrets;
 pub mod slot;
 pub mod start;
 pub mod state;
+mod system_job;
 mod view;
 mod why;
 

@@ -1,4 +1,4 @@
-//! Why a host waits or did not succeed: typed, so that the API, the command line and the page show the same text.
+//! Why a host waits or did not succeed: typed, because it is journaled, and shown in several places.
 
 use os_upgrade_calendar::Duration;
 use os_upgrade_protocol::{Action, GroupName, HostName};
@@ -138,7 +138,7 @@ pub enum Reason {
     RebootCommandFailed {
         /// How it ended. Without `output`, an older version wrote this, and it may hold what the command printed.
         detail: String,
-        /// The end of what it printed, which may hold secrets: for operators, and not in `Display`. Absent only if an older version
+        /// The end of what it printed, which may hold secrets: for operators, and not in its sentence. Absent only if an older version
         /// wrote the reason.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         output: Option<String>,

@@ -1,6 +1,6 @@
 //! The start of runs: whether one can start, when the next one does, and which were missed.
 //!
-//! [`startable`] says whether a run can start now, and `begin.rs` what it begins with. [`forecast`] says when the next one starts by
+//! `startable.rs` says whether a run can start now, and `begin.rs` what it begins with. `forecast.rs` says when the next one starts by
 //! itself, and `timer.rs` remembers that between ticks. `overdue.rs` finds the runs that were missed, and `missed.rs` is what is
 //! known of them. `steps.rs` decides starts and missed runs.
 

@@ -15,7 +15,7 @@ use utoipa::openapi::schema::{AdditionalProperties, ObjectBuilder, OneOfBuilder,
 use utoipa::openapi::{RefOr, Schema};
 use utoipa::{IntoParams, PartialSchema, ToSchema};
 
-use crate::body::{Kind, Millis, Part, Stamp};
+use crate::body::{Kind, Millis, Stamp, TwoSided};
 use crate::headers;
 use crate::lists::list;
 use crate::query::{FactList, Parameters, True, Validate};
@@ -279,7 +279,7 @@ pub struct Warning {
     /// The sentence.
     pub message: String,
     #[serde(flatten)]
-    warning: Part<os_upgrade_kernel::Warning, Kind>,
+    warning: TwoSided<os_upgrade_kernel::Warning, Kind>,
 }
 
 impl Warning {
@@ -291,7 +291,7 @@ impl Warning {
 
 impl From<os_upgrade_kernel::Warning> for Warning {
     fn from(warning: os_upgrade_kernel::Warning) -> Self {
-        Self { message: describe(&warning).to_string(), warning: Part::Sent(warning) }
+        Self { message: describe(&warning).to_string(), warning: TwoSided::Sent(warning) }
     }
 }
 

@@ -383,7 +383,7 @@ pub struct Entry<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<EntryBlockerWord>)]
     pub why_kind: Option<Cow<'a, str>>,
-    /// Whether this keeps every entry from starting, whatever becomes of this one; absent if it does not.
+    /// Whether this keeps every entry from starting; absent if it does not.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     #[schema(required = false)]
     pub of_queue: bool,

@@ -13,7 +13,7 @@ use serde_json::value::RawValue;
 use serde_json::{Value, json};
 use utoipa::{IntoParams, ToSchema};
 
-use crate::body::{Counts, Fact, HostWithReason, Part, Stamp};
+use crate::body::{Counts, Fact, HostWithReason, Stamp, TwoSided};
 use crate::headers::{self, Preferences};
 use crate::lists::list;
 use crate::query::{self, FactList, Parameters, True, Validate};
@@ -311,11 +311,11 @@ pub struct Run<'a> {
     pub phase: Cow<'a, str>,
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<StopCause>)]
-    pub stopping: Option<Part<&'a RawValue, StopCause>>,
+    pub stopping: Option<TwoSided<&'a RawValue, StopCause>>,
     #[schema(value_type = Rollout)]
-    pub rollout: Part<&'a RawValue, Value>,
+    pub rollout: TwoSided<&'a RawValue, Value>,
     #[schema(value_type = Counts)]
-    pub counts: Part<&'a RawValue, Counts>,
+    pub counts: TwoSided<&'a RawValue, Counts>,
 }
 
 #[derive(Debug, Serialize, Deserialize, ToSchema)]

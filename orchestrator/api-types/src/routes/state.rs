@@ -14,7 +14,7 @@ use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::{Value, json};
 use utoipa::{IntoParams, ToSchema};
 
-use crate::body::{Blocker, Counts, HostOfRun, Part, Progress, Stamp};
+use crate::body::{Blocker, Counts, HostOfRun, Progress, Stamp, TwoSided};
 use crate::node::HostNode;
 use crate::query::Parameters;
 use crate::route::{Answer, Method, Route, Shape, Tag, VIEWER};
@@ -134,7 +134,7 @@ pub struct State<'a> {
     /// Why the window that is open now starts no run; absent if none is open, or the one that is open still can.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<WindowUsedBy>)]
-    pub window_used_by: Option<Part<&'a WindowUse, WindowUsedBy>>,
+    pub window_used_by: Option<TwoSided<&'a WindowUse, WindowUsedBy>>,
     /// When the deny window ends that is in force now and keeps runs from starting automatically, or the last of those that follow it
     /// without a gap, which are followed for two years, and 4 096 of them at most; absent if none is in force.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -259,7 +259,7 @@ pub struct CurrentUpgrade<'a> {
     pub not_after: Stamp,
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<StopCause>)]
-    pub stopping: Option<Part<&'a Cause, StopCause>>,
+    pub stopping: Option<TwoSided<&'a Cause, StopCause>>,
     #[serde(default)]
     #[schema(required)]
     pub counts: Counts,

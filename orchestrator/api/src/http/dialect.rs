@@ -1,4 +1,4 @@
-//! Which router answers a request: each dialect has one, with layers of its own. Nothing else asks what the path is.
+//! Which router answers a request: each dialect has one, with layers of its own. Nothing else derives the dialect from the path.
 
 use axum::Router;
 use axum::extract::Request;

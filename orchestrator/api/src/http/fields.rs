@@ -100,30 +100,30 @@ fn unknown(path: &str, known: &[String]) -> Problem {
 pub(crate) fn write(bytes: &mut Vec<u8>, value: &impl Serialize, keep: &Keep) -> serde_json::Result<()> {
     match keep {
         Keep::All => serde_json::to_writer(bytes, value),
-        Keep::Only(_) => serde_json::to_writer(bytes, &Kept { json: &to_raw_value(value)?, keep }),
+        Keep::Only(_) => serde_json::to_writer(bytes, &FieldSelection { json: &to_raw_value(value)?, keep }),
     }
 }
 
 /// JSON that is serialized without the fields that are not selected.
-struct Kept<'a> {
+struct FieldSelection<'a> {
     json: &'a RawValue,
     keep: &'a Keep,
 }
 
-impl Serialize for Kept<'_> {
+impl Serialize for FieldSelection<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let Self { json, keep } = self;
         let text = json.get();
         match (keep, text.as_bytes().first()) {
             (Keep::Only(_), Some(b'[')) => {
                 let entries: Vec<&RawValue> = serde_json::from_str(text).map_err(S::Error::custom)?;
-                serializer.collect_seq(entries.into_iter().map(|json| Kept { json, keep }))
+                serializer.collect_seq(entries.into_iter().map(|json| FieldSelection { json, keep }))
             }
             (Keep::Only(_), Some(b'{')) => {
                 let Object(fields) = serde_json::from_str(text).map_err(S::Error::custom)?;
                 serializer.collect_map(fields.into_iter().filter_map(|(name, json)| {
                     let keep = keep.of(&name)?;
-                    Some((name, Kept { json, keep }))
+                    Some((name, FieldSelection { json, keep }))
                 }))
             }
             _ => json.serialize(serializer),

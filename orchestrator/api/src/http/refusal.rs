@@ -1,4 +1,4 @@
-//! Refusals by the layers around a router, before any endpoint is reached, in the router's dialect.
+//! What the layers around a router answer in the place of its endpoints, in the router's dialect.
 
 use std::time::Duration;
 
@@ -11,7 +11,7 @@ use os_upgrade_shell::not_done::NotDone;
 use crate::http::error::{Problem, Routine};
 use crate::http::lock_error::{Kind, LockError};
 
-/// Why a request is refused early.
+/// Why a layer answers in the place of an endpoint.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Refusal {
     /// Plain HTTP on a port that speaks TLS.
@@ -33,7 +33,7 @@ pub(crate) enum Refusal {
 }
 
 impl Refusal {
-    /// The label in the metrics.
+    /// The label in the metrics, which count all but the time limit.
     pub(crate) const fn reason(self) -> &'static str {
         match self {
             Self::HttpsOnly => "https-only",

@@ -11,7 +11,7 @@ use std::borrow::Cow;
 use axum::extract::State;
 use axum::http::Uri;
 use axum::response::Response;
-use os_upgrade_api_types::body::{Count, Entry, Fact, Millis, Page, Part, Stamp};
+use os_upgrade_api_types::body::{Count, Entry, Fact, Millis, Page, Stamp, TwoSided};
 use os_upgrade_api_types::query::{FactList, ListMode, PAGE_DEFAULT};
 use os_upgrade_api_types::routes::runs::{
     Command, FACTS_MAX, HostOfRunInFull, LIST, ListParameters, MISSED, MissedRun, READ, ReadParameters, Run,
@@ -110,9 +110,9 @@ fn brief(run: &RunRow) -> Run<'_> {
         end_time: run.ended_at.map(Stamp),
         result: run.result.as_deref().map(Cow::from),
         phase: run.phase.as_str().into(),
-        stopping: run.stopping.as_deref().map(Part::Sent),
-        rollout: Part::Sent(&run.rollout),
-        counts: Part::Sent(&run.counts),
+        stopping: run.stopping.as_deref().map(TwoSided::Sent),
+        rollout: TwoSided::Sent(&run.rollout),
+        counts: TwoSided::Sent(&run.counts),
     }
 }
 
@@ -152,6 +152,6 @@ pub(crate) fn fact(fact: &FactRow) -> Fact<'_> {
         event: fact.event.as_deref().map(Cow::from),
         actor: fact.actor.as_deref().map(Cow::from),
         host: fact.host.as_deref().map(Cow::from),
-        fact: Part::Sent(&fact.fact),
+        fact: TwoSided::Sent(&fact.fact),
     }
 }

@@ -9,7 +9,7 @@ use axum::body::Bytes;
 use axum::extract::State as Shared;
 use axum::response::Response;
 use chrono::{DateTime, Utc};
-use os_upgrade_api_types::body::{Blocker, Counts, HostOfRun, Part, Stamp};
+use os_upgrade_api_types::body::{Blocker, Counts, HostOfRun, Stamp, TwoSided};
 use os_upgrade_api_types::node::HostNode;
 use os_upgrade_api_types::openapi::fields_of;
 use os_upgrade_api_types::routes::state::{
@@ -145,7 +145,7 @@ fn state<'a>(
         next_upgrade_at: start.map(Stamp),
         next_upgrade_reason: forecast.and_then(Forecast::blocker).map(|blocker| blocker.kind().into()),
         next_upgrade_why: forecast.and_then(Forecast::blocker).map(sentence),
-        window_used_by: forecast.and_then(|forecast| Some(Part::Sent(&forecast.used.as_ref()?.by))),
+        window_used_by: forecast.and_then(|forecast| Some(TwoSided::Sent(&forecast.used.as_ref()?.by))),
         denied_until: denied.map(|denied| Stamp(denied.end)),
         pending_hosts: waiting.filter(|hosts| *hosts > 0),
         config_warnings: warnings
@@ -208,7 +208,7 @@ fn current_upgrade(run: &Run) -> CurrentUpgrade<'_> {
         reason: run.trigger.reason().map(Cow::from),
         start_time: Stamp(run.started_at),
         not_after: Stamp(run.not_after),
-        stopping: run.stopping.as_ref().map(Part::Sent),
+        stopping: run.stopping.as_ref().map(TwoSided::Sent),
         counts: counts(run),
         hosts: hosts_of(run),
     }

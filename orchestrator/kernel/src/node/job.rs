@@ -9,7 +9,6 @@ use super::fence::NodeFence;
 use super::state::{Node, NodeStage, NodeStep};
 use super::wait::{FOREIGN_MARK, NodeWait, Pods, Volumes};
 use crate::fact::Fact;
-use crate::job::system_job::SystemJob;
 use crate::no_answer::NoAnswer;
 use crate::owner::Owner;
 use crate::reason::Reason;
@@ -17,6 +16,7 @@ use crate::reboot_queue::{EntryEvent, EntryStatus, Rebooter};
 use crate::run::{HostEvent, HostStatus};
 use crate::slot::{ReleaseCause, release};
 use crate::state::State;
+use crate::system_job::SystemJob;
 use crate::view::View;
 
 /// Work on the Kubernetes node of a host.

@@ -23,8 +23,8 @@ pub(crate) fn time_out_drains(state: &State, view: &View, now: DateTime<Utc>) ->
     non_empty(given_up.collect())
 }
 
-/// Uncordons nodes with a mark of this site that nothing needs: those of which the state knows nothing, and those of hosts that
-/// failed, once somebody has made them schedulable by hand.
+/// Uncordons nodes that are marked by this site and unknown to the state, and nodes of failed hosts that somebody has made
+/// schedulable by hand.
 pub(crate) fn sweep(state: &State, view: &View) -> Vec<Fact> {
     // Before its fence is passed, a leader may not know all that was decided before.
     let Some(nodes) = view.nodes.as_ref().filter(|_| state.node_fence().is_some()) else { return Vec::new() };

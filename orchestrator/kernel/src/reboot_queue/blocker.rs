@@ -20,7 +20,7 @@ pub enum EntryBlocker {
         /// Why it has, if that was recorded.
         reason: Option<Reason>,
     },
-    /// It cannot start, whatever becomes of the others.
+    /// It cannot start, ignoring the rest of the queue.
     NotReady(NotReady),
     /// No entry can start.
     Queue(QueueBlocker),

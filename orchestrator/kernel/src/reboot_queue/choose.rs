@@ -23,11 +23,11 @@ pub struct Nodes<'a> {
     pub draining_elsewhere: &'a OrdSet<HostName>,
     /// Those that are unreachable, or not heard yet.
     pub unreachable: &'a dyn Fn() -> OrdSet<HostName>,
-    /// Why the entry at an index cannot start, whatever becomes of the others.
+    /// Why an entry cannot start, ignoring the rest of the queue.
     pub not_ready: &'a dyn Fn(u64, &Entry) -> Option<NotReady>,
 }
 
-/// Why an entry cannot start, whatever becomes of the others.
+/// Why an entry cannot start, ignoring the rest of the queue.
 #[derive(Debug, Clone, PartialEq, Eq, IntoStaticStr, VariantNames)]
 #[strum(serialize_all = "kebab-case")]
 pub enum NotReady {
@@ -104,7 +104,7 @@ pub enum QueueBlocker {
 }
 
 impl QueueBlocker {
-    /// Whether it keeps every entry from starting, whatever becomes of any of them.
+    /// Whether it keeps every entry from starting, present and future.
     pub const fn is_of_queue(&self) -> bool {
         match self {
             Self::Disabled

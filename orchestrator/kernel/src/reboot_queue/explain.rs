@@ -13,7 +13,7 @@ use crate::reason::Reason;
 use crate::state::State;
 use crate::view::View;
 
-/// Why the entry at `index` is not progressing; `next` is what [`next_reboot`] says. `None` if nothing keeps it.
+/// Why the entry at `index` is not progressing; `next` is what [`next_reboot`](crate::next_reboot) says. `None` if nothing keeps it.
 pub fn explain_entry(
     state: &State,
     view: &View,

@@ -10,11 +10,11 @@ use super::attempt::{Attempt, AttemptStage};
 use super::entry::{Entry, EntryEvent};
 use super::rebooter::host_is_back;
 use crate::fact::Fact;
-use crate::job::system_job::SystemJob;
 use crate::no_answer::NoAnswer;
 use crate::reason::Reason;
 use crate::slot::ReleaseCause;
 use crate::state::State;
+use crate::system_job::SystemJob;
 use crate::view::View;
 
 /// One of the operator's commands to run for the entry of a host.
@@ -189,7 +189,7 @@ fn unknown(detail: &str, output: &str) -> EntryEvent {
     EntryEvent::AttemptUnknown { reason: Reason::RebootUnknown { detail, output } }
 }
 
-/// What is journaled of a command whose outcome is lost.
+/// What is journaled of a command whose outcome is lost. Commands need no secret, so that none is sealed.
 fn detail(why: NoAnswer) -> String {
     match why {
         NoAnswer::NotConfigured => "none is configured".to_owned(),

@@ -88,7 +88,7 @@ pub(crate) fn takes_part(state: &State, view: &View, host: &HostName) -> bool {
     state.enrolled(host).takes_part() || is_node_without_worker(state, view, host)
 }
 
-/// Why the entry at `index`, which is queued, cannot start, whatever becomes of the others.
+/// Why this queued entry cannot start, ignoring the rest of the queue.
 pub(crate) fn not_ready(
     state: &State,
     view: &View,

@@ -92,11 +92,6 @@ impl HostStatus {
         matches!(self, Self::Upgrading | Self::Rebooting)
     }
 
-    /// Whether the host has not answered `prepare`.
-    pub const fn is_unprepared(self) -> bool {
-        matches!(self, Self::Pending | Self::Preparing)
-    }
-
     /// The status after `event`: the table of legal transitions.
     pub fn after(self, event: &HostEvent) -> Result<Self, IllegalTransition> {
         use HostStatus as S;

@@ -12,7 +12,7 @@ use crate::owner::Owner;
 use crate::state::{ApplyError, State};
 
 impl State {
-    /// Records that `host` holds a slot for `run`.
+    /// Records that `host` holds a slot for `owner`.
     pub(crate) fn hold_slot(
         &mut self,
         host: &HostName,

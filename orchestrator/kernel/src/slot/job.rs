@@ -7,12 +7,12 @@ use serde::{Deserialize, Serialize};
 use super::state::{ReleaseCause, Slot, SlotState};
 use crate::config::LockProvider;
 use crate::fact::Fact;
-use crate::job::system_job::SystemJob;
 use crate::no_answer::NoAnswer;
 use crate::reason::{Denial, Reason, ReleaseRefusal};
 use crate::reboot_queue::{Entry, EntryEvent, EntryStatus, next_reboot};
 use crate::run::{HostEvent, Run};
 use crate::state::State;
+use crate::system_job::SystemJob;
 use crate::view::View;
 
 /// A request to a lock server about a host's slot.

@@ -4,7 +4,7 @@
 //! as soon as an orchestrator is running within it. Runs started by operators do not count. While a run is active no
 //! other starts, and after an operator has cancelled a run none starts for the rest of the occurrence.
 //!
-//! Whether a run can start at that time is decided in [`crate::start`].
+//! Whether a run can start at that time is decided in `startable.rs`.
 
 use chrono::{DateTime, TimeDelta, Utc};
 use os_upgrade_calendar::{Calendar, CalendarError, DENIED_MAX, Occurrence, Watermark, Zones};

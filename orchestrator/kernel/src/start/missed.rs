@@ -1,4 +1,4 @@
-//! Runs that were due and did not start, as they are recorded. [`crate::start`] finds out which.
+//! Runs that were due and did not start, as they are recorded. `overdue.rs` finds out which.
 
 use std::sync::Arc;
 

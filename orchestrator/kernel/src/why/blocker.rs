@@ -1,4 +1,4 @@
-//! Blockers: why a host is not progressing, with a sentence for each. `explain.rs` finds them.
+//! Blockers: why a host is not progressing. `explain.rs` finds them.
 
 use std::collections::BTreeSet;
 
