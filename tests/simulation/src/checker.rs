@@ -483,9 +483,9 @@ impl Checker {
         self.workers.acks_forgotten();
     }
 
-    /// A worker, whose clock shows `wall`, has saved that the command at `sequence` is settled.
-    pub(crate) fn settled(&mut self, sequence: u64, wall: DateTime<Utc>) {
-        self.commands.settled(sequence, wall);
+    /// A worker, whose clock shows `wall`, drops the command at `sequence` without a reply.
+    pub(crate) fn dropped(&mut self, sequence: u64, wall: DateTime<Utc>) {
+        self.commands.dropped(sequence, wall);
     }
 
     /// A worker's acknowledgement has reached the bus.

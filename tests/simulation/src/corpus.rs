@@ -172,6 +172,11 @@ pub const CORPUS: &[Found] = &[
         when: "2026-11-28",
         what: "a host whose slot its lock server had freed was asked for in every run, and kept back the one that really held a slot",
     },
+    Found {
+        seed: 1_600_006_550,
+        when: "2026-11-28",
+        what: "the checker took a late prepare, dropped before that was saved, for one acknowledged before its reply",
+    },
 ];
 
 /// How many of them were found before there was a reboot queue.

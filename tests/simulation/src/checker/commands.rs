@@ -88,9 +88,9 @@ impl Commands {
         Ok(command)
     }
 
-    /// A worker, whose clock shows `wall`, has saved that it is done with a command. One that was interrupted and is
-    /// too late is dropped without a reply, but for an `upgrade`.
-    pub(super) fn settled(&mut self, sequence: u64, wall: DateTime<Utc>) {
+    /// A worker, whose clock shows `wall`, drops a command without a reply. It may if the command was interrupted and is too
+    /// late, but for an `upgrade`.
+    pub(super) fn dropped(&mut self, sequence: u64, wall: DateTime<Utc>) {
         if let Some(command) = self.by_sequence.get_mut(&sequence) {
             let is_late = command.not_after.is_some_and(|not_after| wall > not_after);
             command.executed &= !is_late || command.id.action == Action::Upgrade;

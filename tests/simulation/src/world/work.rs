@@ -8,8 +8,8 @@ use os_upgrade_protocol::{
 use os_upgrade_shell::inventory::WorkerMessage;
 use os_upgrade_worker_rules::consumer::{DeliverFrom, Plan, SavedState, last_sequence_at_open, plan};
 use os_upgrade_worker_rules::{
-    self as rules, Action, BootId, Call, HandlerCall, HandlerResult, Loaded, OutgoingReply, Phase,
-    RebootCall, Received, StateFile, Upgraded,
+    self as rules, Action, BootId, Call, HandlerCall, HandlerResult, Loaded, LogMessage, OutgoingReply,
+    Phase, RebootCall, Received, StateFile, Upgraded,
 };
 
 use super::World;
@@ -311,7 +311,7 @@ impl World {
         let name = &self.hosts[index].name;
         self.trace.record_of(self.now, name, '>', || describe::worker_action(&action));
         match action {
-            Action::SaveState(file) => self.save(index, &file, decided),
+            Action::SaveState(file) => self.save(index, &file),
             Action::Run(call) => self.run_handler(index, &call, decided),
             Action::Reboot(call) => self.begin_reboot(index, &call, decided),
             Action::Reply(reply) => self.reply(index, reply),
@@ -324,17 +324,16 @@ impl World {
                 let (running, published) = (Ok(Versions::default()), Ok(None));
                 self.enqueue(index, rules::Event::VersionsRead { running, published });
             }
+            // Its end is saved later, if at all.
+            Action::Log(LogMessage::Dropped { sequence, .. }) => self.checker.dropped(sequence, decided),
             Action::PublishVersions { .. } | Action::Log(_) => {}
         }
     }
 
-    fn save(&mut self, index: usize, file: &StateFile, decided: DateTime<Utc>) {
+    fn save(&mut self, index: usize, file: &StateFile) {
         let event = if self.occurs(Fault::SaveFails) {
             rules::Event::StateSaveFailed { error: "no space left on device".to_owned() }
         } else {
-            if let Some(settled) = &file.settled {
-                self.checker.settled(settled.sequence, decided);
-            }
             if self.bug != Some(Bug::StateFileNotKept) {
                 self.hosts[index].disk = Some(file.to_bytes());
             }
