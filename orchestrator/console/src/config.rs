@@ -7,6 +7,7 @@ use os_upgrade_kernel::{ConfigRefusal, Warning};
 use os_upgrade_protocol::{RunId, time};
 
 use crate::describe::Describe;
+use crate::tense::are;
 
 impl Describe for Warning {
     fn describe(&self, f: &mut Formatter<'_>) -> fmt::Result {
@@ -80,10 +81,6 @@ fn at_once(at: Option<DateTime<Utc>>, after: Option<&RunId>) -> String {
         (Some(at), None) => format!("at {}", time::format(at)),
         (Some(at), Some(run)) => format!("at {}, if run {run} has ended by then", time::format(at)),
     }
-}
-
-const fn are(count: usize) -> &'static str {
-    if count == 1 { "is" } else { "are" }
 }
 
 fn unexpected(tag: Option<&str>) -> String {

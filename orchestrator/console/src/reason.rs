@@ -133,8 +133,7 @@ impl Describe for NoAnswer {
             Self::NotConfigured => f.write_str("none is configured"),
             Self::Sealed { why } => why.describe(f),
             Self::TimedOut => f.write_str("timed out"),
-            Self::NotSent { detail } => write!(f, "{detail}"),
-            Self::Failed { detail } => write!(f, "{detail}"),
+            Self::NotSent { detail } | Self::Failed { detail } => f.write_str(detail),
         }
     }
 }

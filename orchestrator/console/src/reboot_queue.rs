@@ -9,6 +9,7 @@ use os_upgrade_protocol::{HostName, time};
 use crate::commands::hosts_uncordon;
 use crate::describe::{Describe, describe};
 use crate::owner::purpose;
+use crate::tense::are;
 
 impl Describe for EntryBlocker {
     fn describe(&self, f: &mut Formatter<'_>) -> fmt::Result {
@@ -108,11 +109,7 @@ impl Describe for QueueBlocker {
             Self::ApiServerWaits(it) => {
                 write!(f, "the API server {it} is next, and starts once nothing else is under way")
             }
-            Self::Full(it) => write!(
-                f,
-                "{it} {are} under way, as many as may be at once",
-                are = if *it == 1 { "is" } else { "are" }
-            ),
+            Self::Full(it) => write!(f, "{it} {} under way, as many as may be at once", are(*it)),
             Self::Unreachable { count, max, first } => write!(
                 f,
                 "too many hosts that are not under way are unreachable, not heard yet, or not ready as nodes: {count}, {first} for example; [reboot] maximum-unreachable-nodes-for-reboot allows {max}"

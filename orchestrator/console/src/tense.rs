@@ -1,4 +1,4 @@
-//! Whether a clause is about now or about then: what blocks a run is said while it does, and once the run was missed.
+//! Forms of verbs. What blocks a run is said of now while it does, and of then once the run was missed.
 
 /// When something is the case.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -29,4 +29,9 @@ impl Tense {
     pub(crate) const fn has(self) -> &'static str {
         self.of("has", "had")
     }
+}
+
+/// The verb for this many.
+pub(crate) const fn are(count: usize) -> &'static str {
+    if count == 1 { "is" } else { "are" }
 }
