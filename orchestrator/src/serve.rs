@@ -194,7 +194,8 @@ struct Wired {
 
 /// What the API is served with.
 struct Api {
-    listens: Listens,
+    /// Where it listens, as the settings say.
+    address: SocketAddr,
     listener: TcpListener,
     handle: SiteHandle,
     history: History,
@@ -202,16 +203,10 @@ struct Api {
     options: api::Options,
 }
 
-/// Where the API listens, for the log.
-struct Listens {
-    address: SocketAddr,
-    tls: bool,
-}
-
 fn wire(opened: Opened, shared: Shared, channels: Channels) -> Wired {
     let Opened { settings, setup, directory, projector, history, position, newest_record } = opened;
     let Setup { authenticator, tls, strongbox, locks, nodes, listener } = setup;
-    let listens = Listens { address: settings.api.listen, tls: tls.is_some() };
+    let address = settings.api.listen;
     let options = api::Options {
         tls,
         strongbox: strongbox.clone(),
@@ -245,7 +240,7 @@ fn wire(opened: Opened, shared: Shared, channels: Channels) -> Wired {
             streams_found: channels.streams_found,
             parts,
         },
-        api: Api { listens, listener, handle: channels.handle, history, authenticator, options },
+        api: Api { address, listener, handle: channels.handle, history, authenticator, options },
         shared,
         directory,
     }
@@ -264,7 +259,7 @@ struct Ending {
 
 /// Runs the tasks. Whichever ends first ends the others: an API without a driver would show an outdated state.
 async fn serve(Wired { core, projection, api, shared, directory }: Wired) -> Ending {
-    let Api { listens, listener, handle, history, authenticator, options } = api;
+    let Api { address, listener, handle, history, authenticator, options } = api;
     let shutdown = shared.shutdown.clone();
     let notify = service_manager::notify(handle.clone(), Arc::clone(&shared.iterations), shutdown.clone());
     let heartbeats = spawn(&shutdown, heartbeats::run(shared));
@@ -272,7 +267,7 @@ async fn serve(Wired { core, projection, api, shared, directory }: Wired) -> End
     let core = spawn(&shutdown, core.run());
     let notifier = spawn(&shutdown, notify);
     let token_watch = spawn(&shutdown, authenticator.clone().watch(shutdown.clone()));
-    tracing::info!(address = %listens.address, tls = listens.tls, "the API listens");
+    tracing::info!(%address, tls = options.tls.is_some(), "the API listens");
     let served = api::serve(listener, handle, history, authenticator, options, shutdown.clone()).await;
     shutdown.cancel();
     Ending { served, core, projection, heartbeats, notifier, token_watch, directory }
