@@ -258,7 +258,7 @@ impl Stored {
 
 /// Waits until the history of `instance` has the end of this run.
 async fn until_filled(instance: &Instance, run: &str) -> anyhow::Result<()> {
-    let path = format!("/v1/state/os-upgrade/runs/{run}?facts-limit=1");
+    let path = format!("/v1/state/os-upgrade/runs/{run}?events-limit=1");
     instance.until(&path, "the history is filled", |run| run["result"].is_string()).await
 }
 

@@ -285,29 +285,17 @@ impl Run {
         self.0["hosts"].as_array().into_iter().flatten()
     }
 
-    /// The facts in order, each as text such as `h01 command-sent upgrade` or `run-ended`.
-    pub fn facts(&self) -> Vec<String> {
-        let facts = self.0["facts"].as_array().into_iter().flatten();
-        facts.map(describe).collect()
+    /// The events in order, each as text such as `h01 command-sent upgrade` or `run-ended`.
+    pub fn events(&self) -> Vec<String> {
+        let events = self.0["events"].as_array().into_iter().flatten();
+        events.map(describe).collect()
     }
 
-    /// The facts of one host.
-    pub fn facts_of(&self, host: &str) -> Vec<String> {
+    /// The events of one host.
+    pub fn events_of(&self, host: &str) -> Vec<String> {
         let prefix = format!("{host} ");
-        let facts = self.facts().into_iter();
-        facts.filter_map(|fact| fact.strip_prefix(&prefix).map(str::to_owned)).collect()
-    }
-
-    /// The ignored messages: host in the subject, and reason.
-    pub fn ignored(&self) -> Vec<(String, String)> {
-        let facts = self.0["facts"].as_array().into_iter().flatten();
-        let ignored = facts.filter(|fact| fact["type"] == "ignored");
-        ignored
-            .map(|fact| {
-                let host = fact["fact"]["host"].as_str().unwrap_or_default();
-                (host.to_owned(), text(&fact["fact"]["why"], "kind").to_owned())
-            })
-            .collect()
+        let events = self.events().into_iter();
+        events.filter_map(|event| event.strip_prefix(&prefix).map(str::to_owned)).collect()
     }
 }
 
@@ -315,9 +303,8 @@ fn text<'a>(value: &'a Value, key: &str) -> &'a str {
     value[key].as_str().unwrap_or_default()
 }
 
-fn describe(fact: &Value) -> String {
-    let action = fact["fact"]["event"].get("action").or_else(|| fact["fact"].get("action"));
-    let kind = if fact["type"] == "host" { text(fact, "event") } else { text(fact, "type") };
-    let parts = [text(fact, "host"), kind, action.and_then(Value::as_str).unwrap_or_default()];
+fn describe(event: &Value) -> String {
+    let what = if event["kind"] == "host" { text(event, "step") } else { text(event, "kind") };
+    let parts = [text(event, "host"), what, text(event, "action")];
     parts.into_iter().filter(|part| !part.is_empty()).collect::<Vec<_>>().join(" ")
 }

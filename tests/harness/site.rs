@@ -161,6 +161,14 @@ impl Site {
         records.flat_map(|(_, record)| record["facts"].as_array().unwrap().clone()).collect()
     }
 
+    /// The messages of hosts that changed nothing, as the journal has them: the host, and why.
+    pub async fn ignored(&self) -> Vec<(String, String)> {
+        let journal = self.journal().await.into_iter();
+        let ignored = journal.filter(|fact| fact["type"] == "ignored" && fact["host"].is_string());
+        let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+        ignored.map(|fact| (text(&fact["host"]), text(&fact["why"]["kind"]))).collect()
+    }
+
     /// Every record in the journal, with its sequence.
     pub async fn records(&self) -> Vec<(u64, Value)> {
         streams::records(&self.jetstream, &mut 1).await

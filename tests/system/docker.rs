@@ -32,14 +32,14 @@ fn set_up(site: &Site) {
 fn assert_upgraded_one_by_one(run: &Run, hosts: [&str; 3]) {
     assert_eq!(run.result(), Some("completed"), "{:?}", run.0);
     assert_eq!(run.statuses(), hosts.map(|host| (host, "upgraded")).into());
-    let all = run.facts();
-    let place = |fact: String| all.iter().position(|other| *other == fact).unwrap();
+    let all = run.events();
+    let place = |event: String| all.iter().position(|other| *other == event).unwrap();
     for host in hosts {
-        let facts = run.facts_of(host);
+        let events = run.events_of(host);
         assert_eq!(
-            facts.iter().filter(|fact| *fact == "command-sent upgrade").count(),
+            events.iter().filter(|event| *event == "command-sent upgrade").count(),
             1,
-            "{host}: {facts:?}"
+            "{host}: {events:?}"
         );
     }
     for pair in hosts.windows(2) {
@@ -150,7 +150,7 @@ async fn debian_hosts_upgrade_and_reboot_one_by_one() {
     let run = rest.await_end(&rest.start_run().await).await;
     assert_upgraded_one_by_one(&run, DEBIAN_HOSTS);
     for (host, boot) in DEBIAN_HOSTS.into_iter().zip(boots) {
-        assert!(run.facts_of(host).contains(&"command-sent reboot".to_owned()), "{:?}", run.facts_of(host));
+        assert!(run.events_of(host).contains(&"command-sent reboot".to_owned()), "{:?}", run.events_of(host));
         assert_eq!(site.restarts(host), 1, "{host}");
         assert_ne!(site.exec(host, &["cat", "/run/boot-id"]), boot, "{host}");
         assert_eq!(versions(&site, host), vec!["2.0"; PACKAGES.len() + 1].join("\n"), "{host}");

@@ -4,8 +4,7 @@ use std::borrow::Cow;
 use std::fmt;
 
 use chrono::{DateTime, SecondsFormat, Utc};
-use os_upgrade_console::{Describe as _, describe};
-use os_upgrade_kernel::{Cause, HostStatus, LateResult, Reason, RunHost};
+use os_upgrade_kernel::{Cause, HostStatus, LateResult};
 use os_upgrade_protocol::{HostName, time};
 use serde::{Deserialize, Serialize, Serializer};
 use serde_json::value::RawValue;
@@ -64,7 +63,7 @@ pub struct HostWithReason {
 }
 
 /// A time in RFC 3339, UTC, with milliseconds, because many facts share a second.
-#[derive(Debug, Clone, Copy, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 pub struct Millis(pub DateTime<Utc>);
 
 impl fmt::Display for Millis {
@@ -125,16 +124,6 @@ pub struct ReasonFields {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<ReasonKindWord>)]
     pub reason_kind: Option<Cow<'static, str>>,
-}
-
-impl ReasonFields {
-    /// The fields of `reason`; both are absent without one.
-    pub fn of(reason: Option<&Reason>) -> Self {
-        Self {
-            reason: reason.map(|reason| describe(reason).to_string().into()),
-            reason_kind: reason.map(|reason| reason.kind().into()),
-        }
-    }
 }
 
 /// A part of a body whose two sides have types of their own: a server sends an `S`, and a client reads an `R`. `Other` is what only a
@@ -231,25 +220,9 @@ pub struct LateAnswer {
 }
 
 impl LateAnswer {
-    /// The late answer of a host in a run.
-    pub fn of(host: &RunHost) -> Option<Self> {
-        let os_upgrade_kernel::LateAnswer { at, result } = host.late_answer?;
-        let action = host.command?.action.as_str().into();
-        Some(Self { time: Stamp(at), action, result: result.into() })
-    }
-
     /// Whether the host is upgraded after all.
     pub fn is_done(&self) -> bool {
         self.result == Word::Known(LateResult::Done)
-    }
-}
-
-impl fmt::Display for LateAnswer {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self.result.known() {
-            Some(result) => os_upgrade_kernel::LateAnswer { at: self.time.0, result }.describe(f),
-            None => write!(f, "{}, {}", self.result, self.time),
-        }
     }
 }
 
@@ -280,26 +253,12 @@ pub struct Fact<'a> {
     pub host: Option<Cow<'a, str>>,
     /// The whole fact; its fields differ by type.
     #[schema(value_type = Object)]
-    pub fact: TwoSided<&'a RawValue, Value>,
+    pub fact: TwoSided<&'a RawValue, os_upgrade_kernel::Fact>,
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn late_answers_are_worded_as_by_the_console() {
-        let late = |result: &str| {
-            let answer = json!({ "time": "2026-11-21T01:42:10Z", "action": "reboot", "result": result });
-            serde_json::from_value::<LateAnswer>(answer).unwrap()
-        };
-        for result in [LateResult::Done, LateResult::RebootRequired, LateResult::Error] {
-            let at = "2026-11-21T01:42:10Z".parse().unwrap();
-            let expected = describe(&os_upgrade_kernel::LateAnswer { at, result }).to_string();
-            assert_eq!(late(result.as_str()).to_string(), expected);
-        }
-        assert_eq!(late("of a newer version").to_string(), "of a newer version, 2026-11-21T01:42:10Z");
-    }
 
     #[test]
     fn blocker_of_a_newer_version_is_read() {

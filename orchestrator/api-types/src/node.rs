@@ -2,9 +2,6 @@
 
 use std::borrow::Cow;
 
-use os_upgrade_console::describe;
-use os_upgrade_kernel::{NodeWait, Pod, State};
-use os_upgrade_protocol::HostName;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
@@ -61,51 +58,4 @@ pub struct WaitingPod<'a> {
     pub text: String,
     /// Since when it has had this obstacle, as far as is known.
     pub since: Stamp,
-}
-
-impl<'a> HostNode<'a> {
-    /// The node of `host`; `None` if it is neither cordoned nor being uncordoned.
-    pub fn of(state: &'a State, host: &HostName) -> Option<Self> {
-        let node = state.nodes.get(host)?;
-        Some(Self {
-            stage: node.stage.as_str().into(),
-            since: Stamp(node.since),
-            kept: state.stays_cordoned(host),
-            waits: node.waits.as_ref().map(NodeWaits::of),
-        })
-    }
-}
-
-impl<'a> NodeWaits<'a> {
-    fn of(waits: &'a NodeWait) -> Self {
-        let pods = match waits {
-            NodeWait::Pods { pods } => Some(pods),
-            NodeWait::Volumes { .. }
-            | NodeWait::NotReady
-            | NodeWait::ForeignMark { .. }
-            | NodeWait::Unreachable { .. }
-            | NodeWait::Refused { .. } => None,
-        };
-        Self {
-            kind: waits.kind().into(),
-            text: describe(waits).to_string(),
-            kubelet_silent: pods.is_some_and(|pods| pods.kubelet_silent),
-            count: pods.map(|pods| pods.count),
-            pods: pods.iter().flat_map(|pods| &pods.first).map(WaitingPod::of).collect(),
-        }
-    }
-}
-
-impl<'a> WaitingPod<'a> {
-    /// The pod as it is shown.
-    pub fn of(pod: &'a Pod) -> Self {
-        Self {
-            namespace: pod.namespace.as_str().into(),
-            name: pod.name.as_str().into(),
-            owner: pod.owner.as_deref().map(Cow::from),
-            obstacle: Cow::Borrowed((&pod.obstacle).into()),
-            text: describe(&pod.obstacle).to_string(),
-            since: Stamp(pod.since),
-        }
-    }
 }

@@ -7,14 +7,14 @@ use std::borrow::Cow;
 use os_upgrade_kernel::reboot_queue::{EntryEvent, EntryStatus, QueueBlocker};
 use os_upgrade_kernel::{
     Cause, EntryBlocker, HostEvent, HostStatus, MissedReason, NodeStage, NodeStep, NodeWait, PodObstacle,
-    Reason, RunResult, Warning, WindowBlocker,
+    Reason, RunResult, Trigger, Warning, WindowBlocker,
 };
 use strum::VariantNames as _;
 use utoipa::openapi::schema::{ObjectBuilder, Type};
 use utoipa::openapi::{RefOr, Schema};
 use utoipa::{PartialSchema, ToSchema};
 
-use crate::word::Enrolment;
+use crate::word::{Behalf, Enrolment};
 
 /// Whether a host takes part in runs: all words for it.
 pub const ENROLMENTS: &[&str] = Enrolment::VARIANTS;
@@ -74,9 +74,9 @@ words! {
     /// Whose slots a `DELETE` releases: never any, or those of hosts that have left the inventory.
     ReclaimWord = ["never", "inventory"];
     /// For whom a slot is held.
-    BehalfWord = ["run", "reboot-queue", "client", "operator"];
+    BehalfWord = Behalf::VARIANTS.iter().copied();
     /// What started a run: an operator, or a maintenance window.
-    TriggerWord = ["operator", "window"];
+    TriggerWord = Trigger::KINDS.iter().copied();
     /// Why a run stops: too many failures, an operator, or a restoration of the site.
     StopWord = ["failed", "cancelled", "restored"];
     /// What happened to a host of a run.

@@ -87,6 +87,19 @@ impl Enrolment {
     }
 }
 
+/// For whom a slot is held.
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, strum::IntoStaticStr, strum::VariantNames,
+)]
+#[serde(rename_all = "kebab-case")]
+#[strum(serialize_all = "kebab-case")]
+pub enum Behalf {
+    Run,
+    RebootQueue,
+    Client,
+    Operator,
+}
+
 impl From<Enrolled<'_>> for Enrolment {
     fn from(enrolled: Enrolled<'_>) -> Self {
         match enrolled {

@@ -148,7 +148,7 @@ impl Feed {
             Following::Facts(facts) => facts.first().map(os_upgrade_store::FactRow::cursor),
             Following::Gap { .. } => None,
         };
-        let earliest = first.map(|fact| EventId { epoch, fact }.to_string());
+        let earliest = first.map(|fact| EventId { epoch, fact });
         Ok((SiteEvent::Reset { earliest }, before))
     }
 
@@ -179,7 +179,7 @@ fn progress_since(before: &PublishedState, now: &PublishedState) -> Vec<SiteEven
         Some(SiteEvent::Progress {
             run: run.id.to_string(),
             host: name.to_string(),
-            action: command.action.as_str().to_owned(),
+            action: command.action.into(),
             percent: progress.percent,
             text: progress.text.clone(),
         })

@@ -1,4 +1,4 @@
-//! What people are told: sentences for the kernel's types, and commands to copy.
+//! What people are told: sentences for the kernel's types and the API's answers, and commands to copy.
 //!
 //! The API, the command line and logs take their words from here, so that the kernel decides by types alone. A new reason is a line in
 //! `reason.rs`.
@@ -8,7 +8,9 @@ pub mod commands;
 mod config;
 mod describe;
 mod enrolment;
+mod event;
 mod fact;
+pub mod history;
 mod node;
 mod owner;
 mod reason;
@@ -22,6 +24,7 @@ mod tense;
 mod why;
 
 pub use describe::{Describe, Description, describe};
+pub use event::first_of;
 pub use fact::{Importance, summary};
 pub use owner::purpose;
 pub use secrets::leader_message;

@@ -3,6 +3,7 @@
 use std::fmt::{self, Formatter};
 
 use chrono::{DateTime, Utc};
+use os_upgrade_api_types::body;
 use os_upgrade_kernel::reason::ReleaseRefusal;
 use os_upgrade_kernel::{
     Blocker, Cause, Explanation, HostBlocker, HostStatus, LateAnswer, LateResult, Reason,
@@ -156,10 +157,43 @@ impl Describe for Explanation {
 
 impl Describe for LateAnswer {
     fn describe(&self, f: &mut Formatter<'_>) -> fmt::Result {
-        let answered = match self.result {
-            LateResult::Done | LateResult::RebootRequired => self.result.as_str(),
-            LateResult::Error => "with an error",
-        };
-        write!(f, "it answered {answered} at {}", time::format(self.at))
+        answered_at(f, self.result, self.at)
+    }
+}
+
+impl Describe for body::LateAnswer {
+    fn describe(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        match self.result.known() {
+            Some(result) => answered_at(f, result, self.time.0),
+            None => write!(f, "{}, {}", self.result, self.time),
+        }
+    }
+}
+
+fn answered_at(f: &mut Formatter<'_>, result: LateResult, at: DateTime<Utc>) -> fmt::Result {
+    let answered = match result {
+        LateResult::Done | LateResult::RebootRequired => result.as_str(),
+        LateResult::Error => "with an error",
+    };
+    write!(f, "it answered {answered} at {}", time::format(at))
+}
+
+#[cfg(test)]
+mod tests {
+    use os_upgrade_api_types::body::Stamp;
+    use os_upgrade_api_types::word::Word;
+
+    use super::*;
+
+    #[test]
+    fn late_answers_are_described() {
+        let time = DateTime::parse_from_rfc3339("2026-11-21T01:42:10Z").unwrap().to_utc();
+        let late = |result| body::LateAnswer { time: Stamp(time), action: "reboot".into(), result };
+        for result in [LateResult::Done, LateResult::RebootRequired, LateResult::Error] {
+            let expected = describe(&LateAnswer { at: time, result }).to_string();
+            assert_eq!(describe(&late(result.into())).to_string(), expected);
+        }
+        let newer = late(Word::Other("of a newer version".to_owned()));
+        assert_eq!(describe(&newer).to_string(), "of a newer version, 2026-11-21T01:42:10Z");
     }
 }

@@ -26,7 +26,7 @@ pub use self::backoff::Backoff;
 pub use self::blocker::EntryBlocker;
 pub(crate) use self::cancel::cancel_queued;
 pub use self::choose::{Nodes, NotReady, QueueBlocker};
-pub use self::entry::{Entry, EntryEvent, EntryStatus, IllegalEntryEvent};
+pub use self::entry::{Entry, EntryEvent, EntryStatus, EntryStep, IllegalEntryEvent};
 pub use self::explain::{explain_entry, needs_operator};
 pub use self::job::{CommandJob, CommandOrder, CommandOutcome};
 pub(crate) use self::next::group;

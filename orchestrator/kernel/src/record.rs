@@ -120,7 +120,7 @@ impl FromStr for FactCursor {
         let cursor = text.split_once('.').and_then(|(sequence, place)| {
             Some(Self { sequence: sequence.parse().ok()?, place: place.parse().ok()? })
         });
-        cursor.ok_or_else(|| format!("{text:?} is not a value of \"facts-next\""))
+        cursor.ok_or_else(|| format!("{text:?} is no place in the history, such as 12.0"))
     }
 }
 

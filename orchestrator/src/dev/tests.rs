@@ -195,7 +195,7 @@ async fn one_run(State(api): State<Shared>, Path(id): Path<String>) -> Json<Valu
     run["hosts"] = json!([{
         "hostname": "h01", "application": APPLICATION, "group": "default", "status": status, "since": TIME, "reason": null,
     }]);
-    run["facts"] = json!([]);
+    run["events"] = json!([]);
     Json(run)
 }
 

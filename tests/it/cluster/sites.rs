@@ -142,7 +142,7 @@ async fn remote_site_is_read_and_upgraded() {
     assert_eq!(run.result(), Some("completed"));
     let actor = run.0["actor"].as_str().unwrap();
     assert!(actor.starts_with("api 127.") && actor.ends_with(" at hub"), "{actor}");
-    assert_eq!(hub.get(&format!("{STATE}/runs/{id}?site=leaf&facts-limit=10000")).await, (200, run.0));
+    assert_eq!(hub.get(&format!("{STATE}/runs/{id}?site=leaf&events-limit=10000")).await, (200, run.0));
     assert_eq!(hub.runs().await, [Value::Null; 0]);
 
     // In the other direction, to a site that cannot start a run.

@@ -26,7 +26,7 @@ fn path(orchestrator: &Orchestrator, file: &str) -> String {
     orchestrator.directory().join(file).to_str().unwrap().to_owned()
 }
 
-/// Everything an operator can read of a site's history: its configuration, and every run with its facts.
+/// Everything an operator can read of a site's history: its configuration, and every run with its events.
 async fn history_of(orchestrator: &Orchestrator) -> (Value, Vec<Value>) {
     let rest = &orchestrator.rest;
     let config = rest.get(CONFIG).await.1;
@@ -123,9 +123,9 @@ async fn backup_under_load_contains_acknowledged_writes() {
         let restored = elsewhere.rest.await_end(&run).await;
         assert_eq!(restored.result(), Some("failed"));
         // Its history is a prefix of the running site's.
-        let facts = restored.facts();
-        let ending = facts.iter().position(|fact| fact == "h03 failed").unwrap();
-        assert_eq!(facts[..ending], site.rest().run(&run).await.facts()[..ending]);
+        let events = restored.events();
+        let ending = events.iter().position(|event| event == "h03 failed").unwrap();
+        assert_eq!(events[..ending], site.rest().run(&run).await.events()[..ending]);
         let config = elsewhere.rest.get(CONFIG).await.1;
         assert_eq!(config["worker-applications"][0]["name"], "os-upgrade-test");
     }

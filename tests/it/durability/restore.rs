@@ -36,7 +36,7 @@ async fn site_during_run() -> (Site, Vec<Host>, String) {
     site.rest().await_status("h02", "upgrading").await;
     eventually("the history to have it", async || {
         let run = site.rest().run(&id).await;
-        run.facts().iter().any(|fact| fact == "h02 command-sent upgrade").then_some(())
+        run.events().iter().any(|event| event == "h02 command-sent upgrade").then_some(())
     })
     .await;
     (site, hosts, id)
@@ -70,11 +70,11 @@ async fn assert_recovers(site: &mut Site, hosts: &[Host], id: &str, before: &[St
     );
     let reason = "the site was restored by os-upgrade restore; what became of the host is not known";
     assert_eq!(run.reasons(), BTreeMap::from([("h02", reason), ("h03", reason)]));
-    let facts = run.facts();
-    assert_eq!(facts[..before.len()], *before, "the history is kept");
+    let events = run.events();
+    assert_eq!(events[..before.len()], *before, "the history is kept");
     // The outcome of h02's command may already follow.
     let over = ["h02 failed", "h03 cancelled", "run-stopping", "run-ended"];
-    assert_eq!(facts[before.len()..][..over.len()], over);
+    assert_eq!(events[before.len()..][..over.len()], over);
 
     // The announcements were lost too; workers notice and repeat them.
     rest.await_scheduled(&["h01", "h02", "h03"]).await;
@@ -100,7 +100,7 @@ async fn assert_recovers(site: &mut Site, hosts: &[Host], id: &str, before: &[St
 #[tokio::test]
 async fn store_alone_restores_site() {
     let (mut site, hosts, id) = site_during_run().await;
-    let before = site.rest().run(&id).await.facts();
+    let before = site.rest().run(&id).await.events();
     let journal = site.last_sequence(subject::JOURNAL_STREAM).await;
     let control = site.last_sequence(subject::CONTROL_STREAM).await;
     restart_with_empty_bus(&mut site).await;
@@ -158,10 +158,10 @@ async fn restore_keeps_control_stream_and_replies() {
     hosts[1].await_script("upgrade-begins").await;
     eventually("the history to have it", async || {
         let run = site.rest().run(&id).await;
-        run.facts().iter().any(|fact| fact == "h02 command-sent upgrade").then_some(())
+        run.events().iter().any(|event| event == "h02 command-sent upgrade").then_some(())
     })
     .await;
-    let before = site.rest().run(&id).await.facts();
+    let before = site.rest().run(&id).await.events();
     site.orchestrator.kill().await;
     site.nats.kill();
     site.nats.restore_stream(subject::JOURNAL_STREAM, &saved);
@@ -198,7 +198,7 @@ async fn planned(site: &Site) -> (Exclusive, HeldLease, Box<Plan>) {
 async fn interrupted_restore_finishes_when_repeated() {
     for cut_after in 0..5 {
         let (mut site, hosts, id) = site_during_run().await;
-        let before = site.rest().run(&id).await.facts();
+        let before = site.rest().run(&id).await.events();
         restart_with_empty_bus(&mut site).await;
         let (exclusive, lease, plan) = Box::pin(planned(&site)).await;
         let mut steps: Vec<Step> = Vec::new();
@@ -233,7 +233,7 @@ async fn interrupted_restore_finishes_when_repeated() {
 #[tokio::test]
 async fn nobody_leads_between_plan_and_restoration() {
     let (mut site, hosts, id) = site_during_run().await;
-    let before = site.rest().run(&id).await.facts();
+    let before = site.rest().run(&id).await.events();
     restart_with_empty_bus(&mut site).await;
     let (exclusive, lease, plan) = Box::pin(planned(&site)).await;
     let mut other = Orchestrator::new(&site.nats.url(), "");
@@ -257,7 +257,7 @@ async fn nobody_leads_between_plan_and_restoration() {
 #[tokio::test]
 async fn restore_interrupted_between_streams_is_repeated() {
     let (mut site, hosts, id) = site_during_run().await;
-    let before = site.rest().run(&id).await.facts();
+    let before = site.rest().run(&id).await.events();
     site.orchestrator.kill().await;
     site.jetstream().delete_stream(subject::CONTROL_STREAM).await.unwrap();
     let (exclusive, lease, plan) = Box::pin(planned(&site)).await;

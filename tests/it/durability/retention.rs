@@ -104,7 +104,7 @@ async fn streams_are_trimmed_and_nothing_is_missing() {
     })
     .await;
     assert_eq!(known.statuses(), rest.run(&last).await.statuses());
-    assert_eq!(known.facts(), Vec::<String>::new(), "from before the snapshot");
+    assert_eq!(known.events(), Vec::<String>::new(), "from before the snapshot");
     let shown = rest.state().await;
     assert_eq!(follower.rest.state().await["last-upgrade-info"], shown["last-upgrade-info"]);
 

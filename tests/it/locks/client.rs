@@ -26,8 +26,8 @@ async fn hosts(site: &Site, groups: &[&'static str]) -> Vec<Host> {
 
 async fn await_released(rest: &Rest, id: &str, hosts: &[Host]) {
     eventually("every slot to be released", async || {
-        let facts = rest.run(id).await.facts();
-        let released = |host: &Host| facts.contains(&format!("{} slot-released", host.name()));
+        let events = rest.run(id).await.events();
+        let released = |host: &Host| events.contains(&format!("{} slot-released", host.name()));
         hosts.iter().all(released).then_some(())
     })
     .await;

@@ -73,5 +73,5 @@ async fn cancel_lets_started_host_finish() {
     assert_eq!(run.statuses(), BTreeMap::from([("h01", "upgraded"), ("h02", "cancelled")]));
     assert_eq!(hosts[0].script_log(), ["prepare", "upgrade-begins", "upgrade-ends", "reboot"]);
     assert_eq!(hosts[1].script_log(), ["prepare"]);
-    assert!(run.facts().contains(&"h01 slot-released".to_owned()), "{:?}", run.facts());
+    assert!(run.events().contains(&"h01 slot-released".to_owned()), "{:?}", run.events());
 }

@@ -123,13 +123,13 @@ async fn nodes_are_drained_before_upgrades_and_uncordoned_after() {
     hall.hosts[0].release("upgrade");
     let run = hall.site.rest().await_end(&id).await;
     assert_eq!(run.result(), Some("completed"));
-    let facts = run.facts_of("h01");
+    let events = run.events_of("h01");
     let place = |what: &str| {
-        facts.iter().position(|fact| fact == what).unwrap_or_else(|| panic!("{what}: {facts:?}"))
+        events.iter().position(|event| event == what).unwrap_or_else(|| panic!("{what}: {events:?}"))
     };
     assert!(
         place("drained") < place("command-sent upgrade") && place("recovering") < place("upgraded"),
-        "{facts:?}"
+        "{events:?}"
     );
     assert!(!hall.is_cordoned("h01") && !hall.is_cordoned("h02"));
 }
@@ -152,7 +152,7 @@ async fn drain_that_a_budget_refuses_lets_others_go_first() {
     hall.hosts[1].release("upgrade");
     let run = hall.site.rest().await_end(&id).await;
     assert_eq!(run.result(), Some("completed"));
-    assert!(run.facts_of("h01").contains(&"backed-off".to_owned()), "{:?}", run.facts_of("h01"));
+    assert!(run.events_of("h01").contains(&"backed-off".to_owned()), "{:?}", run.events_of("h01"));
     assert!(!hall.has_pod("db") && !hall.is_cordoned("h01") && !hall.is_cordoned("h02"));
 }
 

@@ -32,7 +32,7 @@ async fn failed_prepare_prevents_all_upgrades() {
     assert_eq!(run.reasons(), BTreeMap::from(reasons));
     assert_eq!(site.commands_to("upgrade").await, [""; 0]);
     assert_eq!(locks.calls(), [""; 0]);
-    let slots: Vec<String> = run.facts().into_iter().filter(|fact| fact.contains("slot")).collect();
+    let slots: Vec<String> = run.events().into_iter().filter(|fact| fact.contains("slot")).collect();
     assert_eq!(slots, [""; 0]);
     assert!(site.script_log().iter().all(|lines| !lines.contains("upgrade")), "{:?}", site.script_log());
 
@@ -56,7 +56,7 @@ async fn failed_host_keeps_slot_and_priority() {
     assert_eq!(run.statuses(), BTreeMap::from(statuses));
     assert_eq!(run.reasons()["h01"], "upgrade failed: dpkg was interrupted");
     assert_eq!(run.reasons()["h02"], "the run was ended by the failure of h01");
-    assert!(!run.facts_of("h01").contains(&"slot-released".to_owned()), "{:?}", run.facts());
+    assert!(!run.events_of("h01").contains(&"slot-released".to_owned()), "{:?}", run.events());
     assert_eq!(site.commands_to("upgrade").await, ["h01"]);
 
     hosts[0].repair();
@@ -64,7 +64,7 @@ async fn failed_host_keeps_slot_and_priority() {
     let run = rest.await_end(&id).await;
     assert_eq!(run.result(), Some("completed"));
     assert_eq!(site.commands_to("upgrade").await, ["h01", "h01", "h02", "h03"]);
-    assert!(run.facts_of("h01").contains(&"slot-released".to_owned()), "{:?}", run.facts());
+    assert!(run.events_of("h01").contains(&"slot-released".to_owned()), "{:?}", run.events());
     assert_one_by_one(&site.script_log());
 }
 
@@ -126,7 +126,7 @@ async fn failed_reboot_keeps_slot() {
     assert_eq!(run.result(), Some("failed"));
     assert_eq!(run.reasons()["h01"], "reboot failed: systemd refused");
     assert_eq!(run.statuses()["h02"], "cancelled");
-    assert!(!run.facts().contains(&"h01 slot-released".to_owned()));
+    assert!(!run.events().contains(&"h01 slot-released".to_owned()));
 }
 
 #[tokio::test]
@@ -164,7 +164,7 @@ async fn on_failure_release_frees_slot() {
     let id = rest.start_run().await;
     let run = rest.await_end(&id).await;
     assert_eq!(run.result(), Some("failed"));
-    assert!(run.facts().contains(&"h01 slot-released".to_owned()), "{:?}", run.facts());
+    assert!(run.events().contains(&"h01 slot-released".to_owned()), "{:?}", run.events());
 }
 
 /// The messages of the control stream, without those of leaders at their start.
@@ -232,12 +232,12 @@ async fn silent_host_keeps_slot_until_done() {
     assert_eq!(run.result(), Some("timed-out"));
     assert_eq!(run.statuses(), BTreeMap::from([("h01", "timed-out"), ("h02", "cancelled")]));
     assert_eq!(run.reasons()["h01"], "no reply to upgrade before not-after");
-    assert!(!run.facts().contains(&"h01 slot-released".to_owned()));
+    assert!(!run.events().contains(&"h01 slot-released".to_owned()));
 
     hosts[0].release("upgrade");
     eventually("the late done to release the slot", async || {
         let run = rest.run(&id).await;
-        run.facts().contains(&"h01 slot-released".to_owned()).then_some(())
+        run.events().contains(&"h01 slot-released".to_owned()).then_some(())
     })
     .await;
     assert_eq!(hosts[0].script_log(), ["prepare", "upgrade-begins", "upgrade-ends"]);
@@ -412,9 +412,9 @@ async fn run_continues_without_abandoned_host() {
     assert!(reasons["h01"].starts_with("given up by api 127."), "{reasons:?}");
     assert!(reasons["h03"].ends_with(": its disk is full"), "{reasons:?}");
     let (_, shown) = rest.get(&format!("/v1/state/os-upgrade/runs/{id}")).await;
-    let facts = shown["facts"].as_array().unwrap().iter();
-    let by_operators = facts.filter(|fact| fact["type"] == "host" && fact["actor"].is_string());
-    let given_up: Vec<&str> = by_operators.map(|fact| fact["fact"]["host"].as_str().unwrap()).collect();
+    let events = shown["events"].as_array().unwrap().iter();
+    let by_operators = events.filter(|event| event["kind"] == "host" && event["actor"].is_string());
+    let given_up: Vec<&str> = by_operators.map(|event| event["host"].as_str().unwrap()).collect();
     assert_eq!(given_up, ["h03", "h01"]);
 
     // It is back, finishes its upgrade, and takes part in the next run like the others.

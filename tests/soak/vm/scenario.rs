@@ -69,7 +69,7 @@ impl Scenario {
             run.result().is_some().then_some(run)
         })
         .await;
-        println!("  {:?} after {} s: {:?}", run.result(), start.elapsed().as_secs(), run.facts());
+        println!("  {:?} after {} s: {:?}", run.result(), start.elapsed().as_secs(), run.events());
         for guest in &self.guests {
             guest.up().await;
         }
@@ -191,8 +191,8 @@ fn wrong_run(run: &Run) -> Vec<String> {
         wrong.push(format!("the run: {:?}, {:?}", run.result(), run.reasons()));
     }
     let mut holder: Option<String> = None;
-    for fact in run.facts() {
-        let Some((host, what)) = fact.split_once(' ') else { continue };
+    for event in run.events() {
+        let Some((host, what)) = event.split_once(' ') else { continue };
         match what {
             "slot-granted" => {
                 if let Some(other) = holder.replace(host.to_owned()) {

@@ -22,6 +22,12 @@ pub enum Action {
     Reboot,
 }
 
+impl From<Action> for &'static str {
+    fn from(action: Action) -> Self {
+        action.as_str()
+    }
+}
+
 impl Action {
     /// Every action, in the order in which a host receives them.
     pub const ALL: [Self; 3] = [Self::Prepare, Self::Upgrade, Self::Reboot];

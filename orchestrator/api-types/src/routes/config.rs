@@ -5,7 +5,6 @@
 
 use std::borrow::Cow;
 
-use os_upgrade_console::describe;
 use os_upgrade_kernel::Config;
 use os_upgrade_kernel::config as kernel;
 use serde::{Deserialize, Serialize};
@@ -283,15 +282,14 @@ pub struct Warning {
 }
 
 impl Warning {
+    /// The warning that `message` says.
+    pub const fn new(message: String, warning: os_upgrade_kernel::Warning) -> Self {
+        Self { message, warning: TwoSided::Sent(warning) }
+    }
+
     /// The word for its kind, for a client.
     pub fn kind(&self) -> Option<&str> {
         self.warning.read().map(|read| read.kind.as_str())
-    }
-}
-
-impl From<os_upgrade_kernel::Warning> for Warning {
-    fn from(warning: os_upgrade_kernel::Warning) -> Self {
-        Self { message: describe(&warning).to_string(), warning: TwoSided::Sent(warning) }
     }
 }
 
@@ -337,7 +335,7 @@ list! {
 }
 
 /// A change of the configuration.
-#[derive(Debug, Serialize, ToSchema)]
+#[derive(Debug, Serialize, Deserialize, ToSchema)]
 pub struct Change<'a> {
     /// The sequence of its record in the journal.
     pub sequence: u64,
@@ -347,14 +345,15 @@ pub struct Change<'a> {
     pub time: Millis,
     /// Who made the change.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub actor: Option<&'a str>,
+    pub actor: Option<Cow<'a, str>>,
     /// The changed fields.
-    #[schema(value_type = Vec<Difference>)]
+    #[serde(default)]
+    #[schema(value_type = Vec<Difference>, required)]
     pub difference: Vec<os_upgrade_kernel::Difference>,
     /// The whole configuration after the change; absent if it was deleted.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<ConfigBody>)]
-    pub configuration: Option<Box<RawValue>>,
+    pub configuration: Option<TwoSided<Box<RawValue>, Value>>,
 }
 
 /// The intended configuration of a site's upgrades.

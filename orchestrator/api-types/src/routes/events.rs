@@ -1,22 +1,24 @@
 //! `/v1/state/os-upgrade/events`: what happens on the site, as Server-Sent Events. An extension of the specification.
 //!
-//! The shapes here are public, and do not follow the journal's. `of_fact` has what a fact is to the outside.
-
-mod of_fact;
+//! The shapes here are public, and do not follow the journal's.
 
 use std::fmt;
 use std::str::FromStr;
 
 use chrono::{DateTime, Utc};
-use os_upgrade_kernel::FactCursor;
-use os_upgrade_protocol::{HostName, RunId};
+use os_upgrade_kernel::node::NodeStepKind;
+use os_upgrade_kernel::reboot_queue::EntryStep;
+use os_upgrade_kernel::run::{HostStep, StopKind, TriggerKind};
+use os_upgrade_kernel::{FactCursor, HostStatus, RestoreSource, RunResult};
+use os_upgrade_protocol::{Action, HostName, RunId};
 use serde::de::{self, Deserializer};
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Serialize, Serializer};
 use serde_json::json;
 use strum::VariantNames as _;
 use utoipa::openapi::path::{Parameter, ParameterBuilder, ParameterIn};
 use utoipa::{IntoParams, PartialSchema as _, ToSchema};
 
+use crate::body::{Millis, Stamp};
 use crate::query::Parameters;
 use crate::route::{Answer, Content, Method, Route, Shape, Tag, VIEWER};
 use crate::text::{
@@ -24,6 +26,7 @@ use crate::text::{
     NameText, NodeStepWord, ReasonKindWord, RebootStepWord, RunIdText, RunResultWord, StepWord, StopWord,
     TriggerWord,
 };
+use crate::word::{Behalf, Word};
 
 /// The media type of Server-Sent Events.
 pub const EVENT_STREAM: &str = "text/event-stream";
@@ -53,7 +56,7 @@ pub const FOLLOW: Route = Route::new(
     ..Answer::new(200, "events, until the client or the instance ends the stream")
 }]);
 
-fn example() -> serde_json::Value {
+pub(crate) fn example() -> serde_json::Value {
     json!({
         "id": "18790f3d1c8a0000.42.0",
         "time": "2026-11-21T01:24:07.120Z",
@@ -170,6 +173,12 @@ impl FromStr for EventId {
     }
 }
 
+impl Serialize for EventId {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(self)
+    }
+}
+
 impl<'de> Deserialize<'de> for EventId {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         String::deserialize(deserializer)?.parse().map_err(de::Error::custom)
@@ -182,11 +191,11 @@ pub struct Event {
     /// The event's id; absent for `progress` and `reset`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<EventIdText>)]
-    pub id: Option<String>,
+    pub id: Option<EventId>,
     /// When it happened, in RFC 3339 and UTC; absent for `progress` and `reset`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schema(value_type = Option<crate::body::Stamp>)]
-    pub time: Option<String>,
+    #[schema(value_type = Option<Stamp>)]
+    pub time: Option<Millis>,
     /// What happened.
     #[serde(flatten)]
     pub what: SiteEvent,
@@ -205,7 +214,7 @@ pub enum SiteEvent {
         run: String,
         /// What started it.
         #[schema(value_type = TriggerWord)]
-        trigger: String,
+        trigger: Word<TriggerKind>,
         /// The operator, if one started it.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         actor: Option<String>,
@@ -215,8 +224,7 @@ pub enum SiteEvent {
         reason: Option<String>,
         /// When it ends at the latest.
         #[serde(rename = "not-after")]
-        #[schema(value_type = crate::body::Stamp)]
-        not_after: String,
+        not_after: Stamp,
         /// The number of hosts that take part.
         hosts: u64,
         /// The number of hosts that are skipped.
@@ -233,7 +241,7 @@ pub enum SiteEvent {
         run: String,
         /// Why it stops.
         #[schema(value_type = StopWord)]
-        cause: String,
+        cause: Word<StopKind>,
         /// The host whose failure was one too many, if that is the cause.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         host: Option<String>,
@@ -250,18 +258,16 @@ pub enum SiteEvent {
         #[schema(value_type = RunIdText)]
         run: String,
         #[schema(value_type = RunResultWord)]
-        result: String,
+        result: Word<RunResult>,
     },
     /// A run was due in a maintenance window, and can no longer start in it.
     RunMissed {
         /// When the window opened.
         #[serde(rename = "window-start")]
-        #[schema(value_type = crate::body::Stamp)]
-        window_start: String,
+        window_start: Stamp,
         /// When the window closed, or will close.
         #[serde(rename = "window-end")]
-        #[schema(value_type = crate::body::Stamp)]
-        window_end: String,
+        window_end: Stamp,
         /// Why it did not start, for people.
         reason: String,
         #[serde(rename = "reason-kind")]
@@ -278,13 +284,13 @@ pub enum SiteEvent {
         host: String,
         /// Its status after the step.
         #[schema(value_type = HostStatusWord)]
-        status: String,
+        status: Word<HostStatus>,
         #[schema(value_type = StepWord)]
-        step: String,
+        step: Word<HostStep>,
         /// The command that was sent, with the step `command-sent`.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         #[schema(value_type = Option<ActionWord>)]
-        action: Option<String>,
+        action: Option<Word<Action>>,
         /// The number of the attempt, from 1, with the step `command-sent`.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         attempt: Option<u32>,
@@ -307,7 +313,7 @@ pub enum SiteEvent {
         /// The id of the holder.
         holder: String,
         #[schema(value_type = BehalfWord)]
-        behalf: String,
+        behalf: Word<Behalf>,
         actor: String,
         /// Why, as the operator says.
         #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -322,7 +328,7 @@ pub enum SiteEvent {
         holder: String,
         /// For whom it was released: by its run, its client, or an operator.
         #[schema(value_type = BehalfWord)]
-        behalf: String,
+        behalf: Word<Behalf>,
         #[serde(default, skip_serializing_if = "Option::is_none")]
         #[schema(value_type = Option<RunIdText>)]
         run: Option<String>,
@@ -380,7 +386,7 @@ pub enum SiteEvent {
         index: String,
         host: String,
         #[schema(value_type = RebootStepWord)]
-        step: String,
+        step: Word<EntryStep>,
         /// The boot that the host is to leave, with the step `reboot-began`.
         #[serde(rename = "boot-id", default, skip_serializing_if = "Option::is_none")]
         boot_id: Option<String>,
@@ -399,7 +405,7 @@ pub enum SiteEvent {
         run: Option<String>,
         host: String,
         #[schema(value_type = NodeStepWord)]
-        step: String,
+        step: Word<NodeStepKind>,
         /// Why it waits or is uncordoned, for people; with `uncordon-requested`, as the operator says.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         reason: Option<String>,
@@ -428,7 +434,8 @@ pub enum SiteEvent {
     /// The site was restored.
     Restored {
         /// What it was restored from.
-        source: String,
+        #[schema(value_type = String)]
+        source: Word<RestoreSource>,
         actor: String,
     },
     /// A worker has reported how far it is. Of several reports in a second the last is sent.
@@ -437,7 +444,7 @@ pub enum SiteEvent {
         run: String,
         host: String,
         #[schema(value_type = ActionWord)]
-        action: String,
+        action: Word<Action>,
         /// How much is done.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         #[schema(maximum = 100)]
@@ -450,7 +457,7 @@ pub enum SiteEvent {
         /// The earliest id: every event from there on follows. Absent if there is none yet.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         #[schema(value_type = Option<EventIdText>)]
-        earliest: Option<String>,
+        earliest: Option<EventId>,
     },
 }
 

@@ -13,20 +13,21 @@ use serde_json::value::RawValue;
 use serde_json::{Value, json};
 use utoipa::{IntoParams, ToSchema};
 
-use crate::body::{Counts, Fact, HostWithReason, Stamp, TwoSided};
+use crate::body::{Counts, HostWithReason, Stamp, TwoSided};
 use crate::headers::{self, Preferences};
 use crate::lists::list;
 use crate::query::{self, FactList, Parameters, True, Validate};
 use crate::route::{Answer, Method, OPERATOR, PathName, Route, Shape, Tag, VIEWER};
 use crate::routes::config::{Rollout, rollout};
+use crate::routes::events::{self, Event};
 use crate::text::{
     ActionWord, AuditReasonText, FactKeyText, HostStatusWord, MissedReasonWord, NameText, PastRunResultWord,
     PhaseWord, ReasonKindWord, RunIdText, RunResultWord, TimeoutText,
 };
 use crate::word::Word;
 
-/// Most facts in an answer: all facts of a run of some 2 000 hosts.
-pub const FACTS_MAX: u32 = 10_000;
+/// Most events in an answer: all events of a run of some 2 000 hosts.
+pub const EVENTS_MAX: u32 = 10_000;
 
 /// A page of runs; 400 if the run in `after` does not exist.
 pub const LIST: Route = Route::new(
@@ -47,7 +48,7 @@ pub const READ: Route = Route::new(
     VIEWER,
     Tag::Upgrades,
     "read-run",
-    "Read a run: its hosts, and its facts in order",
+    "Read a run: its hosts, and what happened in it, in order",
 )
 .names(&[PathName::new("id", "the id of a run", Shape::of::<RunIdText>(), None)])
 .query::<ReadParameters>()
@@ -170,13 +171,7 @@ fn run_in_full() -> Value {
         "end-time": "2026-11-21T01:24:07Z",
         "command": {"action": "upgrade", "sequence": 6},
     }]);
-    run["facts"] = json!([{
-        "sequence": 7,
-        "place": 0,
-        "time": "2026-11-21T01:24:07.120Z",
-        "type": "run-ended",
-        "fact": {"type": "run-ended", "run": "019aa3f0-0000-7000-8000-000000000001", "result": "completed"},
-    }]);
+    run["events"] = json!([events::example()]);
     run
 }
 
@@ -220,17 +215,17 @@ impl Parameters for ListParameters {
 #[into_params(parameter_in = Query)]
 #[serde(rename_all = "kebab-case")]
 pub struct ReadParameters {
-    /// The maximum number of facts.
+    /// The maximum number of events. There may be fewer, and more to come.
     #[param(minimum = 1, maximum = 10_000, default = 10_000)]
-    #[serde(default, deserialize_with = "query::limit::<_, FACTS_MAX>")]
-    pub facts_limit: Option<u32>,
-    /// The `facts-next` of the previous page.
+    #[serde(default, deserialize_with = "query::limit::<_, EVENTS_MAX>")]
+    pub events_limit: Option<u32>,
+    /// The `events-next` of the previous page.
     #[param(value_type = Option<FactKeyText>)]
-    pub facts_after: Option<FactCursor>,
+    pub events_after: Option<FactCursor>,
 }
 
 impl Parameters for ReadParameters {
-    const NAMES: &'static [&'static str] = &["facts-limit", "facts-after"];
+    const NAMES: &'static [&'static str] = &["events-limit", "events-after"];
 }
 
 /// Options of a run.
@@ -324,9 +319,11 @@ pub struct RunInFull<'a> {
     #[serde(flatten)]
     pub run: Run<'a>,
     pub hosts: Vec<HostOfRunInFull<'a>>,
-    pub facts: Vec<Fact<'a>>,
+    /// What happened, as `/v1/state/os-upgrade/events` sends it.
+    pub events: Vec<Event>,
+    /// What to continue `events-after`; absent on the last page.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub facts_next: Option<String>,
+    pub events_next: Option<String>,
 }
 
 #[derive(Debug, Serialize, Deserialize, ToSchema)]

@@ -18,7 +18,7 @@ use crate::text::{
     AuditReasonText, BehalfWord, ClientText, EntryIndexText, FactKeyText, GroupText, LockProviderWord,
     ReclaimWord, WaiterWord,
 };
-use crate::word::Word;
+use crate::word::{Behalf, Word};
 
 /// The slots of all groups, answered by any instance.
 pub const READ: Route = Route::new(
@@ -197,7 +197,7 @@ pub struct SlotHolder<'a> {
     pub id: Cow<'a, str>,
     pub since: Stamp,
     #[schema(value_type = Vec<BehalfWord>)]
-    pub on_behalf_of: Vec<Cow<'static, str>>,
+    pub on_behalf_of: Vec<Word<Behalf>>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub run: Option<Cow<'a, str>>,
     /// The entry of the reboot queue for which it is held; absent if it is for none.

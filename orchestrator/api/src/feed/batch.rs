@@ -3,10 +3,11 @@
 use std::ops::Range;
 
 use axum::body::Bytes;
-use os_upgrade_api_types::body::Millis;
 use os_upgrade_api_types::routes::events::{Event, EventId, FollowParameters, SiteEvent};
-use os_upgrade_kernel::{Fact, FactCursor};
+use os_upgrade_kernel::FactCursor;
 use os_upgrade_store::{FactRow, StoreError};
+
+use crate::bodies;
 
 /// The most bytes that are passed on at once, unless a single block has more: as much is kept for each subscriber that does not
 /// read.
@@ -36,12 +37,10 @@ impl Batch {
     pub(super) fn of_facts(epoch: i64, facts: &[FactRow], end: FactCursor) -> Result<Self, StoreError> {
         let mut batch = Builder::default();
         for row in facts {
-            let fact: Fact = serde_json::from_str(row.fact.get())
-                .map_err(|error| StoreError::BadValue { column: "fact", value: error.to_string() })?;
-            if let Some(event) = SiteEvent::of(fact, row.run.as_deref()) {
-                let id = EventId { epoch, fact: row.cursor() };
-                batch.add(Some(id), Some(Millis(row.at).to_string()), event);
-            }
+            let event = bodies::event(epoch, row);
+            let event =
+                event.map_err(|error| StoreError::BadValue { column: "fact", value: error.to_string() })?;
+            event.into_iter().for_each(|event| batch.add(event));
         }
         Ok(batch.build(end))
     }
@@ -49,7 +48,7 @@ impl Batch {
     /// Events without ids, between two facts of which `end` is the first.
     pub(super) fn of_events(events: impl IntoIterator<Item = SiteEvent>, end: FactCursor) -> Self {
         let mut batch = Builder::default();
-        events.into_iter().for_each(|event| batch.add(None, None, event));
+        events.into_iter().for_each(|what| batch.add(Event { id: None, time: None, what }));
         batch.build(end)
     }
 
@@ -125,12 +124,11 @@ struct Builder {
 }
 
 impl Builder {
-    fn add(&mut self, id: Option<EventId>, time: Option<String>, what: SiteEvent) {
+    fn add(&mut self, event: Event) {
         let start = self.bytes.len();
-        let event = Event { id: id.map(|id| id.to_string()), time, what };
         write_block(&mut self.bytes, &event);
         let range = start..self.bytes.len();
-        self.blocks.push(Block { fact: id.map(|id| id.fact), event: event.what, range });
+        self.blocks.push(Block { fact: event.id.map(|id| id.fact), event: event.what, range });
     }
 
     fn build(self, end: FactCursor) -> Batch {
@@ -151,7 +149,7 @@ fn accepts(wanted: &FollowParameters, event: &SiteEvent) -> bool {
 
 /// Writes the block of `event`. JSON has no line breaks, so `data` is one line.
 fn write_block(bytes: &mut Vec<u8>, event: &Event) {
-    if let Some(id) = &event.id {
+    if let Some(id) = event.id {
         bytes.extend_from_slice(id_line(id).as_bytes());
     }
     bytes.extend_from_slice(format!("event: {}\ndata: ", event.what.kind()).as_bytes());
@@ -160,13 +158,13 @@ fn write_block(bytes: &mut Vec<u8>, event: &Event) {
     bytes.extend_from_slice(b"\n\n");
 }
 
-fn id_line(id: &str) -> String {
+fn id_line(id: EventId) -> String {
     format!("id: {id}\n")
 }
 
 /// A block with an id alone: the position from which a client resumes moves, and nothing is dispatched.
 pub(super) fn position(id: EventId) -> Bytes {
-    format!("{}\n", id_line(&id.to_string())).into()
+    format!("{}\n", id_line(id)).into()
 }
 
 /// The block of an event without an id.

@@ -104,7 +104,7 @@ impl Feed {
             Some(id) if id.epoch == epoch && self.has_all_after(id.fact).await? => Ok(begins_after(id.fact)),
             Some(_) => {
                 let earliest = self.0.history.earliest().await?;
-                let id = earliest.map(|fact| EventId { epoch, fact }.to_string());
+                let id = earliest.map(|fact| EventId { epoch, fact });
                 let reset = batch::single(SiteEvent::Reset { earliest: id });
                 let first = [RETRY_HINT.as_bytes(), &reset].concat().into();
                 Ok(Start { epoch, after: earliest.map_or(last, FactCursor::before), first })

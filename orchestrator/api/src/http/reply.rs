@@ -1,12 +1,10 @@
-//! Responses: JSON serialized from borrowed state, and bodies that several endpoints share.
+//! Responses: JSON serialized from borrowed state.
 
 use axum::body::Body;
 use axum::http::StatusCode;
 use axum::http::header::CONTENT_TYPE;
 use axum::response::{IntoResponse as _, Response};
-use os_upgrade_api_types::body::{HostOfRun, LateAnswer, ReasonFields, Stamp};
-use os_upgrade_kernel::{Accepted, RunHost};
-use os_upgrade_protocol::HostName;
+use os_upgrade_kernel::Accepted;
 use serde::Serialize;
 
 use crate::http::error::Problem;
@@ -25,16 +23,5 @@ pub(crate) fn granted(accepted: &Accepted) -> StatusCode {
     match accepted {
         Accepted::Created => StatusCode::CREATED,
         Accepted::Done | Accepted::Valid => StatusCode::NO_CONTENT,
-    }
-}
-
-/// The state of `host` in its run.
-pub(crate) fn host_of_run<'a>(name: &'a HostName, host: &'a RunHost) -> HostOfRun<'a> {
-    HostOfRun {
-        hostname: name.as_str().into(),
-        status: host.status.into(),
-        since: Stamp(host.since),
-        reason: ReasonFields::of(host.reason.as_ref()),
-        late_answer: LateAnswer::of(host),
     }
 }

@@ -4,12 +4,12 @@ use std::borrow::Cow;
 
 use axum::extract::State;
 use axum::response::Response;
-use os_upgrade_api_types::node::WaitingPod;
 use os_upgrade_api_types::query::NoParameters;
 use os_upgrade_api_types::routes::drains::{PREVIEW, PodName, Preview};
 use os_upgrade_protocol::HostName;
 use os_upgrade_site::drain_previews::{self as previews, DrainPreview, NoPreview};
 
+use crate::bodies;
 use crate::context::Api;
 use crate::http::error::Problem;
 use crate::http::extract::{Name, Params};
@@ -45,7 +45,7 @@ fn shown(preview: &DrainPreview) -> Preview<'_> {
         evicted: names(evicted),
         deleted: names(deleted),
         awaited: names(awaited),
-        blocked: blocked.iter().map(WaitingPod::of).collect(),
+        blocked: blocked.iter().map(bodies::waiting_pod).collect(),
         own: names(own),
     }
 }

@@ -12,10 +12,7 @@ use axum::extract;
 use axum::response::Response;
 use chrono::{DateTime, Utc};
 use imbl::OrdMap;
-use os_upgrade_api_types::body::{
-    Blocker, Count, Entry as ListEntry, LateAnswer, Page, Progress, ReasonFields, Stamp,
-};
-use os_upgrade_api_types::node::HostNode;
+use os_upgrade_api_types::body::{Blocker, Count, Entry as ListEntry, Page, Progress, Stamp};
 use os_upgrade_api_types::query::{ListMode, NoParameters};
 use os_upgrade_api_types::routes::hosts::{Host, HostSlot, InQueue, LIST, LastResult, ListParameters, READ};
 use os_upgrade_api_types::routes::reboot_queue::EntryIndex;
@@ -29,6 +26,7 @@ use os_upgrade_shell::inventory::HostVersions;
 use os_upgrade_site::published_state::PublishedState;
 use serde::{Serialize, Serializer};
 
+use crate::bodies;
 use crate::context::Api;
 use crate::http::error::Problem;
 use crate::http::extract::{Name, Params};
@@ -210,12 +208,12 @@ impl Serialize for Entry<'_> {
             status: explanation.status.map(Word::from),
             since: explanation.since.map(Stamp),
             why: describe(&explanation).to_string().into(),
-            reason: ReasonFields::of(explanation.reason.as_ref()),
+            reason: bodies::reason(explanation.reason.as_ref()),
             until: explanation.until().map(Stamp),
             blockers: explanation.blockers.into_iter().map(Blocker::from).collect(),
             progress: progress(published, name),
             kubernetes_node: node.map(|node| node.name.as_str().into()),
-            node: HostNode::of(&published.state, name),
+            node: bodies::node(&published.state, name),
         };
         body.serialize(serializer)
     }
@@ -245,8 +243,8 @@ fn slot<'a>(state: &'a State, host: &HostName) -> Option<HostSlot<'a>> {
 fn last_result<'a>(state: &'a State, host: &HostName) -> Option<LastResult<'a>> {
     let run = state.last_run.as_ref()?;
     let host = run.host(host)?;
-    let reason = ReasonFields::of(host.reason.as_ref());
-    let late_answer = LateAnswer::of(host);
+    let reason = bodies::reason(host.reason.as_ref());
+    let late_answer = bodies::late_answer(host);
     Some(LastResult { run: run.id.as_str().into(), status: host.status.into(), reason, late_answer })
 }
 

@@ -8,7 +8,7 @@ use axum::response::{IntoResponse as _, Response};
 use os_upgrade_api_types::body::HostWithReason;
 use os_upgrade_api_types::headers;
 use os_upgrade_api_types::query::{NoParameters, Validate};
-use os_upgrade_api_types::routes::runs::{CANCEL, Cancel, FACTS_MAX, GIVE_UP, READ, TRIGGER, Trigger};
+use os_upgrade_api_types::routes::runs::{CANCEL, Cancel, EVENTS_MAX, GIVE_UP, READ, TRIGGER, Trigger};
 use os_upgrade_calendar::Duration;
 use os_upgrade_kernel::{Request, RunOperation};
 use os_upgrade_protocol::RunId;
@@ -68,7 +68,7 @@ async fn trigger(
 /// The answer that shows a run that has started; `None` if the history cannot show it yet. The run has started all the
 /// same, so that this is no error.
 async fn represented(api: &Api, run: &RunId) -> Option<Response> {
-    let mut response = runs::render(api, run, FACTS_MAX, None).await.ok()??;
+    let mut response = runs::render(api, run, EVENTS_MAX, None).await.ok()??;
     *response.status_mut() = StatusCode::CREATED;
     response.headers_mut().insert(PREFERENCE_APPLIED, APPLIED);
     Some(response)

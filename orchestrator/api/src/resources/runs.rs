@@ -3,8 +3,8 @@
 //!
 //! `?limit=&after=` pages through runs, newest first; `next` of one page is `after` of the next; `?host=&result=&from=&to=`
 //! chooses among them. A single run is shown
-//! with all of its hosts, and its facts up to `facts-limit`. `facts-after` continues with the `facts-next` of the
-//! previous page.
+//! with all of its hosts, and what happened in it, up to `events-limit`. `events-after` continues with the `events-next` of
+//! the previous page.
 
 use std::borrow::Cow;
 
@@ -13,8 +13,9 @@ use axum::http::Uri;
 use axum::response::Response;
 use os_upgrade_api_types::body::{Count, Entry, Fact, Millis, Page, Stamp, TwoSided};
 use os_upgrade_api_types::query::{FactList, ListMode, PAGE_DEFAULT};
+use os_upgrade_api_types::routes::events::EventId;
 use os_upgrade_api_types::routes::runs::{
-    Command, FACTS_MAX, HostOfRunInFull, LIST, ListParameters, MISSED, MissedRun, READ, ReadParameters, Run,
+    Command, EVENTS_MAX, HostOfRunInFull, LIST, ListParameters, MISSED, MissedRun, READ, ReadParameters, Run,
     RunInFull,
 };
 use os_upgrade_api_types::word::Word;
@@ -23,6 +24,7 @@ use os_upgrade_kernel::{self as kernel, FactCursor};
 use os_upgrade_protocol::RunId;
 use os_upgrade_store::{Audit, FactRow, HostRow, RunDetail, RunFilter, RunRow};
 
+use crate::bodies;
 use crate::context::Api;
 use crate::http::error::Problem;
 use crate::http::extract::{Name, Params, parameters};
@@ -39,9 +41,9 @@ pub(crate) fn read_list_query(uri: &Uri) -> Result<(Option<u32>, Option<RunId>),
     parameters::<ListParameters>(uri).map(|query| (query.limit, query.after))
 }
 
-/// Reads the query of a run: the limit, and the fact to begin after.
+/// Reads the query of a run: the limit, and the event to begin after.
 pub(crate) fn read_run_query(uri: &Uri) -> Result<(Option<u32>, Option<FactCursor>), Problem> {
-    parameters::<ReadParameters>(uri).map(|query| (query.facts_limit, query.facts_after))
+    parameters::<ReadParameters>(uri).map(|query| (query.events_limit, query.events_after))
 }
 
 async fn list(State(api): State<Api>, Params(params): Params<ListParameters>) -> Result<Response, Problem> {
@@ -65,21 +67,23 @@ async fn read(
 ) -> Result<Response, Problem> {
     let not_found = || Problem::not_found(format!("there is no run {name:?}"));
     let id = RunId::new(&name).map_err(|_| not_found())?;
-    let limit = params.facts_limit.unwrap_or(FACTS_MAX);
-    render(&api, &id, limit, params.facts_after).await?.ok_or_else(not_found)
+    let limit = params.events_limit.unwrap_or(EVENTS_MAX);
+    render(&api, &id, limit, params.events_after).await?.ok_or_else(not_found)
 }
 
-/// A run with its hosts and at most `limit` of its facts, those after `after` if given; `None` if the history has no such
-/// run.
+/// A run with its hosts and the events of at most `limit` of its facts, those after `after` if given; `None` if the history
+/// has no such run.
 pub(crate) async fn render(
     api: &Api,
     id: &RunId,
     limit: u32,
     after: Option<FactCursor>,
 ) -> Result<Option<Response>, Problem> {
-    let Some(detail) = api.history().await.run(id, limit, after).await? else { return Ok(None) };
+    let history = api.history().await;
+    let Some(detail) = history.run(id, limit, after).await? else { return Ok(None) };
+    let epoch = history.end().await?.map(|end| EventId::epoch_of(end.journal_created_at)).unwrap_or_default();
     let size = detail.hosts.len().max(detail.facts.items.len());
-    api.render(size, move || serde_json::to_vec(&in_full(&detail))).await.map(Some)
+    api.render(size, move || serde_json::to_vec(&in_full(epoch, &detail)?)).await.map(Some)
 }
 
 async fn list_missed(State(api): State<Api>, Params(params): Params<FactList>) -> Result<Response, Problem> {
@@ -116,13 +120,15 @@ fn brief(run: &RunRow) -> Run<'_> {
     }
 }
 
-fn in_full(detail: &RunDetail) -> RunInFull<'_> {
-    RunInFull {
+/// The run, whose events are of the journal of this `epoch`.
+fn in_full(epoch: i64, detail: &RunDetail) -> serde_json::Result<RunInFull<'_>> {
+    let events = detail.facts.items.iter().filter_map(|row| bodies::event(epoch, row).transpose());
+    Ok(RunInFull {
         run: brief(&detail.run),
         hosts: detail.hosts.iter().map(host).collect(),
-        facts: detail.facts.items.iter().map(fact).collect(),
-        facts_next: detail.facts.next.map(|next| next.to_string()),
-    }
+        events: events.collect::<Result<_, _>>()?,
+        events_next: detail.facts.next.map(|next| next.to_string()),
+    })
 }
 
 /// A host of a run as the API shows it.

@@ -1,7 +1,6 @@
 //! `/v1/state/fleet-lock`: the holders of slots, with since when and why, the waiters, and operators' actions on
 //! slots. An extension of the specification.
 
-use std::borrow::Cow;
 use std::collections::BTreeMap;
 
 use axum::extract::State;
@@ -15,6 +14,7 @@ use os_upgrade_api_types::routes::slots::{
     AboutSlot, HISTORY, HOLD, HistoryParameters, Hold, READ, RECLAIM, RELEASE, SlotGroup, SlotHolder,
     SlotWaiter, Slots,
 };
+use os_upgrade_api_types::word::{Behalf, Word};
 use os_upgrade_console::{describe, purpose};
 use os_upgrade_kernel::slot::{Hold as Placed, Holder, Semaphore};
 use os_upgrade_kernel::{
@@ -139,12 +139,12 @@ fn of_holder<'a>(site: &'a Site, id: &'a str, holder: &'a Holder, now: DateTime<
         hold.as_ref().map(held),
     ];
     let owner = owned_by.as_ref().map(owner);
-    let behalf =
-        [owner.map(|(behalf, ..)| behalf), client.then_some("client"), hold.as_ref().map(|_| "operator")];
+    let operator = hold.as_ref().map(|_| Behalf::Operator);
+    let behalf = [owner.map(|(behalf, ..)| behalf), client.then_some(Behalf::Client), operator];
     SlotHolder {
         id: id.into(),
         since: Stamp(*since),
-        on_behalf_of: behalf.into_iter().flatten().map(Cow::from).collect(),
+        on_behalf_of: behalf.into_iter().flatten().map(Word::from).collect(),
         run: owner.and_then(|(_, run, _)| run).map(|run| run.as_str().into()),
         entry: owner.and_then(|(.., entry)| entry),
         hold: hold.as_ref().map(|Placed { actor, reason, since }| Hold {
@@ -184,10 +184,10 @@ fn of_slot<'a>(site: &'a Site, host: &'a HostName, slot: &'a Slot, now: DateTime
 }
 
 /// For what a slot is held, on whose behalf, and its run or entry.
-fn owner(owner: &Owner) -> (&'static str, Option<&RunId>, Option<EntryIndex>) {
+fn owner(owner: &Owner) -> (Behalf, Option<&RunId>, Option<EntryIndex>) {
     match owner {
-        Owner::Entry { index, .. } => ("reboot-queue", None, Some(EntryIndex(*index))),
-        Owner::Run(run) => ("run", Some(run), None),
+        Owner::Entry { index, .. } => (Behalf::RebootQueue, None, Some(EntryIndex(*index))),
+        Owner::Run(run) => (Behalf::Run, Some(run), None),
     }
 }
 

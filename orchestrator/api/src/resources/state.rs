@@ -10,7 +10,6 @@ use axum::extract::State as Shared;
 use axum::response::Response;
 use chrono::{DateTime, Utc};
 use os_upgrade_api_types::body::{Blocker, Counts, HostOfRun, Stamp, TwoSided};
-use os_upgrade_api_types::node::HostNode;
 use os_upgrade_api_types::openapi::fields_of;
 use os_upgrade_api_types::routes::state::{
     CurrentUpgrade, HostState, InForce, LastUpgrade, Nodes, READ, ReadParameters, ScheduledWorker, State,
@@ -23,6 +22,7 @@ use os_upgrade_kernel::{Forecast, HostStatus, Run, SeenHost, denied, explain, la
 use os_upgrade_protocol::HostName;
 use os_upgrade_site::published_state::PublishedState;
 
+use crate::bodies;
 use crate::context::{Api, LARGE_HOSTS};
 use crate::http::error::Problem;
 use crate::http::extract::Params;
@@ -149,7 +149,7 @@ fn state<'a>(
         denied_until: denied.map(|denied| Stamp(denied.end)),
         pending_hosts: waiting.filter(|hosts| *hosts > 0),
         config_warnings: warnings
-            .map(|found| found.into_iter().map(Into::into).collect())
+            .map(|found| found.into_iter().map(bodies::warning).collect())
             .unwrap_or_default(),
         scheduled_workers: workers.map(|applications| scheduled_workers(published, applications)),
         reboot_queue: queue,
@@ -175,7 +175,7 @@ fn explanations<'a>(published: &'a PublishedState, forecast: &Forecast) -> Vec<H
             until: explanation.until().map(Stamp),
             blockers: explanation.blockers.into_iter().map(Blocker::from).collect(),
             progress: hosts::progress(published, name),
-            node: HostNode::of(&published.state, name),
+            node: bodies::node(&published.state, name),
             reboot_ineffective: published
                 .view
                 .hosts
@@ -235,5 +235,5 @@ fn counts(run: &Run) -> Counts {
 
 /// The hosts of a run, by name.
 fn hosts_of(run: &Run) -> Vec<HostOfRun<'_>> {
-    run.hosts().iter().map(|(name, host)| reply::host_of_run(name, host)).collect()
+    run.hosts().iter().map(|(name, host)| bodies::host_of_run(name, host)).collect()
 }

@@ -7,7 +7,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use chrono::{TimeDelta, Utc};
 use os_upgrade_api_types::route::Access;
-use os_upgrade_api_types::routes::events::{FOLLOW, SiteEvent};
+use os_upgrade_api_types::routes::events::FOLLOW;
 use os_upgrade_auth::{Proof, Rights, Role, Secret, SecretHash, Token, WatchedTokens, write};
 use os_upgrade_kernel::reboot_queue::EntryEvent;
 use os_upgrade_kernel::{Fact, Reason};
@@ -340,7 +340,7 @@ async fn what_a_reboot_command_printed_is_for_operators() {
         assert!(text.contains("hunter2"), "{path}: {text}");
     }
     let event = Fact::Reboot { index: 0, host: host("n1"), event: failed("exit status 4: hunter2", None) };
-    let event = serde_json::to_string(&SiteEvent::of(event, None)).unwrap();
+    let event = serde_json::to_string(&bodies::site_event(event, None)).unwrap();
     assert!(!event.contains("hunter2"), "{event}");
 
     // This version says that there is none.

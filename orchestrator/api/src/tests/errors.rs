@@ -112,10 +112,10 @@ async fn invalid_queries() {
         ),
         ("GET /v1/state/os-upgrade/runs?after=r9", "", 400, error("after: there is no run \"r9\"")),
         (
-            "GET /v1/state/os-upgrade/runs/r9?facts-after=x",
+            "GET /v1/state/os-upgrade/runs/r9?events-after=x",
             "",
             400,
-            error("Failed to deserialize query string: facts-after: \"x\" is not a value of \"facts-next\""),
+            error("Failed to deserialize query string: events-after: \"x\" is no place in the history, such as 12.0"),
         ),
         (
             "PUT /v1/config/os-upgrade?validate=yes",

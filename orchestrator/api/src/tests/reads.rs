@@ -361,7 +361,7 @@ async fn keys_and_counts_of_lists() {
 }
 
 #[tokio::test]
-async fn one_run_with_its_hosts_and_facts() {
+async fn one_run_with_its_hosts_and_events() {
     let (site, records) = failed_and_active();
     let api = TestApi::new(site, &records).await;
     let mut expected = list_item("r1");
@@ -390,21 +390,24 @@ async fn one_run_with_its_hosts_and_facts() {
             "command": {"action": "prepare", "sequence": 3},
         },
     ]);
-    expected["facts"] = json!([
-        {
-            "sequence": 7,
-            "place": 3,
-            "time": "2026-11-21T05:00:07.000Z",
-            "type": "run-ended",
-            "fact": {"type": "run-ended", "run": "r1", "result": "failed"},
-        },
+    let last = "GET /v1/state/os-upgrade/runs/r1?events-after=7.2";
+    let (status, found) = api.call(last, "").await;
+    let id = found["events"][0]["id"].clone();
+    expected["events"] = json!([
+        {"id": id, "time": "2026-11-21T05:00:07.000Z", "kind": "run-ended", "run": "r1", "result": "failed"},
     ]);
-    let last = "GET /v1/state/os-upgrade/runs/r1?facts-after=7.2";
-    assert_eq!(api.call(last, "").await, (200, expected));
+    assert_eq!((status, found), (200, expected));
     let (_, all) = api.call("GET /v1/state/os-upgrade/runs/r1", "").await;
-    assert_eq!((all["facts"].as_array().unwrap().len(), &all["facts-next"]), (12, &Value::Null));
-    let (_, some) = api.call("GET /v1/state/os-upgrade/runs/r1?facts-limit=2", "").await;
-    assert_eq!((some["facts"].as_array().unwrap().len(), &some["facts-next"]), (2, &json!("4.0")));
+    let kinds = |body: &Value| -> Vec<String> {
+        let kinds = body["events"].as_array().unwrap().iter().map(|event| &event["kind"]);
+        kinds.map(|kind| kind.as_str().unwrap().to_owned()).collect()
+    };
+    assert_eq!((kinds(&all), &all["events-next"]), (Vec::new(), &Value::Null));
+    let (_, some) = api.call("GET /v1/state/os-upgrade/runs/r1?events-limit=2", "").await;
+    assert_eq!((kinds(&some), &some["events-next"]), (vec!["run-started".to_owned()], &json!("4.0")));
+    // The ids are those of the stream, which goes on after them.
+    let id = id.as_str().unwrap();
+    assert_eq!(id.split_once('.').unwrap().1, "7.3", "{id}");
 }
 
 #[tokio::test]

@@ -1,12 +1,13 @@
 //! `os-upgrade lock history`: how operators and FleetLock clients took and gave back slots.
 
 use clap::Args;
+use os_upgrade_api_types::body::Fact;
 use os_upgrade_api_types::routes::slots;
 use serde::Deserialize;
 
 use crate::Failure;
 use crate::output::{Column, Row};
-use crate::remote::histories::{self, Entry};
+use crate::remote::histories;
 
 #[derive(Debug, Args)]
 pub(crate) struct Options {
@@ -17,54 +18,35 @@ pub(crate) struct Options {
     clients: bool,
 }
 
+/// How a slot was taken or given back.
 #[derive(Debug, Deserialize)]
-struct Fact {
-    r#type: String,
-    group: String,
-    id: String,
-    #[serde(default)]
-    reason: Option<String>,
-}
+#[serde(transparent)]
+struct Change(Fact<'static>);
 
 /// Prints the history.
 pub(super) async fn run(Options { page, clients }: Options) -> Result<(), Failure> {
     let call = slots::HISTORY.call();
-    histories::show::<Fact>(page, if clients { call.with("clients", "true") } else { call }).await
+    histories::show::<Change>(page, if clients { call.with("clients", "true") } else { call }).await
 }
 
-impl Row for Entry<Fact> {
+impl Row for Change {
     const COLUMNS: &'static [Column<Self>] = &[
-        Column::whole("TIME", |entry, zone| zone.show(entry.time.0)),
-        Column::new("WHO", |entry, _| entry.actor.clone()),
-        Column::new("ACTION", |entry, _| entry.fact.action().to_owned()),
-        Column::new("HOLDER", |entry, _| entry.fact.id.clone()),
-        Column::new("GROUP", |entry, _| entry.fact.group.clone()),
-        Column::text("REASON", |entry, _| entry.fact.reason().to_owned()),
+        Column::whole("TIME", |Self(fact), zone| zone.show(fact.time.0)),
+        Column::new("WHO", |Self(fact), _| histories::who(fact)),
+        Column::new("ACTION", |Self(fact), _| histories::entry(fact).action.into_owned()),
+        Column::new("HOLDER", |Self(fact), _| {
+            histories::entry(fact).holder.map(|(id, _)| id.to_string()).unwrap_or_default()
+        }),
+        Column::new("GROUP", |Self(fact), _| {
+            histories::entry(fact).holder.map(|(_, group)| group.to_string()).unwrap_or_default()
+        }),
+        Column::text("REASON", |Self(fact), _| histories::reason(fact)),
     ];
     const NONE: &'static str =
         "no operator has held or released a slot; --clients shows what FleetLock clients did";
 
     fn name(&self) -> Option<String> {
         None
-    }
-}
-
-impl Fact {
-    fn action(&self) -> &str {
-        match self.r#type.as_str() {
-            "hold-placed" => "held",
-            "holder-released" => "released",
-            "lock-granted" => "locked",
-            "lock-released" => "unlocked",
-            other => other,
-        }
-    }
-
-    fn reason(&self) -> &str {
-        match (self.r#type.as_str(), self.reason.as_deref()) {
-            ("holder-released", None) => "it has left the inventory",
-            (_, reason) => reason.unwrap_or_default(),
-        }
     }
 }
 
@@ -79,7 +61,7 @@ mod tests {
     #[test]
     fn history_in_a_table() {
         let fact = |kind: &str| json!({ "type": kind, "group": "default", "id": "h01", "actor": "api", "reason": "it burnt" });
-        let item = |kind: &str| json!({ "time": "2026-11-21T01:00:00.000Z", "actor": "api", "type": kind, "fact": fact(kind) });
+        let item = |kind: &str| json!({ "sequence": 7, "place": 0, "time": "2026-11-21T01:00:00.000Z", "actor": "api", "type": kind, "fact": fact(kind) });
         let mut old = item("lock-granted");
         // Older versions recorded no actor.
         old.as_object_mut().unwrap().remove("actor");
@@ -95,7 +77,7 @@ TIME                  WHO  ACTION    HOLDER  GROUP    REASON
 2026-11-21T01:00:00Z  api  held      h01     default  it burnt
 2026-11-21T01:00:00Z       locked    h01     default";
         let canvas = Canvas { is_wide: false, columns: None, zone: Zone::Utc };
-        let text = |page| Page::<Entry<Fact>>::deserialize(page).unwrap().text(&canvas);
+        let text = |page| Page::<Change>::deserialize(page).unwrap().text(&canvas);
         assert_eq!(text(page), expected);
         assert_eq!(
             text(json!({ "items": [] })),

@@ -3,6 +3,7 @@
 use anyhow::Context as _;
 use clap::Args;
 use os_upgrade_api_types::routes::slots::{self, SlotGroup, SlotHolder, SlotWaiter, Slots};
+use os_upgrade_api_types::word::Word;
 use os_upgrade_shell::text::sanitized;
 use serde_json::Value;
 
@@ -99,7 +100,9 @@ impl Row for InGroup<SlotHolder<'static>> {
         Column::new("GROUP", |row, _| row.group.clone()),
         Column::new("HOLDER", |row, _| row.entry.id.to_string()),
         Column::whole("SINCE", |row, zone| zone.stamp(row.entry.since)),
-        Column::new("FOR", |row, _| row.entry.on_behalf_of.join(", ")),
+        Column::new("FOR", |row, _| {
+            row.entry.on_behalf_of.iter().map(Word::as_str).collect::<Vec<_>>().join(", ")
+        }),
         Column::text("REASON", |row, _| {
             format!("{}{}", if row.entry.stuck { "stuck: " } else { "" }, row.entry.reason)
         }),

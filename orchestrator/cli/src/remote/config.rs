@@ -186,7 +186,7 @@ pub(crate) async fn run(command: Command) -> Result<(), Failure> {
         Command::Rollback(Rollback { change, yes, remote }) => {
             let client = remote.client()?;
             let found = history::find(&client, change).await.map_err(Failure::unchanged)?;
-            let (earlier, configuration) = (found.earlier.clone(), configuration_of(found)?);
+            let (earlier, configuration) = (found.earlier.clone(), configuration_of(&found)?);
             let current = Read::of(&client).await?;
             if configuration == current.configuration {
                 remote.output.note(&in_force(earlier.as_deref()));
@@ -200,8 +200,8 @@ pub(crate) async fn run(command: Command) -> Result<(), Failure> {
 }
 
 /// The configuration that an earlier change made.
-fn configuration_of(found: history::Shown) -> Result<Value, Failure> {
-    found.change.configuration.ok_or_else(|| {
+fn configuration_of(found: &history::Shown) -> Result<Value, Failure> {
+    history::configuration(&found.change).cloned().ok_or_else(|| {
         Failure::unchanged(anyhow!(
             "that change deleted the configuration: DELETE {} does so",
             routes::DELETE.path()

@@ -1,7 +1,6 @@
 //! `os-upgrade events`: what happened on the site, and what happens now.
 
 pub(crate) mod news;
-pub(super) mod sentence;
 
 use std::time::Duration;
 
@@ -10,11 +9,11 @@ use clap::Args;
 use os_upgrade_api_types::route::Call;
 use os_upgrade_api_types::routes::events::{Event, EventId, FOLLOW, Kinds, SiteEvent};
 use os_upgrade_api_types::routes::runs;
+use os_upgrade_console::describe;
 use os_upgrade_protocol::HostName;
 use os_upgrade_settings::HttpUrl;
 use serde_json::Value;
 
-use self::sentence::sentence;
 use super::options::Remote;
 use crate::Failure;
 use crate::lines::errln;
@@ -226,7 +225,7 @@ async fn last_run(client: &Client) -> anyhow::Result<Option<String>> {
 fn line(data: &Value, time: impl Fn(&str) -> String) -> String {
     let event: Result<Event, _> = serde::Deserialize::deserialize(data);
     let what = match &event {
-        Ok(event) => sentence(&event.what),
+        Ok(event) => describe(&event.what).to_string(),
         Err(_) => data["kind"].as_str().unwrap_or("an event without a kind").to_owned(),
     };
     let what = os_upgrade_shell::text::one_line(&what, usize::MAX);

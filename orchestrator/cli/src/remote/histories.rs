@@ -1,9 +1,10 @@
 //! Histories of what operators did: a page of facts from the API, newest first.
 
 use clap::Args;
-use os_upgrade_api_types::body::{Millis, Page};
+use os_upgrade_api_types::body::{Fact, Page};
 use os_upgrade_api_types::route::Call;
-use serde::Deserialize;
+use os_upgrade_console::history::Entry;
+use os_upgrade_protocol::HostName;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
@@ -20,28 +21,34 @@ pub(crate) struct PageOptions {
     remote: Remote,
 }
 
-/// An entry of a history.
-#[derive(Debug, Deserialize)]
-pub(crate) struct Entry<F> {
-    /// When it was decided.
-    pub(crate) time: Millis,
-    /// Who asked for it; empty in entries of older versions.
-    #[serde(default)]
-    pub(crate) actor: String,
-    /// What was decided.
-    pub(crate) fact: F,
+/// What an entry of a history says; of a fact that only a newer orchestrator knows, its name.
+pub(crate) fn entry<'a>(fact: &'a Fact<'static>) -> Entry<'a> {
+    let name = || Entry { action: fact.name.clone(), ..Entry::default() };
+    fact.fact.read().and_then(Entry::of).unwrap_or_else(name)
+}
+
+/// Who caused it; empty in entries of older versions.
+pub(crate) fn who(fact: &Fact<'static>) -> String {
+    fact.actor.as_deref().unwrap_or_default().to_owned()
+}
+
+/// The hosts that it was done to.
+pub(crate) fn hosts(fact: &Fact<'static>) -> String {
+    entry(fact).hosts.iter().map(HostName::as_str).collect::<Vec<_>>().join(", ")
+}
+
+/// Why it was done; empty if that is not known.
+pub(crate) fn reason(fact: &Fact<'static>) -> String {
+    entry(fact).reason.unwrap_or_default().into_owned()
 }
 
 /// Requests a page with `call`, and prints it.
-pub(crate) async fn show<F: DeserializeOwned>(
+pub(crate) async fn show<T: DeserializeOwned + Row>(
     PageOptions { limit, remote }: PageOptions,
     call: Call,
-) -> Result<(), Failure>
-where
-    Entry<F>: Row,
-{
+) -> Result<(), Failure> {
     let page = remote.client()?.call(call.with("limit", limit.to_string())).await?;
-    remote.output.show::<Page<Entry<F>>>(&page)?;
+    remote.output.show::<Page<T>>(&page)?;
     note_older(&page, remote.output);
     Ok(())
 }

@@ -8,9 +8,10 @@ mod selection;
 use std::borrow::Cow;
 
 use clap::{Args, Subcommand};
-use os_upgrade_api_types::body::Stamp;
+use os_upgrade_api_types::body::{Fact, Stamp};
 use os_upgrade_api_types::routes::hosts::{self as routes, Host, HostSlot, HostsToApprove, LastResult};
 use os_upgrade_api_types::word::Word;
+use os_upgrade_console::describe;
 use os_upgrade_kernel::HostStatus;
 use os_upgrade_kernel::enrolment::APPROVED_AT_ONCE_MAX;
 use os_upgrade_protocol::HostName;
@@ -21,7 +22,7 @@ use serde_json::Value;
 use self::leave::Leave;
 use self::node::Uncordon;
 use self::selection::is_unannounced;
-use super::histories::{self, Entry};
+use super::histories;
 use super::options::Remote;
 use super::release;
 use crate::Failure;
@@ -130,24 +131,10 @@ pub(crate) struct Approve {
     remote: Remote,
 }
 
-#[derive(Debug, Default, Deserialize)]
-#[serde(default)]
-struct Fact {
-    r#type: String,
-    hosts: Vec<String>,
-    host: String,
-    reason: String,
-    forgotten: bool,
-    /// What was decided about the host's node.
-    step: Step,
-}
-
-#[derive(Debug, Default, Deserialize)]
-#[serde(default)]
-struct Step {
-    kind: String,
-    reason: String,
-}
+/// What was decided about hosts.
+#[derive(Debug, Deserialize)]
+#[serde(transparent)]
+struct Decision(Fact<'static>);
 
 /// Carries the command out.
 pub(crate) async fn run(command: Command) -> Result<(), Failure> {
@@ -163,7 +150,7 @@ pub(crate) async fn run(command: Command) -> Result<(), Failure> {
         Command::Withdraw(options) => leave::withdraw(options).await,
         Command::Remove(options) => leave::remove(options).await,
         Command::Uncordon(options) => node::uncordon(options).await,
-        Command::History(options) => histories::show::<Fact>(options, routes::HISTORY.call()).await,
+        Command::History(options) => histories::show::<Decision>(options, routes::HISTORY.call()).await,
     }
 }
 
@@ -304,7 +291,7 @@ fn slot(slot: &HostSlot<'_>, host: &str) -> String {
 
 fn last_run(LastResult { run, status, reason, late_answer }: &LastResult<'_>) -> String {
     let reason = reason.reason.as_ref().map(|reason| format!(": {reason}")).unwrap_or_default();
-    let late = late_answer.as_ref().map(|late| format!("; {late}")).unwrap_or_default();
+    let late = late_answer.as_ref().map(|late| format!("; {}", describe(late))).unwrap_or_default();
     format!("{status} in run {run}{reason}{late}")
 }
 
@@ -389,39 +376,18 @@ impl View for Host<'static> {
     }
 }
 
-impl Row for Entry<Fact> {
+impl Row for Decision {
     const COLUMNS: &'static [Column<Self>] = &[
-        Column::whole("TIME", |entry, zone| zone.show(entry.time.0)),
-        Column::new("WHO", |entry, _| entry.actor.clone()),
-        Column::new("ACTION", |entry, _| entry.fact.action().to_owned()),
-        Column::text("HOSTS", |entry, _| entry.fact.hosts().join(", ")),
-        Column::text("REASON", |entry, _| entry.fact.reason().to_owned()),
+        Column::whole("TIME", |Self(fact), zone| zone.show(fact.time.0)),
+        Column::new("WHO", |Self(fact), _| histories::who(fact)),
+        Column::new("ACTION", |Self(fact), _| histories::entry(fact).action.into_owned()),
+        Column::text("HOSTS", |Self(fact), _| histories::hosts(fact)),
+        Column::text("REASON", |Self(fact), _| histories::reason(fact)),
     ];
     const NONE: &'static str = "no host has been approved or withdrawn";
 
     fn name(&self) -> Option<String> {
         None
-    }
-}
-
-impl Fact {
-    fn action(&self) -> &str {
-        match self.r#type.as_str() {
-            "hosts-approved" => "approved",
-            "host-withdrawn" if self.forgotten => "forgot",
-            "host-withdrawn" => "withdrew",
-            "host-removed" => "removed",
-            "node" if self.step.kind == "uncordon-requested" => "uncordoned",
-            other => other,
-        }
-    }
-
-    fn reason(&self) -> &str {
-        if self.reason.is_empty() { &self.step.reason } else { &self.reason }
-    }
-
-    fn hosts(&self) -> Vec<String> {
-        if self.hosts.is_empty() { vec![self.host.clone()] } else { self.hosts.clone() }
     }
 }
 
@@ -495,20 +461,24 @@ waits for:    pod shop/db\u{fffd}0 is terminating, since 2026-11-21T02:00:00Z
 
     #[test]
     fn decisions_in_a_table() {
-        let item = |fact: Value| json!({ "time": "2026-11-21T01:00:00.000Z", "actor": "anna", "fact": fact });
+        let item = |fact: Value| json!({ "sequence": 7, "place": 0, "time": "2026-11-21T01:00:00.000Z", "type": fact["type"], "actor": "anna", "fact": fact });
         let page = json!({ "items": [
+            item(json!({ "type": "of-a-newer-version" })),
             item(json!({ "type": "node", "host": "h3", "step": { "kind": "uncordon-requested", "actor": "anna", "reason": "mended" } })),
-            item(json!({ "type": "host-withdrawn", "host": "h2", "reason": "sold", "forgotten": true })),
-            item(json!({ "type": "host-withdrawn", "host": "h1", "reason": "stolen" })),
-            item(json!({ "type": "hosts-approved", "hosts": ["h1", "h2"] })),
+            item(json!({ "type": "host-removed", "host": "h4", "actor": "anna", "reason": "burnt", "announced": 3 })),
+            item(json!({ "type": "host-withdrawn", "host": "h2", "actor": "anna", "reason": "sold", "forgotten": true })),
+            item(json!({ "type": "host-withdrawn", "host": "h1", "actor": "anna", "reason": "stolen" })),
+            item(json!({ "type": "hosts-approved", "hosts": ["h1", "h2"], "actor": "anna" })),
         ]});
         let expected = "\
-TIME                  WHO   ACTION      HOSTS   REASON
-2026-11-21T01:00:00Z  anna  uncordoned  h3      mended
-2026-11-21T01:00:00Z  anna  forgot      h2      sold
-2026-11-21T01:00:00Z  anna  withdrew    h1      stolen
-2026-11-21T01:00:00Z  anna  approved    h1, h2";
-        let text = |page| Page::<Entry<Fact>>::deserialize(page).unwrap().text(&WIDE);
+TIME                  WHO   ACTION              HOSTS   REASON
+2026-11-21T01:00:00Z  anna  of-a-newer-version
+2026-11-21T01:00:00Z  anna  uncordoned          h3      mended
+2026-11-21T01:00:00Z  anna  removed             h4      burnt
+2026-11-21T01:00:00Z  anna  forgot              h2      sold
+2026-11-21T01:00:00Z  anna  withdrew            h1      stolen
+2026-11-21T01:00:00Z  anna  approved            h1, h2";
+        let text = |page| Page::<Decision>::deserialize(page).unwrap().text(&WIDE);
         assert_eq!(text(page), expected);
         assert_eq!(text(json!({ "items": [] })), "no host has been approved or withdrawn");
     }

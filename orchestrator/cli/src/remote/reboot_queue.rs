@@ -10,11 +10,11 @@ use os_upgrade_api_types::route::Route;
 use os_upgrade_api_types::routes::reboot_queue::{
     self as routes, Entry, EntryIndex, EntryToCancel, EntryToGiveUp, IsEnabled, NodesToReboot, WhyAsked,
 };
+use os_upgrade_console::first_of;
 use os_upgrade_shell::text::sanitized;
 use serde::Deserialize;
 use serde_json::Value;
 
-use super::events::sentence::changed_fields;
 use super::histories::{self, PageOptions};
 use super::options::Remote;
 use super::release;
@@ -156,7 +156,7 @@ pub(crate) async fn run(command: Command) -> Result<(), Failure> {
             let answer = remote.client()?.call(&routes::IS_ENABLED).await?;
             remote.output.show::<IsEnabled>(&answer)
         }
-        Command::History(options) => histories::show::<entry::Fact>(options, routes::HISTORY.call()).await,
+        Command::History(options) => histories::show::<entry::Change>(options, routes::HISTORY.call()).await,
     }
 }
 
@@ -235,7 +235,7 @@ async fn entries(client: &Client) -> Vec<Entry<'static>> {
 fn note_rebooting(entries: &[Entry<'_>], output: Output) {
     let still: Vec<&str> =
         entries.iter().filter(|entry| entry.cancel_requested).map(|entry| entry.node.as_ref()).collect();
-    if let Some(hosts) = changed_fields(&still, 0) {
+    if let Some(hosts) = first_of(&still, 0) {
         let hosts = sanitized(&hosts);
         output.note(&format!(
             "told to reboot already: {hosts}. The entry stays until the host is back; `os-upgrade reboot-queue give-up \

@@ -104,7 +104,24 @@ impl NodeStage {
 }
 
 /// What happens to the node of a host.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, strum::IntoStaticStr, strum::VariantNames)]
+#[derive(
+    Debug,
+    Clone,
+    PartialEq,
+    Eq,
+    Serialize,
+    Deserialize,
+    strum::IntoStaticStr,
+    strum::VariantNames,
+    strum::EnumDiscriminants,
+)]
+#[strum_discriminants(
+    name(NodeStepKind),
+    doc = "What happens to the node of a host, without the details.",
+    derive(Serialize, Deserialize, strum::IntoStaticStr),
+    serde(rename_all = "kebab-case"),
+    strum(serialize_all = "kebab-case")
+)]
 #[strum(serialize_all = "kebab-case")]
 #[serde(tag = "kind", rename_all = "kebab-case", rename_all_fields = "kebab-case")]
 pub enum NodeStep {

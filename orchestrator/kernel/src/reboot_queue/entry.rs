@@ -82,7 +82,24 @@ pub struct Entry {
 }
 
 /// What happens to an entry.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, strum::IntoStaticStr, strum::VariantNames)]
+#[derive(
+    Debug,
+    Clone,
+    PartialEq,
+    Eq,
+    Serialize,
+    Deserialize,
+    strum::IntoStaticStr,
+    strum::VariantNames,
+    strum::EnumDiscriminants,
+)]
+#[strum_discriminants(
+    name(EntryStep),
+    doc = "What happens to an entry, without the details.",
+    derive(Serialize, Deserialize, strum::IntoStaticStr),
+    serde(rename_all = "kebab-case"),
+    strum(serialize_all = "kebab-case")
+)]
 #[strum(serialize_all = "kebab-case")]
 #[serde(tag = "kind", rename_all = "kebab-case", rename_all_fields = "kebab-case")]
 pub enum EntryEvent {

@@ -27,7 +27,24 @@ pub struct Enlisted {
 }
 
 /// What happens to a host in a run.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, strum::IntoStaticStr, strum::VariantNames)]
+#[derive(
+    Debug,
+    Clone,
+    PartialEq,
+    Eq,
+    Serialize,
+    Deserialize,
+    strum::IntoStaticStr,
+    strum::VariantNames,
+    strum::EnumDiscriminants,
+)]
+#[strum_discriminants(
+    name(HostStep),
+    doc = "What happens to a host in a run, without the details.",
+    derive(Serialize, Deserialize, strum::IntoStaticStr),
+    serde(rename_all = "kebab-case"),
+    strum(serialize_all = "kebab-case")
+)]
 #[strum(serialize_all = "kebab-case")]
 #[serde(tag = "type", rename_all = "kebab-case", rename_all_fields = "kebab-case")]
 pub enum HostEvent {

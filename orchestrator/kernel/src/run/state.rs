@@ -84,7 +84,24 @@ impl From<Run> for StoredRun {
 }
 
 /// What started a run.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, strum::IntoStaticStr, VariantNames)]
+#[derive(
+    Debug,
+    Clone,
+    PartialEq,
+    Eq,
+    Serialize,
+    Deserialize,
+    strum::IntoStaticStr,
+    VariantNames,
+    strum::EnumDiscriminants,
+)]
+#[strum_discriminants(
+    name(TriggerKind),
+    doc = "What started a run, without the details.",
+    derive(Serialize, Deserialize, strum::IntoStaticStr),
+    serde(rename_all = "kebab-case"),
+    strum(serialize_all = "kebab-case")
+)]
 #[strum(serialize_all = "kebab-case")]
 #[serde(tag = "kind", rename_all = "kebab-case", rename_all_fields = "kebab-case")]
 pub enum Trigger {
@@ -148,7 +165,14 @@ impl Phase {
 }
 
 /// Why a run starts no further host.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, strum::EnumDiscriminants)]
+#[strum_discriminants(
+    name(StopKind),
+    doc = "Why a run starts no further host, without the details.",
+    derive(Serialize, Deserialize, strum::IntoStaticStr),
+    serde(rename_all = "kebab-case"),
+    strum(serialize_all = "kebab-case")
+)]
 #[serde(tag = "kind", rename_all = "kebab-case", rename_all_fields = "kebab-case")]
 pub enum StopCause {
     /// More hosts failed than `max-failures` allows.

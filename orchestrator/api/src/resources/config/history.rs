@@ -1,8 +1,10 @@
 //! `/v1/state/os-upgrade/config-history`: who changed what in the configuration, and when; read from the projection.
 
+use std::borrow::Cow;
+
 use axum::extract::State;
 use axum::response::Response;
-use os_upgrade_api_types::body::Millis;
+use os_upgrade_api_types::body::{Millis, TwoSided};
 use os_upgrade_api_types::query::FactList;
 use os_upgrade_api_types::routes::config::{Change, HISTORY};
 use os_upgrade_kernel::Difference;
@@ -38,8 +40,8 @@ fn change(fact: &FactRow) -> Result<Change<'_>, Problem> {
         sequence: fact.sequence,
         place: fact.place,
         time: Millis(fact.at),
-        actor: fact.actor.as_deref(),
+        actor: fact.actor.as_deref().map(Cow::from),
         difference: replaced.difference,
-        configuration: replaced.config,
+        configuration: replaced.config.map(TwoSided::Sent),
     })
 }

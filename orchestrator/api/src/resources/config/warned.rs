@@ -13,6 +13,7 @@ use os_upgrade_console::describe;
 use os_upgrade_kernel::{Config, Warning, next_start, warnings};
 use os_upgrade_site::published_state::PublishedState;
 
+use crate::bodies;
 use crate::context::Api;
 use crate::http::error::Problem;
 use crate::http::prefer::{APPLIED, PREFERENCE_APPLIED, Preference};
@@ -63,7 +64,7 @@ pub(super) async fn answer(
             response
         }
         AnswerForm::Body => {
-            let warnings = found.into_iter().map(Into::into).collect();
+            let warnings = found.into_iter().map(bodies::warning).collect();
             let mut response =
                 reply::json(&Validated { configuration: proposed.as_ref(), warnings, next_upgrade_at })?;
             response.headers_mut().insert(PREFERENCE_APPLIED, APPLIED);

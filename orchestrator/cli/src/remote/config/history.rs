@@ -2,14 +2,14 @@
 
 use anyhow::bail;
 use clap::Args;
-use os_upgrade_api_types::body::Page;
-use os_upgrade_api_types::routes::config as routes;
-use os_upgrade_kernel::FactCursor;
+use os_upgrade_api_types::body::{Page, TwoSided};
+use os_upgrade_api_types::routes::config::{self as routes, Change};
+use os_upgrade_console::first_of;
+use os_upgrade_kernel::{Difference, FactCursor};
 use os_upgrade_shell::text::sanitized;
 use serde::{Deserialize, Serialize};
-use serde_json::{Map, Value};
+use serde_json::Value;
 
-use super::super::events::sentence::changed_fields;
 use super::super::histories::note_older;
 use super::super::options::Remote;
 use super::difference;
@@ -38,63 +38,52 @@ pub(super) fn change_number(text: &str) -> Result<FactCursor, String> {
     whole.parse().map_err(|_| "the number of a change is expected, such as 12".to_owned())
 }
 
-/// A change of the configuration.
-#[derive(Debug, Default, Serialize, Deserialize)]
-pub(super) struct Change {
-    sequence: u64,
-    place: u64,
-    time: String,
-    #[serde(default)]
-    actor: String,
-    /// The changed fields.
-    #[serde(default)]
-    difference: Vec<Difference>,
-    /// The configuration after it; absent if it was deleted.
-    pub(super) configuration: Option<Value>,
-}
-
-#[derive(Debug, Default, Serialize, Deserialize)]
-struct Difference {
-    path: String,
-    #[serde(flatten)]
-    values: Map<String, Value>,
-}
-
 /// A change, and the configuration before it; null if there was none.
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) struct Shown {
-    pub(super) change: Change,
+    pub(super) change: Change<'static>,
     before: Value,
     /// The number of the change before it, which made `before`; absent if it is the first.
     #[serde(skip)]
     pub(super) earlier: Option<String>,
 }
 
-impl Change {
-    fn number(&self) -> String {
-        match self.place {
-            0 => self.sequence.to_string(),
-            place => format!("{}.{place}", self.sequence),
-        }
+/// The number of a change, as `config history` takes it.
+fn number_of(change: &Change<'_>) -> String {
+    match change.place {
+        0 => change.sequence.to_string(),
+        place => format!("{}.{place}", change.sequence),
     }
+}
 
-    /// The changed fields in a few words.
-    fn summary(&self) -> String {
-        if self.configuration.is_none() {
-            return "deleted".to_owned();
-        }
-        let paths: Vec<&str> = self.difference.iter().map(|difference| difference.path.as_str()).collect();
-        changed_fields(&paths, 0).unwrap_or_default()
-    }
+/// Who made it; empty if that was not recorded.
+fn who<'a>(change: &'a Change<'_>) -> &'a str {
+    change.actor.as_deref().unwrap_or_default()
+}
 
-    /// The configuration before it, as what it changed says; null if there was none.
-    fn undone(&self) -> Value {
-        let mut before = self.configuration.clone().unwrap_or_default();
-        for Difference { path, values } in &self.difference {
-            set(&mut before, path, values.get("before"));
-        }
-        before
+/// The configuration after it; `None` if it was deleted.
+pub(super) fn configuration<'a>(change: &'a Change<'_>) -> Option<&'a Value> {
+    change.configuration.as_ref().and_then(TwoSided::read)
+}
+
+/// What changed, in a few words.
+fn summary(change: &Change<'_>) -> String {
+    if change.configuration.is_none() {
+        return "deleted".to_owned();
     }
+    match change.difference.iter().map(|difference| difference.path.as_str()).collect::<Vec<_>>().as_slice() {
+        [""] => "created".to_owned(),
+        paths => first_of(paths, 0).unwrap_or_default(),
+    }
+}
+
+/// The configuration before it, as what it changed says; null if there was none.
+fn undone(change: &Change<'_>) -> Value {
+    let mut before = configuration(change).cloned().unwrap_or_default();
+    for Difference { path, before: value, after: _ } in &change.difference {
+        set(&mut before, path, value.as_ref());
+    }
+    before
 }
 
 /// Sets the field at `path`, or removes it.
@@ -115,27 +104,27 @@ fn field<'a>(document: &'a mut Value, path: &str) -> Option<&'a mut Value> {
     path.split('/').filter(|name| !name.is_empty()).try_fold(document, |found, name| found.get_mut(name))
 }
 
-impl Row for Change {
+impl Row for Change<'static> {
     const COLUMNS: &'static [Column<Self>] = &[
-        Column::new("CHANGE", |change, _| change.number()),
-        Column::whole("TIME", |change, zone| zone.time(&change.time)),
-        Column::new("WHO", |change, _| change.actor.clone()),
-        Column::text("CHANGED", |change, _| change.summary()),
+        Column::new("CHANGE", |change, _| number_of(change)),
+        Column::whole("TIME", |change, zone| zone.show(change.time.0)),
+        Column::new("WHO", |change, _| who(change).to_owned()),
+        Column::text("CHANGED", |change, _| summary(change)),
     ];
     const NONE: &'static str = "the configuration has not been changed";
 
     fn name(&self) -> Option<String> {
-        Some(self.number())
+        Some(number_of(self))
     }
 }
 
 impl View for Shown {
     fn text(&self, canvas: &Canvas) -> String {
         let Self { change, before, earlier: _ } = self;
-        let after = change.configuration.clone().unwrap_or_default();
+        let after = configuration(change).cloned().unwrap_or_default();
         let difference = difference::between(before, &after, console::colors_enabled());
-        let (time, actor) = (canvas.zone.time(&change.time), sanitized(&change.actor));
-        format!("change {} at {time} by {actor}\n{difference}", change.number())
+        let (time, actor) = (canvas.zone.show(change.time.0), sanitized(who(change)));
+        format!("change {} at {time} by {actor}\n{difference}", number_of(change))
     }
 
     fn names(&self) -> Option<Vec<String>> {
@@ -151,7 +140,7 @@ pub(super) async fn run(Options { change, limit, remote }: Options) -> Result<()
         return remote.output.show::<Shown>(&serde_json::to_value(shown).map_err(anyhow::Error::from)?);
     }
     let page = client.call(routes::HISTORY.call().with("limit", limit.to_string())).await?;
-    remote.output.show::<Page<Change>>(&page)?;
+    remote.output.show::<Page<Change<'static>>>(&page)?;
     note_older(&page, remote.output);
     Ok(())
 }
@@ -161,9 +150,9 @@ pub(super) async fn find(client: &Client, number: FactCursor) -> anyhow::Result<
     // The change itself is the first that is older than the place after it.
     let after = FactCursor { place: number.place.saturating_add(1).min(AFTER_ALL_PLACES), ..number };
     let call = routes::HISTORY.call().with("limit", "2").with("after", after.to_string());
-    let page: Page<Change> = client.read(call).await?;
+    let page: Page<Change<'static>> = client.read(call).await?;
     let mut items = page.items.into_iter();
-    let is_wanted = |change: &Change| {
+    let is_wanted = |change: &Change<'_>| {
         change.sequence == number.sequence
             && (number.place == AFTER_ALL_PLACES || change.place == number.place)
     };
@@ -171,9 +160,10 @@ pub(super) async fn find(client: &Client, number: FactCursor) -> anyhow::Result<
         bail!("there is no such change: `os-upgrade config history` lists them");
     };
     let earlier = items.next();
-    let number = earlier.as_ref().filter(|earlier| earlier.configuration.is_some()).map(Change::number);
+    let number = earlier.as_ref().filter(|earlier| earlier.configuration.is_some()).map(number_of);
     // Earlier changes may be older than the history is kept.
-    let before = earlier.map_or_else(|| change.undone(), |earlier| earlier.configuration.unwrap_or_default());
+    let before = earlier
+        .map_or_else(|| undone(&change), |earlier| configuration(&earlier).cloned().unwrap_or_default());
     Ok(Shown { change, before, earlier: number })
 }
 
@@ -186,7 +176,7 @@ mod tests {
 
     #[test]
     fn changes_in_a_table() {
-        let page = Page::<Change>::deserialize(json!({"items": [
+        let page = Page::<Change<'_>>::deserialize(json!({"items": [
             {"sequence": 14, "place": 0, "time": "2026-11-21T02:00:00.000Z", "actor": "eve", "difference": []},
             {"sequence": 12, "place": 1, "time": "2026-11-21T01:00:00.000Z", "actor": "eve", "configuration": {},
              "difference": [{"path": "rollout/max-failures"}, {"path": "start-jitter"}]},
@@ -201,7 +191,7 @@ CHANGE  TIME                  WHO  CHANGED
 9       2026-11-21T00:00:00Z  eve  created";
         let canvas = Canvas { is_wide: false, columns: None, zone: Zone::Utc };
         assert_eq!(page.text(&canvas), expected);
-        assert_eq!(Vec::<Change>::new().text(&canvas), "the configuration has not been changed");
+        assert_eq!(Vec::<Change<'_>>::new().text(&canvas), "the configuration has not been changed");
     }
 
     /// The first change of a history that was shortened has no change before it, and does not create everything.
@@ -212,7 +202,7 @@ CHANGE  TIME                  WHO  CHANGED
                 "sequence": 1, "place": 0, "time": "2026-11-21T02:00:00.000Z",
                 "difference": difference, "configuration": configuration,
             });
-            Change::deserialize(change).unwrap().undone()
+            undone(&Change::deserialize(change).unwrap())
         };
         let after = json!({ "rollout": { "max-concurrent": 3, "max-failures": 1 }, "start-jitter": "1m" });
         let difference = json!([

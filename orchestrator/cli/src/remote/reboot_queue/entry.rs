@@ -1,8 +1,7 @@
 //! Entries of the reboot queue, as people see them.
 
+use os_upgrade_api_types::body::Fact;
 use os_upgrade_api_types::routes::reboot_queue::{Entry, IsEnabled};
-use os_upgrade_console::describe;
-use os_upgrade_kernel::Reason;
 use os_upgrade_shell::text::sanitized;
 use serde::Deserialize;
 
@@ -88,64 +87,21 @@ impl View for IsEnabled {
     }
 }
 
-/// A fact about the queue.
-#[derive(Debug, Default, Deserialize)]
-#[serde(default)]
-pub(super) struct Fact {
-    r#type: String,
-    index: Option<u64>,
-    host: String,
-    hosts: Vec<String>,
-    enabled: bool,
-    reason: Option<String>,
-    event: Event,
-}
+/// What was done to the queue, or happened to one of its entries.
+#[derive(Debug, Deserialize)]
+#[serde(transparent)]
+pub(super) struct Change(Fact<'static>);
 
-/// What happened to an entry.
-#[derive(Debug, Default, Deserialize)]
-#[serde(default)]
-struct Event {
-    kind: String,
-    actor: String,
-    /// A sentence of an operator, or an object with what a worker or a lock server answered.
-    reason: serde_json::Value,
-}
-
-impl Fact {
-    fn action(&self) -> String {
-        match self.r#type.as_str() {
-            "reboots-queued" => "queued".to_owned(),
-            "reboot-queue-switched" => if self.enabled { "enabled" } else { "disabled" }.to_owned(),
-            "reboot-backoff-reset" => "backoff reset".to_owned(),
-            "reboot" => self.event.kind.replace('-', " "),
-            other => other.to_owned(),
-        }
-    }
-
-    fn hosts(&self) -> String {
-        if self.hosts.is_empty() { self.host.clone() } else { self.hosts.join(", ") }
-    }
-
-    fn reason(&self) -> String {
-        if let Some(sentence) = self.reason.as_deref().or_else(|| self.event.reason.as_str()) {
-            return sentence.to_owned();
-        }
-        // A newer orchestrator may have others.
-        let known = Reason::deserialize(&self.event.reason).map(|reason| describe(&reason).to_string());
-        known.unwrap_or_else(|_| self.event.reason["kind"].as_str().unwrap_or_default().to_owned())
-    }
-}
-
-impl Row for histories::Entry<Fact> {
+impl Row for Change {
     const COLUMNS: &'static [Column<Self>] = &[
-        Column::whole("TIME", |entry, zone| zone.show(entry.time.0)),
-        Column::new("WHO", |entry, _| {
-            if entry.actor.is_empty() { entry.fact.event.actor.clone() } else { entry.actor.clone() }
+        Column::whole("TIME", |Self(fact), zone| zone.show(fact.time.0)),
+        Column::new("WHO", |Self(fact), _| histories::who(fact)),
+        Column::new("ACTION", |Self(fact), _| histories::entry(fact).action.into_owned()),
+        Column::new("ENTRY", |Self(fact), _| {
+            histories::entry(fact).index.map(|index| index.to_string()).unwrap_or_default()
         }),
-        Column::new("ACTION", |entry, _| entry.fact.action()),
-        Column::new("ENTRY", |entry, _| entry.fact.index.map(|index| index.to_string()).unwrap_or_default()),
-        Column::text("NODES", |entry, _| entry.fact.hosts()),
-        Column::text("REASON", |entry, _| entry.fact.reason()),
+        Column::text("NODES", |Self(fact), _| histories::hosts(fact)),
+        Column::text("REASON", |Self(fact), _| histories::reason(fact)),
     ];
     const NONE: &'static str = "no reboot has been queued";
 
@@ -201,16 +157,16 @@ why:           the queue is disabled";
 
     #[test]
     fn the_history_in_a_table() {
-        let item = |fact: serde_json::Value| json!({"time": "2026-11-21T01:00:00.000Z", "actor": "anna", "fact": fact});
+        let item = |fact: serde_json::Value| json!({"sequence": 7, "place": 0, "time": "2026-11-21T01:00:00.000Z", "type": fact["type"], "actor": "anna", "fact": fact});
         let given_up = json!({"kind": "given-up", "actor": "anna", "reason": "burnt"});
         let reason = json!({"kind": "reboot-command-failed", "detail": "no route", "output": ""});
         let failed = json!({"kind": "failed", "reason": reason});
         let page = json!({ "items": [
             item(json!({"type": "reboot", "index": 7, "host": "h1", "event": given_up})),
-            item(json!({"type": "reboots-queued", "hosts": ["h1", "h2"], "reason": "a new kernel"})),
+            item(json!({"type": "reboots-queued", "hosts": ["h1", "h2"], "actor": "anna", "reason": "a new kernel"})),
             item(json!({"type": "reboot", "index": 7, "host": "h1", "event": failed})),
-            item(json!({"type": "reboot-queue-switched", "enabled": true})),
-            item(json!({"type": "reboot-backoff-reset"})),
+            item(json!({"type": "reboot-queue-switched", "enabled": true, "actor": "anna"})),
+            item(json!({"type": "reboot-backoff-reset", "actor": "anna"})),
         ]});
         let expected = "\
 TIME                  WHO   ACTION         ENTRY  NODES   REASON
@@ -219,7 +175,7 @@ TIME                  WHO   ACTION         ENTRY  NODES   REASON
 2026-11-21T01:00:00Z  anna  failed         7      h1      the reboot command failed: no route
 2026-11-21T01:00:00Z  anna  enabled                       
 2026-11-21T01:00:00Z  anna  backoff reset                 ";
-        let text = Page::<histories::Entry<Fact>>::deserialize(page).unwrap().text(&NARROW);
+        let text = Page::<Change>::deserialize(page).unwrap().text(&NARROW);
         let trimmed = |text: &str| text.lines().map(str::trim_end).collect::<Vec<_>>().join("\n");
         assert_eq!(trimmed(&text), trimmed(expected));
     }

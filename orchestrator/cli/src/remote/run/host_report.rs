@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use os_upgrade_api_types::routes::run_hosts::{HostPhase, HostReport};
 use os_upgrade_calendar::Duration;
+use os_upgrade_console::describe;
 use os_upgrade_shell::text::sanitized;
 
 use crate::output::{Canvas, Column, Row, View, or_dash, table};
@@ -17,7 +18,7 @@ impl View for HostReport<'static> {
         ];
         lines.extend(host.reason.as_ref().map(|why| format!("reason:   {}", sanitized(why))));
         lines.extend(late_answers.iter().map(|late| {
-            let (action, late) = (sanitized(&late.action), sanitized(&late.to_string()));
+            let (action, late) = (sanitized(&late.action), sanitized(&describe(late).to_string()));
             format!("late:     to {action}, {}", canvas.zone.times_in(&late))
         }));
         let unavailable = self.versions_unavailable.iter();

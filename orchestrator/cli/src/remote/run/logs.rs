@@ -85,7 +85,7 @@ pub(super) async fn show(
 
 /// The hosts that failed in the run, or did not finish.
 async fn failed_hosts(client: &Client, run: &str) -> Result<Vec<HostName>, Failure> {
-    let read = client.call(runs::READ.named([run]).with("facts-limit", "1")).await?;
+    let read = client.call(runs::READ.named([run]).with("events-limit", "1")).await?;
     let hosts = read["hosts"].as_array().into_iter().flatten();
     let ended_badly = [HostStatus::Failed, HostStatus::TimedOut].map(HostStatus::as_str);
     let failed = hosts.filter(|host| ended_badly.iter().any(|status| host["status"] == *status));

@@ -92,7 +92,7 @@ async fn watch_until_end(client: &Client, id: &str, output: Output) -> Result<()
             }
         } else {
             let RunInFull { run, hosts, .. } =
-                patiently(client, &screen, || runs::READ.named([id]).with("facts-limit", "1")).await?;
+                patiently(client, &screen, || runs::READ.named([id]).with("events-limit", "1")).await?;
             // The history may be behind the state.
             if run.result.is_some() {
                 break (run, hosts);

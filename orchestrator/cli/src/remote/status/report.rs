@@ -16,6 +16,7 @@ use os_upgrade_api_types::routes::state::{HostState, LastUpgrade, State, WindowU
 use os_upgrade_api_types::routes::windows::Windows;
 use os_upgrade_api_types::word::Word;
 use os_upgrade_console::commands::shell_word;
+use os_upgrade_console::describe;
 use os_upgrade_kernel::HostStatus;
 use os_upgrade_shell::text::{one_line, sanitized};
 use serde::Deserialize;
@@ -197,7 +198,7 @@ impl Report {
         };
         let why = |host: &HostOfRun<'_>| {
             let reason = host.reason.reason.as_ref().map(|reason| format!(" ({reason})"));
-            let late = host.late_answer.as_ref().map(|late| format!("; {late}"));
+            let late = host.late_answer.as_ref().map(|late| format!("; {}", describe(late)));
             format!("{}{}{}", host.status, reason.unwrap_or_default(), late.unwrap_or_default())
         };
         let failed = last.flat_map(|run| &run.hosts).filter(has_failed);

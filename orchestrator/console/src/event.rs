@@ -1,9 +1,22 @@
-//! An event as a sentence for people.
+//! Events. Their sentences may contain what strangers chose, such as names.
+
+use std::fmt::{self, Formatter};
 
 use os_upgrade_api_types::routes::events::SiteEvent;
+use os_upgrade_api_types::word::{Behalf, Word};
+use os_upgrade_kernel::node::NodeStepKind;
+use os_upgrade_kernel::reboot_queue::EntryStep;
+use os_upgrade_kernel::run::HostStep;
 
-/// What has happened, in a few words. It may contain what strangers chose, such as names.
-pub(super) fn sentence(event: &SiteEvent) -> String {
+use crate::describe::Describe;
+
+impl Describe for SiteEvent {
+    fn describe(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        f.write_str(&sentence(self))
+    }
+}
+
+fn sentence(event: &SiteEvent) -> String {
     match event {
         SiteEvent::RunStarted { run, actor, reason, hosts, skipped, .. } => {
             let by = actor.as_deref().unwrap_or("its maintenance window");
@@ -23,7 +36,13 @@ pub(super) fn sentence(event: &SiteEvent) -> String {
             let more = unrecorded.map_or_else(String::new, |more| format!(", and {more} runs before it"));
             format!("the run of the window at {window_start} was missed{more}: {reason}")
         }
-        SiteEvent::Host { host, step, action: Some(action), attempt, .. } if step == "command-sent" => {
+        SiteEvent::Host {
+            host,
+            step: Word::Known(HostStep::CommandSent),
+            action: Some(action),
+            attempt,
+            ..
+        } => {
             let again = attempt.filter(|attempt| *attempt > 1);
             format!(
                 "{host}: {action} sent{}",
@@ -31,20 +50,15 @@ pub(super) fn sentence(event: &SiteEvent) -> String {
             )
         }
         SiteEvent::Host { host, step, status, reason, actor, .. } => {
-            let what = match step.as_str() {
-                "slot-granted" => "got its slot",
-                "reboot-required" => "needs a reboot",
-                "turn-lost" => "lost its turn",
-                _ => status,
-            };
+            let what = step.known().and_then(host_step).unwrap_or(status.as_str());
             format!("{host} {what}{}{}", by(actor.as_deref()), because(reason.as_deref()))
         }
         SiteEvent::SlotHeld { group, holder, behalf, actor, reason } => {
-            let on_behalf = if behalf == "operator" { by(Some(actor)) } else { String::new() };
+            let on_behalf = if behalf.is(is_operator) { by(Some(actor)) } else { String::new() };
             format!("slot of group {group} held for {holder}{on_behalf}{}", because(reason.as_deref()))
         }
         SiteEvent::SlotReleased { holder, actor, reason, behalf, .. } => {
-            let by = if behalf == "operator" { by(actor.as_deref()) } else { String::new() };
+            let by = if behalf.is(is_operator) { by(actor.as_deref()) } else { String::new() };
             format!("slot of {holder} released{by}{}", because(reason.as_deref()))
         }
         SiteEvent::SlotNotReleased { host, reason, .. } => format!("slot of {host} not released: {reason}"),
@@ -54,7 +68,7 @@ pub(super) fn sentence(event: &SiteEvent) -> String {
                 return format!("configuration created by {actor}");
             }
             let more = usize::try_from(changed_more.unwrap_or(0)).unwrap_or(usize::MAX);
-            let fields = changed_fields(changed, more);
+            let fields = first_of(changed, more);
             format!("configuration changed by {actor}{}", because(fields.as_deref()))
         }
         SiteEvent::SettingsChanged => "changed settings are in force".to_owned(),
@@ -66,26 +80,18 @@ pub(super) fn sentence(event: &SiteEvent) -> String {
             format!("{host} withdrawn by {actor}{}", because(Some(reason)))
         }
         SiteEvent::RebootsQueued { hosts, actor, reason } => {
-            let hosts = changed_fields(hosts, 0).unwrap_or_default();
+            let hosts = first_of(hosts, 0).unwrap_or_default();
             format!("reboot of {hosts} queued by {actor}{}", because(reason.as_deref()))
         }
         SiteEvent::Reboot { index, host, step, reason, actor, .. } => {
-            let what = match step.as_str() {
-                "started" => "starts",
-                "reboot-began" => "is told to reboot",
-                "command-sent" => "reboot sent",
-                "failed" => "did not reboot well",
-                "booted" => "is back",
-                "rebooted" => "rebooted",
-                "not-rebooted" => "has not rebooted, and is not to any more",
-                other => other,
-            };
+            let what = step.known().and_then(entry_step).unwrap_or(step.as_str());
             let (by, why) = (by(actor.as_deref()), because(reason.as_deref()));
             format!("{host} (reboot queue, entry {index}) {what}{by}{why}")
         }
         SiteEvent::Node { host, step, reason, actor, run: _ } => {
             let (by, why) = (by(actor.as_deref()), because(reason.as_deref()));
-            format!("node of {host} {}{by}{why}", node_step(step))
+            let what = step.known().and_then(node_step).unwrap_or(step.as_str());
+            format!("node of {host} {what}{by}{why}")
         }
         SiteEvent::RebootQueueSwitched { enabled, actor, reason } => {
             let switched = if *enabled { "enabled" } else { "disabled" };
@@ -104,33 +110,76 @@ pub(super) fn sentence(event: &SiteEvent) -> String {
     }
 }
 
-/// What happens to a node, by the word of its step.
-fn node_step(step: &str) -> &str {
+/// What a host of a run does; `None` if its status says so.
+const fn host_step(step: HostStep) -> Option<&'static str> {
     match step {
-        "cordoned" => "is cordoned",
-        "eviction-began" => "is being drained",
-        "recheck-began" => "is drained once more before the reboot",
-        "waiting" => "waits",
-        "drained" => "is drained",
-        "uncordon-due" => "is being uncordoned",
-        "uncordon-requested" => "is to be uncordoned",
-        other => other,
+        HostStep::SlotGranted => Some("got its slot"),
+        HostStep::RebootRequired => Some("needs a reboot"),
+        HostStep::TurnLost => Some("lost its turn"),
+        HostStep::CommandSent
+        | HostStep::Prepared
+        | HostStep::Waiting
+        | HostStep::Drained
+        | HostStep::BackedOff
+        | HostStep::Recovering
+        | HostStep::Upgraded
+        | HostStep::Failed
+        | HostStep::TimedOut
+        | HostStep::Cancelled => None,
     }
 }
 
-/// The most changed fields that are named.
-const FIELDS_NAMED_MAX: usize = 4;
+/// What happens to the host of an entry; `None` if the step's word says so.
+const fn entry_step(step: EntryStep) -> Option<&'static str> {
+    match step {
+        EntryStep::Started => Some("starts"),
+        EntryStep::RebootBegan => Some("is told to reboot"),
+        EntryStep::CommandSent => Some("reboot sent"),
+        EntryStep::Failed => Some("did not reboot well"),
+        EntryStep::Booted => Some("is back"),
+        EntryStep::NotRebooted => Some("has not rebooted, and is not to any more"),
+        EntryStep::Waiting
+        | EntryStep::BackedOff
+        | EntryStep::AttemptDue
+        | EntryStep::AttemptBegan
+        | EntryStep::AttemptSucceeded
+        | EntryStep::AttemptUnknown
+        | EntryStep::Cancelled
+        | EntryStep::GivenUp
+        | EntryStep::Removed
+        | EntryStep::Rebooted => None,
+    }
+}
 
-/// The changed fields of a configuration, by their paths, of which `unlisted` more are not given, such as `start-jitter and 2
-/// more`; `None` if there are none.
-pub(crate) fn changed_fields<S: AsRef<str>>(paths: &[S], unlisted: usize) -> Option<String> {
-    let named: Vec<&str> = paths.iter().map(AsRef::as_ref).take(FIELDS_NAMED_MAX).collect();
-    let more = (paths.len() - named.len()).saturating_add(unlisted);
-    match (named.as_slice(), more) {
-        ([], 0) => None,
-        ([""], 0) => Some("created".to_owned()),
-        (_, 0) => Some(named.join(", ")),
-        (_, more) => Some(format!("{} and {more} more", named.join(", "))),
+/// What happens to a node; `None` if the step's word says so.
+const fn node_step(step: NodeStepKind) -> Option<&'static str> {
+    match step {
+        NodeStepKind::Cordoned => Some("is cordoned"),
+        NodeStepKind::EvictionBegan => Some("is being drained"),
+        NodeStepKind::RecheckBegan => Some("is drained once more before the reboot"),
+        NodeStepKind::Waiting => Some("waits"),
+        NodeStepKind::Drained => Some("is drained"),
+        NodeStepKind::UncordonDue => Some("is being uncordoned"),
+        NodeStepKind::UncordonRequested => Some("is to be uncordoned"),
+        NodeStepKind::Uncordoned => None,
+    }
+}
+
+fn is_operator(behalf: Behalf) -> bool {
+    behalf == Behalf::Operator
+}
+
+/// The most names that are said.
+const NAMES_MAX: usize = 4;
+
+/// The first of `names`, such as changed fields or hosts, of which `unlisted` more are not given, as in `start-jitter and 2 more`;
+/// `None` if there are none.
+pub fn first_of<S: AsRef<str>>(names: &[S], unlisted: usize) -> Option<String> {
+    let named: Vec<&str> = names.iter().map(AsRef::as_ref).take(NAMES_MAX).collect();
+    match (names.len() - named.len()).saturating_add(unlisted) {
+        0 if named.is_empty() => None,
+        0 => Some(named.join(", ")),
+        more => Some(format!("{} and {more} more", named.join(", "))),
     }
 }
 

@@ -1,0 +1,46 @@
+//! What the API says of the kernel's types: their bodies, with the sentences of the console.
+
+mod event;
+mod node;
+
+use os_upgrade_api_types::body::{HostOfRun, LateAnswer, ReasonFields, Stamp};
+use os_upgrade_api_types::routes::config;
+use os_upgrade_console::describe;
+use os_upgrade_kernel::{Reason, RunHost, Warning};
+use os_upgrade_protocol::HostName;
+
+pub(crate) use self::event::event;
+#[cfg(test)]
+pub(crate) use self::event::site_event;
+pub(crate) use self::node::{node, waiting_pod};
+
+/// The fields of `reason`; both are absent without one.
+pub(crate) fn reason(reason: Option<&Reason>) -> ReasonFields {
+    ReasonFields {
+        reason: reason.map(|reason| describe(reason).to_string().into()),
+        reason_kind: reason.map(|reason| reason.kind().into()),
+    }
+}
+
+/// The late answer of a host in a run.
+pub(crate) fn late_answer(host: &RunHost) -> Option<LateAnswer> {
+    let os_upgrade_kernel::LateAnswer { at, result } = host.late_answer?;
+    let action = host.command?.action.as_str().into();
+    Some(LateAnswer { time: Stamp(at), action, result: result.into() })
+}
+
+/// The state of `host` in its run.
+pub(crate) fn host_of_run<'a>(name: &'a HostName, host: &'a RunHost) -> HostOfRun<'a> {
+    HostOfRun {
+        hostname: name.as_str().into(),
+        status: host.status.into(),
+        since: Stamp(host.since),
+        reason: reason(host.reason.as_ref()),
+        late_answer: late_answer(host),
+    }
+}
+
+/// What an operator should know before a configuration takes effect.
+pub(crate) fn warning(warning: Warning) -> config::Warning {
+    config::Warning::new(describe(&warning).to_string(), warning)
+}

@@ -1,0 +1,313 @@
+//! What a fact is to operators: each fact answers here, in one match, for the stream of events and for runs.
+
+use chrono::{DateTime, Utc};
+use os_upgrade_api_types::body::{Millis, Stamp};
+use os_upgrade_api_types::routes::events::{Event, EventId, SiteEvent};
+use os_upgrade_api_types::word::{Behalf, Word};
+use os_upgrade_console::describe;
+use os_upgrade_kernel::node::NodeStepKind;
+use os_upgrade_kernel::reboot_queue::{EntryEvent, EntryStep};
+use os_upgrade_kernel::run::{HostStep, StopKind, TriggerKind};
+use os_upgrade_kernel::{
+    Difference, Enlisted, Fact, HostEvent, HostStatus, MissedRun, NodeStep, Owner, Reason, StopCause, Trigger,
+};
+use os_upgrade_protocol::{Action, HostName, RunId, time};
+use os_upgrade_store::FactRow;
+
+/// The most changed fields of a configuration that an event names.
+const PATHS_MAX: usize = 16;
+/// The longest path of a changed field, in characters; the rest is cut off.
+const PATH_CHARS_MAX: usize = 128;
+
+/// The event that tells of the fact in `row`, in the journal of this `epoch`; `None` for bookkeeping.
+pub(crate) fn event(epoch: i64, row: &FactRow) -> serde_json::Result<Option<Event>> {
+    let fact = serde_json::from_str(row.fact.get())?;
+    let id = EventId { epoch, fact: row.cursor() };
+    let event = |what| Event { id: Some(id), time: Some(Millis(row.at)), what };
+    Ok(site_event(fact, row.run.as_deref()).map(event))
+}
+
+/// What `fact` is to operators; `None` for bookkeeping. `about` is the run to which the fact belongs, if any.
+pub(crate) fn site_event(fact: Fact, about: Option<&str>) -> Option<SiteEvent> {
+    let run_of_slot = about.map(ToOwned::to_owned);
+    Some(match fact {
+        Fact::RebootsQueued { hosts, actor, reason, window: _ } => {
+            SiteEvent::RebootsQueued { hosts: names(&hosts), actor, reason }
+        }
+        Fact::Reboot { index, host, event } => reboot(index, &host, &event),
+        Fact::Node { host, step } => return node(run_of_slot, &host, &step),
+        Fact::RebootQueueSwitched { enabled, actor, reason } => {
+            SiteEvent::RebootQueueSwitched { enabled, actor, reason }
+        }
+        Fact::RebootBackoffReset { actor } => SiteEvent::RebootBackoffReset { actor },
+        Fact::RunStarted { run, trigger, not_after, hosts, .. } => started(&run, &trigger, not_after, &hosts),
+        Fact::UpgradesBegan { run } => SiteEvent::RunUpgrading { run: run.to_string() },
+        Fact::RunStopping { run, cause } => stopping(&run, &cause),
+        Fact::RunEnded { run, result } => SiteEvent::RunEnded { run: run.to_string(), result: result.into() },
+        Fact::RunMissed(run) => missed(&run),
+        Fact::Host { run, host, event } => step(&run, &host, &event),
+        Fact::LockGranted { group, id, actor } => SiteEvent::SlotHeld {
+            group: group.to_string(),
+            holder: id.to_string(),
+            behalf: Behalf::Client.into(),
+            actor,
+            reason: None,
+        },
+        Fact::HoldPlaced { group, id, actor, reason } => SiteEvent::SlotHeld {
+            group: group.to_string(),
+            holder: id.to_string(),
+            behalf: Behalf::Operator.into(),
+            actor,
+            reason: Some(reason),
+        },
+        Fact::SlotReleased { host, why } => SiteEvent::SlotReleased {
+            group: None,
+            holder: host.to_string(),
+            behalf: behalf_of(run_of_slot.as_deref()).into(),
+            run: run_of_slot,
+            host: Some(host.to_string()),
+            actor: None,
+            reason: Some(why.as_str().to_owned()),
+        },
+        Fact::LockReleased { group, id, actor } => SiteEvent::SlotReleased {
+            group: Some(group.to_string()),
+            holder: id.to_string(),
+            behalf: Behalf::Client.into(),
+            run: None,
+            host: None,
+            actor: Some(actor),
+            reason: None,
+        },
+        Fact::HolderReleased { group, id, actor, reason } => SiteEvent::SlotReleased {
+            group: Some(group.to_string()),
+            holder: id.to_string(),
+            behalf: Behalf::Operator.into(),
+            run: None,
+            host: None,
+            actor: Some(actor),
+            reason,
+        },
+        Fact::SlotReleaseRefused { host, refusal } => SiteEvent::SlotNotReleased {
+            run: run_of_slot,
+            host: host.to_string(),
+            reason: describe(&refusal).to_string(),
+        },
+        Fact::ConfigReplaced { config, actor, difference } => {
+            config_changed(actor, config.is_none(), &difference)
+        }
+        Fact::SettingsAdopted { .. } => SiteEvent::SettingsChanged,
+        Fact::HostsApproved { hosts, actor } => SiteEvent::HostsApproved { hosts: names(&hosts), actor },
+        Fact::HostWithdrawn { host, actor, reason, .. } => {
+            SiteEvent::HostWithdrawn { host: host.to_string(), actor, reason }
+        }
+        Fact::HostRemoved { host, actor, reason, .. } => {
+            SiteEvent::HostRemoved { host: host.to_string(), actor, reason }
+        }
+        Fact::SecretStored { name, actor, .. } => SiteEvent::SecretStored { name: name.to_string(), actor },
+        Fact::SecretRemoved { name, actor } => SiteEvent::SecretRemoved { name: name.to_string(), actor },
+        Fact::StrongboxKeySet { .. } => SiteEvent::StrongboxKeySet,
+        Fact::Restored { source, actor, .. } => SiteEvent::Restored { source: source.into(), actor },
+        Fact::Fenced { .. }
+        | Fact::FencePassed { .. }
+        | Fact::SlotRequested { .. }
+        | Fact::SlotReleaseDue { .. }
+        | Fact::SlotInDoubt { .. }
+        | Fact::SlotUnlocked { .. }
+        | Fact::LockAwaited { .. }
+        | Fact::LockWaitEnded { .. }
+        | Fact::HostPurged { .. }
+        | Fact::LateCommandSeen { .. }
+        | Fact::CommandRetracted { .. }
+        | Fact::Ignored { .. } => return None,
+    })
+}
+
+fn started(run: &RunId, trigger: &Trigger, not_after: DateTime<Utc>, hosts: &[Enlisted]) -> SiteEvent {
+    let skipped = hosts.iter().filter(|host| host.skipped.is_some()).count();
+    SiteEvent::RunStarted {
+        run: run.to_string(),
+        trigger: TriggerKind::from(trigger).into(),
+        actor: trigger.actor().map(ToOwned::to_owned),
+        reason: trigger.reason().map(ToOwned::to_owned),
+        not_after: Stamp(not_after),
+        hosts: (hosts.len() - skipped) as u64,
+        skipped: skipped as u64,
+    }
+}
+
+fn stopping(run: &RunId, cause: &StopCause) -> SiteEvent {
+    let host = match cause {
+        StopCause::Failed { host } => Some(host.to_string()),
+        StopCause::Cancelled { .. } | StopCause::Restored { .. } => None,
+    };
+    let (actor, reason) = (cause.actor().map(ToOwned::to_owned), cause.reason().map(ToOwned::to_owned));
+    SiteEvent::RunStopping { run: run.to_string(), cause: StopKind::from(cause).into(), host, actor, reason }
+}
+
+fn config_changed(actor: String, deleted: bool, difference: &[Difference]) -> SiteEvent {
+    let paths = difference.iter().filter(|_| !deleted).map(|difference| &difference.path);
+    let path = |path: &String| path.chars().take(PATH_CHARS_MAX).collect();
+    let more = paths.clone().count().saturating_sub(PATHS_MAX) as u64;
+    let changed = paths.take(PATHS_MAX).map(path).collect();
+    SiteEvent::ConfigChanged { actor, deleted, changed, changed_more: Some(more).filter(|more| *more > 0) }
+}
+
+fn missed(missed: &MissedRun) -> SiteEvent {
+    SiteEvent::RunMissed {
+        window_start: Stamp(missed.start),
+        window_end: Stamp(missed.end),
+        reason: describe(&missed.reason).to_string(),
+        reason_kind: missed.reason.kind().to_owned(),
+        unrecorded: Some(missed.unrecorded).filter(|count| *count > 0),
+    }
+}
+
+fn node(run_of_slot: Option<String>, host: &HostName, step: &NodeStep) -> Option<SiteEvent> {
+    let run = run_of_slot.filter(|run| !is_entry(run));
+    // The step of the host says so, once, and not again when the node is looked at before the reboot.
+    if run.is_some() && matches!(step, NodeStep::Drained { .. }) {
+        return None;
+    }
+    let (host, kind) = (host.to_string(), NodeStepKind::from(step).into());
+    let actor = step.actor().map(ToOwned::to_owned);
+    Some(SiteEvent::Node { run, host, step: kind, reason: reason_of(step), actor })
+}
+
+fn reboot(index: u64, host: &HostName, event: &EntryEvent) -> SiteEvent {
+    let reason = match event {
+        EntryEvent::Waiting { reason }
+        | EntryEvent::Failed { reason }
+        | EntryEvent::AttemptUnknown { reason } => Some(describe(reason).to_string()),
+        EntryEvent::Cancelled { reason, .. } => reason.clone(),
+        EntryEvent::GivenUp { reason, .. } => Some(reason.clone()),
+        EntryEvent::BackedOff { until, reason } => {
+            let reason = reason.as_ref().map(|reason| format!("{}; ", describe(reason))).unwrap_or_default();
+            Some(format!("{reason}it is tried again from {} on", time::format(*until)))
+        }
+        EntryEvent::Started { .. }
+        | EntryEvent::RebootBegan { .. }
+        | EntryEvent::AttemptDue { .. }
+        | EntryEvent::AttemptBegan
+        | EntryEvent::AttemptSucceeded
+        | EntryEvent::CommandSent { .. }
+        | EntryEvent::NotRebooted
+        | EntryEvent::Removed
+        | EntryEvent::Booted { .. }
+        | EntryEvent::Rebooted => None,
+    };
+    let boot_id = if let EntryEvent::RebootBegan { boot_id }
+    | EntryEvent::AttemptDue { boot_id: Some(boot_id), .. } = event
+    {
+        Some(boot_id.clone())
+    } else {
+        None
+    };
+    let (index, host, step) = (index.to_string(), host.to_string(), EntryStep::from(event).into());
+    SiteEvent::Reboot { index, host, step, boot_id, reason, actor: event.actor().map(ToOwned::to_owned) }
+}
+
+fn step(run: &RunId, host: &HostName, event: &HostEvent) -> SiteEvent {
+    let (mut sent, mut slot) = (None, None);
+    let (status, why): (HostStatus, Option<&Reason>) = match event {
+        HostEvent::CommandSent { action, attempt, .. } => {
+            sent = Some((Word::from(*action), *attempt));
+            (status_of(*action), None)
+        }
+        HostEvent::SlotGranted { group, drain, .. } => {
+            slot = Some(group.to_string());
+            (if *drain { HostStatus::Draining } else { HostStatus::Upgrading }, None)
+        }
+        HostEvent::Drained => (HostStatus::Upgrading, None),
+        HostEvent::BackedOff { reason, .. } => (HostStatus::Prepared, Some(reason)),
+        HostEvent::Recovering => (HostStatus::Recovering, None),
+        HostEvent::Prepared | HostEvent::TurnLost => (HostStatus::Prepared, None),
+        HostEvent::Waiting { reason } => (HostStatus::Waiting, Some(reason)),
+        HostEvent::RebootRequired => (HostStatus::Rebooting, None),
+        HostEvent::Upgraded => (HostStatus::Upgraded, None),
+        HostEvent::Failed { reason } => (HostStatus::Failed, Some(reason)),
+        HostEvent::TimedOut { reason } => (HostStatus::TimedOut, Some(reason)),
+        HostEvent::Cancelled { reason } => (HostStatus::Cancelled, Some(reason)),
+    };
+    let (action, attempt) = sent.unzip();
+    SiteEvent::Host {
+        run: run.to_string(),
+        host: host.to_string(),
+        status: status.into(),
+        step: HostStep::from(event).into(),
+        action,
+        attempt,
+        group: slot,
+        reason: why.map(|why| describe(why).to_string()),
+        reason_kind: why.map(|why| why.kind().to_owned()),
+        actor: event.actor().map(ToOwned::to_owned),
+    }
+}
+
+/// Why a node waits, is uncordoned, or was, for people.
+fn reason_of(step: &NodeStep) -> Option<String> {
+    match step {
+        NodeStep::Waiting { waits } => Some(describe(waits).to_string()),
+        NodeStep::UncordonDue { reason, .. } => reason.as_ref().map(|reason| describe(reason).to_string()),
+        NodeStep::UncordonRequested { reason, .. } => Some(reason.clone()),
+        NodeStep::Cordoned { .. }
+        | NodeStep::EvictionBegan
+        | NodeStep::RecheckBegan
+        | NodeStep::Drained { .. }
+        | NodeStep::Uncordoned => None,
+    }
+}
+
+fn names(hosts: &[HostName]) -> Vec<String> {
+    hosts.iter().map(ToString::to_string).collect()
+}
+
+/// On whose behalf a host's slot was held, by the id for which it was.
+fn behalf_of(run: Option<&str>) -> Behalf {
+    if run.is_some_and(is_entry) { Behalf::RebootQueue } else { Behalf::Run }
+}
+
+/// Whether an id in place of a run's is that of an entry of the reboot queue.
+fn is_entry(run: &str) -> bool {
+    RunId::new(run).is_ok_and(|run| Owner::from(run).entry().is_some())
+}
+
+/// The status of a host to which a command was sent.
+const fn status_of(action: Action) -> HostStatus {
+    match action {
+        Action::Prepare => HostStatus::Preparing,
+        Action::Upgrade => HostStatus::Upgrading,
+        Action::Reboot => HostStatus::Rebooting,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn slots_are_held_for_runs_and_entries() {
+        for (run, behalf) in [
+            (None, Behalf::Run),
+            (Some("019aa3f0-0000-7000-8000-000000000001"), Behalf::Run),
+            (Some("rq-7-1795222800"), Behalf::RebootQueue),
+        ] {
+            assert_eq!(behalf_of(run), behalf, "{run:?}");
+        }
+    }
+
+    #[test]
+    fn changed_fields_are_bounded() {
+        let difference = |path: String| Difference { path, before: None, after: None };
+        let changed = |deleted: bool, paths: &[String]| {
+            let difference: Vec<_> = paths.iter().cloned().map(difference).collect();
+            let event = config_changed("eve".to_owned(), deleted, &difference);
+            let SiteEvent::ConfigChanged { changed, changed_more, .. } = event else { panic!("{event:?}") };
+            (changed, changed_more)
+        };
+        let two = ["rollout/max-failures".to_owned(), "start-jitter".to_owned()];
+        assert_eq!(changed(false, &two), (two.to_vec(), None));
+        assert_eq!(changed(true, &[String::new()]), (Vec::new(), None));
+        let (named, more) = changed(false, &vec!["ö".repeat(500); 20]);
+        assert_eq!((named.len(), named[0].chars().count(), more), (16, 128, Some(4)));
+    }
+}

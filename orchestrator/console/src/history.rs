@@ -1,0 +1,121 @@
+//! Entries of histories: what operators, clients and the reboot queue did, in the columns of a table.
+
+use std::borrow::Cow;
+
+use os_upgrade_kernel::reboot_queue::EntryEvent;
+use os_upgrade_kernel::{ClientId, Fact, NodeStep};
+use os_upgrade_protocol::{GroupName, HostName};
+
+use crate::describe::describe;
+
+/// A fact of a history.
+#[derive(Debug, Default)]
+pub struct Entry<'a> {
+    /// What was done, such as `approved`.
+    pub action: Cow<'static, str>,
+    /// The hosts it was done to.
+    pub hosts: &'a [HostName],
+    /// The entry of the reboot queue.
+    pub index: Option<u64>,
+    /// The holder of the slot, and the slot's group.
+    pub holder: Option<(&'a ClientId, &'a GroupName)>,
+    /// Why it was done, or happened.
+    pub reason: Option<Cow<'a, str>>,
+}
+
+impl<'a> Entry<'a> {
+    /// What a history says of `fact`; `None` for what no history has.
+    pub fn of(fact: &'a Fact) -> Option<Self> {
+        let entry = |action: &'static str| Self { action: action.into(), ..Self::default() };
+        let because = |action, reason: &'a str| Self { reason: Some(reason.into()), ..entry(action) };
+        let slot = |action, id, group| Self { holder: Some((id, group)), ..entry(action) };
+        let reason = |reason: &'a Option<String>| reason.as_deref().map(Cow::from);
+        Some(match fact {
+            Fact::HostsApproved { hosts, .. } => Self { hosts, ..entry("approved") },
+            Fact::HostWithdrawn { host, reason, forgotten, .. } => {
+                let action = if *forgotten { "forgot" } else { "withdrew" };
+                Self { hosts: std::slice::from_ref(host), ..because(action, reason) }
+            }
+            Fact::HostRemoved { host, reason, .. } => {
+                Self { hosts: std::slice::from_ref(host), ..because("removed", reason) }
+            }
+            Fact::Node { host, step: NodeStep::UncordonRequested { reason, .. } } => {
+                Self { hosts: std::slice::from_ref(host), ..because("uncordoned", reason) }
+            }
+            Fact::HoldPlaced { group, id, reason, .. } => {
+                Self { reason: Some(reason.into()), ..slot("held", id, group) }
+            }
+            Fact::HolderReleased { group, id, reason, .. } => {
+                let why = reason.as_deref().unwrap_or("it has left the inventory");
+                Self { reason: Some(why.into()), ..slot("released", id, group) }
+            }
+            Fact::LockGranted { group, id, .. } => slot("locked", id, group),
+            Fact::LockReleased { group, id, .. } => slot("unlocked", id, group),
+            Fact::RebootsQueued { hosts, reason: why, .. } => {
+                Self { hosts, reason: reason(why), ..entry("queued") }
+            }
+            Fact::RebootQueueSwitched { enabled, reason: why, .. } => {
+                Self { reason: reason(why), ..entry(if *enabled { "enabled" } else { "disabled" }) }
+            }
+            Fact::RebootBackoffReset { .. } => entry("backoff reset"),
+            Fact::Reboot { index, host, event } => Self {
+                action: event.name().replace('-', " ").into(),
+                hosts: std::slice::from_ref(host),
+                index: Some(*index),
+                reason: reason_of(event),
+                ..Self::default()
+            },
+            Fact::SettingsAdopted { .. }
+            | Fact::ConfigReplaced { .. }
+            | Fact::Fenced { .. }
+            | Fact::FencePassed { .. }
+            | Fact::RunStarted { .. }
+            | Fact::UpgradesBegan { .. }
+            | Fact::RunStopping { .. }
+            | Fact::RunEnded { .. }
+            | Fact::RunMissed(_)
+            | Fact::Host { .. }
+            | Fact::Node { .. }
+            | Fact::SlotRequested { .. }
+            | Fact::SlotReleaseDue { .. }
+            | Fact::SlotReleaseRefused { .. }
+            | Fact::SlotInDoubt { .. }
+            | Fact::SlotUnlocked { .. }
+            | Fact::SlotReleased { .. }
+            | Fact::LockAwaited { .. }
+            | Fact::LockWaitEnded { .. }
+            | Fact::StrongboxKeySet { .. }
+            | Fact::SecretStored { .. }
+            | Fact::SecretRemoved { .. }
+            | Fact::HostPurged { .. }
+            | Fact::LateCommandSeen { .. }
+            | Fact::CommandRetracted { .. }
+            | Fact::Restored { .. }
+            | Fact::Ignored { .. } => return None,
+        })
+    }
+}
+
+/// Why something happened to an entry of the reboot queue.
+fn reason_of(event: &EntryEvent) -> Option<Cow<'_, str>> {
+    match event {
+        EntryEvent::Waiting { reason }
+        | EntryEvent::Failed { reason }
+        | EntryEvent::AttemptUnknown { reason } => Some(describe(reason).to_string().into()),
+        EntryEvent::BackedOff { reason, .. } => {
+            reason.as_ref().map(|reason| describe(reason).to_string().into())
+        }
+        EntryEvent::Cancelled { reason, .. } => reason.as_deref().map(Cow::from),
+        EntryEvent::GivenUp { reason, .. } => Some(reason.into()),
+        EntryEvent::Started { .. }
+        | EntryEvent::RebootBegan { .. }
+        | EntryEvent::AttemptDue { .. }
+        | EntryEvent::AttemptBegan
+        | EntryEvent::AttemptSucceeded
+        | EntryEvent::CommandSent { .. }
+        | EntryEvent::NotRebooted
+        | EntryEvent::Removed
+        | EntryEvent::Booted { .. }
+        | EntryEvent::Rebooted => None,
+    }
+}
