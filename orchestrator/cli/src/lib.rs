@@ -9,7 +9,6 @@ macro_rules! examples {
 mod address;
 mod admin;
 pub mod arguments;
-mod colours;
 mod consent;
 mod contexts;
 pub mod dev_site;
@@ -22,6 +21,7 @@ mod remote;
 pub mod rest;
 mod text_file;
 
+use anstream::{AutoStream, ColorChoice};
 use clap::Subcommand;
 
 pub use self::address::DEFAULT_URL;
@@ -82,7 +82,8 @@ impl Command {
 /// # Errors
 /// The command failed.
 pub async fn run(command: Command) -> Result<(), Failure> {
-    colours::set();
+    console::set_colors_enabled(AutoStream::choice(&std::io::stdout()) == ColorChoice::Always);
+    console::set_colors_enabled_stderr(AutoStream::choice(&std::io::stderr()) == ColorChoice::Always);
     match command {
         Command::Remote(command) => remote::run(command).await,
         Command::Lock(command) => lock::run(command).await,

@@ -1,8 +1,9 @@
 //! `os-upgrade-worker check`: runs a check and prints its rows.
 
-use std::io::{IsTerminal, Write};
+use std::io::Write;
 use std::process::Stdio;
 
+use anstream::{AutoStream, ColorChoice};
 use anyhow::bail;
 use os_upgrade_worker_sdk::testing::{Access, Check, Report, Row, Rule, Verdict, connect};
 use serde_json::json;
@@ -23,8 +24,7 @@ pub(crate) async fn run(args: CheckArgs) -> anyhow::Result<()> {
     let NatsArgs { url, credentials, tls_ca, tls_cert, tls_key } = args.nats;
     let access = Access { credentials, ca: tls_ca, certificate: tls_cert, key: tls_key };
     let client = connect(&url, access).await?;
-    let is_refused = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
-    let coloured = std::io::stdout().is_terminal() && !is_refused;
+    let coloured = AutoStream::choice(&std::io::stdout()) == ColorChoice::Always;
     let report = check
         .run(client, |row| {
             if args.output == Output::Text {
