@@ -3,6 +3,7 @@
 mod api;
 mod bench;
 mod cli;
+mod colours;
 mod config;
 mod dev;
 mod docker_files;

@@ -26,13 +26,18 @@ fn path(orchestrator: &Orchestrator, file: &str) -> String {
     orchestrator.directory().join(file).to_str().unwrap().to_owned()
 }
 
-/// Everything an operator can read of a site's history: its configuration, and every run with its events.
+/// Everything an operator can read of a site's history: its configuration, and every run with its events, but for the part of their
+/// ids that names the journal, which is another one after a restoration.
 async fn history_of(orchestrator: &Orchestrator) -> (Value, Vec<Value>) {
     let rest = &orchestrator.rest;
     let config = rest.get(CONFIG).await.1;
     let mut runs = Vec::new();
     for run in rest.runs().await {
-        runs.push(rest.run(run["id"].as_str().unwrap()).await.0);
+        let mut run = rest.run(run["id"].as_str().unwrap()).await.0;
+        for event in run["events"].as_array_mut().unwrap() {
+            event["id"] = event["id"].as_str().unwrap().split_once('.').unwrap().1.into();
+        }
+        runs.push(run);
     }
     (config, runs)
 }
